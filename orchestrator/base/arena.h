@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is freed as a whole. Everything read from outside lives in one (STYLE.md section 3). Not thread-safe.
+   Out of memory, or a request over ARENA_ALLOC_MAX, ends the process: sizes from outside are checked before. */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include "base/base.h"
+
+#define ARENA_ALLOC_MAX (1ULL << 36)
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *head; /* owned; newest first */
+    size_t used_bytes;        /* handed out in all */
+};
+
+#define ARENA_EMPTY ((struct arena){0})
+
+void arena_release(struct arena *arena);
+static inline void arena_cleanup(struct arena *arena)
+{
+    arena_release(arena);
+}
+
+/* Zeroed memory. */
+void *arena_alloc(struct arena *arena, size_t size, size_t align);
+char *arena_strndup(struct arena *arena, const char *ptr, size_t len);
+char *arena_printf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#define arena_new(arena, type) ((type *)arena_alloc((arena), sizeof(type), alignof(type)))
+#define arena_array(arena, type, count)                                                            \
+    ((type *)arena_alloc_array((arena), sizeof(type), (count), alignof(type)))
+void *arena_alloc_array(struct arena *arena, size_t elem_size, size_t count, size_t align);
+
+/* Heap for long-lived objects: never NULL. */
+void *xmalloc(size_t size);
+void *xcalloc(size_t count, size_t size);
+void *xrealloc(void *ptr, size_t size);
+char *xstrdup(const char *z);
+
+static inline void free_cleanup(void *ptr_to_ptr)
+{
+    free(*(void **)ptr_to_ptr);
+}
+
+#endif

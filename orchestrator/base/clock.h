@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time as an input: a struct clock is passed in, so that tests replay it. Spans are monotonic nanoseconds; wall time
+   appears only in records, as RFC 3339 UTC. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include "base/base.h"
+
+#define NS_PER_S    1000000000LL
+#define NS_PER_MS   1000000LL
+#define RFC3339_MAX 32
+
+struct clock_src {
+    int64_t (*mono_ns)(void *ctx);
+    int64_t (*wall_ns)(void *ctx); /* since 1970-01-01T00:00:00Z */
+    void *ctx;
+};
+
+/* The machine's own clocks. */
+struct clock_src clock_system(void);
+
+/* "2026-11-21T10:00:00.123Z" (milliseconds) into ret_text, which has RFC3339_MAX bytes. */
+void clock_rfc3339(int64_t wall_ns, char *ret_text);
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_LEN_MAX 4096
+
+#define FS_FAIL(err, op, path)                                                                     \
+    err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
+
+void fd_close(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+    }
+    *fd = -1;
+}
+
+static int read_fd(int fd, char *dst, size_t size, const char *path, size_t *ret_len,
+                   struct err *err)
+{
+    size_t len = 0;
+    while (len < size) {
+        ssize_t got = read(fd, dst + len, size - len);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return FS_FAIL(err, "read", path);
+        }
+        if (got == 0) {
+            break;
+        }
+        len += (size_t)got;
+    }
+    *ret_len = len;
+    return 0;
+}
+
+int fs_read(struct arena *arena, const char *path, size_t max_bytes, struct str *ret_text,
+            struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    size_t len = 0;
+    char *text;
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return FS_FAIL(err, "open", path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
+    }
+    if ((uint64_t)info.st_size > max_bytes) {
+        return err_set(err, ERR_IO, "%s: %lld bytes, expected at most %zu", path,
+                       (long long)info.st_size, max_bytes);
+    }
+    text = arena_alloc(arena, (size_t)info.st_size + 1, 1);
+    if (read_fd(fd, text, (size_t)info.st_size, path, &len, err) < 0) {
+        return -1;
+    }
+    *ret_text = (struct str){text, len};
+    return 0;
+}
+
+int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err)
+{
+    const char *bytes = ptr;
+    while (len) {
+        ssize_t put = write(fd, bytes, len);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return FS_FAIL(err, "write", name);
+        }
+        bytes += put;
+        len -= (size_t)put;
+    }
+    return 0;
+}
+
+int fs_sync_dir(const char *path, struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return FS_FAIL(err, "open", path);
+    }
+    /* Some file systems cannot sync a folder and say EINVAL: there is nothing more to do there. */
+    if (fsync(fd) < 0 && errno != EINVAL) {
+        return FS_FAIL(err, "sync", path);
+    }
+    return 0;
+}
+
+static void folder_of(const char *path, char *ret_folder, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash) {
+        snprintf(ret_folder, size, ".");
+    } else if (slash == path) {
+        snprintf(ret_folder, size, "/");
+    } else {
+        snprintf(ret_folder, size, "%.*s", (int)(slash - path), path);
+    }
+}
+
+static int write_temp(int fd, const char *temp, struct str content, struct err *err)
+{
+    if (fchmod(fd, 0644) < 0) {
+        return FS_FAIL(err, "chmod", temp);
+    }
+    if (fs_write_all(fd, content.ptr, content.len, temp, err) < 0) {
+        return -1;
+    }
+    if (fsync(fd) < 0) {
+        return FS_FAIL(err, "sync", temp);
+    }
+    return 0;
+}
+
+int fs_write_atomic(const char *path, struct str content, struct err *err)
+{
+    char temp[PATH_LEN_MAX];
+    char folder[PATH_LEN_MAX];
+    CLEANUP(fd) int fd = -1;
+    if ((size_t)snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= sizeof(temp)) {
+        return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
+    }
+    fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0) {
+        return FS_FAIL(err, "create", path);
+    }
+    if (write_temp(fd, temp, content, err) < 0) {
+        unlink(temp);
+        return -1;
+    }
+    if (rename(temp, path) < 0) {
+        int saved = errno;
+        unlink(temp);
+        errno = saved;
+        return FS_FAIL(err, "rename to", path);
+    }
+    folder_of(path, folder, sizeof(folder));
+    return fs_sync_dir(folder, err);
+}
+
+int fs_mkdir_p(const char *path, struct err *err)
+{
+    char part[PATH_LEN_MAX];
+    size_t len = strlen(path);
+    if (len >= sizeof(part)) {
+        return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
+    }
+    memcpy(part, path, len + 1);
+    for (size_t idx = 1; idx <= len; idx++) {
+        if (part[idx] != '/' && part[idx] != '\0') {
+            continue;
+        }
+        part[idx] = '\0';
+        if (mkdir(part, 0755) < 0 && errno != EEXIST) {
+            return FS_FAIL(err, "mkdir", part);
+        }
+        part[idx] = path[idx];
+    }
+    return fs_is_dir(path) ? 0 : err_set(err, ERR_IO, "mkdir %s: not a folder", path);
+}
+
+static int remove_one(const char *path, const struct stat *info UNUSED, int kind UNUSED,
+                      struct FTW *at UNUSED)
+{
+    return remove(path);
+}
+
+int fs_remove_tree(const char *path, struct err *err)
+{
+    struct stat info;
+    if (lstat(path, &info) < 0 && errno == ENOENT) {
+        return 0;
+    }
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        return FS_FAIL(err, "remove", path);
+    }
+    return 0;
+}
+
+bool fs_exists(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
+bool fs_is_dir(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+char *fs_join(struct arena *arena, const char *folder, const char *name)
+{
+    size_t len = strlen(folder);
+    const char *slash = len && folder[len - 1] == '/' ? "" : "/";
+    return arena_printf(arena, "%s%s%s", folder, slash, name);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct name_vec {
+    char **items;
+    size_t n;
+    size_t n_max;
+};
+
+static void names_finish(struct arena *arena, struct name_vec *found, struct fs_names *ret_names)
+{
+    char **items = arena_array(arena, char *, found->n ? found->n : 1);
+    if (found->n) {
+        memcpy(items, found->items, found->n * sizeof(*items));
+        qsort(items, found->n, sizeof(*items), by_bytes);
+    }
+    *ret_names = (struct fs_names){items, found->n};
+    VEC_RELEASE(found);
+}
+
+static void dir_cleanup(DIR **dir)
+{
+    if (*dir) {
+        closedir(*dir);
+    }
+}
+
+static int list_into(struct arena *arena, const char *folder, struct name_vec *found,
+                     struct err *err)
+{
+    CLEANUP(dir) DIR *dir = opendir(folder);
+    struct dirent *entry;
+    if (!dir) {
+        return FS_FAIL(err, "open folder", folder);
+    }
+    for (errno = 0; (entry = readdir(dir)); errno = 0) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            VEC_PUSH(found, arena_strndup(arena, entry->d_name, strlen(entry->d_name)));
+        }
+        if (found->n > FS_WALK_MAX) {
+            return err_set(err, ERR_IO, "%s: more than %d entries", folder, FS_WALK_MAX);
+        }
+    }
+    return errno ? FS_FAIL(err, "read folder", folder) : 0;
+}
+
+int fs_list(struct arena *arena, const char *folder, struct fs_names *ret_names, struct err *err)
+{
+    struct name_vec found = {0};
+    if (list_into(arena, folder, &found, err) < 0) {
+        VEC_RELEASE(&found);
+        return -1;
+    }
+    names_finish(arena, &found, ret_names);
+    return 0;
+}
+
+/* Puts the entries of one folder into files or into the folders still to visit. */
+static int walk_folder(struct arena *arena, const char *top, const char *rel,
+                       struct name_vec *folders, struct name_vec *files, struct err *err)
+{
+    const char *folder = rel[0] ? fs_join(arena, top, rel) : top;
+    struct name_vec names = {0};
+    int result = list_into(arena, folder, &names, err);
+    for (size_t idx = 0; result == 0 && idx < names.n; idx++) {
+        char *path = rel[0] ? fs_join(arena, rel, names.items[idx]) : names.items[idx];
+        const char *full = fs_join(arena, top, path);
+        struct stat info;
+        if (lstat(full, &info) < 0) {
+            result = FS_FAIL(err, "stat", full);
+        } else if (S_ISDIR(info.st_mode)) {
+            VEC_PUSH(folders, path);
+        } else {
+            VEC_PUSH(files, path);
+        }
+    }
+    VEC_RELEASE(&names);
+    return result;
+}
+
+int fs_walk(struct arena *arena, const char *folder, struct fs_names *ret_paths, struct err *err)
+{
+    struct name_vec folders = {0};
+    struct name_vec files = {0};
+    static char top[] = "";
+    int result = 0;
+    VEC_PUSH(&folders, top);
+    for (size_t idx = 0; result == 0 && idx < folders.n; idx++) {
+        result = walk_folder(arena, folder, folders.items[idx], &folders, &files, err);
+        if (result == 0 && files.n > FS_WALK_MAX) {
+            result = err_set(err, ERR_IO, "%s: more than %d files", folder, FS_WALK_MAX);
+        }
+    }
+    VEC_RELEASE(&folders);
+    if (result < 0) {
+        VEC_RELEASE(&files);
+        return -1;
+    }
+    names_finish(arena, &files, ret_paths);
+    return 0;
+}

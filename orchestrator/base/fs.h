@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: whole reads with a cap, atomic writes, folders, walking. Paths are NUL-terminated. Every fd is O_CLOEXEC. */
+#ifndef BASE_FS_H
+#define BASE_FS_H
+
+#include "base/str.h"
+#include "base/vec.h"
+
+static inline void fd_cleanup(int *fd); /* CLEANUP(fd) int fd = -1; */
+void fd_close(int *fd);
+static inline void fd_cleanup(int *fd)
+{
+    fd_close(fd);
+}
+static inline int take_fd(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+
+/* The whole file, NUL-terminated after its end, in the arena. Over max_bytes, or not a regular file: an error. */
+MUST_CHECK int fs_read(struct arena *arena, const char *path, size_t max_bytes,
+                       struct str *ret_text, struct err *err);
+
+/* Temporary name, fsync, rename, fsync of the folder: either the old file or the whole new one is there. */
+MUST_CHECK int fs_write_atomic(const char *path, struct str content, struct err *err);
+
+MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);
+MUST_CHECK int fs_mkdir_p(const char *path, struct err *err);
+MUST_CHECK int fs_sync_dir(const char *path, struct err *err);
+MUST_CHECK int
+fs_remove_tree(const char *path,
+               struct err *err); /* absent: nothing to do; symlinks are not followed */
+bool fs_exists(const char *path);
+bool fs_is_dir(const char *path);
+char *fs_join(struct arena *arena, const char *folder, const char *name);
+
+struct fs_names {
+    char **items; /* in the arena; sorted bytewise */
+    size_t n;
+};
+
+/* Names in one folder, without . and .. */
+MUST_CHECK int fs_list(struct arena *arena, const char *folder, struct fs_names *ret_names,
+                       struct err *err);
+
+/* Paths of all regular files and symlinks below, relative to `folder`, sorted bytewise; at most FS_WALK_MAX. */
+#define FS_WALK_MAX 4000000
+MUST_CHECK int fs_walk(struct arena *arena, const char *folder, struct fs_names *ret_paths,
+                       struct err *err);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 2048
+
+static enum log_level current_level =
+    LOG_INFO; /* set once by main before any other thread exists */
+
+void log_set_level(enum log_level level)
+{
+    current_level = level;
+}
+
+bool log_wants_color(void)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return (!no_color || !no_color[0]) && isatty(STDERR_FILENO);
+}
+
+void log_line(enum log_level level, const char *fmt, ...)
+{
+    static const char *const PREFIX[] = {
+        "reperf: error: ", "reperf: warning: ", "reperf: ", "reperf: debug: "};
+    char line[LINE_MAX_BYTES];
+    va_list args;
+    int len;
+    int added;
+    if (level > current_level) {
+        return;
+    }
+    len = snprintf(line, sizeof(line), "%s", PREFIX[level]);
+    va_start(args, fmt);
+    added = vsnprintf(line + len, sizeof(line) - (size_t)len - 1, fmt, args);
+    va_end(args);
+    len += added < 0 ? 0 : added;
+    if (len > (int)sizeof(line) - 2) {
+        len = (int)sizeof(line) - 2;
+    }
+    line[len] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)len + 1) < 0) {
+        return; /* nobody is left to tell */
+    }
+}

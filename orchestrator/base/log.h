@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages for people on stderr, with a level. Results never go here, and nothing here goes to stdout. Thread-safe per line. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/base.h"
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+void log_set_level(enum log_level level); /* default LOG_INFO */
+void log_line(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* True when stderr is a terminal and NO_COLOR is not set. */
+bool log_wants_color(void);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command-line options from one table: parsing, help, man-page lines and shell completion all read the same rows.
+   --name VALUE, --name=VALUE, -x VALUE; -- ends options; flags may stand before, between and after operands. */
+#ifndef BASE_OPT_H
+#define BASE_OPT_H
+
+#include "base/err.h"
+#include "base/vec.h"
+
+enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_I64, OPT_F64, OPT_LIST };
+
+struct opt_list {
+    const char **items;
+    size_t n;
+    size_t n_max;
+};
+
+struct opt {
+    const char *name; /* without the dashes */
+    char letter;      /* or 0 */
+    enum opt_kind kind;
+    const char *value; /* what to call the value in help: "DIR" */
+    const char *help;  /* one line */
+    void *ret;         /* bool, const char *, int64_t, double or struct opt_list, by kind */
+    int64_t min, max;  /* OPT_I64 */
+};
+
+#define OPT_END                                                                                    \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+
+/* Fills the targets and puts the operands into ret_operands (its items are borrowed from argv; VEC_RELEASE it). */
+MUST_CHECK int opt_parse(const struct opt *opts, int argc, char **argv,
+                         struct opt_list *ret_operands, struct err *err);
+
+/* "  --name VALUE   help" lines. */
+void opt_print_help(FILE *out, const struct opt *opts);
+
+#endif

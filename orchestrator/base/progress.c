@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/progress.h"
+
+#include <unistd.h>
+
+#define QUIET_NS         (1 * NS_PER_S)
+#define TERMINAL_STEP_NS (100 * NS_PER_MS)
+#define PLAIN_STEP_NS    (5 * NS_PER_S)
+#define BAR_CELLS        24
+
+void progress_start(struct progress *p, struct clock_src clock, const char *what, const char *unit,
+                    uint64_t total)
+{
+    *p = (struct progress){.clock = clock, .what = what, .unit = unit, .total = total};
+    p->start_ns = clock.mono_ns(clock.ctx);
+    p->is_terminal = isatty(STDERR_FILENO);
+}
+
+static void format_amount(char *dst, size_t size, uint64_t amount, const char *unit)
+{
+    if (strcmp(unit, "bytes") == 0) {
+        snprintf(dst, size, "%.1f MB", (double)amount / 1e6);
+    } else {
+        snprintf(dst, size, "%" PRIu64 " %s", amount, unit);
+    }
+}
+
+static void show(struct progress *p, int64_t now_ns)
+{
+    double seconds = (double)(now_ns - p->start_ns) / (double)NS_PER_S;
+    double rate = seconds > 0 ? (double)p->done / seconds : 0;
+    double share = p->total ? (double)p->done / (double)p->total : 0;
+    int cells = (int)(share * BAR_CELLS);
+    char done[48];
+    char per_s[48];
+    char line[256];
+    int len;
+    format_amount(done, sizeof(done), p->done, p->unit);
+    format_amount(per_s, sizeof(per_s), (uint64_t)rate, p->unit);
+    if (p->total && share <= 1.0) {
+        double left = rate > 0 ? (double)(p->total - p->done) / rate : 0;
+        len = snprintf(line, sizeof(line), "%s [%.*s%.*s] %3.0f %%  %s, %s/s, %.0f s left", p->what,
+                       cells, "########################", BAR_CELLS - cells,
+                       "........................", share * 100, done, per_s, left);
+    } else {
+        len = snprintf(line, sizeof(line), "%s  %s, %s/s, %.0f s", p->what, done, per_s, seconds);
+    }
+    fprintf(stderr, p->is_terminal ? "\r%-*s" : "%.*s\n", p->is_terminal ? 100 : len, line);
+    p->shown_ns = now_ns;
+}
+
+void progress_set(struct progress *p, uint64_t done)
+{
+    int64_t now_ns = p->clock.mono_ns(p->clock.ctx);
+    int64_t step_ns = p->is_terminal ? TERMINAL_STEP_NS : PLAIN_STEP_NS;
+    p->done = done;
+    if (now_ns - p->start_ns < QUIET_NS || now_ns - p->shown_ns < step_ns) {
+        return;
+    }
+    show(p, now_ns);
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->shown_ns && p->is_terminal) {
+        fprintf(stderr, "\r%-100s\r", "");
+    }
+    p->shown_ns = 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define NUMBER_LEN_MAX 64
+
+bool str_eq(struct str a, struct str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+bool str_eq_z(struct str a, const char *z)
+{
+    return str_eq(a, str_of(z));
+}
+
+int str_cmp(struct str a, struct str b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
+    if (order != 0) {
+        return order;
+    }
+    return a.len < b.len ? -1 : a.len > b.len;
+}
+
+bool str_starts(struct str s, struct str prefix)
+{
+    return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
+}
+
+bool str_ends(struct str s, struct str suffix)
+{
+    return s.len >= suffix.len &&
+           (suffix.len == 0 || memcmp(s.ptr + s.len - suffix.len, suffix.ptr, suffix.len) == 0);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+struct str str_trim(struct str s)
+{
+    while (s.len && is_blank(s.ptr[0])) {
+        s.ptr++;
+        s.len--;
+    }
+    while (s.len && is_blank(s.ptr[s.len - 1])) {
+        s.len--;
+    }
+    return s;
+}
+
+struct str str_sub(struct str s, size_t from, size_t len)
+{
+    if (from > s.len) {
+        from = s.len;
+    }
+    if (len > s.len - from) {
+        len = s.len - from;
+    }
+    return (struct str){s.ptr ? s.ptr + from : NULL, len};
+}
+
+int64_t str_find(struct str haystack, struct str needle)
+{
+    const char *hit;
+    if (needle.len == 0) {
+        return 0;
+    }
+    if (haystack.len < needle.len) {
+        return -1;
+    }
+    hit = memmem(haystack.ptr, haystack.len, needle.ptr, needle.len);
+    return hit ? hit - haystack.ptr : -1;
+}
+
+bool str_next(struct str *rest, char sep, struct str *ret_part)
+{
+    const char *hit;
+    if (!rest->ptr) {
+        return false;
+    }
+    hit = rest->len ? memchr(rest->ptr, sep, rest->len) : NULL;
+    if (!hit) {
+        *ret_part = *rest;
+        *rest = STR_EMPTY;
+        return true;
+    }
+    *ret_part = (struct str){rest->ptr, (size_t)(hit - rest->ptr)};
+    *rest = (struct str){hit + 1, rest->len - ret_part->len - 1};
+    return true;
+}
+
+char *str_z(struct arena *arena, struct str s)
+{
+    return arena_strndup(arena, s.ptr, s.len);
+}
+
+struct str str_dup(struct arena *arena, struct str s)
+{
+    return (struct str){arena_strndup(arena, s.ptr, s.len), s.len};
+}
+
+int str_to_i64(struct str s, int64_t min, int64_t max, int64_t *ret_value, struct err *err)
+{
+    int64_t value = 0;
+    bool is_negative = s.len && s.ptr[0] == '-';
+    size_t idx = is_negative ? 1 : 0;
+    if (idx == s.len) {
+        return err_set(err, ERR_PARSE, "expected a whole number, found \"%.*s\"", STR_ARG(s));
+    }
+    for (; idx < s.len; idx++) {
+        int digit = s.ptr[idx] - '0';
+        if (digit < 0 || digit > 9) {
+            return err_set(err, ERR_PARSE, "expected a whole number, found \"%.*s\"", STR_ARG(s));
+        }
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            (is_negative ? __builtin_sub_overflow(value, digit, &value)
+                         : __builtin_add_overflow(value, digit, &value))) {
+            return err_set(err, ERR_PARSE, "number out of range: \"%.*s\"", STR_ARG(s));
+        }
+    }
+    if (value < min || value > max) {
+        return err_set(err, ERR_PARSE, "expected %" PRId64 " to %" PRId64 ", found %" PRId64, min,
+                       max, value);
+    }
+    *ret_value = value;
+    return 0;
+}
+
+/* Only digits, sign, point and exponent may occur: keeps "nan", "inf", "0x1p3" and blanks out of strtod. */
+static bool is_plain_decimal(struct str s)
+{
+    bool has_digit = false;
+    for (size_t idx = 0; idx < s.len; idx++) {
+        char c = s.ptr[idx];
+        if (c >= '0' && c <= '9') {
+            has_digit = true;
+        } else if (c == '+') {
+            if (idx == 0 || (s.ptr[idx - 1] != 'e' && s.ptr[idx - 1] != 'E')) {
+                return false;
+            }
+        } else if (c != '-' && c != '.' && c != 'e' && c != 'E') {
+            return false;
+        }
+    }
+    return has_digit;
+}
+
+int str_to_f64(struct str s, double *ret_value, struct err *err)
+{
+    char buf[NUMBER_LEN_MAX + 1];
+    char *end;
+    double value;
+    if (s.len > NUMBER_LEN_MAX || !is_plain_decimal(s)) {
+        return err_set(err, ERR_PARSE, "expected a finite decimal number, found \"%.*s\"",
+                       STR_ARG(str_sub(s, 0, NUMBER_LEN_MAX)));
+    }
+    memcpy(buf, s.ptr, s.len);
+    buf[s.len] = '\0';
+    value = strtod(buf, &end);
+    if (end != buf + s.len || !isfinite(value)) {
+        return err_set(err, ERR_PARSE, "expected a finite decimal number, found \"%.*s\"",
+                       STR_ARG(s));
+    }
+    *ret_value = value;
+    return 0;
+}
+
+int str_decimals(struct str s)
+{
+    int64_t point = str_find(s, STR_LIT("."));
+    int count = 0;
+    if (point < 0) {
+        return 0;
+    }
+    for (size_t idx = (size_t)point + 1; idx < s.len && s.ptr[idx] >= '0' && s.ptr[idx] <= '9';
+         idx++) {
+        count++;
+    }
+    return count;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text as a view (pointer and length, not NUL-terminated), and strict number parsing. Views own nothing. */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+struct str {
+    const char *ptr;
+    size_t len;
+};
+
+#define STR_EMPTY    ((struct str){NULL, 0})
+#define STR_LIT(lit) ((struct str){(lit), sizeof(lit) - 1})
+#define STR_ARG(s)   (int)(s).len, (s).ptr ? (s).ptr : ""
+
+static inline struct str str_of(const char *z)
+{
+    return (struct str){z, z ? strlen(z) : 0};
+}
+
+bool str_eq(struct str a, struct str b);
+bool str_eq_z(struct str a, const char *z);
+int str_cmp(struct str a, struct str b); /* bytewise; <0, 0, >0 */
+bool str_starts(struct str s, struct str prefix);
+bool str_ends(struct str s, struct str suffix);
+struct str str_trim(struct str s);                         /* blanks, tabs, CR, LF at both ends */
+struct str str_sub(struct str s, size_t from, size_t len); /* clipped to s */
+
+/* Position of the first occurrence, or -1. */
+int64_t str_find(struct str haystack, struct str needle);
+
+/* Cuts the part before the first `sep` off *rest. False when *rest is used up (ptr NULL). */
+bool str_next(struct str *rest, char sep, struct str *ret_part);
+
+/* A NUL-terminated copy, for a system or library border. */
+char *str_z(struct arena *arena, struct str s);
+struct str str_dup(struct arena *arena, struct str s);
+
+/* Whole input or an error, range checked, no locale, no leading blank or plus sign. Infinity and NaN are errors. */
+MUST_CHECK int str_to_i64(struct str s, int64_t min, int64_t max, int64_t *ret_value,
+                          struct err *err);
+MUST_CHECK int str_to_f64(struct str s, double *ret_value, struct err *err);
+
+/* Decimal places as printed: "117.205" 3, "428" 0, "1.2e3" 1. */
+int str_decimals(struct str s);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text being built, with a cap given at the start. Passing the cap is remembered, not fatal: `is_full` says so, and the
+   text stays what it was before the append that did not fit. ptr is NUL-terminated and never NULL. */
+#ifndef BASE_STRBUF_H
+#define BASE_STRBUF_H
+
+#include "base/str.h"
+
+struct strbuf {
+    char *ptr; /* owned once cap_bytes > 0 */
+    size_t len;
+    size_t size_bytes;
+    size_t cap_bytes;
+    bool is_full;
+};
+
+void strbuf_init(struct strbuf *buf, size_t cap_bytes);
+void strbuf_release(struct strbuf *buf);
+static inline void strbuf_cleanup(struct strbuf *buf)
+{
+    strbuf_release(buf);
+}
+void strbuf_clear(struct strbuf *buf);
+
+void strbuf_add(struct strbuf *buf, const void *ptr, size_t len);
+void strbuf_add_z(struct strbuf *buf, const char *z);
+void strbuf_add_str(struct strbuf *buf, struct str s);
+void strbuf_add_char(struct strbuf *buf, char c);
+void strbuf_printf(struct strbuf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* The shortest decimal text that reads back as the same double; "null" is never written: value must be finite. */
+void strbuf_add_f64(struct strbuf *buf, double value);
+
+/* One shell word, quoted for /bin/sh. */
+void shq_append(struct strbuf *buf, struct str word);
+
+static inline struct str strbuf_str(const struct strbuf *buf)
+{
+    return (struct str){buf->ptr, buf->len};
+}
+
+#endif

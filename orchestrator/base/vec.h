@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growing array of any type: struct { T *items; size_t n; size_t n_max; }. VEC(T) declares it, VEC_PUSH appends.
+   Memory comes from the heap (VEC_RELEASE frees it); not thread-safe. */
+#ifndef BASE_VEC_H
+#define BASE_VEC_H
+
+#include "base/arena.h"
+
+#define VEC(T)                                                                                     \
+    struct {                                                                                       \
+        T *items;                                                                                  \
+        size_t n;                                                                                  \
+        size_t n_max;                                                                              \
+    }
+
+#define VEC_PUSH(vec, ...)                                                                         \
+    do {                                                                                           \
+        if ((vec)->n == (vec)->n_max) {                                                            \
+            (vec)->items = vec_grow((vec)->items, &(vec)->n_max, sizeof((vec)->items[0]));         \
+        }                                                                                          \
+        (vec)->items[(vec)->n++] = (__VA_ARGS__);                                                  \
+    } while (0)
+
+#define VEC_RELEASE(vec)                                                                           \
+    do {                                                                                           \
+        free((vec)->items);                                                                        \
+        (vec)->items = NULL;                                                                       \
+        (vec)->n = 0;                                                                              \
+        (vec)->n_max = 0;                                                                          \
+    } while (0)
+
+/* Doubles the room; ends the process when out of memory. */
+void *vec_grow(void *items, size_t *n_max, size_t elem_size);
+
+#endif

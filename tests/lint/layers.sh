@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The law of the rooms (README of orchestrator/): reads the includes and fails on one that points up or sideways, and on a
+# third-party header outside its one home.
+cd "$(dirname "$0")/../.." || exit 1
+declare -A may=(
+    [base]="base" [codec]="codec base" [io]="io codec base" [domain]="domain codec base"
+    [engine]="engine domain io codec base" [cmd]="cmd engine domain io codec base"
+    [core]="core base" [backend_cpu]="backend_cpu core graph base" [backend_cuda]="backend_cuda core graph base"
+    [graph]="graph core base" [models]="models graph core base" [train]="train bench models graph backend_cpu backend_cuda core base"
+    [bench]="bench models graph backend_cpu backend_cuda core base"
+)
+declare -A home=(
+    [cjson/cJSON.h]="orchestrator/codec/json" [archive.h]="orchestrator/codec/tarball" [archive_entry.h]="orchestrator/codec/tarball"
+    [pcre2.h]="orchestrator/codec/pattern" [curl/curl.h]="orchestrator/io/fetch" [libssh2.h]="orchestrator/io/ssh"
+    [zstd.h]="orchestrator/codec/tarball" [dnnl.h]="workloads/backend_cpu/onednn" [oneapi/dnnl/dnnl.h]="workloads/backend_cpu/onednn"
+)
+bad=0
+check() { # FILE ROOM
+    local file=$1 room=$2 inc target
+    while IFS= read -r inc; do
+        target=${inc%%/*}
+        case " ${may[$room]-} " in
+        *" $target "*) ;;
+        *)
+            echo "# $file: room $room may not include \"$inc\""
+            bad=$((bad + 1))
+            ;;
+        esac
+    done < <(sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$file")
+    while IFS= read -r inc; do
+        case "$inc" in
+        openssl/*)
+            case "$file" in orchestrator/codec/digest* | orchestrator/codec/sign*) ;; *)
+                echo "# $file: <$inc> belongs to codec/digest.c and codec/sign.c"
+                bad=$((bad + 1))
+                ;;
+            esac
+            ;;
+        *)
+            if [ -n "${home[$inc]-}" ] && [[ "$file" != "${home[$inc]}"* ]]; then
+                echo "# $file: <$inc> belongs to ${home[$inc]}.c"
+                bad=$((bad + 1))
+            fi
+            ;;
+        esac
+    done < <(sed -n 's/^[ \t]*#[ \t]*include[ \t]*<\([^>]*\)>.*/\1/p' "$file")
+}
+n=0
+for file in orchestrator/*/*.[ch] workloads/*/*.[ch]; do
+    [ -e "$file" ] || continue
+    room=${file#*/}
+    room=${room%%/*}
+    if [ -z "${may[$room]-}" ]; then
+        echo "# $file: $room is not a room"
+        bad=$((bad + 1))
+        continue
+    fi
+    check "$file" "$room"
+    n=$((n + 1))
+done
+echo "# $n files read"
+[ "$n" -gt 0 ] && [ "$bad" -eq 0 ] && echo "ok 1 - layers" || { echo "not ok 1 - layers"; }
+echo "1..1"
+[ "$bad" -eq 0 ]

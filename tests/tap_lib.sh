@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# TAP for shell tests: source it, call ok / skip / is / exits, end with tap_done. Each script gets its own folder $T, removed at the end.
+: "${B:=build/debug}"
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT" || exit 1
+B=$(cd "$B" && pwd) || exit 1
+REPERF="$B/reperf"
+# shellcheck disable=SC2034
+TRAIN="$B/reperf-train"
+SHARED="${REPERF_SHARED:-$ROOT/../shared}"
+T=$(mktemp -d "${TMPDIR:-/tmp}/reperf-test.XXXXXX") || exit 1
+export REPERF_STATE="$T/state"
+tap_n=0 tap_bad=0
+trap 'rm -rf "$T"' EXIT
+
+ok() { # STATUS NAME: 0 passes
+    tap_n=$((tap_n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $tap_n - $2"; else
+        echo "not ok $tap_n - $2"
+        tap_bad=$((tap_bad + 1))
+    fi
+}
+is() { # GOT WANTED NAME
+    local same=1
+    [ "$1" = "$2" ] && same=0
+    ok "$same" "$3"
+    [ "$same" -eq 0 ] || printf '#      got: %s\n#   wanted: %s\n' "$1" "$2"
+}
+like() { # TEXT ERE NAME
+    local hit=1
+    grep -qE -- "$2" <<<"$1" && hit=0
+    ok "$hit" "$3"
+    [ "$hit" -eq 0 ] || printf '#      got: %s\n#  pattern: %s\n' "$1" "$2"
+}
+exits() { # STATUS NAME COMMAND...: output into $T/out and $T/err
+    local want=$1 name=$2 got
+    shift 2
+    "$@" >"$T/out" 2>"$T/err"
+    got=$?
+    is "$got" "$want" "$name"
+    [ "$got" = "$want" ] || { head -c 600 "$T/err" | sed 's/^/# /'; }
+}
+skip() { # NAME REASON
+    tap_n=$((tap_n + 1))
+    echo "ok $tap_n - $1 # SKIP $2"
+}
+need_shared() { # NAME: false, and a named skip, where the published logs are absent
+    [ -d "$SHARED/published/logs" ] && return 0
+    skip "$1" "the published logs (../shared/published/logs) are not here"
+    return 1
+}
+tap_done() {
+    echo "1..$tap_n"
+    [ "$tap_bad" -eq 0 ]
+    exit $?
+}

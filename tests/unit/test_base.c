@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/map.h"
+#include "base/opt.h"
+#include "base/rng.h"
+#include "base/strbuf.h"
+
+static void err_keeps_context_and_code(void **state UNUSED)
+{
+    struct err err = {0};
+    assert_int_equal(err_set(&err, ERR_DISK, "write %s", "x"), -1);
+    assert_int_equal(err_wrap(&err, "node %d", 3), -1);
+    assert_string_equal(err.msg, "node 3: write x");
+    assert_int_equal(err_exit_status(err.code), 10);
+}
+
+static void err_cuts_what_is_too_long(void **state UNUSED)
+{
+    struct err err = {0};
+    char text[2 * ERR_MSG_MAX];
+    memset(text, 'a', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    assert_int_equal(err_set(&err, ERR_IO, "%s", text), -1);
+    assert_int_equal(err_wrap(&err, "%s", text), -1);
+    assert_int_equal(strlen(err.msg), ERR_MSG_MAX - 1);
+}
+
+static void numbers_are_whole_or_refused(void **state UNUSED)
+{
+    static const char *const BAD_F64[] = {"",   "nan", "inf", "-inf", "1e999", "0x10", " 1",
+                                          "1 ", "1,5", "+1",  "--1",  "1e",    ".",    "1.2.3"};
+    static const char *const BAD_I64[] = {"", "-", "1.0", "9223372036854775808", "1e3", " 1", "+1"};
+    double value = 0;
+    int64_t whole = 0;
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD_F64); idx++) {
+        struct err err = {0};
+        assert_int_equal(str_to_f64(str_of(BAD_F64[idx]), &value, &err), -1);
+        assert_int_equal(err.code, ERR_PARSE);
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD_I64); idx++) {
+        struct err err = {0};
+        assert_int_equal(str_to_i64(str_of(BAD_I64[idx]), INT64_MIN, INT64_MAX, &whole, &err), -1);
+    }
+    struct err err = {0};
+    assert_int_equal(str_to_f64(STR_LIT("-1.25e+2"), &value, &err), 0);
+    assert_true(value == -125.0);
+    assert_int_equal(
+        str_to_i64(STR_LIT("-9223372036854775808"), INT64_MIN, INT64_MAX, &whole, &err), 0);
+    assert_true(whole == INT64_MIN);
+    assert_int_equal(str_decimals(STR_LIT("117.205")), 3);
+    assert_int_equal(str_decimals(STR_LIT("428")), 0);
+}
+
+static void doubles_print_shortest_and_read_back(void **state UNUSED)
+{
+    struct rng rng;
+    rng_init(&rng, 7);
+    for (int round = 0; round < 2000; round++) {
+        CLEANUP(strbuf) struct strbuf buf;
+        double value = (rng_f64(&rng) - 0.5) * pow(10, (double)rng_below(&rng, 40) - 20);
+        strbuf_init(&buf, 64);
+        strbuf_add_f64(&buf, value);
+        assert_true(strtod(buf.ptr, NULL) == value);
+    }
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, 64);
+    strbuf_add_f64(&buf, 117.205);
+    strbuf_add_char(&buf, ' ');
+    strbuf_add_f64(&buf, 3);
+    assert_string_equal(buf.ptr, "117.205 3");
+}
+
+static void strbuf_stops_at_its_cap(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, 4);
+    strbuf_add_z(&buf, "abcd");
+    assert_false(buf.is_full);
+    strbuf_add_z(&buf, "e");
+    assert_true(buf.is_full);
+    assert_string_equal(buf.ptr, "abcd");
+}
+
+/* The quoting goes through a real shell in tests/integration; here its exact form. */
+static void shell_words_are_quoted(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, 100);
+    shq_append(&buf, STR_LIT("a'b $c"));
+    assert_string_equal(buf.ptr, "'a'\\''b $c'");
+}
+
+static void map_finds_and_refuses_twice(void **state UNUSED)
+{
+    CLEANUP(map) struct map map = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    for (int idx = 0; idx < 1000; idx++) {
+        char *key = arena_printf(&arena, "key%d", idx);
+        assert_true(map_add(&map, str_of(key), key));
+        assert_false(map_add(&map, str_of(key), key));
+    }
+    assert_string_equal(map_get(&map, STR_LIT("key777")), "key777");
+    assert_null(map_get(&map, STR_LIT("key1000")));
+    assert_string_equal(map.entries[3].value, "key3");
+}
+
+static void options_parse_or_say_why(void **state UNUSED)
+{
+    bool flag = false;
+    const char *text = NULL;
+    int64_t count = 0;
+    const struct opt opts[] = {
+        {.name = "json", .kind = OPT_FLAG, .help = "h", .ret = &flag},
+        {.name = "logs",
+         .letter = 'l',
+         .kind = OPT_TEXT,
+         .value = "DIR",
+         .help = "h",
+         .ret = &text},
+        {.name = "n",
+         .kind = OPT_I64,
+         .value = "N",
+         .help = "h",
+         .ret = &count,
+         .min = 1,
+         .max = 9},
+        OPT_END,
+    };
+    char a0[] = "x", a1[] = "--json", a2[] = "-l", a3[] = "d", a4[] = "--n=7", a5[] = "--",
+         a6[] = "-y";
+    char *good[] = {a0, a1, a2, a3, a4, a5, a6};
+    struct opt_list operands = {0};
+    struct err err = {0};
+    assert_int_equal(opt_parse(opts, 7, good, &operands, &err), 0);
+    assert_true(flag && count == 7);
+    assert_string_equal(text, "d");
+    assert_int_equal(operands.n, 2);
+    assert_string_equal(operands.items[1], "-y");
+    VEC_RELEASE(&operands);
+    char b0[] = "--n", b1[] = "10";
+    char *bad[] = {b0, b1};
+    assert_int_equal(opt_parse(opts, 2, bad, &operands, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    VEC_RELEASE(&operands);
+}
+
+static void files_are_written_whole_and_found(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct fs_names paths;
+    struct str text;
+    char top[] = "/tmp/reperf-unit.XXXXXX";
+    assert_non_null(mkdtemp(top));
+    assert_int_equal(fs_mkdir_p(fs_join(&arena, top, "b/c"), &err), 0);
+    assert_int_equal(fs_write_atomic(fs_join(&arena, top, "b/c/f"), STR_LIT("hello"), &err), 0);
+    assert_int_equal(fs_write_atomic(fs_join(&arena, top, "a"), STR_LIT("1"), &err), 0);
+    assert_int_equal(fs_walk(&arena, top, &paths, &err), 0);
+    assert_int_equal(paths.n, 2);
+    assert_string_equal(paths.items[0], "a");
+    assert_string_equal(paths.items[1], "b/c/f");
+    assert_int_equal(fs_read(&arena, fs_join(&arena, top, "b/c/f"), 5, &text, &err), 0);
+    assert_true(str_eq_z(text, "hello"));
+    assert_int_equal(fs_read(&arena, fs_join(&arena, top, "b/c/f"), 4, &text, &err), -1);
+    err = (struct err){0};
+    assert_int_equal(fs_write_atomic(fs_join(&arena, top, "no/such/f"), STR_LIT("1"), &err), -1);
+    err = (struct err){0};
+    assert_int_equal(fs_remove_tree(top, &err), 0);
+    assert_false(fs_exists(top));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(err_keeps_context_and_code),
+        cmocka_unit_test(err_cuts_what_is_too_long),
+        cmocka_unit_test(numbers_are_whole_or_refused),
+        cmocka_unit_test(doubles_print_shortest_and_read_back),
+        cmocka_unit_test(strbuf_stops_at_its_cap),
+        cmocka_unit_test(shell_words_are_quoted),
+        cmocka_unit_test(map_finds_and_refuses_twice),
+        cmocka_unit_test(options_parse_or_say_why),
+        cmocka_unit_test(files_are_written_whole_and_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
