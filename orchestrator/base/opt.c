@@ -23,28 +23,29 @@ static const struct opt *find_letter(const struct opt *opts, char letter)
     return NULL;
 }
 
-static int store(const struct opt *o, const char *value, struct err *err)
+static int store(const struct opt *o, const char *value, void *args, struct err *err)
 {
+    void *ret = (char *)args + o->offset;
     switch (o->kind) {
     case OPT_FLAG:
-        *(bool *)o->ret = true;
+        *(bool *)ret = true;
         return 0;
     case OPT_TEXT:
-        *(const char **)o->ret = value;
+        *(const char **)ret = value;
         return 0;
     case OPT_LIST: {
-        struct opt_list *list = o->ret;
+        struct opt_list *list = ret;
         VEC_PUSH(list, value);
         return 0;
     }
     case OPT_I64:
-        if (str_to_i64(str_of(value), o->min, o->max, o->ret, err) < 0) {
+        if (str_to_i64(str_of(value), o->min, o->max, ret, err) < 0) {
             err->code = ERR_USAGE;
             return err_wrap(err, "--%s", o->name);
         }
         return 0;
     case OPT_F64:
-        if (str_to_f64(str_of(value), o->ret, err) < 0) {
+        if (str_to_f64(str_of(value), ret, err) < 0) {
             err->code = ERR_USAGE;
             return err_wrap(err, "--%s", o->name);
         }
@@ -55,7 +56,8 @@ static int store(const struct opt *o, const char *value, struct err *err)
 }
 
 /* One argument that starts with a dash; *idx moves on when it takes the next one as its value. */
-static int parse_one(const struct opt *opts, int argc, char **argv, int *idx, struct err *err)
+static int parse_one(const struct opt *opts, int argc, char **argv, int *idx, void *args,
+                     struct err *err)
 {
     const char *arg = argv[*idx];
     const char *value = NULL;
@@ -75,7 +77,7 @@ static int parse_one(const struct opt *opts, int argc, char **argv, int *idx, st
     }
     if (o->kind == OPT_FLAG) {
         return value ? err_set(err, ERR_USAGE, "--%s takes no value", o->name)
-                     : store(o, NULL, err);
+                     : store(o, NULL, args, err);
     }
     if (!value) {
         if (*idx + 1 >= argc) {
@@ -84,11 +86,11 @@ static int parse_one(const struct opt *opts, int argc, char **argv, int *idx, st
         *idx += 1;
         value = argv[*idx];
     }
-    return store(o, value, err);
+    return store(o, value, args, err);
 }
 
-int opt_parse(const struct opt *opts, int argc, char **argv, struct opt_list *ret_operands,
-              struct err *err)
+int opt_parse(const struct opt *opts, int argc, char **argv, void *args,
+              struct opt_list *ret_operands, struct err *err)
 {
     bool is_past_options = false;
     for (int idx = 0; idx < argc; idx++) {
@@ -96,7 +98,7 @@ int opt_parse(const struct opt *opts, int argc, char **argv, struct opt_list *re
             VEC_PUSH(ret_operands, argv[idx]);
         } else if (strcmp(argv[idx], "--") == 0) {
             is_past_options = true;
-        } else if (parse_one(opts, argc, argv, &idx, err) < 0) {
+        } else if (parse_one(opts, argc, argv, &idx, args, err) < 0) {
             return -1;
         }
     }

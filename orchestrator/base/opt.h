@@ -21,8 +21,9 @@ struct opt {
     enum opt_kind kind;
     const char *value; /* what to call the value in help: "DIR" */
     const char *help;  /* one line */
-    void *ret;         /* bool, const char *, int64_t, double or struct opt_list, by kind */
-    int64_t min, max;  /* OPT_I64 */
+    size_t
+        offset; /* in the command's argument struct, of a bool, const char *, int64_t, double or struct opt_list */
+    int64_t min, max; /* OPT_I64 */
 };
 
 #define OPT_END                                                                                    \
@@ -30,7 +31,7 @@ struct opt {
         .name = NULL                                                                               \
     }
 
-/* Fills the targets and puts the operands into ret_operands (its items are borrowed from argv; VEC_RELEASE it). */
+/* Fills the members of *args that the table names and puts the operands into ret_operands (its items are borrowed from argv; VEC_RELEASE it). */
 MUST_CHECK int opt_parse(const struct opt *opts, int argc, char **argv,
                          struct opt_list *ret_operands, struct err *err);
 

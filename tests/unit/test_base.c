@@ -114,22 +114,24 @@ static void map_finds_and_refuses_twice(void **state UNUSED)
 
 static void options_parse_or_say_why(void **state UNUSED)
 {
-    bool flag = false;
-    const char *text = NULL;
-    int64_t count = 0;
+    struct args {
+        bool flag;
+        const char *text;
+        int64_t count;
+    } args = {0};
     const struct opt opts[] = {
-        {.name = "json", .kind = OPT_FLAG, .help = "h", .ret = &flag},
+        {.name = "json", .kind = OPT_FLAG, .help = "h", .offset = offsetof(struct args, flag)},
         {.name = "logs",
          .letter = 'l',
          .kind = OPT_TEXT,
          .value = "DIR",
          .help = "h",
-         .ret = &text},
+         .offset = offsetof(struct args, text)},
         {.name = "n",
          .kind = OPT_I64,
          .value = "N",
          .help = "h",
-         .ret = &count,
+         .offset = offsetof(struct args, count),
          .min = 1,
          .max = 9},
         OPT_END,
@@ -139,15 +141,15 @@ static void options_parse_or_say_why(void **state UNUSED)
     char *good[] = {a0, a1, a2, a3, a4, a5, a6};
     struct opt_list operands = {0};
     struct err err = {0};
-    assert_int_equal(opt_parse(opts, 7, good, &operands, &err), 0);
-    assert_true(flag && count == 7);
-    assert_string_equal(text, "d");
+    assert_int_equal(opt_parse(opts, 7, good, &args, &operands, &err), 0);
+    assert_true(args.flag && args.count == 7);
+    assert_string_equal(args.text, "d");
     assert_int_equal(operands.n, 2);
     assert_string_equal(operands.items[1], "-y");
     VEC_RELEASE(&operands);
     char b0[] = "--n", b1[] = "10";
     char *bad[] = {b0, b1};
-    assert_int_equal(opt_parse(opts, 2, bad, &operands, &err), -1);
+    assert_int_equal(opt_parse(opts, 2, bad, &args, &operands, &err), -1);
     assert_int_equal(err.code, ERR_USAGE);
     VEC_RELEASE(&operands);
 }

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/json.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+
+#include "base/fs.h"
+#include "base/map.h"
+#include "codec/json_scan.h"
+
+#define I64_EXACT_MAX 9007199254740992.0 /* 2^53 */
+#define PATH_PARTS    (JSON_DEPTH_MAX + 1)
+
+static const cJSON *node_of(const struct json *at)
+{
+    return at->node;
+}
+
+static void path_of(const struct json *at, struct strbuf *path)
+{
+    const struct json *parts[PATH_PARTS];
+    size_t n = 0;
+    for (; at->parent && n < PATH_PARTS; at = at->parent) {
+        parts[n++] = at;
+    }
+    strbuf_add_char(path, '$');
+    while (n--) {
+        if (parts[n]->key) {
+            strbuf_printf(path, ".%s", parts[n]->key);
+        } else {
+            strbuf_printf(path, "[%zu]", parts[n]->idx);
+        }
+    }
+}
+
+int json_fail(const struct json *at, struct err *err, const char *fmt, ...)
+{
+    CLEANUP(strbuf) struct strbuf path;
+    char what[ERR_MSG_MAX];
+    va_list args;
+    strbuf_init(&path, 240);
+    path_of(at, &path);
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    return err_set(err, ERR_MANIFEST, "%s:%s: %s", at->name, path.ptr, what);
+}
+
+static const char *kind_name(const cJSON *node)
+{
+    switch (node->type & 0xff) {
+    case cJSON_False:
+    case cJSON_True:
+        return "a boolean";
+    case cJSON_NULL:
+        return "null";
+    case cJSON_Number:
+        return "a number";
+    case cJSON_String:
+        return "a string";
+    case cJSON_Array:
+        return "an array";
+    default:
+        return "an object";
+    }
+}
+
+static int check_keys(const struct json *at, struct err *err)
+{
+    CLEANUP(map) struct map seen = {0};
+    static char mark;
+    for (const cJSON *child = node_of(at)->child; child; child = child->next) {
+        if (!map_add(&seen, str_of(child->string), &mark)) {
+            return json_fail(at, err, "duplicate key \"%.100s\"", child->string);
+        }
+    }
+    return 0;
+}
+
+/* Depth is at most JSON_DEPTH_MAX (json_scan), so this recursion is bounded. */
+static int check_tree(const struct json *at, struct err *err)
+{
+    struct json item;
+    if (json_is_object(at) && check_keys(at, err) < 0) {
+        return -1;
+    }
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        const cJSON *node = item.node;
+        if (cJSON_IsNumber(node) && !isfinite(node->valuedouble)) {
+            return json_fail(&item, err, "number out of range");
+        }
+        if (node->child && check_tree(&item, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int json_parse(struct str text, const char *name, struct json_doc *ret_doc, struct err *err)
+{
+    struct json_doc doc = {name, NULL};
+    struct json root;
+    if (text.len > JSON_TEXT_MAX) {
+        return err_set(err, ERR_MANIFEST, "%s: %zu bytes, expected at most %u", name, text.len,
+                       JSON_TEXT_MAX);
+    }
+    if (json_scan(text, name, err) < 0) {
+        return -1;
+    }
+    if (memmem(text.ptr, text.len, "\\u0000", 6)) {
+        return err_set(err, ERR_MANIFEST, "%s: a string holds U+0000", name);
+    }
+    doc.root = cJSON_ParseWithLength(text.ptr, text.len);
+    if (!doc.root) {
+        return err_set(err, ERR_MANIFEST, "%s: not a JSON document", name);
+    }
+    root = json_root(&doc);
+    if (check_tree(&root, err) < 0) {
+        json_doc_release(&doc);
+        return -1;
+    }
+    *ret_doc = doc;
+    return 0;
+}
+
+int json_read_file(const char *path, struct json_doc *ret_doc, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str text;
+    if (fs_read(&arena, path, JSON_TEXT_MAX, &text, err) < 0) {
+        err->code = err->code == ERR_NOT_FOUND ? ERR_MANIFEST : err->code;
+        return -1;
+    }
+    return json_parse(text, path, ret_doc, err);
+}
+
+void json_doc_release(struct json_doc *doc)
+{
+    cJSON_Delete(doc->root);
+    doc->root = NULL;
+}
+
+struct json json_root(const struct json_doc *doc)
+{
+    return (struct json){.name = doc->name, .node = doc->root};
+}
+
+bool json_is_null(const struct json *at)
+{
+    return cJSON_IsNull(node_of(at));
+}
+
+bool json_is_object(const struct json *at)
+{
+    return cJSON_IsObject(node_of(at));
+}
+
+bool json_is_array(const struct json *at)
+{
+    return cJSON_IsArray(node_of(at));
+}
+
+bool json_is_str(const struct json *at)
+{
+    return cJSON_IsString(node_of(at));
+}
+
+int json_str(const struct json *at, struct arena *arena, struct str *ret_value, struct err *err)
+{
+    if (!json_is_str(at)) {
+        return json_fail(at, err, "expected a string, found %s", kind_name(at->node));
+    }
+    *ret_value = str_dup(arena, str_of(node_of(at)->valuestring));
+    return 0;
+}
+
+int json_i64(const struct json *at, int64_t min, int64_t max, int64_t *ret_value, struct err *err)
+{
+    double value = node_of(at)->valuedouble;
+    if (!cJSON_IsNumber(node_of(at)) || value != floor(value) || fabs(value) > I64_EXACT_MAX) {
+        return json_fail(at, err, "expected a whole number up to 2^53, found %s",
+                         kind_name(at->node));
+    }
+    if ((int64_t)value < min || (int64_t)value > max) {
+        return json_fail(at, err, "expected %" PRId64 " to %" PRId64 ", found %.0f", min, max,
+                         value);
+    }
+    *ret_value = (int64_t)value;
+    return 0;
+}
+
+int json_f64(const struct json *at, double *ret_value, struct err *err)
+{
+    if (!cJSON_IsNumber(node_of(at))) {
+        return json_fail(at, err, "expected a number, found %s", kind_name(at->node));
+    }
+    *ret_value = node_of(at)->valuedouble;
+    return 0;
+}
+
+int json_bool(const struct json *at, bool *ret_value, struct err *err)
+{
+    if (!cJSON_IsBool(node_of(at))) {
+        return json_fail(at, err, "expected true or false, found %s", kind_name(at->node));
+    }
+    *ret_value = cJSON_IsTrue(node_of(at));
+    return 0;
+}
+
+bool json_find(const struct json *at, const char *key, struct json *ret_member)
+{
+    const cJSON *child =
+        json_is_object(at) ? cJSON_GetObjectItemCaseSensitive(node_of(at), key) : NULL;
+    if (!child) {
+        return false;
+    }
+    *ret_member =
+        (struct json){.name = at->name, .node = child, .parent = at, .key = child->string};
+    return true;
+}
+
+int json_member(const struct json *at, const char *key, struct json *ret_member, struct err *err)
+{
+    if (!json_is_object(at)) {
+        return json_fail(at, err, "expected an object, found %s", kind_name(at->node));
+    }
+    if (!json_find(at, key, ret_member)) {
+        return json_fail(at, err, "expected a member \"%s\", found none", key);
+    }
+    return 0;
+}
+
+int json_expect_array(const struct json *at, size_t max, size_t *ret_n, struct err *err)
+{
+    size_t n = 0;
+    if (!json_is_array(at)) {
+        return json_fail(at, err, "expected an array, found %s", kind_name(at->node));
+    }
+    for (const cJSON *child = node_of(at)->child; child; child = child->next) {
+        n++;
+    }
+    if (n > max) {
+        return json_fail(at, err, "expected at most %zu items, found %zu", max, n);
+    }
+    *ret_n = n;
+    return 0;
+}
+
+bool json_first(const struct json *at, struct json *ret_item)
+{
+    const cJSON *child = node_of(at)->child;
+    if (!child) {
+        return false;
+    }
+    *ret_item = (struct json){.name = at->name, .node = child, .parent = at};
+    ret_item->key = json_is_object(at) ? child->string : NULL;
+    return true;
+}
+
+bool json_next(struct json *item)
+{
+    const cJSON *next = node_of(item)->next;
+    if (!next) {
+        return false;
+    }
+    item->node = next;
+    item->idx++;
+    item->key = item->key ? next->string : NULL;
+    return true;
+}
+
+static int decode_value(const struct json *at, struct arena *arena, const struct json_field *field,
+                        void *out, struct err *err)
+{
+    char *target = (char *)out + field->offset;
+    if (json_is_null(at)) {
+        return field->flags & JSON_NULLABLE ? 0 : json_fail(at, err, "may not be null");
+    }
+    switch (field->kind) {
+    case JSON_STR:
+        return json_str(at, arena, (struct str *)(void *)target, err);
+    case JSON_I64:
+        return json_i64(at, field->min, field->max, (int64_t *)(void *)target, err);
+    case JSON_F64:
+        return json_f64(at, (double *)(void *)target, err);
+    case JSON_BOOL:
+        return json_bool(at, (bool *)(void *)target, err);
+    case JSON_ANY:
+        return 0;
+    }
+    ASSERT(!"json kind");
+    return -1;
+}
+
+static int check_unknown(const struct json *at, const struct json_field *fields, size_t n_fields,
+                         struct err *err)
+{
+    struct json item;
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        size_t idx = 0;
+        while (idx < n_fields && strcmp(fields[idx].key, item.key) != 0) {
+            idx++;
+        }
+        if (idx == n_fields) {
+            return json_fail(at, err, "unknown key \"%.100s\"", item.key);
+        }
+    }
+    return 0;
+}
+
+int json_decode(const struct json *at, struct arena *arena, const struct json_field *fields,
+                size_t n_fields, void *out, struct err *err)
+{
+    if (!json_is_object(at)) {
+        return json_fail(at, err, "expected an object, found %s", kind_name(at->node));
+    }
+    if (check_unknown(at, fields, n_fields, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < n_fields; idx++) {
+        struct json member;
+        if (!json_find(at, fields[idx].key, &member)) {
+            if (fields[idx].flags & JSON_REQUIRED) {
+                return json_fail(at, err, "expected a member \"%s\", found none", fields[idx].key);
+            }
+            continue;
+        }
+        if (decode_value(&member, arena, &fields[idx], out, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int json_str_list(const struct json *at, struct arena *arena, size_t max, struct str **ret_items,
+                  size_t *ret_n, struct err *err)
+{
+    struct json item;
+    size_t n = 0;
+    size_t idx = 0;
+    struct str *items;
+    if (json_expect_array(at, max, &n, err) < 0) {
+        return -1;
+    }
+    items = arena_array(arena, struct str, n ? n : 1);
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        if (json_str(&item, arena, &items[idx++], err) < 0) {
+            return -1;
+        }
+    }
+    *ret_items = items;
+    *ret_n = n;
+    return 0;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "base/base.h"
+#include "codec/json.h"
+#include "codec/json_scan.h"
+
+#define I64_EXACT_MAX 9007199254740992LL /* 2^53 */
+
+void jw_begin(struct json_out *out, struct strbuf *buf, bool is_compact)
+{
+    *out = (struct json_out){.buf = buf, .is_compact = is_compact};
+}
+
+static void add_string(struct strbuf *buf, struct str s)
+{
+    strbuf_add_char(buf, '"');
+    while (s.len) {
+        unsigned char c = (unsigned char)s.ptr[0];
+        size_t len = utf8_len(s);
+        if (len == 0) {
+            strbuf_add_z(buf, "\\ufffd");
+            len = 1;
+        } else if (c == '"' || c == '\\') {
+            strbuf_add_char(buf, '\\');
+            strbuf_add_char(buf, (char)c);
+        } else if (c == '\n') {
+            strbuf_add_z(buf, "\\n");
+        } else if (c == '\t') {
+            strbuf_add_z(buf, "\\t");
+        } else if (c < 0x20 || c == 0x7f) {
+            strbuf_printf(buf, "\\u%04x", c);
+        } else {
+            strbuf_add(buf, s.ptr, len);
+        }
+        s = str_sub(s, len, s.len);
+    }
+    strbuf_add_char(buf, '"');
+}
+
+static void new_line(struct json_out *out)
+{
+    if (!out->is_compact) {
+        strbuf_printf(out->buf, "\n%*s", 2 * out->depth, "");
+    }
+}
+
+/* Comma, line and key before a value. */
+static void lead(struct json_out *out, const char *key)
+{
+    if (out->has_item[out->depth]) {
+        strbuf_add_char(out->buf, ',');
+    }
+    out->has_item[out->depth] = true;
+    if (out->depth > 0) {
+        new_line(out);
+    }
+    if (key) {
+        add_string(out->buf, str_of(key));
+        strbuf_add_z(out->buf, out->is_compact ? ":" : ": ");
+    }
+}
+
+static void open_with(struct json_out *out, const char *key, char bracket)
+{
+    lead(out, key);
+    strbuf_add_char(out->buf, bracket);
+    out->depth++;
+    ASSERT(out->depth < JSON_DEPTH_MAX);
+    out->has_item[out->depth] = false;
+}
+
+static void close_with(struct json_out *out, char bracket)
+{
+    bool has_item = out->has_item[out->depth];
+    ASSERT(out->depth > 0);
+    out->depth--;
+    if (has_item) {
+        new_line(out);
+    }
+    strbuf_add_char(out->buf, bracket);
+    if (out->depth == 0 && !out->is_compact) {
+        strbuf_add_char(out->buf, '\n');
+    }
+}
+
+void jw_object(struct json_out *out, const char *key)
+{
+    open_with(out, key, '{');
+}
+
+void jw_array(struct json_out *out, const char *key)
+{
+    open_with(out, key, '[');
+}
+
+void jw_end_object(struct json_out *out)
+{
+    close_with(out, '}');
+}
+
+void jw_end_array(struct json_out *out)
+{
+    close_with(out, ']');
+}
+
+void jw_str(struct json_out *out, const char *key, struct str value)
+{
+    if (!value.ptr) {
+        jw_null(out, key);
+        return;
+    }
+    lead(out, key);
+    add_string(out->buf, value);
+}
+
+void jw_z(struct json_out *out, const char *key, const char *value)
+{
+    jw_str(out, key, str_of(value));
+}
+
+void jw_i64(struct json_out *out, const char *key, int64_t value)
+{
+    bool is_exact = value <= I64_EXACT_MAX && value >= -I64_EXACT_MAX;
+    lead(out, key);
+    strbuf_printf(out->buf, is_exact ? "%" PRId64 : "\"%" PRId64 "\"", value);
+}
+
+void jw_f64(struct json_out *out, const char *key, double value)
+{
+    if (!isfinite(value)) {
+        jw_null(out, key);
+        return;
+    }
+    lead(out, key);
+    strbuf_add_f64(out->buf, value);
+}
+
+void jw_bool(struct json_out *out, const char *key, bool value)
+{
+    lead(out, key);
+    strbuf_add_z(out->buf, value ? "true" : "false");
+}
+
+void jw_null(struct json_out *out, const char *key)
+{
+    lead(out, key);
+    strbuf_add_z(out->buf, "null");
+}
+
+void jw_raw(struct json_out *out, const char *key, struct str json)
+{
+    lead(out, key);
+    strbuf_add_str(out->buf, json);
+}
