@@ -138,7 +138,7 @@ demo: all                        ## set up, build, audit the published reports, 
 hdr-check: $(patsubst %,build/debug/hdr/%.ok,$(HDRS))
 build/debug/hdr/%.ok: % build/debug/flags
 	@mkdir -p $(@D); printf '#include "base/base.h"\n#include "%s"\n' "$(patsubst workloads/%,%,$(patsubst orchestrator/%,%,$<))" | \
-	$(CC) $(BASE_CFLAGS) $(WL_CFLAGS) -Wno-empty-translation-unit -fsyntax-only -xc - && touch $@
+	$(CC) $(BASE_CFLAGS) $(WL_CFLAGS) -fsyntax-only -xc - && touch $@
 format:                          ## lay out all C by .clang-format
 	@clang-format -i $(sort $(ALL_C) $(HDRS) $(wildcard tests/*/*.h))
 

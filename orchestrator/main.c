@@ -1,7 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base.h"
+/* reperf: finds the command, gives it its context, reports its error once, maps it to the exit status. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
 
-int main(void)
+#include "base/base.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+
+#define PATH_BYTES 4096
+
+static void print_usage(FILE *out)
 {
-    return 2;
+    fprintf(out,
+            "reperf reproduces published deep-learning performance reports, and audits them.\n\n"
+            "usage: reperf COMMAND [options]\n\n");
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        fprintf(out, "  %-12s %s\n", (*c)->name, (*c)->summary);
+    }
+    fprintf(out,
+            "\nreperf COMMAND --help shows the options of a command; the manual is reperf(1).\n");
+}
+
+static void print_command_help(const struct cmd *c)
+{
+    printf("usage: reperf %s [options] %s\n\n%s\n\n", c->name, c->operands, c->summary);
+    opt_print_help(stdout, c->opts);
+    printf("  %-30s %s\n", "    --help", "this text");
+}
+
+static const struct cmd *find_command(const char *name)
+{
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        if (strcmp((*c)->name, name) == 0) {
+            return *c;
+        }
+    }
+    return NULL;
+}
+
+/* Descriptors 0, 1 and 2 are open from here on, whatever the caller closed, so that no file of ours becomes one of them. */
+static void open_standard_fds(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR); /* not O_CLOEXEC: children inherit the standard ones */
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* The data folder: $REPERF_ROOT, else two levels above the program (build/MODE/reperf), else PREFIX/share/reperf. */
+static const char *find_root(struct arena *arena, const char *self)
+{
+    const char *named = getenv("REPERF_ROOT");
+    const char *const places[] = {"../..", "../share/reperf"};
+    struct str folder = str_of(self);
+    if (named && named[0]) {
+        return named;
+    }
+    while (folder.len && folder.ptr[folder.len - 1] != '/') {
+        folder.len--;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(places); idx++) {
+        char *place = arena_printf(arena, "%.*s%s", STR_ARG(folder), places[idx]);
+        char *whole = realpath(place, NULL);
+        char *copy = whole ? arena_strndup(arena, whole, strlen(whole)) : NULL;
+        free(whole);
+        if (copy && fs_is_dir(fs_join(arena, copy, "manifests"))) {
+            return copy;
+        }
+    }
+    return ".";
+}
+
+static const char *find_state(struct arena *arena)
+{
+    const char *named = getenv("REPERF_STATE");
+    const char *xdg = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    if (named && named[0]) {
+        return named;
+    }
+    if (xdg && xdg[0] == '/') {
+        return fs_join(arena, xdg, "reperf");
+    }
+    return fs_join(arena, home && home[0] ? home : "/root", ".local/state/reperf");
+}
+
+static const char *find_self(struct arena *arena)
+{
+    char path[PATH_BYTES];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    return len > 0 ? arena_strndup(arena, path, (size_t)len) : "reperf";
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int idx = 0; idx < argc && strcmp(argv[idx], "--") != 0; idx++) {
+        if (strcmp(argv[idx], "--help") == 0 || strcmp(argv[idx], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int run_command(const struct cmd *c, int argc, char **argv)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    const char *self = find_self(&arena);
+    struct cmd_ctx ctx = {clock_system(), find_root(&arena, self), find_state(&arena), self};
+    int status = c->run(&ctx, argc, argv, &err);
+    if (status < 0) {
+        log_line(LOG_ERROR, "%s", err.msg);
+        return err_exit_status(err.code);
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const struct cmd *c;
+    open_standard_fds();
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        print_usage(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return fflush(stdout) == 0 ? 0 : 10;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("reperf %s\n", REPERF_VERSION);
+        return fflush(stdout) == 0 ? 0 : 10;
+    }
+    c = find_command(argv[1]);
+    if (!c) {
+        log_line(LOG_ERROR, "unknown command \"%.100s\"; reperf --help lists them", argv[1]);
+        return 2;
+    }
+    if (asks_for_help(argc - 2, argv + 2)) {
+        print_command_help(c);
+        return fflush(stdout) == 0 ? 0 : 10;
+    }
+    return run_command(c, argc - 2, argv + 2);
 }

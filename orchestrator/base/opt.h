@@ -31,8 +31,9 @@ struct opt {
         .name = NULL                                                                               \
     }
 
-/* Fills the members of *args that the table names and puts the operands into ret_operands (its items are borrowed from argv; VEC_RELEASE it). */
-MUST_CHECK int opt_parse(const struct opt *opts, int argc, char **argv,
+/* Fills the members of *args that the table names and puts the operands into ret_operands (its items
+   are borrowed from argv; VEC_RELEASE it). */
+MUST_CHECK int opt_parse(const struct opt *opts, int argc, char **argv, void *args,
                          struct opt_list *ret_operands, struct err *err);
 
 /* "  --name VALUE   help" lines. */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands: one row each in cmd/table.c. The option table is const and complete, so that help, the man page's option list and
+   shell completion come from it. A command prints its result on stdout (with --json exactly one document) and returns the
+   exit status of DESIGN.md section 5, or -1 with *err filled: main reports it and maps the code. */
+#ifndef CMD_CMD_H
+#define CMD_CMD_H
+
+#include "base/clock.h"
+#include "base/opt.h"
+#include "base/str.h"
+
+struct cmd_ctx {
+    struct clock_src clock;
+    const char *root; /* the data folder: holds manifests/, images/, datasets/, logs/ */
+    const char *
+        state; /* where runs live: $REPERF_STATE, else $XDG_STATE_HOME/reperf, else ~/.local/state/reperf */
+    const char *self; /* path of this program's file */
+};
+
+struct cmd {
+    const char *name;
+    const char *operands;   /* for the synopsis: "REPORT..." */
+    const char *summary;    /* one line */
+    const struct opt *opts; /* ended by OPT_END; offsets into the command's own arguments struct */
+    int (*run)(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err);
+};
+
+/* Each cmd_NAME.c defines one of these; cmd/table.c lists them. */
+extern const struct cmd CMD_AUDIT, CMD_COMPARE, CMD_COMPLETION, CMD_HISTORY, CMD_KEYGEN, CMD_LINT,
+    CMD_LIST, CMD_MEASURE, CMD_PLAN, CMD_REPLAY, CMD_REPORT, CMD_RESUME, CMD_RUN, CMD_SEAL,
+    CMD_STATUS, CMD_CANCEL, CMD_EXPLAIN, CMD_VERIFY;
+
+extern const struct cmd *const CMDS[]; /* sorted by name, ended by NULL */
+
+/* Writes a whole document to stdout and checks that it got there (a full disk or a closed pipe is an error). */
+MUST_CHECK int cmd_print(struct str text, struct err *err);
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+#include "cmd/cmd.h"
+
+const struct cmd *const CMDS[] = {
+    NULL,
+};

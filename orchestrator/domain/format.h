@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log formats as data (manifests/formats/ID.json): patterns with named groups, scope, unit, prefixes to strip, how a run
+   begins and ends, facts, and the rules known for such logs. Parsing is fed with chunks of any size and holds one line at a
+   time, so a log of any length needs the same memory beside its samples. */
+#ifndef DOMAIN_FORMAT_H
+#define DOMAIN_FORMAT_H
+
+#include "codec/json.h"
+#include "domain/rule.h"
+#include "domain/series.h"
+
+#define FORMAT_LINE_MAX                                                                            \
+    (1u << 20) /* a longer line (after splitting at LF and CR) is ERR_PARSE with its byte offset */
+#define FORMAT_SAMPLES_MAX (1u << 24)
+#define FORMATS_MAX        128
+
+struct format; /* compiled; opaque */
+
+struct format_set {
+    struct format **items; /* sorted by id */
+    size_t n;
+};
+
+/* Patterns are compiled on first use. The set lives in the arena, its compiled patterns until format_set_release. */
+MUST_CHECK int format_decode(const struct json *root, struct arena *arena,
+                             struct format **ret_format, struct err *err);
+void format_release(struct format *format);
+
+struct str format_id(const struct format *format);
+struct str format_title(const struct format *format);
+struct str format_framework(const struct format *format);
+size_t format_rules(const struct format *format, const struct rule **ret_rules);
+/* NULL where absent; accepts "FORMAT/NAME" and "NAME". */
+const struct rule *format_rule(const struct format *format, struct str id);
+const struct format *format_find(const struct format_set *set, struct str id);
+
+/* Parsing one log. */
+struct parser;
+MUST_CHECK int parser_new(const struct format *format, struct arena *arena,
+                          struct parser **ret_parser, struct err *err);
+MUST_CHECK int parser_feed(struct parser *parser, const char *ptr, size_t len, struct err *err);
+/* The result lives in the arena given to parser_new. */
+MUST_CHECK int parser_finish(struct parser *parser, struct measurement *ret_measurement,
+                             struct err *err);
+void parser_free(struct parser *parser);
+
+/* How many lines of this text the format's series would read: for --format auto (see engine/measure.h). */
+MUST_CHECK int format_count_hits(const struct format *format, struct str text, size_t *ret_hits,
+                                 struct err *err);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules: how a series becomes a number. Data (manifests/formats/ID.json, "rules"); the statistics and windows are named here
+   and nowhere else. Pure functions. */
+#ifndef DOMAIN_RULE_H
+#define DOMAIN_RULE_H
+
+#include "codec/json.h"
+#include "domain/series.h"
+
+enum statistic {
+    STAT_MEAN,
+    STAT_MEDIAN,
+    STAT_TRIMMED_MEAN, /* drops max(trim_count, floor(trim_share n)) at each end */
+    STAT_OLYMPIC_MEAN, /* drops the smallest and the largest */
+    STAT_HARMONIC_MEAN,
+    STAT_TIME_WEIGHTED_MEAN, /* weights: step times where known, else the printed intervals' own durations */
+    STAT_MIN,
+    STAT_MAX,
+    STAT_FIRST,
+    STAT_LAST, /* last-k with window.last > 1 is a mean over window.last */
+    STAT_TIMESTAMPS, /* global batch x (steps between) / (time between), first and last sample of the window */
+    STAT_TOOL, /* the one value of a summary series; more than one is an error */
+    STAT_COUNT,
+};
+
+enum scale {
+    SCALE_NONE, /* value as it stands */
+    SCALE_GPUS, /* x GPUs of the case */
+    SCALE_NODES,
+    SCALE_GLOBAL_BATCH_OVER, /* batch_per_gpu x GPUs / value: seconds a step become items per second */
+};
+
+enum rounding { ROUND_NEAREST, ROUND_TRUNCATE };
+enum run_choice { RUN_ONLY, RUN_FIRST, RUN_LAST }; /* RUN_ONLY: a file with two runs is an error */
+enum repeats {
+    REPEATS_SINGLE,
+    REPEATS_MEAN,
+    REPEATS_MEDIAN,
+    REPEATS_OLYMPIC
+}; /* across the logs of one cell */
+
+struct window {
+    int64_t skip;      /* samples dropped at the start */
+    int64_t drop_last; /* samples dropped at the end */
+    int64_t last;      /* > 0: then only this many at the end */
+    bool
+        has_steps; /* then only samples with step_from <= step <= step_to, before skip and the rest */
+    int64_t step_from, step_to;
+};
+
+struct rule {
+    struct str id; /* "FORMAT/NAME" */
+    struct str series;
+    enum run_choice run;
+    bool match_gpus; /* only samples whose gpus is the case's */
+    struct window window;
+    int64_t trim_count;
+    double trim_share;
+    enum statistic statistic;
+    enum scale scale;
+    enum rounding rounding;
+    enum repeats repeats;
+    struct str origin; /* "stated", "inferred" or "own" */
+    struct str source; /* where it is stated, or how it was found */
+};
+
+/* What a rule must know of the case. 0 or less: not known; a rule that needs it says so. */
+struct rule_case {
+    int64_t gpus;
+    int64_t nodes;
+    int64_t batch_per_gpu;
+};
+
+struct rule_value {
+    double value;    /* not rounded */
+    size_t n_used;   /* samples that went in */
+    size_t n_window; /* samples in the window before trimming */
+};
+
+/* Reads one element of a format's "rules" array. */
+MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
+                           struct rule *ret_rule, struct err *err);
+
+/* ERR_PARSE with the reason where the rule does not apply (series absent, window empty, two runs, batch not known). */
+MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
+                          const struct rule_case *of, struct rule_value *ret_value,
+                          struct err *err);
+
+/* One number from the repeats' numbers. n >= 1; REPEATS_SINGLE with n > 1 is an error. */
+MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, double *ret_value,
+                            struct err *err);
+
+/* value at `decimals` places under the rule's rounding. */
+double rule_round(enum rounding rounding, double value, int decimals);
+
+const char *statistic_name(enum statistic statistic);
+bool statistic_of_name(struct str name, enum statistic *ret_statistic);
+
+/* "mean of ips, skip 2, trim 5+5, x GPUs": for people. */
+void rule_describe(const struct rule *rule, struct strbuf *out);
+
+#endif

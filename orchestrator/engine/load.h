@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading what manifests/ holds below the data folder. */
+#ifndef ENGINE_LOAD_H
+#define ENGINE_LOAD_H
+
+#include "domain/format.h"
+#include "domain/report.h"
+
+/* manifests/formats/*.json; format_set_release at the end. */
+MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
+                            struct err *err);
+void format_set_release(struct format_set *set);
+
+/* One report by id, or by path where the name holds a slash or ends in .json. ERR_MANIFEST where there is none. */
+MUST_CHECK int load_report(struct arena *arena, const char *root, const char *name,
+                           struct report *ret_report, struct err *err);
+
+struct report_set {
+    struct report *items; /* sorted by id */
+    size_t n;
+};
+MUST_CHECK int load_all_reports(struct arena *arena, const char *root, struct report_set *ret_set,
+                                struct err *err);
+
+#endif
