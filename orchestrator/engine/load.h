@@ -6,7 +6,7 @@
 #include "domain/format.h"
 #include "domain/report.h"
 
-/* manifests/formats/*.json; format_set_release at the end. */
+/* Every file of manifests/formats; format_set_release at the end. */
 MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
                             struct err *err);
 void format_set_release(struct format_set *set);
