@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes: refused with a message, or a document that our writer gives back as a document that parses again. */
+#include "base/base.h"
+#include "codec/json.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Depth is capped by the parser. */
+static void copy_out(struct json_out *out, const char *key, const struct json *at,
+                     struct arena *arena)
+{
+    struct json item;
+    struct err err = {0};
+    struct str text;
+    double number;
+    bool is_on;
+    if (json_is_object(at) || json_is_array(at)) {
+        (json_is_object(at) ? jw_object : jw_array)(out, key);
+        for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+            copy_out(out, item.key, &item, arena);
+        }
+        (json_is_object(at) ? jw_end_object : jw_end_array)(out);
+    } else if (json_is_str(at)) {
+        ASSERT(json_str(at, arena, &text, &err) == 0);
+        jw_str(out, key, text);
+    } else if (json_is_null(at)) {
+        jw_null(out, key);
+    } else if (json_f64(at, &number, &err) == 0) {
+        jw_f64(out, key, number);
+    } else {
+        err = (struct err){0};
+        ASSERT(json_bool(at, &is_on, &err) == 0);
+        jw_bool(out, key, is_on);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    CLEANUP(json_doc) struct json_doc again = {0};
+    CLEANUP(strbuf) struct strbuf buf;
+    struct json_out out;
+    struct json root;
+    struct err err = {0};
+    strbuf_init(&buf, 1 << 26);
+    if (json_parse((struct str){(const char *)data, size}, "fuzz", &doc, &err) < 0) {
+        ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
+        return 0;
+    }
+    root = json_root(&doc);
+    jw_begin(&out, &buf, size % 2 == 0);
+    copy_out(&out, NULL, &root, &arena);
+    ASSERT(!buf.is_full);
+    ASSERT(json_parse(strbuf_str(&buf), "again", &again, &err) == 0);
+    return 0;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "codec/json.h"
+
+static const char *const BAD[] = {
+    "",
+    " ",
+    "{",
+    "[",
+    "{}x",
+    "{} {}",
+    "[1,]",
+    "{\"a\":1,}",
+    "{\"a\":1,\"a\":2}",
+    "[{\"b\":{\"c\":1,\"c\":1}}]",
+    "{'a':1}",
+    "{a:1}",
+    "[01]",
+    "[1.]",
+    "[.5]",
+    "[+1]",
+    "[-]",
+    "[1e]",
+    "[1e+]",
+    "[1e999]",
+    "[NaN]",
+    "[Infinity]",
+    "nul",
+    "[\"\\x\"]",
+    "[\"\\u12\"]",
+    "[\"a\nb\"]",
+    "[\"\xff\"]",
+    "[\"\xc0\x80\"]",
+    "[\"\xed\xa0\x80\"]",
+    "[\"a]",
+    "// c\n{}",
+    "[\"\\u0000\"]",
+    "{\"a\" 1}",
+    "[1 2]",
+    "]",
+    "{\"a\":}",
+    "[\"\\ud800\"]",
+};
+
+static void bad_grammar_is_refused(void **state UNUSED)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        CLEANUP(json_doc) struct json_doc doc = {0};
+        struct err err = {0};
+        if (json_parse(str_of(BAD[idx]), "f.json", &doc, &err) == 0) {
+            fail_msg("taken: %s", BAD[idx]);
+        }
+        assert_int_equal(err.code, ERR_MANIFEST);
+        assert_non_null(strstr(err.msg, "f.json"));
+    }
+}
+
+static void depth_is_capped(void **state UNUSED)
+{
+    char text[2 * JSON_DEPTH_MAX + 2];
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct err err = {0};
+    size_t depth = JSON_DEPTH_MAX - 1;
+    memset(text, '[', depth);
+    memset(text + depth, ']', depth);
+    assert_int_equal(json_parse((struct str){text, 2 * depth}, "f", &doc, &err), 0);
+    json_doc_release(&doc);
+    memset(text, '[', depth + 1);
+    memset(text + depth + 1, ']', depth + 1);
+    assert_int_equal(json_parse((struct str){text, 2 * depth + 2}, "f", &doc, &err), -1);
+}
+
+struct thing {
+    struct str name;
+    int64_t count;
+    double rate;
+    bool is_on;
+};
+
+static const struct json_field THING[] = {
+    {.key = "name",
+     .kind = JSON_STR,
+     .flags = JSON_REQUIRED | JSON_NULLABLE,
+     .offset = offsetof(struct thing, name)},
+    {.key = "count",
+     .kind = JSON_I64,
+     .flags = JSON_REQUIRED,
+     .offset = offsetof(struct thing, count),
+     .min = 1,
+     .max = 9},
+    {.key = "rate", .kind = JSON_F64, .offset = offsetof(struct thing, rate)},
+    {.key = "on", .kind = JSON_BOOL, .offset = offsetof(struct thing, is_on)},
+};
+
+static int decode(const char *text, struct arena *arena, struct thing *thing, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    struct json list;
+    struct json item;
+    if (json_parse(str_of(text), "f.json", &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (json_member(&root, "list", &list, err) < 0 || !json_first(&list, &item)) {
+        return -1;
+    }
+    return json_decode(&item, arena, THING, ARRAY_LEN(THING), thing, err);
+}
+
+static void tables_decode_and_name_the_place(void **state UNUSED)
+{
+    static const char *const WRONG[][2] = {
+        {"{\"list\":[{\"name\":\"x\",\"count\":10}]}",
+         "f.json:$.list[0].count: expected 1 to 9, found 10"},
+        {"{\"list\":[{\"name\":\"x\",\"count\":1.5}]}", "$.list[0].count"},
+        {"{\"list\":[{\"name\":\"x\"}]}", "\"count\""},
+        {"{\"list\":[{\"name\":\"x\",\"count\":1,\"Rate\":2}]}", "unknown key \"Rate\""},
+        {"{\"list\":[{\"name\":7,\"count\":1}]}", "expected a string, found a number"},
+        {"{\"list\":[{\"name\":\"x\",\"count\":null}]}", "may not be null"},
+        {"{\"list\":[{\"name\":\"x\",\"count\":1,\"on\":1}]}", "expected true or false"},
+        {"{\"list\":[7]}", "expected an object"},
+        {"{\"List\":[]}", "expected a member \"list\""},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct thing thing = {0};
+    struct err err = {0};
+    assert_int_equal(decode("{\"list\":[{\"name\":null,\"count\":9,\"rate\":-2.5,\"on\":true}]}",
+                            &arena, &thing, &err),
+                     0);
+    assert_null(thing.name.ptr);
+    assert_true(thing.count == 9 && thing.rate == -2.5 && thing.is_on);
+    for (size_t idx = 0; idx < ARRAY_LEN(WRONG); idx++) {
+        err = (struct err){0};
+        assert_int_equal(decode(WRONG[idx][0], &arena, &thing, &err), -1);
+        if (!strstr(err.msg, WRONG[idx][1])) {
+            fail_msg("%s: %s", WRONG[idx][0], err.msg);
+        }
+    }
+}
+
+static void whole_numbers_beyond_2_53_are_refused(void **state UNUSED)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct err err = {0};
+    struct json root;
+    int64_t value;
+    assert_int_equal(json_parse(STR_LIT("9007199254740994"), "f", &doc, &err), 0);
+    root = json_root(&doc);
+    assert_int_equal(json_i64(&root, INT64_MIN, INT64_MAX, &value, &err), -1);
+}
+
+static void output_keeps_order_and_escapes(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json_out out;
+    struct err err = {0};
+    strbuf_init(&buf, 1000);
+    jw_begin(&out, &buf, true);
+    jw_object(&out, NULL);
+    jw_z(&out, "z", "a\"\\\n\x01\xff");
+    jw_array(&out, "a");
+    jw_f64(&out, NULL, 117.205);
+    jw_f64(&out, NULL, 0.0 / 0.0);
+    jw_i64(&out, NULL, 9007199254740993);
+    jw_object(&out, NULL);
+    jw_end_object(&out);
+    jw_end_array(&out);
+    jw_bool(&out, "b", false);
+    jw_end_object(&out);
+    assert_string_equal(buf.ptr, "{\"z\":\"a\\\"\\\\\\n\\u0001\\ufffd\",\"a\":[117.205,null,"
+                                 "\"9007199254740993\",{}],\"b\":false}");
+    assert_int_equal(json_parse(strbuf_str(&buf), "out", &doc, &err), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_grammar_is_refused),
+        cmocka_unit_test(depth_is_capped),
+        cmocka_unit_test(tables_decode_and_name_the_place),
+        cmocka_unit_test(whole_numbers_beyond_2_53_are_refused),
+        cmocka_unit_test(output_keeps_order_and_escapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
