@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MD5 and SHA-256, several at once in one pass over the bytes, and strict hex. A struct digest is reused for many inputs:
+   digest_start, digest_update..., digest_finish, digest_start again. One thread at a time may use it; it may be handed on. */
+#ifndef CODEC_DIGEST_H
+#define CODEC_DIGEST_H
+
+#include "base/str.h"
+
+enum { DIGEST_MD5 = 1, DIGEST_SHA256 = 2 };
+#define DIGEST_KINDS 2
+
+#define MD5_BYTES       16
+#define SHA256_BYTES    32
+#define MD5_HEX_SIZE    (2 * MD5_BYTES + 1) /* with the NUL */
+#define SHA256_HEX_SIZE (2 * SHA256_BYTES + 1)
+
+struct digest {
+    void *kind[DIGEST_KINDS]; /* owned: the algorithms */
+    void *ctx[DIGEST_KINDS];  /* owned */
+    uint64_t size_bytes;      /* fed since digest_start */
+    unsigned kinds;
+};
+
+#define DIGEST_EMPTY ((struct digest){0})
+
+/* What was not asked for stays zero. */
+struct digest_value {
+    uint64_t size_bytes;
+    uint8_t md5[MD5_BYTES];
+    uint8_t sha256[SHA256_BYTES];
+};
+
+void digest_release(struct digest *digest);
+static inline void digest_cleanup(struct digest *digest)
+{
+    digest_release(digest);
+}
+/* kinds: DIGEST_MD5 | DIGEST_SHA256. Forgets what was fed before. */
+MUST_CHECK int digest_start(struct digest *digest, unsigned kinds, struct err *err);
+MUST_CHECK int digest_update(struct digest *digest, const void *ptr, size_t len, struct err *err);
+MUST_CHECK int digest_finish(struct digest *digest, struct digest_value *ret_value,
+                             struct err *err);
+
+MUST_CHECK int sha256_of(struct str bytes, uint8_t *ret_sha256, struct err *err);
+
+/* From the descriptor's place to its end; name is for messages. */
+MUST_CHECK int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
+                         struct err *err);
+/* A regular file; a symlink is followed. */
+MUST_CHECK int digest_file(const char *path, unsigned kinds, struct digest_value *ret_value,
+                           struct err *err);
+
+/* Lower case, NUL-terminated: ret_text has 2 * n + 1 bytes. */
+void hex_encode(const uint8_t *bytes, size_t n, char *ret_text);
+/* Exactly 2 * n lower-case hex digits, or ERR_PARSE. */
+MUST_CHECK int hex_decode(struct str text, size_t n, uint8_t *ret_bytes, struct err *err);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ed25519 keys and signatures, the DSSE pre-authentication encoding, and strict base64. Private keys are files of mode 0600
+   and nothing else: never an argument, an environment variable, a log line or part of an archive. What is signed here,
+   `openssl pkeyutl -verify -rawin -pubin -inkey KEY.pub -in MESSAGE -sigfile SIG` confirms. */
+#ifndef CODEC_SIGN_H
+#define CODEC_SIGN_H
+
+#include "base/strbuf.h"
+
+#define SIGN_PUBLIC_BYTES 32
+#define SIGN_BYTES        64
+#define SIGN_KEY_ID_SIZE                                                                           \
+    65 /* hex of the SHA-256 of the public key's DER SubjectPublicKeyInfo, and the NUL */
+#define SIGN_KEY_FILE_MAX  16384
+#define SIGN_MESSAGE_MAX   (64u << 20)
+#define SIGN_DSSE_TYPE_MAX 256
+
+struct sign_key {
+    void *pkey; /* owned */
+    bool is_private;
+    uint8_t public_raw[SIGN_PUBLIC_BYTES];
+    char id[SIGN_KEY_ID_SIZE];
+};
+
+#define SIGN_KEY_EMPTY ((struct sign_key){0})
+
+void sign_key_release(struct sign_key *key);
+static inline void sign_key_cleanup(struct sign_key *key)
+{
+    sign_key_release(key);
+}
+
+/* A new key: PKCS#8 PEM of mode 0600 and SubjectPublicKeyInfo PEM. Neither file may exist; on failure neither does. */
+MUST_CHECK int sign_keygen(const char *private_path, const char *public_path,
+                           char ret_key_id[SIGN_KEY_ID_SIZE], struct err *err);
+
+/* ERR_AUTH where the file is open to others, encrypted, or no Ed25519 key. */
+MUST_CHECK int sign_load_private(const char *path, struct sign_key *ret_key, struct err *err);
+MUST_CHECK int sign_load_public(const char *path, struct sign_key *ret_key, struct err *err);
+MUST_CHECK int sign_from_raw(const uint8_t public_raw[SIGN_PUBLIC_BYTES], struct sign_key *ret_key,
+                             struct err *err);
+
+MUST_CHECK int sign_message(const struct sign_key *key, struct str message,
+                            uint8_t ret_signature[SIGN_BYTES], struct err *err);
+/* ERR_INTEGRITY where it does not hold. */
+MUST_CHECK int sign_check(const struct sign_key *key, struct str message,
+                          const uint8_t signature[SIGN_BYTES], struct err *err);
+
+/* "DSSEv1 LEN(type) type LEN(payload) payload". Source: github.com/secure-systems-lab/dsse, protocol.md. */
+void dsse_pae(struct strbuf *buf, struct str type, struct str payload);
+
+/* RFC 4648 section 4 with padding; decoding takes only the one canonical text for the bytes. */
+void base64_encode(struct strbuf *buf, struct str bytes);
+MUST_CHECK int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes,
+                             struct err *err);
+
+#endif

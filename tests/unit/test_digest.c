@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "codec/digest.h"
+
+/* Source: RFC 1321 A.5 and FIPS 180-2 appendix B. */
+static void known_answers(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *md5, *sha256;
+    } ROWS[] = {
+        {"", "d41d8cd98f00b204e9800998ecf8427e",
+         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "900150983cd24fb0d6963f7d28e17f72",
+         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+    };
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct err err = {0};
+        struct digest_value value;
+        char md5[MD5_HEX_SIZE], sha256[SHA256_HEX_SIZE];
+        assert_int_equal(digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256, &err), 0);
+        for (const char *c = ROWS[idx].text; *c; c++) {
+            assert_int_equal(digest_update(&digest, c, 1, &err), 0);
+        }
+        assert_int_equal(digest_finish(&digest, &value, &err), 0);
+        hex_encode(value.md5, MD5_BYTES, md5);
+        hex_encode(value.sha256, SHA256_BYTES, sha256);
+        assert_string_equal(md5, ROWS[idx].md5);
+        assert_string_equal(sha256, ROWS[idx].sha256);
+        assert_int_equal(value.size_bytes, strlen(ROWS[idx].text));
+    }
+}
+
+static void only_what_was_asked_for(void **state UNUSED)
+{
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    static const uint8_t ZERO[MD5_BYTES];
+    struct digest_value value;
+    uint8_t again[SHA256_BYTES];
+    struct err err = {0};
+    assert_int_equal(digest_start(&digest, DIGEST_SHA256, &err), 0);
+    assert_int_equal(digest_update(&digest, "x", 1, &err), 0);
+    /* A second start forgets the first. */
+    assert_int_equal(digest_start(&digest, DIGEST_SHA256, &err), 0);
+    assert_int_equal(digest_update(&digest, "abc", 3, &err), 0);
+    assert_int_equal(digest_finish(&digest, &value, &err), 0);
+    assert_memory_equal(value.md5, ZERO, MD5_BYTES);
+    assert_int_equal(sha256_of(STR_LIT("abc"), again, &err), 0);
+    assert_memory_equal(value.sha256, again, SHA256_BYTES);
+}
+
+static void a_file_in_large_reads(void **state UNUSED)
+{
+    char folder[] = "/tmp/reperf-digest.XXXXXX";
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct digest_value of_file;
+    uint8_t of_memory[SHA256_BYTES];
+    size_t len = (3u << 20) + 17;
+    char *bytes = arena_alloc(&arena, len, 1);
+    const char *path;
+    assert_non_null(mkdtemp(folder));
+    path = fs_join(&arena, folder, "big");
+    for (size_t idx = 0; idx < len; idx++) {
+        bytes[idx] = (char)(idx * 2654435761u >> 13);
+    }
+    assert_int_equal(fs_write_atomic(path, (struct str){bytes, len}, &err), 0);
+    assert_int_equal(digest_file(path, DIGEST_SHA256, &of_file, &err), 0);
+    assert_int_equal(sha256_of((struct str){bytes, len}, of_memory, &err), 0);
+    assert_memory_equal(of_file.sha256, of_memory, SHA256_BYTES);
+    assert_int_equal(of_file.size_bytes, len);
+    assert_int_equal(digest_file(folder, DIGEST_SHA256, &of_file, &err), -1);
+    assert_int_equal(err.code, ERR_IO);
+    err = (struct err){0};
+    assert_int_equal(digest_file("/nonexistent/file", DIGEST_MD5, &of_file, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    err = (struct err){0};
+    assert_int_equal(fs_remove_tree(folder, &err), 0);
+}
+
+static void hex_is_exact(void **state UNUSED)
+{
+    static const char *const BAD[] = {"", "0", "000", "00000", "0g12", "AB12", " 012", "0x12"};
+    uint8_t bytes[2];
+    struct err err = {0};
+    assert_int_equal(hex_decode(STR_LIT("0aff"), 2, bytes, &err), 0);
+    assert_int_equal(bytes[0], 0x0a);
+    assert_int_equal(bytes[1], 0xff);
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        err = (struct err){0};
+        assert_int_equal(hex_decode(str_of(BAD[idx]), 2, bytes, &err), -1);
+        assert_int_equal(err.code, ERR_PARSE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_answers),
+        cmocka_unit_test(only_what_was_asked_for),
+        cmocka_unit_test(a_file_in_large_reads),
+        cmocka_unit_test(hex_is_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "codec/digest.h"
+#include "codec/sign.h"
+
+static char folder[] = "/tmp/reperf-sign.XXXXXX";
+static struct arena arena;
+static const char *private_path, *public_path;
+static char key_id[SIGN_KEY_ID_SIZE];
+
+static int make_key(void **state UNUSED)
+{
+    struct err err = {0};
+    if (!mkdtemp(folder)) {
+        return -1;
+    }
+    private_path = fs_join(&arena, folder, "k");
+    public_path = fs_join(&arena, folder, "k.pub");
+    return sign_keygen(private_path, public_path, key_id, &err);
+}
+
+static int remove_key(void **state UNUSED)
+{
+    struct err err = {0};
+    int result = fs_remove_tree(folder, &err);
+    arena_release(&arena);
+    return result;
+}
+
+static void write_file(const char *path, const char *text, unsigned mode)
+{
+    struct err err = {0};
+    assert_int_equal(fs_write_atomic(path, str_of(text), &err), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void what_is_signed_holds_and_nothing_else(void **state UNUSED)
+{
+    CLEANUP(sign_key) struct sign_key secret = SIGN_KEY_EMPTY;
+    CLEANUP(sign_key) struct sign_key open_part = SIGN_KEY_EMPTY;
+    CLEANUP(sign_key) struct sign_key raw = SIGN_KEY_EMPTY;
+    uint8_t signature[SIGN_BYTES];
+    struct err err = {0};
+    assert_int_equal(sign_load_private(private_path, &secret, &err), 0);
+    assert_int_equal(sign_load_public(public_path, &open_part, &err), 0);
+    assert_int_equal(sign_from_raw(secret.public_raw, &raw, &err), 0);
+    assert_string_equal(secret.id, key_id);
+    assert_string_equal(open_part.id, key_id);
+    assert_string_equal(raw.id, key_id);
+    assert_int_equal(sign_message(&secret, STR_LIT("117.205 samples/s"), signature, &err), 0);
+    assert_int_equal(sign_check(&raw, STR_LIT("117.205 samples/s"), signature, &err), 0);
+    assert_int_equal(sign_check(&open_part, STR_LIT("117.206 samples/s"), signature, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    for (size_t bit = 0; bit < 8 * sizeof(signature); bit++) {
+        err = (struct err){0};
+        signature[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(sign_check(&open_part, STR_LIT("117.205 samples/s"), signature, &err), -1);
+        signature[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+}
+
+/* Source: RFC 8032 section 7.1, test 2. */
+static void known_answer(void **state UNUSED)
+{
+    static const char PUBLIC[] = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+    static const char SIGNATURE[] =
+        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+        "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00";
+    CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
+    uint8_t raw[SIGN_PUBLIC_BYTES], signature[SIGN_BYTES];
+    struct err err = {0};
+    assert_int_equal(hex_decode(str_of(PUBLIC), sizeof(raw), raw, &err), 0);
+    assert_int_equal(hex_decode(str_of(SIGNATURE), sizeof(signature), signature, &err), 0);
+    assert_int_equal(sign_from_raw(raw, &key, &err), 0);
+    assert_int_equal(sign_check(&key, STR_LIT("\x72"), signature, &err), 0);
+}
+
+static void keys_are_never_overwritten(void **state UNUSED)
+{
+    const char *other = fs_join(&arena, folder, "other");
+    char id[SIGN_KEY_ID_SIZE];
+    struct stat info;
+    struct err err = {0};
+    assert_int_equal(stat(private_path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0600);
+    assert_int_equal(sign_keygen(private_path, other, id, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_false(fs_exists(other));
+    /* The public name is taken: the private file must not stay either. */
+    err = (struct err){0};
+    assert_int_equal(sign_keygen(other, public_path, id, &err), -1);
+    assert_false(fs_exists(other));
+}
+
+static void files_that_are_no_key_are_refused(void **state UNUSED)
+{
+    /* A P-256 key: right form, wrong kind. Made by openssl for this test, used nowhere. */
+    static const char P256[] = "-----BEGIN PUBLIC KEY-----\n"
+                               "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEMdjGBqWLUMrch2rzcr5DtPsMNwc4\n"
+                               "+76rKf/dyFoNW5gy9HLsfZptHZvksL+ZnaAQB0/r4Yg6Ooq6DtgcOhyl+w==\n"
+                               "-----END PUBLIC KEY-----\n";
+    CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
+    const char *path = fs_join(&arena, folder, "bad");
+    struct err err = {0};
+    write_file(path, P256, 0644);
+    assert_int_equal(sign_load_public(path, &key, &err), -1);
+    assert_int_equal(err.code, ERR_AUTH);
+    assert_non_null(strstr(err.msg, "Ed25519"));
+    err = (struct err){0};
+    write_file(path, "not a key", 0600);
+    assert_int_equal(sign_load_private(path, &key, &err), -1);
+    assert_int_equal(err.code, ERR_AUTH);
+    err = (struct err){0};
+    assert_int_equal(sign_load_public(private_path, &key, &err), -1);
+    assert_int_equal(err.code, ERR_AUTH);
+    err = (struct err){0};
+    assert_int_equal(chmod(private_path, 0640), 0);
+    assert_int_equal(sign_load_private(private_path, &key, &err), -1);
+    assert_int_equal(err.code, ERR_AUTH);
+    assert_non_null(strstr(err.msg, "0640"));
+    assert_int_equal(chmod(private_path, 0600), 0);
+}
+
+static void pae_is_what_dsse_says(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, 256);
+    /* Source: secure-systems-lab/dsse, protocol.md, test vectors. */
+    dsse_pae(&buf, STR_LIT("http://example.com/HelloWorld"), STR_LIT("hello world"));
+    assert_string_equal(buf.ptr, "DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+}
+
+static void base64_has_one_text_for_each_value(void **state UNUSED)
+{
+    static const char *const BAD[] = {"Z",        "Zg",   "Zg=",  "Zh==",   "Zm9=", "====",
+                                      "Zg==Zg==", "Z===", "Zm 9", "Zm9v\n", "Zm-_", "Z=g="};
+    for (size_t len = 0; len < 64; len++) {
+        CLEANUP(strbuf) struct strbuf buf;
+        struct err err = {0};
+        struct str back;
+        char bytes[64];
+        for (size_t idx = 0; idx < len; idx++) {
+            bytes[idx] = (char)(idx * 37 + len);
+        }
+        strbuf_init(&buf, 128);
+        base64_encode(&buf, (struct str){bytes, len});
+        assert_int_equal(base64_decode(&arena, strbuf_str(&buf), &back, &err), 0);
+        assert_int_equal(back.len, len);
+        assert_memory_equal(back.ptr, bytes, len);
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        struct err err = {0};
+        struct str back;
+        assert_int_equal(base64_decode(&arena, str_of(BAD[idx]), &back, &err), -1);
+        assert_int_equal(err.code, ERR_PARSE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_signed_holds_and_nothing_else),
+        cmocka_unit_test(known_answer),
+        cmocka_unit_test(keys_are_never_overwritten),
+        cmocka_unit_test(files_that_are_no_key_are_refused),
+        cmocka_unit_test(pae_is_what_dsse_says),
+        cmocka_unit_test(base64_has_one_text_for_each_value),
+    };
+    return cmocka_run_group_tests(tests, make_key, remove_key);
+}
