@@ -14,6 +14,10 @@ struct opt_list {
     size_t n;
     size_t n_max;
 };
+static inline void opt_list_cleanup(struct opt_list *list)
+{
+    VEC_RELEASE(list);
+}
 
 struct opt {
     const char *name; /* without the dashes */
