@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables as plain text: columns as wide as their widest cell, numbers to the right. Control characters in a cell become "?",
+   so that outside text cannot drive the terminal. Owns copies of its cells; single thread. */
+#ifndef BASE_TABLE_H
+#define BASE_TABLE_H
+
+#include "base/strbuf.h"
+
+#define TABLE_COLUMNS_MAX 16
+
+struct table_column {
+    const char *head;
+    bool is_right;
+};
+
+struct table {
+    const struct table_column *columns; /* borrowed */
+    size_t n_columns;
+    struct arena arena;
+    struct str *cells; /* row after row */
+    size_t n_cells;
+    size_t n_max;
+};
+
+void table_init(struct table *table, const struct table_column *columns, size_t n_columns);
+void table_release(struct table *table);
+static inline void table_cleanup(struct table *table)
+{
+    table_release(table);
+}
+
+/* Cells are added row by row, left to right. */
+void table_add(struct table *table, struct str text);
+void table_addf(struct table *table, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Head, rule of dashes, rows; whole rows only. Two blanks part the columns; no blanks at the line's end. */
+void table_render(const struct table *table, struct strbuf *out);
+
+/* How many columns of a terminal UTF-8 text takes (1 a code point, 2 for East Asian wide ones). */
+size_t text_columns(struct str text);
+
+#endif

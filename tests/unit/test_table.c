@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/table.h"
+
+static void columns_line_up_and_numbers_go_right(void **state UNUSED)
+{
+    static const struct table_column COLUMNS[] = {
+        {"case", false}, {"value", true}, {"note", false}};
+    CLEANUP(table) struct table table;
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, 4096);
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table_add(&table, STR_LIT("resnet50"));
+    table_addf(&table, "%.1f", 383.0);
+    table_add(&table, STR_LIT("\xe4\xb8\x80 x"));
+    table_add(&table, STR_LIT("b"));
+    table_addf(&table, "%.1f", 10715.3);
+    table_add(&table, STR_EMPTY);
+    table_render(&table, &out);
+    assert_string_equal(out.ptr, "case        value  note\n"
+                                 "--------  -------  ----\n"
+                                 "resnet50    383.0  \xe4\xb8\x80 x\n"
+                                 "b         10715.3\n");
+}
+
+static void outside_text_cannot_drive_the_terminal(void **state UNUSED)
+{
+    static const struct table_column COLUMNS[] = {{"a", false}};
+    CLEANUP(table) struct table table;
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, 4096);
+    table_init(&table, COLUMNS, 1);
+    table_add(&table, STR_LIT("\x1b[31mred\n"));
+    table_render(&table, &out);
+    assert_string_equal(out.ptr, "a\n---------\n?[31mred?\n");
+}
+
+static void width_counts_code_points(void **state UNUSED)
+{
+    assert_int_equal(text_columns(STR_LIT("")), 0);
+    assert_int_equal(text_columns(STR_LIT("\xc3\xa9\xe2\x80\x93")), 2);
+    assert_int_equal(text_columns(STR_LIT("\xe5\x8d\xa1")), 2);
+    assert_int_equal(text_columns(STR_LIT("\xe5\x8d")), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_line_up_and_numbers_go_right),
+        cmocka_unit_test(outside_text_cannot_drive_the_terminal),
+        cmocka_unit_test(width_counts_code_points),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
