@@ -3,5 +3,6 @@
 #include "cmd/cmd.h"
 
 const struct cmd *const CMDS[] = {
+    &CMD_COMPLETION,
     NULL,
 };

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shell completion, made from the option tables: what a command takes is read from the names in its synopsis ("REPORT...")
+   and of its options' values ("DIR"). Ids come from `reperf list KIND --ids` when the shell asks. */
+#include "base/base.h"
+#include "base/strbuf.h"
+#include "cmd/cmd.h"
+
+#define SCRIPT_BYTES_MAX (1u << 20)
+
+/* A name in a synopsis, and what the shell offers for it: a kind of `reperf list`, or its own files or folders. */
+static const struct {
+    const char *name;
+    const char *offer;
+} NAMES[] = {
+    {"REPORT", "list:reports"}, {"CASE", "list:cases"}, {"GLOB", "list:cases"},
+    {"FORMAT", "list:formats"}, {"RULE", "list:rules"}, {"RUN", "list:runs"},
+    {"ID", "list:findings"},    {"DIR", "dirs"},        {"FOLDER", "dirs"},
+    {"FILE", "files"},          {"LOG", "files"},       {"PATH", "files"},
+    {"ARCHIVE", "files"},       {"KEY", "files"},       {"PUB", "files"},
+};
+
+static const char BASH_HEAD[] =
+    "# bash completion of reperf; made by: reperf completion bash\n"
+    "_reperf_offer() { # PROGRAM CURRENT OFFER...\n"
+    "    local program=$1 cur=$2 offer\n"
+    "    shift 2\n"
+    "    for offer in \"$@\"; do\n"
+    "        case $offer in\n"
+    "        files)\n"
+    "            compopt -o filenames 2>/dev/null\n"
+    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\") ;;\n"
+    "        dirs)\n"
+    "            compopt -o filenames 2>/dev/null\n"
+    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- \"$cur\") ;;\n"
+    "        list:*)\n"
+    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W \\\n"
+    "                \"$(\"$program\" list \"${offer#list:}\" --ids 2>/dev/null)\" -- \"$cur\") "
+    ";;\n"
+    "        word:*)\n"
+    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W \"${offer#word:}\" -- "
+    "\"$cur\") ;;\n"
+    "        esac\n"
+    "    done\n"
+    "}\n";
+
+static const char BASH_TAIL[] =
+    "_reperf() {\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+    "    local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]-}\n"
+    "    COMPREPLY=()\n"
+    "    program=${program/#\\~/$HOME}\n"
+    "    # --name=VALUE arrives as three words, since = parts words.\n"
+    "    if [ \"$cur\" = \"=\" ]; then\n"
+    "        cur=\n"
+    "    elif [ \"$prev\" = \"=\" ] && [ \"$COMP_CWORD\" -gt 2 ]; then\n"
+    "        prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+    "    fi\n"
+    "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$_reperf_commands --help --version\" -- "
+    "\"$cur\")\n"
+    "        return\n"
+    "    fi\n"
+    "    local value\n"
+    "    value=$(_reperf_value \"$command\" \"$prev\")\n"
+    "    if [ -n \"$value\" ]; then\n"
+    "        # shellcheck disable=SC2086\n"
+    "        _reperf_offer \"$program\" \"$cur\" $value\n"
+    "    elif [[ $cur == -* ]]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$(_reperf_options \"$command\") --help\" -- "
+    "\"$cur\")\n"
+    "    else\n"
+    "        # shellcheck disable=SC2046\n"
+    "        _reperf_offer \"$program\" \"$cur\" $(_reperf_operands \"$command\")\n"
+    "    fi\n"
+    "}\n"
+    "complete -F _reperf reperf\n";
+
+/* The letters, and what else may stand in a literal word of a synopsis. */
+static bool is_name_char(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
+
+static void add_offer(struct strbuf *out, struct str name)
+{
+    bool is_literal = name.ptr[0] >= 'a' && name.ptr[0] <= 'z';
+    if (is_literal) {
+        strbuf_printf(out, " word:%.*s", STR_ARG(name));
+        return;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        if (str_eq_z(name, NAMES[idx].name)) {
+            strbuf_printf(out, " %s", NAMES[idx].offer);
+        }
+    }
+}
+
+/* "[reports|cases] [REPORT]" gives "word:reports word:cases list:reports". */
+static void add_offers(struct strbuf *out, const char *synopsis)
+{
+    for (const char *at = synopsis; *at;) {
+        size_t len = 0;
+        while (is_name_char(at[len])) {
+            len++;
+        }
+        if (len) {
+            add_offer(out, (struct str){at, len});
+        }
+        at += len ? len : 1;
+    }
+}
+
+static void add_bash_values(struct strbuf *out, const struct cmd *c)
+{
+    for (const struct opt *o = c->opts; o->name; o++) {
+        if (o->kind == OPT_FLAG) {
+            continue;
+        }
+        strbuf_printf(out, "    %s:--%s", c->name, o->name);
+        if (o->letter) {
+            strbuf_printf(out, " | %s:-%c", c->name, o->letter);
+        }
+        strbuf_add_z(out, ") echo \"none");
+        add_offers(out, o->value);
+        strbuf_add_z(out, "\" ;;\n");
+    }
+}
+
+static void add_bash(struct strbuf *out)
+{
+    strbuf_add_z(out, BASH_HEAD);
+    strbuf_add_z(out, "_reperf_commands=\"");
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        strbuf_printf(out, "%s%s", c == CMDS ? "" : " ", (*c)->name);
+    }
+    strbuf_add_z(out, "\"\n_reperf_options() { # COMMAND\n    case $1 in\n");
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        strbuf_printf(out, "    %s) echo \"", (*c)->name);
+        for (const struct opt *o = (*c)->opts; o->name; o++) {
+            strbuf_printf(out, "%s--%s", o == (*c)->opts ? "" : " ", o->name);
+        }
+        strbuf_add_z(out, "\" ;;\n");
+    }
+    strbuf_add_z(out, "    esac\n}\n_reperf_value() { # COMMAND OPTION: what its value may be; "
+                      "nothing for a flag\n    case $1:$2 in\n");
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        add_bash_values(out, *c);
+    }
+    strbuf_add_z(out, "    esac\n}\n_reperf_operands() { # COMMAND\n    case $1 in\n");
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        strbuf_printf(out, "    %s) echo \"none", (*c)->name);
+        add_offers(out, (*c)->operands);
+        strbuf_add_z(out, "\" ;;\n");
+    }
+    strbuf_add_z(out, "    esac\n}\n");
+    strbuf_add_z(out, BASH_TAIL);
+}
+
+/* zsh runs bash's completion functions, with its own arrays made to look like bash's. */
+static void add_zsh(struct strbuf *out)
+{
+    strbuf_add_z(out, "#compdef reperf\nautoload -U +X compinit && compinit -u\n"
+                      "autoload -U +X bashcompinit && bashcompinit\n");
+    add_bash(out);
+}
+
+/* One single-quoted fish word. */
+static void add_fish_word(struct strbuf *out, const char *z)
+{
+    strbuf_add_char(out, '\'');
+    for (; *z; z++) {
+        if (*z == '\'' || *z == '\\') {
+            strbuf_add_char(out, '\\');
+        }
+        strbuf_add_char(out, *z);
+    }
+    strbuf_add_char(out, '\'');
+}
+
+/* The offers of one synopsis as fish arguments: -a '(reperf list KIND --ids)', -F for files. */
+static void add_fish_offers(struct strbuf *out, const char *synopsis)
+{
+    CLEANUP(strbuf) struct strbuf offers = {0};
+    struct str rest;
+    struct str offer;
+    bool has_files = false;
+    strbuf_init(&offers, SCRIPT_BYTES_MAX);
+    add_offers(&offers, synopsis);
+    rest = strbuf_str(&offers);
+    strbuf_add_z(out, " -a '");
+    while (str_next(&rest, ' ', &offer)) {
+        if (str_starts(offer, STR_LIT("list:"))) {
+            strbuf_printf(out, "(reperf list %.*s --ids 2>/dev/null) ",
+                          STR_ARG(str_sub(offer, 5, offer.len)));
+        } else if (str_starts(offer, STR_LIT("word:"))) {
+            strbuf_printf(out, "%.*s ", STR_ARG(str_sub(offer, 5, offer.len)));
+        } else if (offer.len) {
+            has_files = true;
+        }
+    }
+    strbuf_add_z(out, has_files ? "' -F" : "' -f");
+}
+
+static void add_fish(struct strbuf *out)
+{
+    strbuf_add_z(out,
+                 "# fish completion of reperf; made by: reperf completion fish\n"
+                 "complete -c reperf -f\n"
+                 "complete -c reperf -n __fish_use_subcommand -l version -d 'say the version'\n"
+                 "complete -c reperf -l help -d 'this text'\n");
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        strbuf_printf(out, "complete -c reperf -n __fish_use_subcommand -a %s -d ", (*c)->name);
+        add_fish_word(out, (*c)->summary);
+        strbuf_printf(out, "\ncomplete -c reperf -n '__fish_seen_subcommand_from %s'", (*c)->name);
+        add_fish_offers(out, (*c)->operands);
+        strbuf_add_char(out, '\n');
+        for (const struct opt *o = (*c)->opts; o->name; o++) {
+            strbuf_printf(out, "complete -c reperf -n '__fish_seen_subcommand_from %s' -l %s",
+                          (*c)->name, o->name);
+            if (o->letter) {
+                strbuf_printf(out, " -s %c", o->letter);
+            }
+            if (o->kind != OPT_FLAG) {
+                strbuf_add_z(out, " -r");
+                add_fish_offers(out, o->value);
+            }
+            strbuf_add_z(out, " -d ");
+            add_fish_word(out, o->help);
+            strbuf_add_char(out, '\n');
+        }
+    }
+}
+
+static const struct opt OPTS[] = {OPT_END};
+
+static int run_completion(const struct cmd_ctx *ctx UNUSED, int argc, char **argv, struct err *err)
+{
+    static const struct {
+        const char *shell;
+        void (*add)(struct strbuf *out);
+    } SHELLS[] = {{"bash", add_bash}, {"fish", add_fish}, {"zsh", add_zsh}};
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(strbuf) struct strbuf out = {0};
+    if (opt_parse(OPTS, argc, argv, NULL, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "completion: expected one shell: bash, fish or zsh");
+    }
+    strbuf_init(&out, SCRIPT_BYTES_MAX);
+    for (size_t idx = 0; idx < ARRAY_LEN(SHELLS); idx++) {
+        if (strcmp(operands.items[0], SHELLS[idx].shell) == 0) {
+            SHELLS[idx].add(&out);
+            ASSERT(!out.is_full);
+            return cmd_print(strbuf_str(&out), err);
+        }
+    }
+    return err_set(err, ERR_USAGE, "completion: expected bash, fish or zsh, found \"%.40s\"",
+                   operands.items[0]);
+}
+
+const struct cmd CMD_COMPLETION = {"completion", "bash|fish|zsh", "a shell's completion script",
+                                   OPTS, run_completion};
