@@ -10,6 +10,10 @@
 MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
                             struct err *err);
 void format_set_release(struct format_set *set);
+static inline void format_set_cleanup(struct format_set *set)
+{
+    format_set_release(set);
+}
 
 /* One report by id, or by path where the name holds a slash or ends in .json. ERR_MANIFEST where there is none. */
 MUST_CHECK int load_report(struct arena *arena, const char *root, const char *name,
