@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "engine/load.h"
+
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+#define SOURCE                                                                                     \
+    "{\"repository\":\"https://example.org/r.git\",\"commit\":\"" COMMIT                           \
+    "\",\"path\":\"README.md\",\"date\":\"2020-01-02\"}"
+#define CELL(id, printed, unit, derive)                                                            \
+    "{\"cell\":\"" id "\",\"metric\":\"throughput\",\"printed\":\"" printed "\",\"unit\":\"" unit  \
+    "\",\"table\":\"t\",\"derive\":" derive ",\"rule\":null,\"format\":null,\"also_printed\":[]}"
+#define CASE(id, cells)                                                                            \
+    "{\"id\":\"" id "\",\"stack\":\"a\",\"environment\":\"e\",\"group\":\"g\",\"format\":\"f\","   \
+    "\"rule\":\"f/r\",\"baseline\":null,\"logs\":[\"x/"                                            \
+    "1.log\"],\"conditions\":{},\"cells\":[" cells "]}"
+#define REPORT(cases)                                                                              \
+    "{\"schema_version\":1,\"id\":\"r\",\"title\":\"T\",\"source\":" SOURCE ",\"logs\":" SOURCE    \
+    ",\"environments\":[{\"id\":\"e\",\"title\":\"E\",\"nodes\":4,\"gpus_per_node\":8,"            \
+    "\"conditions\":{\"cuda\":\"11.2\",\"nccl\":null,\"os\":\"Debian\"},\"source\":" SOURCE "}],"  \
+    "\"stacks\":[{\"id\":\"a\",\"framework\":\"fw\",\"label\":\"F W\",\"image\":null,"             \
+    "\"image_tag\":null,\"image_digest\":null,\"dataset\":null,\"sources\":[{\"repository\":"      \
+    "\"https://example.org/c.git\",\"commit\":null,\"ref\":\"main\",\"printed_url\":null}],"       \
+    "\"conditions\":{\"cuda\":\"11.0\",\"seed\":null},\"env\":{\"A\":\"1\",\"B\":null},"           \
+    "\"commands\":[{\"purpose\":\"run\",\"nodes\":0,\"gpus\":0,\"precision\":null,\"per\":"        \
+    "\"node\",\"printed\":\"go\",\"works\":null}]}],\"cases\":[" cases "]}"
+#define ID       "m/fw/fp32/n2g8/bs4"
+#define ONE_CELL CELL(ID "#throughput", "117.205", "samples/s", "null")
+#define GOOD     REPORT(CASE(ID, ONE_CELL))
+
+static int decode(struct arena *arena, const char *text, struct report *ret, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    if (json_parse(str_of(text), "r.json", &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return report_decode(&root, arena, ret, err);
+}
+
+static void a_report_is_read(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct report r = {0};
+    const struct report_case *c;
+    struct str value = STR_LIT("unchanged");
+    assert_int_equal(decode(&arena, GOOD, &r, &err), 0);
+    assert_int_equal(r.n_cases, 1);
+    c = &r.cases[0];
+    assert_true(str_eq_z(c->model, "m") && str_eq_z(c->framework, "fw"));
+    assert_true(str_eq_z(c->precision, "fp32") && !c->variant.ptr);
+    assert_int_equal(c->gpus, 16);
+    assert_int_equal(c->batch_per_gpu, 4);
+    assert_true(c->cells[0].published == 117.205);
+    assert_int_equal(c->cells[0].decimals, 3);
+    assert_true(str_eq_z(r.stacks[0].sources[0].ref, "main") && !r.stacks[0].sources[0].commit.ptr);
+    assert_true(str_eq_z(r.stacks[0].env[0].value, "1") && !r.stacks[0].env[1].value.ptr);
+    assert_ptr_equal(report_case_find(&r, STR_LIT(ID)), c);
+    assert_null(report_case_find(&r, STR_LIT("m/fw/fp32/n2g8/bs5")));
+    assert_ptr_equal(report_cell_find(&r, STR_LIT(ID "#throughput"), NULL), &c->cells[0]);
+    assert_true(case_condition(c, "cuda", &value) && str_eq_z(value, "11.0"));
+    assert_true(case_condition(c, "os", &value) && str_eq_z(value, "Debian"));
+    assert_true(case_condition(c, "nccl", &value) && !value.ptr);
+    assert_false(case_condition(c, "ecc", &value));
+}
+
+/* `from` occurs in GOOD; `to` in its place is an error whose message holds `says`. */
+struct fault {
+    const char *from, *to, *says;
+};
+
+static char *replace_once(struct arena *arena, const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    assert_non_null(at);
+    return arena_printf(arena, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+static const struct fault FAULTS[] = {
+    {"\"schema_version\":1", "\"schema_version\":2", "$.schema_version: expected 1 to 1"},
+    {"\"id\":\"r\"", "\"id\":\"R\"", "$: id: expected small letters"},
+    {"\"id\":\"r\"", "\"id\":\"r\",\"id\":\"r\"", "duplicate key \"id\""},
+    {"\"title\":\"T\"", "\"title\":\"T\",\"x\":1", "unknown key \"x\""},
+    {"\"title\":\"T\",", "", "expected a member \"title\""},
+    {COMMIT, "0123456789ABCDEF0123456789abcdef01234567", "$.source: commit: expected 40 hex"},
+    {COMMIT, "0123456", "$.source: commit: expected 40 hex"},
+    {"2020-01-02", "2020-1-2", "date: expected YYYY-MM-DD"},
+    {"https://example.org/r.git", "git@example.org:r", "repository: expected https://"},
+    {"https://example.org/c.git", "https://example.org/c/tree/main", "that git can clone"},
+    {"\"path\":\"README.md\"", "\"path\":\"../x\"", "relative path"},
+    {"\"cuda\":\"11.2\"", "\"cudda\":\"11.2\"", "\"cudda\" is not one of"},
+    {"\"cuda\":\"11.2\"", "\"cuda\":11.2", "conditions.cuda: expected a string"},
+    {"\"gpus_per_node\":8", "\"gpus_per_node\":4", "8 GPUs, but environment"},
+    {"\"nodes\":4", "\"nodes\":1", "environment \"e\" has 1 of 8"},
+    {"\"nodes\":4", "\"nodes\":0", "expected 1 to"},
+    {"\"purpose\":\"run\"", "\"purpose\":\"fly\"", "purpose: \"fly\" is not one of"},
+    {"\"per\":\"node\"", "\"per\":\"rack\"", "per: \"rack\""},
+    {"\"printed\":\"go\"", "\"printed\":null", "in printed or works"},
+    {"\"image_digest\":null", "\"image_digest\":\"sha256:00\"", "image_digest: expected sha256:"},
+    {"\"A\":\"1\"", "\"1A\":\"1\"", "a variable's name"},
+    {"\"stack\":\"a\"", "\"stack\":\"b\"", "no stack \"b\""},
+    {"\"environment\":\"e\"", "\"environment\":\"x\"", "no environment \"x\""},
+    {"\"environment\":\"e\"", "\"environment\":null", "expected an environment"},
+    {"\"framework\":\"fw\"", "\"framework\":\"other\"", "framework \"fw\", but stack"},
+    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp64/n2g8/bs4\"", "its precision: \"fp64\""},
+    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2x8/bs4\"", "expected nNgG"},
+    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n02g8/bs4\"", "expected nN"},
+    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2g8/bs0\"", "expected bsN"},
+    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2g8\"", "expected model/framework"},
+    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2g8/bs4/v/w\"", "at most 6 parts"},
+    {"\"cell\":\"" ID "#", "\"cell\":\"" ID "x#", "cell: expected the case id"},
+    {"#throughput\"", "#speedup\"", "cell: expected the case id, # and \"throughput\""},
+    {"\"metric\":\"throughput\"", "\"metric\":\"speed\"", "metric: \"speed\""},
+    {"\"unit\":\"samples/s\"", "\"unit\":\"samples\"", "unit: \"samples\""},
+    {"\"unit\":\"samples/s\"", "\"unit\":\"s\"", "unit: \"s\""},
+    {"\"117.205\"", "117.205", "printed: expected a string"},
+    {"\"117.205\"", "\"117,205\"", "printed: expected a plain decimal number"},
+    {"\"117.205\"", "\"1e3\"", "printed: expected a plain decimal number"},
+    {"\"117.205\"", "\"0\"", "printed: expected more than 0"},
+    {"\"117.205\"", "\"9999999999999999999\"", "printed: expected more than 0 and at most"},
+    {"\"f/r\"", "\"g/r\"", "rule: expected one of format f"},
+    {"\"f/r\"", "null", "needs a format and a rule"},
+    {"\"x/1.log\"", "\"/x/1.log\"", "relative path"},
+    {"\"baseline\":null", "\"baseline\":\"" ID "\"", "baseline null"},
+    {"\"derive\":null", "\"derive\":{\"kind\":\"ratio\",\"of\":[\"" ID "#throughput\"]}",
+     "expected numerator and denominator"},
+    {"\"derive\":null", "\"derive\":{\"kind\":\"mode\",\"of\":[]}", "kind: \"mode\""},
+    {"\"derive\":null", "\"derive\":{\"kind\":\"mean\",\"of\":[\"nobody\"]}",
+     "derive.of[0]: no cell \"nobody\""},
+    {"\"derive\":null", "\"derive\":{\"kind\":\"mean\",\"of\":[\"" ID "#throughput\"]}",
+     "goes in a circle"},
+    {"\"logs\":{", "\"logs\":null,\"logs\":{", "duplicate key"},
+};
+
+static void a_wrong_report_is_refused_with_its_place(void **state UNUSED)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(FAULTS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct err err = {0};
+        struct report r = {0};
+        char *text = replace_once(&arena, GOOD, FAULTS[idx].from, FAULTS[idx].to);
+        assert_int_equal(decode(&arena, text, &r, &err), -1);
+        if (!strstr(err.msg, FAULTS[idx].says)) {
+            fail_msg("%s: \"%s\" does not say \"%s\"", FAULTS[idx].to, err.msg, FAULTS[idx].says);
+        }
+        assert_int_equal(err.code, ERR_MANIFEST);
+        assert_non_null(strstr(err.msg, "r.json"));
+        assert_null(r.id.ptr);
+    }
+}
+
+static void ids_are_unique(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct err err2 = {0};
+    struct report r = {0};
+    assert_int_equal(decode(&arena, REPORT(CASE(ID, ONE_CELL) "," CASE(ID, ONE_CELL)), &r, &err),
+                     -1);
+    assert_non_null(strstr(err.msg, "$.cases[1]: id: a second case"));
+    assert_int_equal(decode(&arena, REPORT(CASE(ID, ONE_CELL "," ONE_CELL)), &r, &err2), -1);
+    assert_non_null(strstr(err2.msg, "cells[1].cell: a second cell"));
+}
+
+static void derived_cells_may_not_chase_each_other(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct err err2 = {0};
+    struct report r = {0};
+#define MEAN_OF(id)  "{\"kind\":\"mean\",\"of\":[\"" ID "#throughput." id "\"]}"
+#define LINK(id, of) CELL(ID "#throughput." id, "1", "samples/s", MEAN_OF(of))
+    assert_int_equal(decode(&arena, REPORT(CASE(ID, LINK("1", "2") "," LINK("2", "1"))), &r, &err),
+                     -1);
+    assert_non_null(strstr(err.msg, "goes in a circle"));
+    assert_int_equal(decode(&arena,
+                            REPORT(CASE(ID, LINK("1", "2") "," CELL(ID "#throughput.2", "1",
+                                                                    "samples/s", "null"))),
+                            &r, &err2),
+                     0);
+    assert_int_equal(r.cases[0].cells[0].derive, DERIVE_MEAN);
+}
+
+static void own_framework_has_no_cells(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct err err2 = {0};
+    struct report r = {0};
+    char *own = replace_once(&arena, GOOD, "\"framework\":\"fw\"", "\"framework\":\"reperf\"");
+    assert_int_equal(
+        decode(&arena,
+               replace_once(&arena, own, CASE(ID, ONE_CELL),
+                            "{\"id\":\"m/reperf/fp32/n1g1/bs4\",\"stack\":\"a\",\"environment\":"
+                            "null,\"group\":\"g\",\"format\":\"reperf\",\"rule\":\"reperf/m\","
+                            "\"baseline\":\"none\",\"logs\":[],\"conditions\":{},\"cells\":[]}"),
+               &r, &err),
+        -1);
+    assert_non_null(strstr(err.msg, "baseline: expected another case's id"));
+    assert_int_equal(
+        decode(&arena,
+               replace_once(&arena, own, ID "\",\"stack\"", "m/reperf/fp32/n2g8/bs4\",\"stack\""),
+               &r, &err2),
+        -1);
+}
+
+/* A folder manifests/reports with one file. */
+static char *make_root(struct arena *arena, const char *name, const char *text)
+{
+    char *root = arena_printf(arena, "%s/reperf-report-%ld",
+                              getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (long)getpid());
+    struct err err = {0};
+    assert_int_equal(fs_mkdir_p(fs_join(arena, root, "manifests/reports"), &err), 0);
+    assert_int_equal(fs_write_atomic(arena_printf(arena, "%s/manifests/reports/%s", root, name),
+                                     str_of(text), &err),
+                     0);
+    return root;
+}
+
+static void reports_are_found_by_name(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct err missing = {0};
+    struct err wrong_name = {0};
+    struct report r = {0};
+    struct report_set set = {0};
+    char *root = make_root(&arena, "r.json", GOOD);
+    assert_int_equal(load_report(&arena, root, "r", &r, &err), 0);
+    assert_string_equal(r.path.ptr, "manifests/reports/r.json");
+    assert_int_equal(load_all_reports(&arena, root, &set, &err), 0);
+    assert_int_equal(set.n, 1);
+    assert_int_equal(load_report(&arena, root,
+                                 arena_printf(&arena, "%s/manifests/reports/r.json", root), &r,
+                                 &err),
+                     0);
+    assert_int_equal(load_report(&arena, root, "nobody", &r, &missing), -1);
+    assert_int_equal(missing.code, ERR_MANIFEST);
+    make_root(&arena, "s.json", GOOD);
+    assert_int_equal(load_all_reports(&arena, root, &set, &wrong_name), -1);
+    assert_non_null(strstr(wrong_name.msg, "manifests/reports/s.json:$.id: expected \"s\""));
+    assert_int_equal(fs_remove_tree(root, &err), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_report_is_read),
+        cmocka_unit_test(a_wrong_report_is_refused_with_its_place),
+        cmocka_unit_test(ids_are_unique),
+        cmocka_unit_test(derived_cells_may_not_chase_each_other),
+        cmocka_unit_test(own_framework_has_no_cells),
+        cmocka_unit_test(reports_are_found_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
