@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "codec/tarball.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <zstd.h>
+
+#include "base/fs.h"
+
+#define CLOSING_MAGIC                                                                              \
+    0x184D2A5Du /* one of zstd's sixteen skippable magics; RFC 8878 section 3.1.2 */
+#define FRAME_MAGIC 0xFD2FB528u
+#define FRAME_DESCRIPTOR                                                                           \
+    0x04 /* a checksum, no content size, no dictionary; RFC 8878 section 3.1.1.1.1 */
+#define FLUSH_STEP_BYTES   (8u << 20)
+#define DASHES_64          "----------------------------------------------------------------"
+#define CLOSING_SIGNED_LEN (17 + 72) /* the lines that the signature covers */
+
+static void put_u32(uint8_t *dst, uint32_t value)
+{
+    for (size_t idx = 0; idx < 4; idx++) {
+        dst[idx] = (uint8_t)(value >> (8 * idx));
+    }
+}
+
+static uint32_t get_u32(const uint8_t *src)
+{
+    return (uint32_t)src[0] | (uint32_t)src[1] << 8 | (uint32_t)src[2] << 16 |
+           (uint32_t)src[3] << 24;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+static int set_parameters(ZSTD_CCtx *zstd, struct err *err)
+{
+    const struct {
+        ZSTD_cParameter what;
+        int value;
+    } rows[] = {
+        {ZSTD_c_compressionLevel, TARBALL_LEVEL},
+        {ZSTD_c_windowLog, TARBALL_WINDOW_LOG},
+        {ZSTD_c_checksumFlag, 1},
+        {ZSTD_c_nbWorkers, TARBALL_WORKERS},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(rows); idx++) {
+        size_t code = ZSTD_CCtx_setParameter(zstd, rows[idx].what, rows[idx].value);
+        if (ZSTD_isError(code)) {
+            return err_set(err, ERR_INTERNAL, "libzstd %s: parameter %d: %s", ZSTD_versionString(),
+                           (int)rows[idx].what, ZSTD_getErrorName(code));
+        }
+    }
+    return 0;
+}
+
+int tarball_writer_init(struct tarball_writer *w, int fd, const char *name, struct err *err)
+{
+    *w = (struct tarball_writer){.name = name, .fd = fd};
+    w->zstd = ZSTD_createCCtx();
+    w->out_bytes = ZSTD_CStreamOutSize();
+    w->out = xmalloc(w->out_bytes);
+    if (!w->zstd) {
+        return err_set(err, ERR_INTERNAL, "libzstd gives no context");
+    }
+    if (set_parameters(w->zstd, err) < 0) {
+        return -1;
+    }
+    return digest_start(&w->container, DIGEST_SHA256, err);
+}
+
+void tarball_writer_release(struct tarball_writer *w)
+{
+    ZSTD_freeCCtx(w->zstd);
+    free(w->out);
+    digest_release(&w->container);
+    ustar_names_release(&w->names);
+    *w = TARBALL_WRITER_EMPTY;
+}
+
+static int write_out(struct tarball_writer *w, size_t len, struct err *err)
+{
+    if (len == 0) {
+        return 0;
+    }
+    if (digest_update(&w->container, w->out, len, err) < 0 ||
+        fs_write_all(w->fd, w->out, len, w->name, err) < 0) {
+        return -1;
+    }
+    w->written_bytes += len;
+    if (w->written_bytes - w->flushed_bytes >= FLUSH_STEP_BYTES) {
+        /* A hint: the disk may start; fsync at the end is what counts, and its errors are seen there. */
+        (void)sync_file_range(w->fd, (off_t)w->flushed_bytes,
+                              (off_t)(w->written_bytes - w->flushed_bytes), SYNC_FILE_RANGE_WRITE);
+        w->flushed_bytes = w->written_bytes;
+    }
+    return 0;
+}
+
+static int compress(struct tarball_writer *w, const void *ptr, size_t len, ZSTD_EndDirective end,
+                    struct err *err)
+{
+    ZSTD_inBuffer in = {ptr, len, 0};
+    for (;;) {
+        ZSTD_outBuffer out = {w->out, w->out_bytes, 0};
+        size_t left = ZSTD_compressStream2(w->zstd, &out, &in, end);
+        if (ZSTD_isError(left)) {
+            return err_set(err, ERR_INTERNAL, "%s: zstd: %s", w->name, ZSTD_getErrorName(left));
+        }
+        if (write_out(w, out.pos, err) < 0) {
+            return -1;
+        }
+        if (end == ZSTD_e_end ? left == 0 : in.pos == in.size) {
+            return 0;
+        }
+    }
+}
+
+int tarball_begin(struct tarball_writer *w, struct str name, uint64_t size_bytes, struct err *err)
+{
+    uint8_t header[USTAR_BLOCK];
+    ASSERT(w->left_bytes == 0 && w->pad_bytes == 0);
+    if (ustar_header(name, size_bytes, header, err) < 0 ||
+        ustar_names_add(&w->names, name, size_bytes, err) < 0) {
+        return -1;
+    }
+    w->member = w->names.last;
+    w->left_bytes = size_bytes;
+    w->pad_bytes = ustar_padding(size_bytes);
+    return compress(w, header, sizeof(header), ZSTD_e_continue, err);
+}
+
+int tarball_data(struct tarball_writer *w, const void *ptr, size_t len, struct err *err)
+{
+    if (len > w->left_bytes) {
+        return err_set(err, ERR_IO, "%.*s grew while it was read", STR_ARG(w->member));
+    }
+    w->left_bytes -= len;
+    return compress(w, ptr, len, ZSTD_e_continue, err);
+}
+
+int tarball_end(struct tarball_writer *w, struct err *err)
+{
+    static const uint8_t ZERO[USTAR_BLOCK];
+    size_t pad_bytes = w->pad_bytes;
+    if (w->left_bytes) {
+        return err_set(err, ERR_IO, "%.*s shrank while it was read: %" PRIu64 " bytes are missing",
+                       STR_ARG(w->member), w->left_bytes);
+    }
+    w->pad_bytes = 0;
+    return compress(w, ZERO, pad_bytes, ZSTD_e_continue, err);
+}
+
+/* The closing's text; NUL-terminated. */
+static void closing_text(const struct tarball_closing *closing,
+                         char ret_text[TARBALL_CLOSING_TEXT_BYTES + 1])
+{
+    char sha256[SHA256_HEX_SIZE];
+    char key[2 * SIGN_PUBLIC_BYTES + 1] = DASHES_64;
+    char signature[2 * SIGN_BYTES + 1] = DASHES_64 DASHES_64;
+    int len;
+    hex_encode(closing->sha256, SHA256_BYTES, sha256);
+    if (closing->is_signed) {
+        hex_encode(closing->public_raw, SIGN_PUBLIC_BYTES, key);
+        hex_encode(closing->signature, SIGN_BYTES, signature);
+    }
+    len = snprintf(ret_text, TARBALL_CLOSING_TEXT_BYTES + 1,
+                   "reperf-closing 1\nsha256 %s\nkey %s\nsignature %s\n", sha256, key, signature);
+    ASSERT(len == TARBALL_CLOSING_TEXT_BYTES);
+}
+
+static int write_closing(struct tarball_writer *w, const struct sign_key *key, struct err *err)
+{
+    struct tarball_closing closing = {.is_signed = key != NULL};
+    struct digest_value value;
+    char text[TARBALL_CLOSING_TEXT_BYTES + 1];
+    uint8_t bytes[TARBALL_CLOSING_BYTES];
+    if (digest_finish(&w->container, &value, err) < 0) {
+        return -1;
+    }
+    memcpy(closing.sha256, value.sha256, SHA256_BYTES);
+    if (key) {
+        memcpy(closing.public_raw, key->public_raw, SIGN_PUBLIC_BYTES);
+        closing_text(&closing, text);
+        if (sign_message(key, (struct str){text, CLOSING_SIGNED_LEN}, closing.signature, err) < 0) {
+            return -1;
+        }
+    }
+    closing_text(&closing, text);
+    put_u32(bytes, CLOSING_MAGIC);
+    put_u32(bytes + 4, TARBALL_CLOSING_TEXT_BYTES);
+    memcpy(bytes + 8, text, TARBALL_CLOSING_TEXT_BYTES);
+    return fs_write_all(w->fd, bytes, sizeof(bytes), w->name, err);
+}
+
+int tarball_finish(struct tarball_writer *w, const struct sign_key *key, struct err *err)
+{
+    static const uint8_t ZERO[2 * USTAR_BLOCK];
+    ASSERT(w->left_bytes == 0 && w->pad_bytes == 0);
+    if (compress(w, ZERO, sizeof(ZERO), ZSTD_e_continue, err) < 0 ||
+        compress(w, NULL, 0, ZSTD_e_end, err) < 0) {
+        return -1;
+    }
+    return write_closing(w, key, err);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static int parse_hex_or_dashes(const char *text, size_t n, bool is_signed, uint8_t *ret_bytes,
+                               struct err *err)
+{
+    if (!is_signed) {
+        return 0; /* the whole text is compared with the canonical one afterwards */
+    }
+    return hex_decode((struct str){text, 2 * n}, n, ret_bytes, err);
+}
+
+static int parse_closing(const uint8_t *bytes, struct tarball_closing *ret_closing, struct err *err)
+{
+    struct tarball_closing closing = {0};
+    char found[TARBALL_CLOSING_TEXT_BYTES];
+    char wanted[TARBALL_CLOSING_TEXT_BYTES + 1];
+    if (get_u32(bytes) != CLOSING_MAGIC || get_u32(bytes + 4) != TARBALL_CLOSING_TEXT_BYTES) {
+        return err_set(err, ERR_INTEGRITY,
+                       "no closing in the last %d bytes: cut short, added to, or no archive of "
+                       "reperf",
+                       TARBALL_CLOSING_BYTES);
+    }
+    memcpy(found, bytes + 8, sizeof(found));
+    closing.is_signed = found[17 + 72 + 4] != '-';
+    if (hex_decode((struct str){found + 17 + 7, SHA256_HEX_SIZE - 1}, SHA256_BYTES, closing.sha256,
+                   err) < 0 ||
+        parse_hex_or_dashes(found + 17 + 72 + 4, SIGN_PUBLIC_BYTES, closing.is_signed,
+                            closing.public_raw, err) < 0 ||
+        parse_hex_or_dashes(found + 17 + 72 + 69 + 10, SIGN_BYTES, closing.is_signed,
+                            closing.signature, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return err_wrap(err, "closing");
+    }
+    closing_text(&closing, wanted);
+    for (size_t idx = 0; idx < sizeof(found); idx++) {
+        if (found[idx] != wanted[idx]) {
+            return err_set(err, ERR_INTEGRITY, "closing: byte %zu is 0x%02x, expected 0x%02x", idx,
+                           (uint8_t)found[idx], (uint8_t)wanted[idx]);
+        }
+    }
+    *ret_closing = closing;
+    return 0;
+}
+
+static int check_closing_signature(const struct tarball_closing *closing, struct err *err)
+{
+    CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
+    char text[TARBALL_CLOSING_TEXT_BYTES + 1];
+    if (!closing->is_signed) {
+        return 0;
+    }
+    closing_text(closing, text);
+    if (sign_from_raw(closing->public_raw, &key, err) < 0 ||
+        sign_check(&key, (struct str){text, CLOSING_SIGNED_LEN}, closing->signature, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return err_wrap(err, "closing");
+    }
+    return 0;
+}
+
+static int read_at(int fd, void *dst, size_t len, uint64_t offset, struct err *err)
+{
+    uint8_t *bytes = dst;
+    while (len) {
+        ssize_t got = pread(fd, bytes, len, (off_t)offset);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return err_set(err, err_code_of_errno(errno), "read: %s", err_errno_text(errno));
+        }
+        if (got == 0) {
+            return err_set(err, ERR_INTEGRITY, "the file became shorter while it was read");
+        }
+        bytes += got;
+        len -= (size_t)got;
+        offset += (uint64_t)got;
+    }
+    return 0;
+}
+
+static int open_file(const char *path, struct tarball_source *source, struct err *err)
+{
+    off_t size;
+    source->name = path;
+    source->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (source->fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "open: %s", err_errno_text(errno));
+    }
+    size = lseek(source->fd, 0, SEEK_END);
+    if (size < 0) {
+        return err_set(err, ERR_IO, "expected a regular file");
+    }
+    if (size < TARBALL_CLOSING_BYTES + 9) {
+        return err_set(err, ERR_INTEGRITY, "%lld bytes are too short for an archive",
+                       (long long)size);
+    }
+    source->container_bytes = (uint64_t)size - TARBALL_CLOSING_BYTES;
+    return 0;
+}
+
+static int check_frame_header(int fd, struct err *err)
+{
+    uint8_t head[5];
+    if (read_at(fd, head, sizeof(head), 0, err) < 0) {
+        return -1;
+    }
+    if (get_u32(head) != FRAME_MAGIC || head[4] != FRAME_DESCRIPTOR) {
+        return err_set(err, ERR_INTEGRITY,
+                       "the first bytes are no zstd frame with a checksum, as reperf writes it");
+    }
+    return 0;
+}
+
+static int open_parts(const char *path, struct tarball_source *source, struct err *err)
+{
+    uint8_t closing[TARBALL_CLOSING_BYTES];
+    if (open_file(path, source, err) < 0 ||
+        read_at(source->fd, closing, sizeof(closing), source->container_bytes, err) < 0 ||
+        parse_closing(closing, &source->closing, err) < 0 ||
+        check_frame_header(source->fd, err) < 0 ||
+        check_closing_signature(&source->closing, err) < 0) {
+        return -1;
+    }
+    source->zstd = ZSTD_createDCtx();
+    source->in = xmalloc(TARBALL_CHUNK_BYTES);
+    if (!source->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(source->zstd, ZSTD_d_windowLogMax,
+                                                             TARBALL_WINDOW_LOG_MAX))) {
+        return err_set(err, ERR_INTERNAL, "libzstd %s gives no context", ZSTD_versionString());
+    }
+    return digest_start(&source->container, DIGEST_SHA256, err);
+}
+
+int tarball_open(const char *path, struct tarball_source *ret_source, struct err *err)
+{
+    *ret_source = TARBALL_SOURCE_EMPTY;
+    if (open_parts(path, ret_source, err) < 0) {
+        tarball_source_release(ret_source);
+        return err_wrap(err, "%s", path);
+    }
+    return 0;
+}
+
+void tarball_source_release(struct tarball_source *source)
+{
+    fd_close(&source->fd);
+    ZSTD_freeDCtx(source->zstd);
+    free(source->in);
+    digest_release(&source->container);
+    *source = TARBALL_SOURCE_EMPTY;
+}
+
+static int refill(struct tarball_source *source, struct err *err)
+{
+    uint64_t left = source->container_bytes - source->read_bytes;
+    size_t len = left < TARBALL_CHUNK_BYTES ? (size_t)left : TARBALL_CHUNK_BYTES;
+    if (len == 0) {
+        return err_set(err, ERR_INTEGRITY, "the zstd frame is cut short at byte %" PRIu64,
+                       source->read_bytes);
+    }
+    if (read_at(source->fd, source->in, len, source->read_bytes, err) < 0 ||
+        digest_update(&source->container, source->in, len, err) < 0) {
+        return -1;
+    }
+    source->read_bytes += len;
+    source->in_len = len;
+    source->in_pos = 0;
+    return 0;
+}
+
+static int check_end(struct tarball_source *source, struct err *err)
+{
+    struct digest_value value;
+    uint64_t at = source->read_bytes - source->in_len + source->in_pos;
+    if (at != source->container_bytes) {
+        return err_set(err, ERR_INTEGRITY,
+                       "%" PRIu64
+                       " bytes stand between the zstd frame and the closing, at %" PRIu64,
+                       source->container_bytes - at, at);
+    }
+    if (digest_finish(&source->container, &value, err) < 0) {
+        return -1;
+    }
+    if (memcmp(value.sha256, source->closing.sha256, SHA256_BYTES) != 0) {
+        return err_set(err, ERR_INTEGRITY,
+                       "the SHA-256 of the first %" PRIu64 " bytes is not that of the closing",
+                       source->container_bytes);
+    }
+    return 0;
+}
+
+static int next_bytes(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
+                      struct err *err)
+{
+    ZSTD_outBuffer out = {buf, size, 0};
+    while (out.pos < size && !source->is_frame_done) {
+        ZSTD_inBuffer in = {source->in, source->in_len, source->in_pos};
+        size_t code;
+        if (in.pos == in.size) {
+            if (refill(source, err) < 0) {
+                return -1;
+            }
+            continue;
+        }
+        code = ZSTD_decompressStream(source->zstd, &out, &in);
+        if (ZSTD_isError(code)) {
+            return err_set(err, ERR_INTEGRITY, "zstd, near byte %" PRIu64 ": %s",
+                           source->read_bytes - source->in_len + source->in_pos,
+                           ZSTD_getErrorName(code));
+        }
+        source->in_pos = in.pos;
+        if (code == 0) {
+            source->is_frame_done = true;
+            if (check_end(source, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    *ret_len = out.pos;
+    return 0;
+}
+
+int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
+                 struct err *err)
+{
+    return next_bytes(source, buf, size, ret_len, err) < 0 ? err_wrap(err, "%s", source->name) : 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder of a test program's own, removed at the end, and an arena for what it reads. Helpers abort the program on failure:
+   a test whose set-up fails says nothing about the code. */
+#ifndef TESTS_UNIT_SCRATCH_H
+#define TESTS_UNIT_SCRATCH_H
+
+#include "base/base.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+static char scratch_folder[] = "/tmp/reperf-unit.XXXXXX";
+static struct arena scratch_arena;
+
+static UNUSED int scratch_start(void)
+{
+    return mkdtemp(scratch_folder) ? 0 : -1;
+}
+
+static UNUSED int scratch_end(void)
+{
+    struct err err = {0};
+    int result = fs_remove_tree(scratch_folder, &err);
+    arena_release(&scratch_arena);
+    return result;
+}
+
+static UNUSED const char *scratch_path(const char *name)
+{
+    return fs_join(&scratch_arena, scratch_folder, name);
+}
+
+static UNUSED int scratch_create(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    ASSERT(fd >= 0);
+    return fd;
+}
+
+/* Not through fs_write_atomic, whose fsync would make thousands of variants slow. */
+static UNUSED void scratch_write(const char *path, struct str bytes)
+{
+    struct err err = {0};
+    int fd = scratch_create(path);
+    ASSERT(fs_write_all(fd, bytes.ptr, bytes.len, path, &err) == 0);
+    close(fd);
+}
+
+static UNUSED struct str scratch_read(const char *path)
+{
+    struct err err = {0};
+    struct str text;
+    int result = fs_read(&scratch_arena, path, 1u << 30, &text, &err);
+    ASSERT(result == 0);
+    return text;
+}
+
+#endif
