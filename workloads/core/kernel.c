@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "core/kernel.h"
+
+static const char *const NAMES[K_COUNT] = {
+    [K_CONV_FWD] = "conv_fwd",
+    [K_CONV_BWD_DATA] = "conv_bwd_data",
+    [K_CONV_BWD_WEIGHT] = "conv_bwd_weight",
+    [K_BN_FWD] = "bn_fwd",
+    [K_BN_BWD] = "bn_bwd",
+    [K_RELU_FWD] = "relu_fwd",
+    [K_RELU_BWD] = "relu_bwd",
+    [K_ADD_FWD] = "add_fwd",
+    [K_ADD_BWD] = "add_bwd",
+    [K_MAXPOOL_FWD] = "maxpool_fwd",
+    [K_MAXPOOL_BWD] = "maxpool_bwd",
+    [K_AVGPOOL_FWD] = "avgpool_fwd",
+    [K_AVGPOOL_BWD] = "avgpool_bwd",
+    [K_LINEAR_FWD] = "linear_fwd",
+    [K_LINEAR_BWD_DATA] = "linear_bwd_data",
+    [K_LINEAR_BWD_WEIGHT] = "linear_bwd_weight",
+    [K_LOSS_FWD] = "loss_fwd",
+    [K_LOSS_BWD] = "loss_bwd",
+};
+
+const char *kernel_name(enum kernel_id id)
+{
+    return NAMES[id];
+}

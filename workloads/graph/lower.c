@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From ops to kernel calls: the forward calls in the order of the ops, then the backward calls in the opposite order.
+   Where a value has several consumers, the first of them in backward order writes (=) its gradient and the others add
+   to it (+=), so no gradient is ever cleared. */
+#include "base/base.h"
+
+#include "graph/internal.h"
+
+static struct call *new_call(struct graph *graph, const struct op *op, enum kernel_id id)
+{
+    struct call *call = graph_add_call(graph);
+    call->args.id = id;
+    call->args.dtype = graph->dtype;
+    call->args.geom = op->geom;
+    call->op = (int)(op - graph->ops);
+    return call;
+}
+
+static void set_in(struct call *call, int a, int b, int c)
+{
+    call->in[0] = a;
+    call->in[1] = b;
+    call->in[2] = c;
+}
+
+/* ---- forward ---- */
+
+static void forward_bn(struct graph *graph, const struct op *op)
+{
+    struct call *call = new_call(graph, op, K_BN_FWD);
+    set_in(call, op->in[0], op->in[1], op->in[2]);
+    memcpy(call->out, (int[]){op->out[0], op->out[1], op->out[2], op->in[3], op->in[4]},
+           sizeof(call->out));
+    call->reads_out = 1U << 3 | 1U << 4;
+    call->inplace[0] = 1U << 0;
+}
+
+static void forward(struct graph *graph, const struct op *op)
+{
+    static const enum kernel_id ids[OP_KIND_COUNT] = {
+        [OP_CONV] = K_CONV_FWD,       [OP_RELU] = K_RELU_FWD,       [OP_ADD] = K_ADD_FWD,
+        [OP_MAXPOOL] = K_MAXPOOL_FWD, [OP_AVGPOOL] = K_AVGPOOL_FWD, [OP_LINEAR] = K_LINEAR_FWD,
+        [OP_LOSS] = K_LOSS_FWD,
+    };
+    if (op->kind == OP_BN) {
+        forward_bn(graph, op);
+        return;
+    }
+    struct call *call = new_call(graph, op, ids[op->kind]);
+    set_in(call, op->in[0], op->in[1], op->in[2]);
+    call->out[0] = op->out[0];
+    call->out[1] = op->out[1];
+    if (op->kind == OP_RELU) {
+        call->inplace[0] = 1U << 0;
+    } else if (op->kind == OP_ADD) {
+        call->inplace[0] = 1U << 0 | 1U << 1;
+    } else if (op->kind == OP_LOSS) {
+        call->inplace[1] = 1U << 0;
+    }
+}
+
+/* ---- backward ---- */
+
+/* Makes out[idx] of the call the gradient of value x: written if it is the first contribution, else added to. Leaves it
+   absent where nobody asks for that gradient. */
+static void set_grad(struct graph *graph, struct call *call, int idx, int x)
+{
+    if (x == NO_VALUE || !graph->values[x].needs_grad) {
+        return;
+    }
+    if (graph->values[x].grad != NO_VALUE) {
+        call->out[idx] = graph->values[x].grad;
+        call->args.accumulate |= 1U << idx;
+        call->reads_out |= 1U << idx;
+        call->inplace[idx] = 0;
+        return;
+    }
+    const struct value *value = &graph->values[x];
+    bool is_param = value->kind == VALUE_PARAM;
+    struct value grad = {
+        .name = is_param ? arena_printf(graph->arena, "grad.%s", value->name) : NULL,
+        .shape = value->shape,
+        .dtype = value->dtype,
+        .kind = is_param ? VALUE_GRAD_PARAM : VALUE_GRAD_ACT,
+    };
+    int id = graph_add_value(graph, grad);
+    if (id != NO_VALUE) {
+        graph->values[x].grad = id;
+        call->out[idx] = id;
+    }
+}
+
+static bool wants_grad(const struct graph *graph, int x)
+{
+    return x != NO_VALUE && graph->values[x].needs_grad;
+}
+
+/* dx from (dy, w) and dw, dbias from (dy, x): convolution and linear alike. */
+static void backward_weighted(struct graph *graph, const struct op *op, int dy,
+                              const enum kernel_id ids[2])
+{
+    struct call *call = new_call(graph, op, ids[1]);
+    set_in(call, dy, op->in[0], NO_VALUE);
+    set_grad(graph, call, 0, op->in[1]);
+    set_grad(graph, call, 1, op->in[2]);
+    if (wants_grad(graph, op->in[0])) {
+        call = new_call(graph, op, ids[0]);
+        set_in(call, dy, op->in[1], NO_VALUE);
+        set_grad(graph, call, 0, op->in[0]);
+    }
+}
+
+static void backward_bn(struct graph *graph, const struct op *op, int dy)
+{
+    struct call *call = new_call(graph, op, K_BN_BWD);
+    int y = op->geom.bn.has_relu ? op->out[0] : NO_VALUE;
+    memcpy(call->in, (int[]){dy, op->in[0], op->in[1], op->out[1], op->out[2], y},
+           sizeof(call->in));
+    call->inplace[0] = 1U << 0;
+    set_grad(graph, call, 0, op->in[0]);
+    set_grad(graph, call, 1, op->in[1]);
+    set_grad(graph, call, 2, op->in[2]);
+}
+
+static void backward_elem(struct graph *graph, const struct op *op, int dy, enum kernel_id id)
+{
+    int n_in = op->kind == OP_ADD ? 2 : 1;
+    for (int i = 0; i < n_in; i++) {
+        if (wants_grad(graph, op->in[i])) {
+            struct call *call = new_call(graph, op, id);
+            set_in(call, dy, op->geom.elem.has_relu ? op->out[0] : NO_VALUE, NO_VALUE);
+            call->inplace[0] = 1U << 0;
+            set_grad(graph, call, 0, op->in[i]);
+        }
+    }
+}
+
+/* One call from (dy, extra) to dx. */
+static void backward_one(struct graph *graph, const struct op *op, int dy, int extra,
+                         enum kernel_id id)
+{
+    if (wants_grad(graph, op->in[0])) {
+        struct call *call = new_call(graph, op, id);
+        set_in(call, dy, extra, NO_VALUE);
+        call->inplace[0] = op->kind == OP_LOSS ? 1U << 0 : 0;
+        set_grad(graph, call, 0, op->in[0]);
+    }
+}
+
+static void backward(struct graph *graph, const struct op *op)
+{
+    static const enum kernel_id conv[2] = {K_CONV_BWD_DATA, K_CONV_BWD_WEIGHT};
+    static const enum kernel_id linear[2] = {K_LINEAR_BWD_DATA, K_LINEAR_BWD_WEIGHT};
+    if (op->kind == OP_LOSS) {
+        backward_one(graph, op, op->out[1], op->in[1], K_LOSS_BWD);
+        return;
+    }
+    int dy = graph->values[op->out[0]].grad;
+    if (dy == NO_VALUE) {
+        return; /* the loss does not depend on this op */
+    }
+    switch (op->kind) {
+    case OP_CONV:
+        backward_weighted(graph, op, dy, conv);
+        break;
+    case OP_LINEAR:
+        backward_weighted(graph, op, dy, linear);
+        break;
+    case OP_BN:
+        backward_bn(graph, op, dy);
+        break;
+    case OP_RELU:
+        backward_elem(graph, op, dy, K_RELU_BWD);
+        break;
+    case OP_ADD:
+        backward_elem(graph, op, dy, K_ADD_BWD);
+        break;
+    case OP_MAXPOOL:
+        backward_one(graph, op, dy, op->out[1], K_MAXPOOL_BWD);
+        break;
+    case OP_AVGPOOL:
+        backward_one(graph, op, dy, NO_VALUE, K_AVGPOOL_BWD);
+        break;
+    case OP_LOSS:
+    case OP_KIND_COUNT:
+        ASSERT(false);
+    }
+}
+
+/* ---- the order in which gradients become complete ---- */
+
+static void order_gradients(struct graph *graph)
+{
+    graph->params = arena_array(graph->arena, int, (size_t)graph->n_values);
+    for (int i = 0; i < graph->n_values; i++) {
+        if (graph->values[i].kind == VALUE_PARAM) {
+            graph->params[graph->n_params++] = i;
+        }
+    }
+    graph->grad_order = arena_array(graph->arena, int, (size_t)graph->n_params + 1);
+    graph->grad_ready = arena_array(graph->arena, int, (size_t)graph->n_params + 1);
+    int *last_write = arena_array(graph->arena, int, (size_t)graph->n_values);
+    for (int i = 0; i < graph->n_calls; i++) {
+        for (int j = 0; j < KERNEL_OUT_MAX; j++) {
+            if (graph->calls[i].out[j] != NO_VALUE) {
+                last_write[graph->calls[i].out[j]] = i;
+            }
+        }
+    }
+    for (int i = 0; i < graph->n_params; i++) {
+        int param = graph->params[i];
+        if (graph->values[param].grad == NO_VALUE) {
+            graph_fail(graph, ERR_INTERNAL, "the loss does not depend on parameter %s",
+                       graph->values[param].name);
+            return;
+        }
+        int ready = last_write[graph->values[param].grad];
+        int at = i;
+        for (; at > 0 && graph->grad_ready[at - 1] > ready; at--) {
+            graph->grad_ready[at] = graph->grad_ready[at - 1];
+            graph->grad_order[at] = graph->grad_order[at - 1];
+        }
+        graph->grad_ready[at] = ready;
+        graph->grad_order[at] = param;
+    }
+}
+
+void graph_lower(struct graph *graph)
+{
+    for (int i = 0; i < graph->n_ops; i++) {
+        forward(graph, &graph->ops[i]);
+    }
+    int n_forward = graph->n_calls;
+    graph->values[graph->loss].is_kept = true;
+    for (int i = graph->n_ops - 1; i >= 0; i--) {
+        backward(graph, &graph->ops[i]);
+    }
+    for (int i = n_forward; i < graph->n_calls; i++) {
+        graph->calls[i].is_backward = true;
+    }
+    if (graph->err.code == ERR_NONE) {
+        order_gradients(graph);
+    }
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The builder functions: what each op needs of its inputs, the shape it makes, the parameters it owns. */
+#include "base/base.h"
+
+#include "graph/internal.h"
+
+#include <math.h>
+
+/* The value's shape if it is usable and has n_dims dimensions, else NULL with the graph's error set. */
+static const struct shape *shape_of(struct graph *graph, int x, int n_dims, const char *what)
+{
+    if (graph->err.code != ERR_NONE) {
+        return NULL;
+    }
+    ASSERT(x >= 0);
+    ASSERT(x < graph->n_values);
+    const struct value *value = &graph->values[x];
+    if (value->shape.n_dims != n_dims || value->dtype != graph->dtype) {
+        char text[SHAPE_TEXT_MAX];
+        shape_text(&value->shape, text);
+        graph_fail(graph, ERR_INTERNAL, "%s: input is %s %s, expected %d dimensions of %s", what,
+                   dtype_name(value->dtype), text, n_dims, dtype_name(graph->dtype));
+        return NULL;
+    }
+    return &graph->values[x].shape;
+}
+
+static int activation(struct graph *graph, struct shape shape, enum dtype dtype, bool needs_grad)
+{
+    return graph_add_value(
+        graph,
+        (struct value){
+            .shape = shape, .dtype = dtype, .kind = VALUE_ACT, .needs_grad = needs_grad});
+}
+
+static bool needs_grad(const struct graph *graph, int x)
+{
+    return x != NO_VALUE && graph->values[x].needs_grad;
+}
+
+int graph_input(struct graph *graph, const char *name, struct shape shape, enum dtype dtype)
+{
+    return graph_add_value(graph, (struct value){.name = name,
+                                                 .shape = shape,
+                                                 .dtype = dtype,
+                                                 .kind = VALUE_INPUT,
+                                                 .is_kept = true});
+}
+
+int graph_param(struct graph *graph, const char *name, struct shape shape, struct init init)
+{
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    return graph_add_value(graph, (struct value){.name = name,
+                                                 .shape = shape,
+                                                 .dtype = graph->dtype,
+                                                 .kind = VALUE_PARAM,
+                                                 .init = init,
+                                                 .needs_grad = true});
+}
+
+/* Parameter or state OWNER.FIELD. */
+static int owned(struct graph *graph, const char *owner, const char *field, enum value_kind kind,
+                 struct shape shape, struct init init)
+{
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    const char *name = arena_printf(graph->arena, "%s.%s", owner, field);
+    return graph_add_value(graph, (struct value){.name = name,
+                                                 .shape = shape,
+                                                 .dtype = graph->dtype,
+                                                 .kind = kind,
+                                                 .init = init,
+                                                 .needs_grad = kind == VALUE_PARAM});
+}
+
+static int64_t or_one(int64_t value)
+{
+    return value == 0 ? 1 : value;
+}
+
+/* Output extent of a window that slides over `size` elements; below 1 where it does not fit. */
+static int64_t slide(int64_t size, int64_t window, int64_t stride, int64_t pad, int64_t dilation)
+{
+    int64_t room = size + 2 * pad - dilation * (window - 1) - 1;
+    return room < 0 ? 0 : room / stride + 1;
+}
+
+static bool conv_geometry(struct graph *graph, const struct shape *x, const struct conv_opts *opts,
+                          struct conv_geom *ret_geom)
+{
+    struct conv_geom geom = {
+        .n = x->dim[0],
+        .c = x->dim[1],
+        .h = x->dim[2],
+        .w = x->dim[3],
+        .k = opts->out_channels,
+        .r = opts->kernel,
+        .s = opts->kernel,
+        .stride_h = or_one(opts->stride),
+        .stride_w = or_one(opts->stride),
+        .pad_h = opts->pad,
+        .pad_w = opts->pad,
+        .dil_h = or_one(opts->dilation),
+        .dil_w = or_one(opts->dilation),
+        .groups = or_one(opts->groups),
+    };
+    geom.p = slide(geom.h, geom.r, geom.stride_h, geom.pad_h, geom.dil_h);
+    geom.q = slide(geom.w, geom.s, geom.stride_w, geom.pad_w, geom.dil_w);
+    if (geom.p < 1 || geom.q < 1) {
+        graph_fail(graph, ERR_USAGE,
+                   "%s: a %" PRId64 "x%" PRId64 " input is too small for its %" PRId64
+                   "x%" PRId64 " window",
+                   opts->name, geom.h, geom.w, geom.r, geom.s);
+        return false;
+    }
+    if (geom.c % geom.groups != 0 || geom.k % geom.groups != 0) {
+        graph_fail(graph, ERR_INTERNAL, "%s: channels do not divide into %" PRId64 " groups",
+                   opts->name, geom.groups);
+        return false;
+    }
+    *ret_geom = geom;
+    return true;
+}
+
+int graph_conv(struct graph *graph, int x, const struct conv_opts *opts)
+{
+    const struct shape *shape = shape_of(graph, x, 4, opts->name);
+    struct conv_geom geom;
+    if (!shape || !conv_geometry(graph, shape, opts, &geom)) {
+        return NO_VALUE;
+    }
+    /* He initialisation, fan-out. Source: He et al., "Delving deep into rectifiers", eq. 14; torchvision's ResNet. */
+    double deviation = sqrt(2.0 / (double)(geom.k * geom.r * geom.s));
+    int weight = owned(graph, opts->name, "weight", VALUE_PARAM,
+                       SHAPE(geom.k, geom.c / geom.groups, geom.r, geom.s),
+                       (struct init){INIT_NORMAL, deviation});
+    int bias = opts->has_bias ? owned(graph, opts->name, "bias", VALUE_PARAM, SHAPE(geom.k),
+                                      (struct init){INIT_CONST, 0.0})
+                              : NO_VALUE;
+    int y = activation(graph, SHAPE(geom.n, geom.k, geom.p, geom.q), graph->dtype, true);
+    struct op *op = graph_add_op(graph, OP_CONV);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.conv = geom;
+    op->in[0] = x;
+    op->in[1] = weight;
+    op->in[2] = bias;
+    op->out[0] = y;
+    op->macs = geom.n * geom.k * geom.p * geom.q * (geom.c / geom.groups) * geom.r * geom.s;
+    return y;
+}
+
+int graph_bn(struct graph *graph, int x, const struct bn_opts *opts)
+{
+    const struct shape *shape = shape_of(graph, x, 4, opts->name);
+    if (!shape) {
+        return NO_VALUE;
+    }
+    struct bn_geom geom = {
+        .n = shape->dim[0],
+        .c = shape->dim[1],
+        .plane = shape->dim[2] * shape->dim[3],
+        .eps = BN_EPS_DEFAULT,
+        .momentum = BN_MOMENTUM,
+        .has_relu = opts->has_relu,
+    };
+    if (geom.n * geom.plane == 1) {
+        graph_fail(graph, ERR_USAGE,
+                   "%s: one value per channel has no variance; batch norm needs a larger batch or "
+                   "image",
+                   opts->name);
+        return NO_VALUE;
+    }
+    struct shape full = *shape;
+    struct shape per_channel = SHAPE(geom.c);
+    const struct init one = {INIT_CONST, 1.0};
+    const struct init zero = {INIT_CONST, 0.0};
+    int gamma = owned(graph, opts->name, "weight", VALUE_PARAM, per_channel, one);
+    int beta = owned(graph, opts->name, "bias", VALUE_PARAM, per_channel, zero);
+    int mean = owned(graph, opts->name, "running_mean", VALUE_STATE, per_channel, zero);
+    int var = owned(graph, opts->name, "running_var", VALUE_STATE, per_channel, one);
+    int y = activation(graph, full, graph->dtype, true);
+    int batch_mean = activation(graph, per_channel, DT_F64, false);
+    int batch_rstd = activation(graph, per_channel, DT_F64, false);
+    struct op *op = graph_add_op(graph, OP_BN);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.bn = geom;
+    memcpy(op->in, (int[]){x, gamma, beta, mean, var}, sizeof(op->in));
+    memcpy(op->out, (int[]){y, batch_mean, batch_rstd}, sizeof(op->out));
+    return y;
+}
+
+int graph_relu(struct graph *graph, int x)
+{
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    struct shape shape = graph->values[x].shape;
+    int y = activation(graph, shape, graph->dtype, needs_grad(graph, x));
+    struct op *op = graph_add_op(graph, OP_RELU);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.elem = (struct elem_geom){.count = shape_count(&shape), .has_relu = true};
+    op->in[0] = x;
+    op->out[0] = y;
+    return y;
+}
+
+int graph_add(struct graph *graph, int a, int b, bool has_relu)
+{
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    struct shape shape = graph->values[a].shape;
+    if (!shape_eq(&shape, &graph->values[b].shape)) {
+        char text_a[SHAPE_TEXT_MAX];
+        char text_b[SHAPE_TEXT_MAX];
+        shape_text(&shape, text_a);
+        shape_text(&graph->values[b].shape, text_b);
+        graph_fail(graph, ERR_INTERNAL, "add: %s and %s differ", text_a, text_b);
+        return NO_VALUE;
+    }
+    int y = activation(graph, shape, graph->dtype, needs_grad(graph, a) || needs_grad(graph, b));
+    struct op *op = graph_add_op(graph, OP_ADD);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.elem = (struct elem_geom){.count = shape_count(&shape), .has_relu = has_relu};
+    op->in[0] = a;
+    op->in[1] = b;
+    op->out[0] = y;
+    return y;
+}
+
+int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, int64_t pad)
+{
+    const struct shape *shape = shape_of(graph, x, 4, "maxpool");
+    if (!shape) {
+        return NO_VALUE;
+    }
+    struct pool_geom geom = {
+        .n = shape->dim[0],
+        .c = shape->dim[1],
+        .h = shape->dim[2],
+        .w = shape->dim[3],
+        .p = slide(shape->dim[2], window, stride, pad, 1),
+        .q = slide(shape->dim[3], window, stride, pad, 1),
+        .window = window,
+        .stride = stride,
+        .pad = pad,
+    };
+    /* With 2 * pad <= window every window holds at least one element of the image. */
+    if (geom.p < 1 || geom.q < 1 || 2 * pad > window || geom.h * geom.w > INT32_MAX) {
+        graph_fail(graph, ERR_USAGE,
+                   "maxpool: window %" PRId64 ", pad %" PRId64 " does not fit a %" PRId64
+                   "x%" PRId64 " input",
+                   window, pad, geom.h, geom.w);
+        return NO_VALUE;
+    }
+    struct shape out = SHAPE(geom.n, geom.c, geom.p, geom.q);
+    int y = activation(graph, out, graph->dtype, needs_grad(graph, x));
+    int at = activation(graph, out, DT_I32, false);
+    struct op *op = graph_add_op(graph, OP_MAXPOOL);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.pool = geom;
+    op->in[0] = x;
+    op->out[0] = y;
+    op->out[1] = at;
+    return y;
+}
+
+int graph_global_avgpool(struct graph *graph, int x)
+{
+    const struct shape *shape = shape_of(graph, x, 4, "global average pool");
+    if (!shape) {
+        return NO_VALUE;
+    }
+    struct pool_geom geom = {.n = shape->dim[0],
+                             .c = shape->dim[1],
+                             .h = shape->dim[2],
+                             .w = shape->dim[3],
+                             .p = 1,
+                             .q = 1};
+    int y = activation(graph, SHAPE(geom.n, geom.c), graph->dtype, needs_grad(graph, x));
+    struct op *op = graph_add_op(graph, OP_AVGPOOL);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.pool = geom;
+    op->in[0] = x;
+    op->out[0] = y;
+    return y;
+}
+
+int graph_linear(struct graph *graph, int x, const char *name, int64_t out_features)
+{
+    const struct shape *shape = shape_of(graph, x, 2, name);
+    if (!shape) {
+        return NO_VALUE;
+    }
+    struct linear_geom geom = {.n = shape->dim[0], .c = shape->dim[1], .k = out_features};
+    /* Source: PyTorch's Linear, reset_parameters: both uniform within 1/sqrt(fan-in). */
+    const struct init init = {INIT_UNIFORM, 1.0 / sqrt((double)geom.c)};
+    int weight = owned(graph, name, "weight", VALUE_PARAM, SHAPE(geom.k, geom.c), init);
+    int bias = owned(graph, name, "bias", VALUE_PARAM, SHAPE(geom.k), init);
+    int y = activation(graph, SHAPE(geom.n, geom.k), graph->dtype, true);
+    struct op *op = graph_add_op(graph, OP_LINEAR);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.linear = geom;
+    op->in[0] = x;
+    op->in[1] = weight;
+    op->in[2] = bias;
+    op->out[0] = y;
+    op->macs = geom.n * geom.c * geom.k;
+    return y;
+}
+
+/* True if labels is logits without the channel dimension, int64. */
+static bool labels_fit(const struct value *logits, const struct value *labels)
+{
+    bool fits = logits->shape.n_dims >= 2 && labels->dtype == DT_I64 &&
+                labels->shape.n_dims == logits->shape.n_dims - 1 &&
+                labels->shape.dim[0] == logits->shape.dim[0];
+    for (int i = 2; fits && i < logits->shape.n_dims; i++) {
+        fits = labels->shape.dim[i - 1] == logits->shape.dim[i];
+    }
+    return fits;
+}
+
+int graph_loss(struct graph *graph, int logits, int labels, const struct loss_opts *opts)
+{
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    struct shape shape = graph->values[logits].shape;
+    if (graph->loss != NO_VALUE || !labels_fit(&graph->values[logits], &graph->values[labels])) {
+        graph_fail(graph, ERR_INTERNAL, "loss: %s",
+                   graph->loss != NO_VALUE ? "the graph has one already"
+                                           : "labels do not fit the logits");
+        return NO_VALUE;
+    }
+    struct loss_geom geom = {.n = shape.dim[0],
+                             .c = shape.dim[1],
+                             .plane = 1,
+                             .smoothing = opts->label_smoothing,
+                             .ignore_label = opts->ignore_label};
+    for (int i = 2; i < shape.n_dims; i++) {
+        geom.plane *= shape.dim[i];
+    }
+    int loss = activation(graph, SHAPE_SCALAR, graph->dtype, true);
+    int prob = activation(graph, shape, graph->dtype, false);
+    struct op *op = graph_add_op(graph, OP_LOSS);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.loss = geom;
+    op->in[0] = logits;
+    op->in[1] = labels;
+    op->out[0] = loss;
+    op->out[1] = prob;
+    graph->loss = loss;
+    return loss;
+}
