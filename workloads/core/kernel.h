@@ -13,6 +13,8 @@
 #define KERNEL_IN_MAX  6
 #define KERNEL_OUT_MAX 5
 
+#define CONV_WINDOW_MAX 256 /* filter height times width */
+
 /* in -> out, in this order; [x] may be absent (NULL). An output marked += is added to when args.accumulate has its bit,
    every other output is overwritten. running_* are read and written. Elements are args.dtype unless said otherwise;
    mean and rstd are double. Outputs whose input is named after ~ may lie in the memory of that input. */
@@ -20,7 +22,7 @@ enum kernel_id {
     K_CONV_FWD,        /* x (N,C,H,W), w (K,C/G,R,S), [bias (K)] -> y (N,K,P,Q) */
     K_CONV_BWD_DATA,   /* dy, w -> dx += */
     K_CONV_BWD_WEIGHT, /* dy, x -> dw +=, [dbias +=] */
-    K_BN_FWD,          /* x, gamma (C), beta (C) -> y ~x, mean (C), rstd (C), running_mean (C), running_var (C) */
+    K_BN_FWD, /* x, gamma (C), beta (C) -> y ~x, mean (C), rstd (C), running_mean (C), running_var (C) */
     K_BN_BWD,          /* dy, x, gamma, mean, rstd, [y if relu] -> dx ~dy +=, dgamma +=, dbeta += */
     K_RELU_FWD,        /* x -> y ~x */
     K_RELU_BWD,        /* dy, y -> dx ~dy += */
@@ -31,7 +33,7 @@ enum kernel_id {
     K_AVGPOOL_FWD,     /* x (N,C,H,W) -> y (N,C): mean over the plane */
     K_AVGPOOL_BWD,     /* dy -> dx += */
     K_LINEAR_FWD,      /* x (N,C), w (K,C), [bias (K)] -> y (N,K) */
-    K_LINEAR_BWD_DATA,   /* dy, w -> dx += */
+    K_LINEAR_BWD_DATA, /* dy, w -> dx += */
     K_LINEAR_BWD_WEIGHT, /* dy, x -> dw +=, [dbias +=] */
     K_LOSS_FWD, /* logits (N,C,H,W), labels (N,H,W) int64 -> loss (), prob (N,C,H,W) ~logits */
     K_LOSS_BWD, /* prob, labels -> dlogits ~prob += */

@@ -7,8 +7,9 @@
 
 enum dtype { DT_F32, DT_F64, DT_I32, DT_I64, DT_COUNT };
 
-#define SHAPE_DIMS_MAX  8
-#define SHAPE_COUNT_MAX (INT64_C(1) << 40) /* elements of one tensor; 8 TiB of doubles is far past any machine */
+#define SHAPE_DIMS_MAX 8
+#define SHAPE_COUNT_MAX                                                                            \
+    (INT64_C(1) << 40) /* elements of one tensor; 8 TiB of doubles is far past any machine */
 
 /* n_dims == 0 is a scalar: one element. */
 struct shape {

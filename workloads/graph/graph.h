@@ -7,16 +7,18 @@
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
+#include "base/arena.h"
 #include "core/kernel.h"
 
-#define NO_VALUE          (-1)
-#define GRAPH_VALUES_MAX  65536
-#define GRAPH_OPS_MAX     16384
-#define GRAPH_NAME_MAX    200
-#define OP_IN_MAX         5
-#define OP_OUT_MAX        3
-#define BN_EPS_DEFAULT    1e-5 /* Source: PyTorch's BatchNorm2d, eps and momentum; all our models use them. */
-#define BN_MOMENTUM       0.1
+#define NO_VALUE         (-1)
+#define GRAPH_VALUES_MAX 65536
+#define GRAPH_OPS_MAX    16384
+#define GRAPH_NAME_MAX   200
+#define OP_IN_MAX        5
+#define OP_OUT_MAX       3
+#define BN_EPS_DEFAULT                                                                             \
+    1e-5 /* Source: PyTorch's BatchNorm2d, eps and momentum; all our models use them. */
+#define BN_MOMENTUM 0.1
 
 enum value_kind {
     VALUE_INPUT, /* written from outside before a step */
@@ -49,7 +51,17 @@ struct value {
     int grad;     /* value holding its gradient, or NO_VALUE */
 };
 
-enum op_kind { OP_CONV, OP_BN, OP_RELU, OP_ADD, OP_MAXPOOL, OP_AVGPOOL, OP_LINEAR, OP_LOSS, OP_KIND_COUNT };
+enum op_kind {
+    OP_CONV,
+    OP_BN,
+    OP_RELU,
+    OP_ADD,
+    OP_MAXPOOL,
+    OP_AVGPOOL,
+    OP_LINEAR,
+    OP_LOSS,
+    OP_KIND_COUNT
+};
 
 struct op {
     enum op_kind kind;
@@ -63,10 +75,11 @@ struct call {
     struct kernel_args args; /* id, dtype, geometry, accumulate; pointers are filled by graph/net */
     int op;                  /* index into ops: which op this call belongs to */
     bool is_backward;
-    int in[KERNEL_IN_MAX];       /* value ids or NO_VALUE */
-    int out[KERNEL_OUT_MAX];     /* value ids or NO_VALUE */
-    unsigned reads_out;          /* bit i: out[i] is read as well (+= and running statistics) */
-    unsigned inplace[KERNEL_OUT_MAX]; /* bit j: out[i] may take the memory of in[j] if that dies here */
+    int in[KERNEL_IN_MAX];   /* value ids or NO_VALUE */
+    int out[KERNEL_OUT_MAX]; /* value ids or NO_VALUE */
+    unsigned reads_out;      /* bit i: out[i] is read as well (+= and running statistics) */
+    unsigned
+        inplace[KERNEL_OUT_MAX]; /* bit j: out[i] may take the memory of in[j] if that dies here */
 };
 
 struct graph {
@@ -81,7 +94,8 @@ struct graph {
     int n_calls, n_calls_max;
     int *params; /* value ids of VALUE_PARAM in the order the model made them */
     int n_params;
-    int *grad_order; /* the same parameters in the order in which backward completes their gradients */
+    int *
+        grad_order; /* the same parameters in the order in which backward completes their gradients */
     int *grad_ready; /* call index that completes grad_order[i] */
     int loss;        /* value id of the loss, set by graph_loss */
     bool is_finished;
@@ -93,7 +107,7 @@ struct conv_opts {
     const char *name; /* parameters are NAME.weight and NAME.bias */
     int64_t out_channels;
     int64_t kernel;
-    int64_t stride;   /* 0 is 1 */
+    int64_t stride; /* 0 is 1 */
     int64_t pad;
     int64_t dilation; /* 0 is 1 */
     int64_t groups;   /* 0 is 1 */

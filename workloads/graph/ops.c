@@ -28,9 +28,8 @@ static const struct shape *shape_of(struct graph *graph, int x, int n_dims, cons
 static int activation(struct graph *graph, struct shape shape, enum dtype dtype, bool needs_grad)
 {
     return graph_add_value(
-        graph,
-        (struct value){
-            .shape = shape, .dtype = dtype, .kind = VALUE_ACT, .needs_grad = needs_grad});
+        graph, (struct value){
+                   .shape = shape, .dtype = dtype, .kind = VALUE_ACT, .needs_grad = needs_grad});
 }
 
 static bool needs_grad(const struct graph *graph, int x)
@@ -40,11 +39,10 @@ static bool needs_grad(const struct graph *graph, int x)
 
 int graph_input(struct graph *graph, const char *name, struct shape shape, enum dtype dtype)
 {
-    return graph_add_value(graph, (struct value){.name = name,
-                                                 .shape = shape,
-                                                 .dtype = dtype,
-                                                 .kind = VALUE_INPUT,
-                                                 .is_kept = true});
+    return graph_add_value(
+        graph,
+        (struct value){
+            .name = name, .shape = shape, .dtype = dtype, .kind = VALUE_INPUT, .is_kept = true});
 }
 
 int graph_param(struct graph *graph, const char *name, struct shape shape, struct init init)
@@ -111,9 +109,14 @@ static bool conv_geometry(struct graph *graph, const struct shape *x, const stru
     geom.q = slide(geom.w, geom.s, geom.stride_w, geom.pad_w, geom.dil_w);
     if (geom.p < 1 || geom.q < 1) {
         graph_fail(graph, ERR_USAGE,
-                   "%s: a %" PRId64 "x%" PRId64 " input is too small for its %" PRId64
-                   "x%" PRId64 " window",
+                   "%s: a %" PRId64 "x%" PRId64 " input is too small for its %" PRId64 "x%" PRId64
+                   " window",
                    opts->name, geom.h, geom.w, geom.r, geom.s);
+        return false;
+    }
+    if (geom.r * geom.s > CONV_WINDOW_MAX) {
+        graph_fail(graph, ERR_INTERNAL, "%s: a window of more than %d elements", opts->name,
+                   CONV_WINDOW_MAX);
         return false;
     }
     if (geom.c % geom.groups != 0 || geom.k % geom.groups != 0) {

@@ -24,7 +24,8 @@ struct plan {
     struct place *places; /* one a value */
     int n_places;
     int64_t arena_bytes[PLAN_ARENA_COUNT];
-    int64_t live_bytes_max; /* the largest sum of live activations at any call: no plan can need less */
+    int64_t
+        live_bytes_max; /* the largest sum of live activations at any call: no plan can need less */
 };
 
 /* Bytes of a value on the device. */

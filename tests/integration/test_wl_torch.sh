@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The engine against PyTorch (Debian's python3-torch), by `reperf-train --check`.
+. "$(dirname "$0")/../tap_lib.sh"
+python=/usr/bin/python3
+release="$ROOT/build/release/reperf-train"
+[ -x "$release" ] && TRAIN="$release" # the same code, faster
+if ! "$python" -c 'import torch, numpy' 2>/dev/null; then
+    skip "engine against PyTorch" "python3-torch is not installed"
+    tap_done
+fi
+"$python" tests/workloads/check_torch.py "$TRAIN" "$T"

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds `reperf-train --check` against PyTorch. Speaks TAP. Usage: check_torch.py REPERF_TRAIN SCRATCH_FOLDER
+
+In F64 every result must lie within 1e-9 relative norm of PyTorch's float64. In F32 the error of each tensor against the
+F64 reference may be at most 3 times PyTorch's own F32 error on that tensor. Batch-norm networks amplify rounding: the
+error of one tensor is one draw of a wide distribution, so the yardstick of a tensor is PyTorch's error on it, but at
+least the median of PyTorch's errors over all tensors of its kind in that run. A planted fault has to be caught."""
+import json
+import os
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+F64_LIMIT = 1e-9
+F32_FACTOR = 3.0
+DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
+NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
+
+
+class Bottleneck(torch.nn.Module):
+    def __init__(self, c_in, width, stride):
+        super().__init__()
+        conv = torch.nn.Conv2d
+        self.conv1 = conv(c_in, width, 1, bias=False)
+        self.bn1 = torch.nn.BatchNorm2d(width)
+        self.conv2 = conv(width, width, 3, stride=stride, padding=1, bias=False)
+        self.bn2 = torch.nn.BatchNorm2d(width)
+        self.conv3 = conv(width, 4 * width, 1, bias=False)
+        self.bn3 = torch.nn.BatchNorm2d(4 * width)
+        self.downsample = None
+        if stride != 1 or c_in != 4 * width:
+            self.downsample = torch.nn.Sequential(
+                conv(c_in, 4 * width, 1, stride=stride, bias=False), torch.nn.BatchNorm2d(4 * width))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet50(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = torch.nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
+        self.bn1 = torch.nn.BatchNorm2d(64)
+        c = 64
+        for i, n in enumerate([3, 4, 6, 3]):
+            blocks = []
+            for j in range(n):
+                blocks.append(Bottleneck(c, 64 << i, 2 if i > 0 and j == 0 else 1))
+                c = 4 * (64 << i)
+            setattr(self, "layer%d" % (i + 1), torch.nn.Sequential(*blocks))
+        self.fc = torch.nn.Linear(c, 1000)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, stride=2, padding=1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean(dim=(2, 3)))
+
+
+def write_safetensors(path, tensors):
+    header, at, blobs = {}, 0, []
+    for name, array in tensors.items():
+        blob = np.ascontiguousarray(array).tobytes()
+        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [at, at + len(blob)]}
+        at += len(blob)
+        blobs.append(blob)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+def read_safetensors(path):
+    with open(path, "rb") as f:
+        raw = f.read()
+    (size,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8:8 + size])
+    out = {}
+    for name, info in header.items():
+        begin, end = info["data_offsets"]
+        out[name] = np.frombuffer(raw[8 + size + begin:8 + size + end], DTYPES[info["dtype"]]).reshape(info["shape"])
+    return out
+
+
+def make_model(seed):
+    """Weights that exercise everything: batch norms away from 1 and 0, running statistics away from 0 and 1."""
+    torch.manual_seed(seed)
+    model = ResNet50().double()
+    for name, p in model.named_parameters():
+        if ".bn" in name or name.startswith("bn") or "downsample.1" in name:
+            torch.nn.init.normal_(p, 1.0 if name.endswith("weight") else 0.0, 0.1)
+        elif p.dim() == 4:
+            torch.nn.init.kaiming_normal_(p, mode="fan_out", nonlinearity="relu")
+    for name, b in model.named_buffers():
+        if b.dim() == 1:
+            b.copy_(torch.rand_like(b) + (0.5 if name.endswith("var") else -0.5))
+    # What F32 can hold, so that both types start from the same numbers.
+    for t in list(model.parameters()) + [b for b in model.buffers() if b.dim() == 1]:
+        t.data.copy_(t.data.float().double())
+    return model
+
+
+def torch_results(model, x, labels):
+    model.zero_grad()
+    model.train()
+    logits = model(x)
+    loss = F.cross_entropy(logits, labels)
+    loss.backward()
+    out = {"logits": logits, "loss": loss}
+    out.update({"grad." + n: p.grad for n, p in model.named_parameters()})
+    out.update({n: b for n, b in model.named_buffers() if b.dim() == 1})
+    return {n: t.detach().numpy().astype(np.float64) for n, t in out.items()}
+
+
+def engine_results(train, folder, state, x, labels, extra_args=()):
+    tensors = {n: t for n, t in state.items()}
+    tensors["input"] = x
+    tensors["labels"] = labels
+    source, target = os.path.join(folder, "in.safetensors"), os.path.join(folder, "out.safetensors")
+    write_safetensors(source, tensors)
+    subprocess.run([train, "--model", "resnet50", "--check", source, "--out", target, *extra_args], check=True)
+    return read_safetensors(target)
+
+
+def rel(a, b):
+    norm = np.linalg.norm(b)
+    return float(np.linalg.norm(a.astype(np.float64) - b) / (norm if norm > 0 else 1.0))
+
+
+class Tap:
+    n = bad = 0
+
+    def ok(self, good, name, note=""):
+        self.n += 1
+        self.bad += not good
+        print("%sok %d - %s%s" % ("" if good else "not ", self.n, name, " # " + note if note else ""), flush=True)
+
+
+def worst(errors, limits):
+    return max(errors, key=lambda n: errors[n] / limits[n])
+
+
+def kind(name):
+    return name.split(".")[-1] if name.split(".")[-1].startswith("running") else name.split(".")[0]
+
+
+def f32_limits(theirs):
+    """Per tensor: 3 times PyTorch's own error, or 3 times its median error over tensors of that kind if that is larger."""
+    limits = {}
+    for name, error in theirs.items():
+        median = float(np.median([e for n, e in theirs.items() if kind(n) == kind(name)]))
+        limits[name] = F32_FACTOR * max(error, median, float(np.finfo(np.float32).eps) / 2)
+    return limits
+
+
+def check_shape(tap, train, folder, shape, seed):
+    title = "x".join(map(str, shape))
+    model = make_model(seed)
+    state = {n: t.numpy().copy() for n, t in model.state_dict().items()}
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape).astype(np.float32)
+    labels = rng.integers(0, 1000, shape[0], dtype=np.int64)
+    ours = engine_results(train, folder, state, x.astype(np.float64), labels)
+    reference = torch_results(model, torch.from_numpy(x).double(), torch.from_numpy(labels))
+    tap.ok(sorted(ours) == sorted(reference), title + ": the engine writes the results PyTorch has, by name",
+           "%d tensors" % len(ours))
+    tap.ok(all(ours[n].shape == reference[n].shape and ours[n].dtype == np.float64 for n in reference),
+           title + ": shapes and type")
+    errors = {n: rel(ours[n], reference[n]) for n in reference}
+    name = max(errors, key=errors.get)
+    tap.ok(errors[name] <= F64_LIMIT, title + ": F64 within 1e-9 of PyTorch", "worst %s %.2e" % (name, errors[name]))
+
+    state32 = {n: t.astype(np.float32) if t.dtype == np.float64 else t for n, t in state.items()}
+    model32 = make_model(seed).float()
+    theirs = torch_results(model32, torch.from_numpy(x), torch.from_numpy(labels))
+    limits = f32_limits({n: rel(theirs[n], reference[n]) for n in reference})
+    for backend in backends(train):
+        ours32 = engine_results(train, folder, state32, x, labels, ["--backend", backend])
+        errors = {n: rel(ours32[n], reference[n]) for n in reference}
+        name = worst(errors, limits)
+        tap.ok(errors[name] <= limits[name], "%s: F32 (%s) within 3 times PyTorch's own error" % (title, backend),
+               "worst %s %.2e of %.2e" % (name, errors[name], limits[name]))
+        planted = dict(ours32)
+        planted["grad.layer2.1.conv2.weight"] = ours32["grad.layer2.1.conv2.weight"] * np.float32(1.2)
+        errors = {n: rel(planted[n], reference[n]) for n in reference}
+        name = worst(errors, limits)
+        tap.ok(errors[name] > limits[name], "%s: F32 (%s) a gradient that is 20 %% too large is caught" % (title, backend))
+    return state, x, labels, reference, ours
+
+
+def backends(train):
+    probe = subprocess.run([train, "--model", "resnet50", "--backend", "onednn", "--describe", "--image", "32"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return ["plain", "onednn"] if probe.returncode == 0 else ["plain"]
+
+
+def check_planted_f64(tap, reference, ours):
+    for name in ["grad.conv1.weight", "layer4.2.bn3.running_var", "logits"]:
+        planted = np.array(ours[name])
+        planted.flat[0] += 1e-7 * np.linalg.norm(planted)
+        tap.ok(rel(planted, reference[name]) > F64_LIMIT, "planted fault of 1e-7 in %s is caught" % name)
+
+
+def refused(tap, train, folder, tensors, needle, name):
+    source, target = os.path.join(folder, "bad.safetensors"), os.path.join(folder, "bad-out.safetensors")
+    write_safetensors(source, tensors)
+    got = subprocess.run([train, "--model", "resnet50", "--check", source, "--out", target], capture_output=True, text=True)
+    good = got.returncode == 9 and needle in got.stderr and not os.path.exists(target)
+    tap.ok(good, name, "" if good else "status %d: %s" % (got.returncode, got.stderr.strip()))
+
+
+def check_refusals(tap, train, folder, state, x, labels):
+    whole = dict(state)
+    whole["input"], whole["labels"] = x.astype(np.float64), labels
+    without = {n: t for n, t in whole.items() if n != "layer3.4.bn2.bias"}
+    refused(tap, train, folder, without, "layer3.4.bn2.bias", "a missing parameter is named")
+    refused(tap, train, folder, {**whole, "layer5.weight": labels}, "layer5.weight", "an extra tensor is named")
+    refused(tap, train, folder, {**whole, "fc.bias": np.zeros(999)}, "fc.bias", "a wrong shape is named")
+    refused(tap, train, folder, {**whole, "fc.bias": np.zeros(1000, np.float32)}, "fc.bias", "a wrong type is named")
+    refused(tap, train, folder, {**whole, "labels": labels + 1000}, "labels", "a label out of range is named")
+    refused(tap, train, folder, {**whole, "input": whole["input"][:, :2]}, "input", "a wrong channel count is refused")
+
+
+def check_defaults(tap, train, folder, state, x, labels):
+    """Without running statistics the engine starts from 0 and 1, as PyTorch's BatchNorm2d does."""
+    bare = {n: t for n, t in state.items() if "running" not in n and "num_batches" not in n}
+    ours = engine_results(train, folder, bare, x.astype(np.float64), labels)
+    model = make_model(1)
+    model.load_state_dict({n: torch.from_numpy(np.array(t)) for n, t in state.items()})
+    for m in model.modules():
+        if isinstance(m, torch.nn.BatchNorm2d):
+            m.reset_running_stats()
+    reference = torch_results(model, torch.from_numpy(x).double(), torch.from_numpy(labels))
+    name = max(reference, key=lambda n: rel(ours[n], reference[n]))
+    tap.ok(rel(ours[name], reference[name]) <= F64_LIMIT, "running statistics that are not given start at 0 and 1",
+           "worst %s %.2e" % (name, rel(ours[name], reference[name])))
+
+
+def main():
+    train, folder = sys.argv[1], sys.argv[2]
+    torch.set_num_threads(2)
+    tap = Tap()
+    total = sum(p.numel() for p in ResNet50().parameters())
+    tap.ok(total == 25557032, "the network of this test has ResNet-50's 25,557,032 parameters", str(total))
+    state, x, labels, reference, ours = check_shape(tap, train, folder, (4, 3, 64, 64), 1)
+    check_planted_f64(tap, reference, ours)
+    check_refusals(tap, train, folder, state, x, labels)
+    check_defaults(tap, train, folder, state, x, labels)
+    check_shape(tap, train, folder, (3, 3, 33, 47), 2)
+    check_shape(tap, train, folder, (1, 3, 97, 64), 3)
+    print("1..%d" % tap.n)
+    return 1 if tap.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU backend: plain C with OpenMP, float and double, every sum in double. It is the oracle the other backends are
+   held against, and what runs where there is no GPU. Activations are stored as PyTorch has them (NCHW). */
+#ifndef BACKEND_CPU_CPU_H
+#define BACKEND_CPU_CPU_H
+
+#include "backend_cpu/gemm.h"
+#include "core/kernel.h"
+
+enum cpu_flavour {
+    CPU_PLAIN,  /* "cpu-plain" */
+    CPU_ONEDNN, /* "cpu-onednn": float convolutions and linear layers by oneDNN, the rest plain */
+};
+
+struct cpu {
+    int n_threads;
+    gemm_micro_fn micro;
+    void *onednn; /* owned engine of backend_cpu/onednn.c, or NULL */
+};
+
+#define CPU_THREADS_MAX 1024
+
+/* True if this build has oneDNN. */
+bool cpu_has_onednn(void);
+
+/* Fills *ret_backend, which borrows cpu until cpu_release. n_threads 0 is what OpenMP gives. */
+MUST_CHECK int cpu_init(struct cpu *cpu, enum cpu_flavour flavour, int n_threads,
+                        struct backend *ret_backend, struct err *err);
+void cpu_release(struct cpu *cpu);
+static inline void cpu_cleanup(struct cpu *cpu)
+{
+    cpu_release(cpu);
+}
+
+/* For backend_cpu/ itself: one table of kernels a type. */
+typedef void (*cpu_kernel_fn)(const struct cpu *cpu, const struct kernel_args *args);
+extern const cpu_kernel_fn cpu_kernels_f32[K_COUNT];
+extern const cpu_kernel_fn cpu_kernels_f64[K_COUNT];
+void cpu_sgd_f32(const struct cpu *cpu, const struct sgd_args *args);
+void cpu_sgd_f64(const struct cpu *cpu, const struct sgd_args *args);
+
+/* oneDNN: prepare sets args->prepared where it takes the call over, and leaves it NULL where it does not. */
+MUST_CHECK int onednn_init(void **ret_engine, struct err *err);
+void onednn_release(void *engine);
+MUST_CHECK int onednn_prepare(void *engine, struct kernel_args *args, struct err *err);
+void onednn_unprepare(struct kernel_args *args);
+void onednn_run(void *engine, const struct kernel_args *args);
+const char *onednn_version(void);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix product in double: C (m, n) = A (m, k) B (k, n). The operands are never stored: callbacks pack small panels of
+   them (a convolution gathers its windows there), another receives the finished tile. Every element of C is one sum over
+   k in one fixed order, made by one thread: the result does not depend on the number of threads. */
+#ifndef BACKEND_CPU_GEMM_H
+#define BACKEND_CPU_GEMM_H
+
+#include "base/base.h"
+
+#define GEMM_PANEL 8 /* rows of A, or columns of B, in a panel */
+
+/* Element (first + i, k0 + kk) of A, or (k0 + kk, first + i) of B, goes to panel[kk * GEMM_PANEL + i]; zero for i >= count. */
+typedef void (*gemm_pack_fn)(const void *ctx, int64_t group, int64_t first, int64_t count,
+                             int64_t k0, int64_t n_k, double *panel);
+
+/* tile (n_rows, n_cols), row stride ld: C from (row, col) on. */
+typedef void (*gemm_store_fn)(const void *ctx, int64_t group, const int64_t at[2],
+                              const int64_t extent[2], const double *tile, int64_t ld);
+
+/* Adds a panel product over n_k to c (GEMM_PANEL, GEMM_PANEL), row stride ld. */
+typedef void (*gemm_micro_fn)(int64_t n_k, const double *a, const double *b, double *c, int64_t ld);
+
+struct gemm {
+    int64_t groups, m, n, k;
+    gemm_pack_fn pack_a, pack_b;
+    gemm_store_fn store;
+    const void *ctx; /* borrowed for the call */
+};
+
+/* The fastest micro-kernel this processor runs. They differ in the last bits: with and without fused multiply-add. */
+gemm_micro_fn gemm_micro_best(void);
+
+int64_t gemm_workspace_bytes(int n_threads);
+void gemm_run(const struct gemm *gemm, gemm_micro_fn micro, int n_threads, void *workspace);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "core/mlog.h"
+
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "core/json_out.h"
+
+#include <unistd.h>
+
+#define LINE_BYTES_MAX 4096 /* PIPE_BUF on Linux: one write of it to a pipe is not split */
+
+static int put_line(const struct mlog *log, struct strbuf *line, struct err *err)
+{
+    strbuf_add_z(line, "}\n");
+    ASSERT(!line->is_full);
+    return fs_write_all(log->fd, line->ptr, line->len, "metric line", err);
+}
+
+static struct json_out start_line(struct strbuf *line, const char *event)
+{
+    strbuf_init(line, LINE_BYTES_MAX);
+    struct json_out out = {.buf = line};
+    json_open(&out, '{');
+    json_put_text(&out, "event", event);
+    return out;
+}
+
+int mlog_run_start(const struct mlog *log, const struct mlog_start *start, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf line;
+    struct json_out out = start_line(&line, "run_start");
+    json_put_text(&out, "version", REPERF_VERSION);
+    json_put_text(&out, "model", start->model);
+    json_put_text(&out, "device", start->device);
+    json_put_text(&out, "backend", start->backend);
+    json_put_text(&out, "precision", start->precision);
+    json_put_text(&out, "dtype", dtype_name(start->dtype));
+    json_put_i64(&out, "batch", start->batch);
+    json_key(&out, "image");
+    json_open(&out, '[');
+    json_i64(&out, start->height);
+    json_i64(&out, start->width);
+    json_close(&out, ']');
+    json_put_i64(&out, "steps", start->steps);
+    json_put_i64(&out, "warmup_steps", start->warmup_steps);
+    json_put_i64(&out, "ranks", start->n_ranks);
+    json_put_i64(&out, "rank", log->rank);
+    json_put_i64(&out, "threads", start->n_threads);
+    json_put_i64(&out, "seed", (int64_t)start->seed);
+    json_put_i64(&out, "parameters", start->parameters);
+    json_put_text(&out, "data", start->data);
+    json_put_f64(&out, "lr", start->lr);
+    json_put_f64(&out, "momentum", start->momentum);
+    json_put_f64(&out, "weight_decay", start->weight_decay);
+    json_put_f64(&out, "label_smoothing", start->label_smoothing);
+    return put_line(log, &line, err);
+}
+
+int mlog_step(const struct mlog *log, const struct mlog_step *step, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf line;
+    struct json_out out = start_line(&line, "step");
+    json_put_i64(&out, "step", step->step);
+    json_put_i64(&out, "steps", step->steps);
+    json_put_i64(&out, "rank", log->rank);
+    json_put_f64(&out, "loss", step->loss);
+    json_put_i64(&out, "step_time_ns", step->step_time_ns);
+    json_put_f64(&out, "samples_per_s", step->samples_per_s);
+    json_put_f64(&out, "lr", step->lr);
+    return put_line(log, &line, err);
+}
+
+int mlog_run_stop(const struct mlog *log, const struct mlog_stop *stop, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf line;
+    struct json_out out = start_line(&line, "run_stop");
+    json_put_i64(&out, "steps", stop->steps);
+    json_put_i64(&out, "warmup_steps", stop->warmup_steps);
+    json_put_i64(&out, "rank", log->rank);
+    json_put_i64(&out, "elapsed_ns", stop->elapsed_ns);
+    json_put_f64(&out, "samples_per_s", stop->samples_per_s);
+    json_put_f64(&out, "loss_first", stop->loss_first);
+    json_put_f64(&out, "loss_last", stop->loss_last);
+    return put_line(log, &line, err);
+}
+
+int mlog_fatal(const struct mlog *log, const char *device, const char *where, const char *what,
+               struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf line;
+    struct json_out out = start_line(&line, "fatal");
+    json_put_i64(&out, "rank", log->rank);
+    json_put_text(&out, "device", device);
+    json_put_text(&out, "where", where);
+    json_put_text(&out, "what", what);
+    return put_line(log, &line, err);
+}
+
+void fatal_stop(int rank, const char *device, const char *where, const char *what)
+{
+    const struct mlog log = {.fd = STDOUT_FILENO, .rank = rank};
+    struct err err = {0};
+    if (mlog_fatal(&log, device, where, what, &err) < 0) {
+        fprintf(stderr, "reperf-train: %s: %s (%s)\n", where, what, err.msg);
+    }
+    _exit(70);
+}

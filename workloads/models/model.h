@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The models there are. A model is one file with one build function that writes its graph straight down. */
+#ifndef MODELS_MODEL_H
+#define MODELS_MODEL_H
+
+#include "graph/graph.h"
+
+struct model_opts {
+    int64_t batch;
+    int64_t height, width;
+    double label_smoothing; /* 0 to below 1 */
+};
+
+struct model {
+    const char *name;
+    int64_t n_classes;
+    int64_t image_default; /* height and width where none is asked for */
+    int64_t image_min;
+    /* Makes inputs "input" and "labels", output "logits" and the loss; errors stay in the graph. */
+    void (*build)(struct graph *graph, const struct model_opts *opts);
+};
+
+extern const struct model model_resnet50;
+
+/* NULL if there is none of that name. */
+const struct model *model_find(const char *name);
+
+/* The idx-th model, NULL past the last. */
+const struct model *model_at(int idx);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "train/train.h"
+
+#include "base/fs.h"
+#include "core/json_out.h"
+
+#define DOCUMENT_BYTES_MAX (16 << 20)
+
+/* The layer's name: that of its first parameter without the last part, "" if it has none. */
+static struct str layer_name(const struct graph *graph, const struct op *op)
+{
+    const char *name = op->in[1] == NO_VALUE ? NULL : graph->values[op->in[1]].name;
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    bool has_params = dot && graph->values[op->in[1]].kind == VALUE_PARAM;
+    return has_params ? (struct str){name, (size_t)(dot - name)} : STR_EMPTY;
+}
+
+static int64_t op_parameters(const struct graph *graph, const struct op *op)
+{
+    int64_t total = 0;
+    for (int i = 0; i < OP_IN_MAX; i++) {
+        if (op->in[i] != NO_VALUE && graph->values[op->in[i]].kind == VALUE_PARAM) {
+            total += shape_count(&graph->values[op->in[i]].shape);
+        }
+    }
+    return total;
+}
+
+static void put_op(struct json_out *out, const struct graph *graph, const struct op *op,
+                   int64_t batch)
+{
+    const struct shape *shape = &graph->values[op->out[0]].shape;
+    json_open(out, '{');
+    json_put_text(out, "op", op_kind_name(op->kind));
+    json_key(out, "name");
+    json_text(out, layer_name(graph, op));
+    json_key(out, "output");
+    json_open(out, '[');
+    for (int i = 0; i < shape->n_dims; i++) {
+        json_i64(out, shape->dim[i]);
+    }
+    json_close(out, ']');
+    json_put_i64(out, "parameters", op_parameters(graph, op));
+    json_put_i64(out, "macs_per_sample", op->macs / batch);
+    json_close(out, '}');
+}
+
+static void put_document(struct json_out *out, const struct train_opts *opts, const struct net *net)
+{
+    const struct graph *graph = net->graph;
+    struct net_bytes bytes = net_sizes(net);
+    json_open(out, '{');
+    json_put_i64(out, "schema_version", 1);
+    json_put_text(out, "model", opts->model->name);
+    json_put_text(out, "device", opts->device);
+    json_put_text(out, "backend", net->backend->name);
+    json_put_text(out, "dtype", dtype_name(opts->dtype));
+    json_put_i64(out, "batch", opts->batch);
+    json_key(out, "image");
+    json_open(out, '[');
+    json_i64(out, opts->height);
+    json_i64(out, opts->width);
+    json_close(out, ']');
+    json_put_i64(out, "parameters", graph_n_trainable(graph));
+    json_put_i64(out, "running_statistics", graph_n_running(graph));
+    json_put_i64(out, "macs_per_sample", graph_macs(graph) / opts->batch);
+    json_put_i64(out, "parameter_bytes", bytes.parameter_bytes);
+    json_put_i64(out, "gradient_bytes", bytes.gradient_bytes);
+    json_put_i64(out, "velocity_bytes", bytes.velocity_bytes);
+    json_put_i64(out, "running_statistics_bytes", bytes.state_bytes);
+    json_put_i64(out, "activation_bytes", bytes.activation_bytes);
+    json_put_i64(out, "workspace_bytes", bytes.workspace_bytes);
+    json_put_i64(out, "total_bytes", bytes.total_bytes);
+    json_put_i64(out, "kernel_calls", graph->n_calls);
+    json_key(out, "ops");
+    json_open(out, '[');
+    for (int i = 0; i < graph->n_ops; i++) {
+        put_op(out, graph, &graph->ops[i], opts->batch);
+    }
+    json_close(out, ']');
+    json_close(out, '}');
+}
+
+int train_describe(const struct train_opts *opts, int fd, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(cpu) struct cpu cpu = {0};
+    CLEANUP(net) struct net net = {0};
+    CLEANUP(strbuf) struct strbuf text;
+    struct backend backend;
+    strbuf_init(&text, DOCUMENT_BYTES_MAX);
+    if (cpu_init(&cpu, opts->flavour, (int)opts->n_threads, &backend, err) < 0 ||
+        train_plan(opts, &arena, &backend, &net, err) < 0) {
+        return -1;
+    }
+    struct json_out out = {.buf = &text};
+    put_document(&out, opts, &net);
+    strbuf_add_char(&text, '\n');
+    ASSERT(!text.is_full);
+    return fs_write_all(fd, text.ptr, text.len, "standard output", err);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reperf-train: trains a bundled network. Exit statuses as DESIGN.md section 5 has them. */
+#include "base/base.h"
+
+#include "train/train.h"
+
+#include <unistd.h>
+
+static stop_flag stop_signal; /* the one thing a signal handler may touch */
+
+static void on_signal(int signal_number)
+{
+    stop_signal = signal_number;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGPIPE, &ignore, NULL); /* a reader that is gone is a write error, with its status */
+}
+
+static int run_mode(const struct train_opts *opts, struct err *err)
+{
+    switch (opts->mode) {
+    case TRAIN_HELP:
+        train_print_help(stdout);
+        return 0;
+    case TRAIN_VERSION:
+        printf("reperf-train %s\n", REPERF_VERSION);
+        return 0;
+    case TRAIN_DESCRIBE:
+        return train_describe(opts, STDOUT_FILENO, err);
+    case TRAIN_CHECK:
+        return train_check(opts, &stop_signal, err);
+    case TRAIN_RUN:
+        break;
+    }
+    return train_run(opts, clock_system(), STDOUT_FILENO, &stop_signal, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = {0};
+    struct train_opts opts;
+    catch_signals();
+    if (train_options(argc - 1, argv + 1, &opts, &err) < 0 || run_mode(&opts, &err) < 0) {
+        fprintf(stderr, "reperf-train: %s\n", err.msg);
+        return err.code == ERR_INTERRUPTED ? 128 + (int)stop_signal : err_exit_status(err.code);
+    }
+    if (fflush(stdout) != 0) {
+        fprintf(stderr, "reperf-train: standard output cannot be written\n");
+        return err_exit_status(ERR_DISK);
+    }
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three things reperf-train does. Each returns 0, or -1 with *err. */
+#ifndef TRAIN_TRAIN_H
+#define TRAIN_TRAIN_H
+
+#include "base/clock.h"
+#include "graph/net.h"
+#include "train/options.h"
+
+#include <signal.h>
+
+/* Set by a signal handler to the signal's number; looked at between kernel calls. */
+typedef volatile sig_atomic_t stop_flag;
+
+/* Steps with metric lines on fd. A loss that is not finite ends in a fatal line and ERR_WORKLOAD; a stop in
+   ERR_INTERRUPTED, without run_stop. */
+MUST_CHECK int train_run(const struct train_opts *opts, struct clock_src clock, int fd,
+                         const stop_flag *stop, struct err *err);
+
+/* One JSON document on fd. */
+MUST_CHECK int train_describe(const struct train_opts *opts, int fd, struct err *err);
+
+/* DESIGN.md section 7, --check. */
+MUST_CHECK int train_check(const struct train_opts *opts, const stop_flag *stop, struct err *err);
+
+/* The network of opts, planned on the backend; memory not yet taken. *ret_graph lives in the arena. */
+MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
+                          const struct backend *backend, struct net *ret_net, struct err *err);
+
+/* An error with the bytes needed and the bytes there are, if they do not fit; then takes the memory. */
+MUST_CHECK int train_alloc(struct net *net, struct err *err);
+
+/* Bytes this process may still take, by /proc/meminfo and its control group; INT64_MAX where neither can be read. */
+int64_t memory_available(void);
+
+/* Batch number `idx` of the seed into the net's inputs: normal pixels, uniform labels. */
+void synthetic_batch(struct net *net, int64_t n_classes, uint64_t seed, int64_t idx);
+
+#endif
