@@ -10,6 +10,15 @@ static int fail(const struct json_in *in, const char *expected, struct err *err)
     return err_set(err, ERR_PARSE, "byte %zu: expected %s", in->at, expected);
 }
 
+/* '\0' past the end. */
+static char char_at(const struct json_in *in, size_t at)
+{
+    if (at < in->text.len) {
+        return in->text.ptr[at];
+    }
+    return '\0';
+}
+
 char json_in_peek(struct json_in *in)
 {
     while (in->at < in->text.len) {
@@ -50,7 +59,7 @@ static int hex4(struct json_in *in, uint32_t *ret_code, struct err *err)
 {
     uint32_t code = 0;
     for (int i = 0; i < 4; i++, in->at++) {
-        char c = in->at < in->text.len ? in->text.ptr[in->at] : '\0';
+        char c = char_at(in, in->at);
         uint32_t digit = 0;
         if (c >= '0' && c <= '9') {
             digit = (uint32_t)(c - '0');
@@ -101,7 +110,7 @@ static int escape(struct json_in *in, char *out, size_t *ret_len, struct err *er
 {
     static const char from[] = "\"\\/bfnrt";
     static const char to[] = "\"\\/\b\f\n\r\t";
-    char c = in->at < in->text.len ? in->text.ptr[in->at] : '\0';
+    char c = char_at(in, in->at);
     in->at++;
     if (c == 'u') {
         return unicode_escape(in, out, ret_len, err);
@@ -180,7 +189,7 @@ int json_in_whole(struct json_in *in, int64_t max, int64_t *ret_value, struct er
         in->at++;
     }
     struct str digits = {in->text.ptr + start, in->at - start};
-    char next = in->at < in->text.len ? in->text.ptr[in->at] : '\0';
+    char next = char_at(in, in->at);
     if (digits.len == 0 || (digits.len > 1 && first == '0') || next == '.' || next == 'e' ||
         next == 'E') {
         in->at = start;

@@ -17,14 +17,14 @@ static void begin_value(struct json_out *out)
     out->needs_comma = true;
 }
 
-void json_open(struct json_out *out, char bracket)
+void json_out_open(struct json_out *out, char bracket)
 {
     begin_value(out);
     strbuf_add_char(out->buf, bracket);
     out->needs_comma = false;
 }
 
-void json_close(struct json_out *out, char bracket)
+void json_out_close(struct json_out *out, char bracket)
 {
     strbuf_add_char(out->buf, bracket);
     out->needs_comma = true;
@@ -53,7 +53,7 @@ static void quoted(struct json_out *out, struct str text)
     strbuf_add_char(buf, '"');
 }
 
-void json_key(struct json_out *out, const char *key)
+void json_out_key(struct json_out *out, const char *key)
 {
     begin_value(out);
     quoted(out, str_of(key));
@@ -61,40 +61,40 @@ void json_key(struct json_out *out, const char *key)
     out->needs_comma = false;
 }
 
-void json_text(struct json_out *out, struct str text)
+void json_out_text(struct json_out *out, struct str text)
 {
     begin_value(out);
     quoted(out, text);
 }
 
-void json_i64(struct json_out *out, int64_t value)
+void json_out_i64(struct json_out *out, int64_t value)
 {
     begin_value(out);
     bool is_exact = value <= EXACT_MAX && value >= -EXACT_MAX;
     strbuf_printf(out->buf, is_exact ? "%" PRId64 : "\"%" PRId64 "\"", value);
 }
 
-void json_f64(struct json_out *out, double value)
+void json_out_f64(struct json_out *out, double value)
 {
     ASSERT(isfinite(value));
     begin_value(out);
     strbuf_add_f64(out->buf, value);
 }
 
-void json_put_text(struct json_out *out, const char *key, const char *text)
+void json_out_put_text(struct json_out *out, const char *key, const char *text)
 {
-    json_key(out, key);
-    json_text(out, str_of(text));
+    json_out_key(out, key);
+    json_out_text(out, str_of(text));
 }
 
-void json_put_i64(struct json_out *out, const char *key, int64_t value)
+void json_out_put_i64(struct json_out *out, const char *key, int64_t value)
 {
-    json_key(out, key);
-    json_i64(out, value);
+    json_out_key(out, key);
+    json_out_i64(out, value);
 }
 
-void json_put_f64(struct json_out *out, const char *key, double value)
+void json_out_put_f64(struct json_out *out, const char *key, double value)
 {
-    json_key(out, key);
-    json_f64(out, value);
+    json_out_key(out, key);
+    json_out_f64(out, value);
 }

@@ -11,17 +11,18 @@ struct json_out {
     bool needs_comma;
 };
 
-void json_open(struct json_out *out, char bracket);  /* '{' or '[' */
-void json_close(struct json_out *out, char bracket); /* '}' or ']' */
-void json_key(struct json_out *out, const char *key);
-void json_text(struct json_out *out, struct str text); /* bytes that are not UTF-8 become U+FFFD */
-void json_i64(struct json_out *out,
-              int64_t value); /* above 2^53: as a string (STYLE.md section 4) */
-void json_f64(struct json_out *out, double value);
+void json_out_open(struct json_out *out, char bracket);  /* '{' or '[' */
+void json_out_close(struct json_out *out, char bracket); /* '}' or ']' */
+void json_out_key(struct json_out *out, const char *key);
+void json_out_text(struct json_out *out,
+                   struct str text); /* bytes that are not UTF-8 become U+FFFD */
+void json_out_i64(struct json_out *out,
+                  int64_t value); /* above 2^53: as a string (STYLE.md section 4) */
+void json_out_f64(struct json_out *out, double value);
 
 /* "key": value in one call. */
-void json_put_text(struct json_out *out, const char *key, const char *text);
-void json_put_i64(struct json_out *out, const char *key, int64_t value);
-void json_put_f64(struct json_out *out, const char *key, double value);
+void json_out_put_text(struct json_out *out, const char *key, const char *text);
+void json_out_put_i64(struct json_out *out, const char *key, int64_t value);
+void json_out_put_f64(struct json_out *out, const char *key, double value);
 
 #endif

@@ -22,8 +22,8 @@ static struct json_out start_line(struct strbuf *line, const char *event)
 {
     strbuf_init(line, LINE_BYTES_MAX);
     struct json_out out = {.buf = line};
-    json_open(&out, '{');
-    json_put_text(&out, "event", event);
+    json_out_open(&out, '{');
+    json_out_put_text(&out, "event", event);
     return out;
 }
 
@@ -31,30 +31,30 @@ int mlog_run_start(const struct mlog *log, const struct mlog_start *start, struc
 {
     CLEANUP(strbuf) struct strbuf line;
     struct json_out out = start_line(&line, "run_start");
-    json_put_text(&out, "version", REPERF_VERSION);
-    json_put_text(&out, "model", start->model);
-    json_put_text(&out, "device", start->device);
-    json_put_text(&out, "backend", start->backend);
-    json_put_text(&out, "precision", start->precision);
-    json_put_text(&out, "dtype", dtype_name(start->dtype));
-    json_put_i64(&out, "batch", start->batch);
-    json_key(&out, "image");
-    json_open(&out, '[');
-    json_i64(&out, start->height);
-    json_i64(&out, start->width);
-    json_close(&out, ']');
-    json_put_i64(&out, "steps", start->steps);
-    json_put_i64(&out, "warmup_steps", start->warmup_steps);
-    json_put_i64(&out, "ranks", start->n_ranks);
-    json_put_i64(&out, "rank", log->rank);
-    json_put_i64(&out, "threads", start->n_threads);
-    json_put_i64(&out, "seed", (int64_t)start->seed);
-    json_put_i64(&out, "parameters", start->parameters);
-    json_put_text(&out, "data", start->data);
-    json_put_f64(&out, "lr", start->lr);
-    json_put_f64(&out, "momentum", start->momentum);
-    json_put_f64(&out, "weight_decay", start->weight_decay);
-    json_put_f64(&out, "label_smoothing", start->label_smoothing);
+    json_out_put_text(&out, "version", REPERF_VERSION);
+    json_out_put_text(&out, "model", start->model);
+    json_out_put_text(&out, "device", start->device);
+    json_out_put_text(&out, "backend", start->backend);
+    json_out_put_text(&out, "precision", start->precision);
+    json_out_put_text(&out, "dtype", dtype_name(start->dtype));
+    json_out_put_i64(&out, "batch", start->batch);
+    json_out_key(&out, "image");
+    json_out_open(&out, '[');
+    json_out_i64(&out, start->height);
+    json_out_i64(&out, start->width);
+    json_out_close(&out, ']');
+    json_out_put_i64(&out, "steps", start->steps);
+    json_out_put_i64(&out, "warmup_steps", start->warmup_steps);
+    json_out_put_i64(&out, "ranks", start->n_ranks);
+    json_out_put_i64(&out, "rank", log->rank);
+    json_out_put_i64(&out, "threads", start->n_threads);
+    json_out_put_i64(&out, "seed", (int64_t)start->seed);
+    json_out_put_i64(&out, "parameters", start->parameters);
+    json_out_put_text(&out, "data", start->data);
+    json_out_put_f64(&out, "lr", start->lr);
+    json_out_put_f64(&out, "momentum", start->momentum);
+    json_out_put_f64(&out, "weight_decay", start->weight_decay);
+    json_out_put_f64(&out, "label_smoothing", start->label_smoothing);
     return put_line(log, &line, err);
 }
 
@@ -62,13 +62,13 @@ int mlog_step(const struct mlog *log, const struct mlog_step *step, struct err *
 {
     CLEANUP(strbuf) struct strbuf line;
     struct json_out out = start_line(&line, "step");
-    json_put_i64(&out, "step", step->step);
-    json_put_i64(&out, "steps", step->steps);
-    json_put_i64(&out, "rank", log->rank);
-    json_put_f64(&out, "loss", step->loss);
-    json_put_i64(&out, "step_time_ns", step->step_time_ns);
-    json_put_f64(&out, "samples_per_s", step->samples_per_s);
-    json_put_f64(&out, "lr", step->lr);
+    json_out_put_i64(&out, "step", step->step);
+    json_out_put_i64(&out, "steps", step->steps);
+    json_out_put_i64(&out, "rank", log->rank);
+    json_out_put_f64(&out, "loss", step->loss);
+    json_out_put_i64(&out, "step_time_ns", step->step_time_ns);
+    json_out_put_f64(&out, "samples_per_s", step->samples_per_s);
+    json_out_put_f64(&out, "lr", step->lr);
     return put_line(log, &line, err);
 }
 
@@ -76,13 +76,13 @@ int mlog_run_stop(const struct mlog *log, const struct mlog_stop *stop, struct e
 {
     CLEANUP(strbuf) struct strbuf line;
     struct json_out out = start_line(&line, "run_stop");
-    json_put_i64(&out, "steps", stop->steps);
-    json_put_i64(&out, "warmup_steps", stop->warmup_steps);
-    json_put_i64(&out, "rank", log->rank);
-    json_put_i64(&out, "elapsed_ns", stop->elapsed_ns);
-    json_put_f64(&out, "samples_per_s", stop->samples_per_s);
-    json_put_f64(&out, "loss_first", stop->loss_first);
-    json_put_f64(&out, "loss_last", stop->loss_last);
+    json_out_put_i64(&out, "steps", stop->steps);
+    json_out_put_i64(&out, "warmup_steps", stop->warmup_steps);
+    json_out_put_i64(&out, "rank", log->rank);
+    json_out_put_i64(&out, "elapsed_ns", stop->elapsed_ns);
+    json_out_put_f64(&out, "samples_per_s", stop->samples_per_s);
+    json_out_put_f64(&out, "loss_first", stop->loss_first);
+    json_out_put_f64(&out, "loss_last", stop->loss_last);
     return put_line(log, &line, err);
 }
 
@@ -91,10 +91,10 @@ int mlog_fatal(const struct mlog *log, const char *device, const char *where, co
 {
     CLEANUP(strbuf) struct strbuf line;
     struct json_out out = start_line(&line, "fatal");
-    json_put_i64(&out, "rank", log->rank);
-    json_put_text(&out, "device", device);
-    json_put_text(&out, "where", where);
-    json_put_text(&out, "what", what);
+    json_out_put_i64(&out, "rank", log->rank);
+    json_out_put_text(&out, "device", device);
+    json_out_put_text(&out, "where", where);
+    json_out_put_text(&out, "what", what);
     return put_line(log, &line, err);
 }
 

@@ -362,32 +362,32 @@ static void write_header(struct strbuf *buf, const struct st_tensor *tensors, in
 {
     struct json_out out = {.buf = buf};
     int64_t at = 0;
-    json_open(&out, '{');
+    json_out_open(&out, '{');
     for (int i = 0; i < n_tensors; i++) {
         const struct st_tensor *tensor = &tensors[i];
         ASSERT(tensor->bytes == shape_count(&tensor->shape) * dtype_bytes(tensor->dtype));
-        json_key(&out, tensor->name);
-        json_open(&out, '{');
+        json_out_key(&out, tensor->name);
+        json_out_open(&out, '{');
         for (size_t j = 0; j < ARRAY_LEN(DTYPES); j++) {
             if (DTYPES[j].dtype == tensor->dtype) {
-                json_put_text(&out, "dtype", DTYPES[j].name);
+                json_out_put_text(&out, "dtype", DTYPES[j].name);
             }
         }
-        json_key(&out, "shape");
-        json_open(&out, '[');
+        json_out_key(&out, "shape");
+        json_out_open(&out, '[');
         for (int j = 0; j < tensor->shape.n_dims; j++) {
-            json_i64(&out, tensor->shape.dim[j]);
+            json_out_i64(&out, tensor->shape.dim[j]);
         }
-        json_close(&out, ']');
-        json_key(&out, "data_offsets");
-        json_open(&out, '[');
-        json_i64(&out, at);
+        json_out_close(&out, ']');
+        json_out_key(&out, "data_offsets");
+        json_out_open(&out, '[');
+        json_out_i64(&out, at);
         at += tensor->bytes;
-        json_i64(&out, at);
-        json_close(&out, ']');
-        json_close(&out, '}');
+        json_out_i64(&out, at);
+        json_out_close(&out, ']');
+        json_out_close(&out, '}');
     }
-    json_close(&out, '}');
+    json_out_close(&out, '}');
     while (buf->len % PREFIX_BYTES != 0 && !buf->is_full) {
         strbuf_add_char(buf, ' ');
     }

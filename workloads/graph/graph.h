@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A static training graph. A model builds it straight down the page; graph_finish checks it, adds the backward pass and
-   leaves a list of kernel calls (graph/plan.h then gives every value its memory, graph/net.h runs it).
+   leaves a list of kernel calls (graph/memplan.h then gives every value its memory, graph/net.h runs it).
 
    The first error sticks: builder functions then return NO_VALUE and take NO_VALUE, and graph_finish reports it. So a
    model needs no error handling of its own. Everything lives in the arena. Not thread-safe. */

@@ -37,7 +37,7 @@ int net_plan(struct net *net, struct arena *arena, const struct graph *graph,
              const struct backend *backend, struct err *err)
 {
     *net = (struct net){.graph = graph, .backend = backend};
-    if (plan_make(arena, graph, backend->tensor_bytes, backend->self, &net->plan, err) < 0) {
+    if (memplan_make(arena, graph, backend->tensor_bytes, backend->self, &net->plan, err) < 0) {
         return -1;
     }
     net->calls = arena_array(arena, struct call, (size_t)graph->n_calls);
@@ -53,11 +53,11 @@ struct net_bytes net_sizes(const struct net *net)
 {
     const int64_t *arenas = net->plan.arena_bytes;
     struct net_bytes bytes = {
-        .parameter_bytes = arenas[PLAN_PARAM],
-        .gradient_bytes = arenas[PLAN_GRAD],
-        .velocity_bytes = arenas[PLAN_PARAM],
-        .state_bytes = arenas[PLAN_STATE],
-        .activation_bytes = arenas[PLAN_ACT],
+        .parameter_bytes = arenas[MEMPLAN_PARAM],
+        .gradient_bytes = arenas[MEMPLAN_GRAD],
+        .velocity_bytes = arenas[MEMPLAN_PARAM],
+        .state_bytes = arenas[MEMPLAN_STATE],
+        .activation_bytes = arenas[MEMPLAN_ACT],
         .workspace_bytes = net->workspace_bytes,
     };
     bytes.total_bytes = bytes.parameter_bytes + bytes.gradient_bytes + bytes.velocity_bytes +
@@ -98,12 +98,12 @@ static int alloc_one(const struct net *net, int64_t bytes, void **ret_ptr, struc
 
 int net_alloc(struct net *net, struct err *err)
 {
-    for (int i = 0; i < PLAN_ARENA_COUNT; i++) {
+    for (int i = 0; i < MEMPLAN_ARENA_COUNT; i++) {
         if (alloc_one(net, net->plan.arena_bytes[i], &net->mem[i], err) < 0) {
             return -1;
         }
     }
-    if (alloc_one(net, net->plan.arena_bytes[PLAN_PARAM], &net->velocity, err) < 0 ||
+    if (alloc_one(net, net->plan.arena_bytes[MEMPLAN_PARAM], &net->velocity, err) < 0 ||
         alloc_one(net, net->workspace_bytes, &net->workspace, err) < 0) {
         return -1;
     }
@@ -117,7 +117,7 @@ void net_release(struct net *net)
         return;
     }
     unprepare(net, net->graph->n_calls);
-    for (int i = 0; i < PLAN_ARENA_COUNT; i++) {
+    for (int i = 0; i < MEMPLAN_ARENA_COUNT; i++) {
         net->backend->free(net->backend->self, net->mem[i]);
     }
     net->backend->free(net->backend->self, net->velocity);
@@ -226,10 +226,10 @@ void net_update(struct net *net, const struct net_sgd *sgd)
     /* The gaps between tensors are zero in all three arenas and stay so. */
     struct sgd_args args = {
         .dtype = net->graph->dtype,
-        .count = net->plan.arena_bytes[PLAN_PARAM] / dtype_bytes(net->graph->dtype),
-        .weight = net->mem[PLAN_PARAM],
+        .count = net->plan.arena_bytes[MEMPLAN_PARAM] / dtype_bytes(net->graph->dtype),
+        .weight = net->mem[MEMPLAN_PARAM],
         .velocity = net->velocity,
-        .grad = net->mem[PLAN_GRAD],
+        .grad = net->mem[MEMPLAN_GRAD],
         .lr = sgd->lr,
         .momentum = sgd->momentum,
         .weight_decay = sgd->weight_decay,

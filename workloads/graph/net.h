@@ -4,18 +4,18 @@
 #ifndef GRAPH_NET_H
 #define GRAPH_NET_H
 
-#include "graph/plan.h"
+#include "graph/memplan.h"
 
 #include <signal.h>
 
 struct net {
     const struct graph *graph;     /* borrowed */
     const struct backend *backend; /* borrowed */
-    struct plan plan;
-    struct call *calls;          /* the graph's calls, with this device's pointers in them */
-    void *mem[PLAN_ARENA_COUNT]; /* owned, on the device */
-    void *velocity;              /* owned; laid out like the parameters */
-    void *workspace;             /* owned; shared by all calls */
+    struct memplan plan;
+    struct call *calls;             /* the graph's calls, with this device's pointers in them */
+    void *mem[MEMPLAN_ARENA_COUNT]; /* owned, on the device */
+    void *velocity;                 /* owned; laid out like the parameters */
+    void *workspace;                /* owned; shared by all calls */
     int64_t workspace_bytes;
 };
 

@@ -32,55 +32,55 @@ static void put_op(struct json_out *out, const struct graph *graph, const struct
                    int64_t batch)
 {
     const struct shape *shape = &graph->values[op->out[0]].shape;
-    json_open(out, '{');
-    json_put_text(out, "op", op_kind_name(op->kind));
-    json_key(out, "name");
-    json_text(out, layer_name(graph, op));
-    json_key(out, "output");
-    json_open(out, '[');
+    json_out_open(out, '{');
+    json_out_put_text(out, "op", op_kind_name(op->kind));
+    json_out_key(out, "name");
+    json_out_text(out, layer_name(graph, op));
+    json_out_key(out, "output");
+    json_out_open(out, '[');
     for (int i = 0; i < shape->n_dims; i++) {
-        json_i64(out, shape->dim[i]);
+        json_out_i64(out, shape->dim[i]);
     }
-    json_close(out, ']');
-    json_put_i64(out, "parameters", op_parameters(graph, op));
-    json_put_i64(out, "macs_per_sample", op->macs / batch);
-    json_close(out, '}');
+    json_out_close(out, ']');
+    json_out_put_i64(out, "parameters", op_parameters(graph, op));
+    json_out_put_i64(out, "macs_per_sample", op->macs / batch);
+    json_out_close(out, '}');
 }
 
 static void put_document(struct json_out *out, const struct train_opts *opts, const struct net *net)
 {
     const struct graph *graph = net->graph;
     struct net_bytes bytes = net_sizes(net);
-    json_open(out, '{');
-    json_put_i64(out, "schema_version", 1);
-    json_put_text(out, "model", opts->model->name);
-    json_put_text(out, "device", opts->device);
-    json_put_text(out, "backend", net->backend->name);
-    json_put_text(out, "dtype", dtype_name(opts->dtype));
-    json_put_i64(out, "batch", opts->batch);
-    json_key(out, "image");
-    json_open(out, '[');
-    json_i64(out, opts->height);
-    json_i64(out, opts->width);
-    json_close(out, ']');
-    json_put_i64(out, "parameters", graph_n_trainable(graph));
-    json_put_i64(out, "running_statistics", graph_n_running(graph));
-    json_put_i64(out, "macs_per_sample", graph_macs(graph) / opts->batch);
-    json_put_i64(out, "parameter_bytes", bytes.parameter_bytes);
-    json_put_i64(out, "gradient_bytes", bytes.gradient_bytes);
-    json_put_i64(out, "velocity_bytes", bytes.velocity_bytes);
-    json_put_i64(out, "running_statistics_bytes", bytes.state_bytes);
-    json_put_i64(out, "activation_bytes", bytes.activation_bytes);
-    json_put_i64(out, "workspace_bytes", bytes.workspace_bytes);
-    json_put_i64(out, "total_bytes", bytes.total_bytes);
-    json_put_i64(out, "kernel_calls", graph->n_calls);
-    json_key(out, "ops");
-    json_open(out, '[');
+    json_out_open(out, '{');
+    json_out_put_i64(out, "schema_version", 1);
+    json_out_put_text(out, "model", opts->model->name);
+    json_out_put_text(out, "device", opts->device);
+    json_out_put_text(out, "backend", net->backend->name);
+    json_out_put_text(out, "dtype", dtype_name(opts->dtype));
+    json_out_put_i64(out, "batch", opts->batch);
+    json_out_key(out, "image");
+    json_out_open(out, '[');
+    json_out_i64(out, opts->height);
+    json_out_i64(out, opts->width);
+    json_out_close(out, ']');
+    json_out_put_i64(out, "parameters", graph_n_trainable(graph));
+    json_out_put_i64(out, "running_statistics", graph_n_running(graph));
+    json_out_put_i64(out, "macs_per_sample", graph_macs(graph) / opts->batch);
+    json_out_put_i64(out, "parameter_bytes", bytes.parameter_bytes);
+    json_out_put_i64(out, "gradient_bytes", bytes.gradient_bytes);
+    json_out_put_i64(out, "velocity_bytes", bytes.velocity_bytes);
+    json_out_put_i64(out, "running_statistics_bytes", bytes.state_bytes);
+    json_out_put_i64(out, "activation_bytes", bytes.activation_bytes);
+    json_out_put_i64(out, "workspace_bytes", bytes.workspace_bytes);
+    json_out_put_i64(out, "total_bytes", bytes.total_bytes);
+    json_out_put_i64(out, "kernel_calls", graph->n_calls);
+    json_out_key(out, "ops");
+    json_out_open(out, '[');
     for (int i = 0; i < graph->n_ops; i++) {
         put_op(out, graph, &graph->ops[i], opts->batch);
     }
-    json_close(out, ']');
-    json_close(out, '}');
+    json_out_close(out, ']');
+    json_out_close(out, '}');
 }
 
 int train_describe(const struct train_opts *opts, int fd, struct err *err)

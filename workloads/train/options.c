@@ -16,80 +16,69 @@
 struct raw {
     const char *model, *device, *precision, *dtype, *backend, *data, *image;
     const char *check, *out;
-    struct train_opts *opts;
+    struct train_opts opts;
     bool is_describe, is_help, is_version;
 };
 
-#define OPTION_ROWS 23
+#define AT(member) offsetof(struct raw, member)
 
-static void fill_table(struct raw *raw, struct opt rows[OPTION_ROWS])
-{
-    struct train_opts *o = raw->opts;
-    const struct opt table[OPTION_ROWS] = {
-        {"model", 0, OPT_TEXT, "NAME", "resnet50", &raw->model, 0, 0},
-        {"device", 0, OPT_TEXT, "NAME", "cpu (this build has no cuda)", &raw->device, 0, 0},
-        {"backend", 0, OPT_TEXT, "NAME", "plain or onednn; default: onednn for f32 if built in",
-         &raw->backend, 0, 0},
-        {"precision", 0, OPT_TEXT, "NAME", "fp32 (fp64 with --dtype f64)", &raw->precision, 0, 0},
-        {"dtype", 0, OPT_TEXT, "NAME", "f32 or f64", &raw->dtype, 0, 0},
-        {"batch", 0, OPT_I64, "N", "samples a step (32)", &o->batch, 1, BATCH_MAX},
-        {"image", 0, OPT_TEXT, "N|HxW", "height and width (the model's own)", &raw->image, 0, 0},
-        {"data", 0, OPT_TEXT, "NAME", "synthetic: one batch again and again; synthetic-fresh",
-         &raw->data, 0, 0},
-        {"steps", 0, OPT_I64, "N", "training steps (20)", &o->steps, 1, STEPS_MAX},
-        {"warmup", 0, OPT_I64, "N", "first steps left out of the run's rate (0)", &o->warmup_steps,
-         0, STEPS_MAX},
-        {"lr", 0, OPT_F64, "X", "learning rate (0.01)", &o->lr, 0, 0},
-        {"momentum", 0, OPT_F64, "X", "of the velocity (0.9)", &o->momentum, 0, 0},
-        {"weight-decay", 0, OPT_F64, "X", "L2, on every parameter (1e-4)", &o->weight_decay, 0, 0},
-        {"label-smoothing", 0, OPT_F64, "X", "0 to below 1 (0)", &o->label_smoothing, 0, 0},
-        {"seed", 0, OPT_I64, "N", "of parameters and data (0)", &o->seed, 0, INT64_C(1) << 53},
-        {"threads", 0, OPT_I64, "N", "OpenMP threads; 0: its own default", &o->n_threads, 0,
-         CPU_THREADS_MAX},
-        {"describe", 0, OPT_FLAG, NULL, "print size and cost of the network as JSON and end",
-         &raw->is_describe, 0, 0},
-        {"check", 0, OPT_TEXT, "FILE", "one forward and backward on the tensors of FILE",
-         &raw->check, 0, 0},
-        {"out", 0, OPT_TEXT, "FILE", "where --check writes logits, loss and gradients", &raw->out,
-         0, 0},
-        {"help", 'h', OPT_FLAG, NULL, "this list", &raw->is_help, 0, 0},
-        {"version", 0, OPT_FLAG, NULL, "print the version", &raw->is_version, 0, 0},
-        OPT_END,
-        OPT_END,
-    };
-    memcpy(rows, table, sizeof(table));
-}
+static const struct opt ROWS[] = {
+    {"model", 0, OPT_TEXT, "NAME", "resnet50", AT(model), 0, 0},
+    {"device", 0, OPT_TEXT, "NAME", "cpu (this build has no cuda)", AT(device), 0, 0},
+    {"backend", 0, OPT_TEXT, "NAME", "plain or onednn; default: onednn for f32 if built in",
+     AT(backend), 0, 0},
+    {"precision", 0, OPT_TEXT, "NAME", "fp32 (fp64 with --dtype f64)", AT(precision), 0, 0},
+    {"dtype", 0, OPT_TEXT, "NAME", "f32 or f64", AT(dtype), 0, 0},
+    {"batch", 0, OPT_I64, "N", "samples a step (32)", AT(opts.batch), 1, BATCH_MAX},
+    {"image", 0, OPT_TEXT, "N|HxW", "height and width (the model's own)", AT(image), 0, 0},
+    {"data", 0, OPT_TEXT, "NAME", "synthetic: one batch again and again; synthetic-fresh", AT(data),
+     0, 0},
+    {"steps", 0, OPT_I64, "N", "training steps (20)", AT(opts.steps), 1, STEPS_MAX},
+    {"warmup", 0, OPT_I64, "N", "first steps left out of the run's rate (0)", AT(opts.warmup_steps),
+     0, STEPS_MAX},
+    {"lr", 0, OPT_F64, "X", "learning rate (0.01)", AT(opts.lr), 0, 0},
+    {"momentum", 0, OPT_F64, "X", "of the velocity (0.9)", AT(opts.momentum), 0, 0},
+    {"weight-decay", 0, OPT_F64, "X", "L2, on every parameter (1e-4)", AT(opts.weight_decay), 0, 0},
+    {"label-smoothing", 0, OPT_F64, "X", "0 to below 1 (0)", AT(opts.label_smoothing), 0, 0},
+    {"seed", 0, OPT_I64, "N", "of parameters and data (0)", AT(opts.seed), 0, INT64_C(1) << 53},
+    {"threads", 0, OPT_I64, "N", "OpenMP threads; 0: its own default", AT(opts.n_threads), 0,
+     CPU_THREADS_MAX},
+    {"describe", 0, OPT_FLAG, NULL, "print size and cost of the network as JSON and end",
+     AT(is_describe), 0, 0},
+    {"check", 0, OPT_TEXT, "FILE", "one forward and backward on the tensors of FILE", AT(check), 0,
+     0},
+    {"out", 0, OPT_TEXT, "FILE", "where --check writes logits, loss and gradients", AT(out), 0, 0},
+    {"help", 'h', OPT_FLAG, NULL, "this list", AT(is_help), 0, 0},
+    {"version", 0, OPT_FLAG, NULL, "print the version", AT(is_version), 0, 0},
+    OPT_END,
+};
 
 void train_print_help(FILE *out)
 {
-    struct train_opts opts = {0};
-    struct raw raw = {.opts = &opts};
-    struct opt rows[OPTION_ROWS];
-    fill_table(&raw, rows);
     fprintf(out, "usage: reperf-train --model NAME [options]\n"
                  "       reperf-train --model NAME --describe\n"
                  "       reperf-train --model NAME --check IN.safetensors --out OUT.safetensors\n\n"
                  "Trains a bundled network and prints one JSON object a line (run_start, step,\n"
                  "run_stop, fatal). Options:\n");
-    opt_print_help(out, rows);
+    opt_print_help(out, ROWS);
 }
 
 /* ---- each choice ---- */
 
-static int choose_model(const struct raw *raw, struct err *err)
+static int choose_model(struct raw *raw, struct err *err)
 {
     if (!raw->model) {
         return err_set(err, ERR_USAGE, "--model is needed (see --help)");
     }
-    raw->opts->model = model_find(raw->model);
-    if (!raw->opts->model) {
+    raw->opts.model = model_find(raw->model);
+    if (!raw->opts.model) {
         return err_set(err, ERR_USAGE, "--model %s: there is no such model; there is %s",
                        raw->model, model_at(0)->name);
     }
     return 0;
 }
 
-static int choose_device(const struct raw *raw, struct err *err)
+static int choose_device(struct raw *raw, struct err *err)
 {
     if (raw->device && strcmp(raw->device, "cpu") != 0) {
         bool is_cuda = strcmp(raw->device, "cuda") == 0;
@@ -97,13 +86,13 @@ static int choose_device(const struct raw *raw, struct err *err)
                        is_cuda ? "this build has no CUDA backend"
                                : "unknown device, expected cpu or cuda");
     }
-    raw->opts->device = "cpu";
+    raw->opts.device = "cpu";
     return 0;
 }
 
-static int choose_type(const struct raw *raw, struct err *err)
+static int choose_type(struct raw *raw, struct err *err)
 {
-    struct train_opts *opts = raw->opts;
+    struct train_opts *opts = &raw->opts;
     bool is_f64 = raw->dtype && strcmp(raw->dtype, "f64") == 0;
     if (raw->dtype && !is_f64 && strcmp(raw->dtype, "f32") != 0) {
         return err_set(err, ERR_USAGE, "--dtype %s: expected f32 or f64", raw->dtype);
@@ -125,9 +114,9 @@ static int choose_type(const struct raw *raw, struct err *err)
                    raw->precision);
 }
 
-static int choose_backend(const struct raw *raw, struct err *err)
+static int choose_backend(struct raw *raw, struct err *err)
 {
-    struct train_opts *opts = raw->opts;
+    struct train_opts *opts = &raw->opts;
     bool is_onednn = raw->backend && strcmp(raw->backend, "onednn") == 0;
     if (!raw->backend) {
         /* --check is the oracle's work. */
@@ -148,9 +137,9 @@ static int choose_backend(const struct raw *raw, struct err *err)
     return 0;
 }
 
-static int choose_image(const struct raw *raw, struct err *err)
+static int choose_image(struct raw *raw, struct err *err)
 {
-    struct train_opts *opts = raw->opts;
+    struct train_opts *opts = &raw->opts;
     if (!raw->image) {
         opts->height = opts->model->image_default;
         opts->width = opts->model->image_default;
@@ -168,10 +157,10 @@ static int choose_image(const struct raw *raw, struct err *err)
     return 0;
 }
 
-static int choose_data(const struct raw *raw, struct err *err)
+static int choose_data(struct raw *raw, struct err *err)
 {
-    raw->opts->is_fresh_data = raw->data && strcmp(raw->data, "synthetic-fresh") == 0;
-    if (raw->data && !raw->opts->is_fresh_data && strcmp(raw->data, "synthetic") != 0) {
+    raw->opts.is_fresh_data = raw->data && strcmp(raw->data, "synthetic-fresh") == 0;
+    if (raw->data && !raw->opts.is_fresh_data && strcmp(raw->data, "synthetic") != 0) {
         return err_set(err, ERR_USAGE,
                        "--data %s: this build reads no data sets; expected synthetic or "
                        "synthetic-fresh",
@@ -225,9 +214,9 @@ static int choose_ranks(struct train_opts *opts, struct err *err)
     return 0;
 }
 
-static int choose_mode(const struct raw *raw, struct err *err)
+static int choose_mode(struct raw *raw, struct err *err)
 {
-    struct train_opts *opts = raw->opts;
+    struct train_opts *opts = &raw->opts;
     if (raw->is_describe && raw->check) {
         return err_set(err, ERR_USAGE, "--describe and --check exclude each other");
     }
@@ -246,36 +235,33 @@ static int choose_mode(const struct raw *raw, struct err *err)
     return 0;
 }
 
-static int understand(const struct raw *raw, struct err *err)
+static int understand(struct raw *raw, struct err *err)
 {
     if (choose_mode(raw, err) < 0 || choose_model(raw, err) < 0 || choose_device(raw, err) < 0 ||
         choose_type(raw, err) < 0 || choose_backend(raw, err) < 0 || choose_image(raw, err) < 0 ||
-        choose_data(raw, err) < 0 || check_numbers(raw->opts, err) < 0) {
+        choose_data(raw, err) < 0 || check_numbers(&raw->opts, err) < 0) {
         return -1;
     }
-    return choose_ranks(raw->opts, err);
+    return choose_ranks(&raw->opts, err);
 }
 
 int train_options(int argc, char **argv, struct train_opts *ret_opts, struct err *err)
 {
-    struct train_opts opts = {.steps = 20, .lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4};
-    struct raw raw = {.opts = &opts};
-    struct opt rows[OPTION_ROWS];
-    struct opt_list operands = {0};
-    fill_table(&raw, rows);
-    int status = opt_parse(rows, argc, argv, &operands, err);
-    if (status == 0 && operands.n > 0) {
-        status = err_set(err, ERR_USAGE, "unexpected argument %s", operands.items[0]);
-    }
-    VEC_RELEASE(&operands);
-    if (status < 0) {
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct raw raw = {
+        .opts = {.steps = 20, .lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4},
+    };
+    if (opt_parse(ROWS, argc, argv, &raw, &operands, err) < 0) {
         return -1;
     }
+    if (operands.n > 0) {
+        return err_set(err, ERR_USAGE, "unexpected argument %s", operands.items[0]);
+    }
     if (raw.is_help || raw.is_version) {
-        opts.mode = raw.is_help ? TRAIN_HELP : TRAIN_VERSION;
+        raw.opts.mode = raw.is_help ? TRAIN_HELP : TRAIN_VERSION;
     } else if (understand(&raw, err) < 0) {
         return -1;
     }
-    *ret_opts = opts;
+    *ret_opts = raw.opts;
     return 0;
 }

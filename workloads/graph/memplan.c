@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "graph/plan.h"
+#include "graph/memplan.h"
 
-static enum plan_arena arena_of(enum value_kind kind)
+static enum memplan_arena arena_of(enum value_kind kind)
 {
     switch (kind) {
     case VALUE_PARAM:
-        return PLAN_PARAM;
+        return MEMPLAN_PARAM;
     case VALUE_GRAD_PARAM:
-        return PLAN_GRAD;
+        return MEMPLAN_GRAD;
     case VALUE_STATE:
-        return PLAN_STATE;
+        return MEMPLAN_STATE;
     case VALUE_INPUT:
     case VALUE_ACT:
     case VALUE_GRAD_ACT:
         break;
     }
-    return PLAN_ACT;
+    return MEMPLAN_ACT;
 }
 
 static void touch(struct place *places, int value, int call_idx)
@@ -55,7 +55,7 @@ static void find_lives(const struct graph *graph, struct place *places)
    other, and nothing reads `in` later. */
 static bool can_take_over(const struct place *places, int in, int out, int call_idx)
 {
-    return places[in].arena == PLAN_ACT && places[out].arena == PLAN_ACT &&
+    return places[in].arena == MEMPLAN_ACT && places[out].arena == MEMPLAN_ACT &&
            places[in].size_bytes == places[out].size_bytes && places[in].last_call == call_idx &&
            places[out].first_call == call_idx;
 }
@@ -79,7 +79,7 @@ static void join_in_place(const struct graph *graph, struct place *places)
 }
 
 /* Parameters first in gradient order, so that both arenas have the same offsets; then what is left, in order. */
-static int place_flat(const struct graph *graph, struct plan *plan, struct err *err)
+static int place_flat(const struct graph *graph, struct memplan *plan, struct err *err)
 {
     int64_t total = 0;
     for (int i = 0; i < graph->n_params; i++) {
@@ -90,16 +90,16 @@ static int place_flat(const struct graph *graph, struct plan *plan, struct err *
             return err_set(err, ERR_USAGE, "parameters: size overflows");
         }
     }
-    plan->arena_bytes[PLAN_PARAM] = total;
-    plan->arena_bytes[PLAN_GRAD] = total;
+    plan->arena_bytes[MEMPLAN_PARAM] = total;
+    plan->arena_bytes[MEMPLAN_GRAD] = total;
     int64_t states = 0;
     for (int i = 0; i < graph->n_values; i++) {
-        if (plan->places[i].arena == PLAN_STATE) {
+        if (plan->places[i].arena == MEMPLAN_STATE) {
             plan->places[i].offset_bytes = states;
             states += plan->places[i].size_bytes;
         }
     }
-    plan->arena_bytes[PLAN_STATE] = states;
+    plan->arena_bytes[MEMPLAN_STATE] = states;
     return 0;
 }
 
@@ -121,12 +121,12 @@ static int by_size(const void *left, const void *right)
     return (a->root > b->root) - (a->root < b->root);
 }
 
-static int collect_stretches(const struct plan *plan, struct stretch *stretches, int *slot_of)
+static int collect_stretches(const struct memplan *plan, struct stretch *stretches, int *slot_of)
 {
     int n = 0;
     for (int i = 0; i < plan->n_places; i++) {
         const struct place *place = &plan->places[i];
-        if (place->arena != PLAN_ACT || place->first_call < 0) {
+        if (place->arena != MEMPLAN_ACT || place->first_call < 0) {
             continue;
         }
         if (place->root == i) {
@@ -139,7 +139,7 @@ static int collect_stretches(const struct plan *plan, struct stretch *stretches,
     }
     for (int i = 0; i < plan->n_places; i++) {
         const struct place *place = &plan->places[i];
-        if (place->arena == PLAN_ACT && place->first_call >= 0 && place->root != i) {
+        if (place->arena == MEMPLAN_ACT && place->first_call >= 0 && place->root != i) {
             struct stretch *stretch = &stretches[slot_of[place->root]];
             if (place->last_call > stretch->last_call) {
                 stretch->last_call = place->last_call;
@@ -186,7 +186,7 @@ static int64_t most_live(const struct stretch *stretches, int n, int n_calls)
 }
 
 /* Largest first, each at the lowest gap: within a few per cent of live_bytes_max for our models (tests print it). */
-static int place_activations(struct arena *arena, const struct graph *graph, struct plan *plan,
+static int place_activations(struct arena *arena, const struct graph *graph, struct memplan *plan,
                              struct err *err)
 {
     struct stretch *stretches = arena_array(arena, struct stretch, (size_t)plan->n_places + 1);
@@ -209,27 +209,28 @@ static int place_activations(struct arena *arena, const struct graph *graph, str
     }
     for (int i = 0; i < plan->n_places; i++) {
         struct place *place = &plan->places[i];
-        if (place->arena == PLAN_ACT && place->first_call >= 0) {
+        if (place->arena == MEMPLAN_ACT && place->first_call >= 0) {
             place->offset_bytes = plan->places[place->root].offset_bytes;
         }
     }
-    plan->arena_bytes[PLAN_ACT] = total;
+    plan->arena_bytes[MEMPLAN_ACT] = total;
     plan->live_bytes_max = most_live(stretches, n, graph->n_calls);
     return 0;
 }
 
-int plan_make(struct arena *arena, const struct graph *graph, plan_bytes_fn bytes_of, void *self,
-              struct plan *ret_plan, struct err *err)
+int memplan_make(struct arena *arena, const struct graph *graph, memplan_bytes_fn bytes_of,
+                 void *self, struct memplan *ret_plan, struct err *err)
 {
     ASSERT(graph->is_finished);
-    struct plan plan = {.n_places = graph->n_values};
+    struct memplan plan = {.n_places = graph->n_values};
     plan.places = arena_array(arena, struct place, (size_t)graph->n_values + 1);
     for (int i = 0; i < graph->n_values; i++) {
         const struct value *value = &graph->values[i];
         int64_t bytes = bytes_of(self, &value->shape, value->dtype);
         plan.places[i] = (struct place){
             .arena = arena_of(value->kind),
-            .size_bytes = (bytes + PLAN_ALIGN_BYTES - 1) / PLAN_ALIGN_BYTES * PLAN_ALIGN_BYTES,
+            .size_bytes =
+                (bytes + MEMPLAN_ALIGN_BYTES - 1) / MEMPLAN_ALIGN_BYTES * MEMPLAN_ALIGN_BYTES,
             .first_call = -1,
             .last_call = -1,
             .root = i,
