@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "io/pool.h"
+
+struct square {
+    int64_t value;
+};
+
+static int square(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
+{
+    struct square *s = arg;
+    if (s->value < 0) {
+        return err_set(err, ERR_PARSE, "%" PRId64 " is negative", s->value);
+    }
+    s->value *= s->value;
+    return 0;
+}
+
+static int until_cancelled(void *arg UNUSED, const atomic_bool *is_cancelled, struct err *err)
+{
+    while (!atomic_load(is_cancelled)) {
+        usleep(100);
+    }
+    return err_set(err, ERR_INTERRUPTED, "cancelled");
+}
+
+static void every_job_gives_its_own_result(void **state UNUSED)
+{
+    enum { N = 500 };
+    static struct square args[N];
+    static struct pool_job jobs[N];
+    for (size_t n_threads = POOL_THREADS_MIN; n_threads <= POOL_THREADS_MAX; n_threads++) {
+        CLEANUP(pool) struct pool *pool = NULL;
+        struct err err = {0};
+        assert_int_equal(pool_new(n_threads, &pool, &err), 0);
+        for (int64_t idx = 0; idx < N; idx++) {
+            args[idx].value = idx % 7 == 3 ? -idx : idx;
+            jobs[idx] = (struct pool_job){.fn = square, .arg = &args[idx]};
+            pool_submit(pool, &jobs[idx]);
+        }
+        for (int64_t idx = 0; idx < N; idx++) {
+            err = (struct err){0};
+            assert_int_equal(pool_wait(pool, &jobs[idx], &err), idx % 7 == 3 ? -1 : 0);
+            assert_int_equal(err.code, idx % 7 == 3 ? ERR_PARSE : ERR_NONE);
+            assert_int_equal(args[idx].value, idx % 7 == 3 ? -idx : idx * idx);
+            assert_true(pool_is_done(pool, &jobs[idx]));
+        }
+    }
+}
+
+static void the_descriptor_says_that_a_job_ended(void **state UNUSED)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    struct square arg = {12};
+    struct pool_job job = {.fn = square, .arg = &arg};
+    struct err err = {0};
+    assert_int_equal(pool_new(1, &pool, &err), 0);
+    struct pollfd wait = {pool_fd(pool), POLLIN, 0};
+    uint64_t count = 0;
+    assert_int_equal(poll(&wait, 1, 0), 0);
+    pool_submit(pool, &job);
+    assert_int_equal(poll(&wait, 1, 60000), 1);
+    assert_int_equal(read(wait.fd, &count, sizeof(count)), sizeof(count));
+    assert_int_equal(count, 1);
+    assert_true(pool_is_done(pool, &job));
+    assert_int_equal(pool_wait(pool, &job, &err), 0);
+    assert_int_equal(arg.value, 144);
+}
+
+static void freeing_cancels_what_runs_and_drops_what_waits(void **state UNUSED)
+{
+    struct pool *pool = NULL;
+    struct square arg = {3};
+    struct pool_job endless = {.fn = until_cancelled};
+    struct pool_job never = {.fn = square, .arg = &arg};
+    struct err err = {0};
+    assert_int_equal(pool_new(1, &pool, &err), 0);
+    pool_submit(pool, &endless);
+    pool_submit(pool, &never);
+    usleep(20000);
+    assert_false(pool_is_done(pool, &endless));
+    pool_free(pool);
+    assert_false(never.is_done);
+    assert_int_equal(arg.value, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_job_gives_its_own_result),
+        cmocka_unit_test(the_descriptor_says_that_a_job_ended),
+        cmocka_unit_test(freeing_cancels_what_runs_and_drops_what_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
