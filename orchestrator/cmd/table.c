@@ -3,6 +3,5 @@
 #include "cmd/cmd.h"
 
 const struct cmd *const CMDS[] = {
-    &CMD_COMPLETION,
-    NULL,
+    &CMD_COMPLETION, &CMD_KEYGEN, &CMD_SEAL, &CMD_VERIFY, NULL,
 };

@@ -181,6 +181,7 @@ static int write_closing(struct tarball_writer *w, const struct sign_key *key, s
         return -1;
     }
     memcpy(closing.sha256, value.sha256, SHA256_BYTES);
+    memcpy(w->container_sha256, value.sha256, SHA256_BYTES);
     if (key) {
         memcpy(closing.public_raw, key->public_raw, SIGN_PUBLIC_BYTES);
         closing_text(&closing, text);

@@ -49,6 +49,8 @@ struct tarball_writer {
     size_t pad_bytes;
     uint64_t written_bytes;
     uint64_t flushed_bytes; /* given to the disk early, so that the last fsync is short */
+    uint8_t
+        container_sha256[SHA256_BYTES]; /* after tarball_finish: of all bytes before the closing */
 };
 
 #define TARBALL_WRITER_EMPTY ((struct tarball_writer){.fd = -1})
@@ -98,6 +100,17 @@ MUST_CHECK int tarball_next(struct tarball_source *source, void *buf, size_t siz
 
 /* Everything through a sink; on success the archive was whole. */
 MUST_CHECK int tarball_read(const char *path, struct ustar_sink sink, struct err *err);
+
+/* A sink that writes the members below an existing folder of the caller's own. The caller releases it, whatever happened. */
+struct tarball_unpacker {
+    const char *folder; /* borrowed */
+    struct arena arena; /* for the member's path */
+    const char *path;
+    int fd;
+};
+#define TARBALL_UNPACKER_EMPTY ((struct tarball_unpacker){.fd = -1})
+void tarball_unpacker_release(struct tarball_unpacker *unpacker);
+struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker);
 
 /* Into a new folder, which must not exist; nothing is left behind on failure. Whether the members agree with SHA256SUMS and
    who signed them is not asked here: engine/verify_archive.h does. */

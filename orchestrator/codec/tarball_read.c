@@ -32,16 +32,9 @@ int tarball_read(const char *path, struct ustar_sink sink, struct err *err)
     return ustar_finish(&reader, err) < 0 ? err_wrap(err, "%s", path) : 0;
 }
 
-struct unpack {
-    const char *folder;
-    struct arena arena; /* released for each member */
-    const char *path;
-    int fd;
-};
-
 static int unpack_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, struct err *err)
 {
-    struct unpack *u = ctx;
+    struct tarball_unpacker *u = ctx;
     char *slash;
     arena_release(&u->arena);
     u->path = arena_printf(&u->arena, "%s/%.*s", u->folder, STR_ARG(name));
@@ -62,13 +55,13 @@ static int unpack_begin(void *ctx, struct str name, uint64_t size_bytes UNUSED, 
 
 static int unpack_data(void *ctx, const void *ptr, size_t len, struct err *err)
 {
-    struct unpack *u = ctx;
+    struct tarball_unpacker *u = ctx;
     return fs_write_all(u->fd, ptr, len, u->path, err);
 }
 
 static int unpack_end(void *ctx, struct err *err)
 {
-    struct unpack *u = ctx;
+    struct tarball_unpacker *u = ctx;
     /* Network file systems report a full disk here. */
     if (close(take_fd(&u->fd)) < 0) {
         return err_set(err, err_code_of_errno(errno), "close %s: %s", u->path,
@@ -77,19 +70,29 @@ static int unpack_end(void *ctx, struct err *err)
     return 0;
 }
 
+void tarball_unpacker_release(struct tarball_unpacker *unpacker)
+{
+    fd_close(&unpacker->fd);
+    arena_release(&unpacker->arena);
+}
+
+struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker)
+{
+    return (struct ustar_sink){unpacker, unpack_begin, unpack_data, unpack_end};
+}
+
 int tarball_unpack(const char *path, const char *new_folder, struct err *err)
 {
-    struct unpack u = {.folder = new_folder, .fd = -1};
-    struct ustar_sink sink = {&u, unpack_begin, unpack_data, unpack_end};
+    struct tarball_unpacker unpacker = TARBALL_UNPACKER_EMPTY;
     struct err ignored = {0};
     int result;
     if (mkdir(new_folder, 0755) < 0) {
         return err_set(err, errno == EEXIST ? ERR_USAGE : err_code_of_errno(errno), "mkdir %s: %s",
                        new_folder, err_errno_text(errno));
     }
-    result = tarball_read(path, sink, err);
-    fd_close(&u.fd);
-    arena_release(&u.arena);
+    unpacker.folder = new_folder;
+    result = tarball_read(path, tarball_unpack_sink(&unpacker), err);
+    tarball_unpacker_release(&unpacker);
     /* What cannot be removed after a failure is less important than the failure. */
     if (result < 0 && fs_remove_tree(new_folder, &ignored) < 0) {
         return -1;

@@ -3,6 +3,8 @@
 
 #include "codec/ustar.h"
 
+#include "codec/json_scan.h"
+
 #define NAME_BYTES   100
 #define PREFIX_BYTES 155
 
@@ -46,31 +48,11 @@ int ustar_order(struct str a, struct str b)
     return rank ? rank : str_cmp(a, b);
 }
 
-/* Length of the UTF-8 sequence at ptr, or 0. Source: RFC 3629 section 4. */
-static size_t utf8_len(const uint8_t *ptr, size_t len)
-{
-    uint8_t first = ptr[0];
-    size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (first > 0xf4 || n == 0 || n > len) {
-        return 0;
-    }
-    for (size_t idx = 1; idx < n; idx++) {
-        if ((ptr[idx] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((first == 0xe0 && ptr[1] < 0xa0) || (first == 0xed && ptr[1] > 0x9f) ||
-        (first == 0xf0 && ptr[1] < 0x90) || (first == 0xf4 && ptr[1] > 0x8f)) {
-        return 0;
-    }
-    return n;
-}
-
 static int check_bytes(struct str name, struct err *err)
 {
     const uint8_t *ptr = (const uint8_t *)name.ptr;
     for (size_t idx = 0; idx < name.len;) {
-        size_t n = utf8_len(ptr + idx, name.len - idx);
+        size_t n = utf8_len(str_sub(name, idx, name.len));
         if (n == 0 || ptr[idx] < 0x20 || ptr[idx] == 0x7f || ptr[idx] == '\\') {
             return err_set(err, ERR_INTEGRITY,
                            "name: byte %zu is 0x%02x, expected UTF-8 without control bytes and "

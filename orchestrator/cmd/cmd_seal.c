@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "cmd/stop.h"
+#include "engine/seal.h"
+
+#define OUTPUT_MAX (64u << 10)
+
+struct seal_args {
+    const char *key;
+    const char *output;
+    bool may_replace;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "key",
+     .kind = OPT_TEXT,
+     .value = "KEY",
+     .help = "sign with this private key (without: an unsigned archive)",
+     .offset = offsetof(struct seal_args, key)},
+    {.name = "output",
+     .letter = 'o',
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "the archive (without: FOLDER.tar.zst)",
+     .offset = offsetof(struct seal_args, output)},
+    {.name = "force",
+     .kind = OPT_FLAG,
+     .help = "replace an archive that is there",
+     .offset = offsetof(struct seal_args, may_replace)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct seal_args, want_json)},
+    OPT_END,
+};
+
+static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
+                       const struct seal_info *info, const struct sign_key *key)
+{
+    struct json_out out;
+    if (!want_json) {
+        strbuf_printf(buf, "%s\n  run     %.*s: %s\n  files   %zu, %" PRIu64 " bytes\n", archive,
+                      STR_ARG(info->run_id), evidence_outcome_name(info->outcome), info->n_files,
+                      info->file_bytes);
+        strbuf_printf(buf, "  archive %" PRIu64 " bytes\n  signer  %s%s\n", info->archive_bytes,
+                      key ? "key " : "none: not signed", key ? key->id : "");
+        return;
+    }
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "archive", archive);
+    jw_str(&out, "run_id", info->run_id);
+    jw_z(&out, "result", evidence_outcome_name(info->outcome));
+    jw_i64(&out, "files", (int64_t)info->n_files);
+    jw_i64(&out, "file_bytes", (int64_t)info->file_bytes);
+    jw_i64(&out, "archive_bytes", (int64_t)info->archive_bytes);
+    jw_z(&out, "frame_sha256", info->sha256);
+    jw_bool(&out, "is_signed", key != NULL);
+    jw_z(&out, "key_id", key ? key->id : NULL);
+    jw_end_object(&out);
+}
+
+/* FOLDER/ and FOLDER give FOLDER.tar.zst; "." needs its name. */
+static int archive_of(struct arena *arena, const char *folder, const char **ret_archive,
+                      struct err *err)
+{
+    char *whole = realpath(folder, NULL);
+    if (!whole || !fs_is_dir(folder)) {
+        free(whole);
+        return err_set(err, ERR_NOT_FOUND, "%s: no such folder", folder);
+    }
+    *ret_archive = arena_printf(arena, "%s.tar.zst", whole);
+    free(whole);
+    return 0;
+}
+
+static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *folder,
+                   const struct seal_args *args, struct strbuf *buf, struct err *err)
+{
+    CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
+    struct seal_info info;
+    struct seal_opts opts = {
+        .folder = folder,
+        .archive = args->output,
+        .key = args->key ? &key : NULL,
+        .may_replace = args->may_replace,
+        .wants_progress = true,
+        .clock = ctx->clock,
+        .should_stop = stop_is_asked,
+    };
+    if (args->key && sign_load_private(args->key, &key, err) < 0) {
+        return -1;
+    }
+    if (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0) {
+        return -1;
+    }
+    if (seal_folder(arena, &opts, &info, err) < 0) {
+        return -1;
+    }
+    print_seal(buf, args->want_json, opts.archive, &info, opts.key);
+    return 0;
+}
+
+static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf buf;
+    struct seal_args args = {0};
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "seal: expected one FOLDER of a finished run");
+    }
+    stop_hold();
+    if (seal_it(ctx, &arena, operands.items[0], &args, &buf, err) < 0) {
+        if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
+            log_line(LOG_ERROR, "%s", err->msg);
+            return stop_status();
+        }
+        return -1;
+    }
+    return cmd_print(strbuf_str(&buf), err);
+}
+
+const struct cmd CMD_SEAL = {
+    "seal", "FOLDER", "put a finished run into one archive that verify can check", OPTS, run_seal};

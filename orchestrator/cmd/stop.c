@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/stop.h"
+
+#include <signal.h>
+
+static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
+
+void stop_hold(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t idx = 0; idx < ARRAY_LEN(SIGNALS); idx++) {
+        sigaddset(&set, SIGNALS[idx]);
+    }
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+int stop_status(void)
+{
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    for (size_t idx = 0; idx < ARRAY_LEN(SIGNALS); idx++) {
+        if (sigismember(&pending, SIGNALS[idx]) == 1) {
+            return 128 + SIGNALS[idx];
+        }
+    }
+    return 0;
+}
+
+bool stop_is_asked(void)
+{
+    return stop_status() != 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ^C and SIGTERM for commands that work in one loop of their own: held back, asked for between two steps, so that the command
+   removes what is half done before it ends. One thread; before it starts others. */
+#ifndef CMD_STOP_H
+#define CMD_STOP_H
+
+#include "base/base.h"
+
+void stop_hold(void);
+/* True from the first ^C on; for the engine's should_stop. */
+bool stop_is_asked(void);
+/* 128 + the signal, or 0. */
+int stop_status(void);
+
+#endif
