@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "engine/chart.h"
+#include "engine/html.h"
+
+static size_t count(const struct strbuf *buf, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = buf->ptr; (at = strstr(at, what)); at++) {
+        n++;
+    }
+    return n;
+}
+
+static void outside_text_is_escaped(void **state UNUSED)
+{
+    const struct {
+        struct str text;
+        const char *want;
+    } CASES[] = {
+        {STR_LIT("<script>a&b</script>"), "&lt;script&gt;a&amp;b&lt;/script&gt;"},
+        {STR_LIT("\" onload='x'"), "&quot; onload=&#39;x&#39;"},
+        {STR_LIT("a\tb\nc"), "a\tb\nc"},
+        {STR_LIT("\x1b[0m\r"), "\xef\xbf\xbd[0m\xef\xbf\xbd"},
+        {{"a\0b", 3}, "a\xef\xbf\xbd\x62"},
+        {STR_LIT("\xc3\xa9 \xe5\x8d\xa1 \xf0\x9f\x98\x80"),
+         "\xc3\xa9 \xe5\x8d\xa1 \xf0\x9f\x98\x80"},
+        {STR_LIT("\xff"), "\xef\xbf\xbd"},
+        {STR_LIT("\xc0\xaf"), "\xef\xbf\xbd\xef\xbf\xbd"},                 /* overlong */
+        {STR_LIT("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* surrogate */
+        {STR_LIT("\xef\xbf\xbf"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* U+FFFF: not in XML */
+        {STR_LIT("\xf4\x90\x80\x80"),
+         "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* over U+10FFFF */
+        {STR_LIT("\xe5\x8d"), "\xef\xbf\xbd\xef\xbf\xbd"},    /* cut */
+        {STR_EMPTY, ""},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        CLEANUP(strbuf) struct strbuf out = {0};
+        strbuf_init(&out, 1024);
+        html_text(&out, CASES[idx].text);
+        assert_string_equal(out.ptr, CASES[idx].want);
+    }
+}
+
+static void holes_are_filled_in_order_and_escaped(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, 1024);
+    HTML(&out, "<td title=\"{}\">{}</td>", STR_LIT("\"{}"), STR_LIT("<b>"));
+    assert_string_equal(out.ptr, "<td title=\"&quot;{}\">&lt;b&gt;</td>");
+}
+
+static void text_of_any_length_is_formatted(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str text = textf(&arena, "%0*d", 2000, 7);
+    assert_int_equal(text.len, 2000);
+    assert_int_equal(strlen(text.ptr), 2000);
+    assert_true(text.ptr[1999] == '7');
+}
+
+static void scaling_shows_every_point_once(void **state UNUSED)
+{
+    struct chart chart = {.title = STR_LIT("a & b"), .unit = STR_LIT("img/s"), .id = "x", .n = 2};
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, 1 << 20);
+    chart.lines[0] = (struct chart_line){.label = STR_LIT("one"), .n = 3};
+    chart.lines[0].points[0] = (struct chart_point){1, 100, 100};
+    chart.lines[0].points[1] = (struct chart_point){8, 700, 690};
+    chart.lines[0].points[2] = (struct chart_point){32, 2500, NAN};
+    chart.lines[1] = (struct chart_line){.label = STR_LIT("two"), .color = 1, .n = 1};
+    chart.lines[1].points[0] = (struct chart_point){8, NAN, 650};
+    chart_scaling(&out, &chart);
+    assert_int_equal(count(&out, "<circle class=\"c0 solid\""), 3);
+    assert_int_equal(count(&out, "<circle class=\"c0 hollow\""), 2);
+    assert_int_equal(count(&out, "<rect class=\"c1 solid\""), 0);
+    assert_int_equal(count(&out, "<rect class=\"c1 hollow\""), 1);
+    assert_int_equal(count(&out, "ideal\""), 1);
+    assert_int_equal(count(&out, "a &amp; b"), 1);
+    assert_int_equal(count(&out, "32 GPUs 2500 published"), 1);
+    assert_int_equal(count(&out, "nan\""), 0);
+    /* Both axes are logarithmic: 1, 2, 4 ... 32 GPUs at equal distances. */
+    assert_int_equal(count(&out, ">32</text>"), 1);
+    assert_int_equal(count(&out, ">16</text>"), 1);
+}
+
+static void nothing_to_draw_draws_nothing(void **state UNUSED)
+{
+    struct chart chart = {.id = "x", .n = 1};
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, 1024);
+    chart.lines[0] = (struct chart_line){.n = 1};
+    chart.lines[0].points[0] = (struct chart_point){1, NAN, NAN};
+    chart_scaling(&out, &chart);
+    assert_string_equal(out.ptr, "");
+}
+
+static void spark_shades_what_is_left_out(void **state UNUSED)
+{
+    const double values[] = {1, 100, 101, 102, 5000};
+    const bool is_used[] = {false, true, true, true, false};
+    struct spark spark = {
+        .title = STR_LIT("s"), .values = values, .is_used = is_used, .n = 5, .level = 101};
+    CLEANUP(strbuf) struct strbuf out = {0};
+    double low;
+    double high;
+    strbuf_init(&out, 1 << 16);
+    chart_spark(&out, &spark, &low, &high);
+    assert_int_equal(count(&out, "class=\"out\""), 2);
+    assert_int_equal(count(&out, "class=\"level\""), 1);
+    /* What is left out does not stretch the scale. */
+    assert_true(low > 95 && low < 100);
+    assert_true(high > 102 && high < 107);
+}
+
+static void a_long_series_keeps_its_extremes(void **state UNUSED)
+{
+    enum { N = 100000 };
+    double *values = xcalloc(N, sizeof(*values));
+    struct spark spark = {.title = STR_LIT("s"), .values = values, .n = N, .level = NAN};
+    CLEANUP(strbuf) struct strbuf out = {0};
+    double low;
+    double high;
+    for (size_t idx = 0; idx < N; idx++) {
+        values[idx] = 10;
+    }
+    values[N / 2 + 1] = 20; /* one outlier among 100000 */
+    strbuf_init(&out, 1 << 20);
+    chart_spark(&out, &spark, &low, &high);
+    assert_true(out.len < 32768);
+    assert_true(high > 20);
+    double y = 72 - 2 - (20 - low) / (high - low) * 68;
+    char top[16];
+    snprintf(top, sizeof(top), " %.1fL", y);
+    assert_true(count(&out, top) == 1);
+    free(values);
+}
+
+static void flat_and_empty_series_have_a_scale(void **state UNUSED)
+{
+    const double flat[] = {7, 7};
+    const double none[] = {NAN, NAN};
+    struct spark spark = {.title = STR_LIT("s"), .values = flat, .n = 2, .level = NAN};
+    CLEANUP(strbuf) struct strbuf out = {0};
+    double low;
+    double high;
+    strbuf_init(&out, 1 << 16);
+    chart_spark(&out, &spark, &low, &high);
+    assert_true(low < 7 && high > 7);
+    spark.values = none;
+    chart_spark(&out, &spark, &low, &high);
+    assert_true(low < high);
+    assert_int_equal(count(&out, "nan"), 0);
+}
+
+static void ratios_without_a_log_have_one_mark(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, 4096);
+    chart_ratio(&out, 2.89, NAN, 0.5, 4);
+    assert_int_equal(count(&out, "<circle"), 1);
+    strbuf_clear(&out);
+    chart_ratio(&out, 2.89, 1.29, 0.5, 4);
+    assert_int_equal(count(&out, "<circle"), 2);
+    assert_int_equal(count(&out, "nan"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(outside_text_is_escaped),
+        cmocka_unit_test(holes_are_filled_in_order_and_escaped),
+        cmocka_unit_test(text_of_any_length_is_formatted),
+        cmocka_unit_test(scaling_shows_every_point_once),
+        cmocka_unit_test(nothing_to_draw_draws_nothing),
+        cmocka_unit_test(spark_shades_what_is_left_out),
+        cmocka_unit_test(a_long_series_keeps_its_extremes),
+        cmocka_unit_test(flat_and_empty_series_have_a_scale),
+        cmocka_unit_test(ratios_without_a_log_have_one_mark),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
