@@ -65,6 +65,14 @@ bool case_condition(const struct report_case *c, const char *name, struct str *r
            (c->environment && find_condition(&c->environment->conditions, name, ret_value));
 }
 
+bool command_is_for(const struct command *command, const struct report_case *c)
+{
+    return (!command->nodes || command->nodes == c->nodes) &&
+           (!command->gpus || command->gpus == c->gpus) &&
+           (!command->batch || command->batch == c->batch_per_gpu) &&
+           (!command->precision.ptr || str_eq(command->precision, c->precision));
+}
+
 static int decode_environments(const struct json *list, struct arena *arena, struct map *seen,
                                struct report *report, struct err *err)
 {

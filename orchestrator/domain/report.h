@@ -47,7 +47,8 @@ struct pin_source {         /* a git repository that the launch needs */
 
 struct command {
     struct str purpose;  /* "pull", "build", "container", "code", "data", "install", "run", "log" */
-    int64_t nodes, gpus; /* of the cases it is for; 0: all */
+    int64_t nodes, gpus; /* of the cases it is for, GPUs of all nodes together; 0: all */
+    int64_t batch;       /* per GPU, likewise */
     struct str precision; /* or NULL: all */
     struct str per;       /* "node" (typed on each), "head" (once) */
     struct str printed;   /* as the report prints it; NULL where it prints none */
@@ -149,6 +150,9 @@ const struct cell *report_cell_find(const struct report *report, struct str id,
 /* The value in force: the case's, else the stack's, else the environment's; false where none names it. A name that is there
    with a null gives true and a NULL str. */
 bool case_condition(const struct report_case *c, const char *name, struct str *ret_value);
+
+/* Whether the command is for this case: at most one of purpose "run" in a stack is for a given case. */
+bool command_is_for(const struct command *command, const struct report_case *c);
 
 const char *metric_name(enum metric metric);
 

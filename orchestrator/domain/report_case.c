@@ -283,6 +283,22 @@ static int decode_case_lists(const struct json *at, struct arena *arena, struct 
     return 0;
 }
 
+/* Two ways to start one case would leave open which of them its number stands for. */
+static int check_run_command(const struct json *at, const struct report_case *c, struct err *err)
+{
+    size_t n_runs = 0;
+    for (size_t idx = 0; idx < c->stack->n_commands; idx++) {
+        const struct command *command = &c->stack->commands[idx];
+        n_runs += str_eq_z(command->purpose, "run") && command_is_for(command, c);
+    }
+    return n_runs <= 1
+               ? 0
+               : json_fail(at, err,
+                           "stack \"%.100s\": expected at most one run command for this case, "
+                           "found %zu",
+                           c->stack->id.ptr, n_runs);
+}
+
 /* The case's stack and environment by name, and that its counts fit them. */
 static int link_case(const struct json *at, const struct case_names *names, struct str stack,
                      struct str environment, struct report_case *c, struct err *err)
@@ -296,6 +312,9 @@ static int link_case(const struct json *at, const struct case_names *names, stru
     if (!str_eq(c->stack->framework, c->framework)) {
         return json_fail(at, err, "id: framework \"%.*s\", but stack \"%.100s\" is \"%.100s\"",
                          STR_ARG(c->framework), stack.ptr, c->stack->framework.ptr);
+    }
+    if (check_run_command(at, c, err) < 0) {
+        return -1;
     }
     if (environment.ptr && !c->environment) {
         return json_fail(at, err, "environment: no environment \"%.100s\" in this report",

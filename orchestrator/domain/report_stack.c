@@ -341,6 +341,7 @@ static int decode_command(const struct json *at, struct arena *arena, struct com
         {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct command, nodes), 0, NODES_MAX},
         {"gpus", JSON_I64, JSON_REQUIRED, offsetof(struct command, gpus), 0,
          (int64_t)NODES_MAX * GPUS_PER_NODE_MAX},
+        {"batch", JSON_I64, 0, offsetof(struct command, batch), 0, BATCH_MAX},
         {"precision", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, precision),
          0, 0},
         {"per", JSON_STR, JSON_REQUIRED, offsetof(struct command, per), 0, 0},

@@ -30,6 +30,9 @@
     "\"conditions\":{\"cuda\":\"11.0\",\"seed\":null},\"env\":{\"A\":\"1\",\"B\":null},"           \
     "\"commands\":[{\"purpose\":\"run\",\"nodes\":0,\"gpus\":0,\"precision\":null,\"per\":"        \
     "\"node\",\"printed\":\"go\",\"works\":null}]}],\"cases\":[" cases "]}"
+#define RUN_OF(batch)                                                                              \
+    "{\"purpose\":\"run\",\"nodes\":2,\"gpus\":16,\"batch\":" batch                                \
+    ",\"precision\":\"fp32\",\"per\":\"node\",\"printed\":\"go\",\"works\":null}"
 #define ID       "m/fw/fp32/n2g8/bs4"
 #define ONE_CELL CELL(ID "#throughput", "117.205", "samples/s", "null")
 #define GOOD     REPORT(CASE(ID, ONE_CELL))
@@ -103,6 +106,8 @@ static const struct fault FAULTS[] = {
     {"\"nodes\":4", "\"nodes\":0", "expected 1 to"},
     {"\"purpose\":\"run\"", "\"purpose\":\"fly\"", "purpose: \"fly\" is not one of"},
     {"\"per\":\"node\"", "\"per\":\"rack\"", "per: \"rack\""},
+    {"\"gpus\":0,", "\"gpus\":0,\"batch\":-1,", "batch: expected 0 to"},
+    {"\"commands\":[", "\"commands\":[" RUN_OF("4") ",", "at most one run command"},
     {"\"printed\":\"go\"", "\"printed\":null", "in printed or works"},
     {"\"image_digest\":null", "\"image_digest\":\"sha256:00\"", "image_digest: expected sha256:"},
     {"\"A\":\"1\"", "\"1A\":\"1\"", "a variable's name"},
