@@ -12,6 +12,11 @@ struct arena_block {
     alignas(max_align_t) unsigned char data[];
 };
 
+struct arena_adopted {
+    struct arena_adopted *next;
+    void *heap_ptr;
+};
+
 static NORETURN void out_of_memory(size_t size)
 {
     fprintf(stderr, "reperf: out of memory (%zu bytes asked)\n", size);
@@ -54,6 +59,10 @@ char *xstrdup(const char *z)
 void arena_release(struct arena *arena)
 {
     struct arena_block *block = arena->head;
+    for (struct arena_adopted *a = arena->adopted; a;
+         a = a->next) { /* the list itself is in the blocks */
+        free(a->heap_ptr);
+    }
     while (block) {
         struct arena_block *next = block->next;
         free(block);
@@ -91,6 +100,15 @@ void *arena_alloc(struct arena *arena, size_t size, size_t align)
     block->used = start + size;
     arena->used_bytes += size;
     return memset(block->data + start, 0, size);
+}
+
+void arena_adopt(struct arena *arena, void *heap_ptr)
+{
+    if (heap_ptr) {
+        struct arena_adopted *adopted = arena_new(arena, struct arena_adopted);
+        *adopted = (struct arena_adopted){arena->adopted, heap_ptr};
+        arena->adopted = adopted;
+    }
 }
 
 void *arena_alloc_array(struct arena *arena, size_t elem_size, size_t count, size_t align)

@@ -9,10 +9,12 @@
 #define ARENA_ALLOC_MAX (1ULL << 36)
 
 struct arena_block;
+struct arena_adopted;
 
 struct arena {
     struct arena_block *head; /* owned; newest first */
     size_t used_bytes;        /* handed out in all */
+    struct arena_adopted *adopted;
 };
 
 #define ARENA_EMPTY ((struct arena){0})
@@ -25,6 +27,8 @@ static inline void arena_cleanup(struct arena *arena)
 
 /* Zeroed memory. */
 void *arena_alloc(struct arena *arena, size_t size, size_t align);
+/* Takes over a block from the heap: it is freed with the arena. NULL is nothing. */
+void arena_adopt(struct arena *arena, void *heap_ptr);
 char *arena_strndup(struct arena *arena, const char *ptr, size_t len);
 char *arena_printf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
