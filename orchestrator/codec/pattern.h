@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regular expressions of PCRE2 over bytes (no UTF-8 mode, no locale), with named groups. The only home of pcre2.h. A pattern
+   is checked when it is made and compiled to machine code when it is first used. A match that would take too many steps or
+   too much memory is ERR_PARSE, not an endless wait. A pattern is used by one thread at a time. */
+#ifndef CODEC_PATTERN_H
+#define CODEC_PATTERN_H
+
+#include "base/str.h"
+
+#define PATTERN_LEN_MAX      4096
+#define PATTERN_GROUPS_MAX   32
+#define PATTERN_STEPS_MAX    1000000u /* pcre2's match limit: backtracking points of one match */
+#define PATTERN_HEAP_KIB_MAX 8192u
+
+struct pattern;
+
+/* ERR_MANIFEST with "character N of the pattern" where it is malformed. */
+MUST_CHECK int pattern_new(struct str source, struct pattern **ret_pattern, struct err *err);
+void pattern_free(struct pattern *pattern);
+
+/* Number of a named group, or -1 where the pattern has none of that name. */
+int pattern_group(const struct pattern *pattern, const char *name);
+
+/* The names, in the order of the alphabet; idx counts from 0. NULL past the last. */
+const char *pattern_group_name(const struct pattern *pattern, size_t idx);
+
+/* First match in subject: sets *ret_found. */
+MUST_CHECK int pattern_match(struct pattern *pattern, struct str subject, bool *ret_found,
+                             struct err *err);
+
+/* True in *ret_partial where subject ends in the middle of what could have become a match of more than min_len bytes. */
+MUST_CHECK int pattern_match_partial(struct pattern *pattern, struct str subject, size_t min_len,
+                                     bool *ret_partial, struct err *err);
+
+/* A group's text in the last match; ptr NULL where it took no part. group -1 gives that too; 0 is the whole match. */
+struct str pattern_text(const struct pattern *pattern, struct str subject, int group);
+
+#endif
