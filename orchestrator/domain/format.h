@@ -9,10 +9,14 @@
 #include "domain/rule.h"
 #include "domain/series.h"
 
-#define FORMAT_LINE_MAX                                                                            \
-    (1u << 20) /* a longer line (after splitting at LF and CR) is ERR_PARSE with its byte offset */
+/* A longer line (after splitting at LF and CR, NULs not counted) is ERR_PARSE with its byte offset. */
+#define FORMAT_LINE_MAX    (1u << 20)
 #define FORMAT_SAMPLES_MAX (1u << 24)
 #define FORMATS_MAX        128
+#define FORMAT_SERIES_MAX  16
+#define FORMAT_FACTS_MAX   96
+#define FORMAT_RULES_MAX   64
+#define FORMAT_RANKS_MAX   65536 /* different ranks in one log */
 
 struct format; /* compiled; opaque */
 
@@ -21,7 +25,7 @@ struct format_set {
     size_t n;
 };
 
-/* Patterns are compiled on first use. The set lives in the arena, its compiled patterns until format_set_release. */
+/* Patterns are checked here and compiled to machine code on first use. The set lives in the arena, its compiled patterns until format_set_release. */
 MUST_CHECK int format_decode(const struct json *root, struct arena *arena,
                              struct format **ret_format, struct err *err);
 void format_release(struct format *format);
@@ -44,8 +48,7 @@ MUST_CHECK int parser_finish(struct parser *parser, struct measurement *ret_meas
                              struct err *err);
 void parser_free(struct parser *parser);
 
-/* How many lines of this text the format's series would read: for --format auto (see engine/measure.h). */
-MUST_CHECK int format_count_hits(const struct format *format, struct str text, size_t *ret_hits,
-                                 struct err *err);
+/* Samples read so far, scores not counted: for --format auto (see engine/measure.h). */
+size_t parser_records(const struct parser *parser);
 
 #endif

@@ -13,13 +13,13 @@ enum statistic {
     STAT_TRIMMED_MEAN, /* drops max(trim_count, floor(trim_share n)) at each end */
     STAT_OLYMPIC_MEAN, /* drops the smallest and the largest */
     STAT_HARMONIC_MEAN,
-    STAT_TIME_WEIGHTED_MEAN, /* weights: step times where known, else the printed intervals' own durations */
+    STAT_TIME_WEIGHTED_MEAN, /* all items over all time: each interval counts by its steps and its rate */
     STAT_MIN,
     STAT_MAX,
     STAT_FIRST,
     STAT_LAST, /* last-k with window.last > 1 is a mean over window.last */
     STAT_TIMESTAMPS, /* global batch x (steps between) / (time between), first and last sample of the window */
-    STAT_TOOL, /* the one value of a summary series; more than one is an error */
+    STAT_TOOL, /* the one value of a summary series; more than one (of a rank) is an error */
     STAT_COUNT,
 };
 
@@ -43,9 +43,9 @@ struct window {
     int64_t skip;      /* samples dropped at the start */
     int64_t drop_last; /* samples dropped at the end */
     int64_t last;      /* > 0: then only this many at the end */
-    bool
-        has_steps; /* then only samples with step_from <= step <= step_to, before skip and the rest */
+    bool has_steps;    /* then only step_from <= step <= step_to, before skip and the rest */
     int64_t step_from, step_to;
+    bool skips_warmup; /* drops the warm-up steps that the log states; it must state them */
 };
 
 struct rule {
@@ -81,7 +81,9 @@ struct rule_value {
 MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
                            struct rule *ret_rule, struct err *err);
 
-/* ERR_PARSE with the reason where the rule does not apply (series absent, window empty, two runs, batch not known). */
+/* ERR_PARSE with the reason where the rule does not apply (series absent, window empty, two runs, batch not known). Where
+   the series is of scope rank and several ranks print, the window counts each rank's own samples. The parse verdict is the
+   caller's to judge: an incomplete log still has a series. */
 MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
                           const struct rule_case *of, struct rule_value *ret_value,
                           struct err *err);
@@ -95,6 +97,11 @@ double rule_round(enum rounding rounding, double value, int decimals);
 
 const char *statistic_name(enum statistic statistic);
 bool statistic_of_name(struct str name, enum statistic *ret_statistic);
+
+const char *rounding_name(enum rounding rounding);
+const char *repeats_name(enum repeats repeats);
+const char *scale_name(enum scale scale);
+const char *run_choice_name(enum run_choice run);
 
 /* "mean of ips, skip 2, trim 5+5, x GPUs": for people. */
 void rule_describe(const struct rule *rule, struct strbuf *out);

@@ -13,13 +13,17 @@ enum scope { SCOPE_RANK, SCOPE_NODE, SCOPE_JOB };
    figure for the whole run. CLOCK: nothing but the moment at which a step was reported. SCORE: accuracy, loss. */
 enum quantity { QTY_RATE, QTY_RUNNING_MEAN, QTY_STEP_TIME, QTY_SUMMARY, QTY_CLOCK, QTY_SCORE };
 
+#define RUNS_MAX INT16_MAX
+
+/* 32 bytes: a log may have millions. */
 struct sample {
     int64_t step; /* as printed; the ordinal from 1 where the line has none */
-    double value;
-    double time_s; /* moment of the line, seconds since 1970 taken as UTC, or NAN */
-    int32_t rank;  /* -1: not said */
-    int32_t run;   /* which run of the file, from 0 */
-    int32_t gpus;  /* -1: not said; the GPU count that a summary table's row is about */
+    double value; /* NAN where the line holds none that can be used (verdict nan) */
+    double
+        time_s; /* moment of the line, seconds since 1970 taken as UTC, or NAN; lines without a year: year 2000 */
+    int32_t rank; /* -1: not said */
+    int16_t run;  /* which run of the file, from 0 */
+    int16_t gpus; /* -1: not said; the GPU count that a summary table's row is about */
 };
 
 struct series {
@@ -39,6 +43,9 @@ struct fact {
     int64_t line;     /* from 1 */
 };
 
+/* Where several hold, the first of nan, no_metric, ambiguous, truncated, incomplete is given. nan: a rate or time that is not
+   a number over 0. no_metric: nothing was read for the primary series. ambiguous: two runs. truncated: the last line ends
+   in the middle of a record. incomplete: the steps it was to make, or the end it must have, were not reached. */
 enum parse_verdict {
     PARSE_OK,
     PARSE_NO_METRIC,
@@ -56,9 +63,12 @@ struct measurement {
     size_t n_series;
     struct fact *facts;
     size_t n_facts;
-    int32_t n_runs;      /* runs found in the file */
-    int64_t last_step;   /* of the primary series' last run; -1 none */
-    int64_t total_steps; /* that the log says it would make; -1 not said */
+    int32_t n_runs; /* runs found in the file */
+    /* ok or incomplete, of the file's first and last run alone: for a rule that chooses one of several. */
+    enum parse_verdict first_run, last_run;
+    int64_t warmup_steps; /* that the log says it made first; -1 not said */
+    int64_t last_step;    /* of the primary series' last run; -1 none */
+    int64_t total_steps;  /* that the log says it would make; -1 not said */
     uint64_t n_bytes;
     uint64_t n_lines;
 };
