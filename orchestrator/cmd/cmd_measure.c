@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reperf measure: logs of any origin to series, a number and a parse verdict. */
+#include "base/base.h"
+
+#include "cmd/cmd.h"
+
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/strbuf.h"
+#include "base/table.h"
+#include "domain/stats.h"
+#include "engine/load.h"
+#include "engine/measure.h"
+
+#include <math.h>
+
+#define TEXT_BYTES_MAX  (64u << 20)
+#define FLUSH_BYTES     (64u << 10)
+#define WHY_BYTES       512
+#define STATUS_NO_VALUE 9 /* DESIGN.md section 5: parse */
+
+struct args {
+    const char *format;
+    const char *rule;
+    int64_t gpus, nodes, batch;
+    bool want_json;
+};
+
+#define ARG(member) offsetof(struct args, member)
+static const struct opt OPTS[] = {
+    {"format", 'f', OPT_TEXT, "FORMAT", "format of the logs (auto: found by reading; default)",
+     ARG(format), 0, 0},
+    {"rule", 'r', OPT_TEXT, "RULE", "rule that turns the series into a number (default: its mean)",
+     ARG(rule), 0, 0},
+    {"gpus", 'g', OPT_I64, "N", "GPUs of the job, for rules that need it", ARG(gpus), 1, 1000000},
+    {"nodes", 'n', OPT_I64, "N", "nodes of the job, for rules that need it", ARG(nodes), 1,
+     1000000},
+    {"batch", 'b', OPT_I64, "N", "batch of one GPU, for rules that need it", ARG(batch), 1,
+     1000000000},
+    {"json", 0, OPT_FLAG, NULL, "one JSON document instead of a table", ARG(want_json), 0, 0},
+    OPT_END,
+};
+
+/* What is said about one log. */
+struct finding_of_log {
+    const char *file;
+    struct str format; /* NULL: not found */
+    struct measurement m;
+    const struct series *series; /* primary, or the rule's; NULL where there is no format */
+    enum parse_verdict verdict;
+    struct str why;
+    bool has_value;
+    struct rule_value value;
+    struct str unit;
+    const struct rule *rule; /* NULL: mean of the series */
+};
+
+static bool series_has_rows(const struct series *series)
+{
+    for (size_t idx = 1; idx < series->n; idx++) {
+        if (series->samples[idx].gpus != series->samples[0].gpus) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Without a rule: the plain mean of the primary series, of the rows for the GPU count where it is a table. */
+static int apply_mean(const struct args *args, struct finding_of_log *f, struct err *err)
+{
+    const struct rule_case of = {args->gpus, args->nodes, args->batch};
+    struct rule mean = {.id = STR_LIT("mean"), .series = f->series->name, .statistic = STAT_MEAN};
+    mean.match_gpus = series_has_rows(f->series);
+    return rule_apply(&mean, &f->m, &of, &f->value, err);
+}
+
+static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
+{
+    const struct rule_case of = {args->gpus, args->nodes, args->batch};
+    struct err err = {0};
+    bool chooses_run = f->rule && f->rule->run != RUN_ONLY;
+    f->verdict = f->m.verdict;
+    f->why = f->m.why;
+    if (f->verdict == PARSE_AMBIGUOUS && chooses_run) {
+        bool is_last = f->rule->run == RUN_LAST;
+        f->verdict = is_last ? f->m.last_run : f->m.first_run;
+        f->why = f->verdict == PARSE_OK
+                     ? STR_EMPTY
+                     : str_of(arena_printf(arena, "the %s run is %s", is_last ? "last" : "first",
+                                           parse_verdict_name(f->verdict)));
+    }
+    if (f->verdict != PARSE_OK) {
+        return;
+    }
+    if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
+        0) {
+        if (!f->rule && series_has_rows(f->series)) {
+            f->verdict = PARSE_AMBIGUOUS;
+            f->why = STR_LIT("the table has rows for several GPU counts; --gpus chooses one");
+        } else {
+            f->why = str_dup(arena, str_of(err.msg));
+        }
+        return;
+    }
+    f->has_value = true;
+    if (f->rule &&
+        (f->rule->scale == SCALE_GLOBAL_BATCH_OVER || f->rule->statistic == STAT_TIMESTAMPS)) {
+        f->unit = STR_LIT("samples/s");
+    }
+}
+
+static int name_formats(const struct format_set *set, const char *asked, struct err *err)
+{
+    char known[400] = "";
+    size_t len = 0;
+    for (size_t idx = 0; idx < set->n && len < sizeof(known); idx++) {
+        len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s", idx ? ", " : "",
+                                STR_ARG(format_id(set->items[idx])));
+    }
+    return err_set(err, ERR_USAGE, "no format \"%.60s\"; there are auto, %s", asked, known);
+}
+
+static int name_rules(const struct format *format, const char *asked, struct err *err)
+{
+    const struct rule *rules;
+    size_t n = format_rules(format, &rules);
+    char known[400] = "";
+    size_t len = 0;
+    for (size_t idx = 0; idx < n && len < sizeof(known); idx++) {
+        len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s", idx ? ", " : "",
+                                STR_ARG(rules[idx].id));
+    }
+    return err_set(err, ERR_USAGE, "no rule \"%.60s\" for this format; there are %s", asked, known);
+}
+
+/* *ret_format NULL where auto finds none or several: then f says so. */
+static int choose_format(struct arena *arena, const struct format_set *set, const struct args *args,
+                         struct finding_of_log *f, const struct format **ret_format,
+                         struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf why = {0};
+    struct guess guess;
+    if (args->format && strcmp(args->format, "auto") != 0) {
+        *ret_format = format_find(set, str_of(args->format));
+        return *ret_format ? 0 : name_formats(set, args->format, err);
+    }
+    strbuf_init(&why, WHY_BYTES);
+    if (measure_guess(set, f->file, &guess, err) < 0) {
+        return -1;
+    }
+    *ret_format = guess.n == 1 ? guess.formats[0] : NULL;
+    if (guess.n == 1) {
+        return 0;
+    }
+    f->verdict = guess.n ? PARSE_AMBIGUOUS : PARSE_NO_METRIC;
+    strbuf_add_z(&why, guess.n ? "several formats fit; --format chooses one:"
+                               : "no known format reads anything in it");
+    for (size_t idx = 0; idx < guess.n; idx++) {
+        strbuf_printf(&why, "%s %.*s (%zu records)", idx ? "," : "",
+                      STR_ARG(format_id(guess.formats[idx])), guess.records[idx]);
+    }
+    f->why = str_dup(arena, strbuf_str(&why));
+    return 0;
+}
+
+static int measure_one(struct arena *arena, const struct format_set *set, const struct args *args,
+                       struct finding_of_log *f, struct err *err)
+{
+    const struct format *format = NULL;
+    if (choose_format(arena, set, args, f, &format, err) < 0) {
+        return -1;
+    }
+    if (!format) {
+        return 0;
+    }
+    f->format = format_id(format);
+    if (args->rule) {
+        f->rule = format_rule(format, str_of(args->rule));
+        if (!f->rule) {
+            return name_rules(format, args->rule, err);
+        }
+    }
+    if (measure_file(arena, format, f->file, &f->m, NULL, err) < 0) {
+        return -1;
+    }
+    f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
+    f->unit = f->series->unit;
+    judge(arena, args, f);
+    return 0;
+}
+
+/* Prints what has gathered and empties the buffer, so that a document of any length needs little memory. */
+static int flush(struct strbuf *buf, size_t over, struct err *err)
+{
+    if (buf->len <= over) {
+        return 0;
+    }
+    ASSERT(!buf->is_full);
+    if (cmd_print(strbuf_str(buf), err) < 0) {
+        return -1;
+    }
+    strbuf_clear(buf);
+    return 0;
+}
+
+static int put_samples(struct json_out *out, const struct finding_of_log *f, struct err *err)
+{
+    size_t n = f->series ? f->series->n : 0;
+    jw_array(out, "series");
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct sample *s = &f->series->samples[idx];
+        jw_object(out, NULL);
+        jw_i64(out, "step", s->step);
+        jw_f64(out, "value", s->value);
+        jw_z(out, "scope", scope_name(f->series->scope));
+        if (s->rank >= 0) {
+            jw_i64(out, "rank", s->rank);
+        } else {
+            jw_null(out, "rank");
+        }
+        if (s->gpus >= 0) {
+            jw_i64(out, "gpus", s->gpus);
+        }
+        if (f->m.n_runs > 1) {
+            jw_i64(out, "run", s->run);
+        }
+        jw_end_object(out);
+        if (flush(out->buf, FLUSH_BYTES, err) < 0) {
+            return -1;
+        }
+    }
+    jw_end_array(out);
+    return 0;
+}
+
+static void put_more(struct json_out *out, const struct finding_of_log *f)
+{
+    size_t n = f->series ? f->series->n : 0;
+    jw_str(out, "why", f->why.len ? f->why : STR_EMPTY);
+    jw_str(out, "rule", f->rule ? f->rule->id : STR_EMPTY);
+    if (f->has_value) {
+        jw_i64(out, "n_used", (int64_t)f->value.n_used);
+    } else {
+        jw_null(out, "n_used");
+    }
+    jw_str(out, "name", f->series ? f->series->name : STR_EMPTY);
+    jw_z(out, "quantity", f->series ? quantity_name(f->series->quantity) : NULL);
+    jw_object(out, "window");
+    if (n > 0) {
+        jw_i64(out, "first_step", f->series->samples[0].step);
+        jw_i64(out, "last_step", f->series->samples[n - 1].step);
+    } else {
+        jw_null(out, "first_step");
+        jw_null(out, "last_step");
+    }
+    jw_end_object(out);
+    jw_i64(out, "runs", f->m.n_runs);
+    jw_i64(out, "lines", (int64_t)f->m.n_lines);
+    jw_i64(out, "bytes", (int64_t)f->m.n_bytes);
+    jw_array(out, "facts");
+    for (size_t idx = 0; idx < f->m.n_facts; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "name", f->m.facts[idx].name);
+        jw_str(out, "value", f->m.facts[idx].value);
+        jw_i64(out, "line", f->m.facts[idx].line);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+static int put_log(struct json_out *out, const struct finding_of_log *f, struct err *err)
+{
+    jw_z(out, "file", f->file);
+    jw_str(out, "format", f->format);
+    jw_i64(out, "records", f->series ? (int64_t)f->series->n : 0);
+    jw_z(out, "verdict", parse_verdict_name(f->verdict));
+    if (f->has_value) {
+        jw_f64(out, "value", f->value.value);
+    } else {
+        jw_null(out, "value");
+    }
+    jw_str(out, "unit", f->unit.ptr ? f->unit : STR_LIT(""));
+    if (put_samples(out, f, err) < 0) {
+        return -1;
+    }
+    put_more(out, f);
+    return 0;
+}
+
+static const struct table_column COLUMNS[] = {
+    {"file", false}, {"format", false}, {"records", true}, {"steps", true},    {"scope", false},
+    {"value", true}, {"unit", false},   {"used", true},    {"verdict", false},
+};
+
+static void add_row(struct table *table, const struct finding_of_log *f)
+{
+    size_t n = f->series ? f->series->n : 0;
+    table_add(table, str_of(f->file));
+    table_add(table, f->format.ptr ? f->format : STR_LIT("-"));
+    table_addf(table, "%zu", n);
+    if (n > 0) {
+        table_addf(table, "%" PRId64 "-%" PRId64, f->series->samples[0].step,
+                   f->series->samples[n - 1].step);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    table_add(table, f->series ? str_of(scope_name(f->series->scope)) : STR_LIT("-"));
+    if (f->has_value) {
+        table_addf(table, "%.6g", f->value.value);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    table_add(table, f->unit.len ? f->unit : STR_LIT("-"));
+    if (f->has_value) {
+        table_addf(table, "%zu", f->value.n_used);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    table_add(table, str_of(parse_verdict_name(f->verdict)));
+}
+
+/* Below the table, for one log: how the number came about, and what the log states. */
+static void add_details(struct strbuf *text, const struct finding_of_log *f)
+{
+    if (f->has_value) {
+        strbuf_add_z(text, "\nvalue: ");
+        if (f->rule) {
+            rule_describe(f->rule, text);
+        } else {
+            strbuf_printf(text, "plain mean of %.*s", STR_ARG(f->series->name));
+        }
+        strbuf_add_z(text, "\n");
+    }
+    if (f->m.n_facts) {
+        strbuf_add_z(text, "the log states:\n");
+    }
+    for (size_t idx = 0; idx < f->m.n_facts; idx++) {
+        strbuf_printf(text, "  %-18.*s %.*s\n", STR_ARG(f->m.facts[idx].name),
+                      STR_ARG(f->m.facts[idx].value));
+    }
+}
+
+/* Where the results go, as the logs are read one after the other. */
+struct sink {
+    const struct args *args;
+    struct strbuf buf;
+    struct json_out json;
+    struct table table;
+    size_t n_files;
+    int status; /* of the first log that fails */
+};
+
+static void sink_cleanup(struct sink *sink)
+{
+    strbuf_release(&sink->buf);
+    table_release(&sink->table);
+}
+
+static int put_result(struct sink *sink, const struct finding_of_log *f, struct err *err)
+{
+    if (!sink->args->want_json) {
+        add_row(&sink->table, f);
+        if (sink->n_files == 1) {
+            add_details(&sink->buf, f);
+        }
+        if (f->why.len) {
+            log_line(LOG_WARN, "%s: %.*s", f->file, STR_ARG(f->why));
+        }
+        return 0;
+    }
+    if (sink->n_files > 1) {
+        jw_object(&sink->json, NULL);
+    }
+    if (put_log(&sink->json, f, err) < 0) {
+        return -1;
+    }
+    if (sink->n_files > 1) {
+        jw_end_object(&sink->json);
+    }
+    return flush(&sink->buf, FLUSH_BYTES, err);
+}
+
+/* A log that cannot be read: among several it is one entry, and the others still count. */
+static void put_error(struct sink *sink, const char *file, const struct err *err)
+{
+    log_line(LOG_ERROR, "%s", err->msg);
+    sink->status = sink->status ? sink->status : err_exit_status(err->code);
+    if (sink->args->want_json) {
+        jw_object(&sink->json, NULL);
+        jw_z(&sink->json, "file", file);
+        jw_z(&sink->json, "error", err->msg);
+        jw_end_object(&sink->json);
+    }
+}
+
+static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
+                        const struct opt_list *files, struct sink *sink, struct err *err)
+{
+    struct progress progress;
+    progress_start(&progress, ctx->clock, "measure", "logs", files->n);
+    for (size_t idx = 0; idx < files->n; idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct finding_of_log f = {.file = files->items[idx]};
+        struct err why = {0};
+        if (measure_one(&arena, set, sink->args, &f, &why) < 0) {
+            if (files->n == 1 || why.code == ERR_USAGE) {
+                *err = why;
+                progress_end(&progress);
+                return -1;
+            }
+            put_error(sink, f.file, &why);
+        } else {
+            if (!f.has_value) {
+                sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
+            }
+            if (put_result(sink, &f, err) < 0) {
+                progress_end(&progress);
+                return -1;
+            }
+        }
+        progress_set(&progress, idx + 1);
+    }
+    progress_end(&progress);
+    return 0;
+}
+
+static int print_end(struct sink *sink, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    if (sink->args->want_json) {
+        if (sink->n_files > 1) {
+            jw_end_array(&sink->json);
+        }
+        jw_end_object(&sink->json);
+        strbuf_add_char(&sink->buf, '\n');
+        return flush(&sink->buf, 0, err);
+    }
+    strbuf_init(&text, TEXT_BYTES_MAX);
+    table_render(&sink->table, &text);
+    strbuf_add_str(&text, strbuf_str(&sink->buf));
+    return cmd_print(strbuf_str(&text), err);
+}
+
+static int measure_files(const struct cmd_ctx *ctx, const struct args *args,
+                         const struct opt_list *files, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(format_set) struct format_set set = {0};
+    CLEANUP(sink) struct sink sink = {.args = args, .n_files = files->n};
+    strbuf_init(&sink.buf, TEXT_BYTES_MAX);
+    table_init(&sink.table, COLUMNS, ARRAY_LEN(COLUMNS));
+    if (load_formats(&arena, ctx->root, &set, err) < 0) {
+        return -1;
+    }
+    if (args->format && strcmp(args->format, "auto") != 0 &&
+        !format_find(&set, str_of(args->format))) {
+        return name_formats(&set, args->format, err);
+    }
+    if (args->want_json) {
+        jw_begin(&sink.json, &sink.buf, true);
+        jw_object(&sink.json, NULL);
+        jw_i64(&sink.json, "schema_version", 1);
+        if (files->n > 1) {
+            jw_array(&sink.json, "files");
+        }
+    }
+    if (measure_each(ctx, &set, files, &sink, err) < 0 || print_end(&sink, err) < 0) {
+        return -1;
+    }
+    return sink.status;
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    struct args args = {0};
+    struct opt_list files = {0};
+    int status;
+    if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0) {
+        status = -1;
+    } else if (files.n == 0) {
+        status = err_set(err, ERR_USAGE, "measure: expected at least one log file");
+    } else {
+        status = measure_files(ctx, &args, &files, err);
+    }
+    VEC_RELEASE(&files);
+    return status;
+}
+
+const struct cmd CMD_MEASURE = {
+    .name = "measure",
+    .operands = "FILE...",
+    .summary = "read logs of any origin: series, number, parse verdict",
+    .opts = OPTS,
+    .run = run,
+};
