@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gradient of every op, in double, against central differences of the loss in every single coordinate. */
+#include "wl_fixture.h"
+
+/* Step and tolerance: with h = 1e-5 the truncation error h^2 f''' / 6 is about 1e-11 and the rounding error eps |f| / h
+   about 5e-11 an entry for losses near 1. Measured over all cases below: at most 5e-10 times max(1, ||g||). The bound
+   leaves a factor of ten and is far below a missing term. */
+#define STEP      1e-5
+#define TOLERANCE 5e-9
+
+/* Central difference in every coordinate of one parameter; returns the norm of the difference to the gradient, which is
+   scaled by `spoil` first (1 for a true test). */
+static double gradient_error(struct fixture *f, int param, double spoil)
+{
+    int64_t count = count_of(f, param);
+    (void)loss_now(f);
+    double *x = read_doubles(f, param);
+    double *grad = read_doubles(f, f->graph->values[param].grad);
+    double sum = 0.0;
+    double norm = norm_of(grad, count);
+    for (int64_t i = 0; i < count; i++) {
+        double kept = x[i];
+        x[i] = kept + STEP;
+        net_write_f64(&f->net, param, x);
+        double above = loss_now(f);
+        x[i] = kept - STEP;
+        net_write_f64(&f->net, param, x);
+        double below = loss_now(f);
+        x[i] = kept;
+        double difference = (above - below) / (2.0 * STEP) - spoil * grad[i];
+        sum += difference * difference;
+    }
+    net_write_f64(&f->net, param, x);
+    free(x);
+    free(grad);
+    return sqrt(sum) / (norm > 1.0 ? norm : 1.0);
+}
+
+static void check_all_gradients(struct fixture *f, int64_t n_classes, const char *what)
+{
+    for (int i = 0; i < f->graph->n_params; i++) {
+        fill_spread(f, f->graph->params[i], 7 + (uint64_t)i);
+    }
+    fill_labels(f, n_classes, 3);
+    for (int i = 0; i < f->graph->n_params; i++) {
+        int param = f->graph->params[i];
+        double error = gradient_error(f, param, 1.0);
+        if (!(error < TOLERANCE)) {
+            fail_msg("%s: gradient of %s is off by %.3g", what, f->graph->values[param].name,
+                     error);
+        }
+        /* The test itself must be able to fail: a gradient that is 0.1 % too large is seen where it is not zero. */
+        double *grad = read_doubles(f, f->graph->values[param].grad);
+        double norm = norm_of(grad, count_of(f, param));
+        free(grad);
+        if (norm > 1e-4 && gradient_error(f, param, 1.001) < TOLERANCE) {
+            fail_msg("%s: a wrong gradient of %s is not seen", what, f->graph->values[param].name);
+        }
+    }
+}
+
+static void finish_with_loss(struct fixture *f, int logits, double smoothing)
+{
+    struct shape shape = f->graph->values[logits].shape;
+    struct shape labels_shape = shape;
+    labels_shape.n_dims = shape.n_dims - 1;
+    for (int i = 1; i < labels_shape.n_dims; i++) {
+        labels_shape.dim[i] = shape.dim[i + 1];
+    }
+    int labels = graph_input(f->graph, "labels", labels_shape, DT_I64);
+    (void)graph_loss(
+        f->graph, logits, labels,
+        &(struct loss_opts){.label_smoothing = smoothing, .ignore_label = LOSS_IGNORE_NONE});
+    fixture_ready(f, 1);
+}
+
+static int param_x(struct fixture *f, struct shape shape)
+{
+    return graph_param(f->graph, "x", shape, (struct init){INIT_CONST, 0.5});
+}
+
+/* ---- convolution ---- */
+
+struct conv_case {
+    const char *name;
+    int64_t n, c, h, w;
+    struct conv_opts opts;
+};
+
+static const struct conv_case CONV_CASES[] = {
+    {"1x1", 2, 5, 4, 3, {.name = "conv", .out_channels = 6, .kernel = 1}},
+    {"1x1 stride 2", 2, 3, 5, 4, {.name = "conv", .out_channels = 4, .kernel = 1, .stride = 2}},
+    {"3x3 pad 1 bias",
+     2,
+     3,
+     5,
+     4,
+     {.name = "conv", .out_channels = 9, .kernel = 3, .pad = 1, .has_bias = true}},
+    {"3x3 stride 2 odd image",
+     1,
+     4,
+     7,
+     5,
+     {.name = "conv", .out_channels = 3, .kernel = 3, .stride = 2, .pad = 1}},
+    {"3x3 stride 2 even image",
+     1,
+     2,
+     6,
+     8,
+     {.name = "conv", .out_channels = 3, .kernel = 3, .stride = 2, .pad = 1}},
+    {"7x7 stride 2 pad 3",
+     1,
+     3,
+     9,
+     8,
+     {.name = "conv", .out_channels = 2, .kernel = 7, .stride = 2, .pad = 3}},
+    {"3x3 dilation 2",
+     1,
+     2,
+     7,
+     6,
+     {.name = "conv", .out_channels = 3, .kernel = 3, .pad = 2, .dilation = 2}},
+    {"3x3 stride 3 dilation 2 no pad",
+     1,
+     2,
+     9,
+     8,
+     {.name = "conv", .out_channels = 3, .kernel = 3, .stride = 3, .dilation = 2}},
+    {"3x3 in 2 groups",
+     2,
+     4,
+     4,
+     5,
+     {.name = "conv", .out_channels = 6, .kernel = 3, .pad = 1, .groups = 2, .has_bias = true}},
+    {"depthwise",
+     2,
+     5,
+     5,
+     4,
+     {.name = "conv", .out_channels = 5, .kernel = 3, .pad = 1, .groups = 5}},
+    {"window larger than image",
+     1,
+     2,
+     2,
+     3,
+     {.name = "conv", .out_channels = 2, .kernel = 5, .pad = 2}},
+    {"unused border", 1, 2, 6, 6, {.name = "conv", .out_channels = 2, .kernel = 1, .stride = 4}},
+};
+
+static void conv_gradients(void **state UNUSED)
+{
+    for (size_t i = 0; i < ARRAY_LEN(CONV_CASES); i++) {
+        const struct conv_case *c = &CONV_CASES[i];
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(c->n, c->c, c->h, c->w));
+        finish_with_loss(&f, graph_conv(f.graph, x, &c->opts), 0.0);
+        check_all_gradients(&f, c->opts.out_channels, c->name);
+        fixture_release(&f);
+    }
+}
+
+/* Six loops, no tricks: what the tiled product has to equal, for sizes that cross its tiles (64 x 128 x 256). */
+static double conv_at(const struct conv_geom *g, const double *x, const double *w,
+                      const int64_t at[4])
+{
+    int64_t n = at[0];
+    int64_t k = at[1];
+    int64_t c_group = g->c / g->groups;
+    double sum = 0.0;
+    for (int64_t c = 0; c < c_group; c++) {
+        for (int64_t r = 0; r < g->r; r++) {
+            for (int64_t s = 0; s < g->s; s++) {
+                int64_t h = at[2] * g->stride_h - g->pad_h + r * g->dil_h;
+                int64_t v = at[3] * g->stride_w - g->pad_w + s * g->dil_w;
+                int64_t channel = k / (g->k / g->groups) * c_group + c;
+                if (h >= 0 && h < g->h && v >= 0 && v < g->w) {
+                    sum += x[((n * g->c + channel) * g->h + h) * g->w + v] *
+                           w[((k * c_group + c) * g->r + r) * g->s + s];
+                }
+            }
+        }
+    }
+    return sum;
+}
+
+static void check_conv_values(const struct fixture *f, int x, int y)
+{
+    const struct conv_geom *g = &f->graph->ops[0].geom.conv;
+    double *in = read_doubles(f, x);
+    double *weight = read_doubles(f, graph_find(f->graph, "conv.weight"));
+    double *out = read_doubles(f, y);
+    double worst = 0.0;
+    for (int64_t i = 0; i < g->n * g->k * g->p * g->q; i++) {
+        int64_t at[4] = {i / (g->k * g->p * g->q), i / (g->p * g->q) % g->k, i / g->q % g->p,
+                         i % g->q};
+        worst = fmax(worst, fabs(conv_at(g, in, weight, at) - out[i]));
+    }
+    /* Sums of at most 459 products below 1 in another order: 459 roundings of 2^-53 of a sum below 459. */
+    assert_true(worst < 459.0 * 459.0 * 0x1p-53);
+    free(in);
+    free(weight);
+    free(out);
+}
+
+/* The slope along one random direction: a wrong entry anywhere changes it. */
+static void check_one_direction(struct fixture *f, int param)
+{
+    (void)loss_now(f);
+    int64_t count = count_of(f, param);
+    double *kept = read_doubles(f, param);
+    double *grad = read_doubles(f, f->graph->values[param].grad);
+    double *moved = xcalloc((size_t)count, sizeof(*moved));
+    double slope = 0.0;
+    double loss[2];
+    for (int side = 0; side < 2; side++) {
+        struct rng rng;
+        rng_init(&rng, 99);
+        slope = 0.0;
+        for (int64_t i = 0; i < count; i++) {
+            double direction = rng_normal(&rng);
+            moved[i] = kept[i] + (side == 0 ? STEP : -STEP) * direction;
+            slope += grad[i] * direction;
+        }
+        net_write_f64(&f->net, param, moved);
+        loss[side] = loss_now(f);
+    }
+    net_write_f64(&f->net, param, kept);
+    /* A direction has the norm sqrt(count), at most 180 here, and the truncation error grows with its cube. */
+    assert_true(fabs((loss[0] - loss[1]) / (2.0 * STEP) - slope) < 1e-7 * fmax(1.0, fabs(slope)));
+    free(kept);
+    free(grad);
+    free(moved);
+}
+
+static void conv_equals_six_loops_across_tiles(void **state UNUSED)
+{
+    static const struct conv_case cases[] = {
+        {"", 3, 51, 8, 7, {.name = "conv", .out_channels = 70, .kernel = 3, .pad = 1}},
+        {"",
+         2,
+         40,
+         9,
+         9,
+         {.name = "conv", .out_channels = 136, .kernel = 3, .stride = 2, .groups = 2}},
+        {"", 5, 300, 3, 11, {.name = "conv", .out_channels = 65, .kernel = 1}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(cases[i].n, cases[i].c, cases[i].h, cases[i].w));
+        int y = graph_conv(f.graph, x, &cases[i].opts);
+        graph_output(f.graph, "y", y);
+        finish_with_loss(&f, y, 0.0);
+        fill_spread(&f, x, 5);
+        fill_spread(&f, graph_find(f.graph, "conv.weight"), 6);
+        fill_labels(&f, cases[i].opts.out_channels, 2);
+        (void)loss_now(&f);
+        check_conv_values(&f, x, y);
+        for (int p = 0; p < f.graph->n_params; p++) {
+            check_one_direction(&f, f.graph->params[p]);
+        }
+        fixture_release(&f);
+    }
+}
+
+/* ---- the others ---- */
+
+static void batch_norm_gradients(void **state UNUSED)
+{
+    for (int has_relu = 0; has_relu < 2; has_relu++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(3, 4, 3, 5));
+        int y = graph_bn(f.graph, x, &(struct bn_opts){.name = "bn", .has_relu = has_relu == 1});
+        finish_with_loss(&f, y, 0.0);
+        check_all_gradients(&f, 4, has_relu ? "bn_relu" : "bn");
+        fixture_release(&f);
+    }
+}
+
+static void relu_gradients(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    finish_with_loss(&f, graph_relu(f.graph, param_x(&f, SHAPE(2, 6, 3, 3))), 0.0);
+    check_all_gradients(&f, 6, "relu");
+    fixture_release(&f);
+}
+
+static void add_gradients(void **state UNUSED)
+{
+    for (int has_relu = 0; has_relu < 2; has_relu++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int a = param_x(&f, SHAPE(2, 4, 3, 3));
+        int b = graph_param(f.graph, "b", SHAPE(2, 4, 3, 3), (struct init){INIT_CONST, 0.1});
+        finish_with_loss(&f, graph_add(f.graph, a, b, has_relu == 1), 0.0);
+        check_all_gradients(&f, 4, has_relu ? "add_relu" : "add");
+        fixture_release(&f);
+    }
+}
+
+/* One value used three times, once as both sides of a sum: its gradient is written once and added to after that. */
+static void gradients_of_a_value_with_many_consumers(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int x = param_x(&f, SHAPE(2, 4, 4, 4));
+    int y = graph_bn(f.graph, x, &(struct bn_opts){.name = "bn", .has_relu = true});
+    int a = graph_conv(f.graph, y,
+                       &(struct conv_opts){.name = "a", .out_channels = 4, .kernel = 3, .pad = 1});
+    int b = graph_bn(f.graph, y, &(struct bn_opts){.name = "bn2"});
+    int pooled = graph_maxpool(f.graph, y, 3, 1, 1);
+    int sum =
+        graph_add(f.graph, graph_add(f.graph, a, b, true), graph_add(f.graph, y, y, false), false);
+    finish_with_loss(&f, graph_add(f.graph, sum, graph_relu(f.graph, pooled), false), 0.0);
+    check_all_gradients(&f, 4, "shared value");
+    fixture_release(&f);
+}
+
+static void pooling_gradients(void **state UNUSED)
+{
+    static const struct {
+        int64_t h, w, window, stride, pad;
+    } cases[] = {{8, 7, 3, 2, 1}, {6, 6, 2, 2, 0}, {5, 4, 3, 1, 1}, {3, 3, 3, 3, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(2, 3, cases[i].h, cases[i].w));
+        finish_with_loss(
+            &f, graph_maxpool(f.graph, x, cases[i].window, cases[i].stride, cases[i].pad), 0.0);
+        check_all_gradients(&f, 3, "maxpool");
+        fixture_release(&f);
+    }
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    finish_with_loss(&f, graph_global_avgpool(f.graph, param_x(&f, SHAPE(3, 5, 4, 3))), 0.0);
+    check_all_gradients(&f, 5, "avgpool");
+    fixture_release(&f);
+}
+
+static void linear_gradients(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    finish_with_loss(&f, graph_linear(f.graph, param_x(&f, SHAPE(3, 11)), "fc", 9), 0.0);
+    check_all_gradients(&f, 9, "linear");
+    fixture_release(&f);
+}
+
+static void loss_gradients(void **state UNUSED)
+{
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        finish_with_loss(&f, param_x(&f, i ? SHAPE(2, 5, 3, 4) : SHAPE(6, 7)), i ? 0.0 : 0.1);
+        check_all_gradients(&f, i ? 5 : 7, i ? "loss of pixels" : "loss with smoothing");
+        fixture_release(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(conv_gradients),
+        cmocka_unit_test(conv_equals_six_loops_across_tiles),
+        cmocka_unit_test(batch_norm_gradients),
+        cmocka_unit_test(relu_gradients),
+        cmocka_unit_test(add_gradients),
+        cmocka_unit_test(gradients_of_a_value_with_many_consumers),
+        cmocka_unit_test(pooling_gradients),
+        cmocka_unit_test(linear_gradients),
+        cmocka_unit_test(loss_gradients),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

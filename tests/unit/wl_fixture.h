@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of the engine share: a network on the CPU backend, filled with numbers that keep away from kinks. */
+#ifndef UNIT_WL_FIXTURE_H
+#define UNIT_WL_FIXTURE_H
+
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "backend_cpu/cpu.h"
+#include "base/rng.h"
+#include "graph/net.h"
+#include "models/model.h"
+
+struct fixture {
+    struct arena arena;
+    struct cpu cpu;
+    struct backend backend;
+    struct graph *graph;
+    struct net net;
+};
+
+#define MUST_PASS(call, err)                                                                       \
+    do {                                                                                           \
+        if ((call) < 0) {                                                                          \
+            fail_msg("%s: %s", #call, (err).msg);                                                  \
+        }                                                                                          \
+    } while (0)
+
+static inline void fixture_init(struct fixture *f, enum dtype dtype, enum cpu_flavour flavour,
+                                int n_threads)
+{
+    struct err err = {0};
+    *f = (struct fixture){0};
+    MUST_PASS(cpu_init(&f->cpu, flavour, n_threads, &f->backend, &err), err);
+    f->graph = graph_new(&f->arena, dtype);
+}
+
+/* After the graph is built: plans, takes memory, fills parameters and states. */
+static inline void fixture_ready(struct fixture *f, uint64_t seed)
+{
+    struct err err = {0};
+    MUST_PASS(graph_finish(f->graph, &err), err);
+    MUST_PASS(net_plan(&f->net, &f->arena, f->graph, &f->backend, &err), err);
+    MUST_PASS(net_alloc(&f->net, &err), err);
+    net_init_values(&f->net, seed);
+}
+
+static inline void fixture_release(struct fixture *f)
+{
+    net_release(&f->net);
+    cpu_release(&f->cpu);
+    arena_release(&f->arena);
+}
+
+static inline int64_t count_of(const struct fixture *f, int value)
+{
+    return shape_count(&f->graph->values[value].shape);
+}
+
+/* Any value of f32 or f64 as doubles; free it. */
+static inline double *read_doubles(const struct fixture *f, int value)
+{
+    int64_t count = count_of(f, value);
+    double *out = xcalloc((size_t)count, sizeof(*out));
+    if (f->graph->values[value].dtype == DT_F64) {
+        net_read(&f->net, value, out);
+        return out;
+    }
+    float *narrow = xcalloc((size_t)count, sizeof(*narrow));
+    net_read(&f->net, value, narrow);
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = (double)narrow[i];
+    }
+    free(narrow);
+    return out;
+}
+
+/* Evenly spread over [-1, 1), shuffled and shifted a little by the seed: no ties, and neither an element nor a sum of two
+   such tensors lies near 0, so that no step of a difference crosses a kink. */
+static inline void fill_spread(struct fixture *f, int value, uint64_t seed)
+{
+    int64_t count = count_of(f, value);
+    double *x = xcalloc((size_t)count, sizeof(*x));
+    struct rng rng;
+    rng_init(&rng, seed);
+    double shift = 0.2 + 0.1 * fmod((double)seed * 0.618, 1.0);
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = -1.0 + 2.0 * ((double)i + shift) / (double)count;
+    }
+    for (int64_t i = count - 1; i > 0; i--) {
+        int64_t j = (int64_t)rng_below(&rng, (uint64_t)i + 1);
+        double swap = x[i];
+        x[i] = x[j];
+        x[j] = swap;
+    }
+    net_write_f64(&f->net, value, x);
+    free(x);
+}
+
+static inline void fill_labels(struct fixture *f, int64_t n_classes, uint64_t seed)
+{
+    int labels = graph_find(f->graph, "labels");
+    int64_t count = count_of(f, labels);
+    int64_t *label = xcalloc((size_t)count, sizeof(*label));
+    struct rng rng;
+    rng_init(&rng, seed);
+    for (int64_t i = 0; i < count; i++) {
+        label[i] = (int64_t)rng_below(&rng, (uint64_t)n_classes);
+    }
+    net_write(&f->net, labels, label);
+    free(label);
+}
+
+static inline double loss_now(struct fixture *f)
+{
+    if (net_gradients(&f->net, NULL)) {
+        fail_msg("stopped without a signal");
+    }
+    return net_loss(&f->net);
+}
+
+static inline double norm_of(const double *x, int64_t count)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        sum += x[i] * x[i];
+    }
+    return sqrt(sum);
+}
+
+/* ||a - b|| / ||b|| */
+static inline double rel_error(const double *a, const double *b, int64_t count)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        sum += (a[i] - b[i]) * (a[i] - b[i]);
+    }
+    double norm = norm_of(b, count);
+    return sqrt(sum) / (norm > 0.0 ? norm : 1.0);
+}
+
+#endif
