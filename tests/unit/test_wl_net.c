@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole networks: ResNet-50's size and gradient, training, reproducibility, values worked out by hand. */
+#include "wl_fixture.h"
+
+static void resnet_init(struct fixture *f, enum dtype dtype, enum cpu_flavour flavour,
+                        int n_threads, const struct model_opts *opts)
+{
+    fixture_init(f, dtype, flavour, n_threads);
+    model_resnet50.build(f->graph, opts);
+    fixture_ready(f, 11);
+    fill_spread(f, graph_find(f->graph, "input"), 5);
+    fill_labels(f, model_resnet50.n_classes, 5);
+}
+
+/* Source: torchvision's model table (25,557,032 parameters, 4.09 GMAC); 53 batch norms of 26,560 channels in all. */
+static void resnet50_has_its_published_size(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct graph *graph = graph_new(&arena, DT_F32);
+    model_resnet50.build(graph, &(struct model_opts){.batch = 1, .height = 224, .width = 224});
+    MUST_PASS(graph_finish(graph, &err), err);
+    assert_int_equal(graph_n_trainable(graph), 25557032);
+    assert_int_equal(graph_n_running(graph), 53120);
+    assert_int_equal(graph_macs(graph), 4089184256);
+    int n_kind[OP_KIND_COUNT] = {0};
+    for (int i = 0; i < graph->n_ops; i++) {
+        n_kind[graph->ops[i].kind]++;
+    }
+    assert_int_equal(n_kind[OP_CONV], 53);
+    assert_int_equal(n_kind[OP_BN], 53);
+    assert_int_equal(n_kind[OP_ADD], 16);
+    assert_int_equal(n_kind[OP_LINEAR], 1);
+    /* v1.5: the stride of a stage's first block is on its 3x3 convolution. */
+    const struct value *conv1 = &graph->values[graph_find(graph, "layer2.0.conv1.weight")];
+    assert_int_equal(conv1->shape.dim[1], 256);
+    for (int i = 0; i < graph->n_ops; i++) {
+        const struct conv_geom *g = &graph->ops[i].geom.conv;
+        if (graph->ops[i].kind == OP_CONV && g->stride_h == 2) {
+            bool is_projection = g->r == 1 && g->c * 2 == g->k;
+            assert_true(g->r == 3 || g->r == 7 || is_projection);
+        }
+    }
+}
+
+/* (f(x + h v) - f(x - h v)) / 2h against <g, v> for random v over all parameters at once, each tensor's part of v scaled by
+   the tensor's own norm, so that every layer has its say. */
+static double directional_error(struct fixture *f, uint64_t seed, double step, double spoil)
+{
+    const struct graph *graph = f->graph;
+    double **kept = xcalloc((size_t)graph->n_params, sizeof(*kept));
+    double slope = 0.0;
+    double loss[2];
+    (void)loss_now(f);
+    for (int i = 0; i < graph->n_params; i++) {
+        kept[i] = read_doubles(f, graph->params[i]);
+    }
+    for (int side = 0; side < 2; side++) {
+        double sign = side == 0 ? 1.0 : -1.0;
+        for (int i = 0; i < graph->n_params; i++) {
+            int param = graph->params[i];
+            int64_t count = count_of(f, param);
+            double scale = (norm_of(kept[i], count) + 1e-3) / sqrt((double)count);
+            double *moved = xcalloc((size_t)count, sizeof(*moved));
+            double *grad = side == 0 ? read_doubles(f, graph->values[param].grad) : NULL;
+            struct rng rng;
+            rng_init(&rng, seed + (uint64_t)i);
+            for (int64_t j = 0; j < count; j++) {
+                double v = (rng_u64(&rng) & 1U) != 0 ? scale : -scale;
+                moved[j] = kept[i][j] + sign * step * v;
+                slope += grad ? spoil * grad[j] * v : 0.0;
+            }
+            net_write_f64(&f->net, param, moved);
+            free(moved);
+            free(grad);
+        }
+        loss[side] = loss_now(f);
+    }
+    for (int i = 0; i < graph->n_params; i++) {
+        net_write_f64(&f->net, graph->params[i], kept[i]);
+        free(kept[i]);
+    }
+    free(kept);
+    return fabs((loss[0] - loss[1]) / (2.0 * step) - slope) / fmax(1.0, fabs(slope));
+}
+
+/* Where a step crosses a ReLU's kink the difference says nothing about the gradient (errors of 1e-2 at h = 1e-7), where it
+   crosses none rounding gives about 1e-15 * 50 / h. The better of two small steps counts: a wrong gradient fails at both.
+   Measured: 3e-8 to 4e-7. */
+static double best_directional_error(struct fixture *f, uint64_t seed, double spoil)
+{
+    return fmin(directional_error(f, seed, 1e-8, spoil), directional_error(f, seed, 1e-9, spoil));
+}
+
+static void resnet50_gradient_along_random_directions(void **state UNUSED)
+{
+    struct fixture f;
+    resnet_init(
+        &f, DT_F64, CPU_PLAIN, 2,
+        &(struct model_opts){.batch = 2, .height = 33, .width = 36, .label_smoothing = 0.1});
+    assert_true(best_directional_error(&f, 1000, 1.0) < 1e-5);
+    assert_true(best_directional_error(&f, 2000, 1.0) < 1e-5);
+    assert_true(best_directional_error(&f, 1000, 1.001) > 1e-4); /* the test can fail */
+    fixture_release(&f);
+}
+
+static uint64_t digest_of(const struct fixture *f, int value)
+{
+    double *x = read_doubles(f, value);
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    for (int64_t i = 0; i < count_of(f, value); i++) {
+        uint64_t bits;
+        memcpy(&bits, &x[i], sizeof(bits));
+        hash = (hash ^ bits) * 0x100000001b3ULL;
+    }
+    free(x);
+    return hash;
+}
+
+/* Two training steps: every bit is the same with one thread and with three, and in a second run. */
+static void results_do_not_depend_on_threads(void **state UNUSED)
+{
+    uint64_t digests[3];
+    static const int threads[3] = {1, 3, 3};
+    for (int i = 0; i < 3; i++) {
+        struct fixture f;
+        resnet_init(&f, DT_F32, CPU_PLAIN, threads[i],
+                    &(struct model_opts){.batch = 2, .height = 32, .width = 32});
+        digests[i] = 0;
+        for (int step = 0; step < 2; step++) {
+            (void)loss_now(&f);
+            net_update(&f.net, &(struct net_sgd){.lr = 0.01, .momentum = 0.9});
+        }
+        for (int v = 0; v < f.graph->n_values; v++) {
+            enum value_kind kind = f.graph->values[v].kind;
+            if (kind == VALUE_PARAM || kind == VALUE_STATE || kind == VALUE_GRAD_PARAM) {
+                digests[i] = digests[i] * 31 + digest_of(&f, v);
+            }
+        }
+        fixture_release(&f);
+    }
+    assert_true(digests[0] == digests[1]);
+    assert_true(digests[1] == digests[2]);
+}
+
+static void loss_falls_on_a_fixed_batch(void **state UNUSED)
+{
+    struct fixture f;
+    resnet_init(&f, DT_F32, CPU_PLAIN, 2,
+                &(struct model_opts){.batch = 4, .height = 32, .width = 32});
+    double first = loss_now(&f);
+    double last = first;
+    for (int step = 0; step < 12; step++) {
+        net_update(&f.net, &(struct net_sgd){.lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4});
+        last = loss_now(&f);
+    }
+    assert_true(first > 5.0); /* near ln(1000) = 6.9 before training */
+    assert_true(last < 0.2 * first);
+    fixture_release(&f);
+}
+
+/* ---- by hand ---- */
+
+static void sgd_follows_its_formula(void **state UNUSED)
+{
+    static const enum dtype dtypes[] = {DT_F32, DT_F64};
+    for (size_t t = 0; t < ARRAY_LEN(dtypes); t++) {
+        struct fixture f;
+        fixture_init(&f, dtypes[t], CPU_PLAIN, 1);
+        float weight32[2] = {1.0F, -2.0F};
+        float velocity32[2] = {0.0F, 0.0F};
+        float grad32[2] = {0.5F, 0.25F};
+        double weight[2] = {1.0, -2.0};
+        double velocity[2] = {0.0, 0.0};
+        double grad[2] = {0.5, 0.25};
+        bool is_f32 = dtypes[t] == DT_F32;
+        struct sgd_args args = {.dtype = dtypes[t],
+                                .count = 2,
+                                .weight = is_f32 ? (void *)weight32 : weight,
+                                .velocity = is_f32 ? (void *)velocity32 : velocity,
+                                .grad = is_f32 ? (const void *)grad32 : grad,
+                                .lr = 0.5,
+                                .momentum = 0.5,
+                                .weight_decay = 0.25};
+        f.backend.sgd(f.backend.self, &args);
+        f.backend.sgd(f.backend.self, &args);
+        /* v1 = .5 + .25 = .75, w1 = 1 - .375 = .625; v2 = .375 + .5 + .15625 = 1.03125, w2 = .625 - .515625 = .109375
+           v1 = .25 - .5 = -.25, w1 = -1.875; v2 = -.125 + .25 - .46875 = -.34375, w2 = -1.703125. All exact in binary. */
+        assert_true((is_f32 ? (double)weight32[0] : weight[0]) == 0.109375);
+        assert_true((is_f32 ? (double)velocity32[0] : velocity[0]) == 1.03125);
+        assert_true((is_f32 ? (double)weight32[1] : weight[1]) == -1.703125);
+        assert_true((is_f32 ? (double)velocity32[1] : velocity[1]) == -0.34375);
+        fixture_release(&f);
+    }
+}
+
+/* Loss of logits (ln 1, ln 2, ln 5) with label 1: p = 1/8, 2/8, 5/8. */
+static void loss_follows_its_formula(void **state UNUSED)
+{
+    static const double smoothings[] = {0.0, 0.3};
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int logits = graph_param(f.graph, "logits", SHAPE(2, 3), (struct init){INIT_CONST, 0});
+        int labels = graph_input(f.graph, "labels", SHAPE(2), DT_I64);
+        (void)graph_loss(
+            f.graph, logits, labels,
+            &(struct loss_opts){.label_smoothing = smoothings[i], .ignore_label = 255});
+        fixture_ready(&f, 1);
+        const double x[6] = {0, 0.69314718055994531, 1.6094379124341003, 9, 9, 9};
+        const int64_t label[2] = {1, 255};
+        net_write_f64(&f.net, logits, x);
+        net_write(&f.net, labels, label);
+        double expected = (1.0 - smoothings[i]) * log(4.0) +
+                          smoothings[i] / 3.0 * (log(8.0) + log(4.0) + log(1.6));
+        assert_true(fabs(loss_now(&f) - expected) < 1e-15);
+        double *grad = read_doubles(&f, f.graph->values[logits].grad);
+        double share = smoothings[i] / 3.0;
+        assert_true(fabs(grad[0] - (0.125 - share)) < 1e-15);
+        assert_true(fabs(grad[1] - (0.25 - share - (1.0 - smoothings[i]))) < 1e-15);
+        assert_true(fabs(grad[2] - (0.625 - share)) < 1e-15);
+        assert_true(grad[3] == 0.0 && grad[4] == 0.0 && grad[5] == 0.0); /* ignored */
+        free(grad);
+        fixture_release(&f);
+    }
+}
+
+/* x = 1, 3 in one channel: mean 2, variance 1 (biased), 2 (unbiased). */
+static void batch_norm_follows_its_formula(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 1);
+    int x = graph_param(f.graph, "x", SHAPE(1, 1, 1, 2), (struct init){INIT_CONST, 0});
+    int y = graph_bn(f.graph, x, &(struct bn_opts){.name = "bn"});
+    graph_output(f.graph, "y", y);
+    int labels = graph_input(f.graph, "labels", SHAPE(1, 1, 2), DT_I64);
+    (void)graph_loss(f.graph, y, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
+    fixture_ready(&f, 1);
+    net_write_f64(&f.net, x, (const double[]){1.0, 3.0});
+    net_write_f64(&f.net, graph_find(f.graph, "bn.weight"), (const double[]){2.0});
+    net_write_f64(&f.net, graph_find(f.graph, "bn.bias"), (const double[]){0.5});
+    net_write_f64(&f.net, graph_find(f.graph, "bn.running_mean"), (const double[]){10.0});
+    net_write_f64(&f.net, graph_find(f.graph, "bn.running_var"), (const double[]){20.0});
+    (void)loss_now(&f);
+    double *out = read_doubles(&f, y);
+    double *mean = read_doubles(&f, graph_find(f.graph, "bn.running_mean"));
+    double *var = read_doubles(&f, graph_find(f.graph, "bn.running_var"));
+    double rstd = 1.0 / sqrt(1.0 + 1e-5);
+    assert_true(fabs(out[0] - (0.5 - 2.0 * rstd)) < 1e-15);
+    assert_true(fabs(out[1] - (0.5 + 2.0 * rstd)) < 1e-15);
+    assert_true(fabs(mean[0] - 9.2) < 1e-14); /* .9 * 10 + .1 * 2 */
+    assert_true(fabs(var[0] - 18.2) < 1e-14); /* .9 * 20 + .1 * 2 */
+    free(out);
+    free(mean);
+    free(var);
+    fixture_release(&f);
+}
+
+static void builder_refuses_what_does_not_fit(void **state UNUSED)
+{
+    static const struct {
+        int64_t batch, size;
+        const char *message;
+    } cases[] = {
+        {1, 1, "bn1: one value per channel"},
+        {1, 32, "layer4.0.bn2: one value per channel"},
+        {INT64_C(1) << 35, 64, "elements"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct err err = {0};
+        struct graph *graph = graph_new(&arena, DT_F32);
+        model_resnet50.build(graph, &(struct model_opts){.batch = cases[i].batch,
+                                                         .height = cases[i].size,
+                                                         .width = cases[i].size});
+        assert_int_equal(graph_finish(graph, &err), -1);
+        assert_int_equal(err.code, ERR_USAGE);
+        if (!strstr(err.msg, cases[i].message)) {
+            fail_msg("\"%s\" does not say \"%s\"", err.msg, cases[i].message);
+        }
+    }
+}
+
+static void a_parameter_without_a_gradient_is_refused(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct graph *graph = graph_new(&arena, DT_F32);
+    int x = graph_input(graph, "x", SHAPE(2, 3), DT_F32);
+    int labels = graph_input(graph, "labels", SHAPE(2), DT_I64);
+    int used = graph_linear(graph, x, "used", 4);
+    (void)graph_linear(graph, x, "unused", 4);
+    (void)graph_loss(graph, used, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
+    assert_int_equal(graph_finish(graph, &err), -1);
+    assert_non_null(strstr(err.msg, "parameter unused.weight"));
+}
+
+/* ---- oneDNN ---- */
+
+/* Both compute in float from the same numbers; the plain one rounds once a result. Sums of up to K = 4608 products in float
+   are off by sqrt(K) * 2^-24 = 4e-6 relative for random signs (Higham, "Accuracy and stability", section 4.2); one layer's
+   relative error in norm must stay below a few times that. */
+static void onednn_agrees_with_the_oracle(void **state UNUSED)
+{
+    if (!cpu_has_onednn()) {
+        print_message("this build has no oneDNN\n");
+        skip();
+    }
+    static const struct conv_opts cases[] = {
+        {.name = "conv", .out_channels = 64, .kernel = 7, .stride = 2, .pad = 3},
+        {.name = "conv", .out_channels = 40, .kernel = 1},
+        {.name = "conv", .out_channels = 33, .kernel = 1, .stride = 2},
+        {.name = "conv", .out_channels = 48, .kernel = 3, .pad = 1, .has_bias = true},
+        {.name = "conv", .out_channels = 16, .kernel = 3, .stride = 2, .pad = 1},
+        {.name = "conv", .out_channels = 16, .kernel = 3, .pad = 4, .dilation = 4},
+        {.name = "conv", .out_channels = 36, .kernel = 3, .pad = 1, .groups = 12},
+        {.name = "conv", .out_channels = 24, .kernel = 3, .pad = 1, .groups = 24, .has_bias = true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        double *results[2][4];
+        int64_t counts[4];
+        int n = 0;
+        for (int side = 0; side < 2; side++) {
+            struct fixture f;
+            fixture_init(&f, DT_F32, side == 0 ? CPU_PLAIN : CPU_ONEDNN, 2);
+            int x = graph_param(f.graph, "x", SHAPE(3, cases[i].groups > 0 ? 24 : 35, 17, 14),
+                                (struct init){INIT_CONST, 0});
+            int y = graph_conv(f.graph, x, &cases[i]);
+            graph_output(f.graph, "y", y);
+            /* Twice, so that gradients are added to as well. */
+            int sum = graph_add(f.graph, y, graph_maxpool(f.graph, y, 3, 1, 1), false);
+            struct shape shape = f.graph->values[y].shape;
+            int labels =
+                graph_input(f.graph, "labels", SHAPE(3, shape.dim[2], shape.dim[3]), DT_I64);
+            (void)graph_loss(f.graph, sum, labels,
+                             &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
+            fixture_ready(&f, 1);
+            fill_spread(&f, x, 3);
+            fill_spread(&f, graph_find(f.graph, "conv.weight"), 4);
+            fill_labels(&f, cases[i].out_channels, 3);
+            (void)loss_now(&f);
+            const int values[4] = {y, graph_find(f.graph, "grad.x"),
+                                   graph_find(f.graph, "grad.conv.weight"),
+                                   graph_find(f.graph, "grad.conv.bias")};
+            n = cases[i].has_bias ? 4 : 3;
+            for (int j = 0; j < n; j++) {
+                counts[j] = count_of(&f, values[j]);
+                results[side][j] = read_doubles(&f, values[j]);
+            }
+            fixture_release(&f);
+        }
+        for (int j = 0; j < n; j++) {
+            double error = rel_error(results[1][j], results[0][j], counts[j]);
+            if (!(error < 2e-5)) {
+                fail_msg("case %d result %d: %.3g", (int)i, j, error);
+            }
+            free(results[0][j]);
+            free(results[1][j]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resnet50_has_its_published_size),
+        cmocka_unit_test(resnet50_gradient_along_random_directions),
+        cmocka_unit_test(results_do_not_depend_on_threads),
+        cmocka_unit_test(loss_falls_on_a_fixed_batch),
+        cmocka_unit_test(sgd_follows_its_formula),
+        cmocka_unit_test(loss_follows_its_formula),
+        cmocka_unit_test(batch_norm_follows_its_formula),
+        cmocka_unit_test(builder_refuses_what_does_not_fit),
+        cmocka_unit_test(a_parameter_without_a_gradient_is_refused),
+        cmocka_unit_test(onednn_agrees_with_the_oracle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reperf-train from the inside: what it accepts, what it prints, how it stops. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "core/mlog.h"
+#include "train/train.h"
+
+#define ARGS_MAX 24
+
+static int options_of(const char *line, struct train_opts *opts, struct err *err)
+{
+    static char text[512];
+    char *argv[ARGS_MAX];
+    int argc = 0;
+    struct str rest = str_of(line);
+    struct str word;
+    size_t used = 0;
+    while (rest.len > 0 && str_next(&rest, ' ', &word)) {
+        argv[argc] = text + used;
+        memcpy(argv[argc++], word.ptr, word.len);
+        text[used + word.len] = '\0';
+        used += word.len + 1;
+    }
+    return train_options(argc, argv, opts, err);
+}
+
+static void what_cannot_be_done_is_refused(void **state UNUSED)
+{
+    static const struct {
+        const char *line, *message;
+    } cases[] = {
+        {"", "--model is needed"},
+        {"--model alexnet", "there is no such model; there is resnet50"},
+        {"--model resnet50 --device cuda", "no CUDA backend"},
+        {"--model resnet50 --device tpu", "unknown device"},
+        {"--model resnet50 --precision amp", "fp32 only"},
+        {"--model resnet50 --precision fp16", "fp32 only"},
+        {"--model resnet50 --precision bf17", "unknown precision"},
+        {"--model resnet50 --precision fp32 --dtype f64", "does not go with"},
+        {"--model resnet50 --dtype f16", "expected f32 or f64"},
+        {"--model resnet50 --backend blas", "expected plain or onednn"},
+        {"--model resnet50 --backend onednn --dtype f64", "oneDNN"},
+        {"--model resnet50 --batch 0", "--batch"},
+        {"--model resnet50 --batch -1", "--batch"},
+        {"--model resnet50 --batch 1e3", "--batch"},
+        {"--model resnet50 --batch 99999999999999999999", "--batch"},
+        {"--model resnet50 --image 0", "--image 0"},
+        {"--model resnet50 --image 64x", "--image 64x"},
+        {"--model resnet50 --image x64", "--image x64"},
+        {"--model resnet50 --image 64x64x64", "--image 64x64x64"},
+        {"--model resnet50 --steps 0", "--steps"},
+        {"--model resnet50 --steps 5 --warmup 5", "leaves none"},
+        {"--model resnet50 --lr nan", "--lr"},
+        {"--model resnet50 --lr -1", "--lr"},
+        {"--model resnet50 --momentum 1", "--momentum"},
+        {"--model resnet50 --label-smoothing 1", "--label-smoothing"},
+        {"--model resnet50 --data /imagenet", "reads no data sets"},
+        {"--model resnet50 --threads 100000", "--threads"},
+        {"--model resnet50 --seed -1", "--seed"},
+        {"--model resnet50 --check a", "need each other"},
+        {"--model resnet50 --out a", "need each other"},
+        {"--model resnet50 --check a --out b --describe", "exclude each other"},
+        {"--model resnet50 --check a --out b --dtype f64", "do not go with it"},
+        {"--model resnet50 --check a --out b --batch 3", "do not go with it"},
+        {"--model resnet50 --bogus", "--bogus"},
+        {"--model resnet50 more", "unexpected argument more"},
+        {"--model", "--model"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct train_opts opts;
+        struct err err = {0};
+        if (options_of(cases[i].line, &opts, &err) == 0) {
+            fail_msg("'%s' was accepted", cases[i].line);
+        }
+        if (err.code != ERR_USAGE || !strstr(err.msg, cases[i].message)) {
+            fail_msg("'%s': code %d \"%s\" does not say \"%s\"", cases[i].line, (int)err.code,
+                     err.msg, cases[i].message);
+        }
+    }
+}
+
+static void choices_are_understood(void **state UNUSED)
+{
+    struct train_opts opts;
+    struct err err = {0};
+    assert_int_equal(options_of("--model resnet50 --image 64x48 --batch 4 --dtype f64 --steps 7 "
+                                "--warmup 2 --label-smoothing 0.1 --data synthetic-fresh",
+                                &opts, &err),
+                     0);
+    assert_int_equal(opts.height, 64);
+    assert_int_equal(opts.width, 48);
+    assert_int_equal(opts.dtype, DT_F64);
+    assert_string_equal(opts.precision, "fp64");
+    assert_int_equal(opts.flavour, CPU_PLAIN);
+    assert_true(opts.is_fresh_data);
+    assert_int_equal(opts.warmup_steps, 2);
+    assert_int_equal(options_of("--model resnet50 --backend plain", &opts, &err), 0);
+    assert_int_equal(opts.height, 224);
+    assert_int_equal(opts.batch, 32);
+    assert_int_equal(opts.flavour, CPU_PLAIN);
+}
+
+static void a_launchers_ranks_are_not_ignored(void **state UNUSED)
+{
+    struct train_opts opts;
+    struct err err = {0};
+    setenv("WORLD_SIZE", "4", 1);
+    assert_int_equal(options_of("--model resnet50", &opts, &err), -1);
+    assert_non_null(strstr(err.msg, "WORLD_SIZE=4"));
+    setenv("WORLD_SIZE", "1", 1);
+    setenv("RANK", "1", 1);
+    err = (struct err){0};
+    assert_int_equal(options_of("--model resnet50", &opts, &err), -1);
+    assert_non_null(strstr(err.msg, "RANK"));
+    setenv("RANK", "0", 1);
+    err = (struct err){0};
+    assert_int_equal(options_of("--model resnet50", &opts, &err), 0);
+    unsetenv("WORLD_SIZE");
+    unsetenv("RANK");
+}
+
+/* Each reading of the clock is 0.25 s after the last: a step, which reads it twice, takes exactly that. */
+static int64_t ticking(void *ctx)
+{
+    int64_t *now_ns = ctx;
+    *now_ns += NS_PER_S / 4;
+    return *now_ns;
+}
+
+/* Runs and returns what was printed; free it. */
+static char *run_of(const char *line, const stop_flag *stop, int *ret_status, struct err *err)
+{
+    struct train_opts opts;
+    int64_t now_ns = 0;
+    struct clock_src clock = {.mono_ns = ticking, .ctx = &now_ns};
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_int_equal(options_of(line, &opts, err), 0);
+    *ret_status = train_run(&opts, clock, fileno(file), stop, err);
+    off_t size = lseek(fileno(file), 0, SEEK_END);
+    char *text = xcalloc((size_t)size + 1, 1);
+    assert_int_equal(pread(fileno(file), text, (size_t)size, 0), size);
+    fclose(file);
+    return text;
+}
+
+static const char *nth_line(const char *text, int n)
+{
+    for (; n > 0; n--) {
+        text = strchr(text, '\n');
+        assert_non_null(text);
+        text++;
+    }
+    return text;
+}
+
+static bool begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static void a_run_prints_its_lines(void **state UNUSED)
+{
+    static const stop_flag never;
+    struct err err = {0};
+    int status;
+    char *text = run_of(
+        "--model resnet50 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads 2 "
+        "--seed 9 --lr 0.005",
+        &never, &status, &err);
+    assert_int_equal(status, 0);
+    assert_true(begins(
+        text,
+        "{\"event\":\"run_start\",\"version\":\"" REPERF_VERSION
+        "\",\"model\":\"resnet50\",\"device\":\"cpu\",\"backend\":\"cpu-plain\",\"precision\":"
+        "\"fp32\","
+        "\"dtype\":\"f32\",\"batch\":2,\"image\":[32,40],\"steps\":3,\"warmup_steps\":1,\"ranks\":"
+        "1,\"rank\":0,"
+        "\"threads\":2,\"seed\":9,\"parameters\":25557032,\"data\":\"synthetic\",\"lr\":0.005,"
+        "\"momentum\":0.9,\"weight_decay\":0.0001,\"label_smoothing\":0}\n"));
+    for (int i = 1; i <= 3; i++) {
+        char prefix[96];
+        snprintf(prefix, sizeof(prefix),
+                 "{\"event\":\"step\",\"step\":%d,\"steps\":3,\"rank\":0,\"loss\":", i);
+        const char *line = nth_line(text, i);
+        assert_true(begins(line, prefix));
+        const char *rest = strstr(line, ",\"step_time_ns\":");
+        assert_true(
+            begins(rest, ",\"step_time_ns\":250000000,\"samples_per_s\":8,\"lr\":0.005}\n"));
+    }
+    assert_true(begins(nth_line(text, 4),
+                       "{\"event\":\"run_stop\",\"steps\":3,\"warmup_steps\":1,\"rank\":0,"
+                       "\"elapsed_ns\":500000000,\"samples_per_s\":8,\"loss_first\":"));
+    assert_string_equal(nth_line(text, 5), "");
+    /* The same seed prints the same bytes, the clock being the same. */
+    char *again = run_of(
+        "--model resnet50 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads 2 "
+        "--seed 9 --lr 0.005",
+        &never, &status, &err);
+    assert_string_equal(text, again);
+    free(text);
+    free(again);
+}
+
+static void a_loss_that_is_not_finite_ends_the_run(void **state UNUSED)
+{
+    static const stop_flag never;
+    struct err err = {0};
+    int status;
+    char *text =
+        run_of("--model resnet50 --backend plain --image 32 --batch 2 --steps 9 --lr 1e300", &never,
+               &status, &err);
+    assert_int_equal(status, -1);
+    assert_int_equal(err.code, ERR_WORKLOAD);
+    assert_int_equal(err_exit_status(err.code), 8);
+    const char *fatal =
+        strstr(text, "{\"event\":\"fatal\",\"rank\":0,\"device\":\"cpu\",\"where\":\"step ");
+    assert_non_null(fatal);
+    assert_non_null(strstr(fatal, "\"what\":\"loss is "));
+    assert_string_equal(nth_line(fatal, 1), ""); /* nothing follows it */
+    assert_null(strstr(text, "run_stop"));
+    assert_null(strstr(text, "nan"));
+    free(text);
+}
+
+static void a_signal_ends_the_run_without_run_stop(void **state UNUSED)
+{
+    static const stop_flag interrupted = SIGINT;
+    struct err err = {0};
+    int status;
+    char *text =
+        run_of("--model resnet50 --image 32 --batch 2 --steps 9", &interrupted, &status, &err);
+    assert_int_equal(status, -1);
+    assert_int_equal(err.code, ERR_INTERRUPTED);
+    assert_true(begins(text, "{\"event\":\"run_start\""));
+    assert_string_equal(nth_line(text, 1), "");
+    free(text);
+}
+
+static void what_does_not_fit_is_said_before_the_first_step(void **state UNUSED)
+{
+    static const stop_flag never;
+    struct err err = {0};
+    int status;
+    char *text = run_of("--model resnet50 --image 2000 --batch 4000", &never, &status, &err);
+    assert_int_equal(status, -1);
+    assert_int_equal(err.code, ERR_WORKLOAD);
+    assert_non_null(strstr(err.msg, "the network needs "));
+    assert_string_equal(text, "");
+    assert_true(memory_available() > 0);
+    free(text);
+}
+
+static void a_full_disk_is_an_error(void **state UNUSED)
+{
+    static const stop_flag never;
+    struct train_opts opts;
+    struct err err = {0};
+    FILE *full = fopen("/dev/full", "w");
+    if (!full) {
+        print_message("/dev/full is not here\n");
+        skip();
+    }
+    assert_int_equal(options_of("--model resnet50 --image 32 --batch 2", &opts, &err), 0);
+    assert_int_equal(train_run(&opts, clock_system(), fileno(full), &never, &err), -1);
+    assert_int_equal(err_exit_status(err.code), 10);
+    fclose(full);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_done_is_refused),
+        cmocka_unit_test(choices_are_understood),
+        cmocka_unit_test(a_launchers_ranks_are_not_ignored),
+        cmocka_unit_test(a_run_prints_its_lines),
+        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
+        cmocka_unit_test(a_signal_ends_the_run_without_run_stop),
+        cmocka_unit_test(what_does_not_fit_is_said_before_the_first_step),
+        cmocka_unit_test(a_full_disk_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
