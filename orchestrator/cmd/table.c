@@ -3,5 +3,5 @@
 #include "cmd/cmd.h"
 
 const struct cmd *const CMDS[] = {
-    &CMD_COMPLETION, &CMD_KEYGEN, &CMD_MEASURE, &CMD_SEAL, &CMD_VERIFY, NULL,
+    &CMD_AUDIT, &CMD_COMPLETION, &CMD_KEYGEN, &CMD_LINT, &CMD_MEASURE, &CMD_SEAL, &CMD_VERIFY, NULL,
 };

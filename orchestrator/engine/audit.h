@@ -3,6 +3,7 @@
 #ifndef ENGINE_AUDIT_H
 #define ENGINE_AUDIT_H
 
+#include "base/progress.h"
 #include "domain/finding.h"
 #include "domain/format.h"
 #include "domain/report.h"
@@ -35,6 +36,8 @@ struct cell_audit {
     const struct measurement **measurements; /* one a log; NULL items where a log is not there */
     size_t n_used;                           /* samples that the rule used, of the first log */
     struct explanation explanation;
+    struct str
+        rounding; /* "nearest" or "truncate": how the printed digits were made; NULL where not judged */
     struct str note;
 };
 
@@ -59,7 +62,13 @@ struct report_audit {
 struct audit_opts {
     const char *logs_folder; /* NULL: the series in logs/published below root */
     const char *root;        /* folder that holds manifests/ and logs/ */
+    const char
+        *series_folder; /* with logs_folder: write the series of REPORT to here/REPORT; or NULL */
+    struct progress *progress; /* counts logs; or NULL */
 };
+
+/* How many logs (times formats) audit_report will read: for progress. */
+size_t audit_count_logs(const struct report *report);
 
 MUST_CHECK int audit_report(struct arena *arena, const struct report *report,
                             const struct format_set *formats, const struct audit_opts *opts,

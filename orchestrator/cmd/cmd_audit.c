@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reperf audit`: recomputes every published cell of the reports from their logs. */
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/progress.h"
+#include "cmd/audit_out.h"
+#include "cmd/cmd.h"
+#include "cmd/findings_out.h"
+#include "cmd/select.h"
+#include "engine/audit.h"
+#include "engine/load.h"
+
+#define TEXT_BYTES_MAX (1u << 30)
+
+struct audit_args {
+    bool is_all, want_json, want_sarif, want_junit, want_like;
+    const char *logs_folder, *series_folder;
+};
+
+#define AT(member) offsetof(struct audit_args, member)
+static const struct opt OPTS[] = {
+    {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
+    {"logs", 0, OPT_TEXT, "DIR", "read the raw logs below DIR, not the kept series",
+     AT(logs_folder), 0, 0},
+    {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
+    {"sarif", 0, OPT_FLAG, NULL, "findings as SARIF 2.1.0", AT(want_sarif), 0, 0},
+    {"junit", 0, OPT_FLAG, NULL, "cells as JUnit XML", AT(want_junit), 0, 0},
+    {"like-for-like", 0, OPT_FLAG, NULL, "also each row of two frameworks under one rule",
+     AT(want_like), 0, 0},
+    {"write-series", 0, OPT_TEXT, "DIR", "with --logs: keep the series of each report below DIR",
+     AT(series_folder), 0, 0},
+    OPT_END,
+};
+#undef AT
+
+static bool holds(const struct report_audit *audit)
+{
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        if (audit->cells[idx].verdict == AUDIT_DIFFERS) {
+            return false;
+        }
+    }
+    for (size_t idx = 0; idx < audit->findings.n; idx++) {
+        if (audit->findings.items[idx].level == LEVEL_ERROR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, struct arena *arena,
+                      const struct report_set *reports, struct audit_set *ret_set, struct err *err)
+{
+    CLEANUP(format_set) struct format_set formats = {0};
+    struct report_audit *audits = arena_array(arena, struct report_audit, reports->n + 1);
+    struct progress progress = {0};
+    struct audit_opts opts = {args->logs_folder, ctx->root, args->series_folder, &progress};
+    uint64_t total = 0;
+    int rc = load_formats(arena, ctx->root, &formats, err);
+    for (size_t idx = 0; idx < reports->n; idx++) {
+        total += audit_count_logs(&reports->items[idx]);
+    }
+    progress_start(&progress, ctx->clock, "audit", "logs", total);
+    for (size_t idx = 0; rc == 0 && idx < reports->n; idx++) {
+        rc = audit_report(arena, &reports->items[idx], &formats, &opts, &audits[idx], err);
+    }
+    progress_end(&progress);
+    *ret_set = (struct audit_set){audits, reports->n};
+    return rc;
+}
+
+static int check_args(const struct audit_args *args, struct err *err)
+{
+    if (args->want_json + args->want_sarif + args->want_junit > 1) {
+        return err_set(err, ERR_USAGE, "one of --json, --sarif and --junit");
+    }
+    if (args->series_folder && !args->logs_folder) {
+        return err_set(err, ERR_USAGE, "--write-series needs --logs");
+    }
+    return 0;
+}
+
+static void write_sarif(struct arena *arena, const struct audit_set *set, struct strbuf *out)
+{
+    struct findings all = {0};
+    for (size_t idx = 0; idx < set->n; idx++) {
+        const struct findings *list = &set->items[idx].findings;
+        for (size_t f = 0; f < list->n; f++) {
+            finding_add(&all, arena, list->items[f].id, list->items[f].where, "%s",
+                        list->items[f].message.ptr);
+        }
+    }
+    findings_out_sarif(&all, out);
+}
+
+static void write_result(struct arena *arena, const struct audit_args *args,
+                         const struct audit_set *set, struct strbuf *out)
+{
+    struct audit_text_opts text = {isatty(STDOUT_FILENO) && log_wants_color(), args->want_like};
+    if (args->want_json) {
+        audit_out_json(set, out);
+    } else if (args->want_sarif) {
+        write_sarif(arena, set, out);
+    } else if (args->want_junit) {
+        audit_out_junit(set, out);
+    } else {
+        audit_out_text(set, &text, out);
+    }
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list names = {0};
+    CLEANUP(strbuf) struct strbuf text;
+    struct audit_args args = {0};
+    struct report_set reports = {0};
+    struct audit_set set = {0};
+    int status = 0;
+    strbuf_init(&text, TEXT_BYTES_MAX);
+    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0 ||
+        select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
+        run_audits(ctx, &args, &arena, &reports, &set, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < set.n; idx++) {
+        status |= !holds(&set.items[idx]);
+    }
+    write_result(&arena, &args, &set, &text);
+    return cmd_print(strbuf_str(&text), err) < 0 ? -1 : status;
+}
+
+const struct cmd CMD_AUDIT = {"audit", "REPORT... | --all",
+                              "recompute published numbers from their logs", OPTS, run};

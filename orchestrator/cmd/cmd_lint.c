@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reperf lint`: reproducibility defects that can be seen in reports' manifests. */
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "cmd/cmd.h"
+#include "cmd/findings_out.h"
+#include "cmd/select.h"
+#include "domain/lint.h"
+
+#define TEXT_BYTES_MAX (1u << 28)
+
+struct lint_args {
+    bool is_all, want_json, want_sarif;
+};
+
+#define AT(member) offsetof(struct lint_args, member)
+static const struct opt OPTS[] = {
+    {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
+    {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
+    {"sarif", 0, OPT_FLAG, NULL, "SARIF 2.1.0, for code hosts and editors", AT(want_sarif), 0, 0},
+    OPT_END,
+};
+#undef AT
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list names = {0};
+    CLEANUP(strbuf) struct strbuf text;
+    struct lint_args args = {0};
+    struct report_set reports = {0};
+    struct findings all = {0};
+    struct findings *lists;
+    strbuf_init(&text, TEXT_BYTES_MAX);
+    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
+        return -1;
+    }
+    if (args.want_json && args.want_sarif) {
+        return err_set(err, ERR_USAGE, "either --json or --sarif");
+    }
+    if (select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0) {
+        return -1;
+    }
+    lists = arena_array(&arena, struct findings, reports.n + 1);
+    for (size_t idx = 0; idx < reports.n; idx++) {
+        lists[idx].n_max = all.n; /* where its part of `all` begins */
+        lint_report(&arena, &reports.items[idx], &all);
+        lists[idx].n = all.n - lists[idx].n_max;
+    }
+    for (size_t idx = 0; idx < reports.n; idx++) {
+        lists[idx].items = all.items + lists[idx].n_max;
+    }
+    if (args.want_json) {
+        lint_out_json(&reports, lists, &text);
+    } else if (args.want_sarif) {
+        findings_out_sarif(&all, &text);
+    } else {
+        findings_out_text(&all, isatty(STDOUT_FILENO) && log_wants_color(), &text);
+    }
+    if (cmd_print(strbuf_str(&text), err) < 0) {
+        return -1;
+    }
+    return findings_count(&all, LEVEL_ERROR) ? 1 : 0;
+}
+
+const struct cmd CMD_LINT = {"lint", "REPORT... | --all", "find reproducibility defects in reports",
+                             OPTS, run};

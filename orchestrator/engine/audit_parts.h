@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the audit (audit.c and audit_*.c). Nobody else includes this. Everything lives in the arena of the audit. */
+#ifndef ENGINE_AUDIT_PARTS_H
+#define ENGINE_AUDIT_PARTS_H
+
+#include "base/map.h"
+#include "engine/audit.h"
+
+struct audit_log {     /* one log as one format read it */
+    struct str path;   /* below logs_source.path */
+    struct str format; /* id */
+    struct log_ref ref;
+    const struct measurement *measurement; /* NULL: not there, or not readable */
+    struct str why;                        /* then: why */
+};
+
+struct audit {
+    struct arena *arena;
+    const struct report *report;
+    const struct format_set *formats;
+    const struct audit_opts *opts;
+    struct map logs; /* "FORMAT\nPATH" to struct audit_log */
+    struct report_audit *out;
+};
+
+/* audit_logs.c: fills audit->logs. Errors only where nothing can be read at all; a missing or broken log is a finding. */
+MUST_CHECK int audit_read_logs(struct audit *audit, struct err *err);
+/* NULL where the cell's format did not read such a log. */
+const struct audit_log *audit_log_of(const struct audit *audit, struct str path, struct str format);
+
+/* audit_cells.c */
+struct str cell_format(const struct report_case *c,
+                       const struct cell *cell);                            /* in force, or NULL */
+struct str cell_rule(const struct report_case *c, const struct cell *cell); /* in force, or NULL */
+struct rule_case rule_case_of(const struct report_case *c);
+void audit_cells(struct audit *audit);
+/* The number of this cell by another rule; false where the rule does not apply. */
+bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret);
+
+/* audit_explain.c: for cells that their rule does not give. */
+void audit_explain(struct audit *audit);
+
+/* audit_like.c */
+void audit_like_for_like(struct audit *audit);
+
+/* audit_find_*.c: general rules over cells, series and facts. */
+void audit_find_cells(struct audit *audit);
+void audit_find_windows(struct audit *audit);
+void audit_find_facts(struct audit *audit);
+
+/* "paddle-perf-8903782/ResNet50V1.5/logs/x.txt" of the cell's first log, else the cell's place in the manifest. */
+struct str cell_where(const struct audit *audit, const struct cell_audit *cell);
+struct str arena_str(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#endif
