@@ -156,8 +156,7 @@ static int choose_format(struct arena *arena, const struct format_set *set, cons
     strbuf_add_z(&why, guess.n ? "several formats fit; --format chooses one:"
                                : "no known format reads anything in it");
     for (size_t idx = 0; idx < guess.n; idx++) {
-        strbuf_printf(&why, "%s %.*s (%zu records)", idx ? "," : "",
-                      STR_ARG(format_id(guess.formats[idx])), guess.records[idx]);
+        strbuf_printf(&why, "%s %.*s", idx ? "," : "", STR_ARG(format_id(guess.formats[idx])));
     }
     f->why = str_dup(arena, strbuf_str(&why));
     return 0;
@@ -180,7 +179,8 @@ static int measure_one(struct arena *arena, const struct format_set *set, const 
             return name_rules(format, args->rule, err);
         }
     }
-    if (measure_file(arena, format, f->file, &f->m, NULL, err) < 0) {
+    if (measure_file_rates(arena, format, f->file, f->rule ? f->rule->series : STR_EMPTY, &f->m,
+                           err) < 0) {
         return -1;
     }
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);

@@ -11,11 +11,14 @@
 #define JIT_STACK_MAX   (1u << 20)
 
 struct pattern {
-    pcre2_code *code;                      /* owned */
-    pcre2_match_data *match;               /* owned */
-    pcre2_match_context *context;          /* owned */
-    pcre2_jit_stack *jit_stack;            /* owned; NULL before first use */
-    bool is_ready;                         /* compiled by JIT, or found to be impossible */
+    pcre2_code *code;             /* owned */
+    pcre2_match_data *match;      /* owned */
+    pcre2_match_context *context; /* owned */
+    pcre2_jit_stack *jit_stack;   /* owned; NULL before first use */
+    const PCRE2_SIZE *spans;      /* of the last match, in match */
+    uint32_t n_spans;
+    bool is_ready; /* compiled by JIT, or found to be impossible */
+    bool has_jit;
     const char *names[PATTERN_GROUPS_MAX]; /* into code's name table */
     int numbers[PATTERN_GROUPS_MAX];
     size_t n_names;
@@ -104,7 +107,7 @@ static void make_ready(struct pattern *pattern)
     if (pattern->is_ready) {
         return;
     }
-    (void)pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE); /* the interpreter stands in */
+    pattern->has_jit = pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE) == 0;
     pattern->match = pcre2_match_data_create_from_pattern(pattern->code, NULL);
     pattern->context = pcre2_match_context_create(NULL);
     pattern->jit_stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
@@ -113,6 +116,8 @@ static void make_ready(struct pattern *pattern)
     pcre2_set_match_limit(pattern->context, PATTERN_STEPS_MAX);
     pcre2_set_heap_limit(pattern->context, PATTERN_HEAP_KIB_MAX);
     pcre2_jit_stack_assign(pattern->context, NULL, pattern->jit_stack);
+    pattern->spans = pcre2_get_ovector_pointer(pattern->match);
+    pattern->n_spans = pcre2_get_ovector_count(pattern->match);
     pattern->is_ready = true;
 }
 
@@ -133,8 +138,8 @@ int pattern_match(struct pattern *pattern, struct str subject, bool *ret_found, 
 {
     int status;
     make_ready(pattern);
-    status = pcre2_match(pattern->code, subject_ptr(subject), subject.len, 0, 0, pattern->match,
-                         pattern->context);
+    status = (pattern->has_jit ? pcre2_jit_match : pcre2_match)(
+        pattern->code, subject_ptr(subject), subject.len, 0, 0, pattern->match, pattern->context);
     if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
         return match_error(status, subject, err);
     }
@@ -163,10 +168,10 @@ int pattern_match_partial(struct pattern *pattern, struct str subject, size_t mi
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group)
 {
     const PCRE2_SIZE *span;
-    if (group < 0 || (uint32_t)group >= pcre2_get_ovector_count(pattern->match)) {
+    if (group < 0 || (uint32_t)group >= pattern->n_spans) {
         return STR_EMPTY;
     }
-    span = pcre2_get_ovector_pointer(pattern->match) + 2 * (size_t)group;
+    span = pattern->spans + 2 * (size_t)group;
     if (span[0] == PCRE2_UNSET || span[1] < span[0] || span[1] > subject.len) {
         return STR_EMPTY;
     }

@@ -360,6 +360,7 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     struct raw_format raw = {0};
     struct format *f = arena_new(arena, struct format);
     struct decoder d = {f, arena};
+    f->search = arena_new(arena, struct literals *);
     if (json_decode(root, arena, FORMAT_FIELDS, ARRAY_LEN(FORMAT_FIELDS), &raw, err) < 0) {
         return -1;
     }
@@ -393,6 +394,9 @@ void format_release(struct format *format)
     }
     pattern_free(format->run_start.pattern);
     pattern_free(format->end.pattern);
+    if (format->search) {
+        literals_free(*format->search);
+    }
     *format = (struct format){0};
 }
 

@@ -48,7 +48,17 @@ MUST_CHECK int parser_finish(struct parser *parser, struct measurement *ret_meas
                              struct err *err);
 void parser_free(struct parser *parser);
 
-/* Samples read so far, scores not counted: for --format auto (see engine/measure.h). */
-size_t parser_records(const struct parser *parser);
+/* Before the first byte: leaves out the series of quantity score, but for the one that is named (ptr NULL: none). */
+void parser_skip_scores(struct parser *parser, struct str named);
+
+/* Which formats read something of a log: fed like a parser. All of them are tried in one pass. */
+struct guesser;
+MUST_CHECK int guesser_new(const struct format_set *set, struct guesser **ret_guesser,
+                           struct err *err);
+MUST_CHECK int guesser_feed(struct guesser *guesser, const char *ptr, size_t len, struct err *err);
+/* ret_fits: one for each format of the set, of those that read something so far. Returns how many. */
+size_t guesser_fits(const struct guesser *guesser, bool *ret_fits);
+MUST_CHECK int guesser_finish(struct guesser *guesser, struct err *err);
+void guesser_free(struct guesser *guesser);
 
 #endif

@@ -47,6 +47,7 @@ struct format {
     size_t n_rules;
     struct str literals[LITERALS_MAX]; /* different ones; their index is their bit */
     size_t n_literals;
+    struct literals **search; /* one, owned; NULL in it before first use */
 };
 
 #endif

@@ -159,14 +159,12 @@ static bool parse_short(struct str text, double *ret_value)
     return true;
 }
 
-enum number_kind lognumber_parse(struct str text, double *ret_value)
+/* What is not a plain short decimal: signs, exponents, long mantissas, words. */
+static enum number_kind parse_rare(struct str text, double *ret_value)
 {
     static const char *const WORDS[] = {"nan", "inf", "infinity"};
     struct err err = {0};
     struct str bare = text;
-    if (parse_short(text, ret_value)) {
-        return NUMBER_OK;
-    }
     if (bare.len && (bare.ptr[0] == '-' || bare.ptr[0] == '+')) {
         bare = str_sub(bare, 1, bare.len);
     }
@@ -187,4 +185,26 @@ enum number_kind lognumber_parse(struct str text, double *ret_value)
     return str_find(text, STR_LIT("e")) > 0 || str_find(text, STR_LIT("E")) > 0 || text.len > 64
                ? NUMBER_NOT_FINITE
                : NUMBER_NONE;
+}
+
+enum number_kind lognumber_parse(struct str text, double *ret_value)
+{
+    return parse_short(text, ret_value) ? NUMBER_OK : parse_rare(text, ret_value);
+}
+
+bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value)
+{
+    int64_t value = 0;
+    if (text.len == 0 || text.len > 18) { /* 18 digits fit, and no log counts further */
+        return false;
+    }
+    for (size_t idx = 0; idx < text.len; idx++) {
+        unsigned digit = (unsigned char)text.ptr[idx] - (unsigned)'0';
+        if (digit > 9) {
+            return false;
+        }
+        value = 10 * value + (int64_t)digit;
+    }
+    *ret_value = value;
+    return value <= max;
 }

@@ -16,4 +16,7 @@ enum number_kind { NUMBER_OK, NUMBER_NOT_FINITE, NUMBER_NONE };
    is the double nearest to the text. */
 enum number_kind lognumber_parse(struct str text, double *ret_value);
 
+/* Digits alone, at most max. */
+bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value);
+
 #endif

@@ -18,12 +18,21 @@ int parser_new(const struct format *format, struct arena *arena, struct parser *
     p = xcalloc(1, sizeof(*p));
     p->format = format;
     p->arena = arena;
-    p->search = literals_new(format->literals, format->n_literals);
+    if (!*format->search) {
+        *format->search = literals_new(format->literals, format->n_literals);
+    }
+    p->search = *format->search;
     p->series = xcalloc(format->n_series, sizeof(p->series[0]));
     p->has_fact = xcalloc(format->n_facts, sizeof(p->has_fact[0]));
     p->total_steps = -1;
     *ret_parser = p;
     return 0;
+}
+
+void parser_skip_scores(struct parser *parser, struct str named)
+{
+    parser->skips_scores = true;
+    parser->named = named;
 }
 
 void parser_free(struct parser *parser)
@@ -35,7 +44,6 @@ void parser_free(struct parser *parser)
         free(parser->series[idx].items);
         free(parser->series[idx].ranks);
     }
-    literals_free(parser->search);
     VEC_RELEASE(&parser->facts);
     VEC_RELEASE(&parser->tags);
     free(parser->series);
@@ -176,21 +184,37 @@ static bool find_tag(struct str text, size_t mid, size_t floor, size_t *ret_from
     return true;
 }
 
+/* Where the next "]<std" is, or text.len. Looked for by its "<", which logs rarely hold otherwise. */
+static size_t next_mark(struct str text, size_t from)
+{
+    size_t at = from + 1;
+    while (at < text.len) {
+        const char *hit = memchr(text.ptr + at, '<', text.len - at);
+        if (!hit) {
+            return text.len;
+        }
+        at = (size_t)(hit - text.ptr) + 1;
+        if (hit[-1] == ']' && str_starts(str_sub(text, at, 3), STR_LIT("std"))) {
+            return at - 2;
+        }
+    }
+    return text.len;
+}
+
 /* Cuts mpirun's tags out, wherever in a line they stand, and remembers whose text follows. */
 static struct str drop_tags(struct parser *p, struct str text)
 {
-    static const char MARK[] = "]<std";
-    const char *hit = memmem(text.ptr, text.len, MARK, sizeof(MARK) - 1);
+    size_t mark = next_mark(text, 0);
     char *out;
     size_t len = 0;
     size_t at = 0;
     p->tags.n = 0;
-    if (!hit) {
+    if (mark == text.len) {
         return text;
     }
     out = scratch_of(p, 1, text.len);
-    while (hit) {
-        size_t mid = (size_t)(hit - text.ptr);
+    while (mark < text.len) {
+        size_t mid = mark;
         size_t from;
         size_t to;
         int32_t rank;
@@ -205,7 +229,7 @@ static struct str drop_tags(struct parser *p, struct str text)
             len += mid + 1 - at;
             at = mid + 1;
         }
-        hit = memmem(text.ptr + at, text.len - at, MARK, sizeof(MARK) - 1);
+        mark = next_mark(text, at);
     }
     memcpy(out + len, text.ptr + at, text.len - at);
     return (struct str){out, len + text.len - at};
@@ -433,7 +457,7 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
             break;
         }
         struct line line = line_at(p, region, hit, at);
-        if (parser_line(p, &line, err) < 0) {
+        if ((p->guesser ? guesser_line(p->guesser, &line, err) : parser_line(p, &line, err)) < 0) {
             return -1;
         }
         at = line.at + (size_t)(line.text.ptr + line.text.len - (text.ptr + line.at)) + 1;

@@ -46,10 +46,15 @@ struct series_state {
     bool is_open;    /* between after and until */
 };
 
+struct guesser;
+
 struct parser {
-    const struct format *format; /* borrowed */
-    struct arena *arena;         /* borrowed */
-    struct literals *search;     /* owned */
+    const struct format *format;   /* borrowed */
+    struct arena *arena;           /* borrowed */
+    const struct literals *search; /* borrowed from the format, or from the guesser */
+    struct guesser *guesser;       /* borrowed; not NULL: lines are its business */
+    struct str named;              /* with skips_scores: this one is read all the same */
+    bool skips_scores;
     struct series_state *series; /* owned; n_series of the format */
     VEC(struct fact) facts;      /* values in the arena */
     bool *has_fact;              /* owned; by fact_spec, in this run */
@@ -58,6 +63,7 @@ struct parser {
     bool has_start; /* run_start was seen in this run */
     bool has_end;
     bool has_samples; /* of this run */
+    bool has_date;    /* of this run: fact log_date */
     int64_t total_steps;
     int64_t first_bad_line; /* 0: none */
     char bad_value[40];
@@ -79,6 +85,7 @@ struct parser {
 MUST_CHECK int parser_region(struct parser *parser, const struct region *region, struct err *err);
 /* What is left after the last line break, as one line that may have been cut. */
 MUST_CHECK int parser_finish_bytes(struct parser *parser, struct err *err);
+MUST_CHECK int guesser_line(struct guesser *guesser, const struct line *line, struct err *err);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);
 
 #endif

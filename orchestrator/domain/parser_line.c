@@ -9,6 +9,7 @@
 
 #define FACTS_MAX         4096
 #define SAMPLES_FIRST     256
+#define DATE_BYTES        10 /* "2020-12-16" */
 #define PARTIAL_BYTES_MIN 12 /* a cut line must hold this much of a record to count as one */
 
 static bool is_measured(enum quantity quantity)
@@ -63,6 +64,7 @@ static void next_run(struct parser *p)
     p->has_start = false;
     p->has_end = false;
     p->has_samples = false;
+    p->has_date = false;
     p->total_steps = -1;
     memset(p->has_fact, 0, p->format->n_facts * sizeof(p->has_fact[0]));
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
@@ -112,10 +114,10 @@ static int push_sample(const struct parser *p, struct series_state *state,
 static int64_t group_i64(const struct series_spec *spec, struct str text, int group, int64_t max,
                          int64_t absent)
 {
-    struct str digits = group < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, text, group);
-    struct err err = {0};
     int64_t value;
-    return digits.ptr && str_to_i64(digits, 0, max, &value, &err) == 0 ? value : absent;
+    return group >= 0 && logwhole_parse(pattern_text(spec->line.pattern, text, group), max, &value)
+               ? value
+               : absent;
 }
 
 /* A step that goes backward while the epoch does not advance, an epoch that goes backward, or a second summary of the same
@@ -174,6 +176,53 @@ static bool may_be_cut(const struct series_spec *spec, const struct line *line)
     return line->is_cut && value.ptr && value.ptr + value.len == line->text.ptr + line->text.len;
 }
 
+/* Keeps a fact that is new. The value is text of a line: copied. */
+static void add_fact(struct parser *p, struct str name, struct str value, int64_t line)
+{
+    struct fact fact = {.name = name, .value = str_trim(value), .line = line};
+    for (size_t old = 0; old < p->facts.n; old++) {
+        if (str_eq(p->facts.items[old].name, name) &&
+            str_eq(p->facts.items[old].value, fact.value)) {
+            return;
+        }
+    }
+    if (fact.value.len && p->facts.n < FACTS_MAX) {
+        fact.value = str_dup(p->arena, fact.value);
+        VEC_PUSH(&p->facts, fact);
+    }
+}
+
+static int match_probe(const struct probe *probe, const struct line *line, bool *ret_found,
+                       struct err *err)
+{
+    *ret_found = false;
+    if (!probe->pattern || probe->bit == NO_LITERAL || !(line->mask >> probe->bit & 1)) {
+        return 0;
+    }
+    return pattern_match(probe->pattern, line->text, ret_found, err);
+}
+
+/* Each is read where it stands first in a run. */
+static int read_facts(struct parser *p, const struct line *line, struct err *err)
+{
+    for (size_t idx = 0; idx < p->format->n_facts; idx++) {
+        const struct fact_spec *spec = &p->format->facts[idx];
+        bool is_hit = false;
+        if (p->has_fact[idx]) {
+            continue;
+        }
+        if (match_probe(&spec->line, line, &is_hit, err) < 0) {
+            return -1;
+        }
+        if (is_hit) {
+            p->has_fact[idx] = true;
+            add_fact(p, spec->name, pattern_text(spec->line.pattern, line->text, spec->value),
+                     line->number);
+        }
+    }
+    return 0;
+}
+
 static int read_sample(struct parser *p, size_t idx, const struct line *line, struct err *err)
 {
     const struct series_spec *spec = &p->format->series[idx];
@@ -192,6 +241,10 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     };
     if (time.ptr && !logtime_parse(time, &sample.time_s)) {
         sample.time_s = (double)NAN;
+    }
+    if (!p->has_date && time.len > DATE_BYTES && time.ptr[4] == '-') {
+        add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number);
+        p->has_date = true;
     }
     if (rank_state_of(series, sample.rank, &state, err) < 0) {
         return -1;
@@ -227,6 +280,9 @@ static int read_series(struct parser *p, size_t idx, const struct line *line, bo
     if (spec->after.pattern && !p->series[idx].is_open) {
         return 0;
     }
+    if (p->skips_scores && spec->quantity == QTY_SCORE && !str_eq(spec->name, p->named)) {
+        return 0;
+    }
     if (has_literal && pattern_match(spec->line.pattern, line->text, ret_found, err) < 0) {
         return -1;
     }
@@ -246,16 +302,6 @@ static int read_series(struct parser *p, size_t idx, const struct line *line, bo
         p->is_truncated = p->is_truncated || is_partial;
     }
     return 0;
-}
-
-static int match_probe(const struct probe *probe, const struct line *line, bool *ret_found,
-                       struct err *err)
-{
-    *ret_found = false;
-    if (!probe->pattern || probe->bit == NO_LITERAL || !(line->mask >> probe->bit & 1)) {
-        return 0;
-    }
-    return pattern_match(probe->pattern, line->text, ret_found, err);
 }
 
 /* Opens and closes tables. */
@@ -280,36 +326,6 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
         }
         p->n_open += is_hit;
         state->is_open = is_hit;
-    }
-    return 0;
-}
-
-static int read_facts(struct parser *p, const struct line *line, struct err *err)
-{
-    for (size_t idx = 0; idx < p->format->n_facts; idx++) {
-        const struct fact_spec *spec = &p->format->facts[idx];
-        struct fact fact = {.name = spec->name, .line = line->number};
-        bool is_hit = false;
-        bool is_new = true;
-        if (p->has_fact[idx]) {
-            continue;
-        }
-        if (match_probe(&spec->line, line, &is_hit, err) < 0) {
-            return -1;
-        }
-        if (!is_hit) {
-            continue;
-        }
-        p->has_fact[idx] = true;
-        fact.value = str_trim(pattern_text(spec->line.pattern, line->text, spec->value));
-        for (size_t old = 0; old < p->facts.n; old++) {
-            is_new = is_new && !(str_eq(p->facts.items[old].name, fact.name) &&
-                                 str_eq(p->facts.items[old].value, fact.value));
-        }
-        if (is_new && fact.value.len && p->facts.n < FACTS_MAX) {
-            fact.value = str_dup(p->arena, fact.value);
-            VEC_PUSH(&p->facts, fact);
-        }
     }
     return 0;
 }
@@ -434,13 +450,4 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     judge(p, &m);
     *ret_measurement = m;
     return 0;
-}
-
-size_t parser_records(const struct parser *parser)
-{
-    size_t n = 0;
-    for (size_t idx = 0; idx < parser->format->n_series; idx++) {
-        n += parser->format->series[idx].quantity == QTY_SCORE ? 0 : parser->series[idx].n;
-    }
-    return n;
 }

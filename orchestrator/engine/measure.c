@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WINDOW_BYTES (256u << 10)
+#define WINDOW_BYTES (64u << 10)
 
 static int open_log(const char *path, int *ret_fd, struct err *err)
 {
@@ -69,79 +69,59 @@ static int feed_all(int fd, const char *path, struct parser *parser, struct dige
     }
 }
 
-int measure_file(struct arena *arena, const struct format *format, const char *path,
-                 struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
+/* named NULL: every series. */
+static int parse_file(struct arena *arena, const struct format *format, const char *path,
+                      const struct str *named, struct measurement *ret_measurement,
+                      struct digest *digest, struct err *err)
 {
     CLEANUP(fd) int fd = -1;
-    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     CLEANUP(parser) struct parser *parser = NULL;
-    struct digest_value value;
     struct measurement m;
-    if (open_log(path, &fd, err) < 0 || parser_new(format, arena, &parser, err) < 0 ||
-        (ret_sha256 && digest_start(&digest, DIGEST_SHA256, err) < 0) ||
-        feed_all(fd, path, parser, ret_sha256 ? &digest : NULL, err) < 0) {
+    if (open_log(path, &fd, err) < 0 || parser_new(format, arena, &parser, err) < 0) {
+        return -1;
+    }
+    if (named) {
+        parser_skip_scores(parser, *named);
+    }
+    if (feed_all(fd, path, parser, digest, err) < 0) {
         return -1;
     }
     if (parser_finish(parser, &m, err) < 0) {
         return err_wrap(err, "%s", path);
     }
-    if (ret_sha256) {
-        char *hex = arena_array(arena, char, SHA256_HEX_SIZE);
-        if (digest_finish(&digest, &value, err) < 0) {
-            return -1;
-        }
-        hex_encode(value.sha256, SHA256_BYTES, hex);
-        *ret_sha256 = str_of(hex);
-    }
     *ret_measurement = m;
     return 0;
 }
 
-struct candidates {
-    struct parser *items[FORMATS_MAX]; /* owned */
-    size_t n;
-    struct arena arena;
-};
-
-static void candidates_cleanup(struct candidates *c)
+int measure_file(struct arena *arena, const struct format *format, const char *path,
+                 struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
 {
-    for (size_t idx = 0; idx < c->n; idx++) {
-        parser_free(c->items[idx]);
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    struct digest_value value;
+    char *hex;
+    if (!ret_sha256) {
+        return parse_file(arena, format, path, NULL, ret_measurement, NULL, err);
     }
-    arena_release(&c->arena);
-}
-
-/* Feeds every candidate; *ret_records: what all of them read so far. */
-static int feed_candidates(struct candidates *c, const char *window, size_t len,
-                           size_t *ret_records, struct err *err)
-{
-    *ret_records = 0;
-    for (size_t idx = 0; idx < c->n; idx++) {
-        if (parser_feed(c->items[idx], window, len, err) < 0) {
-            return -1;
-        }
-        *ret_records += parser_records(c->items[idx]);
+    if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
+        parse_file(arena, format, path, NULL, ret_measurement, &digest, err) < 0 ||
+        digest_finish(&digest, &value, err) < 0) {
+        return -1;
     }
+    hex = arena_array(arena, char, SHA256_HEX_SIZE);
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    *ret_sha256 = str_of(hex);
     return 0;
 }
 
-static int finish_candidates(const struct format_set *set, struct candidates *c,
-                             struct guess *ret_guess, struct err *err)
+int measure_file_rates(struct arena *arena, const struct format *format, const char *path,
+                       struct str named, struct measurement *ret_measurement, struct err *err)
 {
-    ret_guess->n = 0;
-    for (size_t idx = 0; idx < c->n; idx++) {
-        struct measurement m;
-        size_t records;
-        if (parser_finish(c->items[idx], &m, err) < 0) {
-            return -1;
-        }
-        records = parser_records(c->items[idx]);
-        if (records > 0) {
-            ret_guess->formats[ret_guess->n] = set->items[idx];
-            ret_guess->records[ret_guess->n++] = records;
-        }
-    }
-    return 0;
+    return parse_file(arena, format, path, &named, ret_measurement, NULL, err);
+}
+
+static void guesser_cleanup(struct guesser **guesser)
+{
+    guesser_free(*guesser);
 }
 
 int measure_guess(const struct format_set *set, const char *path, struct guess *ret_guess,
@@ -149,24 +129,32 @@ int measure_guess(const struct format_set *set, const char *path, struct guess *
 {
     CLEANUP(fd) int fd = -1;
     CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
-    CLEANUP(candidates) struct candidates c = {.arena = ARENA_EMPTY};
+    CLEANUP(guesser) struct guesser *guesser = NULL;
+    bool fits[FORMATS_MAX] = {false};
     uint64_t n_bytes = 0;
-    size_t records = 0;
-    if (open_log(path, &fd, err) < 0) {
+    if (open_log(path, &fd, err) < 0 || guesser_new(set, &guesser, err) < 0) {
         return -1;
     }
-    for (; c.n < set->n; c.n++) {
-        if (parser_new(set->items[c.n], &c.arena, &c.items[c.n], err) < 0) {
-            return -1;
+    for (size_t len = 1; len > 0; n_bytes += len) {
+        if (n_bytes >= GUESS_BYTES_MIN && guesser_fits(guesser, fits) > 0) {
+            break;
         }
-    }
-    for (size_t len = 1; len > 0 && (records == 0 || n_bytes < GUESS_BYTES_MIN); n_bytes += len) {
         if (read_window(fd, path, window, &len, err) < 0) {
             return -1;
         }
-        if (feed_candidates(&c, window, len, &records, err) < 0) {
+        if (guesser_feed(guesser, window, len, err) < 0) {
             return err_wrap(err, "%s", path);
         }
     }
-    return finish_candidates(set, &c, ret_guess, err);
+    if (guesser_finish(guesser, err) < 0) {
+        return err_wrap(err, "%s", path);
+    }
+    (void)guesser_fits(guesser, fits);
+    ret_guess->n = 0;
+    for (size_t idx = 0; idx < set->n; idx++) {
+        if (fits[idx]) {
+            ret_guess->formats[ret_guess->n++] = set->items[idx];
+        }
+    }
+    return 0;
 }
