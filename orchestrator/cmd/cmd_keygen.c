@@ -41,7 +41,7 @@ static int run_keygen(const struct cmd_ctx *ctx UNUSED, int argc, char **argv, s
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = {0};
     struct keygen_args args = {0};
     char key_id[SIGN_KEY_ID_SIZE];
     const char *public_path;

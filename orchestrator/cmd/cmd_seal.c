@@ -111,7 +111,7 @@ static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = {0};
     struct seal_args args = {0};
     strbuf_init(&buf, OUTPUT_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {

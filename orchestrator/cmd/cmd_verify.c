@@ -112,7 +112,7 @@ static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct e
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = {0};
     struct verify_args args = {0};
     struct verify_info info = {0};
     struct err print_err = {0};

@@ -179,7 +179,7 @@ static int check_lines(struct str text, const struct evidence_files *files, stru
 
 int evidence_sums_check(struct str text, const struct evidence_files *files, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf wanted;
+    CLEANUP(strbuf) struct strbuf wanted = {0};
     strbuf_init(&wanted, SHA256_HEX_SIZE + USTAR_NAME_MAX + 8);
     if (text.len == 0 || text.ptr[text.len - 1] != '\n') {
         return err_set(err, ERR_INTEGRITY, USTAR_SUMS ": expected a line end at the end");

@@ -9,7 +9,7 @@
 static int sign_payload(struct str payload, const struct sign_key *key,
                         uint8_t ret_signature[SIGN_BYTES], struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf pae;
+    CLEANUP(strbuf) struct strbuf pae = {0};
     strbuf_init(&pae, PAE_MAX);
     dsse_pae(&pae, STR_LIT(EVIDENCE_PAYLOAD_TYPE), payload);
     ASSERT(!pae.is_full);
@@ -18,7 +18,7 @@ static int sign_payload(struct str payload, const struct sign_key *key,
 
 static void write_envelope(struct strbuf *buf, const struct evidence_envelope *envelope)
 {
-    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf text = {0};
     struct json_out out;
     strbuf_init(&text, 2 * (size_t)JSON_TEXT_MAX);
     base64_encode(&text, envelope->payload);
@@ -107,7 +107,7 @@ int evidence_envelope_read(struct arena *arena, struct str text, const char *nam
                            struct evidence_envelope *ret_envelope, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    CLEANUP(strbuf) struct strbuf wanted;
+    CLEANUP(strbuf) struct strbuf wanted = {0};
     struct evidence_envelope envelope = {0};
     struct json root;
     size_t at = 0;
@@ -136,7 +136,7 @@ int evidence_envelope_read(struct arena *arena, struct str text, const char *nam
 int evidence_envelope_check(const struct evidence_envelope *envelope, const struct sign_key *key,
                             struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf pae;
+    CLEANUP(strbuf) struct strbuf pae = {0};
     if (!envelope->is_signed) {
         return err_set(err, ERR_INTEGRITY, "not signed");
     }

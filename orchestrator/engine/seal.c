@@ -120,7 +120,7 @@ static int put_file(struct sealing *s, const char *name, struct str text, struct
 
 static int put_crate(struct sealing *s, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = {0};
     struct str time = s->facts.finished_at;
     char newest[RFC3339_MAX];
     if (!time.ptr) {
@@ -209,8 +209,8 @@ static int seal_text(struct sealing *s, const char *name, struct str text, struc
 
 static int seal_statement(struct sealing *s, enum evidence_kind kind, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf payload;
-    CLEANUP(strbuf) struct strbuf envelope;
+    CLEANUP(strbuf) struct strbuf payload = {0};
+    CLEANUP(strbuf) struct strbuf envelope = {0};
     strbuf_init(&payload, JSON_TEXT_MAX);
     strbuf_init(&envelope, 2 * (size_t)JSON_TEXT_MAX);
     evidence_statement(&payload, kind, &s->facts, &s->files);
@@ -226,7 +226,7 @@ static int seal_statement(struct sealing *s, enum evidence_kind kind, struct err
 
 static int seal_members(struct sealing *s, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf sums;
+    CLEANUP(strbuf) struct strbuf sums = {0};
     for (size_t idx = 0; idx < s->files.n; idx++) {
         if (seal_file(s, &s->files.items[idx], err) < 0) {
             return -1;

@@ -91,16 +91,22 @@ static int end_member(void *ctx, struct err *err)
 
 /* --- an archive: zstd in a thread of its own, tar and SHA-256 here ------------------------------ */
 
+/* A small archive is read without a thread, which would take longer to start. */
+#define STEPS      4 /* chunks that zstd may be ahead */
+#define STEP_BYTES (TARBALL_CHUNK_BYTES / 2)
+
 struct decoding {
+    struct pool_job job;
     struct tarball_source *source;
-    void *buf; /* TARBALL_CHUNK_BYTES */
+    void *buf; /* STEP_BYTES */
     size_t len;
 };
 
+/* The pool has one thread, so the jobs, which share the source, run one after the other and in order. */
 static int decode(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
 {
     struct decoding *d = arg;
-    return tarball_next(d->source, d->buf, TARBALL_CHUNK_BYTES, &d->len, err);
+    return tarball_next(d->source, d->buf, STEP_BYTES, &d->len, err);
 }
 
 static int feed(struct checking *c, struct ustar_reader *reader, const struct decoding *d,
@@ -113,37 +119,42 @@ static int feed(struct checking *c, struct ustar_reader *reader, const struct de
         return err_wrap(err, "%s", c->opts->path);
     }
     if (c->opts->wants_progress) {
-        progress_set(&c->progress, d->source->read_bytes);
+        progress_set(&c->progress, reader->offset_bytes);
     }
     return 0;
 }
 
-/* Two buffers: one is decoded into while the other is read. A job is waited for on every way out, since it has a buffer. */
-static int pump(struct checking *c, struct pool *pool, struct decoding steps[2], struct err *err)
+static void begin_step(struct pool *pool, struct decoding *step)
+{
+    if (pool) {
+        pool_submit(pool, &step->job);
+    }
+}
+
+static int end_step(struct pool *pool, struct decoding *step, struct err *err)
+{
+    return pool ? pool_wait(pool, &step->job, err) : decode(step, NULL, err);
+}
+
+static int pump(struct checking *c, struct pool *pool, struct decoding steps[STEPS],
+                struct err *err)
 {
     CLEANUP(ustar_reader) struct ustar_reader reader;
-    struct pool_job job = {.fn = decode, .arg = &steps[0]};
-    size_t now = 0;
     ustar_reader_init(&reader, (struct ustar_sink){c, begin_member, take_data, end_member});
-    pool_submit(pool, &job);
-    if (pool_wait(pool, &job, err) < 0) {
-        return -1;
+    for (size_t idx = 0; idx < STEPS; idx++) {
+        begin_step(pool, &steps[idx]);
     }
-    while (steps[now].len) {
-        struct err job_err = {0};
-        int fed, decoded;
-        job = (struct pool_job){.fn = decode, .arg = &steps[1 - now]};
-        pool_submit(pool, &job);
-        fed = feed(c, &reader, &steps[now], err);
-        decoded = pool_wait(pool, &job, &job_err);
-        if (fed < 0) {
+    for (size_t idx = 0;; idx = (idx + 1) % STEPS) {
+        if (end_step(pool, &steps[idx], err) < 0) {
             return -1;
         }
-        if (decoded < 0) {
-            *err = job_err;
+        if (steps[idx].len == 0) {
+            break;
+        }
+        if (feed(c, &reader, &steps[idx], err) < 0) {
             return -1;
         }
-        now = 1 - now;
+        begin_step(pool, &steps[idx]);
     }
     return ustar_finish(&reader, err) < 0 ? err_wrap(err, "%s", c->opts->path) : 0;
 }
@@ -151,17 +162,24 @@ static int pump(struct checking *c, struct pool *pool, struct decoding steps[2],
 static int read_archive(struct checking *c, struct err *err)
 {
     CLEANUP(tarball_source) struct tarball_source source = TARBALL_SOURCE_EMPTY;
-    CLEANUP(free) void *first = xmalloc(TARBALL_CHUNK_BYTES);
-    CLEANUP(free) void *second = xmalloc(TARBALL_CHUNK_BYTES);
-    struct decoding steps[2] = {{&source, first, 0}, {&source, second, 0}};
+    CLEANUP(free) char *bufs = xmalloc(STEPS * STEP_BYTES);
+    struct decoding steps[STEPS];
+    /* After what its jobs use, so that on every way out it is freed, and they have ended, before that is. */
     CLEANUP(pool) struct pool *pool = NULL;
     int result;
-    if (tarball_open(c->opts->path, &source, err) < 0 || pool_new(1, &pool, err) < 0) {
+    if (tarball_open(c->opts->path, &source, err) < 0) {
         return -1;
+    }
+    if (source.container_bytes > STEP_BYTES && pool_new(1, &pool, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < STEPS; idx++) {
+        steps[idx] = (struct decoding){
+            {.fn = decode, .arg = &steps[idx]}, &source, bufs + idx * STEP_BYTES, 0};
     }
     c->closing = source.closing;
     if (c->opts->wants_progress) {
-        progress_start(&c->progress, c->opts->clock, "verify", "bytes", source.container_bytes);
+        progress_start(&c->progress, c->opts->clock, "verify", "bytes", 0);
     }
     result = pump(c, pool, steps, err);
     if (c->opts->wants_progress) {

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/tarball.h"
+#include "engine/seal.h"
+#include "engine/verify_archive.h"
+#include "tests/unit/scratch.h"
+
+static struct sign_key key, other_key;
+
+static const struct {
+    const char *name;
+    const char *text;
+} RUN[] = {
+    {"manifest/report.json", "{\"id\":\"paddle-perf-2020\"}\n"},
+    {"lock/images.json", "{}\n"},
+    {"environment/node0.json", "{\"cpu\":\"x\"}\n"},
+    {"logs/raw/a/rank0.log", "step 1 ips: 117.2\r\n\x1b[0mstep 2 ips: 117.3\n"},
+    {"series/a.json", "[117.2,117.3]\n"},
+    {"result.json",
+     "{\"run_id\":\"r1\",\"report\":\"paddle-perf-2020\",\"finished_at\":\"2026-11-21T11:00:00Z\","
+     "\"cells\":[{\"case\":\"a\",\"verdict\":\"reproduced\"},{\"case\":\"b\",\"cell\":\"b/1\","
+     "\"verdict\":\"not_run\"}]}\n"},
+};
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    const char *path = fs_join(&scratch_arena, folder, name);
+    char *parent = arena_printf(&scratch_arena, "%s", path);
+    struct err err = {0};
+    *strrchr(parent, '/') = '\0';
+    ASSERT(fs_mkdir_p(parent, &err) == 0);
+    scratch_write(path, str_of(text));
+}
+
+static const char *make_run(const char *name)
+{
+    const char *folder = scratch_path(name);
+    struct err err = {0};
+    ASSERT(fs_remove_tree(folder, &err) == 0);
+    for (size_t idx = 0; idx < ARRAY_LEN(RUN); idx++) {
+        put(folder, RUN[idx].name, RUN[idx].text);
+    }
+    return folder;
+}
+
+static int seal(const char *folder, const char *archive, const struct sign_key *with,
+                struct seal_info *info, struct err *err)
+{
+    const struct seal_opts opts = {
+        .folder = folder, .archive = archive, .key = with, .clock = clock_system()};
+    return seal_folder(&scratch_arena, &opts, info, err);
+}
+
+static int verify(const char *path, const struct sign_key *with, bool allows_unsigned,
+                  struct verify_info *info, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct verify_opts opts = {
+        .path = path, .key = with, .allows_unsigned = allows_unsigned, .clock = clock_system()};
+    int result = verify_archive(&arena, &opts, info, err);
+    info->run_id = STR_EMPTY; /* went with the arena */
+    return result;
+}
+
+static void expect_verified(const char *path, const struct sign_key *with)
+{
+    struct verify_info info;
+    struct err err = {0};
+    if (verify(path, with, with == NULL, &info, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    assert_int_equal(info.n_files, ARRAY_LEN(RUN) + 4);
+    assert_int_equal(info.outcome, EVIDENCE_WARNED);
+}
+
+static void expect_refused(const char *path, const struct sign_key *with, bool allows_unsigned,
+                           enum err_code code, const char *says)
+{
+    struct verify_info info;
+    struct err err = {0};
+    assert_int_equal(verify(path, with, allows_unsigned, &info, &err), -1);
+    if (err.code != code || !strstr(err.msg, says)) {
+        fail_msg("code %d: %s; expected code %d: %s", (int)err.code, err.msg, (int)code, says);
+    }
+    assert_int_equal(err_exit_status(err.code), 5);
+}
+
+static const char *sealed(const char *name, const struct sign_key *with)
+{
+    const char *archive = scratch_path(arena_printf(&scratch_arena, "%s.tar.zst", name));
+    struct seal_info info;
+    struct err err = {0};
+    unlink(archive);
+    if (seal(make_run(name), archive, with, &info, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    assert_int_equal(info.n_files, ARRAY_LEN(RUN) + 4);
+    return archive;
+}
+
+static void signers_are_told_apart(void **state UNUSED)
+{
+    const char *with_key = sealed("signed", &key);
+    const char *without = sealed("unsigned", NULL);
+    struct verify_info info;
+    struct err err = {0};
+    expect_verified(with_key, &key);
+    expect_refused(with_key, &other_key, false, ERR_AUTH, "expected key");
+    expect_refused(with_key, NULL, false, ERR_AUTH, "signer unverified");
+    expect_verified(with_key, NULL);
+    expect_refused(without, &key, false, ERR_AUTH, "not signed");
+    expect_refused(without, NULL, false, ERR_AUTH, "signer unverified: not signed");
+    expect_verified(without, NULL);
+    assert_int_equal(verify(with_key, NULL, true, &info, &err), 0);
+    assert_int_equal(info.signer, VERIFY_SIGNER_UNVERIFIED);
+    assert_string_equal(info.key_id, key.id);
+    assert_int_equal(verify(with_key, &key, false, &info, &err), 0);
+    assert_int_equal(info.signer, VERIFY_SIGNER_VERIFIED);
+    assert_int_equal(verify(without, NULL, true, &info, &err), 0);
+    assert_int_equal(info.signer, VERIFY_SIGNER_NONE);
+}
+
+static void equal_folders_give_equal_bytes(void **state UNUSED)
+{
+    struct str first = scratch_read(sealed("one", &key));
+    struct seal_info info;
+    struct err err = {0};
+    const char *again = scratch_path("again.tar.zst");
+    assert_true(str_eq(first, scratch_read(sealed("two", &key))));
+    /* The folder now holds what sealing added; sealing it again changes nothing. */
+    put(scratch_path("two"), "SHA256SUMS.a1B2c3", "left by a killed seal");
+    assert_int_equal(seal(scratch_path("two"), again, &key, &info, &err), 0);
+    assert_true(str_eq(first, scratch_read(again)));
+    assert_int_equal(info.archive_bytes, first.len);
+}
+
+/* The whole of verify, with and without the key, over every changed byte, every length, and something added. */
+static void every_change_is_refused(const char *archive, const struct sign_key *with)
+{
+    struct str whole = scratch_read(archive);
+    char *bytes = arena_strndup(&scratch_arena, whole.ptr, whole.len + 1);
+    for (size_t at = 0; at < whole.len; at++) {
+        /* One bit of each byte here; test_tarball flips all eight below the statements. */
+        bytes[at] = (char)(whole.ptr[at] ^ (1 << at % 8));
+        scratch_write(archive, (struct str){bytes, whole.len});
+        expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
+        bytes[at] = whole.ptr[at];
+        scratch_write(archive, (struct str){bytes, at});
+        expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
+    }
+    for (unsigned added = 0; added < 256; added += 5) {
+        bytes[whole.len] = (char)added;
+        scratch_write(archive, (struct str){bytes, whole.len + 1});
+        expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
+    }
+    scratch_write(archive, whole);
+    expect_verified(archive, with);
+}
+
+static void every_byte_of_a_signed_archive_counts(void **state UNUSED)
+{
+    every_change_is_refused(sealed("flip-signed", &key), &key);
+}
+
+/* Without a trusted key, the key named in the archive still holds it together. */
+static void every_byte_counts_without_a_key_too(void **state UNUSED)
+{
+    every_change_is_refused(sealed("flip-open", &key), NULL);
+}
+
+static void every_byte_of_an_unsigned_archive_counts(void **state UNUSED)
+{
+    every_change_is_refused(sealed("flip-unsigned", NULL), NULL);
+}
+
+static void every_byte_of_every_file_of_a_folder_counts(void **state UNUSED)
+{
+    const char *folder;
+    struct fs_names names;
+    struct err err = {0};
+    sealed("folder", &key);
+    folder = scratch_path("folder");
+    expect_verified(folder, &key);
+    assert_int_equal(fs_walk(&scratch_arena, folder, &names, &err), 0);
+    for (size_t file = 0; file < names.n; file++) {
+        const char *path = fs_join(&scratch_arena, folder, names.items[file]);
+        struct str whole = scratch_read(path);
+        char *bytes = arena_strndup(&scratch_arena, whole.ptr, whole.len + 1);
+        for (size_t at = 0; at < whole.len; at += at < 64 ? 1 : 13) {
+            bytes[at] ^= 0x10;
+            scratch_write(path, (struct str){bytes, whole.len});
+            expect_refused(folder, &key, false, ERR_INTEGRITY, folder);
+            bytes[at] ^= 0x10;
+        }
+        scratch_write(path, (struct str){bytes, whole.len - 1});
+        expect_refused(folder, &key, false, ERR_INTEGRITY, folder);
+        bytes[whole.len] = '\n';
+        scratch_write(path, (struct str){bytes, whole.len + 1});
+        expect_refused(folder, &key, false, ERR_INTEGRITY, folder);
+        unlink(path);
+        expect_refused(folder, &key, false, ERR_INTEGRITY, names.items[file]);
+        scratch_write(path, whole);
+    }
+    expect_verified(folder, &key);
+    put(folder, "logs/raw/more.log", "x");
+    expect_refused(folder, &key, false, ERR_INTEGRITY, "logs/raw/more.log: added");
+    unlink(fs_join(&scratch_arena, folder, "logs/raw/more.log"));
+    put(folder, "zzz", "x");
+    expect_refused(folder, &key, false, ERR_INTEGRITY, "zzz: added");
+    unlink(fs_join(&scratch_arena, folder, "zzz"));
+    assert_int_equal(symlink("result.json", fs_join(&scratch_arena, folder, "link")), 0);
+    expect_refused(folder, &key, false, ERR_INTEGRITY, "expected a regular file");
+    expect_refused(folder, &other_key, false, ERR_INTEGRITY, "expected a regular file");
+    unlink(fs_join(&scratch_arena, folder, "link"));
+    expect_refused(folder, &other_key, false, ERR_AUTH, "expected key");
+    expect_refused(folder, NULL, false, ERR_AUTH, "signer unverified");
+}
+
+/* Who can write archives but has not the key: sums and closing made good again, statements left as they were. */
+static void a_changed_log_with_good_sums_is_refused(void **state UNUSED)
+{
+    const char *archive = scratch_path("forged.tar.zst");
+    const char *folder;
+    struct seal_info info;
+    struct err err = {0};
+    struct str statement;
+    sealed("forged", &key);
+    folder = scratch_path("forged");
+    statement = scratch_read(fs_join(&scratch_arena, folder, USTAR_STATEMENT));
+    put(folder, "logs/raw/a/rank0.log", "step 1 ips: 999.9\n");
+    unlink(archive);
+    assert_int_equal(seal(folder, archive, &other_key, &info, &err), 0);
+    expect_refused(archive, &key, false, ERR_AUTH, "expected key");
+    /* As a folder: the old signed statement beside new sums. */
+    scratch_write(fs_join(&scratch_arena, folder, USTAR_STATEMENT), statement);
+    expect_refused(folder, &key, false, ERR_INTEGRITY, USTAR_STATEMENT);
+}
+
+static void a_result_that_says_other_than_the_statement_is_refused(void **state UNUSED)
+{
+    struct evidence_facts facts = {0};
+    struct evidence_facts wrong;
+    struct evidence_files files = {0};
+    struct evidence_file file = {.name = STR_LIT(USTAR_SUMS)};
+    CLEANUP(strbuf) struct strbuf payload;
+    struct err err = {0};
+    strbuf_init(&payload, 1u << 20);
+    VEC_PUSH(&files, file);
+    assert_int_equal(
+        evidence_facts(&scratch_arena, str_of(RUN[5].text), "result.json", &facts, &err), 0);
+    assert_int_equal(facts.outcome, EVIDENCE_WARNED);
+    assert_true(str_eq_z(facts.cells[1].name, "b/1"));
+    evidence_statement(&payload, EVIDENCE_TEST_RESULT, &facts, &files);
+    assert_int_equal(evidence_statement_check(&scratch_arena, strbuf_str(&payload),
+                                              EVIDENCE_TEST_RESULT, &facts, &files, &err),
+                     0);
+    /* Every way in which the statement may promise other than result.json. */
+    for (int way = 0; way < 5; way++) {
+        struct evidence_cell cells[3] = {facts.cells[0], facts.cells[1], facts.cells[0]};
+        err = (struct err){0};
+        wrong = facts;
+        wrong.cells = cells;
+        wrong.n_cells = way == 0 ? 1 : way == 1 ? 3 : 2;
+        wrong.outcome = way == 2 ? EVIDENCE_PASSED : facts.outcome;
+        cells[0].outcome = way == 3 ? EVIDENCE_FAILED : cells[0].outcome;
+        cells[0].name = way == 4 ? STR_LIT("c") : cells[0].name;
+        assert_int_equal(evidence_statement_check(&scratch_arena, strbuf_str(&payload),
+                                                  EVIDENCE_TEST_RESULT, &wrong, &files, &err),
+                         -1);
+        assert_int_equal(err.code, ERR_INTEGRITY);
+    }
+    err = (struct err){0};
+    assert_int_equal(evidence_statement_check(&scratch_arena, strbuf_str(&payload),
+                                              EVIDENCE_PROVENANCE, &facts, &files, &err),
+                     -1);
+    VEC_RELEASE(&files);
+}
+
+static void folders_that_are_no_finished_run_are_refused(void **state UNUSED)
+{
+    static const struct {
+        const char *name, *text; /* put into a good run; text NULL: removed */
+        enum err_code code;
+        const char *says;
+    } ROWS[] = {
+        {"result.json", NULL, ERR_NOT_FOUND, "result.json is missing"},
+        {"manifest/report.json", NULL, ERR_NOT_FOUND, "manifest/ is missing"},
+        {"result.json", "{", ERR_MANIFEST, "result.json"},
+        {"result.json", "{}", ERR_MANIFEST, "run_id"},
+        {"result.json", "{\"run_id\":\"r\",\"report\":\"p\",\"cells\":[]}", ERR_MANIFEST, "cell"},
+        {"result.json",
+         "{\"run_id\":\"r\",\"report\":\"p\",\"cells\":[{\"case\":\"a\",\"verdict\":\"fine\"}]}",
+         ERR_MANIFEST, "unknown verdict"},
+        {"logs/k.pem", "-----BEGIN PRIVATE KEY-----\nMC4CAQ\n", ERR_INTEGRITY, "private key"},
+        {"logs/a\nb", "x", ERR_INTEGRITY, "0x0a"},
+        {"logs/RAW/A/rank0.log", "x", ERR_INTEGRITY, "case"},
+    };
+    const char *archive = scratch_path("none.tar.zst");
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        const char *folder = make_run("none");
+        struct seal_info info;
+        struct err err = {0};
+        if (ROWS[idx].text) {
+            put(folder, ROWS[idx].name, ROWS[idx].text);
+        } else {
+            unlink(fs_join(&scratch_arena, folder, ROWS[idx].name));
+        }
+        assert_int_equal(seal(folder, archive, NULL, &info, &err), -1);
+        if (err.code != ROWS[idx].code || !strstr(err.msg, ROWS[idx].says)) {
+            fail_msg("row %zu: code %d: %s", idx, (int)err.code, err.msg);
+        }
+        assert_false(fs_exists(archive));
+        assert_false(fs_exists(scratch_path("none.tar.zst.partial")));
+    }
+}
+
+static void links_in_a_run_are_refused(void **state UNUSED)
+{
+    const char *folder = make_run("links");
+    struct seal_info info;
+    struct err err = {0};
+    assert_int_equal(symlink("/etc/passwd", fs_join(&scratch_arena, folder, "logs/raw/x")), 0);
+    assert_int_equal(seal(folder, scratch_path("links.tar.zst"), NULL, &info, &err), -1);
+    assert_non_null(strstr(err.msg, "regular file"));
+}
+
+static void an_archive_is_not_replaced_unasked_nor_put_into_its_run(void **state UNUSED)
+{
+    const char *archive = sealed("there", &key);
+    const char *folder = scratch_path("there");
+    struct str before = scratch_read(archive);
+    struct seal_info info;
+    struct err err = {0};
+    assert_int_equal(seal(folder, archive, NULL, &info, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_true(str_eq(before, scratch_read(archive)));
+    err = (struct err){0};
+    assert_int_equal(
+        seal(folder, fs_join(&scratch_arena, folder, "logs/a.tar.zst"), NULL, &info, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    const struct seal_opts opts = {
+        .folder = folder, .archive = archive, .may_replace = true, .clock = clock_system()};
+    err = (struct err){0};
+    assert_int_equal(seal_folder(&scratch_arena, &opts, &info, &err), 0);
+    expect_refused(archive, &key, false, ERR_AUTH, "not signed");
+}
+
+static void a_full_disk_leaves_no_archive(void **state UNUSED)
+{
+    const char *folder = make_run("full");
+    const char *archive = scratch_path("full.tar.zst");
+    struct rlimit old, small;
+    struct seal_info info;
+    struct err err = {0};
+    /* At every size up to the whole: the limit strikes in each of the files that sealing writes. */
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    int result = -1;
+    for (rlim_t size = 0; result < 0; size += 211) {
+        err = (struct err){0};
+        small = (struct rlimit){size, old.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        result = seal(folder, archive, &key, &info, &err);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        if (result < 0) {
+            assert_int_equal(err.code, ERR_DISK);
+            assert_int_equal(err_exit_status(err.code), 10);
+            assert_false(fs_exists(archive));
+            assert_false(fs_exists(scratch_path("full.tar.zst.partial")));
+        }
+        assert_true(size < 100000);
+    }
+    expect_verified(archive, &key);
+}
+
+static bool stop_at_once(void)
+{
+    return true;
+}
+
+static void a_stop_leaves_nothing(void **state UNUSED)
+{
+    const struct seal_opts opts = {.folder = make_run("stop"),
+                                   .archive = scratch_path("stop.tar.zst"),
+                                   .clock = clock_system(),
+                                   .should_stop = stop_at_once};
+    struct seal_info info;
+    struct err err = {0};
+    assert_int_equal(seal_folder(&scratch_arena, &opts, &info, &err), -1);
+    assert_int_equal(err.code, ERR_INTERRUPTED);
+    assert_false(fs_exists(opts.archive));
+    assert_false(fs_exists(scratch_path("stop.tar.zst.partial")));
+    const struct verify_opts check = {.path = sealed("stop2", NULL),
+                                      .allows_unsigned = true,
+                                      .clock = clock_system(),
+                                      .should_stop = stop_at_once};
+    struct verify_info verified;
+    err = (struct err){0};
+    assert_int_equal(verify_archive(&scratch_arena, &check, &verified, &err), -1);
+    assert_int_equal(err.code, ERR_INTERRUPTED);
+}
+
+static void verified_archives_unpack_in_the_same_pass(void **state UNUSED)
+{
+    const char *archive = sealed("unpack", &key);
+    const char *out = scratch_path("unpack.out");
+    const struct verify_opts opts = {
+        .path = archive, .key = &key, .unpack_to = out, .clock = clock_system()};
+    struct verify_opts wrong = opts;
+    struct verify_info info;
+    struct err err = {0};
+    assert_int_equal(verify_archive(&scratch_arena, &opts, &info, &err), 0);
+    expect_verified(out, &key);
+    for (size_t idx = 0; idx < ARRAY_LEN(RUN); idx++) {
+        struct str bytes = scratch_read(fs_join(&scratch_arena, out, RUN[idx].name));
+        assert_true(str_eq_z(bytes, RUN[idx].text));
+    }
+    wrong.key = &other_key;
+    wrong.unpack_to = scratch_path("unpack.wrong");
+    assert_int_equal(verify_archive(&scratch_arena, &wrong, &info, &err), -1);
+    assert_int_equal(err.code, ERR_AUTH);
+    assert_false(fs_exists(wrong.unpack_to));
+}
+
+static int load_key(const char *name, struct sign_key *ret_key)
+{
+    const char *path = scratch_path(name);
+    char id[SIGN_KEY_ID_SIZE];
+    struct err err = {0};
+    if (sign_keygen(path, arena_printf(&scratch_arena, "%s.pub", path), id, &err) < 0) {
+        return -1;
+    }
+    return sign_load_private(path, ret_key, &err);
+}
+
+static int start(void **state UNUSED)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    return scratch_start() < 0 || load_key("k1", &key) < 0 || load_key("k2", &other_key) < 0 ? -1
+                                                                                             : 0;
+}
+
+static int finish(void **state UNUSED)
+{
+    sign_key_release(&key);
+    sign_key_release(&other_key);
+    return scratch_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(signers_are_told_apart),
+        cmocka_unit_test(equal_folders_give_equal_bytes),
+        cmocka_unit_test(every_byte_of_a_signed_archive_counts),
+        cmocka_unit_test(every_byte_counts_without_a_key_too),
+        cmocka_unit_test(every_byte_of_an_unsigned_archive_counts),
+        cmocka_unit_test(every_byte_of_every_file_of_a_folder_counts),
+        cmocka_unit_test(a_changed_log_with_good_sums_is_refused),
+        cmocka_unit_test(a_result_that_says_other_than_the_statement_is_refused),
+        cmocka_unit_test(folders_that_are_no_finished_run_are_refused),
+        cmocka_unit_test(links_in_a_run_are_refused),
+        cmocka_unit_test(an_archive_is_not_replaced_unasked_nor_put_into_its_run),
+        cmocka_unit_test(a_full_disk_leaves_no_archive),
+        cmocka_unit_test(a_stop_leaves_nothing),
+        cmocka_unit_test(verified_archives_unpack_in_the_same_pass),
+    };
+    return cmocka_run_group_tests(tests, start, finish);
+}
