@@ -3,5 +3,6 @@
 #include "cmd/cmd.h"
 
 const struct cmd *const CMDS[] = {
-    &CMD_AUDIT, &CMD_COMPLETION, &CMD_KEYGEN, &CMD_LINT, &CMD_MEASURE, &CMD_SEAL, &CMD_VERIFY, NULL,
+    &CMD_AUDIT,   &CMD_COMPLETION, &CMD_KEYGEN, &CMD_LINT,   &CMD_LIST,
+    &CMD_MEASURE, &CMD_REPORT,     &CMD_SEAL,   &CMD_VERIFY, NULL,
 };

@@ -88,6 +88,10 @@ MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
                           const struct rule_case *of, struct rule_value *ret_value,
                           struct err *err);
 
+/* Which samples of the rule's series are in its window, before trimming: ret_is_used has one entry for each. */
+MUST_CHECK int rule_window(const struct rule *rule, const struct measurement *m,
+                           const struct rule_case *of, bool *ret_is_used, struct err *err);
+
 /* One number from the repeats' numbers. n >= 1; REPEATS_SINGLE with n > 1 is an error. */
 MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, double *ret_value,
                             struct err *err);

@@ -310,6 +310,24 @@ int rule_apply(const struct rule *rule, const struct measurement *m, const struc
     return 0;
 }
 
+int rule_window(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
+                bool *ret_is_used, struct err *err)
+{
+    const struct series *series = measurement_series(m, rule->series);
+    CLEANUP(picked) struct picked picked = {0};
+    if (!series || series->n == 0) {
+        return err_set(err, ERR_PARSE, "the log has no series \"%.*s\"", STR_ARG(rule->series));
+    }
+    if (pick(rule, m, of, series, &picked, err) < 0) {
+        return -1;
+    }
+    memset(ret_is_used, 0, series->n * sizeof(*ret_is_used));
+    for (size_t idx = 0; idx < picked.n; idx++) {
+        ret_is_used[picked.items[idx] - series->samples] = true;
+    }
+    return 0;
+}
+
 int rule_combine(enum repeats how, const double *values, size_t n, double *ret_value,
                  struct err *err)
 {

@@ -13,17 +13,21 @@
 #define TOP    12.0
 #define BOTTOM 44.0
 
-#define TICKS_MAX 64
-
-struct axis { /* logarithmic */
+struct axis {
     double low, high;
     double from, to; /* in the picture */
 };
 
-static double place(const struct axis *axis, double value)
+/* GPUs: logarithmic. */
+static double place_x(const struct axis *axis, double value)
 {
     double share = (log(value) - log(axis->low)) / (log(axis->high) - log(axis->low));
     return axis->from + share * (axis->to - axis->from);
+}
+
+static double place_y(const struct axis *axis, double value)
+{
+    return axis->from + (value - axis->low) / (axis->high - axis->low) * (axis->to - axis->from);
 }
 
 double chart_step(double value)
@@ -42,7 +46,7 @@ static void widen(double value, double *low, double *high)
 }
 
 /* Ranges over all points; false where there is nothing to draw. */
-static bool find_axes(const struct chart *chart, struct axis *x, struct axis *y)
+static bool find_axes(const struct chart *chart, struct axis *x, struct axis *y, double *ret_step)
 {
     double low = INFINITY;
     double high = 0;
@@ -51,38 +55,31 @@ static bool find_axes(const struct chart *chart, struct axis *x, struct axis *y)
     for (size_t line = 0; line < chart->n; line++) {
         for (size_t idx = 0; idx < chart->lines[line].n; idx++) {
             const struct chart_point *p = &chart->lines[line].points[idx];
-            widen(p->published, &low, &high);
-            widen(p->recomputed, &low, &high);
+            widen(p->published / p->gpus, &low, &high);
+            widen(p->recomputed / p->gpus, &low, &high);
             widen(p->gpus, &gpus_low, &gpus_high);
         }
     }
     if (high <= 0) {
         return false;
     }
+    /* Half the range below, so that a small difference is not drawn as a large one; never below 0. */
+    double span = fmax(high - low, high * 0.1);
+    *ret_step = chart_step(span * 1.8 / 5);
     *x = (struct axis){gpus_low / 1.35, gpus_high * 1.35, LEFT, WIDTH - RIGHT};
-    *y = (struct axis){low / 1.5, high * 1.35, HEIGHT - BOTTOM, TOP};
+    *y = (struct axis){fmax(0, low - span * 0.5), high + span * 0.3, HEIGHT - BOTTOM, TOP};
     return true;
 }
 
-static void add_y_axis(struct strbuf *out, const struct axis *y)
+static void add_y_axis(struct strbuf *out, const struct axis *y, double step)
 {
-    static const double LEADS[] = {1, 2, 5};
-    size_t n_ticks = 0;
-    for (double power = pow(10.0, floor(log10(y->low))); power <= y->high && n_ticks < TICKS_MAX;
-         power *= 10) {
-        for (size_t idx = 0; idx < ARRAY_LEN(LEADS); idx++) {
-            double value = LEADS[idx] * power;
-            if (value < y->low || value > y->high) {
-                continue;
-            }
-            n_ticks++;
-            strbuf_printf(
-                out,
-                "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%g</text>",
-                LEFT, WIDTH - RIGHT, place(y, value), place(y, value), LEFT - 8,
-                place(y, value) + 4, value);
-        }
+    for (double tick = ceil(y->low / step); tick * step <= y->high; tick += 1) {
+        double value = tick * step;
+        strbuf_printf(out,
+                      "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                      "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%g</text>",
+                      LEFT, WIDTH - RIGHT, place_y(y, value), place_y(y, value), LEFT - 8,
+                      place_y(y, value) + 4, value);
     }
 }
 
@@ -95,7 +92,7 @@ static void add_x_axis(struct strbuf *out, const struct axis *x)
         strbuf_printf(out,
                       "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
                       "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%g</text>",
-                      place(x, gpus), place(x, gpus), TOP, HEIGHT - BOTTOM, place(x, gpus),
+                      place_x(x, gpus), place_x(x, gpus), TOP, HEIGHT - BOTTOM, place_x(x, gpus),
                       HEIGHT - BOTTOM + 18, gpus);
     }
     strbuf_printf(out,
@@ -129,25 +126,19 @@ void chart_marker(struct strbuf *out, double x, double y, size_t color, bool is_
     }
 }
 
-/* From the line's first published point on, as many times as there are GPUs more. */
+/* Every GPU as fast as at the line's first published point. */
 static void add_ideal(struct strbuf *out, const struct chart_line *line, const struct axis *x,
                       const struct axis *y)
 {
-    double last = line->points[line->n - 1].gpus;
     const struct chart_point *first = &line->points[0];
+    double level = place_y(y, first->published / first->gpus);
     if (line->n < 2 || !isfinite(first->published)) {
         return;
     }
-    double target = first->published * last / first->gpus;
-    double end = last;
-    if (target > y->high) { /* leaves the picture at its top */
-        end = first->gpus * y->high / first->published;
-        target = y->high;
-    }
     strbuf_printf(out,
                   "<line class=\"c%zu ideal\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>",
-                  line->color, place(x, first->gpus), place(y, first->published), place(x, end),
-                  place(y, target));
+                  line->color, place_x(x, first->gpus), level,
+                  place_x(x, line->points[line->n - 1].gpus), level);
 }
 
 static void add_line(struct strbuf *out, const struct chart_line *line, const struct axis *x,
@@ -159,8 +150,8 @@ static void add_line(struct strbuf *out, const struct chart_line *line, const st
     for (size_t idx = 0; idx < line->n; idx++) {
         const struct chart_point *p = &line->points[idx];
         if (isfinite(p->published)) {
-            strbuf_printf(out, "%c%.1f %.1f", is_open ? 'L' : 'M', place(x, p->gpus),
-                          place(y, p->published));
+            strbuf_printf(out, "%c%.1f %.1f", is_open ? 'L' : 'M', place_x(x, p->gpus),
+                          place_y(y, p->published / p->gpus));
             is_open = true;
         }
     }
@@ -168,10 +159,12 @@ static void add_line(struct strbuf *out, const struct chart_line *line, const st
     for (size_t idx = 0; idx < line->n; idx++) {
         const struct chart_point *p = &line->points[idx];
         if (isfinite(p->published)) {
-            chart_marker(out, place(x, p->gpus), place(y, p->published), line->color, false);
+            chart_marker(out, place_x(x, p->gpus), place_y(y, p->published / p->gpus), line->color,
+                         false);
         }
         if (isfinite(p->recomputed) && p->recomputed > 0) {
-            chart_marker(out, place(x, p->gpus), place(y, p->recomputed), line->color, true);
+            chart_marker(out, place_x(x, p->gpus), place_y(y, p->recomputed / p->gpus), line->color,
+                         true);
         }
     }
 }
@@ -197,7 +190,8 @@ void chart_scaling(struct strbuf *out, const struct chart *chart)
 {
     struct axis x;
     struct axis y;
-    if (!find_axes(chart, &x, &y)) {
+    double step;
+    if (!find_axes(chart, &x, &y, &step)) {
         return;
     }
     HTML(
@@ -207,7 +201,7 @@ void chart_scaling(struct strbuf *out, const struct chart *chart)
         str_of(chart->id), str_of(chart->id), str_of(chart->id), chart->title, str_of(chart->id));
     add_description(out, chart);
     strbuf_add_z(out, "</desc>");
-    add_y_axis(out, &y);
+    add_y_axis(out, &y, step);
     add_x_axis(out, &x);
     for (size_t line = 0; line < chart->n; line++) {
         add_line(out, &chart->lines[line], &x, &y);

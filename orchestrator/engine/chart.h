@@ -31,7 +31,7 @@ struct chart {
     size_t n;
 };
 
-/* Throughput over GPUs, both axes logarithmic, so that ideal scaling is a straight line of one slope. */
+/* Throughput of one GPU over the number of GPUs (logarithmic): ideal scaling is a level line, dotted. */
 void chart_scaling(struct strbuf *out, const struct chart *chart);
 
 /* The marker of a line by itself, for legends. is_hollow: the recomputed one. */

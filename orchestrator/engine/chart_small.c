@@ -35,7 +35,7 @@ static void spark_range(const struct spark *s, double *ret_low, double *ret_high
     /* A flat series stays a flat line in the middle: the range is at least 2 % of the value. */
     double margin = fmax((high - low) * 0.35, fabs(high) * 0.01);
     margin = margin > 0 ? margin : 1;
-    *ret_low = low - margin;
+    *ret_low = low >= 0 ? fmax(0, low - margin) : low - margin;
     *ret_high = high + margin;
 }
 

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is to name on a command line. Each kind fills rows of text; one printer makes a table, plain ids or JSON of them. */
+#include <errno.h>
+
+#include "base/base.h"
+#include "base/fs.h"
+#include "base/table.h"
+#include "cmd/cmd.h"
+#include "codec/json.h"
+#include "domain/finding.h"
+#include "engine/load.h"
+
+#define LIST_BYTES_MAX (8u << 20)
+
+struct list_args {
+    bool want_json;
+    bool want_ids;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "ids",
+     .kind = OPT_FLAG,
+     .help = "only the ids, one a line",
+     .offset = offsetof(struct list_args, want_ids)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "one JSON document",
+     .offset = offsetof(struct list_args, want_json)},
+    OPT_END,
+};
+
+/* Rows in the making: the table's first column is the id. */
+struct rows {
+    struct arena *arena;
+    const char *root;
+    const char *state;
+    const char *report; /* of list cases REPORT, or NULL */
+    struct table *table;
+};
+
+static void add_count(struct rows *rows, size_t n)
+{
+    table_addf(rows->table, "%zu", n);
+}
+
+static const struct table_column REPORT_COLUMNS[] = {
+    {"report", false}, {"cases", true}, {"cells", true}, {"date", false}, {"title", false}};
+
+static int list_reports(struct rows *rows, struct err *err)
+{
+    struct report_set set;
+    if (load_all_reports(rows->arena, rows->root, &set, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < set.n; idx++) {
+        const struct report *r = &set.items[idx];
+        size_t n_cells = 0;
+        for (size_t at = 0; at < r->n_cases; at++) {
+            n_cells += r->cases[at].n_cells;
+        }
+        table_add(rows->table, r->id);
+        add_count(rows, r->n_cases);
+        add_count(rows, n_cells);
+        table_add(rows->table, r->source.date);
+        table_add(rows->table, r->title);
+    }
+    return 0;
+}
+
+static const struct table_column CASE_COLUMNS[] = {{"case", false},      {"report", false},
+                                                   {"framework", false}, {"published", true},
+                                                   {"unit", false},      {"logs", true}};
+
+static void add_case(struct rows *rows, const struct report *r, const struct report_case *c)
+{
+    const struct cell *shown = NULL;
+    for (size_t idx = 0; idx < c->n_cells && !shown; idx++) {
+        shown = c->cells[idx].metric == METRIC_THROUGHPUT ? &c->cells[idx] : NULL;
+    }
+    table_add(rows->table, c->id);
+    table_add(rows->table, r->id);
+    table_add(rows->table, c->stack->label);
+    table_add(rows->table, shown ? shown->printed : STR_EMPTY);
+    table_add(rows->table, shown ? shown->unit : STR_EMPTY);
+    add_count(rows, c->n_logs);
+}
+
+static int list_cases(struct rows *rows, struct err *err)
+{
+    struct report_set set = {0};
+    struct report one;
+    if (rows->report) {
+        if (load_report(rows->arena, rows->root, rows->report, &one, err) < 0) {
+            return -1;
+        }
+        set = (struct report_set){&one, 1};
+    } else if (load_all_reports(rows->arena, rows->root, &set, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < set.n; idx++) {
+        for (size_t at = 0; at < set.items[idx].n_cases; at++) {
+            add_case(rows, &set.items[idx], &set.items[idx].cases[at]);
+        }
+    }
+    return 0;
+}
+
+static const struct table_column FORMAT_COLUMNS[] = {
+    {"format", false}, {"framework", false}, {"rules", true}, {"title", false}};
+
+static int list_formats(struct rows *rows, struct err *err)
+{
+    CLEANUP(format_set) struct format_set set = {0};
+    if (load_formats(rows->arena, rows->root, &set, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < set.n; idx++) {
+        const struct rule *rules;
+        table_add(rows->table, format_id(set.items[idx]));
+        table_add(rows->table, format_framework(set.items[idx]));
+        add_count(rows, format_rules(set.items[idx], &rules));
+        table_add(rows->table, format_title(set.items[idx]));
+    }
+    return 0;
+}
+
+static const struct table_column RULE_COLUMNS[] = {
+    {"rule", false}, {"origin", false}, {"what it does", false}};
+
+static int list_rules(struct rows *rows, struct err *err)
+{
+    CLEANUP(format_set) struct format_set set = {0};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    if (load_formats(rows->arena, rows->root, &set, err) < 0) {
+        return -1;
+    }
+    strbuf_init(&text, LIST_BYTES_MAX);
+    for (size_t idx = 0; idx < set.n; idx++) {
+        const struct rule *rules;
+        size_t n_rules = format_rules(set.items[idx], &rules);
+        for (size_t at = 0; at < n_rules; at++) {
+            strbuf_clear(&text);
+            rule_describe(&rules[at], &text);
+            table_add(rows->table, rules[at].id);
+            table_add(rows->table, rules[at].origin);
+            table_add(rows->table, strbuf_str(&text));
+        }
+    }
+    return 0;
+}
+
+static const struct table_column FINDING_COLUMNS[] = {
+    {"finding", false}, {"level", false}, {"title", false}};
+
+static int list_findings(struct rows *rows, struct err *err UNUSED)
+{
+    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
+        table_add(rows->table, str_of(FINDING_RULES[idx].id));
+        table_add(rows->table, str_of(finding_level_name(FINDING_RULES[idx].level)));
+        table_add(rows->table, str_of(FINDING_RULES[idx].title));
+    }
+    return 0;
+}
+
+/* A kind that lives in folders: ROOT/FOLDER/ID/FILE, and the members of FILE that the columns after the id show. */
+static int list_folders(struct rows *rows, const char *folder, const char *file,
+                        const char *const *keys, size_t n_keys, struct err *err)
+{
+    const char *top = fs_join(rows->arena, rows->root, folder);
+    struct fs_names names;
+    if (fs_list(rows->arena, top, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        CLEANUP(json_doc) struct json_doc doc = {0};
+        const char *path = fs_join(rows->arena, fs_join(rows->arena, top, names.items[idx]), file);
+        if (!fs_exists(path)) {
+            continue;
+        }
+        if (json_read_file(path, &doc, err) < 0) {
+            return -1;
+        }
+        struct json root = json_root(&doc);
+        table_add(rows->table, str_of(names.items[idx]));
+        for (size_t key = 0; key < n_keys; key++) {
+            struct json member;
+            struct str text = STR_EMPTY;
+            if (json_member(&root, keys[key], &member, err) < 0 ||
+                (!json_is_null(&member) && json_str(&member, rows->arena, &text, err) < 0)) {
+                return -1;
+            }
+            table_add(rows->table, text);
+        }
+    }
+    return 0;
+}
+
+static const struct table_column DATASET_COLUMNS[] = {
+    {"dataset", false}, {"title", false}, {"licence", false}};
+
+static int list_datasets(struct rows *rows, struct err *err)
+{
+    static const char *const KEYS[] = {"title", "licence"};
+    return list_folders(rows, "datasets", "dataset.json", KEYS, ARRAY_LEN(KEYS), err);
+}
+
+static const struct table_column IMAGE_COLUMNS[] = {
+    {"image", false}, {"name", false}, {"tag", false}, {"digest", false}, {"status", false}};
+
+static int list_images(struct rows *rows, struct err *err)
+{
+    static const char *const KEYS[] = {"name", "tag", "digest", "status"};
+    return list_folders(rows, "images", "image.json", KEYS, ARRAY_LEN(KEYS), err);
+}
+
+static const struct table_column RUN_COLUMNS[] = {{"run", false}, {"folder", false}};
+
+static int list_runs(struct rows *rows, struct err *err)
+{
+    const char *folder = fs_join(rows->arena, rows->state, "runs");
+    struct fs_names names;
+    if (!fs_is_dir(folder)) {
+        return 0;
+    }
+    if (fs_list(rows->arena, folder, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        const char *path = fs_join(rows->arena, folder, names.items[idx]);
+        if (fs_is_dir(path)) {
+            table_add(rows->table, str_of(names.items[idx]));
+            table_add(rows->table, str_of(path));
+        }
+    }
+    return 0;
+}
+
+static const struct kind {
+    const char *name;
+    int (*list)(struct rows *rows, struct err *err);
+    const struct table_column *columns;
+    size_t n_columns;
+} KINDS[] = {
+    {"reports", list_reports, REPORT_COLUMNS, ARRAY_LEN(REPORT_COLUMNS)},
+    {"cases", list_cases, CASE_COLUMNS, ARRAY_LEN(CASE_COLUMNS)},
+    {"datasets", list_datasets, DATASET_COLUMNS, ARRAY_LEN(DATASET_COLUMNS)},
+    {"images", list_images, IMAGE_COLUMNS, ARRAY_LEN(IMAGE_COLUMNS)},
+    {"formats", list_formats, FORMAT_COLUMNS, ARRAY_LEN(FORMAT_COLUMNS)},
+    {"rules", list_rules, RULE_COLUMNS, ARRAY_LEN(RULE_COLUMNS)},
+    {"findings", list_findings, FINDING_COLUMNS, ARRAY_LEN(FINDING_COLUMNS)},
+    {"runs", list_runs, RUN_COLUMNS, ARRAY_LEN(RUN_COLUMNS)},
+};
+
+/* A column's head as a JSON key: blanks become underscores; the id column is always "id". */
+static const char *json_key(struct arena *arena, const struct kind *kind, size_t column)
+{
+    char *key = arena_printf(arena, "%s", column ? kind->columns[column].head : "id");
+    for (char *c = key; *c; c++) {
+        *c = *c == ' ' ? '_' : *c;
+    }
+    return key;
+}
+
+static int add_json(struct rows *rows, const struct kind *kind, struct strbuf *out, struct err *err)
+{
+    struct json_out json;
+    const struct table *table = rows->table;
+    jw_begin(&json, out, false);
+    jw_object(&json, NULL);
+    jw_i64(&json, "schema_version", 1);
+    jw_array(&json, kind->name);
+    for (size_t row = 0; row < table->n_cells; row += kind->n_columns) {
+        jw_object(&json, NULL);
+        for (size_t column = 0; column < kind->n_columns; column++) {
+            struct str text = table->cells[row + column];
+            const char *key = json_key(rows->arena, kind, column);
+            int64_t count;
+            if (text.len == 0) {
+                jw_null(&json, key);
+            } else if (!kind->columns[column].is_right || str_eq_z(str_of(key), "published")) {
+                jw_str(&json, key, text);
+            } else if (str_to_i64(text, 0, INT64_MAX, &count, err) < 0) {
+                return -1;
+            } else {
+                jw_i64(&json, key, count);
+            }
+        }
+        jw_end_object(&json);
+    }
+    jw_end_array(&json);
+    jw_end_object(&json);
+    strbuf_add_char(out, '\n');
+    return 0;
+}
+
+static int print_rows(struct rows *rows, const struct kind *kind, const struct list_args *args,
+                      struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, LIST_BYTES_MAX);
+    if (args->want_json) {
+        if (add_json(rows, kind, &out, err) < 0) {
+            return -1;
+        }
+    } else if (args->want_ids) {
+        for (size_t row = 0; row < rows->table->n_cells; row += kind->n_columns) {
+            strbuf_add_str(&out, rows->table->cells[row]);
+            strbuf_add_char(&out, '\n');
+        }
+    } else {
+        table_render(rows->table, &out);
+    }
+    if (out.is_full) {
+        return err_set(err, ERR_INTERNAL, "list: more than %u bytes of text", LIST_BYTES_MAX);
+    }
+    return cmd_print(strbuf_str(&out), err);
+}
+
+static const struct kind *find_kind(const char *name)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        if (strcmp(KINDS[idx].name, name) == 0) {
+            return &KINDS[idx];
+        }
+    }
+    return NULL;
+}
+
+static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(table) struct table table = {0};
+    struct list_args args = {0};
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    const char *name = operands.n ? operands.items[0] : "reports";
+    const struct kind *kind = find_kind(name);
+    if (!kind) {
+        return err_set(err, ERR_USAGE,
+                       "list: expected reports, cases, datasets, images, formats, rules, findings "
+                       "or runs, found \"%.60s\"",
+                       name);
+    }
+    if (operands.n > 2 || (operands.n == 2 && kind->list != list_cases)) {
+        return err_set(err, ERR_USAGE, "list %s: unexpected operand \"%.60s\"", kind->name,
+                       operands.items[operands.n - 1]);
+    }
+    if (args.want_ids && args.want_json) {
+        return err_set(err, ERR_USAGE, "list: --ids and --json exclude each other");
+    }
+    table_init(&table, kind->columns, kind->n_columns);
+    struct rows rows = {&arena, ctx->root, ctx->state, operands.n == 2 ? operands.items[1] : NULL,
+                        &table};
+    if (kind->list(&rows, err) < 0) {
+        return -1;
+    }
+    return print_rows(&rows, kind, &args, err);
+}
+
+const struct cmd CMD_LIST = {
+    "list", "[reports|cases|datasets|images|formats|rules|findings|runs] [REPORT]",
+    "what there is: reports (default), cases, datasets, images, formats, rules, findings, runs",
+    OPTS, run_list};

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reperf report`: what is known of published reports, as tables, JSON, a page or a picture. It shows; `reperf audit` judges. */
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "cmd/audit_out.h"
+#include "cmd/cmd.h"
+#include "cmd/select.h"
+#include "engine/audit.h"
+#include "engine/load.h"
+#include "engine/page.h"
+
+struct report_args {
+    bool is_all, want_json;
+    const char *html, *svg, *logs_folder;
+};
+
+#define AT(member) offsetof(struct report_args, member)
+static const struct opt OPTS[] = {
+    {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
+    {"html", 0, OPT_TEXT, "FILE", "write one self-contained page", AT(html), 0, 0},
+    {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
+    {"logs", 0, OPT_TEXT, "DIR", "read the raw logs below DIR, not the kept series",
+     AT(logs_folder), 0, 0},
+    {"svg", 0, OPT_TEXT, "FILE", "write one picture of one report", AT(svg), 0, 0},
+    OPT_END,
+};
+#undef AT
+
+static int check_args(const struct report_args *args, const struct report_set *reports,
+                      struct err *err)
+{
+    if ((args->html != NULL) + (args->svg != NULL) + args->want_json > 1) {
+        return err_set(err, ERR_USAGE, "report: one of --html, --json and --svg");
+    }
+    if (args->svg && reports->n != 1) {
+        return err_set(err, ERR_USAGE, "report: --svg is for one report, found %zu", reports->n);
+    }
+    return 0;
+}
+
+static int audit_all(const struct cmd_ctx *ctx, const struct report_args *args, struct arena *arena,
+                     const struct report_set *reports, const struct format_set *formats,
+                     struct audit_set *ret_set, struct err *err)
+{
+    struct report_audit *audits = arena_array(arena, struct report_audit, reports->n);
+    struct progress progress = {0};
+    struct audit_opts opts = {
+        .logs_folder = args->logs_folder, .root = ctx->root, .progress = &progress};
+    uint64_t total = 0;
+    int rc = 0;
+    for (size_t idx = 0; idx < reports->n; idx++) {
+        total += audit_count_logs(&reports->items[idx]);
+    }
+    progress_start(&progress, ctx->clock, "report", "logs", total);
+    for (size_t idx = 0; rc == 0 && idx < reports->n; idx++) {
+        rc = audit_report(arena, &reports->items[idx], formats, &opts, &audits[idx], err);
+    }
+    progress_end(&progress);
+    *ret_set = (struct audit_set){audits, reports->n};
+    return rc;
+}
+
+/* A page or picture goes to its file, whole or not at all; the rest to standard output. */
+static int put(const char *file, const struct strbuf *text, struct err *err)
+{
+    if (text->is_full) {
+        return err_set(err, ERR_INTERNAL, "report: more than %zu bytes of text", text->cap_bytes);
+    }
+    return file ? fs_write_atomic(file, strbuf_str(text), err) : cmd_print(strbuf_str(text), err);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list names = {0};
+    CLEANUP(format_set) struct format_set formats = {0};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct report_args args = {0};
+    struct report_set reports = {0};
+    struct audit_set set = {0};
+    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 ||
+        select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
+        check_args(&args, &reports, err) < 0 ||
+        load_formats(&arena, ctx->root, &formats, err) < 0 ||
+        audit_all(ctx, &args, &arena, &reports, &formats, &set, err) < 0) {
+        return -1;
+    }
+    strbuf_init(&text, HTML_BYTES_MAX);
+    if (args.html) {
+        page_audit(&text, set.items, set.n, &formats);
+    } else if (args.svg) {
+        page_card(&text, &set.items[0], &formats);
+    } else if (args.want_json) {
+        audit_out_json(&set, &text);
+    } else {
+        struct audit_text_opts opts = {isatty(STDOUT_FILENO) && log_wants_color(), true};
+        audit_out_text(&set, &opts, &text);
+    }
+    return put(args.html ? args.html : args.svg, &text, err);
+}
+
+const struct cmd CMD_REPORT = {"report", "REPORT... | --all",
+                               "show published numbers beside what their logs give", OPTS, run};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Self-contained HTML pages: no script, no request to anywhere, readable without colour, on paper and on a phone. Pure: equal
+   data, equal bytes (no clock). All text from outside is escaped. */
+#ifndef ENGINE_PAGE_H
+#define ENGINE_PAGE_H
+
+#include "engine/audit.h"
+#include "engine/html.h"
+
+/* What recomputing gave: one report, or several with an overview first. */
+void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
+                const struct format_set *formats);
+
+/* The same in one picture, an SVG file that stands alone: verdicts, and each row of two frameworks as printed and by one rule. */
+void page_card(struct strbuf *out, const struct report_audit *audit,
+               const struct format_set *formats);
+
+#endif
