@@ -44,6 +44,7 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
         return -1;
     }
     audit_cells(&audit);
+    audit_explain(&audit);
     release_audit(&audit);
     *ret_audit = out;
     return 0;
