@@ -45,6 +45,7 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
     }
     audit_cells(&audit);
     audit_explain(&audit);
+    audit_like_for_like(&audit);
     release_audit(&audit);
     *ret_audit = out;
     return 0;

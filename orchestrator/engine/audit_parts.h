@@ -41,6 +41,19 @@ bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct 
 void audit_explain(struct audit *audit);
 
 /* audit_like.c */
+struct interval { /* from one line of a log to the next */
+    int64_t step; /* of the line at its end, as printed */
+    int64_t n_steps;
+    double seconds;
+};
+struct pace { /* one run of one log as intervals; of the rank that prints first */
+    struct interval *items;
+    size_t n;
+    const struct series *series;
+};
+/* False where the log holds no series of intervals. */
+bool audit_pace(struct audit *audit, const struct cell_audit *cell, struct pace *ret_pace);
+double pace_last_over_slowest(const struct pace *pace, size_t from);
 void audit_like_for_like(struct audit *audit);
 
 /* audit_find_*.c: general rules over cells, series and facts. */
