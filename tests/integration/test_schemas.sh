@@ -27,11 +27,7 @@ for f in "$S"/*.json; do
     exits 1 "${f##*/} is a JSON Schema 2020-12, and refuses an empty list" "${V[@]}" "$f" <(echo '[]')
 done
 valid report manifests/reports/*.json
-if [ -f "$S/format.json" ]; then
-    valid format manifests/formats/*.json
-else
-    skip "the formats are valid against their schema" "manifests/schema/format.json is not here yet"
-fi
+valid format manifests/formats/*.json
 valid image images/*/image.json
 valid dataset datasets/*/dataset.json
 valid inventory manifests/inventories/*.json
@@ -58,6 +54,12 @@ refused report $R "a purpose that is not in the list" 's/"purpose": "pull"/"purp
 refused report $R "a command that is neither printed nor works" 's/"printed": "pip install -r requirements.txt", "works": null/"printed": null, "works": null/'
 refused report $R "a digest that is none" 's/"image_digest": null/"image_digest": "sha256:12"/'
 refused report $R "a reperf case with an environment" 's/("stack": "reperf", "environment": )null/\1"single"/'
+F=manifests/formats/mmseg.json
+refused format $F "a statistic nobody knows" 's/"statistic": "mean"/"statistic": "mode"/'
+refused format $F "a rate in seconds" 's/"quantity": "step_time"/"quantity": "rate"/'
+refused format $F "a pattern without its value" 's/\(\?<value>/(?:/'
+refused format $F "a window that starts before the log" 's/"skip": 5/"skip": -5/'
+refused format $F "a rule of unknown origin" 's/"origin": "inferred"/"origin": "hearsay"/'
 refused image images/reperf-cuda12/image.json "a digest that is none" 's/"digest": null/"digest": "md5:00"/'
 refused image images/reperf-cuda12/image.json "a key nobody knows" 's/"base"/"bass"/'
 refused dataset datasets/cityscapes/dataset.json "an MD5 of 31 digits" 's/"md5": "3/"md5": "/'
