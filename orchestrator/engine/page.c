@@ -71,9 +71,10 @@ struct str percent_text(struct page *page, double share)
         return STR_LIT("");
     }
     if (fabs(percent) < 0.005) {
-        return STR_LIT("0.00 %");
+        return STR_LIT("0.00\xc2\xa0%");
     }
-    return textf(&page->arena, "%s%.2f %%", percent < 0 ? "\xe2\x88\x92" : "+", fabs(percent));
+    return textf(&page->arena, "%s%.2f\xc2\xa0%%", percent < 0 ? "\xe2\x88\x92" : "+",
+                 fabs(percent));
 }
 
 struct str number_text(struct page *page, double value, int decimals)
@@ -149,9 +150,8 @@ static void add_nav(struct page *page, struct str id)
 static void add_report(struct page *page, const struct report_audit *audit, bool is_alone)
 {
     const struct report *report = audit->report;
-    if (!is_alone) {
-        HTML(page->out, "<h2 id=\"{}\">{}</h2>\n", report->id, report->title);
-    }
+    HTML(page->out, "<h2 id=\"{}\" class=\"{}\">{}</h2>\n", report->id,
+         is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
     add_source(page, "Report", &report->source);
     add_source(page, "Logs", &report->logs_source);
     add_nav(page, report->id);

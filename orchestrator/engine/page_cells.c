@@ -226,8 +226,10 @@ void add_explanations(struct page *page, const struct report_audit *audit)
         n += audit->cells[idx].explanation.n_tried > 0;
     }
     if (n == 0) {
-        strbuf_add_z(page->out, "<p>Not needed: the named rules give every number that has a log."
-                                "</p></section>\n");
+        HTML(page->out, "<p>{}</p></section>\n",
+             count_verdicts(audit).of[AUDIT_DIFFERS]
+                 ? STR_LIT("No search was made.")
+                 : STR_LIT("Not needed: the named rules give every number that has a log."));
         return;
     }
     strbuf_add_z(

@@ -170,7 +170,7 @@ void add_summary(struct page *page, const struct report_audit *audit)
 void add_overview(struct page *page, const struct report_audit *audits, size_t n)
 {
     struct verdict_counts all = {0};
-    strbuf_add_z(page->out, "<section class=\"card\"><h3>All reports</h3>\n");
+    strbuf_add_z(page->out, "<section class=\"card\"><h2 class=\"first\">All reports</h2>\n");
     add_scroll_begin(page, STR_LIT("All reports"));
     strbuf_add_z(
         page->out,

@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The page as a real browser renders it: what it holds, how it fits a desk and a phone, light and dark, and that it asks nothing
+# of anybody. page_probe.html looks at it from inside the browser.
+. "$(dirname "$0")/../tap_lib.sh"
+
+browser() { # ARGUMENT...
+    timeout 120 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$T/profile" "$@" 2>"$T/chromium.err"
+}
+probe() { # PAGE OUT [ARGUMENT...]
+    browser --allow-file-access-from-files --disable-web-security --virtual-time-budget=60000 "${@:3}" --dump-dom \
+        "file://$ROOT/tests/e2e/page_probe.html#file://$1" |
+        sed -n '/<pre id="out">/,/^end/p' | sed 's/^.*<pre id="out">//' >"$2"
+    tail -n 1 "$2" | grep -q '^end'
+}
+said() { # FILE NAME
+    awk -v name="$2" '$1 == name { print substr($0, length(name) + 2); exit }' "$1"
+}
+# "cell|verdict|published" of each cell, from the JSON of audit.
+json_cells() {
+    python3 -c '
+import json, sys
+for report in json.load(sys.stdin)["reports"]:
+    for c in report["cells"]:
+        print(c["cell"], c["verdict"].replace("_", " "), sep="|")'
+}
+
+if ! command -v chromium >/dev/null; then
+    skip "the page in a browser" "chromium is not installed"
+    tap_done
+fi
+exits 0 "a page of all reports is written" "$REPERF" report --all --html "$T/all.html"
+probe "$T/all.html" "$T/light"
+ok $? "the browser loads it"
+"$REPERF" audit --all --json >"$T/audit.json" 2>/dev/null
+json_cells <"$T/audit.json" | sort >"$T/want"
+sed -n 's/^cell //p' "$T/light" | cut -d'|' -f1,2 | sort >"$T/got"
+[ -s "$T/want" ] && cmp -s "$T/want" "$T/got"
+ok $? "every cell of audit --json is a row with its verdict, and no other"
+is "$(said "$T/light" cells)" "$(wc -l <"$T/want")" "as many rows as cells"
+is "$(sed -n 's/^cell //p' "$T/light" | cut -d'|' -f3 | sort | xargs)" \
+    "$(python3 -c '
+import glob, json
+for path in sorted(glob.glob("manifests/reports/*.json")):
+    for c in json.load(open(path))["cases"]:
+        for cell in c["cells"]:
+            print(cell["printed"])' | sort | xargs)" "published numbers stand as they are printed"
+is "$(said "$T/light" findings)" "$(python3 -c '
+import json, sys
+print(sum(len(r["findings"]) for r in json.load(open(sys.argv[1]))["reports"]))' "$T/audit.json")" "every finding is listed"
+for none in scripts handlers requests external duplicate-ids dead-links tables-without-caption th-without-scope svg-without-title \
+    boxes-without-focus heading-steps too-wide-1280 too-wide-390; do
+    is "$(said "$T/light" $none)" 0 "no $none"
+done
+is "$(said "$T/light" h1)" 1 "one h1"
+is "$(said "$T/light" lang)" en "a language"
+for some in tables scaling step-series shaded; do
+    [ "$(said "$T/light" $some)" -ge 10 ]
+    ok $? "at least ten $some"
+done
+for width in 1280 390; do
+    [ "$(said "$T/light" "width-$width")" -le $width ]
+    ok $? "at $width px nothing scrolls sideways but tables"
+    is "$(said "$T/light" "contrast-$width")" enough "light, $width px: every text has a contrast of 4.5"
+done
+probe "$T/all.html" "$T/dark" --blink-settings=preferredColorScheme=0
+is "$(said "$T/light" scheme) $(said "$T/dark" scheme)" "light dark" "both schemes were looked at"
+for width in 1280 390; do
+    is "$(said "$T/dark" "contrast-$width")" enough "dark, $width px: every text has a contrast of 4.5"
+done
+
+# Pictures: light and dark are not the same page.
+browser --screenshot="$T/light.png" --window-size=1280,2000 "file://$T/all.html" >/dev/null
+browser --screenshot="$T/dark.png" --window-size=1280,2000 --blink-settings=preferredColorScheme=0 "file://$T/all.html" >/dev/null
+[ -s "$T/light.png" ] && [ -s "$T/dark.png" ] && ! cmp -s "$T/light.png" "$T/dark.png"
+ok $? "light and dark look different"
+
+# Equal data, equal bytes; a log more or less is another page.
+"$REPERF" report --all --html "$T/again.html"
+cmp -s "$T/all.html" "$T/again.html"
+ok $? "the same data give the same bytes"
+
+# The probe can fail: a page with what it looks for.
+sed -e 's#</main>#<script>1</script><p style="color:\#999">faint</p><div style="width:2000px">wide</div><a href="https://example.org/">x</a>&#' \
+    "$T/all.html" >"$T/bad.html"
+probe "$T/bad.html" "$T/bad"
+is "$(said "$T/bad" scripts) $(said "$T/bad" external) $(said "$T/bad" contrast-1280 | cut -d' ' -f1)" "1 1 low" "the probe sees a script, a link outside, faint text"
+[ "$(said "$T/bad" too-wide-390)" -gt 0 ]
+ok $? "the probe sees what is too wide"
+
+# Outside text stays text, wherever it stands.
+mkdir -p "$T/root/logs"
+cp -R manifests "$T/root/" && ln -s "$ROOT/logs/published" "$T/root/logs/published"
+report="$T/root/manifests/reports/paddle-perf-deeplabv3p.json"
+python3 - "$report" <<'END'
+import json, sys
+EVIL = '<script>document.title="x"</script>"><img src=x onerror=alert(1)>&amp;\''
+with open(sys.argv[1]) as f:
+    report = json.load(f)
+report["title"] += EVIL
+for stack in report["stacks"]:
+    stack["label"] += EVIL
+for env in report["environments"]:
+    env["conditions"]["gpu"] = EVIL
+with open(sys.argv[1], "w") as f:
+    json.dump(report, f)
+END
+REPERF_ROOT="$T/root" exits 0 "a report with markup in its texts" "$REPERF" report paddle-perf-deeplabv3p --html "$T/evil.html"
+probe "$T/evil.html" "$T/evil"
+is "$(said "$T/evil" scripts) $(said "$T/evil" handlers) $(said "$T/evil" requests)" "0 0 0" "none of it becomes markup"
+is "$(said "$T/evil" cells)" 12 "and its cells are all there"
+REPERF_ROOT="$T/root" exits 0 "a picture with markup in its texts" "$REPERF" report paddle-perf-deeplabv3p --svg "$T/evil.svg"
+xmllint --noout "$T/evil.svg" 2>/dev/null
+ok $? "is well-formed XML"
+grep -q '<script\|<img' "$T/evil.svg"
+[ $? -eq 1 ]
+ok $? "without that markup"
+
+exits 2 "--html and --svg together" "$REPERF" report paddle-perf-deeplabv3p --html "$T/a" --svg "$T/b"
+exits 2 "no report named" "$REPERF" report --html "$T/a"
+exits 2 "two reports in one picture" "$REPERF" report paddle-perf-deeplabv3p paddle-perf-hrnetw18 --svg "$T/b"
+[ ! -e "$T/a" ] && [ ! -e "$T/b" ]
+ok $? "nothing is written on an error"
+if [ -e /dev/full ]; then
+    exits 10 "a full disk is an error" "$REPERF" report paddle-perf-deeplabv3p --html /dev/full/x.html
+fi
+tap_done
