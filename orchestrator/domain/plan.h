@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run will do, decided before anything is done: one step for each case, with its argv as data, what it needs, and,
+   for a step that cannot be made here, why. Frozen as manifest/plan.json of the run; a resumed run follows the frozen plan.
+   Everything lives in the arena it was made or decoded into. */
+#ifndef DOMAIN_PLAN_H
+#define DOMAIN_PLAN_H
+
+#include "codec/json.h"
+#include "domain/report.h"
+
+#define PLAN_STEPS_MAX      CASES_MAX
+#define PLAN_ARGV_MAX       256
+#define PLAN_ENV_MAX        128
+#define PLAN_CONDITIONS_MAX 64
+#define PLAN_PINS_MAX       1024
+#define PLAN_GLOBS_MAX      64
+#define REPEATS_RUN_MAX     1000
+#define DEADLINE_S_MAX      (30 * 86400)
+
+enum profile { PROFILE_FULL, PROFILE_SMOKE };
+
+struct plan_step {
+    struct str case_id;
+    struct str baseline; /* case whose published throughput it is held against, or NULL */
+    struct str format;
+    struct str rule;
+    struct str node;     /* where: "local" */
+    enum err_code cause; /* ERR_NONE: it will be run; else not_run, with the status of this code */
+    struct str why;      /* of a cause; else NULL */
+    struct str *
+        argv; /* argv[0]: "reperf-train" is the program beside reperf, else a path or a name in PATH */
+    size_t n_argv;
+    struct condition *env; /* added to what a child inherits */
+    size_t n_env;
+    struct condition
+        *conditions; /* under which it will be measured; value NULL: there is none (no GPU) */
+    size_t n_conditions;
+    int64_t n_ranks;
+    int64_t n_steps;      /* training steps; 0: not known */
+    int64_t memory_bytes; /* of the program, estimated; 0: not known */
+    int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
+};
+
+struct missing_pin { /* what its authors did not pin and a run of the step would need */
+    struct str stack;
+    struct str what; /* "image digest", "source commit of URL" */
+};
+
+struct plan {
+    struct str report;        /* id */
+    struct str report_sha256; /* hex, of the frozen file */
+    enum profile profile;
+    int64_t repeats;
+    int64_t deadline_s;   /* of one repeat */
+    struct str inventory; /* "local" */
+    struct str *globs;    /* as asked; empty: all cases */
+    size_t n_globs;
+    struct plan_step *steps;
+    size_t n_steps;
+    struct missing_pin *pins;
+    size_t n_pins;
+};
+
+const char *profile_name(enum profile profile);
+bool profile_of_name(struct str name, enum profile *ret_profile);
+
+/* The document of `reperf plan --json` and of manifest/plan.json. */
+void plan_encode(const struct plan *plan, struct strbuf *out);
+MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
+                           struct err *err);
+
+/* Bytes of disk that the whole plan will need: all repeats' logs twice (where the job runs, and collected), and slack. */
+int64_t plan_disk_bytes(const struct plan *plan);
+size_t plan_runnable(const struct plan *plan); /* steps that will be run */
+
+/* fnmatch without FNM_PATHNAME: `*` crosses `/`. True where globs is empty. */
+bool plan_selects(const struct str *globs, size_t n_globs, struct str case_id);
+/* A case id becomes folders: only letters, digits and ._+-, no part that is empty, "." or "..". */
+bool plan_case_id_is_safe(struct str case_id);
+
+#endif
