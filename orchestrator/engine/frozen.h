@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run froze before it began, read back from its evidence folder: the report, the formats with their rules, the plan,
+   the run's id, the machine's conditions. Everything that is derived later (series, result.json) follows from this and from
+   the raw logs alone, so that replay gives the same bytes years later. */
+#ifndef ENGINE_FROZEN_H
+#define ENGINE_FROZEN_H
+
+#include "domain/format.h"
+#include "domain/plan.h"
+
+struct frozen_program {
+    struct str name;
+    struct str sha256;
+};
+
+struct frozen {
+    const char *folder; /* the evidence folder; borrowed */
+    struct str run_id;
+    struct str report_sha256;
+    struct report report;
+    struct plan plan;
+    struct format_set formats; /* frozen_release gives its patterns back */
+    struct condition *machine; /* of environment/local.json */
+    size_t n_machine;
+    struct frozen_program *programs; /* of lock/lock.json */
+    size_t n_programs;
+};
+
+/* ERR_INTEGRITY where the plan was made for another report than the frozen one. */
+MUST_CHECK int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_frozen,
+                           struct err *err);
+void frozen_release(struct frozen *frozen);
+static inline void frozen_cleanup(struct frozen *frozen)
+{
+    frozen_release(frozen);
+}
+
+/* lock/lock.json: run id, programs by digest, pins of the stacks that are run. */
+void frozen_encode_lock(struct str run_id, const struct frozen_program *programs, size_t n_programs,
+                        const struct report *report, const struct plan *plan, struct strbuf *out);
+
+#endif

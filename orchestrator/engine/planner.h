@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a report and what was asked to a plan (domain/plan.h). Looks at this machine (GPUs, what reperf-train can do) and
+   changes nothing. A case that cannot be run here stays in the plan with its cause. */
+#ifndef ENGINE_PLANNER_H
+#define ENGINE_PLANNER_H
+
+#include "base/clock.h"
+#include "domain/plan.h"
+
+#define REPEATS_DEFAULT  3
+#define DEADLINE_SMOKE_S 600
+#define DEADLINE_FULL_S  86400
+#define TRAIN_PROGRAM    "reperf-train"
+
+struct planner_opts {
+    enum profile profile;
+    int64_t repeats;
+    int64_t deadline_s;    /* 0: the profile's default */
+    const char *inventory; /* "local" is the only one yet: another is ERR_NODE */
+    const char *const *globs;
+    size_t n_globs;
+    struct str report_sha256;
+    const char *train_path; /* the bundled workload's program */
+    int64_t n_gpus;         /* of this machine */
+    struct clock_src clock;
+};
+
+/* ERR_USAGE where the globs select nothing. */
+MUST_CHECK int plan_make(struct arena *arena, const struct report *report,
+                         const struct planner_opts *opts, struct plan *ret_plan, struct err *err);
+
+/* $REPERF_TRAIN, else reperf-train beside the program `self`. In the arena. */
+const char *planner_train_path(struct arena *arena, const char *self);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From raw logs to verdicts: for each collected repeat its series, for each case its cell, for the run result.json. A function
+   of what is frozen and of the logs alone: no clock, nothing of the machine. Run, resume and replay all come here. */
+#ifndef ENGINE_RESULT_H
+#define ENGINE_RESULT_H
+
+#include "domain/verdict.h"
+#include "engine/frozen.h"
+
+enum outcome { OUTCOME_EXITED, OUTCOME_DEADLINE };
+
+struct
+    outcome_record { /* logs/outcome/CASE/repeat-N.json: how the attempt that counts ended, and what its log was */
+    struct str case_id;
+    int64_t repeat;
+    int64_t attempt;
+    enum outcome outcome;
+    int64_t exit_status; /* 128+n: signal n */
+    struct str log_sha256;
+    int64_t log_bytes;
+};
+
+struct repeat_result {
+    int64_t repeat;
+    struct outcome_record outcome;
+    enum parse_verdict parse;
+    bool counts;  /* it ended well and its log is whole: its value goes into the summary */
+    double value; /* items per second of the job by the rule; NAN where there is none */
+    size_t n_used, n_window;
+    enum err_code cause; /* where it does not count */
+    struct str why;
+    struct str log; /* path below the evidence folder */
+    struct str unit;
+    const struct fact *facts; /* what the log itself states */
+    size_t n_facts;
+};
+
+struct difference {
+    struct str name;
+    struct str published; /* NULL: never, see not_stated */
+    struct str run;       /* NULL: there is none */
+};
+
+struct summary {
+    size_t n;
+    double mean, median, std, min, max; /* std with n-1, NAN for n < 2 */
+};
+
+struct cell_result {
+    const struct plan_step *step;
+    const struct report_case *of_case;  /* NULL never */
+    const struct report_case *baseline; /* NULL where the report has no such case */
+    const struct cell *published;       /* NULL where the baseline has no throughput */
+    struct str unit;
+    double value;    /* NAN: none */
+    double rel_diff; /* NAN unless judged against the published number */
+    enum run_verdict verdict;
+    enum err_code cause; /* of failed and not_run */
+    struct str why;
+    struct repeat_result *repeats;
+    size_t n_repeats;
+    struct summary summary;
+    struct difference *differs;
+    size_t n_differs;
+    struct str *not_stated; /* conditions of ours that the published case does not state */
+    size_t n_not_stated;
+};
+
+struct run_result {
+    struct cell_result *cells; /* in plan order */
+    size_t n_cells;
+    int exit_status; /* DESIGN section 5: the first failure in plan order, else 1 where a cell does not hold, else 0 */
+};
+
+/* Takes each derived file: its name below the evidence folder and its whole text. */
+typedef int (*derived_fn)(void *ctx, const char *name, struct str text, struct err *err);
+
+void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *out);
+const char *outcome_name(enum outcome outcome);
+
+/* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. */
+MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen,
+                             const struct plan_step *step, int64_t repeat, derived_fn put,
+                             void *put_ctx, struct repeat_result *ret_repeat, struct err *err);
+
+/* All of it, result.json last. */
+MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn put,
+                             void *put_ctx, struct run_result *ret_result, struct err *err);
+
+/* The members of a cell; also for `reperf run --json`. */
+void result_encode_cell(struct json_out *out, struct arena *arena, const struct cell_result *cell);
+
+#endif
