@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "engine/run.h"
+
+static const struct opt OPTS[] = {OPT_END};
+
+static int cancel(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct rundir dir;
+    char none = 0;
+    if (opt_parse(OPTS, argc, argv, &none, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "expected one run");
+    }
+    if (rundir_find(&arena, ctx->state, operands.items[0], &dir, err) < 0 ||
+        run_cancel(&arena, ctx->clock, &dir, err) < 0) {
+        return -1;
+    }
+    log_line(LOG_INFO, "run %.*s is cancelled", STR_ARG(dir.id));
+    return 0;
+}
+
+const struct cmd CMD_CANCEL = {
+    .name = "cancel",
+    .operands = "RUN",
+    .summary = "give a run up: stop its job, whoever started it",
+    .opts = OPTS,
+    .run = cancel,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/cmd.h"
+#include "cmd/run_args.h"
+
+static const struct opt OPTS[] = {
+    RUN_OPT_CASE,     RUN_OPT_PROFILE, RUN_OPT_NODES, RUN_OPT_REPEATS,
+    RUN_OPT_DEADLINE, RUN_OPT_JSON,    OPT_END,
+};
+
+static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct run_args args = {.repeats = REPEATS_DEFAULT};
+    struct run_opts opts;
+    struct run_prepared prepared;
+    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    if (status == 0 && operands.n != 1) {
+        status = err_set(err, ERR_USAGE, "expected one report");
+    }
+    status = status < 0 ? -1 : run_args_opts(ctx, &args, operands.items[0], &opts, err);
+    status = status < 0 ? -1 : run_prepare(&arena, &opts, &prepared, err);
+    status = status < 0 ? -1 : run_print_plan(&prepared.plan, args.want_json, err);
+    opt_list_cleanup(&args.cases);
+    return status;
+}
+
+const struct cmd CMD_PLAN = {
+    .name = "plan",
+    .operands = "REPORT",
+    .summary = "say what a run would do, on which node, with which command",
+    .opts = OPTS,
+    .run = plan,
+};

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/run_args.h"
+
+#include <math.h>
+
+#include "base/log.h"
+#include "base/table.h"
+
+#define OUTPUT_MAX (256u << 20)
+
+int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const char *report,
+                  struct run_opts *ret_opts, struct err *err)
+{
+    struct run_opts opts = {.root = ctx->root,
+                            .state = ctx->state,
+                            .self = ctx->self,
+                            .report = report,
+                            .run_id = args->run_id,
+                            .key_path = args->key,
+                            .clock = ctx->clock};
+    opts.plan = (struct planner_opts){.repeats = args->repeats,
+                                      .deadline_s = args->deadline_s,
+                                      .inventory = args->nodes ? args->nodes : "local",
+                                      .globs = args->cases.items,
+                                      .n_globs = args->cases.n};
+    if (args->profile && !profile_of_name(str_of(args->profile), &opts.plan.profile)) {
+        return err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", args->profile);
+    }
+    if (args->cases.n > PLAN_GLOBS_MAX) {
+        return err_set(err, ERR_USAGE, "--case: more than %d", PLAN_GLOBS_MAX);
+    }
+    *ret_opts = opts;
+    return 0;
+}
+
+/* ---- plan ---- */
+
+static void print_step(struct strbuf *buf, const struct plan *plan, const struct plan_step *step)
+{
+    if (step->cause != ERR_NONE) {
+        strbuf_printf(buf, "  not run  %.*s\n           %s (exit status %d): %.*s\n",
+                      STR_ARG(step->case_id), err_code_name(step->cause),
+                      err_exit_status(step->cause), STR_ARG(step->why));
+        return;
+    }
+    strbuf_printf(buf, "  run x%-3lld %.*s\n           on %.*s:", (long long)plan->repeats,
+                  STR_ARG(step->case_id), STR_ARG(step->node));
+    for (size_t idx = 0; idx < step->n_env; idx++) {
+        strbuf_printf(buf, " %.*s=", STR_ARG(step->env[idx].name));
+        shq_append(buf, step->env[idx].value);
+    }
+    for (size_t idx = 0; idx < step->n_argv; idx++) {
+        strbuf_add_char(buf, ' ');
+        shq_append(buf, step->argv[idx]);
+    }
+    strbuf_add_char(buf, '\n');
+    if (step->memory_bytes) {
+        strbuf_printf(buf, "           about %.0f MB of memory, %.0f kB of log a repeat\n",
+                      (double)step->memory_bytes / 1e6, (double)step->log_bytes / 1e3);
+    }
+}
+
+int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (want_json) {
+        plan_encode(plan, &buf);
+        return cmd_print(strbuf_str(&buf), err);
+    }
+    strbuf_printf(&buf, "%.*s, profile %s: %zu of %zu cases can be run here\n",
+                  STR_ARG(plan->report), profile_name(plan->profile), plan_runnable(plan),
+                  plan->n_steps);
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        print_step(&buf, plan, &plan->steps[idx]);
+    }
+    strbuf_printf(&buf,
+                  "steps    collect and parse each log, judge each case, seal the archive\n"
+                  "fetch    0 bytes (the bundled workload needs no data set and no image)\n"
+                  "disk     %.1f MB\ndeadline %lld s a repeat\n",
+                  (double)plan_disk_bytes(plan) / 1e6, (long long)plan->deadline_s);
+    for (size_t idx = 0; idx < plan->n_pins; idx++) {
+        strbuf_printf(&buf, "not pinned by its authors: %.*s: %.*s\n",
+                      STR_ARG(plan->pins[idx].stack), STR_ARG(plan->pins[idx].what));
+    }
+    return cmd_print(strbuf_str(&buf), err);
+}
+
+/* ---- the end of a run ---- */
+
+static void add_number(struct table *table, double value)
+{
+    if (isfinite(value)) {
+        table_addf(table, "%.6g", value);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+}
+
+static void print_differences(struct strbuf *buf, const struct cell_result *cell)
+{
+    for (size_t idx = 0; idx < cell->n_differs; idx++) {
+        const struct difference *d = &cell->differs[idx];
+        strbuf_printf(buf, "%s%.*s %.*s, published %.*s",
+                      idx ? "; " : "  differs: ", STR_ARG(d->name),
+                      STR_ARG(d->run.ptr ? d->run : STR_LIT("none")), STR_ARG(d->published));
+    }
+    strbuf_add_z(buf, cell->n_differs ? "\n" : "");
+}
+
+static void print_text(struct strbuf *buf, const struct rundir *dir, const struct run_end *end)
+{
+    static const struct table_column COLUMNS[] = {
+        {"case", false}, {"n", true},         {"value", true},    {"std", true},
+        {"unit", false}, {"published", true}, {"verdict", false},
+    };
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < end->result.n_cells; idx++) {
+        const struct cell_result *cell = &end->result.cells[idx];
+        table_add(&table, cell->of_case->id);
+        table_addf(&table, "%zu", cell->summary.n);
+        add_number(&table, cell->value);
+        add_number(&table, cell->summary.std);
+        table_add(&table, cell->unit.ptr ? cell->unit : STR_LIT("-"));
+        table_add(&table, cell->published ? cell->published->printed : STR_LIT("-"));
+        table_add(&table, str_of(run_verdict_name(cell->verdict)));
+    }
+    table_render(&table, buf);
+    for (size_t idx = 0; idx < end->result.n_cells; idx++) {
+        const struct cell_result *cell = &end->result.cells[idx];
+        if (cell->why.len) {
+            strbuf_printf(buf, "%.*s: %s%s%.*s\n", STR_ARG(cell->of_case->id),
+                          cell->cause ? err_code_name(cell->cause) : "", cell->cause ? ": " : "",
+                          STR_ARG(cell->why));
+        }
+        print_differences(buf, cell);
+    }
+    strbuf_printf(buf, "run     %.*s\narchive %s%s\n", STR_ARG(dir->id), dir->archive,
+                  end->is_signed ? "" : " (not signed)");
+}
+
+static void print_json(struct strbuf *buf, struct arena *arena, const struct rundir *dir,
+                       const struct run_end *end)
+{
+    struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "run", dir->id);
+    jw_str(&out, "report", end->frozen.plan.report);
+    jw_z(&out, "profile", profile_name(end->frozen.plan.profile));
+    jw_z(&out, "folder", dir->folder);
+    jw_z(&out, "archive", dir->archive);
+    jw_i64(&out, "exit_status", end->result.exit_status);
+    jw_array(&out, "cells");
+    for (size_t idx = 0; idx < end->result.n_cells; idx++) {
+        result_encode_cell(&out, arena, &end->result.cells[idx]);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+}
+
+static int print_end(struct arena *arena, const struct rundir *dir, const struct run_end *end,
+                     bool want_json, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (want_json) {
+        print_json(&buf, arena, dir, end);
+    } else {
+        print_text(&buf, dir, end);
+    }
+    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : end->result.exit_status;
+}
+
+int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
+                  struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct run_end end;
+    int status;
+    log_line(LOG_INFO, "run %.*s in %s", STR_ARG(dir->id), dir->folder);
+    if (run_execute(&arena, opts, dir, &end, err) < 0) {
+        return err_wrap(err, "run %.*s", STR_ARG(dir->id));
+    }
+    if (end.stopped_by) {
+        log_line(LOG_ERROR,
+                 end.is_cancelled ? "run %.*s was cancelled"
+                                  : "run %.*s was interrupted; reperf resume %.*s goes on",
+                 STR_ARG(dir->id), STR_ARG(dir->id));
+        status = 128 + end.stopped_by;
+    } else {
+        status = print_end(&arena, dir, &end, want_json, err);
+    }
+    frozen_release(&end.frozen);
+    return status;
+}

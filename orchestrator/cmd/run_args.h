@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `run`, `plan` and `resume` share: their options, and how a run's end is printed. */
+#ifndef CMD_RUN_ARGS_H
+#define CMD_RUN_ARGS_H
+
+#include "cmd/cmd.h"
+#include "engine/run.h"
+
+struct run_args {
+    struct opt_list cases;
+    const char *profile;
+    const char *nodes;
+    const char *key;
+    const char *run_id;
+    int64_t repeats;
+    int64_t deadline_s;
+    bool is_dry_run;
+    bool want_json;
+};
+
+/* Rows of the option tables. */
+#define RUN_OPT_CASE                                                                               \
+    {                                                                                              \
+        .name = "case", .kind = OPT_LIST, .value = "GLOB",                                         \
+        .help = "only cases that match; may be repeated; * also matches /",                        \
+        .offset = offsetof(struct run_args, cases)                                                 \
+    }
+#define RUN_OPT_PROFILE                                                                            \
+    {                                                                                              \
+        .name = "profile", .kind = OPT_TEXT, .value = "NAME",                                      \
+        .help = "full (as the report says; the default) or smoke (small, on the CPU)",             \
+        .offset = offsetof(struct run_args, profile)                                               \
+    }
+#define RUN_OPT_NODES                                                                              \
+    {                                                                                              \
+        .name = "nodes", .kind = OPT_TEXT, .value = "INVENTORY",                                   \
+        .help = "where: local, this machine, is the only one yet",                                 \
+        .offset = offsetof(struct run_args, nodes)                                                 \
+    }
+#define RUN_OPT_REPEATS                                                                            \
+    {                                                                                              \
+        .name = "repeats", .kind = OPT_I64, .value = "N", .help = "processes a case (3)",          \
+        .offset = offsetof(struct run_args, repeats), .min = 1, .max = REPEATS_RUN_MAX             \
+    }
+#define RUN_OPT_DEADLINE                                                                           \
+    {                                                                                              \
+        .name = "deadline", .kind = OPT_I64, .value = "SECONDS",                                   \
+        .help = "of one repeat (smoke 600, full 86400)",                                           \
+        .offset = offsetof(struct run_args, deadline_s), .min = 1, .max = DEADLINE_S_MAX           \
+    }
+#define RUN_OPT_KEY                                                                                \
+    {                                                                                              \
+        .name = "key", .kind = OPT_TEXT, .value = "KEY",                                           \
+        .help = "sign the archive with this private key (without: unsigned)",                      \
+        .offset = offsetof(struct run_args, key)                                                   \
+    }
+#define RUN_OPT_JSON                                                                               \
+    {                                                                                              \
+        .name = "json", .kind = OPT_FLAG, .help = "print one JSON document",                       \
+        .offset = offsetof(struct run_args, want_json)                                             \
+    }
+
+/* From the command line to the engine's options. */
+MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args,
+                             const char *report, struct run_opts *ret_opts, struct err *err);
+
+/* The plan as text or as its JSON document. */
+MUST_CHECK int run_print_plan(const struct plan *plan, bool want_json, struct err *err);
+
+/* Carries the run out and prints what came of it; returns the exit status, or -1. */
+MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,
+                             struct err *err);
+
+#endif
