@@ -12,7 +12,11 @@ void stop_hold(void)
     sigset_t set;
     sigemptyset(&set);
     for (size_t idx = 0; idx < ARRAY_LEN(SIGNALS); idx++) {
-        sigaddset(&set, SIGNALS[idx]);
+        struct sigaction now;
+        /* What the caller has us ignore (nohup) stays ignored; held back, it would count. */
+        if (sigaction(SIGNALS[idx], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+            sigaddset(&set, SIGNALS[idx]);
+        }
     }
     sigprocmask(SIG_BLOCK, &set, NULL);
 }

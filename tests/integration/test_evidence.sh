@@ -1,0 +1,246 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Evidence: keys, seal, verify; confirmed by sha256sum, openssl, tar and zstd alone; hostile archives made by other tools; full disk,
+# read-only folder, kill and ^C.
+# shellcheck source=tests/tap_lib.sh
+. "$(dirname "$0")/../tap_lib.sh"
+
+make_run() { # FOLDER
+    mkdir -p "$1"/{manifest,lock,environment,logs/raw/a,series}
+    echo '{"id":"paddle-perf-2020"}' >"$1/manifest/report.json"
+    echo '{}' >"$1/lock/images.json"
+    echo '{"cpu":"x"}' >"$1/environment/node0.json"
+    printf 'step 1 ips: 117.2\r\n\033[0mstep 2\0 ips: 117.3\n' >"$1/logs/raw/a/rank0.log"
+    echo '[117.2,117.3]' >"$1/series/a.json"
+    cat >"$1/result.json" <<'J'
+{"run_id":"r-1","report":"paddle-perf-2020","finished_at":"2026-11-21T11:00:00Z",
+ "cells":[{"case":"resnet50/reperf/fp32/n1g1/bs4","verdict":"not_comparable"}]}
+J
+}
+closing_bytes=305
+
+# --- keys ----------------------------------------------------------------------------------------
+cd "$T" || exit 1
+exits 0 "keygen" "$REPERF" keygen key
+is "$(stat -c %a key)" 600 "the private key is for its owner alone"
+key_id=$(awk '/^key id/ { print $3 }' "$T/out")
+is "$(openssl pkey -pubin -in key.pub -outform DER | sha256sum | cut -d' ' -f1)" "$key_id" "openssl finds the same key id"
+is "$(openssl pkey -in key -pubout)" "$(cat key.pub)" "openssl derives the same public key"
+exits 2 "keygen does not overwrite a key" "$REPERF" keygen key
+"$REPERF" keygen other >/dev/null
+
+# --- seal and verify -----------------------------------------------------------------------------
+make_run run
+exits 0 "seal with a key" "$REPERF" seal run --key key
+exits 0 "verify with the public key" "$REPERF" verify run.tar.zst --key key.pub
+like "$(cat "$T/out")" "signer +verified: key $key_id" "it names the signer"
+exits 5 "verify without a key" "$REPERF" verify run.tar.zst
+like "$(cat "$T/err")" "signer unverified" "it says that the signer is unverified"
+exits 0 "verify --unsigned" "$REPERF" verify run.tar.zst --unsigned
+like "$(cat "$T/out")" "signer +unverified" "it still says that the signer is unverified"
+exits 5 "verify with another's key" "$REPERF" verify run.tar.zst --key other.pub
+exits 2 "verify of nothing" "$REPERF" verify nowhere.tar.zst
+exits 2 "--key with --unsigned" "$REPERF" verify run.tar.zst --key key.pub --unsigned
+exits 5 "the private key is not a public one" "$REPERF" verify run.tar.zst --key key
+exits 0 "seal without a key" "$REPERF" seal run -o open.tar.zst
+exits 5 "an unsigned archive under a key" "$REPERF" verify open.tar.zst --key key.pub
+exits 0 "an unsigned archive, asked for" "$REPERF" verify open.tar.zst --unsigned
+exits 2 "seal does not replace an archive" "$REPERF" seal run -o open.tar.zst
+exits 0 "seal --force does" "$REPERF" seal run -o open.tar.zst --force
+chmod 644 other
+exits 5 "a private key that others can read is refused" "$REPERF" seal run --key other -o x.tar.zst
+"$REPERF" seal run --key key -o again.tar.zst >/dev/null
+cmp -s run.tar.zst again.tar.zst
+ok $? "sealing twice gives the same bytes"
+exits 5 "verify --json of a failure" "$REPERF" verify run.tar.zst --json
+python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["holds"] is False and d["error"]["code"] == "auth"' "$T/out"
+ok $? "its document says what failed"
+"$REPERF" verify run.tar.zst --key key.pub --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d["holds"] and d["signer"] == "verified"'
+ok $? "the document of a success"
+secret=$(sed -n 2p key)
+zstd -dcq run.tar.zst | grep -qaF "$secret"
+is $? 1 "the private key is not in the archive"
+
+# --- by other tools alone ---------------------------------------------------------------------------
+zstd -tq run.tar.zst
+ok $? "zstd -t"
+mkdir unpacked && tar --zstd -xf run.tar.zst -C unpacked 2>tar.err
+ok $? "GNU tar unpacks it"
+is "$(cat tar.err)" "" "GNU tar has nothing to say"
+python3 - <<'P'
+import subprocess, sys, tarfile, io
+tar = tarfile.open(fileobj=io.BytesIO(subprocess.run(["zstd", "-dcq", "run.tar.zst"], check=True, capture_output=True).stdout))
+members = tar.getmembers()
+assert all(m.isreg() and m.mode == 0o644 and m.uid == m.gid == 0 and m.mtime == 315532800 and not m.uname for m in members)
+names = [m.name for m in members]
+assert names[-3:] == ["SHA256SUMS", "provenance.dsse.json", "statement.dsse.json"] and names[:-3] == sorted(names[:-3])
+P
+ok $? "python reads it: sorted, one owner, one time"
+(cd unpacked && sha256sum --quiet --strict -c SHA256SUMS)
+ok $? "sha256sum -c"
+is "$(cd unpacked && find . -type f ! -name SHA256SUMS ! -name '*.dsse.json' | wc -l)" "$(wc -l <unpacked/SHA256SUMS)" "SHA256SUMS has every file"
+for name in statement provenance; do
+    sed 's/.*"payload":"\([^"]*\)".*/\1/' "unpacked/$name.dsse.json" | base64 -d >payload
+    sed 's/.*"sig":"\([^"]*\)".*/\1/' "unpacked/$name.dsse.json" | base64 -d >sig
+    { printf 'DSSEv1 28 application/vnd.in-toto+json %d ' "$(stat -c %s payload)" && cat payload; } >pae
+    openssl pkeyutl -verify -rawin -pubin -inkey key.pub -in pae -sigfile sig >/dev/null 2>&1
+    ok $? "openssl confirms $name.dsse.json"
+    openssl pkeyutl -verify -rawin -pubin -inkey other.pub -in pae -sigfile sig >/dev/null 2>&1
+    is $? 1 "openssl refuses it under another key"
+    python3 - "$name" <<'P'
+import hashlib, json, os, sys
+s = json.load(open("payload"))
+assert s["_type"] == "https://in-toto.io/Statement/v1"
+files = sorted(os.path.relpath(os.path.join(d, f), "unpacked") for d, _, fs in os.walk("unpacked") for f in fs if not f.endswith(".dsse.json"))
+assert sorted(x["name"] for x in s["subject"]) == files
+for x in s["subject"]:
+    assert x["digest"]["sha256"] == hashlib.sha256(open("unpacked/" + x["name"], "rb").read()).hexdigest()
+p = s["predicate"]
+if sys.argv[1] == "statement":
+    assert s["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    assert p["result"] == "WARNED" and p["warnedTests"] == ["resnet50/reperf/fp32/n1g1/bs4"] and p["passedTests"] == []
+else:
+    assert s["predicateType"] == "https://slsa.dev/provenance/v1"
+    assert p["runDetails"]["builder"]["id"] and p["buildDefinition"]["buildType"] and p["runDetails"]["metadata"]["invocationId"] == "r-1"
+P
+    ok $? "$name: subjects are the archive's files"
+done
+tail -c $((closing_bytes - 8)) run.tar.zst | head -n 2 >message
+head -c -$closing_bytes run.tar.zst | sha256sum | sed 's/^\([0-9a-f]*\).*/reperf-closing 1\nsha256 \1/' | cmp -s - message
+ok $? "sha256sum confirms the closing"
+tail -c $((closing_bytes - 8)) run.tar.zst | sed -n 's/^signature //p' |
+    python3 -c 'import sys; sys.stdout.buffer.write(bytes.fromhex(sys.stdin.read()))' >sig
+openssl pkeyutl -verify -rawin -pubin -inkey key.pub -in message -sigfile sig >/dev/null 2>&1
+ok $? "openssl confirms the closing"
+exits 0 "verify of the unpacked folder" "$REPERF" verify unpacked --key key.pub
+python3 - <<'P'
+import json, os, urllib.parse
+graph = {e["@id"]: e for e in json.load(open("unpacked/ro-crate-metadata.json"))["@graph"]}
+def refs(v):
+    if isinstance(v, dict):
+        yield from ([v["@id"]] if set(v) == {"@id"} else [r for x in v.values() for r in refs(x)])
+    elif isinstance(v, list):
+        yield from (r for x in v for r in refs(x))
+root = graph["./"]
+assert graph["ro-crate-metadata.json"]["about"] == {"@id": "./"}
+for e in graph.values():
+    for r in refs({k: v for k, v in e.items() if k not in ("@id", "conformsTo")}):
+        assert r in graph or r.startswith("http"), r
+assert {"@id": "https://w3id.org/ro/wfrun/workflow/0.5"} in root["conformsTo"] and root["datePublished"] and root["license"]
+for part in root["hasPart"]:
+    assert os.path.getsize("unpacked/" + urllib.parse.unquote(part["@id"])) == graph[part["@id"]]["contentSize"]
+main = graph[root["mainEntity"]["@id"]]
+assert "ComputationalWorkflow" in main["@type"] and main["programmingLanguage"]["@id"] in graph
+action = graph[root["mentions"][0]["@id"]]
+assert action["@type"] == "CreateAction" and action["instrument"] == root["mainEntity"] and action["result"]
+P
+ok $? "the RO-Crate hangs together"
+
+# --- hostile archives, made by other tools -----------------------------------------------------------
+contain() { # TAR ARCHIVE: as reperf's container, with a closing that holds
+    zstd -q -f --no-content-size -c "$1" >"$2"
+    local sum
+    sum=$(sha256sum <"$2" | cut -d' ' -f1)
+    printf '\x5d\x2a\x4d\x18\x29\x01\x00\x00reperf-closing 1\nsha256 %s\nkey %064d\nsignature %0128d\n' "$sum" 0 0 |
+        sed -e 's/^key 0*$/key ----------------------------------------------------------------/' \
+            -e 's/^signature 0*$/signature --------------------------------------------------------------------------------------------------------------------------------/' >>"$2"
+}
+zstd -dcq open.tar.zst >good.tar
+contain good.tar good.tar.zst
+exits 0 "another zstd level in the same container is as good" "$REPERF" verify good.tar.zst --unsigned
+python3 - <<'P'
+import io, tarfile
+def make(name, *members, fmt=tarfile.USTAR_FORMAT):
+    with tarfile.open(name + ".tar", "w", format=fmt) as t:
+        for path, kind, link, size in members:
+            m = tarfile.TarInfo(path)
+            m.type, m.linkname, m.size, m.mtime = kind, link, size if kind == tarfile.REGTYPE else 0, 315532800
+            t.addfile(m, io.BytesIO(b"x" * size) if m.size else None)
+R = tarfile.REGTYPE
+make("absolute", ("/tmp/evil", R, "", 4))
+make("dotdot", ("../evil", R, "", 4))
+make("deep", ("logs/../../evil", R, "", 4))
+make("symlink", ("a", tarfile.SYMTYPE, "/etc/passwd", 0), ("b", R, "", 4))
+make("hardlink", ("a", R, "", 4), ("b", tarfile.LNKTYPE, "a", 0))
+make("device", ("null", tarfile.CHRTYPE, "", 0))
+make("fifo", ("fifo", tarfile.FIFOTYPE, "", 0))
+make("folder", ("logs", tarfile.DIRTYPE, "", 0))
+make("twice", ("a", R, "", 4), ("a", R, "", 5))
+make("case", ("A", R, "", 4), ("a", R, "", 4))
+make("pax", ("a\u00e9" * 80, R, "", 4), fmt=tarfile.PAX_FORMAT)
+make("gnu", ("a" * 200, R, "", 4), fmt=tarfile.GNU_FORMAT)
+P
+tar -cf padded.tar -C run result.json
+for name in absolute dotdot deep symlink hardlink device fifo folder twice case pax gnu padded; do
+    contain "$name.tar" "$name.tar.zst"
+    exits 5 "refused: $name" "$REPERF" verify "$name.tar.zst" --unsigned
+done
+[ ! -e /tmp/evil ] && [ ! -e ../evil ]
+ok $? "and nothing came out of them"
+tar -cf run.tar run && zstd -qf run.tar -o plain.tar.zst
+exits 5 "an ordinary tar.zst" "$REPERF" verify plain.tar.zst --unsigned
+exits 5 "an empty file" "$REPERF" verify /dev/null --unsigned
+truncate -s 8G bomb.bin && zstd -q -1 --no-content-size -c bomb.bin >bomb.zst
+{ cat bomb.zst && tail -c $closing_bytes open.tar.zst; } >bomb.tar.zst
+exits 5 "a bomb" timeout 300 "$REPERF" verify bomb.tar.zst --unsigned
+rm -f bomb.*
+{ cat run.tar.zst && printf 'x'; } >longer.tar.zst
+exits 5 "a byte after the end" "$REPERF" verify longer.tar.zst --key key.pub
+
+# --- where it cannot be written, and where it is stopped ------------------------------------------------
+make_run big
+head -c 3000000 /dev/urandom >big/logs/raw/a/rank1.log
+mkdir small
+if mount -t tmpfs -o size=1m reperf-test small 2>/dev/null; then
+    exits 10 "a full disk" "$REPERF" seal big -o small/big.tar.zst
+    like "$(cat "$T/err")" "small/big.tar.zst.partial: No space" "it names the file"
+    is "$(ls -A small)" "" "nothing is left there"
+    umount small
+    mount -t tmpfs -o size=1m,ro reperf-test small
+    exits 10 "a read-only folder" "$REPERF" seal big -o small/big.tar.zst
+    umount small
+else
+    skip "a full disk" "no tmpfs can be mounted here"
+fi
+if [ "$(id -u)" -ne 0 ]; then
+    chmod 555 small
+    exits 10 "a folder without write permission" "$REPERF" seal big -o small/big.tar.zst
+    chmod 755 small
+fi
+(
+    ulimit -f 64
+    trap '' XFSZ
+    exec "$REPERF" seal big -o limited.tar.zst
+) >/dev/null 2>"$T/err"
+is $? 10 "a file-size limit"
+[ ! -e limited.tar.zst ] && [ ! -e limited.tar.zst.partial ]
+ok $? "leaves no archive"
+"$REPERF" verify run.tar.zst --unsigned >/dev/full 2>"$T/err"
+is $? 10 "verify into a full device"
+
+truncate -s 6G big/logs/raw/a/zero.log # sparse: long to read, nothing on the disk
+stop() { # SIGNAL: seal, stopped in the midst; its status
+    env --default-signal=INT,TERM "$REPERF" seal big --force 2>/dev/null >/dev/null &
+    local pid=$!
+    for _ in $(seq 400); do
+        [ -s big.tar.zst.partial ] && break
+        sleep 0.05
+    done
+    kill -"$1" "$pid"
+    wait "$pid" 2>/dev/null
+}
+stop KILL
+is $? 137 "kill -9 in the midst of sealing"
+[ ! -e big.tar.zst ]
+ok $? "leaves no archive"
+exits 5 "and what it leaves is not taken for one" "$REPERF" verify big.tar.zst.partial --unsigned
+stop TERM
+is $? 143 "SIGTERM in the midst of sealing"
+stop INT
+is $? 130 "^C in the midst of sealing"
+[ ! -e big.tar.zst ] && [ ! -e big.tar.zst.partial ]
+ok $? "leaves nothing"
+rm big/logs/raw/a/zero.log
+exits 0 "sealing again after that" "$REPERF" seal big --key key
+exits 0 "and it holds" "$REPERF" verify big.tar.zst --key key.pub
+tap_done
