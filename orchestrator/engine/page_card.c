@@ -21,11 +21,14 @@ static const char STYLE[] =
     "5px}"
     ".n{text-anchor:end}.h{font-weight:600}.exact{fill:#116329}.match{fill:#0b5c77}"
     ".differs{fill:#b42318}.no_log{fill:#57606a}.line{stroke:#e0e4e9}.one{stroke:#8b949e;"
-    "stroke-dasharray:3 3}.bar{stroke:#57606a;stroke-width:2}.was{fill:#fff;stroke:#c44e00;"
+    "stroke-dasharray:3 "
+    "3}.bar{stroke:#57606a;stroke-width:2}.r{font-weight:600;paint-order:stroke;stroke:#fff;stroke-"
+    "width:5px}.was{fill:#fff;stroke:#c44e00;"
     "stroke-width:2.2}.is{fill:#0067b1}"
     "@media(prefers-color-scheme:dark){text{fill:#e6e9ee}.b{fill:#171b21;stroke:#353c46}"
     ".s{fill:#a2acb8}.exact{fill:#5fd184}.match{fill:#63c8e6}.differs{fill:#ff8b7f}"
-    ".no_log{fill:#a2acb8}.line{stroke:#2b323c}.one{stroke:#6e7781}.bar{stroke:#a2acb8}"
+    ".no_log{fill:#a2acb8}.line{stroke:#2b323c}.one{stroke:#6e7781}.bar{stroke:#a2acb8}.r{stroke:#"
+    "171b21}"
     ".was{fill:#171b21;stroke:#ff9a57}.is{fill:#5eb1ff}}</style>\n";
 
 static const struct {
@@ -94,7 +97,7 @@ static void add_dumbbell(struct page *page, const struct like_row *row, double l
     if (has_like) {
         strbuf_printf(page->out,
                       "<circle class=\"is\" cx=\"%.1f\" cy=\"%.1f\" r=\"5.5\"/>"
-                      "<text class=\"h%s\" x=\"%.1f\" y=\"%.1f\">%.2f\xc3\x97</text>",
+                      "<text class=\"r%s\" x=\"%.1f\" y=\"%.1f\">%.2f\xc3\x97</text>",
                       is, y - 5, is_left ? " n" : "", is + (is_left ? -10 : 10), y, row->ratio);
     }
     strbuf_add_char(page->out, '\n');

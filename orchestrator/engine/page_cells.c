@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static const char *metric_words(enum metric metric)
+const char *metric_words(enum metric metric)
 {
     static const char *const WORDS[] = {[METRIC_THROUGHPUT] = "throughput",
                                         [METRIC_RUN_THROUGHPUT] = "throughput of one run",

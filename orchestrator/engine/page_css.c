@@ -16,7 +16,8 @@ const char *const PAGE_CSS[] = {
     "--exact:#5fd184;--match:#63c8e6;--differs:#ff8b7f;--no_log:#a2acb8;--warning:#f0b35a;"
     "--c0:#5eb1ff;--c1:#ff9a57;--c2:#3fd0a4;--c3:#f09bd6;--c4:#dcc35a;--c5:#a9a9ff}}"
     "*{box-sizing:border-box}html{-webkit-text-size-adjust:100%}"
-    "body{margin:0;background:var(--bg);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"
+    "body{margin:0;overflow-wrap:break-word;background:var(--bg);color:var(--ink);font:16px/1.5 "
+    "system-ui,-apple-system,"
     "\"Segoe UI\",\"DejaVu Sans\",sans-serif}",
 
     "a{color:var(--link)}a.skip{position:absolute;left:-99rem}a.skip:focus{left:1rem;top:1rem}"

@@ -41,6 +41,7 @@ void add_overview(struct page *page, const struct report_audit *audits, size_t n
 void add_verdict_bar(struct page *page, const struct verdict_counts *counts);
 
 /* page_cells.c */
+const char *metric_words(enum metric metric); /* for people */
 void add_cells(struct page *page, const struct report_audit *audit);
 void add_like(struct page *page, const struct report_audit *audit);
 void add_explanations(struct page *page, const struct report_audit *audit);

@@ -80,14 +80,19 @@ static void top_add(struct top *top, size_t idx, double key)
 static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
 {
     const struct explanation *e = &ca->explanation;
-    HTML(page->out, "<li><b>{} {}, {}</b>: published {}, the logs give {} ({}).",
+    HTML(page->out, "<li><b>{} {}, {}{}</b>: published {}, the logs give {} ({}).",
          ca->of_case->model, ca->of_case->precision, case_text(page, ca->of_case),
+         ca->cell->metric == METRIC_THROUGHPUT
+             ? STR_EMPTY
+             : textf(&page->arena, ", %s", metric_words(ca->cell->metric)),
          ca->cell->printed, recomputed_text(page, ca), percent_text(page, ca->rel_diff));
     if (e->best.ptr && e->n_group > 0 && e->best_explains == e->n_group) {
-        HTML(page->out, " The whole group of {} follows from: {}.",
+        HTML(page->out, " All {} cells of its group follow from \xe2\x80\x9c{}\xe2\x80\x9d.",
              textf(&page->arena, "%zu", e->n_group), e->best);
     } else if (e->best.ptr) {
-        HTML(page->out, " {} would give it, but holds for only {} of the {} cells of its group.",
+        HTML(page->out,
+             " \xe2\x80\x9c{}\xe2\x80\x9d would give it, but holds for only {} of the {} cells of "
+             "its group.",
              e->best, textf(&page->arena, "%zu", e->best_explains),
              textf(&page->arena, "%zu", e->n_group));
     } else if (e->n_tried > 0) {
