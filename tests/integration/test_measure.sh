@@ -1,0 +1,217 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# reperf measure: published logs against independent counts and the published cells, made logs with every trap, exit statuses.
+. "$(dirname "$0")/../tap_lib.sh"
+
+field() { # JSON KEY: a plain member before "series"
+    sed -nE "s/^.*\"$2\":(\"[^\"]*\"|[^,]*),.*$/\1/p" <<<"${1%%\"series\":*}" | tr -d '"'
+}
+measure() { # ARGS...: JSON into $out, status into $status
+    out=$("$REPERF" measure --json "$@" 2>"$T/err")
+    status=$?
+}
+
+# --- made logs ---------------------------------------------------------------------------------------
+seg() { # STEP TOTAL IPS
+    printf '2023-07-27 12:48:42 [INFO]\t[TRAIN] epoch: 1, iter: %s/%s, loss: 1.6502, lr: 0.009345, batch_cost: 0.4109, reader_cost: 0.00346, ips: %s samples/sec | ETA 00:02:32\n' "$@"
+}
+whole() { for i in 1 2 3 4; do seg "$i" 4 "$((10 * i))"; done; }
+
+whole >"$T/whole.log"
+measure "$T/whole.log" --format paddleseg
+is "$status $(field "$out" verdict) $(field "$out" value) $(field "$out" unit) $(field "$out" records)" "0 ok 25 samples/s 4" "a whole log: mean, unit, records"
+is "$(grep -o '"series":\[{[^}]*}' <<<"$out")" '"series":[{"step":1,"value":10,"scope":"rank","rank":null}' "a sample has step, value, scope and rank, in this order"
+is "$(grep -oE '^\{"schema_version":1,"file":"[^"]*","format":"paddleseg","records":4,"verdict":"ok","value":25,"unit":"samples/s","series":\[' <<<"$out" | wc -l)" 1 "the document's members stand in the documented order"
+measure "$T/whole.log"
+is "$(field "$out" format)" paddleseg "without --format the format is found"
+measure "$T/whole.log" --format auto --rule skip1 --gpus 8
+is "$status $(field "$out" value)" "0 240" "a rule with its scale"
+measure "$T/whole.log" --rule paddleseg/skip1
+is "$status $(field "$out" value) $(grep -c 'number of GPUs' <<<"$out")" "9 null 1" "a rule that must know the GPUs and does not: no value, and why"
+exits 2 "an unknown rule is a usage error" "$REPERF" measure "$T/whole.log" --rule nonsense
+like "$(cat "$T/err")" 'paddleseg/skip2-trim5' "and the rules that there are are named"
+exits 2 "an unknown format is a usage error" "$REPERF" measure "$T/whole.log" --format nonsense
+like "$(cat "$T/err")" 'auto, airank, .*paddleseg' "and the formats that there are are named"
+exits 2 "no file is a usage error" "$REPERF" measure --format auto
+exits 10 "a log that is not there" "$REPERF" measure "$T/absent.log"
+is "$(wc -c <"$T/out")" 0 "prints no half document"
+exits 10 "a folder is no log" "$REPERF" measure "$T" --format paddleseg
+
+verdict() { # NAME WANTED-VERDICT [ARGS...] < log
+    local name=$1 wanted=$2
+    shift 2
+    cat >"$T/made.log"
+    measure "$T/made.log" --format paddleseg "$@"
+    is "$status $(field "$out" verdict) $(field "$out" value)" "9 $wanted null" "$name: verdict $wanted, exit 9, no value"
+}
+verdict "zero bytes" no_metric </dev/null
+verdict "another text" no_metric < <(printf 'ips: 127.0.0.1\nips: None\n')
+verdict "a rate that is NaN" nan < <(whole; seg 4 4 nan)
+verdict "an infinite rate" nan < <(whole; seg 4 4 inf)
+verdict "a rate of zero" nan < <(whole; seg 4 4 0.0000)
+verdict "a log cut in its last line" truncated < <(whole | head -c -60)
+verdict "a log cut between lines" incomplete < <(whole | head -n 2)
+verdict "two runs" ambiguous < <(whole; whole)
+measure "$T/whole.log" --format airank
+is "$status $(field "$out" verdict)" "9 no_metric" "a log of another format: no_metric"
+{ whole; printf 'AI-Rank-log 1558631910.424 avg_ips:4.7images/sec\nAI-Rank-log 1558631910.424 test_finish\n'; } >"$T/both.log"
+measure "$T/both.log"
+is "$status $(field "$out" verdict) $(field "$out" format)" "9 ambiguous null" "two formats fit: ambiguous"
+like "$out" 'several formats fit[^"]*airank, paddleseg' "and both are named"
+printf 'no log at all\n' >"$T/text"
+measure "$T/text"
+is "$status $(field "$out" verdict) $(field "$out" format)" "9 no_metric null" "no format fits: no_metric"
+
+# NUL, ESC, CR bars, mpirun tags
+{
+    printf 'Iteration:  10%%|#| 1/9\r'
+    printf '\033[32m'
+    seg 1 2 10
+    printf 'Thu Dec 17 15:05:20 2020[1,0]<stdout>:'
+    seg 2 2 20 | sed 's/ips/i\x00p\x00s/'
+    printf '\0\0\0'
+} >"$T/traps.log"
+measure "$T/traps.log" --format auto
+is "$status $(field "$out" records) $(field "$out" value)" "0 2 15" "NUL, ESC, CR bars and mpirun tags are taken off"
+
+# several files: one document; one that cannot be read is an entry, the others count
+measure "$T/whole.log" "$T/absent.log" "$T/traps.log"
+is "$status $(grep -o '"verdict":"ok"' <<<"$out" | wc -l) $(grep -o '"error":' <<<"$out" | wc -l)" "10 2 1" "several files: one document, errors as entries, first failure as status"
+if command -v python3 >/dev/null; then
+    python3 -c 'import json,sys; d = json.load(sys.stdin); assert len(d["files"]) == 3' <<<"$out"
+    ok $? "it is valid JSON with three entries"
+fi
+
+# --- size ---------------------------------------------------------------------------------------------
+truncate -s 4G "$T/sparse.log"
+peak_kb() { # COMMAND...: its resident set at most, looked at while it runs
+    local pid peak=0 seen
+    "$@" >/dev/null 2>&1 &
+    pid=$!
+    while kill -0 "$pid" 2>/dev/null; do
+        seen=$(sed -n 's/^VmHWM:[ \t]*\([0-9]*\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
+        peak=${seen:-$peak}
+        sleep 0.02
+    done
+    wait "$pid"
+    echo "$peak"
+}
+measure "$T/sparse.log" --format paddleseg
+is "$status $(field "$out" verdict)" "9 no_metric" "4 GiB of NULs: no_metric"
+peak=$(peak_kb "$REPERF" measure "$T/sparse.log" --format paddleseg)
+[ "$peak" -gt 0 ] && [ "$peak" -lt 65536 ]
+ok $? "in under 64 MB ($peak kB)"
+rm "$T/sparse.log"
+{ whole; head -c 3000000 /dev/zero | tr '\0' 'x'; } >"$T/endless.log"
+exits 9 "one endless line is a parse error" "$REPERF" measure "$T/endless.log" --format paddleseg
+like "$(cat "$T/err")" "line at byte $(whole | wc -c) is longer than 1048576 bytes" "that names the byte"
+exits 9 "also where the format is to be found" "$REPERF" measure "$T/endless.log"
+"$REPERF" measure "$T/whole.log" --json >/dev/full 2>"$T/err"
+is $? 10 "a full disk is an error"
+
+# --- the published logs ---------------------------------------------------------------------------------
+if ! need_shared "measure: published logs, counts and cells"; then tap_done; fi
+logs="$SHARED/published/logs"
+count() { # FORMAT PATTERN(ERE) FILE...: lines by grep against records by measure
+    local format=$1 pattern=$2 bad=0 n=0 file wanted got
+    shift 2
+    for file in "$@"; do
+        wanted=$(tr '\r' '\n' <"$file" | tr -d '\0' | grep -acE -- "$pattern")
+        got=$("$REPERF" measure "$file" --format "$format" --json 2>/dev/null | sed -E 's/.*"records":([0-9]+),.*/\1/')
+        n=$((n + 1))
+        if [ "$wanted" != "$got" ] || [ "$got" -eq 0 ]; then
+            bad=$((bad + 1))
+            echo "# $file: grep $wanted, measure $got"
+        fi
+    done
+    [ "$bad" -eq 0 ] && [ "$n" -gt 0 ]
+    ok $? "$format: $n logs, as many records as grep counts lines"
+}
+perf=$logs/paddle-perf-8903782 seg=$logs/paddle-perf-e7a07c4
+count paddleclas-static 'train step:.* ips: [0-9.]+ images/sec' "$perf"/ResNet50V1.5/logs/*.txt
+count dllogger-pytorch 'Iteration: [0-9]+ .*train\.total_ips : [0-9.]+ img/s' "$perf"/ResNet50V1.5/OtherReports/PyTorch/logs/*.txt
+count dllogger-tf '\(0, [0-9]+\) total_ips : [0-9.]+' "$perf"/ResNet50V1.5/OtherReports/TensorFlow/logs/*.txt
+count paddlenlp 'global step.*ips ?: ?[0-9.]+ sequences/s' "$perf"/Bert/logs/*.log
+count ngc-tf-bert 'Iteration: [0-9]+ +throughput_train : [0-9.]+ seq/s' "$perf"/Bert/OtherReports/TensorFlow/logs/*.log
+count ngc-pytorch-bert 'training_sequences_per_second : [0-9.]+' "$perf"/Bert/OtherReports/PyTorch/logs/*.log
+count paddleseg '\[TRAIN\].* ips: [0-9.]+ samples/sec' "$seg"/*/logs/paddle/*
+count mmseg 'Iter \[[0-9]+/[0-9]+\].* time: [0-9.]+' "$seg"/*/OtherReports/PyTorch/logs/hrnet* "$seg"/*/OtherReports/PyTorch/logs/pytorch/* "$logs"/airank-*/*/log/*.log
+count tf2-timehistory 'TimeHistory: .* examples/second between steps' "$logs"/dlperf-*/logs/tensorflow/resnet50/*/*.log
+count mxnet '^ +[0-9]+ +\| +(387\.07|2998\.1|1380\.6|9218\.9|1447\.6|9765\.6) +\|' "$perf"/ResNet50V1.5/OtherReports/MxNet/logs/*.txt
+
+# --format auto finds each log's format; only the log that holds two formats' lines is ambiguous
+find "$logs" -type f | sort >"$T/all"
+mapfile -t all <"$T/all"
+"$REPERF" measure "${all[@]}" >"$T/table" 2>/dev/null
+is "$(awk 'NR > 2 { print $2 }' "$T/table" | sort | uniq -c | awk '{ printf "%s %s ", $2, $1 }')" \
+    "- 1 dllogger-pytorch 10 dllogger-tf 9 mmseg 13 mxnet 3 ngc-pytorch-bert 13 ngc-tf-bert 16 paddleclas-static 9 paddlenlp 12 paddleseg 16 tf2-timehistory 30 " "auto finds the format of every published log but the one with two"
+is "$(awk 'NR > 2 && $NF != "ok" { n = split($1, p, "/"); print p[n], $2, $NF }' "$T/table" | sort | tr '\n' ';')" \
+    "GPUx1.log mmseg incomplete;GPUx8.log - ambiguous;mxnet_gpu1_gpu8_amp_bs128.txt mxnet ambiguous;mxnet_gpu1_gpu8_amp_bs192.txt mxnet ambiguous;mxnet_gpu1_gpu8_fp32_bs96.txt mxnet ambiguous;tf_gpu32_amp_bs128.txt dllogger-tf ambiguous;" "and only logs that are so are incomplete or ambiguous"
+
+# The published cells: LOG FORMAT RULE GPUS BATCH PRINTED, by the rule that was found for the whole group (research/log-formats.md).
+cell() { # PRINTED FORMAT RULE NODES GPUS BATCH LOG [HOW]: the value at the printed digits; truncated; or within 0.05 % (match)
+    local printed=$1 value decimals
+    value=$("$REPERF" measure "$logs/$7" --format "$2" --rule "$3" --nodes "$4" --gpus "$5" --batch "$6" --json 2>/dev/null | sed -E 's/.*"verdict":"[a-z_]*","value":([^,]*),.*/\1/')
+    decimals=${printed#*.}
+    [ "$decimals" = "$printed" ] && decimals= # none
+    awk -v v="$value" -v p="$printed" -v d="${#decimals}" -v how="${8:-nearest}" 'BEGIN {
+        m = 10 ^ d; r = how == "truncate" ? int(v * m + 1e-6) / m : sprintf("%.*f", d, v)
+        if (how == "match") exit !(v + 0 > 0 && (v - p) ^ 2 < (0.0005 * p) ^ 2)
+        exit !(v + 0 > 0 && (r - p) ^ 2 < (0.5 / m) ^ 2 / 4) }'
+    ok $? "cell $printed = $3 of ${7##*/} ($value)"
+}
+pc=paddle-perf-8903782/ResNet50V1.5
+cell 383.0 paddleclas-static skip10 1 1 96 $pc/logs/paddle_gpu1_fp32_bs96.txt
+cell 1400.1 paddleclas-static skip10 1 1 208 $pc/logs/paddle_gpu1_amp_bs208.txt
+cell 2753.3 paddleclas-static skip10 1 8 96 $pc/logs/paddle_gpu8_fp32_bs96.txt
+cell 8322.9 paddleclas-static skip10 1 8 128 $pc/logs/paddle_gpu8_amp_bs128.txt
+cell 10715.3 paddleclas-static skip99 4 32 96 $pc/logs/paddle_gpu32_fp32_bs96.txt
+cell 31036.8 paddleclas-static skip100 4 32 208 $pc/logs/paddle_gpu32_amp_bs208.txt
+cell 408.3 dllogger-tf steps200-499 1 1 128 $pc/OtherReports/TensorFlow/logs/tf_gpu1_fp32_bs128.txt
+cell 21826.6 dllogger-tf steps200-499 4 32 128 $pc/OtherReports/TensorFlow/logs/tf_gpu32_amp_bs128.txt
+cell 23280.9 dllogger-tf step202 4 32 256 $pc/OtherReports/TensorFlow/logs/tf_gpu32_amp_bs256.txt
+cell 6014.7 dllogger-pytorch summary 1 8 128 $pc/OtherReports/PyTorch/logs/pytorch_gpu8_amp_bs128.txt
+cell 17940.7 dllogger-pytorch skip11 4 32 128 $pc/OtherReports/PyTorch/logs/pytorch_gpu32_amp_bs128.txt
+cell 387.1 mxnet table 1 1 96 $pc/OtherReports/MxNet/logs/mxnet_gpu1_gpu8_fp32_bs96.txt
+cell 2998.1 mxnet table 1 8 96 $pc/OtherReports/MxNet/logs/mxnet_gpu1_gpu8_fp32_bs96.txt
+bert=paddle-perf-8903782/Bert
+cell 147.14 paddlenlp skip5 1 1 32 $bert/logs/base_bs32_fp32_gpu1.log match
+cell 4202.70 paddlenlp skip1 1 8 96 $bert/logs/base_bs96_fp16_gpu8.log match
+cell 3379.9 paddlenlp skip5 4 32 32 $bert/logs/base_bs32_fp32_gpu32.log
+cell 142.67 ngc-tf-bert last20 1 1 32 $bert/OtherReports/TensorFlow/logs/tf_bert_pretraining_lamb_base_fp32_bs32_gpu1.log
+cell 16554.3 ngc-tf-bert skip1 4 32 96 $bert/OtherReports/TensorFlow/logs/tf_bert_pretraining_lamb_base_fp16_bs96_gpu32.log
+cell 12767.2 ngc-tf-bert from-step6 4 32 96 $bert/OtherReports/TensorFlow/logs/tf_bert_pretraining_lamb_base_without_gradacc_fp16_bs96_gpu32.log
+cell 15941.1 ngc-pytorch-bert tool 4 32 64 $bert/OtherReports/PyTorch/logs/bert_base_lamb_pretraining.pyt_bert_pretraining_phase1_fp16_bs64_gpu32.log
+hr=paddle-perf-e7a07c4/HRNetW18
+for row in "19.428 1 fp32_DP_N1C1" "117.205 8 fp32_DP_N1C8" "22.115 1 fp16_DP_N1C1" "115.468 8 fp16_DP_N1C8"; do
+    read -r printed gpus name <<<"$row"
+    cell "$printed" paddleseg skip2-trim5 1 "$gpus" 8 "$hr/logs/paddle/PaddleSeg_fcn_hrnetw18_bs8_${name}_log"
+done
+cell 15.49 mmseg skip5 1 1 8 $hr/OtherReports/PyTorch/logs/hrnet_torch_bs8_fp32_gpu1
+cell 60.299 mmseg skip5 1 8 8 $hr/OtherReports/PyTorch/logs/hrnet_torch_bs8_fp32_gpu8
+dl=paddle-perf-e7a07c4/DeepLabV3P
+cell 6.13 paddleseg skip5 1 1 4 $dl/logs/paddle/Deeplabv3_FP32_BS4-N1.log truncate
+cell 96.03 paddleseg skip5 1 8 4 $dl/logs/paddle/Deeplabv3_FP16_BS4-N8.log truncate
+cell 25.65 mmseg skip2 1 8 4 $dl/OtherReports/PyTorch/logs/pytorch/deeplabv3p_c8_fp32.log
+cell 44338.456 airank time-to-train 1 8 4 airank-34c7743/deeplabv3plus/log/GPUx8.log
+# median of five runs
+for run in 1 2 3 4 5; do
+    measure "$logs/dlperf-e36df2e/logs/tensorflow/resnet50/4n8g/rn50_b128_fp32_$run.log" --rule tf2-timehistory/lines2-6
+    field "$out" value
+done | sort -n | sed -n 3p >"$T/median"
+is "$(printf '%.2f' "$(cat "$T/median")")" 9418.44 "cell 9418.44 = median of five runs' mean of lines 2 to 6"
+
+# Facts that the reports do not say, or say otherwise (research/report-facts.md, E1 and E10).
+states() { # FILE NAME VALUE
+    measure "$logs/$1"
+    like "$out" "\"name\":\"$2\",\"value\":\"$3\"" "${1##*/} states $2 $3"
+}
+states $dl/OtherReports/PyTorch/logs/pytorch/deeplabv3p_c32_fp32.log batch_per_gpu 8
+states $dl/logs/paddle/Deeplabv3_FP32_BS4-N8.log cuda 11.2
+states $hr/logs/paddle/Hrnet_FP32_BS8-N32.log log_date 2021-05-31
+states $hr/logs/paddle/Hrnet_FP32_BS8-N32.log cuda 10.1
+states $hr/logs/paddle/Hrnet_FP32_BS8-N32.log parameters 9675306
+states $hr/OtherReports/PyTorch/logs/hrnet_torch_bs8_fp16_gpu8 code_version '0\.30\.0\+a00a3b6'
+states $hr/logs/paddle/PaddleSeg_fcn_hrnetw18_bs8_fp32_DP_N1C8_log dataset_repeats 500
+states $pc/OtherReports/MxNet/logs/mxnet_gpu1_gpu8_fp32_bs96.txt nccl 2.4.7
+tap_done

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats and the parsing of logs: every trap that published logs hold, with made input. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/strbuf.h"
+#include "domain/format.h"
+#include "domain/literals.h"
+
+static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
+                           "\"framework\": \"f\", \"source\": \"s\", \"prefixes\": [\"mpirun\", "
+                           "\"srun\"], ";
+
+/* Epoch, step, total and value of a rank; a clock time; a fact; an end that need not be. */
+static const char TRAIN[] =
+    "\"series\": [{\"name\": \"ips\", \"literal\": \"ips: \", \"pattern\": "
+    "\"^(?:(?<time>\\\\d{4}-\\\\d\\\\d-\\\\d\\\\d \\\\d\\\\d:\\\\d\\\\d:\\\\d\\\\d) )?(?:epoch: "
+    "(?<epoch>\\\\d+), )?iter: (?<step>\\\\d+)(?:/(?<total>\\\\d+))?, ips: (?<value>\\\\S+) "
+    "samples/sec\", \"unit\": \"samples/s\", \"scope\": \"rank\", \"quantity\": \"rate\", "
+    "\"primary\": true}, {\"name\": \"loss\", \"literal\": \"loss: \", \"pattern\": \"loss: "
+    "(?<value>\\\\S+)\", \"unit\": \"\", \"scope\": \"rank\", \"quantity\": \"score\", "
+    "\"primary\": false}], \"run_start\": {\"literal\": \"start of run\", \"pattern\": \"^start of "
+    "run\"}, \"end\": null, \"facts\": [{\"name\": \"cuda\", \"literal\": \"cuda \", \"pattern\": "
+    "\"^cuda (?<value>\\\\d.*)\"}, {\"name\": \"warmup\", \"literal\": \"warmup \", \"pattern\": "
+    "\"^warmup (?<value>\\\\d+)\"}], \"rules\": [{\"name\": \"mean\", \"series\": \"ips\", "
+    "\"statistic\": \"mean\", \"origin\": \"own\", \"source\": \"x\"}]}";
+
+static const char TABLE[] =
+    "\"series\": [{\"name\": \"table\", \"literal\": null, \"pattern\": \"^ *(?<gpus>\\\\d+) "
+    "*\\\\| "
+    "*(?<value>[\\\\d.]+) *\\\\|$\", \"unit\": \"images/s\", \"scope\": \"job\", \"quantity\": "
+    "\"summary\", \"primary\": true, \"after\": {\"literal\": \"total_ips\", \"pattern\": "
+    "\"^total_ips$\"}, \"until\": \"^$\"}], \"run_start\": null, \"end\": {\"literal\": "
+    "\"all done\", \"pattern\": \"^all done\", \"required\": true}, \"facts\": [], \"rules\": []}";
+
+struct made {
+    struct arena arena;
+    struct format *format;
+};
+
+static void decode(struct made *made, const char *body)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct err err = {0};
+    struct json root;
+    *made = (struct made){0};
+    const char *text = arena_printf(&made->arena, "%s%s", HEAD, body);
+    if (json_parse(str_of(text), "t.json", &doc, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    root = json_root(&doc);
+    if (format_decode(&root, &made->arena, &made->format, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+}
+
+static void release(struct made *made)
+{
+    format_release(made->format);
+    arena_release(&made->arena);
+}
+
+/* Feeds text in two parts, cut at `cut`. */
+static int parse_cut(struct made *made, struct str text, size_t cut, struct measurement *ret_m,
+                     struct err *err)
+{
+    struct parser *parser = NULL;
+    int status = parser_new(made->format, &made->arena, &parser, err);
+    if (status == 0) {
+        status = parser_feed(parser, text.ptr, cut, err);
+    }
+    if (status == 0) {
+        status = parser_feed(parser, text.ptr + cut, text.len - cut, err);
+    }
+    if (status == 0) {
+        status = parser_finish(parser, ret_m, err);
+    }
+    parser_free(parser);
+    return status;
+}
+
+static struct measurement parse(struct made *made, struct str text)
+{
+    struct measurement m = {0};
+    struct err err = {0};
+    if (parse_cut(made, text, 0, &m, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return m;
+}
+
+/* "step=value@rank/run ..." of the primary series, and the verdict. */
+static const char *told(struct made *made, const struct measurement *m)
+{
+    const struct series *s = measurement_primary(m);
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 1u << 20);
+    for (size_t idx = 0; idx < s->n; idx++) {
+        strbuf_printf(&text, "%" PRId64 "=%g", s->samples[idx].step, s->samples[idx].value);
+        if (s->samples[idx].rank >= 0) {
+            strbuf_printf(&text, "@%d", s->samples[idx].rank);
+        }
+        if (s->samples[idx].run > 0) {
+            strbuf_printf(&text, "/%d", s->samples[idx].run);
+        }
+        strbuf_add_z(&text, " ");
+    }
+    strbuf_add_z(&text, parse_verdict_name(m->verdict));
+    return arena_strndup(&made->arena, text.ptr, text.len);
+}
+
+static void reads_as(const char *body, struct str text, const char *wanted)
+{
+    struct made made;
+    struct measurement m;
+    decode(&made, body);
+    m = parse(&made, text);
+    assert_string_equal(told(&made, &m), wanted);
+    assert_int_equal(m.verdict == PARSE_OK, m.why.len == 0);
+    assert_int_equal(m.n_bytes, text.len);
+    release(&made);
+}
+#define TRAIN_READS(text, wanted) reads_as(TRAIN, STR_LIT(text), wanted)
+
+static void plain_logs(void **state UNUSED)
+{
+    TRAIN_READS("iter: 1, ips: 10 samples/sec\niter: 2, ips: 20.5 samples/sec\n", "1=10 2=20.5 ok");
+    TRAIN_READS("", "no_metric");
+    TRAIN_READS("\n\n\n", "no_metric");
+    TRAIN_READS("nothing here\n", "no_metric");
+    TRAIN_READS("iter: 1, ips: 10 samples/sec", "1=10 ok"); /* whole, only without a line break */
+}
+
+static void what_looks_like_a_rate_is_not_read(void **state UNUSED)
+{
+    TRAIN_READS("ips: 127.0.0.1\nips: None\n", "no_metric");
+    TRAIN_READS("LAUNCH INFO ips: 127.0.0.1\niter: 1, ips: 5 samples/sec\nips: None\n", "1=5 ok");
+    TRAIN_READS("iter: 1, ips: 5 images/s\n", "no_metric"); /* another unit */
+}
+
+static void control_bytes_and_bars(void **state UNUSED)
+{
+    TRAIN_READS("\033[32miter: 1, i\033[0mps: 10 samples/sec\033[0m\n", "1=10 ok");
+    TRAIN_READS("it\0er: 1, ip\0\0s: 1\0"
+                "0 samples/sec\n\0\0",
+                "1=10 ok");
+    TRAIN_READS(" 10%|##| 1/9\r 20%|##| 2/9\riter: 1, ips: 10 samples/sec\r 30%|##| 3/9\r\n",
+                "1=10 ok");
+    TRAIN_READS("iter: 1, ips: 10 samples/sec\r\niter: 2, ips: 11 samples/sec\r\n", "1=10 2=11 ok");
+    TRAIN_READS("\033]0;title\aiter: 1, ips: 10 samples/sec\n", "1=10 ok");
+    TRAIN_READS("\033]0;title\033\\iter: 1, ips: 10 samples/sec\n", "1=10 ok");
+    TRAIN_READS("\033]0;never ended\niter: 1, ips: 10 samples/sec\n", "1=10 ok");
+    TRAIN_READS("\033[1;31\niter: 1, ips: 10 samples/sec\033", "1=10 ok");
+    TRAIN_READS("\033(Biter: 1, ips: 10 samples/sec\033[K\n", "1=10 ok");
+}
+
+static void launcher_tags(void **state UNUSED)
+{
+    TRAIN_READS("[1,3]<stdout>:iter: 1, ips: 10 samples/sec\n", "1=10@3 ok");
+    TRAIN_READS("Thu Dec 17 15:05:20 2020[1,0]<stderr>:iter: 1, ips: 10 samples/sec\n",
+                "1=10@0 ok");
+    TRAIN_READS("Thu Dec  7 15:05:20 2020[1,12]<stdout>:iter: 1, ips: 10 samples/sec\n",
+                "1=10@12 ok");
+    /* A bar before the tag, and a tag within the record. */
+    TRAIN_READS(
+        "8.12it/s]\r8.13it/s]Sat Dec 19 15:14:59 2020[1,0]<stdout>:iter: 1, ips: 10 samples/sec\n",
+        "no_metric"); /* "^" keeps it out: the line begins with the bar */
+    TRAIN_READS("iter: 1, i[1,0]<stdout>:ps: 10 samples/sec\n", "1=10@0 ok");
+    TRAIN_READS("[1,0]<stdout>:iter: 1, ips: 10 samples/sec\n[1,1]<stdout>:iter: 1, ips: 11 "
+                "samples/sec\n[1,1]<stdout>:iter: 2, ips: 12 samples/sec\n[1,0]<stdout>:iter: 2, "
+                "ips: 13 samples/sec\n",
+                "1=10@0 1=11@1 2=12@1 2=13@0 ok");
+    TRAIN_READS(" 3: iter: 1, ips: 10 samples/sec\n12: iter: 1, ips: 11 samples/sec\n",
+                "1=10@3 1=11@12 ok");
+    TRAIN_READS(
+        "[x,0]<stdout>:\n]<stdout>:\n<stdout>:\n[1,]<stdout>:\niter: 1, ips: 1 samples/sec\n",
+        "1=1 ok");
+}
+
+static void runs_and_repeated_steps(void **state UNUSED)
+{
+    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 2, ips: 2 samples/sec\niter: 1, ips: 3 "
+                "samples/sec\n",
+                "1=1 2=2 1=3/1 ambiguous");
+    /* loss scaling repeats an iteration */
+    TRAIN_READS("iter: 1, ips: 1 samples/sec\niter: 1, ips: 2 samples/sec\niter: 2, ips: 3 "
+                "samples/sec\niter: 2, ips: 4 samples/sec\n",
+                "1=1 1=2 2=3 2=4 ok");
+    /* steps that begin again with each epoch */
+    TRAIN_READS("epoch: 1, iter: 1, ips: 1 samples/sec\nepoch: 1, iter: 2, ips: 2 "
+                "samples/sec\nepoch: 2, iter: 1, ips: 3 samples/sec\n",
+                "1=1 2=2 1=3 ok");
+    TRAIN_READS("epoch: 2, iter: 1, ips: 1 samples/sec\nepoch: 1, iter: 2, ips: 2 samples/sec\n",
+                "1=1 2=2/1 ambiguous");
+    TRAIN_READS("start of run\niter: 1, ips: 1 samples/sec\nstart of run\niter: 2, ips: 2 "
+                "samples/sec\n",
+                "1=1 2=2/1 ambiguous");
+    TRAIN_READS("start of run\nstart of run\niter: 1, ips: 1 samples/sec\n", "1=1 ok");
+}
+
+static void values_that_are_none(void **state UNUSED)
+{
+    TRAIN_READS("iter: 1, ips: nan samples/sec\niter: 2, ips: 2 samples/sec\n", "1=nan 2=2 nan");
+    TRAIN_READS("iter: 1, ips: inf samples/sec\n", "1=nan nan");
+    TRAIN_READS("iter: 1, ips: -inf samples/sec\n", "1=nan nan");
+    TRAIN_READS("iter: 1, ips: 0 samples/sec\n", "1=nan nan");
+    TRAIN_READS("iter: 1, ips: 0.000 samples/sec\n", "1=nan nan");
+    TRAIN_READS("iter: 1, ips: -5 samples/sec\n", "1=nan nan");
+    TRAIN_READS("iter: 1, ips: 1e999 samples/sec\n", "1=nan nan");
+    TRAIN_READS("iter: 1, ips: None samples/sec\n", "1=nan nan");
+    /* a loss that is not a number is no rate */
+    TRAIN_READS("loss: nan\niter: 1, ips: 5 samples/sec\n", "1=5 ok");
+}
+
+static void ends(void **state UNUSED)
+{
+    TRAIN_READS("iter: 10/20, ips: 1 samples/sec\niter: 20/20, ips: 1 samples/sec\n",
+                "10=1 20=1 ok");
+    /* within one interval of the end */
+    TRAIN_READS("iter: 8/20, ips: 1 samples/sec\niter: 16/20, ips: 1 samples/sec\n", "8=1 16=1 ok");
+    TRAIN_READS("iter: 5/20, ips: 1 samples/sec\niter: 10/20, ips: 1 samples/sec\n",
+                "5=1 10=1 incomplete");
+    TRAIN_READS("iter: 10/20, ips: 1 samples/sec\niter: 20/20, ips: 1", "10=1 truncated");
+    TRAIN_READS("iter: 10/20, ips: 1 samples/sec\niter: 20/20, ips: 1 samples/s", "10=1 truncated");
+    TRAIN_READS("iter: 10, ips: 1 samples/sec\niter: 20, ips: ", "10=1 truncated");
+    TRAIN_READS("iter: 10, ips: 1 samples/sec\nepoch: 1, iter: 20", "10=1 truncated");
+    TRAIN_READS("iter: 10, ips: 1 samples/sec\nsome other line", "10=1 ok");
+    TRAIN_READS("iter: 20/20, ips: 1", "no_metric");
+    /* two runs weigh more than a cut line, a bad value more than both */
+    TRAIN_READS("iter: 2, ips: 1 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
+                "2=1 1=1/1 ambiguous");
+    TRAIN_READS("iter: 2, ips: 0 samples/sec\niter: 1, ips: 1 samples/sec\niter: 2, ips: ",
+                "2=nan 1=1/1 nan");
+}
+
+static void tables(void **state UNUSED)
+{
+    reads_as(TABLE,
+             STR_LIT("total_ips\n   | 96 |\n------\n 1 | 387.07 |\n 8 | 2998.1 |\n\nlatency\n 1 | "
+                     "0.25 |\n\nall done\n"),
+             "1=387.07 2=2998.1 ok");
+    reads_as(TABLE, STR_LIT(" 1 | 387.07 |\nall done\n"), "no_metric");
+    reads_as(TABLE, STR_LIT("total_ips\n 1 | 387.07 |\n"), "1=387.07 incomplete");
+    reads_as(TABLE, STR_LIT("total_ips\n 1 | 387.07 |\n\ntotal_ips\n 1 | 5 |\n\nall done\n"),
+             "1=387.07 1=5/1 ambiguous");
+    struct made made;
+    struct measurement m;
+    decode(&made, TABLE);
+    m = parse(&made, STR_LIT("total_ips\n 1 | 387.07 |\n 8 | 2998.1 |\n\nall done\n"));
+    assert_int_equal(m.series[0].samples[0].gpus, 1);
+    assert_int_equal(m.series[0].samples[1].gpus, 8);
+    release(&made);
+}
+
+static void facts_times_and_counts(void **state UNUSED)
+{
+    struct made made;
+    struct measurement m;
+    decode(&made, TRAIN);
+    m = parse(&made,
+              STR_LIT("x\ncuda 10.1 \r\ncuda 10.1\nwarmup 3\n2020-12-16 18:32:38 iter: 5, ips: 1 "
+                      "samples/sec\niter: 2, ips: 2 samples/sec\ncuda 11.2\ntail"));
+    assert_int_equal(m.n_facts, 4);
+    assert_true(str_eq_z(m.facts[0].name, "cuda") && str_eq_z(m.facts[0].value, "10.1"));
+    assert_int_equal(m.facts[0].line, 2);
+    assert_true(str_eq_z(m.facts[2].name, "log_date") && str_eq_z(m.facts[2].value, "2020-12-16"));
+    assert_true(str_eq_z(m.facts[3].value, "11.2")); /* the second run says otherwise */
+    assert_int_equal(m.facts[3].line, 7);
+    assert_int_equal(m.warmup_steps, 3);
+    assert_int_equal(m.n_lines, 8);
+    assert_int_equal(m.n_runs, 2);
+    assert_true(m.series[0].samples[0].time_s == 1608143558);
+    assert_true(isnan(m.series[0].samples[1].time_s));
+    assert_int_equal(m.first_run, PARSE_OK);
+    release(&made);
+}
+
+/* The same log, cut at every byte: every measurement is the same. */
+static void arrival_does_not_matter(void **state UNUSED)
+{
+    static const char LOG[] =
+        "cuda 11.2\r\n\033[32mstart of run\033[0m\nThu Dec 17 15:05:20 2020[1,0]<stdout>:iter: "
+        "1/4, "
+        "ips: 1\0.5 samples/sec\n 10%|##|\r 20%|##|\r[1,1]<stdout>:iter: 1/4, ips: 2 samples/sec\n"
+        "[1,0]<stdout>:loss: 0.5\n[1,0]<stdout>:iter: 2/4, ips: 3 sam\033[Kples/sec\r\n"
+        "2020-12-16 18:32:38 iter: 3/4, ips: 4 samples/sec\niter: 4/4, ips: 5 samples/sec\nwarm";
+    struct str text = {LOG, sizeof(LOG) - 1};
+    struct made made;
+    struct measurement whole;
+    const char *wanted;
+    decode(&made, TRAIN);
+    whole = parse(&made, text);
+    wanted = told(&made, &whole);
+    assert_string_equal(wanted, "1=1.5@0 1=2@1 2=3@0 3=4 4=5 ok");
+    for (size_t cut = 0; cut <= text.len; cut++) {
+        struct measurement m = {0};
+        struct err err = {0};
+        assert_int_equal(parse_cut(&made, text, cut, &m, &err), 0);
+        assert_string_equal(told(&made, &m), wanted);
+        assert_int_equal(m.n_lines, whole.n_lines);
+        assert_int_equal(m.n_facts, whole.n_facts);
+        for (size_t idx = 0; idx < m.n_facts; idx++) {
+            assert_true(str_eq(m.facts[idx].value, whole.facts[idx].value));
+            assert_int_equal(m.facts[idx].line, whole.facts[idx].line);
+        }
+    }
+    release(&made);
+}
+
+/* Every beginning of a log either lacks samples at its end or is said to be cut: never a wrong number. */
+static void a_cut_log_never_gives_a_wrong_value(void **state UNUSED)
+{
+    static const char LOG[] = "iter: 1/3, ips: 125 samples/sec\niter: 2/3, ips: 250 "
+                              "samples/sec\niter: 3/3, ips: 375 samples/sec\n";
+    struct made made;
+    decode(&made, TRAIN);
+    for (size_t len = 0; len < sizeof(LOG); len++) {
+        struct measurement m = parse(&made, (struct str){LOG, len});
+        const struct series *s = measurement_primary(&m);
+        for (size_t idx = 0; idx < s->n; idx++) {
+            assert_true(s->samples[idx].value == 125.0 * (double)(idx + 1));
+        }
+        assert_true((m.verdict == PARSE_OK) == (s->n == 3));
+    }
+    release(&made);
+}
+
+static void long_lines(void **state UNUSED)
+{
+    struct made made;
+    struct measurement m = {0};
+    struct err err = {0};
+    size_t len = FORMAT_LINE_MAX + 40;
+    char *text = xmalloc(2 * len);
+    decode(&made, TRAIN);
+    /* exactly the limit, then a line */
+    memset(text, 'x', 2 * len);
+    memcpy(text, "iter: 1, ips: 7 samples/sec\n", 28);
+    text[28 + FORMAT_LINE_MAX] = '\n';
+    assert_int_equal(parse_cut(&made, (struct str){text, 28 + FORMAT_LINE_MAX + 1}, 100, &m, &err),
+                     0);
+    assert_string_equal(told(&made, &m), "1=7 ok");
+    /* one more byte */
+    text[28 + FORMAT_LINE_MAX] = 'x';
+    text[28 + FORMAT_LINE_MAX + 1] = '\n';
+    for (size_t cut = 0; cut < 2 * len; cut += 99991) {
+        err = (struct err){0};
+        assert_int_equal(parse_cut(&made, (struct str){text, 2 * len}, cut, &m, &err), -1);
+        assert_int_equal(err.code, ERR_PARSE);
+        assert_non_null(strstr(err.msg, "byte 28"));
+    }
+    /* NULs do not count */
+    memset(text + 28, 0, 2 * len - 28);
+    err = (struct err){0};
+    assert_int_equal(parse_cut(&made, (struct str){text, 2 * len}, 5, &m, &err), 0);
+    assert_string_equal(told(&made, &m), "1=7 ok");
+    free(text);
+    release(&made);
+}
+
+static void ranks_are_limited(void **state UNUSED)
+{
+    struct made made;
+    struct measurement m = {0};
+    struct err err = {0};
+    decode(&made, TRAIN);
+    assert_int_equal(
+        parse_cut(&made, STR_LIT("[1,65536]<stdout>:iter: 1, ips: 1 samples/sec\n"), 0, &m, &err),
+        -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    release(&made);
+}
+
+static void scores_can_be_left_out(void **state UNUSED)
+{
+    struct made made;
+    decode(&made, TRAIN);
+    for (int named = 0; named < 2; named++) {
+        struct parser *parser = NULL;
+        struct measurement m;
+        struct err err = {0};
+        assert_int_equal(parser_new(made.format, &made.arena, &parser, &err), 0);
+        parser_skip_scores(parser, named ? STR_LIT("loss") : STR_EMPTY);
+        assert_int_equal(parser_feed(parser, "loss: 2\niter: 1, ips: 1 samples/sec\n", 36, &err),
+                         0);
+        assert_int_equal(parser_finish(parser, &m, &err), 0);
+        assert_int_equal(measurement_series(&m, STR_LIT("loss"))->n, named);
+        assert_int_equal(measurement_primary(&m)->n, 1);
+        parser_free(parser);
+    }
+    release(&made);
+}
+
+static void guessing(void **state UNUSED)
+{
+    struct made train;
+    struct made table;
+    static const struct {
+        const char *text;
+        bool train, table;
+    } LOGS[] = {
+        {"iter: 1, ips: 1 samples/sec\n", true, false},
+        {"x\ntotal_ips\n 1 | 3 |\n", false, true},
+        {"[1,0]<stdout>:total_ips\niter: 1, ips: 1 samples/sec", true, true},
+        {"ips: 127.0.0.1\nmy total_ips\n", false, false},
+        {"", false, false},
+    };
+    decode(&train, TRAIN);
+    decode(&table, TABLE);
+    struct format *items[] = {train.format, table.format};
+    struct format_set set = {items, 2};
+    for (size_t idx = 0; idx < ARRAY_LEN(LOGS); idx++) {
+        struct guesser *guesser = NULL;
+        struct err err = {0};
+        bool fits[FORMATS_MAX];
+        assert_int_equal(guesser_new(&set, &guesser, &err), 0);
+        assert_int_equal(guesser_feed(guesser, LOGS[idx].text, strlen(LOGS[idx].text), &err), 0);
+        assert_int_equal(guesser_finish(guesser, &err), 0);
+        assert_int_equal(guesser_fits(guesser, fits), LOGS[idx].train + LOGS[idx].table);
+        assert_int_equal(fits[0], LOGS[idx].train);
+        assert_int_equal(fits[1], LOGS[idx].table);
+        guesser_free(guesser);
+    }
+    release(&train);
+    release(&table);
+}
+
+/* Against memmem, over text made of few letters so that near misses abound. */
+static void literals_are_all_found(void **state UNUSED)
+{
+    const struct str items[] = {STR_LIT("abc"), STR_LIT("cabca"), STR_LIT("aaaa"), STR_LIT("bcb")};
+    struct literals *literals = literals_new(items, ARRAY_LEN(items));
+    char text[4000];
+    uint64_t seed = 7;
+    size_t found = 0;
+    for (size_t idx = 0; idx < sizeof(text); idx++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        text[idx] = (char)('a' + (seed >> 33) % 3);
+    }
+    for (size_t at = 0; at + 3 <= sizeof(text); at++) {
+        uint64_t wanted = 0;
+        uint64_t got = 0;
+        for (size_t idx = 0; idx < ARRAY_LEN(items); idx++) {
+            if (sizeof(text) - at >= items[idx].len &&
+                memcmp(text + at, items[idx].ptr, items[idx].len) == 0) {
+                wanted |= UINT64_C(1) << idx;
+            }
+        }
+        size_t next = literals_next(literals, (struct str){text, sizeof(text)}, at, &got);
+        assert_int_equal(next == at, wanted != 0);
+        assert_true(next != at || got == wanted);
+        found += wanted != 0;
+    }
+    assert_true(found > 100);
+    literals_free(literals);
+}
+
+static void bad_formats_name_the_place(void **state UNUSED)
+{
+    static const struct {
+        const char *from, *to; /* one replacement in TRAIN */
+        const char *says;
+    } BAD[] = {
+        {"\"unit\": \"samples/s\"", "\"unit\": \"samples\"", "$.series[0]: unit"},
+        {"\"unit\": \"samples/s\"", "\"unit\": \"s\"", "$.series[0]: unit"},
+        {"\"scope\": \"rank\"", "\"scope\": \"gpu\"", "expected scope"},
+        {"\"quantity\": \"rate\"", "\"quantity\": \"speed\"", "expected quantity"},
+        {"\"primary\": true", "\"primary\": false", "one primary series, found 0"},
+        {"\"primary\": false", "\"primary\": true", "one primary series, found 2"},
+        {"(?<value>", "(?<valve>", "unknown group \"valve\""},
+        {"\\\\S+) samples", "\\\\S+ samples", "missing closing parenthesis"},
+        {"\"name\": \"loss\"", "\"name\": \"ips\"", "two series"},
+        {"\"literal\": \"ips: \"", "\"literal\": \"i\"", "literal of at least"},
+        {"\"literal\": \"ips: \"", "\"literal\": \"ips\\n\"", "no line break"},
+        {"\"literal\": \"ips: \"", "\"literal\": null", "has a literal"},
+        {"\"series\": \"ips\"", "\"series\": \"speed\"", "$.rules[0]: the format has no series"},
+        {"\"end\": null", "\"end\": {\"literal\": \"done\"}", "$.end"},
+        {"\"end\": null", "\"ending\": null", "ending"},
+        {"\"run_start\": {\"literal\"", "\"run_start\": {\"required\": true, \"literal\"",
+         "required"},
+        {"(?<value>\\\\d.*)", "(\\\\d.*)", "$.facts[0]: a fact's pattern"},
+        {"\"scope\": \"rank\"", "\"factor\": 0, \"scope\": \"rank\"", "factor"},
+        {"\"scope\": \"rank\"", "\"until\": \"x\", \"scope\": \"rank\"", "until"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        CLEANUP(json_doc) struct json_doc doc = {0};
+        const char *hit = strstr(TRAIN, BAD[idx].from);
+        struct format *format = NULL;
+        struct err err = {0};
+        struct json root;
+        assert_non_null(hit);
+        const char *text = arena_printf(&arena, "%s%.*s%s%s", HEAD, (int)(hit - TRAIN), TRAIN,
+                                        BAD[idx].to, hit + strlen(BAD[idx].from));
+        assert_int_equal(json_parse(str_of(text), "t.json", &doc, &err), 0);
+        root = json_root(&doc);
+        assert_int_equal(format_decode(&root, &arena, &format, &err), -1);
+        assert_int_equal(err.code, ERR_MANIFEST);
+        if (!strstr(err.msg, BAD[idx].says) || strncmp(err.msg, "t.json:", 7) != 0) {
+            fail_msg("%s: %s", BAD[idx].to, err.msg);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_logs),
+        cmocka_unit_test(what_looks_like_a_rate_is_not_read),
+        cmocka_unit_test(control_bytes_and_bars),
+        cmocka_unit_test(launcher_tags),
+        cmocka_unit_test(runs_and_repeated_steps),
+        cmocka_unit_test(values_that_are_none),
+        cmocka_unit_test(ends),
+        cmocka_unit_test(tables),
+        cmocka_unit_test(facts_times_and_counts),
+        cmocka_unit_test(arrival_does_not_matter),
+        cmocka_unit_test(a_cut_log_never_gives_a_wrong_value),
+        cmocka_unit_test(long_lines),
+        cmocka_unit_test(ranks_are_limited),
+        cmocka_unit_test(scores_can_be_left_out),
+        cmocka_unit_test(guessing),
+        cmocka_unit_test(literals_are_all_found),
+        cmocka_unit_test(bad_formats_name_the_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "codec/pattern.h"
+
+static struct pattern *make(const char *source)
+{
+    struct pattern *pattern = NULL;
+    struct err err = {0};
+    assert_int_equal(pattern_new(str_of(source), &pattern, &err), 0);
+    return pattern;
+}
+
+static bool matches(struct pattern *pattern, struct str subject)
+{
+    struct err err = {0};
+    bool found = false;
+    assert_int_equal(pattern_match(pattern, subject, &found, &err), 0);
+    return found;
+}
+
+static void groups_are_found_by_name(void **state UNUSED)
+{
+    struct pattern *p = make("step (?<step>\\d+)(?: of (?<total>\\d+))?: (?<value>\\S+)");
+    struct str line = STR_LIT("xx step 12: 3.5 yy");
+    assert_true(matches(p, line));
+    assert_true(str_eq_z(pattern_text(p, line, pattern_group(p, "step")), "12"));
+    assert_true(str_eq_z(pattern_text(p, line, pattern_group(p, "value")), "3.5"));
+    assert_null(pattern_text(p, line, pattern_group(p, "total")).ptr);
+    assert_int_equal(pattern_group(p, "epoch"), -1);
+    assert_null(pattern_text(p, line, -1).ptr);
+    assert_null(pattern_text(p, line, 99).ptr);
+    assert_true(str_eq_z(pattern_text(p, line, 0), "step 12: 3.5"));
+    line = STR_LIT("step 1 of 9: z");
+    assert_true(matches(p, line));
+    assert_true(str_eq_z(pattern_text(p, line, pattern_group(p, "total")), "9"));
+    assert_string_equal(pattern_group_name(p, 0), "step");
+    assert_string_equal(pattern_group_name(p, 2), "value");
+    assert_null(pattern_group_name(p, 3));
+    assert_false(matches(p, STR_EMPTY));
+    pattern_free(p);
+}
+
+static void a_bad_pattern_names_the_place(void **state UNUSED)
+{
+    static const struct {
+        const char *source;
+        const char *says;
+    } BAD[] = {
+        {"abc(", "character 5"},     {"a[z-a]", "character 5"},
+        {"(?<1x>a)", "character 4"}, {"(?<a>x)(?<a>y)", "character"},
+        {"*", "character 1"},        {"\\", "character 2"},
+        {"(*UTF)a", "UTF"},          {"\\C", "\\C"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        struct pattern *p = NULL;
+        struct err err = {0};
+        assert_int_equal(pattern_new(str_of(BAD[idx].source), &p, &err), -1);
+        assert_int_equal(err.code, ERR_MANIFEST);
+        assert_non_null(strstr(err.msg, BAD[idx].says));
+        assert_null(p);
+    }
+}
+
+static void length_is_limited(void **state UNUSED)
+{
+    char *text = xmalloc(PATTERN_LEN_MAX + 1);
+    struct pattern *p = NULL;
+    struct err err = {0};
+    memset(text, 'a', PATTERN_LEN_MAX + 1);
+    assert_int_equal(pattern_new((struct str){text, PATTERN_LEN_MAX + 1}, &p, &err), -1);
+    err = (struct err){0};
+    assert_int_equal(pattern_new(STR_EMPTY, &p, &err), -1);
+    err = (struct err){0};
+    assert_int_equal(pattern_new((struct str){text, PATTERN_LEN_MAX}, &p, &err), 0);
+    pattern_free(p);
+    free(text);
+}
+
+static void bytes_are_not_utf8(void **state UNUSED)
+{
+    struct pattern *p = make("^.\\xe2.$");
+    assert_true(matches(p, STR_LIT("\xff\xe2\x80")));
+    assert_false(matches(p, STR_LIT("\xe2\x96\x88\xe2\x96\x88")));
+    pattern_free(p);
+}
+
+static void a_subject_may_hold_a_nul(void **state UNUSED)
+{
+    struct pattern *p = make("a\\x00b");
+    assert_true(matches(p, (struct str){"a\0b", 3}));
+    pattern_free(p);
+}
+
+/* Would take ages: 2^40 ways to split the letters. */
+static void backtracking_ends_in_an_error(void **state UNUSED)
+{
+    struct pattern *p = make("^(?:a|a|b)*(?:a|a|b)*(?:a|a|b)*c\\1?()$");
+    char line[60];
+    struct err err = {0};
+    bool found = false;
+    memset(line, 'a', sizeof(line));
+    assert_int_equal(pattern_match(p, (struct str){line, sizeof(line)}, &found, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    assert_non_null(strstr(err.msg, "60 bytes"));
+    pattern_free(p);
+}
+
+static void a_cut_line_matches_in_part(void **state UNUSED)
+{
+    struct pattern *p = make("iter: (?<step>\\d+)/\\d+, ips: (?<value>[\\d.]+) samples/sec");
+    static const struct {
+        const char *line;
+        bool is_partial;
+    } LINES[] = {
+        {"[TRAIN] iter: 30/400, ips: 19.46", true},
+        {"[TRAIN] iter: 30/4", true},
+        {"[TRAIN] iter", false}, /* four bytes: not enough to tell */
+        {"nothing of the kind", false},
+        {"iter: 3/4, loss", false},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(LINES); idx++) {
+        struct err err = {0};
+        bool is_partial = !LINES[idx].is_partial;
+        assert_int_equal(pattern_match_partial(p, str_of(LINES[idx].line), 4, &is_partial, &err),
+                         0);
+        assert_int_equal(is_partial, LINES[idx].is_partial);
+    }
+    assert_true(matches(p, STR_LIT("iter: 3/4, ips: 2 samples/sec"))); /* still works after */
+    pattern_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_are_found_by_name),
+        cmocka_unit_test(a_bad_pattern_names_the_place),
+        cmocka_unit_test(length_is_limited),
+        cmocka_unit_test(bytes_are_not_utf8),
+        cmocka_unit_test(a_subject_may_hold_a_nul),
+        cmocka_unit_test(backtracking_ends_in_an_error),
+        cmocka_unit_test(a_cut_line_matches_in_part),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/strbuf.h"
+#include "domain/rule.h"
+
+/* One series "s" of n samples: values given, steps 10, 20, ..., one run, no rank, a second a step. */
+struct made {
+    struct sample samples[64];
+    struct series series;
+    struct measurement m;
+};
+
+static void fill(struct made *made, const double *values, size_t n)
+{
+    *made = (struct made){0};
+    for (size_t idx = 0; idx < n; idx++) {
+        made->samples[idx] = (struct sample){.step = 10 * (int64_t)(idx + 1),
+                                             .value = values[idx],
+                                             .time_s = 1000.0 + 2.0 * (double)idx,
+                                             .rank = -1,
+                                             .gpus = -1};
+    }
+    made->series = (struct series){.name = STR_LIT("s"),
+                                   .unit = STR_LIT("samples/s"),
+                                   .scope = SCOPE_RANK,
+                                   .quantity = QTY_RATE,
+                                   .is_primary = true,
+                                   .samples = made->samples,
+                                   .n = n};
+    made->m = (struct measurement){
+        .series = &made->series, .n_series = 1, .n_runs = 1, .warmup_steps = -1};
+}
+
+/* A rule from the members that the test cares about. */
+static int decode(struct arena *arena, const char *members, struct rule *ret, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    char *text = arena_printf(
+        arena,
+        "{\"name\": \"r\", \"series\": \"s\", \"origin\": \"own\", \"source\": \"test\"%s%s}",
+        members[0] ? ", " : "", members);
+    struct json root;
+    if (json_parse(str_of(text), "t.json", &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return rule_decode(&root, arena, STR_LIT("f"), ret, err);
+}
+
+static const struct rule_case CASE = {8, 2, 4};
+
+static int try_rule(struct made *made, const char *members, struct rule_value *ret, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct rule rule;
+    assert_int_equal(decode(&arena, members, &rule, err), 0);
+    return rule_apply(&rule, &made->m, &CASE, ret, err);
+}
+
+static void gives(struct made *made, const char *members, double wanted, size_t n_used)
+{
+    struct rule_value value = {0};
+    struct err err = {0};
+    if (try_rule(made, members, &value, &err) < 0) {
+        fail_msg("%s: %s", members, err.msg);
+    }
+    if (fabs(value.value - wanted) > 1e-9 * fabs(wanted) || value.n_used != n_used) {
+        fail_msg("%s: %.17g of %zu", members, value.value, value.n_used);
+    }
+}
+
+static void refuses(struct made *made, const char *members, const char *says)
+{
+    struct rule_value value = {0};
+    struct err err = {0};
+    assert_int_equal(try_rule(made, members, &value, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    if (!strstr(err.msg, says)) {
+        fail_msg("%s: %s", members, err.msg);
+    }
+}
+
+static void every_statistic(void **state UNUSED)
+{
+    static const double V[] = {4, 1, 3, 2, 10};
+    struct made made;
+    fill(&made, V, 5);
+    gives(&made, "\"statistic\": \"mean\"", 4, 5);
+    gives(&made, "\"statistic\": \"median\"", 3, 5);
+    gives(&made, "\"statistic\": \"trimmed_mean\", \"trim\": {\"count\": 2}", 3, 1);
+    gives(&made, "\"statistic\": \"trimmed_mean\", \"trim\": {\"share\": 0.2}", 3, 3);
+    gives(&made, "\"statistic\": \"trimmed_mean\", \"trim\": {\"count\": 1, \"share\": 0.4}", 3, 1);
+    gives(&made, "\"statistic\": \"olympic_mean\"", 3, 3);
+    gives(&made, "\"statistic\": \"harmonic_mean\"", 5 / (0.25 + 1 + 1.0 / 3 + 0.5 + 0.1), 5);
+    gives(&made, "\"statistic\": \"time_weighted_mean\"", 5 / (0.25 + 1 + 1.0 / 3 + 0.5 + 0.1), 5);
+    gives(&made, "\"statistic\": \"min\"", 1, 5);
+    gives(&made, "\"statistic\": \"max\"", 10, 5);
+    gives(&made, "\"statistic\": \"first\"", 4, 1);
+    gives(&made, "\"statistic\": \"last\"", 10, 1);
+    gives(&made, "\"statistic\": \"last\", \"last\": 2", 6, 2);
+    /* 8 GPUs x 4 x 40 steps in 8 seconds */
+    gives(&made, "\"statistic\": \"timestamps\"", 160, 2);
+    made.series.n = 1;
+    gives(&made, "\"statistic\": \"tool\"", 4, 1);
+}
+
+static void every_window(void **state UNUSED)
+{
+    static const double V[] = {1, 2, 3, 4, 5, 6};
+    struct made made;
+    fill(&made, V, 6);
+    gives(&made, "\"statistic\": \"mean\", \"skip\": 2", 4.5, 4);
+    gives(&made, "\"statistic\": \"mean\", \"drop_last\": 1", 3, 5);
+    gives(&made, "\"statistic\": \"mean\", \"last\": 2", 5.5, 2);
+    gives(&made, "\"statistic\": \"mean\", \"skip\": 1, \"drop_last\": 1, \"last\": 3", 4, 3);
+    gives(&made, "\"statistic\": \"mean\", \"steps\": [20, 40]", 3, 3);
+    gives(&made, "\"statistic\": \"mean\", \"steps\": [20, 40], \"skip\": 1", 3.5, 2);
+    refuses(&made, "\"statistic\": \"mean\", \"skip\": 6", "leaves none");
+    refuses(&made, "\"statistic\": \"mean\", \"steps\": [61, 70]", "leaves none");
+    refuses(&made, "\"statistic\": \"mean\", \"skip\": 3, \"drop_last\": 3", "leaves none");
+    refuses(&made, "\"statistic\": \"trimmed_mean\", \"trim\": {\"count\": 3}", "drops 3");
+    refuses(&made, "\"statistic\": \"mean\", \"warmup\": true", "warm-up");
+    made.m.warmup_steps = 30;
+    gives(&made, "\"statistic\": \"mean\", \"warmup\": true", 5, 3);
+    refuses(&made, "\"statistic\": \"tool\"", "expects one value");
+}
+
+static void every_scale(void **state UNUSED)
+{
+    static const double V[] = {2, 2};
+    struct made made;
+    struct rule_case unknown = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    fill(&made, V, 2);
+    gives(&made, "\"statistic\": \"mean\", \"scale\": \"gpus\"", 16, 2);
+    gives(&made, "\"statistic\": \"mean\", \"scale\": \"nodes\"", 4, 2);
+    gives(&made, "\"statistic\": \"mean\", \"scale\": \"global_batch_over\"", 16, 2);
+    static const char *const NEED[] = {"\"statistic\": \"mean\", \"scale\": \"gpus\"",
+                                       "\"statistic\": \"mean\", \"scale\": \"nodes\"",
+                                       "\"statistic\": \"mean\", \"scale\": \"global_batch_over\"",
+                                       "\"statistic\": \"mean\", \"match_gpus\": true",
+                                       "\"statistic\": \"timestamps\""};
+    for (size_t idx = 0; idx < ARRAY_LEN(NEED); idx++) {
+        struct rule rule;
+        struct rule_value value;
+        struct err err = {0};
+        assert_int_equal(decode(&arena, NEED[idx], &rule, &err), 0);
+        assert_int_equal(rule_apply(&rule, &made.m, &unknown, &value, &err), -1);
+        assert_non_null(strstr(err.msg, "needs to know"));
+    }
+}
+
+static void runs_rows_and_ranks(void **state UNUSED)
+{
+    static const double V[] = {1, 2, 3, 10, 20, 30};
+    struct made made;
+    fill(&made, V, 6);
+    for (size_t idx = 0; idx < 6; idx++) {
+        made.samples[idx].run = idx >= 3;
+    }
+    refuses(&made, "\"statistic\": \"mean\"", "2 runs");
+    gives(&made, "\"statistic\": \"mean\", \"run\": \"first\"", 2, 3);
+    gives(&made, "\"statistic\": \"mean\", \"run\": \"last\"", 20, 3);
+    fill(&made, V, 6);
+    for (size_t idx = 0; idx < 6; idx++) {
+        made.samples[idx].gpus = idx == 4 ? 8 : 1;
+    }
+    gives(&made, "\"statistic\": \"tool\", \"match_gpus\": true", 20, 1);
+    /* Ranks 0 and 1 interleaved: the first sample of each is skipped. */
+    fill(&made, V, 6);
+    for (size_t idx = 0; idx < 6; idx++) {
+        made.samples[idx].rank = (int32_t)(idx % 2);
+    }
+    gives(&made, "\"statistic\": \"mean\", \"skip\": 1", (3 + 10 + 20 + 30) / 4.0, 4);
+    gives(&made, "\"statistic\": \"mean\", \"last\": 1", 25, 2);
+    made.series.scope = SCOPE_JOB; /* job figures are one sequence, whoever prints them */
+    gives(&made, "\"statistic\": \"mean\", \"skip\": 1", 13, 5);
+    made.series.n = 2;
+    gives(&made, "\"statistic\": \"tool\"", 1.5, 2); /* one each */
+}
+
+static void what_cannot_be_used_is_refused(void **state UNUSED)
+{
+    static const double V[] = {1, 2, 3};
+    struct made made;
+    fill(&made, V, 3);
+    made.samples[1].value = (double)NAN;
+    refuses(&made, "\"statistic\": \"mean\"", "step 20");
+    gives(&made, "\"statistic\": \"mean\", \"skip\": 2", 3, 1);
+    made.samples[2].time_s = (double)NAN;
+    refuses(&made, "\"statistic\": \"timestamps\"", "no time passes");
+    made.series.n = 0;
+    refuses(&made, "\"statistic\": \"mean\"", "no series");
+    fill(&made, V, 3);
+    made.series.name = STR_LIT("other");
+    refuses(&made, "\"statistic\": \"mean\"", "no series \"s\"");
+}
+
+static void bad_rules_name_the_place(void **state UNUSED)
+{
+    static const struct {
+        const char *members;
+        const char *says;
+    } BAD[] = {
+        {"", "statistic"},
+        {"\"statistic\": \"average\"", "$.statistic: expected one of mean, median"},
+        {"\"statistic\": \"mean\", \"scale\": \"gpu\"", "$.scale"},
+        {"\"statistic\": \"mean\", \"skip\": -1", "$.skip"},
+        {"\"statistic\": \"mean\", \"skip\": 1.5", "$.skip"},
+        {"\"statistic\": \"mean\", \"skp\": 1", "skp"},
+        {"\"statistic\": \"mean\", \"steps\": [5]", "$.steps"},
+        {"\"statistic\": \"mean\", \"steps\": [5, 4]", "$.steps"},
+        {"\"statistic\": \"mean\", \"trim\": {\"count\": 1}", "trim"},
+        {"\"statistic\": \"trimmed_mean\"", "trim"},
+        {"\"statistic\": \"trimmed_mean\", \"trim\": {\"share\": 0.5}", "share"},
+        {"\"statistic\": \"trimmed_mean\", \"trim\": {}", "over 0"},
+        {"\"statistic\": \"mean\", \"run\": \"second\"", "$.run"},
+        {"\"statistic\": \"mean\", \"rounding\": \"up\"", "$.rounding"},
+        {"\"statistic\": \"mean\", \"repeats\": \"max\"", "$.repeats"},
+        {"\"statistic\": \"timestamps\", \"scale\": \"gpus\"", "scale none"},
+        {"\"statistic\": \"mean\", \"match_gpus\": 1", "$.match_gpus"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct rule rule;
+        struct err err = {0};
+        assert_int_equal(decode(&arena, BAD[idx].members, &rule, &err), -1);
+        assert_int_equal(err.code, ERR_MANIFEST);
+        if (!strstr(err.msg, BAD[idx].says)) {
+            fail_msg("%s: %s", BAD[idx].members, err.msg);
+        }
+    }
+}
+
+static void repeats_combine(void **state UNUSED)
+{
+    static const double V[] = {5, 1, 3, 100};
+    double value = 0;
+    struct err err = {0};
+    assert_int_equal(rule_combine(REPEATS_MEAN, V, 4, &value, &err), 0);
+    assert_true(value == 27.25);
+    assert_int_equal(rule_combine(REPEATS_MEDIAN, V, 4, &value, &err), 0);
+    assert_true(value == 4);
+    assert_int_equal(rule_combine(REPEATS_OLYMPIC, V, 4, &value, &err), 0);
+    assert_true(value == 4);
+    assert_int_equal(rule_combine(REPEATS_SINGLE, V, 1, &value, &err), 0);
+    assert_true(value == 5);
+    assert_int_equal(rule_combine(REPEATS_SINGLE, V, 2, &value, &err), -1);
+    err = (struct err){0};
+    assert_int_equal(rule_combine(REPEATS_OLYMPIC, V, 2, &value, &err), -1);
+}
+
+static void rounding(void **state UNUSED)
+{
+    assert_true(rule_round(ROUND_TRUNCATE, 6.1358, 2) == 6.13);
+    assert_true(rule_round(ROUND_TRUNCATE, 6.13, 2) == 6.13); /* 612.999... in binary */
+    assert_true(rule_round(ROUND_TRUNCATE, 44.399999, 2) == 44.39);
+    assert_true(rule_round(ROUND_NEAREST, 6.1358, 2) == 6.14);
+    assert_true(rule_round(ROUND_NEAREST, 428.5, 0) == 429);
+}
+
+static void rules_are_told_in_words(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf text;
+    struct rule rule;
+    struct err err = {0};
+    strbuf_init(&text, 1000);
+    assert_int_equal(decode(&arena,
+                            "\"statistic\": \"trimmed_mean\", \"skip\": 2, \"trim\": {\"count\": "
+                            "5, \"share\": 0.05}, \"scale\": \"gpus\"",
+                            &rule, &err),
+                     0);
+    rule_describe(&rule, &text);
+    assert_string_equal(text.ptr,
+                        "trimmed mean of s, skip 2, trim 5+5 or 5 % each if that is more, x GPUs");
+    assert_string_equal(rule.id.ptr, "f/r");
+    for (int idx = 0; idx < STAT_COUNT; idx++) {
+        enum statistic back = STAT_COUNT;
+        assert_true(statistic_of_name(str_of(statistic_name((enum statistic)idx)), &back));
+        assert_int_equal(back, idx);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_statistic),
+        cmocka_unit_test(every_window),
+        cmocka_unit_test(every_scale),
+        cmocka_unit_test(runs_rows_and_ranks),
+        cmocka_unit_test(what_cannot_be_used_is_refused),
+        cmocka_unit_test(bad_rules_name_the_place),
+        cmocka_unit_test(repeats_combine),
+        cmocka_unit_test(rounding),
+        cmocka_unit_test(rules_are_told_in_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

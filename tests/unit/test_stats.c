@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "domain/logtime.h"
+#include "domain/stats.h"
+
+static void is_near(double got, double wanted)
+{
+    assert_true(fabs(got - wanted) <= 1e-12 * fmax(1, fabs(wanted)));
+}
+
+static void means(void **state UNUSED)
+{
+    const double v[] = {1, 2, 3, 4, 10};
+    const double w[] = {1, 1, 1, 1, 6};
+    is_near(stats_mean(v, 5), 4);
+    is_near(stats_sum(v, 5), 20);
+    is_near(stats_harmonic_mean(v, 5), 5 / (1 + 0.5 + 1.0 / 3 + 0.25 + 0.1));
+    is_near(stats_weighted_mean(v, w, 5), 7);
+    is_near(stats_min(v, 5), 1);
+    is_near(stats_max(v, 5), 10);
+    is_near(stats_mean(v, 1), 1);
+}
+
+/* A plain sum loses every 1 here. */
+static void sums_are_compensated(void **state UNUSED)
+{
+    const double v[] = {1e16, 1, 1, 1, 1, -1e16};
+    is_near(stats_sum(v, 6), 4);
+}
+
+static void order_statistics(void **state UNUSED)
+{
+    double v[] = {9, 1, 8, 2, 7, 3};
+    const double odd[] = {1, 5, 6};
+    stats_sort(v, 6);
+    for (size_t idx = 1; idx < 6; idx++) {
+        assert_true(v[idx - 1] < v[idx]);
+    }
+    is_near(stats_sorted_median(v, 6), 5);
+    is_near(stats_sorted_median(odd, 3), 5);
+    is_near(stats_sorted_percentile(v, 6, 0), 1);
+    is_near(stats_sorted_percentile(v, 6, 1), 9);
+    is_near(stats_sorted_percentile(v, 6, 0.5), 5);
+    is_near(stats_sorted_percentile(v, 6, 0.1), 1.5);
+    is_near(stats_sorted_percentile(odd, 1, 0.9), 1);
+    is_near(stats_sorted_trimmed_mean(v, 6, 1), (2 + 3 + 7 + 8) / 4.0);
+    is_near(stats_sorted_trimmed_mean(v, 6, 0), 5);
+}
+
+/* Against R: sd(c(2,4,4,4,5,5,7,9)), and t.test of it: 95 % interval 3.213 to 6.787. */
+static void spread(void **state UNUSED)
+{
+    const double v[] = {2, 4, 4, 4, 5, 5, 7, 9};
+    is_near(stats_std(v, 8), sqrt(32.0 / 7));
+    is_near(stats_sem(v, 8), sqrt(32.0 / 7 / 8));
+    is_near(stats_cv(v, 8), sqrt(32.0 / 7) / 5);
+    assert_true(fabs(stats_ci95(v, 8) - 1.7877) < 2e-3);
+    is_near(stats_std(v, 1), 0);
+    assert_true(isnan(stats_ci95(v, 1)));
+    double many[1000];
+    for (size_t idx = 0; idx < 1000; idx++) {
+        many[idx] = (double)(idx % 2);
+    }
+    assert_true(fabs(stats_ci95(many, 1000) / stats_sem(many, 1000) - 1.9623) < 1e-3);
+}
+
+static void numbers_of_logs(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        enum number_kind kind;
+        double value;
+    } ROWS[] = {
+        {"382.10713", NUMBER_OK, 382.10713},
+        {"0", NUMBER_OK, 0},
+        {"-3.5", NUMBER_OK, -3.5},
+        {"1e3", NUMBER_OK, 1000},
+        {"11651.105191020579", NUMBER_OK, 11651.105191020579},
+        {"123456789012345678901234567890", NUMBER_OK, 123456789012345678901234567890.0},
+        {"0.1", NUMBER_OK, 0.1},
+        {"nan", NUMBER_NOT_FINITE, 0},
+        {"NaN", NUMBER_NOT_FINITE, 0},
+        {"-inf", NUMBER_NOT_FINITE, 0},
+        {"Infinity", NUMBER_NOT_FINITE, 0},
+        {"1e999", NUMBER_NOT_FINITE, 0},
+        {"127.0.0.1", NUMBER_NONE, 0},
+        {"None", NUMBER_NONE, 0},
+        {"", NUMBER_NONE, 0},
+        {".", NUMBER_NONE, 0},
+        {"1,234", NUMBER_NONE, 0},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        double value = 0;
+        assert_int_equal(lognumber_parse(str_of(ROWS[idx].text), &value), ROWS[idx].kind);
+        assert_true(ROWS[idx].kind != NUMBER_OK || value == ROWS[idx].value);
+    }
+}
+
+static void moments_of_logs(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        double seconds; /* by date -u +%s; -1: none */
+    } ROWS[] = {
+        {"2020-12-16 18:32:38", 1608143558},
+        {"2022-02-10 06:18:09,760", 1644473889.760},
+        {"2020-12-17T18:27:52.907857Z", 1608229672.907857},
+        {"2024-02-29 00:00:00", 1709164800},
+        {"0826 17:46:24.366020", 967311984.366020}, /* of the year 2000 */
+        {"1558631910.424", 1558631910.424},
+        {"1558631910424", 1558631910.424},
+        {"1558631910424123456", 1558631910.424123456},
+        {"2020-13-16 18:32:38", -1},
+        {"2020-12-16 25:32:38", -1},
+        {"2020-12-16", -1},
+        {"2020-12-16 18:32:38 x", -1},
+        {"yesterday", -1},
+        {"", -1},
+        {"-5", -1},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        double seconds = 0;
+        assert_int_equal(logtime_parse(str_of(ROWS[idx].text), &seconds), ROWS[idx].seconds >= 0);
+        assert_true(ROWS[idx].seconds < 0 || fabs(seconds - ROWS[idx].seconds) < 1e-6);
+    }
+}
+
+static void whole_numbers_of_logs(void **state UNUSED)
+{
+    int64_t value = 0;
+    assert_true(logwhole_parse(STR_LIT("00480"), INT64_MAX, &value));
+    assert_int_equal(value, 480);
+    assert_false(logwhole_parse(STR_LIT("481"), 480, &value));
+    assert_false(logwhole_parse(STR_LIT("-1"), INT64_MAX, &value));
+    assert_false(logwhole_parse(STR_LIT(""), INT64_MAX, &value));
+    assert_false(logwhole_parse(STR_LIT("9999999999999999999"), INT64_MAX, &value));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(means),
+        cmocka_unit_test(sums_are_compensated),
+        cmocka_unit_test(order_statistics),
+        cmocka_unit_test(spread),
+        cmocka_unit_test(numbers_of_logs),
+        cmocka_unit_test(moments_of_logs),
+        cmocka_unit_test(whole_numbers_of_logs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
