@@ -47,6 +47,9 @@ const struct finding_rule FINDING_RULES[] = {
     {"cuda-of-wheel-differs", LEVEL_WARNING,
      "The package is built for another CUDA than the machine's",
      "What ran is the CUDA that the package brings or was built for, not the stated one."},
+    {"data-repeated", LEVEL_WARNING, "The log repeats its data, which the report does not say",
+     "A short list read again and again stays in the page cache and never reaches the end of an "
+     "epoch. Say so, on both sides."},
     {"dataset-differs", LEVEL_WARNING, "Rows compare different data",
      "Other images, another number of them or another repetition change what the data loader does. "
      "Use the same data."},
@@ -134,6 +137,9 @@ const struct finding_rule FINDING_RULES[] = {
      "A branch or nothing is named. State the full commit."},
     {"speedup-mismatch", LEVEL_ERROR, "A ratio does not follow from the numbers beside it",
      "The printed speed-up is not the quotient of the printed rates."},
+    {"step-work-differs", LEVEL_WARNING, "A step of the log does other work than the row says",
+     "Rate times time between steps is another number of items than the stated global batch: "
+     "batches are accumulated, or not."},
     {"tar-wrong-filter", LEVEL_ERROR, "tar is told to expect gzip of a plain archive",
      "tar -z fails on an archive that is not compressed. Leave the filter to tar."},
     {"trimming-differs", LEVEL_WARNING, "Slow intervals are left out on one side only",

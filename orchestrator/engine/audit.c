@@ -46,6 +46,9 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
     audit_cells(&audit);
     audit_explain(&audit);
     audit_like_for_like(&audit);
+    audit_find_cells(&audit);
+    audit_find_windows(&audit);
+    audit_find_facts(&audit);
     release_audit(&audit);
     *ret_audit = out;
     return 0;

@@ -18,6 +18,7 @@ struct log_ref {
 struct explanation {
     size_t n_tried;
     size_t n_matching; /* candidates that give this cell's printed value */
+    size_t n_single;   /* of those, the ones that are one sample alone */
     size_t n_group;    /* cells in the group */
     struct str best;   /* the candidate that gives this cell, in words; NULL where none does */
     size_t

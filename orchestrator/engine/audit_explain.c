@@ -84,6 +84,7 @@ static void try_rule(struct search *s, const struct rule *rule)
         }
     }
     s->found.n_matching++;
+    s->found.n_single += value.n_used == 1;
     n_given = count_given(s, rule, rounding);
     if (n_given > s->found.best_explains) {
         s->found.best_explains = n_given;
