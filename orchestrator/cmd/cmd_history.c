@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <fnmatch.h>
+#include <math.h>
+
+#include "base/table.h"
+#include "cmd/cmd.h"
+#include "codec/json.h"
+#include "engine/runs.h"
+
+#define OUTPUT_MAX (64u << 20)
+
+struct history_args {
+    const char *case_glob;
+    const char *report;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "case",
+     .kind = OPT_TEXT,
+     .value = "GLOB",
+     .help = "only cells of cases that match: one cell over time",
+     .offset = offsetof(struct history_args, case_glob)},
+    {.name = "report",
+     .kind = OPT_TEXT,
+     .value = "ID",
+     .help = "only runs of this report",
+     .offset = offsetof(struct history_args, report)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct history_args, want_json)},
+    OPT_END,
+};
+
+struct history { /* what is being written */
+    const struct history_args *args;
+    struct table table;
+    struct json_out out;
+};
+
+static bool is_wanted(const struct history_args *args, const struct run_cell *cell)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    return !args->case_glob || fnmatch(args->case_glob, str_z(&arena, cell->case_id), 0) == 0;
+}
+
+static void add_cell(struct history *history, const struct run_info *info,
+                     const struct run_cell *cell)
+{
+    if (history->args->want_json) {
+        jw_object(&history->out, NULL);
+        jw_str(&history->out, "run", info->dir.id);
+        jw_z(&history->out, "time", info->time);
+        jw_str(&history->out, "report", info->report);
+        jw_z(&history->out, "profile", profile_name(info->profile));
+        jw_str(&history->out, "case", cell->case_id);
+        jw_f64(&history->out, "value", cell->value);
+        jw_str(&history->out, "unit", cell->unit);
+        jw_str(&history->out, "verdict", cell->verdict);
+        jw_end_object(&history->out);
+        return;
+    }
+    table_add(&history->table, str_of(info->time));
+    table_add(&history->table, info->dir.id);
+    table_add(&history->table, info->report);
+    table_add(&history->table, str_of(profile_name(info->profile)));
+    table_add(&history->table, cell->case_id);
+    if (isfinite(cell->value)) {
+        table_addf(&history->table, "%.6g", cell->value);
+    } else {
+        table_add(&history->table, STR_LIT("-"));
+    }
+    table_add(&history->table, cell->unit.ptr ? cell->unit : STR_LIT("-"));
+    table_add(&history->table, cell->verdict);
+}
+
+static int add_run(struct history *history, const struct cmd_ctx *ctx, const char *id,
+                   struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct rundir dir;
+    struct run_info info;
+    rundir_paths(&arena, ctx->state, str_of(id), &dir);
+    if (run_info_load(&arena, &dir, &info, err) < 0) {
+        return err_wrap(err, "run %s", id);
+    }
+    if (history->args->report && !str_eq_z(info.report, history->args->report)) {
+        return 0;
+    }
+    for (size_t idx = 0; idx < info.n_cells; idx++) {
+        if (is_wanted(history->args, &info.cells[idx])) {
+            add_cell(history, &info, &info.cells[idx]);
+        }
+    }
+    return 0;
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    static const struct table_column COLUMNS[] = {
+        {"time", false}, {"run", false},  {"report", false}, {"profile", false},
+        {"case", false}, {"value", true}, {"unit", false},   {"verdict", false},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(strbuf) struct strbuf buf;
+    struct history_args args = {0};
+    struct history history = {.args = &args};
+    struct fs_names ids;
+    int rc = 0;
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n > 0) {
+        return err_set(err, ERR_USAGE, "expected no operand, found %.100s", operands.items[0]);
+    }
+    if (rundir_list(&arena, ctx->state, &ids, err) < 0) {
+        return -1;
+    }
+    table_init(&history.table, COLUMNS, ARRAY_LEN(COLUMNS));
+    jw_begin(&history.out, &buf, false);
+    if (args.want_json) {
+        jw_object(&history.out, NULL);
+        jw_i64(&history.out, "schema_version", 1);
+        jw_array(&history.out, "cells");
+    }
+    for (size_t idx = 0; rc == 0 && idx < ids.n; idx++) {
+        rc = add_run(&history, ctx, ids.items[idx], err);
+    }
+    if (args.want_json) {
+        jw_end_array(&history.out);
+        jw_end_object(&history.out);
+    } else {
+        table_render(&history.table, &buf);
+    }
+    table_release(&history.table);
+    return rc < 0 ? -1 : cmd_print(strbuf_str(&buf), err);
+}
+
+const struct cmd CMD_HISTORY = {
+    .name = "history",
+    .operands = "",
+    .summary = "verdicts of finished runs on this machine, or one cell over time",
+    .opts = OPTS,
+    .run = run,
+};

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "cmd/cmd.h"
+#include "codec/json.h"
+#include "engine/replay.h"
+#include "engine/rundir.h"
+
+struct replay_args {
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct replay_args, want_json)},
+    OPT_END,
+};
+
+static int print(const char *path, const struct replay_info *info, bool want_json, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    struct json_out out;
+    strbuf_init(&buf, 1 << 16);
+    if (!want_json) {
+        strbuf_printf(&buf,
+                      "%s\n  run %s: from %zu raw logs and the frozen rules, %zu files derived "
+                      "again, the same byte for byte\n",
+                      path, info->run_id, info->n_logs, info->n_files);
+        return cmd_print(strbuf_str(&buf), err);
+    }
+    jw_begin(&out, &buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "path", path);
+    jw_z(&out, "run_id", info->run_id);
+    jw_i64(&out, "logs", (int64_t)info->n_logs);
+    jw_i64(&out, "files", (int64_t)info->n_files);
+    jw_bool(&out, "is_same", true);
+    jw_end_object(&out);
+    return cmd_print(strbuf_str(&buf), err);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct replay_args args = {0};
+    struct replay_info info = {0};
+    struct rundir dir;
+    const char *tmp = getenv("TMPDIR");
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "expected one archive, folder or run");
+    }
+    struct replay_opts opts = {.path = operands.items[0], .clock = ctx->clock};
+    opts.temp = arena_printf(&arena, "%s/reperf-replay-%ld-%lld", tmp && tmp[0] ? tmp : "/tmp",
+                             (long)getpid(), (long long)ctx->clock.mono_ns(ctx->clock.ctx));
+    if (!fs_exists(opts.path)) {
+        if (rundir_find(&arena, ctx->state, operands.items[0], &dir, err) < 0) {
+            return -1;
+        }
+        opts.path = fs_exists(dir.archive) ? dir.archive : dir.folder;
+    }
+    if (replay(&opts, &info, err) < 0) {
+        return err_wrap(err, "%s", opts.path);
+    }
+    return print(opts.path, &info, args.want_json, err);
+}
+
+const struct cmd CMD_REPLAY = {
+    .name = "replay",
+    .operands = "ARCHIVE|FOLDER|RUN",
+    .summary = "derive a run's series and result again with its frozen rules, compare every byte",
+    .opts = OPTS,
+    .run = run,
+};

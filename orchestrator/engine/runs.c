@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "engine/runs.h"
+
+#include <math.h>
+
+#include "engine/journal.h"
+
+static int load_plan(struct arena *arena, struct run_info *info, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct plan plan;
+    struct json root;
+    if (json_read_file(fs_join(arena, info->dir.evidence, "manifest/plan.json"), &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (plan_decode(&root, arena, &plan, err) < 0) {
+        return -1;
+    }
+    info->report = plan.report;
+    info->profile = plan.profile;
+    info->n_total = plan_runnable(&plan) * (size_t)plan.repeats;
+    return 0;
+}
+
+static int load_journal(struct arena *arena, struct run_info *info, struct err *err)
+{
+    struct journal_records records = {0};
+    if (journal_read(arena, info->dir.journal, &records, err) < 0) {
+        return -1;
+    }
+    info->state = "died"; /* nobody works on it, and nobody said why */
+    for (size_t idx = 0; idx < records.n; idx++) {
+        enum journal_state state = records.items[idx].state;
+        info->n_done += state == J_FINISHED;
+        info->n_lost += state == J_LOST;
+        info->state = state == J_SEALED        ? "sealed"
+                      : state == J_CANCELLED   ? "cancelled"
+                      : state == J_INTERRUPTED ? "interrupted"
+                                               : "died";
+    }
+    if (rundir_holder(&info->dir)) {
+        info->state = "running";
+    }
+    return 0;
+}
+
+static int load_cell(struct arena *arena, const struct json *at, struct run_cell *cell,
+                     struct err *err)
+{
+    struct json member;
+    cell->value = (double)NAN;
+    if (json_member(at, "case", &member, err) < 0 ||
+        json_str(&member, arena, &cell->case_id, err) < 0 ||
+        json_member(at, "verdict", &member, err) < 0 ||
+        json_str(&member, arena, &cell->verdict, err) < 0 ||
+        json_member(at, "value", &member, err) < 0) {
+        return -1;
+    }
+    if (!json_is_null(&member) && json_f64(&member, &cell->value, err) < 0) {
+        return -1;
+    }
+    if (json_member(at, "unit", &member, err) < 0) {
+        return -1;
+    }
+    return json_is_null(&member) ? 0 : json_str(&member, arena, &cell->unit, err);
+}
+
+static int load_result(struct arena *arena, struct run_info *info, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = fs_join(arena, info->dir.evidence, "result.json");
+    struct json root;
+    struct json list;
+    struct json item;
+    size_t n = 0;
+    info->exit_status = -1;
+    if (strcmp(info->state, "sealed") != 0) {
+        return 0; /* what is there may be of an unfinished run */
+    }
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (json_member(&root, "exit_status", &item, err) < 0 ||
+        json_i64(&item, 0, 255, &info->exit_status, err) < 0 ||
+        json_member(&root, "cells", &list, err) < 0 ||
+        json_expect_array(&list, PLAN_STEPS_MAX, &n, err) < 0) {
+        return -1;
+    }
+    info->cells = arena_array(arena, struct run_cell, n + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (load_cell(arena, &item, &info->cells[info->n_cells++], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int run_info_load(struct arena *arena, const struct rundir *dir, struct run_info *ret_info,
+                  struct err *err)
+{
+    struct run_info info = {.dir = *dir};
+    const char *id = dir->id.ptr;
+    info.time = arena_printf(arena, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", id, id + 4, id + 6, id + 9,
+                             id + 11, id + 13);
+    if (load_plan(arena, &info, err) < 0 || load_journal(arena, &info, err) < 0 ||
+        load_result(arena, &info, err) < 0) {
+        return -1;
+    }
+    *ret_info = info;
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the runs on this machine, read from their folders without changing anything. */
+#ifndef ENGINE_RUNS_H
+#define ENGINE_RUNS_H
+
+#include "domain/plan.h"
+#include "engine/rundir.h"
+
+struct run_cell {
+    struct str case_id;
+    struct str verdict;
+    struct str unit; /* NULL: none */
+    double value;    /* NAN: none */
+};
+
+struct run_info {
+    struct rundir dir;
+    const char *time; /* of its id, RFC 3339 */
+    struct str report;
+    enum profile profile;
+    const char *state;      /* "running", "interrupted", "died", "cancelled", "sealed" */
+    size_t n_done, n_total; /* repeats */
+    size_t n_lost;          /* attempts */
+    int64_t exit_status;    /* once sealed, else -1 */
+    struct run_cell *cells; /* once there is a result */
+    size_t n_cells;
+};
+
+MUST_CHECK int run_info_load(struct arena *arena, const struct rundir *dir,
+                             struct run_info *ret_info, struct err *err);
+
+#endif
