@@ -103,11 +103,9 @@ static void print_differences(struct strbuf *buf, const struct cell_result *cell
 {
     for (size_t idx = 0; idx < cell->n_differs; idx++) {
         const struct difference *d = &cell->differs[idx];
-        strbuf_printf(buf, "%s%.*s %.*s, published %.*s",
-                      idx ? "; " : "  differs: ", STR_ARG(d->name),
+        strbuf_printf(buf, "  differs: %.*s: %.*s here, %.*s published\n", STR_ARG(d->name),
                       STR_ARG(d->run.ptr ? d->run : STR_LIT("none")), STR_ARG(d->published));
     }
-    strbuf_add_z(buf, cell->n_differs ? "\n" : "");
 }
 
 static void print_text(struct strbuf *buf, const struct rundir *dir, const struct run_end *end)
