@@ -80,6 +80,11 @@ static void run_kernel(void *self, const struct kernel_args *args)
     const struct cpu *cpu = self;
     if (args->prepared) {
         onednn_run(cpu->onednn, args);
+        if (args->id == K_CONV_BWD_WEIGHT && args->has_bias) {
+            struct kernel_args bias = *args;
+            bias.out[0] = NULL;
+            cpu_kernels_f32[args->id](cpu, &bias);
+        }
     } else if (args->dtype == DT_F64) {
         cpu_kernels_f64[args->id](cpu, args);
     } else {

@@ -9,7 +9,7 @@
 
 enum cpu_flavour {
     CPU_PLAIN,  /* "cpu-plain" */
-    CPU_ONEDNN, /* "cpu-onednn": float convolutions and linear layers by oneDNN, the rest plain */
+    CPU_ONEDNN, /* "cpu-onednn": float convolutions by oneDNN, the rest plain */
 };
 
 struct cpu {
@@ -45,6 +45,5 @@ void onednn_release(void *engine);
 MUST_CHECK int onednn_prepare(void *engine, struct kernel_args *args, struct err *err);
 void onednn_unprepare(struct kernel_args *args);
 void onednn_run(void *engine, const struct kernel_args *args);
-const char *onednn_version(void);
 
 #endif

@@ -87,6 +87,7 @@ struct kernel_args {
     const void *in[KERNEL_IN_MAX];
     void *out[KERNEL_OUT_MAX];
     unsigned accumulate; /* bit i: out[i] += */
+    bool has_bias;       /* convolution and linear: in[2], or out[1], is there */
     void *workspace;     /* workspace_bytes of it, shared by all calls, contents undefined */
     int64_t workspace_bytes;
     void *prepared; /* what prepare() returned for this call, owned by the backend, or NULL */

@@ -12,6 +12,7 @@ static struct call *new_call(struct graph *graph, const struct op *op, enum kern
     call->args.id = id;
     call->args.dtype = graph->dtype;
     call->args.geom = op->geom;
+    call->args.has_bias = (op->kind == OP_CONV || op->kind == OP_LINEAR) && op->in[2] != NO_VALUE;
     call->op = (int)(op - graph->ops);
     return call;
 }
