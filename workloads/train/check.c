@@ -91,29 +91,31 @@ static int check_labels(const struct st_tensor *labels, int64_t n_classes, struc
     return 0;
 }
 
+static int check_tensor(const struct graph *graph, const struct st_tensor *tensor, struct err *err)
+{
+    int id = graph_find(graph, tensor->name);
+    if (id != NO_VALUE && is_given(&graph->values[id])) {
+        return check_form(&graph->values[id], tensor, err);
+    }
+    return is_batch_counter(graph, tensor)
+               ? 0
+               : err_set(err, ERR_PARSE, "tensor %s is none of this network's", tensor->name);
+}
+
 /* Both ways: each tensor is known and fits, each value that is needed is there. */
 static int check_names(const struct graph *graph, const struct st_file *file, int64_t n_classes,
                        struct err *err)
 {
-    for (int i = 0; i < graph->n_values; i++) {
-        const struct value *value = &graph->values[i];
-        if (!is_given(value)) {
-            continue;
-        }
-        const struct st_tensor *tensor = st_find(file, value->name);
-        if (!tensor && value->kind != VALUE_STATE) {
-            return err_set(err, ERR_PARSE, "tensor %s is missing", value->name);
-        }
-        if (tensor && check_form(value, tensor, err) < 0) {
+    for (int i = 0; i < file->n_tensors; i++) {
+        if (check_tensor(graph, &file->tensors[i], err) < 0) {
             return -1;
         }
     }
-    for (int i = 0; i < file->n_tensors; i++) {
-        const struct st_tensor *tensor = &file->tensors[i];
-        int id = graph_find(graph, tensor->name);
-        bool is_known = id != NO_VALUE && is_given(&graph->values[id]);
-        if (!is_known && !is_batch_counter(graph, tensor)) {
-            return err_set(err, ERR_PARSE, "tensor %s is none of this network's", tensor->name);
+    for (int i = 0; i < graph->n_values; i++) {
+        const struct value *value = &graph->values[i];
+        bool may_be_absent = !is_given(value) || value->kind == VALUE_STATE;
+        if (!may_be_absent && !st_find(file, value->name)) {
+            return err_set(err, ERR_PARSE, "tensor %s is missing", value->name);
         }
     }
     return check_labels(st_find(file, "labels"), n_classes, err);
