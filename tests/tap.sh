@@ -5,6 +5,8 @@
 set -u
 : "${B:=build/debug}"
 export B CMOCKA_MESSAGE_OUTPUT=TAP
+# Threads that wait must not spin: tests share the machine with other work.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
 limit_s="${TEST_LIMIT_S:-1200}"
 passed=0 failed=0 skipped=0
