@@ -241,20 +241,36 @@ static const char BASE64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 void base64_encode(struct strbuf *buf, struct str bytes)
 {
     const uint8_t *in = (const uint8_t *)bytes.ptr;
+    char text[1024];
+    size_t len = 0;
     for (size_t idx = 0; idx < bytes.len; idx += 3) {
         size_t n = bytes.len - idx < 3 ? bytes.len - idx : 3;
         uint32_t word = (uint32_t)in[idx] << 16 | (n > 1 ? (uint32_t)in[idx + 1] << 8 : 0) |
                         (n > 2 ? (uint32_t)in[idx + 2] : 0);
-        char four[4] = {BASE64[word >> 18], BASE64[word >> 12 & 63],
-                        n > 1 ? BASE64[word >> 6 & 63] : '=', n > 2 ? BASE64[word & 63] : '='};
-        strbuf_add(buf, four, sizeof(four));
+        text[len++] = BASE64[word >> 18];
+        text[len++] = BASE64[word >> 12 & 63];
+        text[len++] = n > 1 ? BASE64[word >> 6 & 63] : '=';
+        text[len++] = n > 2 ? BASE64[word & 63] : '=';
+        if (len == sizeof(text)) {
+            strbuf_add(buf, text, len);
+            len = 0;
+        }
     }
+    strbuf_add(buf, text, len);
 }
 
 static int base64_value(char c)
 {
-    const char *at = c ? strchr(BASE64, c) : NULL;
-    return at ? (int)(at - BASE64) : -1;
+    if (c >= 'A' && c <= 'Z') {
+        return c - 'A';
+    }
+    if (c >= 'a' && c <= 'z') {
+        return c - 'a' + 26;
+    }
+    if (c >= '0' && c <= '9') {
+        return c - '0' + 52;
+    }
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
 int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes, struct err *err)

@@ -142,20 +142,25 @@ static void base64_has_one_text_for_each_value(void **state UNUSED)
 {
     static const char *const BAD[] = {"Z",        "Zg",   "Zg=",  "Zh==",   "Zm9=", "====",
                                       "Zg==Zg==", "Z===", "Zm 9", "Zm9v\n", "Zm-_", "Z=g="};
-    for (size_t len = 0; len < 64; len++) {
+    for (size_t len = 0; len < 1600; len++) {
         CLEANUP(strbuf) struct strbuf buf;
         struct err err = {0};
         struct str back;
-        char bytes[64];
+        char bytes[1600];
         for (size_t idx = 0; idx < len; idx++) {
             bytes[idx] = (char)(idx * 37 + len);
         }
-        strbuf_init(&buf, 128);
+        strbuf_init(&buf, 4096);
         base64_encode(&buf, (struct str){bytes, len});
         assert_int_equal(base64_decode(&arena, strbuf_str(&buf), &back, &err), 0);
         assert_int_equal(back.len, len);
         assert_memory_equal(back.ptr, bytes, len);
     }
+    /* Source: RFC 4648 section 10. */
+    CLEANUP(strbuf) struct strbuf known = {0};
+    strbuf_init(&known, 64);
+    base64_encode(&known, STR_LIT("fooba"));
+    assert_string_equal(known.ptr, "Zm9vYmE=");
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
         struct err err = {0};
         struct str back;
