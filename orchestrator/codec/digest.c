@@ -148,12 +148,14 @@ void hex_encode(const uint8_t *bytes, size_t n, char *ret_text)
     ret_text[2 * n] = '\0';
 }
 
-static int nibble(char c)
+#define NO_NIBBLE 16u
+
+static unsigned nibble(char c)
 {
     if (c >= '0' && c <= '9') {
-        return c - '0';
+        return (unsigned)(c - '0');
     }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : NO_NIBBLE;
 }
 
 int hex_decode(struct str text, size_t n, uint8_t *ret_bytes, struct err *err)
@@ -162,7 +164,7 @@ int hex_decode(struct str text, size_t n, uint8_t *ret_bytes, struct err *err)
         return err_set(err, ERR_PARSE, "expected %zu hex digits, found %zu bytes", 2 * n, text.len);
     }
     for (size_t idx = 0; idx < text.len; idx++) {
-        if (nibble(text.ptr[idx]) < 0) {
+        if (nibble(text.ptr[idx]) == NO_NIBBLE) {
             return err_set(err, ERR_PARSE, "expected a lower-case hex digit at byte %zu", idx);
         }
     }

@@ -57,8 +57,7 @@ static int finish_key(EVP_PKEY *pkey, bool is_private, struct sign_key *ret_key,
         return -1;
     }
     hex_encode(sha256, SHA256_BYTES, key.id);
-    *ret_key = key;
-    key = SIGN_KEY_EMPTY;
+    *ret_key = take_sign_key(&key);
     return 0;
 }
 
@@ -249,8 +248,8 @@ void base64_encode(struct strbuf *buf, struct str bytes)
                         (n > 2 ? (uint32_t)in[idx + 2] : 0);
         text[len++] = BASE64[word >> 18];
         text[len++] = BASE64[word >> 12 & 63];
-        text[len++] = n > 1 ? BASE64[word >> 6 & 63] : '=';
-        text[len++] = n > 2 ? BASE64[word & 63] : '=';
+        text[len++] = (char)(n > 1 ? BASE64[word >> 6 & 63] : '=');
+        text[len++] = (char)(n > 2 ? BASE64[word & 63] : '=');
         if (len == sizeof(text)) {
             strbuf_add(buf, text, len);
             len = 0;

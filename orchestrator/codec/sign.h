@@ -29,6 +29,12 @@ static inline void sign_key_cleanup(struct sign_key *key)
 {
     sign_key_release(key);
 }
+static inline struct sign_key take_sign_key(struct sign_key *key)
+{
+    struct sign_key taken = *key;
+    *key = SIGN_KEY_EMPTY;
+    return taken;
+}
 
 /* A new key: PKCS#8 PEM of mode 0600 and SubjectPublicKeyInfo PEM. Neither file may exist; on failure neither does. */
 MUST_CHECK int sign_keygen(const char *private_path, const char *public_path,

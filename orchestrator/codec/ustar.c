@@ -299,7 +299,7 @@ static int compare_header(const uint8_t *found, const uint8_t *wanted, struct er
 
 static int read_header(struct ustar_reader *reader, struct err *err)
 {
-    uint8_t wanted[USTAR_BLOCK];
+    uint8_t wanted[USTAR_BLOCK] = {0};
     struct ustar_raw raw;
     struct str prefix, name;
     uint64_t size_bytes;

@@ -18,7 +18,7 @@
 struct sealing {
     const struct seal_opts *opts;
     struct arena *arena;
-    struct tarball_writer *writer;
+    struct tarball_writer writer;
     struct digest digest;
     struct progress progress;
     void *buf;                   /* TARBALL_CHUNK_BYTES */
@@ -170,7 +170,7 @@ static int stream(struct sealing *s, const struct evidence_file *file, int fd, s
         }
         if ((is_first && refuse_secret(file, s->buf, (size_t)got, err) < 0) ||
             digest_update(&s->digest, s->buf, (size_t)got, err) < 0 ||
-            tarball_data(s->writer, s->buf, (size_t)got, err) < 0) {
+            tarball_data(&s->writer, s->buf, (size_t)got, err) < 0) {
             return -1;
         }
         if (s->opts->wants_progress) {
@@ -187,9 +187,9 @@ static int seal_file(struct sealing *s, struct evidence_file *file, struct err *
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
     }
-    if (tarball_begin(s->writer, file->name, file->size_bytes, err) < 0 ||
+    if (tarball_begin(&s->writer, file->name, file->size_bytes, err) < 0 ||
         digest_start(&s->digest, DIGEST_SHA256, err) < 0 || stream(s, file, fd, err) < 0 ||
-        tarball_end(s->writer, err) < 0 || digest_finish(&s->digest, &value, err) < 0) {
+        tarball_end(&s->writer, err) < 0 || digest_finish(&s->digest, &value, err) < 0) {
         return -1;
     }
     memcpy(file->sha256, value.sha256, SHA256_BYTES);
@@ -200,11 +200,11 @@ static int seal_file(struct sealing *s, struct evidence_file *file, struct err *
 static int seal_text(struct sealing *s, const char *name, struct str text, struct err *err)
 {
     if (put_file(s, name, text, err) < 0 ||
-        tarball_begin(s->writer, str_of(name), text.len, err) < 0 ||
-        tarball_data(s->writer, text.ptr, text.len, err) < 0) {
+        tarball_begin(&s->writer, str_of(name), text.len, err) < 0 ||
+        tarball_data(&s->writer, text.ptr, text.len, err) < 0) {
         return -1;
     }
-    return tarball_end(s->writer, err);
+    return tarball_end(&s->writer, err);
 }
 
 static int seal_statement(struct sealing *s, enum evidence_kind kind, struct err *err)
@@ -240,7 +240,7 @@ static int seal_members(struct sealing *s, struct err *err)
         seal_statement(s, EVIDENCE_TEST_RESULT, err) < 0) {
         return -1;
     }
-    return tarball_finish(s->writer, s->opts->key, err);
+    return tarball_finish(&s->writer, s->opts->key, err);
 }
 
 static void fill_info(const struct sealing *s, struct seal_info *info)
@@ -248,20 +248,18 @@ static void fill_info(const struct sealing *s, struct seal_info *info)
     info->run_id = s->facts.run_id;
     info->outcome = s->facts.outcome;
     info->n_files = s->files.n;
-    info->file_bytes = s->writer->names.total_bytes;
-    info->archive_bytes = s->writer->written_bytes + TARBALL_CLOSING_BYTES;
-    hex_encode(s->writer->container_sha256, SHA256_BYTES, info->sha256);
+    info->file_bytes = s->writer.names.total_bytes;
+    info->archive_bytes = s->writer.written_bytes + TARBALL_CLOSING_BYTES;
+    hex_encode(s->writer.container_sha256, SHA256_BYTES, info->sha256);
 }
 
 static int write_archive(struct sealing *s, int fd, const char *partial, struct seal_info *ret_info,
                          struct err *err)
 {
-    CLEANUP(tarball_writer) struct tarball_writer writer = TARBALL_WRITER_EMPTY;
     int result;
-    if (tarball_writer_init(&writer, fd, partial, err) < 0) {
+    if (tarball_writer_init(&s->writer, fd, partial, err) < 0) {
         return -1;
     }
-    s->writer = &writer;
     if (s->opts->wants_progress) {
         progress_start(&s->progress, s->opts->clock, "seal", "bytes", s->file_bytes);
     }
@@ -361,9 +359,13 @@ static int seal_with(struct sealing *s, struct seal_info *ret_info, struct err *
 int seal_folder(struct arena *arena, const struct seal_opts *opts, struct seal_info *ret_info,
                 struct err *err)
 {
-    struct sealing s = {.opts = opts, .arena = arena, .buf = xmalloc(TARBALL_CHUNK_BYTES)};
+    struct sealing s = {.opts = opts,
+                        .arena = arena,
+                        .writer = TARBALL_WRITER_EMPTY,
+                        .buf = xmalloc(TARBALL_CHUNK_BYTES)};
     struct seal_info info = {0};
     int result = seal_with(&s, &info, err);
+    tarball_writer_release(&s.writer);
     digest_release(&s.digest);
     VEC_RELEASE(&s.files);
     free(s.buf);
