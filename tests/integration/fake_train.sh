@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A workload whose output is fixed, for tests of what happens around it; run as $REPERF_TRAIN. What it does wrong stands in the file
+# "mode" beside it (tests copy this script into their own folder); a line is added to "count" each time it really runs.
+dir=${0%/*}
+mode=$(cat "$dir/mode" 2>/dev/null)
+case " $* " in *" --describe "*)
+    echo '{"model": "resnet50", "parameters": 25557032}'
+    exit 0
+    ;;
+esac
+echo "$*" >>"$dir/count"
+start() {
+    echo '{"event":"run_start","version":"0.1.0","model":"resnet50","device":"cpu","backend":"fixed","precision":"fp32","dtype":"f32","batch":4,"image":[64,64],"steps":20,"warmup_steps":4,"ranks":1,"rank":0,"threads":1,"seed":0,"parameters":25557032,"data":"synthetic","lr":0.01,"momentum":0.9,"weight_decay":0.0001,"label_smoothing":0}'
+}
+step() { # NUMBER RATE
+    echo '{"event":"step","step":'"$1"',"steps":20,"rank":0,"loss":7.5,"step_time_ns":500000000,"samples_per_s":'"$2"',"lr":0.01}'
+}
+stop() {
+    echo '{"event":"run_stop","steps":20,"warmup_steps":4,"rank":0,"elapsed_ns":8000000000,"samples_per_s":8,"loss_first":7.5,"loss_last":7.5}'
+}
+steps() { # FROM TO
+    i=$1
+    while [ "$i" -le "$2" ]; do
+        step "$i" 8.0
+        i=$((i + 1))
+    done
+}
+case $mode in
+silent) exit 0 ;;
+nan)
+    start
+    steps 1 10
+    step 11 nan
+    steps 12 20
+    stop
+    exit 0
+    ;;
+fails)
+    start
+    steps 1 20
+    stop
+    exit 3
+    ;;
+short)
+    start
+    steps 1 12
+    exit 0
+    ;;
+killed)
+    start
+    steps 1 5
+    kill -9 $$
+    ;;
+hangs)
+    start
+    steps 1 5
+    trap '' TERM
+    while :; do sleep 1; done
+    ;;
+slow)
+    start
+    steps 1 5
+    sleep 4
+    steps 6 20
+    stop
+    exit 0
+    ;;
+full)
+    start
+    steps 1 5
+    dd if=/dev/zero of="$dir/fill" bs=64k 2>/dev/null
+    steps 6 20
+    stop
+    exit 0
+    ;;
+esac
+start
+steps 1 20
+stop

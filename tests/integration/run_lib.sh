@@ -1,0 +1,19 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# For the tests of runs: the fixed workload in a folder of its own, one small smoke run, and where its parts lie.
+CASE='resnet50/reperf/fp32/n1g1/bs96'
+mkdir -p "$T/fake"
+cp "$ROOT/tests/integration/fake_train.sh" "$T/fake/train.sh"
+export REPERF_TRAIN="$T/fake/train.sh"
+mode() { echo "$1" >"$T/fake/mode"; }
+smoke() { "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke "$@"; } # OPTION...
+run_folder() { # RUN: its folder; without: the newest
+    local id=${1:-}
+    [ -n "$id" ] || id=$(find "$REPERF_STATE/runs" -mindepth 1 -maxdepth 1 -name '2*' -printf '%f\n' | sort | tail -n 1)
+    echo "$REPERF_STATE/runs/$id"
+}
+value() { # FILE PYTHON-EXPRESSION over d
+    /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+}
+forget_runs() { rm -rf "$REPERF_STATE" "$T/fake/count" "$T/fake/mode"; }
+times_run() { if [ -e "$T/fake/count" ]; then wc -l <"$T/fake/count"; else echo 0; fi; }

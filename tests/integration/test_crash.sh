@@ -1,0 +1,193 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A run is killed at every journal record, interrupted, starved of disk, fought over, tampered with: what is left resumes to the
+# same result, byte for byte, with every repeat counted once, or says what is wrong.
+# shellcheck source=tests/tap_lib.sh
+. "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/run_lib.sh
+. "$(dirname "$0")/run_lib.sh"
+ID=20261121T000000Z-00000001 # given, so that results can be compared whole
+F=$(run_folder $ID)
+SMOKE=("$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke) # in the background: $! is then reperf itself
+waiting_for() { # SECONDS COMMAND...: polls until it holds
+    local tries=$(($1 * 20))
+    shift
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+records() { if [ -e "$F/journal.jsonl" ]; then wc -l <"$F/journal.jsonl"; else echo 0; fi; }
+# shellcheck disable=SC2317
+job_runs() { ls "$F"/jobs/"$CASE"/repeat-*/attempt-*/pid >/dev/null 2>&1; }
+# /proc/PID/stat of a wrapper whose job runs: first word of its pid file
+job_pid() { cut -d' ' -f1 "$F"/jobs/"$CASE"/repeat-1/attempt-"$1"/pid; }
+
+# --- the result that all others must have ---
+exits 0 "an undisturbed run" smoke --repeats 2 --run-id $ID
+cp "$F/evidence/result.json" "$T/want.json"
+cp -r "$F/evidence/series" "$T/want-series"
+N=$(records)
+is "$N" 10 "it writes this many journal records"
+same_end() { # NAME
+    cmp -s "$F/evidence/result.json" "$T/want.json" && diff -r "$F/evidence/series" "$T/want-series" >/dev/null
+    ok $? "$1: the same result.json and series"
+    is "$(find "$F/evidence/logs/raw" -type f | wc -l)" 2 "$1: every repeat once"
+}
+
+# --- kill -9 at every journal record ---
+for n in $(seq 1 "$N"); do
+    forget_runs
+    exits 137 "killed after record $n" env REPERF_CRASH_AFTER="$n" "${SMOKE[@]}" --repeats 2 --run-id $ID
+    exits 0 "record $n: resume" "$REPERF" resume $ID
+    same_end "record $n"
+    exits 0 "record $n: the archive holds" "$REPERF" verify "$F/$ID.tar.zst" --unsigned
+    is "$(times_run)" 2 "record $n: the workload ran twice, not more"
+done
+# and again while resuming
+forget_runs
+REPERF_CRASH_AFTER=3 smoke --repeats 2 --run-id $ID >/dev/null 2>&1
+for n in 4 5 7 8 10; do REPERF_CRASH_AFTER=$n "$REPERF" resume $ID >/dev/null 2>&1; done
+exits 0 "killed six times: resume" "$REPERF" resume $ID
+same_end "killed six times"
+exits 0 "a sealed run resumes to what it is" "$REPERF" resume $ID --json
+is "$(value "$T/out" 'd["cells"][0]["value"]')" 8 "and prints its cells"
+
+# --- a journal that is cut in the middle of its last record, at each byte of it ---
+forget_runs
+REPERF_CRASH_AFTER=5 smoke --repeats 2 --run-id $ID >/dev/null 2>&1
+cp -r "$F" "$T/at5"
+last=$(tail -n 1 "$F/journal.jsonl" | wc -c)
+size=$(wc -c <"$F/journal.jsonl")
+for cut in 1 2 $((last / 2)) $((last - 1)); do
+    rm -rf "$F" && cp -r "$T/at5" "$F"
+    truncate -s $((size - cut)) "$F/journal.jsonl"
+    exits 0 "last record cut by $cut bytes: resume" "$REPERF" resume $ID
+    same_end "cut by $cut"
+done
+rm -rf "$F" && cp -r "$T/at5" "$F"
+sed -i '3s/"exit_status":0/"exit_status":1/' "$F/journal.jsonl"
+exits 5 "a changed record is not believed" "$REPERF" resume $ID
+rm -rf "$F" && cp -r "$T/at5" "$F"
+sed -i 2d "$F/journal.jsonl"
+exits 5 "a record taken away is noticed" "$REPERF" resume $ID
+rm -rf "$F" && cp -r "$T/at5" "$F"
+truncate -s 700 "$F/evidence/logs/raw/$CASE/repeat-1.log"
+exits 5 "a collected log that was cut by hand is noticed" "$REPERF" resume $ID
+like "$(cat "$T/err")" "repeat-1.log: changed since it was collected" "and named"
+rm -rf "$T/at5"
+
+# --- the orchestrator dies while the job runs: the job goes on, resume finds it ---
+forget_runs
+mode slow
+"${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
+pid=$!
+waiting_for 20 job_runs
+ok $? "a job runs"
+kill -9 $pid && wait $pid 2>/dev/null
+kill -0 "$(job_pid 1)"
+ok $? "it outlives its orchestrator"
+exits 0 "resume while it runs" "$REPERF" resume $ID
+is "$(times_run)" 1 "attached, not started again"
+grep -q '"event":"job_attached"' "$F/events.jsonl"
+ok $? "and says so"
+is "$(value "$F/evidence/result.json" 'd["cells"][0]["repeats"][0]["samples_used"]')" 16 "the value comes from the whole log"
+
+# --- the job is killed with its wrapper: no status, no value from the cut log, a new attempt ---
+forget_runs
+mode slow
+"${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>"$T/err" &
+pid=$!
+waiting_for 20 job_runs
+kill -9 -- "-$(job_pid 1)"
+wait $pid
+is $? 0 "a lost attempt is made again"
+is "$(times_run)" 2 "two processes"
+grep -q '"state":"lost"' "$F/journal.jsonl"
+ok $? "the journal says which attempt was lost"
+is "$(find "$F/evidence/logs/raw" -type f | wc -l)" 1 "one repeat counts"
+[ -s "$F/evidence/logs/lost/$CASE/repeat-1.attempt-1.log" ]
+ok $? "the lost one's log is kept apart"
+
+# --- ^C and TERM ---
+for sig in INT TERM; do
+    forget_runs
+    mode slow
+    # Not in the background of this shell, where ^C would be ignored.
+    /usr/bin/python3 -c '
+import os, signal, subprocess, sys
+p = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                     preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGTERM)])
+open(sys.argv[1], "w").write(str(p.pid))
+sys.exit(p.wait())' "$T/pid" "${SMOKE[@]}" --repeats 1 --run-id $ID &
+    waiting_for 20 job_runs
+    kill -$sig "$(cat "$T/pid")"
+    wait $!
+    is $? "$([ $sig = INT ] && echo 130 || echo 143)" "SIG$sig: exit status 128+n"
+    sleep 0.2
+    is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "SIG$sig: its job is stopped"
+    [ ! -e "$F/evidence/result.json" ] && [ ! -e "$F/$ID.tar.zst" ]
+    ok $? "SIG$sig: no result"
+    is "$("$REPERF" status | grep -c interrupted)" 1 "SIG$sig: status says interrupted"
+    mode ""
+    exits 0 "SIG$sig: resume" "$REPERF" resume $ID
+done
+
+# --- two orchestrators, cancel ---
+forget_runs
+mode slow
+"${SMOKE[@]}" --repeats 2 --run-id $ID >/dev/null 2>&1 &
+pid=$!
+waiting_for 20 job_runs
+exits 2 "a second orchestrator is refused" "$REPERF" resume $ID
+like "$(cat "$T/err")" "process $pid is working on it" "and told whose run it is"
+is "$("$REPERF" status | grep -c running)" 1 "status says running"
+exits 0 "cancel" "$REPERF" cancel $ID
+wait $pid
+is $? 143 "the orchestrator ended"
+is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "and its job"
+exits 2 "a cancelled run is not resumed" "$REPERF" resume $ID
+forget_runs
+mode slow
+"${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
+pid=$!
+waiting_for 20 job_runs
+kill -9 $pid && wait $pid 2>/dev/null
+exits 0 "cancel of a run whose orchestrator died" "$REPERF" cancel $ID
+is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "its job is stopped"
+
+# --- programs that change between two halves of a run ---
+forget_runs
+REPERF_CRASH_AFTER=5 smoke --repeats 2 --run-id $ID >/dev/null 2>&1
+cp "$T/fake/train.sh" "$T/fake/kept.sh" && echo '# changed' >>"$T/fake/train.sh"
+exits 5 "a workload that is not the pinned one is refused" "$REPERF" resume $ID
+cp "$T/fake/kept.sh" "$T/fake/train.sh"
+exits 0 "with the pinned one it goes on" "$REPERF" resume $ID
+
+# --- disk ---
+if [ "$(id -u)" -eq 0 ] && mkdir -p "$T/small" && mount -t tmpfs -o size=4m tmpfs "$T/small" 2>/dev/null; then
+    trap 'umount "$T/small" 2>/dev/null; rm -rf "$T"' EXIT
+    forget_runs
+    export REPERF_STATE="$T/small/state"
+    F=$(run_folder $ID)
+    cp -r "$T/fake" "$T/small/fake"
+    export REPERF_TRAIN="$T/small/fake/train.sh"
+    echo full >"$T/small/fake/mode"
+    exits 10 "a disk that fills up while the workload writes" smoke --repeats 1 --run-id $ID
+    [ ! -e "$F/evidence/result.json" ]
+    ok $? "no result"
+    exits 10 "resume while it is full" "$REPERF" resume $ID
+    rm -f "$T/small/fake/fill" "$T/small/fake/mode"
+    exits 0 "resume with room again" "$REPERF" resume $ID
+    is "$(value "$F/evidence/result.json" 'd["cells"][0]["repeats"][0]["samples_used"]')" 16 "with a whole log"
+    mount -o remount,ro "$T/small"
+    exits 10 "a read-only folder: run" smoke --repeats 1
+    exits 0 "a read-only folder: status" "$REPERF" status
+    exits 0 "a read-only folder: replay" "$REPERF" replay $ID
+    umount "$T/small"
+else
+    skip "a full disk" "needs root and tmpfs"
+    skip "a read-only folder" "needs root and tmpfs"
+fi
+tap_done

@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `reperf run` end to end: the way of a good run, and every way in which a workload can lie or die.
+. "$(dirname "$0")/../tap_lib.sh"
+. "$(dirname "$0")/run_lib.sh"
+valid() { # SCHEMA FILE NAME
+    /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/$1" "$2" >"$T/valid" 2>&1
+    ok $? "$3" || sed 's/^/# /' "$T/valid"
+}
+
+# --- plan and dry run do nothing ---
+exits 0 "plan" "$REPERF" plan paddle-perf-2020 --case "$CASE" --profile smoke --json
+cp "$T/out" "$T/plan.json"
+valid plan.json "$T/plan.json" "plan --json validates"
+exits 0 "run --dry-run" smoke --dry-run --json
+cmp -s "$T/out" "$T/plan.json"
+ok $? "run --dry-run prints the plan"
+exits 0 "plan as text" "$REPERF" plan paddle-perf-2020 --profile smoke
+like "$(cat "$T/out")" "needs 4 ranks" "plan says why a case cannot be run"
+like "$(cat "$T/out")" "not pinned by its authors" "plan lists missing pins"
+[ ! -e "$REPERF_STATE" ]
+ok $? "nothing was written"
+is "$(times_run)" 0 "nothing was run"
+
+# --- a good run ---
+exits 0 "run" smoke --json
+cp "$T/out" "$T/run.json"
+valid run-output.json "$T/run.json" "run --json validates"
+F=$(run_folder)
+A=$(value "$T/run.json" 'd["archive"]')
+[ -s "$A" ]
+ok $? "the archive is where the document says"
+is "$(times_run)" 3 "three repeats, three processes"
+is "$(value "$T/run.json" 'd["cells"][0]["verdict"]')" not_comparable "smoke claims no number"
+is "$(value "$T/run.json" 'd["cells"][0]["value"]')" 8 "the value is the workload's"
+is "$(value "$T/run.json" 'd["cells"][0]["rel_diff"]')" None "and is held against nothing"
+names=$(value "$T/run.json" '" ".join(sorted(x["name"] for x in d["cells"][0]["differs"]))')
+for name in batch_per_gpu device gpu gpus image_size framework; do
+    like " $names " " $name " "differs: $name"
+done
+valid result.json "$F/evidence/result.json" "result.json validates"
+bad=0
+while IFS= read -r line; do
+    echo "$line" >"$T/event.json"
+    /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/event.json" "$T/event.json" >/dev/null || bad=1
+    "$REPERF" explain "$(value "$T/event.json" 'd["event"]')" >/dev/null || bad=1
+done <"$F/events.jsonl"
+is "$bad" 0 "each event validates and is explained"
+if /usr/bin/python3 -c 'import prometheus_client.openmetrics.parser' 2>/dev/null; then
+    got=$(/usr/bin/python3 -c '
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
+f = {m.name: m for m in read(open(sys.argv[1]).read())}
+print("%g %g" % (sum(s.value for s in f["reperf_throughput_items_per_second"].samples),
+      [s.value for s in f["reperf_repeats"].samples if s.labels["state"] == "counted"][0]))' "$F/metrics.prom")
+    is "$got" "24 3" "metrics.prom is OpenMetrics by prometheus_client, three repeats of 8 samples/s"
+else
+    skip "metrics.prom by prometheus_client" "python3-prometheus-client is not here"
+fi
+is "$(tail -n 1 "$F/metrics.prom")" "# EOF" "metrics.prom is whole"
+for n in 1 2 3; do
+    "$T/fake/train.sh" x >"$T/expected.log"
+    cmp -s "$T/expected.log" "$F/evidence/logs/raw/$CASE/repeat-$n.log"
+    ok $? "raw log $n is byte for byte what was printed"
+    is "$(sha256sum <"$F/evidence/logs/raw/$CASE/repeat-$n.log" | cut -d' ' -f1)" \
+        "$(value "$T/run.json" "d['cells'][0]['repeats'][$n - 1]['log']['sha256']")" "and its digest is in the result"
+done
+env_names=$(value "$F/evidence/environment/local.json" '" ".join(d["variables"])')
+[[ " $env_names " != *" HOME "* && " $env_names " != *SECRET* ]]
+ok $? "only allow-listed variables are recorded: $env_names"
+SECRET_TOKEN=hunter2 OMP_NUM_THREADS=1 smoke >/dev/null 2>&1
+grep -rq hunter2 "$(run_folder)"
+is $? 1 "a secret of the caller's environment is nowhere in the run"
+grep -q '"OMP_NUM_THREADS": "1"' "$(run_folder)/evidence/environment/local.json"
+ok $? "OMP_NUM_THREADS is recorded"
+
+# --- verify, replay, sha256sum ---
+exits 5 "verify without --unsigned says that the signer is not known" "$REPERF" verify "$A"
+exits 0 "verify --unsigned" "$REPERF" verify "$A" --unsigned
+exits 0 "replay of the archive" "$REPERF" replay "$A"
+exits 0 "replay of the run" "$REPERF" replay "$(basename "$F")" --json
+is "$(value "$T/out" 'd["is_same"]')" True "replay --json"
+mkdir "$T/unpacked" && tar --zstd -xf "$A" -C "$T/unpacked"
+(cd "$T/unpacked" && sha256sum --quiet -c SHA256SUMS)
+ok $? "sha256sum -c confirms it alone"
+exits 0 "replay of an unpacked archive" "$REPERF" replay "$T/unpacked"
+cp -r "$T/unpacked" "$T/changed"
+sed -i 's/"value": 8,/"value": 9,/' "$T/changed/result.json"
+exits 5 "replay of a changed result" "$REPERF" replay "$T/changed"
+rm -r "$T/changed" && cp -r "$T/unpacked" "$T/changed"
+head -c 900 "$T/unpacked/logs/raw/$CASE/repeat-2.log" >"$T/changed/logs/raw/$CASE/repeat-2.log"
+exits 5 "replay of a cut log" "$REPERF" replay "$T/changed"
+like "$(cat "$T/err")" "repeat-2.log" "and it names the log"
+rm -r "$T/changed" && cp -r "$T/unpacked" "$T/changed"
+cp "$T/unpacked/series/$CASE/repeat-1.json" "$T/changed/series/$CASE/repeat-9.json"
+exits 5 "replay with a series too many" "$REPERF" replay "$T/changed"
+rm -r "$T/changed" && cp -r "$T/unpacked" "$T/changed"
+rm "$T/changed/logs/outcome/$CASE/repeat-3.json"
+exits 5 "replay with an outcome missing" "$REPERF" replay "$T/changed"
+[ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-replay-*' -newer "$T/plan.json")" ]
+ok $? "replay leaves nothing behind"
+
+# --- signed ---
+"$REPERF" keygen "$T/key" >/dev/null 2>&1 || "$REPERF" keygen --output "$T/key" >/dev/null 2>&1
+if [ -s "$T/key" ]; then
+    exits 0 "run --key" smoke --key "$T/key" --repeats 1
+    exits 0 "verify --key" "$REPERF" verify "$(run_folder)/$(basename "$(run_folder)").tar.zst" --key "$T/key.pub"
+fi
+
+# --- workloads that lie or die: failed, its cause's status, kept and shown ---
+fails_as() { # MODE STATUS CAUSE PATTERN
+    forget_runs
+    mode "$1"
+    exits "$2" "$1: exit status $2" smoke --repeats 2 --deadline 3 --json
+    cp "$T/out" "$T/bad.json"
+    is "$(value "$T/bad.json" 'd["cells"][0]["verdict"]')" failed "$1: failed"
+    is "$(value "$T/bad.json" 'd["cells"][0]["cause"]')" "$3" "$1: cause $3"
+    is "$(value "$T/bad.json" 'd["cells"][0]["value"]')" None "$1: no value"
+    like "$(value "$T/bad.json" 'd["cells"][0]["why"]')" "$4" "$1: why"
+    exits 0 "$1: its archive replays" "$REPERF" replay last
+}
+fails_as silent 9 parse no_metric
+fails_as nan 9 parse nan
+fails_as short 9 parse incomplete
+fails_as fails 8 workload "exit status 3"
+fails_as killed 8 workload "signal 9"
+fails_as hangs 124 timeout "deadline of 3 s"
+sleep 1
+[ -z "$(pgrep -f "$T/fake/train.sh")" ]
+ok $? "nothing of a stopped job is left, though it ignores TERM"
+
+# --- what cannot be run here is never silent ---
+forget_runs
+exits 7 "other frameworks are not run, with their cause's status" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke --json
+is "$(value "$T/out" 'd["cells"][0]["verdict"]')" not_run "not_run"
+is "$(value "$T/out" 'd["cells"][0]["cause"]')" container "cause container"
+exits 8 "four ranks are not run on one" "$REPERF" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g8/bs96' --profile smoke
+if [ ! -e /proc/driver/nvidia/gpus ]; then
+    exits 6 "the full profile needs a GPU" "$REPERF" run paddle-perf-2020 --case "$CASE"
+else
+    skip "the full profile without a GPU" "this machine has one"
+fi
+is "$(times_run)" 0 "no workload was started for these"
+
+# --- usage ---
+exits 2 "no case matches" "$REPERF" run paddle-perf-2020 --case 'nothing/*'
+exits 2 "an unknown profile" "$REPERF" run paddle-perf-2020 --profile tiny
+exits 2 "no report" "$REPERF" run
+exits 3 "an unknown report" "$REPERF" run no-such-report
+exits 6 "an inventory that cannot be reached" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes cluster
+exits 2 "a run id of another shape" smoke --run-id ../../x
+exits 2 "resume of no run" "$REPERF" resume 20990101T000000Z-00000000
+
+# --- status, history ---
+forget_runs
+smoke --repeats 1 >/dev/null 2>&1
+mode fails
+smoke --repeats 1 >/dev/null 2>&1
+exits 0 "status" "$REPERF" status --json
+valid status.json "$T/out" "status --json validates"
+is "$(value "$T/out" '[(r["state"], r["exit_status"]) for r in d["runs"]]')" "[('sealed', 0), ('sealed', 8)]" "both runs, oldest first"
+exits 0 "history" "$REPERF" history --case "$CASE" --json
+valid history.json "$T/out" "history --json validates"
+is "$(value "$T/out" '[(c["verdict"], c["value"]) for c in d["cells"]]')" "[('not_comparable', 8), ('failed', None)]" "one cell over time"
+exits 0 "explain" "$REPERF" explain 8 124 130 not_comparable run_sealed
+exits 2 "explain of nothing known" "$REPERF" explain 77
+
+# --- the real workload, once ---
+if [ -x "$TRAIN" ]; then
+    forget_runs
+    unset REPERF_TRAIN
+    exits 0 "the bundled workload trains, is judged and sealed" smoke --repeats 1 --json
+    value "$T/out" 'd["cells"][0]["value"] > 0' | grep -q True
+    ok $? "with a value"
+    is "$(value "$T/out" 'd["cells"][0]["repeats"][0]["samples_used"]')" 16 "of the 16 steps after warm-up"
+    exits 0 "and replays" "$REPERF" replay last
+else
+    skip "the bundled workload" "reperf-train is not built"
+fi
+tap_done
