@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf report`: what is known of published reports, as tables, JSON, a page or a picture. It shows; `reperf audit` judges. */
+/* `reperf report`: published reports against their logs, or a run against its report, as tables, JSON, a page or a picture.
+   It shows; `reperf audit` and `reperf verify` judge. */
 #include "base/base.h"
 
 #include <unistd.h>
@@ -9,10 +10,12 @@
 #include "base/progress.h"
 #include "cmd/audit_out.h"
 #include "cmd/cmd.h"
+#include "cmd/run_args.h"
 #include "cmd/select.h"
 #include "engine/audit.h"
 #include "engine/load.h"
 #include "engine/page.h"
+#include "engine/run_view.h"
 
 struct report_args {
     bool is_all, want_json;
@@ -31,14 +34,13 @@ static const struct opt OPTS[] = {
 };
 #undef AT
 
-static int check_args(const struct report_args *args, const struct report_set *reports,
-                      struct err *err)
+static int check_args(const struct report_args *args, size_t n_reports, struct err *err)
 {
     if ((args->html != NULL) + (args->svg != NULL) + args->want_json > 1) {
         return err_set(err, ERR_USAGE, "report: one of --html, --json and --svg");
     }
-    if (args->svg && reports->n != 1) {
-        return err_set(err, ERR_USAGE, "report: --svg is for one report, found %zu", reports->n);
+    if (args->svg && n_reports != 1) {
+        return err_set(err, ERR_USAGE, "report: --svg is for one report, found %zu", n_reports);
     }
     return 0;
 }
@@ -74,35 +76,92 @@ static int put(const char *file, const struct strbuf *text, struct err *err)
     return file ? fs_write_atomic(file, strbuf_str(text), err) : cmd_print(strbuf_str(text), err);
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static int report_reports(const struct cmd_ctx *ctx, const struct report_args *args,
+                          const struct opt_list *names, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(format_set) struct format_set formats = {0};
     CLEANUP(strbuf) struct strbuf text = {0};
-    struct report_args args = {0};
     struct report_set reports = {0};
     struct audit_set set = {0};
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 ||
-        select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
-        check_args(&args, &reports, err) < 0 ||
+    if (select_reports(&arena, ctx->root, names, args->is_all, &reports, err) < 0 ||
+        check_args(args, reports.n, err) < 0 ||
         load_formats(&arena, ctx->root, &formats, err) < 0 ||
-        audit_all(ctx, &args, &arena, &reports, &formats, &set, err) < 0) {
+        audit_all(ctx, args, &arena, &reports, &formats, &set, err) < 0) {
         return -1;
     }
     strbuf_init(&text, HTML_BYTES_MAX);
-    if (args.html) {
+    if (args->html) {
         page_audit(&text, set.items, set.n, &formats);
-    } else if (args.svg) {
+    } else if (args->svg) {
         page_card(&text, &set.items[0], &formats);
-    } else if (args.want_json) {
+    } else if (args->want_json) {
         audit_out_json(&set, &text);
     } else {
         struct audit_text_opts opts = {isatty(STDOUT_FILENO) && log_wants_color(), true};
         audit_out_text(&set, &opts, &text);
     }
-    return put(args.html ? args.html : args.svg, &text, err);
+    return put(args->html ? args->html : args->svg, &text, err);
 }
 
-const struct cmd CMD_REPORT = {"report", "REPORT... | --all",
-                               "show published numbers beside what their logs give", OPTS, run};
+static int report_run(const struct cmd_ctx *ctx, const struct report_args *args, const char *name,
+                      struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(run_view) struct run_view view = {0};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct str result;
+    if (args->svg || args->logs_folder) {
+        return err_set(err, ERR_USAGE, "report: --svg and --logs are for reports, %.100s is a run",
+                       name);
+    }
+    if (run_view_open(&arena, ctx->clock, ctx->state, name, &view, err) < 0) {
+        return -1;
+    }
+    strbuf_init(&text, HTML_BYTES_MAX);
+    if (args->html) {
+        if (page_run(&text, &view, err) < 0) {
+            return -1;
+        }
+    } else if (args->want_json) {
+        const char *path = fs_join(&arena, view.folder, "result.json");
+        if (fs_read(&arena, path, HTML_BYTES_MAX, &result, err) < 0) {
+            return -1;
+        }
+        strbuf_add_str(&text, result);
+    } else {
+        strbuf_printf(&text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view.frozen.run_id),
+                      STR_ARG(view.frozen.plan.report), profile_name(view.frozen.plan.profile));
+        run_text_cells(&text, &view.result);
+    }
+    return put(args->html, &text, err);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list names = {0};
+    struct report_args args = {0};
+    size_t n_runs = 0;
+    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        n_runs += run_view_is_run(&arena, ctx->state, names.items[idx]);
+    }
+    if (n_runs == 0) {
+        return report_reports(ctx, &args, &names, err);
+    }
+    if (names.n != 1 || args.is_all) {
+        return err_set(err, ERR_USAGE,
+                       "report: a run is shown alone; reperf compare shows two side by side");
+    }
+    if (check_args(&args, 1, err) < 0) {
+        return -1;
+    }
+    return report_run(ctx, &args, names.items[0], err);
+}
+
+const struct cmd CMD_REPORT = {"report", "REPORT... | --all | RUN",
+                               "show published numbers beside what the logs, or a run, give", OPTS,
+                               run};

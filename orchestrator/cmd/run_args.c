@@ -108,7 +108,7 @@ static void print_differences(struct strbuf *buf, const struct cell_result *cell
     }
 }
 
-static void print_text(struct strbuf *buf, const struct rundir *dir, const struct run_end *end)
+void run_text_cells(struct strbuf *buf, const struct run_result *result)
 {
     static const struct table_column COLUMNS[] = {
         {"case", false}, {"n", true},         {"value", true},    {"std", true},
@@ -116,8 +116,8 @@ static void print_text(struct strbuf *buf, const struct rundir *dir, const struc
     };
     CLEANUP(table) struct table table;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    for (size_t idx = 0; idx < end->result.n_cells; idx++) {
-        const struct cell_result *cell = &end->result.cells[idx];
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
         table_add(&table, cell->of_case->id);
         table_addf(&table, "%zu", cell->summary.n);
         add_number(&table, cell->value);
@@ -127,8 +127,8 @@ static void print_text(struct strbuf *buf, const struct rundir *dir, const struc
         table_add(&table, str_of(run_verdict_name(cell->verdict)));
     }
     table_render(&table, buf);
-    for (size_t idx = 0; idx < end->result.n_cells; idx++) {
-        const struct cell_result *cell = &end->result.cells[idx];
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
         if (cell->why.len) {
             strbuf_printf(buf, "%.*s: %s%s%.*s\n", STR_ARG(cell->of_case->id),
                           cell->cause ? err_code_name(cell->cause) : "", cell->cause ? ": " : "",
@@ -136,6 +136,11 @@ static void print_text(struct strbuf *buf, const struct rundir *dir, const struc
         }
         print_differences(buf, cell);
     }
+}
+
+static void print_text(struct strbuf *buf, const struct rundir *dir, const struct run_end *end)
+{
+    run_text_cells(buf, &end->result);
     strbuf_printf(buf, "run     %.*s\narchive %s%s\n", STR_ARG(dir->id), dir->archive,
                   end->is_signed ? "" : " (not signed)");
 }

@@ -6,6 +6,7 @@
 
 #include "engine/audit.h"
 #include "engine/html.h"
+#include "engine/run_view.h"
 
 /* What recomputing gave: one report, or several with an overview first. */
 void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
@@ -14,5 +15,8 @@ void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
 /* The same in one picture, an SVG file that stands alone: verdicts, and each row of two frameworks as printed and by one rule. */
 void page_card(struct strbuf *out, const struct report_audit *audit,
                const struct format_set *formats);
+
+/* One run: its cells beside the published ones, what differs, every repeat's series, its machine. */
+MUST_CHECK int page_run(struct strbuf *out, const struct run_view *view, struct err *err);
 
 #endif

@@ -207,15 +207,13 @@ static void times_of_clock(struct shown *shown)
 }
 
 /* The rule's own series with what it uses; the log's primary series where the rule takes one number the tool printed. */
-static bool find_shown(struct page *page, const struct cell_audit *ca, const struct measurement *m,
-                       struct shown *shown)
+static bool find_shown(struct page *page, const struct spark_of *of, struct shown *shown)
 {
-    const struct rule *rule = rule_of(page, ca);
-    const struct series *series = rule ? measurement_series(m, rule->series) : NULL;
-    struct rule_case of = {ca->of_case->gpus, ca->of_case->nodes, ca->of_case->batch_per_gpu};
+    const struct series *series = of->rule ? measurement_series(of->m, of->rule->series) : NULL;
     struct err err = {0};
     bool has_own = series && series->n > 1 && series->quantity != QTY_SUMMARY;
-    *shown = (struct shown){.series = has_own ? series : measurement_primary(m), .level = NAN};
+    *shown = (struct shown){.series = has_own ? series : measurement_primary(of->m),
+                            .level = (double)NAN};
     if (!shown->series || shown->series->n < SHOWN_MIN || shown->series->quantity == QTY_SUMMARY) {
         return false;
     }
@@ -230,15 +228,15 @@ static bool find_shown(struct page *page, const struct cell_audit *ca, const str
         times_of_clock(shown);
     }
     if (has_own) {
-        struct rule plain = *rule;
+        struct rule plain = *of->rule;
         struct rule_value value;
         bool *is_used = arena_array(&page->arena, bool, shown->n);
         plain.scale = SCALE_NONE;
-        if (rule_window(rule, m, &of, is_used, &err) == 0) {
+        if (rule_window(of->rule, of->m, &of->rule_case, is_used, &err) == 0) {
             shown->is_used = is_used;
         }
         err = (struct err){0};
-        if (!shown->is_step_time && rule_apply(&plain, m, &of, &value, &err) == 0) {
+        if (!shown->is_step_time && rule_apply(&plain, of->m, &of->rule_case, &value, &err) == 0) {
             shown->level = value.value;
         }
     }
@@ -253,33 +251,47 @@ static struct str scale_text(struct page *page, double value)
     return textf(&page->arena, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
 }
 
-static void add_spark_figure(struct page *page, const struct cell_audit *ca, size_t log)
+void add_spark_figure(struct page *page, const struct spark_of *of)
 {
     struct shown shown;
     double low;
     double high;
-    if (!ca->measurements || !ca->measurements[log] ||
-        !find_shown(page, ca, ca->measurements[log], &shown)) {
+    if (!find_shown(page, of, &shown)) {
         return;
     }
-    struct str name = case_text(page, ca->of_case);
     struct str unit = shown.is_step_time ? STR_LIT("s between lines") : shown.series->unit;
     struct spark spark = {
         .title = textf(&page->arena, "%.*s of %.*s over %zu samples, %zu of them used",
-                       STR_ARG(shown.series->name), STR_ARG(name), shown.n, shown.n_used),
+                       STR_ARG(shown.series->name), STR_ARG(of->name), shown.n, shown.n_used),
         .values = shown.values,
         .is_used = shown.is_used,
         .n = shown.n,
         .level = shown.level,
         .is_dots = shown.is_mixed};
-    HTML(page->out, "<figure class=\"step-series\"><figcaption><b>{}</b>{}</figcaption>\n", name,
-         ca->n_logs > 1 ? textf(&page->arena, ", log %zu of %zu", log + 1, ca->n_logs) : STR_EMPTY);
+    HTML(page->out, "<figure class=\"step-series\"><figcaption><b>{}</b>{}</figcaption>\n",
+         of->name, of->note);
     chart_spark(page->out, &spark, &low, &high);
     HTML(page->out,
          "<figcaption><small><code>{}</code> in {}, {} to {}; {} of {} samples used</small>"
          "</figcaption></figure>\n",
          shown.series->name, unit, scale_text(page, low), scale_text(page, high),
          textf(&page->arena, "%zu", shown.n_used), textf(&page->arena, "%zu", shown.n));
+}
+
+static void add_cell_spark(struct page *page, const struct cell_audit *ca, size_t log)
+{
+    const struct report_case *c = ca->of_case;
+    if (!ca->measurements || !ca->measurements[log]) {
+        return;
+    }
+    struct spark_of of = {.rule = rule_of(page, ca),
+                          .rule_case = {c->gpus, c->nodes, c->batch_per_gpu},
+                          .m = ca->measurements[log],
+                          .name = case_text(page, c),
+                          .note = ca->n_logs > 1
+                                      ? textf(&page->arena, ", log %zu of %zu", log + 1, ca->n_logs)
+                                      : STR_EMPTY};
+    add_spark_figure(page, &of);
 }
 
 static bool has_series(const struct cell_audit *ca)
@@ -334,7 +346,7 @@ void add_series(struct page *page, const struct report_audit *audit)
         for (size_t idx = first; idx < audit->n_cells; idx++) {
             const struct cell_audit *ca = &audit->cells[idx];
             for (size_t log = 0; same_series_group(head, ca) && log < ca->n_logs; log++) {
-                add_spark_figure(page, ca, log);
+                add_cell_spark(page, ca, log);
             }
         }
         strbuf_add_z(page->out, "</div></details>\n");

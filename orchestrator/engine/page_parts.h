@@ -49,6 +49,15 @@ void add_explanations(struct page *page, const struct report_audit *audit);
 /* page_curves.c */
 void add_scaling(struct page *page, const struct report_audit *audit);
 void add_series(struct page *page, const struct report_audit *audit);
+struct spark_of {
+    const struct rule *rule; /* or NULL */
+    struct rule_case rule_case;
+    const struct measurement *m;
+    struct str name;
+    struct str note;
+};
+/* Nothing where the log has no curve. */
+void add_spark_figure(struct page *page, const struct spark_of *of);
 
 /* page_facts.c */
 void add_findings(struct page *page, const struct report_audit *audit);

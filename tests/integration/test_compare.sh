@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `report` and `compare` on runs: by id, folder and archive; what differs, what matters first; and nothing of what was tampered with.
+. "$(dirname "$0")/../tap_lib.sh"
+if [ ! -x "$TRAIN" ]; then
+    skip "compare" "reperf-train is not built"
+    tap_done
+fi
+# The training is slow in a debug build; who ran it does not matter here.
+runner="$ROOT/build/release/reperf"
+[ -x "$runner" ] || runner=$REPERF
+exits 0 "a run to look at" "$runner" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/bs96' --profile smoke --repeats 1 --run-id 20260101T000000Z-00000001
+run="$REPERF_STATE/runs/20260101T000000Z-00000001"
+for name in last 20260101T000000Z "$run" "$run/evidence" "$run/20260101T000000Z-00000001.tar.zst"; do
+    exits 0 "report $(basename "$name") ..." "$REPERF" report "$name"
+    like "$(cat "$T/out")" 'resnet50/reperf/fp32/n1g1/bs96 .*not_comparable' "... has the cell and its verdict"
+done
+"$REPERF" report last --json >"$T/json"
+cmp -s "$T/json" "$run/evidence/result.json"
+ok $? "report --json of a run is its result.json"
+exits 0 "a page of a run" "$REPERF" report last --html "$T/run.html"
+is "$(grep -c '<tr class="cell" data-cell="resnet50/reperf/fp32/n1g1/bs96">' "$T/run.html")" 1 "the page has the cell once"
+is "$(grep -c 'class="step-series"' "$T/run.html")" 1 "and one step series a repeat"
+like "$(grep -o '16 of 20 samples used' "$T/run.html")" '16 of 20' "whose warm-up is shaded"
+
+exits 0 "a run against itself" "$REPERF" compare last "$run/20260101T000000Z-00000001.tar.zst"
+like "$(cat "$T/out")" '\+0\.00 %' "the same value"
+like "$(cat "$T/out")" 'no difference of machine, software or plan' "and no difference"
+is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-view.*' -newer "$T/json" | wc -l)" 0 "what was unpacked is gone"
+
+# Another machine: what does not enter the result may differ, and is ranked.
+cp -R "$run/evidence" "$T/other"
+sed -i 's/"kernel": "[^"]*"/"kernel": "Linux 1.2.3"/; s/"cpu_governor": [^,]*/"cpu_governor": "powersave"/; s/"collected_at": "[^"]*"/"collected_at": "2020-01-01T00:00:00.000Z"/' \
+    "$T/other/environment/local.json"
+exits 0 "two machines" "$REPERF" compare last "$T/other"
+is "$(awk '$1 ~ /^(likely|possible|incidental)$/ { print $1, $2 }' "$T/out" | xargs)" \
+    "likely machine.cpu_governor possible machine.kernel incidental collected_at" "what matters comes first"
+exits 0 "as JSON" "$REPERF" compare --json last "$T/other"
+python3 - "$T/out" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["schema_version"] == 1 and d["a"]["run_id"] == d["b"]["run_id"]
+(cell,) = d["cells"]
+assert cell["rel_diff"] == 0 and cell["exceeds_spread"] is False and cell["a"] == cell["b"] and cell["a"]["value"] > 0
+assert [(x["name"], x["matters"]) for x in d["differences"]] == [
+    ("machine.cpu_governor", "likely"), ("machine.kernel", "possible"), ("collected_at", "incidental")]
+END
+ok $? "one document with the same"
+
+# A value that does not follow from the logs is not shown.
+cp -R "$run/evidence" "$T/forged"
+sed -i 's/"value": [0-9.e+-]*/"value": 383/' "$T/forged/result.json"
+exits 5 "report of a forged result" "$REPERF" report "$T/forged"
+exits 5 "compare with a forged result" "$REPERF" compare last "$T/forged"
+cp "$run/20260101T000000Z-00000001.tar.zst" "$T/flipped.tar.zst"
+printf '\377' | dd of="$T/flipped.tar.zst" bs=1 seek=1000 conv=notrunc status=none
+exits 5 "compare with a damaged archive" "$REPERF" compare last "$T/flipped.tar.zst"
+exits 2 "compare one run" "$REPERF" compare last
+exits 2 "compare with no such run" "$REPERF" compare last 20990101T000000Z-00000000
+exits 2 "a run and a report together" "$REPERF" report last paddle-perf-hrnetw18
+tap_done
