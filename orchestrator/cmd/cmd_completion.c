@@ -14,7 +14,7 @@ static const struct {
 } NAMES[] = {
     {"REPORT", "list:reports"}, {"CASE", "list:cases"}, {"GLOB", "list:cases"},
     {"FORMAT", "list:formats"}, {"RULE", "list:rules"}, {"RUN", "list:runs"},
-    {"ID", "list:findings"},    {"DIR", "dirs"},        {"FOLDER", "dirs"},
+    {"CODE", "list:findings"},  {"DIR", "dirs"},        {"FOLDER", "dirs"},
     {"FILE", "files"},          {"LOG", "files"},       {"PATH", "files"},
     {"ARCHIVE", "files"},       {"KEY", "files"},       {"PUB", "files"},
 };

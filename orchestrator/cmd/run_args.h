@@ -27,7 +27,7 @@ struct run_args {
     }
 #define RUN_OPT_PROFILE                                                                            \
     {                                                                                              \
-        .name = "profile", .kind = OPT_TEXT, .value = "NAME",                                      \
+        .name = "profile", .kind = OPT_TEXT, .value = "full|smoke",                                \
         .help = "full (as the report says; the default) or smoke (small, on the CPU)",             \
         .offset = offsetof(struct run_args, profile)                                               \
     }
