@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <sys/stat.h>
 
 #include "base/fs.h"
 #include "base/map.h"
@@ -127,6 +128,11 @@ int json_read_file(const char *path, struct json_doc *ret_doc, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct str text;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > JSON_TEXT_MAX) {
+        return err_set(err, ERR_MANIFEST, "%s: %lld bytes, expected at most %u", path,
+                       (long long)info.st_size, JSON_TEXT_MAX);
+    }
     if (fs_read(&arena, path, JSON_TEXT_MAX, &text, err) < 0) {
         err->code = err->code == ERR_NOT_FOUND ? ERR_MANIFEST : err->code;
         return -1;

@@ -95,10 +95,10 @@ const struct finding_rule FINDING_RULES[] = {
     {"network-differs", LEVEL_WARNING, "Rows compare different networks",
      "Parameters or operations a sample differ: a ratio of rates then measures the networks and "
      "not the frameworks."},
-    {"nodes-differ", LEVEL_ERROR, "The command starts another number of nodes than its case has",
-     "The launcher waits for, or leaves out, nodes."},
     {"node-hard-coded", LEVEL_ERROR, "A value that differs by node is fixed for all",
      "Every node takes the first one's address or rank, so that the job cannot form."},
+    {"nodes-differ", LEVEL_ERROR, "The command starts another number of nodes than its case has",
+     "The launcher waits for, or leaves out, nodes."},
     {"not-stated", LEVEL_NOTE, "Conditions that change the result are not stated",
      "Clocks, versions, seeds and the like move the number. State them."},
     {"number-conflict", LEVEL_WARNING, "The authors print two values for one quantity",

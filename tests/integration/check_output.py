@@ -1,0 +1,171 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds what audit and lint print against libraries that others made, and against lists.
+
+check_output.py sarif FILE: every object fits the class that python3-sarif-python-om generated from the SARIF 2.1.0 schema.
+check_output.py junit FILE: python3-junitparser reads it, and its counts are those of its cases.
+check_output.py numbers JSON CSV LIST: every row of CSV is judged in JSON; those that differ are exactly those that LIST names.
+check_output.py defects README LINT AUDIT: every finding that the table of defects names fires on the report it names.
+check_output.py findings JSON: the ids of all findings, sorted.
+Exit 0: all holds."""
+import csv
+import decimal
+import json
+import re
+import sys
+
+
+def sarif(path):
+    import sarif_om as om
+
+    classes = {
+        "runs": om.Run, "tool": om.Tool, "driver": om.ToolComponent, "rules": om.ReportingDescriptor, "results": om.Result,
+        "message": om.Message, "locations": om.Location, "physicalLocation": om.PhysicalLocation,
+        "artifactLocation": om.ArtifactLocation, "region": om.Region, "logicalLocations": om.LogicalLocation,
+        "shortDescription": om.MultiformatMessageString, "help": om.MultiformatMessageString,
+        "defaultConfiguration": om.ReportingConfiguration,
+    }
+    bad = []
+
+    def check(kind, value, place):
+        names = {a.metadata["schema_property_name"]: a for a in kind.__attrs_attrs__}
+        for key in value:
+            if key not in names:
+                bad.append(f"{place}.{key}: no such property of {kind.__name__}")
+        for key, attribute in names.items():
+            if attribute.default.__class__.__name__ == "_Nothing" and key not in value:
+                bad.append(f"{place}: {kind.__name__} needs {key}")
+        for key, child in value.items():
+            children = child if isinstance(child, list) else [child]
+            for idx, item in enumerate(children):
+                if isinstance(item, dict):
+                    if key not in classes:
+                        bad.append(f"{place}.{key}: an object where none was expected")
+                    else:
+                        check(classes[key], item, f"{place}.{key}[{idx}]")
+
+    document = json.load(open(path, encoding="utf-8"))
+    check(om.SarifLog, document, "$")
+    for run in document["runs"]:
+        rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+        if len(set(rules)) != len(rules) or rules != sorted(rules):
+            bad.append("rules are not unique and sorted")
+        for idx, result in enumerate(run["results"]):
+            if rules[result["ruleIndex"]] != result["ruleId"]:
+                bad.append(f"results[{idx}]: ruleIndex is not the one of {result['ruleId']}")
+            if result["level"] not in ("error", "warning", "note") or not result["message"]["text"]:
+                bad.append(f"results[{idx}]: level or message")
+            for place in result["locations"]:
+                if not re.fullmatch(r"[A-Za-z0-9._~/%-]+", place["physicalLocation"]["artifactLocation"]["uri"]):
+                    bad.append(f"results[{idx}]: not a relative URI")
+    if document["version"] != "2.1.0":
+        bad.append("version")
+    return bad
+
+
+def junit(path):
+    import junitparser
+
+    bad = []
+    total = junitparser.JUnitXml.fromfile(path)
+    all_cases = 0
+    for suite in total:
+        cases = list(suite)
+        all_cases += len(cases)
+        kinds = [type(r).__name__ for case in cases for r in case.result]
+        for count, kind in ((suite.failures, "Failure"), (suite.errors, "Error"), (suite.skipped, "Skipped")):
+            if count != kinds.count(kind):
+                bad.append(f"{suite.name}: says {count} and has {kinds.count(kind)} {kind}")
+        if suite.tests != len(cases):
+            bad.append(f"{suite.name}: says {suite.tests} tests and has {len(cases)}")
+        if len({case.name for case in cases}) != len(cases):
+            bad.append(f"{suite.name}: a case twice")
+    if total.tests != all_cases or all_cases == 0:
+        bad.append(f"says {total.tests} tests and has {all_cases}")
+    return bad
+
+
+def numbers(output, table, listed):
+    bad = []
+    cells = {}
+    for report in json.load(open(output, encoding="utf-8"))["reports"]:
+        for cell in report["cells"]:
+            if cell["metric"] == "throughput":
+                key = (report["report"], cell["model"], cell["precision"], cell["gpus"], cell["batch_per_gpu"])
+                cells.setdefault(key, []).append(cell)
+    differs = set()
+    rows = 0
+    for row in csv.DictReader(open(table, encoding="utf-8")):
+        rows += 1
+        key = (row["report"], row["model"], row["precision"], int(row["gpus"]), int(row["batch_per_gpu"]))
+        own = [c for c in cells.get(key, ()) if any(log["path"].startswith(row["log"]) for log in c["logs"])]
+        own = [c for c in own if decimal.Decimal(c["printed"]) == decimal.Decimal(row["published"])]
+        if len(own) != 1:
+            bad.append(f"{key}: {len(own)} cells for {row['log']}")
+        elif own[0]["framework_label"] != row["framework"] or own[0]["unit"] != row["unit"]:
+            bad.append(f"{own[0]['cell']}: another framework or unit than {row['framework']}, {row['unit']}")
+        elif own[0]["verdict"] == "no_log":
+            bad.append(f"{own[0]['cell']}: not judged")
+        elif own[0]["verdict"] == "differs":
+            differs.add(own[0]["cell"])
+    wanted = {line.strip() for line in open(listed, encoding="utf-8") if line.strip()}
+    bad += [f"{cell}: differs, and should hold" for cell in sorted(differs - wanted)]
+    bad += [f"{cell}: holds, and should differ" for cell in sorted(wanted - differs)]
+    print(f"{rows} rows, {len(differs)} differ")
+    return bad
+
+
+def fired(path):
+    by_report = {}
+    for report in json.load(open(path, encoding="utf-8"))["reports"]:
+        by_report.setdefault(report["report"], set()).update(f["id"] for f in report["findings"])
+    return by_report
+
+
+def defects(readme, lint, audit):
+    bad = []
+    found = fired(lint)
+    for report, ids in fired(audit).items():
+        found.setdefault(report, set()).update(ids)
+    numbers_seen = set()
+    for line in open(readme, encoding="utf-8"):
+        row = re.fullmatch(r"\| E\.(\d+) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|", line.rstrip())
+        if not row:
+            continue
+        numbers_seen.add(int(row[1]))
+        ids = re.findall(r"`([a-z-]+)`", row[2])
+        reports = re.findall(r"`([a-z0-9-]+)`", row[3])
+        if not ids and not row[4].strip():
+            bad.append(f"E.{row[1]}: neither a finding nor a reason")
+        for one in ids:
+            if not any(one in found.get(report, ()) for report in reports):
+                bad.append(f"E.{row[1]}: {one} does not fire on {reports}")
+        for report in reports:
+            if report not in found:
+                bad.append(f"E.{row[1]}: no report {report}")
+            elif not set(ids) & found[report]:
+                bad.append(f"E.{row[1]}: none of {ids} fires on {report}")
+    if numbers_seen != set(range(1, 34)):
+        bad.append(f"not in the table: {sorted(set(range(1, 34)) - numbers_seen)}")
+    return bad
+
+
+def findings(path):
+    for report, ids in sorted(fired(path).items()):
+        print(" ".join(sorted(ids)))
+    return []
+
+
+def main(args):
+    commands = {"sarif": sarif, "junit": junit, "numbers": numbers, "defects": defects, "findings": findings}
+    if len(args) < 2 or args[0] not in commands:
+        print("usage: check_output.py sarif|junit|numbers|defects|findings FILE...", file=sys.stderr)
+        return 2
+    bad = commands[args[0]](*args[1:])
+    for line in bad:
+        print(line)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# audit: every published cell judged, from raw logs and from the kept series alike; faults planted in numbers, logs and series are found; the output
+# passes validators that others made.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+O=(/usr/bin/python3 tests/integration/check_output.py)
+V=(/usr/bin/python3 tests/integration/validate.py)
+S=manifests/schema
+export REPERF_ROOT="$ROOT"
+
+exits 1 "audit --all from the kept series: status 1, some cells do not hold" "$REPERF" audit --all --json
+cp "$T/out" "$T/kept.json"
+exits 0 "its JSON is valid" "${V[@]}" $S/audit-output.json "$T/kept.json"
+head -n 3 "$T/out" | sed 's/^/# /'
+sed 's/"verdict": "exact"/"verdict": "perfect"/' "$T/kept.json" >"$T/planted.json"
+exits 1 "a verdict of another word is refused" "${V[@]}" $S/audit-output.json "$T/planted.json"
+exits 0 "a report whose cells all hold: status 0" "$REPERF" audit dlperf-tf2-resnet50 --json
+exits 1 "the text form has the same status" "$REPERF" audit paddle-perf-hrnetw18 --like-for-like
+like "$(cat "$T/out")" '117.205 .* exact ' "and shows a cell"
+like "$(cat "$T/out")" 'deeplab|hrnetw18/paddle/fp32/n1g8/bs8 .* 1\.9[0-9]+ +1\.944' "and a row like for like beside the published ratio"
+exits 2 "neither a report nor --all" "$REPERF" audit
+exits 2 "two forms at once" "$REPERF" audit --all --json --junit
+exits 3 "a report that is not there" "$REPERF" audit nobody
+exits 10 "a logs folder that is not there" "$REPERF" audit --all --logs "$T/nowhere"
+
+exits 1 "SARIF" "$REPERF" audit --all --sarif
+cp "$T/out" "$T/audit.sarif"
+exits 0 "fits the classes made from the SARIF 2.1.0 schema" "${O[@]}" sarif "$T/audit.sarif"
+head -n 3 "$T/out" | sed 's/^/# /'
+sed 's/"ruleId"/"ruleid"/' "$T/audit.sarif" >"$T/planted.sarif"
+exits 1 "which refuse a wrong property" "${O[@]}" sarif "$T/planted.sarif"
+exits 1 "JUnit" "$REPERF" audit --all --junit
+cp "$T/out" "$T/audit.xml"
+exits 0 "is valid against junit.rng" xmllint --noout --relaxng tests/integration/junit.rng "$T/audit.xml"
+exits 0 "is read by junitparser, with the counts of its cases" "${O[@]}" junit "$T/audit.xml"
+sed 's/<skipped/<sleeping/' "$T/audit.xml" >"$T/planted.xml"
+exits 3 "junit.rng refuses another outcome" xmllint --noout --relaxng tests/integration/junit.rng "$T/planted.xml"
+
+# --- planted: numbers, series --------------------------------------------------------------------------
+new_root() {
+    rm -rf "$T/root"
+    mkdir -p "$T/root/manifests" "$T/root/logs" && cp -R manifests/formats manifests/reports "$T/root/manifests/" && cp -R logs/published "$T/root/logs/"
+    export REPERF_ROOT="$T/root"
+}
+cell() { # FILE CELL KEY
+    /usr/bin/python3 -c 'import json,sys
+for r in json.load(open(sys.argv[1]))["reports"]:
+    for c in r["cells"]:
+        if c["cell"] == sys.argv[2]: print(c[sys.argv[3]])' "$@"
+}
+new_root
+TF2=resnet50/tf2/fp32/n4g8/bs128
+sed -i 's/"9418.44"/"9418.54"/' "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
+exits 0 "the last but one digit of a printed number changed: within 0.05 %" "$REPERF" audit dlperf-tf2-resnet50 --json
+is "$(cell "$T/out" "$TF2#throughput" verdict)" match "a hundred-thousandth off: match, and the explanation is searched"
+is "$(cell "$T/out" "$TF2#speedup" verdict)" exact "the speed-up still follows at its digits"
+new_root
+sed -i 's/"9418.44"/"9518.44"/' "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
+exits 1 "a digit that matters" "$REPERF" audit dlperf-tf2-resnet50 --json
+is "$(cell "$T/out" "$TF2#throughput" verdict) $(cell "$T/out" "$TF2#speedup" verdict)" "differs differs" "differs, and so does the speed-up beside it"
+like "$(cat "$T/out")" '"id": "cell-differs"' "found as such"
+like "$(cat "$T/out")" '"id": "speedup-mismatch"' "and the speed-up as such"
+new_root
+rm "$T/root/logs/published/dlperf-tf2-resnet50/"*1n1g--rn50_b128_fp32_3*
+exits 1 "a series removed: status 1, never silence" "$REPERF" audit dlperf-tf2-resnet50 --json
+is "$(cell "$T/out" resnet50/tf2/fp32/n1g1/bs128#throughput verdict)" no_log "its cell is not judged"
+like "$(cat "$T/out")" '"id": "log-missing"' "and the log is named as missing"
+new_root
+one=$(ls "$T/root/logs/published/dlperf-tf2-resnet50/"*1n1g--rn50_b128_fp32_3*)
+sed -i 's/"value":\[[0-9.]*,/"value":[/' "$one"
+exits 3 "a series with a value less is refused" "$REPERF" audit dlperf-tf2-resnet50
+like "$(cat "$T/err")" 'value: expected [0-9]+ values' "with the place"
+cp "$(ls "$ROOT/logs/published/dlperf-tf2-resnet50/"*1n2g--rn50_b128_fp32_3*)" "$one"
+exits 3 "the series of another log in its place is refused" "$REPERF" audit dlperf-tf2-resnet50
+
+# --- bad manifests -----------------------------------------------------------------------------------------
+R="$ROOT/manifests/reports/paddle-perf-hrnetw18.json"
+bad() { # NAME PATTERN: $T/bad.json
+    exits 3 "$1: status 3" "$REPERF" audit "$T/bad.json"
+    like "$(cat "$T/err")" "$2" "and the place"
+    [ -s "$T/out" ] && ok 1 "nothing on stdout"
+}
+head -c 3000 "$R" >"$T/bad.json" && bad "a manifest cut short" 'bad.json:[0-9]+:[0-9]+: '
+sed '1s/"title"/"id": "x", "title"/' "$R" >"$T/bad.json" && bad "a key twice" 'bad.json:\$.*duplicate key "id"'
+sed 's/"unit": "samples\/s"/"unit": "samples per s"/' "$R" >"$T/bad.json" && bad "a wrong unit" 'cases\[0\].cells\[0\]: unit: "samples per s"'
+sed 's/"nodes": 4, "gpus_per_node": 8/"nodes": 0, "gpus_per_node": 8/' "$R" >"$T/bad.json" && bad "a count out of range" 'environments\[1\].nodes: expected 1 to'
+sed 's/"printed": "19.428"/"printed": "0"/' "$R" >"$T/bad.json" && bad "a rate of nothing" 'cells\[0\]: printed: expected more than 0'
+echo '{"schema_version": 1' >"$T/bad.json" && bad "half a document" 'bad.json:2:1'
+: >"$T/bad.json" && bad "an empty file" 'bad.json'
+head -c 100000000 /dev/zero | tr '\0' ' ' >"$T/bad.json" && bad "100 MB" 'bad.json'
+awk 'BEGIN { for (i = 0; i < 100000; i++) printf "[" }' >"$T/bad.json" && bad "100,000 brackets" 'bad.json:1:'
+printf '\377\376{}' >"$T/bad.json" && bad "bytes that are not UTF-8" 'bad.json:1:'
+exits 3 "lint refuses the same" "$REPERF" lint "$T/bad.json"
+rm -f "$T/bad.json"
+
+# --- the published logs themselves -------------------------------------------------------------------------
+export REPERF_ROOT="$ROOT"
+if need_shared "raw logs and kept series give one document; every row of numbers.csv is judged"; then
+    exits 1 "audit --all from the raw logs: status 1" "$REPERF" audit --all --logs "$SHARED/published/logs" --json
+    cp "$T/out" "$T/raw.json"
+    exits 0 "the same document as from the kept series, byte for byte" cmp "$T/raw.json" "$T/kept.json"
+    exits 0 "every row of numbers.csv is judged, and those of differs.txt differ" "${O[@]}" numbers "$T/raw.json" "$SHARED/published/numbers.csv" tests/integration/differs.txt
+    like "$(cat "$T/out")" '^106 rows, 16 differ$' "all 106"
+    head -n 5 "$T/out" | sed 's/^/# /'
+    exits 1 "the series are written again" "$REPERF" audit --all --logs "$SHARED/published/logs" --write-series "$T/series" --json
+    exits 0 "and are what the repository keeps" diff -r "$T/series" logs/published --exclude=README.md
+    P=DeepLabV3P/logs/paddle
+    mkdir -p "$T/logs" && cp -R "$SHARED/published/logs/paddle-perf-e7a07c4" "$T/logs/" && chmod -R u+w "$T/logs"
+    exits 1 "a copy of the logs" "$REPERF" audit paddle-perf-deeplabv3p --logs "$T/logs" --json
+    is "$(cell "$T/out" deeplabv3p/paddle/fp32/n1g1/bs4#throughput verdict)" exact "holds as they do"
+    D="$T/logs/paddle-perf-e7a07c4/$P"
+    mv "$D/Deeplabv3_FP32_BS4-N1.log" "$D/x" && mv "$D/Deeplabv3_FP16_BS4-N1.log" "$D/Deeplabv3_FP32_BS4-N1.log" && mv "$D/x" "$D/Deeplabv3_FP16_BS4-N1.log"
+    exits 1 "two logs swapped" "$REPERF" audit paddle-perf-deeplabv3p --logs "$T/logs" --json
+    is "$(cell "$T/out" deeplabv3p/paddle/fp32/n1g1/bs4#throughput verdict) $(cell "$T/out" deeplabv3p/paddle/amp/n1g1/bs4#throughput verdict)" \
+        "differs differs" "both cells differ"
+    rm "$D/Deeplabv3_FP32_BS4-N1.log"
+    exits 1 "a log removed" "$REPERF" audit paddle-perf-deeplabv3p --logs "$T/logs" --json
+    is "$(cell "$T/out" deeplabv3p/paddle/fp32/n1g1/bs4#throughput verdict)" no_log "is no_log"
+    like "$(cat "$T/out")" '"id": "log-missing"' "with a finding of level error"
+fi
+tap_done

@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# lint and the findings of audit, in both directions: a made-up report without a fault yields none; each planted fault yields its own; every defect that
+# manifests/README.md says is found is found in the report that it names.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+source "$(dirname "$0")/../tap_lib.sh"
+O=(/usr/bin/python3 tests/integration/check_output.py)
+V=(/usr/bin/python3 tests/integration/validate.py)
+export REPERF_ROOT="$ROOT"
+
+exits 1 "lint --all: status 1, there are errors" "$REPERF" lint --all --json
+cp "$T/out" "$T/lint.json"
+exits 0 "its JSON is valid" "${V[@]}" manifests/schema/lint-output.json "$T/lint.json"
+exits 1 "SARIF" "$REPERF" lint --all --sarif
+cp "$T/out" "$T/lint.sarif"
+exits 0 "fits the classes made from the SARIF 2.1.0 schema" "${O[@]}" sarif "$T/lint.sarif"
+head -n 3 "$T/out" | sed 's/^/# /'
+exits 1 "text" "$REPERF" lint --all
+like "$(tail -n 1 "$T/out")" '^[0-9]+ errors, [0-9]+ warnings, [0-9]+ notes$' "ends with the counts"
+exits 2 "two forms at once" "$REPERF" lint --all --json --sarif
+"$REPERF" audit --all --json >"$T/audit.json" 2>/dev/null
+exits 0 "each defect of the table fires on the report that it names" "${O[@]}" defects manifests/README.md "$T/lint.json" "$T/audit.json"
+head -n 40 "$T/out" | sed 's/^/# /'
+sed 's/^| E.5 | `number-conflict`/| E.5 | `url-not-cloneable`/' manifests/README.md >"$T/readme.md"
+exits 1 "which the check can fail" "${O[@]}" defects "$T/readme.md" "$T/lint.json" "$T/audit.json"
+
+# --- a clean report ------------------------------------------------------------------------------------------
+G=tests/integration/clean/report.json
+new_log() { # FILE GPUS RATE: 20 intervals of 10 steps that vary a little around the rate of one GPU, first one slow
+    mkdir -p "$T/logs/made-up/logs"
+    awk -v rate="$3" 'BEGIN {
+        print "NVCC: Build cuda_12.1.r12.1/compiler.1"; print "cudnn: 8.9"; print "batch_size: 8"; print "iters: 200"; print "python tools/train.py --repeats 1 --seed 7"
+        for (i = 1; i <= 20; i++) {
+            r = i == 1 ? rate / 3 : (i % 2 ? rate + 0.5 : rate - 0.5); if (i == 20) r = rate
+            printf "2026-01-02 10:%02d:00 [INFO]\t[TRAIN] epoch: 1, iter: %d/200, loss: 1.0, lr: 0.1, batch_cost: 0.1, reader_cost: 0.0, ips: %.4f samples/sec | ETA 00:00:00\n", i, i * 10, r
+        } }' >"$T/logs/made-up/logs/$1_$2_fp32.log"
+}
+new_logs() {
+    rm -rf "$T/logs"
+    new_log alpha 1 100 && new_log beta 1 80 && new_log alpha 8 93.75 && new_log beta 8 75
+}
+new_logs
+exits 0 "the made-up report is valid" "${V[@]}" manifests/schema/report.json $G
+exits 0 "lint finds nothing in it" "$REPERF" lint $G
+is "$(cat "$T/out")" "0 errors, 0 warnings, 0 notes" "nothing at all"
+exits 0 "audit: all its cells hold" "$REPERF" audit $G --logs "$T/logs" --json
+is "$("${O[@]}" findings "$T/out")" "" "and audit finds nothing"
+is "$(grep -c '"verdict": "exact"' "$T/out")" 6 "six cells exact"
+
+# --- planted in the manifest: SCRIPT changes it, lint must say exactly these ids --------------------------------
+planted() { # IDS SED-SCRIPT
+    sed -E "$2" $G >"$T/report.json"
+    if cmp -s $G "$T/report.json"; then
+        ok 1 "$1: the fault was planted"
+        return
+    fi
+    "$REPERF" lint "$T/report.json" --json >"$T/out" 2>"$T/err"
+    is "$("${O[@]}" findings "$T/out" 2>&1)" "$1" "lint: $1"
+}
+planted image-tag-mutable '0,/"image_digest": "[^"]*"/s//"image_digest": null/'
+planted image-version-differs '0,/"framework_version": "1.2.3"/s//"framework_version": "1.2.4"/'
+planted source-not-pinned '/"sources"/,/"ref"/s/"commit": "[0-9a-f]*"/"commit": null/'
+planted url-not-cloneable 's#"printed_url": "https://example.org/code.git"#"printed_url": "https://example.org/code/tree/main"#'
+planted framework-version-moving 's/"framework_version": "1.2.3"/"framework_version": "develop"/;s/"framework_commit": "[0-9a-f]*",//'
+planted cuda-of-wheel-differs 's/"framework_version": "1.2.3"/"framework_version": "1.2.3+cu102"/'
+planted dataset-no-checksum 's/sha256sum -c data.sha256\\n//'
+planted checksum-after-use 's/sha256sum -c data.sha256\\ntar -xzf data.tar.gz/tar -xzf data.tar.gz\\nsha256sum data.tar.gz/'
+planted tar-wrong-filter 's/data\.tar\.gz/data.tar/g'
+planted archive-not-folder 's/mv data /mv data.tar.gz /'
+planted archive-name-mismatch 's#https://example.org/data.tar.gz#https://example.org/sample%2Fdata.tar.gz#'
+planted git-pull-moving 's/wget https/git pull upstream master\\nwget https/'
+planted download-from-branch 's#wget https#wget https://raw.githubusercontent.com/a/b/master/run.sh\\nwget https#'
+planted variable-misspelt 's/"printed": "export CUDA/"printed": "export TRANER_IPS=1,2\\necho $TRAINER_IPS\\nexport CUDA/'
+planted variable-without-dollar 's/"printed": "export CUDA/"printed": "NODE1=a\\nNODE2=b\\necho $NODE1,NODE2\\nexport CUDA/'
+planted device-hard-coded 's/VISIBLE_DEVICES=0\\n/VISIBLE_DEVICES=7\\n/'
+planted nodes-differ 's/python train.py/python train.py --nnodes=2/'
+planted config-of-other-scale 's/net_8gpu/net_4gpu/'
+planted repeats-differ 's/\{1\.\.3\}/{2..3}/'
+planted batch-differs 's/--batch_size 8/--batch_size 12/'
+planted condition-contradicts-command 's/--iters 200/--iters 500/'
+planted image-name-mismatch 's#data registry.example.org/alpha:1.2.3#data registry.example.org/alpha:9#'
+planted library-path-overwritten 's#/x:\$LD_LIBRARY_PATH#/x#'
+planted copied-from-other-model 's/--name net_alpha/--name test_bert_alpha/'
+planted shm-too-small 's/"shm_size": "8g"/"shm_size": "1m"/'
+planted log-links-swapped 's/one GPU, FP32/one GPU, FP16/'
+planted log-name-unknown 's#alpha_1_fp32.log\)"#alpha_1_fp32.log) other.txt"#'
+planted seed-not-stated 's/"seed": "7"/"seed": null/;s/ --seed 7//'
+planted repeats-not-stated 's/"repeats": "3"/"repeats": null/'
+planted not-stated 's/"gpu_clock": "1500"/"gpu_clock": null/'
+planted network-differs '0,/"parameters": "1000"/s//"parameters": "2000"/'
+planted optimizer-differs '0,/"optimizer": "momentum"/s//"optimizer": "LAMB"/'
+planted accumulation-differs '0,/"grad_accumulation": "1"/s//"grad_accumulation": "64"/'
+planted dataset-differs '0,/"dataset_images": "1000"/s//"dataset_images": "300"/'
+planted number-conflict '0,/"also_printed": \[\]/s//"also_printed": [{"printed": "101.00", "source": {"repository": "https:\/\/example.org\/r", "commit": "0123456789abcdef0123456789abcdef01234567", "path": "x", "date": "2026-01-02"}}]/'
+planted command-not-printed 's/"purpose": "run"/"purpose": "code"/'
+
+# --- planted in the logs: audit must say these ids -------------------------------------------------------------
+audited() { # IDS: of the report and logs as they are now
+    "$REPERF" audit "${2:-$G}" --logs "$T/logs" --json >"$T/out" 2>"$T/err"
+    is "$("${O[@]}" findings "$T/out" 2>&1)" "$1" "audit: $1"
+    head -c 300 "$T/err" | sed 's/^/# /'
+    new_logs
+}
+L="$T/logs/made-up/logs"
+sed -i 's/batch_size: 8/batch_size: 16/' "$L/alpha_1_fp32.log" && audited batch-differs
+sed -i 's/cuda_12.1/cuda_11.0/' "$L/alpha_8_fp32.log" && audited "log-contradicts-condition software-differs"
+sed -i '$d' "$L/beta_1_fp32.log" && audited log-incomplete
+sed -i 's/2026-01-02 /2025-01-02 /' "$L/alpha_8_fp32.log" "$L/beta_8_fp32.log" && audited log-older
+sed -i 's/--repeats 1 /--repeats 500 /' "$L/alpha_1_fp32.log" && sed 's/"dataset_repeats": "1"/"dataset_repeats": null/' $G >"$T/report.json" && audited data-repeated "$T/report.json"
+rm "$L/alpha_1_fp32.log" && audited log-missing
+sed 's/"750.00"/"760.00"/' $G >"$T/report.json" && audited "cell-differs speedup-mismatch" "$T/report.json"
+sed '0,/skip1/s//skip2-trim5/' $G >"$T/report.json" && audited "cell-differs rule-differs-within-table trimming-differs" "$T/report.json"
+tap_done
