@@ -12,6 +12,7 @@
 struct verify_args {
     const char *key;
     bool allows_unsigned;
+    bool wants_rebuild;
     bool want_json;
 };
 
@@ -25,6 +26,10 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "be content with an unverified signer",
      .offset = offsetof(struct verify_args, allows_unsigned)},
+    {.name = "rebuild",
+     .kind = OPT_FLAG,
+     .help = "also compress again and compare: shows that this libzstd makes the same bytes",
+     .offset = offsetof(struct verify_args, wants_rebuild)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document, also on failure",
@@ -48,6 +53,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_z(&out, "path", path);
     jw_z(&out, "kind", info->is_folder ? "folder" : "archive");
     jw_bool(&out, "holds", err->code == ERR_NONE);
+    jw_bool(&out, "rebuilt", info->is_rebuilt);
     jw_str(&out, "run_id", info->run_id);
     jw_z(&out, "result", info->run_id.ptr ? evidence_outcome_name(info->outcome) : NULL);
     jw_i64(&out, "files", (int64_t)info->n_files);
@@ -73,6 +79,9 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",
                   info->n_files, info->file_bytes,
                   info->is_folder ? "every file" : "every byte of the archive");
+    if (info->is_rebuilt) {
+        strbuf_add_z(buf, "  rebuilt compressing again gives the same bytes\n");
+    }
     switch (info->signer) {
     case VERIFY_SIGNER_VERIFIED:
         strbuf_printf(buf, "  signer  verified: key %s\n", info->key_id);
@@ -95,12 +104,16 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
         .path = path,
         .key = args->key ? &key : NULL,
         .allows_unsigned = args->allows_unsigned,
+        .wants_rebuild = args->wants_rebuild,
         .wants_progress = true,
         .clock = ctx->clock,
         .should_stop = stop_is_asked,
     };
     if (!fs_exists(path)) {
         return err_set(err, ERR_NOT_FOUND, "verify: %s: no such archive or folder", path);
+    }
+    if (args->wants_rebuild && fs_is_dir(path)) {
+        return err_set(err, ERR_USAGE, "verify: --rebuild is for archives, %s is a folder", path);
     }
     if (args->key && sign_load_public(args->key, &key, err) < 0) {
         return -1;

@@ -33,6 +33,27 @@ static uint32_t get_u32(const uint8_t *src)
            (uint32_t)src[3] << 24;
 }
 
+static int read_at(int fd, void *dst, size_t len, uint64_t offset, struct err *err)
+{
+    uint8_t *bytes = dst;
+    while (len) {
+        ssize_t got = pread(fd, bytes, len, (off_t)offset);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return err_set(err, err_code_of_errno(errno), "read: %s", err_errno_text(errno));
+        }
+        if (got == 0) {
+            return err_set(err, ERR_INTEGRITY, "the file became shorter while it was read");
+        }
+        bytes += got;
+        len -= (size_t)got;
+        offset += (uint64_t)got;
+    }
+    return 0;
+}
+
 /* --- writing ---------------------------------------------------------------------------------- */
 
 static int set_parameters(ZSTD_CCtx *zstd, struct err *err)
@@ -75,15 +96,36 @@ void tarball_writer_release(struct tarball_writer *w)
 {
     ZSTD_freeCCtx(w->zstd);
     free(w->out);
+    free(w->found);
     digest_release(&w->container);
     ustar_names_release(&w->names);
     *w = TARBALL_WRITER_EMPTY;
+}
+
+static int compare_out(struct tarball_writer *w, size_t len, struct err *err)
+{
+    if (read_at(w->fd, w->found, len, w->written_bytes, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < len; idx++) {
+        if (w->found[idx] != w->out[idx]) {
+            return err_set(
+                err, ERR_INTEGRITY,
+                "%s: byte %" PRIu64 " is 0x%02x, libzstd %s makes 0x%02x of the same tar", w->name,
+                w->written_bytes + idx, w->found[idx], ZSTD_versionString(), w->out[idx]);
+        }
+    }
+    w->written_bytes += len;
+    return 0;
 }
 
 static int write_out(struct tarball_writer *w, size_t len, struct err *err)
 {
     if (len == 0) {
         return 0;
+    }
+    if (w->found) {
+        return compare_out(w, len, err);
     }
     if (digest_update(&w->container, w->out, len, err) < 0 ||
         fs_write_all(w->fd, w->out, len, w->name, err) < 0) {
@@ -196,15 +238,41 @@ static int write_closing(struct tarball_writer *w, const struct sign_key *key, s
     return fs_write_all(w->fd, bytes, sizeof(bytes), w->name, err);
 }
 
-int tarball_finish(struct tarball_writer *w, const struct sign_key *key, struct err *err)
+static int end_frame(struct tarball_writer *w, struct err *err)
 {
     static const uint8_t ZERO[2 * USTAR_BLOCK];
     ASSERT(w->left_bytes == 0 && w->pad_bytes == 0);
-    if (compress(w, ZERO, sizeof(ZERO), ZSTD_e_continue, err) < 0 ||
-        compress(w, NULL, 0, ZSTD_e_end, err) < 0) {
+    if (compress(w, ZERO, sizeof(ZERO), ZSTD_e_continue, err) < 0) {
         return -1;
     }
-    return write_closing(w, key, err);
+    return compress(w, NULL, 0, ZSTD_e_end, err);
+}
+
+int tarball_finish(struct tarball_writer *w, const struct sign_key *key, struct err *err)
+{
+    return end_frame(w, err) < 0 ? -1 : write_closing(w, key, err);
+}
+
+int tarball_compare_init(struct tarball_writer *w, int fd, const char *name, struct err *err)
+{
+    if (tarball_writer_init(w, fd, name, err) < 0) {
+        return -1;
+    }
+    w->found = xmalloc(w->out_bytes);
+    return 0;
+}
+
+int tarball_compare_end(struct tarball_writer *w, uint64_t container_bytes, struct err *err)
+{
+    if (end_frame(w, err) < 0) {
+        return -1;
+    }
+    if (w->written_bytes != container_bytes) {
+        return err_set(err, ERR_INTEGRITY,
+                       "%s: the frame has %" PRIu64 " bytes, libzstd %s makes %" PRIu64, w->name,
+                       container_bytes, ZSTD_versionString(), w->written_bytes);
+    }
+    return 0;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -263,27 +331,6 @@ static int check_closing_signature(const struct tarball_closing *closing, struct
         sign_check(&key, (struct str){text, CLOSING_SIGNED_LEN}, closing->signature, err) < 0) {
         err->code = ERR_INTEGRITY;
         return err_wrap(err, "closing");
-    }
-    return 0;
-}
-
-static int read_at(int fd, void *dst, size_t len, uint64_t offset, struct err *err)
-{
-    uint8_t *bytes = dst;
-    while (len) {
-        ssize_t got = pread(fd, bytes, len, (off_t)offset);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return err_set(err, err_code_of_errno(errno), "read: %s", err_errno_text(errno));
-        }
-        if (got == 0) {
-            return err_set(err, ERR_INTEGRITY, "the file became shorter while it was read");
-        }
-        bytes += got;
-        len -= (size_t)got;
-        offset += (uint64_t)got;
     }
     return 0;
 }

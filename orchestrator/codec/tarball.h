@@ -43,6 +43,7 @@ struct tarball_writer {
     void *zstd;       /* owned */
     uint8_t *out;     /* owned */
     size_t out_bytes;
+    uint8_t *found; /* owned; when comparing: what stands in the file */
     struct digest container;
     struct ustar_names names;
     struct str member;
@@ -71,6 +72,13 @@ MUST_CHECK int tarball_end(struct tarball_writer *w, struct err *err);
 /* End of the tar, end of the frame, closing. key may be NULL: unsigned. The caller syncs and renames the file. */
 MUST_CHECK int tarball_finish(struct tarball_writer *w, const struct sign_key *key,
                               struct err *err);
+
+/* The writer held against a file that is there: each byte that it would write must stand at that place in fd. ERR_INTEGRITY where
+   one does not, which may also mean that another libzstd has written it. tarball_compare_end in place of tarball_finish. */
+MUST_CHECK int tarball_compare_init(struct tarball_writer *w, int fd, const char *name,
+                                    struct err *err);
+MUST_CHECK int tarball_compare_end(struct tarball_writer *w, uint64_t container_bytes,
+                                   struct err *err);
 
 struct tarball_source {
     const char *name; /* borrowed */

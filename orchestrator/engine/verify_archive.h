@@ -14,6 +14,9 @@ struct verify_opts {
     bool allows_unsigned;       /* with no key: do not fail for that alone */
     const char *
         unpack_to; /* NULL, or a new folder that gets the files; removed again on failure. Archives only. */
+    /* Archives only: compress the tar again and compare the frame too. Not needed for integrity, since the closing covers the
+       frame; it shows that this libzstd makes the same archive of the same files. */
+    bool wants_rebuild;
     bool wants_progress;
     struct clock_src clock;
     bool (*should_stop)(void); /* may be NULL */
@@ -24,6 +27,7 @@ enum verify_signer { VERIFY_SIGNER_NONE, VERIFY_SIGNER_UNVERIFIED, VERIFY_SIGNER
 /* Filled as far as the check came, also on failure. */
 struct verify_info {
     bool is_folder;
+    bool is_rebuilt;
     struct str run_id; /* ptr NULL: not reached */
     enum evidence_outcome outcome;
     size_t n_files;
