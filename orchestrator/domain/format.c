@@ -3,7 +3,7 @@
 
 #include "domain/format_impl.h"
 
-#include "base/strbuf.h"
+#include "domain/report.h"
 
 /* Where the decoding of one format stands. */
 struct decoder {
@@ -265,6 +265,10 @@ static int decode_facts(const struct decoder *d, const struct json *root, struct
         struct fact_spec *fact = &f->facts[f->n_facts++];
         if (json_decode(&item, d->arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
             return -1;
+        }
+        if (!condition_is_known(raw.name)) {
+            return json_fail(&item, err, "\"%.60s\" is not in the list of conditions",
+                             raw.name.ptr);
         }
         fact->name = raw.name;
         fact->line.literal = raw.literal;

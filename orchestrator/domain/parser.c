@@ -69,10 +69,11 @@ static char *scratch_of(struct parser *p, int idx, size_t len)
 static size_t skip_escape(struct str text, size_t at)
 {
     size_t end = at + 1;
-    char kind = end < text.len ? text.ptr[end] : '\n';
-    if (kind == '\n' || kind == '\r') {
+    char kind;
+    if (end == text.len || text.ptr[end] == '\n' || text.ptr[end] == '\r') {
         return end;
     }
+    kind = text.ptr[end];
     end++;
     if (kind == '[') {
         while (end < text.len && (unsigned char)text.ptr[end] >= 0x20 &&

@@ -78,7 +78,7 @@ static void next_run(struct parser *p)
 static int rank_state_of(struct series_state *state, int32_t rank, struct rank_state **ret,
                          struct err *err)
 {
-    size_t idx = (size_t)(rank + 1);
+    size_t idx = rank < 0 ? 0 : (size_t)rank + 1;
     if (rank >= FORMAT_RANKS_MAX) {
         return err_set(err, ERR_PARSE, "rank %d: expected less than %d", rank, FORMAT_RANKS_MAX);
     }
@@ -227,7 +227,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
 {
     const struct series_spec *spec = &p->format->series[idx];
     struct series_state *series = &p->series[idx];
-    struct rank_state *state;
+    struct rank_state *state = NULL;
     struct str time =
         spec->time < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, line->text, spec->time);
     int64_t epoch = group_i64(spec, line->text, spec->epoch, INT64_MAX, -1);
@@ -242,7 +242,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     if (time.ptr && !logtime_parse(time, &sample.time_s)) {
         sample.time_s = (double)NAN;
     }
-    if (!p->has_date && time.len > DATE_BYTES && time.ptr[4] == '-') {
+    if (!p->has_date && time.ptr && time.len > DATE_BYTES && time.ptr[4] == '-') {
         add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number);
         p->has_date = true;
     }

@@ -25,6 +25,9 @@ struct
     struct str value;
 };
 
+/* Of the closed list in manifests/README.md. */
+bool condition_is_known(struct str name);
+
 struct conditions {
     struct condition *items; /* sorted by name */
     size_t n;

@@ -74,6 +74,16 @@ static const char *const CONDITION_NAMES[] = {
 };
 static const char *const PURPOSES[] = {"pull",    "build", "container", "code", "data",
                                        "install", "run",   "log",       NULL};
+
+bool condition_is_known(struct str name)
+{
+    for (const char *const *known = CONDITION_NAMES; *known; known++) {
+        if (str_eq_z(name, *known)) {
+            return true;
+        }
+    }
+    return false;
+}
 static const char *const PER[] = {"node", "head", NULL};
 static const char *const PRECISIONS[] = {"fp32", "amp", "fp16", NULL};
 

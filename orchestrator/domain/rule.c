@@ -284,7 +284,9 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
     char words[32];
     snprintf(words, sizeof(words), "%s", statistic_name(rule->statistic));
     for (char *c = words; *c; c++) {
-        *c = *c == '_' ? ' ' : *c;
+        if (*c == '_') {
+            *c = ' ';
+        }
     }
     if (rule->statistic == STAT_TOOL) {
         strbuf_printf(out, "the tool's own %.*s", STR_ARG(rule->series));
