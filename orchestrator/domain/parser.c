@@ -97,28 +97,42 @@ static size_t skip_escape(struct str text, size_t at)
     return end;
 }
 
-/* Drops NULs and ESC sequences. */
-static struct str drop_controls(struct parser *p, struct str text)
+/* out may be text.ptr. Returns how much is left. */
+static size_t drop_nuls(struct str text, char *out)
 {
-    char *out;
     size_t len = 0;
-    size_t at = 0;
-    if (!memchr(text.ptr, '\0', text.len) && !memchr(text.ptr, '\033', text.len)) {
-        return text;
+    for (size_t at = 0; at < text.len; at++) {
+        out[len] = text.ptr[at];
+        len += text.ptr[at] != '\0';
     }
-    out = scratch_of(p, 0, text.len);
-    while (at < text.len) {
-        char c = text.ptr[at];
-        if (c == '\0') {
-            at++;
-        } else if (c == '\033') {
+    return len;
+}
+
+static size_t drop_escapes(struct str text, char *out)
+{
+    size_t len = 0;
+    for (size_t at = 0; at < text.len;) {
+        if (text.ptr[at] == '\033') {
             at = skip_escape(text, at);
         } else {
-            out[len++] = c;
-            at++;
+            out[len++] = text.ptr[at++];
         }
     }
-    return (struct str){out, len};
+    return len;
+}
+
+/* NULs first: what is carried over from piece to piece has lost its own already, and both ways must read the same. */
+static struct str drop_controls(struct parser *p, struct str text)
+{
+    if (memchr(text.ptr, '\0', text.len)) {
+        char *out = scratch_of(p, 0, text.len);
+        text = (struct str){out, drop_nuls(text, out)};
+    }
+    if (memchr(text.ptr, '\033', text.len)) {
+        char *out = text.ptr == p->scratch[0] ? p->scratch[0] : scratch_of(p, 0, text.len);
+        text = (struct str){out, drop_escapes(text, out)};
+    }
+    return text;
 }
 
 /* "Thu Dec 17 15:05:20 2020" before position end: its length, or 0. */

@@ -155,6 +155,7 @@ static void control_bytes_and_bars(void **state UNUSED)
     TRAIN_READS("\033]0;title\033\\iter: 1, ips: 10 samples/sec\n", "1=10 ok");
     TRAIN_READS("\033]0;never ended\niter: 1, ips: 10 samples/sec\n", "1=10 ok");
     TRAIN_READS("\033[1;31\niter: 1, ips: 10 samples/sec\033", "1=10 ok");
+    TRAIN_READS("\033\0[32miter: 1, ips: 10 samples/sec\n", "1=10 ok");
     TRAIN_READS("\033(Biter: 1, ips: 10 samples/sec\033[K\n", "1=10 ok");
 }
 
