@@ -64,6 +64,7 @@ static void aim(struct group *g)
         g->format.n_literals ? literals_new(g->format.literals, g->format.n_literals) : NULL;
     if (g->parser) {
         g->parser->search = g->search;
+        g->parser->n_aims++;
     }
 }
 

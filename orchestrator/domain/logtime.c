@@ -19,17 +19,20 @@ static bool take_digits(struct str *text, size_t n, int64_t *ret_value)
         }
         value = 10 * value + digit;
     }
-    *text = str_sub(*text, n, text->len);
+    text->ptr += n;
+    text->len -= n;
     *ret_value = value;
     return true;
 }
 
-static bool take_char(struct str *text, const char *any)
+/* One of the two. */
+static bool take_char(struct str *text, char one, char other)
 {
-    if (text->len == 0 || text->ptr[0] == '\0' || !strchr(any, text->ptr[0])) {
+    if (text->len == 0 || (text->ptr[0] != one && text->ptr[0] != other)) {
         return false;
     }
-    *text = str_sub(*text, 1, text->len);
+    text->ptr++;
+    text->len--;
     return true;
 }
 
@@ -53,21 +56,22 @@ static bool take_clock(struct str text, int64_t days, double *ret_s)
     int64_t second;
     double fraction = 0;
     double place = 1;
-    if (!take_digits(&text, 2, &hour) || !take_char(&text, ":") ||
-        !take_digits(&text, 2, &minute) || !take_char(&text, ":") ||
+    if (!take_digits(&text, 2, &hour) || !take_char(&text, ':', ':') ||
+        !take_digits(&text, 2, &minute) || !take_char(&text, ':', ':') ||
         !take_digits(&text, 2, &second) || hour > 23 || minute > 59 || second > 60) {
         return false;
     }
-    if (take_char(&text, ".,")) {
+    if (take_char(&text, '.', ',')) {
         double top = 0;
         while (text.len && text.ptr[0] >= '0' && text.ptr[0] <= '9') {
             top = 10 * top + (text.ptr[0] - '0');
             place *= 10;
-            text = str_sub(text, 1, text.len);
+            text.ptr++;
+            text.len--;
         }
         fraction = top / place;
     }
-    (void)take_char(&text, "Z"); /* UTC is what is assumed anyway */
+    (void)take_char(&text, 'Z', 'Z'); /* UTC is what is assumed anyway */
     *ret_s = (double)(days * 86400 + hour * 3600 + minute * 60 + second) + fraction;
     return text.len == 0;
 }
@@ -99,14 +103,14 @@ bool logtime_parse(struct str text, double *ret_s)
     int64_t month;
     int64_t day;
     if (text.len > 10 && text.ptr[4] == '-') {
-        if (!take_digits(&rest, 4, &year) || !take_char(&rest, "-") ||
-            !take_digits(&rest, 2, &month) || !take_char(&rest, "-") ||
-            !take_digits(&rest, 2, &day) || !take_char(&rest, " T") || year < 1000) {
+        if (!take_digits(&rest, 4, &year) || !take_char(&rest, '-', '-') ||
+            !take_digits(&rest, 2, &month) || !take_char(&rest, '-', '-') ||
+            !take_digits(&rest, 2, &day) || !take_char(&rest, ' ', 'T') || year < 1000) {
             return false;
         }
     } else if (text.len > 5 && text.ptr[4] == ' ') {
         if (!take_digits(&rest, 2, &month) || !take_digits(&rest, 2, &day) ||
-            !take_char(&rest, " ")) {
+            !take_char(&rest, ' ', ' ')) {
             return false;
         }
     } else {

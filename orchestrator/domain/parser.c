@@ -425,27 +425,29 @@ static void strip_srun(struct line *line)
     }
 }
 
-/* All literals of text[from, end). */
-static uint64_t mask_of(const struct parser *p, struct str text, size_t from, size_t end)
+/* The next place in the region that holds literals. */
+struct cursor {
+    size_t at; /* SIZE_MAX: no more */
+    uint64_t mask;
+};
+
+static void move_cursor(const struct parser *p, struct str text, size_t from, struct cursor *cursor)
 {
-    struct str line = {text.ptr, end};
-    uint64_t all = 0;
-    uint64_t mask = 0;
-    for (size_t at = literals_next(p->search, line, from, &mask); at != SIZE_MAX;
-         at = literals_next(p->search, line, at + 1, &mask)) {
-        all |= mask;
-    }
-    return all;
+    cursor->at = literals_next(p->search, text, from, &cursor->mask);
 }
 
-/* The line around text[hit], and what it holds. */
-static struct line line_at(struct parser *p, const struct region *region, size_t hit, size_t floor)
+/* The line around text[hit], and what it holds; the cursor moves past it. */
+static struct line line_at(struct parser *p, const struct region *region, size_t hit, size_t floor,
+                           struct cursor *cursor)
 {
     struct str text = region->text;
     size_t from = floor + complete_lines(text.ptr + floor, hit - floor);
     size_t end = hit + first_break(text.ptr + hit, text.len - hit);
-    struct line line = {.text = {text.ptr + from, end - from}, .at = from, .rank = -1};
-    line.mask = mask_of(p, text, hit, end);
+    struct line line = {.text = {text.ptr + from, end - from}, .end = end, .rank = -1};
+    while (cursor->at < end) {
+        line.mask |= cursor->mask;
+        move_cursor(p, text, cursor->at + 1, cursor);
+    }
     line.number = line_number(p, text, from);
     line.is_cut = region->is_cut && end == text.len;
     if (region->n_tags) {
@@ -460,22 +462,28 @@ static struct line line_at(struct parser *p, const struct region *region, size_t
 int parser_region(struct parser *p, const struct region *region, struct err *err)
 {
     struct str text = region->text;
+    struct cursor cursor;
     size_t at = 0;
     p->counted = 0;
+    move_cursor(p, text, 0, &cursor);
     while (at < text.len) {
-        uint64_t mask;
-        size_t hit = at; /* an open table reads every line, a cut last line may lack its literal */
-        if (p->n_open == 0 && !region->is_cut) {
-            hit = literals_next(p->search, text, at, &mask);
-        }
+        unsigned n_aims = p->n_aims;
+        /* An open table reads every line, and a cut last line may lack its literal. */
+        size_t hit = p->n_open > 0 || region->is_cut ? at : cursor.at;
         if (hit == SIZE_MAX) {
             break;
         }
-        struct line line = line_at(p, region, hit, at);
+        struct line line = line_at(p, region, hit, at, &cursor);
         if ((p->guesser ? guesser_line(p->guesser, &line, err) : parser_line(p, &line, err)) < 0) {
             return -1;
         }
-        at = line.at + (size_t)(line.text.ptr + line.text.len - (text.ptr + line.at)) + 1;
+        at = line.end + 1;
+        if (p->n_aims != n_aims) { /* the guesser looks for less now, or for nothing */
+            if (!p->search) {
+                break;
+            }
+            move_cursor(p, text, at, &cursor);
+        }
     }
     (void)line_number(p, text, text.len);
     return 0;

@@ -22,7 +22,7 @@ struct region {
 
 struct line {
     struct str text;
-    size_t at; /* in the region */
+    size_t end; /* in the region: its line break */
     uint64_t mask;
     int32_t rank;
     int64_t number; /* from 1, counted by LF */
@@ -52,6 +52,7 @@ struct parser {
     const struct format *format;   /* borrowed */
     struct arena *arena;           /* borrowed */
     const struct literals *search; /* borrowed from the format, or from the guesser */
+    unsigned n_aims;               /* how often the guesser has changed it */
     struct guesser *guesser;       /* borrowed; not NULL: lines are its business */
     struct str named;              /* with skips_scores: this one is read all the same */
     bool skips_scores;
