@@ -133,19 +133,26 @@ static int name_rules(const struct format *format, const char *asked, struct err
     return err_set(err, ERR_USAGE, "no rule \"%.60s\" for this format; there are %s", asked, known);
 }
 
+/* With what logs are read. */
+struct source {
+    const struct args *args;
+    const struct format_set *set;
+    struct log_head *head;
+};
+
 /* *ret_format NULL where auto finds none or several: then f says so. */
-static int choose_format(struct arena *arena, const struct format_set *set, const struct args *args,
-                         struct finding_of_log *f, const struct format **ret_format,
-                         struct err *err)
+static int choose_format(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                         const struct format **ret_format, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf why = {0};
+    const struct args *args = from->args;
     struct guess guess;
     if (args->format && strcmp(args->format, "auto") != 0) {
-        *ret_format = format_find(set, str_of(args->format));
-        return *ret_format ? 0 : name_formats(set, args->format, err);
+        *ret_format = format_find(from->set, str_of(args->format));
+        return *ret_format ? 0 : name_formats(from->set, args->format, err);
     }
     strbuf_init(&why, WHY_BYTES);
-    if (measure_guess(set, f->file, &guess, err) < 0) {
+    if (measure_guess(from->set, f->file, from->head, &guess, err) < 0) {
         return -1;
     }
     *ret_format = guess.n == 1 ? guess.formats[0] : NULL;
@@ -162,11 +169,13 @@ static int choose_format(struct arena *arena, const struct format_set *set, cons
     return 0;
 }
 
-static int measure_one(struct arena *arena, const struct format_set *set, const struct args *args,
-                       struct finding_of_log *f, struct err *err)
+static int measure_one(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                       struct err *err)
 {
+    const struct args *args = from->args;
     const struct format *format = NULL;
-    if (choose_format(arena, set, args, f, &format, err) < 0) {
+    from->head->is_whole = false;
+    if (choose_format(arena, from, f, &format, err) < 0) {
         return -1;
     }
     if (!format) {
@@ -179,8 +188,8 @@ static int measure_one(struct arena *arena, const struct format_set *set, const 
             return name_rules(format, args->rule, err);
         }
     }
-    if (measure_file_rates(arena, format, f->file, f->rule ? f->rule->series : STR_EMPTY, &f->m,
-                           err) < 0) {
+    if (measure_file_rates(arena, format, f->file, f->rule ? f->rule->series : STR_EMPTY,
+                           from->head, &f->m, err) < 0) {
         return -1;
     }
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
@@ -396,13 +405,15 @@ static void put_error(struct sink *sink, const char *file, const struct err *err
 static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
                         const struct opt_list *files, struct sink *sink, struct err *err)
 {
+    CLEANUP(log_head) struct log_head head = {0};
+    const struct source from = {sink->args, set, &head};
     struct progress progress;
     progress_start(&progress, ctx->clock, "measure", "logs", files->n);
     for (size_t idx = 0; idx < files->n; idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct finding_of_log f = {.file = files->items[idx]};
         struct err why = {0};
-        if (measure_one(&arena, set, sink->args, &f, &why) < 0) {
+        if (measure_one(&arena, &from, &f, &why) < 0) {
             why.code = why.code == ERR_NOT_FOUND ? ERR_IO : why.code; /* a log that is not there */
             if (files->n == 1 || why.code == ERR_USAGE) {
                 *err = why;

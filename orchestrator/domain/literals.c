@@ -11,7 +11,7 @@
 
 #define BIGRAMS     65536
 #define WINDOW_MAX  16
-#define FINGERPRINT 3  /* bytes */
+#define FINGERPRINT 4  /* bytes */
 #define BLOCK       32 /* bytes a vector */
 
 struct bucket { /* literals whose window ends in this pair of bytes */
@@ -74,7 +74,11 @@ static size_t best_offset(const struct literals *literals)
         unsigned all = 0;
         for (size_t idx = 0; idx < literals->n; idx++) {
             const char *ptr = literals->items[idx].ptr + offset;
-            all += weight(ptr[0]) * weight(ptr[1]) * weight(ptr[2]);
+            unsigned product = 1;
+            for (size_t at = 0; at < FINGERPRINT; at++) {
+                product *= weight(ptr[at]);
+            }
+            all += product;
         }
         if (all < least) {
             least = all;

@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 #define LITERALS_MAX    64 /* one bit each */
-#define LITERAL_LEN_MIN 3
+#define LITERAL_LEN_MIN 4
 
 struct literals;
 

@@ -69,21 +69,14 @@ static int feed_all(int fd, const char *path, struct parser *parser, struct dige
     }
 }
 
-/* named NULL: every series. */
 static int parse_file(struct arena *arena, const struct format *format, const char *path,
-                      const struct str *named, struct measurement *ret_measurement,
-                      struct digest *digest, struct err *err)
+                      struct measurement *ret_measurement, struct digest *digest, struct err *err)
 {
     CLEANUP(fd) int fd = -1;
     CLEANUP(parser) struct parser *parser = NULL;
     struct measurement m;
-    if (open_log(path, &fd, err) < 0 || parser_new(format, arena, &parser, err) < 0) {
-        return -1;
-    }
-    if (named) {
-        parser_skip_scores(parser, *named);
-    }
-    if (feed_all(fd, path, parser, digest, err) < 0) {
+    if (open_log(path, &fd, err) < 0 || parser_new(format, arena, &parser, err) < 0 ||
+        feed_all(fd, path, parser, digest, err) < 0) {
         return -1;
     }
     if (parser_finish(parser, &m, err) < 0) {
@@ -100,10 +93,10 @@ int measure_file(struct arena *arena, const struct format *format, const char *p
     struct digest_value value;
     char *hex;
     if (!ret_sha256) {
-        return parse_file(arena, format, path, NULL, ret_measurement, NULL, err);
+        return parse_file(arena, format, path, ret_measurement, NULL, err);
     }
     if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
-        parse_file(arena, format, path, NULL, ret_measurement, &digest, err) < 0 ||
+        parse_file(arena, format, path, ret_measurement, &digest, err) < 0 ||
         digest_finish(&digest, &value, err) < 0) {
         return -1;
     }
@@ -114,9 +107,28 @@ int measure_file(struct arena *arena, const struct format *format, const char *p
 }
 
 int measure_file_rates(struct arena *arena, const struct format *format, const char *path,
-                       struct str named, struct measurement *ret_measurement, struct err *err)
+                       struct str named, const struct log_head *head,
+                       struct measurement *ret_measurement, struct err *err)
 {
-    return parse_file(arena, format, path, &named, ret_measurement, NULL, err);
+    CLEANUP(fd) int fd = -1;
+    CLEANUP(parser) struct parser *parser = NULL;
+    struct measurement m;
+    if (parser_new(format, arena, &parser, err) < 0) {
+        return -1;
+    }
+    parser_skip_scores(parser, named);
+    if (head && head->is_whole) {
+        if (parser_feed(parser, head->ptr, head->len, err) < 0) {
+            return err_wrap(err, "%s", path);
+        }
+    } else if (open_log(path, &fd, err) < 0 || feed_all(fd, path, parser, NULL, err) < 0) {
+        return -1;
+    }
+    if (parser_finish(parser, &m, err) < 0) {
+        return err_wrap(err, "%s", path);
+    }
+    *ret_measurement = m;
+    return 0;
 }
 
 static void guesser_cleanup(struct guesser **guesser)
@@ -124,20 +136,34 @@ static void guesser_cleanup(struct guesser **guesser)
     guesser_free(*guesser);
 }
 
-int measure_guess(const struct format_set *set, const char *path, struct guess *ret_guess,
-                  struct err *err)
+/* Reads on until the head is full or the log ends. */
+static int fill_head(int fd, const char *path, size_t max, struct log_head *head, struct err *err)
 {
-    CLEANUP(fd) int fd = -1;
-    CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
-    CLEANUP(guesser) struct guesser *guesser = NULL;
-    bool fits[FORMATS_MAX] = {false};
-    uint64_t n_bytes = 0;
-    if (open_log(path, &fd, err) < 0 || guesser_new(set, &guesser, err) < 0) {
-        return -1;
+    size_t len = 1;
+    head->len = 0;
+    while (len > 0 && head->len < max) {
+        if (head->max < head->len + WINDOW_BYTES) {
+            head->max = 2 * head->max + WINDOW_BYTES;
+            head->ptr = xrealloc(head->ptr, head->max);
+        }
+        if (read_window(fd, path, head->ptr + head->len, &len, err) < 0) {
+            return -1;
+        }
+        head->len += len;
     }
+    head->is_whole = len == 0;
+    return 0;
+}
+
+/* What comes after the head. */
+static int guess_on(int fd, const char *path, size_t n_bytes, struct guesser *guesser,
+                    struct err *err)
+{
+    CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
+    bool fits[FORMATS_MAX];
     for (size_t len = 1; len > 0; n_bytes += len) {
         if (n_bytes >= GUESS_BYTES_MIN && guesser_fits(guesser, fits) > 0) {
-            break;
+            return 0;
         }
         if (read_window(fd, path, window, &len, err) < 0) {
             return -1;
@@ -146,8 +172,40 @@ int measure_guess(const struct format_set *set, const char *path, struct guess *
             return err_wrap(err, "%s", path);
         }
     }
-    if (guesser_finish(guesser, err) < 0) {
+    return 0;
+}
+
+static int guess_all(int fd, const char *path, struct log_head *head, struct guesser *guesser,
+                     struct err *err)
+{
+    struct stat st;
+    bool is_regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (fill_head(fd, path, is_regular ? LOG_HEAD_BYTES : LOG_PIPE_BYTES, head, err) < 0) {
+        return -1;
+    }
+    if (!is_regular && !head->is_whole) {
+        return err_set(err, ERR_USAGE,
+                       "%s: it cannot be read twice and is longer than %u bytes: name its format",
+                       path, LOG_PIPE_BYTES);
+    }
+    if (guesser_feed(guesser, head->ptr, head->len, err) < 0) {
         return err_wrap(err, "%s", path);
+    }
+    if (!head->is_whole && guess_on(fd, path, head->len, guesser, err) < 0) {
+        return -1;
+    }
+    return guesser_finish(guesser, err) < 0 ? err_wrap(err, "%s", path) : 0;
+}
+
+int measure_guess(const struct format_set *set, const char *path, struct log_head *head,
+                  struct guess *ret_guess, struct err *err)
+{
+    CLEANUP(fd) int fd = -1;
+    CLEANUP(guesser) struct guesser *guesser = NULL;
+    bool fits[FORMATS_MAX] = {false};
+    if (open_log(path, &fd, err) < 0 || guesser_new(set, &guesser, err) < 0 ||
+        guess_all(fd, path, head, guesser, err) < 0) {
+        return -1;
     }
     (void)guesser_fits(guesser, fits);
     ret_guess->n = 0;
