@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# reperf-train as a user meets it: statuses, one JSON object a line, a signal, a reader that goes away, the network's size.
+. "$(dirname "$0")/../tap_lib.sh"
+run=("$TRAIN" --model resnet50)
+
+exits 0 "trains 20 steps" "${run[@]}" --device cpu --image 64 --batch 4 --steps 20
+/usr/bin/python3 - "$T/out" <<'PY'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+events = [line["event"] for line in lines]
+steps = [line for line in lines if line["event"] == "step"]
+assert events == ["run_start"] + ["step"] * 20 + ["run_stop"], events
+assert [s["step"] for s in steps] == list(range(1, 21))
+assert lines[0]["backend"] in ("cpu-plain", "cpu-onednn") and lines[0]["image"] == [64, 64]
+# 7.3 nats at the start; the fixed batch is learnt by heart.
+assert steps[0]["loss"] > 5 and steps[-1]["loss"] < 0.5, (steps[0]["loss"], steps[-1]["loss"])
+for s in steps:
+    assert abs(s["samples_per_s"] - 4e9 / s["step_time_ns"]) < 1e-6 * s["samples_per_s"]
+stop = lines[-1]
+assert stop["elapsed_ns"] == sum(s["step_time_ns"] for s in steps)
+assert abs(stop["samples_per_s"] - 80e9 / stop["elapsed_ns"]) < 1e-6 * stop["samples_per_s"]
+PY
+ok $? "its lines are whole JSON, in order, agree with each other, and the loss falls"
+
+exits 2 "cuda is refused, not replaced" "${run[@]}" --device cuda
+like "$(cat "$T/err")" 'no CUDA backend' "and says why"
+exits 2 "amp on cpu is refused" "${run[@]}" --precision amp
+exits 2 "an unknown model is refused" "$TRAIN" --model alexnet
+exits 2 "an unknown option is refused" "${run[@]}" --frobnicate
+exits 8 "what does not fit is refused" "${run[@]}" --image 2000 --batch 4000
+like "$(cat "$T/err")" 'needs [0-9]+ bytes .* [0-9]+ are available' "with both numbers"
+is "$(wc -c <"$T/out")" 0 "before any line"
+exits 8 "a loss that is not finite" "${run[@]}" --image 32 --batch 2 --lr 1e300 --steps 5
+like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,.*"what":"loss is ' "ends in a fatal line"
+exits 0 "help" "$TRAIN" --help
+: >"$T/empty"
+exits 9 "a check file of no bytes" "${run[@]}" --check "$T/empty" --out "$T/x"
+[ ! -e "$T/x" ]
+ok $? "and leaves nothing"
+if [ -e /dev/full ]; then
+    "${run[@]}" --image 32 --batch 2 --steps 2 >/dev/full 2>"$T/err"
+    is $? 10 "a full disk under stdout"
+fi
+
+"${run[@]}" --image 64 --batch 4 --steps 100000 >"$T/out" 2>"$T/err" &
+pid=$!
+for _ in $(seq 600); do
+    grep -q '"event":"step"' "$T/out" && break
+    sleep 0.1
+done
+kill -INT "$pid"
+wait "$pid"
+is $? 130 "an interrupt ends it"
+grep -q run_stop "$T/out"
+is $? 1 "without run_stop"
+is "$(tail -c 1 "$T/out" | od -An -tx1 | tr -d ' ')" 0a "and with a whole last line"
+
+exits 0 "describe" "${run[@]}" --describe --batch 2
+/usr/bin/python3 - "$T/out" "$SHARED/research/layers/resnet50_v1.5_224.csv" <<'PY'
+import csv, json, os, sys
+d = json.load(open(sys.argv[1]))
+assert (d["parameters"], d["running_statistics"], d["macs_per_sample"]) == (25557032, 53120, 4089184256), d
+assert sum(op["parameters"] for op in d["ops"]) == d["parameters"]
+assert sum(op["macs_per_sample"] for op in d["ops"]) == d["macs_per_sample"]
+assert d["activation_bytes"] > 0 and d["workspace_bytes"] > 0
+if os.path.exists(sys.argv[2]):  # the layer table made for the project from other sources
+    rows = [r for r in csv.DictReader(open(sys.argv[2])) if r["op"] == "conv"]
+    want = {r["name"].replace("short", "downsample.0"): (int(r["macs"]), int(r["hout"])) for r in rows}
+    got = {o["name"]: (o["macs_per_sample"], o["output"][2]) for o in d["ops"] if o["op"] == "conv"}
+    assert got == {n: want[n] for n in got} and len(got) == len(rows), set(want) ^ set(got)
+PY
+ok $? "the network has its published size, and each convolution its published cost"
+tap_done
