@@ -8,7 +8,7 @@
 static void add_xml(struct strbuf *out, struct str text)
 {
     for (size_t idx = 0; idx < text.len; idx++) {
-        unsigned char c = (unsigned char)text.ptr[idx];
+        char c = text.ptr[idx];
         switch (c) {
         case '&':
             strbuf_add_z(out, "&amp;");
@@ -23,7 +23,10 @@ static void add_xml(struct strbuf *out, struct str text)
             strbuf_add_z(out, "&quot;");
             break;
         default:
-            strbuf_add_char(out, c < ' ' && c != '\t' && c != '\n' ? '?' : (char)c);
+            if ((unsigned char)c < ' ' && c != '\t' && c != '\n') {
+                c = '?';
+            }
+            strbuf_add_char(out, c);
         }
     }
 }

@@ -193,8 +193,11 @@ static bool is_first_of_rule(const struct findings *list, size_t idx)
 static void add_clean(struct strbuf *out, struct str text)
 {
     for (size_t idx = 0; idx < text.len; idx++) {
-        unsigned char c = (unsigned char)text.ptr[idx];
-        strbuf_add_char(out, c < ' ' || c == 0x7f ? '?' : (char)c);
+        char c = text.ptr[idx];
+        if ((unsigned char)c < ' ' || c == 0x7f) {
+            c = '?';
+        }
+        strbuf_add_char(out, c);
     }
 }
 

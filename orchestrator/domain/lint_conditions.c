@@ -4,6 +4,7 @@
 
 #include "domain/lint_parts.h"
 
+#define NAMES_MAX  128
 #define LIST_BYTES 600
 #define PREFETCH                                                                                   \
     2 /* batches that a loader worker holds ahead. Source: default of torch's DataLoader, read 2026 */
@@ -37,41 +38,55 @@ static bool is_in(const struct str *names, size_t n, struct str name)
     return false;
 }
 
+struct unstated {
+    struct str names[NAMES_MAX];
+    size_t n;
+};
+
+static void add_unstated(struct unstated *list, struct str name)
+{
+    if (!is_in(list->names, list->n, name) && list->n < NAMES_MAX) {
+        list->names[list->n++] = name;
+    }
+}
+
+/* Names of the case that are null in force, and essential ones that are nowhere. */
+static void collect_unstated(const struct report_case *c, struct unstated *list)
+{
+    const struct conditions *lists[] = {&c->conditions, &c->stack->conditions,
+                                        c->environment ? &c->environment->conditions : NULL};
+    struct str value = STR_EMPTY;
+    for (size_t at = 0; at < ARRAY_LEN(lists); at++) {
+        for (size_t item = 0; lists[at] && item < lists[at]->n; item++) {
+            struct str name = lists[at]->items[item].name;
+            if (case_condition(c, name.ptr, &value) && !value.ptr && !has_own_rule(name)) {
+                add_unstated(list, name);
+            }
+        }
+    }
+    for (const char *const *name = ESSENTIAL; *name; name++) {
+        if (!case_condition(c, *name, &value)) {
+            add_unstated(list, str_of(*name));
+        }
+    }
+}
+
 /* The names that are null, or essential and absent, in some case of the stack. */
 static void lint_not_stated(struct lint *lint, const struct stack *s)
 {
     CLEANUP(strbuf) struct strbuf list;
-    struct str names[128];
-    size_t n = 0;
+    struct unstated unstated = {.n = 0};
     strbuf_init(&list, LIST_BYTES);
     for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
         const struct report_case *c = &lint->report->cases[idx];
-        const struct conditions *lists[] = {&c->conditions, &s->conditions,
-                                            c->environment ? &c->environment->conditions : NULL};
-        struct str value = STR_EMPTY;
-        if (c->stack != s || !c->n_cells) {
-            continue;
-        }
-        for (size_t at = 0; at < ARRAY_LEN(lists); at++) {
-            for (size_t item = 0; lists[at] && item < lists[at]->n; item++) {
-                struct str name = lists[at]->items[item].name;
-                if (case_condition(c, name.ptr, &value) && !value.ptr && !has_own_rule(name) &&
-                    !is_in(names, n, name) && n < ARRAY_LEN(names)) {
-                    names[n++] = name;
-                }
-            }
-        }
-        for (const char *const *name = ESSENTIAL; *name; name++) {
-            if (!case_condition(c, *name, &value) && !is_in(names, n, str_of(*name)) &&
-                n < ARRAY_LEN(names)) {
-                names[n++] = str_of(*name);
-            }
+        if (c->stack == s && c->n_cells) {
+            collect_unstated(c, &unstated);
         }
     }
-    for (size_t idx = 0; idx < n; idx++) {
-        strbuf_printf(&list, "%s%.*s", idx ? ", " : "", STR_ARG(names[idx]));
+    for (size_t idx = 0; idx < unstated.n; idx++) {
+        strbuf_printf(&list, "%s%.*s", idx ? ", " : "", STR_ARG(unstated.names[idx]));
     }
-    if (n) {
+    if (unstated.n) {
         lint_add(lint, "not-stated", s, ".conditions", "not stated: %s", list.ptr);
     }
 }
@@ -105,7 +120,11 @@ static double size_bytes(struct str text)
     struct err err = {0};
     double value = 0;
     double unit = 0;
-    char last = text.len ? text.ptr[text.len - 1] : '\0';
+    char last;
+    if (text.len == 0) {
+        return 0;
+    }
+    last = text.ptr[text.len - 1];
     unit = last == 'g' || last == 'G'   ? GIB
            : last == 'm' || last == 'M' ? GIB / 1024
            : last == 'k' || last == 'K' ? GIB / 1024 / 1024

@@ -26,12 +26,14 @@ static struct str unquote(struct str s)
 /* Behind the word that starts at `at`: quotes hold blanks and breaks, ${...} and $(...) hold breaks. */
 static size_t word_end(struct str text, size_t at)
 {
-    char quote = 0;
+    char quote = '\0';
     int depth = 0;
     for (; at < text.len; at++) {
         char c = text.ptr[at];
         if (quote) {
-            quote = c == quote ? 0 : quote;
+            if (c == quote) {
+                quote = '\0';
+            }
         } else if (c == '"' || c == '\'') {
             quote = c;
         } else if (c == '$' && at + 1 < text.len &&

@@ -41,7 +41,10 @@ static bool is_commit_of(struct str version, struct str commit)
 static char red_hat_major(struct str platform)
 {
     int64_t at = str_find(platform, STR_LIT(".el"));
-    return at >= 0 && (size_t)at + 3 < platform.len ? platform.ptr[at + 3] : '\0';
+    if (at < 0 || (size_t)at + 3 >= platform.len) {
+        return '\0';
+    }
+    return platform.ptr[at + 3];
 }
 
 /* "CentOS 6.3": '6'; 0 for other systems. */

@@ -44,10 +44,10 @@ static const struct series *pace_series(const struct rule *rule, const struct me
     return primary && is_pace(primary) ? primary : NULL;
 }
 
-static int16_t chosen_run(const struct rule *rule, const struct series *s)
+static int chosen_run(const struct rule *rule, const struct series *s)
 {
-    int16_t first = s->samples[0].run;
-    int16_t last = first;
+    int first = s->samples[0].run;
+    int last = first;
     for (size_t idx = 1; idx < s->n; idx++) {
         first = s->samples[idx].run < first ? s->samples[idx].run : first;
         last = s->samples[idx].run > last ? s->samples[idx].run : last;

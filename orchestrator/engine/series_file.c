@@ -231,6 +231,22 @@ static void set_column(struct sample *s, enum column column, int64_t value)
     ASSERT(!"column");
 }
 
+/* False where a value of the run (start, increment, count) is beyond the limit. */
+static bool fill_run(struct sample *samples, enum column column, const int64_t *numbers,
+                     int64_t limit)
+{
+    for (int64_t k = 0; k < numbers[2]; k++) {
+        int64_t value = numbers[0];
+        int64_t offset;
+        if (__builtin_mul_overflow(numbers[1], k, &offset) ||
+            __builtin_add_overflow(value, offset, &value) || value > limit || value < -limit) {
+            return false;
+        }
+        set_column(&samples[k], column, value);
+    }
+    return true;
+}
+
 static int read_column(const struct json *at, const char *key, enum column column, struct series *s,
                        struct err *err)
 {
@@ -243,7 +259,7 @@ static int read_column(const struct json *at, const char *key, enum column colum
     size_t idx = 0;
     bool more;
     if (json_member(at, key, &list, err) < 0 ||
-        json_expect_array(&list, RUN_NUMBERS * FORMAT_SAMPLES_MAX, &n, err) < 0) {
+        json_expect_array(&list, (size_t)RUN_NUMBERS * FORMAT_SAMPLES_MAX, &n, err) < 0) {
         return -1;
     }
     more = json_first(&list, &item);
@@ -258,15 +274,10 @@ static int read_column(const struct json *at, const char *key, enum column colum
         if (numbers[2] < 1 || (size_t)numbers[2] > s->n - idx) {
             return json_fail(&list, err, "expected %zu values in all", s->n);
         }
-        for (int64_t k = 0; k < numbers[2]; k++) {
-            int64_t value = numbers[0];
-            int64_t offset;
-            if (__builtin_mul_overflow(numbers[1], k, &offset) ||
-                __builtin_add_overflow(value, offset, &value) || value > limit || value < -limit) {
-                return json_fail(&list, err, "a value out of range");
-            }
-            set_column(&s->samples[idx++], column, value);
+        if (!fill_run(&s->samples[idx], column, numbers, limit)) {
+            return json_fail(&list, err, "a value out of range");
         }
+        idx += (size_t)numbers[2];
     }
     return idx == s->n ? 0
                        : json_fail(&list, err, "expected %zu values in all, found %zu", s->n, idx);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a report: refused with the place, or a report whose parts agree and that lint reads without harm. */
+#include "base/base.h"
+#include "domain/lint.h"
+#include "domain/report.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_case(const struct report *report, const struct report_case *c)
+{
+    struct str value;
+    ASSERT(c->stack && c->gpus == c->nodes * c->gpus_per_node && c->batch_per_gpu > 0);
+    ASSERT(report_case_find(report, c->id));
+    (void)case_condition(c, "cuda", &value);
+    for (size_t idx = 0; idx < c->n_cells; idx++) {
+        const struct cell *cell = &c->cells[idx];
+        ASSERT(cell->published > 0 && report_cell_find(report, cell->id, NULL));
+        for (size_t of = 0; of < cell->n_of; of++) {
+            ASSERT(report_cell_find(report, cell->of[of], NULL));
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    struct report report = {0};
+    struct findings findings = {0};
+    struct err err = {0};
+    if (json_parse((struct str){(const char *)data, size}, "fuzz", &doc, &err) < 0) {
+        ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
+        return 0;
+    }
+    root = json_root(&doc);
+    if (report_decode(&root, &arena, &report, &err) < 0) {
+        ASSERT(err.code == ERR_MANIFEST && strstr(err.msg, "fuzz:$"));
+        return 0;
+    }
+    for (size_t idx = 0; idx < report.n_cases; idx++) {
+        check_case(&report, &report.cases[idx]);
+    }
+    lint_report(&arena, &report, &findings);
+    return 0;
+}
