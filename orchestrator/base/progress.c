@@ -7,6 +7,7 @@
 #define TERMINAL_STEP_NS (100 * NS_PER_MS)
 #define PLAIN_STEP_NS    (5 * NS_PER_S)
 #define BAR_CELLS        24
+#define SLOW_RATE        10 /* a second: below, decimals matter */
 
 void progress_start(struct progress *p, struct clock_src clock, const char *what, const char *unit,
                     uint64_t total)
@@ -36,7 +37,11 @@ static void show(struct progress *p, int64_t now_ns)
     char line[256];
     int len;
     format_amount(done, sizeof(done), p->done, p->unit);
-    format_amount(per_s, sizeof(per_s), (uint64_t)rate, p->unit);
+    if (rate > 0 && rate < SLOW_RATE) {
+        snprintf(per_s, sizeof(per_s), "%.2f %s", rate, p->unit);
+    } else {
+        format_amount(per_s, sizeof(per_s), (uint64_t)rate, p->unit);
+    }
     if (p->total && share <= 1.0) {
         double left = rate > 0 ? (double)(p->total - p->done) / rate : 0;
         len = snprintf(line, sizeof(line), "%s [%.*s%.*s] %3.0f %%  %s, %s/s, %.0f s left", p->what,

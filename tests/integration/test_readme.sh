@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The README says what is so: its picture is what the command beside it makes, its links lead somewhere, its commands exist.
+. "$(dirname "$0")/../tap_lib.sh"
+command=$(grep -oE '`build/release/reperf report [^`]*--svg [^`]*`' README.md | tr -d '`' | head -n 1)
+like "$command" '^build/release/reperf report [a-z0-9-]+ --svg orchestrator/man/report.svg$' "the README names the command of its picture"
+read -r _ _ report _ picture <<<"$command"
+like "$(cat README.md)" "!\[[^]]+\]\($picture\)" "and shows that picture"
+exits 0 "the command works" "$REPERF" report "$report" --svg "$T/report.svg"
+cmp "$T/report.svg" "$picture"
+ok $? "the picture is the one it makes"
+xmllint --noout "$picture"
+ok $? "and well-formed"
+missing=
+for link in $(grep -oE '\]\([^)#:]+\)' README.md | sed 's/^](//; s/)$//'); do
+    [ -e "$link" ] || missing="$missing $link"
+done
+is "$missing" "" "every link leads to a file"
+unknown=
+for name in $(grep -oE '^(\$ )?build/release/reperf +[a-z]+' README.md | awk '{ print $NF }' | sort -u); do
+    "$REPERF" "$name" --help >"$T/help" 2>&1 || unknown="$unknown $name"
+done
+is "$unknown" "" "every command exists"
+"$REPERF" audit paddle-perf-deeplabv3p >"$T/audit"
+wrong=
+while IFS= read -r line; do
+    grep -qF -- "$line" "$T/audit" || wrong="$wrong|$line"
+done < <(sed -n '/^\$ build.*audit paddle-perf-deeplabv3p/,/^```/p' README.md | grep -E 'deeplabv3p |cells:' | grep -v '^\$')
+is "$wrong" "" "the table shown is what audit prints"
+folders=
+for folder in orchestrator workloads manifests images datasets logs tests; do
+    [ -s "$folder/README.md" ] || folders="$folders $folder"
+done
+is "$folders" "" "every folder says what belongs there"
+tap_done
