@@ -89,12 +89,44 @@ void strbuf_printf(struct strbuf *buf, const char *fmt, ...)
     va_end(again);
 }
 
+/* Most values are decimals of few digits: the least number of decimals at which whole / 10^decimals is the value gives its
+   shortest text. Both are exact doubles, so the quotient is the double nearest to that decimal (Clinger 1990). */
+static bool add_short_f64(struct strbuf *buf, double value)
+{
+    char text[40];
+    double power = 1;
+    double size = fabs(value);
+    if (size < 1e-4 || size >= 1e9) { /* %g changes to exponents below; above, digits run out */
+        return false;
+    }
+    for (int decimals = 1; decimals <= 9; decimals++) {
+        double whole;
+        power *= 10;
+        whole = nearbyint(size * power);
+        if (whole >= 1e15) {
+            return false;
+        }
+        if (whole / power == size) {
+            int64_t digits = (int64_t)whole;
+            int64_t unit = (int64_t)power;
+            snprintf(text, sizeof(text), "%s%" PRId64 ".%0*" PRId64, value < 0 ? "-" : "",
+                     digits / unit, decimals, digits % unit);
+            strbuf_add_z(buf, text);
+            return true;
+        }
+    }
+    return false;
+}
+
 void strbuf_add_f64(struct strbuf *buf, double value)
 {
     char text[40];
     ASSERT(isfinite(value));
     if (value == floor(value) && fabs(value) < 1e15) {
         strbuf_printf(buf, "%.0f", value == 0.0 ? 0.0 : value);
+        return;
+    }
+    if (add_short_f64(buf, value)) {
         return;
     }
     for (int digits = 6; digits <= 17; digits++) {

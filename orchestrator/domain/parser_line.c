@@ -75,12 +75,15 @@ static void next_run(struct parser *p)
     }
 }
 
-static int rank_state_of(struct series_state *state, int32_t rank, struct rank_state **ret,
-                         struct err *err)
+/* NULL with *err filled where there are too many ranks. */
+static struct rank_state *rank_state_of(struct series_state *state, int32_t rank, struct err *err)
 {
     size_t idx = rank < 0 ? 0 : (size_t)rank + 1;
     if (rank >= FORMAT_RANKS_MAX) {
-        return err_set(err, ERR_PARSE, "rank %d: expected less than %d", rank, FORMAT_RANKS_MAX);
+        int status =
+            err_set(err, ERR_PARSE, "rank %d: expected less than %d", rank, FORMAT_RANKS_MAX);
+        ASSERT(status < 0);
+        return NULL;
     }
     if (idx >= state->n_ranks) {
         size_t n = 2 * idx + 2;
@@ -88,8 +91,7 @@ static int rank_state_of(struct series_state *state, int32_t rank, struct rank_s
         memset(state->ranks + state->n_ranks, 0, (n - state->n_ranks) * sizeof(state->ranks[0]));
         state->n_ranks = n;
     }
-    *ret = &state->ranks[idx];
-    return 0;
+    return &state->ranks[idx];
 }
 
 static int push_sample(const struct parser *p, struct series_state *state,
@@ -227,7 +229,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
 {
     const struct series_spec *spec = &p->format->series[idx];
     struct series_state *series = &p->series[idx];
-    struct rank_state *state = NULL;
+    struct rank_state *state;
     struct str time =
         spec->time < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, line->text, spec->time);
     int64_t epoch = group_i64(spec, line->text, spec->epoch, INT64_MAX, -1);
@@ -242,11 +244,8 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     if (time.ptr && !logtime_parse(time, &sample.time_s)) {
         sample.time_s = (double)NAN;
     }
-    if (!p->has_date && time.ptr && time.len > DATE_BYTES && time.ptr[4] == '-') {
-        add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number);
-        p->has_date = true;
-    }
-    if (rank_state_of(series, sample.rank, &state, err) < 0) {
+    state = rank_state_of(series, sample.rank, err);
+    if (!state) {
         return -1;
     }
     if (begins_run(spec, state, series, &sample, epoch)) {
@@ -255,9 +254,14 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         }
         next_run(p);
         sample.run = (int16_t)p->run;
-        if (rank_state_of(series, sample.rank, &state, err) < 0) {
+        state = rank_state_of(series, sample.rank, err);
+        if (!state) {
             return -1;
         }
+    }
+    if (!p->has_date && time.ptr && time.len > DATE_BYTES && time.ptr[4] == '-') {
+        add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number);
+        p->has_date = true;
     }
     series->ordinal++;
     if (sample.step < 0) {

@@ -179,9 +179,36 @@ static void files_are_written_whole_and_found(void **state UNUSED)
     assert_false(fs_exists(top));
 }
 
+/* The quick way and the plain one (the fewest digits, from 6 on, that read back as the same double) agree. */
+static void doubles_have_their_shortest_text(void **state UNUSED)
+{
+    struct rng rng;
+    rng_init(&rng, 11);
+    for (int idx = 0; idx < 200000; idx++) {
+        CLEANUP(strbuf) struct strbuf buf;
+        char wanted[40];
+        double power = (double)(1 + rng_below(&rng, 3)) * pow(10, (double)rng_below(&rng, 14) - 5);
+        double value =
+            idx % 2 ? (double)rng_below(&rng, 100000000) / power : rng_normal(&rng) * power;
+        strbuf_init(&buf, 64);
+        strbuf_add_f64(&buf, value);
+        if (floor(value) == value && fabs(value) < 1e15) {
+            continue;
+        }
+        for (int digits = 6; digits <= 17; digits++) {
+            snprintf(wanted, sizeof(wanted), "%.*g", digits, value);
+            if (strtod(wanted, NULL) == value) {
+                break;
+            }
+        }
+        assert_string_equal(buf.ptr, wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(doubles_have_their_shortest_text),
         cmocka_unit_test(err_keeps_context_and_code),
         cmocka_unit_test(err_cuts_what_is_too_long),
         cmocka_unit_test(numbers_are_whole_or_refused),

@@ -433,7 +433,8 @@ static void guessing(void **state UNUSED)
 /* Against memmem, over text made of few letters so that near misses abound. */
 static void literals_are_all_found(void **state UNUSED)
 {
-    const struct str items[] = {STR_LIT("abca"), STR_LIT("cabca"), STR_LIT("aaaa"), STR_LIT("bcbc")};
+    const struct str items[] = {STR_LIT("abca"), STR_LIT("cabca"), STR_LIT("aaaa"),
+                                STR_LIT("bcbc")};
     struct literals *literals = literals_new(items, ARRAY_LEN(items));
     char text[4000];
     uint64_t seed = 7;
