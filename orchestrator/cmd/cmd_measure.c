@@ -81,6 +81,10 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
     bool chooses_run = f->rule && f->rule->run != RUN_ONLY;
     f->verdict = f->m.verdict;
     f->why = f->m.why;
+    if (f->verdict == PARSE_NO_METRIC && f->rule && f->series->n > 0) {
+        f->verdict = f->m.last_run; /* what was asked for is there */
+        f->why = f->verdict == PARSE_OK ? STR_EMPTY : STR_LIT("the run did not end as it should");
+    }
     if (f->verdict == PARSE_AMBIGUOUS && chooses_run) {
         bool is_last = f->rule->run == RUN_LAST;
         f->verdict = is_last ? f->m.last_run : f->m.first_run;

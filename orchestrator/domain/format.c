@@ -354,6 +354,7 @@ static const struct json_field FORMAT_FIELDS[] = {
     {"series", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"run_start", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"end", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
+    {"fatal", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"facts", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"rules", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
 };
@@ -374,7 +375,8 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     f->source = raw.source;
     if (decode_prefixes(&d, root, err) < 0 || decode_series(&d, root, err) < 0 ||
         decode_probe(&d, root, "run_start", &f->run_start, err) < 0 ||
-        decode_probe(&d, root, "end", &f->end, err) < 0 || decode_facts(&d, root, err) < 0 ||
+        decode_probe(&d, root, "end", &f->end, err) < 0 ||
+        decode_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_facts(&d, root, err) < 0 ||
         decode_rules(&d, root, err) < 0) {
         format_release(f);
         return -1;
@@ -398,6 +400,7 @@ void format_release(struct format *format)
     }
     pattern_free(format->run_start.pattern);
     pattern_free(format->end.pattern);
+    pattern_free(format->fatal.pattern);
     if (format->search) {
         literals_free(*format->search);
     }

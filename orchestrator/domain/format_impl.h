@@ -39,7 +39,7 @@ struct format {
     bool strips_mpirun, strips_srun;
     struct series_spec *series;
     size_t n_series;
-    struct probe run_start, end;
+    struct probe run_start, end, fatal;
     bool needs_end;
     struct fact_spec *facts;
     size_t n_facts;

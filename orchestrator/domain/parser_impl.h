@@ -63,8 +63,9 @@ struct parser {
     int32_t run;
     bool has_start; /* run_start was seen in this run */
     bool has_end;
-    bool has_samples; /* of this run */
-    bool has_date;    /* of this run: fact log_date */
+    int64_t fatal_line; /* of this run: where the log says that it failed; 0 nowhere */
+    bool has_samples;   /* of this run */
+    bool has_date;      /* of this run: fact log_date */
     int64_t total_steps;
     int64_t first_bad_line; /* 0: none */
     char bad_value[40];

@@ -46,7 +46,7 @@ static enum parse_verdict judge_run(const struct parser *p)
     if (!last || last->run != p->run) {
         return p->total_steps > 0 ? PARSE_INCOMPLETE : PARSE_OK;
     }
-    if (p->format->needs_end && !p->has_end) {
+    if (p->fatal_line > 0 || (p->format->needs_end && !p->has_end)) {
         return PARSE_INCOMPLETE;
     }
     return p->total_steps >= 0 &&
@@ -63,6 +63,7 @@ static void next_run(struct parser *p)
     p->run++;
     p->has_start = false;
     p->has_end = false;
+    p->fatal_line = 0;
     p->has_samples = false;
     p->has_date = false;
     p->total_steps = -1;
@@ -360,12 +361,31 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         return -1;
     }
     p->has_end = p->has_end || is_hit;
+    if (match_probe(&p->format->fatal, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (is_hit && p->fatal_line == 0) {
+        p->fatal_line = line->number;
+    }
     return is_sample ? 0 : read_facts(p, line, err);
 }
 
 static struct str say(struct arena *arena, const char *text)
 {
     return str_dup(arena, str_of(text));
+}
+
+static struct str say_incomplete(const struct parser *p, const struct measurement *m)
+{
+    if (p->fatal_line > 0) {
+        return str_of(
+            arena_printf(p->arena, "line %" PRId64 " says that the run failed", p->fatal_line));
+    }
+    if (p->format->needs_end && !p->has_end) {
+        return say(p->arena, "the line that ends a run is missing");
+    }
+    return str_of(arena_printf(p->arena, "the log ends at step %" PRId64 " of %" PRId64,
+                               m->last_step, m->total_steps));
 }
 
 static void judge(const struct parser *p, struct measurement *m)
@@ -390,10 +410,7 @@ static void judge(const struct parser *p, struct measurement *m)
         m->why = say(arena, "the last line ends in the middle of a record");
     } else if (m->last_run == PARSE_INCOMPLETE) {
         m->verdict = PARSE_INCOMPLETE;
-        m->why = p->format->needs_end && !p->has_end
-                     ? say(arena, "the line that ends a run is missing")
-                     : str_of(arena_printf(arena, "the log ends at step %" PRId64 " of %" PRId64,
-                                           m->last_step, m->total_steps));
+        m->why = say_incomplete(p, m);
     }
 }
 

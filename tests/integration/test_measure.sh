@@ -74,6 +74,33 @@ is "$status $(field "$out" verdict) $(field "$out" format)" "9 no_metric null" "
 measure "$T/traps.log" --format auto
 is "$status $(field "$out" records) $(field "$out" value)" "0 2 15" "NUL, ESC, CR bars and mpirun tags are taken off"
 
+# MLPerf: a run that says it failed has no value; a score can be asked for where no rate is printed
+ml() { printf ':::MLLOG {"namespace": "", "time_ms": 1613150138000, "event_type": "X", "key": "%s", "value": %s, "metadata": {"lineno": 1, %s}}\n' "$@"; }
+{ ml run_start null '"step": 0'; ml eval_accuracy 0.7591 '"epoch_num": 4'; ml run_stop null '"status": "success"'; } >"$T/ml.log"
+measure "$T/ml.log" --format mlperf --rule accuracy-last
+is "$status $(field "$out" value)" "0 0.7591" "a score without a rate"
+measure "$T/ml.log" --format mlperf
+is "$status $(field "$out" verdict)" "9 no_metric" "and without the rule there is no metric"
+{ ml run_start null '"step": 0'; ml tracked_stats '{"throughput": 1234.5}' '"step": 4'; ml run_stop null '"status": "aborted"'; } >"$T/ml.log"
+measure "$T/ml.log"
+is "$status $(field "$out" format) $(field "$out" verdict)" "9 mlperf incomplete" "a run that says it was aborted is incomplete"
+# the bundled workloads
+{
+    echo '{"event":"run_start","version":"0.1.0","model":"resnet50","device":"cpu","backend":"cpu","precision":"fp32","dtype":"f32","batch":4,"image":[64,64],"steps":4,"warmup_steps":2,"ranks":2,"rank":0,"threads":2,"seed":0,"parameters":25557032,"data":"synthetic","lr":0.01,"momentum":0.9,"weight_decay":0.0001,"label_smoothing":0}'
+    for step in 1 2 3 4; do for rank in 0 1; do
+        echo "{\"event\":\"step\",\"step\":$step,\"steps\":4,\"rank\":$rank,\"loss\":2.5,\"step_time_ns\":2000000000,\"samples_per_s\":$((step + rank)),\"lr\":0.01}"
+    done; done
+} >"$T/wl.log"
+stop='{"event":"run_stop","steps":4,"warmup_steps":2,"rank":0,"elapsed_ns":4000000000,"samples_per_s":3.5,"loss_first":2.5,"loss_last":2.5}'
+measure "$T/wl.log"
+is "$status $(field "$out" format) $(field "$out" verdict)" "9 reperf incomplete" "a workload's log without its run_stop is incomplete"
+echo "$stop" >>"$T/wl.log"
+measure "$T/wl.log" --rule median-after-warmup --gpus 2
+is "$status $(field "$out" value)" "0 8" "a workload's log: median of both ranks after the warm-up, x ranks"
+echo '{"event":"fatal","rank":1,"device":"cpu","where":"x.c:1","what":"broken"}' >>"$T/wl.log"
+measure "$T/wl.log"
+is "$status $(field "$out" verdict)" "9 incomplete" "one rank's fatal line takes the value away"
+
 # several files: one document; one that cannot be read is an entry, the others count
 measure "$T/whole.log" "$T/absent.log" "$T/traps.log"
 is "$status $(grep -o '"verdict":"ok"' <<<"$out" | wc -l) $(grep -o '"error":' <<<"$out" | wc -l)" "10 2 1" "several files: one document, errors as entries, first failure as status"

@@ -35,7 +35,8 @@ static const char TABLE[] =
     "*(?<value>[\\\\d.]+) *\\\\|$\", \"unit\": \"images/s\", \"scope\": \"job\", \"quantity\": "
     "\"summary\", \"primary\": true, \"after\": {\"literal\": \"total_ips\", \"pattern\": "
     "\"^total_ips$\"}, \"until\": \"^$\"}], \"run_start\": null, \"end\": {\"literal\": "
-    "\"all done\", \"pattern\": \"^all done\", \"required\": true}, \"facts\": [], \"rules\": []}";
+    "\"all done\", \"pattern\": \"^all done\", \"required\": true}, \"fatal\": {\"literal\": "
+    "\"broken\", \"pattern\": \"^broken\"}, \"facts\": [], \"rules\": []}";
 
 struct made {
     struct arena arena;
@@ -245,6 +246,8 @@ static void tables(void **state UNUSED)
                      "0.25 |\n\nall done\n"),
              "1=387.07 2=2998.1 ok");
     reads_as(TABLE, STR_LIT(" 1 | 387.07 |\nall done\n"), "no_metric");
+    reads_as(TABLE, STR_LIT("total_ips\n 1 | 387.07 |\n\nbroken\nall done\n"),
+             "1=387.07 incomplete");
     reads_as(TABLE, STR_LIT("total_ips\n 1 | 387.07 |\n"), "1=387.07 incomplete");
     reads_as(TABLE, STR_LIT("total_ips\n 1 | 387.07 |\n\ntotal_ips\n 1 | 5 |\n\nall done\n"),
              "1=387.07 1=5/1 ambiguous");
