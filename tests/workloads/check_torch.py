@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds `reperf-train --check` against PyTorch. Speaks TAP. Usage: check_torch.py REPERF_TRAIN SCRATCH_FOLDER
 
-In F64 every result must lie within 1e-9 relative norm of PyTorch's float64. In F32 the error of each tensor against the
-F64 reference may be at most 3 times PyTorch's own F32 error on that tensor. Batch-norm networks amplify rounding: the
-error of one tensor is one draw of a wide distribution, so the yardstick of a tensor is PyTorch's error on it, but at
-least the median of PyTorch's errors over all tensors of its kind in that run. A planted fault has to be caught."""
+In F64 every result must lie within 1e-9 relative norm of PyTorch's float64. In F32 the plain backend's error against
+the F64 reference may be at most 3 times PyTorch's own F32 error on that very tensor. oneDNN's tensors are held to the
+larger of that and the median of PyTorch's errors over tensors of their kind: batch-norm networks amplify rounding, and
+the error of one tensor is one draw of a wide distribution. A planted fault has to be caught."""
 import json
 import os
 import struct
@@ -149,7 +149,12 @@ def kind(name):
     return name.split(".")[-1] if name.split(".")[-1].startswith("running") else name.split(".")[0]
 
 
-def f32_limits(theirs):
+def strict_limits(theirs):
+    """Per tensor: 3 times PyTorch's own error on that very tensor, and no less than what rounding its values to F32 costs."""
+    return {name: F32_FACTOR * max(error, float(np.finfo(np.float32).eps)) for name, error in theirs.items()}
+
+
+def pooled_limits(theirs):
     """Per tensor: 3 times the larger of PyTorch's own error on it and its median error over tensors of that kind. The loss is
     one number made from the logits: its error may vanish by chance, so the logits' error is its yardstick too."""
     limits = {}
@@ -180,8 +185,10 @@ def check_shape(tap, train, folder, shape, seed):
     state32 = {n: t.astype(np.float32) if t.dtype == np.float64 else t for n, t in state.items()}
     model32 = make_model(seed).float()
     theirs = torch_results(model32, torch.from_numpy(x), torch.from_numpy(labels))
-    limits = f32_limits({n: rel(theirs[n], reference[n]) for n in reference})
+    theirs = {n: rel(theirs[n], reference[n]) for n in reference}
     for backend in backends(train):
+        # The oracle is held to each tensor alone; oneDNN's loss at 64x64 is known to pass that by chance (workloads/README.md).
+        limits = strict_limits(theirs) if backend == "plain" else pooled_limits(theirs)
         ours32 = engine_results(train, folder, state32, x, labels, ["--backend", backend])
         errors = {n: rel(ours32[n], reference[n]) for n in reference}
         name = worst(errors, limits)
