@@ -151,19 +151,32 @@ static void lint_scaling(struct lint *lint, const struct report_case *a,
     }
 }
 
+/* The first case of the column: what differs between any two of them differs from it in one. */
+static const struct report_case *first_of_column(const struct report *report,
+                                                 const struct report_case *c)
+{
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        if (same_column(&report->cases[idx], c)) {
+            return &report->cases[idx];
+        }
+    }
+    return c;
+}
+
 void lint_rows(struct lint *lint)
 {
     const struct report *report = lint->report;
     for (size_t i = 0; i < report->n_cases; i++) {
+        const struct report_case *a = &report->cases[i];
+        const struct report_case *first = first_of_column(report, a);
+        if (a->n_cells && first != a) {
+            lint_mode(lint, first, a);
+            lint_scaling(lint, first, a);
+        }
         for (size_t j = i + 1; j < report->n_cases; j++) {
-            const struct report_case *a = &report->cases[i];
-            const struct report_case *b = &report->cases[j];
-            if (are_compared(a, b)) {
-                lint_network(lint, a, b);
-                lint_texts(lint, a, b);
-            } else if (same_column(a, b)) {
-                lint_mode(lint, a, b);
-                lint_scaling(lint, a, b);
+            if (are_compared(a, &report->cases[j])) {
+                lint_network(lint, a, &report->cases[j]);
+                lint_texts(lint, a, &report->cases[j]);
             }
         }
     }

@@ -109,7 +109,11 @@ static void find_few(struct audit *audit, const struct cell_audit *a)
     }
 }
 
-/* Moments of the lines of a measurement's series; false where it has none. */
+struct span { /* of the moments of a log's lines */
+    double from, to;
+    bool is_known;
+};
+
 static bool time_span(const struct measurement *m, double *ret_from, double *ret_to)
 {
     *ret_from = (double)INFINITY;
@@ -132,29 +136,24 @@ static void day_of(double time_s, char *ret, size_t size)
 }
 
 /* A row of a table whose log is much older than the newest log of the same table. */
-static void find_old(struct audit *audit, const struct cell_audit *a)
+static void find_old(struct audit *audit, const struct span *spans, size_t at)
 {
-    double from;
-    double to;
+    const struct cell_audit *a = &audit->out->cells[at];
     double newest = -(double)INFINITY;
     char day[16];
     char newest_day[16];
-    if (!is_rate(a) || a->n_logs == 0 || !a->measurements[0] ||
-        !time_span(a->measurements[0], &from, &to)) {
+    if (!is_rate(a) || !spans[at].is_known) {
         return;
     }
     for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
         const struct cell_audit *b = &audit->out->cells[idx];
-        double b_from;
-        double b_to;
-        if (is_rate(b) && b->n_logs && b->measurements[0] &&
-            str_eq(a->cell->table, b->cell->table) &&
-            time_span(b->measurements[0], &b_from, &b_to) && b_from > newest) {
-            newest = b_from;
+        if (is_rate(b) && spans[idx].is_known && str_eq(a->cell->table, b->cell->table) &&
+            spans[idx].from > newest) {
+            newest = spans[idx].from;
         }
     }
-    if (newest - from > OLD_DAYS * DAY_S) {
-        day_of(from, day, sizeof(day));
+    if (newest - spans[at].from > OLD_DAYS * DAY_S) {
+        day_of(spans[at].from, day, sizeof(day));
         day_of(newest, newest_day, sizeof(newest_day));
         finding_add(&audit->out->findings, audit->arena, "log-older", cell_where(audit, a),
                     "%s stands on a log of %s, beside one of %s in the same table", a->cell->id.ptr,
@@ -188,27 +187,19 @@ static void find_time(struct audit *audit, const struct cell_audit *a)
 }
 
 /* Two formats read one log: their lines must be of the same days. */
-static void find_clock(struct audit *audit, const struct cell_audit *a)
+static void find_clock(struct audit *audit, const struct span *spans, size_t at)
 {
-    double from;
-    double to;
-    if (a->n_logs == 0 || !a->measurements[0] || !time_span(a->measurements[0], &from, &to)) {
-        return;
-    }
-    for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
+    const struct cell_audit *a = &audit->out->cells[at];
+    for (size_t idx = 0; spans[at].is_known && idx < audit->out->n_cells; idx++) {
         const struct cell_audit *b = &audit->out->cells[idx];
-        double b_from;
-        double b_to;
         char day[16];
         char b_day[16];
-        if (b->of_case != a->of_case || b->n_logs == 0 || !b->measurements[0] ||
-            b->measurements[0] == a->measurements[0] ||
-            !time_span(b->measurements[0], &b_from, &b_to) || b_from > from ||
-            from - b_to <= DAY_S) {
+        if (b->of_case != a->of_case || !spans[idx].is_known ||
+            b->measurements[0] == a->measurements[0] || spans[at].from - spans[idx].to <= DAY_S) {
             continue;
         }
-        day_of(from, day, sizeof(day));
-        day_of(b_from, b_day, sizeof(b_day));
+        day_of(spans[at].from, day, sizeof(day));
+        day_of(spans[idx].from, b_day, sizeof(b_day));
         finding_add(&audit->out->findings, audit->arena, "clock-implausible", cell_where(audit, a),
                     "lines of format %.*s are of %s, and those of %.*s of %s",
                     STR_ARG(a->measurements[0]->format), day, STR_ARG(b->measurements[0]->format),
@@ -318,15 +309,21 @@ static void find_unpublished(struct audit *audit, const struct stack *stack)
 
 void audit_find_cells(struct audit *audit)
 {
+    struct span *spans = arena_array(audit->arena, struct span, audit->out->n_cells + 1);
+    for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
+        const struct cell_audit *a = &audit->out->cells[idx];
+        spans[idx].is_known = a->n_logs && a->measurements[0] &&
+                              time_span(a->measurements[0], &spans[idx].from, &spans[idx].to);
+    }
     for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
         const struct cell_audit *a = &audit->out->cells[idx];
         find_verdicts(audit, a);
         find_single(audit, a);
         find_best(audit, a);
         find_few(audit, a);
-        find_old(audit, a);
+        find_old(audit, spans, idx);
         find_time(audit, a);
-        find_clock(audit, a);
+        find_clock(audit, spans, idx);
         find_step_work(audit, a);
         find_log_states(audit, a);
     }

@@ -107,14 +107,16 @@ bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *re
     const struct series *s = rule && m ? pace_series(rule, m) : NULL;
     double total_s = 0;
     int64_t first_step = 0;
+    int run;
     if (!s) {
         return false;
     }
+    run = chosen_run(rule, s);
     *ret = (struct pace){.items = arena_array(audit->arena, struct interval, s->n), .series = s};
     for (size_t idx = 0; idx < s->n; idx++) {
         const struct sample *at = &s->samples[idx];
-        if (at->run != chosen_run(rule, s) || at->rank != s->samples[0].rank ||
-            !isfinite(at->value) || at->value <= 0) {
+        if (at->run != run || at->rank != s->samples[0].rank || !isfinite(at->value) ||
+            at->value <= 0) {
             continue;
         }
         if (ret->n == 0) {

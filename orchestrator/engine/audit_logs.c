@@ -104,9 +104,6 @@ static int read_log(struct audit *audit, struct str path, struct str format, str
     log->ref.path = arena_str(audit->arena, "%.*s/%.*s", STR_ARG(audit->report->logs_source.path),
                               STR_ARG(path));
     map_add(&audit->logs, key, log);
-    if (audit->opts->progress) {
-        progress_set(audit->opts->progress, audit->opts->progress->done + 1);
-    }
     return audit->opts->logs_folder ? read_raw(audit, log, err) : read_kept(audit, log, err);
 }
 
@@ -131,8 +128,12 @@ int audit_read_logs(struct audit *audit, struct err *err)
         return err_set(err, ERR_IO, "%s: not a folder that can be read", audit->opts->logs_folder);
     }
     for (size_t idx = 0; idx < report->n_cases; idx++) {
-        if (read_case(audit, &report->cases[idx], err) < 0) {
+        const struct report_case *c = &report->cases[idx];
+        if (read_case(audit, c, err) < 0) {
             return -1;
+        }
+        if (audit->opts->progress && c->n_cells) {
+            progress_set(audit->opts->progress, audit->opts->progress->done + c->n_logs);
         }
     }
     return 0;
