@@ -15,7 +15,7 @@
 #define PLAN_PINS_MAX       1024
 #define PLAN_GLOBS_MAX      64
 #define REPEATS_RUN_MAX     1000
-#define DEADLINE_S_MAX      (30 * 86400)
+#define DEADLINE_S_MAX      2592000 /* 30 days */
 
 enum profile { PROFILE_FULL, PROFILE_SMOKE };
 

@@ -130,7 +130,8 @@ static int line_holds(struct str line, char *last_check, bool *ret_holds, struct
     char check[JOURNAL_CHECK_SIZE];
     struct str body = str_sub(line, 0, line.len > tail ? line.len - tail : 0);
     *ret_holds = false;
-    if (!body.len || memcmp(body.ptr + body.len, MARK, sizeof(MARK) - 1) != 0) {
+    if (!body.len || memcmp(body.ptr + body.len, MARK, sizeof(MARK) - 1) != 0 ||
+        memcmp(line.ptr + line.len - 2, "\"}", 2) != 0) {
         return 0;
     }
     if (check_of(last_check, body, check, err) < 0) {
@@ -144,6 +145,35 @@ static int line_holds(struct str line, char *last_check, bool *ret_holds, struct
     return 0;
 }
 
+/* The record that begins `rest`. ret_line_bytes 0: the last one was cut short, as if it had not been written. */
+static int read_record(struct arena *arena, const char *path, struct str rest, int64_t seq,
+                       char *last_check, struct journal_record *ret_record, size_t *ret_line_bytes,
+                       struct err *err)
+{
+    const char *end = memchr(rest.ptr, '\n', rest.len);
+    struct str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
+    bool holds = false;
+    *ret_line_bytes = 0;
+    if (end && line_holds(line, last_check, &holds, err) < 0) {
+        return -1;
+    }
+    if (!holds) {
+        bool is_last = !end || line.len + 1 == rest.len;
+        return is_last ? 0
+                       : err_set(err, ERR_INTEGRITY, "%s:%lld: a record that was changed", path,
+                                 (long long)seq);
+    }
+    if (decode_record(arena, line, path, ret_record, err) < 0) {
+        return -1;
+    }
+    if (ret_record->seq != seq || seq > JOURNAL_RECORDS_MAX) {
+        return err_set(err, ERR_INTEGRITY, "%s:%lld: expected record %lld, found %lld", path,
+                       (long long)seq, (long long)seq, (long long)ret_record->seq);
+    }
+    *ret_line_bytes = line.len + 1;
+    return 0;
+}
+
 /* ret_whole_bytes: length of the part that holds. */
 static int read_records(struct arena *arena, const char *path, struct journal_records *ret_records,
                         char *last_check, uint64_t *ret_whole_bytes, struct err *err)
@@ -151,33 +181,19 @@ static int read_records(struct arena *arena, const char *path, struct journal_re
     VEC(struct journal_record) list = {0};
     struct str text = STR_EMPTY;
     size_t at = 0;
+    size_t line_bytes = 1;
     int rc = 0;
     last_check[0] = '\0';
     if (fs_exists(path) && fs_read(arena, path, JOURNAL_BYTES_MAX, &text, err) < 0) {
         return -1;
     }
-    while (rc == 0 && at < text.len) {
+    while (rc == 0 && line_bytes > 0 && at < text.len) {
         struct journal_record record;
-        struct str rest = str_sub(text, at, text.len);
-        const char *end = memchr(rest.ptr, '\n', rest.len);
-        struct str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
-        bool holds = false;
-        rc = end ? line_holds(line, last_check, &holds, err) : 0;
-        if (rc == 0 && !holds) {
-            if (end && (size_t)(end - text.ptr) + 1 < text.len) {
-                rc = err_set(err, ERR_INTEGRITY, "%s:%zu: a record that was changed", path,
-                             list.n + 1);
-            }
-            break; /* the last one was cut short: as if it had not been written */
-        }
-        rc = rc < 0 ? rc : decode_record(arena, line, path, &record, err);
-        if (rc == 0 && (record.seq != (int64_t)list.n + 1 || list.n >= JOURNAL_RECORDS_MAX)) {
-            rc = err_set(err, ERR_INTEGRITY, "%s:%zu: expected record %zu, found %lld", path,
-                         list.n + 1, list.n + 1, (long long)record.seq);
-        }
-        if (rc == 0) {
+        rc = read_record(arena, path, str_sub(text, at, text.len), (int64_t)list.n + 1, last_check,
+                         &record, &line_bytes, err);
+        if (rc == 0 && line_bytes > 0) {
             VEC_PUSH(&list, record);
-            at += line.len + 1;
+            at += line_bytes;
         }
     }
     if (rc == 0) {

@@ -62,7 +62,8 @@ static int replay_folder(const char *folder, struct replay_info *ret_info, struc
     if (frozen_load(&arena, folder, &frozen, err) < 0 ||
         result_derive(&arena, &frozen, compare, &comparison, &result, err) < 0) {
         if (err->code == ERR_NOT_FOUND || err->code == ERR_MANIFEST) {
-            err->code = ERR_INTEGRITY; /* a part of the evidence is missing, or is not what a run writes */
+            err->code =
+                ERR_INTEGRITY; /* a part of the evidence is missing, or is not what a run writes */
         }
         return -1;
     }

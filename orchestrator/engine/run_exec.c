@@ -96,46 +96,42 @@ static int64_t wall_of(struct str rfc3339)
     return end ? (int64_t)timegm(&parts) * NS_PER_S : 0;
 }
 
+static int replay_run_record(struct runner *r, const struct journal_record *record, struct err *err)
+{
+    r->n_judged += record->state == J_JUDGED;
+    r->was_sealed = r->was_sealed || record->state == J_SEALED;
+    return record->state != J_CANCELLED
+               ? 0
+               : err_set(err, ERR_USAGE, "run %.*s was cancelled; start a new one",
+                         STR_ARG(r->dir.id));
+}
+
 static int replay_record(struct runner *r, const struct journal_record *record, struct err *err)
 {
-    struct unit *unit = record->repeat ? find_unit(r, record) : NULL;
-    if (record->repeat && !unit) {
+    bool is_of_repeat = record->state == J_STARTED || record->state == J_LOST ||
+                        record->state == J_FINISHED || record->state == J_PARSED;
+    struct unit *unit = is_of_repeat ? find_unit(r, record) : NULL;
+    if (!is_of_repeat) {
+        return replay_run_record(r, record, err);
+    }
+    if (!unit) {
         return err_set(err, ERR_INTEGRITY, "%s:%lld: %.*s repeat %lld is not in the plan",
                        r->dir.journal, (long long)record->seq, STR_ARG(record->case_id),
                        (long long)record->repeat);
     }
-    switch (record->state) {
-    case J_STARTED:
+    if (record->state == J_STARTED) {
         unit->state = UNIT_STARTED;
         unit->attempt = record->attempt;
         unit->started_wall_ns = wall_of(record->time);
-        return 0;
-    case J_LOST:
+    } else if (record->state == J_LOST) {
         unit->state = UNIT_TODO;
-        return 0;
-    case J_FINISHED:
-        unit->state = UNIT_FINISHED;
+    } else {
+        unit->state =
+            UNIT_FINISHED; /* also where it was parsed: the number comes from the log, not from here */
+    }
+    if (record->state == J_FINISHED) {
         unit->log_bytes = record->log_bytes;
         return check_log(r, record, err);
-    case J_PARSED:
-        unit->state =
-            UNIT_FINISHED; /* parsed again: the number comes from the log, not from here */
-        return 0;
-    case J_JUDGED:
-        r->n_judged++;
-        return 0;
-    case J_SEALED:
-        r->was_sealed = true;
-        return 0;
-    case J_CANCELLED:
-        return err_set(err, ERR_USAGE, "run %.*s was cancelled; start a new one",
-                       STR_ARG(r->dir.id));
-    case J_PLANNED:
-    case J_RESULT:
-    case J_INTERRUPTED:
-    case J_RESUMED:
-    case J_STATE_COUNT:
-        break;
     }
     return 0;
 }

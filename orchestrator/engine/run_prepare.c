@@ -194,7 +194,7 @@ int run_create(struct arena *arena, const struct run_opts *opts,
                const struct run_prepared *prepared, struct rundir *ret_dir, struct err *err)
 {
     struct rundir dir;
-    struct str id;
+    struct str id = STR_EMPTY;
     char *fresh;
     int rc;
     if (choose_id(arena, opts, &id, err) < 0) {

@@ -340,7 +340,7 @@ bool proc_info(pid_t pid, struct proc_info *ret_info)
         struct err ignored = {0};
         int64_t value = 0;
         if (field == 3) {
-            info.state = part.len ? part.ptr[0] : '?';
+            memcpy(&info.state, part.len ? part.ptr : "?", 1);
         } else if (str_to_i64(part, INT64_MIN, INT64_MAX, &value, &ignored) < 0) {
             return false;
         } else if (field == 6) {

@@ -62,4 +62,31 @@ static UNUSED struct str scratch_read(const char *path)
     return text;
 }
 
+/* For cmocka: a new folder for one test, in *state. */
+static UNUSED int scratch_make(void **state)
+{
+    static int n;
+    struct err err = {0};
+    char name[32];
+    snprintf(name, sizeof(name), "test-%d", n++);
+    *state = fs_join(&scratch_arena, scratch_folder, name);
+    return fs_mkdir_p(*state, &err);
+}
+
+static UNUSED int scratch_remove(void **state)
+{
+    struct err err = {0};
+    return fs_remove_tree(*state, &err);
+}
+
+static UNUSED int scratch_group_start(void **state UNUSED)
+{
+    return scratch_start();
+}
+
+static UNUSED int scratch_group_end(void **state UNUSED)
+{
+    return scratch_end();
+}
+
 #endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* io/loop, io/proc and io/remote with real processes. No test depends on how fast the machine is. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "io/proc.h"
+#include "io/remote.h"
+#include "scratch.h"
+
+#define LONG_NS (120 * NS_PER_S) /* far beyond what anything here takes */
+#define TICK_NS (10 * NS_PER_MS)
+
+static const char *const NO_ENV[] = {"PATH=/usr/bin:/bin", NULL};
+
+static void note_timer(void *ctx)
+{
+    (*(int *)ctx)++;
+}
+
+static void timers_fire_once_and_can_be_dropped(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    struct err err = {0};
+    int kept = 0;
+    int dropped = 0;
+    uint64_t id = 0;
+    loop_init(&loop, clock_system());
+    int64_t now_ns = loop_now_ns(&loop);
+    assert_int_equal(loop_timer_add(&loop, now_ns, note_timer, &kept, &id, &err), 0);
+    assert_int_equal(loop_timer_add(&loop, now_ns, note_timer, &dropped, &id, &err), 0);
+    loop_timer_drop(&loop, id);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(loop_once(&loop, 0, &err), 0);
+    }
+    assert_int_equal(kept, 1);
+    assert_int_equal(dropped, 0);
+}
+
+static int caught;
+static void note_signal(void *ctx UNUSED, int signal_no)
+{
+    caught = signal_no;
+}
+
+static void signals_come_from_the_loop(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    struct err err = {0};
+    loop_init(&loop, clock_system());
+    assert_int_equal(loop_catch_signals(&loop, note_signal, NULL, &err), 0);
+    assert_int_equal(raise(SIGTERM), 0);
+    assert_int_equal(caught, 0);
+    assert_int_equal(loop_once(&loop, NS_PER_S, &err), 0);
+    assert_int_equal(caught, SIGTERM);
+}
+
+static int capture(const char *const *argv, int64_t deadline_ns, struct strbuf *out, int *status,
+                   struct err *err)
+{
+    return proc_capture(clock_system(), argv, deadline_ns, out, status, err);
+}
+
+static void a_child_gets_its_argv_as_it_is(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out;
+    const char *const argv[] = {"printf", "%s|", "a b", "$(id)", "'\"", "", NULL};
+    struct err err = {0};
+    int status = -1;
+    strbuf_init(&out, 1 << 16);
+    assert_int_equal(capture(argv, LONG_NS, &out, &status, &err), 0);
+    assert_int_equal(status, 0);
+    assert_string_equal(out.ptr, "a b|$(id)|'\"||");
+}
+
+static void exit_status_and_signal_are_told_apart(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out;
+    const char *const exits[] = {"sh", "-c", "echo out; echo err >&2; exit 7", NULL};
+    const char *const dies[] = {"sh", "-c", "kill -9 $$", NULL};
+    const char *const absent[] = {"/no/such/program", NULL};
+    struct err err = {0};
+    int status = -1;
+    strbuf_init(&out, 1 << 16);
+    assert_int_equal(capture(exits, LONG_NS, &out, &status, &err), 0);
+    assert_int_equal(status, 7);
+    assert_string_equal(out.ptr, "out\nerr\n");
+    assert_int_equal(capture(dies, LONG_NS, &out, &status, &err), 0);
+    assert_int_equal(status, 128 + SIGKILL);
+    assert_int_equal(capture(absent, LONG_NS, &out, &status, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+}
+
+static void add_text(void *ctx, const char *ptr, size_t len)
+{
+    strbuf_add(ctx, ptr, len);
+}
+
+static void a_deadline_ends_a_whole_group_that_ignores_term(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    CLEANUP(strbuf) struct strbuf out;
+    const char *const argv[] = {"sh", "-c",
+                                "trap '' TERM; sleep 600 & echo $!; sleep 600; sleep 600", NULL};
+    struct proc_spec spec = {.argv = argv,
+                             .env = NO_ENV,
+                             .on_output = add_text,
+                             .output_ctx = &out,
+                             .grace_ns = 50 * NS_PER_MS};
+    struct err err = {0};
+    struct proc_info info;
+    int64_t child = 0;
+    strbuf_init(&out, 1 << 16);
+    loop_init(&loop, clock_system());
+    assert_int_equal(proc_start(&proc, &loop, &spec, &err), 0);
+    while (!memchr(out.ptr, '\n', out.len)) {
+        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+        assert_int_equal(proc_step(&proc, &err), STEP_AGAIN);
+    }
+    proc_stop(&proc);
+    while (proc_step(&proc, &err) == STEP_AGAIN) {
+        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+    }
+    assert_int_equal(proc.signal_no, SIGKILL);
+    assert_int_equal(str_to_i64(str_trim(strbuf_str(&out)), 2, INT32_MAX, &child, &err), 0);
+    /* Gone, or dead and waiting for whoever reaps it here. */
+    for (int tries = 0; proc_info((pid_t)child, &info) && info.state != 'Z' && tries < 6000;
+         tries++) {
+        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+    }
+    assert_true(!proc_info((pid_t)child, &info) || info.state == 'Z');
+}
+
+static void a_deadline_is_an_error_of_its_own(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out;
+    const char *const argv[] = {"sleep", "600", NULL};
+    struct err err = {0};
+    int status = -1;
+    strbuf_init(&out, 1 << 16);
+    assert_int_equal(capture(argv, 50 * NS_PER_MS, &out, &status, &err), -1);
+    assert_int_equal(err.code, ERR_TIMEOUT);
+}
+
+static void output_of_megabytes_is_whole(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out;
+    const char *const argv[] = {"sh", "-c", "head -c 3000000 /dev/zero", NULL};
+    struct err err = {0};
+    int status = -1;
+    strbuf_init(&out, 4 << 20);
+    assert_int_equal(capture(argv, LONG_NS, &out, &status, &err), 0);
+    assert_int_equal(out.len, 3000000);
+}
+
+static void only_what_is_listed_is_recorded(void **state UNUSED)
+{
+    assert_true(proc_env_is_recorded(STR_LIT("OMP_NUM_THREADS")));
+    assert_true(proc_env_is_recorded(STR_LIT("NCCL_DEBUG")));
+    assert_false(proc_env_is_recorded(STR_LIT("HOME")));
+    assert_false(proc_env_is_recorded(STR_LIT("AWS_SECRET_ACCESS_KEY")));
+}
+
+/* ---- detached jobs ---- */
+
+static struct job_report wait_job(struct remote *remote, const char *id, enum job_state not_this)
+{
+    struct job_report report = {.state = not_this};
+    struct err err = {0};
+    for (int tries = 0; tries < 6000; tries++) {
+        const struct timespec tick = {0, TICK_NS};
+        assert_int_equal(remote->ops->poll(remote, id, &report, &err), STEP_DONE);
+        if (report.state != not_this) {
+            break;
+        }
+        nanosleep(&tick, NULL);
+    }
+    return report;
+}
+
+static void start_job(struct remote *remote, const char *id, const char *script)
+{
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    struct remote_job job = {.id = id, .argv = argv, .env = NO_ENV};
+    struct err err = {0};
+    enum step step;
+    while ((step = remote->ops->start(remote, &job, &err)) == STEP_AGAIN) {
+        const struct timespec tick = {0, TICK_NS};
+        nanosleep(&tick, NULL);
+    }
+    assert_int_equal(step, STEP_DONE);
+}
+
+static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
+{
+    struct remote *remote = remote_local_new(*state, clock_system());
+    struct err err = {0};
+    char text[64];
+    size_t len = 0;
+    assert_int_equal(wait_job(remote, "none", JOB_RUNNING).state, JOB_ABSENT);
+    start_job(remote, "case/repeat-1", "echo one; echo two >&2; exit 3");
+    struct job_report report = wait_job(remote, "case/repeat-1", JOB_RUNNING);
+    assert_int_equal(report.state, JOB_ENDED);
+    assert_int_equal(report.exit_status, 3);
+    start_job(remote, "case/repeat-1", "echo again"); /* starts nothing */
+    remote_free(remote);
+    remote = remote_local_new(*state, clock_system());
+    assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).exit_status, 3);
+    assert_int_equal(
+        remote->ops->read_log(remote, "case/repeat-1", 4, text, sizeof(text), &len, &err),
+        STEP_DONE);
+    assert_int_equal(len, 4);
+    assert_memory_equal(text, "two\n", 4);
+    assert_int_equal(remote->ops->forget(remote, "case/repeat-1", &err), STEP_DONE);
+    assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).state, JOB_ABSENT);
+    remote_free(remote);
+}
+
+static void a_job_outlives_its_starter_and_is_lost_when_killed(void **state)
+{
+    struct remote *remote = remote_local_new(*state, clock_system());
+    struct err err = {0};
+    start_job(remote, "long", "echo begun; trap '' TERM; sleep 600");
+    remote_free(remote);
+    remote = remote_local_new(*state, clock_system());
+    struct job_report report = {0};
+    assert_int_equal(remote->ops->poll(remote, "long", &report, &err), STEP_DONE);
+    assert_int_equal(report.state, JOB_RUNNING);
+    assert_int_equal(remote->ops->signal(remote, "long", SIGKILL, &err), STEP_DONE);
+    assert_int_equal(wait_job(remote, "long", JOB_RUNNING).state, JOB_LOST);
+    remote_free(remote);
+}
+
+static void a_process_number_of_another_boot_is_nobody(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct remote *remote = remote_local_new(*state, clock_system());
+    struct err err = {0};
+    struct job_report report = {0};
+    const char *folder = fs_join(&arena, *state, "old");
+    char text[128];
+    snprintf(text, sizeof(text), "%d 1 00000000-0000-0000-0000-000000000000\n", (int)getpid());
+    assert_int_equal(fs_mkdir_p(folder, &err), 0);
+    assert_int_equal(fs_write_atomic(fs_join(&arena, folder, "pid"), str_of(text), &err), 0);
+    assert_int_equal(remote->ops->poll(remote, "old", &report, &err), STEP_DONE);
+    assert_int_equal(report.state, JOB_LOST);
+    /* And above all: nobody is killed for it. */
+    assert_int_equal(remote->ops->signal(remote, "old", SIGKILL, &err), STEP_DONE);
+    remote_free(remote);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(timers_fire_once_and_can_be_dropped),
+        cmocka_unit_test(signals_come_from_the_loop),
+        cmocka_unit_test(a_child_gets_its_argv_as_it_is),
+        cmocka_unit_test(exit_status_and_signal_are_told_apart),
+        cmocka_unit_test(a_deadline_ends_a_whole_group_that_ignores_term),
+        cmocka_unit_test(a_deadline_is_an_error_of_its_own),
+        cmocka_unit_test(output_of_megabytes_is_whole),
+        cmocka_unit_test(only_what_is_listed_is_recorded),
+        cmocka_unit_test_setup_teardown(a_job_leaves_log_and_status_for_whoever_comes, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_job_outlives_its_starter_and_is_lost_when_killed,
+                                        scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_process_number_of_another_boot_is_nobody, scratch_make,
+                                        scratch_remove),
+    };
+    return cmocka_run_group_tests_name("proc", tests, scratch_group_start, scratch_group_end);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans and verdicts: what a run would do and what follows from its logs, on the data of a real report. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "codec/digest.h"
+#include "engine/load.h"
+#include "engine/planner.h"
+#include "engine/result.h"
+#include "engine/run.h"
+#include "engine/rundir.h"
+#include "scratch.h"
+
+#define REPORT  "paddle-perf-2020"
+#define CASE_ID "resnet50/reperf/fp32/n1g1/bs96" /* its baseline is published with 383 img/s */
+#define RUN_ID  "20261121T000000Z-00000001"
+
+static void run_ids_sort_by_time(void **state UNUSED)
+{
+    char id[RUN_ID_SIZE];
+    char later[RUN_ID_SIZE];
+    run_id_make(1795262400LL * NS_PER_S, 0xabcdef12, id); /* 2026-11-21T12:00:00Z */
+    run_id_make(1795262401LL * NS_PER_S, 0, later);
+    assert_string_equal(id, "20261121T120000Z-abcdef12");
+    assert_true(strcmp(id, later) < 0);
+    assert_true(run_id_is_valid(str_of(id)));
+    assert_false(run_id_is_valid(STR_LIT("20261121T120000Z-ABCDEF12")));
+    assert_false(run_id_is_valid(STR_LIT("../../etc/passwd/aaaaaaaa")));
+}
+
+static void case_ids_become_folders_only_when_safe(void **state UNUSED)
+{
+    static const char *const BAD[] = {"", "/", "a//b", "a/../b", "a/", "/a", "a b", "a/.", "a\nb"};
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        assert_false(plan_case_id_is_safe(str_of(BAD[idx])));
+    }
+    assert_true(plan_case_id_is_safe(STR_LIT(CASE_ID)));
+}
+
+static void globs_cross_slashes(void **state UNUSED)
+{
+    const struct str globs[] = {STR_LIT("bert/*"), STR_LIT("resnet50/*/n1g1/*")};
+    assert_true(plan_selects(globs, 2, STR_LIT(CASE_ID)));
+    assert_false(plan_selects(globs, 2, STR_LIT("resnet50/reperf/fp32/n1g8/bs96")));
+    assert_true(plan_selects(NULL, 0, STR_LIT("anything")));
+}
+
+static struct plan make_plan(struct arena *arena, struct report *report, enum profile profile,
+                             const char *glob, int64_t n_gpus)
+{
+    const char *const globs[] = {glob};
+    struct planner_opts opts = {.profile = profile,
+                                .repeats = 1,
+                                .inventory = "local",
+                                .globs = globs,
+                                .n_globs = 1,
+                                .report_sha256 = STR_LIT("none"),
+                                .train_path = "/bin/true", /* can do whatever it is asked */
+                                .n_gpus = n_gpus,
+                                .clock = clock_system()};
+    struct plan plan;
+    struct err err = {0};
+    assert_int_equal(load_report(arena, ".", REPORT, report, &err), 0);
+    assert_int_equal(plan_make(arena, report, &opts, &plan, &err), 0);
+    return plan;
+}
+
+static struct str option(const struct plan_step *step, const char *name)
+{
+    for (size_t idx = 0; idx + 1 < step->n_argv; idx++) {
+        if (str_eq_z(step->argv[idx], name)) {
+            return step->argv[idx + 1];
+        }
+    }
+    return STR_EMPTY;
+}
+
+static void smoke_makes_it_small_and_never_silently_one_rank(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct report report;
+    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, "resnet50/reperf/*", 0);
+    size_t n_run = 0;
+    for (size_t idx = 0; idx < plan.n_steps; idx++) {
+        const struct plan_step *step = &plan.steps[idx];
+        assert_true(str_eq_z(option(step, "--device"), "cpu"));
+        assert_true(str_eq_z(option(step, "--precision"), "fp32"));
+        assert_true(str_eq_z(option(step, "--batch"), "4"));
+        assert_true(str_eq_z(option(step, "--steps"), "20"));
+        assert_true(str_eq_z(option(step, "--image"), "64"));
+        if (step->n_ranks > 1) {
+            assert_int_equal(step->n_ranks, 4);
+            assert_int_equal(step->cause, ERR_WORKLOAD);
+        } else {
+            assert_int_equal(step->cause, ERR_NONE);
+            n_run++;
+        }
+    }
+    assert_int_equal(n_run, plan_runnable(&plan));
+    assert_true(n_run > 0);
+}
+
+static void full_is_as_the_report_says_and_needs_its_gpus(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct report report;
+    struct plan plan = make_plan(&arena, &report, PROFILE_FULL, CASE_ID, 0);
+    assert_int_equal(plan.n_steps, 1);
+    assert_int_equal(plan.steps[0].cause, ERR_NODE);
+    plan = make_plan(&arena, &report, PROFILE_FULL, CASE_ID, 1);
+    assert_int_equal(plan.steps[0].cause, ERR_NONE);
+    assert_true(str_eq_z(option(&plan.steps[0], "--batch"), "96"));
+    assert_true(str_eq_z(option(&plan.steps[0], "--device"), "cuda"));
+    plan = make_plan(&arena, &report, PROFILE_FULL, "resnet50/paddle/fp32/n1g1/bs96", 1);
+    assert_int_equal(plan.steps[0].cause, ERR_CONTAINER);
+}
+
+static void plans_are_read_back_as_written(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf first;
+    CLEANUP(strbuf) struct strbuf second;
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct report report;
+    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, "*", 0);
+    struct plan again;
+    struct err err = {0};
+    strbuf_init(&first, 16 << 20);
+    strbuf_init(&second, 16 << 20);
+    plan_encode(&plan, &first);
+    assert_int_equal(json_parse(strbuf_str(&first), "plan", &doc, &err), 0);
+    struct json root = json_root(&doc);
+    assert_int_equal(plan_decode(&root, &arena, &again, &err), 0);
+    plan_encode(&again, &second);
+    assert_string_equal(first.ptr, second.ptr);
+    assert_true(plan.n_pins > 0);
+}
+
+/* ---- verdicts ---- */
+
+static void put_log(struct arena *arena, const char *folder, double rate, int64_t exit_status)
+{
+    CLEANUP(strbuf) struct strbuf log;
+    CLEANUP(strbuf) struct strbuf text;
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    struct err err = {0};
+    strbuf_init(&log, 1 << 20);
+    strbuf_init(&text, 1 << 20);
+    strbuf_add_z(
+        &log, "{\"event\":\"run_start\",\"steps\":20,\"warmup_steps\":4,\"ranks\":1,\"rank\":0}\n");
+    for (int step = 1; step <= 20; step++) {
+        strbuf_printf(&log,
+                      "{\"event\":\"step\",\"step\":%d,\"steps\":20,\"rank\":0,\"loss\":7.5,"
+                      "\"step_time_ns\":10,\"samples_per_s\":",
+                      step);
+        strbuf_add_f64(&log, rate);
+        strbuf_add_z(&log, ",\"lr\":0.1}\n");
+    }
+    strbuf_add_z(&log, "{\"event\":\"run_stop\",\"steps\":20,\"warmup_steps\":4,\"rank\":0,"
+                       "\"elapsed_ns\":160,\"samples_per_s\":1}\n");
+    assert_int_equal(sha256_of(strbuf_str(&log), sha256, &err), 0);
+    hex_encode(sha256, SHA256_BYTES, hex);
+    struct outcome_record outcome = {.case_id = STR_LIT(CASE_ID),
+                                     .repeat = 1,
+                                     .attempt = 1,
+                                     .exit_status = exit_status,
+                                     .log_sha256 = str_of(hex),
+                                     .log_bytes = (int64_t)log.len};
+    outcome_encode(&outcome, arena, &text);
+    assert_int_equal(rundir_write(arena, folder, rundir_log_name(arena, outcome.case_id, 1),
+                                  strbuf_str(&log), &err),
+                     0);
+    assert_int_equal(rundir_write(arena, folder, rundir_outcome_name(arena, outcome.case_id, 1),
+                                  strbuf_str(&text), &err),
+                     0);
+}
+
+/* An evidence folder as run_create would make it, on a machine with a GPU. */
+static void put_frozen(struct arena *arena, const char *folder, enum profile profile)
+{
+    CLEANUP(strbuf) struct strbuf plan_text;
+    CLEANUP(strbuf) struct strbuf lock_text;
+    struct report report;
+    struct plan plan = make_plan(arena, &report, profile, CASE_ID, 1);
+    struct str report_text;
+    struct str format_text;
+    struct str id = STR_LIT(RUN_ID);
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    struct err err = {0};
+    strbuf_init(&plan_text, 1 << 20);
+    strbuf_init(&lock_text, 1 << 20);
+    assert_int_equal(
+        fs_read(arena, "manifests/reports/" REPORT ".json", 16 << 20, &report_text, &err), 0);
+    assert_int_equal(fs_read(arena, "manifests/formats/reperf.json", 16 << 20, &format_text, &err),
+                     0);
+    assert_int_equal(sha256_of(report_text, sha256, &err), 0);
+    hex_encode(sha256, SHA256_BYTES, hex);
+    plan.report_sha256 = str_of(hex);
+    plan_encode(&plan, &plan_text);
+    frozen_encode_lock(id, NULL, 0, &report, &plan, &lock_text);
+    const struct {
+        const char *name;
+        struct str text;
+    } files[] = {
+        {"manifest/report.json", report_text},
+        {"manifest/formats/reperf.json", format_text},
+        {"manifest/plan.json", strbuf_str(&plan_text)},
+        {"lock/lock.json", strbuf_str(&lock_text)},
+        {"environment/local.json", STR_LIT("{\"conditions\": {\"gpu\": \"Another GPU\"}}")},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(files); idx++) {
+        assert_int_equal(rundir_write(arena, folder, files[idx].name, files[idx].text, &err), 0);
+    }
+}
+
+static int keep_nothing(void *ctx UNUSED, const char *name UNUSED, struct str text UNUSED,
+                        struct err *err UNUSED)
+{
+    return 0;
+}
+
+static void full_runs_are_held_against_the_published_number(void **state)
+{
+    static const struct {
+        double rate;
+        int64_t exit_status;
+        enum run_verdict verdict;
+        int status;
+    } ROWS[] = {
+        {383.0, 0, RUN_REPRODUCED, 0},         {383.0 * 1.049, 0, RUN_REPRODUCED, 0},
+        {383.0 * 0.951, 0, RUN_REPRODUCED, 0}, {383.0 * 1.06, 0, RUN_FASTER, 1},
+        {383.0 * 0.94, 0, RUN_SLOWER, 1},      {383.0, 1, RUN_FAILED, 8},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    put_frozen(&arena, *state, PROFILE_FULL);
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(frozen) struct frozen frozen = {0};
+        struct run_result result;
+        struct err err = {0};
+        put_log(&arena, *state, ROWS[idx].rate, ROWS[idx].exit_status);
+        assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
+        assert_int_equal(result_derive(&arena, &frozen, keep_nothing, NULL, &result, &err), 0);
+        assert_int_equal(result.n_cells, 1);
+        assert_int_equal(result.cells[0].verdict, ROWS[idx].verdict);
+        assert_int_equal(result.exit_status, ROWS[idx].status);
+        if (ROWS[idx].verdict != RUN_FAILED) {
+            assert_true(fabs(result.cells[0].value - ROWS[idx].rate) < 1e-6);
+            assert_true(fabs(result.cells[0].rel_diff - (ROWS[idx].rate / 383.0 - 1)) < 1e-9);
+        } else {
+            assert_true(isnan(result.cells[0].value));
+        }
+    }
+}
+
+static void a_log_that_changed_is_refused(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(frozen) struct frozen frozen = {0};
+    struct run_result result;
+    struct err err = {0};
+    put_frozen(&arena, *state, PROFILE_SMOKE);
+    put_log(&arena, *state, 1.0, 0);
+    assert_int_equal(rundir_write(&arena, *state, rundir_log_name(&arena, STR_LIT(CASE_ID), 1),
+                                  STR_LIT("x"), &err),
+                     0);
+    assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
+    assert_int_equal(result_derive(&arena, &frozen, keep_nothing, NULL, &result, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_ids_sort_by_time),
+        cmocka_unit_test(case_ids_become_folders_only_when_safe),
+        cmocka_unit_test(globs_cross_slashes),
+        cmocka_unit_test(smoke_makes_it_small_and_never_silently_one_rank),
+        cmocka_unit_test(full_is_as_the_report_says_and_needs_its_gpus),
+        cmocka_unit_test(plans_are_read_back_as_written),
+        cmocka_unit_test_setup_teardown(full_runs_are_held_against_the_published_number,
+                                        scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_log_that_changed_is_refused, scratch_make,
+                                        scratch_remove),
+    };
+    return cmocka_run_group_tests_name("run", tests, scratch_group_start, scratch_group_end);
+}
