@@ -123,11 +123,30 @@ static int write_temp(int fd, const char *temp, struct str content, struct err *
     return 0;
 }
 
+/* A device or a pipe is written to and never replaced: for root, a rename would put a file in the place of /dev/full. */
+static bool is_special(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+static int write_through(const char *path, struct str content, struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return FS_FAIL(err, "open", path);
+    }
+    return fs_write_all(fd, content.ptr, content.len, path, err);
+}
+
 int fs_write_atomic(const char *path, struct str content, struct err *err)
 {
     char temp[PATH_LEN_MAX];
     char folder[PATH_LEN_MAX];
     CLEANUP(fd) int fd = -1;
+    if (is_special(path)) {
+        return write_through(path, content, err);
+    }
     if ((size_t)snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= sizeof(temp)) {
         return err_set(err, ERR_IO, "path longer than %d bytes: %.200s", PATH_LEN_MAX, path);
     }

@@ -23,7 +23,8 @@ static inline int take_fd(int *fd)
 MUST_CHECK int fs_read(struct arena *arena, const char *path, size_t max_bytes,
                        struct str *ret_text, struct err *err);
 
-/* Temporary name, fsync, rename, fsync of the folder: either the old file or the whole new one is there. */
+/* Temporary name, fsync, rename, fsync of the folder: either the old file or the whole new one is there. A device or pipe of
+   that name is written to as it is. */
 MUST_CHECK int fs_write_atomic(const char *path, struct str content, struct err *err);
 
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);

@@ -4,7 +4,9 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -205,6 +207,28 @@ static void doubles_have_their_shortest_text(void **state UNUSED)
     }
 }
 
+static void a_pipe_is_written_to_and_not_replaced(void **state UNUSED)
+{
+    char folder[] = "/tmp/reperf-pipe.XXXXXX";
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(fd) int reader = -1;
+    struct err err = {0};
+    struct stat info;
+    char got[8] = {0};
+    const char *path;
+    assert_non_null(mkdtemp(folder));
+    path = fs_join(&arena, folder, "pipe");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    assert_int_equal(fs_write_atomic(path, STR_LIT("page"), &err), 0);
+    assert_int_equal(read(reader, got, sizeof(got)), 4);
+    assert_string_equal(got, "page");
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    assert_int_equal(fs_remove_tree(folder, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +242,7 @@ int main(void)
         cmocka_unit_test(map_finds_and_refuses_twice),
         cmocka_unit_test(options_parse_or_say_why),
         cmocka_unit_test(files_are_written_whole_and_found),
+        cmocka_unit_test(a_pipe_is_written_to_and_not_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
