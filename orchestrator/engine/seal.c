@@ -322,6 +322,7 @@ static int check_place(const struct seal_opts *opts, struct arena *arena, struct
         slash ? arena_printf(arena, "%.*s", (int)(slash - opts->archive) + 1, opts->archive) : ".",
         NULL);
     bool is_inside = false;
+    struct stat info;
     if (folder && where) {
         size_t len = strlen(folder);
         is_inside = strncmp(where, folder, len) == 0 && (where[len] == '/' || where[len] == '\0');
@@ -331,10 +332,14 @@ static int check_place(const struct seal_opts *opts, struct arena *arena, struct
     if (is_inside) {
         return err_set(err, ERR_USAGE, "%s lies inside the folder to be sealed", opts->archive);
     }
-    if (!opts->may_replace && fs_exists(opts->archive)) {
-        return err_set(err, ERR_USAGE, "%s is there already", opts->archive);
+    if (!fs_exists(opts->archive)) {
+        return 0;
     }
-    return 0;
+    /* Renaming over a device or a folder would take it away. */
+    if (lstat(opts->archive, &info) == 0 && !S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_USAGE, "%s is there and no regular file", opts->archive);
+    }
+    return opts->may_replace ? 0 : err_set(err, ERR_USAGE, "%s is there already", opts->archive);
 }
 
 static int seal_with(struct sealing *s, struct seal_info *ret_info, struct err *err)

@@ -351,6 +351,15 @@ static void an_archive_is_not_replaced_unasked_nor_put_into_its_run(void **state
     err = (struct err){0};
     assert_int_equal(seal_folder(&scratch_arena, &opts, &info, &err), 0);
     expect_refused(archive, &key, false, ERR_AUTH, "not signed");
+    /* Nor a pipe (or, for root, a device) of that name. */
+    struct seal_opts pipe_opts = opts;
+    struct stat status;
+    pipe_opts.archive = scratch_path("pipe");
+    assert_int_equal(mkfifo(pipe_opts.archive, 0600), 0);
+    assert_int_equal(seal_folder(&scratch_arena, &pipe_opts, &info, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_int_equal(lstat(pipe_opts.archive, &status), 0);
+    assert_true(S_ISFIFO(status.st_mode));
 }
 
 static void a_full_disk_leaves_no_archive(void **state UNUSED)
