@@ -457,6 +457,26 @@ static int print_end(struct sink *sink, struct err *err)
     return cmd_print(strbuf_str(&text), err);
 }
 
+/* The named format alone, or all of them for auto. */
+static int load_wanted(struct arena *arena, const char *root, const char *id,
+                       struct format_set *ret_set, struct err *err)
+{
+    struct format_set all = {0};
+    int status;
+    if (!id || strcmp(id, "auto") == 0) {
+        return load_formats(arena, root, ret_set, err);
+    }
+    if (load_format(arena, root, id, ret_set, err) < 0 || ret_set->n == 1) {
+        return ret_set->n == 1 ? 0 : -1;
+    }
+    if (load_formats(arena, root, &all, err) < 0) {
+        return -1;
+    }
+    status = name_formats(&all, id, err);
+    format_set_release(&all);
+    return status;
+}
+
 static int measure_files(const struct cmd_ctx *ctx, const struct args *args,
                          const struct opt_list *files, struct err *err)
 {
@@ -465,12 +485,8 @@ static int measure_files(const struct cmd_ctx *ctx, const struct args *args,
     CLEANUP(sink) struct sink sink = {.args = args, .n_files = files->n};
     strbuf_init(&sink.buf, TEXT_BYTES_MAX);
     table_init(&sink.table, COLUMNS, ARRAY_LEN(COLUMNS));
-    if (load_formats(&arena, ctx->root, &set, err) < 0) {
+    if (load_wanted(&arena, ctx->root, args->format, &set, err) < 0) {
         return -1;
-    }
-    if (args->format && strcmp(args->format, "auto") != 0 &&
-        !format_find(&set, str_of(args->format))) {
-        return name_formats(&set, args->format, err);
     }
     if (args->want_json) {
         jw_begin(&sink.json, &sink.buf, true);

@@ -9,6 +9,9 @@
 /* Every file of manifests/formats; format_set_release at the end. */
 MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
                             struct err *err);
+/* A set of the one format alone; an empty set where there is none of that id. */
+MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
+                           struct format_set *ret_set, struct err *err);
 void format_set_release(struct format_set *set);
 static inline void format_set_cleanup(struct format_set *set)
 {

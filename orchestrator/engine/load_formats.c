@@ -61,6 +61,22 @@ int load_formats(struct arena *arena, const char *root, struct format_set *ret_s
     return 0;
 }
 
+int load_format(struct arena *arena, const char *root, const char *id, struct format_set *ret_set,
+                struct err *err)
+{
+    const char *file = arena_printf(arena, "%s" SUFFIX, id);
+    struct format_set set = {arena_array(arena, struct format *, 1), 0};
+    if (!strchr(id, '/') && id[0] != '.' &&
+        fs_exists(fs_join(arena, root, fs_join(arena, FORMATS_FOLDER, file)))) {
+        if (read_format(arena, root, file, &set.items[0], err) < 0) {
+            return -1;
+        }
+        set.n = 1;
+    }
+    *ret_set = set;
+    return 0;
+}
+
 void format_set_release(struct format_set *set)
 {
     for (size_t idx = 0; idx < set->n; idx++) {

@@ -43,7 +43,7 @@ given+=" }"
 [ "$(cat "$T"/of-* | wc -l)" -eq "$(wc -l <"$T/files")" ] || { echo "bench: the formats do not cover the logs" >&2; exit 1; }
 size="$(wc -l <"$T/files") logs of $(bytes "$T/files")"
 pair "measure, format given, $size" 1 "$given" "$(peer "$T/files")"
-pair "measure, format found (auto), $size" "" "$(ours "$T/files" '')" "$(peer "$T/files")"
+pair "measure, format found (auto), $size" 1 "$(ours "$T/files" '')" "$(peer "$T/files")"
 pair "measure, every sample as JSON, $(bytes "$T/paddleclas")" "" "$(ours "$T/paddleclas" '--format paddleclas-static --json')" "$(peer "$T/paddleclas")"
 echo "series read: $(awk 'NR > 2 && $3 > 0 { n += $3 } END { print n }' <(xargs -s 1000000 -a "$T/files" "$reperf" measure 2>/dev/null)) samples; grep printed $(xargs -a "$T/files" grep -aohP '[0-9.]+ ?(samples|images|sequences|img|seq)/s' | wc -l) rates, without unit, step, rank or run"
 peak_of() { # NAME COMMAND...: its resident set at most, looked at while it runs
