@@ -188,7 +188,7 @@ static int read_records(struct arena *arena, const char *path, struct journal_re
         return -1;
     }
     while (rc == 0 && line_bytes > 0 && at < text.len) {
-        struct journal_record record;
+        struct journal_record record = {0};
         rc = read_record(arena, path, str_sub(text, at, text.len), (int64_t)list.n + 1, last_check,
                          &record, &line_bytes, err);
         if (rc == 0 && line_bytes > 0) {
