@@ -304,6 +304,7 @@ static int check_unknown(const struct json *at, const struct json_field *fields,
     struct json item;
     for (bool more = json_first(at, &item); more; more = json_next(&item)) {
         size_t idx = 0;
+        ASSERT(item.key); /* members of an object have one */
         while (idx < n_fields && strcmp(fields[idx].key, item.key) != 0) {
             idx++;
         }
