@@ -155,7 +155,7 @@ doctor:                          ## say what is here and what would be built
 	@for p in $(DEPS_TEST); do dpkg-query -W -f='ok      $${Package} $${Version}\n' $$p 2>/dev/null || echo "MISSING $$p"; done
 	@echo "oneDNN  $(if $(HAVE_DNNL),built in,not built: libdnnl-dev is missing)"
 repro-check:                     ## build twice in two folders and compare the programs byte for byte
-	@tests/lint/repro_check.sh
+	@tests/repro_check.sh
 install: all                     ## into $(DESTDIR)$(PREFIX): programs, man page, completion, manifests
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/reperf \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions

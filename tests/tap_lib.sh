@@ -5,6 +5,7 @@
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT" || exit 1
 B=$(cd "$B" && pwd) || exit 1
+# shellcheck disable=SC2034
 REPERF="$B/reperf"
 # shellcheck disable=SC2034
 TRAIN="$B/reperf-train"

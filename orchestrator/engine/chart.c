@@ -73,8 +73,8 @@ static bool find_axes(const struct chart *chart, struct axis *x, struct axis *y,
 
 static void add_y_axis(struct strbuf *out, const struct axis *y, double step)
 {
-    for (double tick = ceil(y->low / step); tick * step <= y->high; tick += 1) {
-        double value = tick * step;
+    for (int64_t tick = (int64_t)ceil(y->low / step); (double)tick * step <= y->high; tick++) {
+        double value = (double)tick * step;
         strbuf_printf(out,
                       "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
                       "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%g</text>",
@@ -85,7 +85,8 @@ static void add_y_axis(struct strbuf *out, const struct axis *y, double step)
 
 static void add_x_axis(struct strbuf *out, const struct axis *x)
 {
-    for (double gpus = 1; gpus <= x->high; gpus *= 2) {
+    for (int power = 0; ldexp(1, power) <= x->high; power++) {
+        double gpus = ldexp(1, power);
         if (gpus < x->low) {
             continue;
         }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The README says what is so: its picture is what the command beside it makes, its links lead somewhere, its commands exist.
 . "$(dirname "$0")/../tap_lib.sh"
+# shellcheck disable=SC2016
 command=$(grep -oE '`build/release/reperf report [^`]*--svg [^`]*`' README.md | tr -d '`' | head -n 1)
 like "$command" '^build/release/reperf report [a-z0-9-]+ --svg orchestrator/man/report.svg$' "the README names the command of its picture"
 read -r _ _ report _ picture <<<"$command"
@@ -12,14 +13,14 @@ ok $? "the picture is the one it makes"
 xmllint --noout "$picture"
 ok $? "and well-formed"
 missing=
-for link in $(grep -oE '\]\([^)#:]+\)' README.md | sed 's/^](//; s/)$//'); do
+while IFS= read -r link; do
     [ -e "$link" ] || missing="$missing $link"
-done
+done < <(grep -oE '\]\([^)#:]+\)' README.md | sed 's/^](//; s/)$//')
 is "$missing" "" "every link leads to a file"
 unknown=
-for name in $(grep -oE '^(\$ )?build/release/reperf +[a-z]+' README.md | awk '{ print $NF }' | sort -u); do
+while IFS= read -r name; do
     "$REPERF" "$name" --help >"$T/help" 2>&1 || unknown="$unknown $name"
-done
+done < <(grep -oE '^(\$ )?build/release/reperf +[a-z]+' README.md | awk '{ print $NF }' | sort -u)
 is "$unknown" "" "every command exists"
 "$REPERF" audit paddle-perf-deeplabv3p >"$T/audit"
 wrong=

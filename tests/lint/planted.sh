@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Each check of tests/lint fails on what it is there for: a small tree with one violation of each.
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+tree=$(mktemp -d "${TMPDIR:-/tmp}/reperf-planted.XXXXXX") || exit 1
+trap 'rm -rf "$tree"' EXIT
+n=0 bad=0
+seen() { # OUTPUT NAME: the check of that name has failed
+    n=$((n + 1))
+    if grep -qE "^not ok [0-9]+ - $2" <<<"$1"; then echo "ok $n - $2 fails on what is planted"; else
+        echo "not ok $n - $2 fails on what is planted"
+        bad=1
+    fi
+}
+cp "$root/Makefile" "$root/.clang-format" "$tree/"
+mkdir -p "$tree/orchestrator/base" "$tree/orchestrator/codec" "$tree/orchestrator/man" "$tree/extra" "$tree/tests/x"
+cp "$root/orchestrator/base/base.h" "$root/orchestrator/base/banned.h" "$tree/orchestrator/base/"
+# A header that points up, says no licence, does not compile alone and is too long.
+{
+    printf '#ifndef BASE_BAD_H\n#define BASE_BAD_H\n#include "codec/up.h"\nint bad(struct str text);\n'
+    yes 'extern int x;' | head -n 250
+    printf '#endif\n'
+} >"$tree/orchestrator/base/bad.h"
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <openssl/evp.h>\nint up(int a);\nint up(int a)\n{\n    if (a)\n        return 1;\n  return 0;\n}\n' \
+    >"$tree/orchestrator/codec/up.c"
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n' >"$tree/orchestrator/codec/up.h"
+# shellcheck disable=SC2016
+printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nrm $1\n' >"$tree/tests/x/bad.sh"
+printf '.Dd November 21, 2026\n.Dt REPERF 1\n.Os\n.Sh NAME\n.Nm reperf\n.Nd x\n.Bogus\n' >"$tree/orchestrator/man/reperf.1"
+echo x >"$tree/extra/file"
+git -C "$tree" init -q && git -C "$tree" add -A
+output=$(LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
+for name in clang-format 'each header compiles alone' 'files of at most' 'an SPDX line' 'the top level holds' shellcheck mandoc clang-tidy; do
+    seen "$output" "$name"
+done
+output=$(LINT_ROOT="$tree" "$here/layers.sh" 2>&1)
+seen "$output" layers
+for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to'; do
+    n=$((n + 1))
+    if grep -qF "$line" <<<"$output"; then echo "ok $n - layers says: $line"; else
+        echo "not ok $n - layers says: $line"
+        bad=1
+    fi
+done
+[ "$bad" -eq 0 ] || sed 's/^/# /' <<<"$output"
+echo "1..$n"
+exit $bad
