@@ -31,7 +31,7 @@ OPT.asan    := -O1 -g3 -fsanitize=address,undefined -fno-sanitize-recover=all -f
 OPT.tsan    := -O1 -g3 -fsanitize=thread
 OPT.cov     := -O0 -g3 --coverage
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl.h),1)
-BASE_CFLAGS := -std=gnu17 -D_GNU_SOURCE $(WARN) $(WERROR) -ffile-prefix-map=$(CURDIR)=. -Iorchestrator $(CFLAGS)
+BASE_CFLAGS := -std=gnu17 -D_GNU_SOURCE $(WARN) $(WERROR) -ffile-prefix-map="$(CURDIR)=." -Iorchestrator $(CFLAGS)
 # The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP.
 WL_CFLAGS   := -Iworkloads -fopenmp -O3 $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1)
 ORCH_LIBS   := -Wl,--as-needed -larchive -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
