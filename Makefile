@@ -156,20 +156,22 @@ doctor:                          ## say what is here and what would be built
 	@echo "oneDNN  $(if $(HAVE_DNNL),built in,not built: libdnnl-dev is missing)"
 repro-check:                     ## build twice in two folders and compare the programs byte for byte
 	@tests/repro_check.sh
+INSTALL_TO := $(DESTDIR)$(PREFIX)
 install: all                     ## into $(DESTDIR)$(PREFIX): programs, man page, completion, manifests
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/reperf \
-	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	install -m755 $(addprefix $(B)/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/bin/
-	install -m644 orchestrator/man/reperf.1 $(DESTDIR)$(PREFIX)/share/man/man1/reperf.1
-	$(B)/reperf completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/reperf
-	cp -R manifests images datasets $(DESTDIR)$(PREFIX)/share/reperf/
-	install -d $(DESTDIR)$(PREFIX)/share/reperf/logs && cp -R logs/published $(DESTDIR)$(PREFIX)/share/reperf/logs/
+	install -d "$(INSTALL_TO)/bin" "$(INSTALL_TO)/share/man/man1" "$(INSTALL_TO)/share/reperf/logs" \
+	  "$(INSTALL_TO)/share/bash-completion/completions"
+	install -m755 $(addprefix $(B)/,$(PROGRAMS)) "$(INSTALL_TO)/bin/"
+	install -m644 orchestrator/man/reperf.1 "$(INSTALL_TO)/share/man/man1/reperf.1"
+	$(B)/reperf completion bash > "$(INSTALL_TO)/share/bash-completion/completions/reperf"
+	cp -R manifests images datasets "$(INSTALL_TO)/share/reperf/"
+	cp -R logs/published "$(INSTALL_TO)/share/reperf/logs/"
 uninstall:                       ## take away what install put there
-	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/share/man/man1/reperf.1 $(DESTDIR)$(PREFIX)/share/reperf \
-	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/reperf
+	rm -f $(foreach program,$(PROGRAMS),"$(INSTALL_TO)/bin/$(program)") "$(INSTALL_TO)/share/man/man1/reperf.1" \
+	  "$(INSTALL_TO)/share/bash-completion/completions/reperf"
+	rm -rf "$(INSTALL_TO)/share/reperf"
 dist:                            ## source archive of HEAD into build/
 	@mkdir -p build; git archive --format=tar --prefix=reperf/ HEAD | gzip -n > build/reperf.tar.gz && echo build/reperf.tar.gz
 clean:                           ## remove build/
 	rm -rf build
 help:                            ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 14

@@ -8,14 +8,16 @@ reperf="$B/reperf"
 out=build/demo
 rm -rf "$out"
 mkdir -p "$out"
-export REPERF_STATE="$PWD/$out/state"
+export REPERF_STATE="$out/state"
 step=0
 say() {
     step=$((step + 1))
     printf '\n== %d. %s\n' "$step" "$1"
 }
 shown() { # COMMAND...: prints it, then runs it
-    printf '$ %s\n' "$*"
+    printf '$'
+    printf ' %q' "$@"
+    printf '\n'
     "$@"
 }
 expect() { # STATUS COMMAND...: prints and runs it; another status ends the demo

@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What `make install` puts somewhere works from there, and `make uninstall` takes all of it away.
+. "$(dirname "$0")/../tap_lib.sh"
+to="$T/a folder"
+mode=$(basename "$B")
+exits 0 "make install" make -s MODE="$mode" DESTDIR="$to" PREFIX=/opt/reperf install
+root="$to/opt/reperf"
+like "$(cd / && "$root/bin/reperf" --version)" '^reperf [0-9.]+$' "the installed program starts"
+is "$(cd / && "$root/bin/reperf" list reports --ids)" "$("$REPERF" list reports --ids)" "and finds its manifests"
+(cd / && "$root/bin/reperf" audit --all --json) >"$T/installed" 2>/dev/null
+"$REPERF" audit --all --json >"$T/here" 2>/dev/null
+ok "$([ -s "$T/here" ] && cmp -s "$T/installed" "$T/here"; echo $?)" "and audits as it does here"
+cmp -s "$root/share/man/man1/reperf.1" orchestrator/man/reperf.1
+ok $? "the man page is there"
+bash -n "$root/share/bash-completion/completions/reperf"
+ok $? "the completion parses"
+[ ! -e "$root/bin/reperf-train" ] || exits 0 "the workload starts" "$root/bin/reperf-train" --help
+like "$(cd / && REPERF_STATE="$T/state" "$root/bin/reperf" plan paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*')" \
+    'resnet50/reperf/fp32/n1g1/bs96' "and a run can be planned"
+exits 0 "make uninstall" make -s MODE="$mode" DESTDIR="$to" PREFIX=/opt/reperf uninstall
+is "$(find "$to" ! -type d | head -n 5)" "" "leaves no file"
+tap_done
