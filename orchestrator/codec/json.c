@@ -134,7 +134,8 @@ int json_read_file(const char *path, struct json_doc *ret_doc, struct err *err)
                        (long long)info.st_size, JSON_TEXT_MAX);
     }
     if (fs_read(&arena, path, JSON_TEXT_MAX, &text, err) < 0) {
-        err->code = err->code == ERR_NOT_FOUND ? ERR_MANIFEST : err->code;
+        err->code =
+            ERR_MANIFEST; /* absent, unreadable, no file, too large: the place is this document */
         return -1;
     }
     return json_parse(text, path, ret_doc, err);

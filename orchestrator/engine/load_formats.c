@@ -39,7 +39,7 @@ int load_formats(struct arena *arena, const char *root, struct format_set *ret_s
     struct fs_names files;
     struct format_set set = {0};
     if (fs_list(arena, fs_join(arena, root, FORMATS_FOLDER), &files, err) < 0) {
-        err->code = err->code == ERR_NOT_FOUND ? ERR_MANIFEST : err->code;
+        err->code = ERR_MANIFEST;
         return -1;
     }
     set.items = arena_array(arena, struct format *, FORMATS_MAX);

@@ -43,7 +43,7 @@ static int list_files(struct arena *arena, const char *root, struct fs_names *re
 {
     size_t n = 0;
     if (fs_list(arena, fs_join(arena, root, REPORTS_FOLDER), ret, err) < 0) {
-        err->code = err->code == ERR_NOT_FOUND ? ERR_MANIFEST : err->code;
+        err->code = ERR_MANIFEST;
         return -1;
     }
     for (size_t idx = 0; idx < ret->n; idx++) {
@@ -85,6 +85,10 @@ int load_all_reports(struct arena *arena, const char *root, struct report_set *r
     struct report_set set = {0};
     if (list_files(arena, root, &files, err) < 0) {
         return -1;
+    }
+    if (files.n == 0) {
+        return err_set(err, ERR_MANIFEST, "%s: expected reports, found none",
+                       fs_join(arena, root, REPORTS_FOLDER));
     }
     set.items = arena_array(arena, struct report, files.n + 1);
     for (; set.n < files.n; set.n++) {
