@@ -155,6 +155,17 @@ static int decode_cases(const struct json *list, struct arena *arena,
     return 0;
 }
 
+/* A report of nothing would hold whatever is asked of it. */
+static int check_has_cells(const struct json *list, const struct report *report, struct err *err)
+{
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        if (report->cases[idx].n_cells) {
+            return 0;
+        }
+    }
+    return json_fail(list, err, "expected at least one published cell, found none");
+}
+
 /* What a case points to within the report. */
 static int check_references(const struct json *at, const struct report_case *c,
                             const struct ids *ids, struct err *err)
@@ -237,6 +248,7 @@ static int decode_body(const struct json *root, struct arena *arena, struct repo
             rc = check_references(&item, &report->cases[idx++], &ids, err);
         }
         rc = rc == 0 ? check_derivations(root, report, err) : rc;
+        rc = rc == 0 ? check_has_cells(&list, report, err) : rc;
     }
     map_release(&ids.cases);
     map_release(&ids.cells);

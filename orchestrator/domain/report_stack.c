@@ -114,6 +114,13 @@ int check_line(const struct json *at, const char *key, struct str value, struct 
         return json_fail(at, err, "%s: expected one line of 1 to %d bytes, found %zu bytes", key,
                          LINE_BYTES_MAX, value.len);
     }
+    for (size_t idx = 0; idx < value.len; idx++) {
+        /* It is printed on terminals, which obey such bytes. */
+        if ((unsigned char)value.ptr[idx] < ' ' || value.ptr[idx] == 0x7F) {
+            return json_fail(at, err, "%s: expected text, found the control character 0x%02x", key,
+                             (unsigned)value.ptr[idx]);
+        }
+    }
     return 0;
 }
 
