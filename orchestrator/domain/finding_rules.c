@@ -76,6 +76,8 @@ const struct finding_rule FINDING_RULES[] = {
      "Libraries that the image put on the path are no longer found, or others are. Append to it."},
     {"log-ambiguous", LEVEL_WARNING, "One log holds more than one run",
      "Which run a number is from cannot be read off the file. Publish one log a run."},
+    {"log-changed", LEVEL_ERROR, "A raw log is not the one that was published",
+     "Its SHA-256 differs from the one that logs/published records: get the published log again."},
     {"log-contradicts-condition", LEVEL_WARNING, "The log states another condition than the report",
      "The log was written by the run, the report by people: the number belongs to what the log "
      "says."},
@@ -92,6 +94,8 @@ const struct finding_rule FINDING_RULES[] = {
     {"log-older", LEVEL_WARNING, "A row stands on logs from another time than its table",
      "Rows of one table were measured long apart, with other software. Measure them together or "
      "say so."},
+    {"log-without-number", LEVEL_ERROR, "A log is there, and its rule finds no number in it",
+     "The cell was not checked. The log is empty, cut, of another format, or holds several runs."},
     {"network-differs", LEVEL_WARNING, "Rows compare different networks",
      "Parameters or operations a sample differ: a ratio of rates then measures the networks and "
      "not the frameworks."},

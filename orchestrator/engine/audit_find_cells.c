@@ -264,6 +264,22 @@ static bool is_told_apart(const struct audit *audit, const struct cell_audit *a)
     return rule && rule->match_gpus;
 }
 
+/* The raw log is not the one whose digest logs/published holds: the numbers may follow from it, but it is another log. */
+static void find_log_changed(struct audit *audit, const struct cell_audit *a, struct str path)
+{
+    struct findings *list = &audit->out->findings;
+    struct str format = cell_format(a->of_case, a->cell);
+    for (size_t idx = 0; idx < a->of_case->n_logs; idx++) {
+        const struct audit_log *log = audit_log_of(audit, a->of_case->logs[idx], format);
+        if (log && str_eq(log->ref.path, path) && log->kept_sha256.ptr && log->ref.sha256.ptr &&
+            !str_eq(log->kept_sha256, log->ref.sha256) && !is_noted(list, "log-changed", path)) {
+            finding_add(list, audit->arena, "log-changed", path,
+                        "expected sha256 %.*s as logs/published records it, found %.*s",
+                        STR_ARG(log->kept_sha256), STR_ARG(log->ref.sha256));
+        }
+    }
+}
+
 static void find_log_states(struct audit *audit, const struct cell_audit *a)
 {
     struct findings *list = &audit->out->findings;
@@ -284,6 +300,25 @@ static void find_log_states(struct audit *audit, const struct cell_audit *a)
             finding_add(list, audit->arena, "log-ambiguous", path, "the file holds %d runs",
                         m->n_runs);
         }
+        find_log_changed(audit, a, path);
+    }
+}
+
+/* A cell that has its logs and a rule, and still no number: it was not checked, and that must be seen. */
+static void find_unread(struct audit *audit, const struct cell_audit *a)
+{
+    struct findings *list = &audit->out->findings;
+    struct str where = cell_where(audit, a);
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        if (!a->measurements[idx]) {
+            return; /* log-missing says it */
+        }
+    }
+    if (a->n_logs && a->rule.ptr && a->verdict == AUDIT_NO_LOG &&
+        !is_noted(list, "log-without-number", where)) {
+        finding_add(list, audit->arena, "log-without-number", where, "%s by %.*s: %s",
+                    a->cell->id.ptr, STR_ARG(a->rule),
+                    a->note.ptr ? a->note.ptr : "the rule finds no number");
     }
 }
 
@@ -326,6 +361,7 @@ void audit_find_cells(struct audit *audit)
         find_clock(audit, spans, idx);
         find_step_work(audit, a);
         find_log_states(audit, a);
+        find_unread(audit, a);
     }
     for (size_t idx = 0; idx < audit->report->n_stacks; idx++) {
         find_unpublished(audit, &audit->report->stacks[idx]);

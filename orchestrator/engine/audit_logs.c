@@ -52,6 +52,20 @@ static int note_missing(struct audit_log *log, struct arena *arena, const struct
     return 0;
 }
 
+/* What logs/published records of this raw log; no record is no claim. */
+static int read_record(struct audit *audit, struct audit_log *log, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct series_file file;
+    const char *folder = fs_join(audit->arena, audit->opts->root, SERIES_FOLDER);
+    struct err what = {0};
+    if (series_file_read(&arena, series_path(audit, folder, log), &file, &what) < 0) {
+        return what.code == ERR_NOT_FOUND ? 0 : err_set(err, what.code, "%s", what.msg);
+    }
+    log->kept_sha256 = str_dup(audit->arena, file.sha256);
+    return 0;
+}
+
 static int read_raw(struct audit *audit, struct audit_log *log, struct err *err)
 {
     struct arena *arena = audit->arena;
@@ -67,6 +81,9 @@ static int read_raw(struct audit *audit, struct audit_log *log, struct err *err)
         return note_missing(log, arena, &what, err);
     }
     log->measurement = m;
+    if (read_record(audit, log, err) < 0) {
+        return -1;
+    }
     return audit->opts->series_folder ? write_series(audit, log, err) : 0;
 }
 

@@ -91,9 +91,14 @@ int measure_file(struct arena *arena, const struct format *format, const char *p
 {
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     struct digest_value value;
+    struct stat st;
     char *hex;
     if (!ret_sha256) {
         return parse_file(arena, format, path, ret_measurement, NULL, err);
+    }
+    /* What a digest stands for can be read again; a pipe cannot, and may never end. */
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        return err_set(err, ERR_IO, "%s: expected a regular file", path);
     }
     if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
         parse_file(arena, format, path, ret_measurement, &digest, err) < 0 ||
