@@ -139,6 +139,15 @@ static int write_through(const char *path, struct str content, struct err *err)
     return fs_write_all(fd, content.ptr, content.len, path, err);
 }
 
+int fs_check_target(const char *path, struct err *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_IO, "write %s: expected a regular file or none", path);
+    }
+    return 0;
+}
+
 int fs_write_atomic(const char *path, struct str content, struct err *err)
 {
     char temp[PATH_LEN_MAX];

@@ -23,6 +23,9 @@ static inline int take_fd(int *fd)
 MUST_CHECK int fs_read(struct arena *arena, const char *path, size_t max_bytes,
                        struct str *ret_text, struct err *err);
 
+/* What a rename may replace: a regular file, or nothing. A device or a pipe would be taken away by it. */
+MUST_CHECK int fs_check_target(const char *path, struct err *err);
+
 /* Temporary name, fsync, rename, fsync of the folder: either the old file or the whole new one is there. A device or pipe of
    that name is written to as it is. */
 MUST_CHECK int fs_write_atomic(const char *path, struct str content, struct err *err);

@@ -435,6 +435,9 @@ static int sync_folder_of(struct arena *arena, const char *path, struct err *err
 int st_write(const char *path, const struct st_tensor *tensors, int n_tensors, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    if (fs_check_target(path, err) < 0) {
+        return -1;
+    }
     char *temporary = arena_printf(&arena, "%s.tmp.%ld", path, (long)getpid());
     CLEANUP(fd) int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) {
