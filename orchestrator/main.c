@@ -41,12 +41,14 @@ static const struct cmd *find_command(const char *name)
     return NULL;
 }
 
-/* Descriptors 0, 1 and 2 are open from here on, whatever the caller closed, so that no file of ours becomes one of them. */
+/* Descriptors 0, 1 and 2 are open from here on, whatever the caller closed, so that no file of ours becomes one of them.
+   A standard output that was closed cannot be written to: a result that nobody gets is an error. */
 static void open_standard_fds(void)
 {
     int fd;
     do {
-        fd = open("/dev/null", O_RDWR); /* not O_CLOEXEC: children inherit the standard ones */
+        bool is_out = fcntl(STDIN_FILENO, F_GETFD) >= 0 && fcntl(STDOUT_FILENO, F_GETFD) < 0;
+        fd = open("/dev/null", is_out ? O_RDONLY : O_RDWR); /* not O_CLOEXEC: for children too */
     } while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0) {
         close(fd);
