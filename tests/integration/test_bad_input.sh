@@ -1,0 +1,231 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Hostile and unlucky input against the built programs: manifests, logs, tensors, archives, the command line, and the false green:
+# an audit, a measurement or a check that would hold without having looked. What other scripts attack in depth is not repeated here.
+# The programs under test are started by other shells, with their own $1.
+# shellcheck disable=SC2016,SC2317
+# shellcheck source=tests/tap_lib.sh
+. "$(dirname "$0")/../tap_lib.sh"
+cd "$T" || exit 1
+export OMP_NUM_THREADS=2
+
+# A data folder of our own, with one report of one model.
+ID=airank-mmseg-deeplabv3plus
+D="$T/data"
+mkdir -p "$D/logs" "$D/manifests"
+cp -R "$ROOT"/manifests/{reports,formats} "$D/manifests/"
+ln -s "$ROOT/logs/published" "$D/logs/published"
+M="$D/manifests/reports/$ID.json"
+F="$D/manifests/formats/mmseg.json"
+cp "$M" report.json
+cp "$F" format.json
+export REPERF_ROOT="$D"
+back() {
+    rm -rf "$M" "$F"
+    cp report.json "$M"
+    cp format.json "$F"
+}
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+edit() { # PYTHON over d: the report, changed
+    python3 -c 'import json,sys; d=json.load(open("report.json")); exec(sys.argv[1]); json.dump(d,open(sys.argv[2],"w"))' "$1" "$M"
+}
+edit_format() {
+    python3 -c 'import json,sys; d=json.load(open("format.json")); exec(sys.argv[1]); json.dump(d,open(sys.argv[2],"w"))' "$1" "$F"
+}
+refuses() { # NAME PLACE: lint exits 3, names the place, prints nothing
+    "$REPERF" lint $ID >out 2>err
+    is "$? $(wc -c <out) $(grep -cE -- "$2" err)" "3 0 1" "manifest, $1: exit 3 with the place"
+    back
+}
+
+# --- manifests ---------------------------------------------------------------------------------------
+bad=0
+size=$(stat -c %s report.json)
+for ((at = 0; at < size - 1; at += 450)); do
+    head -c "$at" report.json >"$M"
+    "$REPERF" lint $ID >out 2>err
+    [ "$?" = 3 ] && [ ! -s out ] && grep -q ":[0-9]*:[0-9]*: " err || bad=$((bad + 1))
+done
+is "$bad" 0 "manifest cut at every 450th byte: exit 3 with line and column"
+{ printf '\xef\xbb\xbf'; cat report.json; } >"$M"; refuses "byte order mark" ":1:1: "
+sed '0,/"title": "/s//"title": "\xff/' report.json >"$M"; refuses "bad UTF-8" ":[0-9]+:[0-9]+: bad UTF-8"
+sed '0,/"title": "/s//"title": "\\u0000/' report.json >"$M"; refuses "U+0000" "U\+0000"
+sed '0,/"title": "/s//"title": "\\u001b[31m/' report.json >"$M"; refuses "ESC in a title" "control character 0x1b"
+sed '0,/"id"/s//"id": "x", "id"/' report.json >"$M"; refuses "duplicate key" 'duplicate key "id"'
+{ cat report.json; echo '{}'; } >"$M"; refuses "a second document" "nothing after the document"
+head -c 300000 /dev/zero | tr '\0' '[' >"$M"; refuses "deep nesting" "nested too deeply"
+truncate -s 100M "$M"; refuses "100 MB" "104857600 bytes, expected at most"
+rm "$M" && mkdir "$M"; refuses "a folder in its place" "regular file"
+rm "$M" && mkfifo "$M"; refuses "a FIFO" "regular file"
+rm "$M" && ln -s "$ID.json" "$M"; refuses "a link to itself" "symbolic links"
+edit 'd["cases"]=[]'; refuses "no cases" '\$\.cases: expected at least one published cell'
+edit 'd["id"]="other"'; refuses "another id than the file's name" "as the file is named"
+edit 'd["cases"][0]["cells"][0]["unit"]="furlongs"'; refuses "wrong unit" '\$\.cases\[0\]\.cells\[0\].*unit'
+edit 'd["cases"][0]["cells"][0]["printed"]="1e3"'; refuses "a number that is not plain" "plain decimal"
+edit 'd["cases"] *= 600'; refuses "ten thousand cases" '\$\.cases: '
+edit 'd["cases"] *= 2'; refuses "every case twice" '\$\.cases\[[0-9]+\]'
+for path in ../../../../etc/passwd /etc/passwd 'a/../../x' $'a\nb'; do
+    edit "[c for c in d['cases'] if c['logs']][0]['logs']=['''$path''']"
+    "$REPERF" audit $ID --logs /tmp >out 2>err
+    is "$? $(wc -c <out)" "3 0" "a log outside its folder is refused: ${path@Q}"
+done
+back
+edit_format 'd["series"][0]["pattern"]="(((("'
+"$REPERF" measure /dev/null >out 2>err
+is "$? $(grep -c 'mmseg.json:\$\.series\[0\]: pattern: character 5' err)" "3 1" "a pattern that does not compile: exit 3 with the place"
+edit_format 'd["series"][0]["pattern"]="time: [0-9.]+"'
+"$REPERF" measure /dev/null >out 2>err
+is "$? $(grep -c 'mmseg.json:\$\.series\[0\]' err)" "3 1" "a pattern without a value group: exit 3 with the place"
+back
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    chmod 755 "$T" && chmod 600 "$M"
+    exits 3 "a manifest that may not be read" as_nobody "$REPERF" lint $ID
+    chmod 644 "$M"
+else
+    skip "a manifest that may not be read" "this is not root, or setpriv is missing"
+fi
+mkdir -p none/manifests/{reports,formats}
+for command in lint audit report; do
+    exits 3 "$command --all of no reports does not hold" env REPERF_ROOT="$T/none" "$REPERF" "$command" --all
+done
+
+# --- logs ----------------------------------------------------------------------------------------------
+verdict() { python3 -c 'import json; d=json.load(open("out")); print(d["verdict"], d["value"])'; }
+measures() { # STATUS "VERDICT VALUE" NAME FILE FORMAT
+    "$REPERF" measure "$4" --format "$5" --json >out 2>err
+    is "$? $(verdict)" "$1 $2" "log, $3"
+}
+: >zero.log; measures 9 "no_metric None" "zero bytes" zero.log mmseg
+measures 9 "no_metric None" "/dev/null" /dev/null auto
+head -c 3000000 /dev/zero | tr '\0' x >long.log
+exits 9 "log, an endless line" "$REPERF" measure long.log --format mmseg --json
+is "$(wc -c <"$T/out")" 0 "nothing half on standard output"
+like "$(cat "$T/err")" "line at byte 0 is longer" "it says where"
+exits 10 "log, a folder" "$REPERF" measure . --json
+exits 10 "log, not there" "$REPERF" measure nowhere.log --json
+truncate -s 300M sparse.log; measures 9 "no_metric None" "a sparse file" sparse.log mmseg
+line() { printf '{"event":"step","step":%s,"steps":3,"rank":0,"loss":1,"step_time_ns":1,"samples_per_s":%s,"lr":0.1}\n' "$1" "$2"; }
+stop='{"event":"run_stop","steps":3,"warmup_steps":0,"rank":0,"elapsed_ns":3,"samples_per_s":4,"loss_first":1,"loss_last":1}'
+whole() { line 1 "$1"; line 2 4; line 3 4; echo "$stop"; }
+whole 4 >good.log; measures 0 "ok 4" "a whole one" good.log reperf
+for value in NaN nan inf -inf 1e999; do
+    whole "$value" >bad.log
+    "$REPERF" measure bad.log --format reperf --json >out 2>err
+    is "$? $(grep -c '"verdict":"ok"' <(tr -d ' ' <out))" "9 0" "log, a rate of $value is no number"
+done
+{ line 1 4; line 2 4; line 3 4; } >cut.log
+"$REPERF" measure cut.log --format reperf --json >out 2>err
+is "$?" 9 "log, no run_stop: no value"
+size=$(stat -c %s good.log) bad=0
+for ((cut = 2; cut < size; cut += 9)); do
+    head -c $((size - cut)) good.log >cut.log
+    "$REPERF" measure cut.log --format reperf --json >out 2>err
+    [ "$?" = 9 ] || bad=$((bad + 1))
+done
+is "$bad" 0 "log, cut at every 9th byte: never a value"
+cat good.log good.log >twice.log; measures 9 "ambiguous None" "two runs in one" twice.log reperf
+sed 's/$/\r/' good.log >crlf.log; measures 0 "ok 4" "CRLF" crlf.log reperf
+
+# --- audits that did not look ------------------------------------------------------------------------
+logs_id() { python3 -c 'import json,sys; d=json.load(open("out")); print(*sorted({f["id"] for r in d["reports"] for f in r["findings"]} & set(sys.argv[1:])))' "$@"; }
+exits 10 "audit, a logs folder that is not there" "$REPERF" audit $ID --logs "$T/nowhere" --json
+is "$(wc -c <"$T/out")" 0 "nothing half on standard output"
+if need_shared "audit of changed logs"; then
+    TF=dlperf-tf2-resnet50
+    mkdir logs && cp -R "$SHARED/published/logs/dlperf-e36df2e" logs/ && chmod -R u+w logs
+    one=$(find logs -name 'rn50_b128_fp32_1.log' | head -n1)
+    cp "$one" one.log
+    "$REPERF" audit $TF --logs logs --json >out 2>err
+    is "$(logs_id log-changed log-without-number log-missing)" "" "the published logs are those that are recorded"
+    sed '1s/^/ /' one.log >"$one"
+    "$REPERF" audit $TF --logs logs --json >out 2>err
+    is "$? $(logs_id log-changed log-without-number log-missing)" "1 log-changed" "one byte more in a log: log-changed"
+    : >"$one"
+    "$REPERF" audit $TF --logs logs --json >out 2>err
+    is "$? $(logs_id log-changed log-without-number log-missing)" "1 log-changed log-without-number" "an empty log: its cells were not checked"
+    rm "$one" && ln -s /etc/passwd "$one"
+    "$REPERF" audit $TF --logs logs --json >out 2>err
+    is "$? $(logs_id log-changed log-without-number log-missing)" "1 log-changed log-without-number" "a link to another file is seen by its digest"
+    rm "$one"
+    "$REPERF" audit $TF --logs logs --json >out 2>err
+    is "$? $(logs_id log-changed log-without-number log-missing)" "1 log-missing" "a log that is gone"
+    mkfifo "$one"
+    exits 10 "a FIFO among the logs does not hang" timeout 20 "$REPERF" audit $TF --logs logs
+fi
+
+# --- tensors and training ------------------------------------------------------------------------------
+tensors() { # HEADER DATA_BYTES [LENGTH]
+    python3 - "$@" <<'P'
+import struct, sys
+head = sys.argv[1].encode()
+size = int(sys.argv[3]) if len(sys.argv) > 3 else len(head)
+open("in.st", "wb").write(struct.pack("<Q", size) + head + bytes(int(sys.argv[2])))
+P
+}
+rejects() { # NAME TEXT
+    "$TRAIN" --model resnet50 --check in.st --out out.st >out 2>err
+    is "$? $(grep -cE -- "$2" err) $(find . -name 'out.st*' | wc -l)" "9 1 0" "tensors, $1: exit 9, said why, nothing written"
+}
+if [ -x "$TRAIN" ]; then
+    tensors '{}' 0 9223372036854775808; rejects "a header of 2^63 bytes" "header size 9223372036854775808"
+    tensors '{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}' 0; rejects "a shape that overflows" "tensor a"
+    tensors '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' 4; rejects "overlap" "overlap"
+    tensors '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}' 8; rejects "twice" "twice"
+    tensors '{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}' 4; rejects "cut" "in 4 bytes of data"
+    tensors '{"input":{"dtype":"F32","shape":[0,3,32,32],"data_offsets":[0,0]}}' 0; rejects "batch 0" "tensor input"
+    for option in "--batch 0" "--batch -1" "--batch 1000000000" "--image 0" "--steps 0" "--lr nan" "--lr inf" "--momentum 1" "--device cuda" "--model none" "--data x"; do
+        # shellcheck disable=SC2086
+        exits 2 "reperf-train $option" "$TRAIN" --model resnet50 --image 32 --batch 2 --steps 1 $option
+    done
+    exits 10 "reperf-train into a full disk" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >/dev/full' _ "$TRAIN"
+    exits 10 "reperf-train with standard output closed" bash -c '"$1" --model resnet50 --image 32 --batch 2 --steps 1 >&-' _ "$TRAIN"
+    "$TRAIN" --model resnet50 --image 32 --batch 2 --steps 100000 >train.log 2>err &
+    pid=$!
+    for ((i = 0; i < 300; i++)); do
+        grep -q '"step"' train.log && break
+        sleep 0.1
+    done
+    kill -INT "$pid"
+    wait "$pid"
+    is "$? $(grep -c run_stop train.log)" "130 0" "reperf-train, ^C: 130 and no run_stop"
+    "$REPERF" measure train.log --format reperf --json >out 2>err
+    is "$? $(verdict | cut -d' ' -f2)" "9 None" "its log gives no value"
+else
+    skip "tensors and training" "reperf-train is not built"
+fi
+
+# --- evidence --------------------------------------------------------------------------------------------
+for file in /etc/passwd /dev/null /dev/zero "$D"; do
+    exits 5 "verify $file" timeout 20 "$REPERF" verify "${file/#$D/$T/none}" --unsigned
+done
+exits 5 "replay of no archive" "$REPERF" replay /etc/passwd
+
+# --- the command line ------------------------------------------------------------------------------------
+commands=$("$REPERF" --help | awk '/^  [a-z]/ { print $1 }')
+bad_help='' bad_option=''
+for command in $commands; do
+    "$REPERF" "$command" --help >out 2>err || bad_help+=" $command"
+    "$REPERF" "$command" --no-such-option >out 2>err
+    [ "$?" = 2 ] && [ ! -s out ] || bad_option+=" $command"
+done
+is "$bad_help" "" "--help of every command exits 0"
+is "$bad_option" "" "an unknown option of every command exits 2"
+for args in "list" "list --json" "lint --all --json" "history" "plan paddle-perf-2020 --json" "--help" "--version"; do
+    exits 10 "standard output closed: $args" bash -c "\"\$1\" $args >&-" _ "$REPERF"
+    exits 10 "standard output full: $args" bash -c "\"\$1\" $args >/dev/full" _ "$REPERF"
+done
+exits 1 "standard error closed" bash -c '"$1" lint '$ID' >out 2>&-' _ "$REPERF"
+exits 10 "state is a file" env REPERF_STATE="$T/report.json" "$REPERF" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/*' --profile smoke
+mkfifo pipe
+cat pipe >page.html &
+reader=$!
+exits 0 "a page goes through a pipe" timeout 20 "$REPERF" report $ID --html pipe
+wait "$reader"
+like "$(head -c 100 page.html)" "<!doctype html>" "whole"
+[ -p pipe ]
+ok $? "the pipe is still there"
+exits 0 "no home, no terminal" env -i "$REPERF" history
+exits 0 "the folder is gone" bash -c 'mkdir gone && cd gone && rmdir ../gone && "$1" list' _ "$REPERF"
+exits 2 "a command of 100,000 letters" "$REPERF" "$(head -c 100000 /dev/zero | tr '\0' a)"
+exits 3 "a report of 100,000 letters" "$REPERF" audit "$(head -c 100000 /dev/zero | tr '\0' a)"
+tap_done
