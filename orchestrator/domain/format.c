@@ -338,7 +338,7 @@ static int decode_prefixes(const struct decoder *d, const struct json *root, str
 }
 
 struct raw_format {
-    struct str id, title, framework, source;
+    struct str id, title, framework, source, total_from;
     int64_t schema_version;
     bool any;
 };
@@ -355,9 +355,22 @@ static const struct json_field FORMAT_FIELDS[] = {
     {"run_start", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"end", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"fatal", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
+    {"total_from", JSON_STR, JSON_NULLABLE, RF(total_from), 0, 0},
     {"facts", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"rules", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
 };
+
+static int check_total_from(const struct format *f, const struct json *root, struct err *err)
+{
+    for (size_t idx = 0; f->total_from.ptr && idx < f->n_facts; idx++) {
+        if (str_eq(f->facts[idx].name, f->total_from)) {
+            return 0;
+        }
+    }
+    return f->total_from.ptr
+               ? json_fail(root, err, "total_from: there is no fact \"%.40s\"", f->total_from.ptr)
+               : 0;
+}
 
 int format_decode(const struct json *root, struct arena *arena, struct format **ret_format,
                   struct err *err)
@@ -373,11 +386,16 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     f->title = raw.title;
     f->framework = raw.framework;
     f->source = raw.source;
+    f->total_from = raw.total_from;
     if (decode_prefixes(&d, root, err) < 0 || decode_series(&d, root, err) < 0 ||
         decode_probe(&d, root, "run_start", &f->run_start, err) < 0 ||
         decode_probe(&d, root, "end", &f->end, err) < 0 ||
         decode_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_facts(&d, root, err) < 0 ||
         decode_rules(&d, root, err) < 0) {
+        format_release(f);
+        return -1;
+    }
+    if (check_total_from(f, root, err) < 0) {
         format_release(f);
         return -1;
     }

@@ -41,6 +41,7 @@ struct format {
     size_t n_series;
     struct probe run_start, end, fatal;
     bool needs_end;
+    struct str total_from; /* name of the fact that states how many steps a run makes, or NULL */
     struct fact_spec *facts;
     size_t n_facts;
     struct rule *rules;

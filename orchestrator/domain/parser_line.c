@@ -206,6 +206,17 @@ static int match_probe(const struct probe *probe, const struct line *line, bool 
 }
 
 /* Each is read where it stands first in a run. */
+/* A fact that says how many steps the run makes; text that is no such number says nothing. */
+static void note_total(struct parser *p, struct str name, struct str value)
+{
+    struct err ignored = {0};
+    int64_t total;
+    if (p->format->total_from.ptr && str_eq(name, p->format->total_from) &&
+        str_to_i64(value, 1, INT64_MAX, &total, &ignored) == 0) {
+        p->total_steps = total;
+    }
+}
+
 static int read_facts(struct parser *p, const struct line *line, struct err *err)
 {
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
@@ -219,8 +230,9 @@ static int read_facts(struct parser *p, const struct line *line, struct err *err
         }
         if (is_hit) {
             p->has_fact[idx] = true;
-            add_fact(p, spec->name, pattern_text(spec->line.pattern, line->text, spec->value),
-                     line->number);
+            struct str value = pattern_text(spec->line.pattern, line->text, spec->value);
+            add_fact(p, spec->name, value, line->number);
+            note_total(p, spec->name, value);
         }
     }
     return 0;

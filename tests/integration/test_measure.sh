@@ -101,6 +101,17 @@ echo '{"event":"fatal","rank":1,"device":"cpu","where":"x.c:1","what":"broken"}'
 measure "$T/wl.log"
 is "$status $(field "$out" verdict)" "9 incomplete" "one rank's fatal line takes the value away"
 
+# The steps that a run is to make, stated by a fact only (total_from).
+{
+    echo "training_script_args: ['--max_steps', '60', '--logging_steps', '20']"
+    for step in 20 40 60; do echo "global step $step, epoch: 0, batch: $((step - 1)), loss: 9.5, speed: 4.00 step/s, ips: 128.00 sequences/s"; done
+} >"$T/bert.log"
+measure "$T/bert.log" --format paddlenlp
+is "$status $(field "$out" verdict) $(field "$out" value)" "0 ok 128" "the stated number of steps is reached"
+head -n 3 "$T/bert.log" >"$T/bert-cut.log"
+measure "$T/bert-cut.log" --format paddlenlp
+is "$status $(field "$out" verdict) $(field "$out" value)" "9 incomplete null" "a log that ends before the steps its arguments state"
+
 # several files: one document; one that cannot be read is an entry, the others count
 measure "$T/whole.log" "$T/absent.log" "$T/traps.log"
 is "$status $(grep -o '"verdict":"ok"' <<<"$out" | wc -l) $(grep -o '"error":' <<<"$out" | wc -l)" "10 2 1" "several files: one document, errors as entries, first failure as status"
@@ -173,7 +184,7 @@ mapfile -t all <"$T/all"
 is "$(awk 'NR > 2 { print $2 }' "$T/table" | sort | uniq -c | awk '{ printf "%s %s ", $2, $1 }')" \
     "- 1 dllogger-pytorch 10 dllogger-tf 9 mmseg 13 mxnet 3 ngc-pytorch-bert 13 ngc-tf-bert 16 paddleclas-static 9 paddlenlp 12 paddleseg 16 tf2-timehistory 30 " "auto finds the format of every published log but the one with two"
 is "$(awk 'NR > 2 && $NF != "ok" { n = split($1, p, "/"); print p[n], $2, $NF }' "$T/table" | sort | tr '\n' ';')" \
-    "GPUx1.log mmseg incomplete;GPUx8.log - ambiguous;mxnet_gpu1_gpu8_amp_bs128.txt mxnet ambiguous;mxnet_gpu1_gpu8_amp_bs192.txt mxnet ambiguous;mxnet_gpu1_gpu8_fp32_bs96.txt mxnet ambiguous;tf_gpu32_amp_bs128.txt dllogger-tf ambiguous;" "and only logs that are so are incomplete or ambiguous"
+    "GPUx1.log mmseg incomplete;GPUx8.log - ambiguous;base_bs32_fp32_gpu32.log paddlenlp incomplete;mxnet_gpu1_gpu8_amp_bs128.txt mxnet ambiguous;mxnet_gpu1_gpu8_amp_bs192.txt mxnet ambiguous;mxnet_gpu1_gpu8_fp32_bs96.txt mxnet ambiguous;tf_gpu32_amp_bs128.txt dllogger-tf ambiguous;" "and only logs that are so are incomplete or ambiguous"
 
 # The published cells: LOG FORMAT RULE GPUS BATCH PRINTED, by the rule that was found for the whole group (research/log-formats.md).
 cell() { # PRINTED FORMAT RULE NODES GPUS BATCH LOG [HOW]: the value at the printed digits; truncated; or within 0.05 % (match)
@@ -204,7 +215,8 @@ cell 2998.1 mxnet table 1 8 96 $pc/OtherReports/MxNet/logs/mxnet_gpu1_gpu8_fp32_
 bert=paddle-perf-8903782/Bert
 cell 147.14 paddlenlp skip5 1 1 32 $bert/logs/base_bs32_fp32_gpu1.log match
 cell 4202.70 paddlenlp skip1 1 8 96 $bert/logs/base_bs96_fp16_gpu8.log match
-cell 3379.9 paddlenlp skip5 4 32 32 $bert/logs/base_bs32_fp32_gpu32.log
+measure "$logs/$bert/logs/base_bs32_fp32_gpu32.log" --format paddlenlp --rule skip5 --gpus 32 --batch 32
+like "$status $out" "^9 .*\"verdict\":\"incomplete\",\"value\":null,.*\"why\":\"the log ends at step 400 of 500\"" "a published log that ends before its run does"
 cell 142.67 ngc-tf-bert last20 1 1 32 $bert/OtherReports/TensorFlow/logs/tf_bert_pretraining_lamb_base_fp32_bs32_gpu1.log
 cell 16554.3 ngc-tf-bert skip1 4 32 96 $bert/OtherReports/TensorFlow/logs/tf_bert_pretraining_lamb_base_fp16_bs96_gpu32.log
 cell 12767.2 ngc-tf-bert from-step6 4 32 96 $bert/OtherReports/TensorFlow/logs/tf_bert_pretraining_lamb_base_without_gradacc_fp16_bs96_gpu32.log
