@@ -127,7 +127,7 @@ static void add_source(struct page *page, const char *what, const struct source_
         HTML(page->out, ", <code>{}</code>", source->path);
     }
     if (source->date.ptr) {
-        HTML(page->out, ", {}", source->date);
+        HTML(page->out, ", <span class=\"v\" style=\"font-weight:400\">{}</span>", source->date);
     }
     strbuf_add_z(page->out, "</p>\n");
 }

@@ -43,7 +43,11 @@ static void add_finding_group(struct page *page, const struct findings *findings
 void add_findings(struct page *page, const struct report_audit *audit)
 {
     static const enum finding_level ORDER[] = {LEVEL_ERROR, LEVEL_WARNING, LEVEL_NOTE};
-    HTML(page->out, "<section class=\"card\" id=\"{}-findings\"><h3>Findings</h3>\n",
+    HTML(page->out,
+         "<section class=\"card\" id=\"{}-findings\"><h3>Findings</h3>\n<p>What in the "
+         "manifest and in the logs keeps this report from being repeated or believed. Errors are "
+         "open; "
+         "warnings and notes unfold.</p>\n",
          audit->report->id);
     if (audit->findings.n == 0) {
         strbuf_add_z(page->out, "<p>None.</p>\n");
