@@ -43,6 +43,6 @@ for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to
         bad=1
     fi
 done
-[ "$bad" -eq 0 ] || sed 's/^/# /' <<<"$output"
+[ "$bad" -eq 0 ] || printf '# %s\n' "${output//$'\n'/$'\n'# }"
 echo "1..$n"
 exit $bad
