@@ -13,7 +13,7 @@ SHELL     := /bin/bash
 
 # What the build, and what the tests beyond that, need from the distribution (Debian names).
 DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev libssl-dev libzstd-dev libdnnl-dev zstd ca-certificates
-DEPS_TEST  := $(DEPS_BUILD) git clang clang-tidy clang-format libclang-rt-14-dev libomp-14-dev libcmocka-dev shellcheck mandoc \
+DEPS_TEST  := $(DEPS_BUILD) git clang clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace
 

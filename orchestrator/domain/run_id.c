@@ -6,15 +6,15 @@
 #include "base/clock.h"
 
 /* d: decimal digit, x: lower-case hex digit, the rest stands for itself. */
-static const char SHAPE[] = "ddddddddTddddddZ-xxxxxxxx";
+static const char SHAPE[] = "ddddddddTdddddd.dddZ-xxxxxxxx";
 
 void run_id_make(int64_t wall_ns, uint64_t random, char ret_id[RUN_ID_SIZE])
 {
     char text[RFC3339_MAX]; /* 2026-11-21T11:53:00.123Z */
     _Static_assert(sizeof(SHAPE) == RUN_ID_SIZE, "the shape is the id's");
     clock_rfc3339(wall_ns, text);
-    snprintf(ret_id, RUN_ID_SIZE, "%.4s%.2s%.2sT%.2s%.2s%.2sZ-%08x", text, text + 5, text + 8,
-             text + 11, text + 14, text + 17, (unsigned)(random & UINT32_MAX));
+    snprintf(ret_id, RUN_ID_SIZE, "%.4s%.2s%.2sT%.2s%.2s%.2s.%.3sZ-%08x", text, text + 5, text + 8,
+             text + 11, text + 14, text + 17, text + 20, (unsigned)(random & UINT32_MAX));
 }
 
 static bool is_of(char kind, char c)

@@ -179,7 +179,7 @@ static int choose_id(struct arena *arena, const struct run_opts *opts, struct st
         return run_id_is_valid(*ret_id) ? 0
                                         : err_set(err, ERR_USAGE,
                                                   "--run-id %.60s: expected a name like "
-                                                  "20261121T115300Z-1a2b3c4d",
+                                                  "20261121T115300.000Z-1a2b3c4d",
                                                   opts->run_id);
     }
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {

@@ -104,7 +104,7 @@ int run_info_load(struct arena *arena, const struct rundir *dir, struct run_info
 {
     struct run_info info = {.dir = *dir};
     const char *id = dir->id.ptr;
-    info.time = arena_printf(arena, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", id, id + 4, id + 6, id + 9,
+    info.time = arena_printf(arena, "%.4s-%.2s-%.2sT%.2s:%.2s:%.6sZ", id, id + 4, id + 6, id + 9,
                              id + 11, id + 13);
     if (load_plan(arena, &info, err) < 0 || load_journal(arena, &info, err) < 0 ||
         load_result(arena, &info, err) < 0) {

@@ -53,8 +53,8 @@ grep -E '^error ' "$out/lint.txt" | sort | uniq -c | sort -rn
 echo "Exit status 1: these are errors. Warnings and notes too: $out/lint.txt"
 
 say "Run the bundled ResNet-50 here, on the CPU: a smoke run, which claims no published number"
-expect 0 "$reperf" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/*' --profile smoke --repeats 2 --run-id 20200101T000000Z-000000de
-archive="$REPERF_STATE/runs/20200101T000000Z-000000de/20200101T000000Z-000000de.tar.zst"
+expect 0 "$reperf" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/*' --profile smoke --repeats 2 --run-id 20200101T000000.000Z-000000de
+archive="$REPERF_STATE/runs/20200101T000000.000Z-000000de/20200101T000000.000Z-000000de.tar.zst"
 
 say "Check its sealed evidence, then derive the numbers again from the raw logs"
 expect 5 "$reperf" verify "$archive"

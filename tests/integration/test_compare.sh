@@ -9,9 +9,9 @@ fi
 # The training is slow in a debug build; who ran it does not matter here.
 runner="$ROOT/build/release/reperf"
 [ -x "$runner" ] || runner=$REPERF
-exits 0 "a run to look at" "$runner" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/bs96' --profile smoke --repeats 1 --run-id 20260101T000000Z-00000001
-run="$REPERF_STATE/runs/20260101T000000Z-00000001"
-for name in last 20260101T000000Z "$run" "$run/evidence" "$run/20260101T000000Z-00000001.tar.zst"; do
+exits 0 "a run to look at" "$runner" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/bs96' --profile smoke --repeats 1 --run-id 20260101T000000.000Z-00000001
+run="$REPERF_STATE/runs/20260101T000000.000Z-00000001"
+for name in last 20260101T000000 "$run" "$run/evidence" "$run/20260101T000000.000Z-00000001.tar.zst"; do
     exits 0 "report $(basename "$name") ..." "$REPERF" report "$name"
     like "$(cat "$T/out")" 'resnet50/reperf/fp32/n1g1/bs96 .*not_comparable' "... has the cell and its verdict"
 done
@@ -23,7 +23,7 @@ is "$(grep -c '<tr class="cell" data-cell="resnet50/reperf/fp32/n1g1/bs96">' "$T
 is "$(grep -c 'class="step-series"' "$T/run.html")" 1 "and one step series a repeat"
 like "$(grep -o '16 of 20 samples used' "$T/run.html")" '16 of 20' "whose warm-up is shaded"
 
-exits 0 "a run against itself" "$REPERF" compare last "$run/20260101T000000Z-00000001.tar.zst"
+exits 0 "a run against itself" "$REPERF" compare last "$run/20260101T000000.000Z-00000001.tar.zst"
 like "$(cat "$T/out")" '\+0\.00 %' "the same value"
 like "$(cat "$T/out")" 'no difference of machine, software or plan' "and no difference"
 is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-view.*' -newer "$T/json" | wc -l)" 0 "what was unpacked is gone"
@@ -52,10 +52,10 @@ cp -R "$run/evidence" "$T/forged"
 sed -i 's/"value": [0-9.e+-]*/"value": 383/' "$T/forged/result.json"
 exits 5 "report of a forged result" "$REPERF" report "$T/forged"
 exits 5 "compare with a forged result" "$REPERF" compare last "$T/forged"
-cp "$run/20260101T000000Z-00000001.tar.zst" "$T/flipped.tar.zst"
+cp "$run/20260101T000000.000Z-00000001.tar.zst" "$T/flipped.tar.zst"
 printf '\377' | dd of="$T/flipped.tar.zst" bs=1 seek=1000 conv=notrunc status=none
 exits 5 "compare with a damaged archive" "$REPERF" compare last "$T/flipped.tar.zst"
 exits 2 "compare one run" "$REPERF" compare last
-exits 2 "compare with no such run" "$REPERF" compare last 20990101T000000Z-00000000
+exits 2 "compare with no such run" "$REPERF" compare last 20990101T000000.000Z-00000000
 exits 2 "a run and a report together" "$REPERF" report last paddle-perf-hrnetw18
 tap_done

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh
 . "$(dirname "$0")/run_lib.sh"
-ID=20261121T000000Z-00000001 # given, so that results can be compared whole
+ID=20261121T000000.000Z-00000001 # given, so that results can be compared whole
 F=$(run_folder $ID)
 SMOKE=("$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke) # in the background: $! is then reperf itself
 waiting_for() { # SECONDS COMMAND...: polls until it holds

@@ -149,7 +149,7 @@ exits 2 "no report" "$REPERF" run
 exits 3 "an unknown report" "$REPERF" run no-such-report
 exits 6 "an inventory that cannot be reached" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes cluster
 exits 2 "a run id of another shape" smoke --run-id ../../x
-exits 2 "resume of no run" "$REPERF" resume 20990101T000000Z-00000000
+exits 2 "resume of no run" "$REPERF" resume 20990101T000000.000Z-00000000
 
 # --- status, history ---
 forget_runs

@@ -17,19 +17,19 @@
 
 #define REPORT  "paddle-perf-2020"
 #define CASE_ID "resnet50/reperf/fp32/n1g1/bs96" /* its baseline is published with 383 img/s */
-#define RUN_ID  "20261121T000000Z-00000001"
+#define RUN_ID  "20261121T000000.000Z-00000001"
 
 static void run_ids_sort_by_time(void **state UNUSED)
 {
     char id[RUN_ID_SIZE];
     char later[RUN_ID_SIZE];
     run_id_make(1795262400LL * NS_PER_S, 0xabcdef12, id); /* 2026-11-21T12:00:00Z */
-    run_id_make(1795262401LL * NS_PER_S, 0, later);
-    assert_string_equal(id, "20261121T120000Z-abcdef12");
+    run_id_make(1795262400LL * NS_PER_S + NS_PER_MS, 0, later);
+    assert_string_equal(id, "20261121T120000.000Z-abcdef12");
     assert_true(strcmp(id, later) < 0);
     assert_true(run_id_is_valid(str_of(id)));
-    assert_false(run_id_is_valid(STR_LIT("20261121T120000Z-ABCDEF12")));
-    assert_false(run_id_is_valid(STR_LIT("../../etc/passwd/aaaaaaaa")));
+    assert_false(run_id_is_valid(STR_LIT("20261121T120000.000Z-ABCDEF12")));
+    assert_false(run_id_is_valid(STR_LIT("../../etc/passwd/aaaaaaaa/aaaa")));
 }
 
 static void case_ids_become_folders_only_when_safe(void **state UNUSED)
