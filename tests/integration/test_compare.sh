@@ -46,6 +46,8 @@ assert [(x["name"], x["matters"]) for x in d["differences"]] == [
     ("machine.cpu_governor", "likely"), ("machine.kernel", "possible"), ("collected_at", "incidental")]
 END
 ok $? "one document with the same"
+tests/integration/validate.py manifests/schema/compare-output.json "$T/out"
+ok $? "of the form that the schema has"
 
 # A value that does not follow from the logs is not shown.
 cp -R "$run/evidence" "$T/forged"
