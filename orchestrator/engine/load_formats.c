@@ -34,6 +34,12 @@ static int read_format(struct arena *arena, const char *root, const char *file,
     return 0;
 }
 
+/* File names are not in the order of ids: "a-b.json" comes before "a.json". */
+static int compare_ids(const void *a, const void *b)
+{
+    return str_cmp(format_id(*(struct format *const *)a), format_id(*(struct format *const *)b));
+}
+
 int load_formats(struct arena *arena, const char *root, struct format_set *ret_set, struct err *err)
 {
     struct fs_names files;
@@ -57,6 +63,7 @@ int load_formats(struct arena *arena, const char *root, struct format_set *ret_s
         }
         set.n++;
     }
+    qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
     *ret_set = set;
     return 0;
 }

@@ -78,6 +78,12 @@ int load_report(struct arena *arena, const char *root, const char *name, struct 
                    name, fs_join(arena, root, REPORTS_FOLDER));
 }
 
+/* File names are not in the order of ids: "a-b.json" comes before "a.json". */
+static int compare_ids(const void *a, const void *b)
+{
+    return str_cmp(((const struct report *)a)->id, ((const struct report *)b)->id);
+}
+
 int load_all_reports(struct arena *arena, const char *root, struct report_set *ret_set,
                      struct err *err)
 {
@@ -96,6 +102,7 @@ int load_all_reports(struct arena *arena, const char *root, struct report_set *r
             return -1;
         }
     }
+    qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
     *ret_set = set;
     return 0;
 }
