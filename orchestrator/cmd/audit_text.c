@@ -178,6 +178,24 @@ static void write_like(const struct report_audit *audit, struct strbuf *out)
     table_render(&table, out);
 }
 
+/* The audit's own in full; what lint finds in the manifest is counted, as `reperf lint` shows it. */
+static void write_findings(const struct report_audit *audit, bool is_colored, struct strbuf *out)
+{
+    struct findings own = {audit->findings.items, audit->n_from_logs, audit->findings.n_max};
+    struct findings lint = {audit->findings.items + own.n, audit->findings.n - own.n, 0};
+    if (own.n) {
+        strbuf_add_char(out, '\n');
+        findings_out_text(&own, is_colored, out);
+    }
+    if (lint.n) {
+        strbuf_printf(out,
+                      "\nin the manifest, without its logs: %zu errors, %zu warnings, %zu notes; "
+                      "reperf lint %s shows them\n",
+                      findings_count(&lint, LEVEL_ERROR), findings_count(&lint, LEVEL_WARNING),
+                      findings_count(&lint, LEVEL_NOTE), audit->report->id.ptr);
+    }
+}
+
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
                     struct strbuf *out)
 {
@@ -196,9 +214,6 @@ void audit_out_text(const struct audit_set *set, const struct audit_text_opts *o
         if (opts->want_like) {
             write_like(audit, out);
         }
-        if (audit->findings.n) {
-            strbuf_add_char(out, '\n');
-            findings_out_text(&audit->findings, opts->is_colored, out);
-        }
+        write_findings(audit, opts->is_colored, out);
     }
 }

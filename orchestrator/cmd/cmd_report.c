@@ -12,7 +12,6 @@
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 #include "cmd/select.h"
-#include "domain/lint.h"
 #include "engine/audit.h"
 #include "engine/load.h"
 #include "engine/page.h"
@@ -62,9 +61,6 @@ static int audit_all(const struct cmd_ctx *ctx, const struct report_args *args, 
     progress_start(&progress, ctx->clock, "report", "logs", total);
     for (size_t idx = 0; rc == 0 && idx < reports->n; idx++) {
         rc = audit_report(arena, &reports->items[idx], formats, &opts, &audits[idx], err);
-        if (rc == 0 && args->html) { /* the page shows what only the manifests show, too */
-            lint_report(arena, &reports->items[idx], &audits[idx].findings);
-        }
     }
     progress_end(&progress);
     *ret_set = (struct audit_set){audits, reports->n};

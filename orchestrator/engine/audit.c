@@ -3,6 +3,7 @@
 
 #include "engine/audit.h"
 
+#include "domain/lint.h"
 #include "engine/audit_parts.h"
 
 struct str arena_str(struct arena *arena, const char *fmt, ...)
@@ -49,6 +50,8 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
     audit_find_cells(&audit);
     audit_find_windows(&audit);
     audit_find_facts(&audit);
+    out.n_from_logs = out.findings.n;
+    lint_report(arena, report, &out.findings);
     release_audit(&audit);
     *ret_audit = out;
     return 0;

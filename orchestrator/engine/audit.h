@@ -57,7 +57,8 @@ struct report_audit {
     size_t n_cells;
     struct like_row *rows;
     size_t n_rows;
-    struct findings findings;
+    struct findings findings; /* of the audit, then of lint */
+    size_t n_from_logs;       /* the audit's own */
 };
 
 struct audit_opts {

@@ -106,7 +106,7 @@ sed -i 's/batch_size: 8/batch_size: 16/' "$L/alpha_1_fp32.log" && audited batch-
 sed -i 's/cuda_12.1/cuda_11.0/' "$L/alpha_8_fp32.log" && audited "log-contradicts-condition software-differs"
 sed -i '$d' "$L/beta_1_fp32.log" && audited log-incomplete
 sed -i 's/2026-01-02 /2025-01-02 /' "$L/alpha_8_fp32.log" "$L/beta_8_fp32.log" && audited log-older
-sed -i 's/--repeats 1 /--repeats 500 /' "$L/alpha_1_fp32.log" && sed 's/"dataset_repeats": "1"/"dataset_repeats": null/' $G >"$T/report.json" && audited data-repeated "$T/report.json"
+sed -i 's/--repeats 1 /--repeats 500 /' "$L/alpha_1_fp32.log" && sed 's/"dataset_repeats": "1"/"dataset_repeats": null/' $G >"$T/report.json" && audited "data-repeated not-stated" "$T/report.json"
 rm "$L/alpha_1_fp32.log" && audited log-missing
 sed 's/"750.00"/"760.00"/' $G >"$T/report.json" && audited "cell-differs speedup-mismatch" "$T/report.json"
 sed '0,/skip1/s//skip2-trim5/' $G >"$T/report.json" && audited "cell-differs rule-differs-within-table trimming-differs" "$T/report.json"
