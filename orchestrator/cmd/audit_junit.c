@@ -3,33 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/audit_out.h"
-
-/* Text for an attribute or an element. Characters that XML 1.0 does not allow become "?". */
-static void add_xml(struct strbuf *out, struct str text)
-{
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        switch (c) {
-        case '&':
-            strbuf_add_z(out, "&amp;");
-            break;
-        case '<':
-            strbuf_add_z(out, "&lt;");
-            break;
-        case '>':
-            strbuf_add_z(out, "&gt;");
-            break;
-        case '"':
-            strbuf_add_z(out, "&quot;");
-            break;
-        default:
-            if ((unsigned char)c < ' ' && c != '\t' && c != '\n') {
-                c = '?';
-            }
-            strbuf_add_char(out, c);
-        }
-    }
-}
+#include "engine/html.h"
 
 enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_ERROR, OUTCOME_SKIPPED };
 
@@ -69,9 +43,9 @@ static void write_case(const struct report_audit *audit, const struct cell_audit
         [OUTCOME_FAILED] = "failure", [OUTCOME_ERROR] = "error", [OUTCOME_SKIPPED] = "skipped"};
     enum outcome outcome = outcome_of(a);
     strbuf_add_z(out, "    <testcase classname=\"");
-    add_xml(out, audit->report->id);
+    html_text(out, audit->report->id);
     strbuf_add_z(out, "\" name=\"");
-    add_xml(out, a->cell->id);
+    html_text(out, a->cell->id);
     strbuf_add_z(out, "\" time=\"0\"");
     if (outcome == OUTCOME_PASSED) {
         strbuf_add_z(out, "/>\n");
@@ -85,9 +59,9 @@ static void write_case(const struct report_audit *audit, const struct cell_audit
                       a->cell->unit.ptr);
         strbuf_add_f64(&text, a->recomputed);
         strbuf_printf(&text, " by %s", a->rule.ptr);
-        add_xml(out, strbuf_str(&text));
+        html_text(out, strbuf_str(&text));
     } else {
-        add_xml(out, a->note);
+        html_text(out, a->note);
     }
     strbuf_printf(out, "\"%s/>\n    </testcase>\n",
                   outcome == OUTCOME_SKIPPED ? "" : " type=\"audit\"");
@@ -111,7 +85,7 @@ void audit_out_junit(const struct audit_set *set, struct strbuf *out)
     for (size_t idx = 0; idx < set->n; idx++) {
         const struct report_audit *audit = &set->items[idx];
         strbuf_add_z(out, "  <testsuite name=\"");
-        add_xml(out, audit->report->id);
+        html_text(out, audit->report->id);
         strbuf_printf(
             out, "\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\" time=\"0\">\n",
             audit->n_cells, count(audit, OUTCOME_FAILED), count(audit, OUTCOME_ERROR),

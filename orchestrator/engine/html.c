@@ -3,36 +3,14 @@
 
 #include "engine/html.h"
 
+#include "codec/json_scan.h"
+
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-static bool is_tail(unsigned char c)
+/* U+FFFE and U+FFFF are well-formed UTF-8 that XML 1.0 does not allow. */
+static bool is_noncharacter(struct str text)
 {
-    return (c & 0xc0) == 0x80;
-}
-
-/* Length of the well-formed UTF-8 sequence at text[at], or 0. Source: Unicode table 3-7. */
-static size_t utf8_len(struct str text, size_t at)
-{
-    const unsigned char *p = (const unsigned char *)text.ptr + at;
-    size_t left = text.len - at;
-    if (p[0] < 0x80) {
-        return 1;
-    }
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-        return left >= 2 && is_tail(p[1]) ? 2 : 0;
-    }
-    if ((p[0] & 0xf0) == 0xe0) {
-        bool is_good = left >= 3 && is_tail(p[1]) && is_tail(p[2]) &&
-                       !(p[0] == 0xe0 && p[1] < 0xa0) && !(p[0] == 0xed && p[1] > 0x9f) &&
-                       !(p[0] == 0xef && p[1] == 0xbf && p[2] >= 0xbe);
-        return is_good ? 3 : 0;
-    }
-    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        bool is_good = left >= 4 && is_tail(p[1]) && is_tail(p[2]) && is_tail(p[3]) &&
-                       !(p[0] == 0xf0 && p[1] < 0x90) && !(p[0] == 0xf4 && p[1] > 0x8f);
-        return is_good ? 4 : 0;
-    }
-    return 0;
+    return str_starts(text, STR_LIT("\xef\xbf\xbe")) || str_starts(text, STR_LIT("\xef\xbf\xbf"));
 }
 
 static void add_ascii(struct strbuf *out, char c)
@@ -68,17 +46,17 @@ static void add_ascii(struct strbuf *out, char c)
 
 void html_text(struct strbuf *out, struct str text)
 {
-    for (size_t at = 0; at < text.len;) {
-        size_t len = utf8_len(text, at);
+    while (text.len) {
+        size_t len = is_noncharacter(text) ? 0 : utf8_len(text);
         if (len == 1) {
-            add_ascii(out, text.ptr[at]);
+            add_ascii(out, text.ptr[0]);
         } else if (len == 0) {
             strbuf_add_z(out, REPLACEMENT);
             len = 1;
         } else {
-            strbuf_add(out, text.ptr + at, len);
+            strbuf_add(out, text.ptr, len);
         }
-        at += len;
+        text = str_sub(text, len, text.len);
     }
 }
 
