@@ -38,6 +38,12 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (len > (int)sizeof(line) - 2) {
         len = (int)sizeof(line) - 2;
     }
+    for (int idx = 0; idx < len; idx++) {
+        /* Text from outside must not steer the terminal. */
+        if ((unsigned char)line[idx] < ' ' || line[idx] == 0x7f) {
+            line[idx] = line[idx] == '\t' ? '\t' : '?';
+        }
+    }
     line[len] = '\n';
     if (write(STDERR_FILENO, line, (size_t)len + 1) < 0) {
         return; /* nobody is left to tell */

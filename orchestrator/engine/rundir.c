@@ -30,6 +30,9 @@ int rundir_list(struct arena *arena, const char *state, struct fs_names *ret_ids
     const char *folder = fs_join(arena, state, "runs");
     struct fs_names names = {0};
     size_t n = 0;
+    if (fs_exists(state) && !fs_is_dir(state)) {
+        return err_set(err, ERR_IO, "state folder %s: not a folder", state);
+    }
     if (fs_exists(folder) && fs_list(arena, folder, &names, err) < 0) {
         return -1;
     }

@@ -216,6 +216,9 @@ for args in "list" "list --json" "lint --all --json" "history" "plan paddle-perf
 done
 exits 1 "standard error closed" bash -c '"$1" lint '$ID' >out 2>&-' _ "$REPERF"
 exits 10 "state is a file" env REPERF_STATE="$T/report.json" "$REPERF" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/*' --profile smoke
+exits 10 "history of a state that is a file" env REPERF_STATE="$T/report.json" "$REPERF" history
+exits 3 "ESC in an operand" "$REPERF" audit "$(printf 'x\033[2Jy')"
+like "$(cat -v "$T/err")" '"x\?\[2Jy"' "does not reach the terminal"
 mkfifo pipe
 cat pipe >page.html &
 reader=$!
