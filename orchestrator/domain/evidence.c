@@ -18,7 +18,7 @@ static const struct {
     const char *verdict;
     enum evidence_outcome outcome;
 } VERDICTS[] = {
-    {"reproduced", EVIDENCE_PASSED}, {"faster", EVIDENCE_PASSED},
+    {"reproduced", EVIDENCE_PASSED}, {"faster", EVIDENCE_WARNED},
     {"slower", EVIDENCE_FAILED},     {"failed", EVIDENCE_FAILED},
     {"not_run", EVIDENCE_WARNED},    {"not_comparable", EVIDENCE_WARNED},
 };

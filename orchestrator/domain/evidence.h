@@ -36,7 +36,7 @@ struct evidence_cell {
 };
 
 /* What is read from result.json: "run_id", "report", optionally "finished_at" (RFC 3339), and "cells", whose items have "cell" or
-   "case", and "verdict": reproduced and faster pass, slower and failed fail, not_comparable and not_run are warnings. Its other
+   "case", and "verdict": reproduced passes, slower and failed fail, faster, not_comparable and not_run are warnings. Its other
    keys are of no concern here. */
 struct evidence_facts {
     struct str run_id;

@@ -244,6 +244,31 @@ static void a_changed_log_with_good_sums_is_refused(void **state UNUSED)
     expect_refused(folder, &key, false, ERR_INTEGRITY, USTAR_STATEMENT);
 }
 
+/* Only what a run may end with status 0 for passes. */
+static void only_reproduced_passes(void **state UNUSED)
+{
+    static const struct {
+        const char *verdict;
+        enum evidence_outcome outcome;
+    } WANTED[] = {
+        {"reproduced", EVIDENCE_PASSED}, {"faster", EVIDENCE_WARNED},
+        {"slower", EVIDENCE_FAILED},     {"not_comparable", EVIDENCE_WARNED},
+        {"failed", EVIDENCE_FAILED},     {"not_run", EVIDENCE_WARNED},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(WANTED); idx++) {
+        struct evidence_facts facts = {0};
+        struct err err = {0};
+        const char *text =
+            arena_printf(&scratch_arena,
+                         "{\"run_id\":\"20261121T000000.000Z-00000001\",\"report\":\"r\","
+                         "\"cells\":[{\"case\":\"a\",\"verdict\":\"%s\"}]}",
+                         WANTED[idx].verdict);
+        assert_int_equal(evidence_facts(&scratch_arena, str_of(text), "result.json", &facts, &err),
+                         0);
+        assert_int_equal(facts.outcome, WANTED[idx].outcome);
+    }
+}
+
 static void a_result_that_says_other_than_the_statement_is_refused(void **state UNUSED)
 {
     struct evidence_facts facts = {0};
@@ -477,6 +502,7 @@ int main(void)
         cmocka_unit_test(folders_that_are_no_finished_run_are_refused),
         cmocka_unit_test(links_in_a_run_are_refused),
         cmocka_unit_test(an_archive_is_not_replaced_unasked_nor_put_into_its_run),
+        cmocka_unit_test(only_reproduced_passes),
         cmocka_unit_test(a_full_disk_leaves_no_archive),
         cmocka_unit_test(a_stop_leaves_nothing),
         cmocka_unit_test(verified_archives_unpack_in_the_same_pass),
