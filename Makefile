@@ -12,10 +12,11 @@ SECS      ?= 10
 SHELL     := /bin/bash
 
 # What the build, and what the tests beyond that, need from the distribution (Debian names).
-DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev libssl-dev libzstd-dev libdnnl-dev zstd ca-certificates
-DEPS_TEST  := $(DEPS_BUILD) git clang clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
+DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev libssl-dev libzstd-dev libdnnl-dev libcurl4-openssl-dev \
+              libjpeg62-turbo-dev libspng-dev libhdf5-dev zstd ca-certificates git
+DEPS_TEST  := $(DEPS_BUILD) clang clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
-              bash-completion util-linux procps strace
+              bash-completion util-linux procps strace nginx-light docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils
 
 ifeq ($(filter $(MODE),$(MODES)),)
 $(error MODE=$(MODE): expected one of $(MODES))
@@ -34,21 +35,27 @@ HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl
 BASE_CFLAGS := -std=gnu17 -D_GNU_SOURCE $(WARN) $(WERROR) -ffile-prefix-map="$(CURDIR)=." -Iorchestrator $(CFLAGS)
 # The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP.
 WL_CFLAGS   := -Iworkloads -fopenmp -O3 $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1)
-ORCH_LIBS   := -Wl,--as-needed -larchive -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
+ORCH_LIBS   := -Wl,--as-needed -lcurl -larchive -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
 WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) -lm
+
+# Data preparation (reperf-pack): JPEG, PNG and HDF5 are its own.
+PREP_CFLAGS := -isystem /usr/include/hdf5/serial -Iworkloads
+PREP_LIBS   := -Wl,--as-needed -L/usr/lib/$(shell $(CC) -print-multiarch)/hdf5/serial -lhdf5 -ljpeg -lspng
 
 # --- what there is ------------------------------------------------------------------------------
 BASE_SRC  := $(sort $(wildcard orchestrator/base/*.c))
-ORCH_SRC  := $(sort $(filter-out $(BASE_SRC),$(wildcard orchestrator/*/*.c)))
+PREP_MAIN := orchestrator/prep/main.c
+PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c)))
+ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN),$(wildcard orchestrator/*/*.c)))
 WL_SRC    := $(sort $(filter-out workloads/train/main.c,$(wildcard workloads/*/*.c)))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(wildcard orchestrator/*/*.h workloads/*/*.h))
-ALL_C     := $(BASE_SRC) $(ORCH_SRC) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/main.c) $(UNIT_SRC) \
+ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/main.c) $(UNIT_SRC) \
              $(sort $(wildcard tests/*/*.c))
 SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
-PROGRAMS  := reperf $(if $(wildcard workloads/train/main.c),reperf-train)
+PROGRAMS  := reperf reperf-train $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
 .PHONY: all deps demo test unit replay integration e2e lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall dist clean help doctor repro-check FORCE
@@ -80,10 +87,13 @@ build/$(1)/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
 	@echo "CC $(1) $$<"; $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EXTRA) -MMD -MP -c $$< -o $$@
 build/$(1)/workloads/%.c.o: EXTRA := $$(WL_CFLAGS)
+build/$(1)/orchestrator/prep/%.c.o: EXTRA := $$(PREP_CFLAGS)
 build/$(1)/tests/%.c.o: EXTRA := -Iworkloads -I.
 build/$(1)/base.a: $(patsubst %,build/$(1)/%.o,$(BASE_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/orch.a: $(patsubst %,build/$(1)/%.o,$(ORCH_SRC))
+	@rm -f $$@; ar rcsD $$@ $$^
+build/$(1)/prep.a: $(patsubst %,build/$(1)/%.o,$(PREP_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
@@ -91,15 +101,20 @@ build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orch.a build/$(1)
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 build/$(1)/reperf-train: build/$(1)/workloads/train/main.c.o build/$(1)/wl.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
+build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/base.a
+	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) -o $$@
+build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -lcmocka -o $$@
 build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -lcmocka -o $$@
 build/$(1)/unit/%: build/$(1)/tests/unit/%.c.o build/$(1)/orch.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -lcmocka -o $$@
-build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
+build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(WL_LIBS) -o $$@
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -o $$@
 -include $$(shell find build/$(1) -name '*.d' 2>/dev/null)
 endef
 $(foreach m,$(MODES),$(eval $(call MODE_RULES,$(m))))
@@ -117,7 +132,7 @@ TAP      := B=$(B) tests/tap.sh
 
 # The tests' own modes, whatever MODE is: debug for all, ASan + UBSan again for what parses and computes.
 TEST_BIN := $(foreach m,debug asan,$(call in_mode,$(m),$(UNIT) $(REPLAY) $(addprefix $(B)/,$(PROGRAMS))))
-test: $(TEST_BIN) build/release/reperf $(if $(filter reperf-train,$(PROGRAMS)),build/release/reperf-train) ## all tests this machine can run; installs what they need
+test: $(TEST_BIN) $(addprefix build/release/,$(PROGRAMS)) ## all tests this machine can run; installs what they need
 	@B=build/debug tests/tap.sh $(LINT) $(call in_mode,debug,$(UNIT) $(REPLAY)) $(call in_mode,asan,$(UNIT) $(REPLAY)) \
 	  $(INTEGRATION) $(E2E)
 unit: $(UNIT)                    ## unit tests of MODE
@@ -130,7 +145,7 @@ e2e: all                         ## whole ways through the program, browser incl
 	@$(TAP) $(E2E)
 lint:                            ## every check that runs nothing: layers, headers, format, clang-tidy, shellcheck, man page
 	@$(TAP) $(LINT)
-bench: build/release/reperf $(if $(filter reperf-train,$(PROGRAMS)),build/release/reperf-train) ## speed against the peers, as ratios, in one run
+bench: $(addprefix build/release/,$(PROGRAMS)) ## speed against the peers, as ratios, in one run
 	@B=build/release tests/bench/run.sh
 demo: all                        ## set up, build, audit the published reports, train, seal and verify
 	@B=$(B) tests/e2e/demo.sh
@@ -138,17 +153,17 @@ demo: all                        ## set up, build, audit the published reports, 
 hdr-check: $(patsubst %,build/debug/hdr/%.ok,$(HDRS))
 build/debug/hdr/%.ok: % build/debug/flags
 	@mkdir -p $(@D); printf '#include "base/base.h"\n#include "%s"\n' "$(patsubst workloads/%,%,$(patsubst orchestrator/%,%,$<))" | \
-	$(CC) $(BASE_CFLAGS) $(WL_CFLAGS) -fsyntax-only -xc - && touch $@
+	$(CC) $(BASE_CFLAGS) $(WL_CFLAGS) $(PREP_CFLAGS) -fsyntax-only -xc - && touch $@
 format:                          ## lay out all C by .clang-format
 	@clang-format -i $(sort $(ALL_C) $(HDRS) $(wildcard tests/*/*.h))
 
 fuzz: $(FUZZ_BIN)                ## libFuzzer, SECS seconds a target
 	@for t in $^; do n=$${t##*/}; mkdir -p build/fuzz/new-$$n; \
 	$$t -max_total_time=$(SECS) -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 build/fuzz/new-$$n tests/fuzz/corpus/$$n || exit 1; done
-build/fuzz/%: tests/fuzz/fuzz_%.c $(BASE_SRC) $(ORCH_SRC) $(WL_SRC) $(HDRS)
+build/fuzz/%: tests/fuzz/fuzz_%.c $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(WL_SRC) $(HDRS)
 	@mkdir -p $(@D)
-	$(CLANG) -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iorchestrator -Iworkloads -I. \
-	$< $(BASE_SRC) $(ORCH_SRC) $(filter-out workloads/backend_cpu/% workloads/train/%,$(WL_SRC)) $(ORCH_LIBS) -o $@
+	$(CLANG) -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iorchestrator -Iworkloads -I. $(PREP_CFLAGS) \
+	$< $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(filter-out workloads/backend_cpu/% workloads/train/%,$(WL_SRC)) $(ORCH_LIBS) $(PREP_LIBS) -o $@
 
 # --- the rest ---------------------------------------------------------------------------------------
 doctor:                          ## say what is here and what would be built

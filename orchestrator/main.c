@@ -93,6 +93,20 @@ static const char *find_state(struct arena *arena)
     return fs_join(arena, home && home[0] ? home : "/root", ".local/state/reperf");
 }
 
+static const char *find_store(struct arena *arena)
+{
+    const char *named = getenv("REPERF_STORE");
+    const char *xdg = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    if (named && named[0]) {
+        return named;
+    }
+    if (xdg && xdg[0] == '/') {
+        return fs_join(arena, xdg, "reperf/store");
+    }
+    return fs_join(arena, home && home[0] ? home : "/root", ".local/share/reperf/store");
+}
+
 static const char *find_self(struct arena *arena)
 {
     char path[PATH_BYTES];
@@ -115,7 +129,8 @@ static int run_command(const struct cmd *c, int argc, char **argv)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     const char *self = find_self(&arena);
-    struct cmd_ctx ctx = {clock_system(), find_root(&arena, self), find_state(&arena), self};
+    struct cmd_ctx ctx = {clock_system(), find_root(&arena, self), find_state(&arena),
+                          find_store(&arena), self};
     int status = c->run(&ctx, argc, argv, &err);
     if (status < 0) {
         log_line(LOG_ERROR, "%s", err.msg);

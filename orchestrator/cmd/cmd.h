@@ -14,6 +14,8 @@ struct cmd_ctx {
     const char *root; /* the data folder: holds manifests/, images/, datasets/, logs/ */
     const char *
         state; /* where runs live: $REPERF_STATE, else $XDG_STATE_HOME/reperf, else ~/.local/state/reperf */
+    const char *
+        store; /* what was fetched: $REPERF_STORE, else $XDG_DATA_HOME/reperf/store, else ~/.local/share/reperf/store */
     const char *self; /* path of this program's file */
 };
 

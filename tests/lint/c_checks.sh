@@ -38,7 +38,7 @@ checks='-*,bugprone-*,cert-err34-c,readability-braces-around-statements,readabil
 checks="$checks,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-narrowing-conversions"
 checks="$checks,-bugprone-macro-parentheses,-bugprone-sizeof-expression"
 config='{CheckOptions: [{key: readability-function-size.LineThreshold, value: 70},{key: readability-function-cognitive-complexity.Threshold, value: 25},{key: readability-function-cognitive-complexity.IgnoreMacros, value: true}]}'
-flags='-std=gnu17 -D_GNU_SOURCE -Iorchestrator -Iworkloads -I. -DREPERF_HAVE_DNNL=1'
+flags='-std=gnu17 -D_GNU_SOURCE -Iorchestrator -Iworkloads -I. -isystem /usr/include/hdf5/serial -DREPERF_HAVE_DNNL=1'
 mkdir -p build/tidy
 # shellcheck disable=SC2086,SC2317
 tidy_one() { # FILE: read again when it, a header it includes, or what is checked has changed

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* datasets/ID/dataset.json: what to fetch, how its tree looks once unpacked, how it is packed, and how its synthetic twin is made.
+   The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its authors did not say. */
+#ifndef DOMAIN_DATASET_H
+#define DOMAIN_DATASET_H
+
+#include "codec/digest.h"
+#include "codec/json.h"
+#include "domain/report.h"
+
+#define DATASET_FILES_MAX   64
+#define DATASET_URLS_MAX    16
+#define DATASET_SPLITS_MAX  16
+#define DATASET_GROUPS_MAX  32
+#define DATASET_FOLDERS_MAX 4096
+
+struct dataset_file { /* one download */
+    struct str name;  /* file name; also in STORE/incoming */
+    struct str *urls; /* mirrors, best first */
+    size_t n_urls;
+    int64_t size_bytes; /* -1: not known */
+    bool has_md5, has_sha256;
+    uint8_t md5[MD5_BYTES];
+    uint8_t sha256[SHA256_BYTES];
+    uint64_t piece_bytes;   /* 0: no digests of pieces are known */
+    struct str pieces_path; /* beside dataset.json or the lock: one SHA-256 in hex a line */
+    struct str unpack;      /* "tar", "tar.gz", "tar.zst", "zip"; NULL: kept as it is */
+    bool is_nested;         /* NAME.tar inside it is unpacked into NAME/ */
+    struct str into;        /* folder of the tree that it is unpacked into; NULL: the top */
+};
+
+struct dataset_split {
+    struct str name;
+    int64_t n_samples; /* -1: not stated */
+    int64_t n_classes;
+};
+
+enum file_role { ROLE_IMAGE, ROLE_LABEL, ROLE_RECORDS, ROLE_LIST, ROLE_OTHER };
+enum file_format { FILE_ANY, FILE_JPEG, FILE_PNG, FILE_HDF5, FILE_TFRECORD, FILE_TEXT };
+
+struct dataset_group { /* files of the tree that belong together: what must be there */
+    struct str name;
+    struct str split; /* or NULL */
+    enum file_role role;
+    struct str glob; /* of the path; `*` does not cross `/` */
+    int64_t n_files; /* exactly; -1: not stated */
+    int64_t
+        n_folders; /* that hold them; -1: not stated. Of images by class: the classes, in the order of their names */
+    int64_t folder_min, folder_max; /* files in each folder; -1: not stated */
+    enum file_format format;
+    int64_t width, height; /* of each image; -1: any */
+    int64_t channels;      /* as stored; -1: any */
+    struct str
+        pair_of; /* each file of that group has its partner here, and the other way round; NULL: none */
+    struct str pair_from,
+        pair_to; /* partner's path: every pair_from in the path becomes pair_to, then */
+    struct str pair_from_end, pair_to_end; /* the end pair_from_end becomes pair_to_end */
+};
+
+enum pack_kind { PACK_NONE, PACK_CLASSES, PACK_SEGMENTS, PACK_TOKENS };
+
+struct dataset_pack { /* how shards are made from the tree */
+    enum pack_kind kind;
+    int64_t short_side; /* of a packed image: larger ones are made smaller to it; -1: as it is */
+    int64_t n_classes;  /* labels from 0; -1: not for tokens */
+    int64_t sequence, predictions; /* tokens */
+};
+
+struct dataset_twin_split {
+    struct str name;
+    int64_t n_samples;
+    int64_t n_folders; /* classes, cities */
+};
+
+struct dataset_twin { /* how the synthetic twin is made: the same layout, less of it */
+    bool is_there;
+    uint64_t seed;
+    int64_t width, height; /* of images made at one size; -1: sizes vary as in the original */
+    struct dataset_twin_split *splits;
+    size_t n_splits;
+};
+
+struct dataset {
+    struct str id, title, licence, derived_from, note;
+    bool is_synthetic;
+    bool needs_login;
+    struct dataset_file *files;
+    size_t n_files;
+    struct dataset_split *splits;
+    size_t n_splits;
+    struct dataset_group *groups;
+    size_t n_groups;
+    bool allows_others; /* files that no group names are no fault */
+    struct str
+        list_path; /* tree.sha256 beside dataset.json; NULL: no digests of single files are known */
+    bool has_list_sha256;
+    uint8_t list_sha256[SHA256_BYTES];
+    struct dataset_pack pack;
+    struct dataset_twin twin;
+};
+
+MUST_CHECK int dataset_decode(const struct json *root, struct arena *arena,
+                              struct dataset *ret_dataset, struct err *err);
+const char *file_format_name(enum file_format format);
+
+/* Its name in the store: the id, with ".synthetic" for a twin. */
+char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_twin);
+
+#endif

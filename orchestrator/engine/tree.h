@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many files below one folder and the digest of each: listed, hashed on all cores, compared. The list's text is what sha256sum
+   writes ("HEX64  path", sorted by the path's bytes), so that `sha256sum -c` checks a tree without us. Made for 1.3 million
+   files in less than 300 MB. */
+#ifndef ENGINE_TREE_H
+#define ENGINE_TREE_H
+
+#include "base/strbuf.h"
+#include "codec/digest.h"
+#include "io/pool.h"
+
+#define TREE_LIST_BYTES_MAX (1u << 30)
+
+struct tree_file {
+    const char *path; /* relative; in the arena */
+    uint8_t sha256[SHA256_BYTES];
+};
+
+struct tree_list {
+    struct tree_file *files; /* sorted by path, bytewise; no two alike */
+    size_t n;
+};
+
+/* Strict: sorted, relative paths without "." and "..", lower-case hex. name is for messages. */
+MUST_CHECK int tree_list_parse(struct arena *arena, struct str text, const char *name,
+                               struct tree_list *ret_list, struct err *err);
+MUST_CHECK int tree_list_read(struct arena *arena, const char *path, struct tree_list *ret_list,
+                              struct err *err);
+MUST_CHECK int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret_sha256,
+                               struct err *err);
+/* SHA-256 of the list's text: the tree's own digest. */
+MUST_CHECK int tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256, struct err *err);
+
+struct digest_cache; /* engine/digest_cache.h */
+
+struct tree_opts {
+    const char *folder;
+    struct pool *pool;
+    size_t n_threads;
+    struct digest_cache
+        *cache; /* NULL: every byte is read (deep); else files unchanged since are not (quick) */
+    unsigned kinds; /* DIGEST_SHA256, DIGEST_MD5 or both */
+    bool (*should_stop)(void);
+    void (*on_progress)(void *ctx, uint64_t files_done, uint64_t files_total);
+    void *progress_ctx;
+};
+
+/* Lists and hashes all that is there. A symlink that leads outside, a device or a pipe is an error. */
+MUST_CHECK int tree_hash(struct arena *arena, const struct tree_opts *opts,
+                         struct tree_list *ret_list, struct err *err);
+
+enum tree_fault { TREE_MISSING, TREE_EXTRA, TREE_CORRUPT };
+struct tree_difference {
+    enum tree_fault fault;
+    const char *path;
+};
+struct tree_differences {
+    struct tree_difference *items; /* by path; in the arena */
+    size_t n;
+};
+/* Expected against found. Both sorted. */
+void tree_compare(struct arena *arena, const struct tree_list *expected,
+                  const struct tree_list *found, struct tree_differences *ret_differences);
+
+#endif

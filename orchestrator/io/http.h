@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP(S), FTP-free: one transfer after another, many at once, on the one loop (libcurl's multi-socket interface, of which
+   io/http.c is the only home). A transfer gives its head once, then its body in pieces as they come. Retrying, ranges over
+   several connections and digests are io/fetch.h's. Secrets come from files only and stay out of argv, messages and logs:
+   a message shows a URL without user info, query and fragment (http_url_shown). */
+#ifndef IO_HTTP_H
+#define IO_HTTP_H
+
+#include "base/strbuf.h"
+#include "io/loop.h"
+
+#define HTTP_HEADERS_MAX   32
+#define HTTP_REDIRECTS_MAX 10
+#define HTTP_URL_MAX       8192
+#define HTTP_BODY_MAX      (16u << 20) /* of http_get */
+
+struct http;
+struct http_transfer;
+
+/* What is the same for all transfers of a command. NULL and 0: the default in the comment. */
+struct http_settings {
+    const char *netrc_path;     /* logins by host; none. Must not be readable by others. */
+    const char *cookie_path;    /* Netscape cookie file, only read; none. Likewise. */
+    const char *proxy;          /* URL; NULL: http_proxy, https_proxy, no_proxy; "": none */
+    const char *ca_path;        /* file with certificates; the system's */
+    int64_t connect_timeout_ns; /* 15 s */
+    int64_t stall_timeout_ns;   /* no byte for so long ends a transfer with ERR_TIMEOUT; 30 s */
+    uint64_t rate_bytes_per_s;  /* of one transfer; no limit */
+    bool allows_file;           /* file:// URLs too */
+};
+
+MUST_CHECK int http_new(struct loop *loop, const struct http_settings *settings,
+                        struct http **ret_http, struct err *err);
+/* Ends all transfers. */
+void http_free(struct http *http);
+static inline void http_cleanup(struct http **http)
+{
+    http_free(*http);
+}
+
+struct http_header {
+    const char *name, *value;
+};
+
+struct http_head {         /* of the last answer, redirects followed */
+    int status;            /* 200, 206, ...; file://: 200, or 206 for a range */
+    int64_t content_bytes; /* of the body that follows; -1: not said */
+    int64_t
+        total_bytes; /* of the whole file, from Content-Range or Content-Length of a 200; -1: not said */
+    uint64_t first_byte;    /* of a 206 */
+    bool accepts_ranges;    /* Accept-Ranges: bytes, or a 206 */
+    int64_t retry_after_ns; /* Retry-After; -1: none */
+    bool is_encoded;        /* Content-Encoding other than identity: its length is not the file's */
+    long http_version;      /* 10, 11, 20 */
+    struct str url;         /* the last one */
+    struct str etag;        /* strings: NULL where not sent; valid until the transfer is freed */
+    struct str last_modified;
+    struct str content_type;
+    struct str www_authenticate;
+    struct str docker_content_digest;
+};
+
+/* 0 to go on; -1 with *err filled ends the transfer with that error. Called from http_transfer_step's loop only. */
+typedef int (*http_head_fn)(void *ctx, const struct http_head *head, struct err *err);
+typedef int (*http_body_fn)(void *ctx, const uint8_t *ptr, size_t len, struct err *err);
+
+struct http_request {
+    const char *method; /* NULL: GET */
+    const char *url;
+    const struct http_header *headers; /* an Authorization header is not sent on to another host */
+    size_t n_headers;
+    struct str body; /* of a POST */
+    bool has_range;
+    uint64_t first_byte, last_byte; /* inclusive */
+    bool is_alone;                  /* an own connection: not a stream of a shared HTTP/2 one */
+    bool wants_error_body;          /* body of a status of 400 and over goes to on_body too */
+    http_head_fn on_head;           /* may be NULL */
+    http_body_fn on_body;           /* may be NULL: body is dropped */
+    void *ctx;
+};
+
+/* The request's strings are copied. */
+MUST_CHECK int http_start(struct http *http, const struct http_request *request,
+                          struct http_transfer **ret_transfer, struct err *err);
+/* Call after each loop_once. A status of 400 and over is no failure: see head. STEP_FAIL: ERR_NET (refused, reset, cut short,
+   DNS), ERR_TIMEOUT, ERR_AUTH (login refused by a proxy), ERR_INTEGRITY (TLS certificate), ERR_USAGE (URL), or a callback's. */
+enum step http_step(struct http_transfer *transfer, struct err *err);
+const struct http_head *http_head(const struct http_transfer *transfer); /* NULL until it came */
+/* Stops it if it runs. NULL is fine. */
+void http_transfer_free(struct http_transfer *transfer);
+static inline void http_transfer_cleanup(struct http_transfer **transfer)
+{
+    http_transfer_free(*transfer);
+}
+/* No body is taken from it until it is resumed. */
+void http_pause(struct http_transfer *transfer, bool is_paused);
+
+/* Small documents: runs the loop until it is there. The body goes to out (its cap is an ERR_NET). *ret_head lives as long as
+   the transfer that is given out. */
+MUST_CHECK int http_get(struct http *http, const struct http_request *request, struct strbuf *out,
+                        struct http_transfer **ret_transfer, struct err *err);
+
+/* scheme://host[:port]/path, for messages and events. */
+char *http_url_shown(struct arena *arena, const char *url);
+
+#endif

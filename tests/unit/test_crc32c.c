@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/crc32c.h"
+#include "base/rng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* Source: RFC 3720, appendix B.4. */
+static void test_published_vectors(void **state UNUSED)
+{
+    uint8_t bytes[32] = {0};
+    assert_int_equal(crc32c(0, bytes, sizeof(bytes)), 0x8A9136AA);
+    memset(bytes, 0xFF, sizeof(bytes));
+    assert_int_equal(crc32c(0, bytes, sizeof(bytes)), 0x62A8AB43);
+    for (size_t idx = 0; idx < sizeof(bytes); idx++) {
+        bytes[idx] = (uint8_t)idx;
+    }
+    assert_int_equal(crc32c(0, bytes, sizeof(bytes)), 0x46DD794E);
+}
+
+static void test_both_ways_agree(void **state UNUSED)
+{
+    uint8_t bytes[300];
+    struct rng rng;
+    rng_init(&rng, 7);
+    for (size_t idx = 0; idx < sizeof(bytes); idx++) {
+        bytes[idx] = (uint8_t)rng_u64(&rng);
+    }
+    for (size_t len = 0; len <= sizeof(bytes); len++) {
+        size_t cut = len / 3;
+        uint32_t whole = crc32c(0, bytes, len);
+        assert_int_equal(whole, crc32c_table(0, bytes, len));
+        assert_int_equal(whole, crc32c(crc32c(0, bytes, cut), bytes + cut, len - cut));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published_vectors),
+        cmocka_unit_test(test_both_ways_agree),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
