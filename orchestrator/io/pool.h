@@ -10,7 +10,7 @@
 #include "base/err.h"
 
 #define POOL_THREADS_MIN 1
-#define POOL_THREADS_MAX 4
+#define POOL_THREADS_MAX 128 /* one a core at most; I/O needs 2 to 4 */
 
 struct pool;
 struct pool_job;

@@ -36,7 +36,7 @@ static void every_job_gives_its_own_result(void **state UNUSED)
     enum { N = 500 };
     static struct square args[N];
     static struct pool_job jobs[N];
-    for (size_t n_threads = POOL_THREADS_MIN; n_threads <= POOL_THREADS_MAX; n_threads++) {
+    for (size_t n_threads = POOL_THREADS_MIN; n_threads <= POOL_THREADS_MAX; n_threads *= 2) {
         CLEANUP(pool) struct pool *pool = NULL;
         struct err err = {0};
         assert_int_equal(pool_new(n_threads, &pool, &err), 0);

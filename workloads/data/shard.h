@@ -5,14 +5,16 @@
 
    A shard:   struct shard_header, zeros up to SHARD_ALIGN
               n_samples x struct shard_entry, in the order of the samples
-              zeros up to SHARD_ALIGN, then the data of each sample, each at a multiple of SHARD_DATA_ALIGN
+              zeros up to SHARD_ALIGN, then the data of each sample, each at a multiple of SHARD_DATA_ALIGN with zeros
+              between; the file ends with the last sample's last byte
    A sample:  image:  height x width x channels uint8, interleaved (HWC), RGB, rows without padding
               then, for segmentation, its label map: height x width uint8, 255 is ignored
               tokens: six int32 arrays one after the other: input_ids (S), segment_ids (S), input_mask (S),
               masked_lm_positions (P), masked_lm_ids (P), next_sentence_label (1); unused predictions are position 0, id 0
    pack.json is written last: where it is missing the folder is not whole. Its keys: schema_version, dataset, synthetic,
-   kind, split, n_samples, n_classes, source_sha256 (of the tree's list), recipe, sample_order_sha256 (of the list of source
-   paths, one a line, in the order of the samples), shards: [{name, bytes, samples, sha256 (of its header and entries)}]. */
+   kind ("classes", "segments", "tokens"), split, n_samples, n_classes (null for tokens), source_sha256 (of the tree's list; null
+   where none was given), recipe (an object), sample_order_sha256 (of the list of source paths, one a line, in the order of the
+   samples), shards: [{name, bytes, samples, sha256}] with the SHA-256 of the 56 bytes of the header and the 32 of each entry. */
 #ifndef DATA_SHARD_H
 #define DATA_SHARD_H
 
