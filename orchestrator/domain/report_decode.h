@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the report decoder (report.c, report_stack.c, report_case.c). Nobody else includes this. Every function that
+/* The parts of the report decoder (report.c, report_stack.c, report_case.c). Beside them only dataset.c and lock.c include it, for the checks of text. Every function that
    fails has filled *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
 #ifndef DOMAIN_REPORT_DECODE_H
 #define DOMAIN_REPORT_DECODE_H

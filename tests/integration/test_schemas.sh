@@ -64,6 +64,10 @@ refused image images/reperf-cuda12/image.json "a digest that is none" 's/"digest
 refused image images/reperf-cuda12/image.json "a key nobody knows" 's/"base"/"bass"/'
 refused dataset datasets/cityscapes/dataset.json "an MD5 of 31 digits" 's/"md5": "3/"md5": "/'
 refused dataset datasets/cityscapes/dataset.json "a file name with a slash" 's/"name": "cityscapes.tar"/"name": "a\/cityscapes.tar"/'
+refused dataset datasets/cityscapes/dataset.json "a glob that leaves the tree" 's/"glob": "cityscapes\/left/"glob": "..\/left/'
+refused dataset datasets/cityscapes/dataset.json "a format nobody knows" 's/"format": "png"/"format": "gif"/'
+refused dataset datasets/imagenet-2012/dataset.json "a range of one number" 's/\[732, 1300\]/[732]/'
+refused dataset datasets/cityscapes/dataset.json "a twin without a seed" 's/"seed": 20160601,//'
 refused inventory manifests/inventories/v100-4x8.json "port 0" 's/"port": 22/"port": 0/'
 refused inventory manifests/inventories/v100-4x8.json "a runtime nobody knows" 's/"docker"/"rocket"/'
 

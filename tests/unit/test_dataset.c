@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "domain/dataset.h"
+
+#define FILE_OF(name, more)                                                                        \
+    "{\"name\":\"" name "\",\"urls\":[\"https://a.example/x\"],\"bytes\":null,\"md5\":null,"       \
+    "\"sha256\":null,\"unpack\":\"tar\",\"nested\":false,\"into\":null,\"source\":null" more "}"
+#define GROUP(name, glob, format, pair)                                                            \
+    "{\"name\":\"" name "\",\"split\":\"train\",\"role\":\"image\",\"glob\":\"" glob               \
+    "\",\"files\":4,\"folders\":null,\"folder_files\":[1,3],\"format\":\"" format                  \
+    "\",\"width\":8,\"height\":null,\"channels\":3,\"pair\":" pair "}"
+#define PAIR                                                                                       \
+    "{\"of\":\"a\",\"from\":\"img\",\"to\":\"lab\",\"from_end\":\".png\",\"to_end\":\"_l.png\"}"
+#define TWIN(split, folders)                                                                       \
+    "{\"seed\":7,\"width\":8,\"height\":8,\"splits\":[{\"name\":\"" split                          \
+    "\",\"samples\":4,\"folders\":" folders "}],\"files\":null}"
+#define PACK                                                                                       \
+    "{\"kind\":\"classes\",\"short_side\":256,\"classes\":2,\"sequence\":null,\"predictions\":"    \
+    "null}"
+#define DATASET(files, groups, pack, twin)                                                         \
+    "{\"schema_version\":1,\"id\":\"d-1\",\"title\":\"T\",\"synthetic\":false,\"licence\":null,"   \
+    "\"login\":false,\"derived_from\":null,\"files\":[" files                                      \
+    "],\"splits\":[{\"name\":\"train\",\"samples\":4,\"classes\":null}],\"groups\":[" groups       \
+    "],\"others\":true,\"list\":null,\"pack\":" pack ",\"twin\":" twin                             \
+    ",\"note\":null,\"layout_source\":null,\"source\":null}"
+#define ONE_FILE FILE_OF("a.tar", "")
+#define TWO_GROUPS                                                                                 \
+    GROUP("a", "img/*/*.png", "png", "null") "," GROUP("b", "lab/**/*.png", "png", PAIR)
+#define GOOD DATASET(ONE_FILE, TWO_GROUPS, PACK, TWIN("train", "2"))
+
+static int decode(struct arena *arena, const char *text, struct dataset *ret, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    if (json_parse(str_of(text), "d.json", &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return dataset_decode(&root, arena, ret, err);
+}
+
+static void a_description_is_read(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct dataset d = {0};
+    struct str partner;
+    assert_int_equal(decode(&arena, GOOD, &d, &err), 0);
+    assert_int_equal(d.n_files, 1);
+    assert_int_equal(d.files[0].size_bytes, -1);
+    assert_false(d.files[0].has_md5);
+    assert_int_equal(d.n_groups, 2);
+    assert_int_equal(d.groups[0].n_folders, -1);
+    assert_int_equal(d.groups[0].folder_min, 1);
+    assert_int_equal(d.groups[0].folder_max, 3);
+    assert_int_equal(d.groups[0].width, 8);
+    assert_int_equal(d.groups[0].height, -1);
+    assert_int_equal(d.pack.kind, PACK_CLASSES);
+    assert_int_equal(d.pack.sequence, -1);
+    assert_true(d.twin.is_there);
+    assert_int_equal(d.twin.n_files, 1);
+    assert_string_equal(d.twin.files[0].unpack.ptr, "tar");
+    assert_int_equal(d.twin.files[0].n_urls, 0);
+    assert_string_equal(dataset_tree_name(&arena, &d, true), "d-1.synthetic");
+    assert_string_equal(dataset_tree_name(&arena, &d, false), "d-1");
+    partner = dataset_partner(&arena, &d.groups[1], STR_LIT("img/x/a_img.png"));
+    assert_string_equal(partner.ptr, "lab/x/a_lab_l.png");
+    assert_null(dataset_partner(&arena, &d.groups[1], STR_LIT("img/x/a_img.jpg")).ptr);
+    assert_ptr_equal(dataset_group_of(&d, STR_LIT("lab/x/y/z.png")), &d.groups[1]);
+    assert_null(dataset_group_of(&d, STR_LIT("img/x/y/z.png")));
+    assert_ptr_equal(dataset_group_find(&d, STR_LIT("train"), ROLE_IMAGE), &d.groups[0]);
+    assert_null(dataset_group_find(&d, STR_LIT("val"), ROLE_IMAGE));
+}
+
+static void what_is_wrong_is_named(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        const char *says;
+    } BAD[] = {
+        {DATASET(FILE_OF("a.tar", ",\"colour\":1"), "", "null", "null"),
+         "d.json:$.files[0]: unknown key \"colour\""},
+        {DATASET(FILE_OF("../a.tar", ""), "", "null", "null"), "$.files[0]: name: expected"},
+        {DATASET(FILE_OF("_a.tar", ""), "", "null", "null"), "$.files[0]: name: expected"},
+        {DATASET(ONE_FILE "," ONE_FILE, "", "null", "null"), "two files are named \"a.tar\""},
+        {DATASET(FILE_OF("a.tar", ",\"pieces\":\"p\""), "", "null", "null"),
+         "both of pieces and piece_bytes"},
+        {DATASET(ONE_FILE, GROUP("a", "img/../*", "png", "null"), "null", "null"),
+         "$.groups[0]: expected a relative path"},
+        {DATASET(ONE_FILE, GROUP("a", "img/*", "gif", "null"), "null", "null"),
+         "format: \"gif\" is not one"},
+        {DATASET(ONE_FILE, GROUP("a", "img/*", "hdf5", "null"), "null", "null"),
+         "width, height and channels are of jpeg and png, not of hdf5"},
+        {DATASET(ONE_FILE, GROUP("a", "img/*", "png", PAIR), "null", "null"),
+         "$.groups[0].pair: of: no group before this one is named \"a\""},
+        {DATASET(ONE_FILE, GROUP("a", "img/*", "png", "null") "," GROUP("a", "i/*", "png", "null"),
+                 "null", "null"),
+         "two groups are named \"a\""},
+        {DATASET(ONE_FILE, "", PACK, TWIN("val", "2")), "no split is named \"val\""},
+        {DATASET(ONE_FILE, "", PACK, TWIN("train", "5")), "folders: expected at most the 4"},
+        {DATASET("", "", PACK, TWIN("train", "2")), "expected the twin's archives, found none"},
+        {DATASET(ONE_FILE, "",
+                 "{\"kind\":\"tokens\",\"short_side\":null,\"classes\":null,\"sequence\":8,"
+                 "\"predictions\":9}",
+                 "null"),
+         "predictions: expected at most"},
+        {DATASET(ONE_FILE, "",
+                 "{\"kind\":\"none\",\"short_side\":null,\"classes\":2,\"sequence\":null,"
+                 "\"predictions\":null}",
+                 "null"),
+         "kind: \"none\" is not one"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct err err = {0};
+        struct dataset d = {.id = STR_LIT("kept")};
+        assert_int_equal(decode(&arena, BAD[idx].text, &d, &err), -1);
+        assert_int_equal(err.code, ERR_MANIFEST);
+        if (!strstr(err.msg, BAD[idx].says)) {
+            fail_msg("%zu: expected \"%s\" in \"%s\"", idx, BAD[idx].says, err.msg);
+        }
+        assert_string_equal(d.id.ptr, "kept");
+    }
+}
+
+static void globs_match_whole_paths(void **state UNUSED)
+{
+    static const struct {
+        const char *glob, *path;
+        bool matches;
+    } ROWS[] = {
+        {"a/*/b.png", "a/x/b.png", true},
+        {"a/*/b.png", "a/x/y/b.png", false},
+        {"a/*/b.png", "a//b.png", true},
+        {"*.png", "b.png", true},
+        {"*.png", "a/b.png", false},
+        {"*_x_*.png", "1_x_2_x_3.png", true},
+        {"*_x_*.png", "1_y_3.png", false},
+        {"a?c", "abc", true},
+        {"a?c", "a/c", false},
+        {"a?c", "ac", false},
+        {"**/*.h5", "x.h5", true},
+        {"**/*.h5", "a/b/c/x.h5", true},
+        {"**/*.h5", "a/b/c/x.h", false},
+        {"a/**/b/*.h5", "a/b/x.h5", true},
+        {"a/**/b/*.h5", "a/b/c/b/x.h5", true},
+        {"a/**/b/*.h5", "a/b/c/x.h5", false},
+        {"**/training/*", "q/wikicorpus_en/training/part-0", true},
+        {"**/training/*", "q/training/deep/part-0", false},
+        {"**/a/**/b/*", "x/a/y/b/c/b/d", true},
+        {"**/a/**/b/*", "x/a/y/c", false},
+        {"[a]", "a", false},
+        {"", "", true},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        if (dataset_glob_matches(str_of(ROWS[idx].glob), str_of(ROWS[idx].path)) !=
+            ROWS[idx].matches) {
+            fail_msg("%s against %s", ROWS[idx].glob, ROWS[idx].path);
+        }
+    }
+}
+
+/* Every description that comes with reperf is read, and its id is its folder's name. */
+static void ours_are_read(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct fs_names names;
+    size_t n = 0;
+    assert_int_equal(fs_list(&arena, "datasets", &names, &err), 0);
+    for (size_t idx = 0; idx < names.n; idx++) {
+        CLEANUP(json_doc) struct json_doc doc = {0};
+        struct dataset d = {0};
+        struct json root;
+        const char *path = arena_printf(&arena, "datasets/%s/dataset.json", names.items[idx]);
+        if (!fs_exists(path)) {
+            continue;
+        }
+        assert_int_equal(json_read_file(path, &doc, &err), 0);
+        root = json_root(&doc);
+        if (dataset_decode(&root, &arena, &d, &err) < 0) {
+            fail_msg("%s", err.msg);
+        }
+        assert_string_equal(d.id.ptr, names.items[idx]);
+        n++;
+    }
+    assert_true(n >= 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_description_is_read),
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(globs_match_whole_paths),
+        cmocka_unit_test(ours_are_read),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);
+}
