@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "engine/store.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "codec/json.h"
+#include "tests/unit/scratch.h"
+
+#define N_CHILDREN   4
+#define N_FILES_EACH 24
+#define N_KILLS      25
+#define KILL_BYTES   (1u << 19)
+
+static struct store open_store(const char *folder)
+{
+    struct err err = {0};
+    struct store store = STORE_EMPTY;
+    if (store_open(&scratch_arena, folder, &store, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return store;
+}
+
+static const char *in_folder(void **state, const char *name)
+{
+    return fs_join(&scratch_arena, *state, name);
+}
+
+static const char *write_file(void **state, const char *name, const char *text)
+{
+    const char *path = in_folder(state, name);
+    scratch_write(path, str_of(text));
+    return path;
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(lstat(path, &info), 0);
+    return info.st_mode;
+}
+
+static void assert_code(int result, enum err_code code, const struct err *err)
+{
+    if (result != -1 || err->code != code) {
+        fail_msg("expected %s, found result %d, %s: %s", err_code_name(code), result,
+                 err_code_name(err->code), err->msg);
+    }
+}
+
+/* ---- opening ---- */
+
+static void test_open_makes_an_image_layout(void **state)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct store store = open_store(in_folder(state, "a/b/store"));
+    struct err err = {0};
+    struct json root, list;
+    size_t n = 1;
+    assert_int_equal(json_read_file(store_path(&store, "index.json"), &doc, &err), 0);
+    root = json_root(&doc);
+    assert_int_equal(json_member(&root, "manifests", &list, &err), 0);
+    assert_int_equal(json_expect_array(&list, 0, &n, &err), 0);
+    assert_true(str_eq_z(scratch_read(store_path(&store, "oci-layout")),
+                         "{\"imageLayoutVersion\":\"1.0.0\"}"));
+    assert_true(fs_is_dir(store_path(&store, "blobs/sha256")));
+    /* What is there stays as it is. */
+    scratch_write(store_path(&store, "index.json"), STR_LIT("{\"mine\":1}"));
+    store_close(&store);
+    store = open_store(in_folder(state, "a/b/store"));
+    assert_true(str_eq_z(scratch_read(store_path(&store, "index.json")), "{\"mine\":1}"));
+    store_close(&store);
+}
+
+static void test_open_refuses_other_folders(void **state)
+{
+    struct store store = STORE_EMPTY;
+    struct err err = {0};
+    write_file(state, "thesis.tex", "dear");
+    assert_code(store_open(&scratch_arena, *state, &store, &err), ERR_USAGE, &err);
+    assert_non_null(strstr(err.msg, "thesis.tex"));
+    assert_false(fs_exists(in_folder(state, "blobs")));
+    /* An image layout of another tool is fine; one of another version is not. */
+    write_file(state, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
+    store = open_store(*state);
+    store_close(&store);
+    write_file(state, "oci-layout", "{\"imageLayoutVersion\":\"2.0.0\"}");
+    err = (struct err){0};
+    assert_code(store_open(&scratch_arena, *state, &store, &err), ERR_MANIFEST, &err);
+}
+
+/* ---- blobs ---- */
+
+static void test_add_file(void **state)
+{
+    struct store store = open_store(in_folder(state, "store"));
+    const char *path = write_file(state, "abc", "abc");
+    struct digest_value value;
+    struct err err = {0};
+    char md5[MD5_HEX_SIZE], sha256[SHA256_HEX_SIZE];
+    uint8_t found[SHA256_BYTES];
+    uint64_t size_bytes = 0;
+    assert_int_equal(store_add_file(&store, path, NULL, &value, &err), 0);
+    hex_encode(value.md5, MD5_BYTES, md5);
+    hex_encode(value.sha256, SHA256_BYTES, sha256);
+    /* Source: RFC 1321 section A.5; FIPS 180-2 appendix B.1. */
+    assert_string_equal(md5, "900150983cd24fb0d6963f7d28e17f72");
+    assert_string_equal(sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_true(store_has(&store, value.sha256, &size_bytes));
+    assert_int_equal(size_bytes, 3);
+    assert_int_equal(mode_of(store_blob_path(&store, value.sha256)) & 07777, 0444);
+    assert_true(str_eq_z(scratch_read(store_blob_path(&store, value.sha256)), "abc"));
+    assert_true(str_eq_z(scratch_read(path), "abc")); /* the file itself stays */
+    assert_int_equal(store_find_md5(&store, value.md5, found, &err), 0);
+    assert_memory_equal(found, value.sha256, SHA256_BYTES);
+    assert_int_equal(store_add_file(&store, path, NULL, &value, &err), 0); /* again */
+    assert_int_equal(store_add_text(&store, STR_LIT("abc"), found, &err), 0);
+    assert_memory_equal(found, value.sha256, SHA256_BYTES);
+    struct fs_names left;
+    assert_int_equal(fs_list(&scratch_arena, store_path(&store, "tmp"), &left, &err), 0);
+    assert_int_equal(left.n, 0);
+    store_close(&store);
+}
+
+static void test_absent(void **state)
+{
+    struct store store = open_store(in_folder(state, "store"));
+    const uint8_t none[SHA256_BYTES] = {1};
+    uint8_t found[SHA256_BYTES];
+    struct digest_value value;
+    struct err err = {0};
+    assert_false(store_has(&store, none, NULL));
+    assert_code(store_find_md5(&store, none, found, &err), ERR_NOT_FOUND, &err);
+    err = (struct err){0};
+    assert_code(store_add_file(&store, in_folder(state, "none"), NULL, &value, &err), ERR_NOT_FOUND,
+                &err);
+    err = (struct err){0};
+    assert_code(store_add_file(&store, *state, NULL, &value, &err), ERR_IO, &err);
+    store_close(&store);
+}
+
+static struct digest_value digest_of(const char *path)
+{
+    struct digest_value value;
+    struct err err = {0};
+    assert_int_equal(digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, &err), 0);
+    return value;
+}
+
+static void test_adopt_refusals(void **state)
+{
+    struct store store = open_store(in_folder(state, "store"));
+    const char *path = write_file(state, "store/tmp/one", "one");
+    struct digest_value value = digest_of(path);
+    struct err err = {0};
+    value.size_bytes++;
+    assert_code(store_adopt(&store, path, &value, &err), ERR_INTEGRITY, &err);
+    assert_true(fs_exists(path));
+    value.size_bytes--;
+    assert_int_equal(link(path, in_folder(state, "second-name")), 0);
+    err = (struct err){0};
+    assert_code(store_adopt(&store, path, &value, &err), ERR_IO, &err);
+    assert_int_equal(unlink(in_folder(state, "second-name")), 0);
+    assert_int_equal(symlink("one", in_folder(state, "store/tmp/link")), 0);
+    err = (struct err){0};
+    assert_code(store_adopt(&store, in_folder(state, "store/tmp/link"), &value, &err), ERR_IO,
+                &err);
+    assert_false(store_has(&store, value.sha256, NULL));
+    err = (struct err){0};
+    assert_int_equal(store_adopt(&store, path, &value, &err), 0);
+    assert_false(fs_exists(path));
+    assert_true(store_has(&store, value.sha256, NULL));
+    store_close(&store);
+}
+
+static void test_adopt_over_a_cut_blob(void **state)
+{
+    struct store store = open_store(in_folder(state, "store"));
+    const char *path = write_file(state, "store/tmp/whole", "whole");
+    struct digest_value value = digest_of(path);
+    struct err err = {0};
+    scratch_write(store_blob_path(&store, value.sha256), STR_LIT("wh"));
+    assert_int_equal(store_adopt(&store, path, &value, &err), 0);
+    assert_true(str_eq_z(scratch_read(store_blob_path(&store, value.sha256)), "whole"));
+    store_close(&store);
+}
+
+static void test_one_md5_of_two_files(void **state)
+{
+    struct store store = open_store(in_folder(state, "store"));
+    const char *first = write_file(state, "store/tmp/first", "first");
+    const char *second = write_file(state, "store/tmp/second", "second");
+    struct digest_value value = digest_of(first);
+    struct digest_value other = digest_of(second);
+    uint8_t found[SHA256_BYTES];
+    struct err err = {0};
+    assert_int_equal(store_adopt(&store, first, &value, &err), 0);
+    memcpy(other.md5, value.md5, MD5_BYTES); /* as if somebody had made a collision */
+    assert_code(store_adopt(&store, second, &other, &err), ERR_INTEGRITY, &err);
+    err = (struct err){0};
+    assert_int_equal(store_find_md5(&store, value.md5, found, &err), 0);
+    assert_memory_equal(found, value.sha256, SHA256_BYTES);
+    /* An alias whose blob is gone, or that is damaged, is none. */
+    assert_int_equal(unlink(store_blob_path(&store, value.sha256)), 0);
+    assert_code(store_find_md5(&store, value.md5, found, &err), ERR_NOT_FOUND, &err);
+    store_close(&store);
+}
+
+static bool stop_now(void)
+{
+    return true;
+}
+
+static void note_progress(void *ctx, uint64_t bytes_done, uint64_t bytes_total)
+{
+    uint64_t *seen = ctx;
+    assert_true(bytes_done > *seen && bytes_done <= bytes_total);
+    *seen = bytes_done;
+}
+
+static void test_hooks(void **state)
+{
+    struct store store = open_store(in_folder(state, "store"));
+    const char *path = in_folder(state, "big");
+    char *zeros = arena_alloc(&scratch_arena, 5u << 20, 1);
+    uint64_t seen = 0;
+    struct store_hooks hooks = {.on_progress = note_progress, .progress_ctx = &seen};
+    struct digest_value value;
+    struct fs_names left;
+    struct err err = {0};
+    scratch_write(path, (struct str){zeros, 5u << 20});
+    assert_int_equal(store_add_file(&store, path, &hooks, &value, &err), 0);
+    assert_int_equal(seen, 5u << 20);
+    hooks.should_stop = stop_now;
+    assert_code(store_add_file(&store, path, &hooks, &value, &err), ERR_INTERRUPTED, &err);
+    err = (struct err){0};
+    assert_int_equal(fs_list(&scratch_arena, store_path(&store, "tmp"), &left, &err), 0);
+    assert_int_equal(left.n, 0);
+    store_close(&store);
+}
+
+/* ---- names ---- */
+
+static void test_names_go_there_and_back(void **state UNUSED)
+{
+    static const char *const NAMES[] = {"..",      ".",      "../../etc/passwd",
+                                        "a/b:c@1", "%2E%2E", "\xff\x01\n\"",
+                                        "...",     "-rf",    "docker.io/paddlepaddle/paddle:2.0.0"};
+    struct err err = {0};
+    char all[256] = {0};
+    char *component;
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        assert_int_equal(store_escape(&scratch_arena, NAMES[idx], &component, &err), 0);
+        assert_null(strchr(component, '/'));
+        assert_true(component[0] != '.');
+        assert_string_equal(store_unescape(&scratch_arena, component), NAMES[idx]);
+    }
+    for (int c = 1; c < 256; c++) {
+        all[0] = (char)c;
+        assert_int_equal(store_escape(&scratch_arena, all, &component, &err), 0);
+        assert_string_equal(store_unescape(&scratch_arena, component), all);
+    }
+    assert_code(store_escape(&scratch_arena, "", &component, &err), ERR_USAGE, &err);
+    memset(all, 'a', STORE_NAME_MAX + 1);
+    err = (struct err){0};
+    assert_code(store_escape(&scratch_arena, all, &component, &err), ERR_USAGE, &err);
+    /* No second spelling of a name. */
+    assert_null(store_unescape(&scratch_arena, "%41"));
+    assert_null(store_unescape(&scratch_arena, "%2f"));
+    assert_null(store_unescape(&scratch_arena, "a%2"));
+    assert_null(store_unescape(&scratch_arena, "..json"));
+    assert_null(store_unescape(&scratch_arena, "%00"));
+}
+
+static void test_partial_keys(void **state)
+{
+    struct store store = open_store(in_folder(state, "store"));
+    char longer[400];
+    const char *a, *b;
+    memset(longer, 'x', sizeof(longer));
+    longer[sizeof(longer) - 1] = '\0';
+    a = store_partial(&store, longer);
+    longer[sizeof(longer) - 2] = 'y';
+    b = store_partial(&store, longer);
+    assert_string_not_equal(a, b);
+    assert_string_not_equal(store_partial(&store, ""), store_partial(&store, "."));
+    assert_string_equal(store_partial(&store, "../x"), store_path(&store, "partial/%2E.%2Fx"));
+    assert_true(strlen(strrchr(a, '/')) < 256);
+    store_close(&store);
+}
+
+/* ---- references ---- */
+
+static struct str ref_text(const uint8_t *sha256)
+{
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(sha256, SHA256_BYTES, hex);
+    return str_of(
+        arena_printf(&scratch_arena, "{\"why\": \"a test\", \"blobs\": [\"sha256:%s\"]}", hex));
+}
+
+static void test_refs(void **state)
+{
+    struct store store = open_store(in_folder(state, "store"));
+    uint8_t sha256[SHA256_BYTES];
+    const uint8_t none[SHA256_BYTES] = {7};
+    struct err err = {0};
+    struct fs_names names;
+    struct str text;
+    assert_int_equal(store_ref_list(&store, "dataset", &names, &err), 0);
+    assert_int_equal(names.n, 0);
+    assert_int_equal(store_add_text(&store, STR_LIT("layer"), sha256, &err), 0);
+    assert_int_equal(store_ref_put(&store, "dataset", "b", ref_text(sha256), &err), 0);
+    assert_int_equal(store_ref_put(&store, "dataset", "a/../:b", ref_text(sha256), &err), 0);
+    assert_int_equal(store_ref_list(&store, "dataset", &names, &err), 0);
+    assert_int_equal(names.n, 2);
+    assert_string_equal(names.items[0], "a/../:b");
+    assert_string_equal(names.items[1], "b");
+    assert_int_equal(store_ref_get(&store, "dataset", "a/../:b", &text, &err), 0);
+    assert_true(str_eq(text, ref_text(sha256)));
+    assert_int_equal(store_ref_drop(&store, "dataset", "a/../:b", &err), 0);
+    assert_code(store_ref_get(&store, "dataset", "a/../:b", &text, &err), ERR_NOT_FOUND, &err);
+    err = (struct err){0};
+    assert_code(store_ref_drop(&store, "dataset", "a/../:b", &err), ERR_NOT_FOUND, &err);
+    err = (struct err){0};
+    assert_code(store_ref_put(&store, "dataset", "c", ref_text(none), &err), ERR_NOT_FOUND, &err);
+    assert_int_equal(store_ref_kinds(&store, &names, &(struct err){0}), 0);
+    assert_int_equal(names.n, 1);
+    assert_string_equal(names.items[0], "dataset");
+    store_close(&store);
+}
+
+static void test_bad_refs(void **state)
+{
+    static const char *const TEXTS[] = {"",
+                                        "{}",
+                                        "[]",
+                                        "{\"blobs\": 1}",
+                                        "{\"blobs\": [\"sha256:12\"]}",
+                                        "{\"blobs\": [\"md5:900150983cd24fb0d6963f7d28e17f72\"]}",
+                                        "{\"blobs\": []} x"};
+    struct store store = open_store(in_folder(state, "store"));
+    struct fs_names names;
+    struct err err = {0};
+    for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
+        err = (struct err){0};
+        assert_int_equal(store_ref_put(&store, "image", "x", str_of(TEXTS[idx]), &err), -1);
+        assert_true(err.code == ERR_MANIFEST || err.code == ERR_PARSE);
+    }
+    err = (struct err){0};
+    assert_int_equal(fs_mkdir_p(store_path(&store, "refs/image"), &err), 0);
+    scratch_write(store_path(&store, "refs/image/a b.json"), STR_LIT("{\"blobs\": []}"));
+    assert_code(store_ref_list(&store, "image", &names, &err), ERR_INTEGRITY, &err);
+    store_close(&store);
+}
+
+/* ---- several processes ---- */
+
+static int check_blobs(const struct store *store)
+{
+    struct fs_names names;
+    struct err err = {0};
+    assert_int_equal(fs_list(&scratch_arena, store_path(store, "blobs/sha256"), &names, &err), 0);
+    for (size_t idx = 0; idx < names.n; idx++) {
+        char hex[SHA256_HEX_SIZE];
+        struct digest_value value = digest_of(
+            store_path(store, arena_printf(&scratch_arena, "blobs/sha256/%s", names.items[idx])));
+        hex_encode(value.sha256, SHA256_BYTES, hex);
+        assert_string_equal(hex, names.items[idx]);
+    }
+    return (int)names.n;
+}
+
+/* The same files in another order in each child. 0 when all went well. */
+static int add_many(const char *folder, unsigned child)
+{
+    struct store store = STORE_EMPTY;
+    struct err err = {0};
+    if (store_open(&scratch_arena, folder, &store, &err) < 0) {
+        return 1;
+    }
+    for (unsigned idx = 0; idx < N_FILES_EACH; idx++) {
+        unsigned number = (idx * 7 + child * 5) % N_FILES_EACH;
+        const char *path = arena_printf(&scratch_arena, "%s/tmp/child%u-%u", folder, child, number);
+        struct digest_value value = {0};
+        scratch_write(path, str_of(arena_printf(&scratch_arena, "file %u", number)));
+        if (digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, &err) < 0 ||
+            store_adopt(&store, path, &value, &err) < 0 ||
+            store_ref_put(&store, "dataset", arena_printf(&scratch_arena, "%u", number),
+                          ref_text(value.sha256), &err) < 0) {
+            fprintf(stderr, "child %u: %s\n", child, err.msg);
+            return 2;
+        }
+    }
+    store_close(&store);
+    return 0;
+}
+
+static void test_adopters_at_once(void **state)
+{
+    const char *folder = in_folder(state, "store"); /* made by all of them at once */
+    pid_t pids[N_CHILDREN];
+    struct fs_names names;
+    struct store store;
+    struct err err = {0};
+    for (unsigned child = 0; child < N_CHILDREN; child++) {
+        pids[child] = fork();
+        if (pids[child] == 0) {
+            _exit(add_many(folder, child));
+        }
+    }
+    for (unsigned child = 0; child < N_CHILDREN; child++) {
+        int status = -1;
+        assert_int_equal(waitpid(pids[child], &status, 0), pids[child]);
+        assert_int_equal(status, 0);
+    }
+    store = open_store(folder);
+    assert_int_equal(check_blobs(&store), N_FILES_EACH);
+    assert_int_equal(fs_list(&scratch_arena, store_path(&store, "tmp"), &names, &err), 0);
+    assert_int_equal(names.n, 0);
+    assert_int_equal(fs_list(&scratch_arena, store_path(&store, "md5"), &names, &err), 0);
+    assert_int_equal(names.n, N_FILES_EACH);
+    store_close(&store);
+}
+
+static NORETURN void add_for_ever(const char *folder, const char *path)
+{
+    struct store store = STORE_EMPTY;
+    struct err err = {0};
+    struct digest_value value;
+    for (uint32_t round = 0;; round++) {
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || pwrite(fd, &round, sizeof(round), 0) != sizeof(round) ||
+            store_open(&scratch_arena, folder, &store, &err) < 0 ||
+            store_add_file(&store, path, NULL, &value, &err) < 0 ||
+            store_ref_put(&store, "dataset", "last", ref_text(value.sha256), &err) < 0) {
+            fprintf(stderr, "%s\n", err.msg);
+            _exit(1);
+        }
+        store_close(&store);
+        close(fd);
+    }
+}
+
+/* Whenever it dies, each blob has its name's digest, and the reference names a blob that is there. */
+static void test_killed_adders(void **state)
+{
+    const char *folder = in_folder(state, "store");
+    const char *path = in_folder(state, "input");
+    char *zeros = arena_alloc(&scratch_arena, KILL_BYTES, 1);
+    struct rng rng;
+    rng_init(&rng, 3);
+    scratch_write(path, (struct str){zeros, KILL_BYTES});
+    for (int kill_idx = 0; kill_idx < N_KILLS; kill_idx++) {
+        struct timespec wait = {0, (long)rng_below(&rng, 40 * NS_PER_MS)};
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            add_for_ever(folder, path);
+        }
+        nanosleep(&wait, NULL);
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        struct store store = open_store(folder);
+        struct err err = {0};
+        struct str text;
+        check_blobs(&store);
+        if (store_ref_get(&store, "dataset", "last", &text, &err) == 0) {
+            uint8_t(*blobs)[SHA256_BYTES];
+            size_t n = 0;
+            assert_int_equal(store_ref_blobs(&scratch_arena, text, "last", &blobs, &n, &err), 0);
+            assert_int_equal(n, 1);
+            assert_true(store_has(&store, blobs[0], NULL));
+        }
+        store_close(&store);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_open_makes_an_image_layout, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(test_open_refuses_other_folders, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(test_add_file, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_absent, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_adopt_refusals, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_adopt_over_a_cut_blob, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_one_md5_of_two_files, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_hooks, scratch_make, scratch_remove),
+        cmocka_unit_test(test_names_go_there_and_back),
+        cmocka_unit_test_setup_teardown(test_partial_keys, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_refs, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_bad_refs, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_adopters_at_once, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(test_killed_adders, scratch_make, scratch_remove),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}
