@@ -12,7 +12,7 @@ SECS      ?= 10
 SHELL     := /bin/bash
 
 # What the build, and what the tests beyond that, need from the distribution (Debian names).
-DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev libssl-dev libzstd-dev libdnnl-dev libcurl4-openssl-dev \
+DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zlib1g-dev libssl-dev libzstd-dev libdnnl-dev libcurl4-openssl-dev \
               libjpeg62-turbo-dev libspng-dev libhdf5-dev zstd ca-certificates git
 DEPS_TEST  := $(DEPS_BUILD) clang clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
@@ -35,7 +35,7 @@ HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl
 BASE_CFLAGS := -std=gnu17 -D_GNU_SOURCE $(WARN) $(WERROR) -ffile-prefix-map="$(CURDIR)=." -Iorchestrator $(CFLAGS)
 # The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP.
 WL_CFLAGS   := -Iworkloads -fopenmp -O3 $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1)
-ORCH_LIBS   := -Wl,--as-needed -lcurl -larchive -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
+ORCH_LIBS   := -Wl,--as-needed -lcurl -larchive -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
 WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) -lm
 
 # Data preparation (reperf-pack): JPEG, PNG and HDF5 are its own.

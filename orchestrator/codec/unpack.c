@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* First, because it declares a function that base/banned.h poisons; uselocale is for this thread alone. */
+#include <locale.h>
+
+#include "base/base.h"
+
+#include "codec/unpack.h"
+
+#include <errno.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "base/strbuf.h"
+#include "codec/gunzip.h"
+#include "codec/unpack_names.h"
+#include "codec/unpack_source.h"
+#include "codec/unpack_zip.h"
+
+#define RATIO_DEFAULT 1000
+#define ZERO_BYTES    (64u << 10)
+#define SHOWN_MAX     200
+#define SHOWN(s)      (int)((s).len < SHOWN_MAX ? (s).len : SHOWN_MAX), (s).ptr
+
+enum kind { KIND_TAR, KIND_TAR_GZ, KIND_TAR_ZST, KIND_ZIP, KIND_COUNT };
+static const char *const KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
+static const uint8_t ZERO[ZERO_BYTES];
+
+/* One archive that is being read: the outer, or the tar inside it. */
+struct layer {
+    struct archive *a; /* owned; NULL: none */
+    struct unpack *unpack;
+    struct unpack_source source; /* what libarchive reads */
+    /* Of the entry that is being read. */
+    struct str path; /* as shown to people; in the arena `text` */
+    uint64_t size_bytes, done_bytes;
+    uint64_t hole_bytes; /* zeros to be given before `ptr` */
+    const void *ptr;
+    size_t len;
+    bool is_size_known, is_sparse, has_data, is_drained;
+};
+
+struct unpack {
+    struct unpack_opts opts;
+    char *name; /* owned */
+    unpack_read_fn read;
+    void *ctx;
+    enum kind kind;
+    struct unpack_source file; /* the archive's own bytes */
+    bool is_peeked;            /* its first portion is still to be given on */
+    struct gunzip *gunzip;
+    struct archive *zstd;
+    struct layer outer, inner;
+    struct unpack_names names;
+    struct unpack_zip zip;
+    locale_t locale, old_locale;
+    struct strbuf path, target, inner_path; /* of the entry */
+    struct str prefix;                      /* NAME of the tar inside, in inner_path */
+    struct unpack_entry entry;
+    size_t n_shown; /* of names.new_ends that were given out */
+    bool has_entry, is_over, has_failed;
+    uint64_t total_bytes;
+    uint32_t crc;   /* of a zip's entry */
+    struct err err; /* of a read, while libarchive is in between */
+};
+
+/* The error of our own read function goes before libarchive's word about it. */
+static int fail(struct unpack *unpack, struct archive *a, struct err *err)
+{
+    const char *text = a ? archive_error_string(a) : NULL;
+    if (unpack->err.code != ERR_NONE) {
+        *err = unpack->err;
+        return -1;
+    }
+    return err_set(err, ERR_INTEGRITY, "%s", text ? text : "libarchive refuses it");
+}
+
+/* libarchive converts names by the thread's locale: UTF-8, whatever the user's is. */
+static void enter(struct unpack *unpack)
+{
+    unpack->old_locale = uselocale(unpack->locale);
+}
+
+static void leave(struct unpack *unpack)
+{
+    uselocale(unpack->old_locale);
+}
+
+/* What has come out so far, against what has gone in. */
+static int check_ratio(const struct unpack *unpack, uint64_t out_bytes, struct err *err)
+{
+    uint64_t read = unpack->file.offset + unpack->file.len, allowed;
+    if (__builtin_mul_overflow(read, unpack->opts.limits.ratio, &allowed) ||
+        __builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed)) {
+        return 0;
+    }
+    if (out_bytes > allowed) {
+        return err_set(err, ERR_INTEGRITY,
+                       "more than %" PRIu64 " times as many bytes come out as go in",
+                       unpack->opts.limits.ratio);
+    }
+    return 0;
+}
+
+static la_ssize_t layer_read(struct archive *a, void *ctx, const void **ret_ptr)
+{
+    struct layer *layer = ctx;
+    size_t len;
+    if (unpack_source_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
+        archive_set_error(a, EIO, "read");
+        return -1;
+    }
+    return (la_ssize_t)len;
+}
+
+static int file_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct unpack *unpack = ctx;
+    if (unpack->is_peeked) {
+        unpack->is_peeked = false;
+        *ret_ptr = unpack->file.ptr;
+        *ret_len = unpack->file.len;
+        return 0;
+    }
+    return unpack_source_next(&unpack->file, ret_ptr, ret_len, err);
+}
+
+static int gunzip_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct unpack *unpack = ctx;
+    if (gunzip_next(unpack->gunzip, ret_ptr, ret_len, err) < 0) {
+        return -1;
+    }
+    return check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
+}
+
+static la_ssize_t zstd_file_read(struct archive *a, void *ctx, const void **ret_ptr)
+{
+    struct unpack *unpack = ctx;
+    size_t len;
+    if (file_read(unpack, ret_ptr, &len, &unpack->err) < 0) {
+        archive_set_error(a, EIO, "read");
+        return -1;
+    }
+    return (la_ssize_t)len;
+}
+
+static int zstd_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct unpack *unpack = ctx;
+    la_int64_t offset;
+    int result = archive_read_data_block(unpack->zstd, ret_ptr, ret_len, &offset);
+    if (result == ARCHIVE_EOF) {
+        *ret_len = 0;
+        return unpack_source_pad(&unpack->file, (uint64_t)archive_filter_bytes(unpack->zstd, -1),
+                                 err);
+    }
+    if (result != ARCHIVE_OK) {
+        return fail(unpack, unpack->zstd, err);
+    }
+    return check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
+}
+
+static int zstd_open(struct unpack *unpack, struct err *err)
+{
+    struct archive_entry *entry;
+    unpack->zstd = archive_read_new();
+    if (!unpack->zstd || archive_read_support_filter_zstd(unpack->zstd) != ARCHIVE_OK ||
+        archive_read_support_format_raw(unpack->zstd) != ARCHIVE_OK) {
+        return err_set(err, ERR_INTERNAL, "libarchive of this machine cannot read zstd");
+    }
+    if (archive_read_open(unpack->zstd, unpack, NULL, zstd_file_read, NULL) != ARCHIVE_OK ||
+        archive_read_next_header(unpack->zstd, &entry) != ARCHIVE_OK) {
+        return fail(unpack, unpack->zstd, err);
+    }
+    return 0;
+}
+
+static int layer_open(struct unpack *unpack, struct layer *layer, bool is_zip, unpack_read_fn read,
+                      struct err *err)
+{
+    *layer = (struct layer){.unpack = unpack, .source = {.read = read, .ctx = unpack}};
+    layer->a = archive_read_new();
+    if (!layer->a || (is_zip ? archive_read_support_format_zip_streamable(layer->a)
+                             : archive_read_support_format_tar(layer->a)) != ARCHIVE_OK) {
+        return err_set(err, ERR_INTERNAL, "libarchive of this machine cannot read %s",
+                       is_zip ? "zip" : "tar");
+    }
+    layer->is_drained = true;
+    return archive_read_open(layer->a, layer, NULL, layer_read, NULL) == ARCHIVE_OK
+               ? 0
+               : fail(unpack, layer->a, err);
+}
+
+static int find_kind(struct unpack *unpack, struct err *err)
+{
+    static const struct {
+        const char *magic;
+        int kind; /* -1: known, but not taken */
+        const char *name;
+    } MAGICS[] = {
+        {"\x1f\x8b", KIND_TAR_GZ, NULL}, {"\x28\xb5\x2f\xfd", KIND_TAR_ZST, NULL},
+        {"PK\x03\x04", KIND_ZIP, NULL},  {"PK\x05\x06", KIND_ZIP, NULL},
+        {"\xfd\x37zXZ", -1, "xz"},       {"BZh", -1, "bzip2"},
+        {"7z\xbc\xaf", -1, "7-zip"},     {"Rar!", -1, "rar"},
+        {"<!DOCTYPE", -1, "a web page"}, {"<html", -1, "a web page"},
+    };
+    const void *ptr;
+    struct str head;
+    if (unpack_source_next(&unpack->file, &ptr, &head.len, err) < 0) {
+        return -1;
+    }
+    head.ptr = ptr;
+    unpack->is_peeked = true;
+    unpack->kind = KIND_TAR;
+    if (head.len == 0) {
+        return err_set(err, ERR_INTEGRITY, "it is empty");
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(MAGICS); idx++) {
+        if (str_starts(head, str_of(MAGICS[idx].magic))) {
+            if (MAGICS[idx].kind < 0) {
+                return err_set(err, ERR_INTEGRITY, "it is %s, none of tar, tar.gz, tar.zst and zip",
+                               MAGICS[idx].name);
+            }
+            unpack->kind = (enum kind)MAGICS[idx].kind;
+            break;
+        }
+    }
+    if (unpack->opts.format && !unpack->opts.takes_other_format &&
+        strcmp(unpack->opts.format, KIND_NAMES[unpack->kind]) != 0) {
+        return err_set(err, ERR_INTEGRITY, "expected %s, its bytes are %s", unpack->opts.format,
+                       KIND_NAMES[unpack->kind]);
+    }
+    return 0;
+}
+
+static int open_it(struct unpack *unpack, struct err *err)
+{
+    unpack_read_fn read = file_read;
+    if (find_kind(unpack, err) < 0) {
+        return -1;
+    }
+    if (unpack->kind == KIND_TAR_GZ) {
+        read = gunzip_read;
+        if (gunzip_new(file_read, unpack, &unpack->gunzip, err) < 0) {
+            return -1;
+        }
+    } else if (unpack->kind == KIND_TAR_ZST) {
+        read = zstd_read;
+        if (zstd_open(unpack, err) < 0) {
+            return -1;
+        }
+    }
+    return layer_open(unpack, &unpack->outer, unpack->kind == KIND_ZIP, read, err);
+}
+
+static int start(struct unpack *unpack, struct err *err)
+{
+    uint64_t key[2];
+    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+        return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
+    }
+    unpack_names_init(&unpack->names, key, unpack->opts.limits.files);
+    unpack->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!unpack->locale) {
+        return err_set(err, ERR_INTERNAL, "this machine has no locale C.UTF-8");
+    }
+    enter(unpack);
+    int result = open_it(unpack, err);
+    leave(unpack);
+    return result;
+}
+
+int unpack_new(const struct unpack_opts *opts, unpack_read_fn read, void *ctx, const char *name,
+               struct unpack **ret_unpack, struct err *err)
+{
+    struct unpack *unpack = xcalloc(1, sizeof(*unpack));
+    struct unpack_limits *limits = &unpack->opts.limits;
+    unpack->opts = *opts;
+    unpack->name = xstrdup(name);
+    unpack->file = (struct unpack_source){.read = read, .ctx = ctx};
+    limits->files =
+        limits->files && limits->files < UNPACK_FILES_MAX ? limits->files : UNPACK_FILES_MAX;
+    limits->bytes = limits->bytes ? limits->bytes : INT64_MAX;
+    limits->file_bytes = limits->file_bytes ? limits->file_bytes : limits->bytes;
+    limits->ratio = limits->ratio ? limits->ratio : RATIO_DEFAULT;
+    strbuf_init(&unpack->path, 2 * UNPACK_PATH_MAX);
+    strbuf_init(&unpack->target, 2 * UNPACK_PATH_MAX);
+    strbuf_init(&unpack->inner_path, UNPACK_PATH_MAX);
+    if (start(unpack, err) < 0) {
+        unpack_free(unpack);
+        return err_wrap(err, "%s", name);
+    }
+    *ret_unpack = unpack;
+    return 0;
+}
+
+void unpack_free(struct unpack *unpack)
+{
+    if (!unpack) {
+        return;
+    }
+    archive_read_free(unpack->inner.a);
+    archive_read_free(unpack->outer.a);
+    archive_read_free(unpack->zstd);
+    gunzip_free(unpack->gunzip);
+    if (unpack->locale) {
+        freelocale(unpack->locale);
+    }
+    unpack_names_release(&unpack->names);
+    unpack_zip_release(&unpack->zip);
+    strbuf_release(&unpack->path);
+    strbuf_release(&unpack->target);
+    strbuf_release(&unpack->inner_path);
+    free(unpack->name);
+    free(unpack);
+}
+
+const char *unpack_format(const struct unpack *unpack)
+{
+    return KIND_NAMES[unpack->kind];
+}
+
+/* --- data of an entry ------------------------------------------------------------------------------------------------------- */
+
+/* The next block of libarchive, and the hole in front of it. */
+static int pull_block(struct layer *layer, struct err *err)
+{
+    la_int64_t offset = 0;
+    uint64_t end;
+    int result = archive_read_data_block(layer->a, &layer->ptr, &layer->len, &offset);
+    if (result == ARCHIVE_EOF) {
+        layer->len = 0;
+        layer->has_data = false;
+        if (layer->is_sparse && layer->size_bytes > layer->done_bytes) {
+            layer->hole_bytes = layer->size_bytes - layer->done_bytes;
+        } else if (layer->is_size_known && layer->done_bytes != layer->size_bytes) {
+            return err_set(err, ERR_INTEGRITY, "%" PRIu64 " bytes, its header says %" PRIu64,
+                           layer->done_bytes, layer->size_bytes);
+        }
+        return 0;
+    }
+    if (result != ARCHIVE_OK) {
+        return fail(layer->unpack, layer->a, err);
+    }
+    if (offset < 0 || (uint64_t)offset < layer->done_bytes ||
+        __builtin_add_overflow((uint64_t)offset, layer->len, &end) || end > INT64_MAX ||
+        (layer->is_size_known && end > layer->size_bytes)) {
+        return err_set(err, ERR_INTEGRITY, "data at byte %" PRId64 ", its size is %" PRIu64,
+                       (int64_t)offset, layer->size_bytes);
+    }
+    layer->hole_bytes = (uint64_t)offset - layer->done_bytes;
+    return 0;
+}
+
+static int layer_data(struct layer *layer, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    while (layer->hole_bytes == 0 && layer->len == 0 && layer->has_data) {
+        if (pull_block(layer, err) < 0) {
+            return -1;
+        }
+    }
+    if (layer->hole_bytes > 0) {
+        *ret_ptr = ZERO;
+        *ret_len = layer->hole_bytes < ZERO_BYTES ? (size_t)layer->hole_bytes : ZERO_BYTES;
+        layer->hole_bytes -= *ret_len;
+    } else {
+        *ret_ptr = layer->ptr;
+        *ret_len = layer->len;
+        layer->len = 0;
+    }
+    layer->done_bytes += *ret_len;
+    layer->is_drained = *ret_len == 0;
+    return 0;
+}
+
+/* What the tar inside is read from. */
+static int inner_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct unpack *unpack = ctx;
+    if (layer_data(&unpack->outer, ret_ptr, ret_len, err) < 0) {
+        return -1;
+    }
+    return check_ratio(unpack, unpack->outer.done_bytes, err);
+}
+
+static int data_of_entry(struct unpack *unpack, const void **ret_ptr, size_t *ret_len,
+                         struct err *err)
+{
+    struct layer *layer = unpack->inner.a ? &unpack->inner : &unpack->outer;
+    if (layer->is_drained) {
+        *ret_len = 0;
+        return 0;
+    }
+    if (layer_data(layer, ret_ptr, ret_len, err) < 0) {
+        return -1;
+    }
+    if (*ret_len > unpack->opts.limits.file_bytes - (layer->done_bytes - *ret_len) ||
+        *ret_len > unpack->opts.limits.bytes - unpack->total_bytes) {
+        return err_set(err, ERR_INTEGRITY, "more bytes than the limit");
+    }
+    if (check_ratio(unpack, unpack->total_bytes + *ret_len, err) < 0) {
+        return -1;
+    }
+    unpack->total_bytes += *ret_len;
+    if (unpack->kind == KIND_ZIP && layer == &unpack->outer) {
+        struct unpack_zip_entry *entry = &unpack->zip.entries.items[unpack->zip.entries.n - 1];
+        entry->crc = crc32_add(entry->crc, *ret_ptr, *ret_len);
+        entry->size_bytes = layer->done_bytes;
+    }
+    if (*ret_len > 0 && unpack->entry.type == UNPACK_HARDLINK) {
+        return err_set(err, ERR_INTEGRITY, "a hard link with bytes of its own");
+    }
+    return 0;
+}
+
+/* Once failed, an archive stays so. */
+static int close_call(struct unpack *unpack, int result, struct str path, struct err *err)
+{
+    leave(unpack);
+    if (result == 0) {
+        return 0;
+    }
+    unpack->has_failed = true;
+    if (path.len > 0) {
+        return err_wrap(err, "%s: entry \"%.*s\"", unpack->name, SHOWN(path));
+    }
+    return err_wrap(err, "%s", unpack->name);
+}
+
+int unpack_data(struct unpack *unpack, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    ASSERT(!unpack->has_failed);
+    enter(unpack);
+    return close_call(unpack, data_of_entry(unpack, ret_ptr, ret_len, err), unpack->entry.path,
+                      err);
+}
+
+/* --- entries ---------------------------------------------------------------------------------------------------------------- */
+
+static int find_type(struct archive_entry *entry, enum unpack_type *ret_type, struct err *err)
+{
+    if (archive_entry_hardlink(entry)) {
+        *ret_type = UNPACK_HARDLINK;
+        return 0;
+    }
+    switch (archive_entry_filetype(entry)) {
+    case AE_IFREG:
+        *ret_type = UNPACK_FILE;
+        break;
+    case AE_IFDIR:
+        *ret_type = UNPACK_FOLDER;
+        break;
+    case AE_IFLNK:
+        *ret_type = UNPACK_SYMLINK;
+        break;
+    case AE_IFCHR:
+    case AE_IFBLK:
+        return err_set(err, ERR_INTEGRITY, "a device");
+    case AE_IFIFO:
+        return err_set(err, ERR_INTEGRITY, "a pipe");
+    case AE_IFSOCK:
+        return err_set(err, ERR_INTEGRITY, "a socket");
+    default:
+        return err_set(err, ERR_INTEGRITY, "neither file nor folder nor link");
+    }
+    if (*ret_type == UNPACK_FILE && (archive_entry_perm(entry) & (S_ISUID | S_ISGID))) {
+        return err_set(err, ERR_INTEGRITY, "a setuid or setgid file");
+    }
+    return 0;
+}
+
+/* What its header says of its size, before a byte of it is read. */
+static int check_size(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
+                      bool is_file, struct err *err)
+{
+    const struct unpack_limits *limits = &unpack->opts.limits;
+    uint64_t allowed;
+    layer->is_size_known = archive_entry_size_is_set(entry) != 0;
+    if (archive_entry_size(entry) < 0) {
+        return err_set(err, ERR_INTEGRITY, "a size of %" PRId64 " bytes",
+                       (int64_t)archive_entry_size(entry));
+    }
+    layer->size_bytes = (uint64_t)archive_entry_size(entry);
+    layer->is_sparse = archive_entry_sparse_count(entry) > 0;
+    if (!is_file || !layer->is_size_known) {
+        return 0;
+    }
+    if (layer->size_bytes > limits->file_bytes ||
+        layer->size_bytes > limits->bytes - unpack->total_bytes) {
+        return err_set(err, ERR_INTEGRITY, "%" PRIu64 " bytes are over the limit",
+                       layer->size_bytes);
+    }
+    if (unpack->opts.archive_bytes > 0 &&
+        !__builtin_mul_overflow(unpack->opts.archive_bytes, limits->ratio, &allowed) &&
+        !__builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed) &&
+        layer->size_bytes > allowed) {
+        return err_set(err, ERR_INTEGRITY,
+                       "%" PRIu64 " bytes, more than %" PRIu64
+                       " times those of the whole archive of %" PRIu64,
+                       layer->size_bytes, limits->ratio, unpack->opts.archive_bytes);
+    }
+    return 0;
+}
+
+/* prefix/rest, cleaned, into buf. */
+static int join_path(struct unpack *unpack, struct strbuf *buf, struct str raw,
+                     struct str *ret_path, struct err *err)
+{
+    struct str clean, again;
+    if (unpack_path_clean(raw, &clean, err) < 0) {
+        return -1;
+    }
+    strbuf_clear(buf);
+    if (unpack->inner.a && clean.len > 0) {
+        strbuf_add_str(buf, unpack->prefix);
+        strbuf_add_char(buf, '/');
+    }
+    strbuf_add_str(buf, clean);
+    *ret_path = strbuf_str(buf);
+    if (ret_path->len == 0) {
+        return 0;
+    }
+    return unpack_path_clean(*ret_path, &again, err);
+}
+
+static int find_target(struct unpack *unpack, struct archive_entry *entry, enum unpack_type type,
+                       struct str *ret_target, struct err *err)
+{
+    const char *text = NULL;
+    *ret_target = STR_EMPTY;
+    if (type == UNPACK_HARDLINK) {
+        text = archive_entry_hardlink(entry);
+        if (join_path(unpack, &unpack->target, str_of(text), ret_target, err) < 0) {
+            return err_wrap(err, "the hard link's target");
+        }
+    } else if (type == UNPACK_SYMLINK) {
+        text = archive_entry_symlink(entry);
+        strbuf_clear(&unpack->target);
+        strbuf_add_z(&unpack->target, text ? text : "");
+        *ret_target = strbuf_str(&unpack->target);
+    }
+    return 0;
+}
+
+static void note_zip(struct unpack *unpack, struct archive_entry *entry, bool is_folder)
+{
+    if (unpack->kind == KIND_ZIP && !unpack->inner.a) {
+        uint64_t at = (uint64_t)archive_read_header_position(unpack->outer.a);
+        VEC_PUSH(&unpack->zip.entries,
+                 (struct unpack_zip_entry){
+                     .offset = at,
+                     .name_hash = unpack_zip_hash(str_of(archive_entry_pathname(entry))),
+                     .is_folder = is_folder});
+    }
+}
+
+static bool is_inner_tar(const struct unpack *unpack, struct str path, enum unpack_type type)
+{
+    return unpack->opts.is_nested && !unpack->inner.a && type == UNPACK_FILE &&
+           str_ends(path, STR_LIT(".tar"));
+}
+
+/* NAME.tar becomes the folder NAME, and its bytes another archive. */
+static int enter_inner(struct unpack *unpack, struct str path, struct err *err)
+{
+    struct str name = str_sub(path, 0, path.len - 4);
+    bool is_new;
+    if (name.len == 0 || name.ptr[name.len - 1] == '/') {
+        return err_set(err, ERR_INTEGRITY, "a tar inside without a name");
+    }
+    strbuf_clear(&unpack->inner_path);
+    strbuf_add_str(&unpack->inner_path, name);
+    unpack->prefix = strbuf_str(&unpack->inner_path);
+    if (unpack_names_add(&unpack->names, unpack->prefix, UNPACK_FOLDER, STR_EMPTY, &is_new, err) <
+        0) {
+        return -1;
+    }
+    unpack->n_shown = 0;
+    unpack->has_entry = is_new;
+    unpack->entry = (struct unpack_entry){.path = unpack->prefix, .type = UNPACK_FOLDER};
+    return layer_open(unpack, &unpack->inner, false, inner_read, err);
+}
+
+static int take_entry(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
+                      struct err *err)
+{
+    const char *raw = archive_entry_pathname(entry);
+    enum unpack_type type;
+    struct str path, target;
+    unpack->entry.path = raw ? str_of(raw) : STR_EMPTY; /* for messages */
+    if (!raw) {
+        return err_set(err, ERR_INTEGRITY, "an entry whose name is not UTF-8");
+    }
+    if (archive_entry_is_encrypted(entry)) {
+        return err_set(err, ERR_INTEGRITY, "it is encrypted");
+    }
+    if (find_type(entry, &type, err) < 0 ||
+        join_path(unpack, &unpack->path, str_of(raw), &path, err) < 0) {
+        return -1;
+    }
+    unpack->entry.path = path;
+    if (path.len == 0 && type != UNPACK_FOLDER) {
+        return err_set(err, ERR_INTEGRITY, "its name is that of the top folder");
+    }
+    if (find_target(unpack, entry, type, &target, err) < 0 ||
+        check_size(unpack, layer, entry, type == UNPACK_FILE, err) < 0) {
+        return -1;
+    }
+    note_zip(unpack, entry, type == UNPACK_FOLDER);
+    layer->done_bytes = layer->hole_bytes = layer->len = 0;
+    layer->has_data = true;
+    layer->is_drained = type == UNPACK_FOLDER || type == UNPACK_SYMLINK;
+    if (is_inner_tar(unpack, path, type)) {
+        return enter_inner(unpack, path, err);
+    }
+    unpack->entry = (struct unpack_entry){
+        .path = path,
+        .type = type,
+        .target = target,
+        .size_bytes = layer->size_bytes,
+        .is_size_known = layer->is_size_known,
+        .is_executable = type == UNPACK_FILE && (archive_entry_perm(entry) & S_IXUSR),
+    };
+    unpack->n_shown = 0;
+    return path.len == 0
+               ? 0
+               : unpack_names_add(&unpack->names, path, type, target, &unpack->has_entry, err);
+}
+
+/* A tar has ended by its own mark, and only zeros follow it. */
+static int end_tar(struct layer *layer, struct err *err)
+{
+    uint64_t mark = (uint64_t)archive_read_header_position(layer->a);
+    uint64_t end = (uint64_t)archive_filter_bytes(layer->a, 0);
+    if (end <= mark) {
+        return err_set(err, ERR_INTEGRITY,
+                       "it ends at byte %" PRIu64 " without the mark of its end: truncated", mark);
+    }
+    return unpack_source_pad(&layer->source, end, err);
+}
+
+static int end_outer(struct unpack *unpack, struct err *err)
+{
+    struct layer *layer = &unpack->outer;
+    unpack->is_over = true;
+    if (unpack->kind != KIND_ZIP) {
+        if (end_tar(layer, err) < 0) {
+            return -1;
+        }
+    } else if (unpack_zip_check(&unpack->zip, &layer->source,
+                                (uint64_t)archive_read_header_position(layer->a), err) < 0) {
+        return -1;
+    }
+    ASSERT(unpack->file.is_at_end);
+    return unpack_names_check_links(&unpack->names, err);
+}
+
+static int end_inner(struct unpack *unpack, struct err *err)
+{
+    int result = end_tar(&unpack->inner, err);
+    if (result < 0) {
+        return err_wrap(err, "the tar inside \"%.*s.tar\"", SHOWN(unpack->prefix));
+    }
+    archive_read_free(unpack->inner.a);
+    unpack->inner.a = NULL;
+    ASSERT(unpack->outer.is_drained);
+    return 0;
+}
+
+/* Until there is something to give out, or it is over. */
+static int advance(struct unpack *unpack, struct err *err)
+{
+    while (!unpack->has_entry && unpack->n_shown >= unpack->names.n_new && !unpack->is_over) {
+        struct layer *layer = unpack->inner.a ? &unpack->inner : &unpack->outer;
+        struct archive_entry *entry;
+        const void *ptr;
+        size_t len = 1;
+        int result;
+        while (len > 0) {
+            if (data_of_entry(unpack, &ptr, &len, err) < 0) {
+                return -1;
+            }
+        }
+        unpack->entry = (struct unpack_entry){0};
+        unpack->names.n_new = 0;
+        result = archive_read_next_header(layer->a, &entry);
+        if (result == ARCHIVE_EOF) {
+            result = layer == &unpack->inner ? end_inner(unpack, err) : end_outer(unpack, err);
+        } else if (result != ARCHIVE_OK) {
+            result = fail(unpack, layer->a, err);
+        } else {
+            result = take_entry(unpack, layer, entry, err);
+        }
+        if (result < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int unpack_next(struct unpack *unpack, struct unpack_entry *ret_entry, bool *ret_has,
+                struct err *err)
+{
+    ASSERT(!unpack->has_failed);
+    enter(unpack);
+    if (close_call(unpack, advance(unpack, err), unpack->entry.path, err) < 0) {
+        return -1;
+    }
+    *ret_has = true;
+    if (unpack->n_shown < unpack->names.n_new) {
+        *ret_entry = (struct unpack_entry){.type = UNPACK_FOLDER};
+        ret_entry->path = str_sub(unpack->entry.path, 0, unpack->names.new_ends[unpack->n_shown++]);
+    } else if (unpack->has_entry) {
+        unpack->has_entry = false;
+        *ret_entry = unpack->entry;
+    } else {
+        *ret_has = false;
+    }
+    return 0;
+}

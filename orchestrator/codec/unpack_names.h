@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of an archive's entries, held against each other: what may not be in a path, two that differ only in case, a file
+   where a folder was, links that lead out. Nothing here looks at a file system. One thread. */
+#ifndef CODEC_UNPACK_NAMES_H
+#define CODEC_UNPACK_NAMES_H
+
+#include "codec/unpack.h"
+
+struct unpack_node;
+
+struct unpack_link { /* a symlink, judged when all names are known */
+    uint32_t node;
+    struct str target;
+};
+
+struct unpack_names {
+    struct arena arena;
+    struct unpack_node *nodes; /* owned; 0 is the top folder */
+    size_t n_nodes, n_nodes_max;
+    uint32_t *slots; /* owned; node or 0; by parent and name without case */
+    size_t n_slots;
+    struct unpack_link *links; /* owned */
+    size_t n_links, n_links_max;
+    uint64_t key[2]; /* of the hash: names come from strangers */
+    uint64_t n_max;
+    uint32_t new_ends[UNPACK_DEPTH_MAX]; /* of the last path added: prefixes that became folders */
+    size_t n_new;
+};
+
+/* key: random, or fixed in tests. n_max: entries and folders. */
+void unpack_names_init(struct unpack_names *names, const uint64_t key[2], uint64_t n_max);
+void unpack_names_release(struct unpack_names *names);
+
+/* One "./" in front and one "/" behind are taken away; what is left is a path that may be used, or empty for the top itself. */
+MUST_CHECK int unpack_path_clean(struct str raw, struct str *ret_path, struct err *err);
+/* Enters a cleaned path; new_ends then says which folders above it are new. A folder may come again. */
+MUST_CHECK int unpack_names_add(struct unpack_names *names, struct str path, enum unpack_type type,
+                                struct str target, bool *ret_is_new, struct err *err);
+/* When all are entered: every symlink leads through real folders to a file or folder of the archive. */
+MUST_CHECK int unpack_names_check_links(const struct unpack_names *names, struct err *err);
+
+#endif
