@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* io/http against a server whose every byte is known: heads, bodies, ranges, redirects, and what each kind of failure is called. */
+#include "base/base.h"
+
+#include <setjmp.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "canned_server.h"
+#include "io/http.h"
+#include "io/http_head.h"
+
+struct client {
+    struct loop loop;
+    struct http *http;
+    struct strbuf body;
+    struct http_transfer *transfer;
+    struct err err;
+};
+
+static void client_start(struct client *client, const struct http_settings *settings)
+{
+    *client = (struct client){0};
+    loop_init(&client->loop, clock_system());
+    strbuf_init(&client->body, 1 << 20);
+    assert_int_equal(http_new(&client->loop, settings, &client->http, &client->err), 0);
+}
+
+static void client_end(struct client *client)
+{
+    http_transfer_free(client->transfer);
+    http_free(client->http);
+    strbuf_release(&client->body);
+    loop_release(&client->loop);
+}
+
+static int get(struct client *client, const struct http_request *request)
+{
+    return http_get(client->http, request, &client->body, &client->transfer, &client->err);
+}
+
+/* One request to a server that gives these replies. */
+static int ask(struct client *client, const struct canned_reply *replies, size_t n,
+               struct http_request request, const char *path, struct str *ret_asked)
+{
+    static const struct http_settings SETTINGS = {.proxy = "", .stall_timeout_ns = 300 * NS_PER_MS};
+    struct canned_server server = canned_start(replies, n);
+    struct str asked;
+    int result;
+    client_start(client, &SETTINGS);
+    request.url = canned_url(&server, path);
+    result = get(client, &request);
+    asked = canned_stop(&server);
+    if (ret_asked) {
+        *ret_asked = asked;
+    }
+    return result;
+}
+
+static bool has(struct str text, const char *part)
+{
+    return str_find(text, str_of(part)) >= 0;
+}
+
+static void gives_head_and_body(void **state UNUSED)
+{
+    const struct canned_reply reply = {
+        STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"a-1\"\r\nAccept-Ranges: bytes\r\n"
+                "Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT\r\nContent-Type: text/plain\r\n"
+                "Docker-Content-Digest: sha256:00\r\n\r\nhello"),
+        false};
+    const struct http_header header = {"X-Own", "1"};
+    struct client client;
+    struct str asked;
+    const struct http_head *head;
+    assert_int_equal(ask(&client, &reply, 1,
+                         (struct http_request){.headers = &header, .n_headers = 1}, "/f?key=secret",
+                         &asked),
+                     0);
+    head = http_head(client.transfer);
+    assert_string_equal(client.body.ptr, "hello");
+    assert_int_equal(head->status, 200);
+    assert_int_equal(head->content_bytes, 5);
+    assert_int_equal(head->total_bytes, 5);
+    assert_int_equal(head->http_version, 11);
+    assert_true(head->accepts_ranges && head->is_delimited && !head->is_encoded);
+    assert_true(str_eq_z(head->etag, "\"a-1\""));
+    assert_true(str_eq_z(head->last_modified, "Sat, 21 Nov 2026 10:00:00 GMT"));
+    assert_true(str_eq_z(head->content_type, "text/plain"));
+    assert_true(str_eq_z(head->docker_content_digest, "sha256:00"));
+    assert_null(head->www_authenticate.ptr);
+    assert_int_equal(head->retry_after_ns, -1);
+    assert_true(has(asked, "GET /f?key=secret HTTP/1.1\r\n"));
+    assert_true(has(asked, "\r\nX-Own: 1\r\n"));
+    assert_true(has(asked, "\r\nAccept-Encoding: identity\r\n"));
+    client_end(&client);
+}
+
+static void reads_a_range(void **state UNUSED)
+{
+    const struct canned_reply reply = {
+        STR_LIT("HTTP/1.1 206 Partial Content\r\nContent-Length: 3\r\n"
+                "Content-Range: bytes 7-9/100\r\n\r\nabc"),
+        false};
+    const struct http_request request = {.has_range = true, .first_byte = 7, .last_byte = 9};
+    struct client client;
+    struct str asked;
+    const struct http_head *head;
+    assert_int_equal(ask(&client, &reply, 1, request, "/f", &asked), 0);
+    head = http_head(client.transfer);
+    assert_int_equal(head->status, 206);
+    assert_int_equal(head->total_bytes, 100);
+    assert_int_equal(head->first_byte, 7);
+    assert_int_equal(head->content_bytes, 3);
+    assert_true(head->has_content_range && head->accepts_ranges);
+    assert_true(has(asked, "\r\nRange: bytes=7-9\r\n"));
+    client_end(&client);
+}
+
+static void an_error_status_is_an_answer(void **state UNUSED)
+{
+    const struct canned_reply reply = {
+        STR_LIT("HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nslow"), false};
+    struct client client;
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_int_equal(http_head(client.transfer)->status, 429);
+    assert_int_equal(http_head(client.transfer)->retry_after_ns, 7 * NS_PER_S);
+    assert_int_equal(client.body.len, 0);
+    client_end(&client);
+    assert_int_equal(
+        ask(&client, &reply, 1, (struct http_request){.wants_error_body = true}, "/f", NULL), 0);
+    assert_string_equal(client.body.ptr, "slow");
+    client_end(&client);
+}
+
+static void an_empty_answer_has_a_head(void **state UNUSED)
+{
+    const struct canned_reply reply = {
+        STR_LIT("HTTP/1.1 416 No\r\nContent-Range: bytes */12\r\nContent-Length: 0\r\n\r\n"),
+        false};
+    struct client client;
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_int_equal(http_head(client.transfer)->status, 416);
+    assert_int_equal(http_head(client.transfer)->total_bytes, 12);
+    assert_false(http_head(client.transfer)->has_content_range);
+    client_end(&client);
+}
+
+static void says_what_is_encoded_and_what_has_no_end(void **state UNUSED)
+{
+    const struct canned_reply encoded = {
+        STR_LIT("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nzz"), false};
+    const struct canned_reply open_end = {STR_LIT("HTTP/1.0 200 OK\r\n\r\nzz"), false};
+    const struct canned_reply chunked = {
+        STR_LIT("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nzz\r\n0\r\n\r\n"),
+        false};
+    struct client client;
+    assert_int_equal(ask(&client, &encoded, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_true(http_head(client.transfer)->is_encoded);
+    client_end(&client);
+    assert_int_equal(ask(&client, &open_end, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_false(http_head(client.transfer)->is_delimited);
+    assert_int_equal(http_head(client.transfer)->total_bytes, -1);
+    client_end(&client);
+    assert_int_equal(ask(&client, &chunked, 1, (struct http_request){0}, "/f", NULL), 0);
+    assert_true(http_head(client.transfer)->is_delimited);
+    assert_string_equal(client.body.ptr, "zz");
+    client_end(&client);
+}
+
+static void failures_have_their_codes(void **state UNUSED)
+{
+    static const struct {
+        const char *name;
+        const char *text;
+        bool stays_open;
+        enum err_code code;
+    } ROWS[] = {
+        {"cut in the body", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nabc", false, ERR_NET},
+        {"cut in the chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", false,
+         ERR_NET},
+        {"nothing comes", "", false, ERR_NET},
+        {"no HTTP", "\x16\x03\x01garbage\r\n\r\n", false, ERR_NET},
+        {"garbage header", "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nabc", false, ERR_NET},
+        {"silence", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nabc", true, ERR_TIMEOUT},
+        {"silence before the head", "", true, ERR_TIMEOUT},
+        {"another scheme",
+         "HTTP/1.1 302 Go\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", false,
+         ERR_FETCH},
+        {"a proxy's login", "HTTP/1.1 407 Login\r\nContent-Length: 0\r\n\r\n", false, ERR_AUTH},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        const struct canned_reply reply = {str_of(ROWS[idx].text), ROWS[idx].stays_open};
+        struct client client;
+        int result = ask(&client, &reply, 1, (struct http_request){0}, "/f?key=hidden", NULL);
+        if (result == 0 || client.err.code != ROWS[idx].code) {
+            print_error("%s: %d %s\n", ROWS[idx].name, result, client.err.msg);
+        }
+        assert_int_equal(result, -1);
+        assert_int_equal(client.err.code, ROWS[idx].code);
+        assert_false(has(str_of(client.err.msg), "hidden"));
+        client_end(&client);
+    }
+}
+
+static void a_refused_connection_is_net(void **state UNUSED)
+{
+    struct canned_server server = canned_start(NULL, 0);
+    const struct http_request request = {.url = canned_url(&server, "/f")};
+    struct client client;
+    canned_stop(&server);
+    client_start(&client, &(struct http_settings){.proxy = ""});
+    assert_int_equal(get(&client, &request), -1);
+    assert_int_equal(client.err.code, ERR_NET);
+    client_end(&client);
+}
+
+static void follows_redirects_up_to_a_number(void **state UNUSED)
+{
+    struct canned_reply replies[HTTP_REDIRECTS_MAX + 2];
+    struct client client;
+    struct str asked;
+    const struct canned_reply circle = {
+        STR_LIT(
+            "HTTP/1.1 302 Go\r\nLocation: /g\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbye"),
+        false};
+    const struct canned_reply good = {
+        STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"), false};
+    const struct canned_reply two[] = {circle, good};
+    const struct http_request range = {.has_range = true, .first_byte = 0, .last_byte = 1};
+    assert_int_equal(ask(&client, two, 2, range, "/f", &asked), 0);
+    assert_string_equal(client.body.ptr, "ok");
+    assert_int_equal(http_head(client.transfer)->status, 200);
+    assert_true(str_ends(http_head(client.transfer)->url, STR_LIT("/g")));
+    assert_true(has(asked, "GET /g HTTP/1.1\r\nHost"));
+    client_end(&client);
+    for (size_t idx = 0; idx < ARRAY_LEN(replies); idx++) {
+        replies[idx] = circle;
+    }
+    assert_int_equal(ask(&client, replies, ARRAY_LEN(replies), range, "/f", NULL), -1);
+    assert_int_equal(client.err.code, ERR_FETCH);
+    client_end(&client);
+}
+
+/* A login is for the host it was given for: 127.0.0.2 is another one. */
+static void a_login_is_not_sent_to_another_host(void **state UNUSED)
+{
+    const struct http_header header = {"Authorization", "Bearer hush"};
+    const struct canned_reply good = {STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+                                      false};
+    struct canned_server other = canned_start(&good, 1);
+    struct canned_reply away;
+    struct client client;
+    struct str asked, asked_other;
+    away.stays_open = false;
+    away.text = str_of(arena_printf(&scratch_arena,
+                                    "HTTP/1.1 302 Go\r\nLocation: http://localhost:%d/g\r\n"
+                                    "Content-Length: 0\r\n\r\n",
+                                    other.port));
+    assert_int_equal(ask(&client, &away, 1,
+                         (struct http_request){.headers = &header, .n_headers = 1}, "/f", &asked),
+                     0);
+    asked_other = canned_stop(&other);
+    assert_true(has(asked, "Authorization: Bearer hush"));
+    assert_true(has(asked_other, "GET /g"));
+    assert_false(has(asked_other, "hush"));
+    client_end(&client);
+}
+
+static void sends_a_body(void **state UNUSED)
+{
+    const struct canned_reply good = {STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+                                      false};
+    struct client client;
+    struct str asked;
+    assert_int_equal(
+        ask(&client, &good, 1, (struct http_request){.body = STR_LIT("a=b")}, "/f", &asked), 0);
+    assert_true(has(asked, "POST /f HTTP/1.1\r\n"));
+    assert_true(has(asked, "\r\nContent-Length: 3\r\n"));
+    client_end(&client);
+}
+
+static void write_mode(const char *path, const char *text, mode_t mode)
+{
+    scratch_write(path, str_of(text));
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void logins_come_from_private_files(void **state UNUSED)
+{
+    const struct canned_reply good = {STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+                                      false};
+    struct canned_server server = canned_start(&good, 1);
+    const char *netrc = scratch_path("netrc");
+    const char *cookies = scratch_path("cookies");
+    const struct http_settings settings = {
+        .proxy = "", .netrc_path = netrc, .cookie_path = cookies};
+    struct http_request request = {.url = canned_url(&server, "/f")};
+    struct client client;
+    struct http *http;
+    struct err err = {0};
+    struct str asked;
+    write_mode(netrc, "machine 127.0.0.1 login ann password hush\n", 0600);
+    write_mode(cookies, "127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tcrumb\n", 0600);
+    client_start(&client, &settings);
+    assert_int_equal(get(&client, &request), 0);
+    asked = canned_stop(&server);
+    assert_true(has(asked, "\r\nAuthorization: Basic YW5uOmh1c2g=\r\n"));
+    assert_true(has(asked, "\r\nCookie: session=crumb\r\n"));
+    client_end(&client);
+    for (size_t idx = 0; idx < 2; idx++) {
+        const char *path = idx ? cookies : netrc;
+        assert_int_equal(chmod(path, 0640), 0);
+        err = (struct err){0};
+        assert_int_equal(http_new(&client.loop, &settings, &http, &err), -1);
+        assert_int_equal(err.code, ERR_AUTH);
+        assert_true(has(str_of(err.msg), path) && has(str_of(err.msg), "0640"));
+        assert_false(has(str_of(err.msg), "hush"));
+        assert_int_equal(chmod(path, 0600), 0);
+    }
+    assert_int_equal(unlink(netrc), 0);
+    err = (struct err){0};
+    assert_int_equal(http_new(&client.loop, &settings, &http, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+}
+
+static void files_are_read_in_pieces(void **state UNUSED)
+{
+    const char *path = scratch_path("a file%");
+    const char *url = arena_printf(&scratch_arena, "file://%s/a%%20file%%25", scratch_folder);
+    struct http_request request = {.url = url};
+    struct client client;
+    scratch_write(path, STR_LIT("0123456789"));
+    client_start(&client, &(struct http_settings){.allows_file = true});
+    assert_int_equal(get(&client, &request), 0);
+    assert_string_equal(client.body.ptr, "0123456789");
+    assert_int_equal(http_head(client.transfer)->status, 200);
+    assert_int_equal(http_head(client.transfer)->total_bytes, 10);
+    assert_true(http_head(client.transfer)->etag.len > 0);
+    http_transfer_free(client.transfer);
+    strbuf_clear(&client.body);
+    request.has_range = true;
+    request.first_byte = 3;
+    request.last_byte = 100;
+    assert_int_equal(get(&client, &request), 0);
+    assert_string_equal(client.body.ptr, "3456789");
+    assert_int_equal(http_head(client.transfer)->status, 206);
+    assert_int_equal(http_head(client.transfer)->first_byte, 3);
+    http_transfer_free(client.transfer);
+    request.first_byte = 10;
+    assert_int_equal(get(&client, &request), 0);
+    assert_int_equal(http_head(client.transfer)->status, 416);
+    assert_int_equal(http_head(client.transfer)->total_bytes, 10);
+    http_transfer_free(client.transfer);
+    request.url = arena_printf(&scratch_arena, "file://%s/none", scratch_folder);
+    assert_int_equal(get(&client, &request), 0);
+    assert_int_equal(http_head(client.transfer)->status, 404);
+    client_end(&client);
+}
+
+static void bad_urls_are_usage_and_not_shown(void **state UNUSED)
+{
+    static const char *const URLS[] = {"ftp://u:hush@host/f",
+                                       "file:///etc/hostname",
+                                       "http://u:hu/sh@host/hush",
+                                       "http://[::1/f",
+                                       "hush",
+                                       "",
+                                       "http://host:hush/"};
+    struct client client;
+    client_start(&client, NULL);
+    for (size_t idx = 0; idx < ARRAY_LEN(URLS); idx++) {
+        const struct http_request request = {.url = URLS[idx]};
+        client.err = (struct err){0};
+        assert_int_equal(get(&client, &request), -1);
+        assert_int_equal(client.err.code, ERR_USAGE);
+        assert_false(has(str_of(client.err.msg), "hush"));
+    }
+    client_end(&client);
+}
+
+static void urls_are_shown_without_secrets(void **state UNUSED)
+{
+    static const char *const ROWS[][2] = {
+        {"https://host/a/b.tar", "https://host/a/b.tar"},
+        {"https://ann:hush@host:8443/a?token=hush#hush", "https://host:8443/a"},
+        {"https://ann:p@ss@host/a", "https://host/a"},
+        {"https://host?hush", "https://host"},
+        {"http://[::1]:80/a@b", "http://[::1]:80/a@b"},
+        {"file:///data/a", "file:///data/a"},
+        {"http://ann:hu/sh@host/", "(no URL)"},
+        {"http://host/a\nb\x7f", "http://host/a?b?"},
+        {"ann:hush", "(no URL)"},
+        {"", "(no URL)"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        assert_string_equal(http_url_shown(&scratch_arena, ROWS[idx][0]), ROWS[idx][1]);
+    }
+}
+
+static void content_ranges_are_strict(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        bool is_good;
+        struct content_range range;
+    } ROWS[] = {
+        {"bytes 0-0/1", true, {true, 0, 0, 1}},
+        {"BYTES 5-9/*", true, {true, 5, 9, -1}},
+        {"bytes */0", true, {false, 0, 0, 0}},
+        {"bytes 0-4/4", false, {0}},
+        {"bytes 5-4/9", false, {0}},
+        {"bytes -4/9", false, {0}},
+        {"bytes 1-/9", false, {0}},
+        {"bytes */*", false, {0}},
+        {"bytes 0-1", false, {0}},
+        {"bytes 0-1/99999999999999999999", false, {0}},
+        {"items 0-1/2", false, {0}},
+        {"bytes 0 - 1/2", false, {0}},
+        {"", false, {0}},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct content_range range = {0};
+        assert_int_equal(content_range_parse(str_of(ROWS[idx].text), &range), ROWS[idx].is_good);
+        assert_memory_equal(&range, &ROWS[idx].range, sizeof(range));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_head_and_body),
+        cmocka_unit_test(reads_a_range),
+        cmocka_unit_test(an_error_status_is_an_answer),
+        cmocka_unit_test(an_empty_answer_has_a_head),
+        cmocka_unit_test(says_what_is_encoded_and_what_has_no_end),
+        cmocka_unit_test(failures_have_their_codes),
+        cmocka_unit_test(a_refused_connection_is_net),
+        cmocka_unit_test(follows_redirects_up_to_a_number),
+        cmocka_unit_test(a_login_is_not_sent_to_another_host),
+        cmocka_unit_test(sends_a_body),
+        cmocka_unit_test(logins_come_from_private_files),
+        cmocka_unit_test(files_are_read_in_pieces),
+        cmocka_unit_test(bad_urls_are_usage_and_not_shown),
+        cmocka_unit_test(urls_are_shown_without_secrets),
+        cmocka_unit_test(content_ranges_are_strict),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}
