@@ -26,6 +26,7 @@ struct dataset_file { /* one download */
     uint8_t md5[MD5_BYTES];
     uint8_t sha256[SHA256_BYTES];
     int64_t piece_bytes;      /* 0: no digests of pieces are known */
+    bool pieces_are_locks;    /* pieces_path is below the lock's folder instead */
     struct str pieces_path;   /* below the folder of dataset.json: one SHA-256 in hex a line */
     struct str unpack;        /* "tar", "tar.gz", "tar.zst", "zip"; NULL: kept as it is */
     bool is_nested;           /* NAME.tar inside it is unpacked into NAME/ */

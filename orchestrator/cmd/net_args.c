@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/net_args.h"
+
+#include "base/fs.h"
+#include "cmd/stop.h"
+
+static int rate_of(const char *text, uint64_t *ret_rate, struct err *err)
+{
+    struct str digits = str_of(text);
+    struct err ignored = {0};
+    int64_t scale = 1;
+    int64_t value = 0;
+    switch (digits.len ? digits.ptr[digits.len - 1] : '\0') {
+    case 'k':
+        scale = 1000;
+        break;
+    case 'M':
+        scale = 1000000;
+        break;
+    case 'G':
+        scale = 1000000000;
+        break;
+    default:
+        break;
+    }
+    digits.len -= scale > 1 ? 1 : 0;
+    if (str_to_i64(digits, 1, 1LL << 31, &value, &ignored) < 0) {
+        return err_set(err, ERR_USAGE,
+                       "--rate %.60s: expected bytes a second as 500k, 50M or 1G, at least 1",
+                       text);
+    }
+    *ret_rate = (uint64_t)value * (uint64_t)scale;
+    return 0;
+}
+
+static int check_file(const char *option, const char *path, struct err *err)
+{
+    return !path || fs_exists(path)
+               ? 0
+               : err_set(err, ERR_USAGE, "%s %.200s: no such file", option, path);
+}
+
+int net_args_opts(const struct cmd_ctx *ctx, const struct net_args *args, struct net_opts *ret_opts,
+                  struct err *err)
+{
+    struct net_opts opts = {
+        .netrc_path = args->netrc,
+        .cookie_path = args->cookies,
+        .proxy = args->proxy,
+        .ca_path = args->ca,
+        .mirror = args->mirror,
+        .n_connections = (size_t)args->connections,
+        .n_retries = (int)args->retries,
+        .is_offline = args->is_offline,
+        .wants_progress = true,
+        .should_stop = stop_is_asked,
+        .clock = ctx->clock,
+    };
+    if ((args->rate && rate_of(args->rate, &opts.rate_bytes_per_s, err) < 0) ||
+        check_file("--netrc", args->netrc, err) < 0 ||
+        check_file("--cookies", args->cookies, err) < 0 || check_file("--ca", args->ca, err) < 0) {
+        return -1;
+    }
+    *ret_opts = opts;
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fetch, verify and lock for each kind of thing that a name can stand for: one row a kind in noun_ops.c. A report is no row: it
+   is the rows of all that it needs. */
+#ifndef CMD_NOUN_OPS_H
+#define CMD_NOUN_OPS_H
+
+#include "cmd/cmd.h"
+#include "codec/json.h"
+#include "engine/net.h"
+#include "engine/noun.h"
+#include "engine/store.h"
+
+enum noun_depth { NOUN_QUICK, NOUN_NORMAL, NOUN_DEEP };
+
+struct noun_job { /* what was asked, the same for all names of a command */
+    const struct cmd_ctx *ctx;
+    const struct net_opts *net_opts; /* verify: offline */
+    const char *locks;               /* folder of locks */
+    const struct opt_list *samples;  /* --samples SPLIT=N of twins; may be NULL */
+    enum noun_depth depth;           /* verify */
+    bool wants_tree;                 /* fetch: unpack datasets, too */
+    /* Made by noun_ops_run. */
+    struct arena *arena;
+    struct store *store;
+    struct net *net; /* net_open before use */
+};
+
+/* Puts the members of its result into out, which is inside an object, and lines for people into text. On failure what was put
+   there stays, and *err is reported as the item's error; ERR_INTEGRITY is "checked, and does not hold". */
+struct noun_sink {
+    struct json_out *out;
+    struct strbuf *text;
+};
+typedef int (*noun_fn)(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                       struct err *err);
+
+struct noun_ops {
+    noun_fn fetch, verify, lock; /* NULL: this kind cannot */
+};
+
+extern const struct noun_ops NOUN_OPS[NOUN_KINDS]; /* by enum noun_kind */
+
+enum noun_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK };
+
+/* Every name in turn, reports as all that they need; goes on after a failure, and ends with the first one's error. Prints text, or
+   one document: {schema_version, command, items: [{noun, ..., error}]}. Returns the exit status, or -1 with *err filled. */
+MUST_CHECK int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_list *names,
+                            bool is_synthetic, bool want_json, struct err *err);
+
+#endif
