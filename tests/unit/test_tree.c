@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "engine/tree.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "tests/unit/scratch.h"
+
+#define N_THREADS 3
+#define N_FILES   500
+#define NOBODY    65534
+#define HEX_A     "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" /* of "a" */
+#define HEX_0     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* of "" */
+#define MD5_A     "0cc175b9c0f1b6a831c399e269772661"
+
+static struct pool *pool;
+
+/* Not before the first test has forked: ThreadSanitizer wants no threads then. */
+static struct pool *the_pool(void)
+{
+    struct err err = {0};
+    int result = pool ? 0 : pool_new(N_THREADS, &pool, &err);
+    ASSERT(result == 0);
+    return pool;
+}
+
+static int group_end(void **state UNUSED)
+{
+    pool_free(pool);
+    return scratch_end();
+}
+
+static const char *below(void **state, const char *name)
+{
+    return fs_join(&scratch_arena, *state, name);
+}
+
+static void make(void **state, const char *name, const char *text)
+{
+    const char *path = below(state, name);
+    struct err err = {0};
+    char *folder = arena_strndup(&scratch_arena, path, (size_t)(strrchr(path, '/') - path));
+    assert_int_equal(fs_mkdir_p(folder, &err), 0);
+    scratch_write(path, str_of(text));
+}
+
+static struct tree_opts opts_of(void **state, unsigned kinds)
+{
+    return (struct tree_opts){
+        .folder = *state, .pool = the_pool(), .n_threads = N_THREADS, .kinds = kinds};
+}
+
+static void assert_code(int result, enum err_code code, const struct err *err)
+{
+    if (result != -1 || err->code != code) {
+        fail_msg("expected %s, found result %d, %s: %s", err_code_name(code), result,
+                 err_code_name(err->code), err->msg);
+    }
+}
+
+/* ---- lists ---- */
+
+static void test_list_round_trip(void **state)
+{
+    static const char TEXT[] =
+        HEX_0 "  .hidden\n" HEX_A "  a b/c\n\\" HEX_A "  new\\nline\\\\\n" HEX_0 "  z\n";
+    struct tree_list list;
+    struct err err = {0};
+    uint8_t written[SHA256_BYTES], own[SHA256_BYTES], of_text[SHA256_BYTES];
+    const char *path = below(state, "list");
+    assert_int_equal(tree_list_parse(&scratch_arena, STR_LIT(TEXT), "list", &list, &err), 0);
+    assert_int_equal(list.n, 4);
+    assert_string_equal(list.files[2].path, "new\nline\\");
+    assert_int_equal(tree_list_write(&list, path, written, &err), 0);
+    assert_true(str_eq(scratch_read(path), STR_LIT(TEXT)));
+    assert_int_equal(tree_list_sha256(&list, own, &err), 0);
+    assert_int_equal(sha256_of(STR_LIT(TEXT), of_text, &err), 0);
+    assert_memory_equal(written, own, SHA256_BYTES);
+    assert_memory_equal(own, of_text, SHA256_BYTES);
+    assert_int_equal(tree_list_read(&scratch_arena, path, &list, &err), 0);
+    assert_int_equal(list.n, 4);
+    assert_string_equal(list.files[0].path, ".hidden");
+    assert_null(list.md5);
+    assert_false(list.lacks_sha256);
+}
+
+static void test_bad_lists(void **state)
+{
+    static const char *const TEXTS[] = {
+        HEX_A "  a",                 /* cut */
+        HEX_A " a\n",                /* one blank */
+        HEX_A " *a\n",               /* binary mode */
+        HEX_A "  \n",                /* no path */
+        HEX_A "  /a\n",              /* absolute */
+        HEX_A "  a/../b\n",          /* upwards */
+        HEX_A "  ./a\n",             /* not clean */
+        HEX_A "  a//b\n",            /* empty part */
+        HEX_A "  a/\n",              /* a folder */
+        HEX_A "  b\n" HEX_A "  a\n", /* order */
+        HEX_A "  a\n" HEX_A "  a\n", /* twice */
+        HEX_A "  a\\b\n",            /* a backslash, and none first */
+        "\\" HEX_A "  ab\n",         /* one first, and none in the path */
+        "\\" HEX_A "  a\\tb\n",      /* an escape that is none */
+        "CA978112" HEX_A "  a\n",    /* too long */
+        MD5_A "  a\n",               /* not SHA-256 */
+        "\n",                        /* empty line */
+        HEX_A "  a\r/../\n",         /* a stray CR does not hide anything */
+    };
+    struct tree_list list;
+    for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
+        struct err err = {0};
+        const char *path = below(state, "bad");
+        assert_code(tree_list_parse(&scratch_arena, str_of(TEXTS[idx]), "bad", &list, &err),
+                    ERR_PARSE, &err);
+        assert_non_null(strstr(err.msg, "bad:"));
+        scratch_write(path, str_of(TEXTS[idx]));
+        err = (struct err){0};
+        assert_code(tree_list_read(&scratch_arena, path, &list, &err), ERR_PARSE, &err);
+    }
+}
+
+/* Longer than the buffer that a list is read through, and a line over its end. */
+static void test_long_list(void **state)
+{
+    struct tree_list list = {.n = 30000}, again;
+    struct err err = {0};
+    uint8_t before[SHA256_BYTES], after[SHA256_BYTES];
+    list.files = arena_array(&scratch_arena, struct tree_file, list.n);
+    for (size_t idx = 0; idx < list.n; idx++) {
+        list.files[idx].path = arena_printf(&scratch_arena, "folder/%08zu", idx);
+        memset(list.files[idx].sha256, (int)(idx & 255), SHA256_BYTES);
+    }
+    assert_int_equal(tree_list_write(&list, below(state, "list"), before, &err), 0);
+    assert_int_equal(tree_list_read(&scratch_arena, below(state, "list"), &again, &err), 0);
+    assert_int_equal(again.n, list.n);
+    assert_int_equal(tree_list_sha256(&again, after, &err), 0);
+    assert_memory_equal(before, after, SHA256_BYTES);
+    char *line = arena_alloc(&scratch_arena, 3u << 20, 1);
+    memset(line, 'a', 3u << 20);
+    scratch_write(below(state, "line"), (struct str){line, 3u << 20});
+    assert_code(tree_list_read(&scratch_arena, below(state, "line"), &again, &err), ERR_PARSE,
+                &err);
+}
+
+static void test_published_lists(void **state UNUSED)
+{
+    static const char TEXT[] = "D41D8CD98F00B204E9800998ECF8427E *./b/empty\r\n" MD5_A
+                               "  a\r\n" MD5_A " *a\r\n\\" MD5_A "  c\\\\d";
+    struct tree_list list;
+    struct err err = {0};
+    char hex[MD5_HEX_SIZE];
+    assert_int_equal(tree_sums_parse(&scratch_arena, STR_LIT(TEXT), "sums", &list, &err), 0);
+    assert_int_equal(list.n, 3);
+    assert_true(list.lacks_sha256);
+    assert_string_equal(list.files[0].path, "a");
+    assert_string_equal(list.files[1].path, "b/empty");
+    assert_string_equal(list.files[2].path, "c\\d");
+    hex_encode(list.md5[1], MD5_BYTES, hex);
+    assert_string_equal(hex, "d41d8cd98f00b204e9800998ecf8427e");
+    assert_int_equal(
+        tree_sums_parse(&scratch_arena, STR_LIT(HEX_A "  b\n" HEX_0 "  a\n"), "sums", &list, &err),
+        0);
+    assert_false(list.lacks_sha256);
+    assert_string_equal(list.files[0].path, "a");
+    static const char *const BAD[] = {
+        MD5_A "  a\nd41d8cd98f00b204e9800998ecf8427e  a\n", /* two digests */
+        MD5_A "  a\n" HEX_A "  b\n",                        /* two kinds */
+        MD5_A "  ../a\n", "MD5 (a) = " MD5_A "\n"};
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        err = (struct err){0};
+        assert_code(tree_sums_parse(&scratch_arena, str_of(BAD[idx]), "sums", &list, &err),
+                    ERR_PARSE, &err);
+    }
+}
+
+/* ---- trees ---- */
+
+static void make_small_tree(void **state)
+{
+    make(state, "a/x", "a");
+    make(state, "a-b", "");
+    make(state, "a.b", "a");
+    make(state, "ab/deep/er/file", "");
+    make(state, "new\nline", "a");
+}
+
+static void test_hash_in_path_order(void **state)
+{
+    static const char *const PATHS[] = {"a-b", "a.b", "a/x", "ab/deep/er/file", "new\nline"};
+    struct tree_opts opts = opts_of(state, DIGEST_SHA256 | DIGEST_MD5);
+    struct tree_list list;
+    struct err err = {0};
+    char hex[SHA256_HEX_SIZE];
+    make_small_tree(state);
+    assert_int_equal(mkdir(below(state, "empty-folder"), 0755), 0);
+    if (tree_hash(&scratch_arena, &opts, &list, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    assert_int_equal(list.n, ARRAY_LEN(PATHS));
+    for (size_t idx = 0; idx < list.n; idx++) {
+        assert_string_equal(list.files[idx].path, PATHS[idx]);
+    }
+    hex_encode(list.files[1].sha256, SHA256_BYTES, hex);
+    assert_string_equal(hex, HEX_A);
+    hex_encode(list.md5[1], MD5_BYTES, hex);
+    assert_string_equal(hex, MD5_A);
+    hex_encode(list.files[0].sha256, SHA256_BYTES, hex);
+    assert_string_equal(hex, HEX_0);
+}
+
+static void verify(void **state, const struct tree_list *expected,
+                   struct tree_verify_result *ret_result)
+{
+    struct tree_opts opts = opts_of(state, 0);
+    struct err err = {0};
+    if (tree_verify(&scratch_arena, &opts, expected, ret_result, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+}
+
+static void assert_fault(const struct tree_difference *difference, enum tree_fault fault,
+                         const char *path)
+{
+    assert_string_equal(tree_fault_name(difference->fault), tree_fault_name(fault));
+    assert_string_equal(difference->path, path);
+}
+
+static void test_verify_names_each_fault(void **state)
+{
+    struct tree_opts opts = opts_of(state, DIGEST_SHA256);
+    struct tree_list before, after;
+    struct tree_differences compared;
+    struct tree_verify_result result;
+    struct err err = {0};
+    make_small_tree(state);
+    assert_int_equal(tree_hash(&scratch_arena, &opts, &before, &err), 0);
+    verify(state, &before, &result);
+    assert_int_equal(result.differences.n, 0);
+    assert_int_equal(result.n_checked, 5);
+    assert_int_equal(result.n_bytes_read, 3);
+    make(state, "0-first", "new");
+    make(state, "a.b", "b");
+    make(state, "zz/last", "new");
+    assert_int_equal(unlink(below(state, "a/x")), 0);
+    verify(state, &before, &result);
+    assert_int_equal(result.differences.n, 4);
+    assert_fault(&result.differences.items[0], TREE_EXTRA, "0-first");
+    assert_fault(&result.differences.items[1], TREE_CORRUPT, "a.b");
+    assert_fault(&result.differences.items[2], TREE_MISSING, "a/x");
+    assert_fault(&result.differences.items[3], TREE_EXTRA, "zz/last");
+    assert_int_equal(tree_hash(&scratch_arena, &opts, &after, &err), 0);
+    tree_compare(&scratch_arena, &before, &after, &compared);
+    assert_int_equal(compared.n, 4);
+    for (size_t idx = 0; idx < 4; idx++) {
+        assert_fault(&compared.items[idx], result.differences.items[idx].fault,
+                     result.differences.items[idx].path);
+    }
+}
+
+static void test_verify_by_md5(void **state)
+{
+    struct tree_list list;
+    struct tree_verify_result result;
+    struct err err = {0};
+    make(state, "a", "a");
+    make(state, "b", "a");
+    assert_int_equal(
+        tree_sums_parse(&scratch_arena, STR_LIT(MD5_A "  a\n" MD5_A "  b\n"), "sums", &list, &err),
+        0);
+    verify(state, &list, &result);
+    assert_int_equal(result.differences.n, 0);
+    assert_int_equal(result.n_checked, 2);
+    make(state, "b", "B");
+    verify(state, &list, &result);
+    assert_int_equal(result.differences.n, 1);
+    assert_fault(&result.differences.items[0], TREE_CORRUPT, "b");
+}
+
+static void test_links(void **state)
+{
+    struct tree_opts opts = opts_of(state, DIGEST_SHA256);
+    struct tree_list list;
+    struct err err = {0};
+    make(state, "d/real", "a");
+    assert_int_equal(symlink("../d/real", below(state, "d/link")), 0);
+    assert_int_equal(tree_hash(&scratch_arena, &opts, &list, &err), 0);
+    assert_int_equal(list.n, 2);
+    assert_memory_equal(list.files[0].sha256, list.files[1].sha256, SHA256_BYTES);
+    static const char *const TARGETS[] = {"/etc/passwd", "../../../../../../../etc/passwd",
+                                          "nothing", "../d", "loop"};
+    for (size_t idx = 0; idx < ARRAY_LEN(TARGETS); idx++) {
+        assert_int_equal(symlink(TARGETS[idx], below(state, "d/loop")), 0);
+        err = (struct err){0};
+        assert_code(tree_hash(&scratch_arena, &opts, &list, &err), ERR_INTEGRITY, &err);
+        assert_non_null(strstr(err.msg, "d/loop"));
+        assert_int_equal(unlink(below(state, "d/loop")), 0);
+    }
+    assert_int_equal(mkfifo(below(state, "d/pipe"), 0644), 0);
+    err = (struct err){0};
+    assert_code(tree_hash(&scratch_arena, &opts, &list, &err), ERR_INTEGRITY, &err);
+    assert_non_null(strstr(err.msg, "d/pipe"));
+}
+
+static void test_absent_and_empty(void **state)
+{
+    struct tree_opts opts = opts_of(state, DIGEST_SHA256);
+    struct tree_list list;
+    struct err err = {0};
+    assert_int_equal(tree_hash(&scratch_arena, &opts, &list, &err), 0);
+    assert_int_equal(list.n, 0);
+    opts.folder = below(state, "none");
+    assert_code(tree_hash(&scratch_arena, &opts, &list, &err), ERR_NOT_FOUND, &err);
+}
+
+/* Sizes around the borders of blocks and of the buffers; each digest against OpenSSL's own over the whole file. */
+static void test_many_sizes(void **state)
+{
+    struct tree_opts opts = opts_of(state, DIGEST_SHA256 | DIGEST_MD5);
+    struct tree_list list;
+    struct err err = {0};
+    struct rng rng;
+    size_t room = 700000;
+    char *bytes = arena_alloc(&scratch_arena, room, 1);
+    rng_init(&rng, 11);
+    for (size_t idx = 0; idx < room; idx++) {
+        bytes[idx] = (char)rng_u64(&rng);
+    }
+    for (size_t idx = 0; idx < N_FILES; idx++) {
+        size_t len = idx < 200 ? idx : idx < 480 ? rng_below(&rng, 20000) : rng_below(&rng, room);
+        const char *path = below(state, arena_printf(&scratch_arena, "file-%03zu", idx));
+        scratch_write(path, (struct str){bytes + rng_below(&rng, room - len + 1), len});
+    }
+    for (unsigned kinds = DIGEST_MD5; kinds <= (DIGEST_MD5 | DIGEST_SHA256); kinds++) {
+        opts.kinds = kinds;
+        assert_int_equal(tree_hash(&scratch_arena, &opts, &list, &err), 0);
+        assert_int_equal(list.n, N_FILES);
+        for (size_t idx = 0; idx < N_FILES; idx++) {
+            struct digest_value value;
+            assert_int_equal(digest_file(below(state, list.files[idx].path), kinds, &value, &err),
+                             0);
+            assert_memory_equal(value.sha256, list.files[idx].sha256, SHA256_BYTES);
+            assert_int_equal(list.md5 != NULL, (kinds & DIGEST_MD5) != 0);
+            if (list.md5) {
+                assert_memory_equal(value.md5, list.md5[idx], MD5_BYTES);
+            }
+        }
+    }
+}
+
+static bool stop_now(void)
+{
+    return true;
+}
+
+static void note_progress(void *ctx, uint64_t files_done, uint64_t files_total)
+{
+    uint64_t *last = ctx;
+    assert_true(files_done >= *last && files_done <= files_total);
+    *last = files_done;
+}
+
+static void test_progress_and_stop(void **state)
+{
+    struct tree_opts opts = opts_of(state, DIGEST_SHA256);
+    struct tree_list list;
+    struct err err = {0};
+    uint64_t last = 0;
+    make_small_tree(state);
+    opts.on_progress = note_progress;
+    opts.progress_ctx = &last;
+    assert_int_equal(tree_hash(&scratch_arena, &opts, &list, &err), 0);
+    assert_int_equal(last, 5);
+    opts.should_stop = stop_now;
+    assert_code(tree_hash(&scratch_arena, &opts, &list, &err), ERR_INTERRUPTED, &err);
+}
+
+/* As a user who is not root, whom the mode stops; 0 when all is as it should be. */
+static int check_unreadable(void **state)
+{
+    static const char LIST[] = HEX_A "  a\n" HEX_A "  a.b\n";
+    struct tree_verify_result result;
+    struct tree_opts opts;
+    struct tree_list list;
+    struct err err = {0};
+    if ((geteuid() == 0 && setuid(NOBODY) < 0) ||
+        tree_list_parse(&scratch_arena, STR_LIT(LIST), "list", &list, &err) < 0) {
+        return 1;
+    }
+    opts = opts_of(state, DIGEST_SHA256);
+    if (tree_verify(&scratch_arena, &opts, &list, &result, &err) < 0) {
+        return 2;
+    }
+    if (result.differences.n != 1 || result.n_checked != 1 ||
+        result.differences.items[0].fault != TREE_UNREADABLE ||
+        strcmp(result.differences.items[0].path, "a.b") != 0) {
+        return 3;
+    }
+    if (tree_hash(&scratch_arena, &opts, &list, &err) == 0 || err.code != ERR_IO ||
+        !strstr(err.msg, "a.b")) {
+        return 4;
+    }
+    pool_free(opts.pool);
+    return 0;
+}
+
+static void test_unreadable(void **state)
+{
+    int status = -1;
+    make(state, "a", "a");
+    make(state, "a.b", "a");
+    assert_int_equal(chmod(below(state, "a.b"), 0), 0);
+    assert_int_equal(chmod(scratch_folder, 0755), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(check_unreadable(state));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_make, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_unreadable),
+        TEST(test_list_round_trip),
+        TEST(test_bad_lists),
+        TEST(test_long_list),
+        TEST(test_published_lists),
+        TEST(test_hash_in_path_order),
+        TEST(test_verify_names_each_fault),
+        TEST(test_verify_by_md5),
+        TEST(test_links),
+        TEST(test_absent_and_empty),
+        TEST(test_many_sizes),
+        TEST(test_progress_and_stop),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, group_end);
+}
