@@ -101,15 +101,20 @@ static inline void fill_spread(struct fixture *f, int value, uint64_t seed)
     free(x);
 }
 
+/* One label in seven is the graph's ignored one, if it has one. */
 static inline void fill_labels(struct fixture *f, int64_t n_classes, uint64_t seed)
 {
     int labels = graph_find(f->graph, "labels");
+    int64_t ignored = f->graph->ops[f->graph->n_ops - 1].geom.loss.ignore_label;
     int64_t count = count_of(f, labels);
     int64_t *label = xcalloc((size_t)count, sizeof(*label));
     struct rng rng;
     rng_init(&rng, seed);
     for (int64_t i = 0; i < count; i++) {
         label[i] = (int64_t)rng_below(&rng, (uint64_t)n_classes);
+        if (ignored != LOSS_IGNORE_NONE && i % 7 == 3) {
+            label[i] = ignored;
+        }
     }
     net_write(&f->net, labels, label);
     free(label);

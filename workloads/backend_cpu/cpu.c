@@ -39,6 +39,15 @@ static void copy_out(void *self UNUSED, const struct shape *shape, enum dtype dt
     memcpy(host, device, (size_t)(shape_count(shape) * dtype_bytes(dtype)));
 }
 
+/* The taps of all rows and columns, then for each thread a row of the input and, backward, a plane of it, in double. */
+static int64_t upsample_workspace(const struct cpu *cpu, const struct kernel_args *args)
+{
+    const struct resize_geom *g = &args->geom.resize;
+    int64_t plane = args->id == K_UPSAMPLE_BWD ? g->h * g->w : 0;
+    return (g->p + g->q) * (int64_t)sizeof(struct cpu_tap) +
+           (plane + g->w) * (int64_t)sizeof(double) * cpu->n_threads;
+}
+
 static int64_t plain_workspace(const struct cpu *cpu, const struct kernel_args *args)
 {
     switch ((int)args->id) {
@@ -51,6 +60,9 @@ static int64_t plain_workspace(const struct cpu *cpu, const struct kernel_args *
         return gemm_workspace_bytes(cpu->n_threads);
     case K_MAXPOOL_BWD:
         return args->geom.pool.h * args->geom.pool.w * (int64_t)sizeof(double) * cpu->n_threads;
+    case K_UPSAMPLE_FWD:
+    case K_UPSAMPLE_BWD:
+        return upsample_workspace(cpu, args);
     default:
         return 0;
     }

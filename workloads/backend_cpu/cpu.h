@@ -32,7 +32,14 @@ static inline void cpu_cleanup(struct cpu *cpu)
     cpu_release(cpu);
 }
 
-/* For backend_cpu/ itself: one table of kernels a type. */
+/* For backend_cpu/ itself. What one output row or column of an upsampling is made of:
+   (1 - share) of input `low` and share of input `high`. */
+struct cpu_tap {
+    int64_t low, high;
+    double share;
+};
+
+/* One table of kernels a type. */
 typedef void (*cpu_kernel_fn)(const struct cpu *cpu, const struct kernel_args *args);
 extern const cpu_kernel_fn cpu_kernels_f32[K_COUNT];
 extern const cpu_kernel_fn cpu_kernels_f64[K_COUNT];

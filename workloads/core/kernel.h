@@ -14,6 +14,7 @@
 #define KERNEL_OUT_MAX 5
 
 #define CONV_WINDOW_MAX 256 /* filter height times width */
+#define CONCAT_IN_MAX   5
 
 /* in -> out, in this order; [x] may be absent (NULL). An output marked += is added to when args.accumulate has its bit,
    every other output is overwritten. running_* are read and written. Elements are args.dtype unless said otherwise;
@@ -32,9 +33,14 @@ enum kernel_id {
     K_MAXPOOL_BWD,     /* dy, at -> dx += */
     K_AVGPOOL_FWD,     /* x (N,C,H,W) -> y (N,C): mean over the plane */
     K_AVGPOOL_BWD,     /* dy -> dx += */
+    K_UPSAMPLE_FWD,    /* x (N,C,H,W) -> y (N,C,P,Q): bilinear */
+    K_UPSAMPLE_BWD,    /* dy -> dx += */
+    K_CONCAT_FWD,      /* 1 to CONCAT_IN_MAX of x (N,C_i,H,W) -> y (N,C,H,W), C = sum of C_i */
+    K_CONCAT_BWD,      /* dy -> dx +=   (one call for each x: geom.concat.part) */
     K_LINEAR_FWD,      /* x (N,C), w (K,C), [bias (K)] -> y (N,K) */
     K_LINEAR_BWD_DATA, /* dy, w -> dx += */
     K_LINEAR_BWD_WEIGHT, /* dy, x -> dw +=, [dbias +=] */
+    /* The mean over no label at all (each one ignored) is 0, and so is its gradient. */
     K_LOSS_FWD, /* logits (N,C,H,W), labels (N,H,W) int64 -> loss (), prob (N,C,H,W) ~logits */
     K_LOSS_BWD, /* prob, labels -> dlogits ~prob += */
     K_COUNT
@@ -60,6 +66,17 @@ struct elem_geom {
 struct pool_geom {
     int64_t n, c, h, w, p, q, window, stride, pad;
 };
+/* Source of the two rules: PyTorch, interpolate(mode="bilinear"). Output pixel p lies at p * (H-1)/(P-1) of the input with
+   aligned corners, else at (p + 1/2) * H/P - 1/2, and no lower than 0; what would lie past the last pixel is the last. */
+struct resize_geom {
+    int64_t n, c, h, w, p, q;
+    bool is_aligned;
+};
+struct concat_geom {
+    int64_t n, c, plane;          /* of the result */
+    int64_t parts[CONCAT_IN_MAX]; /* channels of each input, 0 past the last */
+    int64_t part;                 /* backward: whose gradient */
+};
 struct linear_geom {
     int64_t n, c, k;
 };
@@ -76,6 +93,8 @@ union geom {
     struct bn_geom bn;
     struct elem_geom elem;
     struct pool_geom pool;
+    struct resize_geom resize;
+    struct concat_geom concat;
     struct linear_geom linear;
     struct loss_geom loss;
 };

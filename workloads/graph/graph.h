@@ -58,6 +58,8 @@ enum op_kind {
     OP_ADD,
     OP_MAXPOOL,
     OP_AVGPOOL,
+    OP_UPSAMPLE,
+    OP_CONCAT,
     OP_LINEAR,
     OP_LOSS,
     OP_KIND_COUNT
@@ -112,6 +114,7 @@ struct conv_opts {
     int64_t dilation; /* 0 is 1 */
     int64_t groups;   /* 0 is 1 */
     bool has_bias;
+    double init_std; /* deviation of the weights before training; 0: He's rule for ReLU networks */
 };
 
 struct bn_opts {
@@ -128,13 +131,23 @@ int graph_relu(struct graph *graph, int x);
 int graph_add(struct graph *graph, int a, int b, bool has_relu);
 int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, int64_t pad);
 int graph_global_avgpool(struct graph *graph, int x);
+
+struct upsample_opts {
+    int64_t height, width; /* of the result; smaller than the input is allowed */
+    bool is_aligned;       /* PyTorch's align_corners */
+};
+int graph_upsample(struct graph *graph, int x, const struct upsample_opts *opts);
+
+/* Along the channels; n_values from 1 to CONCAT_IN_MAX. */
+int graph_concat(struct graph *graph, const int *values, int n_values);
 int graph_linear(struct graph *graph, int x, const char *name, int64_t out_features);
 
 struct loss_opts {
     double label_smoothing;
     int64_t ignore_label; /* LOSS_IGNORE_NONE for none */
 };
-/* logits (N, C) with labels (N), or (N, C, H, W) with (N, H, W). The graph has one loss. */
+/* logits (N, C) with labels (N), or (N, C, H, W) with (N, H, W): the mean over the labels that are not ignore_label, and 0
+   with a gradient of 0 where there is none. The graph has one loss. */
 int graph_loss(struct graph *graph, int logits, int labels, const struct loss_opts *opts);
 
 /* Names a value that can be read after the step. */

@@ -6,6 +6,9 @@
 
 #include "graph/internal.h"
 
+_Static_assert((int)OP_IN_MAX <= (int)KERNEL_IN_MAX, "forward hands an op's inputs to its kernel");
+_Static_assert((int)CONCAT_IN_MAX <= (int)OP_IN_MAX, "an op holds what is joined");
+
 static struct call *new_call(struct graph *graph, const struct op *op, enum kernel_id id)
 {
     struct call *call = graph_add_call(graph);
@@ -40,15 +43,15 @@ static void forward(struct graph *graph, const struct op *op)
 {
     static const enum kernel_id ids[OP_KIND_COUNT] = {
         [OP_CONV] = K_CONV_FWD,       [OP_RELU] = K_RELU_FWD,       [OP_ADD] = K_ADD_FWD,
-        [OP_MAXPOOL] = K_MAXPOOL_FWD, [OP_AVGPOOL] = K_AVGPOOL_FWD, [OP_LINEAR] = K_LINEAR_FWD,
-        [OP_LOSS] = K_LOSS_FWD,
+        [OP_MAXPOOL] = K_MAXPOOL_FWD, [OP_AVGPOOL] = K_AVGPOOL_FWD, [OP_UPSAMPLE] = K_UPSAMPLE_FWD,
+        [OP_CONCAT] = K_CONCAT_FWD,   [OP_LINEAR] = K_LINEAR_FWD,   [OP_LOSS] = K_LOSS_FWD,
     };
     if (op->kind == OP_BN) {
         forward_bn(graph, op);
         return;
     }
     struct call *call = new_call(graph, op, ids[op->kind]);
-    set_in(call, op->in[0], op->in[1], op->in[2]);
+    memcpy(call->in, op->in, sizeof(op->in));
     call->out[0] = op->out[0];
     call->out[1] = op->out[1];
     if (op->kind == OP_RELU) {
@@ -136,6 +139,19 @@ static void backward_elem(struct graph *graph, const struct op *op, int dy, enum
     }
 }
 
+/* One call an input. An input that is there twice gets both parts. */
+static void backward_concat(struct graph *graph, const struct op *op, int dy)
+{
+    for (int i = 0; i < CONCAT_IN_MAX; i++) {
+        if (wants_grad(graph, op->in[i])) {
+            struct call *call = new_call(graph, op, K_CONCAT_BWD);
+            call->args.geom.concat.part = i;
+            set_in(call, dy, NO_VALUE, NO_VALUE);
+            set_grad(graph, call, 0, op->in[i]);
+        }
+    }
+}
+
 /* One call from (dy, extra) to dx. */
 static void backward_one(struct graph *graph, const struct op *op, int dy, int extra,
                          enum kernel_id id)
@@ -181,6 +197,12 @@ static void backward(struct graph *graph, const struct op *op)
         break;
     case OP_AVGPOOL:
         backward_one(graph, op, dy, NO_VALUE, K_AVGPOOL_BWD);
+        break;
+    case OP_UPSAMPLE:
+        backward_one(graph, op, dy, NO_VALUE, K_UPSAMPLE_BWD);
+        break;
+    case OP_CONCAT:
+        backward_concat(graph, op, dy);
         break;
     case OP_LOSS:
     case OP_KIND_COUNT:

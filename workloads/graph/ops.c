@@ -136,7 +136,8 @@ int graph_conv(struct graph *graph, int x, const struct conv_opts *opts)
         return NO_VALUE;
     }
     /* He initialisation, fan-out. Source: He et al., "Delving deep into rectifiers", eq. 14; torchvision's ResNet. */
-    double deviation = sqrt(2.0 / (double)(geom.k * geom.r * geom.s));
+    double he = sqrt(2.0 / (double)(geom.k * geom.r * geom.s));
+    double deviation = opts->init_std > 0.0 ? opts->init_std : he;
     int weight = owned(graph, opts->name, "weight", VALUE_PARAM,
                        SHAPE(geom.k, geom.c / geom.groups, geom.r, geom.s),
                        (struct init){INIT_NORMAL, deviation});
@@ -300,6 +301,89 @@ int graph_global_avgpool(struct graph *graph, int x)
     }
     op->geom.pool = geom;
     op->in[0] = x;
+    op->out[0] = y;
+    return y;
+}
+
+int graph_upsample(struct graph *graph, int x, const struct upsample_opts *opts)
+{
+    const struct shape *shape = shape_of(graph, x, 4, "upsample");
+    if (!shape) {
+        return NO_VALUE;
+    }
+    struct resize_geom geom = {.n = shape->dim[0],
+                               .c = shape->dim[1],
+                               .h = shape->dim[2],
+                               .w = shape->dim[3],
+                               .p = opts->height,
+                               .q = opts->width,
+                               .is_aligned = opts->is_aligned};
+    int y = activation(graph, SHAPE(geom.n, geom.c, geom.p, geom.q), graph->dtype,
+                       needs_grad(graph, x));
+    struct op *op = graph_add_op(graph, OP_UPSAMPLE);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.resize = geom;
+    op->in[0] = x;
+    op->out[0] = y;
+    return y;
+}
+
+/* Fills in what the inputs come to. Each must be the first but for the channels. */
+static bool concat_geometry(struct graph *graph, const int *values, int n_values,
+                            struct shape *ret_shape, struct concat_geom *ret_geom)
+{
+    ASSERT(n_values >= 1);
+    ASSERT(n_values <= CONCAT_IN_MAX);
+    struct concat_geom geom = {0};
+    struct shape whole = {0};
+    for (int i = 0; i < n_values; i++) {
+        const struct shape *shape = shape_of(graph, values[i], 4, "concat");
+        if (!shape) {
+            return false;
+        }
+        whole = i == 0 ? *shape : whole;
+        struct shape part = *shape;
+        part.dim[1] = whole.dim[1];
+        if (!shape_eq(&part, &whole)) {
+            char text[SHAPE_TEXT_MAX];
+            char first[SHAPE_TEXT_MAX];
+            shape_text(shape, text);
+            shape_text(&whole, first);
+            graph_fail(graph, ERR_INTERNAL, "concat: input %d is %s, the first is %s", i, text,
+                       first);
+            return false;
+        }
+        geom.parts[i] = shape->dim[1];
+        geom.c += shape->dim[1];
+    }
+    whole.dim[1] = geom.c;
+    geom.n = whole.dim[0];
+    geom.plane = whole.dim[2] * whole.dim[3];
+    *ret_shape = whole;
+    *ret_geom = geom;
+    return true;
+}
+
+int graph_concat(struct graph *graph, const int *values, int n_values)
+{
+    struct concat_geom geom;
+    struct shape shape;
+    if (!concat_geometry(graph, values, n_values, &shape, &geom)) {
+        return NO_VALUE;
+    }
+    bool wants_grad = false;
+    for (int i = 0; i < n_values; i++) {
+        wants_grad = wants_grad || needs_grad(graph, values[i]);
+    }
+    int y = activation(graph, shape, graph->dtype, wants_grad);
+    struct op *op = graph_add_op(graph, OP_CONCAT);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.concat = geom;
+    memcpy(op->in, values, (size_t)n_values * sizeof(*values));
     op->out[0] = y;
     return y;
 }
