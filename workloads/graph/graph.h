@@ -120,6 +120,7 @@ struct conv_opts {
 struct bn_opts {
     const char *name; /* NAME.weight, .bias, .running_mean, .running_var */
     bool has_relu;
+    bool has_paddle_names; /* the statistics are ._mean and ._variance, as in Paddle */
 };
 
 /* Each returns the id of its result. Shapes are inferred; what does not fit is the graph's error. */

@@ -185,8 +185,10 @@ int graph_bn(struct graph *graph, int x, const struct bn_opts *opts)
     const struct init zero = {INIT_CONST, 0.0};
     int gamma = owned(graph, opts->name, "weight", VALUE_PARAM, per_channel, one);
     int beta = owned(graph, opts->name, "bias", VALUE_PARAM, per_channel, zero);
-    int mean = owned(graph, opts->name, "running_mean", VALUE_STATE, per_channel, zero);
-    int var = owned(graph, opts->name, "running_var", VALUE_STATE, per_channel, one);
+    const char *mean_name = opts->has_paddle_names ? "_mean" : "running_mean";
+    const char *var_name = opts->has_paddle_names ? "_variance" : "running_var";
+    int mean = owned(graph, opts->name, mean_name, VALUE_STATE, per_channel, zero);
+    int var = owned(graph, opts->name, var_name, VALUE_STATE, per_channel, one);
     int y = activation(graph, full, graph->dtype, true);
     int batch_mean = activation(graph, per_channel, DT_F64, false);
     int batch_rstd = activation(graph, per_channel, DT_F64, false);

@@ -14,13 +14,15 @@ struct model_opts {
 struct model {
     const char *name;
     int64_t n_classes;
-    int64_t image_default; /* height and width where none is asked for */
+    int64_t ignore_label; /* a label that counts for nothing; LOSS_IGNORE_NONE: there is none */
+    int64_t height_default, width_default; /* where none are asked for */
     int64_t image_min;
     /* Makes inputs "input" and "labels", output "logits" and the loss; errors stay in the graph. */
     void (*build)(struct graph *graph, const struct model_opts *opts);
 };
 
 extern const struct model model_resnet50;
+extern const struct model model_hrnet_w18;
 
 /* NULL if there is none of that name. */
 const struct model *model_find(const char *name);

@@ -76,7 +76,9 @@ static void build(struct graph *graph, const struct model_opts *opts)
 const struct model model_resnet50 = {
     .name = "resnet50",
     .n_classes = CLASSES,
-    .image_default = 224,
+    .ignore_label = LOSS_IGNORE_NONE,
+    .height_default = 224,
+    .width_default = 224,
     .image_min = 1,
     .build = build,
 };

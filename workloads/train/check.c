@@ -76,16 +76,21 @@ static bool is_given(const struct value *value)
     return value->kind == VALUE_PARAM || value->kind == VALUE_STATE || value->kind == VALUE_INPUT;
 }
 
-static int check_labels(const struct st_tensor *labels, int64_t n_classes, struct err *err)
+static int check_labels(const struct st_tensor *labels, const struct model *model, struct err *err)
 {
+    char also[48] = "";
+    if (model->ignore_label != LOSS_IGNORE_NONE) {
+        snprintf(also, sizeof(also), " or %" PRId64, model->ignore_label);
+    }
     for (int64_t i = 0; i < labels->bytes / (int64_t)sizeof(int64_t); i++) {
         int64_t label;
         memcpy(&label, (const char *)labels->data + i * (int64_t)sizeof(label), sizeof(label));
-        if (label < 0 || label >= n_classes) {
+        bool is_class = label >= 0 && label < model->n_classes;
+        if (!is_class && label != model->ignore_label) {
             return err_set(err, ERR_PARSE,
                            "tensor labels: element %" PRId64 " is %" PRId64
-                           ", expected 0 to %" PRId64,
-                           i, label, n_classes - 1);
+                           ", expected 0 to %" PRId64 "%s",
+                           i, label, model->n_classes - 1, also);
         }
     }
     return 0;
@@ -103,8 +108,8 @@ static int check_tensor(const struct graph *graph, const struct st_tensor *tenso
 }
 
 /* Both ways: each tensor is known and fits, each value that is needed is there. */
-static int check_names(const struct graph *graph, const struct st_file *file, int64_t n_classes,
-                       struct err *err)
+static int check_names(const struct graph *graph, const struct st_file *file,
+                       const struct model *model, struct err *err)
 {
     for (int i = 0; i < file->n_tensors; i++) {
         if (check_tensor(graph, &file->tensors[i], err) < 0) {
@@ -118,7 +123,7 @@ static int check_names(const struct graph *graph, const struct st_file *file, in
             return err_set(err, ERR_PARSE, "tensor %s is missing", value->name);
         }
     }
-    return check_labels(st_find(file, "labels"), n_classes, err);
+    return check_labels(st_find(file, "labels"), model, err);
 }
 
 static void write_inputs(struct net *net, const struct st_file *file)
@@ -176,7 +181,7 @@ int train_check(const struct train_opts *given, const stop_flag *stop, struct er
         train_plan(&opts, &arena, &backend, &net, err) < 0) {
         return -1;
     }
-    if (check_names(net.graph, &file, opts.model->n_classes, err) < 0) {
+    if (check_names(net.graph, &file, opts.model, err) < 0) {
         return err_wrap(err, "%s", opts.check_path);
     }
     if (train_alloc(&net, err) < 0) {

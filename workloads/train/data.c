@@ -5,7 +5,32 @@
 
 #include "base/rng.h"
 
-void synthetic_batch(struct net *net, int64_t n_classes, uint64_t seed, int64_t idx)
+/* Patches of one class each, a twentieth of them ignored: a network that sees at a quarter of the resolution can learn them. */
+#define PATCH_PIXELS   16
+#define IGNORED_ONE_IN 20
+
+static int64_t draw_label(struct rng *rng, const struct model *model)
+{
+    int64_t label = (int64_t)rng_below(rng, (uint64_t)model->n_classes);
+    bool may_ignore = model->ignore_label != LOSS_IGNORE_NONE;
+    return may_ignore && rng_below(rng, IGNORED_ONE_IN) == 0 ? model->ignore_label : label;
+}
+
+static void draw_patches(struct rng *rng, const struct model *model, const struct shape *shape,
+                         int64_t *labels)
+{
+    int64_t height = shape->dim[1];
+    int64_t width = shape->dim[2];
+    for (int64_t i = 0; i < shape_count(shape); i++) {
+        int64_t row = i / width % height;
+        int64_t column = i % width;
+        bool is_corner = row % PATCH_PIXELS == 0 && column % PATCH_PIXELS == 0;
+        int64_t above = (i - row % PATCH_PIXELS * width) - column % PATCH_PIXELS;
+        labels[i] = is_corner ? draw_label(rng, model) : labels[above];
+    }
+}
+
+void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx)
 {
     int input = graph_find(net->graph, "input");
     int labels = graph_find(net->graph, "labels");
@@ -16,8 +41,12 @@ void synthetic_batch(struct net *net, int64_t n_classes, uint64_t seed, int64_t 
     struct rng rng;
     rng_init(&rng, seed);
     rng_init(&rng, rng_u64(&rng) ^ (uint64_t)idx);
-    for (int64_t i = 0; i < n_labels; i++) {
-        label[i] = (int64_t)rng_below(&rng, (uint64_t)n_classes);
+    if (net->graph->values[labels].shape.n_dims == 3) {
+        draw_patches(&rng, model, &net->graph->values[labels].shape, label);
+    } else {
+        for (int64_t i = 0; i < n_labels; i++) {
+            label[i] = draw_label(&rng, model);
+        }
     }
     for (int64_t i = 0; i < n_pixels; i++) {
         pixels[i] = rng_normal(&rng);

@@ -5,12 +5,14 @@
 
 #include "base/opt.h"
 #include "base/str.h"
+#include "base/strbuf.h"
 
-#define BATCH_MAX   65536
-#define IMAGE_MAX   65536
-#define STEPS_MAX   INT64_C(1000000000000)
-#define RANKS_MAX   65536
-#define BATCH_START 32
+#define BATCH_MAX      65536
+#define IMAGE_MAX      65536
+#define STEPS_MAX      INT64_C(1000000000000)
+#define RANKS_MAX      65536
+#define BATCH_START    32
+#define MODEL_LIST_MAX 256
 
 /* The command line as typed, before it is understood. */
 struct raw {
@@ -23,7 +25,7 @@ struct raw {
 #define AT(member) offsetof(struct raw, member)
 
 static const struct opt ROWS[] = {
-    {"model", 0, OPT_TEXT, "NAME", "resnet50", AT(model), 0, 0},
+    {"model", 0, OPT_TEXT, "NAME", "resnet50, hrnet_w18", AT(model), 0, 0},
     {"device", 0, OPT_TEXT, "NAME", "cpu (this build has no cuda)", AT(device), 0, 0},
     {"backend", 0, OPT_TEXT, "NAME", "plain or onednn; default: onednn for f32 if built in",
      AT(backend), 0, 0},
@@ -65,17 +67,24 @@ void train_print_help(FILE *out)
 
 /* ---- each choice ---- */
 
+static int refuse_model(const char *name, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf known;
+    strbuf_init(&known, MODEL_LIST_MAX);
+    for (int i = 0; model_at(i); i++) {
+        strbuf_printf(&known, "%s%s", i > 0 ? ", " : "", model_at(i)->name);
+    }
+    return err_set(err, ERR_USAGE, "--model %s: there is no such model; there is %.*s", name,
+                   (int)known.len, known.ptr);
+}
+
 static int choose_model(struct raw *raw, struct err *err)
 {
     if (!raw->model) {
         return err_set(err, ERR_USAGE, "--model is needed (see --help)");
     }
     raw->opts.model = model_find(raw->model);
-    if (!raw->opts.model) {
-        return err_set(err, ERR_USAGE, "--model %s: there is no such model; there is %s",
-                       raw->model, model_at(0)->name);
-    }
-    return 0;
+    return raw->opts.model ? 0 : refuse_model(raw->model, err);
 }
 
 static int choose_device(struct raw *raw, struct err *err)
@@ -141,8 +150,8 @@ static int choose_image(struct raw *raw, struct err *err)
 {
     struct train_opts *opts = &raw->opts;
     if (!raw->image) {
-        opts->height = opts->model->image_default;
-        opts->width = opts->model->image_default;
+        opts->height = opts->model->height_default;
+        opts->width = opts->model->width_default;
         return 0;
     }
     struct str rest = str_of(raw->image);

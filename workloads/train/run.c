@@ -108,7 +108,7 @@ static int steps(struct net *net, const struct train_opts *opts, struct clock_sr
     for (int64_t i = 1; i <= opts->steps; i++) {
         struct mlog_step step = {.step = i, .steps = opts->steps, .lr = opts->lr};
         if (i == 1 || opts->is_fresh_data) {
-            synthetic_batch(net, opts->model->n_classes, (uint64_t)opts->seed, i - 1);
+            synthetic_batch(net, opts->model, (uint64_t)opts->seed, i - 1);
         }
         if (one_step(net, opts, clock, stop, &step) < 0) {
             return err_set(err, ERR_INTERRUPTED, "signal %d in step %" PRId64 " of %" PRId64,

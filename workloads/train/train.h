@@ -33,7 +33,8 @@ MUST_CHECK int train_alloc(struct net *net, struct err *err);
 /* Bytes this process may still take, by /proc/meminfo and its control group; INT64_MAX where neither can be read. */
 int64_t memory_available(void);
 
-/* Batch number `idx` of the seed into the net's inputs: normal pixels, uniform labels. */
-void synthetic_batch(struct net *net, int64_t n_classes, uint64_t seed, int64_t idx);
+/* Batch number `idx` of the seed into the net's inputs: normal pixels, uniform labels; pixels are labelled in patches, some of
+   them with the model's ignored label. */
+void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx);
 
 #endif
