@@ -13,7 +13,7 @@
 #define BRANCHES_MAX 4
 #define BLOCKS       4 /* of a branch in a module, and bottlenecks of the first stage */
 #define STEM_WIDTH   64
-#define EXPANSION    4
+#define BOTTLENECK   256 /* channels a bottleneck gives */
 #define HEAD_STD     0.001
 
 static const int64_t WIDTHS[BRANCHES_MAX] = {18, 36, 72, 144};
@@ -53,10 +53,10 @@ static int bottleneck(struct graph *graph, int x, int idx)
     const char *name = arena_printf(arena, "backbone.la1.bb_layer2_%d", idx + 1);
     int y = conv1(graph, x, arena_printf(arena, "%s.conv1", name), STEM_WIDTH, true);
     y = conv3(graph, y, arena_printf(arena, "%s.conv2", name), STEM_WIDTH, 1, true);
-    y = conv1(graph, y, arena_printf(arena, "%s.conv3", name), STEM_WIDTH * EXPANSION, false);
+    y = conv1(graph, y, arena_printf(arena, "%s.conv3", name), BOTTLENECK, false);
     if (idx == 0) {
         const char *down = arena_printf(arena, "%s.conv_down", name);
-        x = conv1(graph, x, down, STEM_WIDTH * EXPANSION, false);
+        x = conv1(graph, x, down, BOTTLENECK, false);
     }
     return graph_add(graph, y, x, true);
 }
