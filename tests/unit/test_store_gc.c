@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "engine/store_gc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "tests/unit/scratch.h"
+
+#define DAY_S    INT64_C(86400)
+#define N_ROUNDS 150
+
+static struct store store;
+
+static int setup(void **state)
+{
+    struct err err = {0};
+    return scratch_make(state) == 0 ? store_open(&scratch_arena, *state, &store, &err) : -1;
+}
+
+static int teardown(void **state)
+{
+    store_close(&store);
+    return scratch_remove(state);
+}
+
+struct blob {
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+};
+
+static struct blob add(const char *text)
+{
+    struct blob blob;
+    struct err err = {0};
+    assert_int_equal(store_add_text(&store, str_of(text), blob.sha256, &err), 0);
+    hex_encode(blob.sha256, SHA256_BYTES, blob.hex);
+    return blob;
+}
+
+static bool is_there(const struct blob *blob)
+{
+    return store_has(&store, blob->sha256, NULL);
+}
+
+static void refer(const char *name, const struct blob *blob)
+{
+    struct err err = {0};
+    const char *text = arena_printf(&scratch_arena, "{\"blobs\": [\"sha256:%s\"]}", blob->hex);
+    assert_int_equal(store_ref_put(&store, "dataset", name, str_of(text), &err), 0);
+}
+
+/* gc as it would be `later_s` seconds from now. */
+static int gc_later(int64_t later_s, bool is_dry_run, struct store_gc_result *ret_result,
+                    struct err *err)
+{
+    struct clock_src clock = clock_system();
+    struct store_gc_opts opts = {.is_dry_run = is_dry_run,
+                                 .now_ns = clock.wall_ns(clock.ctx) + later_s * NS_PER_S,
+                                 .grace_s = STORE_GRACE_S,
+                                 .partial_grace_s = STORE_PARTIAL_GRACE_S};
+    return store_gc(&scratch_arena, &store, &opts, ret_result, err);
+}
+
+static struct store_gc_result gc_ok(int64_t later_s, bool is_dry_run)
+{
+    struct store_gc_result result;
+    struct err err = {0};
+    if (gc_later(later_s, is_dry_run, &result, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return result;
+}
+
+static void test_only_old_and_unnamed_blobs_go(void **state)
+{
+    struct digest_value value;
+    struct err err = {0};
+    struct blob kept = add("kept"), loose = add("loose");
+    const char *path = fs_join(&scratch_arena, *state, "incoming/file");
+    scratch_write(path, STR_LIT("with an alias"));
+    assert_int_equal(store_add_file(&store, path, NULL, &value, &err), 0);
+    refer("a", &kept);
+    struct store_gc_result result = gc_ok(DAY_S - 60, false);
+    assert_int_equal(result.n, 0);
+    assert_int_equal(result.n_kept, 1);
+    assert_int_equal(result.n_young, 2);
+    assert_true(is_there(&loose));
+    struct store_gc_result would = gc_ok(DAY_S + 60, true);
+    assert_true(is_there(&loose));
+    result = gc_ok(DAY_S + 60, false);
+    assert_int_equal(would.n, 3);
+    assert_int_equal(result.n, 3);
+    assert_int_equal(would.bytes, result.bytes);
+    for (size_t idx = 0; idx < 3; idx++) {
+        assert_string_equal(would.items[idx].name, result.items[idx].name);
+        assert_false(fs_exists(store_path(&store, result.items[idx].name)));
+    }
+    assert_int_equal(result.items[2].kind, GC_ALIAS);
+    assert_int_equal(result.bytes, 5 + 13 + SHA256_HEX_SIZE);
+    assert_true(is_there(&kept));
+    assert_true(fs_exists(path)); /* a person's file is not ours to drop */
+    assert_int_equal(store_ref_drop(&store, "dataset", "a", &err), 0);
+    assert_int_equal(gc_ok(DAY_S + 60, false).n, 1);
+    assert_false(is_there(&kept));
+}
+
+static void test_seen_again_is_young(void **state UNUSED)
+{
+    struct blob blob = add("twice");
+    struct timespec wait = {1, 100000000};
+    struct store_gc_opts opts = {.grace_s = 1, .partial_grace_s = 1};
+    struct clock_src clock = clock_system();
+    struct store_gc_result result;
+    struct err err = {0};
+    nanosleep(&wait, NULL);
+    add("twice");
+    opts.now_ns = clock.wall_ns(clock.ctx);
+    assert_int_equal(store_gc(&scratch_arena, &store, &opts, &result, &err), 0);
+    assert_true(is_there(&blob));
+    assert_int_equal(result.n_young, 1);
+}
+
+/* index.json -> index -> manifest -> config and layer, as another tool would have put it there. */
+static void test_images_of_other_tools_stay(void **state)
+{
+    struct blob config = add("{}"), layer = add("layer"), loose = add("loose");
+    const char *manifest_text = arena_printf(
+        &scratch_arena,
+        "{\"schemaVersion\":2,\"config\":{\"mediaType\":\"application/"
+        "vnd.oci.image.config.v1+json\","
+        "\"digest\":\"sha256:%s\",\"size\":2},\"layers\":[{\"mediaType\":"
+        "\"application/vnd.oci.image.layer.v1.tar\",\"digest\":\"sha256:%s\",\"size\":5}]}",
+        config.hex, layer.hex);
+    struct blob manifest = add(manifest_text);
+    struct blob index = add(arena_printf(
+        &scratch_arena,
+        "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":"
+        "\"application/vnd.oci.image.manifest.v1+json\",\"digest\":\"sha256:%s\",\"size\":9}]}",
+        manifest.hex));
+    const char *top = arena_printf(
+        &scratch_arena,
+        "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":"
+        "\"application/vnd.oci.image.index.v1+json\",\"digest\":\"sha256:%s\",\"size\":9}]}",
+        index.hex);
+    scratch_write(fs_join(&scratch_arena, *state, "index.json"), str_of(top));
+    struct store_gc_result result = gc_ok(2 * DAY_S, false);
+    assert_int_equal(result.n, 1);
+    assert_int_equal(result.n_kept, 4);
+    assert_true(is_there(&config) && is_there(&layer) && is_there(&manifest) && is_there(&index));
+    assert_false(is_there(&loose));
+}
+
+static void test_nothing_goes_when_something_cannot_be_read(void **state)
+{
+    static const char *const REFS[] = {"refs/dataset/broken.json", "index.json"};
+    struct blob loose = add("loose");
+    struct store_gc_result result;
+    struct err err = {0};
+    refer("good", &loose);
+    assert_int_equal(store_ref_drop(&store, "dataset", "good", &err), 0);
+    for (size_t idx = 0; idx < ARRAY_LEN(REFS); idx++) {
+        const char *path = fs_join(&scratch_arena, *state, REFS[idx]);
+        scratch_write(path, STR_LIT("{\"blobs\": [\"sha"));
+        err = (struct err){0};
+        assert_int_equal(gc_later(2 * DAY_S, false, &result, &err), -1);
+        assert_non_null(strstr(err.msg, "nothing was dropped"));
+        assert_true(is_there(&loose));
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+static void test_leftovers(void **state UNUSED)
+{
+    struct err err = {0};
+    const char *busy = store_partial(&store, "busy"), *idle = store_partial(&store, "idle");
+    assert_int_equal(fs_mkdir_p(busy, &err), 0);
+    assert_int_equal(fs_mkdir_p(idle, &err), 0);
+    scratch_write(fs_join(&scratch_arena, busy, "data"), STR_LIT("12345"));
+    scratch_write(fs_join(&scratch_arena, idle, "data"), STR_LIT("1234567"));
+    scratch_write(store_path(&store, "tmp/XXabcd"), STR_LIT("dead"));
+    scratch_write(store_path(&store, "quarantine/x"), STR_LIT("bad"));
+    CLEANUP(fd) int fd = scratch_create(fs_join(&scratch_arena, busy, "lock"));
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    struct store_gc_result result = gc_ok(2 * DAY_S, false);
+    assert_int_equal(result.n, 2); /* tmp and quarantine */
+    assert_int_equal(result.bytes, 7);
+    assert_int_equal(result.n_busy, 1);
+    assert_int_equal(result.n_young, 1);
+    result = gc_ok(8 * DAY_S, false);
+    assert_int_equal(result.n, 1);
+    assert_int_equal(result.items[0].kind, GC_PARTIAL);
+    assert_int_equal(result.bytes, 7);
+    assert_false(fs_exists(idle));
+    assert_true(fs_exists(busy));
+}
+
+static void test_not_while_another_has_it_open(void **state)
+{
+    struct store other = STORE_EMPTY;
+    struct store_gc_result result;
+    struct err err = {0};
+    struct blob loose = add("loose");
+    assert_int_equal(store_open(&scratch_arena, *state, &other, &err), 0);
+    assert_int_equal(gc_later(2 * DAY_S, false, &result, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_true(is_there(&loose));
+    assert_int_equal(gc_ok(2 * DAY_S, true).n, 1); /* asking is harmless */
+    store_close(&other);
+    assert_int_equal(gc_ok(2 * DAY_S, false).n, 1);
+    assert_false(is_there(&loose));
+}
+
+/* Opens, adds, refers, closes, and sees each time that what it refers to is there. */
+static int add_and_refer(const char *folder)
+{
+    for (unsigned round = 0; round < N_ROUNDS; round++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct store own = STORE_EMPTY;
+        struct blob blob;
+        struct err err = {0};
+        char name[16];
+        snprintf(name, sizeof(name), "%u", round);
+        if (store_open(&arena, folder, &own, &err) < 0 ||
+            store_add_text(&own, str_of(name), blob.sha256, &err) < 0) {
+            fprintf(stderr, "%s\n", err.msg);
+            return 1;
+        }
+        hex_encode(blob.sha256, SHA256_BYTES, blob.hex);
+        const char *text = arena_printf(&arena, "{\"blobs\": [\"sha256:%s\"]}", blob.hex);
+        if (store_ref_put(&own, "dataset", name, str_of(text), &err) < 0) {
+            fprintf(stderr, "%s\n", err.msg);
+            return 2;
+        }
+        store_close(&own);
+    }
+    return 0;
+}
+
+/* gc without any grace, again and again, against a process that adds: nothing that is referenced is ever lost. */
+static void test_gc_races_with_an_adder(void **state)
+{
+    struct clock_src clock = clock_system();
+    struct store_gc_opts opts = {.now_ns = clock.wall_ns(clock.ctx) + NS_PER_S * DAY_S};
+    int status = -1;
+    store_close(&store);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(add_and_refer(*state));
+    }
+    for (pid_t ended = 0; ended == 0; ended = waitpid(pid, &status, WNOHANG)) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct store own = STORE_EMPTY;
+        struct store_gc_result result;
+        struct err err = {0};
+        assert_int_equal(store_open(&arena, *state, &own, &err), 0);
+        int gone = store_gc(&arena, &own, &opts, &result, &err);
+        assert_true(gone == 0 || err.code == ERR_USAGE);
+        store_close(&own);
+    }
+    assert_int_equal(status, 0);
+    struct store_roots roots;
+    struct err err = {0};
+    assert_int_equal(store_open(&scratch_arena, *state, &store, &err), 0);
+    gc_ok(2 * DAY_S, false);
+    assert_int_equal(store_roots(&scratch_arena, &store, &roots, &err), 0);
+    assert_int_equal(roots.n, N_ROUNDS);
+    for (size_t idx = 0; idx < roots.n; idx++) {
+        assert_true(store_has(&store, roots.sha256[idx], NULL));
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_only_old_and_unnamed_blobs_go),
+        TEST(test_seen_again_is_young),
+        TEST(test_images_of_other_tools_stay),
+        TEST(test_nothing_goes_when_something_cannot_be_read),
+        TEST(test_leftovers),
+        TEST(test_not_while_another_has_it_open),
+        TEST(test_gc_races_with_an_adder),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}
