@@ -7,8 +7,8 @@
 
 #include "engine/store.h"
 
-#define STORE_GRACE_S         86400       /* a blob's reference may come from a later process */
-#define STORE_PARTIAL_GRACE_S (7 * 86400) /* a fetch may be gone on with next week */
+#define STORE_GRACE_S         INT64_C(86400) /* a blob's reference may come from a later process */
+#define STORE_PARTIAL_GRACE_S (7 * STORE_GRACE_S) /* a fetch may be gone on with next week */
 
 struct store_gc_opts {
     bool is_dry_run; /* says what would go; needs no lock */

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "tests/unit/scratch.h"
 
-#define DAY_S    INT64_C(86400)
+#define DAY_S    STORE_GRACE_S
 #define N_ROUNDS 150
 
 static struct store store;

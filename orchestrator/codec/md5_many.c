@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "codec/md5_many.h"
+
+#include "codec/md5_lanes.h"
+
+/* ---- the processor ---- */
+
+bool md5_many_has(enum md5_way way)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    switch (way) {
+    case MD5_WAY_AVX512F:
+        return __builtin_cpu_supports("avx512f");
+    case MD5_WAY_AVX2:
+        return __builtin_cpu_supports("avx2");
+    case MD5_WAY_NONE:
+        break;
+    }
+#endif
+    return way == MD5_WAY_NONE;
+}
+
+enum md5_way md5_many_way(void)
+{
+    if (md5_many_has(MD5_WAY_AVX512F)) {
+        return MD5_WAY_AVX512F;
+    }
+    return md5_many_has(MD5_WAY_AVX2) ? MD5_WAY_AVX2 : MD5_WAY_NONE;
+}
+
+const char *md5_way_name(enum md5_way way)
+{
+    static const char *const NAMES[] = {"OpenSSL", "AVX2", "AVX-512F"};
+    return NAMES[way];
+}
+
+/* ---- lanes ---- */
+
+void md5_many_init(struct md5_many *many, enum md5_way way)
+{
+    ASSERT(way != MD5_WAY_NONE);
+    ASSERT(md5_many_has(way));
+    many->way = way;
+    for (size_t lane = 0; lane < MD5_LANES_MAX; lane++) {
+        md5_many_start(many, lane);
+    }
+}
+
+/* Source: RFC 1321, section 3.3. */
+void md5_many_start(struct md5_many *many, size_t lane)
+{
+    many->state[0][lane] = 0x67452301;
+    many->state[1][lane] = 0xefcdab89;
+    many->state[2][lane] = 0x98badcfe;
+    many->state[3][lane] = 0x10325476;
+}
+
+void md5_many_blocks(struct md5_many *many, const uint8_t *const *ptrs, size_t n_blocks)
+{
+#if defined(__x86_64__)
+    if (many->way == MD5_WAY_AVX512F) {
+        md5_blocks_avx512f(many->state, ptrs, n_blocks);
+    } else {
+        md5_blocks_avx2(many->state, ptrs, n_blocks);
+    }
+#else
+    (void)ptrs;
+    (void)n_blocks;
+    ASSERT(many->way == MD5_WAY_NONE); /* md5_many_init has refused the others */
+#endif
+}
+
+static void put_le(uint8_t *to, uint64_t value, size_t n_bytes)
+{
+    for (size_t idx = 0; idx < n_bytes; idx++) {
+        to[idx] = (uint8_t)(value >> (8 * idx));
+    }
+}
+
+/* Source: RFC 1321, sections 3.1 and 3.2: a one bit, zeros, the number of bits. */
+size_t md5_many_pad(uint8_t *tail, size_t tail_len, uint64_t message_bytes)
+{
+    size_t n_blocks = tail_len + 1 + sizeof(uint64_t) <= MD5_BLOCK_BYTES ? 1 : 2;
+    size_t len = n_blocks * MD5_BLOCK_BYTES;
+    ASSERT(tail_len < MD5_BLOCK_BYTES);
+    memset(tail + tail_len, 0, len - tail_len);
+    tail[tail_len] = 0x80;
+    put_le(tail + len - sizeof(uint64_t), message_bytes << 3, sizeof(uint64_t));
+    return n_blocks;
+}
+
+void md5_many_value(const struct md5_many *many, size_t lane, uint8_t *ret_md5)
+{
+    for (size_t word = 0; word < 4; word++) {
+        put_le(ret_md5 + 4 * word, many->state[word][lane], 4);
+    }
+}
+
+/* ---- messages in memory ---- */
+
+struct lane {
+    struct md5_message *message; /* NULL: free */
+    const uint8_t *at;
+    size_t n_blocks; /* left at `at` */
+    bool is_padded;
+    uint8_t tail[2 * MD5_BLOCK_BYTES];
+};
+
+/* From the message's whole blocks to its end; false when that is through too. */
+static bool lane_go_on(struct lane *lane)
+{
+    struct str bytes = lane->message->bytes;
+    size_t tail_len = bytes.len % MD5_BLOCK_BYTES;
+    if (lane->is_padded) {
+        return false;
+    }
+    if (tail_len) {
+        memcpy(lane->tail, bytes.ptr + (bytes.len - tail_len), tail_len);
+    }
+    lane->n_blocks = md5_many_pad(lane->tail, tail_len, bytes.len);
+    lane->at = lane->tail;
+    lane->is_padded = true;
+    return true;
+}
+
+static void lane_begin(struct lane *lane, struct md5_message *message)
+{
+    lane->message = message;
+    lane->at = (const uint8_t *)message->bytes.ptr;
+    lane->n_blocks = message->bytes.len / MD5_BLOCK_BYTES;
+    lane->is_padded = false;
+    if (lane->n_blocks == 0) {
+        lane_go_on(lane);
+    }
+}
+
+/* Feeds as many blocks as every lane in use has. */
+static void feed(struct md5_many *many, struct lane *lanes)
+{
+    const uint8_t *ptrs[MD5_LANES_MAX];
+    const uint8_t *any = NULL;
+    size_t n_blocks = SIZE_MAX;
+    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+        if (lanes[idx].message && lanes[idx].n_blocks < n_blocks) {
+            n_blocks = lanes[idx].n_blocks;
+            any = lanes[idx].at;
+        }
+    }
+    ASSERT(any != NULL);
+    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+        ptrs[idx] = lanes[idx].message ? lanes[idx].at : any;
+    }
+    md5_many_blocks(many, ptrs, n_blocks);
+    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+        if (lanes[idx].message) {
+            lanes[idx].at += n_blocks * MD5_BLOCK_BYTES;
+            lanes[idx].n_blocks -= n_blocks;
+        }
+    }
+}
+
+static void in_lanes(struct md5_message *messages, size_t n, enum md5_way way)
+{
+    struct md5_many many;
+    struct lane lanes[MD5_LANES_MAX] = {0};
+    size_t next_idx = 0;
+    size_t n_done = 0;
+    md5_many_init(&many, way);
+    while (n_done < n) {
+        for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+            if (!lanes[idx].message && next_idx < n) {
+                md5_many_start(&many, idx);
+                lane_begin(&lanes[idx], &messages[next_idx++]);
+            }
+        }
+        feed(&many, lanes);
+        for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+            if (lanes[idx].message && lanes[idx].n_blocks == 0 && !lane_go_on(&lanes[idx])) {
+                md5_many_value(&many, idx, lanes[idx].message->md5);
+                lanes[idx].message = NULL;
+                n_done++;
+            }
+        }
+    }
+}
+
+int md5_of_many(struct md5_message *messages, size_t n, enum md5_way way, struct err *err)
+{
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    struct digest_value value;
+    if (way != MD5_WAY_NONE) {
+        in_lanes(messages, n, way);
+        return 0;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        if (digest_start(&digest, DIGEST_MD5, err) < 0 ||
+            digest_update(&digest, messages[idx].bytes.ptr, messages[idx].bytes.len, err) < 0 ||
+            digest_finish(&digest, &value, err) < 0) {
+            return -1;
+        }
+        memcpy(messages[idx].md5, value.md5, MD5_BYTES);
+    }
+    return 0;
+}
