@@ -93,7 +93,10 @@ static int set_attributes(struct spawn *spawn, bool is_session)
 static int set_files(struct spawn *spawn, const struct proc_spec *spec, int pipe_fd)
 {
     posix_spawn_file_actions_t *actions = &spawn->actions;
-    int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    int rc =
+        spec->has_input
+            ? posix_spawn_file_actions_adddup2(actions, spec->input_fd, STDIN_FILENO)
+            : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!rc && pipe_fd >= 0) {
         rc = posix_spawn_file_actions_adddup2(actions, pipe_fd, STDOUT_FILENO);
     } else if (!rc) {

@@ -17,9 +17,11 @@
 typedef void (*proc_output_fn)(void *ctx, const char *ptr, size_t len);
 
 struct proc_spec {
-    const char *const *argv;  /* argv[0] is a path, or a name looked up in PATH */
-    const char *const *env;   /* NAME=VALUE, ended by NULL */
-    const char *folder;       /* working folder, or NULL: ours */
+    const char *const *argv; /* argv[0] is a path, or a name looked up in PATH */
+    const char *const *env;  /* NAME=VALUE, ended by NULL */
+    const char *folder;      /* working folder, or NULL: ours */
+    bool has_input; /* input_fd, the caller's own, is the child's stdin; else that is /dev/null */
+    int input_fd;
     const char *output_path;  /* stdout and stderr are appended there; NULL: see on_output */
     proc_output_fn on_output; /* NULL and no output_path: /dev/null */
     void *output_ctx;

@@ -101,6 +101,31 @@ static void add_text(void *ctx, const char *ptr, size_t len)
     strbuf_add(ctx, ptr, len);
 }
 
+static void a_child_reads_what_it_is_given(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    CLEANUP(strbuf) struct strbuf out;
+    const char *const argv[] = {"cat", NULL};
+    struct proc_spec spec = {
+        .argv = argv, .env = NO_ENV, .has_input = true, .on_output = add_text, .output_ctx = &out};
+    struct err err = {0};
+    int fds[2];
+    strbuf_init(&out, 1 << 16);
+    loop_init(&loop, clock_system());
+    assert_int_equal(pipe(fds), 0);
+    spec.input_fd = fds[0];
+    assert_int_equal(write(fds[1], "input", 5), 5);
+    close(fds[1]); /* before the child starts: it would hold its own pipe open */
+    assert_int_equal(proc_start(&proc, &loop, &spec, &err), 0);
+    close(fds[0]);
+    while (proc_step(&proc, &err) == STEP_AGAIN) {
+        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+    }
+    assert_int_equal(proc.exit_status, 0);
+    assert_string_equal(out.ptr, "input");
+}
+
 static void a_deadline_ends_a_whole_group_that_ignores_term(void **state UNUSED)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -262,6 +287,7 @@ int main(void)
         cmocka_unit_test(signals_come_from_the_loop),
         cmocka_unit_test(a_child_gets_its_argv_as_it_is),
         cmocka_unit_test(exit_status_and_signal_are_told_apart),
+        cmocka_unit_test(a_child_reads_what_it_is_given),
         cmocka_unit_test(a_deadline_ends_a_whole_group_that_ignores_term),
         cmocka_unit_test(a_deadline_is_an_error_of_its_own),
         cmocka_unit_test(output_of_megabytes_is_whole),
