@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of container images: [HOST[:PORT]/]PATH[:TAG][@sha256:HEX], as docker, podman and skopeo write them. A first part without
+   a dot, a colon and other than "localhost" is part of the path at docker.io, and a path of one part there is library/PATH.
+   Nothing is guessed beyond that: a name without tag and digest does not mean "latest".
+   Source: https://github.com/distribution/reference (grammar in reference.go, read 2026-11); OCI distribution-spec v1.1. */
+#ifndef CODEC_OCI_REF_H
+#define CODEC_OCI_REF_H
+
+#include "base/strbuf.h"
+#include "codec/digest.h"
+
+#define OCI_REF_MAX  512
+#define OCI_NAME_MAX 255
+#define OCI_TAG_MAX  128
+/* "sha256:" and 64 digits, with the NUL. */
+#define OCI_DIGEST_SIZE (7 + SHA256_HEX_SIZE)
+
+struct oci_ref {     /* strings in the arena */
+    struct str host; /* "docker.io", "localhost:5000", "[::1]:5000" */
+    struct str path; /* "library/debian" */
+    struct str tag;  /* NULL: none */
+    bool has_digest;
+    uint8_t sha256[SHA256_BYTES];
+};
+
+/* ERR_USAGE with what is wrong and where. */
+MUST_CHECK int oci_ref_parse(struct arena *arena, struct str text, struct oci_ref *ret_ref,
+                             struct err *err);
+/* The whole name, with host; what the parser gives back unchanged. */
+char *oci_ref_text(struct arena *arena, const struct oci_ref *ref);
+/* HOST/PATH alone. */
+char *oci_ref_name(struct arena *arena, const struct oci_ref *ref);
+/* Where its registry answers: docker.io's is registry-1.docker.io. */
+struct str oci_ref_server(const struct oci_ref *ref);
+/* localhost, 127.0.0.0/8 or ::1, whatever the port: the one place where plain HTTP is nobody else's to read. */
+bool oci_host_is_loopback(struct str host);
+
+/* "sha256:" and 64 lower-case digits; another algorithm is refused by its name. ERR_PARSE. */
+MUST_CHECK int oci_digest_parse(struct str text, uint8_t *ret_sha256, struct err *err);
+void oci_digest_text(const uint8_t *sha256, char ret_text[OCI_DIGEST_SIZE]);
+
+#endif

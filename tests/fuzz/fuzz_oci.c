@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a registry sends, and names that people type. The first byte says which reader gets the rest. A name that is taken comes
+   back the same; a manifest stays within its limits; a header or login is read or refused with a message. */
+#include "base/base.h"
+#include "codec/oci.h"
+#include "codec/oci_auth.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_name(struct arena *arena, struct str text)
+{
+    struct oci_ref ref, again;
+    struct err err = {0};
+    char *whole;
+    if (oci_ref_parse(arena, text, &ref, &err) < 0) {
+        ASSERT(err.code == ERR_USAGE && err.msg[0]);
+        return;
+    }
+    whole = oci_ref_text(arena, &ref);
+    ASSERT(oci_ref_parse(arena, str_of(whole), &again, &err) == 0);
+    ASSERT(strcmp(oci_ref_text(arena, &again), whole) == 0);
+    ASSERT(str_find(ref.path, STR_LIT("..")) < 0 && ref.path.ptr[0] != '/');
+    (void)oci_host_is_loopback(ref.host);
+}
+
+static void read_manifest(struct arena *arena, struct str text)
+{
+    struct oci_platform want = oci_platform_default();
+    const struct oci_descriptor *entry;
+    struct oci_manifest manifest;
+    struct err err = {0};
+    if (oci_manifest_parse(arena, text, STR_EMPTY, "fuzz", &manifest, &err) < 0) {
+        ASSERT(err.code == ERR_PARSE && err.msg[0]);
+        return;
+    }
+    ASSERT(manifest.n_layers <= OCI_LAYERS_MAX && manifest.n_manifests <= OCI_PLATFORMS_MAX);
+    ASSERT(oci_manifest_bytes(&manifest) <= (OCI_LAYERS_MAX + 1) * OCI_LAYER_BYTES_MAX);
+    if (oci_choose_platform(&manifest, &want, "fuzz", &entry, &err) == 0) {
+        ASSERT(str_eq_z(entry->platform.os, "linux"));
+    }
+}
+
+static void read_config(struct arena *arena, struct str text)
+{
+    struct oci_config config;
+    struct err err = {0};
+    if (oci_config_parse(arena, text, 1, "fuzz", &config, &err) == 0) {
+        ASSERT(config.n_diff_ids == 1);
+    } else {
+        ASSERT(err.code == ERR_PARSE && err.msg[0]);
+    }
+}
+
+static void read_challenge(struct arena *arena, struct str text)
+{
+    struct oci_challenge challenge;
+    struct err err = {0};
+    if (oci_challenge_parse(arena, text, &challenge, &err) == 0) {
+        ASSERT(challenge.kind != OCI_AUTH_BEARER || challenge.realm.len > 0);
+    } else {
+        ASSERT(err.code == ERR_PARSE && err.msg[0]);
+    }
+}
+
+static void read_secrets(struct arena *arena, struct str text)
+{
+    struct oci_login login;
+    struct oci_token token;
+    struct str bytes;
+    struct err err = {0};
+    if (oci_token_parse(arena, text, "fuzz", &token, &err) == 0) {
+        ASSERT(token.text.len > 0 && token.lifetime_s > 0);
+    }
+    err = (struct err){0};
+    if (oci_login_find(arena, text, "fuzz", STR_LIT("docker.io"), STR_LIT("library/a"), &login,
+                       &err) == 0) {
+        ASSERT(!login.user.ptr == !login.password.ptr);
+    }
+    err = (struct err){0};
+    if (base64_decode(arena, text, &bytes, &err) == 0) {
+        /* The unused bits of the last letter are not looked at. */
+        ASSERT(strlen(base64_encode(arena, bytes)) == text.len);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str text = {(const char *)data + 1, size ? size - 1 : 0};
+    void (*const readers[])(struct arena *, struct str) = {read_name, read_manifest, read_config,
+                                                           read_challenge, read_secrets};
+    if (size) {
+        readers[data[0] % ARRAY_LEN(readers)](&arena, text);
+    }
+    return 0;
+}

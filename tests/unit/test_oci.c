@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "codec/oci.h"
+#include "codec/oci_auth.h"
+
+#define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define HEX_C "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+
+static struct arena arena;
+
+static int end(void **state UNUSED)
+{
+    arena_release(&arena);
+    return 0;
+}
+
+/* ---- references ---- */
+
+static void references_are_taken_apart(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *host, *path, *tag, *whole;
+        bool has_digest;
+    } ROWS[] = {
+        {"debian", "docker.io", "library/debian", NULL, "docker.io/library/debian", false},
+        {"debian:12-slim", "docker.io", "library/debian", "12-slim",
+         "docker.io/library/debian:12-slim", false},
+        {"paddlepaddle/paddle", "docker.io", "paddlepaddle/paddle", NULL,
+         "docker.io/paddlepaddle/paddle", false},
+        {"nvcr.io/nvidia/pytorch:20.06-py3", "nvcr.io", "nvidia/pytorch", "20.06-py3",
+         "nvcr.io/nvidia/pytorch:20.06-py3", false},
+        {"localhost/a", "localhost", "a", NULL, "localhost/a", false},
+        {"localhost:5000/a/b_c--d.e__f:T", "localhost:5000", "a/b_c--d.e__f", "T",
+         "localhost:5000/a/b_c--d.e__f:T", false},
+        {"[::1]:5000/a:x", "[::1]:5000", "a", "x", "[::1]:5000/a:x", false},
+        {"a:1@sha256:" HEX_A, "docker.io", "library/a", "1", "docker.io/library/a:1@sha256:" HEX_A,
+         true},
+        {"127.0.0.1:1/x@sha256:" HEX_B, "127.0.0.1:1", "x", NULL, "127.0.0.1:1/x@sha256:" HEX_B,
+         true},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct err err = {0};
+        struct oci_ref ref, again;
+        char *whole;
+        assert_int_equal(oci_ref_parse(&arena, str_of(ROWS[idx].text), &ref, &err), 0);
+        assert_true(str_eq_z(ref.host, ROWS[idx].host));
+        assert_true(str_eq_z(ref.path, ROWS[idx].path));
+        assert_true(ROWS[idx].tag ? str_eq_z(ref.tag, ROWS[idx].tag) : !ref.tag.ptr);
+        assert_int_equal(ref.has_digest, ROWS[idx].has_digest);
+        whole = oci_ref_text(&arena, &ref);
+        assert_string_equal(whole, ROWS[idx].whole);
+        assert_int_equal(oci_ref_parse(&arena, str_of(whole), &again, &err), 0);
+        assert_string_equal(oci_ref_text(&arena, &again), whole);
+    }
+}
+
+static void bad_references_are_refused(void **state UNUSED)
+{
+    static const char *const ROWS[] = {
+        "",
+        "/a",
+        "a/",
+        "a//b",
+        "A/b",
+        "host.io/Upper",
+        "a:",
+        "a:.x",
+        "a:b:c",
+        "a b",
+        "a:tag with blank",
+        "-a",
+        "a-",
+        "a..b",
+        "a___b",
+        "a._b",
+        "../a",
+        "host.io/../a",
+        "host.io:0/a",
+        "host.io:65536/a",
+        "host.io:x/a",
+        "ho_st.io/a",
+        "-h.io/a",
+        "h..io/a",
+        "[::1/a",
+        "user@host.io/a",
+        "https://host.io/a",
+        "a@sha256:" HEX_A "a",
+        "a@sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        "a@md5:d41d8cd98f00b204e9800998ecf8427e",
+        "a@sha256:" HEX_A "@sha256:" HEX_A,
+        "a?b",
+        "a%2fb",
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct err err = {0};
+        struct oci_ref ref;
+        assert_int_equal(oci_ref_parse(&arena, str_of(ROWS[idx]), &ref, &err), -1);
+        assert_int_equal(err.code, ERR_USAGE);
+        assert_true(err.msg[0] != '\0');
+    }
+}
+
+static void lengths_are_limited(void **state UNUSED)
+{
+    struct err err = {0};
+    struct oci_ref ref;
+    char name[OCI_REF_MAX + 2];
+    memset(name, 'a', sizeof(name));
+    memcpy(name, "h.io/", 5);
+    assert_int_equal(oci_ref_parse(&arena, (struct str){name, 255}, &ref, &err), 0);
+    assert_int_equal(oci_ref_parse(&arena, (struct str){name, 256}, &ref, &err), -1);
+    err = (struct err){0};
+    assert_int_equal(oci_ref_parse(&arena, (struct str){name, OCI_REF_MAX + 1}, &ref, &err), -1);
+    memset(name, 't', sizeof(name));
+    memcpy(name, "a:", 2);
+    err = (struct err){0};
+    assert_int_equal(oci_ref_parse(&arena, (struct str){name, 2 + 128}, &ref, &err), 0);
+    assert_int_equal(oci_ref_parse(&arena, (struct str){name, 2 + 129}, &ref, &err), -1);
+}
+
+static void digests_of_other_kinds_are_refused_by_name(void **state UNUSED)
+{
+    uint8_t sha256[SHA256_BYTES];
+    char text[OCI_DIGEST_SIZE];
+    struct err err = {0};
+    assert_int_equal(oci_digest_parse(STR_LIT("sha256:" HEX_A), sha256, &err), 0);
+    oci_digest_text(sha256, text);
+    assert_string_equal(text, "sha256:" HEX_A);
+    assert_int_equal(oci_digest_parse(STR_LIT("sha512:" HEX_A HEX_A), sha256, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    assert_non_null(strstr(err.msg, "sha512"));
+    err = (struct err){0};
+    assert_int_equal(oci_digest_parse(STR_LIT("hello"), sha256, &err), -1);
+}
+
+static void loopback_is_only_this_machine(void **state UNUSED)
+{
+    static const char *const YES[] = {"localhost",      "localhost:1", "127.0.0.1",
+                                      "127.9.9.9:5000", "[::1]",       "[::1]:443"};
+    static const char *const NO[] = {"localhost.example.org",
+                                     "127.0.0.1.example.org",
+                                     "127.0.0",
+                                     "127.0.0.256",
+                                     "128.0.0.1",
+                                     "[::2]:1",
+                                     "127.example.org",
+                                     "xlocalhost:1",
+                                     ""};
+    for (size_t idx = 0; idx < ARRAY_LEN(YES); idx++) {
+        assert_true(oci_host_is_loopback(str_of(YES[idx])));
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(NO); idx++) {
+        assert_false(oci_host_is_loopback(str_of(NO[idx])));
+    }
+    struct oci_ref ref;
+    struct err err = {0};
+    assert_int_equal(oci_ref_parse(&arena, STR_LIT("debian:12"), &ref, &err), 0);
+    assert_true(str_eq_z(oci_ref_server(&ref), "registry-1.docker.io"));
+}
+
+/* ---- manifests ---- */
+
+#define CONFIG(type) "{\"mediaType\":\"" type "\",\"digest\":\"sha256:" HEX_A "\",\"size\":7}"
+#define LAYER(type)  "{\"mediaType\":\"" type "\",\"digest\":\"sha256:" HEX_B "\",\"size\":8}"
+#define OCI_IMAGE                                                                                  \
+    "{\"schemaVersion\":2,\"mediaType\":\"" OCI_TYPE_MANIFEST                                      \
+    "\",\"config\":" CONFIG(OCI_TYPE_CONFIG) ",\"layers\":[" LAYER(OCI_TYPE_LAYER) "," LAYER(      \
+        OCI_TYPE_LAYER "+zstd") "]}"
+
+static void both_makes_of_manifest_are_read(void **state UNUSED)
+{
+    static const char
+        DOCKER[] =
+            "{\"schemaVersion\":2,\"mediaType\":\"" DOCKER_TYPE_MANIFEST "\",\"config\":" CONFIG(
+                "application/vnd.docker.container.image.v1+json") ",\"layers\":[" LAYER("applicatio"
+                                                                                        "n/"
+                                                                                        "vnd."
+                                                                                        "docker."
+                                                                                        "image."
+                                                                                        "rootfs."
+                                                                                        "diff.tar."
+                                                                                        "gzip") "],"
+                                                                                                "\""
+                                                                                                "un"
+                                                                                                "kn"
+                                                                                                "ow"
+                                                                                                "n"
+                                                                                                "\""
+                                                                                                ":{"
+                                                                                                "\""
+                                                                                                "is"
+                                                                                                "\""
+                                                                                                ":["
+                                                                                                "1]"
+                                                                                                "}"
+                                                                                                "}";
+    struct oci_manifest manifest;
+    struct err err = {0};
+    assert_int_equal(
+        oci_manifest_parse(&arena, STR_LIT(OCI_IMAGE), STR_EMPTY, "m", &manifest, &err), 0);
+    assert_false(manifest.is_index);
+    assert_int_equal(manifest.n_layers, 2);
+    assert_int_equal(manifest.layers[0].packing, OCI_TAR);
+    assert_int_equal(manifest.layers[1].packing, OCI_TAR_ZSTD);
+    assert_int_equal(manifest.config.size_bytes, 7);
+    assert_int_equal(manifest.config.sha256[31], 0xaa);
+    assert_int_equal(oci_manifest_bytes(&manifest), 7 + 8 + 8);
+    assert_int_equal(oci_manifest_parse(&arena, str_of(DOCKER),
+                                        STR_LIT(DOCKER_TYPE_MANIFEST "; charset=utf-8"), "m",
+                                        &manifest, &err),
+                     0);
+    assert_int_equal(manifest.layers[0].packing, OCI_TAR_GZIP);
+}
+
+static void bad_manifests_are_refused(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *type, *word;
+    } ROWS[] = {
+        {"[]", "", "object"},
+        {"{}", "", "schemaVersion"},
+        {"{\"schemaVersion\":3}", "", "schemaVersion"},
+        {"{\"schemaVersion\":1,\"fsLayers\":[]}", "", "schema 1"},
+        {OCI_IMAGE, "application/vnd.docker.distribution.manifest.v1+prettyjws", "schema 1"},
+        {OCI_IMAGE, OCI_TYPE_INDEX, "the server says"},
+        {"{\"schemaVersion\":2,\"mediaType\":\"text/html\",\"layers\":[]}", "", "no image"},
+        {"{\"schemaVersion\":2,\"layers\":[],\"manifests\":[]}", "", "two things"},
+        {"{\"schemaVersion\":2,\"layers\":[],\"config\":" CONFIG(
+             "application/vnd.cncf.helm.config.v1+json") "}",
+         "", "no container image"},
+        {"{\"schemaVersion\":2,\"config\":" CONFIG(OCI_TYPE_CONFIG) ",\"layers\":[" LAYER(
+             "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip") "]}",
+         "", "foreign"},
+        {"{\"schemaVersion\":2,\"config\":" CONFIG(
+             OCI_TYPE_CONFIG) ",\"layers\":[{\"mediaType\":\"" OCI_TYPE_LAYER
+                              "\",\"digest\":\"sha512:" HEX_A HEX_A "\",\"size\":1}]}",
+         "", "sha512"},
+        {"{\"schemaVersion\":2,\"config\":" CONFIG(
+             OCI_TYPE_CONFIG) ",\"layers\":[{\"mediaType\":\"" OCI_TYPE_LAYER
+                              "\",\"digest\":\"sha256:" HEX_A "\",\"size\":-1}]}",
+         "", "size"},
+        {"{\"schemaVersion\":2,\"config\":" CONFIG(
+             OCI_TYPE_CONFIG) ",\"layers\":[{\"mediaType\":\"" OCI_TYPE_LAYER
+                              "\",\"digest\":\"sha256:" HEX_A "\",\"size\":1099511627777}]}",
+         "", "size"},
+        {OCI_IMAGE "x", "", "m:"},
+        {"{\"schemaVersion\":2,\"schemaVersion\":2}", "", "schemaVersion"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct oci_manifest manifest;
+        struct err err = {0};
+        assert_int_equal(oci_manifest_parse(&arena, str_of(ROWS[idx].text), str_of(ROWS[idx].type),
+                                            "m", &manifest, &err),
+                         -1);
+        assert_int_equal(err.code, ERR_PARSE);
+        if (!strstr(err.msg, ROWS[idx].word)) {
+            print_message("row %zu: %s\n", idx, err.msg);
+        }
+        assert_non_null(strstr(err.msg, ROWS[idx].word));
+    }
+}
+
+static void too_much_is_refused_before_it_is_allocated(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    struct oci_manifest manifest;
+    struct err err = {0};
+    strbuf_init(&buf, 8u << 20);
+    strbuf_add_z(&buf, "{\"schemaVersion\":2,\"config\":" CONFIG(OCI_TYPE_CONFIG) ",\"layers\":[");
+    for (size_t idx = 0; idx <= OCI_LAYERS_MAX; idx++) {
+        strbuf_printf(&buf, "%s" LAYER(OCI_TYPE_LAYER), idx ? "," : "");
+    }
+    strbuf_add_z(&buf, "]}");
+    assert_int_equal(oci_manifest_parse(&arena, strbuf_str(&buf), STR_EMPTY, "m", &manifest, &err),
+                     -1);
+    assert_non_null(strstr(err.msg, "$.layers"));
+    strbuf_clear(&buf);
+    for (size_t idx = 0; idx <= OCI_MANIFEST_BYTES_MAX; idx++) {
+        strbuf_add_char(&buf, ' ');
+    }
+    err = (struct err){0};
+    assert_int_equal(oci_manifest_parse(&arena, strbuf_str(&buf), STR_EMPTY, "m", &manifest, &err),
+                     -1);
+    assert_non_null(strstr(err.msg, "more than a manifest may have"));
+}
+
+#define ENTRY(hex, platform)                                                                       \
+    "{\"mediaType\":\"" OCI_TYPE_MANIFEST "\",\"digest\":\"sha256:" hex                            \
+    "\",\"size\":9,\"platform\":{" platform "}}"
+
+static void platforms_are_chosen(void **state UNUSED)
+{
+    static const char
+        LIST[] =
+            "{\"schemaVersion\":2,\"mediaType\":\"" OCI_TYPE_INDEX
+            "\",\"manifests\":[" ENTRY(HEX_C, "\"os\":\"linux\",\"architecture\":\"amd64\","
+                                              "\"variant\":\"v3\"") "," ENTRY(
+                HEX_A,
+                "\"os\":\"linux\",\"architecture\":\"amd64\"") "," ENTRY(HEX_B,
+                                                                         "\"os\":\"linux\","
+                                                                         "\"architecture\":"
+                                                                         "\"arm64\",\"variant\":"
+                                                                         "\"v8\"") "," ENTRY(HEX_B,
+                                                                                             "\"os"
+                                                                                             "\":"
+                                                                                             "\"unk"
+                                                                                             "nown"
+                                                                                             "\","
+                                                                                             "\"arc"
+                                                                                             "hitec"
+                                                                                             "ture"
+                                                                                             "\":"
+                                                                                             "\"unk"
+                                                                                             "nown"
+                                                                                             "\"") "]}";
+    struct oci_platform want = oci_platform_default();
+    const struct oci_descriptor *entry;
+    struct oci_manifest list;
+    struct err err = {0};
+    assert_int_equal(oci_manifest_parse(&arena, str_of(LIST), STR_EMPTY, "l", &list, &err), 0);
+    assert_true(list.is_index);
+    assert_int_equal(oci_choose_platform(&list, &want, "l", &entry, &err), 0);
+    assert_int_equal(entry->sha256[0], 0xaa);
+    assert_int_equal(oci_platform_parse(&arena, STR_LIT("linux/amd64/v3"), &want, &err), 0);
+    assert_int_equal(oci_choose_platform(&list, &want, "l", &entry, &err), 0);
+    assert_int_equal(entry->sha256[0], 0xcc);
+    assert_int_equal(oci_platform_parse(&arena, STR_LIT("linux/arm64"), &want, &err), 0);
+    assert_int_equal(oci_choose_platform(&list, &want, "l", &entry, &err), 0);
+    assert_int_equal(entry->sha256[0], 0xbb);
+    assert_int_equal(oci_platform_parse(&arena, STR_LIT("linux/s390x"), &want, &err), 0);
+    assert_int_equal(oci_choose_platform(&list, &want, "l", &entry, &err), -1);
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    assert_non_null(
+        strstr(err.msg, "linux/s390x; there is linux/amd64/v3, linux/amd64, linux/arm64/v8"));
+    assert_null(strstr(err.msg, "unknown"));
+    err = (struct err){0};
+    assert_int_equal(oci_platform_parse(&arena, STR_LIT("linux"), &want, &err), -1);
+    err = (struct err){0};
+    assert_int_equal(oci_platform_parse(&arena, STR_LIT("a/b/c/d"), &want, &err), -1);
+}
+
+static void configs_are_read(void **state UNUSED)
+{
+    static const char TEXT[] =
+        "{\"os\":\"linux\",\"architecture\":\"amd64\",\"created\":\"2020-01-01T00:00:00Z\","
+        "\"config\":{\"Env\":[\"A=1\",\"B=2\"],\"Entrypoint\":[\"/x\"],\"Cmd\":null,"
+        "\"WorkingDir\":\"/w\",\"Labels\":{\"k\":\"v\",\"l\":\"w\"}},"
+        "\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"sha256:" HEX_A "\",\"sha256:" HEX_B
+        "\"]},\"history\":[]}";
+    struct oci_config config;
+    struct err err = {0};
+    assert_int_equal(oci_config_parse(&arena, str_of(TEXT), 2, "c", &config, &err), 0);
+    assert_string_equal(oci_platform_text(&arena, &config.platform), "linux/amd64");
+    assert_int_equal(config.n_env, 2);
+    assert_true(str_eq_z(config.env[1], "B=2"));
+    assert_int_equal(config.n_entrypoint, 1);
+    assert_int_equal(config.n_cmd, 0);
+    assert_int_equal(config.n_labels, 2);
+    assert_true(str_eq_z(config.labels[2], "l") && str_eq_z(config.labels[3], "w"));
+    assert_int_equal(config.n_diff_ids, 2);
+    assert_int_equal(config.diff_ids[1][0], 0xbb);
+    assert_int_equal(oci_config_parse(&arena, str_of(TEXT), 3, "c", &config, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    assert_non_null(strstr(err.msg, "2 diff_ids, the manifest 3 layers"));
+}
+
+/* ---- authentication ---- */
+
+static void challenges_are_read(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        enum oci_auth kind;
+        const char *realm, *service, *scope;
+    } ROWS[] = {
+        {"", OCI_AUTH_NONE, NULL, NULL, NULL},
+        {"Bearer realm=\"https://a/token\",service=\"r.io\",scope=\"repository:a/b:pull,push\"",
+         OCI_AUTH_BEARER, "https://a/token", "r.io", "repository:a/b:pull,push"},
+        {"bearer REALM=\"x\"", OCI_AUTH_BEARER, "x", NULL, NULL},
+        {"Basic realm=\"a \\\"b\\\" \\\\c\"", OCI_AUTH_BASIC, "a \"b\" \\c", NULL, NULL},
+        {"Basic realm=simple, Bearer realm=\"t\" , service=s", OCI_AUTH_BEARER, "t", "s", NULL},
+        {"Negotiate YWJj==, Basic realm=\"r\"", OCI_AUTH_BASIC, "r", NULL, NULL},
+        {"Basic", OCI_AUTH_BASIC, NULL, NULL, NULL},
+        {"Negotiate", OCI_AUTH_NONE, NULL, NULL, NULL},
+        {" , ,Basic realm=\"r\",charset=\"UTF-8\",, ", OCI_AUTH_BASIC, "r", NULL, NULL},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct oci_challenge got;
+        struct err err = {0};
+        assert_int_equal(oci_challenge_parse(&arena, str_of(ROWS[idx].text), &got, &err), 0);
+        assert_int_equal(got.kind, ROWS[idx].kind);
+        assert_true(str_eq(got.realm, str_of(ROWS[idx].realm)));
+        assert_true(str_eq(got.service, str_of(ROWS[idx].service)));
+        assert_true(str_eq(got.scope, str_of(ROWS[idx].scope)));
+    }
+}
+
+static void bad_challenges_are_refused(void **state UNUSED)
+{
+    static const char *const ROWS[] = {
+        "Bearer realm=\"x",
+        "Bearer service=\"s\"",
+        "Bearer realm=\"a\",realm=\"b\"",
+        "Bearer realm=\"a\\",
+        "=x",
+        "\"q\"",
+        "Bearer realm=\"a\nb\"",
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct oci_challenge got;
+        struct err err = {0};
+        assert_int_equal(oci_challenge_parse(&arena, str_of(ROWS[idx]), &got, &err), -1);
+        assert_int_equal(err.code, ERR_PARSE);
+    }
+}
+
+static void tokens_are_read(void **state UNUSED)
+{
+    struct oci_token token;
+    struct err err = {0};
+    assert_int_equal(oci_token_parse(&arena, STR_LIT("{\"token\":\"abc\",\"expires_in\":300}"), "t",
+                                     &token, &err),
+                     0);
+    assert_true(str_eq_z(token.text, "abc"));
+    assert_int_equal(token.lifetime_s, 300);
+    assert_int_equal(
+        oci_token_parse(&arena, STR_LIT("{\"access_token\":\"d\"}"), "t", &token, &err), 0);
+    assert_int_equal(token.lifetime_s, OCI_TOKEN_S);
+    static const char *const BAD[] = {"{}",
+                                      "{\"token\":\"\"}",
+                                      "{\"token\":\"a\\r\\nX: y\"}",
+                                      "{\"token\":1}",
+                                      "<html>",
+                                      "{\"token\":\"a\",\"expires_in\":-1}"};
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        err = (struct err){0};
+        assert_int_equal(oci_token_parse(&arena, str_of(BAD[idx]), "t", &token, &err), -1);
+        assert_int_equal(err.code, ERR_PARSE);
+    }
+}
+
+static const char AUTHS[] =
+    "{\"auths\":{\"https://index.docker.io/v1/\":{\"auth\":\"ZG9jazpodWI=\"},"
+    "\"r.io:5000\":{\"auth\":\"YTpiOmM=\"},\"r.io:5000/team\":{\"auth\":\"dDp0\"},"
+    "\"https://q.io/v2/\":{\"auth\":\"cTpx\"},\"empty.io\":{},\"bad.io\":{\"auth\":\"c2VjcmV0\"},"
+    "\"id.io\":{\"auth\":\"cTpx\",\"identitytoken\":\"x\"}},"
+    "\"credHelpers\":{\"gcr.io\":\"gcloud\"},\"HttpHeaders\":{\"User-Agent\":\"x\"}}";
+
+static void logins_are_found(void **state UNUSED)
+{
+    static const struct {
+        const char *host, *path, *user, *password;
+    } ROWS[] = {
+        {"docker.io", "library/a", "dock", "hub"},
+        {"r.io:5000", "a", "a", "b:c"},
+        {"r.io:5000", "team/a", "t", "t"},
+        {"r.io:5000", "teams/a", "a", "b:c"},
+        {"q.io", "x", "q", "q"},
+        {"empty.io", "a", NULL, NULL},
+        {"r.io", "a", NULL, NULL},
+        {"nowhere.io", "a", NULL, NULL},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct oci_login login;
+        struct err err = {0};
+        assert_int_equal(oci_login_find(&arena, str_of(AUTHS), "auth", str_of(ROWS[idx].host),
+                                        str_of(ROWS[idx].path), &login, &err),
+                         0);
+        assert_true(str_eq(login.user, str_of(ROWS[idx].user)));
+        assert_true(str_eq(login.password, str_of(ROWS[idx].password)));
+    }
+}
+
+static void logins_that_cannot_be_used_are_named_without_the_secret(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *host, *word;
+        enum err_code code;
+    } ROWS[] = {
+        {AUTHS, "gcr.io", "\"gcloud\"", ERR_AUTH},
+        {AUTHS, "bad.io", "NAME:PASSWORD", ERR_MANIFEST},
+        {AUTHS, "id.io", "identity token", ERR_MANIFEST},
+        {"{\"credsStore\":\"desktop\"}", "x.io", "\"desktop\"", ERR_AUTH},
+        {"{\"auths\":{\"x.io\":{\"auth\":\"!!!!\"}}}", "x.io", "NAME:PASSWORD", ERR_MANIFEST},
+        {"{\"auths\":{\"x.io\":{\"auth\":\"YQpiOmM=\"}}}", "x.io", "NAME:PASSWORD", ERR_MANIFEST},
+        {"{\"auths\":[]}", "x.io", "object", ERR_MANIFEST},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct oci_login login;
+        struct err err = {0};
+        assert_int_equal(oci_login_find(&arena, str_of(ROWS[idx].text), "auth",
+                                        str_of(ROWS[idx].host), STR_LIT("a"), &login, &err),
+                         -1);
+        assert_int_equal(err.code, ROWS[idx].code);
+        assert_non_null(strstr(err.msg, ROWS[idx].word));
+        assert_null(strstr(err.msg, "secret"));
+        assert_null(strstr(err.msg, "c2VjcmV0"));
+    }
+}
+
+/* Source: RFC 4648 section 10. */
+static void base64_both_ways(void **state UNUSED)
+{
+    static const struct {
+        const char *plain, *packed;
+    } ROWS[] = {{"", ""},
+                {"f", "Zg=="},
+                {"fo", "Zm8="},
+                {"foo", "Zm9v"},
+                {"foob", "Zm9vYg=="},
+                {"fooba", "Zm9vYmE="},
+                {"foobar", "Zm9vYmFy"}};
+    static const char *const BAD[] = {"Z", "Zg", "Zg=", "Zg=a", "====", "Zm 9", "Zm9v\n", "Zm9-"};
+    struct str bytes;
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct err err = {0};
+        assert_string_equal(base64_encode(&arena, str_of(ROWS[idx].plain)), ROWS[idx].packed);
+        assert_int_equal(base64_decode(&arena, str_of(ROWS[idx].packed), &bytes, &err), 0);
+        assert_true(str_eq_z(bytes, ROWS[idx].plain));
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        struct err err = {0};
+        assert_int_equal(base64_decode(&arena, str_of(BAD[idx]), &bytes, &err), -1);
+    }
+}
+
+static void queries_are_escaped(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    strbuf_init(&buf, 100);
+    url_escape(&buf, STR_LIT("repository:a/b:pull ~\xc3"));
+    assert_string_equal(buf.ptr, "repository%3Aa%2Fb%3Apull%20~%C3");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(references_are_taken_apart),
+        cmocka_unit_test(bad_references_are_refused),
+        cmocka_unit_test(lengths_are_limited),
+        cmocka_unit_test(digests_of_other_kinds_are_refused_by_name),
+        cmocka_unit_test(loopback_is_only_this_machine),
+        cmocka_unit_test(both_makes_of_manifest_are_read),
+        cmocka_unit_test(bad_manifests_are_refused),
+        cmocka_unit_test(too_much_is_refused_before_it_is_allocated),
+        cmocka_unit_test(platforms_are_chosen),
+        cmocka_unit_test(configs_are_read),
+        cmocka_unit_test(challenges_are_read),
+        cmocka_unit_test(bad_challenges_are_refused),
+        cmocka_unit_test(tokens_are_read),
+        cmocka_unit_test(logins_are_found),
+        cmocka_unit_test(logins_that_cannot_be_used_are_named_without_the_secret),
+        cmocka_unit_test(base64_both_ways),
+        cmocka_unit_test(queries_are_escaped),
+    };
+    return cmocka_run_group_tests(tests, NULL, end);
+}
