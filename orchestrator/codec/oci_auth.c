@@ -7,7 +7,7 @@
 
 #include "codec/json.h"
 
-#define LIFETIME_MAX_S (365 * 24 * 3600)
+#define LIFETIME_MAX_S (365LL * 24 * 3600)
 
 /* ---- base64 and queries ---- */
 

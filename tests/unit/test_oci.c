@@ -175,31 +175,30 @@ static void loopback_is_only_this_machine(void **state UNUSED)
 
 static void both_makes_of_manifest_are_read(void **state UNUSED)
 {
-    static const char
-        DOCKER[] =
-            "{\"schemaVersion\":2,\"mediaType\":\"" DOCKER_TYPE_MANIFEST "\",\"config\":" CONFIG(
-                "application/vnd.docker.container.image.v1+json") ",\"layers\":[" LAYER("applicatio"
-                                                                                        "n/"
-                                                                                        "vnd."
-                                                                                        "docker."
-                                                                                        "image."
-                                                                                        "rootfs."
-                                                                                        "diff.tar."
-                                                                                        "gzip") "],"
-                                                                                                "\""
-                                                                                                "un"
-                                                                                                "kn"
-                                                                                                "ow"
-                                                                                                "n"
-                                                                                                "\""
-                                                                                                ":{"
-                                                                                                "\""
-                                                                                                "is"
-                                                                                                "\""
-                                                                                                ":["
-                                                                                                "1]"
-                                                                                                "}"
-                                                                                                "}";
+    static const char DOCKER[] =
+        "{\"schemaVersion\":2,\"mediaType\":\"" DOCKER_TYPE_MANIFEST "\",\"config\":" CONFIG(
+            "application/vnd.docker.container.image.v1+json") ",\"layers\":[" LAYER("applicatio"
+                                                                                    "n/"
+                                                                                    "vnd."
+                                                                                    "docker."
+                                                                                    "image."
+                                                                                    "rootfs."
+                                                                                    "diff.tar."
+                                                                                    "gzip") "],"
+                                                                                            "\""
+                                                                                            "un"
+                                                                                            "kn"
+                                                                                            "ow"
+                                                                                            "n"
+                                                                                            "\""
+                                                                                            ":{"
+                                                                                            "\""
+                                                                                            "is"
+                                                                                            "\""
+                                                                                            ":["
+                                                                                            "1]"
+                                                                                            "}"
+                                                                                            "}";
     struct oci_manifest manifest;
     struct err err = {0};
     assert_int_equal(
@@ -296,29 +295,30 @@ static void too_much_is_refused_before_it_is_allocated(void **state UNUSED)
 
 static void platforms_are_chosen(void **state UNUSED)
 {
-    static const char
-        LIST[] =
-            "{\"schemaVersion\":2,\"mediaType\":\"" OCI_TYPE_INDEX
-            "\",\"manifests\":[" ENTRY(HEX_C, "\"os\":\"linux\",\"architecture\":\"amd64\","
-                                              "\"variant\":\"v3\"") "," ENTRY(
-                HEX_A,
-                "\"os\":\"linux\",\"architecture\":\"amd64\"") "," ENTRY(HEX_B,
-                                                                         "\"os\":\"linux\","
-                                                                         "\"architecture\":"
-                                                                         "\"arm64\",\"variant\":"
-                                                                         "\"v8\"") "," ENTRY(HEX_B,
-                                                                                             "\"os"
-                                                                                             "\":"
-                                                                                             "\"unk"
-                                                                                             "nown"
-                                                                                             "\","
-                                                                                             "\"arc"
-                                                                                             "hitec"
-                                                                                             "ture"
-                                                                                             "\":"
-                                                                                             "\"unk"
-                                                                                             "nown"
-                                                                                             "\"") "]}";
+    static const char LIST[] =
+        "{\"schemaVersion\":2,\"mediaType\":\"" OCI_TYPE_INDEX "\",\"manifests\":[" ENTRY(
+            HEX_C,
+            "\"os\":\"linux\",\"architecture\":\"amd64\","
+            "\"variant\":\"v3\"") "," ENTRY(HEX_A,
+                                            "\"os\":\"linux\",\"architecture\":"
+                                            "\"amd64\"") "," ENTRY(HEX_B,
+                                                                   "\"os\":\"linux\","
+                                                                   "\"architecture\":"
+                                                                   "\"arm64\","
+                                                                   "\"variant\":"
+                                                                   "\"v8\"") "," ENTRY(HEX_B,
+                                                                                       "\"os"
+                                                                                       "\":"
+                                                                                       "\"unk"
+                                                                                       "nown"
+                                                                                       "\","
+                                                                                       "\"arc"
+                                                                                       "hitec"
+                                                                                       "ture"
+                                                                                       "\":"
+                                                                                       "\"unk"
+                                                                                       "nown"
+                                                                                       "\"") "]}";
     struct oci_platform want = oci_platform_default();
     const struct oci_descriptor *entry;
     struct oci_manifest list;
