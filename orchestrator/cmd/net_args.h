@@ -15,8 +15,17 @@ struct net_args { /* must be the first member of the command's arguments */
     const char *ca;
     const char *mirror;
     int64_t retries;
+    const char *auth_file;
+    struct opt_list plain_hosts;
+    struct opt_list layouts;
     bool is_offline;
 };
+/* CLEANUP(net_args) of a command whose arguments begin with them. */
+static inline void net_args_cleanup(struct net_args *args)
+{
+    VEC_RELEASE(&args->plain_hosts);
+    VEC_RELEASE(&args->layouts);
+}
 
 #define NET_ARGS_OPTS                                                                              \
     {.name = "connections",                                                                        \
@@ -63,6 +72,21 @@ struct net_args { /* must be the first member of the command's arguments */
          .value = "URL|DIR",                                                                       \
          .help = "holds the files by their names; asked first",                                    \
          .offset = offsetof(struct net_args, mirror)},                                             \
+        {.name = "auth-file",                                                                      \
+         .kind = OPT_TEXT,                                                                         \
+         .value = "FILE",                                                                          \
+         .help = "logins of registries as in docker's config.json; not readable by others",        \
+         .offset = offsetof(struct net_args, auth_file)},                                          \
+        {.name = "insecure-registry",                                                              \
+         .kind = OPT_LIST,                                                                         \
+         .value = "HOST",                                                                          \
+         .help = "may be spoken to in plain HTTP; may be given more than once",                    \
+         .offset = offsetof(struct net_args, plain_hosts)},                                        \
+        {.name = "layout",                                                                         \
+         .kind = OPT_LIST,                                                                         \
+         .value = "PATH",                                                                          \
+         .help = "OCI layout or docker save's tar that may hold an image; likewise",               \
+         .offset = offsetof(struct net_args, layouts)},                                            \
     {                                                                                              \
         .name = "offline", .kind = OPT_FLAG,                                                       \
         .help = "only what is in the store or in --mirror DIR",                                    \

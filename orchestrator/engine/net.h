@@ -10,7 +10,12 @@ struct net_opts {
     const char *cookie_path; /* likewise */
     const char *proxy;       /* likewise: the environment's */
     const char *ca_path;
-    const char *mirror;        /* URL or folder that is asked first; NULL: none */
+    const char *mirror;    /* URL or folder that is asked first; NULL: none */
+    const char *auth_path; /* logins of image registries, docker's config.json; NULL: none */
+    const char *const *plain_hosts; /* registries that may be spoken to in plain HTTP */
+    size_t n_plain_hosts;
+    const char *const *layouts; /* folders and tars that may hold images */
+    size_t n_layouts;
     size_t n_connections;      /* 0: fetch's default */
     uint64_t rate_bytes_per_s; /* 0: no limit */
     int n_retries;             /* 0: fetch's default */

@@ -4,6 +4,7 @@
 #include "engine/noun.h"
 
 #include "base/fs.h"
+#include "codec/oci_ref.h"
 #include "engine/load.h"
 
 #define TWIN_SUFFIX  ".synthetic"
@@ -99,6 +100,23 @@ static int resolve_source(struct arena *arena, struct str name, struct noun *ret
     return 0;
 }
 
+/* image:HOST/NAME@sha256:HEX: an image that no image.json describes. */
+static int resolve_reference(struct arena *arena, struct str name, struct noun *ret_noun,
+                             struct err *err)
+{
+    struct oci_ref ref;
+    if (oci_ref_parse(arena, name, &ref, err) < 0) {
+        return -1;
+    }
+    if (!ref.tag.ptr && !ref.has_digest) {
+        return err_set(err, ERR_USAGE,
+                       "image:%.*s: expected the id of an image, or NAME@sha256:HEX, or NAME:TAG",
+                       (int)(name.len < 200 ? name.len : 200), name.ptr);
+    }
+    *ret_noun = (struct noun){NOUN_IMAGE, str_of(oci_ref_text(arena, &ref)), false};
+    return 0;
+}
+
 int noun_resolve(struct arena *arena, const char *root, const char *name, struct noun *ret_noun,
                  struct err *err)
 {
@@ -113,6 +131,9 @@ int noun_resolve(struct arena *arena, const char *root, const char *name, struct
         }
         if (kind == NOUN_SOURCE) {
             return resolve_source(arena, rest, ret_noun, err);
+        }
+        if (kind == NOUN_IMAGE && !is_id(rest)) {
+            return resolve_reference(arena, rest, ret_noun, err);
         }
         return find_kind(arena, root, (enum noun_kind)kind, rest, ret_noun)
                    ? 0

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a name on a command line of fetch, verify, lock or bundle stands for: a dataset, an image, a source, or a report, which is
    all that it needs. Prefixes `dataset:`, `image:`, `source:`, `report:` say which; without one the id is looked for among
-   datasets, images and reports, and must be one of them only. `ID.synthetic` is the twin of dataset ID. */
+   datasets, images and reports, and must be one of them only. `ID.synthetic` is the twin of dataset ID. `image:REFERENCE`
+   is an image of any registry, by its whole name. */
 #ifndef ENGINE_NOUN_H
 #define ENGINE_NOUN_H
 
