@@ -174,6 +174,9 @@ if [ -x "$TRAIN" ]; then
     ok $? "with a value"
     is "$(value "$T/out" 'd["cells"][0]["repeats"][0]["samples_used"]')" 16 "of the 16 steps after warm-up"
     exits 0 "and replays" "$REPERF" replay last
+    exits 0 "HRNet-W18 as its report's case runs it" "$REPERF" run paddle-perf-hrnetw18 --case 'hrnetw18/reperf/fp32/n1g1/*' --profile smoke --repeats 1 --json
+    is "$(value "$T/out" '[(c["case"], c["verdict"], c["repeats"][0]["samples_used"]) for c in d["cells"]]')" \
+        "[('hrnetw18/reperf/fp32/n1g1/bs8', 'not_comparable', 16)]" "trains, is judged, and claims no number"
 else
     skip "the bundled workload" "reperf-train is not built"
 fi

@@ -71,4 +71,47 @@ if os.path.exists(sys.argv[2]):  # the layer table made for the project from oth
     assert got == {n: want[n] for n in got} and len(got) == len(rows), set(want) ^ set(got)
 PY
 ok $? "the network has its published size, and each convolution its published cost"
+
+exits 0 "describe HRNet-W18" "$TRAIN" --model hrnet_w18 --describe --batch 2
+/usr/bin/python3 - "$T/out" "$SHARED/research/layers/fcn_hrnetw18_paddle_512x1024.csv" <<'PY'
+import csv, json, os, re, sys
+d = json.load(open(sys.argv[1]))
+assert d["image"] == [512, 1024]
+assert (d["parameters"], d["running_statistics"], d["macs_per_sample"]) == (9640830, 34476, 36850262016), d
+assert sum(op["parameters"] for op in d["ops"]) == d["parameters"]
+assert sum(op["macs_per_sample"] for op in d["ops"]) == d["macs_per_sample"]
+def plain(name):  # PaddleSeg's name to the table's
+    name = re.sub(r"\._conv$", "", name.removeprefix("backbone."))
+    for pattern, to in [
+        (r"conv_layer1_(\d)", r"stem.\1"),
+        (r"head\.conv_1", "head.conv1"),
+        (r"la1\.bb_layer2_(\d)\.(conv\d)", lambda m: f"layer1.{int(m[1]) - 1}.{m[2]}"),
+        (r"la1\.bb_layer2_1\.conv_down", "layer1.0.short"),
+        (r"tr\d\.transition_tr(\d)_layer_(\d)", lambda m: f"tr{m[1]}.{int(m[2]) - 1}"),
+        (r"st\d\.stage_st(\d)_(\d)\.branches_func\.\w+_layer_(\d)_(\d)\.(conv\d)",
+         lambda m: f"stage{m[1]}.m{int(m[2]) - 1}.b{int(m[3]) - 1}.{int(m[4]) - 1}.{m[5]}"),
+        (r"st\d\.stage_st(\d)_(\d)\.fuse_func\.\w+_layer_(\d)_(\d)(?:_(\d))?",
+         lambda m: f"stage{m[1]}.m{int(m[2]) - 1}.fuse{int(m[3]) - 1}{int(m[4]) - 1}" + (f".{int(m[5]) - 1}" if m[5] else "")),
+    ]:
+        hit = re.fullmatch(pattern, name)
+        if hit:
+            return hit.expand(to) if isinstance(to, str) else to(hit)
+    return name
+if os.path.exists(sys.argv[2]):
+    rows = list(csv.DictReader(open(sys.argv[2])))
+    want = {r["name"]: (int(r["macs"]), int(r["hout"]), int(r["wout"])) for r in rows if r["op"] == "conv"}
+    got = {plain(o["name"]): (o["macs_per_sample"], *o["output"][2:]) for o in d["ops"] if o["op"] == "conv"}
+    assert got == want and len(got) == 307, sorted(set(want.items()) ^ set(got.items()))[:8]
+    n_up = sum(r["op"].startswith("bilinear") for r in rows)
+    assert n_up == sum(o["op"] == "upsample" for o in d["ops"]), n_up
+PY
+ok $? "it has its published size, and each convolution its published cost"
+
+exits 0 "HRNet-W18 takes three steps on labelled pixels" "$TRAIN" --model hrnet_w18 --image 64x96 --batch 2 --steps 3 --seed 4
+/usr/bin/python3 - "$T/out" <<'PY'
+import json, sys
+losses = [line["loss"] for line in map(json.loads, open(sys.argv[1])) if line["event"] == "step"]
+assert abs(losses[0] - 2.944) < 0.1 and losses[0] > losses[1] > losses[2], losses
+PY
+ok $? "and the loss falls from that of 19 classes alike"
 tap_done

@@ -105,11 +105,11 @@ def make_model(seed):
     return model
 
 
-def torch_results(model, x, labels):
+def torch_results(model, x, labels, ignored=-100):
     model.zero_grad()
     model.train()
     logits = model(x)
-    loss = F.cross_entropy(logits, labels)
+    loss = F.cross_entropy(logits, labels, ignore_index=ignored)
     loss.backward()
     out = {"logits": logits, "loss": loss}
     out.update({"grad." + n: p.grad for n, p in model.named_parameters()})
@@ -117,13 +117,13 @@ def torch_results(model, x, labels):
     return {n: t.detach().numpy().astype(np.float64) for n, t in out.items()}
 
 
-def engine_results(train, folder, state, x, labels, extra_args=()):
+def engine_results(train, folder, state, x, labels, extra_args=(), model="resnet50"):
     tensors = {n: t for n, t in state.items()}
     tensors["input"] = x
     tensors["labels"] = labels
     source, target = os.path.join(folder, "in.safetensors"), os.path.join(folder, "out.safetensors")
     write_safetensors(source, tensors)
-    subprocess.run([train, "--model", "resnet50", "--check", source, "--out", target, *extra_args], check=True)
+    subprocess.run([train, "--model", model, "--check", source, "--out", target, *extra_args], check=True)
     return read_safetensors(target)
 
 
@@ -146,7 +146,8 @@ def worst(errors, limits):
 
 
 def kind(name):
-    return name.split(".")[-1] if name.split(".")[-1].startswith("running") else name.split(".")[0]
+    last = name.split(".")[-1]
+    return last if last in ("running_mean", "running_var", "_mean", "_variance") else name.split(".")[0]
 
 
 def strict_limits(theirs):
@@ -215,10 +216,10 @@ def check_planted_f64(tap, reference, ours):
         tap.ok(rel(planted, reference[name]) > F64_LIMIT, "planted fault of 1e-7 in %s is caught" % name)
 
 
-def refused(tap, train, folder, tensors, needle, name):
+def refused(tap, train, folder, tensors, needle, name, model="resnet50"):
     source, target = os.path.join(folder, "bad.safetensors"), os.path.join(folder, "bad-out.safetensors")
     write_safetensors(source, tensors)
-    got = subprocess.run([train, "--model", "resnet50", "--check", source, "--out", target], capture_output=True, text=True)
+    got = subprocess.run([train, "--model", model, "--check", source, "--out", target], capture_output=True, text=True)
     good = got.returncode == 9 and needle in got.stderr and not os.path.exists(target)
     tap.ok(good, name, "" if good else "status %d: %s" % (got.returncode, got.stderr.strip()))
 
