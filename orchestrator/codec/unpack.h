@@ -30,7 +30,7 @@ enum unpack_type { UNPACK_FILE, UNPACK_FOLDER, UNPACK_SYMLINK, UNPACK_HARDLINK }
 struct unpack_entry {
     struct str path; /* relative, without "." and "..", checked; valid until the next entry */
     enum unpack_type type;
-    /* Of a symlink: its text, relative, staying inside, through real folders to a file or folder of the archive; the last of
+    /* Of a symlink: its text, relative, staying inside, through real folders to a file of the archive; the last of
        that is known only when unpack_next has said that there are no more. Of a hard link: the path of an earlier file. */
     struct str target;
     uint64_t size_bytes;

@@ -405,14 +405,6 @@ int unpack_names_add(struct unpack_names *names, struct str path, enum unpack_ty
     return 0;
 }
 
-static bool is_above(const struct unpack_names *names, uint32_t folder, uint32_t node)
-{
-    while (node != 0 && node != folder) {
-        node = names->nodes[node].parent;
-    }
-    return node == folder;
-}
-
 /* Where the symlink leads, from real folder to real folder; a text for people where it may not. */
 static const char *judge_link(const struct unpack_names *names, const struct unpack_link *link)
 {
@@ -441,8 +433,8 @@ static const char *judge_link(const struct unpack_names *names, const struct unp
     if (names->nodes[at].type == UNPACK_SYMLINK) {
         return "leads to another symlink";
     }
-    if (names->nodes[at].type == UNPACK_FOLDER && is_above(names, at, link->node)) {
-        return "leads to a folder that it lies in";
+    if (names->nodes[at].type == UNPACK_FOLDER) {
+        return "leads to a folder: its files would be there twice";
     }
     return NULL;
 }

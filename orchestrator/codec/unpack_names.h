@@ -36,7 +36,7 @@ MUST_CHECK int unpack_path_clean(struct str raw, struct str *ret_path, struct er
 /* Enters a cleaned path; new_ends then says which folders above it are new. A folder may come again. */
 MUST_CHECK int unpack_names_add(struct unpack_names *names, struct str path, enum unpack_type type,
                                 struct str target, bool *ret_is_new, struct err *err);
-/* When all are entered: every symlink leads through real folders to a file or folder of the archive. */
+/* When all are entered: every symlink leads through real folders to a file of the archive. */
 MUST_CHECK int unpack_names_check_links(const struct unpack_names *names, struct err *err);
 
 #endif

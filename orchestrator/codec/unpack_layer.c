@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "codec/unpack_impl.h"
+
+#include <errno.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#define ZERO_BYTES (64u << 10)
+
+const char *const UNPACK_KIND_NAMES[KIND_COUNT] = {"tar", "tar.gz", "tar.zst", "zip"};
+static const uint8_t ZERO[ZERO_BYTES];
+
+/* The error of our own read function goes before libarchive's word about it. */
+int unpack_fail(struct unpack *unpack, struct archive *a, struct err *err)
+{
+    const char *text = a ? archive_error_string(a) : NULL;
+    if (unpack->err.code != ERR_NONE) {
+        *err = unpack->err;
+        return -1;
+    }
+    return err_set(err, ERR_INTEGRITY, "%s", text ? text : "libarchive refuses it");
+}
+
+/* What has come out so far, against what has gone in. */
+static int check_ratio(const struct unpack *unpack, uint64_t out_bytes, struct err *err)
+{
+    uint64_t read = unpack->file.offset + unpack->file.len, allowed;
+    if (__builtin_mul_overflow(read, unpack->opts.limits.ratio, &allowed) ||
+        __builtin_add_overflow(allowed, UNPACK_RATIO_FREE_BYTES, &allowed)) {
+        return 0;
+    }
+    if (out_bytes > allowed) {
+        return err_set(err, ERR_INTEGRITY,
+                       "more than %" PRIu64 " times as many bytes come out as go in",
+                       unpack->opts.limits.ratio);
+    }
+    return 0;
+}
+
+static la_ssize_t layer_read(struct archive *a, void *ctx, const void **ret_ptr)
+{
+    struct layer *layer = ctx;
+    size_t len;
+    if (unpack_source_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
+        archive_set_error(a, EIO, "read");
+        return -1;
+    }
+    return (la_ssize_t)len;
+}
+
+static int file_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct unpack *unpack = ctx;
+    if (unpack->is_peeked) {
+        unpack->is_peeked = false;
+        *ret_ptr = unpack->file.ptr;
+        *ret_len = unpack->file.len;
+        return 0;
+    }
+    return unpack_source_next(&unpack->file, ret_ptr, ret_len, err);
+}
+
+static int gunzip_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct unpack *unpack = ctx;
+    if (gunzip_next(unpack->gunzip, ret_ptr, ret_len, err) < 0) {
+        return -1;
+    }
+    return check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
+}
+
+static la_ssize_t zstd_file_read(struct archive *a, void *ctx, const void **ret_ptr)
+{
+    struct unpack *unpack = ctx;
+    size_t len;
+    if (file_read(unpack, ret_ptr, &len, &unpack->err) < 0) {
+        archive_set_error(a, EIO, "read");
+        return -1;
+    }
+    return (la_ssize_t)len;
+}
+
+static int zstd_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct unpack *unpack = ctx;
+    la_int64_t offset;
+    int result = archive_read_data_block(unpack->zstd, ret_ptr, ret_len, &offset);
+    if (result == ARCHIVE_EOF) {
+        *ret_len = 0;
+        return unpack_source_pad(&unpack->file, (uint64_t)archive_filter_bytes(unpack->zstd, -1),
+                                 err);
+    }
+    if (result != ARCHIVE_OK) {
+        return unpack_fail(unpack, unpack->zstd, err);
+    }
+    return check_ratio(unpack, unpack->outer.source.offset + *ret_len, err);
+}
+
+static int zstd_open(struct unpack *unpack, struct err *err)
+{
+    struct archive_entry *entry;
+    unpack->zstd = archive_read_new();
+    if (!unpack->zstd || archive_read_support_filter_zstd(unpack->zstd) != ARCHIVE_OK ||
+        archive_read_support_format_raw(unpack->zstd) != ARCHIVE_OK) {
+        return err_set(err, ERR_INTERNAL, "libarchive of this machine cannot read zstd");
+    }
+    if (archive_read_open(unpack->zstd, unpack, NULL, zstd_file_read, NULL) != ARCHIVE_OK ||
+        archive_read_next_header(unpack->zstd, &entry) != ARCHIVE_OK) {
+        return unpack_fail(unpack, unpack->zstd, err);
+    }
+    return 0;
+}
+
+static int layer_open(struct unpack *unpack, struct layer *layer, bool is_zip, unpack_read_fn read,
+                      struct err *err)
+{
+    *layer = (struct layer){.unpack = unpack, .source = {.read = read, .ctx = unpack}};
+    layer->a = archive_read_new();
+    if (!layer->a || (is_zip ? archive_read_support_format_zip_streamable(layer->a)
+                             : archive_read_support_format_tar(layer->a)) != ARCHIVE_OK) {
+        return err_set(err, ERR_INTERNAL, "libarchive of this machine cannot read %s",
+                       is_zip ? "zip" : "tar");
+    }
+    layer->is_drained = true;
+    return archive_read_open(layer->a, layer, NULL, layer_read, NULL) == ARCHIVE_OK
+               ? 0
+               : unpack_fail(unpack, layer->a, err);
+}
+
+static int find_kind(struct unpack *unpack, struct err *err)
+{
+    static const struct {
+        const char *magic;
+        int kind; /* -1: known, but not taken */
+        const char *name;
+    } MAGICS[] = {
+        {"\x1f\x8b", KIND_TAR_GZ, NULL}, {"\x28\xb5\x2f\xfd", KIND_TAR_ZST, NULL},
+        {"PK\x03\x04", KIND_ZIP, NULL},  {"PK\x05\x06", KIND_ZIP, NULL},
+        {"\xfd\x37zXZ", -1, "xz"},       {"BZh", -1, "bzip2"},
+        {"7z\xbc\xaf", -1, "7-zip"},     {"Rar!", -1, "rar"},
+        {"<!DOCTYPE", -1, "a web page"}, {"<html", -1, "a web page"},
+    };
+    const void *ptr;
+    struct str head;
+    if (unpack_source_next(&unpack->file, &ptr, &head.len, err) < 0) {
+        return -1;
+    }
+    head.ptr = ptr;
+    unpack->is_peeked = true;
+    unpack->kind = KIND_TAR;
+    if (head.len == 0) {
+        return err_set(err, ERR_INTEGRITY, "it is empty");
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(MAGICS); idx++) {
+        if (str_starts(head, str_of(MAGICS[idx].magic))) {
+            if (MAGICS[idx].kind < 0) {
+                return err_set(err, ERR_INTEGRITY, "it is %s, none of tar, tar.gz, tar.zst and zip",
+                               MAGICS[idx].name);
+            }
+            unpack->kind = (enum unpack_kind)MAGICS[idx].kind;
+            break;
+        }
+    }
+    if (unpack->opts.format && !unpack->opts.takes_other_format &&
+        strcmp(unpack->opts.format, UNPACK_KIND_NAMES[unpack->kind]) != 0) {
+        return err_set(err, ERR_INTEGRITY, "expected %s, its bytes are %s", unpack->opts.format,
+                       UNPACK_KIND_NAMES[unpack->kind]);
+    }
+    return 0;
+}
+
+int unpack_open(struct unpack *unpack, struct err *err)
+{
+    unpack_read_fn read = file_read;
+    if (find_kind(unpack, err) < 0) {
+        return -1;
+    }
+    if (unpack->kind == KIND_TAR_GZ) {
+        read = gunzip_read;
+        if (gunzip_new(file_read, unpack, &unpack->gunzip, err) < 0) {
+            return -1;
+        }
+    } else if (unpack->kind == KIND_TAR_ZST) {
+        read = zstd_read;
+        if (zstd_open(unpack, err) < 0) {
+            return -1;
+        }
+    }
+    return layer_open(unpack, &unpack->outer, unpack->kind == KIND_ZIP, read, err);
+}
+
+/* --- data of an entry ------------------------------------------------------------------------------------------------------- */
+
+/* The next block of libarchive, and the hole in front of it. */
+static int pull_block(struct layer *layer, struct err *err)
+{
+    la_int64_t offset = 0;
+    uint64_t end;
+    int result = archive_read_data_block(layer->a, &layer->ptr, &layer->len, &offset);
+    if (result == ARCHIVE_EOF) {
+        layer->len = 0;
+        layer->has_data = false;
+        if (layer->is_sparse && layer->size_bytes > layer->done_bytes) {
+            layer->hole_bytes = layer->size_bytes - layer->done_bytes;
+        } else if (layer->is_size_known && layer->done_bytes != layer->size_bytes) {
+            return err_set(err, ERR_INTEGRITY, "%" PRIu64 " bytes, its header says %" PRIu64,
+                           layer->done_bytes, layer->size_bytes);
+        }
+        return 0;
+    }
+    if (result != ARCHIVE_OK) {
+        return unpack_fail(layer->unpack, layer->a, err);
+    }
+    if (offset < 0 || (uint64_t)offset < layer->done_bytes ||
+        __builtin_add_overflow((uint64_t)offset, layer->len, &end) || end > INT64_MAX ||
+        (layer->is_size_known && end > layer->size_bytes)) {
+        return err_set(err, ERR_INTEGRITY, "data at byte %" PRId64 ", its size is %" PRIu64,
+                       (int64_t)offset, layer->size_bytes);
+    }
+    layer->hole_bytes = (uint64_t)offset - layer->done_bytes;
+    return 0;
+}
+
+static int layer_data(struct layer *layer, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    while (layer->hole_bytes == 0 && layer->len == 0 && layer->has_data) {
+        if (pull_block(layer, err) < 0) {
+            return -1;
+        }
+    }
+    if (layer->hole_bytes > 0) {
+        *ret_ptr = ZERO;
+        *ret_len = layer->hole_bytes < ZERO_BYTES ? (size_t)layer->hole_bytes : ZERO_BYTES;
+        layer->hole_bytes -= *ret_len;
+    } else {
+        *ret_ptr = layer->ptr;
+        *ret_len = layer->len;
+        layer->len = 0;
+    }
+    layer->done_bytes += *ret_len;
+    layer->is_drained = *ret_len == 0;
+    return 0;
+}
+
+/* What the tar inside is read from. */
+static int inner_read(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct unpack *unpack = ctx;
+    if (layer_data(&unpack->outer, ret_ptr, ret_len, err) < 0) {
+        return -1;
+    }
+    return check_ratio(unpack, unpack->outer.done_bytes, err);
+}
+
+int unpack_pull(struct unpack *unpack, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct layer *layer = unpack->inner.a ? &unpack->inner : &unpack->outer;
+    if (layer->is_drained) {
+        *ret_len = 0;
+        return 0;
+    }
+    if (layer_data(layer, ret_ptr, ret_len, err) < 0) {
+        return -1;
+    }
+    if (*ret_len > unpack->opts.limits.file_bytes - (layer->done_bytes - *ret_len) ||
+        *ret_len > unpack->opts.limits.bytes - unpack->total_bytes) {
+        return err_set(err, ERR_INTEGRITY, "more bytes than the limit");
+    }
+    if (check_ratio(unpack, unpack->total_bytes + *ret_len, err) < 0) {
+        return -1;
+    }
+    unpack->total_bytes += *ret_len;
+    if (unpack->kind == KIND_ZIP && layer == &unpack->outer) {
+        struct unpack_zip_entry *entry = &unpack->zip.entries.items[unpack->zip.entries.n - 1];
+        entry->crc = crc32_add(entry->crc, *ret_ptr, *ret_len);
+        entry->size_bytes = layer->done_bytes;
+    }
+    if (*ret_len > 0 && unpack->entry.type == UNPACK_HARDLINK) {
+        return err_set(err, ERR_INTEGRITY, "a hard link with bytes of its own");
+    }
+    return 0;
+}
+
+int unpack_open_inner(struct unpack *unpack, struct err *err)
+{
+    return layer_open(unpack, &unpack->inner, false, inner_read, err);
+}
+
+void unpack_close(struct unpack *unpack)
+{
+    archive_read_free(unpack->inner.a);
+    archive_read_free(unpack->outer.a);
+    archive_read_free(unpack->zstd);
+    gunzip_free(unpack->gunzip);
+}
