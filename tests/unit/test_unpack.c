@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Archives that come out whole: sizes, compression, tars in a tar, digests and lists. */
+#include "base/base.h"
+
+#include "tests/unit/unpack_fixture.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+/* --- good ones ---------------------------------------------------------------------------------------------------------------- */
+
+static void test_good(void **state)
+{
+    const char *folder = *state;
+    struct stat info;
+    mode_t old = umask(077);
+    MAKE_TAR({.name = "./", .type = '5'}, {.name = "./a/b/x", .type = '0', .data = "one"},
+             {.name = "a/", .type = '5'}, {.name = "run", .type = '0', .data = "", .mode = 0700},
+             {.name = "a/link", .type = '2', .link = "b/../b/x"},
+             {.name = "hard", .type = '1', .link = "./a/b/x"},
+             {.name = "harder", .type = '1', .link = "hard"},
+             {.name = "to-hard", .type = '2', .link = "harder"},
+             {.name = "\xc3\xa9/\xe6\xbc\xa2", .type = '0', .data = "two"});
+    assert_taken(folder, PLAIN);
+    umask(old);
+    assert_text(folder, "a/b/x", "one");
+    assert_text(folder, "a/link", "one");
+    assert_text(folder, "harder", "one");
+    assert_text(folder, "\xc3\xa9/\xe6\xbc\xa2", "two");
+    assert_int_equal(result.list.n, 7);
+    assert_string_equal(result.list.files[0].path, "a/b/x");
+    assert_memory_equal(result.list.files[0].sha256, result.list.files[2].sha256, SHA256_BYTES);
+    assert_int_equal(result.n_folders, 3);
+    assert_int_equal(result.n_links, 4);
+    assert_string_equal(result.format, "tar");
+    assert_int_equal(result.archive.size_bytes, made.len);
+    assert_int_equal(stat(fs_join(&scratch_arena, folder, "out/run"), &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0755);
+    assert_int_equal(stat(fs_join(&scratch_arena, folder, "out/a/b/x"), &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0644);
+    assert_int_equal(stat(fs_join(&scratch_arena, folder, "out/a"), &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0755);
+    assert_int_equal(stat(fs_join(&scratch_arena, folder, "out"), &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0755);
+}
+
+/* Sizes around every border: of blocks, batches and cuts. The digest is held against the bytes that were given. */
+static void test_sizes(void **state)
+{
+    static const size_t SIZES[] = {0,       1,       511,     512,     513,     1048575,
+                                   1048576, 1048577, 4194303, 4194304, 4194305, 13000000};
+    char *bytes = xmalloc(13000000);
+    char name[32];
+    for (size_t idx = 0; idx < 13000000; idx++) {
+        bytes[idx] = (char)(idx * 2654435761u >> 13);
+    }
+    begin();
+    for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
+        snprintf(name, sizeof(name), "f%02zu", idx);
+        add_header(name, '0', NULL, SIZES[idx], 0);
+        add_bytes(bytes, SIZES[idx]);
+    }
+    add_end();
+    assert_taken(*state, PLAIN);
+    assert_int_equal(result.list.n, ARRAY_LEN(SIZES));
+    for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
+        uint8_t sha256[SHA256_BYTES];
+        struct str found;
+        assert_int_equal(sha256_of((struct str){bytes, SIZES[idx]}, sha256, &last), 0);
+        assert_memory_equal(result.list.files[idx].sha256, sha256, SHA256_BYTES);
+        snprintf(name, sizeof(name), "out/f%02zu", idx);
+        found = scratch_read(fs_join(&scratch_arena, *state, name));
+        assert_int_equal(found.len, SIZES[idx]);
+        assert_memory_equal(found.ptr, bytes, found.len);
+    }
+    free(bytes);
+}
+
+static void gzip_made(bool want_two_members)
+{
+    static uint8_t out[32u << 20];
+    size_t half = want_two_members ? made.len / 2 : made.len, n = 0;
+    struct str parts[2] = {{made.ptr, half}, {made.ptr + half, made.len - half}};
+    for (size_t idx = 0; idx < 2 && parts[idx].len > 0; idx++) {
+        z_stream z = {.next_in = (z_const Bytef *)(uintptr_t)parts[idx].ptr,
+                      .avail_in = (uInt)parts[idx].len,
+                      .next_out = out + n,
+                      .avail_out = (uInt)(sizeof(out) - n)};
+        assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+        assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+        n += z.total_out;
+        deflateEnd(&z);
+    }
+    strbuf_clear(&made);
+    strbuf_add(&made, out, n);
+}
+
+static void test_compressed(void **state)
+{
+    struct unpack_tree_opts opts = PLAIN;
+    const char *folder = *state;
+    struct err err = {0};
+    for (int kind = 0; kind < 3; kind++) {
+        make_some();
+        if (kind == 2) {
+            zstd_made();
+        } else {
+            gzip_made(kind == 1);
+        }
+        opts.unpack.format = kind == 2 ? "tar.zst" : "tar.gz";
+        assert_taken(folder, opts);
+        assert_string_equal(result.format, opts.unpack.format);
+        assert_text(folder, "a/x", "one");
+        assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, folder, "out"), &err), 0);
+        strbuf_add(&made, "\0\0\0\0\0", 5); /* padding, as tapes have it; zstd knows none */
+        if (kind == 2) {
+            assert_refused(folder, opts, "Zstd");
+            continue;
+        }
+        assert_taken(folder, opts);
+        assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, folder, "out"), &err), 0);
+        strbuf_add(&made, "x", 1);
+        assert_refused(folder, opts, "bytes follow the end");
+    }
+}
+
+/* Every cut and every changed byte of a small tar.gz and tar.zst is seen; of gzip, the time and system of its header are not its
+   content's. */
+static void test_compressed_damage(void **state)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        CLEANUP(strbuf) struct strbuf whole = {0};
+        strbuf_init(&whole, 1u << 20);
+        make_some();
+        if (kind == 1) {
+            zstd_made();
+        } else {
+            gzip_made(false);
+        }
+        strbuf_add_str(&whole, strbuf_str(&made));
+        for (size_t len = 0; len < whole.len; len++) {
+            strbuf_clear(&made);
+            strbuf_add(&made, whole.ptr, len);
+            assert_refused(*state, PLAIN, "");
+        }
+        for (size_t at = kind == 0 ? 10 : 0; at < whole.len; at++) {
+            strbuf_clear(&made);
+            strbuf_add_str(&made, strbuf_str(&whole));
+            made.ptr[at] ^= 0x10;
+            if (run(*state, PLAIN) == 0) {
+                /* Only where it decodes to the very same bytes. */
+                assert_text(*state, "a/x", "one");
+                assert_text(*state, "b", "two");
+                assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
+            }
+        }
+    }
+}
+
+static void test_format(void **state)
+{
+    struct unpack_tree_opts opts = PLAIN;
+    make_some();
+    gzip_made(false);
+    opts.unpack.format = "tar";
+    assert_refused(*state, opts, "expected tar, its bytes are tar.gz");
+    opts.unpack.takes_other_format = true;
+    assert_taken(*state, opts);
+    assert_true(result.is_other_format);
+    assert_string_equal(result.format, "tar.gz");
+}
+
+static void test_not_archives(void **state)
+{
+    static const struct {
+        const char *bytes, *says;
+    } ROWS[] = {
+        {"", "it is empty"},
+        {"<!DOCTYPE html><title>Sign in</title>", "it is a web page"},
+        {"BZh91AY&SY", "it is bzip2"},
+        {"hello\n", ""},
+        {"\x1f\x8b\x08", "truncated"},
+        {"PK\x03\x04", ""},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        begin();
+        strbuf_add_z(&made, ROWS[idx].bytes);
+        assert_refused(*state, PLAIN, ROWS[idx].says);
+    }
+}
+
+/* --- tars in a tar ------------------------------------------------------------------------------------------------------------ */
+
+static void add_inner(const char *name, const struct part *parts, size_t n)
+{
+    struct strbuf outer = made;
+    struct strbuf inner;
+    made = (struct strbuf){0};
+    make_tar(parts, n);
+    inner = made;
+    made = outer;
+    add_header(name, '0', NULL, inner.len, 0);
+    add_bytes(inner.ptr, inner.len);
+    strbuf_release(&inner);
+}
+
+static void test_nested(void **state)
+{
+    static const struct part ONE[] = {{.name = "n1_1.JPEG", .type = '0', .data = "one"},
+                                      {.name = "h", .type = '1', .link = "n1_1.JPEG"},
+                                      {.name = "s", .type = '2', .link = "../n2/deep/x.tar"}};
+    static const struct part TWO[] = {{.name = "./deep/x.tar", .type = '0', .data = "not a tar"}};
+    struct unpack_tree_opts opts = PLAIN;
+    begin();
+    add_inner("train/n1.tar", ONE, ARRAY_LEN(ONE));
+    add_part(&(struct part){.name = "between", .type = '0', .data = "b"});
+    add_inner("train/n2.tar", TWO, ARRAY_LEN(TWO));
+    add_end();
+    opts.unpack.is_nested = true;
+    assert_taken(*state, opts);
+    assert_text(*state, "train/n1/n1_1.JPEG", "one");
+    assert_text(*state, "train/n1/h", "one");
+    assert_text(*state, "train/n1/s", "not a tar");
+    assert_text(*state, "train/n2/deep/x.tar", "not a tar");
+    assert_text(*state, "between", "b");
+    assert_int_equal(result.list.n, 5);
+}
+
+static void test_nested_hostile(void **state)
+{
+    static const struct part OUT[] = {{.name = "../n2/x", .type = '0', .data = "x"}};
+    static const struct part LINK[] = {{.name = "l", .type = '2', .link = "../../x"}};
+    static const struct part HARD[] = {{.name = "l", .type = '1', .link = "../y"}};
+    static const struct part GOOD[] = {{.name = "x", .type = '0', .data = "x"}};
+    struct unpack_tree_opts opts = PLAIN;
+    size_t len;
+    opts.unpack.is_nested = true;
+    begin();
+    add_inner("n1.tar", OUT, 1);
+    add_end();
+    assert_refused(*state, opts, "\"..\"");
+    begin();
+    add_inner("n1.tar", LINK, 1);
+    add_end();
+    assert_refused(*state, opts, "leads outside");
+    begin();
+    add_part(&(struct part){.name = "y", .type = '0'});
+    add_inner("n1.tar", HARD, 1);
+    add_end();
+    assert_refused(*state, opts, "hard link");
+    begin();
+    add_inner("n1.tar", GOOD, 1);
+    add_inner("n1.tar", GOOD, 1);
+    add_end();
+    assert_refused(*state, opts, "twice");
+    begin();
+    add_inner(".tar", GOOD, 1);
+    add_end();
+    assert_refused(*state, opts, "without a name");
+    MAKE_TAR({.name = "n1.tar", .type = '0', .data = "no tar at all"});
+    assert_refused(*state, opts, "");
+    MAKE_TAR({.name = "n1.tar", .type = '0', .data = ""});
+    assert_refused(*state, opts, "");
+    /* The inner one without its end mark, the outer whole. */
+    make_tar(GOOD, 1);
+    len = made.len - 2 * BLOCK;
+    {
+        struct str inner = str_dup(&scratch_arena, (struct str){made.ptr, len});
+        begin();
+        add_header("n1.tar", '0', NULL, inner.len, 0);
+        add_bytes(inner.ptr, inner.len);
+        add_end();
+    }
+    assert_refused(*state, opts, "without the mark of its end");
+}
+
+/* --- what is known of it beforehand ------------------------------------------------------------------------------------------- */
+
+static void test_digests(void **state)
+{
+    struct unpack_tree_opts opts = PLAIN;
+    struct digest_value value;
+    uint8_t bad[SHA256_BYTES] = {0};
+    make_some();
+    assert_taken(*state,
+                 (struct unpack_tree_opts){.size_bytes = -1, .kinds = DIGEST_MD5 | DIGEST_SHA256});
+    value = result.archive;
+    assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
+    opts.md5 = value.md5;
+    opts.sha256 = value.sha256;
+    opts.size_bytes = (int64_t)made.len;
+    assert_taken(*state, opts);
+    assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
+    opts.md5 = bad;
+    assert_refused(*state, opts, "its MD5 is");
+    opts.md5 = NULL;
+    opts.sha256 = bad;
+    assert_refused(*state, opts, "its SHA-256 is");
+    opts.sha256 = NULL;
+    opts.size_bytes--;
+    assert_refused(*state, opts, "bytes, expected");
+}
+
+static void test_list(void **state)
+{
+    static const char SHA[] =
+        /* of "one" and "two", from coreutils */
+        "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed  a/x\n"
+        "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3  b\n";
+    static const char MD5[] = "f97c5d29941bfb1b2fdab0874906ab82  a/x\n"
+                              "b8a9f715dbb64fd5c56e7783c6820a61  b\n";
+    static const char BAD[] =
+        "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ee  a/x\n"
+        "3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3  c\n";
+    struct tree_list list;
+    struct unpack_tree_opts opts = PLAIN;
+    opts.list = &list;
+    make_some();
+    assert_int_equal(tree_sums_parse(&scratch_arena, str_dup(&scratch_arena, STR_LIT(SHA)), "list",
+                                     &list, &last),
+                     0);
+    assert_taken(*state, opts);
+    assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
+    assert_int_equal(tree_sums_parse(&scratch_arena, str_dup(&scratch_arena, STR_LIT(MD5)), "list",
+                                     &list, &last),
+                     0);
+    assert_taken(*state, opts);
+    assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
+    assert_int_equal(tree_sums_parse(&scratch_arena, str_dup(&scratch_arena, STR_LIT(BAD)), "list",
+                                     &list, &last),
+                     0);
+    assert_refused(*state, opts, "of 2 files 1 are missing, 1 extra, 1 corrupt; the first: a/x");
+    assert_string_equal(differences.ptr, "corrupt a/x\nextra b\nmissing c\n");
+}
+
+static int n_asked;
+static bool stop_third_time(void)
+{
+    return ++n_asked >= 3;
+}
+
+static void test_stop(void **state)
+{
+    struct unpack_tree_opts opts = PLAIN;
+    opts.should_stop = stop_third_time;
+    make_some();
+    n_asked = 0;
+    assert_int_equal(run(*state, opts), -1);
+    assert_int_equal(last.code, ERR_INTERRUPTED);
+    assert_nothing_left(*state);
+}
+
+static void test_into(void **state)
+{
+    struct unpack_tree_opts opts = {.size_bytes = -1, .pool = pool};
+    const char *archive = fs_join(&scratch_arena, *state, "archive");
+    opts.into = fs_join(&scratch_arena, *state, "out");
+    opts.archive = archive;
+    last = (struct err){0};
+    assert_int_equal(fs_mkdir_p(opts.into, &last), 0);
+    make_some();
+    scratch_write(archive, strbuf_str(&made));
+    assert_int_equal(unpack_tree(&scratch_arena, &opts, &result, &last), 0);
+    MAKE_TAR({.name = "a/y", .type = '0', .data = "three"});
+    scratch_write(archive, strbuf_str(&made));
+    assert_int_equal(unpack_tree(&scratch_arena, &opts, &result, &last), 0);
+    assert_text(*state, "a/x", "one");
+    assert_text(*state, "a/y", "three");
+    assert_int_equal(unpack_tree(&scratch_arena, &opts, &result, &last), -1);
+    assert_int_equal(last.code, ERR_INTEGRITY);
+    assert_non_null(strstr(last.msg, "another archive has that file"));
+    /* A symlink that lies there already is not followed. */
+    last = (struct err){0};
+    assert_int_equal(symlink("/tmp", fs_join(&scratch_arena, opts.into, "z")), 0);
+    MAKE_TAR({.name = "z/y", .type = '0', .data = "three"});
+    scratch_write(archive, strbuf_str(&made));
+    assert_int_equal(unpack_tree(&scratch_arena, &opts, &result, &last), -1);
+    assert_int_equal(access("/tmp/y", F_OK), -1);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_good),    T(test_sizes),        T(test_compressed), T(test_compressed_damage),
+        T(test_format),  T(test_not_archives), T(test_nested),     T(test_nested_hostile),
+        T(test_digests), T(test_list),         T(test_stop),       T(test_into),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, start, end);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Archives made to do harm, cut and lengthened: none is taken, and nothing of them is left. */
+#include "base/base.h"
+
+#include "tests/unit/unpack_fixture.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "codec/unpack_names.h"
+
+/* --- hostile ones ------------------------------------------------------------------------------------------------------------- */
+
+#define LONG_50 "12345678901234567890123456789012345678901234567890"
+
+static void test_hostile(void **state)
+{
+    static const struct {
+        const char *says;
+        struct part parts[4];
+    } ROWS[] = {
+        {"absolute path", {{.name = "/etc/x", .type = '0'}}},
+        {"the part \"..\"", {{.name = "../x", .type = '0'}}},
+        {"the part \"..\"", {{.name = "a/../../x", .type = '0'}}},
+        {"the part \"..\"", {{.name = "a/..", .type = '5'}}},
+        {"the part \".\"", {{.name = "a/./x", .type = '0'}}},
+        {"the part \".\"", {{.name = "././x", .type = '0'}}},
+        {"empty part", {{.name = "a//x", .type = '0'}}},
+        {"empty part", {{.name = ".//x", .type = '0'}}},
+        {"top folder", {{.name = ".", .type = '0'}}},
+        {"control character", {{.name = "a\nb", .type = '0'}}},
+        {"control character", {{.name = "a\x1b[0mb", .type = '0'}}},
+        {"control character", {{.name = "a\xc2\x9b", .type = '0'}}},
+        {"control character", {{.name = "a\x7f", .type = '0'}}},
+        {"backslash", {{.name = "a\\b", .type = '0'}}},
+        {"not UTF-8", {{.name = "a\xff", .type = '0'}}},
+        {"not UTF-8", {{.name = "a\xc0\xaf", .type = '0'}}},
+        {"absolute path", {{.name = "l", .type = '2', .link = "/etc"}}},
+        {"leads outside", {{.name = "l", .type = '2', .link = ".."}}},
+        {"leads outside", {{.name = "a/l", .type = '2', .link = "../../etc"}}},
+        {"leads outside", {{.name = "a/l", .type = '2', .link = "b/../../../etc"}}},
+        {"control character", {{.name = "l", .type = '2', .link = "a\nb"}}},
+        {"leads to nothing", {{.name = "l", .type = '2', .link = "nowhere"}}},
+        {"leads to a folder", {{.name = "l", .type = '2', .link = "."}}},
+        {"leads to a folder",
+         {{.name = "a/x", .type = '0'}, {.name = "l", .type = '2', .link = "a"}}},
+        {"below \"l\", which is a symlink",
+         {{.name = "a/x", .type = '0'},
+          {.name = "l", .type = '2', .link = "a"},
+          {.name = "l/y", .type = '0'}}},
+        {"leads to another symlink",
+         {{.name = "x", .type = '0'},
+          {.name = "l", .type = '2', .link = "x"},
+          {.name = "m", .type = '2', .link = "l"}}},
+        {"leads through another symlink",
+         {{.name = "a/b/x", .type = '0'},
+          {.name = "m", .type = '2', .link = "l/../x"},
+          {.name = "l", .type = '2', .link = "a/b"}}},
+        {"leads through a file",
+         {{.name = "x", .type = '0'}, {.name = "l", .type = '2', .link = "x/../x"}}},
+        {"below \"x\", which is a file",
+         {{.name = "x", .type = '0'}, {.name = "x/y", .type = '0'}}},
+        {"no earlier file", {{.name = "h", .type = '1', .link = "later"}}},
+        {"no earlier file",
+         {{.name = "a/x", .type = '0'}, {.name = "h", .type = '1', .link = "a"}}},
+        {"no earlier file",
+         {{.name = "x", .type = '0'},
+          {.name = "l", .type = '2', .link = "x"},
+          {.name = "h", .type = '1', .link = "l"}}},
+        {"no earlier file", {{.name = "X", .type = '0'}, {.name = "h", .type = '1', .link = "x"}}},
+        {"absolute path", {{.name = "h", .type = '1', .link = "/etc/passwd"}}},
+        {"the part \"..\"", {{.name = "h", .type = '1', .link = "../x"}}},
+        {"a device", {{.name = "d", .type = '3'}}},
+        {"a device", {{.name = "d", .type = '4'}}},
+        {"a pipe", {{.name = "p", .type = '6'}}},
+        {"setuid", {{.name = "s", .type = '0', .mode = 04755}}},
+        {"setuid", {{.name = "s", .type = '0', .mode = 02755}}},
+        {"differ only in case", {{.name = "Foo", .type = '0'}, {.name = "foo", .type = '0'}}},
+        {"differ only in case", {{.name = "A/x", .type = '0'}, {.name = "a/y", .type = '0'}}},
+        {"differ only in case",
+         {{.name = "\xc3\x89", .type = '0'}, {.name = "\xc3\xa9", .type = '0'}}},
+        {"twice", {{.name = "x", .type = '0'}, {.name = "./x", .type = '0'}}},
+        {"twice",
+         {{.name = "y", .type = '0'},
+          {.name = "x", .type = '0'},
+          {.name = "x", .type = '1', .link = "y"}}},
+        {"a file where a folder was", {{.name = "a/x", .type = '0'}, {.name = "a", .type = '0'}}},
+        {"a folder where a file was", {{.name = "a", .type = '0'}, {.name = "a/", .type = '5'}}},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        size_t n = 0;
+        while (n < 4 && ROWS[idx].parts[n].name) {
+            n++;
+        }
+        make_tar(ROWS[idx].parts, n);
+        assert_refused(*state, PLAIN, ROWS[idx].says);
+    }
+}
+
+static void add_pax(const char *key, const char *value, size_t value_len)
+{
+    CLEANUP(strbuf) struct strbuf record = {0};
+    size_t len = strlen(key) + value_len + 3,
+           digits; /* the record's length counts its own digits */
+    strbuf_init(&record, 1u << 20);
+    for (digits = 1; digits < 8; digits++) {
+        char number[16];
+        if ((size_t)snprintf(number, sizeof(number), "%zu", len + digits) == digits) {
+            break;
+        }
+    }
+    strbuf_printf(&record, "%zu %s=", len + digits, key);
+    strbuf_add(&record, value, value_len);
+    strbuf_add_char(&record, '\n');
+    add_header("pax", 'x', NULL, record.len, 0);
+    add_bytes(record.ptr, record.len);
+}
+
+static void test_hostile_pax(void **state)
+{
+    char *long_name = xmalloc(8000);
+    char *depth = xmalloc(4000);
+    /* pax says another name, or a link, than the header shows. */
+    begin();
+    add_pax("path", "../x", 4);
+    add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN, "the part \"..\"");
+    begin();
+    add_pax("linkpath", "/etc/passwd", 11);
+    add_header("l", '2', "x", 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN, "absolute path");
+    begin();
+    add_pax("path", "a\nb", 3);
+    add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN, "control character");
+    begin();
+    add_pax("path",
+            "a\xff"
+            "b",
+            3);
+    add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN, "");
+    memset(long_name, 'a', 8000);
+    begin();
+    add_pax("path", long_name, 256);
+    add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN, "a part of its name has 256 bytes");
+    begin();
+    add_pax("path", long_name, 5000);
+    add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN, "its name has 5000 bytes");
+    for (size_t idx = 0; idx < 2000; idx++) {
+        memcpy(depth + 2 * idx, "d/", 2);
+    }
+    begin();
+    add_pax("path", depth, 2 * UNPACK_DEPTH_MAX + 1);
+    add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN, "folders deep");
+    begin();
+    add_pax("path", long_name, 255);
+    add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_taken(*state, PLAIN);
+    free(long_name);
+    free(depth);
+}
+
+/* --- ends and sizes ----------------------------------------------------------------------------------------------------------- */
+
+static void test_truncated(void **state)
+{
+    CLEANUP(strbuf) struct strbuf whole = {0};
+    strbuf_init(&whole, 1u << 20);
+    make_some();
+    strbuf_add_str(&whole, strbuf_str(&made));
+    /* Whole again with one block of zeros: what is lost then says nothing. */
+    for (size_t len = 0; len < whole.len - BLOCK; len += len < 1200 ? 7 : 61) {
+        strbuf_clear(&made);
+        strbuf_add(&made, whole.ptr, len);
+        assert_refused(*state, PLAIN, "");
+    }
+    strbuf_clear(&made);
+    strbuf_add(&made, whole.ptr, whole.len - 2 * BLOCK); /* at a border of entries */
+    assert_refused(*state, PLAIN, "without the mark of its end");
+}
+
+static void test_trailing(void **state)
+{
+    static char zero[70000];
+    struct err err = {0};
+    uint8_t sha256[SHA256_BYTES];
+    make_some();
+    strbuf_add(&made, zero, sizeof(zero));
+    assert_taken(*state, PLAIN);
+    /* The digest is of every byte, those after the end included. */
+    assert_int_equal(sha256_of(strbuf_str(&made), sha256, &err), 0);
+    assert_memory_equal(sha256, result.archive.sha256, SHA256_BYTES);
+    assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &err), 0);
+    strbuf_add(&made, "x", 1);
+    assert_refused(*state, PLAIN, "bytes follow its end");
+    make_some();
+    strbuf_add(&made, "x", 1);
+    assert_refused(*state, PLAIN, "bytes follow its end at byte");
+    make_some();
+    add_part(
+        &(struct part){.name = "hidden", .type = '0', .data = "x"}); /* another tar behind it */
+    add_end();
+    assert_refused(*state, PLAIN, "bytes follow its end");
+}
+
+static void make_sparse(int64_t size)
+{
+    static char bytes[1u << 20];
+    struct archive *a = archive_write_new();
+    struct archive_entry *entry = archive_entry_new();
+    size_t used = 0;
+    assert_int_equal(archive_write_set_format_pax(a), ARCHIVE_OK);
+    assert_int_equal(archive_write_open_memory(a, bytes, sizeof(bytes), &used), ARCHIVE_OK);
+    archive_entry_set_pathname(entry, "sparse");
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_size(entry, size);
+    archive_entry_sparse_add_entry(entry, 4096, 5);
+    assert_int_equal(archive_write_header(a, entry), ARCHIVE_OK);
+    assert_int_equal(archive_write_data(a, bytes + sizeof(bytes) - 4096, 4096), 4096);
+    assert_int_equal(archive_write_data(a, "hello", 5), 5);
+    archive_entry_free(entry);
+    assert_int_equal(archive_write_close(a), ARCHIVE_OK);
+    archive_write_free(a);
+    begin();
+    strbuf_add(&made, bytes, used);
+}
+
+static void test_sparse(void **state)
+{
+    struct str text;
+    make_sparse(300000);
+    assert_taken(*state, PLAIN);
+    text = scratch_read(fs_join(&scratch_arena, *state, "out/sparse"));
+    assert_int_equal(text.len, 300000);
+    assert_memory_equal(text.ptr + 4096, "hello", 5);
+    assert_int_equal(text.ptr[0] | text.ptr[4095] | text.ptr[4101] | text.ptr[299999], 0);
+}
+
+static void test_bombs(void **state)
+{
+    struct unpack_tree_opts opts = PLAIN;
+    static char zero[1u << 20];
+    make_sparse(INT64_C(1) << 60);
+    assert_refused(*state, PLAIN, "times those of the whole archive");
+    /* 70 MB of zeros in a few hundred bytes of zstd. */
+    begin();
+    add_header("zeros", '0', NULL, 80u << 20, 0);
+    for (int idx = 0; idx < 80; idx++) {
+        strbuf_add(&made, zero, sizeof(zero));
+    }
+    add_end();
+    zstd_made();
+    assert_refused(*state, PLAIN, "times");
+    make_some();
+    opts.unpack.limits.files = 2;
+    assert_refused(*state, opts, "more than 2 entries");
+    opts.unpack.limits.files = 3;
+    assert_taken(*state, opts);
+    assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
+    opts = PLAIN;
+    opts.unpack.limits.bytes = 5;
+    assert_refused(*state, opts, "over the limit");
+    opts.unpack.limits.bytes = 6;
+    opts.unpack.limits.file_bytes = 2;
+    assert_refused(*state, opts, "over the limit");
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------------------- */
+
+/* Many names: the table grows, finds each again, and refuses each a second time. */
+static void test_names_many(void **state UNUSED)
+{
+    static const uint64_t KEY[2] = {1, 2};
+    struct unpack_names names;
+    struct err err = {0};
+    bool is_new;
+    char path[64];
+    unpack_names_init(&names, KEY, 100000);
+    for (int round = 0; round < 2; round++) {
+        for (int idx = 0; idx < 20000; idx++) {
+            int n = snprintf(path, sizeof(path), "n%03d/%d/f%d.JPEG", idx % 1000, idx % 3, idx);
+            int added = unpack_names_add(&names, (struct str){path, (size_t)n}, UNPACK_FILE,
+                                         STR_EMPTY, &is_new, &err);
+            assert_int_equal(added, round == 0 ? 0 : -1);
+            assert_true(round == 1 || is_new);
+            assert_true(round == 0 || strstr(err.msg, "twice"));
+            err = (struct err){0};
+        }
+    }
+    assert_int_equal(names.n_nodes, 1 + 20000 + 1000 + 3000);
+    unpack_names_release(&names);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_hostile), T(test_hostile_pax), T(test_truncated),  T(test_trailing),
+        T(test_sparse),  T(test_bombs),       T(test_names_many),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, start, end);
+}
