@@ -15,7 +15,7 @@ program_options() {
                 if ($1 ~ /^-.,$/) { letter = substr($1, 2, 1); at = 2 }
                 # What follows within the first column is the name of the value.
                 left = substr($0, 1, 33)
-                sub(/^ +(-., )?--[a-z-]+/, "", left)
+                sub(/^ +(-., )?--[a-z0-9-]+/, "", left)
                 split(left, words, " ")
                 if ($at != "--help") print command, $at "/" letter "/" words[1]
             }'

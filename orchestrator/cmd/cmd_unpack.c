@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "cmd/cmd.h"
+#include "cmd/stop.h"
+#include "codec/json.h"
+#include "engine/unpack_tree.h"
+
+#define OUTPUT_MAX      (256u << 20)
+#define SHOWN_MAX       20 /* differences in text; --json has all */
+#define UNPACK_THREADS  4
+#define MAX_BYTES_LIMIT INT64_MAX
+
+struct unpack_args {
+    const char *format, *sha256, *md5, *list, *write_list;
+    int64_t max_bytes;
+    bool is_nested, want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "sha256",
+     .kind = OPT_TEXT,
+     .value = "HEX",
+     .help = "the archive's SHA-256; another is refused",
+     .offset = offsetof(struct unpack_args, sha256)},
+    {.name = "md5",
+     .kind = OPT_TEXT,
+     .value = "HEX",
+     .help = "the archive's MD5; another is refused",
+     .offset = offsetof(struct unpack_args, md5)},
+    {.name = "list",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "what must come out, as sha256sum or md5sum writes it",
+     .offset = offsetof(struct unpack_args, list)},
+    {.name = "write-list",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "write the SHA-256 of each file, for sha256sum -c",
+     .offset = offsetof(struct unpack_args, write_list)},
+    {.name = "format",
+     .kind = OPT_TEXT,
+     .value = "FORMAT",
+     .help = "tar, tar.gz, tar.zst or zip; another is refused (without: by its bytes)",
+     .offset = offsetof(struct unpack_args, format)},
+    {.name = "nested",
+     .kind = OPT_FLAG,
+     .help = "an entry NAME.tar is unpacked, too, into NAME/",
+     .offset = offsetof(struct unpack_args, is_nested)},
+    {.name = "max-bytes",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "refuse an archive whose files have more bytes together",
+     .offset = offsetof(struct unpack_args, max_bytes),
+     .min = 1,
+     .max = MAX_BYTES_LIMIT},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document, also on failure",
+     .offset = offsetof(struct unpack_args, want_json)},
+    OPT_END,
+};
+
+/* One command: what is known of it, for its document. */
+struct unpacking {
+    const char *archive, *folder;
+    struct arena arena;
+    struct progress progress;
+    struct tree_differences differences;
+    size_t n_differences_max;
+    struct unpack_tree_result result;
+    uint8_t tree_sha256[SHA256_BYTES];
+};
+
+static void note_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct unpacking *u = ctx;
+    u->progress.total = total;
+    progress_set(&u->progress, done);
+}
+
+static void note_difference(void *ctx, enum tree_fault fault, const char *path)
+{
+    struct unpacking *u = ctx;
+    if (u->differences.n == u->n_differences_max) {
+        u->differences.items =
+            vec_grow(u->differences.items, &u->n_differences_max, sizeof(*u->differences.items));
+    }
+    u->differences.items[u->differences.n++] =
+        (struct tree_difference){fault, arena_strndup(&u->arena, path, strlen(path))};
+}
+
+static void print_hex(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
+                      bool is_known)
+{
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(bytes, n, hex);
+    jw_z(out, key, is_known ? hex : NULL);
+}
+
+static void print_json(struct strbuf *buf, const struct unpacking *u, const struct err *err)
+{
+    const struct unpack_tree_result *r = &u->result;
+    bool holds = err->code == ERR_NONE;
+    struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "archive", u->archive);
+    jw_z(&out, "folder", holds ? u->folder : NULL);
+    jw_bool(&out, "holds", holds);
+    jw_z(&out, "format", r->format);
+    print_hex(&out, "sha256", r->archive.sha256, SHA256_BYTES, holds);
+    print_hex(&out, "md5", r->archive.md5, MD5_BYTES, holds && (r->kinds & DIGEST_MD5));
+    jw_i64(&out, "size_bytes", (int64_t)r->archive.size_bytes);
+    jw_i64(&out, "files", (int64_t)r->list.n);
+    jw_i64(&out, "folders", (int64_t)r->n_folders);
+    jw_i64(&out, "links", (int64_t)r->n_links);
+    jw_i64(&out, "file_bytes", (int64_t)r->file_bytes);
+    print_hex(&out, "tree_sha256", u->tree_sha256, SHA256_BYTES, holds);
+    jw_array(&out, "differences");
+    for (size_t idx = 0; idx < u->differences.n; idx++) {
+        jw_object(&out, NULL);
+        jw_z(&out, "fault", tree_fault_name(u->differences.items[idx].fault));
+        jw_z(&out, "path", u->differences.items[idx].path);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    if (holds) {
+        jw_null(&out, "error");
+    } else {
+        jw_object(&out, "error");
+        jw_z(&out, "code", err_code_name(err->code));
+        jw_z(&out, "message", err->msg);
+        jw_end_object(&out);
+    }
+    jw_end_object(&out);
+}
+
+static void print_text(struct strbuf *buf, const struct unpacking *u,
+                       const struct unpack_args *args)
+{
+    const struct unpack_tree_result *r = &u->result;
+    char archive[SHA256_HEX_SIZE], tree[SHA256_HEX_SIZE];
+    hex_encode(r->archive.sha256, SHA256_BYTES, archive);
+    hex_encode(u->tree_sha256, SHA256_BYTES, tree);
+    strbuf_printf(buf, "%s\n  archive %s, %" PRIu64 " bytes, SHA-256 %s%s\n", u->folder, r->format,
+                  r->archive.size_bytes, archive,
+                  args->sha256 || args->md5 ? " (as expected)" : " (nothing to hold it against)");
+    strbuf_printf(buf,
+                  "  files   %zu in %" PRIu64 " folders, %" PRIu64 " bytes, %" PRIu64 " links%s\n",
+                  r->list.n, r->n_folders, r->file_bytes, r->n_links,
+                  args->list ? "; each is as its list says" : "");
+    strbuf_printf(buf, "  tree    SHA-256 %s\n", tree);
+}
+
+static void log_differences(const struct unpacking *u)
+{
+    for (size_t idx = 0; idx < u->differences.n && idx < SHOWN_MAX; idx++) {
+        log_line(LOG_ERROR, "%s: %s", tree_fault_name(u->differences.items[idx].fault),
+                 u->differences.items[idx].path);
+    }
+    if (u->differences.n > SHOWN_MAX) {
+        log_line(LOG_ERROR, "and %zu more; --json names all", u->differences.n - SHOWN_MAX);
+    }
+}
+
+static int read_hex(const char *text, const char *option, size_t n, uint8_t *ret_bytes,
+                    struct err *err)
+{
+    struct err bad = {0};
+    if (text && hex_decode(str_of(text), n, ret_bytes, &bad) < 0) {
+        return err_set(err, ERR_USAGE, "unpack: --%s: expected %zu lower-case hex digits", option,
+                       2 * n);
+    }
+    return 0;
+}
+
+static int check_format(const char *format, struct err *err)
+{
+    static const char *const FORMATS[] = {"tar", "tar.gz", "tar.zst", "zip"};
+    for (size_t idx = 0; format && idx < ARRAY_LEN(FORMATS); idx++) {
+        if (strcmp(format, FORMATS[idx]) == 0) {
+            return 0;
+        }
+    }
+    return format ? err_set(err, ERR_USAGE,
+                            "unpack: --format %.40s: expected tar, tar.gz, tar.zst or zip", format)
+                  : 0;
+}
+
+static size_t count_threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 2 ? 2 : n > UNPACK_THREADS ? UNPACK_THREADS : (size_t)n;
+}
+
+static int unpack_it(const struct cmd_ctx *ctx, struct unpacking *u, const struct unpack_args *args,
+                     struct err *err)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    uint8_t sha256[SHA256_BYTES], md5[MD5_BYTES];
+    struct tree_list list;
+    struct unpack_tree_opts opts = {
+        .archive = u->archive,
+        .new_folder = u->folder,
+        .unpack = {.format = args->format,
+                   .is_nested = args->is_nested,
+                   .limits = {.bytes = (uint64_t)args->max_bytes}},
+        .kinds = DIGEST_SHA256,
+        .md5 = args->md5 ? md5 : NULL,
+        .sha256 = args->sha256 ? sha256 : NULL,
+        .size_bytes = -1,
+        .list = args->list ? &list : NULL,
+        .should_stop = stop_is_asked,
+        .on_progress = note_progress,
+        .on_difference = note_difference,
+        .ctx = u,
+    };
+    int result;
+    if (read_hex(args->sha256, "sha256", SHA256_BYTES, sha256, err) < 0 ||
+        read_hex(args->md5, "md5", MD5_BYTES, md5, err) < 0 ||
+        check_format(args->format, err) < 0) {
+        return -1;
+    }
+    if ((args->list && tree_sums_read(&u->arena, args->list, &list, err) < 0) ||
+        (args->write_list && fs_check_target(args->write_list, err) < 0) ||
+        pool_new(count_threads(), &pool, err) < 0) {
+        return -1;
+    }
+    opts.pool = pool;
+    progress_start(&u->progress, ctx->clock, "unpack", "bytes", 0);
+    result = unpack_tree(&u->arena, &opts, &u->result, err);
+    progress_end(&u->progress);
+    if (result < 0 || tree_list_sha256(&u->result.list, u->tree_sha256, err) < 0) {
+        return -1;
+    }
+    return args->write_list ? tree_list_write(&u->result.list, args->write_list, NULL, err) : 0;
+}
+
+static int report(struct unpacking *u, const struct unpack_args *args, int result, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    struct err print_err = {0};
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (args->want_json) {
+        print_json(&buf, u, err);
+    } else if (result == 0) {
+        print_text(&buf, u, args);
+    } else {
+        log_differences(u);
+    }
+    if (result == 0) {
+        return cmd_print(strbuf_str(&buf), err);
+    }
+    /* The failure stands, whether or not its document could be written. */
+    if (args->want_json && cmd_print(strbuf_str(&buf), &print_err) < 0) {
+        log_line(LOG_DEBUG, "%s", print_err.msg);
+    }
+    if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
+        log_line(LOG_ERROR, "%s", err->msg);
+        return stop_status();
+    }
+    return -1;
+}
+
+static int run_unpack(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct unpack_args args = {0};
+    struct unpacking u = {0};
+    int result;
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 2) {
+        return err_set(err, ERR_USAGE, "unpack: expected an ARCHIVE and a new FOLDER");
+    }
+    u.archive = operands.items[0];
+    u.folder = operands.items[1];
+    stop_hold();
+    result = report(&u, &args, unpack_it(ctx, &u, &args, err), err);
+    free(u.differences.items);
+    arena_release(&u.arena);
+    return result;
+}
+
+const struct cmd CMD_UNPACK = {"unpack", "ARCHIVE FOLDER",
+                               "unpack and check an archive in one pass; refuse a hostile one",
+                               OPTS, run_unpack};
