@@ -48,6 +48,7 @@ PREP_MAIN := orchestrator/prep/main.c
 PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c)))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN),$(wildcard orchestrator/*/*.c)))
 WL_SRC    := $(sort $(filter-out workloads/train/main.c,$(wildcard workloads/*/*.c)))
+SERVER_SRC := $(sort $(wildcard tests/servers/*.c))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(wildcard orchestrator/*/*.h workloads/*/*.h))
@@ -103,6 +104,9 @@ build/$(1)/reperf-train: build/$(1)/workloads/train/main.c.o build/$(1)/wl.a bui
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
 build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) -o $$@
+build/$(1)/servers/%: build/$(1)/tests/servers/%.c.o build/$(1)/orch.a build/$(1)/base.a
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -lcmocka -o $$@
@@ -122,6 +126,7 @@ FORCE:
 
 # --- tests: every test program and script speaks TAP; tests/tap.sh runs them and counts ------------
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
+SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC))
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))
@@ -131,7 +136,7 @@ in_mode   = $(patsubst $(B)/%,build/$(1)/%,$(2))
 TAP      := B=$(B) tests/tap.sh
 
 # The tests' own modes, whatever MODE is: debug for all, ASan + UBSan again for what parses and computes.
-TEST_BIN := $(foreach m,debug asan,$(call in_mode,$(m),$(UNIT) $(REPLAY) $(addprefix $(B)/,$(PROGRAMS))))
+TEST_BIN := $(foreach m,debug asan,$(call in_mode,$(m),$(UNIT) $(REPLAY) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))))
 test: $(TEST_BIN) $(addprefix build/release/,$(PROGRAMS)) ## all tests this machine can run; installs what they need
 	@B=build/debug tests/tap.sh $(LINT) $(call in_mode,debug,$(UNIT) $(REPLAY)) $(call in_mode,asan,$(UNIT) $(REPLAY)) \
 	  $(INTEGRATION) $(E2E)
@@ -139,13 +144,13 @@ unit: $(UNIT)                    ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE
 	@$(TAP) $^
-integration: all                 ## scripts against the built programs of MODE
+integration: all $(SERVERS)      ## scripts against the built programs of MODE
 	@$(TAP) $(INTEGRATION)
 e2e: all                         ## whole ways through the program, browser included
 	@$(TAP) $(E2E)
 lint:                            ## every check that runs nothing: layers, headers, format, clang-tidy, shellcheck, man page
 	@$(TAP) $(LINT)
-bench: $(addprefix build/release/,$(PROGRAMS)) ## speed against the peers, as ratios, in one run
+bench: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## speed against the peers, as ratios, in one run
 	@B=build/release tests/bench/run.sh
 demo: all                        ## set up, build, audit the published reports, train, seal and verify
 	@B=$(B) tests/e2e/demo.sh

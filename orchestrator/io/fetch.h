@@ -4,7 +4,11 @@
    of each, so that bytes that did not reach the disk are seen) and is locked while a fetch runs.
 
    Order of trust: known digests of pieces (a piece that is wrong is fetched again, from another mirror if there is one), the
-   digest of the whole, the size. A whole that is wrong without known pieces is ERR_INTEGRITY after one try of each mirror. */
+   digest of the whole, the size. A whole that is wrong without known pieces is ERR_INTEGRITY after one try of each mirror.
+
+   A file that is another one than at the last time (ETag, Last-Modified, size) is begun anew. Where no mirror has ranges, what is
+   there is kept, but each request reads from the start (is_single_stream); where the size is not known before the end, nothing
+   is kept. The whole is never called whole without a length, a digest, or an end that the protocol shows. */
 #ifndef IO_FETCH_H
 #define IO_FETCH_H
 
@@ -34,8 +38,10 @@ struct fetch_spec {
     const uint8_t *md5; /* expected; NULL: not known */
     const uint8_t *sha256;
     const struct fetch_pieces *pieces; /* NULL: none are known */
-    size_t n_connections;              /* 0: 8 */
-    int n_retries; /* of one piece and mirror after ERR_NET, ERR_TIMEOUT, 429, 5xx; 0: 5 */
+    bool wants_pieces;    /* ours into the result, for `lock`; costs a second SHA-256 */
+    size_t n_connections; /* 0: 8 */
+    int n_retries;        /* of one piece and mirror after ERR_NET, ERR_TIMEOUT, 429, 5xx; 0: 5 */
+    int64_t backoff_ns;   /* before the first new try, then twice as long each time; 0: 0.5 s */
     uint64_t rate_bytes_per_s; /* of all connections together; 0: no limit */
     uint64_t spare_bytes; /* that must be free on the disk besides the file, for what comes after */
 };
@@ -48,16 +54,21 @@ struct fetch_result {
     uint64_t kept_bytes;       /* from an earlier process */
     uint64_t again_bytes;      /* received more than once: bad pieces, cut connections */
     size_t n_bad_pieces;
+    size_t n_bad_blocks; /* kept ones that had not reached the disk whole */
+    size_t n_restarts;   /* begun anew: another file than before, or a wrong whole */
+    size_t n_requests;
+    bool
+        is_single_stream; /* no ranges: over one connection, and a next try would begin at the start */
     struct str etag, last_modified;
-    uint64_t piece_bytes; /* our own digests of the pieces, for `lock` */
+    uint64_t piece_bytes; /* digests of the pieces, known or wanted ones; 0: none */
     const uint8_t (*piece_sha256)[SHA256_BYTES];
     size_t n_pieces;
 };
 
 struct fetch;
 
-/* Several fetches may share http and pool. The spec is borrowed until fetch_free. ERR_DISK where it would not fit;
-   ERR_IO "is being fetched by another process" where the folder is locked. */
+/* Several fetches may share http and pool; both outlive them. The spec is borrowed until fetch_free. ERR_DISK where it would not
+   fit (or later, once the size is known); ERR_IO "is being fetched by another process" where the folder is locked. */
 MUST_CHECK int fetch_new(struct http *http, struct pool *pool, struct loop *loop,
                          const struct fetch_spec *spec, struct fetch **ret_fetch, struct err *err);
 /* Call after each loop_once. STEP_FAIL: ERR_FETCH (404, 410, gone everywhere), ERR_AUTH (401, 403), ERR_INTEGRITY, ERR_NET,

@@ -4,6 +4,7 @@
 #include "io/pool.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -20,6 +21,7 @@ struct pool {
     pthread_t threads[POOL_THREADS_MAX];
     size_t n_threads;
     int done_fd; /* owned */
+    size_t n_attached;
     bool is_ending;
     atomic_bool is_cancelled;
 };
@@ -157,4 +159,31 @@ int pool_wait(struct pool *pool, struct pool_job *job, struct err *err)
 int pool_fd(const struct pool *pool)
 {
     return pool->done_fd;
+}
+
+static void on_done(void *ctx UNUSED, int fd, short events UNUSED)
+{
+    uint64_t n_done;
+    /* Fails only where it is empty already. */
+    if (read(fd, &n_done, sizeof(n_done)) < 0) {
+        return;
+    }
+}
+
+int pool_attach(struct pool *pool, struct loop *loop, struct err *err)
+{
+    if (pool->n_attached == 0 && loop_watch(loop, pool->done_fd, POLLIN, on_done, pool, err) < 0) {
+        return -1;
+    }
+    pool->n_attached++;
+    return 0;
+}
+
+void pool_detach(struct pool *pool, struct loop *loop)
+{
+    ASSERT(pool->n_attached > 0);
+    pool->n_attached--;
+    if (pool->n_attached == 0) {
+        loop_unwatch(loop, pool->done_fd);
+    }
 }
