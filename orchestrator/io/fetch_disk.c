@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "io/fetch_impl.h"
+#include "io/fetch_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
