@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "engine/digest_cache.h"
 #include "engine/tree.h"
 
 /* ---- tree_walk.c ---- */
@@ -14,7 +15,7 @@ typedef int (*tree_visit_fn)(void *ctx, const char *path, size_t len, struct err
 MUST_CHECK int tree_walk(const char *folder, bool (*should_stop)(void), tree_visit_fn visit,
                          void *ctx, struct err *err);
 
-/* ---- tree_run.c, tree_worker.c: the hashing of a row of files on the pool ---- */
+/* ---- tree_run.c: the owner's side of hashing a row of files on the pool ---- */
 
 struct tree_run {
     const struct tree_opts *opts;
@@ -28,6 +29,7 @@ struct tree_run {
     void *ctx;
     /* The run's own. */
     int root_fd;
+    int64_t slack_ns; /* digest_cache_slack_ns of the root */
     size_t chunk;
     atomic_size_t next_idx;
     atomic_size_t n_done, n_cached;
@@ -37,11 +39,51 @@ struct tree_run {
 
 MUST_CHECK int tree_run(struct tree_run *run, struct err *err);
 
-struct tree_worker { /* one job's */
+/* ---- tree_worker.c, tree_lanes.c: one thread's side ---- */
+
+/* A job ends when it has this many new digests for the cache; the owner takes them and submits it again. */
+#define TREE_FRESH_MAX 16384
+
+struct tree_fresh { /* for the cache */
+    struct digest_key key;
+    struct digest_value value;
+};
+
+enum tree_worker_state { WORKER_RUNNING, WORKER_PAUSED, WORKER_OVER };
+struct tree_worker {
     struct tree_run *run;
     struct pool_job job;
-    size_t err_idx; /* of the file that err is about */
+    enum tree_worker_state state; /* the owner's */
+    size_t err_idx;               /* of the file that the error is about */
+    size_t at, end;               /* of its part of the files */
+    struct {
+        struct tree_fresh *items;
+        size_t n;
+        size_t n_max;
+    } fresh;
 };
 int tree_work(void *arg, const atomic_bool *is_cancelled, struct err *err);
+
+struct tree_open { /* a file that is being read */
+    int fd;
+    size_t idx;
+    struct digest_key key;
+    bool is_settled; /* its digest may be cached */
+};
+/* The next file that must be read; those that the cache knows, that are not wanted or that cannot be opened are dealt with on
+   the way. 1: *ret_open is open; 0: there is none (for this job). */
+MUST_CHECK int tree_next(struct tree_worker *worker, struct tree_open *ret_open, struct err *err);
+/* Fills buf unless the file ends. 0, or 1: it cannot be read, which is noted, and the file is closed. */
+MUST_CHECK int tree_fill(struct tree_worker *worker, struct tree_open *open, uint8_t *buf,
+                         size_t size, size_t *ret_len, struct err *err);
+void tree_done(struct tree_worker *worker, struct tree_open *open,
+               const struct digest_value *value);
+/* All of an open file by OpenSSL. */
+MUST_CHECK int tree_digest(struct tree_worker *worker, struct tree_open *open,
+                           struct digest *digest, uint8_t *buf, struct err *err);
+#define TREE_READ_BYTES (128u << 10)
+
+/* The job where MD5 is wanted and the processor has vectors for it. */
+MUST_CHECK int tree_work_lanes(struct tree_worker *worker, struct err *err);
 
 #endif

@@ -105,7 +105,8 @@ static int read_path(const struct reader *reader, struct str text, bool is_escap
             text = str_sub(text, 2, text.len);
         }
     }
-    if (text.len == 0 || text.len >= (size_t)2 * TREE_PATH_MAX || memchr(text.ptr, '\0', text.len)) {
+    if (text.len == 0 || text.len >= (size_t)2 * TREE_PATH_MAX ||
+        memchr(text.ptr, '\0', text.len)) {
         return line_fail(reader, err, "expected a path after the digest");
     }
     path = arena_strndup(reader->arena, text.ptr, text.len);

@@ -8,97 +8,195 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "codec/md5_many.h"
 #include "engine/tree_impl.h"
 
-/* Small enough to stay in a core's second-level cache between the copy and the hashing. */
-#define READ_BYTES (128u << 10)
+/* ---- which file ---- */
 
-struct reading {
-    struct tree_worker *worker;
-    struct digest digest;
-    uint8_t *buf;
-};
-
-MUST_CHECK static int file_fail(struct tree_worker *worker, const char *op, size_t idx,
-                                struct err *err)
+/* The next index of this worker; false when the job is to end. */
+static bool take_idx(struct tree_worker *worker, size_t *ret_idx)
 {
-    worker->err_idx = idx;
-    return err_set(err, err_code_of_errno(errno), "%s %s/%s: %s", op, worker->run->opts->folder,
-                   worker->run->files[idx].path, err_errno_text(errno));
+    struct tree_run *run = worker->run;
+    if (worker->fresh.n >= TREE_FRESH_MAX ||
+        atomic_load_explicit(&run->must_stop, memory_order_relaxed)) {
+        return false;
+    }
+    if (worker->at == worker->end) {
+        size_t first = atomic_fetch_add(&run->next_idx, run->chunk);
+        if (first >= run->n) {
+            return false;
+        }
+        worker->at = first;
+        worker->end = first + run->chunk < run->n ? first + run->chunk : run->n;
+        atomic_fetch_add_explicit(&run->n_done, worker->end - first, memory_order_relaxed);
+    }
+    *ret_idx = worker->at++;
+    return true;
 }
 
-/* 1 where the file cannot be read and the run goes on. */
-static int hash_file(struct reading *reading, size_t idx, struct err *err)
+/* -1 with the error, or 0 where the run takes note and goes on. */
+MUST_CHECK static int unreadable(struct tree_worker *worker, const char *op, size_t idx,
+                                 struct err *err)
 {
-    struct tree_run *run = reading->worker->run;
+    struct tree_run *run = worker->run;
+    if (run->on_unreadable) {
+        run->on_unreadable(run->ctx, idx);
+        return 0;
+    }
+    worker->err_idx = idx;
+    return err_set(err, err_code_of_errno(errno), "%s %s/%s: %s", op, run->opts->folder,
+                   run->files[idx].path, err_errno_text(errno));
+}
+
+static bool find_cached(struct tree_worker *worker, size_t idx)
+{
+    struct tree_run *run = worker->run;
+    struct digest_key key;
+    struct digest_value value;
+    struct stat info;
+    if (fstatat(run->root_fd, run->files[idx].path, &info, 0) < 0 || !S_ISREG(info.st_mode)) {
+        return false; /* opening it will say what is wrong */
+    }
+    digest_key_of(&info, &key);
+    if (!digest_cache_find(run->opts->cache, &key, run->kinds, &value)) {
+        return false;
+    }
+    atomic_fetch_add_explicit(&run->n_cached, 1, memory_order_relaxed);
+    run->on_value(run->ctx, idx, &value);
+    return true;
+}
+
+/* 1: open; 0: noted as unreadable. */
+static int open_file(struct tree_worker *worker, size_t idx, struct tree_open *ret_open,
+                     struct err *err)
+{
+    struct tree_run *run = worker->run;
     CLEANUP(fd)
     int fd =
         openat(run->root_fd, run->files[idx].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct digest_value value;
-    ssize_t got;
-    if (fd < 0) {
-        return run->on_unreadable ? 1 : file_fail(reading->worker, "open", idx, err);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return unreadable(worker, "open", idx, err);
     }
-    if (digest_start(&reading->digest, run->kinds, err) < 0) {
-        return -1;
+    if (!S_ISREG(info.st_mode)) { /* it was one when the folder was listed */
+        errno = S_ISDIR(info.st_mode) ? EISDIR : ENXIO;
+        return unreadable(worker, "open", idx, err);
     }
-    while ((got = read(fd, reading->buf, READ_BYTES)) != 0) {
+    *ret_open = (struct tree_open){.idx = idx};
+    digest_key_of(&info, &ret_open->key);
+    ret_open->is_settled = run->opts->cache &&
+                           digest_cache_is_settled(run->opts->cache, &ret_open->key, run->slack_ns);
+    ret_open->fd = take_fd(&fd);
+    return 1;
+}
+
+int tree_next(struct tree_worker *worker, struct tree_open *ret_open, struct err *err)
+{
+    struct tree_run *run = worker->run;
+    size_t idx;
+    while (take_idx(worker, &idx)) {
+        int result;
+        if ((run->is_wanted && !run->is_wanted[idx]) ||
+            (run->opts->cache && find_cached(worker, idx))) {
+            continue;
+        }
+        result = open_file(worker, idx, ret_open, err);
+        if (result != 0) {
+            return result;
+        }
+    }
+    return 0;
+}
+
+/* ---- its bytes ---- */
+
+int tree_fill(struct tree_worker *worker, struct tree_open *open, uint8_t *buf, size_t size,
+              size_t *ret_len, struct err *err)
+{
+    size_t len = 0;
+    while (len < size) {
+        ssize_t got = read(open->fd, buf + len, size - len);
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got < 0) {
-            return run->on_unreadable ? 1 : file_fail(reading->worker, "read", idx, err);
+            int result = unreadable(worker, "read", open->idx, err);
+            fd_close(&open->fd);
+            return result < 0 ? -1 : 1;
         }
-        if (atomic_load_explicit(&run->must_stop, memory_order_relaxed)) {
-            return 0; /* the owner has its reason already */
+        if (got == 0) {
+            break;
         }
-        if (digest_update(&reading->digest, reading->buf, (size_t)got, err) < 0) {
-            return -1;
-        }
+        len += (size_t)got;
     }
-    if (digest_finish(&reading->digest, &value, err) < 0) {
-        return -1;
-    }
-    atomic_fetch_add_explicit(&run->bytes_read, value.size_bytes, memory_order_relaxed);
-    run->on_value(run->ctx, idx, &value);
+    *ret_len = len;
     return 0;
 }
 
-static int take_file(struct reading *reading, size_t idx, struct err *err)
+void tree_done(struct tree_worker *worker, struct tree_open *open, const struct digest_value *value)
 {
-    struct tree_run *run = reading->worker->run;
+    struct tree_run *run = worker->run;
+    fd_close(&open->fd);
+    atomic_fetch_add_explicit(&run->bytes_read, value->size_bytes, memory_order_relaxed);
+    /* Where the size is another than before, it grew or shrank meanwhile: its times are new, and it would not be found. */
+    if (open->is_settled && value->size_bytes == open->key.size_bytes) {
+        struct tree_fresh fresh = {open->key, *value};
+        VEC_PUSH(&worker->fresh, fresh);
+    }
+    run->on_value(run->ctx, open->idx, value);
+}
+
+int tree_digest(struct tree_worker *worker, struct tree_open *open, struct digest *digest,
+                uint8_t *buf, struct err *err)
+{
+    struct digest_value value;
+    size_t len = TREE_READ_BYTES;
+    if (digest_start(digest, worker->run->kinds, err) < 0) {
+        return -1;
+    }
+    while (len == TREE_READ_BYTES) {
+        int result = tree_fill(worker, open, buf, TREE_READ_BYTES, &len, err);
+        if (result != 0) {
+            return result < 0 ? -1 : 0;
+        }
+        if (atomic_load_explicit(&worker->run->must_stop, memory_order_relaxed)) {
+            fd_close(&open->fd); /* the owner has its reason already */
+            return 0;
+        }
+        if (len && digest_update(digest, buf, len, err) < 0) {
+            return -1;
+        }
+    }
+    if (digest_finish(digest, &value, err) < 0) {
+        return -1;
+    }
+    tree_done(worker, open, &value);
+    return 0;
+}
+
+static int work_plainly(struct tree_worker *worker, struct err *err)
+{
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    CLEANUP(free) uint8_t *buf = xmalloc(TREE_READ_BYTES);
+    struct tree_open open = {.fd = -1};
     int result;
-    if (run->is_wanted && !run->is_wanted[idx]) {
-        return 0;
+    while ((result = tree_next(worker, &open, err)) == 1) {
+        if (tree_digest(worker, &open, &digest, buf, err) < 0) {
+            fd_close(&open.fd);
+            return -1;
+        }
     }
-    result = hash_file(reading, idx, err);
-    if (result == 1) {
-        run->on_unreadable(run->ctx, idx);
-    }
-    return result < 0 ? -1 : 0;
+    return result;
 }
 
 int tree_work(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
     struct tree_worker *worker = arg;
-    struct tree_run *run = worker->run;
-    CLEANUP(free) uint8_t *buf = xmalloc(READ_BYTES);
-    struct reading reading = {.worker = worker, .buf = buf};
-    int result = 0;
-    while (result == 0 && !atomic_load(&run->must_stop)) {
-        size_t first = atomic_fetch_add(&run->next_idx, run->chunk);
-        size_t end = first + run->chunk < run->n ? first + run->chunk : run->n;
-        if (first >= run->n) {
-            break;
-        }
-        if (atomic_load(is_cancelled)) {
-            result = err_set(err, ERR_INTERRUPTED, "%s: interrupted", run->opts->folder);
-        }
-        for (size_t idx = first; result == 0 && idx < end; idx++) {
-            result = take_file(&reading, idx, err);
-        }
-        atomic_fetch_add(&run->n_done, end - first);
+    if (atomic_load(is_cancelled)) {
+        return err_set(err, ERR_INTERRUPTED, "%s: interrupted", worker->run->opts->folder);
     }
-    digest_release(&reading.digest);
-    return result;
+    if ((worker->run->kinds & DIGEST_MD5) && md5_many_way() != MD5_WAY_NONE) {
+        return tree_work_lanes(worker, err);
+    }
+    return work_plainly(worker, err);
 }
