@@ -201,6 +201,136 @@ int json_in_whole(struct json_in *in, int64_t max, int64_t *ret_value, struct er
     return 0;
 }
 
+/* "true", "false" or "null", with nothing of a word after it. */
+static bool word(struct json_in *in, const char *text)
+{
+    (void)json_in_peek(in);
+    size_t len = strlen(text);
+    char next = char_at(in, in->at + len);
+    bool is_longer = (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z') ||
+                     (next >= '0' && next <= '9');
+    if (is_longer || !str_eq_z(str_sub(in->text, in->at, len), text)) {
+        return false;
+    }
+    in->at += len;
+    return true;
+}
+
+int json_in_bool(struct json_in *in, bool *ret_value, struct err *err)
+{
+    bool is_true = word(in, "true");
+    if (!is_true && !word(in, "false")) {
+        return fail(in, "true or false", err);
+    }
+    *ret_value = is_true;
+    return 0;
+}
+
+bool json_in_null(struct json_in *in)
+{
+    return word(in, "null");
+}
+
+static size_t skip_digits(struct json_in *in)
+{
+    size_t start = in->at;
+    while (char_at(in, in->at) >= '0' && char_at(in, in->at) <= '9') {
+        in->at++;
+    }
+    return in->at - start;
+}
+
+/* A number of any form that JSON has: RFC 8259, section 6. */
+static int skip_number(struct json_in *in, struct err *err)
+{
+    size_t start = in->at;
+    in->at += char_at(in, in->at) == '-' ? 1 : 0;
+    bool has_zero = char_at(in, in->at) == '0';
+    size_t n_whole = skip_digits(in);
+    bool is_good = n_whole == 1 || (n_whole > 1 && !has_zero);
+    if (char_at(in, in->at) == '.') {
+        in->at++;
+        is_good = skip_digits(in) > 0 && is_good;
+    }
+    if (char_at(in, in->at) == 'e' || char_at(in, in->at) == 'E') {
+        in->at++;
+        in->at += char_at(in, in->at) == '-' || char_at(in, in->at) == '+' ? 1 : 0;
+        is_good = skip_digits(in) > 0 && is_good;
+    }
+    if (!is_good) {
+        in->at = start;
+        return fail(in, "a value", err);
+    }
+    return 0;
+}
+
+static int skip_key(struct json_in *in, struct arena *arena, struct err *err)
+{
+    struct str key;
+    return json_in_text(in, arena, in->text.len, &key, err) < 0 ? -1 : json_in_expect(in, ':', err);
+}
+
+static int skip_scalar(struct json_in *in, struct arena *arena, struct err *err)
+{
+    struct str text;
+    bool flag = false;
+    char c = json_in_peek(in);
+    if (c == '"') {
+        return json_in_text(in, arena, in->text.len, &text, err);
+    }
+    if (c == 't' || c == 'f') {
+        return json_in_bool(in, &flag, err);
+    }
+    return json_in_null(in) ? 0 : skip_number(in, err);
+}
+
+/* The lists and objects that are open; their keys are not compared. */
+struct nest {
+    int depth;
+    char closing[JSON_IN_DEPTH_MAX];
+    int64_t n_seen[JSON_IN_DEPTH_MAX];
+};
+
+static int skip_value(struct json_in *in, struct arena *arena, struct nest *nest, struct err *err)
+{
+    char c = json_in_peek(in);
+    if (c != '[' && c != '{') {
+        return skip_scalar(in, arena, err);
+    }
+    if (nest->depth == JSON_IN_DEPTH_MAX) {
+        return err_set(err, ERR_PARSE, "byte %zu: more than %d lists and objects in each other",
+                       in->at, JSON_IN_DEPTH_MAX);
+    }
+    nest->closing[nest->depth] = c == '[' ? ']' : '}';
+    nest->n_seen[nest->depth++] = 0;
+    in->at++;
+    return 0;
+}
+
+int json_in_skip(struct json_in *in, struct arena *arena, struct err *err)
+{
+    struct nest nest = {0};
+    if (skip_value(in, arena, &nest, err) < 0) {
+        return -1;
+    }
+    while (nest.depth > 0) {
+        char closing = nest.closing[nest.depth - 1];
+        bool has_more = false;
+        if (json_in_more(in, closing, &nest.n_seen[nest.depth - 1], &has_more, err) < 0) {
+            return -1;
+        }
+        if (!has_more) {
+            nest.depth--;
+            continue;
+        }
+        if ((closing == '}' && skip_key(in, arena, err) < 0) ||
+            skip_value(in, arena, &nest, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int json_in_end(struct json_in *in, struct err *err)
 {
     if (json_in_peek(in) != '\0' || in->at != in->text.len) {

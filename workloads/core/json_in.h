@@ -29,6 +29,16 @@ MUST_CHECK int json_in_text(struct json_in *in, struct arena *arena, size_t max_
 /* A whole number from 0 to max: digits only, no leading zero, no fraction, no exponent. */
 MUST_CHECK int json_in_whole(struct json_in *in, int64_t max, int64_t *ret_value, struct err *err);
 
+/* true or false. */
+MUST_CHECK int json_in_bool(struct json_in *in, bool *ret_value, struct err *err);
+
+/* If null comes next it is eaten. */
+bool json_in_null(struct json_in *in);
+
+/* Any value, checked and not kept; at most JSON_IN_DEPTH_MAX lists and objects in each other. */
+#define JSON_IN_DEPTH_MAX 16
+MUST_CHECK int json_in_skip(struct json_in *in, struct arena *arena, struct err *err);
+
 /* Only blanks may follow. */
 MUST_CHECK int json_in_end(struct json_in *in, struct err *err);
 
