@@ -61,7 +61,15 @@ static void what_cannot_be_done_is_refused(void **state UNUSED)
         {"--model resnet50 --lr -1", "--lr"},
         {"--model resnet50 --momentum 1", "--momentum"},
         {"--model resnet50 --label-smoothing 1", "--label-smoothing"},
-        {"--model resnet50 --data /imagenet", "reads no data sets"},
+        {"--model resnet50 --workers 2", "FOLDER only"},
+        {"--model resnet50 --data synthetic --start-step 0", "FOLDER only"},
+        {"--model resnet50 --data d --workers 0", "--workers"},
+        {"--model resnet50 --data d --mean 1,2", "three numbers"},
+        {"--model resnet50 --data d --mean 1,0,1,1", "three numbers"},
+        {"--model resnet50 --data d --mean 1,x,1", "--mean 1,x,1"},
+        {"--model resnet50 --data d --mean 1,2,1", "expected 0 to 1"},
+        {"--model resnet50 --data d --std 0,1,1", "--std"},
+        {"--model resnet50 --data d --data-seed -1", "--data-seed"},
         {"--model resnet50 --threads 100000", "--threads"},
         {"--model resnet50 --seed -1", "--seed"},
         {"--model resnet50 --check a", "need each other"},
@@ -184,7 +192,7 @@ static void a_run_prints_its_lines(void **state UNUSED)
         "\"dtype\":\"f32\",\"batch\":2,\"image\":[32,40],\"steps\":3,\"warmup_steps\":1,\"ranks\":"
         "1,\"rank\":0,"
         "\"threads\":2,\"seed\":9,\"parameters\":25557032,\"data\":\"synthetic\",\"lr\":0.005,"
-        "\"momentum\":0.9,\"weight_decay\":0.0001,\"label_smoothing\":0}\n"));
+        "\"momentum\":0.9,\"weight_decay\":0.0001,\"label_smoothing\":0,\"synthetic\":true}\n"));
     for (int i = 1; i <= 3; i++) {
         char prefix[96];
         snprintf(prefix, sizeof(prefix),

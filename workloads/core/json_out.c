@@ -74,6 +74,12 @@ void json_out_i64(struct json_out *out, int64_t value)
     strbuf_printf(out->buf, is_exact ? "%" PRId64 : "\"%" PRId64 "\"", value);
 }
 
+void json_out_bool(struct json_out *out, bool value)
+{
+    begin_value(out);
+    strbuf_add_z(out->buf, value ? "true" : "false");
+}
+
 void json_out_f64(struct json_out *out, double value)
 {
     ASSERT(isfinite(value));

@@ -18,6 +18,7 @@ void json_out_text(struct json_out *out,
                    struct str text); /* bytes that are not UTF-8 become U+FFFD */
 void json_out_i64(struct json_out *out,
                   int64_t value); /* above 2^53: as a string (STYLE.md section 4) */
+void json_out_bool(struct json_out *out, bool value);
 void json_out_f64(struct json_out *out, double value);
 
 /* "key": value in one call. */

@@ -27,6 +27,31 @@ static struct json_out start_line(struct strbuf *line, const char *event)
     return out;
 }
 
+static void put_three(struct json_out *out, const char *key, const double values[3])
+{
+    json_out_key(out, key);
+    json_out_open(out, '[');
+    for (int i = 0; i < 3; i++) {
+        json_out_f64(out, values[i]);
+    }
+    json_out_close(out, ']');
+}
+
+static void put_data(struct json_out *out, const struct mlog_data *data)
+{
+    json_out_put_text(out, "split", data->split);
+    json_out_put_i64(out, "n_samples", data->n_samples);
+    json_out_put_text(out, "pack_sha256", data->pack_sha256);
+    json_out_put_i64(out, "data_seed", (int64_t)data->seed);
+    json_out_put_i64(out, "workers", data->n_workers);
+    json_out_put_i64(out, "start_step", data->start_step);
+    json_out_put_i64(out, "steps_per_epoch", data->steps_per_epoch);
+    json_out_put_i64(out, "epoch", data->epoch);
+    json_out_put_text(out, "augment", data->augment);
+    put_three(out, "mean", data->mean);
+    put_three(out, "std", data->std);
+}
+
 int mlog_run_start(const struct mlog *log, const struct mlog_start *start, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf line;
@@ -55,6 +80,11 @@ int mlog_run_start(const struct mlog *log, const struct mlog_start *start, struc
     json_out_put_f64(&out, "momentum", start->momentum);
     json_out_put_f64(&out, "weight_decay", start->weight_decay);
     json_out_put_f64(&out, "label_smoothing", start->label_smoothing);
+    json_out_key(&out, "synthetic");
+    json_out_bool(&out, start->is_synthetic);
+    if (start->packed) {
+        put_data(&out, start->packed);
+    }
     return put_line(log, &line, err);
 }
 
@@ -69,6 +99,11 @@ int mlog_step(const struct mlog *log, const struct mlog_step *step, struct err *
     json_out_put_i64(&out, "step_time_ns", step->step_time_ns);
     json_out_put_f64(&out, "samples_per_s", step->samples_per_s);
     json_out_put_f64(&out, "lr", step->lr);
+    if (step->is_packed) {
+        json_out_put_i64(&out, "data_wait_ns", step->data_wait_ns);
+        json_out_put_i64(&out, "epoch", step->epoch);
+        json_out_put_i64(&out, "position", step->position);
+    }
     return put_line(log, &line, err);
 }
 
@@ -83,6 +118,11 @@ int mlog_run_stop(const struct mlog *log, const struct mlog_stop *stop, struct e
     json_out_put_f64(&out, "samples_per_s", stop->samples_per_s);
     json_out_put_f64(&out, "loss_first", stop->loss_first);
     json_out_put_f64(&out, "loss_last", stop->loss_last);
+    if (stop->is_packed) {
+        json_out_put_i64(&out, "data_wait_ns", stop->data_wait_ns);
+        json_out_put_i64(&out, "first_batch_ns", stop->first_batch_ns);
+        json_out_put_i64(&out, "next_step", stop->next_step);
+    }
     return put_line(log, &line, err);
 }
 

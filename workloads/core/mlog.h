@@ -12,6 +12,18 @@ struct mlog {
     int rank;
 };
 
+/* What a run on a packed data set says of it. */
+struct mlog_data {
+    const char *split;
+    int64_t n_samples;
+    const char *pack_sha256; /* of pack.json */
+    uint64_t seed;
+    int n_workers;
+    int64_t start_step, steps_per_epoch, epoch; /* counted from 0 */
+    const char *augment;
+    double mean[3], std[3];
+};
+
 struct mlog_start {
     const char *model, *device, *backend, *precision;
     enum dtype dtype;
@@ -19,8 +31,11 @@ struct mlog_start {
     int n_ranks, n_threads;
     uint64_t seed;
     int64_t parameters;
-    const char *data;
+    const char *
+        data; /* "synthetic", "synthetic-fresh", or the data set's id, with ".synthetic" if it is a twin */
     double lr, momentum, weight_decay, label_smoothing;
+    bool is_synthetic;
+    const struct mlog_data *packed; /* NULL for data made here */
 };
 
 struct mlog_step {
@@ -29,6 +44,9 @@ struct mlog_step {
     int64_t step_time_ns;
     double samples_per_s; /* of this rank */
     double lr;
+    bool is_packed;
+    int64_t data_wait_ns;    /* of step_time_ns: until the batch was there */
+    int64_t epoch, position; /* of the global batch, from 0 */
 };
 
 struct mlog_stop {
@@ -36,6 +54,10 @@ struct mlog_stop {
     int64_t elapsed_ns;   /* sum of step_time_ns of the steps after the warm-up */
     double samples_per_s; /* of this rank, over those steps */
     double loss_first, loss_last;
+    bool is_packed;
+    int64_t data_wait_ns;   /* of elapsed_ns */
+    int64_t first_batch_ns; /* from opening the data set to its first batch */
+    int64_t next_step;      /* for --start-step */
 };
 
 MUST_CHECK int mlog_run_start(const struct mlog *log, const struct mlog_start *start,

@@ -25,7 +25,7 @@ static uint32_t rotr(uint32_t x, int n)
 /* The message schedule (section 6.2.2, step 1). */
 static void schedule(const uint8_t *block, uint32_t w[64])
 {
-    for (int t = 0; t < 16; t++) {
+    for (size_t t = 0; t < 16; t++) {
         w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
                (uint32_t)block[4 * t + 2] << 8 | block[4 * t + 3];
     }

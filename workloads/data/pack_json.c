@@ -8,6 +8,7 @@
 #include "core/json_in.h"
 
 #define TEXT_BYTES_MAX 256
+#define NAME_BYTES_MAX 64
 
 enum field {
     F_SCHEMA_VERSION,
@@ -92,15 +93,24 @@ static int read_digest(struct json_in *in, struct arena *arena, char *ret_hex, s
     return 0;
 }
 
+/* Names go into metric lines and paths. */
 static int read_name(struct json_in *in, struct arena *arena, const char **ret_name,
                      struct err *err)
 {
     struct str text;
-    if (json_in_text(in, arena, TEXT_BYTES_MAX, &text, err) < 0) {
+    if (json_in_text(in, arena, NAME_BYTES_MAX, &text, err) < 0) {
         return -1;
     }
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                        (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+        text.len = is_plain ? text.len : 0;
+    }
     if (text.len == 0) {
-        return err_set(err, ERR_PARSE, "byte %zu: expected a text that is not empty", in->at);
+        return err_set(err, ERR_PARSE,
+                       "byte %zu: expected a name of letters, digits, dots, dashes and underscores",
+                       in->at);
     }
     *ret_name = text.ptr;
     return 0;

@@ -184,7 +184,7 @@ int train_check(const struct train_opts *given, const stop_flag *stop, struct er
     if (check_names(net.graph, &file, opts.model, err) < 0) {
         return err_wrap(err, "%s", opts.check_path);
     }
-    if (train_alloc(&net, err) < 0) {
+    if (train_alloc(&net, 0, err) < 0) {
         return -1;
     }
     write_inputs(&net, &file);

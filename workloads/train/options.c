@@ -6,17 +6,22 @@
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/strbuf.h"
+#include "data/reader.h"
 
 #define BATCH_MAX      65536
 #define IMAGE_MAX      65536
 #define STEPS_MAX      INT64_C(1000000000000)
 #define RANKS_MAX      65536
 #define BATCH_START    32
+#define WORKERS_START  4 /* as the reports' loaders have */
+#define UNSET          (-1)
+#define STD_MIN        1e-6
+#define STD_MAX        1e6
 #define MODEL_LIST_MAX 256
 
 /* The command line as typed, before it is understood. */
 struct raw {
-    const char *model, *device, *precision, *dtype, *backend, *data, *image;
+    const char *model, *device, *precision, *dtype, *backend, *data, *image, *mean, *std;
     const char *check, *out;
     struct train_opts opts;
     bool is_describe, is_help, is_version;
@@ -33,8 +38,19 @@ static const struct opt ROWS[] = {
     {"dtype", 0, OPT_TEXT, "NAME", "f32 or f64", AT(dtype), 0, 0},
     {"batch", 0, OPT_I64, "N", "samples a step (32)", AT(opts.batch), 1, BATCH_MAX},
     {"image", 0, OPT_TEXT, "N|HxW", "height and width (the model's own)", AT(image), 0, 0},
-    {"data", 0, OPT_TEXT, "NAME", "synthetic: one batch again and again; synthetic-fresh", AT(data),
-     0, 0},
+    {"data", 0, OPT_TEXT, "NAME",
+     "synthetic: one batch again and again; synthetic-fresh; or a folder made by reperf-pack",
+     AT(data), 0, 0},
+    {"data-seed", 0, OPT_I64, "N", "of a folder's order and crops (that of --seed)",
+     AT(opts.data_seed), 0, INT64_C(1) << 53},
+    {"start-step", 0, OPT_I64, "N", "resume a folder's data after N steps (0)", AT(opts.start_step),
+     0, STEPS_MAX},
+    {"workers", 0, OPT_I64, "N", "threads that read a folder (4)", AT(opts.n_workers), 1,
+     READER_WORKERS_MAX},
+    {"mean", 0, OPT_TEXT, "R,G,B", "taken from pixels of a folder in [0, 1] (ImageNet's, or 0.5)",
+     AT(mean), 0, 0},
+    {"std", 0, OPT_TEXT, "R,G,B", "that they are then divided by (ImageNet's, or 0.5)", AT(std), 0,
+     0},
     {"steps", 0, OPT_I64, "N", "training steps (20)", AT(opts.steps), 1, STEPS_MAX},
     {"warmup", 0, OPT_I64, "N", "first steps left out of the run's rate (0)", AT(opts.warmup_steps),
      0, STEPS_MAX},
@@ -166,16 +182,60 @@ static int choose_image(struct raw *raw, struct err *err)
     return 0;
 }
 
-static int choose_data(struct raw *raw, struct err *err)
+static int three_numbers(const char *name, const char *text, double *ret_values, struct err *err)
 {
-    raw->opts.is_fresh_data = raw->data && strcmp(raw->data, "synthetic-fresh") == 0;
-    if (raw->data && !raw->opts.is_fresh_data && strcmp(raw->data, "synthetic") != 0) {
-        return err_set(err, ERR_USAGE,
-                       "--data %s: this build reads no data sets; expected synthetic or "
-                       "synthetic-fresh",
-                       raw->data);
+    struct str rest = str_of(text);
+    struct str part;
+    int n = 0;
+    while (rest.ptr && n < 3 && str_next(&rest, ',', &part)) {
+        if (str_to_f64(part, &ret_values[n++], err) < 0) {
+            err->code = ERR_USAGE;
+            return err_wrap(err, "--%s %s", name, text);
+        }
+    }
+    return n == 3 && !rest.ptr
+               ? 0
+               : err_set(err, ERR_USAGE, "--%s %s: expected three numbers, R,G,B", name, text);
+}
+
+static int choose_pixels(struct raw *raw, struct err *err)
+{
+    struct train_opts *opts = &raw->opts;
+    opts->has_mean = raw->mean != NULL;
+    opts->has_std = raw->std != NULL;
+    if ((raw->mean && three_numbers("mean", raw->mean, opts->mean, err) < 0) ||
+        (raw->std && three_numbers("std", raw->std, opts->std, err) < 0)) {
+        return -1;
+    }
+    for (int i = 0; i < 3; i++) {
+        bool is_good = (!raw->mean || (opts->mean[i] >= 0.0 && opts->mean[i] <= 1.0)) &&
+                       (!raw->std || (opts->std[i] >= STD_MIN && opts->std[i] <= STD_MAX));
+        if (!is_good) {
+            return err_set(err, ERR_USAGE, "--mean: expected 0 to 1; --std: %g to %g", STD_MIN,
+                           STD_MAX);
+        }
     }
     return 0;
+}
+
+static int choose_data(struct raw *raw, struct err *err)
+{
+    struct train_opts *opts = &raw->opts;
+    bool is_made = !raw->data || strcmp(raw->data, "synthetic") == 0 ||
+                   strcmp(raw->data, "synthetic-fresh") == 0;
+    bool has_more = opts->data_seed != UNSET || opts->start_step != UNSET ||
+                    opts->n_workers != UNSET || raw->mean || raw->std;
+    opts->is_fresh_data = is_made && raw->data && strcmp(raw->data, "synthetic-fresh") == 0;
+    opts->data_path = is_made ? NULL : raw->data;
+    if (is_made && has_more) {
+        return err_set(err, ERR_USAGE,
+                       "--data-seed, --start-step, --workers, --mean and --std go with --data "
+                       "FOLDER only");
+    }
+    opts->data_seed = opts->data_seed == UNSET ? opts->seed : opts->data_seed;
+    opts->start_step = opts->start_step == UNSET ? 0 : opts->start_step;
+    opts->n_workers = opts->n_workers == UNSET ? WORKERS_START : opts->n_workers;
+    return choose_pixels(raw, err);
 }
 
 static int check_numbers(const struct train_opts *opts, struct err *err)
@@ -258,7 +318,13 @@ int train_options(int argc, char **argv, struct train_opts *ret_opts, struct err
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct raw raw = {
-        .opts = {.steps = 20, .lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4},
+        .opts = {.steps = 20,
+                 .lr = 0.01,
+                 .momentum = 0.9,
+                 .weight_decay = 1e-4,
+                 .data_seed = UNSET,
+                 .start_step = UNSET,
+                 .n_workers = UNSET},
     };
     if (opt_parse(ROWS, argc, argv, &raw, &operands, err) < 0) {
         return -1;

@@ -17,7 +17,13 @@ struct train_opts {
     enum cpu_flavour flavour;
     int64_t batch, height, width;
     int64_t steps, warmup_steps;
-    bool is_fresh_data; /* a new batch each step; else the same one */
+    const char *data_path;  /* of a packed data set; NULL: synthetic */
+    bool is_fresh_data;     /* synthetic: a new batch each step; else the same one */
+    int64_t data_seed;      /* of order and crops */
+    int64_t start_step;     /* the data's, from 0 */
+    int64_t n_workers;      /* threads that read */
+    bool has_mean, has_std; /* else the recipe's own */
+    double mean[3], std[3];
     double lr, momentum, weight_decay, label_smoothing;
     int64_t seed;
     int64_t n_threads; /* 0: what OpenMP gives */

@@ -27,8 +27,9 @@ MUST_CHECK int train_check(const struct train_opts *opts, const stop_flag *stop,
 MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
                           const struct backend *backend, struct net *ret_net, struct err *err);
 
-/* An error with the bytes needed and the bytes there are, if they do not fit; then takes the memory. */
-MUST_CHECK int train_alloc(struct net *net, struct err *err);
+/* An error with the bytes needed and the bytes there are, if the network and its data do not fit; then takes the network's
+   memory. */
+MUST_CHECK int train_alloc(struct net *net, int64_t data_bytes, struct err *err);
 
 /* Bytes this process may still take, by /proc/meminfo and its control group; INT64_MAX where neither can be read. */
 int64_t memory_available(void);

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training on packed data sets: what run_start and step say of the data, resuming, and what is refused. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "train/feed.h"
+#include "wl_pack.h"
+
+#define ARGS_MAX 40
+
+static const struct hand_pack CLASSES = {
+    .kind = SHARD_CLASSES, .n_samples = 50, .per_shard = 17, .n_classes = 7};
+static const struct hand_pack SEGMENTS = {
+    .kind = SHARD_SEGMENTS, .n_samples = 5, .per_shard = 3, .n_classes = 19, .is_synthetic = true};
+
+/* Each reading of the clock is 0.25 s after the last. */
+static int64_t ticking(void *ctx)
+{
+    int64_t *now_ns = ctx;
+    *now_ns += NS_PER_S / 4;
+    return *now_ns;
+}
+
+/* Runs with "--data folder", one OpenMP thread (several would spin beside the reader's) and the words of `line`; returns what was printed, in the scratch arena. */
+static struct str run_of(const char *folder, const char *line, int *ret_status, struct err *err)
+{
+    char *argv[ARGS_MAX] = {arena_printf(&scratch_arena, "--data"),
+                            arena_printf(&scratch_arena, "%s", folder),
+                            arena_printf(&scratch_arena, "--threads=1")};
+    int argc = 3;
+    int64_t now_ns = 0;
+    struct clock_src clock = {.mono_ns = ticking, .ctx = &now_ns};
+    struct train_opts opts;
+    struct str rest = str_of(line);
+    struct str word;
+    static const stop_flag never;
+    const char *path = fs_join(&scratch_arena, folder, "out");
+    while (rest.ptr && str_next(&rest, ' ', &word)) {
+        argv[argc++] = str_z(&scratch_arena, word);
+    }
+    if (train_options(argc, argv, &opts, err) < 0) {
+        fail_msg("%s", err->msg);
+    }
+    int fd = scratch_create(path);
+    *ret_status = train_run(&opts, clock, fd, &never, err);
+    close(fd);
+    return scratch_read(path);
+}
+
+static struct str runs(const char *folder, const char *line)
+{
+    struct err err = {0};
+    int status = 0;
+    struct str text = run_of(folder, line, &status, &err);
+    if (status < 0) {
+        fail_msg("%s: %s", line, err.msg);
+    }
+    return text;
+}
+
+static struct str nth_line(struct str text, int n)
+{
+    struct str line = STR_EMPTY;
+    for (int i = 0; i <= n; i++) {
+        assert_true(text.ptr && str_next(&text, '\n', &line));
+    }
+    return line;
+}
+
+static void holds(struct str line, const char *part)
+{
+    if (str_find(line, str_of(part)) < 0) {
+        fail_msg("%.*s\nis without %s", STR_ARG(line), part);
+    }
+}
+
+static struct str loss_of(struct str text, int step)
+{
+    struct str line = nth_line(text, step);
+    int64_t at = str_find(line, STR_LIT("\"loss\":"));
+    assert_true(at >= 0);
+    struct str rest = str_sub(line, (size_t)at + 7, line.len);
+    struct str loss;
+    assert_true(str_next(&rest, ',', &loss));
+    return loss;
+}
+
+static void a_run_says_what_it_reads(void **state)
+{
+    hand_write(&CLASSES, *state);
+    struct sha256 sha;
+    char hex[SHA256_HEX_LEN + 1];
+    struct str json = scratch_read(fs_join(&scratch_arena, *state, PACK_NAME));
+    sha256_init(&sha);
+    sha256_add(&sha, json.ptr, json.len);
+    sha256_hex(&sha, hex);
+    struct str text =
+        runs(*state, "--model resnet50 --backend plain --image 16 --batch 20 --steps 3 "
+                     "--warmup 1 --seed 3 --start-step 2 --workers 3 --mean 0.5,0.25,0");
+    struct str start = nth_line(text, 0);
+    holds(start, "\"data\":\"by-hand\",");
+    holds(start, arena_printf(&scratch_arena,
+                              "\"synthetic\":false,\"split\":\"train\",\"n_samples\":50,"
+                              "\"pack_sha256\":\"%s\",\"data_seed\":3,\"workers\":3,\"start_step\":"
+                              "2,\"steps_per_epoch\":2,\"epoch\":1,\"augment\":\"resized-crop\","
+                              "\"mean\":[0.5,0.25,0],\"std\":[0.229,0.224,0.225]}",
+                              hex));
+    /* Ticks: fed_step, feed_next twice, fed_step, one_step twice: 3 and 1 quarters of a second. */
+    holds(nth_line(text, 1), "\"step_time_ns\":1000000000,\"samples_per_s\":20,");
+    holds(nth_line(text, 1), ",\"data_wait_ns\":250000000,\"epoch\":1,\"position\":0}");
+    holds(nth_line(text, 2), ",\"data_wait_ns\":250000000,\"epoch\":1,\"position\":20}");
+    holds(nth_line(text, 3), ",\"data_wait_ns\":250000000,\"epoch\":2,\"position\":0}");
+    holds(nth_line(text, 4), "\"elapsed_ns\":2000000000,\"samples_per_s\":20,");
+    holds(nth_line(text, 4), ",\"data_wait_ns\":500000000,\"first_batch_ns\":");
+    holds(nth_line(text, 4), ",\"next_step\":5}");
+}
+
+/* With a learning rate of 0 a step's loss depends on its data alone. */
+static void a_resumed_run_sees_the_same_batches(void **state)
+{
+    static const char *const line =
+        "--model resnet50 --backend plain --image 16 --batch 4 --lr 0 --weight-decay 0 --steps";
+    hand_write(&CLASSES, *state);
+    struct str whole = runs(*state, arena_printf(&scratch_arena, "%s 6", line));
+    struct str resumed =
+        runs(*state, arena_printf(&scratch_arena, "%s 2 --start-step 4 --workers 1", line));
+    struct str other = runs(*state, arena_printf(&scratch_arena, "%s 2 --data-seed 1", line));
+    for (int i = 1; i <= 2; i++) {
+        assert_true(str_eq(loss_of(whole, i + 4), loss_of(resumed, i)));
+        assert_false(str_eq(loss_of(whole, i), loss_of(resumed, i)));
+        assert_false(str_eq(loss_of(whole, i), loss_of(other, i)));
+    }
+    struct str wide = runs(*state, arena_printf(&scratch_arena, "%s 1 --dtype f64", line));
+    double f32 = 0;
+    double f64 = 0;
+    struct err err = {0};
+    assert_int_equal(str_to_f64(loss_of(whole, 1), &f32, &err), 0);
+    assert_int_equal(str_to_f64(loss_of(wide, 1), &f64, &err), 0);
+    assert_true(fabs(f32 - f64) < 1e-3 * f64);
+}
+
+static void segments_train_a_segmentation_model(void **state)
+{
+    hand_write(&SEGMENTS, *state);
+    struct str text = runs(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 2");
+    holds(nth_line(text, 0), "\"data\":\"by-hand.synthetic\",");
+    holds(nth_line(text, 0), "\"synthetic\":true,\"split\":\"train\",\"n_samples\":5,");
+    holds(nth_line(text, 0),
+          "\"augment\":\"scale-crop\",\"mean\":[0.5,0.5,0.5],\"std\":[0.5,0.5,0.5]}");
+    holds(nth_line(text, 3), "\"event\":\"run_stop\"");
+}
+
+static void refused(const char *folder, const char *line, enum err_code code, const char *message)
+{
+    struct err err = {0};
+    int status = 0;
+    struct str text = run_of(folder, line, &status, &err);
+    assert_int_equal(status, -1);
+    if (err.code != code || !strstr(err.msg, message)) {
+        fail_msg("%s: \"%s\"; expected \"%s\"", err_code_name(err.code), err.msg, message);
+    }
+    assert_int_equal(text.len, 0); /* before any line */
+}
+
+static void what_does_not_go_with_the_model_is_refused(void **state)
+{
+    struct hand_pack pack = CLASSES;
+    hand_write(&pack, *state);
+    refused(*state, "--model hrnet_w18 --image 64x32 --batch 2", ERR_USAGE,
+            "kind classes, but hrnet_w18 learns from segments");
+    refused(*state, "--model resnet50 --image 32 --batch 51", ERR_USAGE,
+            "50 samples are less than one batch of 51");
+    pack.n_classes = 1001;
+    pack.n_samples = 1002;
+    hand_write(&pack, *state);
+    refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE,
+            "1001 classes, but resnet50 has 1000");
+    hand_write(&SEGMENTS, *state);
+    refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE,
+            "kind segments, but resnet50 learns from classes");
+    pack = SEGMENTS;
+    pack.n_classes = 20;
+    hand_write(&pack, *state);
+    refused(*state, "--model hrnet_w18 --image 64x32 --batch 2", ERR_USAGE,
+            "20 classes, but hrnet_w18 has 19");
+    const struct hand_pack tokens = {
+        .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
+    hand_write(&tokens, *state);
+    refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE, "kind tokens");
+    unlink(fs_join(&scratch_arena, *state, PACK_NAME));
+    refused(*state, "--model resnet50 --image 32 --batch 2", ERR_INTEGRITY, "not whole");
+}
+
+static void a_bad_sample_ends_the_run_in_a_fatal_line(void **state)
+{
+    struct err err = {0};
+    int status = 0;
+    hand_write(&CLASSES, *state);
+    const char *path = fs_join(&scratch_arena, *state, "00002.shard");
+    struct str bytes = scratch_read(path);
+    char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
+    copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
+    scratch_write(path, (struct str){copy, bytes.len});
+    struct str text = run_of(
+        *state, "--model resnet50 --backend plain --image 16 --batch 10 --steps 5", &status, &err);
+    assert_int_equal(status, -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_non_null(strstr(err.msg, "00002.shard: sample 15 (49 of the set): CRC-32C is"));
+    int64_t at = str_find(text, STR_LIT("{\"event\":\"fatal\""));
+    assert_true(at >= 0);
+    struct str last = str_sub(text, (size_t)at, text.len);
+    holds(last, "00002.shard: sample 15 (49 of the set): CRC-32C is");
+    assert_int_equal(str_find(last, STR_LIT("\n")), (int64_t)last.len - 1); /* the last line */
+    assert_true(str_find(text, STR_LIT("run_stop")) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_run_says_what_it_reads, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_resumed_run_sees_the_same_batches, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(segments_train_a_segmentation_model, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_does_not_go_with_the_model_is_refused, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_bad_sample_ends_the_run_in_a_fatal_line, scratch_make,
+                                        scratch_remove),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}

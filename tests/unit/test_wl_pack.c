@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packed data sets: what they are checked for when they are opened. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+
+#include "core/json_in.h"
+#include "data/pack.h"
+#include "wl_pack.h"
+
+#define MUST_PASS(call, err)                                                                       \
+    do {                                                                                           \
+        if ((call) < 0) {                                                                          \
+            fail_msg("%s: %s", #call, (err).msg);                                                  \
+        }                                                                                          \
+    } while (0)
+
+static const struct hand_pack CLASSES = {
+    .kind = SHARD_CLASSES, .n_samples = 50, .per_shard = 17, .n_classes = 7};
+static const struct hand_pack SEGMENTS = {
+    .kind = SHARD_SEGMENTS, .n_samples = 11, .per_shard = 4, .n_classes = 19};
+static const struct hand_pack TOKENS = {
+    .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
+
+/* ---- digests and JSON ---- */
+
+/* Source: FIPS 180-2, appendix B, and NIST's example of the empty message. */
+static void sha256_gives_the_standard_s_examples(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        int repeat;
+        const char *hex;
+    } cases[] = {
+        {"", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct sha256 sha;
+        char hex[SHA256_HEX_LEN + 1];
+        sha256_init(&sha);
+        for (int j = 0; j < cases[i].repeat; j++) {
+            sha256_add(&sha, cases[i].text, strlen(cases[i].text));
+        }
+        sha256_hex(&sha, hex);
+        assert_string_equal(hex, cases[i].hex);
+    }
+    /* Cut anywhere, the same. */
+    uint8_t bytes[300];
+    char whole[SHA256_HEX_LEN + 1];
+    struct sha256 sha;
+    memset(bytes, 0x5a, sizeof(bytes));
+    sha256_init(&sha);
+    sha256_add(&sha, bytes, sizeof(bytes));
+    sha256_hex(&sha, whole);
+    for (size_t cut = 0; cut <= sizeof(bytes); cut++) {
+        char hex[SHA256_HEX_LEN + 1];
+        sha256_init(&sha);
+        sha256_add(&sha, bytes, cut);
+        sha256_add(&sha, bytes + cut, sizeof(bytes) - cut);
+        sha256_hex(&sha, hex);
+        assert_string_equal(hex, whole);
+    }
+}
+
+static int skip_one(const char *text)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct json_in in = {.text = str_of(text)};
+    struct err err = {0};
+    return json_in_skip(&in, &arena, &err) < 0 ? -1 : json_in_end(&in, &err);
+}
+
+static void a_value_is_skipped_only_if_it_is_json(void **state UNUSED)
+{
+    static const char *const good[] = {"1",
+                                       "-0.5e+3",
+                                       "\"a\"",
+                                       "true",
+                                       "null",
+                                       " [ ] ",
+                                       "{}",
+                                       "[1,[2,{\"a\":[]}],false]",
+                                       "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]",
+                                       "{\"a\":1,\"b\":\"\\u00e9\"}"};
+    static const char *const bad[] = {"",        "-",
+                                      "+1",      "01",
+                                      "1.",      ".5",
+                                      "1e",      "nul",
+                                      "nulls",   "truex",
+                                      "[1,]",    "[1 2]",
+                                      "[",       "{",
+                                      "{\"a\"}", "{a:1}",
+                                      "[}",      "{\"a\":1,}",
+                                      "\"a",     "1 2",
+                                      "NaN",     "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]",
+                                      "-01",     "Infinity",
+                                      "1-2",     "[1]]"};
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        if (skip_one(good[i]) < 0) {
+            fail_msg("refused: %s", good[i]);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        if (skip_one(bad[i]) == 0) {
+            fail_msg("accepted: %s", bad[i]);
+        }
+    }
+}
+
+/* ---- opening ---- */
+
+static void whole_folders_open(void **state)
+{
+    static const struct hand_pack *const packs[] = {&CLASSES, &SEGMENTS, &TOKENS};
+    for (size_t i = 0; i < ARRAY_LEN(packs); i++) {
+        CLEANUP(pack) struct pack pack;
+        struct err err = {0};
+        hand_write(packs[i], *state);
+        MUST_PASS(pack_open(&pack, *state, &err), err);
+        assert_int_equal(pack.n_samples, packs[i]->n_samples);
+        assert_int_equal(pack.n_classes, packs[i]->n_classes);
+        assert_string_equal(pack.dataset, "by-hand");
+        assert_false(pack.is_synthetic);
+        uint8_t *buf = aligned_alloc(64, (size_t)pack.sample_bytes_max);
+        uint8_t *want = xmalloc((size_t)pack.sample_bytes_max);
+        for (uint32_t s = 0; s < packs[i]->n_samples; s++) {
+            struct pack_sample sample;
+            MUST_PASS(pack_read(&pack, s, buf, &sample, &err), err);
+            hand_sample(packs[i], s, want);
+            assert_memory_equal(buf, want, hand_bytes(packs[i], s));
+        }
+        free(buf);
+        free(want);
+    }
+}
+
+static void refused(const char *folder, enum err_code code, const char *message)
+{
+    struct pack pack;
+    struct err err = {0};
+    if (pack_open(&pack, folder, &err) == 0) {
+        fail_msg("opened; expected \"%s\"", message);
+    }
+    if (err.code != code || !strstr(err.msg, message)) {
+        fail_msg("%s: \"%s\"; expected %s: \"%s\"", err_code_name(err.code), err.msg,
+                 err_code_name(code), message);
+    }
+}
+
+static void a_folder_that_is_not_whole_is_refused(void **state)
+{
+    const char *json = fs_join(&scratch_arena, *state, PACK_NAME);
+    const char *shard = fs_join(&scratch_arena, *state, "00001.shard");
+    refused(fs_join(&scratch_arena, *state, "absent"), ERR_USAGE, "no such folder");
+    hand_write(&CLASSES, *state);
+    struct str text = scratch_read(json);
+    struct str bytes = scratch_read(shard);
+    unlink(json);
+    refused(*state, ERR_INTEGRITY, "not whole: pack.json, which is written last, is missing");
+    scratch_write(json, text);
+    unlink(shard);
+    refused(*state, ERR_INTEGRITY, "00001.shard: No such file");
+    scratch_write(shard, str_sub(bytes, 0, bytes.len - 1));
+    refused(*state, ERR_INTEGRITY, "00001.shard: its size is");
+    scratch_write(shard, scratch_read(fs_join(&scratch_arena, *state, "00000.shard")));
+    refused(*state, ERR_INTEGRITY, "00001.shard: ");
+    unlink(shard);
+    assert_int_equal(symlink("/dev/zero", shard), 0);
+    refused(*state, ERR_INTEGRITY, "not a regular file");
+    unlink(shard);
+    assert_int_equal(mkfifo(shard, 0600), 0);
+    refused(*state, ERR_INTEGRITY, "not a regular file");
+}
+
+static void h_magic(struct shard_header *h, struct shard_entry *e UNUSED)
+{
+    h->magic[7] = '2';
+}
+static void h_kind(struct shard_header *h, struct shard_entry *e UNUSED)
+{
+    h->kind = SHARD_SEGMENTS;
+}
+static void h_samples(struct shard_header *h, struct shard_entry *e UNUSED)
+{
+    h->n_samples--;
+}
+static void h_first(struct shard_header *h, struct shard_entry *e UNUSED)
+{
+    h->first_sample++;
+}
+static void h_data(struct shard_header *h, struct shard_entry *e UNUSED)
+{
+    h->data_offset = UINT64_MAX - 4095;
+}
+static void h_total(struct shard_header *h, struct shard_entry *e UNUSED)
+{
+    h->total_bytes++;
+}
+static void h_sequence(struct shard_header *h, struct shard_entry *e UNUSED)
+{
+    h->sequence = 8;
+}
+static void e_offset(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].offset = e[0].offset;
+}
+static void e_far(struct shard_header *h, struct shard_entry *e)
+{
+    e[h->n_samples - 1].offset = UINT64_MAX;
+}
+static void e_bytes(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].bytes = UINT32_MAX;
+}
+static void e_height(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].height = 0;
+    e[1].bytes = 0;
+}
+static void e_wide(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].width = UINT16_MAX;
+    e[1].height = 1;
+    e[1].bytes = 3 * UINT16_MAX;
+}
+static void e_channels(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].channels = 1;
+}
+static void e_reserved(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].reserved = 1;
+}
+static void e_zero(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].zero = 1;
+}
+static void e_label(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].label = 7;
+}
+static void e_negative(struct shard_header *h UNUSED, struct shard_entry *e)
+{
+    e[1].label = -1;
+}
+
+static void every_number_of_a_shard_is_checked(void **state)
+{
+    static const struct {
+        void (*spoil)(struct shard_header *header, struct shard_entry *entries);
+        bool keeps_crc;
+        const char *message;
+    } cases[] = {
+        {h_magic, false, "does not start with RPSHARD1"},
+        {h_first, true, "the header's CRC-32C"},
+        {e_label, true, "the entries' CRC-32C"},
+        {h_kind, false, "kind is 2, expected 1"},
+        {h_samples, false, "n_samples is 15, expected 16"},
+        {h_first, false, "first_sample is 35, expected 34"},
+        {h_data, false, "data_offset is"},
+        {h_total, false, "total_bytes is"},
+        {h_sequence, false, "sequence 8"},
+        {e_offset, false, "sample 1 (35 of the set): offset is"},
+        {e_far, false, "sample 15 (49 of the set): offset is"},
+        {e_bytes, false, "sample 1 (35 of the set): 4294967295 bytes"},
+        {e_height, false, "0 bytes for 0 x"},
+        {e_wide, false, "for 1 x 65535 x 3"},
+        {e_channels, false, "x 1 of kind classes"},
+        {e_reserved, false, "sample 1 (35 of the set)"},
+        {e_zero, false, "sample 1 (35 of the set)"},
+        {e_label, false, "label 7, expected 0 to 6"},
+        {e_negative, false, "label -1, expected 0 to 6"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct hand_pack pack = CLASSES;
+        pack.spoil_header = cases[i].spoil;
+        pack.keeps_crc = cases[i].keeps_crc;
+        hand_write(&pack, *state);
+        refused(*state, ERR_INTEGRITY, cases[i].message);
+        refused(*state, ERR_INTEGRITY, "00002.shard");
+    }
+}
+
+/* pack.json with one stretch of text replaced. */
+static void every_word_of_pack_json_is_checked(void **state)
+{
+    static const struct {
+        const char *from, *to;
+        enum err_code code;
+        const char *message;
+    } cases[] = {
+        {"{\"schema_version\":1,", "", ERR_PARSE, "expected '{'"},
+        {"\"schema_version\":1", "\"schema_version\":2", ERR_PARSE, "schema_version 2"},
+        {"\"schema_version\":1,", "", ERR_PARSE, "schema_version is missing"},
+        {"\"schema_version\":1,", "\"schema_version\":1,\"schema_version\":1,", ERR_PARSE,
+         "is there twice"},
+        {"\"dataset\"", "\"data\"", ERR_PARSE, "unknown key data"},
+        {"\"by-hand\"", "\"\"", ERR_PARSE, "expected a name"},
+        {"\"by-hand\"", "\"by hand\"", ERR_PARSE, "expected a name"},
+        {"\"by-hand\"", "7", ERR_PARSE, "dataset: byte"},
+        {"false", "0", ERR_PARSE, "true or false"},
+        {"\"classes\"", "\"images\"", ERR_PARSE, "expected classes, segments or tokens"},
+        {"\"classes\"", "\"segments\"", ERR_INTEGRITY, "kind is 1, expected 2"},
+        {"\"n_samples\":50", "\"n_samples\":51", ERR_PARSE, "the shards have 50"},
+        {"\"n_samples\":50", "\"n_samples\":5e1", ERR_PARSE, "whole number"},
+        {"\"n_samples\":50", "\"n_samples\":99999999999999999999", ERR_PARSE, "n_samples"},
+        {"\"n_classes\":7", "\"n_classes\":0", ERR_PARSE, "n_classes is 0"},
+        {"\"n_classes\":7", "\"n_classes\":null", ERR_PARSE, "n_classes is 0"},
+        {"\"n_classes\":7", "\"n_classes\":5", ERR_INTEGRITY, "label 5, expected 0 to 4"},
+        {"\"source_sha256\":null", "\"source_sha256\":\"00\"", ERR_PARSE, "64 hexadecimal"},
+        {"\"recipe\":{", "\"recipe\":{[", ERR_PARSE, "recipe"},
+        {"\"samples\":17", "\"samples\":18", ERR_PARSE, "the shards have"},
+        {"\"samples\":16", "\"samples\":16,\"x\":1", ERR_PARSE, "unknown key x"},
+        {"00001.shard", "../00001.sh", ERR_PARSE, "expected a name"},
+        {"00001.shard", "00000.shard", ERR_PARSE, "shard 1 is 00000.shard"},
+        {"]}\n", "]}\n{}", ERR_PARSE, "expected the end"},
+        {"]}\n", "]", ERR_PARSE, "byte"},
+        {"\"split\":\"train\"", "\"split\":\"tr\\u0000in\"", ERR_PARSE, "split"},
+    };
+    const char *path = fs_join(&scratch_arena, *state, PACK_NAME);
+    hand_write(&CLASSES, *state);
+    struct str text = scratch_read(path);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(strbuf) struct strbuf changed;
+        int64_t at = str_find(text, str_of(cases[i].from));
+        strbuf_init(&changed, 1 << 20);
+        assert_true(at >= 0);
+        strbuf_add_str(&changed, str_sub(text, 0, (size_t)at));
+        strbuf_add_z(&changed, cases[i].to);
+        strbuf_add_str(&changed, str_sub(text, (size_t)at + strlen(cases[i].from), text.len));
+        scratch_write(path, strbuf_str(&changed));
+        refused(*state, cases[i].code, cases[i].message);
+    }
+    /* Another pack's shard, whole in itself, is not this pack's. */
+    struct hand_pack other = CLASSES;
+    other.n_classes = 6;
+    hand_write(&other, *state);
+    scratch_write(path, text);
+    refused(*state, ERR_INTEGRITY, "SHA-256 of header and entries");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sha256_gives_the_standard_s_examples),
+        cmocka_unit_test(a_value_is_skipped_only_if_it_is_json),
+        cmocka_unit_test_setup_teardown(whole_folders_open, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_folder_that_is_not_whole_is_refused, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(every_number_of_a_shard_is_checked, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(every_word_of_pack_json_is_checked, scratch_make,
+                                        scratch_remove),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "train/feed.h"
+
+#include <sys/resource.h>
+
+/* A shard keeps one file open; the soft limit is often 1024 where the hard one is far higher. */
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* where it stays, opening a shard says so */
+    }
+}
+
+/* The kind of labels, their number and the ignored one must be the model's. */
+static int check_model(const struct feed *feed, const struct graph *graph, struct err *err)
+{
+    const struct pack *pack = &feed->pack;
+    const struct model *model = feed->opts->model;
+    bool is_dense = graph->values[graph_find(graph, "labels")].shape.n_dims == 3;
+    enum shard_kind wanted = is_dense ? SHARD_SEGMENTS : SHARD_CLASSES;
+    if (pack->kind != wanted) {
+        return err_set(err, ERR_USAGE, "kind %s, but %s learns from %s", pack_kind_name(pack->kind),
+                       model->name, pack_kind_name(wanted));
+    }
+    if (pack->n_classes > model->n_classes) {
+        return err_set(err, ERR_USAGE, "%" PRId64 " classes, but %s has %" PRId64, pack->n_classes,
+                       model->name, model->n_classes);
+    }
+    if (is_dense && model->ignore_label != PACK_IGNORED) {
+        return err_set(err, ERR_USAGE, "pixels of label %d are ignored, but not by %s",
+                       PACK_IGNORED, model->name);
+    }
+    return 0;
+}
+
+static void choose_recipe(struct feed *feed)
+{
+    const struct train_opts *opts = feed->opts;
+    feed->recipe = feed->pack.kind == SHARD_SEGMENTS ? augment_segments : augment_classes;
+    if (opts->has_mean) {
+        memcpy(feed->recipe.mean, opts->mean, sizeof(opts->mean));
+    }
+    if (opts->has_std) {
+        memcpy(feed->recipe.std, opts->std, sizeof(opts->std));
+    }
+}
+
+static int open_packed(struct feed *feed, const struct graph *graph, struct err *err)
+{
+    const struct train_opts *opts = feed->opts;
+    allow_many_files();
+    if (pack_open(&feed->pack, opts->data_path, err) < 0) {
+        return -1;
+    }
+    feed->is_packed = true;
+    feed->name = arena_printf(&feed->pack.arena, "%s%s", feed->pack.dataset,
+                              feed->pack.is_synthetic ? ".synthetic" : "");
+    choose_recipe(feed);
+    feed->reader_opts = (struct reader_opts){.pack = &feed->pack,
+                                             .recipe = &feed->recipe,
+                                             .batch = opts->batch,
+                                             .height = opts->height,
+                                             .width = opts->width,
+                                             .rank = opts->rank,
+                                             .n_ranks = opts->n_ranks,
+                                             .seed = (uint64_t)opts->data_seed,
+                                             .first_step = opts->start_step,
+                                             .n_steps = opts->steps,
+                                             .n_workers = (int)opts->n_workers};
+    if (check_model(feed, graph, err) < 0) {
+        return err_wrap(err, "--data %s", opts->data_path);
+    }
+    if (reader_bytes(&feed->reader_opts, &feed->bytes, err) < 0) {
+        return -1;
+    }
+    if (opts->dtype == DT_F64) {
+        int64_t count = opts->batch * 3 * opts->height * opts->width; /* reader_bytes has it fit */
+        feed->wide = xcalloc((size_t)count, sizeof(*feed->wide));
+        feed->bytes += count * (int64_t)sizeof(*feed->wide);
+    }
+    return 0;
+}
+
+int feed_open(struct feed *feed, const struct train_opts *opts, const struct graph *graph,
+              struct clock_src clock, struct err *err)
+{
+    *feed = (struct feed){.opts = opts, .clock = clock, .open_ns = clock.mono_ns(clock.ctx)};
+    feed->name = opts->is_fresh_data ? "synthetic-fresh" : "synthetic";
+    return opts->data_path ? open_packed(feed, graph, err) : 0;
+}
+
+int feed_start(struct feed *feed, struct err *err)
+{
+    return feed->is_packed ? reader_open(&feed->reader, &feed->reader_opts, err) : 0;
+}
+
+static void write_batch(struct feed *feed, struct net *net, const struct reader_batch *batch)
+{
+    int input = graph_find(net->graph, "input");
+    int64_t count = shape_count(&net->graph->values[input].shape);
+    if (feed->wide) {
+        for (int64_t i = 0; i < count; i++) {
+            feed->wide[i] = (double)batch->input[i];
+        }
+    }
+    net_write(net, input, feed->wide ? (const void *)feed->wide : batch->input);
+    net_write(net, graph_find(net->graph, "labels"), batch->labels);
+}
+
+int feed_next(struct feed *feed, struct net *net, int64_t step, const stop_flag *stop,
+              struct mlog_step *ret_step, struct err *err)
+{
+    struct reader_batch batch;
+    if (!feed->is_packed) {
+        if (step == 1 || feed->opts->is_fresh_data) {
+            synthetic_batch(net, feed->opts->model, (uint64_t)feed->opts->seed, step - 1);
+        }
+        return 0;
+    }
+    int64_t start_ns = feed->clock.mono_ns(feed->clock.ctx);
+    if (reader_next(feed->reader, stop, &batch, err) < 0) {
+        return -1;
+    }
+    int64_t end_ns = feed->clock.mono_ns(feed->clock.ctx);
+    if (feed->first_batch_ns == 0) {
+        feed->first_batch_ns = end_ns - feed->open_ns;
+    }
+    write_batch(feed, net, &batch);
+    ret_step->is_packed = true;
+    ret_step->data_wait_ns = end_ns - start_ns;
+    ret_step->epoch = batch.place.epoch;
+    ret_step->position = batch.place.position;
+    return 0;
+}
+
+struct mlog_data feed_facts(const struct feed *feed)
+{
+    const struct reader_opts *opts = &feed->reader_opts;
+    int64_t per_epoch = reader_steps_per_epoch(opts);
+    struct mlog_data facts = {
+        .split = feed->pack.split,
+        .n_samples = feed->pack.n_samples,
+        .pack_sha256 = feed->pack.sha256,
+        .seed = opts->seed,
+        .n_workers = opts->n_workers,
+        .start_step = opts->first_step,
+        .steps_per_epoch = per_epoch,
+        .epoch = opts->first_step / per_epoch,
+        .augment = augment_name(feed->recipe.kind),
+    };
+    memcpy(facts.mean, feed->recipe.mean, sizeof(facts.mean));
+    memcpy(facts.std, feed->recipe.std, sizeof(facts.std));
+    return facts;
+}
+
+void feed_release(struct feed *feed)
+{
+    reader_close(feed->reader);
+    free(feed->wide);
+    if (feed->is_packed) {
+        pack_release(&feed->pack);
+    }
+    *feed = (struct feed){0};
+}
