@@ -8,9 +8,16 @@
 static enum log_level current_level =
     LOG_INFO; /* set once by main before any other thread exists */
 
+static const char *program = "reperf"; /* likewise */
+
 void log_set_level(enum log_level level)
 {
     current_level = level;
+}
+
+void log_set_program(const char *name)
+{
+    program = name;
 }
 
 bool log_wants_color(void)
@@ -21,8 +28,7 @@ bool log_wants_color(void)
 
 void log_line(enum log_level level, const char *fmt, ...)
 {
-    static const char *const PREFIX[] = {
-        "reperf: error: ", "reperf: warning: ", "reperf: ", "reperf: debug: "};
+    static const char *const LEVELS[] = {"error: ", "warning: ", "", "debug: "};
     char line[LINE_MAX_BYTES];
     va_list args;
     int len;
@@ -30,7 +36,7 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (level > current_level) {
         return;
     }
-    len = snprintf(line, sizeof(line), "%s", PREFIX[level]);
+    len = snprintf(line, sizeof(line), "%s: %s", program, LEVELS[level]);
     va_start(args, fmt);
     added = vsnprintf(line + len, sizeof(line) - (size_t)len - 1, fmt, args);
     va_end(args);

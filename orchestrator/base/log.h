@@ -8,6 +8,8 @@
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 void log_set_level(enum log_level level); /* default LOG_INFO */
+void log_set_program(
+    const char *name); /* what stands before each line; default "reperf"; borrowed */
 void log_line(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* True when stderr is a terminal and NO_COLOR is not set. */
