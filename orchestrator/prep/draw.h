@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Made-up pictures: structure and noise as photographs have them, so that files have like sizes, and something that a network can
+   learn from the label. Whole numbers only: the same pixels on every machine. */
+#ifndef PREP_DRAW_H
+#define PREP_DRAW_H
+
+#include "base/base.h"
+
+#define DRAW_CLASSES 19 /* of a scene: Cityscapes' train ids */
+#define DRAW_VOID    255
+
+/* A shape in front of a background; hue, shape and stripes are the class's, place, size and light are the seed's. */
+void draw_object(uint64_t seed, uint32_t label, uint32_t width, uint32_t height, uint8_t *rgb);
+
+/* A street: sky, buildings, trees, road, cars, people; void at the lower edge. */
+void draw_street_labels(uint64_t seed, uint32_t width, uint32_t height, uint8_t *labels);
+/* The picture of such a map. */
+void draw_street(uint64_t seed, uint32_t width, uint32_t height, const uint8_t *labels,
+                 uint8_t *rgb);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libjpeg-turbo's only home. Its errors come back as ours (its own way is exit), and of its warnings those that say that pixels were
+   made up (a file that is cut, a bad code) are errors too; bytes too many between markers are none. */
+#ifndef PREP_JPEG_H
+#define PREP_JPEG_H
+
+#include "prep/image.h"
+
+bool jpeg_is(struct str bytes);
+/* As image_probe; does not use the library. */
+MUST_CHECK int jpeg_probe(struct str bytes, bool is_all, const char *name,
+                          struct image_info *ret_info, struct err *err);
+
+struct jpeg_decoder *jpeg_decoder_new(void);
+void jpeg_decoder_free(struct jpeg_decoder *decoder);
+
+/* In eighths of its size, rounded up, 8: as it is. dst has width x height x 3 bytes of that size; another size in the file is an
+   error. Exact integer transform, smooth upsampling: the pixels that djpeg and Pillow give. */
+MUST_CHECK int jpeg_decode(struct jpeg_decoder *decoder, struct str file,
+                           const struct image_info *info, unsigned eighths, uint8_t *dst,
+                           struct err *err);
+
+struct jpeg_picture {
+    const uint8_t *pixels; /* height x width x n_channels: 1 grey, 3 RGB, 4 CMYK */
+    uint32_t width, height;
+    int n_channels;
+    int quality;
+};
+/* Into memory from malloc. */
+MUST_CHECK int jpeg_encode(const struct jpeg_picture *picture, uint8_t **ret_bytes, size_t *ret_len,
+                           struct err *err);
+
+/* For the recipe: "libjpeg-turbo 2.1.5". */
+const char *jpeg_library(void);
+
+#endif

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "prep/packing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "base/fs.h"
+#include "base/progress.h"
+#include "prep/hdf5.h"
+#include "prep/jpeg.h"
+#include "prep/ordered.h"
+#include "prep/pack_file.h"
+#include "prep/png.h"
+#include "prep/shard_file.h"
+
+#define CHUNK_BYTES     (4ull << 20) /* of decoded data in one job */
+#define CHUNK_SAMPLES   2048
+#define HEAD_MAX        (1u << 16)
+#define SPARE_BYTES     (16ull << 20) /* of free space, beside the shards */
+#define RECIPE_REVISION 1             /* grows when the same input would give other bytes */
+
+struct chunk {
+    uint32_t shard;
+    size_t first, n; /* of all samples */
+};
+
+struct packer {
+    const struct packing_opts *opts;
+    struct arena *arena;
+    struct packing_plan plan;
+    bool *is_kept; /* in the arena, as all below: by shard */
+    int *fds;
+    struct chunk *chunks;
+    size_t n_chunks;
+    struct packing_rows rows;
+    struct progress progress;
+    size_t n_done;
+};
+
+/* ---- plan ---- */
+
+void packing_plan_release(struct packing_plan *plan)
+{
+    free(plan->shards);
+    free(plan->entries);
+    *plan = (struct packing_plan){0};
+}
+
+/* Where the shard that begins with this sample ends: at least one sample, then as many as fit. */
+static struct packed_shard lay_shard(const struct samples *samples, size_t first,
+                                     uint64_t shard_bytes)
+{
+    struct packed_shard shard = {.first = first};
+    uint64_t data = 0;
+    for (size_t idx = first; idx < samples->n; idx++) {
+        uint64_t with = shard_align(data, SHARD_DATA_ALIGN) + samples->items[idx].bytes;
+        uint64_t offset = shard_data_offset(shard.n + 1);
+        if (shard.n && offset + with > shard_bytes) {
+            break;
+        }
+        data = with;
+        shard.n++;
+        shard.data_offset = offset;
+    }
+    shard.total_bytes = shard.data_offset + data;
+    return shard;
+}
+
+static void fill_entries(const struct samples *samples, const struct packed_shard *shard,
+                         struct shard_entry *entries)
+{
+    uint64_t offset = shard->data_offset;
+    for (size_t idx = shard->first; idx < shard->first + shard->n; idx++) {
+        const struct sample *sample = &samples->items[idx];
+        entries[idx] =
+            (struct shard_entry){.offset = offset,
+                                 .bytes = sample->bytes,
+                                 .height = (uint16_t)sample->height,
+                                 .width = (uint16_t)sample->width,
+                                 .channels = samples->kind == SHARD_TOKENS ? 0 : IMAGE_RGB,
+                                 .label = samples->kind == SHARD_CLASSES ? sample->label : -1};
+        offset = shard_align(offset + sample->bytes, SHARD_DATA_ALIGN);
+    }
+}
+
+int packing_plan_make(const struct samples *samples, uint64_t shard_bytes,
+                      struct packing_plan *ret_plan, struct err *err)
+{
+    struct packing_plan plan = {0};
+    size_t n_max = 0;
+    plan.entries = xcalloc(samples->n, sizeof(*plan.entries));
+    for (size_t first = 0; first < samples->n;) {
+        if (plan.n_shards == n_max) {
+            plan.shards = vec_grow(plan.shards, &n_max, sizeof(*plan.shards));
+        }
+        struct packed_shard shard = lay_shard(samples, first, shard_bytes);
+        fill_entries(samples, &shard, plan.entries);
+        plan.shards[plan.n_shards++] = shard;
+        plan.total_bytes += shard.total_bytes;
+        first += shard.n;
+        if (plan.n_shards > PACK_SHARDS_MAX) {
+            packing_plan_release(&plan);
+            return err_set(err, ERR_USAGE, "more than %d shards; --shard-bytes makes them larger",
+                           PACK_SHARDS_MAX);
+        }
+    }
+    *ret_plan = plan;
+    return 0;
+}
+
+static void add_traits(struct json_out *out, const struct samples *samples)
+{
+    static const char *const NAMES[IMAGE_TRAITS] = {"grey",  "palette", "deep",
+                                                    "alpha", "cmyk",    "rotated"};
+    jw_object(out, "images");
+    for (unsigned idx = 0; idx < IMAGE_TRAITS; idx++) {
+        jw_i64(out, NAMES[idx], (int64_t)samples->n_traits[idx]);
+    }
+    jw_i64(out, "other_format", (int64_t)samples->n_other_format);
+    jw_end_object(out);
+}
+
+void packing_recipe(const struct packing_opts *opts, struct strbuf *ret_text)
+{
+    const struct samples *samples = opts->samples;
+    struct json_out out;
+    jw_begin(&out, ret_text, true);
+    jw_object(&out, NULL);
+    jw_z(&out, "writer", "reperf-pack");
+    jw_i64(&out, "revision", RECIPE_REVISION);
+    jw_i64(&out, "shard_bytes", (int64_t)opts->shard_bytes);
+    jw_array(&out, "libraries");
+    if (samples->kind != SHARD_TOKENS) {
+        jw_z(&out, NULL, jpeg_library());
+        jw_z(&out, NULL, png_library());
+    } else if (samples->format == FILE_HDF5) {
+        jw_z(&out, NULL, hdf5_library());
+    }
+    jw_end_array(&out);
+    if (samples->kind == SHARD_TOKENS) {
+        jw_i64(&out, "sequence", samples->shape.sequence);
+        jw_i64(&out, "predictions", samples->shape.predictions);
+    } else {
+        if (samples->short_side > 0) {
+            jw_i64(&out, "short_side", samples->short_side);
+        } else {
+            jw_null(&out, "short_side");
+        }
+        add_traits(&out, samples);
+    }
+    jw_end_object(&out);
+    while (ret_text->len && ret_text->ptr[ret_text->len - 1] == '\n') {
+        ret_text->ptr[--ret_text->len] = '\0';
+    }
+}
+
+static struct pack_file describe(const struct packer *p, struct str recipe)
+{
+    const struct packing_opts *opts = p->opts;
+    struct pack_file pack = {.dataset = opts->dataset_id,
+                             .split = opts->split,
+                             .is_synthetic = opts->is_synthetic,
+                             .kind = opts->samples->kind,
+                             .n_samples = opts->samples->n,
+                             .n_classes = opts->samples->n_classes,
+                             .recipe = recipe};
+    pack.has_source = opts->source->listing != NULL;
+    if (pack.has_source) {
+        memcpy(pack.source_sha256, opts->source->listing->sha256, SHA256_BYTES);
+    }
+    memcpy(pack.order_sha256, opts->samples->order_sha256, SHA256_BYTES);
+    return pack;
+}
+
+/* ---- jobs ---- */
+
+static const char *shard_path(const struct packer *p, uint32_t shard, const char *ending)
+{
+    char name[32];
+    snprintf(name, sizeof(name), SHARD_NAME, (unsigned)shard);
+    return arena_printf(p->arena, "%s/%s%s", p->opts->folder, name, ending);
+}
+
+static void cut_chunks(struct packer *p)
+{
+    const struct samples *samples = p->opts->samples;
+    size_t n_max = samples->n;
+    p->chunks = arena_array(p->arena, struct chunk, n_max);
+    for (uint32_t idx = 0; idx < p->plan.n_shards; idx++) {
+        const struct packed_shard *shard = &p->plan.shards[idx];
+        struct chunk chunk = {.shard = idx, .first = shard->first};
+        uint64_t bytes = 0;
+        for (size_t at = shard->first; !p->is_kept[idx] && at < shard->first + shard->n; at++) {
+            if (chunk.n &&
+                (bytes + samples->items[at].bytes > CHUNK_BYTES || chunk.n == CHUNK_SAMPLES)) {
+                p->chunks[p->n_chunks++] = chunk;
+                chunk = (struct chunk){.shard = idx, .first = at};
+                bytes = 0;
+            }
+            bytes += samples->items[at].bytes;
+            chunk.n++;
+        }
+        if (chunk.n) {
+            p->chunks[p->n_chunks++] = chunk;
+        }
+        p->n_done += p->is_kept[idx] ? shard->n : 0;
+    }
+}
+
+static int chunk_prepare(void *ctx, size_t job, void *slot, struct err *err)
+{
+    struct packer *p = ctx;
+    const struct chunk *chunk = &p->chunks[job];
+    const struct packed_shard *shard = &p->plan.shards[chunk->shard];
+    if (chunk->first == shard->first) {
+        const char *path = shard_path(p, chunk->shard, ".part");
+        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        p->fds[chunk->shard] = fd;
+        if (fd < 0 || ftruncate(fd, (off_t)shard->total_bytes) < 0) {
+            return err_set(err, err_code_of_errno(errno), "create %s: %s", path,
+                           err_errno_text(errno));
+        }
+    }
+    return p->opts->samples->kind == SHARD_TOKENS && p->opts->samples->format == FILE_HDF5
+               ? packing_rows_read(&p->rows, p->opts->source, p->opts->samples, chunk->first,
+                                   chunk->n, slot, err)
+               : 0;
+}
+
+static int put_at(int fd, const void *ptr, size_t len, uint64_t offset, struct err *err)
+{
+    const uint8_t *at = ptr;
+    while (len) {
+        ssize_t put = pwrite(fd, at, len, (off_t)offset);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return err_set(err, err_code_of_errno(errno), "write a shard: %s",
+                           err_errno_text(errno));
+        }
+        at += put;
+        offset += (uint64_t)put;
+        len -= (size_t)put;
+    }
+    return 0;
+}
+
+static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled,
+                      struct err *err)
+{
+    struct packer *p = ctx;
+    struct packing_slot *slot = ptr;
+    const struct chunk *chunk = &p->chunks[job];
+    const struct samples *samples = p->opts->samples;
+    const int fd = p->fds[chunk->shard];
+    for (size_t idx = chunk->first; idx < chunk->first + chunk->n; idx++) {
+        const struct sample *sample = &samples->items[idx];
+        struct shard_entry *entry = &p->plan.entries[idx];
+        const int32_t *row =
+            slot->rows ? slot->rows + (idx - chunk->first) * tokens_len(&samples->shape) : NULL;
+        if (atomic_load(is_cancelled)) {
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
+        }
+        if (slot->sample_bytes < sample->bytes) {
+            free(slot->sample);
+            slot->sample = xmalloc(sample->bytes);
+            slot->sample_bytes = sample->bytes;
+        }
+        if (packing_sample(p->opts->source, samples, sample, row, slot, slot->sample, err) < 0) {
+            return -1;
+        }
+        entry->crc32c = crc32c(0, slot->sample, sample->bytes);
+        if (put_at(fd, slot->sample, sample->bytes, entry->offset, err) < 0) {
+            return -1;
+        }
+    }
+    /* Written back while others decode, so that the last fsync is short. Only advice: its failure is nothing. */
+    const struct shard_entry *first = &p->plan.entries[chunk->first];
+    const struct shard_entry *last = &p->plan.entries[chunk->first + chunk->n - 1];
+    (void)sync_file_range(fd, (off_t)first->offset,
+                          (off_t)(last->offset + last->bytes - first->offset),
+                          SYNC_FILE_RANGE_WRITE);
+    return 0;
+}
+
+static int finish_shard(struct packer *p, uint32_t idx, struct err *err)
+{
+    struct packed_shard *shard = &p->plan.shards[idx];
+    const struct shard_entry *entries = p->plan.entries + shard->first;
+    const struct samples *samples = p->opts->samples;
+    const char *temp = shard_path(p, idx, ".part");
+    struct shard_header header = {.kind = samples->kind,
+                                  .n_samples = (uint32_t)shard->n,
+                                  .first_sample = shard->first,
+                                  .data_offset = shard->data_offset,
+                                  .total_bytes = shard->total_bytes,
+                                  .sequence = samples->shape.sequence,
+                                  .predictions = samples->shape.predictions};
+    memcpy(header.magic, SHARD_MAGIC, sizeof(header.magic));
+    shard_seal(&header, entries);
+    if (shard_sha256(&header, entries, shard->sha256, err) < 0 ||
+        put_at(p->fds[idx], &header, sizeof(header), 0, err) < 0 ||
+        put_at(p->fds[idx], entries, shard->n * sizeof(*entries), SHARD_ALIGN, err) < 0) {
+        return -1;
+    }
+    if (fsync(p->fds[idx]) < 0 || rename(temp, shard_path(p, idx, "")) < 0) {
+        return err_set(err, err_code_of_errno(errno), "write %s: %s", temp, err_errno_text(errno));
+    }
+    fd_close(&p->fds[idx]);
+    return fs_sync_dir(p->opts->folder, err);
+}
+
+static int chunk_done(void *ctx, size_t job, void *slot UNUSED, struct err *err)
+{
+    struct packer *p = ctx;
+    const struct chunk *chunk = &p->chunks[job];
+    const struct packed_shard *shard = &p->plan.shards[chunk->shard];
+    p->n_done += chunk->n;
+    progress_set(&p->progress, p->n_done);
+    return chunk->first + chunk->n == shard->first + shard->n ? finish_shard(p, chunk->shard, err)
+                                                              : 0;
+}
+
+/* ---- what is there ---- */
+
+/* The entries of the plan have no CRC yet; that of the data is in the file's. */
+static bool is_same_layout(const struct packer *p, uint32_t idx, const struct shard_file *file)
+{
+    const struct packed_shard *shard = &p->plan.shards[idx];
+    const struct samples *samples = p->opts->samples;
+    if (file->header.n_samples != shard->n || file->header.first_sample != shard->first ||
+        file->header.total_bytes != shard->total_bytes || file->header.kind != samples->kind ||
+        file->header.sequence != samples->shape.sequence ||
+        file->header.predictions != samples->shape.predictions) {
+        return false;
+    }
+    for (size_t at = 0; at < shard->n; at++) {
+        struct shard_entry expected = p->plan.entries[shard->first + at];
+        expected.crc32c = file->entries[at].crc32c;
+        if (memcmp(&expected, &file->entries[at], sizeof(expected)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A shard that cannot be read or does not hold is written again: its fault is no error. Runs on any thread. */
+static int check_shard(void *ctx, size_t job, void *slot UNUSED, const atomic_bool *is_cancelled,
+                       struct err *err)
+{
+    struct packer *p = ctx;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(shard_file) struct shard_file file = SHARD_FILE_EMPTY;
+    CLEANUP(free) uint8_t *buf = NULL;
+    struct err fault = {0};
+    char name[32];
+    snprintf(name, sizeof(name), SHARD_NAME, (unsigned)job);
+    if (shard_file_open(&file, fs_join(&arena, p->opts->folder, name), name, &fault) < 0 ||
+        !is_same_layout(p, (uint32_t)job, &file)) {
+        return 0;
+    }
+    buf = xmalloc(file.sample_bytes_max + SHARD_DATA_ALIGN);
+    for (uint32_t idx = 0; idx < file.header.n_samples; idx++) {
+        if (atomic_load(is_cancelled)) {
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
+        }
+        if (shard_file_check(&file, idx, p->opts->samples->n_classes, buf, &fault) < 0) {
+            return 0;
+        }
+    }
+    memcpy(p->plan.shards[job].sha256, file.sha256, SHA256_BYTES);
+    p->is_kept[job] = true;
+    return 0;
+}
+
+static int keep_whole_shards(struct packer *p, struct err *err)
+{
+    struct ordered spec = {.ctx = p,
+                           .n_jobs = p->plan.n_shards,
+                           .n_threads = p->opts->n_threads,
+                           .work = check_shard,
+                           .should_stop = p->opts->should_stop};
+    return ordered_run(&spec, err);
+}
+
+static bool is_ours(struct str name)
+{
+    return str_ends(name, STR_LIT(".shard")) || str_ends(name, STR_LIT(".shard.part")) ||
+           str_eq_z(name, PACK_NAME) || str_eq_z(name, PLAN_NAME);
+}
+
+/* What is left of an earlier packing: all of it, or what a stop left half written. */
+static int remove_ours(struct packer *p, bool is_all, struct err *err)
+{
+    struct fs_names names = {0};
+    if (fs_list(p->arena, p->opts->folder, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        struct str name = str_of(names.items[idx]);
+        if (is_all ? is_ours(name) : str_ends(name, STR_LIT(".shard.part"))) {
+            const char *path = fs_join(p->arena, p->opts->folder, names.items[idx]);
+            if (unlink(path) < 0) {
+                return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
+                               err_errno_text(errno));
+            }
+        }
+    }
+    return 0;
+}
+
+enum found { FOUND_NOTHING, FOUND_PART, FOUND_ALL, FOUND_OTHER };
+
+static int look(struct packer *p, struct str head, enum found *ret_found, struct err *err)
+{
+    const char *const names[] = {PACK_NAME, PLAN_NAME};
+    struct fs_names files = {0};
+    for (size_t idx = 0; idx < ARRAY_LEN(names); idx++) {
+        const char *path = fs_join(p->arena, p->opts->folder, names[idx]);
+        struct str text;
+        if (!fs_exists(path)) {
+            continue;
+        }
+        if (fs_read(p->arena, path, PACK_TEXT_MAX, &text, err) < 0) {
+            return -1;
+        }
+        *ret_found = !str_starts(text, head) ? FOUND_OTHER : idx == 0 ? FOUND_ALL : FOUND_PART;
+        return 0;
+    }
+    if (fs_list(p->arena, p->opts->folder, &files, err) < 0) {
+        return -1;
+    }
+    *ret_found = FOUND_NOTHING;
+    for (size_t idx = 0; idx < files.n; idx++) {
+        *ret_found = is_ours(str_of(files.items[idx])) ? FOUND_OTHER : *ret_found;
+    }
+    return 0;
+}
+
+static int check_disk(const struct packer *p, struct err *err)
+{
+    struct statvfs info;
+    uint64_t wanted = SPARE_BYTES, free_bytes;
+    for (size_t idx = 0; idx < p->plan.n_shards; idx++) {
+        wanted += p->is_kept[idx] ? 0 : p->plan.shards[idx].total_bytes;
+    }
+    if (statvfs(p->opts->folder, &info) < 0) {
+        return err_set(err, ERR_IO, "%s: %s", p->opts->folder, err_errno_text(errno));
+    }
+    free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    return wanted <= free_bytes
+               ? 0
+               : err_set(err, ERR_DISK, "%s: %" PRIu64 " bytes are needed, %" PRIu64 " are free",
+                         p->opts->folder, wanted, free_bytes);
+}
+
+/* ---- all ---- */
+
+static int write_shards(struct packer *p, struct err *err)
+{
+    struct ordered spec = {.ctx = p,
+                           .n_jobs = 0,
+                           .n_threads = p->opts->n_threads,
+                           .slot_bytes = sizeof(struct packing_slot),
+                           .slot_release = packing_slot_release,
+                           .prepare = chunk_prepare,
+                           .work = chunk_work,
+                           .done = chunk_done,
+                           .should_stop = p->opts->should_stop};
+    cut_chunks(p);
+    spec.n_jobs = p->n_chunks;
+    progress_start(&p->progress, clock_system(), "pack", "samples", p->opts->samples->n);
+    int result = ordered_run(&spec, err);
+    progress_end(&p->progress);
+    packing_rows_release(&p->rows);
+    for (size_t idx = 0; idx < p->plan.n_shards; idx++) {
+        fd_close(&p->fds[idx]);
+    }
+    return result;
+}
+
+static int write_pack_file(struct packer *p, struct pack_file *pack, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    strbuf_init(&text, PACK_TEXT_MAX);
+    pack->n_shards = p->plan.n_shards;
+    pack->shards = arena_array(p->arena, struct pack_file_shard, pack->n_shards);
+    for (size_t idx = 0; idx < pack->n_shards; idx++) {
+        const struct packed_shard *shard = &p->plan.shards[idx];
+        struct pack_file_shard *row = &pack->shards[idx];
+        *row = (struct pack_file_shard){
+            .name = str_of(arena_printf(p->arena, SHARD_NAME, (unsigned)idx)),
+            .bytes = shard->total_bytes,
+            .n_samples = shard->n};
+        memcpy(row->sha256, shard->sha256, SHA256_BYTES);
+    }
+    pack_file_text(pack, &text);
+    if (text.is_full) {
+        return err_set(err, ERR_INTERNAL, PACK_NAME " is larger than %u bytes", PACK_TEXT_MAX);
+    }
+    if (fs_write_atomic(fs_join(p->arena, p->opts->folder, PACK_NAME), strbuf_str(&text), err) <
+        0) {
+        return -1;
+    }
+    (void)unlink(fs_join(p->arena, p->opts->folder, PLAN_NAME));
+    return 0;
+}
+
+static int prepare_folder(struct packer *p, struct str head, enum found found, struct err *err)
+{
+    if (found == FOUND_OTHER && !p->opts->is_forced) {
+        return err_set(err, ERR_USAGE,
+                       "%s holds shards of another recipe or source; --force replaces them",
+                       p->opts->folder);
+    }
+    if (remove_ours(p, found == FOUND_OTHER, err) < 0) {
+        return -1;
+    }
+    return found == FOUND_PART
+               ? 0
+               : fs_write_atomic(fs_join(p->arena, p->opts->folder, PLAN_NAME), head, err);
+}
+
+static int pack_into(struct packer *p, struct packing_result *ret_result, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf head = {0}, recipe = {0};
+    struct packing_result result = {.n_shards = p->plan.n_shards,
+                                    .total_bytes = p->plan.total_bytes};
+    enum found found = FOUND_NOTHING;
+    struct pack_file pack;
+    strbuf_init(&head, HEAD_MAX);
+    strbuf_init(&recipe, HEAD_MAX);
+    packing_recipe(p->opts, &recipe);
+    pack = describe(p, strbuf_str(&recipe));
+    pack_file_head(&pack, &head);
+    if (look(p, strbuf_str(&head), &found, err) < 0) {
+        return -1;
+    }
+    if (found == FOUND_ALL || found == FOUND_PART) {
+        if (keep_whole_shards(p, err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < p->plan.n_shards; idx++) {
+        result.n_kept += p->is_kept[idx];
+    }
+    result.was_there = found == FOUND_ALL && result.n_kept == p->plan.n_shards;
+    *ret_result = result;
+    if (result.was_there) {
+        return 0;
+    }
+    if (check_disk(p, err) < 0 || prepare_folder(p, strbuf_str(&head), found, err) < 0 ||
+        write_shards(p, err) < 0) {
+        return -1;
+    }
+    return write_pack_file(p, &pack, err);
+}
+
+int packing_write(struct arena *arena, const struct packing_opts *opts,
+                  struct packing_result *ret_result, struct err *err)
+{
+    CLEANUP(fd) int folder_fd = -1;
+    struct packer p = {.opts = opts, .arena = arena};
+    int result;
+    if (fs_mkdir_p(opts->folder, err) < 0) {
+        return -1;
+    }
+    folder_fd = open(opts->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_fd < 0 || flock(folder_fd, LOCK_EX | LOCK_NB) < 0) {
+        return err_set(err, ERR_IO, "%s: another reperf-pack is writing here, or: %s", opts->folder,
+                       err_errno_text(errno));
+    }
+    if (packing_plan_make(opts->samples, opts->shard_bytes, &p.plan, err) < 0) {
+        return -1;
+    }
+    p.is_kept = arena_array(arena, bool, p.plan.n_shards);
+    p.fds = arena_array(arena, int, p.plan.n_shards);
+    for (size_t idx = 0; idx < p.plan.n_shards; idx++) {
+        p.fds[idx] = -1;
+    }
+    result = pack_into(&p, ret_result, err);
+    packing_plan_release(&p.plan);
+    return result;
+}

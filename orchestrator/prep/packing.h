@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the packed format (data/shard.h). Each sample's place is known beforehand, so threads decode samples straight to where they
+   belong, and the bytes do not depend on their number. Shards appear whole under their names; pack.json comes last. What a packing
+   that was ended left behind is taken up again: shards of the same recipe that hold are kept. */
+#ifndef PREP_PACKING_H
+#define PREP_PACKING_H
+
+#include "codec/json.h"
+#include "prep/samples.h"
+
+#define SHARD_BYTES_DEFAULT (256ull << 20)
+#define SHARD_BYTES_MIN     (1ull << 12)
+#define SHARD_BYTES_MAX     (1ull << 40)
+
+#define PLAN_NAME "packing.part" /* the head of pack.json while shards are being written */
+
+struct packing_opts {
+    const char *folder;
+    struct str dataset_id;
+    struct str split;
+    bool is_synthetic;
+    bool is_forced; /* what is there of another recipe is removed */
+    uint64_t shard_bytes;
+    const struct tree_source *source;
+    const struct samples *samples;
+    size_t n_threads;
+    bool (*should_stop)(void);
+};
+
+struct packed_shard {
+    size_t first, n; /* of the samples */
+    uint64_t data_offset, total_bytes;
+    uint8_t sha256[SHA256_BYTES]; /* of header and entries */
+};
+
+/* The whole set, laid out. */
+struct packing_plan {
+    struct packed_shard *shards; /* owned */
+    struct shard_entry *entries; /* owned: one a sample; their CRC comes with the data */
+    size_t n_shards;
+    uint64_t total_bytes;
+};
+MUST_CHECK int packing_plan_make(const struct samples *samples, uint64_t shard_bytes,
+                                 struct packing_plan *ret_plan, struct err *err);
+void packing_plan_release(struct packing_plan *plan);
+static inline void packing_plan_cleanup(struct packing_plan *plan)
+{
+    packing_plan_release(plan);
+}
+
+/* What determines the bytes, as JSON in one line: pack.json's recipe. */
+void packing_recipe(const struct packing_opts *opts, struct strbuf *ret_text);
+
+struct packing_result {
+    uint64_t n_kept; /* shards that were there */
+    uint64_t total_bytes;
+    size_t n_shards;
+    bool was_there; /* all of it */
+};
+
+MUST_CHECK int packing_write(struct arena *arena, const struct packing_opts *opts,
+                             struct packing_result *ret_result, struct err *err);
+
+/* One sample's bytes into dst. slot is a thread's own. rows: of an HDF5 file, read before; else NULL. */
+struct packing_slot {
+    struct image_decoder decoder;
+    struct file_bytes file, partner;
+    const char *open_path; /* of the records file that fd is */
+    int fd;
+    uint8_t *sample; /* owned: one sample */
+    size_t sample_bytes;
+    int32_t *rows; /* owned: samples of HDF5 files, read by the caller's thread */
+    size_t rows_len;
+};
+void packing_slot_release(void *slot);
+MUST_CHECK int packing_sample(const struct tree_source *source, const struct samples *samples,
+                              const struct sample *sample, const int32_t *row,
+                              struct packing_slot *slot, uint8_t *dst, struct err *err);
+
+/* HDF5 files for the one thread that may read them. */
+struct hdf5_file;
+struct packing_rows {
+    const char *path; /* of the open file */
+    struct hdf5_file *file;
+};
+void packing_rows_release(struct packing_rows *rows);
+/* Samples first to first + n into slot->rows. */
+MUST_CHECK int packing_rows_read(struct packing_rows *rows, const struct tree_source *source,
+                                 const struct samples *samples, size_t first, size_t n,
+                                 struct packing_slot *slot, struct err *err);
+
+#endif

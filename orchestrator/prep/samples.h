@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is packed, in its order: found in a tree by the dataset's groups, labelled, and looked at (sizes, numbers of records), so that
+   each sample's place in the shards is known before the first is decoded. */
+#ifndef PREP_SAMPLES_H
+#define PREP_SAMPLES_H
+
+#include "domain/dataset.h"
+#include "prep/image.h"
+#include "prep/listing.h"
+#include "prep/tokens.h"
+
+#define SAMPLES_MAX UINT32_MAX
+
+struct sample {
+    const char *path;    /* in the tree */
+    const char *partner; /* its label map; NULL: none */
+    struct image_info info;
+    uint32_t width, height; /* as packed */
+    uint64_t
+        place; /* of a record: its number in an HDF5 file; where its data begins in a TFRecord file */
+    uint32_t len;   /* of a TFRecord's data */
+    uint32_t bytes; /* as packed */
+    int32_t label;  /* -1: none */
+};
+
+struct samples {
+    struct sample *items; /* owned */
+    size_t n, n_max;
+    enum shard_kind kind;
+    enum file_format format; /* of records */
+    struct tokens_shape shape;
+    uint32_t n_classes;
+    int64_t short_side;
+    uint64_t n_traits[IMAGE_TRAITS]; /* images with each of enum image_trait */
+    uint64_t n_other_format;         /* images of another format than the group says */
+    uint8_t order_sha256[SHA256_BYTES];
+};
+
+struct samples_opts {
+    const struct dataset *dataset;
+    struct str split;
+    const struct tree_source *source;
+    bool is_synthetic; /* numbers are those of the tree: a twin may be of any size */
+    size_t n_threads;
+    bool (*should_stop)(void);
+};
+
+/* Paths are in the arena. */
+MUST_CHECK int samples_find(struct arena *arena, const struct samples_opts *opts,
+                            struct samples *ret_samples, struct err *err);
+void samples_release(struct samples *samples);
+static inline void samples_cleanup(struct samples *samples)
+{
+    samples_release(samples);
+}
+
+/* For samples.c: the class of each image. */
+MUST_CHECK int samples_label(struct arena *arena, const struct samples_opts *opts,
+                             const struct dataset_group *images, struct samples *samples,
+                             struct err *err);
+/* For samples.c: headers and records, on all cores. */
+MUST_CHECK int samples_survey(struct arena *arena, const struct samples_opts *opts,
+                              const struct dataset_group *group, struct samples *samples,
+                              struct err *err);
+
+#endif

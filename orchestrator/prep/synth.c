@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "prep/synth.h"
+
+#include "base/fs.h"
+#include "base/progress.h"
+#include "prep/ordered.h"
+#include "prep/tarfile.h"
+
+#define INNER_BYTES_MAX ((size_t)1 << 33)
+
+/* One member of an archive: a file, or an archive of a folder's files inside it. */
+struct entry {
+    struct str name;
+    size_t first, n; /* of the plan's members; 0 of them is never */
+    bool is_inner;
+};
+
+struct writer {
+    const struct synth_opts *opts;
+    const struct synth_plan *plan;
+    struct str prefix; /* of the tree's paths that this archive holds; it does not say it itself */
+    struct entry *entries;
+    size_t n_entries;
+    struct tarfile tar;
+    struct progress *progress;
+    size_t n_done;
+};
+
+struct slot {
+    uint8_t *bytes; /* from malloc */
+    size_t len;
+    struct strbuf inner;
+};
+
+static void slot_release(void *ptr)
+{
+    struct slot *slot = ptr;
+    free(slot->bytes);
+    strbuf_release(&slot->inner);
+}
+
+static struct str name_inside(const struct writer *w, struct str path)
+{
+    return str_sub(path, w->prefix.len, SIZE_MAX);
+}
+
+static int make_inner(const struct writer *w, const struct entry *entry, struct slot *slot,
+                      const atomic_bool *is_cancelled, struct err *err)
+{
+    strbuf_release(&slot->inner);
+    strbuf_init(&slot->inner, INNER_BYTES_MAX);
+    for (size_t idx = entry->first; idx < entry->first + entry->n; idx++) {
+        const struct synth_member *member = &w->plan->members[idx];
+        struct str name = name_inside(w, member->path);
+        int64_t slash = str_find(name, STR_LIT("/"));
+        uint8_t *bytes = NULL;
+        size_t len = 0;
+        int result;
+        if (atomic_load(is_cancelled)) {
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
+        }
+        if (synth_make(member, &w->opts->dataset->pack, &bytes, &len, err) < 0) {
+            return err_wrap(err, "%.*s", STR_ARG(member->path));
+        }
+        result = tarfile_append(&slot->inner, str_sub(name, (size_t)slash + 1, SIZE_MAX), bytes,
+                                len, err);
+        free(bytes);
+        if (result < 0) {
+            return -1;
+        }
+    }
+    tarfile_append_end(&slot->inner);
+    return 0;
+}
+
+/* libhdf5 is for one thread: the caller's. */
+static bool is_for_caller(const struct synth_member *member)
+{
+    return member->kind == SYNTH_RECORDS && member->format == FILE_HDF5;
+}
+
+static int make_one(const struct writer *w, const struct entry *entry, struct slot *slot,
+                    struct err *err)
+{
+    const struct synth_member *member = &w->plan->members[entry->first];
+    if (synth_make(member, &w->opts->dataset->pack, &slot->bytes, &slot->len, err) < 0) {
+        return err_wrap(err, "%.*s", STR_ARG(member->path));
+    }
+    return 0;
+}
+
+static int prepare(void *ctx, size_t job, void *slot, struct err *err)
+{
+    const struct writer *w = ctx;
+    const struct entry *entry = &w->entries[job];
+    if (!entry->is_inner && is_for_caller(&w->plan->members[entry->first])) {
+        return make_one(w, entry, slot, err);
+    }
+    return 0;
+}
+
+static int work(void *ctx, size_t job, void *slot, const atomic_bool *is_cancelled, struct err *err)
+{
+    const struct writer *w = ctx;
+    const struct entry *entry = &w->entries[job];
+    if (entry->is_inner) {
+        return make_inner(w, entry, slot, is_cancelled, err);
+    }
+    return is_for_caller(&w->plan->members[entry->first]) ? 0 : make_one(w, entry, slot, err);
+}
+
+static int done(void *ctx, size_t job, void *ptr, struct err *err)
+{
+    struct writer *w = ctx;
+    struct slot *slot = ptr;
+    const struct entry *entry = &w->entries[job];
+    int result = entry->is_inner
+                     ? tarfile_add(&w->tar, entry->name, slot->inner.ptr, slot->inner.len, err)
+                     : tarfile_add(&w->tar, entry->name, slot->bytes, slot->len, err);
+    free(slot->bytes);
+    slot->bytes = NULL;
+    w->n_done += entry->n;
+    progress_set(w->progress, w->n_done);
+    return result;
+}
+
+/* The archive of the tree's path: the one whose folder it is in; else the one for the top. NULL: none. */
+static const struct dataset_file *file_of(const struct dataset_file *files, size_t n_files,
+                                          struct str path)
+{
+    const struct dataset_file *best = NULL;
+    for (size_t idx = 0; idx < n_files; idx++) {
+        const struct dataset_file *file = &files[idx];
+        bool is_in =
+            !file->into.ptr || (str_starts(path, file->into) && path.len > file->into.len &&
+                                path.ptr[file->into.len] == '/');
+        if (is_in && (!best || file->into.len > best->into.len)) {
+            best = file;
+        }
+    }
+    return best;
+}
+
+static int add_entry(struct writer *w, struct arena *arena, const struct dataset_file *file,
+                     size_t member, struct err *err)
+{
+    struct str name = name_inside(w, w->plan->members[member].path);
+    int64_t slash = str_find(name, STR_LIT("/"));
+    struct entry *last = w->n_entries ? &w->entries[w->n_entries - 1] : NULL;
+    if (!file->is_nested) {
+        w->entries[w->n_entries++] = (struct entry){name, member, 1, false};
+        return 0;
+    }
+    if (slash <= 0) {
+        return err_set(err, ERR_MANIFEST,
+                       "%.*s holds archives of folders, and %.*s lies in no folder",
+                       STR_ARG(file->name), STR_ARG(name));
+    }
+    struct str inner = str_of(arena_printf(arena, "%.*s.tar", (int)slash, name.ptr));
+    if (last && str_eq(last->name, inner) && last->first + last->n == member) {
+        last->n++;
+        return 0;
+    }
+    w->entries[w->n_entries++] = (struct entry){inner, member, 1, true};
+    return 0;
+}
+
+static int write_file(struct writer *w, struct arena *arena, const struct dataset_file *file,
+                      struct synth_file *ret_file, struct err *err)
+{
+    const char *path = fs_join(arena, w->opts->folder, file->name.ptr);
+    bool is_gzip = str_eq_z(file->unpack, "tar.gz");
+    struct ordered spec = {.ctx = w,
+                           .n_jobs = w->n_entries,
+                           .n_threads = w->opts->n_threads,
+                           .slot_bytes = sizeof(struct slot),
+                           .slot_release = slot_release,
+                           .prepare = prepare,
+                           .work = work,
+                           .done = done,
+                           .should_stop = w->opts->should_stop};
+    spec.n_ahead = file->is_nested ? w->opts->n_threads + 1 : 0; /* whole folders in memory */
+    if (!is_gzip && !str_eq_z(file->unpack, "tar")) {
+        return err_set(err, ERR_MANIFEST, "%.*s: only tar and tar.gz can be made, not %.*s",
+                       STR_ARG(file->name), STR_ARG(file->unpack));
+    }
+    int result = tarfile_open(&w->tar, path, is_gzip, err);
+    result = result < 0 ? -1 : ordered_run(&spec, err);
+    result = result < 0 ? -1 : tarfile_close(&w->tar, &ret_file->value, err);
+    tarfile_release(&w->tar);
+    ret_file->name = file->name;
+    return result;
+}
+
+int synth_write(struct arena *arena, const struct synth_opts *opts, struct synth_result *ret_result,
+                struct err *err)
+{
+    const struct dataset *dataset = opts->dataset;
+    const bool has_own = dataset->twin.n_files > 0;
+    const struct dataset_file *files = has_own ? dataset->twin.files : dataset->files;
+    size_t n_files = has_own ? dataset->twin.n_files : dataset->n_files;
+    struct synth_plan plan = {0};
+    struct progress progress;
+    struct synth_result result = {arena_array(arena, struct synth_file, n_files + 1), n_files};
+    size_t n_placed = 0;
+    struct writer w = {.opts = opts, .plan = &plan, .tar = TARFILE_EMPTY, .progress = &progress};
+    if (!dataset->twin.is_there || !n_files) {
+        return err_set(err, ERR_MANIFEST, "%.*s has no synthetic twin", STR_ARG(dataset->id));
+    }
+    if (synth_plan_make(arena, opts, &plan, err) < 0 || fs_mkdir_p(opts->folder, err) < 0) {
+        return -1;
+    }
+    progress_start(&progress, clock_system(), "synthesise", "files", plan.n);
+    for (size_t idx = 0; idx < n_files; idx++) {
+        w.entries = arena_array(arena, struct entry, plan.n + 1);
+        w.n_entries = 0;
+        w.prefix = files[idx].into.ptr
+                       ? str_of(arena_printf(arena, "%.*s/", STR_ARG(files[idx].into)))
+                       : STR_EMPTY;
+        for (size_t member = 0; member < plan.n; member++) {
+            if (file_of(files, n_files, plan.members[member].path) != &files[idx]) {
+                continue;
+            }
+            n_placed++;
+            if (add_entry(&w, arena, &files[idx], member, err) < 0) {
+                return -1;
+            }
+        }
+        if (write_file(&w, arena, &files[idx], &result.files[idx], err) < 0) {
+            return err_wrap(err, "%.*s", STR_ARG(files[idx].name));
+        }
+    }
+    progress_end(&progress);
+    if (n_placed != plan.n) {
+        return err_set(err, ERR_MANIFEST, "%zu of %zu files belong to no archive",
+                       plan.n - n_placed, plan.n);
+    }
+    *ret_result = result;
+    return fs_sync_dir(opts->folder, err);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dataset's synthetic twin, written as the very archives that are fetched for the original: same names, same layout, real JPEG,
+   PNG, HDF5 and TFRecord files, labels that fit the pictures; made up from a seed. The same bytes for the same versions of the
+   libraries, whatever the number of threads. */
+#ifndef PREP_SYNTH_H
+#define PREP_SYNTH_H
+
+#include "codec/digest.h"
+#include "domain/dataset.h"
+
+#define SYNTH_SAMPLES_MAX 4000000
+
+struct synth_opts {
+    const struct dataset *dataset;
+    const char *folder;       /* is made if missing */
+    const int64_t *n_samples; /* of each split of the twin */
+    int64_t seed;
+    size_t n_threads;
+    bool (*should_stop)(void);
+};
+
+struct synth_file {
+    struct str name;
+    struct digest_value value;
+};
+
+struct synth_result {
+    struct synth_file *files; /* in the arena */
+    size_t n_files;
+};
+
+MUST_CHECK int synth_write(struct arena *arena, const struct synth_opts *opts,
+                           struct synth_result *ret_result, struct err *err);
+
+/* What is to be made: the files of the tree, in the order of their archives. For synth.c and synth_make.c. */
+enum synth_kind { SYNTH_OBJECT, SYNTH_STREET, SYNTH_STREET_LABELS, SYNTH_TEXT, SYNTH_RECORDS };
+
+struct synth_member {
+    struct str path; /* in the tree */
+    enum synth_kind kind;
+    enum file_format format;
+    uint64_t seed;
+    uint32_t label;
+    uint32_t width, height;
+    unsigned traits;        /* of image.h */
+    struct str text;        /* SYNTH_TEXT */
+    uint32_t first, n_rows; /* SYNTH_RECORDS */
+};
+
+struct synth_plan {
+    struct synth_member *members; /* in the arena, by path */
+    size_t n;
+};
+
+MUST_CHECK int synth_plan_make(struct arena *arena, const struct synth_opts *opts,
+                               struct synth_plan *ret_plan, struct err *err);
+
+/* One member's bytes, from malloc. On any thread, but SYNTH_RECORDS in HDF5 on one alone (libhdf5). */
+MUST_CHECK int synth_make(const struct synth_member *member, const struct dataset_pack *pack,
+                          uint8_t **ret_bytes, size_t *ret_len, struct err *err);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/fs.h"
+#include "prep/pack_file.h"
+#include "prep/verb.h"
+
+#define JSON_MAX (32u << 20)
+
+static const struct opt OPTS[] = {OPT_END};
+
+/* What pack.json says; the shards are not opened, but each must be there with its size. */
+static int describe(struct arena *arena, const char *folder, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    struct pack_file pack;
+    struct json_out out;
+    struct str text;
+    uint64_t bytes = 0;
+    char order[SHA256_HEX_SIZE], source[SHA256_HEX_SIZE];
+    if (pack_file_read(arena, folder, &pack, &text, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < pack.n_shards; idx++) {
+        bytes += pack.shards[idx].bytes;
+        if (!fs_exists(fs_join(arena, folder, pack.shards[idx].name.ptr))) {
+            return err_set(err, ERR_INTEGRITY, "%s: %.*s is missing", folder,
+                           STR_ARG(pack.shards[idx].name));
+        }
+    }
+    hex_encode(pack.order_sha256, SHA256_BYTES, order);
+    hex_encode(pack.source_sha256, SHA256_BYTES, source);
+    strbuf_init(&buf, JSON_MAX);
+    jw_begin(&out, &buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "dataset", pack.dataset);
+    jw_bool(&out, "synthetic", pack.is_synthetic);
+    jw_z(&out, "kind", pack_file_kind_name(pack.kind));
+    jw_str(&out, "split", pack.split);
+    jw_i64(&out, "samples", (int64_t)pack.n_samples);
+    if (pack.kind == SHARD_TOKENS) {
+        jw_null(&out, "classes");
+    } else {
+        jw_i64(&out, "classes", pack.n_classes);
+    }
+    jw_i64(&out, "shards", (int64_t)pack.n_shards);
+    jw_i64(&out, "bytes", (int64_t)bytes);
+    jw_z(&out, "source_sha256", pack.has_source ? source : NULL);
+    jw_z(&out, "sample_order_sha256", order);
+    jw_raw(&out, "recipe", pack.recipe);
+    jw_end_object(&out);
+    return verb_print(strbuf_str(&buf), err);
+}
+
+static int run(int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    int unused = 0;
+    if (opt_parse(OPTS, argc, argv, &unused, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "expected one folder of shards");
+    }
+    return describe(&arena, operands.items[0], err);
+}
+
+const struct verb VERB_DESCRIBE = {
+    .name = "describe",
+    .operands = "FOLDER",
+    .summary = "say what a folder of shards holds, as one JSON document",
+    .opts = OPTS,
+    .run = run,
+};

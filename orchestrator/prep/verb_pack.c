@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "io/pool.h"
+#include "prep/ordered.h"
+#include "prep/packing.h"
+#include "prep/verb.h"
+
+#define JSON_MAX (1u << 20)
+
+struct pack_args {
+    const char *dataset, *tree, *list, *split, *out;
+    int64_t n_threads, shard_bytes;
+    bool is_synthetic, is_forced, want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "dataset",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "the dataset.json that describes the tree",
+     .offset = offsetof(struct pack_args, dataset)},
+    {.name = "tree",
+     .kind = OPT_TEXT,
+     .value = "FOLDER",
+     .help = "the unpacked dataset",
+     .offset = offsetof(struct pack_args, tree)},
+    {.name = "list",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "the tree's list of SHA-256, as sha256sum writes it; each file is held against it",
+     .offset = offsetof(struct pack_args, list)},
+    {.name = "split",
+     .kind = OPT_TEXT,
+     .value = "NAME",
+     .help = "which part of the dataset",
+     .offset = offsetof(struct pack_args, split)},
+    {.name = "out",
+     .kind = OPT_TEXT,
+     .value = "FOLDER",
+     .help = "where the shards are written; what a stopped packing left there is taken up",
+     .offset = offsetof(struct pack_args, out)},
+    {.name = "threads",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "default: one a core; the bytes do not depend on it",
+     .offset = offsetof(struct pack_args, n_threads),
+     .min = POOL_THREADS_MIN,
+     .max = POOL_THREADS_MAX},
+    {.name = "shard-bytes",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "a shard is at most this large, or one sample; default 256 MiB",
+     .offset = offsetof(struct pack_args, shard_bytes),
+     .min = SHARD_BYTES_MIN,
+     .max = SHARD_BYTES_MAX},
+    {.name = "synthetic",
+     .kind = OPT_FLAG,
+     .help = "the tree is the dataset's synthetic twin; pack.json says so",
+     .offset = offsetof(struct pack_args, is_synthetic)},
+    {.name = "force",
+     .kind = OPT_FLAG,
+     .help = "replace shards of another recipe or source",
+     .offset = offsetof(struct pack_args, is_forced)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct pack_args, want_json)},
+    OPT_END,
+};
+
+static int print(const struct pack_args *args, const struct packing_opts *opts,
+                 const struct packing_result *result, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    struct json_out out;
+    strbuf_init(&buf, JSON_MAX);
+    if (!args->want_json) {
+        strbuf_printf(&buf, "%s: %zu samples in %zu shards, %" PRIu64 " bytes%s%s\n", opts->folder,
+                      opts->samples->n, result->n_shards, result->total_bytes,
+                      opts->is_synthetic ? ", synthetic" : "",
+                      result->was_there ? ", all there before" : "");
+        return verb_print(strbuf_str(&buf), err);
+    }
+    jw_begin(&out, &buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "dataset", opts->dataset_id);
+    jw_bool(&out, "synthetic", opts->is_synthetic);
+    jw_str(&out, "split", opts->split);
+    jw_z(&out, "folder", opts->folder);
+    jw_i64(&out, "samples", (int64_t)opts->samples->n);
+    jw_i64(&out, "shards", (int64_t)result->n_shards);
+    jw_i64(&out, "shards_kept", (int64_t)result->n_kept);
+    jw_i64(&out, "bytes", (int64_t)result->total_bytes);
+    jw_end_object(&out);
+    return verb_print(strbuf_str(&buf), err);
+}
+
+static int pack(struct arena *arena, const struct pack_args *args, struct err *err)
+{
+    CLEANUP(listing) struct listing listing = LISTING_EMPTY;
+    CLEANUP(samples) struct samples samples = {0};
+    struct tree_source source = {.folder = args->tree};
+    struct dataset dataset = {0};
+    struct packing_result result = {0};
+    if (!args->tree || !args->split || !args->out) {
+        return err_set(err, ERR_USAGE, "--tree, --split and --out are needed");
+    }
+    if (verb_dataset(arena, args->dataset, &dataset, err) < 0 ||
+        (args->list && listing_read(arena, args->list, &listing, err) < 0)) {
+        return -1;
+    }
+    source.listing = args->list ? &listing : NULL;
+    struct samples_opts samples_opts = {.dataset = &dataset,
+                                        .split = str_of(args->split),
+                                        .source = &source,
+                                        .is_synthetic = args->is_synthetic,
+                                        .n_threads = args->n_threads ? (size_t)args->n_threads
+                                                                     : ordered_cores(),
+                                        .should_stop = verb_is_stopped};
+    if (samples_find(arena, &samples_opts, &samples, err) < 0) {
+        return -1;
+    }
+    struct packing_opts opts = {.folder = args->out,
+                                .dataset_id = dataset.id,
+                                .split = samples_opts.split,
+                                .is_synthetic = args->is_synthetic,
+                                .is_forced = args->is_forced,
+                                .shard_bytes = (uint64_t)args->shard_bytes,
+                                .source = &source,
+                                .samples = &samples,
+                                .n_threads = samples_opts.n_threads,
+                                .should_stop = verb_is_stopped};
+    if (packing_write(arena, &opts, &result, err) < 0) {
+        return -1;
+    }
+    return print(args, &opts, &result, err);
+}
+
+static int run(int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct pack_args args = {.shard_bytes = SHARD_BYTES_DEFAULT};
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n) {
+        return err_set(err, ERR_USAGE, "unexpected operand %s", operands.items[0]);
+    }
+    return pack(&arena, &args, err);
+}
+
+const struct verb VERB_PACK = {
+    .name = "pack",
+    .operands = "--dataset FILE --tree FOLDER --split NAME --out FOLDER",
+    .summary = "make shards of one split of an unpacked dataset",
+    .opts = OPTS,
+    .run = run,
+};

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "io/pool.h"
+#include "prep/ordered.h"
+#include "prep/synth.h"
+#include "prep/verb.h"
+
+#define JSON_MAX (1u << 20)
+
+struct synth_args {
+    const char *dataset, *out;
+    struct opt_list samples;
+    int64_t seed, n_threads;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "dataset",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "the dataset.json whose twin is made",
+     .offset = offsetof(struct synth_args, dataset)},
+    {.name = "out",
+     .kind = OPT_TEXT,
+     .value = "FOLDER",
+     .help = "where the archives are written",
+     .offset = offsetof(struct synth_args, out)},
+    {.name = "samples",
+     .kind = OPT_LIST,
+     .value = "SPLIT=N",
+     .help = "how many samples of a split; default: what dataset.json says",
+     .offset = offsetof(struct synth_args, samples)},
+    {.name = "seed",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "default: what dataset.json says",
+     .offset = offsetof(struct synth_args, seed),
+     .min = 0,
+     .max = INT64_MAX},
+    {.name = "threads",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "default: one a core; the bytes do not depend on it",
+     .offset = offsetof(struct synth_args, n_threads),
+     .min = POOL_THREADS_MIN,
+     .max = POOL_THREADS_MAX},
+    OPT_END,
+};
+
+static int read_samples(const struct opt_list *list, const struct dataset_twin *twin,
+                        int64_t *counts, struct err *err)
+{
+    for (size_t idx = 0; idx < twin->n_splits; idx++) {
+        counts[idx] = twin->splits[idx].n_samples;
+    }
+    for (size_t item = 0; item < list->n; item++) {
+        struct str rest = str_of(list->items[item]), name;
+        bool is_known = false;
+        (void)str_next(&rest, '=', &name);
+        for (size_t idx = 0; idx < twin->n_splits; idx++) {
+            if (!str_eq(twin->splits[idx].name, name)) {
+                continue;
+            }
+            is_known = true;
+            if (str_to_i64(rest, 1, SYNTH_SAMPLES_MAX, &counts[idx], err) < 0) {
+                err->code = ERR_USAGE;
+                return err_wrap(err, "--samples %s", list->items[item]);
+            }
+        }
+        if (!is_known) {
+            return err_set(err, ERR_USAGE,
+                           "--samples %s: expected SPLIT=N with a split of the twin",
+                           list->items[item]);
+        }
+    }
+    return 0;
+}
+
+static int print(const struct dataset *dataset, const struct synth_result *result, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    struct json_out out;
+    strbuf_init(&buf, JSON_MAX);
+    jw_begin(&out, &buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "dataset", dataset->id);
+    jw_bool(&out, "synthetic", true);
+    jw_array(&out, "files");
+    for (size_t idx = 0; idx < result->n_files; idx++) {
+        const struct synth_file *file = &result->files[idx];
+        char md5[MD5_HEX_SIZE], sha256[SHA256_HEX_SIZE];
+        hex_encode(file->value.md5, MD5_BYTES, md5);
+        hex_encode(file->value.sha256, SHA256_BYTES, sha256);
+        jw_object(&out, NULL);
+        jw_str(&out, "name", file->name);
+        jw_i64(&out, "bytes", (int64_t)file->value.size_bytes);
+        jw_z(&out, "md5", md5);
+        jw_z(&out, "sha256", sha256);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    return verb_print(strbuf_str(&buf), err);
+}
+
+static int synth(struct arena *arena, const struct synth_args *args, struct err *err)
+{
+    struct dataset dataset = {0};
+    struct synth_result result;
+    int64_t counts[DATASET_SPLITS_MAX] = {0};
+    if (!args->out) {
+        return err_set(err, ERR_USAGE, "--out is needed: a folder");
+    }
+    if (verb_dataset(arena, args->dataset, &dataset, err) < 0) {
+        return -1;
+    }
+    struct synth_opts opts = {.dataset = &dataset,
+                              .folder = args->out,
+                              .n_samples = counts,
+                              .seed = args->seed >= 0 ? args->seed : dataset.twin.seed,
+                              .n_threads =
+                                  args->n_threads ? (size_t)args->n_threads : ordered_cores(),
+                              .should_stop = verb_is_stopped};
+    if (read_samples(&args->samples, &dataset.twin, counts, err) < 0 ||
+        synth_write(arena, &opts, &result, err) < 0) {
+        return -1;
+    }
+    return print(&dataset, &result, err);
+}
+
+static int run(int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct synth_args args = {.seed = -1};
+    int result = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    if (result == 0 && operands.n) {
+        result = err_set(err, ERR_USAGE, "unexpected operand %s", operands.items[0]);
+    }
+    result = result < 0 ? -1 : synth(&arena, &args, err);
+    VEC_RELEASE(&args.samples);
+    return result;
+}
+
+const struct verb VERB_SYNTH = {
+    .name = "synth",
+    .operands = "--dataset FILE --out FOLDER",
+    .summary = "write a dataset's synthetic twin, as the archives that the original comes in",
+    .opts = OPTS,
+    .run = run,
+};

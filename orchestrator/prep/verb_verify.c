@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "io/pool.h"
+#include "prep/check.h"
+#include "prep/ordered.h"
+#include "prep/verb.h"
+
+#define TEXT_MAX   (16u << 20)
+#define HAS_FAULTS 5
+
+struct verify_args {
+    const char *dataset, *tree, *list;
+    int64_t n_threads;
+    bool is_deep, want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "deep",
+     .kind = OPT_FLAG,
+     .help = "decode every sample again and compare; needs --dataset and --tree",
+     .offset = offsetof(struct verify_args, is_deep)},
+    {.name = "dataset",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "the dataset.json that describes the tree",
+     .offset = offsetof(struct verify_args, dataset)},
+    {.name = "tree",
+     .kind = OPT_TEXT,
+     .value = "FOLDER",
+     .help = "the unpacked dataset",
+     .offset = offsetof(struct verify_args, tree)},
+    {.name = "list",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "the tree's list of SHA-256; each file is held against it",
+     .offset = offsetof(struct verify_args, list)},
+    {.name = "threads",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "default: one a core",
+     .offset = offsetof(struct verify_args, n_threads),
+     .min = POOL_THREADS_MIN,
+     .max = POOL_THREADS_MAX},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct verify_args, want_json)},
+    OPT_END,
+};
+
+static void print_json(const char *folder, const struct check_result *result, struct strbuf *buf)
+{
+    struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "folder", folder);
+    jw_str(&out, "dataset", result->pack.dataset);
+    jw_bool(&out, "synthetic", result->pack.is_synthetic);
+    jw_str(&out, "split", result->pack.split);
+    jw_i64(&out, "samples", (int64_t)result->pack.n_samples);
+    jw_i64(&out, "shards", (int64_t)result->pack.n_shards);
+    jw_i64(&out, "bytes", (int64_t)result->bytes);
+    jw_bool(&out, "deep", result->is_deep);
+    jw_i64(&out, "n_faults", (int64_t)result->n_all);
+    jw_array(&out, "faults");
+    for (size_t idx = 0; idx < result->n_faults; idx++) {
+        jw_z(&out, NULL, result->faults[idx]);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+}
+
+static int print(const char *folder, const struct check_result *result, bool want_json,
+                 struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    strbuf_init(&buf, TEXT_MAX);
+    if (want_json) {
+        print_json(folder, result, &buf);
+        return verb_print(strbuf_str(&buf), err);
+    }
+    for (size_t idx = 0; idx < result->n_faults; idx++) {
+        strbuf_printf(&buf, "%s\n", result->faults[idx]);
+    }
+    if (result->n_all) {
+        strbuf_printf(&buf, "%s: %" PRIu64 " faults\n", folder, result->n_all);
+    } else {
+        strbuf_printf(&buf, "%s: %" PRIu64 " samples in %zu shards, %" PRIu64 " bytes%s: all %s\n",
+                      folder, result->pack.n_samples, result->pack.n_shards, result->bytes,
+                      result->pack.is_synthetic ? ", synthetic" : "",
+                      result->is_deep ? "as the tree decodes" : "checksums hold");
+    }
+    return verb_print(strbuf_str(&buf), err);
+}
+
+static int verify(struct arena *arena, const char *folder, const struct verify_args *args,
+                  struct err *err)
+{
+    CLEANUP(listing) struct listing listing = LISTING_EMPTY;
+    struct tree_source source = {.folder = args->tree};
+    struct dataset dataset = {0};
+    struct check_result result = {0};
+    struct check_opts opts = {.folder = folder,
+                              .n_threads =
+                                  args->n_threads ? (size_t)args->n_threads : ordered_cores(),
+                              .should_stop = verb_is_stopped};
+    if (args->is_deep != (args->tree != NULL) || args->is_deep != (args->dataset != NULL) ||
+        (args->list && !args->is_deep)) {
+        return err_set(err, ERR_USAGE, "--deep needs --dataset and --tree, and they need --deep");
+    }
+    if (args->is_deep) {
+        if (verb_dataset(arena, args->dataset, &dataset, err) < 0 ||
+            (args->list && listing_read(arena, args->list, &listing, err) < 0)) {
+            return -1;
+        }
+        source.listing = args->list ? &listing : NULL;
+        opts.dataset = &dataset;
+        opts.source = &source;
+    }
+    if (check_folder(arena, &opts, &result, err) < 0 ||
+        print(folder, &result, args->want_json, err) < 0) {
+        return -1;
+    }
+    return result.n_all ? HAS_FAULTS : 0;
+}
+
+static int run(int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct verify_args args = {0};
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "expected one folder of shards");
+    }
+    return verify(&arena, operands.items[0], &args, err);
+}
+
+const struct verb VERB_VERIFY = {
+    .name = "verify",
+    .operands = "FOLDER",
+    .summary = "hold shards against their checksums, and against the tree that they were made from",
+    .opts = OPTS,
+    .run = run,
+};
