@@ -14,7 +14,7 @@
 
 #include "base/fs.h"
 
-#define BLOCK_BYTES_MIN (16u << 10)
+#define BLOCK_BYTES_MIN (4u << 10)
 #define BLOCK_BYTES_MAX (4u << 20)
 #define BLOCKS_WANTED   16384u /* so that what a death costs is a small part of any file */
 #define PIECE_BYTES_MIN (1u << 20)

@@ -1,0 +1,172 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# io/fetch against a server that misbehaves on demand (tests/servers/fault_http.c): each fault ends in the right bytes, or in the error
+# that says what is wrong. What came twice is counted on both sides.
+. "$(dirname "$0")/../tap_lib.sh"
+one="$B/servers/fetch_one"
+size=20000000
+head -c $size /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00112233445566778899aabbccddeeff -iv 00000000000000000000000000000000 >"$T/file"
+sha=$(openssl dgst -sha256 -r "$T/file" | cut -d' ' -f1)
+md5=$(openssl dgst -md5 -r "$T/file" | cut -d' ' -f1)
+"$B/servers/fault_http" "$T/file" >"$T/port" &
+server=$!
+trap 'kill "$server"; rm -rf "$T"' EXIT
+while [ ! -s "$T/port" ]; do sleep 0.02; done
+base="http://127.0.0.1:$(cat "$T/port")"
+stats() { curl -s --noproxy '*' "$base/stats"; }
+
+# fetch FOLDER ARG...: output into $T/out, $T/err. The server's counters start at 0.
+fetch() {
+    local folder=$1
+    shift
+    curl -s --noproxy '*' "$base/reset" >"$T/reset"
+    "$one" folder="$T/$folder" proxy= backoff_ms=20 stall_ms=700 "$@" >"$T/out" 2>"$T/err"
+}
+value() { awk -v key="$1" '$1 == key { print $2 }' "$T/out"; }
+n=0
+good() { # NAME ARG...: fetched whole
+    local name=$1 got
+    shift
+    n=$((n + 1))
+    fetch "f$n" sha256="$sha" md5="$md5" "$@"
+    got=$?
+    cmp -s "$T/file" "$T/f$n/data" && [ $got -eq 0 ]
+    ok $? "$name"
+    [ $got -eq 0 ] || sed 's/^/# /' "$T/err"
+    rm -f "$T/f$n/data"
+}
+bad() { # STATUS ERE NAME ARG...
+    local status=$1 pattern=$2 name=$3
+    shift 3
+    n=$((n + 1))
+    fetch "f$n" "$@"
+    is $? "$status" "$name"
+    like "$(cat "$T/err")" "$pattern" "$name: is said"
+}
+at_most() { # NUMBER MAX NAME
+    [ "$1" -le "$2" ]
+    ok $? "$3 ($1 <= $2)"
+}
+
+good "a server that does nothing wrong" url="$base/ok/0/f"
+is "$(value received) $(value again) $(value single)" "$size 0 0" "each byte came once"
+good "one connection" connections=1 url="$base/ok/0/f"
+good "connections that are cut, again and again" url="$base/cut/300000/f"
+at_most "$(value again)" 0 "a cut costs no byte twice"
+good "cut after fewer bytes than count as progress" url="$base/cut/300000/f" retries=2
+good "silence ends, and another connection goes on" url="$base/stall/200000/f"
+good "a connection that drips is not waited for" url="$base/drip/4/f"
+at_most "$(value again)" 1000000 "and little comes twice"
+good "503 some times" url="$base/busy/3/f"
+good "429 with Retry-After" url="$base/toomany/1/f"
+good "more connections than the server wants" url="$base/limit/3/f"
+good "parts smaller than asked for" url="$base/part/700000/f"
+good "a redirect" url="$base/redirect/0/f"
+good "no If-Range" url="$base/ifrange/0/f"
+good "another ETag each time, the same time and size, and a known digest" url="$base/etags/0/f"
+good "no ranges" url="$base/norange/0/f"
+is "$(value single)" 1 "no ranges: it says that it was one stream"
+good "chunks without a length" url="$base/chunked/0/f"
+good "chunks without a length, the size known" size=$size url="$base/chunked/0/f"
+good "HTTP/1.0 without a length, a digest known" url="$base/open/0/f"
+good "Content-Encoding, a digest known" url="$base/gzip/0/f"
+good "file://" url="file://$T/file"
+is "$(value received)" "$size" "file://: each byte once"
+good "the second mirror, where the first is gone" url="$base/gone/0/f" url="$base/ok/0/f"
+good "the second mirror, where the first wants a login" url="$base/login/0/f" url="$base/ok/0/f"
+good "the second mirror, where the first is no server" url=http://127.0.0.1:1/f url="$base/ok/0/f" retries=1
+good "the second mirror, where the first has another size" url="$base/lie/5/f" url="$base/ok/0/f" size=$size
+good "the mirror with ranges is taken" url="$base/norange/0/f" url="$base/ok/0/f"
+is "$(value single)" 0 "the mirror with ranges is taken: many streams"
+good "a mirror that is always wrong, and a right one" url="$base/corrupt_always/5/f" url="$base/ok/0/f"
+is "$(value restarts)" 2 "without pieces: everything again, from each mirror alone"
+
+bad 4 'fetch: .*gone \(404\)' "gone" url="$base/gone/0/f"
+bad 4 'none of 2 mirrors has it.*gone' "gone everywhere" url="$base/gone/0/f" url="$base/gone/1/f"
+bad 5 'auth: .*login' "a login is needed" url="$base/login/0/f" url="$base/gone/1/f"
+bad 5 'integrity: .*expected SHA-256' "a wrong whole" sha256="$sha" url="$base/corrupt_always/1/f"
+is "$(stat -c %s "$T/f$n/data") $(test -e "$T/f$n/state" && echo state)" "0 " "a wrong whole is not kept"
+bad 5 'has 20000005 bytes, expected 20000000' "a wrong size" size=$size url="$base/lie/5/f"
+bad 5 'sends more than 20000000 bytes' "more than it should be" size=$size url="$base/long/5/f"
+bad 5 'ends after 20000000 of 20000001 bytes' "less than it should be" size=20000001 url="$base/chunked/0/f"
+bad 4 'net: .*another range' "a wrong Content-Range" url="$base/shift/1/f" retries=2
+bad 4 'fetch: .*redirect' "a circle of redirects" url="$base/circle/0/f"
+bad 4 'net: ' "no HTTP" url="$base/garbage/0/f" retries=2
+bad 4 'net: .*\(503\)' "always 503" url="$base/busy/100/f" retries=2
+bad 4 'net: ' "chunks that are cut, no size known" url="$base/chunkcut/100000/f" retries=2
+bad 5 'says no length' "no length and nothing to check it against" url="$base/open/0/f"
+bad 4 'Content-Encoding' "encoded, and nothing to check it against" url="$base/gzip/0/f"
+bad 4 'net: ' "no server" url=http://127.0.0.1:1/f retries=1
+bad 2 'usage: ' "no URL" url=hush
+bad 10 'disk: .*needs 9000000000000000000 bytes' "more than the disk has" size=9000000000000000000 url="$base/ok/0/f"
+bad 10 'of them for what comes after' "no room for what comes after" spare=9000000000000000000 url="$base/ok/0/f"
+bad 5 'auth: .*mode 0644' "a netrc that others may read" netrc="$T/port" url="$base/ok/0/f"
+bad 4 'fetch: .*gone' "user info and query are not said" url="http://ann:hush@127.0.0.1:$(cat "$T/port")/gone/0/f?key=hush"
+grep -q hush "$T/err"
+is $? 1 "no part of a secret is said"
+
+# --- pieces ---
+good "pieces for a lock" pieces_out="$T/pieces" url="$base/ok/0/f"
+piece_bytes=$(value piece_bytes)
+is "$(wc -l <"$T/pieces")" "$(((size + piece_bytes - 1) / piece_bytes))" "one digest a piece"
+is "$(sed -n 3p "$T/pieces")" "$(tail -c +$((2 * piece_bytes + 1)) "$T/file" | head -c "$piece_bytes" | openssl dgst -sha256 -r | cut -d' ' -f1)" "and it is the piece's"
+known=(pieces="$T/pieces" piece_bytes="$piece_bytes")
+good "one corrupt piece" "${known[@]}" url="$base/corrupt/12345678/f"
+read -r _ sent < <(stats)
+is "$(value bad_pieces) $(value again) $(value received)" "1 $piece_bytes $((size + piece_bytes))" "that piece alone came again"
+is "$sent" "$((size + piece_bytes))" "and the server sent no more"
+good "a corrupt piece from one mirror comes from the other" "${known[@]}" url="$base/corrupt_always/12345678/f" url="$base/ok/0/f"
+at_most "$(value bad_pieces)" 1 "asked for there at once"
+good "a corrupt piece from a server without ranges" "${known[@]}" url="$base/norange/0/f"
+bad 5 'integrity: .*bytes 11534336 to 12582911 do not have the SHA-256 of piece 11' "a piece that is always wrong" "${known[@]}" url="$base/corrupt_always/12345678/f"
+bad 5 'digests of' "pieces of another file" pieces="$T/pieces" piece_bytes=$((piece_bytes / 2)) url="$base/ok/0/f"
+
+# --- an earlier process ---
+half() { # FOLDER URL ARG...: cut down after a while
+    local folder=$1
+    shift
+    curl -s --noproxy '*' "$base/reset" >"$T/reset"
+    "$one" folder="$T/$folder" proxy= rate=8000000 "$@" >"$T/out" 2>"$T/err" &
+    local pid=$!
+    while [ "$(stat -c %s "$T/$folder/state" 2>/dev/null || echo 0)" -lt 20000 ]; do sleep 0.02; done
+    kill -KILL $pid
+    wait $pid 2>/dev/null
+}
+half k1 sha256="$sha" url="$base/ok/0/f"
+fetch k1 sha256="$sha" url="$base/ok/0/f"
+is $? 0 "goes on after kill -9"
+at_most $(($(value received) + $(value kept))) $size "what was there is not fetched again"
+at_most 4000000 "$(value kept)" "and it is a good part"
+half k2 sha256="$sha" url="$base/ok/0/f"
+printf 'xxxxxxxx' | dd of="$T/k2/data" bs=1 seek=70000 conv=notrunc status=none
+fetch k2 sha256="$sha" url="$base/ok/0/f"
+is "$? $(value bad_blocks)" "0 1" "bytes that did not reach the disk are seen, and fetched again"
+cmp -s "$T/file" "$T/k2/data"
+ok $? "the right bytes"
+half k3 url="$base/change/100000/f"
+fetch k3 kinds=2 url="$base/change/0/f"
+is "$? $(value kept) $(value received)" "0 0 $size" "another ETag than at the last time: begun anew"
+[ "$(value sha256)" != "$sha" ]
+ok $? "with the new bytes"
+bad 4 'changes while it is fetched' "a file that changes all the time" url="$base/etags/0/f"
+half k4 sha256="$sha" url="$base/ok/0/f"
+printf 'garbage' | dd of="$T/k4/state" conv=notrunc status=none
+fetch k4 sha256="$sha" url="$base/ok/0/f"
+is "$? $(value kept)" "0 0" "a state that cannot be read: begun anew"
+half k5 sha256="$sha" url="$base/ok/0/f"
+state_bytes=$(stat -c %s "$T/k5/state")
+truncate -s $((state_bytes - 7)) "$T/k5/state"
+truncate -s 1000000 "$T/k5/data"
+fetch k5 sha256="$sha" url="$base/ok/0/f" && [ "$(value bad_blocks)" -gt 0 ] && cmp -s "$T/file" "$T/k5/data"
+ok $? "a torn record and lost data: the rest is kept"
+"$one" folder="$T/lock" proxy= rate=1000000 url="$base/ok/0/f" >"$T/out" 2>&1 &
+holder=$!
+while [ ! -s "$T/lock/state" ]; do sleep 0.02; done
+bad_folder() { "$one" folder="$T/lock" proxy= url="$base/ok/0/f"; }
+exits 10 "a folder that another process fetches into" bad_folder
+like "$(cat "$T/err")" 'being fetched by another process' "and it says so"
+kill -KILL $holder
+wait $holder 2>/dev/null
+good "a limit on the rate" rate=20000000 url="$base/ok/0/f"
+
+tap_done
