@@ -6,59 +6,9 @@
 #include <strings.h>
 
 #include "codec/json.h"
+#include "codec/sign.h"
 
 #define LIFETIME_MAX_S (365LL * 24 * 3600)
-
-/* ---- base64 and queries ---- */
-
-static const char BASE64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes, struct err *err)
-{
-    size_t n_pad = 0;
-    uint32_t bits = 0;
-    char *out = arena_array(arena, char, text.len / 4 * 3 + 1);
-    size_t n = 0;
-    while (n_pad < 2 && n_pad < text.len && text.ptr[text.len - 1 - n_pad] == '=') {
-        n_pad++;
-    }
-    if (text.len % 4 != 0) {
-        return err_set(err, ERR_PARSE, "expected base64, found %zu characters", text.len);
-    }
-    for (size_t idx = 0; idx < text.len; idx++) {
-        bool is_pad = idx >= text.len - n_pad;
-        const char *hit = is_pad || !text.ptr[idx] ? NULL : strchr(BASE64, text.ptr[idx]);
-        if (!hit && !is_pad) {
-            return err_set(err, ERR_PARSE, "expected base64, found another character at %zu", idx);
-        }
-        bits = (bits << 6) | (hit ? (uint32_t)(hit - BASE64) : 0);
-        if (idx % 4 == 3) {
-            out[n++] = (char)(bits >> 16 & 0xff);
-            out[n++] = (char)(bits >> 8 & 0xff);
-            out[n++] = (char)(bits & 0xff);
-            bits = 0;
-        }
-    }
-    *ret_bytes = (struct str){out, n - n_pad};
-    return 0;
-}
-
-char *base64_encode(struct arena *arena, struct str bytes)
-{
-    char *out = arena_array(arena, char, (bytes.len + 2) / 3 * 4 + 1);
-    size_t n = 0;
-    for (size_t idx = 0; idx < bytes.len; idx += 3) {
-        uint32_t bits = 0;
-        for (size_t k = 0; k < 3; k++) {
-            bits = (bits << 8) | (idx + k < bytes.len ? (uint8_t)bytes.ptr[idx + k] : 0);
-        }
-        for (size_t k = 0; k < 4; k++) {
-            out[n++] = idx + k > bytes.len ? '=' : BASE64[bits >> (18 - 6 * k) & 63];
-        }
-    }
-    out[n] = '\0';
-    return out;
-}
 
 void url_escape(struct strbuf *buf, struct str text)
 {

@@ -47,10 +47,6 @@ MUST_CHECK int oci_login_find(struct arena *arena, struct str text, const char *
                               struct str host, struct str path, struct oci_login *ret_login,
                               struct err *err);
 
-/* Standard alphabet with padding, nothing else. ERR_PARSE. */
-MUST_CHECK int base64_decode(struct arena *arena, struct str text, struct str *ret_bytes,
-                             struct err *err);
-char *base64_encode(struct arena *arena, struct str bytes);
 /* What may stand in a query: everything but letters, digits and "-._~" becomes %XX. */
 void url_escape(struct strbuf *buf, struct str text);
 

@@ -175,6 +175,7 @@ static int pull(struct search *s, const struct oci_ref *ref, struct err *err)
 {
     struct registry *registry = s->places->registry;
     struct oci_descriptor *blobs;
+    struct oci_ref from = *ref;
     size_t n;
     if (image_manifests(s->arena, registry, ref, &s->spec->platform, &s->docs, err) < 0 ||
         image_check_pins(&s->spec->pins, &s->docs, oci_ref_text(s->arena, ref), err) < 0) {
@@ -186,7 +187,10 @@ static int pull(struct search *s, const struct oci_ref *ref, struct err *err)
     for (size_t idx = 0; idx < n; idx++) {
         blobs[idx + 1] = s->docs.manifest.layers[idx];
     }
-    s->from = oci_ref_text(s->arena, ref);
+    from.tag = STR_EMPTY;
+    from.has_digest = true;
+    memcpy(from.sha256, s->docs.top.sha256, SHA256_BYTES);
+    s->from = oci_ref_text(s->arena, &from);
     return registry_blobs(registry, ref, blobs, n + 1, s->store, &s->got, err);
 }
 

@@ -143,7 +143,6 @@ static int change_index(struct store *store, const char *name, const struct imag
     }
     jw_end_array(&out);
     jw_end_object(&out);
-    strbuf_add_char(&buf, '\n');
     if (buf.is_full) {
         return err_set(err, ERR_IO, "%s: would be longer than %u bytes", path, IMAGE_INDEX_MAX);
     }

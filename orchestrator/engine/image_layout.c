@@ -349,6 +349,7 @@ int image_from_layout(struct arena *arena, struct store *store, const struct ima
         .arena = arena, .store = store, .spec = spec, .folder = path, .shown = path};
     struct unpack_tree_opts opts = {.archive = path,
                                     .unpack.format = "tar",
+                                    .size_bytes = -1,
                                     .pool = places->pool,
                                     .should_stop = places->should_stop};
     struct unpack_tree_result unpacked;
@@ -362,7 +363,7 @@ int image_from_layout(struct arena *arena, struct store *store, const struct ima
     }
     opts.new_folder = store_path(store, arena_printf(arena, "tmp/layout.%ld", (long)getpid()));
     if (unpack_tree(arena, &opts, &unpacked, err) < 0) {
-        return err_wrap(err, "%s", path);
+        return -1;
     }
     layout.folder = opts.new_folder;
     result = from_folder(&layout, ret_docs, err);

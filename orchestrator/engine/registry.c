@@ -254,7 +254,7 @@ static int judge(struct arena *arena, const struct exchange *ask, const struct a
                        STR_ARG(ask->what), answer->status, code);
     case 404:
     case 410:
-        return err_set(err, ERR_NOT_FOUND, "%.*s: gone: the registry has no such manifest (%d%s)",
+        return err_set(err, ERR_NOT_FOUND, "%.*s: the registry has no such manifest (%d%s)",
                        STR_ARG(ask->what), answer->status, code);
     default:
         return err_set(err, ERR_FETCH, "%.*s: expected the answer 200, found %d%s",

@@ -5,6 +5,7 @@
 #include "engine/registry_impl.h"
 
 #include "base/log.h"
+#include "codec/sign.h"
 
 #define PING_BYTES_MAX (1u << 20)
 /* A token is not used in its last seconds: the request takes time, too. */
@@ -98,9 +99,14 @@ static struct str pull_scope(struct arena *arena, const struct oci_ref *ref)
 
 static const char *basic_header(struct arena *arena, const struct oci_login *login)
 {
+    CLEANUP(strbuf) struct strbuf buf;
     const char *pair =
         arena_printf(arena, "%.*s:%.*s", STR_ARG(login->user), STR_ARG(login->password));
-    return arena_printf(arena, "Basic %s", base64_encode(arena, str_of(pair)));
+    strbuf_init(&buf, 2UL * OCI_LOGIN_MAX);
+    strbuf_add_z(&buf, "Basic ");
+    base64_encode(&buf, str_of(pair));
+    ASSERT(!buf.is_full);
+    return arena_strndup(arena, buf.ptr, buf.len);
 }
 
 static int find_login(struct registry *r, const struct oci_ref *ref, struct oci_login *ret_login,

@@ -504,32 +504,6 @@ static void logins_that_cannot_be_used_are_named_without_the_secret(void **state
     }
 }
 
-/* Source: RFC 4648 section 10. */
-static void base64_both_ways(void **state UNUSED)
-{
-    static const struct {
-        const char *plain, *packed;
-    } ROWS[] = {{"", ""},
-                {"f", "Zg=="},
-                {"fo", "Zm8="},
-                {"foo", "Zm9v"},
-                {"foob", "Zm9vYg=="},
-                {"fooba", "Zm9vYmE="},
-                {"foobar", "Zm9vYmFy"}};
-    static const char *const BAD[] = {"Z", "Zg", "Zg=", "Zg=a", "====", "Zm 9", "Zm9v\n", "Zm9-"};
-    struct str bytes;
-    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
-        struct err err = {0};
-        assert_string_equal(base64_encode(&arena, str_of(ROWS[idx].plain)), ROWS[idx].packed);
-        assert_int_equal(base64_decode(&arena, str_of(ROWS[idx].packed), &bytes, &err), 0);
-        assert_true(str_eq_z(bytes, ROWS[idx].plain));
-    }
-    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
-        struct err err = {0};
-        assert_int_equal(base64_decode(&arena, str_of(BAD[idx]), &bytes, &err), -1);
-    }
-}
-
 static void queries_are_escaped(void **state UNUSED)
 {
     CLEANUP(strbuf) struct strbuf buf;
@@ -556,7 +530,6 @@ int main(void)
         cmocka_unit_test(tokens_are_read),
         cmocka_unit_test(logins_are_found),
         cmocka_unit_test(logins_that_cannot_be_used_are_named_without_the_secret),
-        cmocka_unit_test(base64_both_ways),
         cmocka_unit_test(queries_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, end);

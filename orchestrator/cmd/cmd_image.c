@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images of the store: listed, given to an engine, written out, dropped. */
+#include "base/base.h"
+
+#include "base/log.h"
+#include "base/table.h"
+#include "cmd/cmd.h"
+#include "cmd/image_ops.h"
+#include "cmd/stop.h"
+#include "engine/image_tar.h"
+
+#define OUTPUT_MAX (16u << 20)
+
+struct image_args {
+    const char *engine;
+    const char *host;
+    const char *output;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "engine",
+     .kind = OPT_TEXT,
+     .value = "ENGINE",
+     .help = "load: docker or podman; default docker",
+     .offset = offsetof(struct image_args, engine)},
+    {.name = "host",
+     .kind = OPT_TEXT,
+     .value = "URL",
+     .help = "load: where docker's daemon is, as DOCKER_HOST says it",
+     .offset = offsetof(struct image_args, host)},
+    {.name = "output",
+     .letter = 'o',
+     .kind = OPT_TEXT,
+     .value = "PATH",
+     .help = "export: a file NAME.tar, or a new folder",
+     .offset = offsetof(struct image_args, output)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct image_args, want_json)},
+    OPT_END,
+};
+
+struct image_job {
+    const struct cmd_ctx *ctx;
+    const struct image_args *args;
+    const char *name; /* NULL: ls */
+    struct arena *arena;
+    struct store *store;
+    struct json_out *out; /* inside the document */
+    struct strbuf *text;
+};
+
+/* ---- ls ---- */
+
+static int add_image(struct image_job *job, const char *name, struct table *table, struct err *err)
+{
+    struct image_info info;
+    char config[OCI_DIGEST_SIZE];
+    if (image_open(job->arena, job->store, name, &info, err) < 0) {
+        return -1;
+    }
+    oci_digest_text(info.pins.config, config);
+    jw_object(job->out, NULL);
+    jw_z(job->out, "name", name);
+    image_info_json(job->out, &info);
+    jw_end_object(job->out);
+    table_add(table, str_of(name));
+    table_add(table, info.platform);
+    table_addf(table, "%zu", info.manifest.n_layers);
+    table_addf(table, "%.1f", (double)info.bytes / 1e6);
+    table_add(table, str_sub(str_of(config), 0, 19));
+    table_add(table, info.from);
+    return 0;
+}
+
+static int list(struct image_job *job, struct err *err)
+{
+    static const struct table_column COLUMNS[] = {{"image", false}, {"platform", false},
+                                                  {"layers", true}, {"MB", true},
+                                                  {"id", false},    {"from", false}};
+    CLEANUP(table) struct table table;
+    struct fs_names names;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    if (image_names(job->store, &names, err) < 0) {
+        return -1;
+    }
+    jw_array(job->out, "images");
+    for (size_t idx = 0; idx < names.n; idx++) {
+        if (add_image(job, names.items[idx], &table, err) < 0) {
+            return -1;
+        }
+    }
+    jw_end_array(job->out);
+    table_render(&table, job->text);
+    return 0;
+}
+
+/* ---- load, export, rm ---- */
+
+static int choose_engine(const struct image_args *args, enum image_engine *ret_engine,
+                         struct err *err)
+{
+    for (int engine = IMAGE_DOCKER; engine <= IMAGE_PODMAN; engine++) {
+        const char *program = image_engine_program((enum image_engine)engine);
+        if (strcmp(args->engine ? args->engine : "docker", program) == 0) {
+            *ret_engine = (enum image_engine)engine;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_USAGE, "--engine %.60s: expected docker or podman", args->engine);
+}
+
+static int load(struct image_job *job, struct err *err)
+{
+    const char *host = job->args->host ? job->args->host : getenv("DOCKER_HOST");
+    enum image_engine engine = IMAGE_DOCKER;
+    struct image_loaded loaded;
+    struct image_info info;
+    if (choose_engine(job->args, &engine, err) < 0 ||
+        image_open(job->arena, job->store, job->name, &info, err) < 0 ||
+        image_load(job->arena, job->store, &info, engine, host && host[0] ? host : NULL, true,
+                   stop_is_asked, &loaded, err) < 0) {
+        return -1;
+    }
+    jw_z(job->out, "name", job->name);
+    jw_z(job->out, "engine", image_engine_program(engine));
+    jw_str(job->out, "id", loaded.id);
+    jw_str(job->out, "engine_name", loaded.name);
+    jw_bool(job->out, "was_there", loaded.was_there);
+    strbuf_printf(job->text, "%s %s %.*s\n", image_engine_program(engine),
+                  loaded.was_there ? "had" : "has", STR_ARG(loaded.id));
+    return 0;
+}
+
+static int export_it(struct image_job *job, struct err *err)
+{
+    struct image_info info;
+    if (!job->args->output) {
+        return err_set(err, ERR_USAGE, "image export: expected --output PATH");
+    }
+    if (image_open(job->arena, job->store, job->name, &info, err) < 0 ||
+        image_export(job->arena, job->store, &info, job->args->output, err) < 0) {
+        return -1;
+    }
+    jw_z(job->out, "name", job->name);
+    jw_z(job->out, "path", job->args->output);
+    jw_i64(job->out, "bytes", (int64_t)info.bytes);
+    strbuf_printf(job->text, "%s\n", job->args->output);
+    return 0;
+}
+
+static int drop(struct image_job *job, struct err *err)
+{
+    if (image_remove(job->store, job->name, err) < 0) {
+        return -1;
+    }
+    jw_z(job->out, "name", job->name);
+    strbuf_printf(job->text,
+                  "image %s: no longer kept; \"reperf store gc\" frees what nothing else needs\n",
+                  job->name);
+    return 0;
+}
+
+/* ---- which ---- */
+
+static const struct {
+    const char *verb;
+    bool has_name;
+    int (*run)(struct image_job *job, struct err *err);
+} VERBS[] = {
+    {"ls", false, list}, {"load", true, load}, {"export", true, export_it}, {"rm", true, drop}};
+
+/* The store keeps references by their whole name: "debian:12" is docker.io/library/debian:12. */
+static const char *store_name(struct arena *arena, const char *name)
+{
+    struct err no = {0};
+    struct oci_ref ref;
+    if (strncmp(name, "image:", 6) == 0) {
+        name += 6;
+    }
+    return strpbrk(name, "/:@") && oci_ref_parse(arena, str_of(name), &ref, &no) == 0
+               ? oci_ref_text(arena, &ref)
+               : name;
+}
+
+static int find_verb(const struct opt_list *operands, size_t *ret_verb, struct err *err)
+{
+    for (size_t idx = 0; operands->n > 0 && idx < ARRAY_LEN(VERBS); idx++) {
+        if (strcmp(operands->items[0], VERBS[idx].verb) == 0) {
+            *ret_verb = idx;
+            return operands->n == (VERBS[idx].has_name ? 2U : 1U)
+                       ? 0
+                       : err_set(err, ERR_USAGE, "image %s: expected %s", VERBS[idx].verb,
+                                 VERBS[idx].has_name ? "one image" : "no operand");
+        }
+    }
+    return err_set(err, ERR_USAGE, "image: expected ls, load, export or rm");
+}
+
+static int run_verb(struct image_job *job, size_t verb, struct strbuf *json, struct err *err)
+{
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    struct json_out out;
+    int result;
+    if (store_open(job->arena, job->ctx->store, &store, err) < 0) {
+        return -1;
+    }
+    job->store = &store;
+    job->out = &out;
+    jw_begin(&out, json, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "command", VERBS[verb].verb);
+    result = VERBS[verb].run(job, err);
+    if (result == 0) {
+        jw_end_object(&out);
+    }
+    return result;
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(strbuf) struct strbuf json;
+    struct image_args args = {0};
+    struct image_job job = {.ctx = ctx, .args = &args, .arena = &arena, .text = &text};
+    size_t verb = 0;
+    strbuf_init(&text, OUTPUT_MAX);
+    strbuf_init(&json, OUTPUT_MAX);
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0 ||
+        find_verb(&operands, &verb, err) < 0) {
+        return -1;
+    }
+    job.name = operands.n > 1 ? store_name(&arena, operands.items[1]) : NULL;
+    stop_hold();
+    if (run_verb(&job, verb, &json, err) < 0) {
+        if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
+            log_line(LOG_ERROR, "%s", err->msg);
+            return stop_status();
+        }
+        return -1;
+    }
+    return cmd_print(strbuf_str(args.want_json ? &json : &text), err);
+}
+
+const struct cmd CMD_IMAGE = {"image", "ls|load|export|rm [IMAGE]",
+                              "container images of the store: list, give to an engine, write out",
+                              OPTS, run};

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/image_ops.h"
+
+#include "engine/image_verify.h"
+#include "engine/lock_file.h"
+
+/* Names of a lock's items: what the tag named, the platform's manifest, the image's id. */
+#define ITEM_DIGEST   "digest"
+#define ITEM_MANIFEST "manifest"
+#define ITEM_CONFIG   "config"
+
+/* ---- what is wanted ---- */
+
+static int read_image(struct arena *arena, const char *root, const char *name,
+                      struct image_spec *spec, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = arena_printf(arena, "%s/images/%s/image.json", root, name);
+    struct image image;
+    struct json json;
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    json = json_root(&doc);
+    if (image_decode(&json, arena, &image, err) < 0) {
+        return -1;
+    }
+    if (!str_eq_z(image.id, name)) {
+        return err_set(err, ERR_MANIFEST,
+                       "%s:$.id: expected \"%s\" as the folder is named, found "
+                       "\"%s\"",
+                       path, name, image.id.ptr);
+    }
+    spec->ref = image.ref;
+    spec->has_fallback = image.has_fallback;
+    spec->fallback = image.fallback;
+    spec->replacement = image.replacement;
+    return 0;
+}
+
+static int pin(const struct lock *lock, const char *item_name, bool *has, uint8_t *sha256,
+               struct err *err)
+{
+    const struct lock_item *item = lock_find(lock, str_of(item_name));
+    if (!item || !item->has_sha256) {
+        return 0;
+    }
+    if (*has && memcmp(sha256, item->sha256, SHA256_BYTES) != 0) {
+        return err_set(err, ERR_MANIFEST, "image %s: its lock has another %s than its description",
+                       lock->id.ptr, item_name);
+    }
+    *has = true;
+    memcpy(sha256, item->sha256, SHA256_BYTES);
+    return 0;
+}
+
+int image_spec_load(struct arena *arena, const char *root, const char *locks, const char *name,
+                    struct image_spec *ret_spec, bool *ret_is_locked, struct err *err)
+{
+    struct image_spec spec = {.name = name, .platform = oci_platform_default()};
+    struct err why = {0};
+    struct lock lock;
+    bool is_id = !strpbrk(name, "/:@");
+    if ((is_id ? read_image(arena, root, name, &spec, err)
+               : oci_ref_parse(arena, str_of(name), &spec.ref, err)) < 0) {
+        return -1;
+    }
+    spec.pins.has_digest = spec.ref.has_digest;
+    memcpy(spec.pins.digest, spec.ref.sha256, SHA256_BYTES);
+    *ret_is_locked = lock_read(arena, locks, LOCK_IMAGE, name, &lock, &why) == 0;
+    if (!*ret_is_locked && why.code != ERR_NOT_FOUND) {
+        *err = why;
+        return -1;
+    }
+    if (*ret_is_locked &&
+        (pin(&lock, ITEM_DIGEST, &spec.pins.has_digest, spec.pins.digest, err) < 0 ||
+         pin(&lock, ITEM_MANIFEST, &spec.pins.has_manifest, spec.pins.manifest, err) < 0 ||
+         pin(&lock, ITEM_CONFIG, &spec.pins.has_config, spec.pins.config, err) < 0)) {
+        return -1;
+    }
+    *ret_spec = spec;
+    return 0;
+}
+
+/* ---- telling ---- */
+
+static void put_digest(struct json_out *out, const char *key, const uint8_t *sha256)
+{
+    char text[OCI_DIGEST_SIZE];
+    oci_digest_text(sha256, text);
+    jw_z(out, key, text);
+}
+
+void image_info_json(struct json_out *out, const struct image_info *info)
+{
+    jw_str(out, "reference", info->reference);
+    jw_str(out, "platform", info->platform);
+    put_digest(out, "digest", info->pins.digest);
+    put_digest(out, "manifest", info->pins.manifest);
+    put_digest(out, "config", info->pins.config);
+    jw_i64(out, "layers", (int64_t)info->manifest.n_layers);
+    jw_i64(out, "bytes", (int64_t)info->bytes);
+    jw_str(out, "from", info->from);
+    jw_z(out, "date", info->date.ptr);
+}
+
+static void put_line(struct strbuf *text, const char *what, const uint8_t *sha256)
+{
+    char digest[OCI_DIGEST_SIZE];
+    oci_digest_text(sha256, digest);
+    strbuf_printf(text, "  %-9s %s\n", what, digest);
+}
+
+static void put_info(struct strbuf *text, const struct image_info *info)
+{
+    strbuf_printf(text, "image %s: %.*s, %zu layers, %.1f MB\n", info->name,
+                  STR_ARG(info->platform), info->manifest.n_layers, (double)info->bytes / 1e6);
+    put_line(text, ITEM_DIGEST, info->pins.digest);
+    if (info->is_list) {
+        put_line(text, ITEM_MANIFEST, info->pins.manifest);
+    }
+    put_line(text, "image id", info->pins.config);
+}
+
+/* ---- the client ---- */
+
+static int open_registry(struct noun_job *job, struct registry **ret_registry, struct err *err)
+{
+    const struct net_opts *opts = job->net_opts;
+    struct registry_settings settings = {
+        .auth_path = opts->auth_path,
+        .plain_hosts = opts->plain_hosts,
+        .n_plain_hosts = opts->n_plain_hosts,
+        .n_connections = opts->n_connections,
+        .rate_bytes_per_s = opts->rate_bytes_per_s,
+        .wants_progress = opts->wants_progress,
+        .should_stop = opts->should_stop,
+    };
+    if (net_open(job->net, err) < 0) {
+        return -1;
+    }
+    settings.loop = &job->net->loop;
+    settings.http = job->net->http;
+    settings.pool = job->net->pool;
+    return registry_new(&settings, ret_registry, err);
+}
+
+/* ---- fetch ---- */
+
+int image_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                   struct err *err)
+{
+    CLEANUP(registry) struct registry *registry = NULL;
+    struct image_places places = {.mirror = job->net_opts->mirror,
+                                  .layouts = job->net_opts->layouts,
+                                  .n_layouts = job->net_opts->n_layouts,
+                                  .clock = job->ctx->clock,
+                                  .should_stop = job->net_opts->should_stop};
+    const char *name = str_z(job->arena, noun->name);
+    struct image_fetched fetched;
+    struct image_spec spec;
+    bool is_locked;
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
+        return -1;
+    }
+    if (net_open(job->net, err) < 0 ||
+        (!job->net_opts->is_offline && open_registry(job, &registry, err) < 0)) {
+        return -1;
+    }
+    places.registry = registry;
+    places.pool = job->net->pool;
+    if (image_fetch(job->arena, job->store, &spec, &places, &fetched, err) < 0) {
+        return -1;
+    }
+    image_info_json(sink->out, &fetched.info);
+    jw_bool(sink->out, "locked", is_locked);
+    jw_bool(sink->out, "was_there", fetched.was_there);
+    jw_i64(sink->out, "fetched_bytes", (int64_t)fetched.got.fetched_bytes);
+    jw_i64(sink->out, "kept_bytes", (int64_t)fetched.got.kept_bytes);
+    put_info(sink->text, &fetched.info);
+    strbuf_printf(sink->text, "  %s from %.*s\n",
+                  fetched.was_there ? "is in the store since before," : "fetched",
+                  STR_ARG(fetched.info.from));
+    if (!is_locked && !spec.pins.has_digest) {
+        strbuf_printf(sink->text,
+                      "  its tag may mean another image tomorrow: \"reperf lock image:%s\" records "
+                      "what it means now\n",
+                      name);
+    }
+    return 0;
+}
+
+/* ---- verify ---- */
+
+int image_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                    struct err *err)
+{
+    const char *name = str_z(job->arena, noun->name);
+    struct image_check check = {0};
+    struct image_spec spec;
+    bool is_locked;
+    int result;
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
+        return -1;
+    }
+    result = image_verify(job->arena, job->store, name, &spec.pins, job->net_opts->wants_progress,
+                          job->net_opts->should_stop, &check, err);
+    if (result < 0 && (err->code != ERR_INTEGRITY || check.n_faults == 0)) {
+        return -1;
+    }
+    image_info_json(sink->out, &check.info);
+    jw_bool(sink->out, "locked", is_locked);
+    jw_i64(sink->out, "blobs", (int64_t)check.n_blobs);
+    jw_i64(sink->out, "packed_bytes", (int64_t)check.packed_bytes);
+    jw_i64(sink->out, "unpacked_bytes", (int64_t)check.unpacked_bytes);
+    jw_array(sink->out, "faults");
+    for (size_t idx = 0; idx < check.n_faults; idx++) {
+        jw_str(sink->out, NULL, check.faults[idx]);
+    }
+    jw_end_array(sink->out);
+    put_info(sink->text, &check.info);
+    strbuf_printf(sink->text, "  %zu blobs, %.1f MB read, %.1f MB unpacked: %s\n", check.n_blobs,
+                  (double)check.packed_bytes / 1e6, (double)check.unpacked_bytes / 1e6,
+                  check.n_faults ? "does not hold" : "every digest holds");
+    for (size_t idx = 0; idx < check.n_faults; idx++) {
+        strbuf_printf(sink->text, "  %.*s\n", STR_ARG(check.faults[idx]));
+    }
+    if (!is_locked && !spec.pins.has_digest) {
+        strbuf_add_z(sink->text, "  no lock says which image it should be\n");
+    }
+    return result;
+}
+
+/* ---- lock ---- */
+
+static struct lock_item make_item(const char *name, const uint8_t *sha256, uint64_t size_bytes,
+                                  const struct image_spec *spec, const char *from, const char *date)
+{
+    struct lock_item item = {.name = str_of(name),
+                             .size_bytes = (int64_t)size_bytes,
+                             .has_sha256 = true,
+                             .ref = spec->ref.tag,
+                             .url = str_of(from),
+                             .date = str_of(date)};
+    memcpy(item.sha256, sha256, SHA256_BYTES);
+    return item;
+}
+
+int image_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                  struct err *err)
+{
+    CLEANUP(registry) struct registry *registry = NULL;
+    const char *name = str_z(job->arena, noun->name);
+    struct clock_src clock = job->ctx->clock;
+    char date[RFC3339_MAX];
+    struct lock_item items[3];
+    struct lock lock = {.kind = LOCK_IMAGE,
+                        .id = noun->name,
+                        .items = items,
+                        .n_items = ARRAY_LEN(items),
+                        .n_files = -1,
+                        .file_bytes = -1};
+    struct image_spec spec;
+    struct image_docs docs;
+    bool is_locked, is_new;
+    const char *from;
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
+        return -1;
+    }
+    if (!spec.ref.tag.ptr && !spec.ref.has_digest) {
+        return err_set(err, ERR_MANIFEST,
+                       "image %s: is built and not pulled: there is no tag that could be locked",
+                       name);
+    }
+    if (job->net_opts->is_offline) {
+        return err_set(err, ERR_FETCH, "image %s: what its tag means cannot be asked offline",
+                       name);
+    }
+    if (open_registry(job, &registry, err) < 0 ||
+        image_resolve(job->arena, registry, &spec, &docs, err) < 0) {
+        return -1;
+    }
+    from = oci_ref_name(job->arena, &spec.ref);
+    clock_rfc3339(clock.wall_ns(clock.ctx), date);
+    items[0] = make_item(ITEM_DIGEST, docs.top.sha256, docs.top.text.len, &spec, from, date);
+    items[1] = make_item(ITEM_MANIFEST, docs.doc.sha256, docs.doc.text.len, &spec, from, date);
+    items[2] = make_item(ITEM_CONFIG, docs.manifest.config.sha256, docs.manifest.config.size_bytes,
+                         &spec, from, date);
+    if (lock_settle(job->arena, job->locks, &lock, &is_new, err) < 0) {
+        return -1;
+    }
+    jw_z(sink->out, "reference", oci_ref_text(job->arena, &spec.ref));
+    put_digest(sink->out, "digest", docs.top.sha256);
+    put_digest(sink->out, "manifest", docs.doc.sha256);
+    put_digest(sink->out, "config", docs.manifest.config.sha256);
+    jw_bool(sink->out, "new", is_new);
+    strbuf_printf(sink->text, "image %s: %s\n", name, is_new ? "locked" : "still what was locked");
+    put_line(sink->text, ITEM_DIGEST, docs.top.sha256);
+    put_line(sink->text, ITEM_MANIFEST, docs.doc.sha256);
+    put_line(sink->text, "image id", docs.manifest.config.sha256);
+    return 0;
+}
