@@ -118,7 +118,7 @@ static int check_entry(const struct pack *pack, const struct shard_entry *entry,
         return err_set(err, ERR_INTEGRITY,
                        "%" PRIu32 " bytes for %d x %d x %d of kind %s, which needs %" PRId64,
                        entry->bytes, entry->height, entry->width, entry->channels,
-                       pack_kind_name(pack->kind), bytes);
+                       shard_kind_name(pack->kind), bytes);
     }
     if (entry->offset != (uint64_t)offset) {
         return differs(err, "offset", entry->offset, (uint64_t)offset);

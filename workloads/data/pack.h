@@ -50,7 +50,7 @@ static inline void pack_cleanup(struct pack *pack)
 MUST_CHECK int pack_parse(struct pack *pack, struct str text, struct err *err);
 
 /* "classes", "segments" or "tokens". */
-const char *pack_kind_name(enum shard_kind kind);
+const char *shard_kind_name(enum shard_kind kind);
 
 struct pack_sample {
     int64_t height, width;

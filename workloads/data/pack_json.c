@@ -37,7 +37,7 @@ static const char *const SHARD_FIELDS[S_COUNT] = {"name", "bytes", "samples", "s
 static const char *const KINDS[] = {
     [SHARD_CLASSES] = "classes", [SHARD_SEGMENTS] = "segments", [SHARD_TOKENS] = "tokens"};
 
-const char *pack_kind_name(enum shard_kind kind)
+const char *shard_kind_name(enum shard_kind kind)
 {
     return KINDS[kind];
 }

@@ -23,8 +23,8 @@ static int check_model(const struct feed *feed, const struct graph *graph, struc
     bool is_dense = graph->values[graph_find(graph, "labels")].shape.n_dims == 3;
     enum shard_kind wanted = is_dense ? SHARD_SEGMENTS : SHARD_CLASSES;
     if (pack->kind != wanted) {
-        return err_set(err, ERR_USAGE, "kind %s, but %s learns from %s", pack_kind_name(pack->kind),
-                       model->name, pack_kind_name(wanted));
+        return err_set(err, ERR_USAGE, "kind %s, but %s learns from %s",
+                       shard_kind_name(pack->kind), model->name, shard_kind_name(wanted));
     }
     if (pack->n_classes > model->n_classes) {
         return err_set(err, ERR_USAGE, "%" PRId64 " classes, but %s has %" PRId64, pack->n_classes,
