@@ -30,7 +30,7 @@ struct cmd {
 /* Each cmd_NAME.c defines one of these; cmd/table.c lists them. */
 extern const struct cmd CMD_AUDIT, CMD_COMPARE, CMD_COMPLETION, CMD_HISTORY, CMD_IMAGE, CMD_KEYGEN,
     CMD_LINT, CMD_LIST, CMD_MEASURE, CMD_PLAN, CMD_REPLAY, CMD_REPORT, CMD_RESUME, CMD_RUN,
-    CMD_SEAL, CMD_STATUS, CMD_CANCEL, CMD_EXPLAIN, CMD_UNPACK, CMD_VERIFY;
+    CMD_SEAL, CMD_STATUS, CMD_STORE, CMD_CANCEL, CMD_EXPLAIN, CMD_UNPACK, CMD_VERIFY;
 
 extern const struct cmd *const CMDS[]; /* sorted by name, ended by NULL */
 

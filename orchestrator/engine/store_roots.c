@@ -35,42 +35,53 @@ static void push(struct digest_set *set, const uint8_t *sha256)
 
 /* ---- references ---- */
 
-static int mark_ref(struct marking *marking, const char *kind, const char *name, struct err *err)
+static int each_of_kind(const struct store *store, const char *kind, store_ref_fn fn, void *ctx,
+                        struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct store here = *marking->store;
-    uint8_t(*blobs)[SHA256_BYTES];
-    struct str text;
-    size_t n;
-    here.arena = &arena;
-    if (store_ref_get(&here, kind, name, &text, err) < 0 ||
-        store_ref_blobs(&arena, text, name, &blobs, &n, err) < 0) {
-        return err_wrap(err, "reference %s", kind);
+    struct fs_names names;
+    if (store_ref_list(store, kind, &names, err) < 0) {
+        return -1;
     }
-    for (size_t idx = 0; idx < n; idx++) {
-        push(&marking->found, blobs[idx]);
+    for (size_t idx = 0; idx < names.n; idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct store here = *store;
+        struct store_ref ref = {.kind = kind, .name = names.items[idx]};
+        uint8_t(*blobs)[SHA256_BYTES];
+        here.arena = &arena;
+        if (store_ref_get(&here, kind, ref.name, &ref.text, err) < 0 ||
+            store_ref_blobs(&arena, ref.text, ref.name, &blobs, &ref.n_blobs, err) < 0) {
+            return err_wrap(err, "reference %s", kind);
+        }
+        ref.blobs = (const uint8_t(*)[SHA256_BYTES])blobs;
+        if (fn(ctx, &ref, err) < 0) {
+            return -1;
+        }
     }
     return 0;
 }
 
-static int mark_refs(struct marking *marking, struct err *err)
+int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct store here = *marking->store;
-    struct fs_names kinds, names;
+    struct store here = *store;
+    struct fs_names kinds;
     here.arena = &arena;
     if (store_ref_kinds(&here, &kinds, err) < 0) {
         return -1;
     }
     for (size_t kind = 0; kind < kinds.n; kind++) {
-        if (store_ref_list(&here, kinds.items[kind], &names, err) < 0) {
+        if (each_of_kind(&here, kinds.items[kind], fn, ctx, err) < 0) {
             return -1;
         }
-        for (size_t idx = 0; idx < names.n; idx++) {
-            if (mark_ref(marking, kinds.items[kind], names.items[idx], err) < 0) {
-                return -1;
-            }
-        }
+    }
+    return 0;
+}
+
+static int mark_ref(void *ctx, const struct store_ref *ref, struct err *err UNUSED)
+{
+    struct marking *marking = ctx;
+    for (size_t idx = 0; idx < ref->n_blobs; idx++) {
+        push(&marking->found, ref->blobs[idx]);
     }
     return 0;
 }
@@ -183,7 +194,7 @@ int store_roots(struct arena *arena, const struct store *store, struct store_roo
 {
     struct marking marking = {.arena = arena, .store = store};
     struct store_roots roots = {0};
-    int result = mark_refs(&marking, err);
+    int result = store_each_ref(store, mark_ref, &marking, err);
     if (result == 0) {
         result = mark_layout(&marking, err);
     }

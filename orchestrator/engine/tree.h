@@ -54,10 +54,12 @@ struct tree_opts {
     struct pool *pool;
     size_t n_threads; /* of the pool to use */
     struct digest_cache
-        *cache; /* NULL: every byte is read (deep); else files unchanged since are not (quick) */
+        *cache;   /* NULL: every byte is read (deep); else files unchanged since are not (quick) */
+    bool is_deep; /* the cache is not asked, only filled */
     unsigned kinds; /* DIGEST_SHA256, DIGEST_MD5 or both */
     bool (*should_stop)(void);
     void (*on_progress)(void *ctx, uint64_t files_done, uint64_t files_total);
+    void (*on_bytes)(void *ctx, uint64_t bytes_read); /* for trees of few large files; or NULL */
     void *progress_ctx;
 };
 

@@ -116,6 +116,9 @@ static void run_to_end(struct tree_run *run, struct tree_worker *workers,
         if (opts->on_progress && !atomic_load(&run->must_stop)) {
             opts->on_progress(opts->progress_ctx, atomic_load(&run->n_done), run->n);
         }
+        if (opts->on_bytes && !atomic_load(&run->must_stop)) {
+            opts->on_bytes(opts->progress_ctx, atomic_load(&run->bytes_read));
+        }
     } while (is_on);
 }
 

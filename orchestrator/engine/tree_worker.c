@@ -97,7 +97,7 @@ int tree_next(struct tree_worker *worker, struct tree_open *ret_open, struct err
     while (take_idx(worker, &idx)) {
         int result;
         if ((run->is_wanted && !run->is_wanted[idx]) ||
-            (run->opts->cache && find_cached(worker, idx))) {
+            (run->opts->cache && !run->opts->is_deep && find_cached(worker, idx))) {
             continue;
         }
         result = open_file(worker, idx, ret_open, err);
@@ -129,6 +129,7 @@ int tree_fill(struct tree_worker *worker, struct tree_open *open, uint8_t *buf, 
         }
         len += (size_t)got;
     }
+    atomic_fetch_add_explicit(&worker->run->bytes_read, len, memory_order_relaxed);
     *ret_len = len;
     return 0;
 }
@@ -137,7 +138,6 @@ void tree_done(struct tree_worker *worker, struct tree_open *open, const struct 
 {
     struct tree_run *run = worker->run;
     fd_close(&open->fd);
-    atomic_fetch_add_explicit(&run->bytes_read, value->size_bytes, memory_order_relaxed);
     /* Where the size is another than before, it grew or shrank meanwhile: its times are new, and it would not be found. */
     if (open->is_settled && value->size_bytes == open->key.size_bytes) {
         struct tree_fresh fresh = {open->key, *value};

@@ -1,0 +1,187 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# reperf store: against md5sum, sha256sum and skopeo; several processes at once; kill -9; gc; flipped bytes.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+. "$(dirname "$0")/../tap_lib.sh"
+V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/store-output.json)
+export REPERF_STORE="$T/store"
+W="$T/work"
+mkdir -p "$W"
+store() { "$REPERF" store "$@"; }
+valid() { # NAME: what the last command printed
+    cp "$T/out" "$T/document"
+    exits 0 "$1" "${V[@]}" "$T/document"
+}
+value() { # PYTHON-EXPRESSION over d of the last document
+    /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$T/document" "$1"
+}
+files_in() { find "$REPERF_STORE/$1" -type f | wc -l; }
+hex() { sha256sum "$1" | cut -c1-64; }
+head -c 300000 /dev/urandom >"$W/one file"
+head -c 5000000 /dev/urandom >"$W/two"
+one=$(hex "$W/one file") two=$(hex "$W/two")
+
+# --- add, ls, path ---
+exits 0 "add" store add "$W/one file"
+like "$(cat "$T/out")" "MD5 +$(md5sum "$W/one file" | cut -c1-32)" "prints the MD5 that md5sum finds"
+like "$(cat "$T/out")" "SHA-256 $one" "and the SHA-256 that sha256sum finds"
+like "$(cat "$T/out")" "size +300000 bytes" "and the size"
+exits 0 "add --json of two" store add --json "$W/one file" "$W/two"
+valid "its document is valid"
+is "$(value '[f["sha256"] for f in d["files"]]')" "['$one', '$two']" "both digests are in it"
+exits 0 "path by SHA-256" store path "sha256:$two"
+cmp -s "$(cat "$T/out")" "$W/two"
+ok $? "leads to the same bytes"
+is "$(stat -c %a "$(cat "$T/out")")" 444 "which are read-only"
+exits 0 "path by MD5" store path "md5:$(md5sum "$W/two" | cut -c1-32)"
+is "$(cat "$T/out")" "$REPERF_STORE/blobs/sha256/$two" "the same blob"
+exits 0 "path by name --json" store path "file/one file" --json
+valid "its document is valid"
+is "$(value 'd["paths"]')" "['$REPERF_STORE/blobs/sha256/$one']" "the blob of that name"
+echo other >"$W/sub" && mkdir -p "$W/dir" && cp "$W/sub" "$W/dir/two"
+exits 0 "another file of the same name" store add "$W/dir/two"
+like "$(cat "$T/out")" "name +file/two@$(hex "$W/sub" | cut -c1-12)" "gets a name of its own"
+exits 0 "ls" store ls
+like "$(cat "$T/out")" 'file +two +1 +5.0 MB +0 min' "lists it"
+exits 0 "ls --json" store ls --json
+valid "its document is valid"
+is "$(value '[r["name"] for r in d["references"]]')" "['one file', 'two', 'two@$(hex "$W/sub" | cut -c1-12)']" "has all names"
+
+# --- usage ---
+exits 2 "no verb" store
+exits 2 "another verb" store prune
+exits 2 "a name that is not there" store path nothing
+exits 2 "a digest that is not there" store path "sha256:$(printf '0%.0s' {1..64})"
+exits 2 "a digest that is none" store path sha256:abc
+exits 2 "a file that is not there" store add "$W/nothing"
+exits 10 "a folder is no file" store add "$W/dir"
+exits 2 "an option of another verb" store ls --dry-run
+exits 2 "a folder of somebody else is not made a store" env REPERF_STORE="$W" "$REPERF" store ls
+like "$(cat "$T/err")" 'expected an empty folder or a store' "and it says why"
+
+# --- hand-made image of another tool ---
+if command -v skopeo >/dev/null; then
+    I="$T/image"
+    mkdir -p "$I" && (
+        cd "$I" && echo layer >file && tar -cf layer.tar file && diff=$(hex layer.tar) &&
+            printf '{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":["sha256:%s"]},"config":{}}' "$diff" >config.json &&
+            printf '[{"Config":"config.json","RepoTags":["t:1"],"Layers":["layer.tar"]}]' >manifest.json && tar -cf ../image.tar manifest.json config.json layer.tar
+    )
+    exits 0 "skopeo puts an image into the store" skopeo copy -q "docker-archive:$T/image.tar" "oci:$REPERF_STORE:other"
+    exits 0 "gc without any grace" store gc --grace 0
+    exits 0 "keeps it: skopeo reads it" skopeo inspect --raw "oci:$REPERF_STORE:other"
+    exits 0 "and all of its blobs" skopeo copy -q "oci:$REPERF_STORE:other" "dir:$T/image-again"
+else
+    skip "an image of another tool" "skopeo is not here"
+fi
+
+# --- gc ---
+exits 0 "drop" store drop file/two --json
+valid "its document is valid"
+exits 0 "gc" store gc
+like "$(cat "$T/out")" '^dropped 0, .* 1 \(5.0 MB\) that are younger than their grace' "keeps what is young"
+before=$(files_in blobs/sha256)
+exits 0 "gc --dry-run" store gc --grace 0 --dry-run --json
+valid "its document is valid"
+is "$(value 'd["dropped"][0]["name"]')" "blobs/sha256/$two" "names what would go"
+is "$(files_in blobs/sha256)" "$before" "drops nothing"
+exits 0 "it is still there" store path "sha256:$two"
+exits 0 "gc" store gc --grace 0 --json
+valid "its document is valid"
+is "$(value 'd["dropped"][0]["name"], d["dropped"][0]["size_bytes"]')" "('blobs/sha256/$two', 5000000)" "says what went"
+exits 2 "it is gone" store path "sha256:$two"
+exits 0 "what has a name stays" store path "sha256:$one"
+
+# --- verify ---
+exits 0 "verify" store verify --json
+valid "its document is valid"
+is "$(value 'd["holds"], d["findings"]')" "(True, [])" "all is whole"
+blob="$REPERF_STORE/blobs/sha256/$one"
+chmod u+w "$blob" && printf 'X' | dd of="$blob" bs=1 seek=123456 conv=notrunc status=none && chmod a-w "$blob"
+exits 5 "a changed byte" store verify --json
+valid "its document is valid"
+is "$(value '[(f["fault"], f["name"]) for f in d["findings"]]')" "[('corrupt', 'sha256:$one'), ('missing', 'sha256:$one')]" "is named, with what misses it"
+like "$(value 'd["findings"][1]["where"]')" '^file/one file$' "by its name"
+[ ! -e "$blob" ] && [ "$(files_in quarantine)" -eq 1 ]
+ok $? "it is out of use, in quarantine"
+exits 2 "nobody is given it" store path "sha256:$one"
+exits 0 "ls says what is missing" store ls
+like "$(cat "$T/out")" 'one file .*1 blobs are missing' "by name"
+exits 0 "added again" store add "$W/one file"
+exits 0 "it is whole again" store verify
+: >"$REPERF_STORE/blobs/sha256/oci-put-blob123"
+exits 0 "a file of another tool beside the blobs harms nobody" store verify
+like "$(cat "$T/out")" '^foreign oci-put-blob123$' "and is named"
+rm "$REPERF_STORE/blobs/sha256/oci-put-blob123"
+ln -s /etc/passwd "$REPERF_STORE/blobs/sha256/$two"
+exits 5 "a link that leads out of the store is an error" store verify
+rm "$REPERF_STORE/blobs/sha256/$two"
+sleep 2.1 # files that were written a moment ago are not trusted by their times
+exits 0 "verify reads all" store verify
+exits 0 "verify --quick" store verify --quick --json
+valid "its document is valid"
+is "$(value 'd["not_read_again"] == d["blobs"] and d["blobs"] > 0')" True "reads nothing again"
+chmod u+w "$blob" && printf 'Y' | dd of="$blob" bs=1 seek=1 conv=notrunc status=none && touch -d '2020-01-01' "$blob"
+exits 5 "a change under an old date is seen by --quick" store verify --quick
+exits 0 "added again" store add "$W/one file"
+
+# --- several processes at once ---
+rm -rf "$REPERF_STORE"
+for i in {0..11}; do head -c $((200000 + i)) /dev/urandom >"$W/p$i"; done
+pids=()
+for p in 0 1 2 3; do # each adds all, beginning elsewhere, to a store that is not there yet
+    (for i in {0..11}; do store add "$W/p$(((i + 3 * p) % 12))" || exit 1; done) >"$T/p$p.out" 2>&1 &
+    pids+=($!)
+done
+bad=0
+for pid in "${pids[@]}"; do wait "$pid" || bad=1; done
+is "$bad" 0 "four processes add the same twelve files at once"
+is "$(files_in blobs/sha256) $(files_in tmp)" "12 0" "twelve blobs, nothing left over"
+exits 0 "all are whole" store verify
+(for i in {0..11}; do store add "$W/p$i" >/dev/null || exit 1; done) &
+adder=$!
+busy=0
+while kill -0 "$adder" 2>/dev/null; do
+    store gc --grace 0 >/dev/null 2>"$T/err"
+    case $? in 0) ;; 2) grep -q 'another process is using it' "$T/err" && busy=1 ;; *) busy=-1 && break ;; esac
+done
+wait "$adder"
+is "$?" 0 "a process adds while another runs gc again and again"
+ok "$([ "$busy" -ge 0 ]; echo $?)" "gc ran, or said that the store is in use"
+is "$(files_in blobs/sha256)" 12 "no blob that has a name was lost"
+
+# --- kill -9 ---
+head -c 30000000 /dev/urandom >"$W/big"
+bad=0
+for i in {1..20}; do
+    "$REPERF" store add "$W/big" >/dev/null 2>&1 & # not the function: the shell would be killed in its place
+    pid=$!
+    sleep "0.0$((i * 37 % 100 + 100))"
+    kill -9 "$pid" 2>/dev/null
+    wait "$pid" 2>/dev/null
+    store verify >"$T/out" 2>"$T/err" || { bad=1 && cat "$T/out" "$T/err"; }
+    store drop file/big >/dev/null 2>&1 && store gc --grace 0 >/dev/null
+done
+is "$bad" 0 "killed 20 times at random moments, the store is whole each time"
+exits 0 "gc clears up what died" store gc --grace 0
+is "$(files_in tmp)" 0 "nothing is left"
+exits 0 "and the file can be added" store add "$W/big"
+
+# --- a stop, a full disk, a closed output ---
+"$REPERF" store add "$W"/{big,big,big,big,big,big,big,big,big,big,big,big} >/dev/null 2>"$T/err" &
+pid=$!
+while kill -0 "$pid" 2>/dev/null && [ "$(files_in tmp)" -eq 0 ]; do :; done
+kill -TERM "$pid" # a job in the background of a script ignores SIGINT
+wait "$pid"
+is "$?" 143 "SIGTERM is status 128 + 15"
+is "$(files_in tmp)" 0 "nothing is left"
+head -c 20000000 /dev/urandom >"$W/new"
+# shellcheck disable=SC2016
+exits 10 "a full disk is status 10" bash -c 'trap "" XFSZ; ulimit -f 8000; exec "$@"' - "$REPERF" store add "$W/new"
+is "$(files_in tmp)" 0 "nothing is left"
+# shellcheck disable=SC2016
+exits 10 "an output that cannot be written" bash -c 'exec "$@" >/dev/full' - "$REPERF" store ls
+printf '{"blobs": ["sha2' >"$REPERF_STORE/refs/file/broken.json"
+exits 3 "a reference that cannot be read stops gc" store gc --grace 0
+like "$(cat "$T/err")" 'nothing was dropped' "which says so"
+tap_done
