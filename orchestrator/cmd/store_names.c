@@ -13,8 +13,8 @@
 
 #define FILE_KIND     "file" /* references of what a person added by hand */
 #define REF_BYTES_MAX 8192
-#define HOUR_S        3600
-#define DAY_S         86400
+#define HOUR_S        INT64_C(3600)
+#define DAY_S         (24 * HOUR_S)
 
 /* ---- ls ---- */
 
