@@ -27,10 +27,31 @@ struct cmd {
     int (*run)(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err);
 };
 
-/* Each cmd_NAME.c defines one of these; cmd/table.c lists them. */
-extern const struct cmd CMD_AUDIT, CMD_COMPARE, CMD_COMPLETION, CMD_HISTORY, CMD_IMAGE, CMD_KEYGEN,
-    CMD_LINT, CMD_LIST, CMD_MEASURE, CMD_PLAN, CMD_REPLAY, CMD_REPORT, CMD_RESUME, CMD_RUN,
-    CMD_SEAL, CMD_STATUS, CMD_STORE, CMD_CANCEL, CMD_EXPLAIN, CMD_UNPACK, CMD_VERIFY;
+<<<<<<< HEAD
+/* Each cmd_NAME.c defines one of these; cmd/table.c lists them. One a line: two branches that add one do not meet. */
+extern const struct cmd CMD_AUDIT;
+extern const struct cmd CMD_CANCEL;
+extern const struct cmd CMD_COMPARE;
+extern const struct cmd CMD_COMPLETION;
+extern const struct cmd CMD_EXPLAIN;
+extern const struct cmd CMD_FETCH;
+extern const struct cmd CMD_HISTORY;
+extern const struct cmd CMD_IMAGE;
+extern const struct cmd CMD_KEYGEN;
+extern const struct cmd CMD_LINT;
+extern const struct cmd CMD_LIST;
+extern const struct cmd CMD_LOCK;
+extern const struct cmd CMD_MEASURE;
+extern const struct cmd CMD_PLAN;
+extern const struct cmd CMD_REPLAY;
+extern const struct cmd CMD_REPORT;
+extern const struct cmd CMD_RESUME;
+extern const struct cmd CMD_RUN;
+extern const struct cmd CMD_SEAL;
+extern const struct cmd CMD_STATUS;
+extern const struct cmd CMD_STORE;
+extern const struct cmd CMD_UNPACK;
+extern const struct cmd CMD_VERIFY;
 
 extern const struct cmd *const CMDS[]; /* sorted by name, ended by NULL */
 

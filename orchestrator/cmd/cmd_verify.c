@@ -4,7 +4,9 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/noun_ops.h"
 #include "cmd/stop.h"
+#include "engine/lock_file.h"
 #include "engine/verify_archive.h"
 
 #define OUTPUT_MAX (64u << 10)
@@ -14,6 +16,8 @@ struct verify_args {
     bool allows_unsigned;
     bool wants_rebuild;
     bool want_json;
+    const char *locks; /* from here on: of what is in the store */
+    bool is_quick, is_deep, is_synthetic;
 };
 
 static const struct opt OPTS[] = {
@@ -30,6 +34,23 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "also compress again and compare: shows that this libzstd makes the same bytes",
      .offset = offsetof(struct verify_args, wants_rebuild)},
+    {.name = "quick",
+     .kind = OPT_FLAG,
+     .help = "of a NAME: unchanged files are not read again, headers not at all",
+     .offset = offsetof(struct verify_args, is_quick)},
+    {.name = "deep",
+     .kind = OPT_FLAG,
+     .help = "of a NAME: read every byte, and every checksum within the files",
+     .offset = offsetof(struct verify_args, is_deep)},
+    {.name = "synthetic",
+     .kind = OPT_FLAG,
+     .help = "of a NAME: a dataset's synthetic twin",
+     .offset = offsetof(struct verify_args, is_synthetic)},
+    {.name = "locks",
+     .kind = OPT_TEXT,
+     .value = "DIR",
+     .help = "of a NAME: hold against the locks there; default manifests/locks",
+     .offset = offsetof(struct verify_args, locks)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document, also on failure",
@@ -121,37 +142,62 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
     return verify_archive(arena, &opts, info, err);
 }
 
-static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+/* What is in the store, by name. */
+static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *args,
+                        const struct opt_list *names, struct err *err)
 {
-    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct net_opts net = {.is_offline = true,
+                                 .wants_progress = true,
+                                 .should_stop = stop_is_asked,
+                                 .clock = ctx->clock};
+    struct noun_job job = {.ctx = ctx,
+                           .net_opts = &net,
+                           .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .depth = args->is_quick  ? NOUN_QUICK
+                                    : args->is_deep ? NOUN_DEEP
+                                                    : NOUN_NORMAL};
+    if (args->key || args->allows_unsigned || args->wants_rebuild) {
+        return err_set(err, ERR_USAGE,
+                       "verify %s: no such file; --key, --unsigned and --rebuild are for archives",
+                       names->items[0]);
+    }
+    if (args->is_quick && args->is_deep) {
+        return err_set(err, ERR_USAGE, "verify: --quick and --deep exclude each other");
+    }
+    return noun_ops_run(&job, VERB_VERIFY, names, args->is_synthetic, args->want_json, err);
+}
+
+static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct verify_args *args,
+                       struct err *err)
+{
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf buf = {0};
-    struct verify_args args = {0};
     struct verify_info info = {0};
     struct err print_err = {0};
     int result;
     strbuf_init(&buf, OUTPUT_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
-        return -1;
+    if (args->is_quick || args->is_deep || args->is_synthetic || args->locks) {
+        return err_set(err, ERR_USAGE,
+                       "verify %s: --quick, --deep, --synthetic and --locks are for names of what "
+                       "is in the store, and this is a file or folder",
+                       path);
     }
-    if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "verify: expected one PATH of an archive or its folder");
-    }
-    if (args.key && args.allows_unsigned) {
+    if (args->key && args->allows_unsigned) {
         return err_set(err, ERR_USAGE, "verify: --key and --unsigned exclude each other");
     }
     stop_hold();
-    result = verify_it(ctx, &arena, operands.items[0], &args, &info, err);
-    if (args.want_json) {
-        print_json(&buf, operands.items[0], &info, err);
+    result = verify_it(ctx, &arena, path, args, &info, err);
+    if (args->want_json) {
+        print_json(&buf, path, &info, err);
     } else if (result == 0) {
-        print_text(&buf, operands.items[0], &info);
+        print_text(&buf, path, &info);
     }
     if (result == 0) {
         return cmd_print(strbuf_str(&buf), err);
     }
     /* The failure stands, whether or not its document could be written. */
-    if (args.want_json && cmd_print(strbuf_str(&buf), &print_err) < 0) {
+    if (args->want_json && cmd_print(strbuf_str(&buf), &print_err) < 0) {
         log_line(LOG_DEBUG, "%s", print_err.msg);
     }
     if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
@@ -161,6 +207,29 @@ static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct e
     return -1;
 }
 
-const struct cmd CMD_VERIFY = {"verify", "PATH",
-                               "check an archive, or its unpacked folder, and who signed it", OPTS,
-                               run_verify};
+/* A path with a slash, or one that is there, is an archive; all else is the name of something in the store. */
+static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct verify_args args = {0};
+    const char *first;
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n == 0) {
+        return err_set(err, ERR_USAGE,
+                       "verify: expected the PATH of an archive or its folder, or the NAME of what "
+                       "is in the store");
+    }
+    first = operands.items[0];
+    if (operands.n == 1 && (fs_exists(first) || first[0] == '/' || first[0] == '.' ||
+                            str_ends(str_of(first), STR_LIT(".tar.zst")))) {
+        return verify_path(ctx, first, &args, err);
+    }
+    return verify_names(ctx, &args, &operands, err);
+}
+
+const struct cmd CMD_VERIFY = {
+    "verify", "PATH | NAME...",
+    "check an archive and who signed it, or what is in the store against its description", OPTS,
+    run_verify};

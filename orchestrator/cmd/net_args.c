@@ -42,6 +42,14 @@ static int check_file(const char *option, const char *path, struct err *err)
                : err_set(err, ERR_USAGE, "%s %.200s: no such file", option, path);
 }
 
+/* Said before anything is done, also where the mirror would not be asked. */
+static int check_mirror(const struct net_opts *opts, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    char *url = NULL;
+    return net_mirror_url(&arena, opts, "x", &url, err);
+}
+
 int net_args_opts(const struct cmd_ctx *ctx, const struct net_args *args, struct net_opts *ret_opts,
                   struct err *err)
 {
@@ -65,7 +73,8 @@ int net_args_opts(const struct cmd_ctx *ctx, const struct net_args *args, struct
     };
     if ((args->rate && rate_of(args->rate, &opts.rate_bytes_per_s, err) < 0) ||
         check_file("--netrc", args->netrc, err) < 0 ||
-        check_file("--cookies", args->cookies, err) < 0 || check_file("--ca", args->ca, err) < 0) {
+        check_file("--cookies", args->cookies, err) < 0 || check_file("--ca", args->ca, err) < 0 ||
+        check_mirror(&opts, err) < 0) {
         return -1;
     }
     *ret_opts = opts;

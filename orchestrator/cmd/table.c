@@ -2,10 +2,32 @@
 #include "base/base.h"
 #include "cmd/cmd.h"
 
+/* One a line. */
+/* clang-format off */
 const struct cmd *const CMDS[] = {
-    &CMD_AUDIT,   &CMD_CANCEL, &CMD_COMPARE, &CMD_COMPLETION, &CMD_EXPLAIN,
-    &CMD_HISTORY, &CMD_IMAGE,  &CMD_KEYGEN,  &CMD_LINT,       &CMD_LIST,
-    &CMD_MEASURE, &CMD_PLAN,   &CMD_REPLAY,  &CMD_REPORT,     &CMD_RESUME,
-    &CMD_RUN,     &CMD_SEAL,   &CMD_STATUS,  &CMD_STORE,      &CMD_UNPACK,
-    &CMD_VERIFY,  NULL,
+    &CMD_AUDIT,
+    &CMD_CANCEL,
+    &CMD_COMPARE,
+    &CMD_COMPLETION,
+    &CMD_EXPLAIN,
+    &CMD_FETCH,
+    &CMD_HISTORY,
+    &CMD_IMAGE,
+    &CMD_KEYGEN,
+    &CMD_LINT,
+    &CMD_LIST,
+    &CMD_LOCK,
+    &CMD_MEASURE,
+    &CMD_PLAN,
+    &CMD_REPLAY,
+    &CMD_REPORT,
+    &CMD_RESUME,
+    &CMD_RUN,
+    &CMD_SEAL,
+    &CMD_STATUS,
+    &CMD_STORE,
+    &CMD_UNPACK,
+    &CMD_VERIFY,
+    NULL,
 };
+/* clang-format on */

@@ -193,7 +193,6 @@ void lock_encode(const struct lock *lock, struct strbuf *out)
     put_count(&json, "files", lock->n_files, lock->n_files >= 0);
     put_count(&json, "file_bytes", lock->file_bytes, lock->file_bytes >= 0);
     jw_end_object(&json);
-    strbuf_add_char(out, '\n');
 }
 
 /* ---- holding one against another ---- */

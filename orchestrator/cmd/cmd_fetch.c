@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/net_args.h"
+#include "cmd/noun_ops.h"
+#include "engine/lock_file.h"
+
+struct fetch_args {
+    struct net_args net; /* first: NET_ARGS_OPTS */
+    struct opt_list samples;
+    const char *locks;
+    bool is_synthetic;
+    bool keeps_packed;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "synthetic",
+     .kind = OPT_FLAG,
+     .help = "make a dataset's synthetic twin instead",
+     .offset = offsetof(struct fetch_args, is_synthetic)},
+    {.name = "samples",
+     .kind = OPT_LIST,
+     .value = "SPLIT=N",
+     .help = "of a twin: so many; may be given more than once",
+     .offset = offsetof(struct fetch_args, samples)},
+    {.name = "no-unpack",
+     .kind = OPT_FLAG,
+     .help = "leave a dataset's archives as they are",
+     .offset = offsetof(struct fetch_args, keeps_packed)},
+    NET_ARGS_OPTS,
+    {.name = "locks",
+     .kind = OPT_TEXT,
+     .value = "DIR",
+     .help = "hold against the locks there; default manifests/locks",
+     .offset = offsetof(struct fetch_args, locks)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document, also on failure",
+     .offset = offsetof(struct fetch_args, want_json)},
+    OPT_END,
+};
+
+static int fetch(const struct cmd_ctx *ctx, const struct fetch_args *args,
+                 const struct opt_list *names, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct net_opts net;
+    struct noun_job job = {.ctx = ctx,
+                           .net_opts = &net,
+                           .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .samples = &args->samples,
+                           .wants_tree = !args->keeps_packed};
+    if (names->n == 0) {
+        return err_set(err, ERR_USAGE, "fetch: expected the NAME of a dataset, image or report");
+    }
+    if (args->samples.n && !args->is_synthetic) {
+        return err_set(err, ERR_USAGE, "fetch: --samples goes with --synthetic");
+    }
+    return net_args_opts(ctx, &args->net, &net, err) < 0
+               ? -1
+               : noun_ops_run(&job, VERB_FETCH, names, args->is_synthetic, args->want_json, err);
+}
+
+static int run_fetch(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct fetch_args args = {0};
+    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    status = status < 0 ? -1 : fetch(ctx, &args, &operands, err);
+    net_args_cleanup(&args.net);
+    VEC_RELEASE(&args.samples);
+    return status;
+}
+
+const struct cmd CMD_FETCH = {
+    .name = "fetch",
+    .operands = "NAME...",
+    .summary = "get datasets, images and sources into the store, or all that a report needs",
+    .opts = OPTS,
+    .run = run_fetch,
+};

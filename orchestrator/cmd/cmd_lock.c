@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/net_args.h"
+#include "cmd/noun_ops.h"
+#include "engine/lock_file.h"
+
+struct lock_args {
+    struct net_args net; /* first: NET_ARGS_OPTS */
+    const char *locks;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    NET_ARGS_OPTS,
+    {.name = "locks",
+     .kind = OPT_TEXT,
+     .value = "DIR",
+     .help = "write there instead of manifests/locks",
+     .offset = offsetof(struct lock_args, locks)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document, also on failure",
+     .offset = offsetof(struct lock_args, want_json)},
+    OPT_END,
+};
+
+static int lock(const struct cmd_ctx *ctx, const struct lock_args *args,
+                const struct opt_list *names, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct net_opts net;
+    struct noun_job job = {.ctx = ctx,
+                           .net_opts = &net,
+                           .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .wants_tree = true};
+    if (names->n == 0) {
+        return err_set(err, ERR_USAGE, "lock: expected the NAME of a dataset, image or report");
+    }
+    return net_args_opts(ctx, &args->net, &net, err) < 0
+               ? -1
+               : noun_ops_run(&job, VERB_LOCK, names, false, args->want_json, err);
+}
+
+static int run_lock(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct lock_args args = {0};
+    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    status = status < 0 ? -1 : lock(ctx, &args, &operands, err);
+    net_args_cleanup(&args.net);
+    return status;
+}
+
+const struct cmd CMD_LOCK = {
+    .name = "lock",
+    .operands = "NAME...",
+    .summary = "write down what was first seen of datasets, images and sources, and hold to it",
+    .opts = OPTS,
+    .run = run_lock,
+};

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/dataset_ops.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cmd/stop.h"
+#include "engine/dataset_lock.h"
+#include "engine/dataset_verify.h"
+#include "engine/digest_cache.h"
+
+static int load(struct noun_job *job, const struct noun *noun, struct dataset_here *ret_here,
+                struct err *err)
+{
+    return dataset_load(job->arena, job->ctx->root, job->locks, noun->name.ptr, noun->is_twin,
+                        ret_here, err);
+}
+
+static void put_digest(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
+                       bool has)
+{
+    char hex[SHA256_HEX_SIZE];
+    if (has) {
+        hex_encode(bytes, n, hex);
+    }
+    jw_z(out, key, has ? hex : NULL);
+}
+
+/* ---- fetch ---- */
+
+static void put_file(struct json_out *out, const struct dataset_got *got)
+{
+    jw_object(out, NULL);
+    jw_str(out, "name", got->item.name);
+    jw_i64(out, "bytes", got->item.size_bytes);
+    put_digest(out, "md5", got->item.md5, MD5_BYTES, got->item.has_md5);
+    put_digest(out, "sha256", got->item.sha256, SHA256_BYTES, true);
+    jw_z(out, "from", dataset_origin_name(got->origin));
+    jw_bool(out, "digest_was_known", got->is_checked);
+    jw_str(out, "url", got->item.url);
+    jw_i64(out, "received_bytes", (int64_t)got->received_bytes);
+    jw_i64(out, "kept_bytes", (int64_t)got->kept_bytes);
+    jw_i64(out, "again_bytes", (int64_t)got->again_bytes);
+    jw_i64(out, "bad_pieces", (int64_t)got->n_bad_pieces);
+    jw_end_object(out);
+}
+
+static void put_wanted(struct json_out *out, const struct dataset_wanted *wanted)
+{
+    const struct dataset_file *file = wanted->file;
+    jw_object(out, NULL);
+    jw_str(out, "name", file->name);
+    if (file->size_bytes < 0) {
+        jw_null(out, "bytes");
+    } else {
+        jw_i64(out, "bytes", file->size_bytes);
+    }
+    put_digest(out, "md5", file->md5, MD5_BYTES, file->has_md5);
+    put_digest(out, "sha256", file->sha256, SHA256_BYTES, file->has_sha256);
+    jw_array(out, "urls");
+    for (size_t idx = 0; idx < file->n_urls; idx++) {
+        jw_str(out, NULL, file->urls[idx]);
+    }
+    jw_end_array(out);
+    jw_z(out, "put", wanted->put_path);
+    jw_end_object(out);
+}
+
+static void put_fetched(struct json_out *out, const struct dataset_here *here,
+                        const struct dataset_fetched *fetched)
+{
+    jw_bool(out, "synthetic", here->is_twin || here->dataset.is_synthetic);
+    jw_array(out, "files");
+    for (size_t idx = 0; idx < fetched->n_files; idx++) {
+        put_file(out, &fetched->files[idx]);
+    }
+    jw_end_array(out);
+    jw_array(out, "wanted");
+    for (size_t idx = 0; idx < fetched->n_wanted; idx++) {
+        put_wanted(out, &fetched->wanted[idx]);
+    }
+    jw_end_array(out);
+    jw_z(out, "tree", fetched->has_tree ? fetched->tree_path : NULL);
+    if (fetched->has_tree) {
+        jw_i64(out, "tree_files", fetched->tree.seen.n_files);
+        jw_i64(out, "tree_bytes", fetched->tree.seen.file_bytes);
+    } else {
+        jw_null(out, "tree_files");
+        jw_null(out, "tree_bytes");
+    }
+    put_digest(out, "list_sha256", fetched->tree.seen.list_sha256, SHA256_BYTES, fetched->has_tree);
+}
+
+static void print_wanted(struct strbuf *text, const struct dataset_wanted *wanted)
+{
+    char hex[SHA256_HEX_SIZE];
+    const struct dataset_file *file = wanted->file;
+    strbuf_printf(text, "  wanted    %s\n", file->name.ptr);
+    if (file->size_bytes >= 0) {
+        strbuf_printf(text, "    size    %lld bytes\n", (long long)file->size_bytes);
+    } else {
+        strbuf_add_z(text, "    size    not known\n");
+    }
+    hex_encode(file->md5, MD5_BYTES, hex);
+    strbuf_printf(text, "    MD5     %s\n", file->has_md5 ? hex : "not known");
+    hex_encode(file->sha256, SHA256_BYTES, hex);
+    strbuf_printf(text, "    SHA-256 %s\n", file->has_sha256 ? hex : "not known");
+    for (size_t idx = 0; idx < file->n_urls; idx++) {
+        strbuf_printf(text, "    from    %s\n", file->urls[idx].ptr);
+    }
+    strbuf_printf(text, "    put it  %s\n", wanted->put_path);
+    strbuf_add_z(text, "            or from anywhere: reperf store add FILE\n");
+}
+
+static void print_fetched(struct strbuf *text, const struct dataset_here *here,
+                          const struct dataset_fetched *fetched)
+{
+    strbuf_printf(text, "%s%s\n", here->dataset.id.ptr,
+                  here->is_twin ? " (synthetic twin: made up, reproduces no published number)"
+                                : "");
+    for (size_t idx = 0; idx < fetched->n_files; idx++) {
+        const struct dataset_got *got = &fetched->files[idx];
+        strbuf_printf(text, "  %-9s %s, %lld bytes%s\n", dataset_origin_name(got->origin),
+                      got->item.name.ptr, (long long)got->item.size_bytes,
+                      here->is_twin     ? ", synthetic"
+                      : got->is_checked ? ", digest as known"
+                                        : ", no digest was known: not checked");
+        if (got->origin == FROM_NET) {
+            strbuf_printf(
+                text, "            %llu bytes received, %llu kept from before, %llu again\n",
+                (unsigned long long)got->received_bytes, (unsigned long long)got->kept_bytes,
+                (unsigned long long)got->again_bytes);
+        }
+    }
+    for (size_t idx = 0; idx < fetched->n_wanted; idx++) {
+        print_wanted(text, &fetched->wanted[idx]);
+    }
+    if (fetched->has_tree) {
+        strbuf_printf(text, "  tree      %s: %lld files, %lld bytes%s\n", fetched->tree_path,
+                      (long long)fetched->tree.seen.n_files,
+                      (long long)fetched->tree.seen.file_bytes,
+                      fetched->was_there ? ", was there" : "");
+    }
+}
+
+static int fetch(struct noun_job *job, const struct dataset_here *here, bool wants_tree,
+                 struct dataset_fetched *fetched, struct err *err)
+{
+    const struct dataset_fetch_opts opts = {
+        .net = job->net,
+        .self = job->ctx->self,
+        .samples = job->samples ? job->samples->items : NULL,
+        .n_samples = job->samples ? job->samples->n : 0,
+        .wants_tree = wants_tree,
+    };
+    return dataset_fetch(job->arena, job->store, here, &opts, fetched, err);
+}
+
+int dataset_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                     struct err *err)
+{
+    struct dataset_here here;
+    struct dataset_fetched fetched = {0};
+    int result;
+    if (load(job, noun, &here, err) < 0) {
+        return -1;
+    }
+    result = fetch(job, &here, job->wants_tree, &fetched, err);
+    put_fetched(sink->out, &here, &fetched);
+    print_fetched(sink->text, &here, &fetched);
+    return result;
+}
+
+/* ---- lock ---- */
+
+int dataset_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                    struct err *err)
+{
+    struct dataset_here here;
+    struct dataset_fetched fetched = {0};
+    struct dataset_locked locked;
+    if (load(job, noun, &here, err) < 0) {
+        return -1;
+    }
+    if (here.is_twin) {
+        return err_set(err, ERR_USAGE,
+                       "%s: a synthetic twin is made, not published: there is nothing to lock",
+                       here.name);
+    }
+    int result = fetch(job, &here, true, &fetched, err);
+    put_fetched(sink->out, &here, &fetched);
+    if (result < 0) {
+        print_fetched(sink->text, &here, &fetched);
+        return -1;
+    }
+    if (dataset_lock(job->arena, job->store, &here, job->net_opts, &fetched, &locked, err) < 0) {
+        return -1;
+    }
+    jw_z(sink->out, "lock", locked.path);
+    jw_bool(sink->out, "lock_changed", locked.is_new);
+    strbuf_printf(sink->text, "%s\n  %s %s: %zu files, a tree of %lld\n", here.name,
+                  locked.is_new ? "locked in" : "is as locked in", locked.path, locked.lock.n_items,
+                  (long long)locked.lock.n_files);
+    return 0;
+}
+
+/* ---- verify ---- */
+
+static void put_count_or_null(struct json_out *out, const char *key, int64_t value)
+{
+    if (value < 0) {
+        jw_null(out, key);
+    } else {
+        jw_i64(out, key, value);
+    }
+}
+
+static void put_verified(struct json_out *out, const struct dataset_here *here,
+                         const struct dataset_verified *v)
+{
+    jw_bool(out, "synthetic", here->is_twin);
+    jw_z(out, "verdict", dataset_verdict_name(v->verdict));
+    jw_z(out, "tree", v->tree_path);
+    put_digest(out, "list_sha256", v->tree.seen.list_sha256, SHA256_BYTES, true);
+    jw_i64(out, "files", (int64_t)v->n_files);
+    jw_i64(out, "files_from_cache", (int64_t)v->n_from_cache);
+    jw_i64(out, "bytes_read", (int64_t)v->n_bytes_read);
+    jw_i64(out, "headers", (int64_t)v->n_headers);
+    jw_array(out, "groups");
+    for (size_t idx = 0; idx < v->n_groups; idx++) {
+        const struct dataset_group_count *group = &v->groups[idx];
+        jw_object(out, NULL);
+        jw_z(out, "name", group->name);
+        jw_i64(out, "files", (int64_t)group->n_files);
+        put_count_or_null(out, "expected_files", group->wanted_files);
+        jw_i64(out, "folders", (int64_t)group->n_folders);
+        put_count_or_null(out, "expected_folders", group->wanted_folders);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    jw_array(out, "faults");
+    for (size_t idx = 0; idx < v->n_faults; idx++) {
+        jw_object(out, NULL);
+        jw_z(out, "kind", dataset_fault_name(v->faults[idx].kind));
+        jw_z(out, "path", v->faults[idx].path);
+        jw_z(out, "why", v->faults[idx].why);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    jw_array(out, "not_checked");
+    for (size_t idx = 0; idx < v->n_not_checked; idx++) {
+        jw_z(out, NULL, v->not_checked[idx]);
+    }
+    jw_end_array(out);
+}
+
+static void print_faults(struct strbuf *text, const struct dataset_verified *v)
+{
+    size_t shown = 0;
+    for (size_t idx = 0; idx < v->n_faults; idx++) {
+        const struct dataset_fault *fault = &v->faults[idx];
+        bool is_first = idx == 0 || v->faults[idx - 1].kind != fault->kind;
+        shown = is_first ? 0 : shown;
+        if (is_first) {
+            strbuf_printf(text, "  %s: %zu\n", dataset_fault_name(fault->kind),
+                          v->n_of[fault->kind]);
+        }
+        if (shown < VERIFY_SHOWN_MAX) {
+            strbuf_printf(text, "    %s%s%s\n", fault->path, fault->why ? ": " : "",
+                          fault->why ? fault->why : "");
+        } else if (shown == VERIFY_SHOWN_MAX) {
+            strbuf_printf(text, "    and %zu more (--json has all)\n",
+                          v->n_of[fault->kind] - VERIFY_SHOWN_MAX);
+        }
+        shown++;
+    }
+}
+
+static void print_verified(struct strbuf *text, const struct dataset_here *here,
+                           const struct dataset_verified *v)
+{
+    static const char *const SAYS[] = {
+        [VERDICT_HOLDS] = "holds",
+        [VERDICT_PARTLY] = "holds as far as it could be checked",
+        [VERDICT_WRONG] = "does NOT hold",
+    };
+    strbuf_printf(text, "%s%s: %s\n", here->dataset.id.ptr,
+                  here->is_twin ? " (synthetic twin)" : "", SAYS[v->verdict]);
+    strbuf_printf(text, "  %llu files in %s; %llu from the cache, %.1f MB read, %llu headers\n",
+                  (unsigned long long)v->n_files, v->tree_path, (unsigned long long)v->n_from_cache,
+                  (double)v->n_bytes_read / 1e6, (unsigned long long)v->n_headers);
+    for (size_t idx = 0; idx < v->n_groups; idx++) {
+        const struct dataset_group_count *group = &v->groups[idx];
+        strbuf_printf(text, "  %-16s %llu files in %llu folders\n", group->name,
+                      (unsigned long long)group->n_files, (unsigned long long)group->n_folders);
+    }
+    print_faults(text, v);
+    for (size_t idx = 0; idx < v->n_not_checked; idx++) {
+        strbuf_printf(text, "  not checked: %s\n", v->not_checked[idx]);
+    }
+}
+
+/* What was read stays known also where the tree does not hold. A cache that cannot be written costs time only. */
+static void save_cache(struct digest_cache *cache)
+{
+    struct err err = {0};
+    if (digest_cache_save(cache, &err) < 0) {
+        log_line(LOG_WARN, "%s", err.msg);
+    }
+}
+
+int dataset_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                      struct err *err)
+{
+    static const enum dataset_depth DEPTHS[] = {
+        [NOUN_QUICK] = DEPTH_QUICK, [NOUN_NORMAL] = DEPTH_NORMAL, [NOUN_DEEP] = DEPTH_DEEP};
+    CLEANUP(digest_cache) struct digest_cache *cache = NULL;
+    struct dataset_here here;
+    struct dataset_verified verified;
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int result;
+    if (load(job, noun, &here, err) < 0 || net_open(job->net, err) < 0 ||
+        digest_cache_open(store_path(job->store, "cache/digests"), job->ctx->clock, &cache, err) <
+            0) {
+        return -1;
+    }
+    const struct dataset_verify_opts opts = {
+        .depth = DEPTHS[job->depth],
+        .pool = job->net->pool,
+        .n_threads = n_cores > 0 ? (size_t)n_cores : 1,
+        .cache = cache,
+        .should_stop = stop_is_asked,
+        .clock = job->ctx->clock,
+    };
+    result = dataset_verify(job->arena, job->store, &here, &opts, &verified, err);
+    save_cache(cache);
+    if (result < 0) {
+        return -1;
+    }
+    put_verified(sink->out, &here, &verified);
+    print_verified(sink->text, &here, &verified);
+    return verified.verdict != VERDICT_WRONG
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s does not hold: %zu missing, %zu extra, %zu corrupt, %zu unreadable, "
+                         "%zu wrong counts",
+                         here.name, verified.n_of[FAULT_MISSING], verified.n_of[FAULT_EXTRA],
+                         verified.n_of[FAULT_CORRUPT], verified.n_of[FAULT_UNREADABLE],
+                         verified.n_of[FAULT_COUNT]);
+}

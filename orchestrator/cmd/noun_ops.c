@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/noun_ops.h"
+
+#include "base/log.h"
+#include "cmd/dataset_ops.h"
+#include "cmd/stop.h"
+
+#define OUTPUT_MAX (1u << 30)
+#define NOUNS_MAX  4096
+
+const struct noun_ops NOUN_OPS[NOUN_KINDS] = {
+    [NOUN_DATASET] = {dataset_op_fetch, dataset_op_verify, dataset_op_lock},
+};
+
+static const char *const VERBS[] = {
+    [VERB_FETCH] = "fetch",
+    [VERB_VERIFY] = "verify",
+    [VERB_LOCK] = "lock",
+};
+
+static noun_fn function_of(enum noun_kind kind, enum noun_verb verb)
+{
+    switch (verb) {
+    case VERB_FETCH:
+        return NOUN_OPS[kind].fetch;
+    case VERB_VERIFY:
+        return NOUN_OPS[kind].verify;
+    case VERB_LOCK:
+        return NOUN_OPS[kind].lock;
+    }
+    return NULL;
+}
+
+/* All names, reports replaced by what they need, twins where --synthetic was given. */
+static int resolve_all(struct noun_job *job, const struct opt_list *names, bool is_synthetic,
+                       struct nouns *ret_nouns, struct err *err)
+{
+    struct nouns nouns = {arena_array(job->arena, struct noun, NOUNS_MAX), 0};
+    for (size_t idx = 0; idx < names->n; idx++) {
+        struct nouns some = {0};
+        struct noun one;
+        if (noun_resolve(job->arena, job->ctx->root, names->items[idx], &one, err) < 0) {
+            return -1;
+        }
+        if (one.kind == NOUN_REPORT) {
+            if (noun_of_report(job->arena, job->ctx->root, one.name.ptr, &some, err) < 0) {
+                return -1;
+            }
+        } else {
+            some = (struct nouns){&one, 1};
+        }
+        for (size_t at = 0; at < some.n && nouns.n < NOUNS_MAX; at++) {
+            nouns.items[nouns.n] = some.items[at];
+            nouns.items[nouns.n].is_twin |= is_synthetic && some.items[at].kind == NOUN_DATASET;
+            nouns.n++;
+        }
+        if (is_synthetic && one.kind != NOUN_DATASET && one.kind != NOUN_REPORT) {
+            return err_set(err, ERR_USAGE, "--synthetic: only datasets have a twin, and %s is %s",
+                           names->items[idx], noun_kind_name(one.kind));
+        }
+    }
+    *ret_nouns = nouns;
+    return 0;
+}
+
+static void put_error(struct json_out *out, const struct err *err)
+{
+    if (err->code == ERR_NONE) {
+        jw_null(out, "error");
+        return;
+    }
+    jw_object(out, "error");
+    jw_z(out, "code", err_code_name(err->code));
+    jw_z(out, "message", err->msg);
+    jw_end_object(out);
+}
+
+/* True where the command should go on with the next name. */
+static bool run_one(struct noun_job *job, enum noun_verb verb, const struct noun *noun,
+                    struct noun_sink *sink, struct err *first)
+{
+    struct err err = {0};
+    const char *name = noun_text(job->arena, noun);
+    noun_fn fn = function_of(noun->kind, verb);
+    int result;
+    jw_object(sink->out, NULL);
+    jw_z(sink->out, "noun", name);
+    result = fn ? fn(job, noun, sink, &err)
+                : err_set(&err, ERR_USAGE, "%s: this version cannot %s a %s", name, VERBS[verb],
+                          noun_kind_name(noun->kind));
+    put_error(sink->out, &err);
+    jw_end_object(sink->out);
+    if (result == 0) {
+        return true;
+    }
+    if (first->code == ERR_NONE) {
+        *first = err;
+    } else {
+        log_line(LOG_ERROR, "%s", err.msg);
+    }
+    return err.code != ERR_INTERRUPTED;
+}
+
+static int print_all(struct strbuf *text, struct err *err)
+{
+    return text->is_full ? err_set(err, ERR_INTERNAL, "more than %u bytes of text", OUTPUT_MAX)
+                         : cmd_print(strbuf_str(text), err);
+}
+
+/* The failure stands, whether or not its document could be written. */
+static int end(struct strbuf *text, const struct err *first, struct err *err)
+{
+    struct err print_err = {0};
+    if (first->code == ERR_NONE) {
+        return print_all(text, err);
+    }
+    if (print_all(text, &print_err) < 0) {
+        log_line(LOG_DEBUG, "%s", print_err.msg);
+    }
+    if (first->code == ERR_INTERRUPTED && stop_is_asked()) {
+        log_line(LOG_ERROR, "%s", first->msg);
+        return stop_status();
+    }
+    *err = *first;
+    return -1;
+}
+
+int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_list *names,
+                 bool is_synthetic, bool want_json, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    CLEANUP(net) struct net net;
+    CLEANUP(strbuf) struct strbuf document = {0};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct json_out out;
+    struct noun_sink sink = {&out, &text};
+    struct nouns nouns = {0};
+    struct err first = {0};
+    net_init(&net, job->net_opts);
+    strbuf_init(&document, OUTPUT_MAX);
+    strbuf_init(&text, OUTPUT_MAX);
+    job->arena = &arena;
+    job->store = &store;
+    job->net = &net;
+    if (resolve_all(job, names, is_synthetic, &nouns, err) < 0 ||
+        store_open(&arena, job->ctx->store, &store, err) < 0) {
+        return -1;
+    }
+    stop_hold();
+    jw_begin(&out, &document, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "command", VERBS[verb]);
+    jw_array(&out, "items");
+    for (size_t idx = 0; idx < nouns.n; idx++) {
+        if (!run_one(job, verb, &nouns.items[idx], &sink, &first)) {
+            break;
+        }
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    return end(want_json ? &document : &text, &first, err);
+}

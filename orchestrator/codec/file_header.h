@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a file of a dataset says about itself, read without decoding it: sizes, channels, records, and whether its end is there.
+   The bytes are the whole file. deep: every checksum inside it too (PNG chunks, TFRecord data) and every byte of a JPEG's scans
+   is walked. On a fault: ERR_INTEGRITY, "byte N: expected ..., found ...". No pixel is decoded: a header that is right says
+   nothing about the picture. */
+#ifndef CODEC_FILE_HEADER_H
+#define CODEC_FILE_HEADER_H
+
+#include "base/err.h"
+
+struct file_header {
+    int64_t width, height; /* -1: it has none */
+    int64_t channels;      /* as stored: a palette is 1; -1: it has none */
+    int64_t n_records;     /* of a TFRecord; lines of a text; else -1 */
+};
+
+/* Source: ITU-T T.81, annex B. */
+MUST_CHECK int jpeg_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                           struct err *err);
+/* Source: W3C PNG specification, third edition, sections 5 and 11. */
+MUST_CHECK int png_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                          struct err *err);
+/* Signature, and that the file is as long as its superblock says. Source: HDF5 file format specification 3.0, section II.A. */
+MUST_CHECK int hdf5_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                           struct err *err);
+/* Lengths and their checksums to the end. Source: tensorflow/core/lib/io/record_writer.h. */
+MUST_CHECK int tfrecord_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                               struct err *err);
+/* No NUL byte; lines, the last one with or without its line feed. */
+MUST_CHECK int text_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                           struct err *err);
+
+#endif

@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# nginx on 127.0.0.1 for tests: nginx_start FOLDER, then $NGINX_URL; log in $T/nginx/access.log. Ended by its pid at the end.
+# /slow/ serves the same files at 1 MB/s a connection, /private/ asks for user:secret.
+NGINX_PID=
+nginx_free_port() {
+    local port
+    for _ in $(seq 50); do
+        port=$((20000 + RANDOM % 20000))
+        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+            echo "$port"
+            return 0
+        fi
+    done
+    return 1
+}
+nginx_start() { # FOLDER
+    local port
+    mkdir -p "$T/nginx"
+    for _ in 1 2 3; do
+        port=$(nginx_free_port) || return 1
+        printf 'user:%s\n' "$(openssl passwd -apr1 secret)" >"$T/nginx/users"
+        cat >"$T/nginx/nginx.conf" <<NGINX
+user $(id -un);
+daemon off;
+master_process off;
+pid $T/nginx/pid;
+error_log $T/nginx/error.log;
+events { worker_connections 256; }
+http {
+    access_log $T/nginx/access.log;
+    client_body_temp_path $T/nginx/body; proxy_temp_path $T/nginx/proxy; fastcgi_temp_path $T/nginx/fastcgi;
+    uwsgi_temp_path $T/nginx/uwsgi; scgi_temp_path $T/nginx/scgi;
+    server {
+        listen 127.0.0.1:$port;
+        root $1;
+        location /slow/ { alias $1/; limit_rate 1m; }
+        location /private/ { alias $1/; auth_basic "private"; auth_basic_user_file $T/nginx/users; }
+    }
+}
+NGINX
+        nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
+        NGINX_PID=$!
+        for _ in $(seq 100); do
+            (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+            kill -0 "$NGINX_PID" 2>/dev/null || break
+            sleep 0.05
+        done
+        if kill -0 "$NGINX_PID" 2>/dev/null; then
+            # shellcheck disable=SC2034
+            NGINX_URL="http://127.0.0.1:$port"
+            return 0
+        fi
+    done
+    cat "$T/nginx/out" "$T/nginx/error.log" >&2
+    return 1
+}
+nginx_stop() {
+    [ -n "$NGINX_PID" ] && kill "$NGINX_PID" 2>/dev/null && wait "$NGINX_PID" 2>/dev/null
+    NGINX_PID=
+}

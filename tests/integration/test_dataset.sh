@@ -1,0 +1,245 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# fetch, verify and lock of datasets against a real nginx: the good way, a death in the middle, wrong bytes, files that are missing,
+# too many, cut or of a wrong number, a gated dataset brought by hand, drift from a lock, a mirror folder, no network.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
+source "$ROOT/tests/integration/nginx_lib.sh"
+trap 'nginx_stop; chmod -R u+w "$T"; rm -rf "$T"' EXIT
+export REPERF_STORE="$T/store" REPERF_ROOT="$T/root" no_proxy='*'
+V=(/usr/bin/python3 "$ROOT/tests/integration/validate.py")
+WWW="$T/www"
+RGB=iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAIAAAA8r+mnAAAAbElEQVR42mNgkLdjV3Pl0/URNQmWsY5SdkrU8swwDMhn4NXxFjEOkraKVHJM0PRIN/DPMw8rtYutYZCyjFB0iNdwT9P3yzULLbGNqXZJbvLO6mRQd0vV880xDSm2ia5yTmr0yuwILOiPKJ8GALVwHCFv9a0iAAAAAElFTkSuQmCC
+GREY=iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAAAAACWpiEsAAAALElEQVR42mNgYOcTlVHWMmTgFZFW0jQwt2OQUtTQN7N18WZQ1zO1cfYKjAAATEQFgVw1MBYAAAAASUVORK5CYII=
+
+# ---- what is served: a tree of six pictures with labels, in two archives and a file
+mkdir -p "$T/tree/img/a" "$T/tree/img/b" "$T/labels/lab/a" "$T/labels/lab/b" "$WWW" "$T/root/datasets" "$T/root/images"
+ln -s "$ROOT/manifests" "$T/root/manifests"
+for n in a/1 a/2 a/3 b/4 b/5 b/6; do
+    { base64 -d <<<"$RGB" && echo "$n"; } >"$T/tree/img/$n.png"
+    base64 -d <<<"$GREY" >"$T/labels/lab/${n}_l.png"
+done
+tar -C "$T/tree" -czf "$WWW/img.tar.gz" img
+tar -C "$T/labels" -cf "$WWW/lab.tar" lab
+echo "what it is" >"$WWW/README"
+head -c 6000000 /dev/urandom >"$WWW/big.bin"
+nginx_start "$WWW" || { ok 1 "nginx starts"; tap_done; }
+
+md5() { md5sum <"$1" | cut -c1-32; }
+null() { if [ -n "$1" ]; then echo "\"$1\""; else echo null; fi; }
+file() { # NAME URL MD5 UNPACK INTO
+    echo "{\"name\": \"$1\", \"urls\": [${2:+\"$2\"}], \"bytes\": null, \"md5\": $(null "$3"), \"sha256\": null, \"unpack\": $(null "$4"), \"nested\": false, \"into\": $(null "$5"), \"source\": null}"
+}
+group() { # NAME ROLE GLOB FILES CHANNELS PAIR
+    echo "{\"name\": \"$1\", \"split\": \"train\", \"role\": \"$2\", \"glob\": \"$3\", \"files\": $4, \"folders\": 2, \"folder_files\": [3, 3], \"format\": \"png\", \"width\": 8, \"height\": 4, \"channels\": $5, \"pair\": $6}"
+}
+dataset() { # ID LOGIN FILES GROUPS
+    mkdir -p "$T/root/datasets/$1"
+    cat >"$T/root/datasets/$1/dataset.json" <<JSON
+{"schema_version": 1, "id": "$1", "title": "test", "synthetic": false, "licence": null, "login": $2, "derived_from": null,
+ "files": [$3], "splits": [{"name": "train", "samples": 6, "classes": null}], "groups": [$4], "others": true, "list": null, "pack": null,
+ "twin": null, "note": null, "layout_source": null, "source": null}
+JSON
+}
+PAIR='{"of": "images", "from": "img", "to": "lab", "from_end": ".png", "to_end": "_l.png"}'
+GROUPS_OK="$(group images image 'img/*/*.png' 6 3 null), $(group labels label 'lab/*/*.png' 6 1 "$PAIR")"
+U=$NGINX_URL
+FILES="$(file img.tar.gz "$U/img.tar.gz" "$(md5 "$WWW/img.tar.gz")" tar.gz ""), $(file lab.tar "$U/lab.tar" "" tar ""), $(file README "$U/README" "" "" doc)"
+dataset mini false "$FILES" "$GROUPS_OK"
+exits 0 "the test's description is valid against the schema" "${V[@]}" manifests/schema/dataset.json "$T/root/datasets/mini/dataset.json"
+
+fetch() { "$REPERF" fetch "$@"; }
+verify() { "$REPERF" verify "$@"; }
+schema() { # NAME: $T/out is valid
+    cp "$T/out" "$T/doc.json"
+    local status=0
+    "${V[@]}" manifests/schema/noun-output.json "$T/doc.json" >"$T/schema.out" 2>&1 || status=1
+    ok "$status" "$1"
+    [ "$status" -eq 0 ] || sed 's/^/# /' "$T/schema.out" | head -n 5
+}
+fresh() { chmod -R u+w "$REPERF_STORE" 2>/dev/null; rm -rf "$REPERF_STORE"; }
+TREE="$REPERF_STORE/trees/mini"
+
+# ---- the good way
+exits 4 "verify of what was never fetched" verify mini
+like "$(cat "$T/err")" 'mini is not in the store .*: reperf fetch mini first' "says what to do"
+exits 0 "fetch" fetch mini --json
+schema "its JSON is valid"
+like "$(cat "$T/out")" '"digest_was_known": false' "a file without a known digest is said to be so"
+is "$(cd "$TREE" && sha256sum --quiet -c tree.sha256 && wc -l <tree.sha256)" 13 "sha256sum checks the tree by its list"
+exits 0 "the tree's record is valid" "${V[@]}" manifests/schema/tree.json "$TREE/tree.json" "$REPERF_STORE/refs/dataset/mini.json"
+is "$(cat "$TREE/doc/README")" "what it is" "a file that is no archive lies in its folder"
+exits 0 "verify" verify mini --json
+schema "its JSON is valid, too"
+like "$(cat "$T/out")" '"verdict": "partly"' "without a lock it holds only as far as it could be checked"
+like "$(cat "$T/out")" 'lab.tar is its authors.* no digest' "the archive without a digest is named as not checked"
+exits 0 "verify as text" verify mini
+like "$(cat "$T/out")" 'not checked: that the list of files is right' "says what was not checked"
+n_requests=$(wc -l <"$T/nginx/access.log")
+exits 0 "fetch again" fetch mini
+is "$(wc -l <"$T/nginx/access.log")" "$n_requests" "asks nobody"
+like "$(cat "$T/out")" 'tree .*13 files.*was there' "and says that it was there"
+
+# ---- lock
+exits 0 "lock" "$REPERF" lock mini --locks "$T/locks" --json
+schema "its JSON is valid as well"
+exits 0 "the lock is valid" "${V[@]}" manifests/schema/lock.json "$T/locks/dataset/mini.json"
+like "$(cat "$T/locks/dataset/mini.json")" "\"url\": \"$U/lab.tar\"" "it says where a file came from"
+exits 0 "lock again" "$REPERF" lock mini --locks "$T/locks" --json
+like "$(cat "$T/out")" '"lock_changed": false' "changes nothing"
+exits 0 "verify against the lock" verify mini --locks "$T/locks" --json
+like "$(cat "$T/out")" '"verdict": "holds"' "it holds, and nothing was left unchecked"
+exits 0 "verify --deep" verify mini --locks "$T/locks" --deep --json
+like "$(cat "$T/out")" '"verdict": "holds"' "holds too"
+exits 0 "verify --quick" verify mini --locks "$T/locks" --quick
+like "$(cat "$T/out")" 'not checked: headers' "says that it read no headers"
+
+# ---- faults of a tree
+cp -R "$TREE" "$T/good"
+restore() { chmod -R u+w "$TREE"; rm -rf "$TREE" && cp -R "$T/good" "$TREE"; }
+fault() { # NAME KIND PATH WHY-ERE: verify exits 5 and names it, and nothing else of another kind
+    exits 5 "$1" verify mini --locks "$T/locks" --json
+    schema "$1: valid JSON"
+    like "$(tr -d '\n' <"$T/out")" "\"kind\": \"$2\", *\"path\": \"$3\", *\"why\": $4" "$1: named"
+    restore
+}
+rm "$TREE/img/a/2.png"
+exits 5 "a missing file" verify mini --locks "$T/locks"
+like "$(cat "$T/out")" '    img/a/2.png$' "is named"
+like "$(cat "$T/err")" '1 missing' "and counted"
+restore
+rm "$TREE/img/a/2.png"
+fault "a missing file (JSON)" missing img/a/2.png null
+echo more >"$TREE/img/a/extra.txt"
+fault "a file too many" extra img/a/extra.txt null
+printf 'X' | dd of="$TREE/lab/b/5_l.png" bs=1 seek=60 conv=notrunc status=none
+fault "a bad byte" corrupt lab/b/5_l.png '"its digest differs'
+truncate -s 60 "$TREE/img/b/4.png"
+fault "a picture cut short" corrupt img/b/4.png '"its digest differs; .*the file ends before its IEND chunk'
+rm "$TREE/lab/a/1_l.png"
+fault "a label that is gone" missing lab/a/1_l.png '"the partner of img/a/1.png"'
+sed -i '1d' "$TREE/tree.sha256"
+exits 5 "a list that was changed" verify mini --locks "$T/locks"
+like "$(cat "$T/err")" 'not the list that tree.json names' "is seen"
+restore
+for n in $(seq 30); do echo "$n" >"$TREE/img/a/more$n"; done
+exits 5 "many files too many" verify mini --locks "$T/locks"
+like "$(cat "$T/out")" 'and 10 more \(--json has all\)' "the text shows the first 20 and how many more"
+exits 5 "the JSON has all" verify mini --locks "$T/locks" --json
+is "$(grep -c '"kind": "extra"' "$T/out")" 30 "all 30 of them"
+restore
+
+# ---- what is wrong already in the archive
+dataset count false "$FILES" "$(group images image 'img/*/*.png' 7 3 null)"
+exits 0 "fetch of a dataset whose description says another number" fetch count
+exits 5 "verify sees the number" verify count
+like "$(cat "$T/out")" 'images: expected 7 files, found 6' "and names the group"
+dataset shape false "$FILES" "$(group images image 'lab/*/*.png' 6 3 null)"
+exits 0 "fetch of a dataset whose description says other channels" fetch shape
+exits 5 "verify reads headers" verify shape
+like "$(cat "$T/out")" 'lab/a/1_l.png: expected 3 channels, found 1' "and names each file"
+mkdir -p "$T/cut/img/a" && base64 -d <<<"$RGB" | head -c 120 >"$T/cut/img/a/1.png" && tar -C "$T/cut" -cf "$WWW/cut.tar" img
+dataset cut false "$(file cut.tar "$U/cut.tar" "" tar "")" "$(group images image 'img/*/*.png' 1 3 null)"
+exits 0 "fetch of an archive that holds a picture cut short" fetch cut
+exits 5 "verify sees it without any digest" verify cut
+like "$(cat "$T/out")" 'img/a/1.png: byte 120: the file ends before its IEND chunk' "at its byte"
+dataset wrong false "$(file lab.tar "$U/lab.tar" "00000000000000000000000000000000" tar "")" "$GROUPS_OK"
+exits 5 "an archive that is not the one with the known MD5" fetch wrong
+is "$(find "$REPERF_STORE/trees" -maxdepth 1 -name 'wrong*' | wc -l)" 0 "leaves no tree"
+mkdir -p "$T/ours" && echo '{}' >"$T/ours/tree.json" && tar -C "$T/ours" -cf "$WWW/ours.tar" tree.json
+dataset ours false "$(file ours.tar "$U/ours.tar" "" tar "")" "$GROUPS_OK"
+exits 5 "an archive with a tree.json of its own" fetch ours
+is "$(find "$REPERF_STORE/trees" "$REPERF_STORE/tmp" -maxdepth 1 -name '*ours' | wc -l)" 0 "leaves nothing"
+dataset gone false "$(file nowhere.tar "$U/nowhere.tar" "" tar "")" "$GROUPS_OK"
+exits 4 "a file that is gone" fetch gone
+exits 4 "a list of names goes on after a failure" fetch gone mini --json
+schema "and its JSON says both"
+is "$(grep -c '"noun":' "$T/out")" 2 "two items"
+
+# ---- drift
+fresh
+cp "$WWW/lab.tar" "$T/lab.tar"
+echo changed >>"$T/labels/lab/a/1_l.png" && tar -C "$T/labels" -cf "$WWW/lab.tar" lab
+exits 5 "a file that is not what was locked" fetch mini --locks "$T/locks"
+exits 0 "without the lock it is taken as it is" fetch mini
+exits 5 "lock refuses to change its mind" "$REPERF" lock mini --locks "$T/locks"
+cp "$T/lab.tar" "$WWW/lab.tar"
+exits 0 "the locked file is fetched again, once it is there again" fetch mini --locks "$T/locks"
+exits 0 "and the tree is made again of it" verify mini --locks "$T/locks"
+
+# ---- a death in the middle
+dataset big false "$(file big.bin "$U/slow/big.bin" "$(md5 "$WWW/big.bin")" "" "")" "$GROUPS_OK"
+"$REPERF" fetch big --connections 2 >/dev/null 2>&1 &
+pid=$!
+sleep 1.5
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+is "$(find "$REPERF_STORE/trees" -maxdepth 1 -name 'big*' | wc -l)" 0 "a fetch that was killed leaves no tree"
+sed -i 's#/slow/#/#' "$T/root/datasets/big/dataset.json"
+exits 0 "the next call goes on" fetch big --json
+kept=$(sed -n 's/.*"kept_bytes": \([0-9]*\).*/\1/p' "$T/out")
+received=$(sed -n 's/.*"received_bytes": \([0-9]*\).*/\1/p' "$T/out")
+ok $((kept > 0 && received < 6000000 ? 0 : 1)) "with what it had ($kept bytes kept, $received received)"
+is "$(md5 "$REPERF_STORE/trees/big/big.bin")" "$(md5 "$WWW/big.bin")" "and ends in the right bytes"
+is "$(find "$REPERF_STORE/partial" -mindepth 1 -maxdepth 1 | wc -l)" 0 "nothing partial is left"
+for n in 1 2 3 4 5 6; do
+    rm -rf "$REPERF_STORE/trees/mini"
+    "$REPERF" fetch mini --locks "$T/locks" >/dev/null 2>&1 &
+    pid=$!
+    sleep "0.0$n"
+    kill -9 "$pid" 2>/dev/null
+    wait "$pid" 2>/dev/null
+    if [ -d "$REPERF_STORE/trees/mini" ]; then
+        verify mini --locks "$T/locks" >/dev/null 2>&1 || ok 1 "a tree that is there is whole ($n)"
+    fi
+done
+exits 0 "after six deaths while unpacking the next call makes the tree" fetch mini --locks "$T/locks"
+exits 0 "and it holds" verify mini --locks "$T/locks" --deep
+
+# ---- handed out to registered users only
+dataset gated true "$(file lab.tar "$U/private/lab.tar" "$(md5 "$WWW/lab.tar")" tar "")" "$(group labels label 'lab/*/*.png' 6 1 null)"
+fresh
+exits 4 "a gated dataset is not asked for without a login" fetch gated
+like "$(cat "$T/err")" "lab.tar: its owner gives it to registered users only .*MD5 $(md5 "$WWW/lab.tar").*Put it at $REPERF_STORE/incoming/lab.tar" "the message says what, where from and where to"
+like "$(cat "$T/out")" "put it  $REPERF_STORE/incoming/lab.tar" "so does the text"
+echo nonsense >"$REPERF_STORE/incoming/lab.tar"
+exits 4 "a wrong file put there is not taken" fetch gated --json
+schema "wanted files are in the JSON"
+like "$(cat "$T/err")" 'incoming/lab.tar: not the file that is expected' "and said to be wrong"
+is "$(cat "$REPERF_STORE/incoming/lab.tar")" nonsense "it is left there"
+cp "$WWW/lab.tar" "$REPERF_STORE/incoming/lab.tar"
+exits 0 "the right file put there is taken" fetch gated
+exits 0 "and its tree holds" verify gated
+fresh
+printf 'machine 127.0.0.1 login user password wrong\n' >"$T/netrc" && chmod 600 "$T/netrc"
+exits 5 "a wrong login is refused by the server" fetch gated --netrc "$T/netrc"
+printf 'machine 127.0.0.1 login user password secret\n' >"$T/netrc"
+exits 0 "with a netrc it is fetched" fetch gated --netrc "$T/netrc" --json
+is "$(grep -c secret "$T/out" "$T/err" | grep -vc ':0$')" 0 "the password is nowhere"
+
+# ---- no network
+fresh
+exits 4 "offline, and not in the store" fetch mini --offline
+like "$(cat "$T/err")" 'offline, and it is not in the store' "says so"
+mkdir "$T/mirror dir" && cp "$WWW/img.tar.gz" "$WWW/lab.tar" "$WWW/README" "$T/mirror dir/"
+n_requests=$(wc -l <"$T/nginx/access.log")
+exits 0 "offline with a mirror folder" fetch mini --offline --mirror "$T/mirror dir"
+is "$(wc -l <"$T/nginx/access.log")" "$n_requests" "asks nobody"
+exits 0 "offline with all in the store" fetch mini --offline
+fresh
+exits 0 "a mirror that has only some of the files" fetch mini --mirror "$NGINX_URL/nowhere"
+
+# ---- usage
+exits 2 "a name of nothing" fetch nobody-knows
+exits 2 "no name" fetch
+exits 2 "--samples without --synthetic" fetch mini --samples train=2
+exits 2 "a twin of what has none" fetch mini --synthetic
+exits 2 "--quick and --deep" verify mini --quick --deep
+exits 2 "--key with a name" verify mini --key x
+exits 2 "a rate that is none" fetch mini --rate fast
+exits 2 "a mirror that is not there" fetch mini --mirror "$T/no-such-folder"
+sed -i 's/"others"/"colour"/' "$T/root/datasets/cut/dataset.json"
+exits 3 "a description with an unknown key" fetch cut
+like "$(cat "$T/err")" 'datasets/cut/dataset.json:\$: unknown key "colour"' "is refused with its place"
+tap_done

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/crc32c.h"
+#include "codec/file_header.h"
+
+#define S(lit) ((const uint8_t *)(lit)), (sizeof(lit) - 1)
+
+/* 3 x 2 pixels, 1 channel, one scan of two bytes. */
+#define SOI       "\xff\xd8"
+#define APP0      "\xff\xe0\x00\x04\xff\xd9" /* its payload looks like an end marker */
+#define SOF(kind) "\xff" kind "\x00\x0b\x08\x00\x02\x00\x03\x01\x01\x11\x00"
+#define SOS       "\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00"
+#define DATA      "\x12\xff\x00\xff\xd3\x34"
+#define EOI       "\xff\xd9"
+
+typedef int (*reader)(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                      struct err *err);
+
+static void refused(reader read, const uint8_t *ptr, size_t len, bool deep, const char *says)
+{
+    struct file_header header = {7, 7, 7, 7};
+    struct err err = {0};
+    assert_int_equal(read(ptr, len, deep, &header, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    if (!strstr(err.msg, says)) {
+        fail_msg("expected \"%s\" in \"%s\"", says, err.msg);
+    }
+    assert_int_equal(header.width, 7);
+}
+
+static void jpeg_headers(void **state UNUSED)
+{
+    static const char *const GOOD[] = {
+        SOI SOF("\xc0") SOS DATA EOI,
+        SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI,
+        SOI SOF("\xc0") SOS DATA EOI "trailing",
+        SOI "\xff\xff\xff\xe1\x00\x02" SOF("\xc1") SOS DATA EOI,
+    };
+    static const size_t LENGTHS[] = {
+        sizeof(SOI SOF("\xc0") SOS DATA EOI) - 1,
+        sizeof(SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI) - 1,
+        sizeof(SOI SOF("\xc0") SOS DATA EOI "trailing") - 1,
+        sizeof(SOI "\xff\xff\xff\xe1\x00\x02" SOF("\xc1") SOS DATA EOI) - 1,
+    };
+    for (size_t idx = 0; idx < 2 * ARRAY_LEN(GOOD); idx++) {
+        struct file_header header = {0};
+        struct err err = {0};
+        const uint8_t *ptr = (const uint8_t *)GOOD[idx / 2];
+        assert_int_equal(jpeg_header(ptr, LENGTHS[idx / 2], idx % 2, &header, &err), 0);
+        assert_int_equal(header.width, 3);
+        assert_int_equal(header.height, 2);
+        assert_int_equal(header.channels, 1);
+    }
+    refused(jpeg_header, S(""), false, "first bytes of a JPEG");
+    refused(jpeg_header, S("\x89PNG"), false, "first bytes of a JPEG, found 89 50");
+    refused(jpeg_header, S(SOI EOI), false, "the end marker comes before the picture");
+    refused(jpeg_header, S(SOI SOF("\xc0") SOS DATA), false, "without an end marker");
+    refused(jpeg_header, S(SOI SOF("\xc0") SOS DATA "\xff"), false, "without an end marker");
+    refused(jpeg_header, S(SOI APP0), false, "ends within its markers");
+    refused(jpeg_header, S(SOI SOF("\xc4") SOS DATA EOI), false, "a scan before the frame header");
+    refused(jpeg_header, S(SOI SOF("\xc0") SOF("\xc0") SOS DATA EOI), true, "a second frame");
+    refused(jpeg_header, S(SOI "junk"), false, "byte 2: expected a marker, found 6a");
+    refused(jpeg_header, S(SOI "\xff\xc0\x00\x08\x08\x00\x02\x00\x03\x01" EOI), false,
+            "a frame header of 8 bytes");
+    refused(jpeg_header, S(SOI "\xff\xe0\x00\x01" EOI), false, "a segment of 1 bytes");
+    refused(jpeg_header, S(SOI "\xff\xe0\xff\xff" EOI), false, "ends within a segment");
+}
+
+/* Every cut of a good file is refused deep; only cuts that end in what looks like the end marker pass shallow. */
+static void cuts_are_seen(void **state UNUSED)
+{
+    static const char JPEG[] = SOI APP0 SOF("\xc2") SOS DATA SOS DATA EOI;
+    for (size_t len = 0; len < sizeof(JPEG) - 1; len++) {
+        struct file_header header;
+        struct err err = {0};
+        assert_int_equal(jpeg_header((const uint8_t *)JPEG, len, true, &header, &err), -1);
+    }
+}
+
+#define PNG_SIG "\x89PNG\r\n\x1a\n"
+#define PNG_IHDR                                                                                   \
+    "\x00\x00\x00\x0dIHDR\x00\x00\x00\x08\x00\x00\x00\x04\x08\x02\x00\x00\x00\x3c\xaf\xe9\xa7"
+#define PNG_IDAT "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1e"
+#define PNG_IEND "\x00\x00\x00\x00IEND\xae\x42\x60\x82"
+
+static void png_headers(void **state UNUSED)
+{
+    struct file_header header = {0};
+    struct err err = {0};
+    assert_int_equal(png_header(S(PNG_SIG PNG_IHDR PNG_IDAT PNG_IEND), true, &header, &err), 0);
+    assert_int_equal(header.width, 8);
+    assert_int_equal(header.height, 4);
+    assert_int_equal(header.channels, 3);
+    refused(png_header, S("\xff\xd8"), false, "the signature of a PNG");
+    refused(png_header, S(PNG_SIG), false, "ends before its IEND");
+    refused(png_header, S(PNG_SIG PNG_IHDR PNG_IDAT), false, "byte 45: the file ends before");
+    refused(png_header, S(PNG_SIG PNG_IHDR PNG_IEND), false, "without a picture");
+    refused(png_header, S(PNG_SIG PNG_IDAT PNG_IEND), false, "an IHDR chunk first");
+    refused(png_header, S(PNG_SIG PNG_IHDR PNG_IHDR PNG_IEND), false, "one IHDR chunk");
+    refused(png_header, S(PNG_SIG "\xff\xff\xff\xffIHDR" PNG_IEND), false, "ends before its IEND");
+    refused(png_header,
+            S(PNG_SIG "\x00\x00\x00\x0dIHDR\x00\x00\x00\x09\x00\x00\x00\x04\x08\x02\x00\x00\x00"
+                      "\x3c\xaf\xe9\xa7" PNG_IDAT PNG_IEND),
+            false, "chunk IHDR has checksum");
+    refused(png_header, S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND), true,
+            "chunk IDAT has checksum");
+    /* Only deep reads the checksums of the others. */
+    assert_int_equal(png_header(S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND),
+                                false, &header, &err),
+                     0);
+}
+
+static void hdf5_headers(void **state UNUSED)
+{
+    uint8_t file[600] = "\x89HDF\r\n\x1a\n";
+    struct file_header header = {0};
+    struct err err = {0};
+    file[13] = 8; /* size of addresses, version 0 */
+    file[40] = 96;
+    assert_int_equal(hdf5_header(file, 96, false, &header, &err), 0);
+    assert_int_equal(header.width, -1);
+    refused(hdf5_header, file, 95, false, "says that the file ends at byte 96, it ends at 95");
+    refused(hdf5_header, file, 20, false, "cut short");
+    refused(hdf5_header, file + 1, 90, false, "the signature of HDF5");
+    file[13] = 3;
+    refused(hdf5_header, file, 96, false, "addresses of 4 or 8 bytes, found 3");
+    file[8] = 9;
+    refused(hdf5_header, file, 96, false, "version 0 to 3, found 9");
+    /* After a user block of 512 bytes, version 2. */
+    memset(file, 0, sizeof(file));
+    memcpy(file + 512, "\x89HDF\r\n\x1a\n\x02\x08\x08", 11);
+    file[512 + 12 + 1] = 2; /* base 512 */
+    file[512 + 12 + 16] = 88;
+    file[512 + 12 + 17] = 2;
+    assert_int_equal(hdf5_header(file, 600, false, &header, &err), 0);
+    refused(hdf5_header, file, 599, false, "ends at byte 600, it ends at 599");
+}
+
+static uint32_t masked(const void *ptr, size_t len)
+{
+    uint32_t crc = crc32c(0, ptr, len);
+    return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+static size_t add_record(uint8_t *to, const char *text)
+{
+    uint64_t len = strlen(text);
+    uint32_t crc;
+    memcpy(to, &len, 8);
+    crc = masked(to, 8);
+    memcpy(to + 8, &crc, 4);
+    memcpy(to + 12, text, len);
+    crc = masked(text, len);
+    memcpy(to + 12 + len, &crc, 4);
+    return 16 + len;
+}
+
+static void tfrecord_headers(void **state UNUSED)
+{
+    uint8_t file[256];
+    struct file_header header = {0};
+    struct err err = {0};
+    size_t len = add_record(file, "first record");
+    len += add_record(file + len, "");
+    len += add_record(file + len, "last");
+    assert_int_equal(tfrecord_header(file, len, true, &header, &err), 0);
+    assert_int_equal(header.n_records, 3);
+    refused(tfrecord_header, file, 0, false, "an empty file");
+    refused(tfrecord_header, file, len - 1, false, "record 2 has 4 bytes, the file has 7 more");
+    refused(tfrecord_header, file, 30, false, "byte 28: record 1 is cut short");
+    file[14] ^= 1;
+    assert_int_equal(tfrecord_header(file, len, false, &header, &err), 0);
+    refused(tfrecord_header, file, len, true, "byte 0: the record's data has checksum");
+    file[0] ^= 1;
+    refused(tfrecord_header, file, len, false, "the record's length has checksum");
+}
+
+static void texts(void **state UNUSED)
+{
+    struct file_header header = {0};
+    struct err err = {0};
+    assert_int_equal(text_header(S(""), false, &header, &err), 0);
+    assert_int_equal(header.n_records, 0);
+    assert_int_equal(text_header(S("1\n2\n3\n"), false, &header, &err), 0);
+    assert_int_equal(header.n_records, 3);
+    assert_int_equal(text_header(S("1\n2\n3"), false, &header, &err), 0);
+    assert_int_equal(header.n_records, 3);
+    refused(text_header, S("1\n\0"), false, "byte 2: expected text, found a NUL byte");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jpeg_headers),     cmocka_unit_test(cuts_are_seen),
+        cmocka_unit_test(png_headers),      cmocka_unit_test(hdf5_headers),
+        cmocka_unit_test(tfrecord_headers), cmocka_unit_test(texts),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("file_header", tests, NULL, NULL);
+}
