@@ -27,7 +27,6 @@ struct cmd {
     int (*run)(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err);
 };
 
-<<<<<<< HEAD
 /* Each cmd_NAME.c defines one of these; cmd/table.c lists them. One a line: two branches that add one do not meet. */
 extern const struct cmd CMD_AUDIT;
 extern const struct cmd CMD_CANCEL;
