@@ -134,6 +134,7 @@ static int open_registry(struct noun_job *job, struct registry **ret_registry, s
         .plain_hosts = opts->plain_hosts,
         .n_plain_hosts = opts->n_plain_hosts,
         .n_connections = opts->n_connections,
+        .n_retries = opts->n_retries,
         .rate_bytes_per_s = opts->rate_bytes_per_s,
         .wants_progress = opts->wants_progress,
         .should_stop = opts->should_stop,

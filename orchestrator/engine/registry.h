@@ -29,6 +29,7 @@ struct registry_settings { /* borrowed for the client's life */
     const char *const *plain_hosts; /* HOST or HOST:PORT that may be spoken to in plain HTTP */
     size_t n_plain_hosts;
     size_t n_connections;      /* of one large blob; 0: 4 */
+    int n_retries;             /* of a blob's piece; 0: io/fetch's default */
     uint64_t rate_bytes_per_s; /* of each blob; 0: no limit */
     bool wants_progress;
     bool (*should_stop)(void); /* may be NULL */

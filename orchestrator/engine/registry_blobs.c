@@ -13,7 +13,6 @@
 #define TICK_NS          (100 * NS_PER_MS)
 #define CONNECTIONS      4
 #define REFUSALS_MAX     2 /* in a row, without a byte in between */
-#define BLOB_TRIES       2 /* of a whole blob, after what io/fetch itself has tried */
 #define DIGEST_SHOWN_MAX 19
 
 struct job {
@@ -25,7 +24,7 @@ struct job {
     char digest[OCI_DIGEST_SIZE];
     uint64_t done_bytes; /* when it last had to ask again */
     uint64_t at_bytes;
-    int n_refusals, n_failed;
+    int n_refusals;
     bool is_done;
 };
 
@@ -76,6 +75,7 @@ static int start(struct pull *pull, struct job *job, struct err *err)
         .size_bytes = (int64_t)job->blob->size_bytes,
         .sha256 = job->blob->sha256,
         .n_connections = r->settings.n_connections ? r->settings.n_connections : CONNECTIONS,
+        .n_retries = r->settings.n_retries,
         .rate_bytes_per_s = r->settings.rate_bytes_per_s,
     };
     return fetch_new(r->settings.http, r->settings.pool, r->settings.loop, &job->spec, &job->fetch,
@@ -132,10 +132,6 @@ static int failed(struct pull *pull, struct job *job, const struct err *why, str
     job->fetch = NULL;
     if (why->code == ERR_AUTH) {
         return ask_again(pull, job, why, err);
-    }
-    if ((why->code == ERR_NET || why->code == ERR_TIMEOUT) && ++job->n_failed < BLOB_TRIES) {
-        log_line(LOG_DEBUG, "%s; trying again", why->msg);
-        return start(pull, job, err);
     }
     *err = *why;
     if (err->code == ERR_FETCH) {

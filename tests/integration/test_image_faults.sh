@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Registries that lie, stumble, wait, send elsewhere, or say nothing: nginx plays each of them with the files of one image; a fetch that is killed goes
+# on where it was.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/image_lib.sh disable=SC1091
+source "$ROOT/tests/integration/image_lib.sh"
+nginx=$(command -v nginx || echo /usr/sbin/nginx)
+[ -x "$nginx" ] || { skip "registries with faults" "nginx is not installed"; tap_done; }
+make_layer one 400000
+make_layer two 12000000
+L="$T/layout"
+one=$(add_manifest "$L" amd64 oci tar one two)
+read -r hex _ mt _ <<<"$one"
+layer=$(sha "$T/one.tar")
+big=$(sha "$T/two.tar")
+fresh() { rm -rf "$REPERF_STORE"; }
+
+# www/v2/NAME/{manifests,blobs}: one tree of files a fault.
+site() { # NAME: a repository with good files
+    local dir="$T/www/v2/$1" file
+    mkdir -p "$dir/manifests" "$dir/blobs"
+    cp "$L/blobs/sha256/$hex" "$dir/manifests/v1"
+    cp "$L/blobs/sha256/$hex" "$dir/manifests/sha256:$hex"
+    for file in "$L"/blobs/sha256/*; do ln "$file" "$dir/blobs/sha256:${file##*/}"; done
+}
+for name in good lied altered corrupt short cut busy later loop elsewhere missing slow schema1 broken nothing; do site "$name"; done
+printf ' ' >>"$T/www/v2/altered/manifests/sha256:$hex"
+damage() { # FILE: another byte in the middle
+    cp "$1" "$T/copy"
+    printf 'X' | dd of="$T/copy" bs=1 seek=5000 conv=notrunc 2>/dev/null
+    mv -f "$T/copy" "$1"
+}
+damage "$T/www/v2/corrupt/blobs/sha256:$layer"
+head -c 9999 "$T/one.tar" >"$T/copy" && mv -f "$T/copy" "$T/www/v2/short/blobs/sha256:$layer"
+rm -f "$T/www/v2/missing/blobs/sha256:$layer"
+echo '{"schemaVersion":1,"name":"x","tag":"v1","fsLayers":[],"history":[],"signatures":[]}' >"$T/www/v2/schema1/manifests/v1"
+echo '<html>hello</html>' >"$T/www/v2/broken/manifests/v1"
+P=$(free_port)
+E=$(free_port)
+mkdir -p "$T/elsewhere"
+for file in "$T/www/v2/good/blobs"/*; do ln "$file" "$T/elsewhere/${file##*:}"; done
+cat >"$T/nginx.conf" <<EOF
+daemon off; master_process off; pid $T/nginx.pid; error_log $T/nginx.err;
+events {}
+http {
+  log_format who '\$request_method \$uri \$status \$http_authorization';
+  client_body_temp_path $T/n1; proxy_temp_path $T/n2; fastcgi_temp_path $T/n3; uwsgi_temp_path $T/n4; scgi_temp_path $T/n5;
+  limit_req_zone \$uri zone=slowly:1m rate=1r/s;
+  default_type $mt;
+  server {
+    listen 127.0.0.1:$P; root $T/www; access_log $T/access.log who;
+    location = /v2/ { return 200 "{}"; }
+    location ^~ /v2/lied/manifests/ { add_header Docker-Content-Digest sha256:0000000000000000000000000000000000000000000000000000000000000000; }
+    location ^~ /v2/cut/blobs/ { return 444; }
+    location ^~ /v2/busy/manifests/ { limit_req zone=slowly; limit_req_status 429; add_header Retry-After 1 always; }
+    location ^~ /v2/later/ { add_header Retry-After 86400 always; return 429; }
+    location ^~ /v2/loop/ { add_header WWW-Authenticate 'Bearer realm="http://127.0.0.1:$P/token",service="s"' always; return 401; }
+    location = /token { default_type application/json; return 200 '{"token":"secret-token","expires_in":300}'; }
+    location ^~ /v2/elsewhere/ {
+      add_header WWW-Authenticate 'Bearer realm="http://127.0.0.1:$P/token",service="s"' always;
+      if (\$http_authorization = "") { return 401; }
+      location ~ ^/v2/elsewhere/blobs/sha256:(.*)\$ { if (\$http_authorization = "") { return 401; } return 307 http://localhost:$E/\$1?signature=abc; }
+    }
+    location ^~ /v2/slow/blobs/ { limit_rate 600k; }
+    location ^~ /v2/nothing/ { return 503; }
+  }
+  server { listen 127.0.0.1:$E; root $T/elsewhere; access_log $T/elsewhere.log who; }
+}
+EOF
+"$nginx" -c "$T/nginx.conf" -e "$T/nginx.err" &
+PIDS+=("$!")
+wait_port "$P" "$!" || cat "$T/nginx.err"
+R=127.0.0.1:$P
+
+exits 0 "nginx as a registry" img fetch "$R/good:v1"
+exits 0 "whose image holds" img verify "$R/good:v1"
+fresh
+exits 5 "a header with another digest" img fetch "$R/lied:v1"
+like "$(cat "$T/err")" "not what its header says" "is a lie"
+exits 5 "other bytes than the digest that was asked for" img fetch "$R/altered@sha256:$hex"
+like "$(cat "$T/err")" "expected sha256:$hex, found" "both are named"
+exits 5 "a layer with another byte" img fetch "$R/corrupt:v1"
+like "$(cat "$T/err")" "$(cut -c1-12 <<<"$layer")" "is named"
+is "$(find "$REPERF_STORE/blobs" -name "$layer")" "" "and is not in the store"
+fresh
+for fault in short cut; do
+    img fetch "$R/$fault:v1" --retries 1 >"$T/out" 2>"$T/err"
+    got=$?
+    ok "$([ $got -eq 4 ] || [ $got -eq 5 ]; echo $?)" "a layer that is $fault is an error ($got)"
+    is "$(find "$REPERF_STORE/blobs" -name "$layer")" "" "and is not in the store"
+    is "$("$REPERF" image ls | grep -c "$fault")" 0 "nor is the image"
+done
+exits 4 "a layer that is missing" img fetch "$R/missing:v1"
+exits 4 "schema 1" img fetch "$R/schema1:v1"
+like "$(cat "$T/err")" "schema 1" "is named"
+exits 4 "a web page instead of a manifest" img fetch "$R/broken:v1"
+exits 4 "503 again and again" img fetch "$R/nothing:v1"
+is "$(grep -c '/v2/nothing/manifests/v1 503' "$T/access.log")" 3 "is asked three times"
+: >"$T/access.log"
+exits 5 "401 whatever the token" img fetch "$R/loop:v1"
+ok "$([ "$(grep -c '/v2/loop/' "$T/access.log")" -le 4 ]; echo $?)" "does not go round and round ($(grep -c '/v2/loop/' "$T/access.log") requests)"
+exits 4 "come back tomorrow" img fetch "$R/later:v1"
+like "$(cat "$T/err")" "come back in 86400 s" "is told, not waited for"
+(for _ in 1 2 3; do curl -s "http://$R/v2/busy/manifests/v1" -o "$T/curl.out"; done)
+exits 0 "come back in a second" img fetch "$R/busy:v1"
+like "$(cat "$T/err")" "limit of requests is used up, waiting" "is waited for"
+fresh
+exits 0 "blobs from another host" img fetch "$R/elsewhere:v1"
+like "$(cat "$T/access.log")" 'GET /v2/elsewhere/blobs/.* 307 Bearer secret-token' "the registry gets the token"
+like "$(cat "$T/elsewhere.log")" "GET /$layer 20[06] " "the other host is asked"
+is "$(grep -c Bearer "$T/elsewhere.log")" 0 "and never gets it"
+is "$(grep -rlF secret-token "$REPERF_STORE")" "" "nor is it in the store"
+
+# --- kill -9 --------------------------------------------------------------------------------------------
+fresh
+"$REPERF" fetch --locks "$LOCKS" "image:$R/slow:v1" >"$T/out" 2>"$T/err" &
+pid=$!
+# Until some bytes of the large layer are on the disk.
+while kill -0 "$pid" 2>/dev/null && [ "$(du -s --apparent-size -B1 "$REPERF_STORE/partial" 2>/dev/null | cut -f1)" = "" ]; do sleep 0.05; done
+sleep 1.5
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+is "$("$REPERF" image ls | grep -c slow)" 0 "killed: no image yet"
+exits 0 "again" img fetch "$R/slow:v1" --json
+got=$(value "$T/out" "d['items'][0]['kept_bytes']")
+all=$(value "$T/out" "d['items'][0]['kept_bytes'] + d['items'][0]['fetched_bytes']")
+ok "$([ "$got" -gt 0 ]; echo $?)" "it kept $got of $all bytes"
+exits 0 "and the image holds" img verify "$R/slow:v1"
+ok "$([ -e "$REPERF_STORE/blobs/sha256/$big" ]; echo $?)" "the large layer is there"
+
+# --- a registry that says nothing -------------------------------------------------------------------------
+S=$(free_port)
+/usr/bin/python3 - "$S" <<'EOF' &
+import socket, sys, time
+s = socket.socket()
+s.bind(("127.0.0.1", int(sys.argv[1])))
+s.listen(16)
+kept = []
+while True:
+    kept.append(s.accept())
+EOF
+PIDS+=("$!")
+wait_port "$S" "$!"
+exits 124 "a registry that takes the connection and says nothing" img fetch "127.0.0.1:$S/img:v1"
+like "$(cat "$T/err")" "unreachable" "is unreachable, after a while"
+tap_done

@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Images from a real registry (docker-registry, on 127.0.0.1): lists and single manifests, locks, drift, images that are gone and where else
+# they may be, with skopeo as a second opinion of what was fetched.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/image_lib.sh disable=SC1091
+source "$ROOT/tests/integration/image_lib.sh"
+for tool in docker-registry skopeo gcc; do
+    command -v "$tool" >/dev/null || { skip "images from a registry" "$tool is not installed"; tap_done; }
+done
+
+# An image of two layers for two platforms, and one with one layer in docker's own types.
+make_layer one 3000000
+make_layer two 20000
+L="$T/layout"
+amd=$(add_manifest "$L" amd64 oci gzip one two)
+arm=$(add_manifest "$L" arm64 oci gzip two)
+small=$(add_manifest "$L" amd64 oci gzip two)
+ARCHES=(amd64 arm64)
+write_index "$T/list" "$amd" "$arm"
+size=$(bytes "$T/list")
+list=$(blob "$L" "$T/list")
+ARCHES=(arm64)
+write_index "$T/list" "$arm"
+arm_size=$(bytes "$T/list")
+arm_list=$(blob "$L" "$T/list")
+ARCHES=()
+IT=application/vnd.oci.image.index.v1+json
+REFS=(both small arm)
+write_index "$L/index.json" "$list $size $IT" "$small" "$arm_list $arm_size $IT"
+finish_layout "$L"
+read -r amd_hex _ _ amd_config <<<"$amd"
+start_registry reg || { cat "$T/reg/log"; }
+R=127.0.0.1:$PORT REG_PID=$PID
+push "$L:both" "$R/team/img:v1"
+skopeo copy --quiet --format v2s2 --dest-tls-verify=false "oci:$L:small" "docker://$R/team/img:docker"
+push "$L:arm" "$R/team/img:arm"
+is "$(curl -s "http://$R/v2/team/img/tags/list" | /usr/bin/python3 -c 'import json, sys; print(sorted(json.load(sys.stdin)["tags"]))')" \
+    "['arm', 'docker', 'v1']" "the registry has what the test pushed"
+
+valid() { # the document that the last command printed
+    cp "$T/out" "$T/document"
+    exits 0 "its document is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/noun-output.json "$T/document"
+}
+
+# --- by tag, by digest -------------------------------------------------------------------------
+exits 0 "by tag, a list followed to linux/amd64" img fetch "$R/team/img:v1"
+like "$(cat "$T/out")" 'reperf lock' "and it says that a tag is no pin"
+exits 0 "again" img fetch "$R/team/img:v1" --json
+is "$(value "$T/out" "d['items'][0]['was_there'], d['items'][0]['fetched_bytes'], d['items'][0]['digest'], d['items'][0]['config']")" \
+    "(True, 0, 'sha256:$list', 'sha256:$amd_config')" "nothing is fetched twice"
+valid
+is "$(skopeo inspect --format '{{.Digest}}' "oci:$REPERF_STORE:$R/team/img:v1")" "sha256:$amd_hex" "skopeo reads the store, and finds the same manifest"
+exits 0 "skopeo copies it out of the store" skopeo copy --quiet "oci:$REPERF_STORE:$R/team/img:v1" "dir:$T/copied"
+is "$(find "$T/copied" -type f -name '????????*' ! -name version ! -name manifest.json -exec sha256sum {} + | awk '{ n = split($2, p, "/"); if ($1 != p[n]) print }')" "" \
+    "and every blob is what its name says"
+exits 0 "docker's types" img fetch "$R/team/img:docker" --json
+is "$(value "$T/out" "d['items'][0]['manifest']")" "$(skopeo inspect --tls-verify=false --format '{{.Digest}}' "docker://$R/team/img:docker")" "skopeo finds the same"
+like "$(cat "$REPERF_STORE/blobs/sha256/$(value "$T/out" "d['items'][0]['manifest'][7:]")")" "docker.distribution.manifest.v2" "and it is docker's"
+exits 0 "by digest" img fetch "$R/team/img@sha256:$amd_hex" --json
+is "$(value "$T/out" "d['items'][0]['manifest'], d['items'][0]['fetched_bytes']")" "('sha256:$amd_hex', 0)" "its layers were in the store"
+exits 4 "an image for other machines only" img fetch "$R/team/img:arm"
+like "$(cat "$T/err")" 'not made for linux/amd64; there is linux/arm64' "says for which"
+exits 2 "neither tag nor digest" img fetch "$R/team/img"
+exits 2 "a name that is none" img fetch "$R/Team/img:v1"
+exits 0 "each image is listed" "$REPERF" image ls
+is "$(grep -c "^$R/team/img" "$T/out")" 3 "all three"
+exits 0 "gc keeps them" "$REPERF" store gc
+exits 0 "and they hold" img verify "$R/team/img:v1" --json
+valid
+
+# --- locks and drift -----------------------------------------------------------------------------
+exits 0 "lock" img lock "$R/team/img:v1"
+like "$(cat "$T/out")" "locked" "is new"
+exits 0 "the lock is valid against its schema" /usr/bin/python3 tests/integration/validate.py manifests/schema/lock.json "$LOCKS"/image/*.json
+exits 0 "lock again, as a document" img lock "$R/team/img:v1" --json
+valid
+exits 0 "lock again" img lock "$R/team/img:v1"
+like "$(cat "$T/out")" "still what was locked" "is the same"
+push "$L:small" "$R/team/img:v1"
+read -r small_hex _ <<<"$small"
+exits 5 "the tag has moved: lock refuses" img lock "$R/team/img:v1"
+like "$(cat "$T/err")" "locked as sha256:$list and is now sha256:$small_hex" "and names both digests"
+exits 0 "what is in the store is still what was locked" img fetch "$R/team/img:v1"
+export REPERF_STORE="$T/store2"
+exits 5 "a fetch into an empty store refuses" img fetch "$R/team/img:v1"
+like "$(cat "$T/err")" "has moved" "and says why"
+# The tag is gone, the digest is there.
+curl -s -X DELETE "http://$R/v2/team/img/manifests/sha256:$small_hex" -o "$T/curl.out"
+exits 0 "a tag that is gone, a digest that is there" img fetch "$R/team/img:v1"
+rm -rf "$T/store2"
+
+# --- gone, and where else --------------------------------------------------------------------------
+start_registry mirror
+M=127.0.0.1:$PORT
+push "$L:both" "$M/copies/team/img:v1"
+skopeo copy --quiet "oci:$L:both" "oci-archive:$T/oci.tar:v1"
+skopeo copy --quiet "oci:$L:both" "docker-archive:$T/docker.tar:$R/team/img:v1"
+for hex in "$list" "$amd_hex"; do curl -s -X DELETE "http://$R/v2/team/img/manifests/sha256:$hex" -o "$T/curl.out"; done
+exits 4 "gone at its origin, as a document" img fetch "$R/team/img:v1" --json
+valid
+exits 4 "gone at its origin" img fetch "$R/team/img:v1"
+like "$(cat "$T/err")" "is gone" "is said in that word"
+exits 0 "gone at its origin, and at a mirror" img fetch "$R/team/img:v1" --mirror "http://$M/copies" --json
+is "$(value "$T/out" "d['items'][0]['from'], d['items'][0]['digest']")" "('$M/copies/team/img@sha256:$list', 'sha256:$list')" "it comes from there, as it was locked"
+rm -rf "$T/store2"
+exits 0 "a folder that holds a layout" img fetch "$R/team/img:v1" --mirror "http://$M/wrong" --layout "$L"
+rm -rf "$T/store2"
+exits 0 "a tar of a layout" img fetch "$R/team/img:v1" --layout "$T/oci.tar"
+rm -rf "$T/store2"
+exits 0 "what docker save writes, known by the image's id" img fetch "$R/team/img:v1" --layout "$T/docker.tar" --json
+is "$(value "$T/out" "d['items'][0]['config']")" "sha256:$amd_config" "which is the locked one"
+exits 0 "verify agrees" img verify "$R/team/img:v1"
+rm -rf "$T/store2"
+exits 0 "offline, from a layout" img fetch "$R/team/img:v1" --offline --layout "$L"
+rm -rf "$T/store2"
+exits 4 "offline, from nowhere" img fetch "$R/team/img:v1" --offline
+exits 4 "a layout of another image" img fetch "$R/team/img@sha256:$small_hex" --layout "$T/oci.tar"
+like "$(cat "$T/err")" "none of its" "does not have it"
+cp -R "$L" "$T/bad"
+layer=$(find "$T/bad/blobs/sha256" -size +1000k)
+printf 'X' | dd of="$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
+exits 5 "a layout with a corrupt layer" img fetch "$R/team/img:v1" --layout "$T/bad"
+exits 4 "nothing was kept of it" img fetch "$R/team/img:v1" --offline
+stop_server "$REG_PID"
+exits 4 "a registry that is dead" img fetch "$R/team/img:v1"
+like "$(cat "$T/err")" "unreachable" "is not gone, but unreachable"
+exits 0 "and the mirror has it" img fetch "$R/team/img:v1" --mirror "http://$M/copies"
+tap_done

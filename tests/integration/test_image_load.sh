@@ -1,0 +1,150 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# An image out of the store: exported the same each time, read by skopeo, loaded into a real dockerd and podman of the test's own; verified, with
+# faults planted into the store.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/image_lib.sh disable=SC1091
+source "$ROOT/tests/integration/image_lib.sh"
+for tool in skopeo gcc zstd; do
+    command -v "$tool" >/dev/null || { skip "images out of the store" "$tool is not installed"; tap_done; }
+done
+make_layer one 300000
+make_layer two 20000
+L="$T/layout"
+gz=$(add_manifest "$L" amd64 oci gzip one two one)
+zst=$(add_manifest "$L" amd64 oci zstd one two)
+plain=$(add_manifest "$L" amd64 oci tar two)
+# A config whose diff_ids are another layer's.
+sed "s/sha256:$(sha "$T/two.tar")/sha256:$(sha "$T/one.tar")/" "$L/blobs/sha256/$(cut -d' ' -f4 <<<"$plain")" >"$T/config"
+size=$(bytes "$T/config")
+hex=$(blob "$L" "$T/config")
+sed -E "s/(config.v1.json\",\"digest\":\"sha256:)[0-9a-f]*/\1$hex/" "$L/blobs/sha256/${plain%% *}" >"$T/manifest"
+msize=$(bytes "$T/manifest")
+liar="$(blob "$L" "$T/manifest") $msize application/vnd.oci.image.manifest.v1+json"
+REFS=(gz zst plain liar)
+write_index "$L/index.json" "$gz" "$zst" "$plain" "$liar"
+finish_layout "$L"
+config=$(cut -d' ' -f4 <<<"$gz")
+name() { echo "example.org/team/img@sha256:${1%% *}"; }         # MANIFEST-LINE
+for what in "$gz" "$zst" "$plain" "$liar"; do
+    exits 0 "in the store" img fetch "$(name "$what")" --offline --layout "$L"
+done
+GZ=$(name "$gz")
+first_layer() { /usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["layers"][0]["digest"][7:])' "$L/blobs/sha256/${gz%% *}"; }
+valid() { # the document that the last command printed
+    cp "$T/out" "$T/document"
+    exits 0 "its document is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/image-output.json "$T/document"
+}
+
+# --- verify -----------------------------------------------------------------------------------------
+exits 0 "gzip layers: every digest holds" img verify "$GZ"
+exits 0 "zstd layers: every digest holds" img verify "$(name "$zst")"
+exits 0 "unpacked layers: every digest holds" img verify "$(name "$plain")"
+exits 5 "a layer that is not what the config says" img verify "$(name "$liar")"
+like "$(cat "$T/out" "$T/err")" "unpacks to sha256:$(sha "$T/two.tar"), the config says sha256:$(sha "$T/one.tar")" "names both"
+
+# --- export ------------------------------------------------------------------------------------------
+exits 0 "to a tar" "$REPERF" image export "$GZ" --output "$T/a.tar"
+exits 0 "again" "$REPERF" image export "$GZ" -o "$T/b.tar" --json
+is "$(sha "$T/a.tar")" "$(sha "$T/b.tar")" "gives the same bytes"
+valid
+exits 0 "to a folder" "$REPERF" image export "$GZ" --output "$T/folder"
+exits 2 "which must not be there" "$REPERF" image export "$GZ" --output "$T/folder"
+for from in "oci:$T/folder" "oci-archive:$T/a.tar" "docker-archive:$T/a.tar"; do
+    is "$(skopeo inspect --config --raw "$from" | sha256sum | cut -d' ' -f1)" "$config" "skopeo reads ${from%%:*}:, and finds the image's config"
+done
+is "$(tar -tf "$T/a.tar" | xargs)" "$(tar -tf "$T/a.tar" | LC_ALL=C sort | xargs)" "the tar is sorted, and tar reads it"
+exits 0 "it can be fetched back" env REPERF_STORE="$T/back" "$REPERF" fetch --locks "$LOCKS" "image:$GZ" --offline --layout "$T/a.tar"
+
+# --- engines -----------------------------------------------------------------------------------------
+exits 7 "an engine that is not there" env PATH="$T/empty" "$REPERF" image load "$GZ" --engine podman
+exits 7 "a daemon that is not there" "$REPERF" image load "$GZ" --host "unix://$T/none.sock"
+exits 2 "an engine nobody knows" "$REPERF" image load "$GZ" --engine rocket
+mkdir -p "$T/d"
+dockerd=$(command -v /usr/sbin/dockerd dockerd | head -n 1)
+if [ -n "$dockerd" ] && [ "$(id -u)" = 0 ]; then
+    "$dockerd" --data-root "$T/d/data" --exec-root "$T/d/exec" -H "unix://$T/d/sock" -p "$T/d/pid" --iptables=false --ip-masq=false --bridge=none \
+        --storage-driver vfs >"$T/d/log" 2>&1 &
+    dpid=$!
+    PIDS+=("$dpid")
+    while kill -0 "$dpid" 2>/dev/null && ! docker -H "unix://$T/d/sock" version >/dev/null 2>&1; do sleep 0.2; done
+fi
+if [ -n "$dockerd" ] && [ -n "${dpid-}" ] && kill -0 "$dpid" 2>/dev/null; then
+    exits 7 "docker refuses layers that the config does not have" "$REPERF" image load "$(name "$liar")" --host "unix://$T/d/sock"
+    exits 0 "into docker" "$REPERF" image load "$GZ" --host "unix://$T/d/sock" --json
+    is "$(value "$T/out" "d['engine'], d['id'], d['was_there']")" "('docker', 'sha256:$config', False)" "its id is the config's digest"
+    name=$(value "$T/out" "d['engine_name']")
+    valid
+    is "$(docker -H "unix://$T/d/sock" image inspect --format '{{.Id}} {{len .RootFS.Layers}}' "$name")" "sha256:$config 3" \
+        "docker has all its layers under our name"
+    exits 0 "again" env DOCKER_HOST="unix://$T/d/sock" "$REPERF" image load "$GZ" --json
+    is "$(value "$T/out" "d['was_there']")" "True" "it was there"
+    exits 0 "unpacked layers" "$REPERF" image load "$(name "$plain")" --host "unix://$T/d/sock"
+    # What docker itself saves comes back, known by the lock's image id.
+    docker -H "unix://$T/d/sock" save -o "$T/saved.tar" "sha256:$config"
+    exits 0 "what docker save wrote" env REPERF_STORE="$T/saved" "$REPERF" fetch --locks "$LOCKS" "image:example.org/team/saved:1" --offline --layout "$T/saved.tar" --json
+    is "$(value "$T/out" "d['items'][0]['config']")" "sha256:$config" "is the same image"
+    exits 0 "and holds" env REPERF_STORE="$T/saved" "$REPERF" verify --locks "$LOCKS" "image:example.org/team/saved:1"
+    cp -R "$REPERF_STORE" "$T/damaged"
+    layer="$T/damaged/blobs/sha256/$(first_layer)"
+    chmod u+w "$layer"
+    printf 'X' | dd of="$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
+    docker -H "unix://$T/d/sock" image rm -f "sha256:$config" >/dev/null
+    exits 5 "a store that is corrupt is not loaded" env REPERF_STORE="$T/damaged" "$REPERF" image load "$GZ" --host "unix://$T/d/sock"
+    is "$(docker -H "unix://$T/d/sock" image ls -q --no-trunc | grep -c "$config")" 0 "and docker has nothing of it"
+else
+    skip "into docker" "no dockerd can be started here: $(tail -n 1 "$T/d/log" 2>/dev/null | cut -c1-100)"
+fi
+mkdir -p "$T/bin" "$T/p"
+cat >"$T/bin/podman" <<EOF
+#!/bin/sh
+exec /usr/bin/podman --root "$T/p/root" --runroot "$T/p/run" --tmpdir "$T/p/tmp" --storage-driver vfs --cgroup-manager cgroupfs --events-backend none "\$@"
+EOF
+chmod +x "$T/bin/podman"
+if [ -x /usr/bin/podman ] && "$T/bin/podman" image ls >"$T/podman.out" 2>&1; then
+    exits 0 "into podman" env PATH="$T/bin:$PATH" "$REPERF" image load "$GZ" --engine podman --json
+    is "$(value "$T/out" "d['engine'], d['id']")" "('podman', 'sha256:$config')" "its id is the config's digest"
+    exits 0 "zstd layers" env PATH="$T/bin:$PATH" "$REPERF" image load "$(name "$zst")" --engine podman
+else
+    skip "into podman" "podman does not run here: $(tail -n 1 "$T/podman.out" 2>/dev/null | cut -c1-100)"
+fi
+# An engine that says yes and has another image: its name is not believed.
+cat >"$T/bin/docker" <<'EOF'
+#!/bin/sh
+case "$1" in
+version) exit 0 ;;
+load) cat >/dev/null; echo "Loaded image: whatever" ;;
+image) echo "sha256:0000000000000000000000000000000000000000000000000000000000000000" ;;
+esac
+EOF
+chmod +x "$T/bin/docker"
+exits 5 "an engine that has another image afterwards" env PATH="$T/bin:$PATH" "$REPERF" image load "$GZ"
+
+# --- faults in the store -----------------------------------------------------------------------------
+layer=$(first_layer)
+chmod u+w "$REPERF_STORE/blobs/sha256/$layer"
+cp "$REPERF_STORE/blobs/sha256/$layer" "$T/good"
+printf 'X' | dd of="$REPERF_STORE/blobs/sha256/$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
+exits 5 "a flipped byte in a layer" img verify "$GZ" --json
+like "$(cat "$T/out")" "layer 1 of 3 sha256:$layer: corrupt" "is named"
+exits 5 "and is not exported" "$REPERF" image export "$GZ" --output "$T/c.tar"
+is "$(find "$T" -maxdepth 1 -name 'c.tar*')" "" "nothing is left of that"
+head -c 6000 "$T/good" >"$REPERF_STORE/blobs/sha256/$layer"
+exits 5 "a layer that is cut" img verify "$GZ"
+like "$(cat "$T/out")" "layer 1 of 3 .*expected $(bytes "$T/good") bytes, found 6000" "is named"
+exits 0 "fetch notices, and takes it again" img fetch "$GZ" --offline --layout "$L"
+exits 0 "so that it holds" img verify "$GZ"
+rm -f "$REPERF_STORE/blobs/sha256/$layer" "$REPERF_STORE/blobs/sha256/$config"
+exits 5 "a layer and the config are missing" img verify "$GZ"
+like "$(cat "$T/out")" "config sha256:$config: missing" "both"
+like "$(cat "$T/out")" "layer 1 of 3 sha256:$layer: missing" "are named"
+exits 0 "fetch brings them back" img fetch "$GZ" --offline --layout "$L"
+exits 0 "and all is well" img verify "$GZ"
+exits 0 "rm" "$REPERF" image rm "$GZ"
+exits 2 "it is gone from the list" "$REPERF" image rm "$GZ"
+is "$(grep -c "${gz%% *}" "$REPERF_STORE/index.json")" 0 "and from index.json"
+exits 0 "ls as a document" "$REPERF" image ls --json
+is "$(value "$T/out" "len(d['images'])")" 3 "three are left"
+valid
+tap_done
