@@ -168,7 +168,7 @@ fuzz: $(FUZZ_BIN)                ## libFuzzer, SECS seconds a target
 build/fuzz/%: tests/fuzz/fuzz_%.c $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(WL_SRC) $(HDRS)
 	@mkdir -p $(@D)
 	$(CLANG) -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iorchestrator -Iworkloads -I. $(PREP_CFLAGS) \
-	$< $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(filter-out workloads/backend_cpu/% workloads/train/%,$(WL_SRC)) $(ORCH_LIBS) $(PREP_LIBS) -o $@
+	$< $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(filter-out $(addprefix workloads/,backend_cpu/% graph/% models/% train/%),$(WL_SRC)) $(ORCH_LIBS) $(PREP_LIBS) -o $@
 
 # --- the rest ---------------------------------------------------------------------------------------
 doctor:                          ## say what is here and what would be built

@@ -5,11 +5,11 @@
 
 #include "base/fs.h"
 #include "codec/oci_ref.h"
+#include "domain/source.h"
 #include "engine/load.h"
 
-#define TWIN_SUFFIX  ".synthetic"
-#define NAMES_MAX    1024
-#define NAME_LEN_MAX 2048
+#define TWIN_SUFFIX ".synthetic"
+#define NAMES_MAX   1024
 
 static const char *const KINDS[] = {
     [NOUN_DATASET] = "dataset",
@@ -83,18 +83,9 @@ static bool find_kind(struct arena *arena, const char *root, enum noun_kind kind
 static int resolve_source(struct arena *arena, struct str name, struct noun *ret_noun,
                           struct err *err)
 {
-    struct str rest = name;
-    struct str part;
-    struct str last = STR_EMPTY;
-    size_t n_parts = 0;
-    while (str_next(&rest, '@', &part)) {
-        last = part;
-        n_parts++;
-    }
-    if (n_parts < 2 || last.len != 40 || name.len > NAME_LEN_MAX) {
-        return err_set(err, ERR_USAGE,
-                       "source:%.*s: expected source:URL@COMMIT with the commit's 40 hex digits",
-                       (int)(name.len < 200 ? name.len : 200), name.ptr);
+    struct source_name parts;
+    if (source_parse_name(arena, name, &parts, err) < 0) {
+        return -1;
     }
     *ret_noun = (struct noun){NOUN_SOURCE, str_dup(arena, name), false};
     return 0;
@@ -203,10 +194,11 @@ int noun_of_report(struct arena *arena, const char *root, const char *report,
         }
         for (size_t src = 0; src < stack->n_sources; src++) {
             const struct pin_source *source = &stack->sources[src];
-            if (source->commit.ptr) {
+            struct str pin = source->commit.ptr ? source->commit : source->ref;
+            if (pin.ptr) {
                 add_once(&nouns, NOUN_SOURCE,
-                         str_of(arena_printf(arena, "%s@%s", source->repository.ptr,
-                                             source->commit.ptr)));
+                         str_of(arena_printf(arena, "%.*s@%.*s", STR_ARG(source->repository),
+                                             STR_ARG(pin))));
             }
         }
     }

@@ -13,7 +13,7 @@ enum noun_kind { NOUN_DATASET, NOUN_IMAGE, NOUN_SOURCE, NOUN_REPORT };
 
 struct noun {
     enum noun_kind kind;
-    struct str name; /* id; of a source: URL@COMMIT */
+    struct str name; /* id; of a source: URL@COMMIT, or URL@REF, which only lock can resolve */
     bool is_twin;    /* of a dataset: its synthetic twin */
 };
 
@@ -30,7 +30,7 @@ char *noun_text(struct arena *arena, const struct noun *noun);
 MUST_CHECK int noun_resolve(struct arena *arena, const char *root, const char *name,
                             struct noun *ret_noun, struct err *err);
 /* What the stacks of a report need, each once: datasets, then images, then sources, by name. A dataset that is made up on the
-   device, and a source without a commit, are left out: nothing can be fetched. */
+   device, and a source without commit, branch and tag, are left out: nothing can be fetched. */
 MUST_CHECK int noun_of_report(struct arena *arena, const char *root, const char *report,
                               struct nouns *ret_nouns, struct err *err);
 

@@ -104,7 +104,12 @@ static int set_files(struct spawn *spawn, const struct proc_spec *spec, int pipe
                                               spec->output_path ? spec->output_path : "/dev/null",
                                               O_WRONLY | O_CREAT | O_APPEND, 0644);
     }
-    rc = rc ? rc : posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+    if (!rc && spec->error_path) {
+        rc = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, spec->error_path,
+                                              O_WRONLY | O_CREAT | O_APPEND, 0644);
+    } else if (!rc) {
+        rc = posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+    }
     if (!rc && spec->folder) {
         rc = posix_spawn_file_actions_addchdir_np(actions, spec->folder);
     }

@@ -23,6 +23,7 @@ struct proc_spec {
     bool has_input; /* input_fd, the caller's own, is the child's stdin; else that is /dev/null */
     int input_fd;
     const char *output_path;  /* stdout and stderr are appended there; NULL: see on_output */
+    const char *error_path;   /* stderr alone is appended there; NULL: with stdout */
     proc_output_fn on_output; /* NULL and no output_path: /dev/null */
     void *output_ctx;
     bool is_session;     /* an own session (a detached job), else an own group */

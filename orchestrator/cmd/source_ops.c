@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/source_ops.h"
+
+#include "domain/source.h"
+#include "engine/lock_file.h"
+#include "engine/source.h"
+
+struct pinned { /* what a name stands for, once its lock is read */
+    struct source_name name;
+    const char *id;
+    const char *commit; /* NULL: a branch or tag that no lock has pinned */
+    struct lock lock;
+    bool is_locked;
+};
+
+static int find_pin(struct noun_job *job, const struct noun *noun, struct pinned *ret_pin,
+                    struct err *err)
+{
+    struct pinned pin = {.id = str_z(job->arena, noun->name)};
+    struct err missing = {0};
+    const struct lock_item *top;
+    if (source_parse_name(job->arena, noun->name, &pin.name, err) < 0) {
+        return -1;
+    }
+    pin.commit = pin.name.commit;
+    if (lock_read(job->arena, job->locks, LOCK_SOURCE, pin.id, &pin.lock, &missing) < 0) {
+        if (missing.code != ERR_NOT_FOUND) {
+            *err = missing;
+            return -1;
+        }
+    } else {
+        pin.is_locked = true;
+        top = lock_find(&pin.lock, STR_LIT("."));
+        if (!top || !source_is_commit(top->commit)) {
+            return err_set(err, ERR_MANIFEST, "the lock of %s names no commit", pin.id);
+        }
+        if (pin.commit && !str_eq_z(top->commit, pin.commit)) {
+            return err_set(err, ERR_INTEGRITY, "the lock of %s has commit %.*s", pin.id,
+                           STR_ARG(top->commit));
+        }
+        pin.commit = str_z(job->arena, top->commit);
+    }
+    *ret_pin = pin;
+    return 0;
+}
+
+static int need_commit(const struct pinned *pin, struct err *err)
+{
+    return pin->commit
+               ? 0
+               : err_set(err, ERR_MANIFEST,
+                         "%s is a branch or tag, which may move: reperf lock source:%s records the "
+                         "commit that it is at",
+                         pin->id, pin->id);
+}
+
+static void print_part(struct json_out *out, const struct source_part *part)
+{
+    jw_z(out, "url", part->url);
+    jw_z(out, "commit", part->commit);
+    jw_z(out, "tree", part->tree);
+}
+
+static void print_tree(const struct noun_sink *sink, const struct pinned *pin,
+                       const struct source_tree *tree, bool is_locked)
+{
+    size_t n_new = 0;
+    print_part(sink->out, &tree->parts[0]);
+    jw_array(sink->out, "submodules");
+    for (size_t idx = 1; idx < tree->n; idx++) {
+        jw_object(sink->out, NULL);
+        jw_z(sink->out, "path", tree->parts[idx].path);
+        print_part(sink->out, &tree->parts[idx]);
+        jw_end_object(sink->out);
+    }
+    jw_end_array(sink->out);
+    for (size_t idx = 0; idx < tree->n; idx++) {
+        n_new += tree->parts[idx].is_new;
+    }
+    jw_i64(sink->out, "fetched", (int64_t)n_new);
+    jw_bool(sink->out, "locked", is_locked);
+    strbuf_printf(sink->text, "source %s\n  commit  %s\n  tree    %s\n", pin->name.url,
+                  tree->parts[0].commit, tree->parts[0].tree);
+    for (size_t idx = 1; idx < tree->n; idx++) {
+        strbuf_printf(sink->text, "  below   %s %s%s\n", tree->parts[idx].path,
+                      tree->parts[idx].commit,
+                      tree->parts[idx].url ? "" : " (.gitmodules does not say where it is)");
+    }
+}
+
+/* Against the lock, where there is one. */
+static int check_lock(struct noun_job *job, const struct pinned *pin,
+                      const struct source_tree *tree, struct err *err)
+{
+    struct lock found;
+    if (!pin->is_locked) {
+        return 0;
+    }
+    source_lock_of(job->arena, tree, pin->id, pin->name.ref, NULL, &found);
+    return lock_check(&pin->lock, &found, err);
+}
+
+int source_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                    struct err *err)
+{
+    struct sources sources;
+    struct source_tree tree;
+    struct pinned pin;
+    if (find_pin(job, noun, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
+        sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0 ||
+        source_fetch(&sources, pin.name.url, pin.commit, &tree, err) < 0 ||
+        check_lock(job, &pin, &tree, err) < 0) {
+        return -1;
+    }
+    print_tree(sink, &pin, &tree, pin.is_locked);
+    return 0;
+}
+
+int source_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                     struct err *err)
+{
+    struct sources sources;
+    struct source_tree tree;
+    struct pinned pin;
+    if (find_pin(job, noun, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
+        sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0 ||
+        source_verify(&sources, pin.name.url, pin.commit, job->depth != NOUN_QUICK, &tree, err) <
+            0 ||
+        check_lock(job, &pin, &tree, err) < 0) {
+        return -1;
+    }
+    print_tree(sink, &pin, &tree, pin.is_locked);
+    strbuf_add_z(sink->text, job->depth == NOUN_QUICK
+                                 ? "  every object is there; their bytes were not read\n"
+                                 : "  every object hashes to its id\n");
+    return 0;
+}
+
+int source_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                   struct err *err)
+{
+    struct clock_src clock = job->ctx->clock;
+    struct sources sources;
+    struct source_tree tree;
+    struct pinned pin;
+    struct lock lock;
+    char date[RFC3339_MAX];
+    bool is_new;
+    if (find_pin(job, noun, &pin, err) < 0 ||
+        sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
+        return -1;
+    }
+    /* A branch is asked again although it is locked: that it moved is what lock is to say. */
+    if (pin.name.ref &&
+        source_resolve(&sources, pin.name.url, pin.name.ref, &pin.commit, err) < 0) {
+        return -1;
+    }
+    if (source_fetch(&sources, pin.name.url, pin.commit, &tree, err) < 0) {
+        return -1;
+    }
+    clock_rfc3339(clock.wall_ns(clock.ctx), date);
+    source_lock_of(job->arena, &tree, pin.id, pin.name.ref, date, &lock);
+    if (lock_settle(job->arena, job->locks, &lock, &is_new, err) < 0) {
+        return -1;
+    }
+    print_tree(sink, &pin, &tree, true);
+    jw_bool(sink->out, "new", is_new);
+    strbuf_add_z(sink->text, is_new ? "  locked\n" : "  still what was locked\n");
+    return 0;
+}

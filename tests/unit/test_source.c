@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses of repositories; and real repositories, made here, fetched by file://, checked out, changed, exported. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "domain/source.h"
+#include "engine/source.h"
+#include "io/proc.h"
+#include "tests/unit/scratch.h"
+
+/* --- addresses ---------------------------------------------------------------------------------------------------------------- */
+
+static void test_urls(void **state UNUSED)
+{
+    static const struct {
+        const char *url, *says; /* says NULL: fine */
+    } ROWS[] = {
+        {"https://github.com/PaddlePaddle/PaddleSeg.git", NULL},
+        {"https://github.com/PaddlePaddle/PaddleSeg", NULL},
+        {"http://127.0.0.1:8080/r.git", NULL},
+        {"git://127.0.0.1/r.git", NULL},
+        {"ssh://git@host.example/r.git", NULL},
+        {"git@github.com:owner/r.git", NULL},
+        {"file:///srv/r.git", NULL},
+        {"https://github.com/PaddlePaddle/models/tree/release/1.8", "cannot be cloned"},
+        {"https://github.com/PaddlePaddle/models/tree/release/1.8",
+         "probably https://github.com/PaddlePaddle/models.git"},
+        {"https://github.com/a/b/blob/main/README.md", "is a page"},
+        {"https://gitlab.com/a/b/c/-/tree/main", "is a page"},
+        {"https://github.com/tree/blob", NULL},
+        {"https://user:secret@github.com/a/b", "user or password"},
+        {"ext::sh -c id", "blank"},
+        {"ext::sh", "expected https"},
+        {"--upload-pack=id", "no address"},
+        {"/srv/r.git", "expected https"},
+        {"ftp://host/r.git", "is none"},
+        {"https:///r.git", "no host"},
+        {"https://-oProxyCommand=id/r", "no host"},
+        {"https://host/a\nb", "control"},
+        {"", "no address"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct err err = {0};
+        int result = source_check_url(str_of(ROWS[idx].url), &err);
+        if (!ROWS[idx].says != (result == 0) ||
+            (ROWS[idx].says && !strstr(err.msg, ROWS[idx].says))) {
+            fail_msg("%s: %s", ROWS[idx].url, err.msg);
+        }
+        assert_true(result == 0 || err.code == ERR_USAGE);
+    }
+}
+
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+
+static void test_names(void **state UNUSED)
+{
+    struct source_name name;
+    struct err err = {0};
+    char *one, *other;
+    assert_int_equal(
+        source_parse_name(&scratch_arena, STR_LIT("git@h.example:a/b.git@" COMMIT), &name, &err),
+        0);
+    assert_string_equal(name.url, "git@h.example:a/b.git");
+    assert_string_equal(name.commit, COMMIT);
+    assert_null(name.ref);
+    assert_int_equal(
+        source_parse_name(&scratch_arena, STR_LIT("https://h/a@release/1.8"), &name, &err), 0);
+    assert_string_equal(name.ref, "release/1.8");
+    assert_null(name.commit);
+    static const char *const BAD[] = {"https://h/a",
+                                      "https://h/a@",
+                                      "https://h/a@--upload-pack=x",
+                                      "https://h/a@0123456",
+                                      "https://h/a@a..b",
+                                      "@" COMMIT,
+                                      "https://h/a@main:evil",
+                                      "https://h/o/r/tree/x@main",
+                                      "https://h/a@0123456789ABCDEF0123456789abcdef01234567"};
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        err = (struct err){0};
+        if (source_parse_name(&scratch_arena, str_of(BAD[idx]), &name, &err) == 0) {
+            fail_msg("taken: %s", BAD[idx]);
+        }
+        assert_int_equal(err.code, ERR_USAGE);
+    }
+    err = (struct err){0};
+    assert_int_equal(source_repo_name(&scratch_arena, "https://github.com/A/B.git", &one, &err), 0);
+    assert_int_equal(source_repo_name(&scratch_arena, "https://github.com/a/b.git", &other, &err),
+                     0);
+    assert_int_equal(strncmp(one, "github.com-A-B-", 15), 0);
+    assert_string_not_equal(one + 15, other + 15);
+    assert_int_equal(source_repo_name(&scratch_arena, "https://h/../../x", &one, &err), 0);
+    assert_null(strchr(one, '/'));
+    assert_true(one[0] != '.');
+}
+
+static void test_relative(void **state UNUSED)
+{
+    static const struct {
+        const char *base, *url, *whole;
+    } ROWS[] = {
+        {"https://h.example/a/b.git", "../c.git", "https://h.example/a/c.git"},
+        {"https://h.example/a/b.git", "../../d/c.git", "https://h.example/d/c.git"},
+        {"https://h.example/a/b.git/", "./c", "https://h.example/a/b.git/c"},
+        {"git@h.example:a/b.git", "../c.git", "git@h.example:a/c.git"},
+        {"git@h.example:b.git", "../c.git", "git@h.example:c.git"},
+        {"file:///srv/b", "../c", "file:///srv/c"},
+        {"https://h.example/a/b.git", "https://other.example/x", "https://other.example/x"},
+        {"https://h.example/b.git", "../../c.git", NULL},
+        {"https://h.example/b.git", "ext::sh", NULL},
+        {"https://h.example/b.git", "-x", NULL},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct err err = {0};
+        char *whole = NULL;
+        int result =
+            source_resolve_url(&scratch_arena, ROWS[idx].base, str_of(ROWS[idx].url), &whole, &err);
+        if (ROWS[idx].whole) {
+            assert_int_equal(result, 0);
+            assert_string_equal(whole, ROWS[idx].whole);
+        } else {
+            assert_int_equal(result, -1);
+        }
+    }
+}
+
+/* --- repositories ------------------------------------------------------------------------------------------------------------- */
+
+/* A library, and a main repository with it below lib/ by a relative address; the main one has every kind of file, and attributes
+   that would change what is checked out and exported. */
+static const char MAKE[] =
+    "set -e; cd \"$1\"; export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null "
+    "GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a "
+    "GIT_AUTHOR_DATE='2020-01-01T00:00:00Z' GIT_COMMITTER_DATE='2020-01-01T00:00:00Z'\n"
+    "git init -q -b main lib; cd lib; echo lib > l.c; git add .; git commit -qm lib; cd ..\n"
+    "git init -q -b main main; cd main\n"
+    "printf 'a\\r\\n$Id$ $Format:%%H$\\n' > crlf.txt; echo hidden > hidden.txt; ln -s crlf.txt "
+    "link; "
+    "ln -s . here\n"
+    "printf '#!/bin/sh\\n' > run.sh; chmod +x run.sh; mkdir -p d/e; echo '*.o' > .gitignore; "
+    "echo x > d/e/x.o\n"
+    "printf '* text=auto eol=lf ident\\nhidden.txt export-ignore\\ncrlf.txt export-subst\\n' > "
+    "attributes\n"
+    "git add -f .; git -c core.autocrlf=false commit -qm one; git mv attributes .gitattributes; "
+    "git commit -qm attributes\n"
+    "git -c protocol.file.allow=always submodule --quiet add ../lib lib 2>/dev/null; git commit "
+    "-qm lib\n"
+    "git tag -a -m tag v1; git rev-parse HEAD v1 HEAD^{tree}\n";
+
+struct made {
+    const char *url, *folder;
+    const char *commit, *tag, *tree;
+    struct store store;
+    struct net_opts net;
+    struct sources sources;
+};
+
+static void run_script(const char *script, const char *arg, struct strbuf *out)
+{
+    const char *const argv[] = {"/bin/sh", "-c", script, "-", arg, NULL};
+    struct err err = {0};
+    int status = -1;
+    assert_int_equal(proc_capture(clock_system(), argv, 60 * NS_PER_S, out, &status, &err), 0);
+    if (status != 0) {
+        fail_msg("%s", out->ptr);
+    }
+}
+
+static void make(void **state, struct made *m)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct err err = {0};
+    struct str rest;
+    struct str line;
+    const char **const places[] = {&m->commit, &m->tag, &m->tree};
+    *m = (struct made){.folder = *state, .store = STORE_EMPTY};
+    strbuf_init(&out, 1u << 16);
+    run_script(MAKE, m->folder, &out);
+    rest = str_trim(strbuf_str(&out));
+    for (size_t idx = 0; idx < ARRAY_LEN(places); idx++) {
+        assert_true(str_next(&rest, '\n', &line));
+        assert_true(source_is_commit(line));
+        *places[idx] = str_z(&scratch_arena, line);
+    }
+    m->url = arena_printf(&scratch_arena, "file://%s/main", m->folder);
+    m->net.clock = clock_system();
+    assert_int_equal(
+        store_open(&scratch_arena, fs_join(&scratch_arena, m->folder, "store"), &m->store, &err),
+        0);
+    assert_int_equal(sources_init(&m->sources, &scratch_arena, &m->store, &m->net, &err), 0);
+}
+
+static void expect(int result, struct err *err, enum err_code code, const char *says)
+{
+    if (result == 0 || err->code != code || !strstr(err->msg, says)) {
+        fail_msg("expected %s \"%s\", found %s: %s", err_code_name(code), says,
+                 result == 0 ? "success" : err_code_name(err->code), err->msg);
+    }
+    *err = (struct err){0};
+}
+
+static void hold(int result, const struct err *err)
+{
+    if (result < 0) {
+        fail_msg("%s", err->msg);
+    }
+}
+
+static void test_fetch(void **state)
+{
+    struct made m;
+    struct source_tree tree;
+    struct err err = {0};
+    const char *commit;
+    make(state, &m);
+    expect(source_verify(&m.sources, m.url, m.commit, true, &tree, &err), &err, ERR_NOT_FOUND,
+           "does not have");
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    assert_int_equal(tree.n, 2);
+    assert_string_equal(tree.parts[0].tree, m.tree);
+    assert_true(tree.parts[0].is_new && tree.parts[1].is_new);
+    assert_string_equal(tree.parts[1].path, "lib");
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    assert_false(tree.parts[0].is_new || tree.parts[1].is_new);
+    hold(source_verify(&m.sources, m.url, m.commit, true, &tree, &err), &err);
+    hold(source_resolve(&m.sources, m.url, "main", &commit, &err), &err);
+    assert_string_equal(commit, m.commit);
+    hold(source_resolve(&m.sources, m.url, "v1", &commit, &err), &err);
+    assert_string_equal(commit, m.commit); /* of the tag's commit, not the tag */
+    hold(source_probe(&m.sources, m.url, &err), &err);
+    expect(source_resolve(&m.sources, m.url, "none", &commit, &err), &err, ERR_FETCH,
+           "no branch and no tag");
+    expect(source_fetch(&m.sources, m.url, m.tag, &tree, &err), &err, ERR_MANIFEST,
+           "is a tag, not a commit");
+    expect(source_fetch(&m.sources, m.url, m.tree, &tree, &err), &err, ERR_MANIFEST,
+           "is a tree, not a commit");
+    expect(source_fetch(&m.sources, m.url, COMMIT, &tree, &err), &err, ERR_FETCH, "no commit");
+    expect(source_probe(&m.sources, arena_printf(&scratch_arena, "%s-none", m.url), &err), &err,
+           ERR_FETCH, "cannot be cloned");
+    m.net.is_offline = true;
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    expect(source_fetch(&m.sources, "https://h.example/r", COMMIT, &tree, &err), &err, ERR_FETCH,
+           "offline");
+    store_close(&m.store);
+}
+
+static void write_below(const char *folder, const char *path, const char *text)
+{
+    scratch_write(fs_join(&scratch_arena, folder, path), str_of(text));
+}
+
+static void test_checkout(void **state)
+{
+    struct made m;
+    struct source_tree tree;
+    struct err err = {0};
+    struct str text;
+    make(state, &m);
+    const char *folder = fs_join(&scratch_arena, m.folder, "out");
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    hold(source_checkout(&m.sources, &tree, folder, &err), &err);
+    /* As committed: no line ends, no $Id$ changed. */
+    text = scratch_read(fs_join(&scratch_arena, folder, "crlf.txt"));
+    assert_true(str_eq_z(text, "a\r\n$Id$ $Format:%H$\n"));
+    text = scratch_read(fs_join(&scratch_arena, folder, "lib/l.c"));
+    assert_true(str_eq_z(text, "lib\n"));
+    assert_int_equal(access(fs_join(&scratch_arena, folder, "run.sh"), X_OK), 0);
+    hold(source_check_folder(&m.sources, &tree, folder, &err), &err);
+    expect(source_checkout(&m.sources, &tree, folder, &err), &err, ERR_USAGE, "there already");
+    write_below(folder, "d/e/x.o", "y"); /* ignored by .gitignore, not by us */
+    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+           "d/e/x.o was changed");
+    write_below(folder, "d/e/x.o", "x\n");
+    write_below(folder, "d/new.pyc", "x\n");
+    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+           "d/new.pyc was added");
+    assert_int_equal(unlink(fs_join(&scratch_arena, folder, "d/new.pyc")), 0);
+    assert_int_equal(unlink(fs_join(&scratch_arena, folder, "hidden.txt")), 0);
+    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+           "hidden.txt is missing");
+    write_below(folder, "hidden.txt", "hidden\n");
+    assert_int_equal(chmod(fs_join(&scratch_arena, folder, "run.sh"), 0644), 0);
+    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+           "run.sh was changed");
+    assert_int_equal(chmod(fs_join(&scratch_arena, folder, "run.sh"), 0755), 0);
+    write_below(folder, "lib/l.c", "bil\n");
+    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+           "l.c was changed");
+    write_below(folder, "lib/l.c", "lib\n");
+    hold(source_check_folder(&m.sources, &tree, folder, &err), &err);
+    store_close(&m.store);
+}
+
+static void test_export(void **state)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct made m;
+    struct source_tree tree;
+    struct digest_value one, other;
+    struct err err = {0};
+    make(state, &m);
+    const char *tar = fs_join(&scratch_arena, m.folder, "one.tar");
+    strbuf_init(&out, 1u << 16);
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    hold(source_export(&m.sources, &tree, tar, &one, &err), &err);
+    hold(source_export(&m.sources, &tree, fs_join(&scratch_arena, m.folder, "two.tar"), &other,
+                       &err),
+         &err);
+    assert_memory_equal(one.sha256, other.sha256, SHA256_BYTES);
+    run_script("cd \"$1\" && mkdir t && tar -C t -xf one.tar && cat t/hidden.txt t/lib/l.c && "
+               "grep -c 'Format:%H' t/crlf.txt && ls store/tmp | wc -l",
+               m.folder, &out);
+    assert_string_equal(out.ptr, "hidden\nlib\n1\n0\n");
+    store_close(&m.store);
+}
+
+/* An object of the store is damaged: verify sees it, and nothing is made from it. */
+static void test_damage(void **state)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct made m;
+    struct source_tree tree, other;
+    struct err err = {0};
+    make(state, &m);
+    strbuf_init(&out, 1u << 16);
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    run_script("cd \"$1\"/store/sources/*main*.git/objects/pack && for p in *.pack; do chmod u+w "
+               "$p; s=$(stat -c %s $p); printf 'XX' | dd of=$p bs=1 seek=$((s / 2)) conv=notrunc "
+               "2>/dev/null; done; cd .. && for o in [0-9a-f][0-9a-f]/*; do [ -e $o ] || continue; "
+               "chmod u+w $o; "
+               "s=$(stat -c %s $o); printf 'XX' | dd of=$o bs=1 seek=$((s / 2)) conv=notrunc "
+               "2>/dev/null; done; true",
+               m.folder, &out);
+    expect(source_verify(&m.sources, m.url, m.commit, true, &other, &err), &err, ERR_INTEGRITY, "");
+    assert_int_equal(
+        source_checkout(&m.sources, &tree, fs_join(&scratch_arena, m.folder, "out"), &err), -1);
+    assert_false(fs_exists(fs_join(&scratch_arena, m.folder, "out")));
+    store_close(&m.store);
+}
+
+static void test_lock_of(void **state)
+{
+    struct made m;
+    struct source_tree tree;
+    struct lock lock, again;
+    struct err err = {0};
+    make(state, &m);
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    source_lock_of(&scratch_arena, &tree, "id", "main", "2026-01-01T00:00:00Z", &lock);
+    assert_int_equal(lock.n_items, 2);
+    again = lock;
+    again.items = arena_array(&scratch_arena, struct lock_item, 2);
+    memcpy(again.items, lock.items, 2 * sizeof(*lock.items));
+    hold(lock_check(&lock, &again, &err), &err);
+    again.items[1].commit = str_of(COMMIT);
+    expect(lock_check(&lock, &again, &err), &err, ERR_INTEGRITY, "");
+    store_close(&m.store);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_urls),     T(test_names),  T(test_relative), T(test_fetch),
+        T(test_checkout), T(test_export), T(test_damage),   T(test_lock_of),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}
