@@ -10,4 +10,4 @@ if ! "$python" -c 'import torch, numpy' 2>/dev/null; then
     tap_done
 fi
 export OMP_WAIT_POLICY=passive # this machine may have other work
-"$python" tests/workloads/check_torch_hrnet.py "$TRAIN" "$T"
+"$python" tests/workloads/check_torch_seg.py "$TRAIN" "$T" hrnet_w18

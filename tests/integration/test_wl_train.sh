@@ -107,6 +107,20 @@ if os.path.exists(sys.argv[2]):
 PY
 ok $? "it has its published size, and each convolution its published cost"
 
+exits 0 "describe DeepLabV3+" "$TRAIN" --model deeplabv3p --describe --batch 2
+/usr/bin/python3 - "$T/out" "$SHARED/research/layers/deeplabv3p_r50vd_os8_paddle_512x1024.csv" <<'PY'
+import csv, json, os, sys
+d = json.load(open(sys.argv[1]))
+assert (d["parameters"], d["running_statistics"], d["macs_per_sample"]) == (26723395, 70848, 227585032192), d
+if os.path.exists(sys.argv[2]):
+    rows = [r for r in csv.DictReader(open(sys.argv[2]))]
+    cost = lambda ops: sorted(ops)  # the table's names are its own: the costs and sizes have to be the same, one by one
+    want = cost((int(r["macs"]), int(r["cout"]), int(r["hout"]), int(r["wout"])) for r in rows if r["op"] == "conv")
+    got = cost((o["macs_per_sample"], *o["output"][1:]) for o in d["ops"] if o["op"] == "conv")
+    assert got == want and len(got) == 70, set(want) ^ set(got)
+PY
+ok $? "it has its published size, and its convolutions their published costs"
+
 exits 0 "HRNet-W18 takes three steps on labelled pixels" "$TRAIN" --model hrnet_w18 --image 64x96 --batch 2 --steps 3 --seed 4
 /usr/bin/python3 - "$T/out" <<'PY'
 import json, sys

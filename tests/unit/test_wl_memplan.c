@@ -147,23 +147,28 @@ static void resnet_reads_what_was_written(void **state UNUSED)
     assert_true((double)plan.arena_bytes[MEMPLAN_ACT] <= 1.05 * (double)plan.live_bytes_max);
 }
 
-/* Branches side by side keep much alive: upsampling and concatenation have to leave it alone. */
-static void hrnet_reads_what_was_written(void **state UNUSED)
+/* Branches side by side keep much alive: upsampling, concatenation and dropout have to leave it alone. */
+static void segmentation_networks_read_what_was_written(void **state UNUSED)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct graph *graph = graph_new(&arena, DT_F32);
-    struct memplan plan;
-    model_hrnet_w18.build(graph, &(struct model_opts){.batch = 2, .height = 61, .width = 96});
-    plan_of(&arena, graph, &plan);
-    assert_int_equal(faults_of(graph, &plan), 0);
-    assert_true(plan.arena_bytes[MEMPLAN_ACT] >= plan.live_bytes_max);
-    assert_true((double)plan.arena_bytes[MEMPLAN_ACT] <= 1.05 * (double)plan.live_bytes_max);
-    int n_upsampled = 0;
-    for (int i = 0; i < graph->n_calls; i++) {
-        enum kernel_id id = graph->calls[i].args.id;
-        n_upsampled += id == K_UPSAMPLE_BWD || id == K_CONCAT_BWD;
+    static const struct model *const models[] = {&model_hrnet_w18, &model_deeplabv3p};
+    static const int n_wanted[] = {35 + 4, 3 + 7};
+    for (size_t m = 0; m < ARRAY_LEN(models); m++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct graph *graph = graph_new(&arena, DT_F32);
+        struct memplan plan;
+        models[m]->build(graph, &(struct model_opts){
+                                    .batch = 2, .height = 61, .width = 96, .has_dropout = true});
+        plan_of(&arena, graph, &plan);
+        assert_int_equal(faults_of(graph, &plan), 0);
+        assert_true(plan.arena_bytes[MEMPLAN_ACT] >= plan.live_bytes_max);
+        assert_true((double)plan.arena_bytes[MEMPLAN_ACT] <= 1.05 * (double)plan.live_bytes_max);
+        int n_found = 0;
+        for (int i = 0; i < graph->n_calls; i++) {
+            enum kernel_id id = graph->calls[i].args.id;
+            n_found += id == K_UPSAMPLE_BWD || id == K_CONCAT_BWD;
+        }
+        assert_int_equal(n_found, n_wanted[m]);
     }
-    assert_int_equal(n_upsampled, 35 + 4);
 }
 
 /* The interpreter must see a plan that is wrong: move each activation in turn onto its neighbour. */
@@ -258,7 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resnet_reads_what_was_written),
-        cmocka_unit_test(hrnet_reads_what_was_written),
+        cmocka_unit_test(segmentation_networks_read_what_was_written),
         cmocka_unit_test(a_wrong_plan_is_seen),
         cmocka_unit_test(elementwise_ops_work_in_place),
         cmocka_unit_test(gradients_lie_in_backward_order),

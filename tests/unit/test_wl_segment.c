@@ -173,6 +173,126 @@ static void concat_refuses_what_does_not_fit(void **state UNUSED)
     assert_non_null(strstr(err.msg, "concat: input 1 is [2, 3, 4, 5], the first is [2, 1, 4, 4]"));
 }
 
+/* ---- average pooling in windows ---- */
+
+static void avgpool_gradients(void **state UNUSED)
+{
+    static const int64_t cases[][3] = {{4, 6, 2}, {5, 3, 2}, {7, 8, 3}, {3, 5, 5}, {4, 2, 9}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(2, 3, cases[i][0], cases[i][1]));
+        int sum = graph_add(f.graph, x, x, false);
+        int both[2] = {graph_avgpool(f.graph, sum, cases[i][2]),
+                       graph_avgpool(f.graph, x, cases[i][2])};
+        finish_with_labels(&f, graph_concat(f.graph, both, 2), &WITH_IGNORED);
+        check_all_gradients(&f, 6, "average pool");
+        fixture_release(&f);
+    }
+}
+
+/* A window at the border holds less of the image and divides by what it holds. */
+static void avgpool_follows_its_formula(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F32, CPU_PLAIN, 2);
+    int x = param_x(&f, SHAPE(1, 2, 3, 3));
+    int y = graph_avgpool(f.graph, x, 2);
+    int whole = graph_avgpool(f.graph, x, 3);
+    graph_output(f.graph, "y", y);
+    graph_output(f.graph, "whole", whole);
+    finish_with_loss(&f, y, 0.0);
+    net_write_f64(&f.net, x,
+                  (const double[]){1, 3, 5, 7, 9, 11, 13, 15, 17, 0, 0, 0, 0, 0, 0, 0, 0, 9});
+    fill_labels(&f, 2, 1);
+    (void)loss_now(&f);
+    double *out = read_doubles(&f, y);
+    static const double want[8] = {5, 8, 14, 17, 0, 0, 0, 9};
+    assert_memory_equal(out, want, sizeof(want));
+    free(out);
+    out = read_doubles(&f, whole);
+    assert_true(out[0] == 9.0 && out[1] == 1.0);
+    free(out);
+    fixture_release(&f);
+}
+
+/* ---- dropout ---- */
+
+static void set_drop_step(struct fixture *f, int64_t step)
+{
+    net_write(&f->net, graph_find(f->graph, "step"), &step);
+}
+
+static void dropout_gradients(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int x = param_x(&f, SHAPE(2, 4, 3, 5));
+    int step = graph_input(f.graph, "step", SHAPE_SCALAR, DT_I64);
+    int y = graph_dropout(f.graph, graph_relu(f.graph, x), step, 0.3);
+    y = graph_add(f.graph, graph_dropout(f.graph, y, step, 0.3), x, false);
+    finish_with_labels(&f, y, &WITH_IGNORED);
+    set_drop_step(&f, 7);
+    check_all_gradients(&f, 4, "dropout");
+    fixture_release(&f);
+}
+
+/* What is kept of ones, read through two dropouts of the same value: each has a stream of its own. */
+static void read_masks(struct fixture *f, int64_t step, const int values[2], double *ret[2])
+{
+    set_drop_step(f, step);
+    (void)loss_now(f);
+    ret[0] = read_doubles(f, values[0]);
+    ret[1] = read_doubles(f, values[1]);
+}
+
+static int64_t n_equal(const double *a, const double *b, int64_t count)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        n += a[i] == b[i];
+    }
+    return n;
+}
+
+static void dropout_drops_its_share_anew_each_step(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F32, CPU_PLAIN, 2);
+    const int64_t count = INT64_C(2) * 10 * 50 * 50;
+    int x = graph_param(f.graph, "x", SHAPE(2, 10, 50, 50), (struct init){INIT_CONST, 1.0});
+    int step = graph_input(f.graph, "step", SHAPE_SCALAR, DT_I64);
+    const int values[2] = {graph_dropout(f.graph, x, step, 0.1),
+                           graph_dropout(f.graph, x, step, 0.1)};
+    graph_output(f.graph, "a", values[0]);
+    graph_output(f.graph, "b", values[1]);
+    finish_with_loss(&f, graph_add(f.graph, values[0], values[1], false), 0.0);
+    fill_labels(&f, 10, 1);
+    double *first[2];
+    double *again[2];
+    double *next[2];
+    read_masks(&f, 1, values, first);
+    read_masks(&f, 1, values, again);
+    read_masks(&f, 2, values, next);
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < count; i++) {
+        bool is_kept = first[0][i] == (double)(float)(1.0 / 0.9);
+        assert_true(is_kept || first[0][i] == 0.0);
+        n_kept += is_kept;
+    }
+    /* 45,000 of 50,000; one standard deviation is sqrt(50,000 * 0.09) = 67. Two masks agree in 0.82 of all places. */
+    assert_true(llabs(n_kept - 45000) < 5 * 67);
+    assert_int_equal(n_equal(first[0], again[0], count), count);
+    assert_true(llabs(n_equal(first[0], next[0], count) - 41000) < 5 * 86);
+    assert_true(llabs(n_equal(first[0], first[1], count) - 41000) < 5 * 86);
+    for (int i = 0; i < 2; i++) {
+        free(first[i]);
+        free(again[i]);
+        free(next[i]);
+    }
+    fixture_release(&f);
+}
+
 /* ---- several resolutions at once ---- */
 
 /* The shape of an exchange between two resolutions: down by a strided convolution, up by 1x1 and upsampling, sums with ReLU. */
@@ -284,6 +404,10 @@ int main(void)
         cmocka_unit_test(concat_of_the_same_value),
         cmocka_unit_test(concat_keeps_the_order),
         cmocka_unit_test(concat_refuses_what_does_not_fit),
+        cmocka_unit_test(avgpool_gradients),
+        cmocka_unit_test(avgpool_follows_its_formula),
+        cmocka_unit_test(dropout_gradients),
+        cmocka_unit_test(dropout_drops_its_share_anew_each_step),
         cmocka_unit_test(exchange_gradients),
         cmocka_unit_test(pixel_loss_gradients),
         cmocka_unit_test(pixel_loss_is_the_mean_over_labelled_pixels),

@@ -31,8 +31,10 @@ enum kernel_id {
     K_ADD_BWD,         /* dy, [y if relu] -> dx ~dy +=   (one call for each of a and b) */
     K_MAXPOOL_FWD,     /* x -> y, at (int32: offset in the H*W plane of the largest element) */
     K_MAXPOOL_BWD,     /* dy, at -> dx += */
-    K_AVGPOOL_FWD,     /* x (N,C,H,W) -> y (N,C): mean over the plane */
-    K_AVGPOOL_BWD,     /* dy -> dx += */
+    K_AVGPOOL_FWD,     /* x (N,C,H,W) -> y (N,C,P,Q): mean of what a window holds of the image */
+    K_AVGPOOL_BWD,     /* dy -> dx +=   (stride = window, pad = 0: each pixel is in one window) */
+    K_DROPOUT_FWD,     /* x, step () int64 -> y ~x: 0 or x / (1 - rate) */
+    K_DROPOUT_BWD,     /* dy, step -> dx ~dy += */
     K_UPSAMPLE_FWD,    /* x (N,C,H,W) -> y (N,C,P,Q): bilinear */
     K_UPSAMPLE_BWD,    /* dy -> dx += */
     K_CONCAT_FWD,      /* 1 to CONCAT_IN_MAX of x (N,C_i,H,W) -> y (N,C,H,W), C = sum of C_i */
@@ -72,6 +74,12 @@ struct resize_geom {
     int64_t n, c, h, w, p, q;
     bool is_aligned;
 };
+/* Element i of step t is dropped if a hash of (stream, t, i) says so: the same on every device, nothing to remember. */
+struct dropout_geom {
+    int64_t count;
+    double rate; /* above 0, below 1 */
+    uint64_t stream;
+};
 struct concat_geom {
     int64_t n, c, plane;          /* of the result */
     int64_t parts[CONCAT_IN_MAX]; /* channels of each input, 0 past the last */
@@ -88,6 +96,9 @@ struct loss_geom {
 };
 #define LOSS_IGNORE_NONE INT64_MIN
 
+/* Source of the mixing steps: Steele et al., "Fast splittable pseudorandom number generators" (2014), as splitmix64. */
+bool dropout_keeps(const struct dropout_geom *geom, int64_t step, int64_t idx);
+
 union geom {
     struct conv_geom conv;
     struct bn_geom bn;
@@ -95,6 +106,7 @@ union geom {
     struct pool_geom pool;
     struct resize_geom resize;
     struct concat_geom concat;
+    struct dropout_geom dropout;
     struct linear_geom linear;
     struct loss_geom loss;
 };

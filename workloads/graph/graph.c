@@ -173,9 +173,11 @@ int64_t graph_macs(const struct graph *graph)
 const char *op_kind_name(enum op_kind kind)
 {
     static const char *const names[OP_KIND_COUNT] = {
-        [OP_CONV] = "conv",         [OP_BN] = "bn",           [OP_RELU] = "relu",
-        [OP_ADD] = "add",           [OP_MAXPOOL] = "maxpool", [OP_AVGPOOL] = "avgpool",
-        [OP_UPSAMPLE] = "upsample", [OP_CONCAT] = "concat",   [OP_LINEAR] = "linear",
+        [OP_CONV] = "conv",       [OP_BN] = "bn",
+        [OP_RELU] = "relu",       [OP_ADD] = "add",
+        [OP_MAXPOOL] = "maxpool", [OP_AVGPOOL] = "avgpool",
+        [OP_DROPOUT] = "dropout", [OP_UPSAMPLE] = "upsample",
+        [OP_CONCAT] = "concat",   [OP_LINEAR] = "linear",
         [OP_LOSS] = "loss",
     };
     return names[kind];

@@ -58,6 +58,7 @@ enum op_kind {
     OP_ADD,
     OP_MAXPOOL,
     OP_AVGPOOL,
+    OP_DROPOUT,
     OP_UPSAMPLE,
     OP_CONCAT,
     OP_LINEAR,
@@ -131,7 +132,14 @@ int graph_bn(struct graph *graph, int x, const struct bn_opts *opts);
 int graph_relu(struct graph *graph, int x);
 int graph_add(struct graph *graph, int a, int b, bool has_relu);
 int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, int64_t pad);
-int graph_global_avgpool(struct graph *graph, int x);
+int graph_global_avgpool(struct graph *graph, int x); /* (N, C) */
+
+/* Windows side by side, those at the border as large as the image leaves them (PyTorch's ceil_mode). A window of the image or
+   more makes (N, C, 1, 1). */
+int graph_avgpool(struct graph *graph, int x, int64_t window);
+
+/* Drops by the hash of K_DROPOUT_FWD; step is a scalar int64 input that the run counts up. */
+int graph_dropout(struct graph *graph, int x, int step, double rate);
 
 struct upsample_opts {
     int64_t height, width; /* of the result; smaller than the input is allowed */

@@ -42,9 +42,10 @@ static void forward_bn(struct graph *graph, const struct op *op)
 static void forward(struct graph *graph, const struct op *op)
 {
     static const enum kernel_id ids[OP_KIND_COUNT] = {
-        [OP_CONV] = K_CONV_FWD,       [OP_RELU] = K_RELU_FWD,       [OP_ADD] = K_ADD_FWD,
-        [OP_MAXPOOL] = K_MAXPOOL_FWD, [OP_AVGPOOL] = K_AVGPOOL_FWD, [OP_UPSAMPLE] = K_UPSAMPLE_FWD,
-        [OP_CONCAT] = K_CONCAT_FWD,   [OP_LINEAR] = K_LINEAR_FWD,   [OP_LOSS] = K_LOSS_FWD,
+        [OP_CONV] = K_CONV_FWD,         [OP_RELU] = K_RELU_FWD,       [OP_ADD] = K_ADD_FWD,
+        [OP_MAXPOOL] = K_MAXPOOL_FWD,   [OP_AVGPOOL] = K_AVGPOOL_FWD, [OP_DROPOUT] = K_DROPOUT_FWD,
+        [OP_UPSAMPLE] = K_UPSAMPLE_FWD, [OP_CONCAT] = K_CONCAT_FWD,   [OP_LINEAR] = K_LINEAR_FWD,
+        [OP_LOSS] = K_LOSS_FWD,
     };
     if (op->kind == OP_BN) {
         forward_bn(graph, op);
@@ -54,7 +55,7 @@ static void forward(struct graph *graph, const struct op *op)
     memcpy(call->in, op->in, sizeof(op->in));
     call->out[0] = op->out[0];
     call->out[1] = op->out[1];
-    if (op->kind == OP_RELU) {
+    if (op->kind == OP_RELU || op->kind == OP_DROPOUT) {
         call->inplace[0] = 1U << 0;
     } else if (op->kind == OP_ADD) {
         call->inplace[0] = 1U << 0 | 1U << 1;
@@ -159,7 +160,8 @@ static void backward_one(struct graph *graph, const struct op *op, int dy, int e
     if (wants_grad(graph, op->in[0])) {
         struct call *call = new_call(graph, op, id);
         set_in(call, dy, extra, NO_VALUE);
-        call->inplace[0] = op->kind == OP_LOSS ? 1U << 0 : 0;
+        bool may = op->kind == OP_LOSS || op->kind == OP_DROPOUT;
+        call->inplace[0] = may ? 1U << 0 : 0;
         set_grad(graph, call, 0, op->in[0]);
     }
 }
@@ -197,6 +199,9 @@ static void backward(struct graph *graph, const struct op *op)
         break;
     case OP_AVGPOOL:
         backward_one(graph, op, dy, NO_VALUE, K_AVGPOOL_BWD);
+        break;
+    case OP_DROPOUT:
+        backward_one(graph, op, dy, op->in[1], K_DROPOUT_BWD);
         break;
     case OP_UPSAMPLE:
         backward_one(graph, op, dy, NO_VALUE, K_UPSAMPLE_BWD);

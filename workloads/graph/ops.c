@@ -136,7 +136,7 @@ int graph_conv(struct graph *graph, int x, const struct conv_opts *opts)
         return NO_VALUE;
     }
     /* He initialisation, fan-out. Source: He et al., "Delving deep into rectifiers", eq. 14; torchvision's ResNet. */
-    double he = sqrt(2.0 / (double)(geom.k * geom.r * geom.s));
+    double he = sqrt(2.0 / (double)(geom.k / geom.groups * geom.r * geom.s));
     double deviation = opts->init_std > 0.0 ? opts->init_std : he;
     int weight = owned(graph, opts->name, "weight", VALUE_PARAM,
                        SHAPE(geom.k, geom.c / geom.groups, geom.r, geom.s),
@@ -284,25 +284,68 @@ int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, in
     return y;
 }
 
-int graph_global_avgpool(struct graph *graph, int x)
+static int avgpool(struct graph *graph, int x, int64_t window, bool is_flat)
 {
-    const struct shape *shape = shape_of(graph, x, 4, "global average pool");
+    const struct shape *shape = shape_of(graph, x, 4, "average pool");
     if (!shape) {
         return NO_VALUE;
     }
+    ASSERT(window > 0);
     struct pool_geom geom = {.n = shape->dim[0],
                              .c = shape->dim[1],
                              .h = shape->dim[2],
                              .w = shape->dim[3],
-                             .p = 1,
-                             .q = 1};
-    int y = activation(graph, SHAPE(geom.n, geom.c), graph->dtype, needs_grad(graph, x));
+                             .p = (shape->dim[2] + window - 1) / window,
+                             .q = (shape->dim[3] + window - 1) / window,
+                             .window = window,
+                             .stride = window};
+    struct shape out = is_flat ? SHAPE(geom.n, geom.c) : SHAPE(geom.n, geom.c, geom.p, geom.q);
+    int y = activation(graph, out, graph->dtype, needs_grad(graph, x));
     struct op *op = graph_add_op(graph, OP_AVGPOOL);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
     }
     op->geom.pool = geom;
     op->in[0] = x;
+    op->out[0] = y;
+    return y;
+}
+
+int graph_avgpool(struct graph *graph, int x, int64_t window)
+{
+    return avgpool(graph, x, window, false);
+}
+
+int graph_global_avgpool(struct graph *graph, int x)
+{
+    const struct shape *shape = shape_of(graph, x, 4, "global average pool");
+    if (!shape) {
+        return NO_VALUE;
+    }
+    return avgpool(graph, x, shape->dim[2] > shape->dim[3] ? shape->dim[2] : shape->dim[3], true);
+}
+
+int graph_dropout(struct graph *graph, int x, int step, double rate)
+{
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    const struct value *counter = &graph->values[step];
+    if (counter->dtype != DT_I64 || counter->shape.n_dims != 0 || !(rate > 0.0) || rate >= 1.0) {
+        graph_fail(graph, ERR_INTERNAL, "dropout: rate %g, or a step that is no int64 scalar",
+                   rate);
+        return NO_VALUE;
+    }
+    struct shape shape = graph->values[x].shape;
+    int y = activation(graph, shape, graph->dtype, needs_grad(graph, x));
+    struct op *op = graph_add_op(graph, OP_DROPOUT);
+    if (graph->err.code != ERR_NONE) {
+        return NO_VALUE;
+    }
+    op->geom.dropout = (struct dropout_geom){
+        .count = shape_count(&shape), .rate = rate, .stream = (uint64_t)graph->n_ops};
+    op->in[0] = x;
+    op->in[1] = step;
     op->out[0] = y;
     return y;
 }

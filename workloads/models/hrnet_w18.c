@@ -6,10 +6,8 @@
    corners, a head without biases and the head's first weights. */
 #include "base/base.h"
 
-#include "models/model.h"
+#include "models/paddle.h"
 
-#define CLASSES      19
-#define IGNORED      255 /* Source: Cityscapes' train ids. */
 #define BRANCHES_MAX 4
 #define BLOCKS       4 /* of a branch in a module, and bottlenecks of the first stage */
 #define STEM_WIDTH   64
@@ -18,31 +16,19 @@
 
 static const int64_t WIDTHS[BRANCHES_MAX] = {18, 36, 72, 144};
 
-/* OWNER._conv without bias, then OWNER._batch_norm. Windows of 3 are padded by 1. */
-static int conv_bn(struct graph *graph, int x, const char *owner, struct conv_opts conv,
-                   bool has_relu)
-{
-    conv.name = arena_printf(graph->arena, "%s._conv", owner);
-    conv.pad = conv.kernel / 2;
-    x = graph_conv(graph, x, &conv);
-    return graph_bn(graph, x,
-                    &(struct bn_opts){.name = arena_printf(graph->arena, "%s._batch_norm", owner),
-                                      .has_relu = has_relu,
-                                      .has_paddle_names = true});
-}
-
 static int conv3(struct graph *graph, int x, const char *owner, int64_t width, int64_t stride,
                  bool has_relu)
 {
-    return conv_bn(graph, x, owner,
-                   (struct conv_opts){.out_channels = width, .kernel = 3, .stride = stride},
-                   has_relu);
+    return paddle_conv_bn(
+        graph, x, owner,
+        (struct conv_opts){.out_channels = width, .kernel = 3, .stride = stride, .pad = 1},
+        has_relu);
 }
 
 static int conv1(struct graph *graph, int x, const char *owner, int64_t width, bool has_relu)
 {
-    return conv_bn(graph, x, owner, (struct conv_opts){.out_channels = width, .kernel = 1},
-                   has_relu);
+    return paddle_conv_bn(graph, x, owner, (struct conv_opts){.out_channels = width, .kernel = 1},
+                          has_relu);
 }
 
 /* ---- the first stage: bottlenecks at a quarter of the resolution ---- */
@@ -80,12 +66,7 @@ static int basic_block(struct graph *graph, int x, const char *name, int64_t wid
 static int up(struct graph *graph, const struct branches *in, int from, int to, const char *name)
 {
     int y = conv1(graph, in->values[from], name, WIDTHS[to], false);
-    if (y == NO_VALUE) {
-        return NO_VALUE;
-    }
-    const struct shape *shape = &graph->values[in->values[to]].shape;
-    return graph_upsample(graph, y,
-                          &(struct upsample_opts){.height = shape->dim[2], .width = shape->dim[3]});
+    return paddle_resize_like(graph, y, in->values[to]);
 }
 
 /* What branch `from` gives to the coarser branch `to`: half the size at a time, the width changes last. */
@@ -177,11 +158,8 @@ static struct branches backbone(struct graph *graph, int x)
 static int gather(struct graph *graph, const struct branches *branches)
 {
     int parts[BRANCHES_MAX] = {branches->values[0]};
-    for (int i = 1; i < branches->n && parts[0] != NO_VALUE; i++) {
-        const struct shape *shape = &graph->values[parts[0]].shape;
-        parts[i] = graph_upsample(
-            graph, branches->values[i],
-            &(struct upsample_opts){.height = shape->dim[2], .width = shape->dim[3]});
+    for (int i = 1; i < branches->n; i++) {
+        parts[i] = paddle_resize_like(graph, branches->values[i], parts[0]);
     }
     return graph_concat(graph, parts, branches->n);
 }
@@ -195,25 +173,21 @@ static void build(struct graph *graph, const struct model_opts *opts)
     struct branches branches = backbone(graph, x);
     int64_t width = WIDTHS[0] + WIDTHS[1] + WIDTHS[2] + WIDTHS[3];
     x = gather(graph, &branches);
-    x = conv_bn(graph, x, "head.conv_1",
-                (struct conv_opts){.out_channels = width, .kernel = 1, .init_std = HEAD_STD}, true);
-    x = graph_conv(
-        graph, x,
-        &(struct conv_opts){
-            .name = "head.cls", .out_channels = CLASSES, .kernel = 1, .init_std = HEAD_STD});
-    x = graph_upsample(graph, x,
-                       &(struct upsample_opts){.height = opts->height, .width = opts->width});
-    graph_output(graph, "logits", x);
-    int loss = graph_loss(
-        graph, x, labels,
-        &(struct loss_opts){.label_smoothing = opts->label_smoothing, .ignore_label = IGNORED});
-    graph_output(graph, "loss", loss);
+    x = paddle_conv_bn(graph, x, "head.conv_1",
+                       (struct conv_opts){.out_channels = width, .kernel = 1, .init_std = HEAD_STD},
+                       true);
+    x = graph_conv(graph, x,
+                   &(struct conv_opts){.name = "head.cls",
+                                       .out_channels = CITYSCAPES_CLASSES,
+                                       .kernel = 1,
+                                       .init_std = HEAD_STD});
+    paddle_segmentation_loss(graph, x, labels, opts);
 }
 
 const struct model model_hrnet_w18 = {
     .name = "hrnet_w18",
-    .n_classes = CLASSES,
-    .ignore_label = IGNORED,
+    .n_classes = CITYSCAPES_CLASSES,
+    .ignore_label = CITYSCAPES_IGNORED,
     .height_default = 512,
     .width_default = 1024,
     .image_min = 1,

@@ -3,7 +3,7 @@
 
 #include "models/model.h"
 
-static const struct model *const MODELS[] = {&model_resnet50, &model_hrnet_w18};
+static const struct model *const MODELS[] = {&model_resnet50, &model_hrnet_w18, &model_deeplabv3p};
 
 const struct model *model_at(int idx)
 {

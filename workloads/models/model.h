@@ -9,6 +9,7 @@ struct model_opts {
     int64_t batch;
     int64_t height, width;
     double label_smoothing; /* 0 to below 1 */
+    bool has_dropout; /* where the network has some; it then makes the input "step", int64, () */
 };
 
 struct model {
@@ -23,6 +24,7 @@ struct model {
 
 extern const struct model model_resnet50;
 extern const struct model model_hrnet_w18;
+extern const struct model model_deeplabv3p;
 
 /* NULL if there is none of that name. */
 const struct model *model_find(const char *name);

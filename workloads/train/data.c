@@ -54,3 +54,11 @@ void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, 
     net_write_f64(net, input, pixels);
     net_write(net, labels, label);
 }
+
+void set_step(struct net *net, int64_t step)
+{
+    int id = graph_find(net->graph, "step");
+    if (id != NO_VALUE) {
+        net_write(net, id, &step);
+    }
+}

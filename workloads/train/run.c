@@ -15,7 +15,8 @@ int train_plan(const struct train_opts *opts, struct arena *arena, const struct 
     opts->model->build(graph, &(struct model_opts){.batch = opts->batch,
                                                    .height = opts->height,
                                                    .width = opts->width,
-                                                   .label_smoothing = opts->label_smoothing});
+                                                   .label_smoothing = opts->label_smoothing,
+                                                   .has_dropout = opts->mode != TRAIN_CHECK});
     if (graph_finish(graph, err) < 0 || net_plan(ret_net, arena, graph, backend, err) < 0) {
         return err_wrap(err, "%s, batch %" PRId64 ", image %" PRId64 "x%" PRId64, opts->model->name,
                         opts->batch, opts->height, opts->width);
@@ -132,6 +133,7 @@ static int fed_step(struct net *net, struct feed *feed, const struct mlog *log,
         return say_no_data(opts, log, step->step, err);
     }
     int64_t fed_ns = feed->clock.mono_ns(feed->clock.ctx) - start_ns;
+    set_step(net, opts->start_step + step->step);
     if (one_step(net, opts, feed->clock, stop, step) < 0) {
         return err_set(err, ERR_INTERRUPTED, "signal %d in step %" PRId64 " of %" PRId64,
                        (int)*stop, step->step, opts->steps);

@@ -38,4 +38,7 @@ int64_t memory_available(void);
    them with the model's ignored label. */
 void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx);
 
+/* The number of the coming step into the net's input "step", if it has one: dropout depends on it. */
+void set_step(struct net *net, int64_t step);
+
 #endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DeepLabV3+ as a whole: its size, its names, its dilations, its gradient, training on a fixed batch. */
+#include "wl_gradient.h"
+
+#include "train/train.h"
+
+static struct conv_geom conv_of(const struct graph *graph, const char *weight)
+{
+    int id = graph_find(graph, weight);
+    for (int i = 0; i < graph->n_ops; i++) {
+        if (id != NO_VALUE && graph->ops[i].kind == OP_CONV && graph->ops[i].in[1] == id) {
+            return graph->ops[i].geom.conv;
+        }
+    }
+    fail_msg("no convolution has %s", weight);
+    return (struct conv_geom){0};
+}
+
+/* Source of the count: PaddleSeg's log of the benchmarked run prints 26,794,243 parameters, statistics included. */
+static void deeplab_has_its_published_size(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct graph *graph = graph_new(&arena, DT_F32);
+    model_deeplabv3p.build(graph, &(struct model_opts){.batch = 2, .height = 512, .width = 1024});
+    MUST_PASS(graph_finish(graph, &err), err);
+    assert_int_equal(graph_n_trainable(graph), 26723395);
+    assert_int_equal(graph_n_running(graph), 70848);
+    assert_int_equal(graph_n_trainable(graph) + graph_n_running(graph), 26794243);
+    assert_int_equal(graph_macs(graph) / 2, 227585032192);
+    assert_int_equal(graph_find(graph, "step"), NO_VALUE); /* dropout only where it is asked for */
+}
+
+static void deeplab_has_paddlesegs_names_and_dilations(void **state UNUSED)
+{
+    static const struct {
+        const char *weight;
+        int64_t dilation, stride, groups, height;
+    } cases[] = {
+        {"backbone.conv1_1._conv.weight", 1, 2, 1, 128},
+        {"backbone.bb_1_0.conv1._conv.weight", 1, 2, 1, 32},
+        {"backbone.bb_1_0.short._conv.weight", 1, 1, 1, 32},
+        {"backbone.bb_2_0.conv1._conv.weight", 2, 1, 1, 32},
+        {"backbone.bb_2_5.conv1._conv.weight", 2, 1, 1, 32},
+        {"backbone.bb_3_0.conv1._conv.weight", 4, 1, 1, 32},
+        {"backbone.bb_3_1.conv1._conv.weight", 8, 1, 1, 32},
+        {"backbone.bb_3_2.conv1._conv.weight", 16, 1, 1, 32},
+        {"head.aspp.aspp_blocks.0._conv.weight", 1, 1, 1, 32},
+        {"head.aspp.aspp_blocks.1.depthwise_conv._conv.weight", 12, 1, 2048, 32},
+        {"head.aspp.aspp_blocks.2.depthwise_conv._conv.weight", 24, 1, 2048, 32},
+        {"head.aspp.aspp_blocks.3.depthwise_conv._conv.weight", 36, 1, 2048, 32},
+        {"head.aspp.aspp_blocks.3.piontwise_conv._conv.weight", 1, 1, 1, 32},
+        {"head.aspp.global_avg_pool.1._conv.weight", 1, 1, 1, 1},
+        {"head.decoder.conv_bn_relu2.depthwise_conv._conv.weight", 1, 1, 304, 64},
+        {"head.decoder.conv.weight", 1, 1, 1, 64},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct graph *graph = graph_new(&arena, DT_F32);
+    model_deeplabv3p.build(
+        graph, &(struct model_opts){.batch = 2, .height = 256, .width = 320, .has_dropout = true});
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct conv_geom g = conv_of(graph, cases[i].weight);
+        bool fits = g.dil_h == cases[i].dilation && g.stride_h == cases[i].stride &&
+                    g.groups == cases[i].groups && g.p == cases[i].height;
+        if (!fits) {
+            fail_msg("%s: dilation %d, stride %d, groups %d, %d rows", cases[i].weight,
+                     (int)g.dil_h, (int)g.stride_h, (int)g.groups, (int)g.p);
+        }
+    }
+    assert_true(graph_find(graph, "head.aspp.aspp_blocks.0._conv.bias") != NO_VALUE);
+    assert_int_equal(graph_find(graph, "head.aspp.global_avg_pool.1._conv.bias"), NO_VALUE);
+    int n_dropout = 0;
+    for (int i = 0; i < graph->n_ops; i++) {
+        n_dropout += graph->ops[i].kind == OP_DROPOUT;
+    }
+    assert_int_equal(n_dropout, 1);
+}
+
+static void deeplab_gradient_along_random_directions(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    model_deeplabv3p.build(
+        f.graph, &(struct model_opts){.batch = 3, .height = 17, .width = 21, .has_dropout = true});
+    fixture_ready(&f, 11);
+    fill_spread(&f, graph_find(f.graph, "input"), 5);
+    fill_labels(&f, model_deeplabv3p.n_classes, 5);
+    set_step(&f.net, 3);
+    assert_true(best_directional_error(&f, 1000, 1.0) < 1e-5);
+    assert_true(directional_error(&f, 1000, 1e-9, 1.001) > 1e-4); /* the test can fail */
+    fixture_release(&f);
+}
+
+static void loss_falls_on_a_fixed_batch(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F32, CPU_PLAIN, 2);
+    model_deeplabv3p.build(
+        f.graph, &(struct model_opts){.batch = 2, .height = 32, .width = 48, .has_dropout = true});
+    fixture_ready(&f, 3);
+    synthetic_batch(&f.net, &model_deeplabv3p, 3, 0);
+    double first = 0.0;
+    double last = 0.0;
+    for (int64_t step = 1; step <= 4; step++) {
+        set_step(&f.net, step);
+        last = loss_now(&f);
+        first = step == 1 ? last : first;
+        net_update(&f.net, &(struct net_sgd){.lr = 0.01, .momentum = 0.9, .weight_decay = 4e-5});
+    }
+    assert_true(first > 2.0 && first < 6.0); /* near ln(19) = 2.9 before training */
+    assert_true(last < first - 0.1);
+    fixture_release(&f);
+}
+
+/* The image's average is one value a sample: a batch norm has nothing to go by with one sample. */
+static void a_batch_of_one_is_refused(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct graph *graph = graph_new(&arena, DT_F32);
+    model_deeplabv3p.build(graph, &(struct model_opts){.batch = 1, .height = 64, .width = 64});
+    assert_int_equal(graph_finish(graph, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_non_null(
+        strstr(err.msg, "head.aspp.global_avg_pool.1._batch_norm: one value per channel"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deeplab_has_its_published_size),
+        cmocka_unit_test(deeplab_has_paddlesegs_names_and_dilations),
+        cmocka_unit_test(deeplab_gradient_along_random_directions),
+        cmocka_unit_test(loss_falls_on_a_fixed_batch),
+        cmocka_unit_test(a_batch_of_one_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
