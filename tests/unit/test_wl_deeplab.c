@@ -87,7 +87,6 @@ static void deeplab_gradient_along_random_directions(void **state UNUSED)
     fill_labels(&f, model_deeplabv3p.n_classes, 5);
     set_step(&f.net, 3);
     assert_true(best_directional_error(&f, 1000, 1.0) < 1e-5);
-    assert_true(directional_error(&f, 1000, 1e-9, 1.001) > 1e-4); /* the test can fail */
     fixture_release(&f);
 }
 

@@ -280,11 +280,12 @@ static void dropout_drops_its_share_anew_each_step(void **state UNUSED)
         assert_true(is_kept || first[0][i] == 0.0);
         n_kept += is_kept;
     }
-    /* 45,000 of 50,000; one standard deviation is sqrt(50,000 * 0.09) = 67. Two masks agree in 0.82 of all places. */
-    assert_true(llabs(n_kept - 45000) < 5 * 67);
+    /* 45,000 of 50,000; one standard deviation is sqrt(50,000 * 0.09) = 67. Two masks agree in 0.82 of all
+       places, with one of 86. Five deviations are allowed. */
+    assert_true(labs(n_kept - 45000) < INT64_C(335));
     assert_int_equal(n_equal(first[0], again[0], count), count);
-    assert_true(llabs(n_equal(first[0], next[0], count) - 41000) < 5 * 86);
-    assert_true(llabs(n_equal(first[0], first[1], count) - 41000) < 5 * 86);
+    assert_true(labs(n_equal(first[0], next[0], count) - 41000) < INT64_C(430));
+    assert_true(labs(n_equal(first[0], first[1], count) - 41000) < INT64_C(430));
     for (int i = 0; i < 2; i++) {
         free(first[i]);
         free(again[i]);

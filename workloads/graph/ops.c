@@ -136,7 +136,8 @@ int graph_conv(struct graph *graph, int x, const struct conv_opts *opts)
         return NO_VALUE;
     }
     /* He initialisation, fan-out. Source: He et al., "Delving deep into rectifiers", eq. 14; torchvision's ResNet. */
-    double he = sqrt(2.0 / (double)(geom.k / geom.groups * geom.r * geom.s));
+    int64_t fan_out = geom.k / geom.groups * geom.r * geom.s;
+    double he = sqrt(2.0 / (double)fan_out);
     double deviation = opts->init_std > 0.0 ? opts->init_std : he;
     int weight = owned(graph, opts->name, "weight", VALUE_PARAM,
                        SHAPE(geom.k, geom.c / geom.groups, geom.r, geom.s),
