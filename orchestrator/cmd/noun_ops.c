@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cmd/dataset_ops.h"
 #include "cmd/image_ops.h"
+#include "cmd/source_ops.h"
 #include "cmd/stop.h"
 
 #define OUTPUT_MAX (1u << 30)
@@ -14,6 +15,7 @@
 const struct noun_ops NOUN_OPS[NOUN_KINDS] = {
     [NOUN_DATASET] = {dataset_op_fetch, dataset_op_verify, dataset_op_lock},
     [NOUN_IMAGE] = {image_op_fetch, image_op_verify, image_op_lock},
+    [NOUN_SOURCE] = {source_op_fetch, source_op_verify, source_op_lock},
 };
 
 static const char *const VERBS[] = {

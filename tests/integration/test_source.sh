@@ -1,0 +1,247 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# fetch, verify and lock of sources against git's own servers: git daemon, and git http-backend behind nginx, in both versions of the
+# protocol, dumb HTTP, a login, a moved branch, submodules, and everything that is no commit.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
+. "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
+. "$ROOT/tests/integration/nginx_lib.sh"
+V=(/usr/bin/python3 tests/integration/validate.py)
+export REPERF_STORE="$T/store" no_proxy='*'
+export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a
+pids=()
+cleanup() {
+    chmod -R u+w "$T"
+    [ "${#pids[@]}" -eq 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
+    rm -rf "$T"
+}
+trap cleanup EXIT
+L="$T/locks"
+fetch() { "$REPERF" fetch --locks "$L" "$@"; }
+lock() { "$REPERF" lock --locks "$L" "$@"; }
+verify() { "$REPERF" verify --locks "$L" "$@"; }
+valid() { # NAME: what the last command printed
+    cp "$T/out" "$T/document"
+    exits 0 "$1" "${V[@]}" manifests/schema/noun-output.json "$T/document"
+}
+value() { /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$T/document" "$1"; }
+fresh() { rm -rf "$REPERF_STORE"; }
+
+# --- repositories: deep has a submodule, mid has it and is one of top by a relative address
+R="$T/repos"
+mkdir -p "$R"
+work() { # NAME
+    git init -q -b main "$T/work-$1"
+    echo "$1" >"$T/work-$1/file.txt"
+    git -C "$T/work-$1" add . && git -C "$T/work-$1" commit -qm "$1"
+}
+publish() { # NAME
+    rm -rf "$R/$1.git"
+    git clone -q --bare "$T/work-$1" "$R/$1.git"
+    git -C "$R/$1.git" update-server-info
+}
+for name in deep mid top; do work "$name"; done
+publish deep
+sub() { # NAME SUB: by ../SUB.git; cloned from the folder beside, because there is no server yet
+    git -C "$T/work-$1" -c protocol.file.allow=always submodule --quiet add "$R/$2.git" "lib/$2" 2>/dev/null
+    git -C "$T/work-$1" config -f .gitmodules "submodule.lib/$2.url" "../$2.git"
+    git -C "$T/work-$1" add . && git -C "$T/work-$1" commit -qm "submodule $2"
+}
+sub mid deep
+publish mid
+sub top mid
+old=$(git -C "$T/work-top" rev-parse HEAD)
+old_tree=$(git -C "$T/work-top" rev-parse 'HEAD^{tree}')
+git -C "$T/work-top" tag -a -m tag v1
+echo more >>"$T/work-top/file.txt"
+git -C "$T/work-top" commit -qam more
+tip=$(git -C "$T/work-top" rev-parse HEAD)
+tag=$(git -C "$T/work-top" rev-parse v1)
+publish top
+git clone -q --bare "$T/work-deep" "$R/alone.git"
+
+# --- servers
+port=$(nginx_free_port)
+/usr/lib/git-core/git-daemon --reuseaddr --listen=127.0.0.1 --port="$port" --export-all --base-path="$R" "$R" 2>"$T/daemon.log" &
+pids+=($!)
+web=$(nginx_free_port)
+mkdir -p "$T/nginx"
+printf 'user:%s\n' "$(openssl passwd -apr1 secret)" >"$T/nginx/users"
+backend() { # PREFIX MORE
+    cat <<NGINX
+        location /$1/ {
+            $2
+            client_max_body_size 0;
+            fastcgi_pass unix:$T/cgi.sock;
+            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
+            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
+            fastcgi_param GIT_PROJECT_ROOT $R;
+            fastcgi_param PATH_INFO \$path;
+            fastcgi_param QUERY_STRING \$query_string;
+            fastcgi_param REQUEST_METHOD \$request_method;
+            fastcgi_param CONTENT_TYPE \$content_type;
+            fastcgi_param CONTENT_LENGTH \$content_length;
+            $3
+        }
+NGINX
+}
+cat >"$T/nginx/nginx.conf" <<NGINX
+user $(id -un);
+daemon off;
+master_process off;
+pid $T/nginx/pid;
+error_log $T/nginx/error.log;
+events { worker_connections 64; }
+http {
+    access_log $T/nginx/access.log;
+    client_body_temp_path $T/nginx/body; proxy_temp_path $T/nginx/proxy; fastcgi_temp_path $T/nginx/fastcgi;
+    uwsgi_temp_path $T/nginx/uwsgi; scgi_temp_path $T/nginx/scgi;
+    map \$uri \$path { ~^/[a-z0-9]+(/.*)\$ \$1; }
+    server {
+        listen 127.0.0.1:$web;
+$(backend v2 "" 'fastcgi_param GIT_PROTOCOL $http_git_protocol;')
+$(backend v0 "" 'fastcgi_param HTTP_GIT_PROTOCOL "";')
+$(backend private 'auth_basic "private"; auth_basic_user_file '"$T/nginx/users;" "")
+        location /dumb/ { alias $R/; }
+        location /broken/ { return 503; }
+    }
+}
+NGINX
+fcgiwrap -s "unix:$T/cgi.sock" 2>"$T/cgi.log" &
+pids+=($!)
+for _ in $(seq 100); do
+    [ -S "$T/cgi.sock" ] && break
+    sleep 0.05
+done
+nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
+pids+=($!)
+for p in "$port" "$web"; do
+    for _ in $(seq 100); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null && break
+        sleep 0.05
+    done
+done
+D="git://127.0.0.1:$port" H="http://127.0.0.1:$web"
+
+# --- each server gives the same: the old commit, which no branch is at, with its submodules
+for u in "$D" "$H/v2" "$H/v0" "$H/dumb"; do
+    fresh
+    exits 0 "$u: an old commit" fetch --json "source:$u/top.git@$old"
+    valid "$u: the document is valid"
+    is "$(value 'd["items"][0]["tree"]')" "$old_tree" "$u: its tree"
+    is "$(value '[(s["path"], s["url"].rsplit("/", 1)[1]) for s in d["items"][0]["submodules"]]')" \
+        "[('lib/mid', 'mid.git'), ('lib/mid/lib/deep', 'deep.git')]" "$u: submodules of submodules, by relative addresses"
+    is "$(value 'd["items"][0]["fetched"]')" 3 "$u: three repositories were fetched"
+    exits 0 "$u: again, from the store" fetch --offline --json "source:$u/top.git@$old"
+    valid "$u: the document is valid, too"
+    is "$(value 'd["items"][0]["fetched"]')" 0 "$u: nothing was fetched again"
+    exits 0 "$u: every object is right" verify "source:$u/top.git@$old"
+done
+like "$(cat "$T/nginx/access.log")" 'POST /v0/top.git/git-upload-pack' "http-backend was really asked"
+fresh
+fetch "source:$H/v2/top.git@$tip" >/dev/null 2>&1
+is "$(git -C "$REPERF_STORE"/sources/*top*.git rev-list --count "$tip")" 1 "v2: one commit deep"
+fresh
+fetch "source:$H/v0/top.git@$old" >"$T/out" 2>"$T/err"
+like "$(cat "$T/err")" 'gives no single commits' "v0 refuses a commit by its id: the branches are fetched, and it is said"
+
+# --- what is no commit, or not there
+fresh
+none=0123456789abcdef0123456789abcdef01234567
+for u in "$D" "$H/v2" "$H/v0"; do
+    exits 4 "$u: a commit that is not there" fetch "source:$u/top.git@$none"
+    like "$(cat "$T/err")" 'has no commit' "$u: it is said"
+    exits 3 "$u: a tag's id" fetch "source:$u/top.git@$tag"
+    like "$(cat "$T/err")" 'is a tag, not a commit' "$u: it is said, too"
+    exits 4 "$u: no such repository" fetch "source:$u/none.git@$old"
+done
+exits 2 "a short id" fetch "source:$D/top.git@${old:0:12}"
+like "$(cat "$T/err")" 'cut short' "it is said"
+exits 2 "the address of a page" fetch "source:https://github.com/PaddlePaddle/models/tree/release/1.8@$old"
+like "$(cat "$T/err")" 'probably https://github.com/PaddlePaddle/models.git' "the repository's own is named"
+exits 2 "a password in the address" fetch "source:http://user:secret@127.0.0.1:$web/private/top.git@$old"
+is "$(grep -c secret "$T/err")" 0 "and it is not repeated"
+auth=$(sed -n 's/.*\[ERR_AUTH\] = {"auth", \([0-9]*\)}.*/\1/p' orchestrator/base/err.c)
+exits "$auth" "a repository behind a login" fetch "source:$H/private/top.git@$old"
+like "$(cat "$T/err")" 'without a login' "it is said, and nobody was asked for one"
+exits 4 "a server that is out of order" fetch "source:$H/broken/top.git@$old"
+exits 4 "a server that is not there" fetch "source:git://127.0.0.1:1/top.git@$old"
+exits 4 "offline" fetch --offline "source:$D/top.git@$old"
+exits 2 "verify of what the store does not have" verify "source:$D/top.git@$old"
+ok "$([ -z "$(ls "$REPERF_STORE/tmp")" ]; echo $?)" "no temporary files are left"
+
+# --- locks
+exits 3 "a branch cannot be fetched" fetch "source:$D/top.git@main"
+like "$(cat "$T/err")" 'reperf lock source:' "what to do is said"
+exits 0 "lock of a branch" lock --json "source:$D/top.git@main"
+valid "its document is valid"
+is "$(value 'd["items"][0]["commit"], d["items"][0]["new"]')" "('$tip', True)" "the commit that it was at"
+lock_file=$(find "$L" -name '*.json')
+exits 0 "the lock is valid" "${V[@]}" manifests/schema/lock.json "$lock_file"
+exits 0 "now the branch can be fetched" fetch --offline "source:$D/top.git@main"
+exits 0 "and locked again" lock --json "source:$D/top.git@main"
+valid "the document is valid again"
+is "$(value 'd["items"][0]["new"]')" False "nothing was new"
+echo moved >>"$T/work-top/file.txt"
+git -C "$T/work-top" commit -qam moved
+publish top
+exits 5 "the branch has moved: lock says so" lock "source:$D/top.git@main"
+exits 0 "fetch goes on with the locked commit" fetch --json "source:$D/top.git@main"
+valid "its document"
+is "$(value 'd["items"][0]["commit"]')" "$tip" "which is the old one"
+exits 0 "a tag is locked at its commit" lock --json "source:$D/top.git@v1"
+valid "the tag's document"
+is "$(value 'd["items"][0]["commit"]')" "$old" "not at the tag's own id"
+exits 4 "a branch that is not there" lock "source:$D/top.git@none"
+exits 0 "lock of a commit" lock "source:$D/top.git@$old"
+exits 0 "verify holds against it" verify "source:$D/top.git@$old"
+for f in "$L"/source/*"$old"*; do sed -i "s/$old_tree/$none/" "$f"; done
+exits 5 "another tree in the lock" verify "source:$D/top.git@$old"
+rm -rf "$L"
+
+# --- a mirror: a folder of what another store has; and of another repository's name, which git's ids give away
+fresh
+fetch "source:$D/top.git@$old" >/dev/null 2>&1
+mkdir "$T/mirror"
+cp -R "$REPERF_STORE/sources" "$T/mirror/sources"
+fresh
+exits 0 "from a mirror, with no network" fetch --offline --mirror "$T/mirror" "source:$D/top.git@$old"
+exits 0 "every object is right" verify "source:$D/top.git@$old"
+fresh
+for repo in "$T/mirror/sources"/*top*.git; do
+    rm -rf "$repo"
+    cp -R "$R/alone.git" "$repo"
+done
+exits 4 "a mirror with another repository under that name" fetch --offline --mirror "$T/mirror" "source:$D/top.git@$old"
+exits 0 "then the address itself is asked" fetch --mirror "$T/mirror" "source:$D/top.git@$old"
+
+# --- damage in the store
+for pack in "$REPERF_STORE"/sources/*top*.git/objects/pack/*.pack "$REPERF_STORE"/sources/*top*.git/objects/[0-9a-f][0-9a-f]/*; do
+    [ -f "$pack" ] || continue
+    chmod u+w "$pack"
+    printf 'XX' | dd of="$pack" bs=1 seek=$(($(stat -c %s "$pack") / 2)) conv=notrunc 2>/dev/null
+done
+exits 5 "a damaged object is seen" verify "source:$D/top.git@$old"
+
+# --- a submodule that is gone, or that no .gitmodules explains
+fresh
+mv "$R/deep.git" "$T/deep.away"
+exits 4 "a submodule that is gone" fetch "source:$D/top.git@$old"
+like "$(cat "$T/err")" 'submodule lib/mid/lib/deep' "it is named"
+mv "$T/deep.away" "$R/deep.git"
+exits 0 "when it is back, the rest is fetched" fetch "source:$D/top.git@$old"
+git -C "$T/work-top" rm -q --cached .gitmodules
+git -C "$T/work-top" commit -qm "no .gitmodules"
+publish top
+exits 0 "a submodule without an address stays an empty folder, as git leaves it" fetch --json "source:$D/top.git@$(git -C "$T/work-top" rev-parse HEAD)"
+like "$(cat "$T/err")" '.gitmodules does not say' "and it is said"
+valid "its document, too"
+
+# --- what a repository could do: hooks, configuration, another helper's address
+git init -q -b main "$T/work-evil"
+printf '[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch%% %s/pwned\n' "$T" >"$T/work-evil/.gitmodules"
+git -C "$T/work-evil" add . && git -C "$T/work-evil" update-index --add --cacheinfo "160000,$old,x" && git -C "$T/work-evil" commit -qm evil
+publish evil
+exits 2 "a submodule whose address is a command" fetch "source:$D/evil.git@$(git -C "$T/work-evil" rev-parse HEAD)"
+ok "$([ ! -e "$T/pwned" ]; echo $?)" "it was not run"
+tap_done
