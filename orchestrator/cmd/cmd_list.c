@@ -8,6 +8,7 @@
 #include "cmd/cmd.h"
 #include "codec/json.h"
 #include "domain/finding.h"
+#include "engine/dataset.h"
 #include "engine/load.h"
 
 #define LIST_BYTES_MAX (8u << 20)
@@ -34,6 +35,7 @@ struct rows {
     struct arena *arena;
     const char *root;
     const char *state;
+    const char *store;
     const char *report; /* of list cases REPORT, or NULL */
     struct table *table;
 };
@@ -196,12 +198,55 @@ static int list_folders(struct rows *rows, const char *folder, const char *file,
 }
 
 static const struct table_column DATASET_COLUMNS[] = {
-    {"dataset", false}, {"title", false}, {"licence", false}};
+    {"dataset", false}, {"store", false}, {"twin", false}, {"title", false}, {"licence", false}};
+
+/* How far it is in the store: "absent", "partial", "archives", "tree"; "-" for what has no such thing. */
+static int add_dataset_state(struct rows *rows, const struct store *store, const char *id,
+                             bool is_twin, struct err *err)
+{
+    struct dataset_here here;
+    struct err none = {0};
+    if (dataset_load(rows->arena, rows->root, NULL, id, is_twin, &here, &none) < 0) {
+        if (is_twin && none.code == ERR_USAGE) {
+            table_add(rows->table, STR_LIT("-"));
+            return 0;
+        }
+        *err = none;
+        return -1;
+    }
+    table_add(rows->table,
+              str_of(here.dataset.is_synthetic ? "-"
+                     : store ? dataset_state_name(dataset_state(rows->arena, store, &here))
+                             : dataset_state_name(DATASET_ABSENT)));
+    return 0;
+}
 
 static int list_datasets(struct rows *rows, struct err *err)
 {
-    static const char *const KEYS[] = {"title", "licence"};
-    return list_folders(rows, "datasets", "dataset.json", KEYS, ARRAY_LEN(KEYS), err);
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    const char *top = fs_join(rows->arena, rows->root, "datasets");
+    bool has_store = fs_is_dir(fs_join(rows->arena, rows->store, "blobs/sha256"));
+    struct fs_names names;
+    if (fs_list(rows->arena, top, &names, err) < 0 ||
+        (has_store && store_open(rows->arena, rows->store, &store, err) < 0)) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        const char *id = names.items[idx];
+        struct dataset_here here;
+        if (!fs_exists(arena_printf(rows->arena, "%s/%s/dataset.json", top, id))) {
+            continue;
+        }
+        table_add(rows->table, str_of(id));
+        if (add_dataset_state(rows, has_store ? &store : NULL, id, false, err) < 0 ||
+            add_dataset_state(rows, has_store ? &store : NULL, id, true, err) < 0 ||
+            dataset_load(rows->arena, rows->root, NULL, id, false, &here, err) < 0) {
+            return -1;
+        }
+        table_add(rows->table, here.dataset.title);
+        table_add(rows->table, here.dataset.licence);
+    }
+    return 0;
 }
 
 static const struct table_column IMAGE_COLUMNS[] = {
@@ -351,8 +396,9 @@ static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err
         return err_set(err, ERR_USAGE, "list: --ids and --json exclude each other");
     }
     table_init(&table, kind->columns, kind->n_columns);
-    struct rows rows = {&arena, ctx->root, ctx->state, operands.n == 2 ? operands.items[1] : NULL,
-                        &table};
+    struct rows rows = {
+        &arena, ctx->root, ctx->state, ctx->store, operands.n == 2 ? operands.items[1] : NULL,
+        &table};
     if (kind->list(&rows, err) < 0) {
         return -1;
     }

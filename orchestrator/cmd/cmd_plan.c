@@ -6,7 +6,7 @@
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,     RUN_OPT_PROFILE, RUN_OPT_NODES, RUN_OPT_REPEATS,
-    RUN_OPT_DEADLINE, RUN_OPT_JSON,    OPT_END,
+    RUN_OPT_DEADLINE, RUN_OPT_DATA,    RUN_OPT_JSON,  OPT_END,
 };
 
 static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

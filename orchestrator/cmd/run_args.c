@@ -19,6 +19,8 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .report = report,
                             .run_id = args->run_id,
                             .key_path = args->key,
+                            .store = ctx->store,
+                            .data = args->data,
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.repeats = args->repeats,
                                       .deadline_s = args->deadline_s,
@@ -62,6 +64,42 @@ static void print_step(struct strbuf *buf, const struct plan *plan, const struct
     }
 }
 
+static void print_bytes(struct strbuf *buf, int64_t bytes)
+{
+    if (bytes < 0) {
+        strbuf_add_z(buf, "size not stated");
+    } else {
+        strbuf_printf(buf, "%.1f MB", (double)bytes / 1e6);
+    }
+}
+
+/* What the published frameworks' rows would need; the bundled workload's own data is a line of its own. */
+static void print_needs(struct strbuf *buf, const struct plan *plan)
+{
+    if (plan->data.folder.ptr) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        strbuf_printf(buf, "data     %s, split %.*s, %lld samples, in %.*s\n",
+                      plan_data_name(&arena, &plan->data), STR_ARG(plan->data.split),
+                      (long long)plan->data.n_samples, STR_ARG(plan->data.folder));
+    }
+    if (plan->n_needs == 0) {
+        strbuf_add_z(buf, "fetch    0 bytes (these cases need no data set)\n");
+    }
+    for (size_t idx = 0; idx < plan->n_needs; idx++) {
+        const struct plan_need *need = &plan->needs[idx];
+        strbuf_printf(
+            buf, "%s%.*s %.*s: %s in the store; to fetch: ", idx == 0 ? "fetch    " : "         ",
+            STR_ARG(need->kind), STR_ARG(need->name), need_state_name(need->state));
+        print_bytes(buf, need->download_bytes);
+        strbuf_add_z(buf, "; disk with its tree, about: ");
+        print_bytes(buf, need->disk_bytes);
+        if (need->n_unpinned) {
+            strbuf_printf(buf, "; %lld files without a digest", (long long)need->n_unpinned);
+        }
+        strbuf_add_z(buf, need->needs_login ? "; for registered users only\n" : "\n");
+    }
+}
+
 int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf;
@@ -76,10 +114,9 @@ int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         print_step(&buf, plan, &plan->steps[idx]);
     }
-    strbuf_printf(&buf,
-                  "steps    collect and parse each log, judge each case, seal the archive\n"
-                  "fetch    0 bytes (the bundled workload needs no data set and no image)\n"
-                  "disk     %.1f MB\ndeadline %lld s a repeat\n",
+    strbuf_add_z(&buf, "steps    collect and parse each log, judge each case, seal the archive\n");
+    print_needs(&buf, plan);
+    strbuf_printf(&buf, "disk     %.1f MB of logs and archive\ndeadline %lld s a repeat\n",
                   (double)plan_disk_bytes(plan) / 1e6, (long long)plan->deadline_s);
     for (size_t idx = 0; idx < plan->n_pins; idx++) {
         strbuf_printf(&buf, "not pinned by its authors: %.*s: %.*s\n",

@@ -12,6 +12,7 @@ struct run_args {
     const char *nodes;
     const char *key;
     const char *run_id;
+    const char *data;
     int64_t repeats;
     int64_t deadline_s;
     bool is_dry_run;
@@ -47,6 +48,12 @@ struct run_args {
         .name = "deadline", .kind = OPT_I64, .value = "SECONDS",                                   \
         .help = "of one repeat (smoke 600, full 86400)",                                           \
         .offset = offsetof(struct run_args, deadline_s), .min = 1, .max = DEADLINE_S_MAX           \
+    }
+#define RUN_OPT_DATA                                                                               \
+    {                                                                                              \
+        .name = "data", .kind = OPT_TEXT, .value = "synthetic|NAME|PATH",                          \
+        .help = "packed dataset for the bundled workload; NAME: in the store",                     \
+        .offset = offsetof(struct run_args, data)                                                  \
     }
 #define RUN_OPT_KEY                                                                                \
     {                                                                                              \

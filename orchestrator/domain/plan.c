@@ -92,6 +92,29 @@ bool plan_case_id_is_safe(struct str case_id)
 
 /* ---- encode ---- */
 
+char *plan_data_name(struct arena *arena, const struct plan_data *data)
+{
+    return arena_printf(arena, "%s%s", data->is_synthetic ? "synthetic twin of " : "",
+                        data->dataset.ptr);
+}
+
+void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data)
+{
+    if (!data->folder.ptr) {
+        jw_null(out, key);
+        return;
+    }
+    jw_object(out, key);
+    jw_str(out, "dataset", data->dataset);
+    jw_bool(out, "synthetic", data->is_synthetic);
+    jw_str(out, "split", data->split);
+    jw_str(out, "folder", data->folder);
+    jw_str(out, "pack_sha256", data->pack_sha256);
+    jw_str(out, "source_sha256", data->source_sha256);
+    jw_i64(out, "n_samples", data->n_samples);
+    jw_end_object(out);
+}
+
 static void encode_pairs(struct json_out *out, const char *key, const struct condition *items,
                          size_t n)
 {
@@ -127,6 +150,39 @@ static void encode_step(struct json_out *out, const struct plan_step *step)
     jw_end_object(out);
 }
 
+const char *need_state_name(enum need_state state)
+{
+    static const char *const NAMES[] = {"absent", "partial", "ready"};
+    return NAMES[state];
+}
+
+static void encode_count(struct json_out *out, const char *key, int64_t value)
+{
+    if (value < 0) {
+        jw_null(out, key);
+    } else {
+        jw_i64(out, key, value);
+    }
+}
+
+static void encode_needs(struct json_out *out, const struct plan *plan)
+{
+    jw_array(out, "needs");
+    for (size_t idx = 0; idx < plan->n_needs; idx++) {
+        const struct plan_need *need = &plan->needs[idx];
+        jw_object(out, NULL);
+        jw_str(out, "kind", need->kind);
+        jw_str(out, "name", need->name);
+        jw_z(out, "state", need_state_name(need->state));
+        encode_count(out, "download_bytes", need->download_bytes);
+        encode_count(out, "disk_bytes", need->disk_bytes);
+        jw_i64(out, "unpinned_files", need->n_unpinned);
+        jw_bool(out, "login", need->needs_login);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
 void plan_encode(const struct plan *plan, struct strbuf *buf)
 {
     struct json_out out;
@@ -158,10 +214,32 @@ void plan_encode(const struct plan *plan, struct strbuf *buf)
         jw_end_object(&out);
     }
     jw_end_array(&out);
+    plan_data_encode(&out, "data", &plan->data);
+    encode_needs(&out, plan);
     jw_end_object(&out);
 }
 
 /* ---- decode ---- */
+
+/* Absent in the plans of runs before there was --data. */
+static int decode_data(const struct json *root, struct arena *arena, struct plan *plan,
+                       struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"dataset", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, dataset), 0, 0},
+        {"synthetic", JSON_BOOL, JSON_REQUIRED, offsetof(struct plan_data, is_synthetic), 0, 0},
+        {"split", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, split), 0, 0},
+        {"folder", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, folder), 0, 0},
+        {"pack_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, pack_sha256), 0, 0},
+        {"source_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct plan_data, source_sha256), 0, 0},
+        {"n_samples", JSON_I64, JSON_REQUIRED, offsetof(struct plan_data, n_samples), 1, 1LL << 50},
+    };
+    struct json data;
+    if (!json_find(root, "data", &data) || json_is_null(&data)) {
+        return 0;
+    }
+    return json_decode(&data, arena, FIELDS, ARRAY_LEN(FIELDS), &plan->data, err);
+}
 
 static int decode_pairs(const struct json *at, struct arena *arena, size_t max,
                         struct condition **ret_items, size_t *ret_n, struct err *err)
@@ -304,6 +382,8 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
         {"globs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"steps", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"missing_pins", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"data", JSON_ANY, JSON_NULLABLE, 0, 0, 0},
+        {"needs", JSON_ANY, 0, 0, 0, 0}, /* how the store was then */
     };
     int64_t version = 0;
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &plan, err) < 0 ||
@@ -318,7 +398,8 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
     }
     if (json_member(root, "globs", &member, err) < 0 ||
         json_str_list(&member, arena, PLAN_GLOBS_MAX, &plan.globs, &plan.n_globs, err) < 0 ||
-        decode_steps(root, arena, &plan, err) < 0 || decode_pins(root, arena, &plan, err) < 0) {
+        decode_steps(root, arena, &plan, err) < 0 || decode_pins(root, arena, &plan, err) < 0 ||
+        decode_data(root, arena, &plan, err) < 0) {
         return -1;
     }
     *ret_plan = plan;

@@ -13,6 +13,7 @@
 #define PLAN_ENV_MAX        128
 #define PLAN_CONDITIONS_MAX 64
 #define PLAN_PINS_MAX       1024
+#define PLAN_NEEDS_MAX      256
 #define PLAN_GLOBS_MAX      64
 #define REPEATS_RUN_MAX     1000
 #define DEADLINE_S_MAX      2592000 /* 30 days */
@@ -46,6 +47,29 @@ struct missing_pin { /* what its authors did not pin and a run of the step would
     struct str what; /* "image digest", "source commit of URL" */
 };
 
+struct
+    plan_data { /* of `--data`: packed shards that the bundled workload reads; folder NULL: none */
+    struct str dataset; /* id */
+    bool is_synthetic;  /* its synthetic twin */
+    struct str split;
+    struct str folder;
+    struct str pack_sha256;   /* hex, of pack.json, which names every shard's digest */
+    struct str source_sha256; /* hex, of the list of the tree it was packed from */
+    int64_t n_samples;
+};
+
+enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
+
+struct plan_need {   /* of the cases' stacks: what a run of them needs from the store */
+    struct str kind; /* "dataset" */
+    struct str name;
+    enum need_state state;
+    int64_t download_bytes; /* still to be fetched; -1: its authors did not say */
+    int64_t disk_bytes;     /* of archives and tree, estimated; -1: likewise */
+    int64_t n_unpinned;     /* files without any digest */
+    bool needs_login;
+};
+
 struct plan {
     struct str report;        /* id */
     struct str report_sha256; /* hex, of the frozen file */
@@ -59,7 +83,17 @@ struct plan {
     size_t n_steps;
     struct missing_pin *pins;
     size_t n_pins;
+    struct plan_data data;
+    struct plan_need *needs;
+    size_t n_needs;
 };
+
+const char *need_state_name(enum need_state state);
+
+/* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
+char *plan_data_name(struct arena *arena, const struct plan_data *data);
+/* An object, or null where there is none. */
+void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data);
 
 const char *profile_name(enum profile profile);
 bool profile_of_name(struct str name, enum profile *ret_profile);

@@ -313,7 +313,7 @@ enum dataset_state dataset_state(struct arena *arena, const struct store *store,
     }
     ignored = (struct err){0};
     if (dataset_ref_read(arena, store, here->name, &record, &ignored) == 0) {
-        return DATASET_ARCHIVES;
+        return record.seen.n_items == n_files ? DATASET_ARCHIVES : DATASET_PARTIAL;
     }
     for (size_t idx = 0; idx < n_files; idx++) {
         uint8_t sha256[SHA256_BYTES];

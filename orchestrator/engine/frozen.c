@@ -217,5 +217,6 @@ void frozen_encode_lock(struct str run_id, const struct frozen_program *programs
         }
     }
     jw_end_array(&out);
+    plan_data_encode(&out, "data", &plan->data);
     jw_end_object(&out);
 }

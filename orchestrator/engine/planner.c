@@ -310,6 +310,17 @@ static void plan_full(struct planner *p, const struct report_case *c, struct pla
     }
 }
 
+/* The data is a condition like any other: a verdict lists it where it is not the published run's. */
+static void use_data(struct planner *p, struct plan_step *step)
+{
+    const struct plan_data *data = &p->opts->data;
+    if (data->folder.ptr && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
+        set_option(step, "--data", data->folder.ptr);
+        set_condition(step, "dataset", str_of(plan_data_name(p->arena, data)));
+        set_condition(step, "dataset_images", number(p->arena, data->n_samples));
+    }
+}
+
 static void plan_case(struct planner *p, const struct report_case *c, struct plan_step *step)
 {
     struct arena *arena = p->arena;
@@ -360,6 +371,7 @@ static void plan_case(struct planner *p, const struct report_case *c, struct pla
     } else {
         plan_full(p, c, step);
     }
+    use_data(p, step);
     step->log_bytes = RUN_LINES_BYTES + step->n_ranks * step->n_steps * STEP_LINE_BYTES;
     if (step->cause == ERR_NONE && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         const struct probe *probe = probe_train(p, step);
@@ -442,6 +454,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
                        "SSH need a later version",
                        opts->inventory);
     }
+    plan.data = opts->data;
     plan.globs = arena_array(arena, struct str, opts->n_globs + 1);
     for (size_t idx = 0; idx < opts->n_globs; idx++) {
         plan.globs[plan.n_globs++] = str_of(opts->globs[idx]);

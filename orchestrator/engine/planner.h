@@ -22,6 +22,7 @@ struct planner_opts {
     struct str report_sha256;
     const char *train_path; /* the bundled workload's program */
     int64_t n_gpus;         /* of this machine */
+    struct plan_data data; /* for the bundled workload; folder NULL: as the report's commands say */
     struct clock_src clock;
 };
 

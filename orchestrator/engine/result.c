@@ -36,9 +36,21 @@ static void put_name(struct names *names, struct str name, struct str value)
     }
 }
 
+/* The log says "ID.synthetic" of a twin's shards; where that is the twin that was planned with, it is said in words. */
+static struct str said_value(struct arena *arena, const struct frozen *frozen, struct str name,
+                             struct str value)
+{
+    const struct plan_data *data = &frozen->plan.data;
+    if (data->folder.ptr && data->is_synthetic && str_eq_z(name, "dataset") &&
+        str_eq_z(value, arena_printf(arena, "%s.synthetic", data->dataset.ptr))) {
+        return str_of(plan_data_name(arena, data));
+    }
+    return value;
+}
+
 /* The plan's, over them the machine's, over them what the first log that counts says of itself. */
-static void conditions_of_run(const struct frozen *frozen, const struct cell_result *cell,
-                              struct names *names)
+static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
+                              const struct cell_result *cell, struct names *names)
 {
     for (size_t idx = 0; idx < frozen->n_machine; idx++) {
         put_name(names, frozen->machine[idx].name, frozen->machine[idx].value);
@@ -49,7 +61,9 @@ static void conditions_of_run(const struct frozen *frozen, const struct cell_res
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         const struct repeat_result *repeat = &cell->repeats[idx];
         for (size_t fact = 0; repeat->counts && fact < repeat->n_facts; fact++) {
-            put_name(names, repeat->facts[fact].name, repeat->facts[fact].value);
+            put_name(
+                names, repeat->facts[fact].name,
+                said_value(arena, frozen, repeat->facts[fact].name, repeat->facts[fact].value));
         }
         if (repeat->counts) {
             return;
@@ -102,7 +116,7 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
                              struct cell_result *cell)
 {
     struct names *names = arena_new(arena, struct names);
-    conditions_of_run(frozen, cell, names);
+    conditions_of_run(arena, frozen, cell, names);
     cell->differs = arena_array(arena, struct difference, names->n + 1);
     cell->not_stated = arena_array(arena, struct str, names->n + 1);
     for (size_t idx = 0; idx < names->n; idx++) {

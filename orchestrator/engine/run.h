@@ -18,6 +18,8 @@ struct run_opts {
         plan;           /* report_sha256, train_path, n_gpus and clock are filled by run_prepare */
     const char *run_id; /* NULL: made from clock and machine's random bits */
     const char *key_path; /* NULL: the archive is unsigned */
+    const char *store;    /* where packed data is */
+    const char *data;     /* --data: NULL or "synthetic": none */
     struct clock_src clock;
 };
 

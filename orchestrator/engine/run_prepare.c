@@ -12,6 +12,8 @@
 #include "codec/digest.h"
 #include "engine/environment.h"
 #include "engine/load.h"
+#include "engine/run_data.h"
+#include "engine/run_needs.h"
 
 #define TEXT_MAX (64u << 20)
 
@@ -59,10 +61,15 @@ int run_prepare(struct arena *arena, const struct run_opts *opts, struct run_pre
         return -1;
     }
     prepared.report.path = str_of(path);
+    if (opts->data && strcmp(opts->data, RUN_DATA_NONE) != 0 &&
+        run_data_find(arena, opts->root, opts->store, opts->data, &plan.data, err) < 0) {
+        return -1;
+    }
     plan.train_path = planner_train_path(arena, opts->self);
     plan.n_gpus = environment_gpus();
     plan.clock = opts->clock;
-    if (plan_make(arena, &prepared.report, &plan, &prepared.plan, err) < 0) {
+    if (plan_make(arena, &prepared.report, &plan, &prepared.plan, err) < 0 ||
+        run_needs(arena, opts->root, opts->store, &prepared.report, &prepared.plan, err) < 0) {
         return -1;
     }
     *ret_prepared = prepared;

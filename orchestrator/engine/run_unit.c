@@ -2,6 +2,7 @@
 /* One repeat: find its job or start it, wait, stop it where need be, collect its log, parse it. */
 #include "base/base.h"
 
+#include "engine/run_data.h"
 #include "engine/run_impl.h"
 
 #include <errno.h>
@@ -194,6 +195,9 @@ static enum step attempt_start(struct attempt *a, struct err *err)
 {
     struct remote_job job = job_of(a);
     struct event_fields fields = fields_of(a->unit);
+    if (run_data_check(&a->r->frozen.plan.data, err) < 0) {
+        return STEP_FAIL;
+    }
     enum step step = a->r->remote->ops->start(a->r->remote, &job, err);
     if (step == STEP_DONE) {
         a->phase = PHASE_WAIT;

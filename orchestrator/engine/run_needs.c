@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "engine/run_needs.h"
+
+#include "base/fs.h"
+#include "engine/dataset.h"
+
+static bool is_run(const struct report *report, const struct plan *plan, const struct stack *stack)
+{
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct report_case *c = report_case_find(report, plan->steps[idx].case_id);
+        if (c && c->stack == stack) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sums, -1 as soon as one part is not known. */
+static void add(int64_t *sum, int64_t bytes)
+{
+    *sum = *sum < 0 || bytes < 0 ? -1 : *sum + bytes;
+}
+
+static void sizes_of(const struct dataset_here *here, const struct store *store,
+                     struct plan_need *need)
+{
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(here, &n);
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct dataset_file *file = &files[idx];
+        int64_t tree = dataset_unpacked_bytes(file);
+        uint8_t sha256[SHA256_BYTES];
+        struct err none = {0};
+        bool has =
+            store && ((file->has_sha256 && store_has(store, file->sha256, NULL)) ||
+                      (file->has_md5 && store_find_md5(store, file->md5, sha256, &none) == 0));
+        need->n_unpinned += !file->has_md5 && !file->has_sha256;
+        add(&need->download_bytes, need->state == NEED_READY || has ? 0 : file->size_bytes);
+        add(&need->disk_bytes, file->size_bytes);
+        add(&need->disk_bytes, tree);
+    }
+    if (n == 0) {
+        need->download_bytes = need->disk_bytes = -1;
+    }
+}
+
+static int add_dataset(struct arena *arena, const char *root, const struct store *store,
+                       struct str id, struct plan *plan, struct err *err)
+{
+    static const enum need_state STATES[] = {[DATASET_ABSENT] = NEED_ABSENT,
+                                             [DATASET_PARTIAL] = NEED_PARTIAL,
+                                             [DATASET_ARCHIVES] = NEED_PARTIAL,
+                                             [DATASET_TREE] = NEED_READY};
+    struct plan_need need = {.kind = STR_LIT("dataset"), .name = id};
+    struct dataset_here here;
+    for (size_t idx = 0; idx < plan->n_needs; idx++) {
+        if (str_eq(plan->needs[idx].name, id)) {
+            return 0;
+        }
+    }
+    if (dataset_load(arena, root, NULL, id.ptr, false, &here, err) < 0) {
+        return -1;
+    }
+    if (here.dataset.is_synthetic || plan->n_needs == PLAN_NEEDS_MAX) {
+        return 0;
+    }
+    need.needs_login = here.dataset.needs_login;
+    need.state = store ? STATES[dataset_state(arena, store, &here)] : NEED_ABSENT;
+    sizes_of(&here, store, &need);
+    plan->needs[plan->n_needs++] = need;
+    return 0;
+}
+
+int run_needs(struct arena *arena, const char *root, const char *store_folder,
+              const struct report *report, struct plan *plan, struct err *err)
+{
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    bool has_store = fs_is_dir(fs_join(arena, store_folder, "blobs/sha256"));
+    plan->needs = arena_array(arena, struct plan_need, PLAN_NEEDS_MAX);
+    plan->n_needs = 0;
+    if (has_store && store_open(arena, store_folder, &store, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        const struct stack *stack = &report->stacks[idx];
+        if (stack->dataset.ptr && is_run(report, plan, stack) &&
+            add_dataset(arena, root, has_store ? &store : NULL, stack->dataset, plan, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
