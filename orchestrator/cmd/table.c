@@ -26,6 +26,7 @@ const struct cmd *const CMDS[] = {
     &CMD_SEAL,
     &CMD_STATUS,
     &CMD_STORE,
+    &CMD_TREE,
     &CMD_UNPACK,
     &CMD_VERIFY,
     NULL,

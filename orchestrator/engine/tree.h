@@ -42,12 +42,19 @@ MUST_CHECK int tree_sums_read(struct arena *arena, const char *path, struct tree
 /* A list that lacks SHA-256 is written as md5sum does. ret_sha256 is the text's own, and may be NULL. */
 MUST_CHECK int tree_list_write(const struct tree_list *list, const char *path, uint8_t *ret_sha256,
                                struct err *err);
+/* The same text to an open descriptor; name is for messages. */
+MUST_CHECK int tree_list_print(const struct tree_list *list, int fd, const char *name,
+                               struct err *err);
 /* SHA-256 of the list's text: the tree's own digest. */
 MUST_CHECK int tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256, struct err *err);
 
 /* ---- trees ---- */
 
 struct digest_cache; /* engine/digest_cache.h */
+
+struct tree_hash_stats {
+    uint64_t n_cached, n_bytes_read;
+};
 
 struct tree_opts {
     const char *folder;
@@ -61,6 +68,7 @@ struct tree_opts {
     void (*on_progress)(void *ctx, uint64_t files_done, uint64_t files_total);
     void (*on_bytes)(void *ctx, uint64_t bytes_read); /* for trees of few large files; or NULL */
     void *progress_ctx;
+    struct tree_hash_stats *ret_stats; /* of tree_hash; or NULL */
 };
 
 /* Lists and hashes all that is there. A symlink to a file inside of the tree counts as that file; one that leads outside or to

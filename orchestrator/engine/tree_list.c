@@ -109,6 +109,9 @@ static int read_path(const struct reader *reader, struct str text, bool is_escap
         memchr(text.ptr, '\0', text.len)) {
         return line_fail(reader, err, "expected a path after the digest");
     }
+    if (reader->is_strict && memchr(text.ptr, '\r', text.len)) {
+        return line_fail(reader, err, "expected \\r in place of a bare carriage return");
+    }
     path = arena_strndup(reader->arena, text.ptr, text.len);
     if (is_escaped && !unescape(path)) {
         return line_fail(reader, err, "expected \\\\, \\n or \\r after a backslash in the path");
@@ -428,6 +431,12 @@ int tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256, struct e
 {
     struct sink sink = {.fd = -1, .name = "list"};
     return emit(&sink, list, ret_sha256, err);
+}
+
+int tree_list_print(const struct tree_list *list, int fd, const char *name, struct err *err)
+{
+    struct sink sink = {.fd = fd, .name = name};
+    return emit(&sink, list, NULL, err);
 }
 
 static int write_temp(const struct tree_list *list, char *temp, const char *path,

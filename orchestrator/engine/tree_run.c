@@ -209,6 +209,10 @@ int tree_hash(struct arena *arena, const struct tree_opts *opts, struct tree_lis
     if (tree_run(&run, err) < 0) {
         return -1;
     }
+    if (opts->ret_stats) {
+        opts->ret_stats->n_cached = atomic_load(&run.n_cached);
+        opts->ret_stats->n_bytes_read = atomic_load(&run.bytes_read);
+    }
     *ret_list = list;
     return 0;
 }

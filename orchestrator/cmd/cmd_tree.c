@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/progress.h"
+#include "cmd/cmd.h"
+#include "cmd/stop.h"
+#include "codec/json.h"
+#include "engine/digest_cache.h"
+#include "engine/store.h"
+#include "engine/tree.h"
+
+#define OUTPUT_MAX (1u << 30)
+
+struct tree_args {
+    const char *list;
+    bool wants_md5, is_quick, want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "list",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "compare with a list that sha256sum, md5sum or this command wrote",
+     .offset = offsetof(struct tree_args, list)},
+    {.name = "md5",
+     .kind = OPT_FLAG,
+     .help = "write MD5, as md5sum does (a list that is given says itself what it has)",
+     .offset = offsetof(struct tree_args, wants_md5)},
+    {.name = "quick",
+     .kind = OPT_FLAG,
+     .help = "do not read files again that have not changed since they were read",
+     .offset = offsetof(struct tree_args, is_quick)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct tree_args, want_json)},
+    OPT_END,
+};
+
+struct treeing { /* one call */
+    const struct cmd_ctx *ctx;
+    const struct tree_args *args;
+    struct arena arena;
+    struct progress progress;
+    struct tree_opts opts;
+    struct tree_list list; /* expected with --list, else found */
+    struct tree_verify_result result;
+};
+
+static void show_progress(void *ctx, uint64_t files_done, uint64_t files_total)
+{
+    struct treeing *t = ctx;
+    t->progress.total = files_total;
+    progress_set(&t->progress, files_done);
+}
+
+static size_t count_threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < POOL_THREADS_MIN   ? POOL_THREADS_MIN
+           : n > POOL_THREADS_MAX ? POOL_THREADS_MAX
+                                  : (size_t)n;
+}
+
+static int work(struct treeing *t, struct err *err)
+{
+    struct tree_hash_stats stats = {0};
+    int result;
+    if (t->args->list && tree_sums_read(&t->arena, t->args->list, &t->list, err) < 0) {
+        return -1;
+    }
+    progress_start(&t->progress, t->ctx->clock, "tree", "files", 0);
+    if (t->args->list) {
+        result = tree_verify(&t->arena, &t->opts, &t->list, &t->result, err);
+    } else {
+        t->opts.kinds = t->args->wants_md5 ? DIGEST_MD5 : DIGEST_SHA256;
+        t->opts.ret_stats = &stats;
+        result = tree_hash(&t->arena, &t->opts, &t->list, err);
+        t->result.n_checked = t->list.n;
+        t->result.n_cached = stats.n_cached;
+        t->result.n_bytes_read = stats.n_bytes_read;
+    }
+    progress_end(&t->progress);
+    return result;
+}
+
+static int with_cache(struct treeing *t, struct err *err)
+{
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    CLEANUP(digest_cache) struct digest_cache *cache = NULL;
+    struct err cache_err = {0};
+    int result;
+    if (store_open(&t->arena, t->ctx->store, &store, err) < 0 ||
+        digest_cache_open(store_path(&store, "cache/digests"), t->ctx->clock, &cache, err) < 0) {
+        return -1;
+    }
+    t->opts.cache = cache;
+    result = work(t, err);
+    t->opts.cache = NULL;
+    if (digest_cache_save(cache, &cache_err) < 0) { /* costs time, no truth */
+        log_line(LOG_WARN, "%s", cache_err.msg);
+    }
+    return result;
+}
+
+static int print_json(const struct treeing *t, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    struct json_out out;
+    if (tree_list_sha256(&t->list, sha256, err) < 0) {
+        return -1;
+    }
+    hex_encode(sha256, SHA256_BYTES, hex);
+    strbuf_init(&buf, OUTPUT_MAX);
+    jw_begin(&out, &buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "folder", t->opts.folder);
+    jw_z(&out, "kind", t->list.lacks_sha256 ? "md5" : "sha256");
+    jw_i64(&out, "files", (int64_t)t->list.n);
+    jw_i64(&out, "read_bytes", (int64_t)t->result.n_bytes_read);
+    jw_i64(&out, "not_read_again", (int64_t)t->result.n_cached);
+    jw_z(&out, "list", t->args->list);
+    jw_z(&out, "list_sha256", hex);
+    if (t->args->list) {
+        jw_bool(&out, "holds", t->result.differences.n == 0);
+    } else {
+        jw_null(&out, "holds");
+    }
+    jw_array(&out, "differences");
+    for (size_t idx = 0; idx < t->result.differences.n; idx++) {
+        jw_object(&out, NULL);
+        jw_z(&out, "fault", tree_fault_name(t->result.differences.items[idx].fault));
+        jw_z(&out, "path", t->result.differences.items[idx].path);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    if (buf.is_full) {
+        return err_set(err, ERR_IO, "the output is longer than %u bytes", OUTPUT_MAX);
+    }
+    return cmd_print(strbuf_str(&buf), err);
+}
+
+static int print_differences(const struct treeing *t, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    strbuf_init(&buf, OUTPUT_MAX);
+    for (size_t idx = 0; idx < t->result.differences.n; idx++) {
+        const struct tree_difference *difference = &t->result.differences.items[idx];
+        strbuf_printf(&buf, "%s ", tree_fault_name(difference->fault));
+        for (const char *c = difference->path; *c; c++) { /* no outside text drives the terminal */
+            strbuf_add_char(&buf, (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
+        }
+        strbuf_add_char(&buf, '\n');
+    }
+    strbuf_printf(&buf, "%zu files in the list, %zu differences", t->list.n,
+                  t->result.differences.n);
+    if (t->result.n_cached) {
+        strbuf_printf(&buf, "; %llu unchanged since they were read, and not read again",
+                      (unsigned long long)t->result.n_cached);
+    }
+    strbuf_add_char(&buf, '\n');
+    if (buf.is_full) {
+        return err_set(err, ERR_IO, "the output is longer than %u bytes", OUTPUT_MAX);
+    }
+    return cmd_print(strbuf_str(&buf), err);
+}
+
+/* 5 where a file is not as the list says, 10 where all that is wrong is that some cannot be read. */
+static int judge(const struct treeing *t)
+{
+    int status = 0;
+    for (size_t idx = 0; idx < t->result.differences.n; idx++) {
+        if (t->result.differences.items[idx].fault != TREE_UNREADABLE) {
+            return err_exit_status(ERR_INTEGRITY);
+        }
+        status = err_exit_status(ERR_IO);
+    }
+    return status;
+}
+
+static int report(struct treeing *t, int result, struct err *err)
+{
+    if (result < 0 && err->code == ERR_INTERRUPTED && stop_is_asked()) {
+        log_line(LOG_ERROR, "%s", err->msg);
+        return stop_status();
+    }
+    if (result == 0 && t->args->want_json) {
+        result = print_json(t, err);
+    } else if (result == 0 && t->args->list) {
+        result = print_differences(t, err);
+    } else if (result == 0) {
+        result = tree_list_print(&t->list, STDOUT_FILENO, "standard output", err);
+    }
+    return result < 0 ? -1 : judge(t);
+}
+
+static int run_tree(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(pool) struct pool *pool = NULL;
+    struct tree_args args = {0};
+    struct treeing t = {.ctx = ctx, .args = &args};
+    int result;
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "tree: expected one FOLDER");
+    }
+    if (args.list && args.wants_md5) {
+        return err_set(err, ERR_USAGE, "tree: the list says which digests it has: no --md5");
+    }
+    stop_hold();
+    if (pool_new(count_threads(), &pool, err) < 0) {
+        return -1;
+    }
+    t.opts = (struct tree_opts){.folder = operands.items[0],
+                                .pool = pool,
+                                .n_threads = count_threads(),
+                                .should_stop = stop_is_asked,
+                                .on_progress = show_progress,
+                                .progress_ctx = &t};
+    result = report(&t, args.is_quick ? with_cache(&t, err) : work(&t, err), err);
+    arena_release(&t.arena);
+    return result;
+}
+
+const struct cmd CMD_TREE = {"tree", "FOLDER",
+                             "digests of all files of a folder, or the differences from a list",
+                             OPTS, run_tree};

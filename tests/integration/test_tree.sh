@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# reperf tree against sha256sum and md5sum: the same lists, and each difference named.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC1003,SC2317
+. "$(dirname "$0")/../tap_lib.sh"
+V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/tree-output.json)
+export REPERF_STORE="$T/store"
+D="$T/tree"
+tree() { "$REPERF" tree "$@"; }
+valid() { # NAME: what the last command printed
+    cp "$T/out" "$T/document"
+    exits 0 "$1" "${V[@]}" "$T/document"
+}
+value() { # PYTHON-EXPRESSION over d of the last document
+    /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$T/document" "$1"
+}
+peer() { # PROGRAM: its list of the tree, sorted by path
+    (cd "$D" && find . \( -type f -o -type l \) -printf '%P\0' | LC_ALL=C sort -z | xargs -0 "$1")
+}
+mkdir -p "$D/a/deep/er" "$D/a-b" "$D/ü ber"
+for i in {0..150}; do head -c $((i * 997)) /dev/urandom >"$D/a/f$i"; done
+for i in {0..70}; do head -c "$i" /dev/urandom >"$D/a-b/s$i"; done
+head -c 3000000 /dev/urandom >"$D/a/deep/er/large"
+echo x >"$D/ü ber/ä"
+echo x >"$D/a.b"
+echo new >"$D/$(printf 'new\nline\\')"
+ln -s ../a.b "$D/a/link"
+
+exits 0 "SHA-256 of a tree" tree "$D"
+cp "$T/out" "$T/sha256"
+is "$(cut -d' ' -f1,3- "$T/sha256" | cksum)" "$(peer sha256sum | cut -d' ' -f1,3- | cksum)" "is what sha256sum writes, sorted by path"
+(cd "$D" && sha256sum --strict --quiet -c "$T/sha256")
+ok $? "and sha256sum -c takes it"
+exits 0 "MD5 of a tree" tree --md5 "$D"
+cp "$T/out" "$T/md5"
+is "$(cut -d' ' -f1,3- "$T/md5" | cksum)" "$(peer md5sum | cut -d' ' -f1,3- | cksum)" "is what md5sum writes"
+exits 0 "--json" tree --json "$D"
+valid "its document is valid"
+is "$(value 'd["list_sha256"]')" "$(sha256sum "$T/sha256" | cut -c1-64)" "it has the digest of the list"
+is "$(value 'd["holds"]')" None "and says nothing of what was not compared"
+
+(cd "$D" && find . -type f -print0 | shuf -z --random-source=/dev/zero | xargs -0 md5sum -b) >"$T/published"
+(cd "$D" && md5sum -b a/link) >>"$T/published"
+for list in sha256 md5 published; do
+    exits 0 "compared with $list" tree "$D" --list "$T/$list"
+    like "$(cat "$T/out")" '^227 files in the list, 0 differences$' "no difference"
+done
+printf 'Y' | dd of="$D/a/deep/er/large" bs=1 seek=2000000 conv=notrunc status=none
+rm "$D/a/f7"
+echo more >"$D/more"
+for list in sha256 published; do
+    exits 5 "a tree that differs from $list" tree "$D" --list "$T/$list" --json
+    valid "its document is valid"
+    is "$(value '[(x["fault"], x["path"]) for x in d["differences"]]')" "[('corrupt', 'a/deep/er/large'), ('missing', 'a/f7'), ('extra', 'more')]" "each is named"
+done
+exits 5 "in text" tree "$D" --list "$T/sha256"
+like "$(cat "$T/out")" '^corrupt a/deep/er/large$' "corrupt"
+like "$(cat "$T/out")" '^missing a/f7$' "missing"
+like "$(cat "$T/out")" '^extra more$' "extra"
+
+rm "$D/more"
+sleep 2.1 # files that were written a moment ago are not trusted by their times
+exits 0 "--quick, first" tree --quick "$D"
+cp "$T/out" "$T/first"
+exits 0 "--quick, again" tree --quick --json "$D"
+valid "its document is valid"
+is "$(value 'd["read_bytes"], d["not_read_again"] == d["files"]')" "(0, True)" "nothing is read again"
+exits 0 "--quick, as a list" tree --quick "$D"
+cmp -s "$T/first" "$T/out"
+ok $? "it is the same"
+printf 'Z' | dd of="$D/a/f150" bs=1 seek=5 conv=notrunc status=none && touch -d 2020-01-01 "$D/a/f150"
+exits 5 "--quick sees a change under an old date" tree --quick "$D" --list "$T/first"
+like "$(cat "$T/out")" '^corrupt a/f150$' "and names it"
+printf 'damage' | dd of="$REPERF_STORE/cache/digests" bs=1 seek=100 conv=notrunc status=none
+exits 5 "a damaged cache" tree --quick "$D" --list "$T/first"
+like "$(cat "$T/err")" 'it is dropped' "is dropped with a word"
+is "$(grep -c . "$T/out")" 2 "and the tree is judged as before"
+
+ln -s /etc/passwd "$D/out"
+exits 5 "a link that leads outside" tree "$D"
+like "$(cat "$T/err")" 'tree/out: a link that leads out' "is named"
+rm "$D/out" && mkfifo "$D/pipe"
+exits 5 "a pipe" tree "$D"
+like "$(cat "$T/err")" 'tree/pipe: ' "is named"
+rm "$D/pipe"
+exits 2 "no folder" tree
+exits 2 "a folder that is not there" tree "$T/nothing"
+exits 2 "--md5 with a list" tree --md5 --list "$T/md5" "$D"
+exits 9 "a list that is none" tree --list "$D/a/f20" "$D"
+# shellcheck disable=SC2016
+exits 10 "an output that cannot be written" bash -c 'exec "$@" >/dev/full' - "$REPERF" tree "$D"
+tap_done
