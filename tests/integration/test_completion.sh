@@ -19,7 +19,7 @@ is "$(answers "$REPERF" "" | tr ' ' '\n' | grep -v '^--' | xargs)" "$commands" "
 is "$(answers "$REPERF" comple)" completion "bash: the rest of a command"
 missing=
 for command in $commands; do
-    want=$("$REPERF" "$command" --help | grep -oE '^  +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort | xargs)
+    want=$("$REPERF" "$command" --help | grep -oE '^  +(-., )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort | xargs)
     [ "$(answers "$REPERF" "$command" --)" = "$want" ] || missing="$missing $command"
 done
 is "$missing" "" "bash: every option of every command"
