@@ -357,7 +357,7 @@ static int nowhere(const struct search *s, struct err *err)
 {
     const struct image_spec *spec = s->spec;
     enum err_code code = s->n_tried ? s->first.code : ERR_FETCH;
-    const char *word = s->n_tried ? word_for(code) : "not in the store, and nothing may be asked";
+    const char *word = s->n_tried ? word_for(code) : "not in the store, and no place may be asked";
     if (s->n_tried == 1) {
         *err = s->first; /* its own words */
     }
@@ -372,9 +372,9 @@ static int nowhere(const struct search *s, struct err *err)
         (void)!err_set(err, code == ERR_NOT_FOUND ? ERR_FETCH : code, "image %s is %s%s%s",
                        spec->name, word, s->tried.len ? ": " : "", s->tried.ptr);
     }
-    if (spec->replacement.ptr && code == ERR_NOT_FOUND) {
+    if (spec->replacement.ptr && (code == ERR_NOT_FOUND || s->n_tried == 0)) {
         size_t len = strlen(err->msg);
-        snprintf(err->msg + len, sizeof(err->msg) - len, "; instead: %.*s",
+        snprintf(err->msg + len, sizeof(err->msg) - len, "; what then: %.*s",
                  STR_ARG(spec->replacement));
     }
     return -1;

@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# images/: every Dockerfile is read as far as it can be without building it (no registry is reachable where this is tested): what it starts from is what
+# image.json says, nothing is "latest", what is fetched is pinned, what is copied is there. And reperf reads every image.json.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+export REPERF_STORE="$T/store"
+
+field() { /usr/bin/python3 -c 'import json, sys; v = json.load(open(sys.argv[1]))[sys.argv[2]]; print("" if v is None else v)' "$1" "$2"; } # FILE KEY
+lines() { sed -e '/^#/d' -e ':a' -e '/\\$/{N;s/\\\n/ /;ba' -e '}' "$1"; }                                                                     # FILE: one instruction a line
+argument() { lines "$1" | sed -n "s/^ARG $2=//p" | head -n 1; }                                                                                # FILE NAME
+
+problems() { # FOLDER: one line a problem
+    local dir=$1 file="$1/Dockerfile" json="$1/image.json" base want name value word
+    want=$(field "$json" base)
+    [ -n "$want" ] || want="$(field "$json" name):$(field "$json" tag)"
+    base=$(argument "$file" BASE)
+    [ "$base" = "$want" ] || echo "starts from $base, image.json says $want"
+    lines "$file" | grep -E '^FROM' | grep -vE '^FROM \$\{BASE\}( AS [a-z]+)?$' | sed 's/^/not from BASE: /'
+    lines "$file" | grep -nE ':latest|@latest|FROM [^ :@$]+( |$)' | sed 's/^/latest: /'
+    lines "$file" | grep -vE '^(FROM|ARG|RUN|COPY|WORKDIR|ENTRYPOINT|ENV) |^$' | sed 's/^/an instruction nobody knows: /'
+    # git clone URL DIR && git -C DIR checkout ${PIN}, PIN being a commit, or a release where the file says why.
+    while read -r value; do
+        name=$(sed -nE 's/.*git -C [^ ]+ checkout \$\{([A-Z]+)\}.*/\1/p' <<<"$value")
+        [ -n "$name" ] || { echo "a clone without a commit: $value"; continue; }
+        word=$(argument "$file" "$name")
+        if [[ "$word" =~ ^v[0-9]+(\.[0-9]+)+$ ]]; then
+            grep -q "$name is the released tag .* a tag may be moved" "$file" || echo "$name is a tag, and the file does not say why"
+        elif [[ ! "$word" =~ ^[0-9a-f]{40}$ ]]; then
+            echo "$name=$word is no commit"
+        fi
+    done < <(lines "$file" | grep -oE 'git clone .*')
+    # pip install takes requirements files of a pinned clone, folders, checked files, and NAME==VERSION.
+    while read -r value; do
+        for word in $value; do
+            word=${word//\"/}
+            case $word in
+            -r | -e | -f | --no-cache-dir | /workspace/* | /tmp/\$\{PADDLE_WHEEL##*/\} | \$\{PADDLE_INDEX\}) ;;
+            *==*) ;;
+            *) echo "pip install of something unpinned: $word" ;;
+            esac
+        done
+    done < <(lines "$file" | grep -oE 'pip install [^&]*' | sed 's/pip install //')
+    lines "$file" | grep -E '(curl|wget) ' | grep -vE 'sha256sum -c' | sed 's/^/a download that is not checked: /'
+    while read -r value; do
+        for word in $value; do
+            [ -e "$ROOT/$word" ] || echo "copies $word, which is not in the repository"
+        done
+    done < <(lines "$file" | sed -nE 's/^COPY ([^-].*) [^ ]+$/\1/p')
+    [ "$(field "$json" dockerfile)" = True ] || echo "image.json says that there is no Dockerfile"
+    grep -q "Never built here" "$file" || echo "does not say that it was never built"
+}
+
+n=0
+for dir in images/*/; do
+    dir=${dir%/}
+    is "$(problems "$dir")" "" "${dir#images/}: its Dockerfile agrees with image.json, and pins what it fetches"
+    n=$((n + 1))
+    # Offline, and not in the store: what reperf says shows that it has read image.json.
+    "$REPERF" fetch --offline "image:${dir#images/}" >"$T/out" 2>"$T/err"
+    is "$?" 4 "${dir#images/}: not in the store"
+    like "$(cat "$T/err")" "$(field "$dir/image.json" replacement | cut -c1-40)" "${dir#images/}: what to use instead is told"
+done
+is "$n" 12 "images of the reports, and our own"
+for stack in $(/usr/bin/python3 -c '
+import glob, json
+for path in glob.glob("manifests/reports/*.json"):
+    for stack in json.load(open(path))["stacks"]:
+        if stack["image"]: print(stack["image"])' | sort -u); do
+    ok "$([ -e "images/$stack/Dockerfile" ]; echo $?)" "$stack, which a report needs, has a Dockerfile"
+done
+
+# The check can fail.
+planted() { # NAME SED-SCRIPT
+    rm -rf "$T/planted"
+    cp -R images/ngc-pytorch-20.06 "$T/planted"
+    sed -E "$2" images/ngc-pytorch-20.06/Dockerfile >"$T/planted/Dockerfile"
+    ok "$([ -n "$(problems "$T/planted")" ]; echo $?)" "seen: $1"
+}
+planted "another base" 's/20.06-py3/20.07-py3/'
+planted "latest" 's#^FROM .*#FROM ubuntu:latest#'
+planted "a short commit" 's/^(ARG MMSEG=.{10}).*/\1/'
+planted "a branch" 's/^ARG MMSEG=.*/ARG MMSEG=master/'
+planted "a clone without a checkout" 's/^ && git -C .workspace.examples.*//'
+planted "an unpinned package" 's/pip install --no-cache-dir/pip install numpy --no-cache-dir/'
+planted "a download nobody checks" 's/^WORKDIR.*/RUN curl -O https:\/\/example.org\/x/'
+planted "a copy of nothing" 's/^WORKDIR.*/COPY no-such-file \/x/'
+tap_done
