@@ -63,6 +63,8 @@ static void what_cannot_be_done_is_refused(void **state UNUSED)
         {"--model resnet50 --label-smoothing 1", "--label-smoothing"},
         {"--model resnet50 --workers 2", "FOLDER only"},
         {"--model resnet50 --data synthetic --start-step 0", "FOLDER only"},
+        {"--model resnet50 --data-only", "FOLDER only"},
+        {"--model resnet50 --data d --data-only --describe", "exclude each other"},
         {"--model resnet50 --data d --workers 0", "--workers"},
         {"--model resnet50 --data d --mean 1,2", "three numbers"},
         {"--model resnet50 --data d --mean 1,0,1,1", "three numbers"},

@@ -129,7 +129,9 @@ int feed_next(struct feed *feed, struct net *net, int64_t step, const stop_flag 
     if (feed->first_batch_ns == 0) {
         feed->first_batch_ns = end_ns - feed->open_ns;
     }
-    write_batch(feed, net, &batch);
+    if (net) {
+        write_batch(feed, net, &batch);
+    }
     ret_step->is_packed = true;
     ret_step->data_wait_ns = end_ns - start_ns;
     ret_step->epoch = batch.place.epoch;

@@ -29,7 +29,7 @@ MUST_CHECK int feed_open(struct feed *feed, const struct train_opts *opts,
 /* Starts the reader's threads. */
 MUST_CHECK int feed_start(struct feed *feed, struct err *err);
 
-/* The batch of a step (from 1) into the net's inputs. For packed data ret_step gets data_wait_ns, epoch and position. */
+/* The batch of a step (from 1) into the net's inputs; packed data is read and dropped where net is NULL. For packed data ret_step gets data_wait_ns, epoch and position. */
 MUST_CHECK int feed_next(struct feed *feed, struct net *net, int64_t step, const stop_flag *stop,
                          struct mlog_step *ret_step, struct err *err);
 

@@ -49,6 +49,8 @@ static int run_mode(const struct train_opts *opts, struct err *err)
         return 0;
     case TRAIN_DESCRIBE:
         return train_describe(opts, STDOUT_FILENO, err);
+    case TRAIN_READ:
+        return train_read(opts, clock_system(), STDOUT_FILENO, &stop_signal, err);
     case TRAIN_CHECK:
         return train_check(opts, &stop_signal, err);
     case TRAIN_RUN:

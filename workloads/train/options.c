@@ -24,7 +24,7 @@ struct raw {
     const char *model, *device, *precision, *dtype, *backend, *data, *image, *mean, *std;
     const char *check, *out;
     struct train_opts opts;
-    bool is_describe, is_help, is_version;
+    bool is_describe, is_data_only, is_help, is_version;
 };
 
 #define AT(member) offsetof(struct raw, member)
@@ -61,6 +61,8 @@ static const struct opt ROWS[] = {
     {"seed", 0, OPT_I64, "N", "of parameters and data (0)", AT(opts.seed), 0, INT64_C(1) << 53},
     {"threads", 0, OPT_I64, "N", "OpenMP threads; 0: its own default", AT(opts.n_threads), 0,
      CPU_THREADS_MAX},
+    {"data-only", 0, OPT_FLAG, NULL,
+     "read a folder's batches, train nothing, print the rate as JSON", AT(is_data_only), 0, 0},
     {"describe", 0, OPT_FLAG, NULL, "print size and cost of the network as JSON and end",
      AT(is_describe), 0, 0},
     {"check", 0, OPT_TEXT, "FILE", "one forward and backward on the tensors of FILE", AT(check), 0,
@@ -75,6 +77,7 @@ void train_print_help(FILE *out)
 {
     fprintf(out, "usage: reperf-train --model NAME [options]\n"
                  "       reperf-train --model NAME --describe\n"
+                 "       reperf-train --model NAME --data FOLDER --data-only\n"
                  "       reperf-train --model NAME --check IN.safetensors --out OUT.safetensors\n\n"
                  "Trains a bundled network and prints one JSON object a line (run_start, step,\n"
                  "run_stop, fatal). Options:\n");
@@ -224,13 +227,14 @@ static int choose_data(struct raw *raw, struct err *err)
     bool is_made = !raw->data || strcmp(raw->data, "synthetic") == 0 ||
                    strcmp(raw->data, "synthetic-fresh") == 0;
     bool has_more = opts->data_seed != UNSET || opts->start_step != UNSET ||
-                    opts->n_workers != UNSET || raw->mean || raw->std;
+                    opts->n_workers != UNSET || raw->mean || raw->std || raw->is_data_only;
     opts->is_fresh_data = is_made && raw->data && strcmp(raw->data, "synthetic-fresh") == 0;
     opts->data_path = is_made ? NULL : raw->data;
     if (is_made && has_more) {
-        return err_set(err, ERR_USAGE,
-                       "--data-seed, --start-step, --workers, --mean and --std go with --data "
-                       "FOLDER only");
+        return err_set(
+            err, ERR_USAGE,
+            "--data-seed, --start-step, --workers, --mean, --std and --data-only go with --data "
+            "FOLDER only");
     }
     opts->data_seed = opts->data_seed == UNSET ? opts->seed : opts->data_seed;
     opts->start_step = opts->start_step == UNSET ? 0 : opts->start_step;
@@ -286,8 +290,8 @@ static int choose_ranks(struct train_opts *opts, struct err *err)
 static int choose_mode(struct raw *raw, struct err *err)
 {
     struct train_opts *opts = &raw->opts;
-    if (raw->is_describe && raw->check) {
-        return err_set(err, ERR_USAGE, "--describe and --check exclude each other");
+    if (raw->is_describe + (raw->check != NULL) + raw->is_data_only > 1) {
+        return err_set(err, ERR_USAGE, "--describe, --check and --data-only exclude each other");
     }
     if (!raw->check != !raw->out) {
         return err_set(err, ERR_USAGE, "--check and --out need each other");
@@ -300,7 +304,10 @@ static int choose_mode(struct raw *raw, struct err *err)
     opts->batch = opts->batch == 0 ? BATCH_START : opts->batch;
     opts->check_path = raw->check;
     opts->out_path = raw->out;
-    opts->mode = raw->is_describe ? TRAIN_DESCRIBE : raw->check ? TRAIN_CHECK : TRAIN_RUN;
+    opts->mode = raw->is_describe    ? TRAIN_DESCRIBE
+                 : raw->check        ? TRAIN_CHECK
+                 : raw->is_data_only ? TRAIN_READ
+                                     : TRAIN_RUN;
     return 0;
 }
 

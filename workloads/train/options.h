@@ -6,7 +6,7 @@
 #include "backend_cpu/cpu.h"
 #include "models/model.h"
 
-enum train_mode { TRAIN_RUN, TRAIN_DESCRIBE, TRAIN_CHECK, TRAIN_HELP, TRAIN_VERSION };
+enum train_mode { TRAIN_RUN, TRAIN_READ, TRAIN_DESCRIBE, TRAIN_CHECK, TRAIN_HELP, TRAIN_VERSION };
 
 struct train_opts {
     enum train_mode mode;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three things reperf-train does. Each returns 0, or -1 with *err. */
+/* The four things reperf-train does. Each returns 0, or -1 with *err. */
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
@@ -19,6 +19,10 @@ MUST_CHECK int train_run(const struct train_opts *opts, struct clock_src clock, 
 
 /* One JSON document on fd. */
 MUST_CHECK int train_describe(const struct train_opts *opts, int fd, struct err *err);
+
+/* Reads the batches of opts->steps steps of a packed data set and trains nothing; one JSON document on fd. */
+MUST_CHECK int train_read(const struct train_opts *opts, struct clock_src clock, int fd,
+                          const stop_flag *stop, struct err *err);
 
 /* DESIGN.md section 7, --check. */
 MUST_CHECK int train_check(const struct train_opts *opts, const stop_flag *stop, struct err *err);
