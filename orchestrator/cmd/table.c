@@ -18,6 +18,7 @@ const struct cmd *const CMDS[] = {
     &CMD_LIST,
     &CMD_LOCK,
     &CMD_MEASURE,
+    &CMD_PACK,
     &CMD_PLAN,
     &CMD_REPLAY,
     &CMD_REPORT,

@@ -7,26 +7,10 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "io/proc.h"
+#include "engine/pack_program.h"
 
-#define PACK_PROGRAM "reperf-pack"
-#define TICK_NS      (100 * NS_PER_MS)
-#define OUTPUT_MAX   (64u << 10)
-#define SAMPLES_MAX  DATASET_IMAGES_MAX
-
-/* $REPERF_PACK, else reperf-pack beside the program `self`. */
-static const char *pack_path(struct arena *arena, const char *self)
-{
-    const char *named = getenv("REPERF_PACK");
-    struct str folder = str_of(self);
-    if (named && named[0]) {
-        return named;
-    }
-    while (folder.len && folder.ptr[folder.len - 1] != '/') {
-        folder.len--;
-    }
-    return arena_printf(arena, "%.*s%s", STR_ARG(folder), PACK_PROGRAM);
-}
+#define OUTPUT_MAX  (1u << 20)
+#define SAMPLES_MAX DATASET_IMAGES_MAX
 
 /* The twin's splits with what --samples changed. */
 static int splits_of(struct arena *arena, const struct dataset_here *here,
@@ -85,65 +69,6 @@ static int recipe_of(struct arena *arena, const struct dataset_here *here, const
                       (long long)record->splits[idx].n_samples);
     }
     record->recipe = str_dup(arena, strbuf_str(&text));
-    return 0;
-}
-
-static void add_output(void *ctx, const char *ptr, size_t len)
-{
-    strbuf_add(ctx, ptr, len);
-}
-
-/* The last line that the program wrote: its error. */
-static struct str last_line(const struct strbuf *output)
-{
-    struct str rest = str_trim(strbuf_str(output));
-    struct str line = STR_EMPTY;
-    while (str_next(&rest, '\n', &line)) {
-    }
-    return str_sub(line, 0, 300);
-}
-
-static int run_pack(struct arena *arena, const struct net_opts *net, const char *const *argv,
-                    struct err *err)
-{
-    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
-    CLEANUP(proc) struct proc proc = PROC_EMPTY;
-    CLEANUP(strbuf) struct strbuf output = {0};
-    enum step step = STEP_AGAIN;
-    size_t n_env = 0;
-    const struct proc_spec spec = {.argv = argv,
-                                   .env = proc_env_allowed(arena, &n_env),
-                                   .on_output = add_output,
-                                   .output_ctx = &output};
-    bool is_stopping = false;
-    strbuf_init(&output, OUTPUT_MAX);
-    loop_init(&loop, net->clock);
-    if (proc_start(&proc, &loop, &spec, err) < 0) {
-        return -1;
-    }
-    while (step == STEP_AGAIN) {
-        if (loop_once(&loop, TICK_NS, err) < 0) {
-            return -1;
-        }
-        if (!is_stopping && net->should_stop && net->should_stop()) {
-            is_stopping = true;
-            proc_stop(&proc);
-        }
-        step = proc_step(&proc, err);
-    }
-    if (step == STEP_FAIL) {
-        return -1;
-    }
-    if (is_stopping) {
-        return err_set(err, ERR_INTERRUPTED, "%s: interrupted", PACK_PROGRAM);
-    }
-    if (proc.signal_no || proc.exit_status != 0) {
-        struct str line = last_line(&output);
-        return err_set(err, proc.exit_status == 10 ? ERR_DISK : ERR_WORKLOAD,
-                       "%s synth failed with %s %d: %.*s", argv[0],
-                       proc.signal_no ? "signal" : "status",
-                       proc.signal_no ? proc.signal_no : proc.exit_status, STR_ARG(line));
-    }
     return 0;
 }
 
@@ -208,7 +133,8 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
                         const struct dataset_fetch_opts *opts, struct dataset_record *record,
                         struct dataset_fetched *fetched, struct err *err)
 {
-    const char *program = pack_path(arena, opts->self);
+    CLEANUP(strbuf) struct strbuf said = {0}; /* not asked: see adopt_all */
+    const char *program = NULL;
     const char *folder =
         store_path(store, arena_printf(arena, "tmp/synth-%s-%d", here->name, (int)getpid()));
     const char **argv = arena_array(arena, const char *, 8 + 2 * opts->n_samples);
@@ -224,10 +150,8 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
                                                .n_files = -1,
                                                .file_bytes = -1}};
     fetched->files = arena_array(arena, struct dataset_got, n + 1);
-    if (!fs_exists(program)) {
-        return err_set(err, ERR_WORKLOAD, "%s: the program that makes twins is not here", program);
-    }
-    if (splits_of(arena, here, opts, record, err) < 0 ||
+    if (pack_program_find(arena, opts->self, &program, err) < 0 ||
+        splits_of(arena, here, opts, record, err) < 0 ||
         recipe_of(arena, here, program, record, err) < 0) {
         return -1;
     }
@@ -247,7 +171,8 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
     if (fs_remove_tree(folder, err) < 0 || fs_mkdir_p(folder, err) < 0) {
         return -1;
     }
-    result = run_pack(arena, opts->net->opts, argv, err);
+    strbuf_init(&said, OUTPUT_MAX);
+    result = pack_program_run(arena, store, opts->net->opts, argv, &said, err);
     result = result < 0 ? -1 : adopt_all(arena, store, here, opts, folder, record, fetched, err);
     return fs_remove_tree(folder, result < 0 ? &ignored : err) < 0 ? -1 : result;
 }

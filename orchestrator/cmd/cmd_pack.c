@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "cmd/stop.h"
+#include "engine/dataset_pack.h"
+#include "engine/lock_file.h"
+#include "engine/noun.h"
+
+#define OUTPUT_MAX (16u << 20)
+
+struct pack_args {
+    struct opt_list splits;
+    int64_t n_threads;
+    int64_t shard_bytes;
+    bool is_synthetic;
+    bool replaces;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "split",
+     .kind = OPT_LIST,
+     .value = "NAME",
+     .help = "only this part; may be given more than once; default: all",
+     .offset = offsetof(struct pack_args, splits)},
+    {.name = "synthetic",
+     .kind = OPT_FLAG,
+     .help = "the dataset's synthetic twin",
+     .offset = offsetof(struct pack_args, is_synthetic)},
+    {.name = "threads",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "default: one a core; the bytes do not depend on it",
+     .offset = offsetof(struct pack_args, n_threads),
+     .min = POOL_THREADS_MIN,
+     .max = POOL_THREADS_MAX},
+    {.name = "shard-bytes",
+     .kind = OPT_I64,
+     .value = "N",
+     .help = "a shard is at most this large, or one sample; default 256 MiB",
+     .offset = offsetof(struct pack_args, shard_bytes),
+     .min = 1,
+     .max = INT64_MAX},
+    {.name = "force",
+     .kind = OPT_FLAG,
+     .help = "replace shards of another recipe or source",
+     .offset = offsetof(struct pack_args, replaces)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct pack_args, want_json)},
+    OPT_END,
+};
+
+/* What reperf-pack says of each split is one of its own documents, put in as it is. */
+static void print(struct strbuf *buf, const struct dataset_here *here,
+                  const struct dataset_packed *packed, size_t n, bool want_json)
+{
+    struct json_out out;
+    if (!want_json) {
+        for (size_t idx = 0; idx < n; idx++) {
+            strbuf_printf(buf, "%s, split %.*s%s: %s\n", here->dataset.id.ptr,
+                          STR_ARG(packed[idx].split), here->is_twin ? ", synthetic twin" : "",
+                          packed[idx].folder);
+        }
+        return;
+    }
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "dataset", here->dataset.id);
+    jw_bool(&out, "synthetic", here->is_twin);
+    jw_array(&out, "splits");
+    for (size_t idx = 0; idx < n; idx++) {
+        jw_raw(&out, NULL, packed[idx].said);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+}
+
+static int pack(const struct cmd_ctx *ctx, const struct pack_args *args, const char *name,
+                struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    const struct net_opts net = {.clock = ctx->clock, .should_stop = stop_is_asked};
+    const struct dataset_pack_opts opts = {.net = &net,
+                                           .self = ctx->self,
+                                           .splits = args->splits.items,
+                                           .n_splits = args->splits.n,
+                                           .n_threads = args->n_threads,
+                                           .shard_bytes = args->shard_bytes,
+                                           .replaces = args->replaces};
+    struct dataset_here here;
+    struct dataset_packed *packed = NULL;
+    struct noun noun;
+    size_t n = 0;
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (noun_resolve(&arena, ctx->root, name, &noun, err) < 0) {
+        return -1;
+    }
+    if (noun.kind != NOUN_DATASET) {
+        return err_set(err, ERR_USAGE, "pack %.100s: expected a dataset, found %s", name,
+                       noun_kind_name(noun.kind));
+    }
+    if (dataset_load(&arena, ctx->root, NULL, noun.name.ptr, noun.is_twin || args->is_synthetic,
+                     &here, err) < 0 ||
+        store_open(&arena, ctx->store, &store, err) < 0) {
+        return -1;
+    }
+    stop_hold();
+    if (dataset_pack(&arena, &store, &here, &opts, &packed, &n, err) < 0) {
+        if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
+            log_line(LOG_ERROR, "%s; the next call goes on", err->msg);
+            return stop_status();
+        }
+        return -1;
+    }
+    print(&buf, &here, packed, n, args->want_json);
+    return cmd_print(strbuf_str(&buf), err);
+}
+
+static int run_pack(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct pack_args args = {0};
+    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    if (status == 0 && operands.n != 1) {
+        status = err_set(err, ERR_USAGE, "pack: expected the NAME of one dataset");
+    }
+    status = status < 0 ? -1 : pack(ctx, &args, operands.items[0], err);
+    VEC_RELEASE(&args.splits);
+    return status;
+}
+
+const struct cmd CMD_PACK = {
+    .name = "pack",
+    .operands = "NAME",
+    .summary = "make shards for training of a dataset in the store",
+    .opts = OPTS,
+    .run = run_pack,
+};
