@@ -29,6 +29,7 @@ struct cmd {
 
 /* Each cmd_NAME.c defines one of these; cmd/table.c lists them. One a line: two branches that add one do not meet. */
 extern const struct cmd CMD_AUDIT;
+extern const struct cmd CMD_BUNDLE;
 extern const struct cmd CMD_CANCEL;
 extern const struct cmd CMD_COMPARE;
 extern const struct cmd CMD_COMPLETION;
@@ -36,6 +37,7 @@ extern const struct cmd CMD_EXPLAIN;
 extern const struct cmd CMD_FETCH;
 extern const struct cmd CMD_HISTORY;
 extern const struct cmd CMD_IMAGE;
+extern const struct cmd CMD_IMPORT;
 extern const struct cmd CMD_KEYGEN;
 extern const struct cmd CMD_LINT;
 extern const struct cmd CMD_LIST;

@@ -6,6 +6,7 @@
 /* clang-format off */
 const struct cmd *const CMDS[] = {
     &CMD_AUDIT,
+    &CMD_BUNDLE,
     &CMD_CANCEL,
     &CMD_COMPARE,
     &CMD_COMPLETION,
@@ -13,6 +14,7 @@ const struct cmd *const CMDS[] = {
     &CMD_FETCH,
     &CMD_HISTORY,
     &CMD_IMAGE,
+    &CMD_IMPORT,
     &CMD_KEYGEN,
     &CMD_LINT,
     &CMD_LIST,

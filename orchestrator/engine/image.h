@@ -74,6 +74,8 @@ MUST_CHECK int image_fetch(struct arena *arena, struct store *store, const struc
 MUST_CHECK int image_open(struct arena *arena, const struct store *store, const char *name,
                           struct image_info *ret_info, struct err *err);
 MUST_CHECK int image_names(const struct store *store, struct fs_names *ret_names, struct err *err);
+/* The entry of index.json, made again from a reference that came from another store. */
+MUST_CHECK int image_list_again(struct store *store, const char *name, struct err *err);
 /* The reference and the entry of index.json go; the next gc drops the blobs. */
 MUST_CHECK int image_remove(struct store *store, const char *name, struct err *err);
 

@@ -96,24 +96,29 @@ static int copy_entries(struct json_out *out, const struct json *root, struct ar
     return 0;
 }
 
-static void add_entry(struct json_out *out, const struct image_spec *spec,
-                      const struct image_docs *docs)
+struct entry {
+    struct str media_type;
+    const uint8_t *sha256;
+    uint64_t size_bytes;
+    struct oci_platform platform;
+};
+
+static void add_entry(struct json_out *out, const char *name, const struct entry *entry)
 {
-    image_write_descriptor(out, NULL, docs->manifest.media_type, docs->doc.sha256,
-                           docs->doc.text.len);
+    image_write_descriptor(out, NULL, entry->media_type, entry->sha256, entry->size_bytes);
     jw_object(out, "annotations");
-    jw_z(out, OCI_REF_NAME, spec->name);
+    jw_z(out, OCI_REF_NAME, name);
     jw_end_object(out);
     jw_object(out, "platform");
-    jw_str(out, "architecture", spec->platform.architecture);
-    jw_str(out, "os", spec->platform.os);
+    jw_str(out, "architecture", entry->platform.architecture);
+    jw_str(out, "os", entry->platform.os);
     jw_end_object(out);
     jw_end_object(out);
 }
 
-/* docs NULL: the entry goes. */
-static int change_index(struct store *store, const char *name, const struct image_spec *spec,
-                        const struct image_docs *docs, struct err *err)
+/* entry NULL: it goes. */
+static int change_index(struct store *store, const char *name, const struct entry *entry,
+                        struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -138,8 +143,8 @@ static int change_index(struct store *store, const char *name, const struct imag
     if (copy_entries(&out, &root, &arena, name, err) < 0) {
         return -1;
     }
-    if (docs) {
-        add_entry(&out, spec, docs);
+    if (entry) {
+        add_entry(&out, name, entry);
     }
     jw_end_array(&out);
     jw_end_object(&out);
@@ -214,7 +219,9 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
     if (store_ref_put(store, IMAGE_KIND, spec->name, strbuf_str(&buf), err) < 0) {
         return -1;
     }
-    return change_index(store, spec->name, spec, docs, err);
+    const struct entry entry = {docs->manifest.media_type, docs->doc.sha256, docs->doc.text.len,
+                                spec->platform};
+    return change_index(store, spec->name, &entry, err);
 }
 
 int image_remove(struct store *store, const char *name, struct err *err)
@@ -226,7 +233,7 @@ int image_remove(struct store *store, const char *name, struct err *err)
     if (store_ref_get(&here, IMAGE_KIND, name, &text, err) < 0) {
         return err_wrap(err, "image %s", name);
     }
-    if (change_index(store, name, NULL, NULL, err) < 0) {
+    if (change_index(store, name, NULL, err) < 0) {
         return -1;
     }
     return store_ref_drop(store, IMAGE_KIND, name, err);
@@ -316,4 +323,19 @@ int image_open(struct arena *arena, const struct store *store, const char *name,
     memcpy(info.descriptor.sha256, info.pins.manifest, SHA256_BYTES);
     *ret_info = info;
     return 0;
+}
+
+int image_list_again(struct store *store, const char *name, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct image_info info;
+    struct entry entry = {0};
+    if (image_open(&arena, store, name, &info, err) < 0 ||
+        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0) {
+        return -1;
+    }
+    entry.media_type = info.descriptor.media_type;
+    entry.sha256 = info.descriptor.sha256;
+    entry.size_bytes = info.descriptor.size_bytes;
+    return change_index(store, name, &entry, err);
 }

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bundle and import: what reports need, carried to a site without a network. */
+#include "base/base.h"
+
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "cmd/stop.h"
+#include "codec/json.h"
+#include "engine/bundle.h"
+#include "engine/noun.h"
+
+#define OUTPUT_MAX (8u << 20)
+
+struct bundle_args {
+    const char *output;
+    const char *locks;
+    bool is_synthetic;
+    bool allows_missing;
+    bool want_json;
+};
+
+static const struct opt BUNDLE_OPTS[] = {
+    {.name = "output",
+     .letter = 'o',
+     .kind = OPT_TEXT,
+     .value = "DIR",
+     .help = "the new folder",
+     .offset = offsetof(struct bundle_args, output)},
+    {.name = "synthetic",
+     .kind = OPT_FLAG,
+     .help = "the synthetic twins of the datasets",
+     .offset = offsetof(struct bundle_args, is_synthetic)},
+    {.name = "allow-missing",
+     .kind = OPT_FLAG,
+     .help = "make it without what the store lacks, and list that",
+     .offset = offsetof(struct bundle_args, allows_missing)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct bundle_args, want_json)},
+    OPT_END,
+};
+
+static const struct opt IMPORT_OPTS[] = {
+    {.name = "locks",
+     .kind = OPT_TEXT,
+     .value = "DIR",
+     .help = "where the bundle's locks go (without: manifests/locks)",
+     .offset = offsetof(struct bundle_args, locks)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct bundle_args, want_json)},
+    OPT_END,
+};
+
+/* ---- output ---- */
+
+static void print_json(struct strbuf *buf, const char *command, const char *folder,
+                       const struct bundle_info *info)
+{
+    struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_z(&out, "command", command);
+    jw_z(&out, "folder", folder);
+    jw_bool(&out, "synthetic", info->is_synthetic);
+    jw_i64(&out, "files", (int64_t)info->n_files);
+    jw_i64(&out, "blobs", (int64_t)info->n_blobs);
+    jw_i64(&out, "blob_bytes", (int64_t)info->blob_bytes);
+    jw_array(&out, "parts");
+    for (size_t idx = 0; idx < info->n_parts; idx++) {
+        jw_z(&out, NULL, info->parts[idx]);
+    }
+    jw_end_array(&out);
+    jw_array(&out, "missing");
+    for (size_t idx = 0; idx < info->n_missing; idx++) {
+        jw_object(&out, NULL);
+        jw_z(&out, "part", info->missing[idx].said);
+        jw_z(&out, "why", info->missing[idx].why);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+}
+
+static void print_text(struct strbuf *buf, const char *folder, const struct bundle_info *info)
+{
+    strbuf_printf(buf, "%s: %zu files, %zu blobs of %" PRIu64 " bytes; every byte was checked%s\n",
+                  folder, info->n_files, info->n_blobs, info->blob_bytes,
+                  info->is_synthetic ? "; SYNTHETIC data is among it" : "");
+    for (size_t idx = 0; idx < info->n_parts; idx++) {
+        strbuf_printf(buf, "  %s\n", info->parts[idx]);
+    }
+    for (size_t idx = 0; idx < info->n_missing; idx++) {
+        strbuf_printf(buf, "  MISSING %s: %s\n", info->missing[idx].said, info->missing[idx].why);
+    }
+}
+
+static int print(const char *command, const char *folder, const struct bundle_info *info,
+                 bool want_json, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (want_json) {
+        print_json(&buf, command, folder, info);
+    } else {
+        print_text(&buf, folder, info);
+    }
+    return cmd_print(strbuf_str(&buf), err);
+}
+
+/* ---- parts ---- */
+
+struct parts {
+    struct bundle_part *items;
+    size_t n, n_max;
+};
+static void parts_cleanup(struct parts *parts)
+{
+    VEC_RELEASE(parts);
+}
+
+static void add_part(struct arena *arena, const struct noun *noun, struct parts *parts)
+{
+    const char *kind = noun_kind_name(noun->kind);
+    const char *name =
+        arena_printf(arena, "%.*s%s", STR_ARG(noun->name), noun->is_twin ? ".synthetic" : "");
+    for (size_t idx = 0; idx < parts->n; idx++) {
+        if (strcmp(parts->items[idx].kind, kind) == 0 &&
+            strcmp(parts->items[idx].name, name) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(parts, (struct bundle_part){kind, name, arena_printf(arena, "%s %s", kind, name)});
+}
+
+static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *name,
+                    bool is_synthetic, struct parts *parts, struct err *err)
+{
+    struct noun noun;
+    struct nouns needs = {&noun, 1};
+    if (noun_resolve(arena, ctx->root, name, &noun, err) < 0) {
+        return -1;
+    }
+    if (noun.kind == NOUN_REPORT &&
+        noun_of_report(arena, ctx->root, str_z(arena, noun.name), &needs, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < needs.n; idx++) {
+        needs.items[idx].is_twin |= is_synthetic && needs.items[idx].kind == NOUN_DATASET;
+        add_part(arena, &needs.items[idx], parts);
+    }
+    return 0;
+}
+
+/* ---- commands ---- */
+
+static int ended(struct err *err)
+{
+    if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
+        log_line(LOG_ERROR, "%s", err->msg);
+        return stop_status();
+    }
+    return -1;
+}
+
+static int run_bundle(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(parts) struct parts parts = {0};
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    struct bundle_args args = {0};
+    struct bundle_info info;
+    if (opt_parse(BUNDLE_OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n == 0 || !args.output) {
+        return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output DIR");
+    }
+    for (size_t idx = 0; idx < operands.n; idx++) {
+        if (add_name(ctx, &arena, operands.items[idx], args.is_synthetic, &parts, err) < 0) {
+            return -1;
+        }
+    }
+    stop_hold();
+    if (store_open(&arena, ctx->store, &store, err) < 0) {
+        return -1;
+    }
+    const struct net_opts net = {
+        .is_offline = true, .should_stop = stop_is_asked, .clock = ctx->clock};
+    struct bundle_opts opts = {.store = &store,
+                               .net = &net,
+                               .root = ctx->root,
+                               .self = ctx->self,
+                               .parts = parts.items,
+                               .n_parts = parts.n,
+                               .allows_missing = args.allows_missing,
+                               .folder = args.output,
+                               .clock = ctx->clock,
+                               .should_stop = stop_is_asked};
+    if (bundle_make(&arena, &opts, &info, err) < 0) {
+        return ended(err);
+    }
+    return print("bundle", args.output, &info, args.want_json, err);
+}
+
+static int run_import(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    struct bundle_args args = {0};
+    struct bundle_info info;
+    if (opt_parse(IMPORT_OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "import: expected one DIR of a bundle");
+    }
+    stop_hold();
+    if (store_open(&arena, ctx->store, &store, err) < 0) {
+        return -1;
+    }
+    const struct net_opts net = {
+        .is_offline = true, .should_stop = stop_is_asked, .clock = ctx->clock};
+    const struct import_opts opts = {
+        .store = &store,
+        .folder = operands.items[0],
+        .locks = args.locks ? args.locks : fs_join(&arena, ctx->root, "manifests/locks"),
+        .net = &net,
+        .should_stop = stop_is_asked};
+    if (bundle_import(&arena, &opts, &info, err) < 0) {
+        return ended(err);
+    }
+    return print("import", operands.items[0], &info, args.want_json, err);
+}
+
+const struct cmd CMD_BUNDLE = {
+    "bundle", "NAME...", "put all that reports, datasets, images or sources need into one folder",
+    BUNDLE_OPTS, run_bundle};
+const struct cmd CMD_IMPORT = {"import", "DIR",
+                               "take a bundle into the store, after checking every byte",
+                               IMPORT_OPTS, run_import};

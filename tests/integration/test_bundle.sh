@@ -1,0 +1,159 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bundle and import: what was fetched, carried to a place without a network, and everything that can go wrong on the way. The other place
+# is a network namespace without a single interface up, where root may make one.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/image_lib.sh disable=SC1091
+source "$ROOT/tests/integration/image_lib.sh"
+V=(/usr/bin/python3 tests/integration/validate.py manifests/schema/bundle-output.json)
+value() { # FILE PYTHON-EXPRESSION over d
+    /usr/bin/python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$1" "$2"
+}
+HERE="$T/store" THERE="$T/there"
+away() { REPERF_STORE="$THERE" "$@"; }
+if unshare -n true 2>/dev/null; then
+    away() { REPERF_STORE="$THERE" unshare -n "$@"; }
+else
+    skip "the other place has no network" "a network namespace cannot be made here"
+fi
+changed() { # a copy of the bundle to spoil, in $T/bad
+    rm -rf "$T/bad" "$THERE"
+    cp -R "$T/b" "$T/bad"
+}
+redo_sums() { (cd "$T/bad" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum >SHA256SUMS); }
+refused() { # NAME PATTERN: the spoilt bundle is refused, and nothing came into the store
+    exits 5 "$1: refused" away "$REPERF" import "$T/bad" --locks "$T/locks.there"
+    like "$(cat "$T/err")" "$2" "$1: says so"
+    is "$(find "$THERE/blobs" "$THERE/refs" -type f 2>/dev/null | wc -l)" 0 "$1: nothing came in"
+}
+
+# --- what is carried: a twin of a dataset, and an image ---
+exits 0 "fetch the twin of a dataset" "$REPERF" fetch cityscapes-300 --synthetic --samples train=2
+make_layer one 300000
+L="$T/layout"
+entry=$(add_manifest "$L" amd64 oci gzip one)
+REFS=(one)
+write_index "$L/index.json" "$entry"
+finish_layout "$L"
+IMAGE=
+if command -v docker-registry >/dev/null && command -v skopeo >/dev/null && start_registry reg; then
+    skopeo copy --quiet --dest-tls-verify=false "oci:$L:one" "docker://127.0.0.1:$PORT/team/one:v1"
+    IMAGE="127.0.0.1:$PORT/team/one@sha256:${entry%% *}"
+    exits 0 "fetch an image" "$REPERF" fetch "image:$IMAGE"
+    end_servers
+else
+    skip "an image in the bundle" "docker-registry or skopeo is not here"
+fi
+
+git init -q "$T/code"
+git -C "$T/code" -c user.name=t -c user.email=t@example.invalid commit -q --allow-empty -m one
+echo 'int main(void) { return 0; }' >"$T/code/main.c"
+git -C "$T/code" add main.c
+git -C "$T/code" -c user.name=t -c user.email=t@example.invalid commit -q -m two
+SOURCE="source:file://$T/code@$(git -C "$T/code" rev-parse HEAD)"
+exits 0 "fetch a source" "$REPERF" fetch "$SOURCE"
+
+# --- the good way ---
+exits 2 "bundle needs --output" "$REPERF" bundle cityscapes-300
+exits 2 "and a name" "$REPERF" bundle --output "$T/b"
+exits 4 "what the store lacks is said" "$REPERF" bundle cityscapes-300 imagenet-2012 --synthetic --output "$T/b"
+like "$(cat "$T/err")" "imagenet-2012.synthetic: not in the store" "by its name"
+[ ! -e "$T/b" ]
+ok $? "and there is no bundle"
+exits 0 "bundle" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" ${IMAGE:+"image:$IMAGE"} --output "$T/b" --json
+cp "$T/out" "$T/doc.json"
+exits 0 "its document is valid" "${V[@]}" "$T/doc.json"
+is "$(value "$T/doc.json" 'd["synthetic"], d["missing"]')" "(True, [])" "it says that it is synthetic, and that nothing is missing"
+is "$(value "$T/doc.json" 'len(d["parts"])')" "$([ -n "$IMAGE" ] && echo 3 || echo 2)" "it names its parts"
+(cd "$T/b" && sha256sum --quiet -c SHA256SUMS)
+ok $? "sha256sum -c confirms it alone"
+is "$(find "$T/b" -type f | wc -l)" "$(($(wc -l <"$T/b/SHA256SUMS") + 1))" "every file is in SHA256SUMS"
+exits 2 "a folder that is there is not replaced" "$REPERF" bundle cityscapes-300.synthetic --output "$T/b"
+if [ -n "$IMAGE" ]; then
+    is "$(skopeo inspect --raw "oci:$T/b/store:$IMAGE" | sha256sum | cut -d' ' -f1)" "${entry%% *}" "skopeo reads the image in the bundle"
+fi
+exits 0 "import by the bundle's own program" away "$T/b/bin/reperf" import "$T/b" --json
+cp "$T/out" "$T/doc.json"
+exits 0 "its document is valid" "${V[@]}" "$T/doc.json"
+(cd "$T/b" && sha256sum --quiet -c SHA256SUMS)
+ok $? "which leaves the bundle as it was"
+exits 0 "fetch --offline has all it needs" away "$T/b/bin/reperf" fetch cityscapes-300 --synthetic --samples train=2 --offline
+rm -rf "$T/code"
+exits 0 "the source holds" away "$REPERF" verify "$SOURCE" --deep
+exits 0 "the tree holds" away "$T/b/bin/reperf" verify cityscapes-300 --synthetic
+cmp -s "$HERE/trees/cityscapes-300.synthetic/tree.sha256" "$THERE/trees/cityscapes-300.synthetic/tree.sha256"
+ok $? "and is the same tree" || ls -l "$HERE/trees/cityscapes-300.synthetic" "$THERE/trees/cityscapes-300.synthetic" | sed 's/^/# /'
+exits 0 "store verify" away "$REPERF" store verify
+if [ -n "$IMAGE" ]; then
+    exits 0 "the image holds" away "$REPERF" verify "image:$IMAGE"
+    is "$(skopeo inspect --raw "oci:$THERE:$IMAGE" | sha256sum | cut -d' ' -f1)" "${entry%% *}" "skopeo reads it in the store"
+fi
+exits 0 "import again changes nothing" away "$REPERF" import "$T/b"
+exits 4 "what is not in the bundle cannot be fetched offline" away "$T/b/bin/reperf" fetch imagenet-2012 --offline
+
+# --- a bundle without something ---
+exits 0 "--allow-missing" "$REPERF" bundle cityscapes-300.synthetic imagenet-2012 --allow-missing --output "$T/less" --json
+is "$(value "$T/out" '[m["part"] for m in d["missing"]]')" "['dataset imagenet-2012']" "lists what is not in it"
+like "$("$REPERF" import "$T/less")" "MISSING dataset imagenet-2012: not in the store" "import says it, too"
+
+# --- a bundle that does not hold ---
+blob_file=$(find "$T/b/store/blobs/sha256" -type f -size +100k -printf '%P\n' | head -n 1)
+changed
+printf 'x' | dd of="$T/bad/store/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+refused "a byte changed" "corrupt store/blobs/sha256/$blob_file"
+redo_sums
+refused "a byte changed, and the sums made again" "blob sha256:$blob_file"
+changed
+rm "$T/bad/bin/reperf"
+refused "a file missing" "missing bin/reperf"
+changed
+echo x >"$T/bad/share/more"
+refused "a file too many" "extra share/more"
+changed
+rm "$T/bad/store/blobs/sha256/$blob_file"
+redo_sums
+refused "a blob missing that a reference names" "neither the bundle nor the store has sha256:$blob_file"
+changed
+mkdir -p "$T/bad/store/sources/x.git/hooks"
+echo 'touch /tmp/owned' >"$T/bad/store/sources/x.git/hooks/post-checkout"
+redo_sums
+refused "a repository with a hook" "no file that a bundle may bring"
+changed
+ln -s /etc/passwd "$T/bad/share/passwd"
+refused "a symlink that leads outside" "share/passwd"
+changed
+rm "$T/bad/SHA256SUMS"
+exits 2 "a folder without sums is no bundle" away "$REPERF" import "$T/bad"
+exits 2 "no folder" "$REPERF" import "$T/nothing"
+
+# --- what is here already decides ---
+changed
+mkdir -p "$T/bad/share/reperf/manifests/locks/dataset" "$T/locks.there/dataset"
+echo '{"a": 1}' >"$T/bad/share/reperf/manifests/locks/dataset/x.json"
+redo_sums
+echo '{"a": 2}' >"$T/locks.there/dataset/x.json"
+refused "another lock than ours" "locks.there/dataset/x.json"
+rm "$T/locks.there/dataset/x.json"
+exits 0 "a lock that we lack" away "$REPERF" import "$T/bad" --locks "$T/locks.there"
+is "$(cat "$T/locks.there/dataset/x.json")" '{"a": 1}' "is taken over"
+changed
+mkdir -p "$T/other"
+REPERF_STORE="$T/other" "$REPERF" fetch cityscapes-300 --synthetic --samples train=4 >/dev/null 2>&1
+REPERF_STORE="$T/other" exits 5 "a name that means another thing here" "$REPERF" import "$T/b"
+like "$(cat "$T/err")" "nothing was imported" "says so"
+
+# --- a corrupt store, and a death in the middle ---
+chmod u+w "$HERE/blobs/sha256/$blob_file"
+printf 'x' | dd of="$HERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+exits 5 "a corrupt blob of the store does not travel" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" ${IMAGE:+"image:$IMAGE"} --output "$T/b2"
+[ -z "$(find "$T" -maxdepth 1 -name 'b2*')" ]
+ok $? "and nothing is left"
+rm -rf "$THERE"
+REPERF_STORE="$THERE" "$REPERF" import "$T/b" >/dev/null 2>&1 &
+sleep 0.05
+kill -9 $! 2>/dev/null
+wait $! 2>/dev/null
+exits 0 "an import that was killed is done again" away "$REPERF" import "$T/b"
+exits 0 "and the store holds" away "$REPERF" store verify
+tap_done
