@@ -310,7 +310,7 @@ static int join_borders(struct importer *im, const char *fresh, const char *repo
         fs_read(im->arena, to, STORE_TEXT_MAX, &ours, err) < 0) {
         return -1;
     }
-    strbuf_init(&text, 2 * STORE_TEXT_MAX);
+    strbuf_init(&text, (size_t)2 * STORE_TEXT_MAX);
     strbuf_add_str(&text, ours);
     while (str_next(&theirs, '\n', &line)) {
         if (line.len && str_find(ours, line) < 0) {

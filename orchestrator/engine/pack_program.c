@@ -135,7 +135,7 @@ int pack_program_run(struct arena *arena, const struct store *store, const struc
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
     }
-    strbuf_init(&last, 2 * STDERR_MAX);
+    strbuf_init(&last, (size_t)2 * STDERR_MAX);
     loop_init(&loop, net->clock);
     result = proc_start(&proc, &loop, &spec, err);
     result = result < 0 ? -1 : wait_for(&proc, &loop, net, fd, &last, err);

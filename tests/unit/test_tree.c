@@ -113,7 +113,7 @@ static void test_bad_lists(void **state)
         "CA978112" HEX_A "  a\n",    /* too long */
         MD5_A "  a\n",               /* not SHA-256 */
         "\n",                        /* empty line */
-        "\\" HEX_A "  a\r\\n\n", /* a bare CR beside an escape */
+        "\\" HEX_A "  a\r\\n\n",     /* a bare CR beside an escape */
         HEX_A "  a\r/../\n",         /* a stray CR does not hide anything */
     };
     struct tree_list list;
