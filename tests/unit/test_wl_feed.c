@@ -218,6 +218,49 @@ static void a_bad_sample_ends_the_run_in_a_fatal_line(void **state)
     assert_true(str_find(text, STR_LIT("run_stop")) < 0);
 }
 
+static void put(const char *folder, const char *name, const char *text)
+{
+    struct err err = {0};
+    const char *path = fs_join(&scratch_arena, folder, name);
+    const char *slash = strrchr(path, '/');
+    char *parent = arena_strndup(&scratch_arena, path, (size_t)(slash - path));
+    assert_int_equal(fs_mkdir_p(parent, &err), 0);
+    scratch_write(path, str_of(text));
+}
+
+static void memory_is_what_machine_and_groups_leave(void **state)
+{
+    const char *proc = fs_join(&scratch_arena, *state, "proc");
+    const char *groups = fs_join(&scratch_arena, *state, "cgroup");
+    assert_true(memory_available_by(proc, groups) == INT64_MAX);
+    put(proc, "meminfo", "MemTotal:       9000 kB\nMemFree:  10 kB\nMemAvailable:   8000 kB\n");
+    assert_int_equal(memory_available_by(proc, groups), 8000 * 1024);
+    put(proc, "self/cgroup", "12:cpu:/x\n0::/slice/job\n");
+    put(groups, "slice/memory.max", "max\n");
+    put(groups, "slice/job/memory.max", "4000000\n");
+    assert_int_equal(memory_available_by(proc, groups), 4000000);
+    put(groups, "slice/job/memory.current", "1500000\n");
+    put(groups, "slice/job/memory.stat", "anon 1000000\ninactive_file 500000\nactive_file 1\n");
+    assert_int_equal(memory_available_by(proc, groups), 3000000);
+    put(groups, "slice/memory.max", "2000000\n"); /* above, and full but for 100 */
+    put(groups, "slice/memory.current", "1999900\n");
+    assert_int_equal(memory_available_by(proc, groups), 100);
+    put(groups, "slice/memory.current", "2000001\n");
+    assert_int_equal(memory_available_by(proc, groups), 0);
+    put(proc, "self/cgroup", "0::/\n"); /* a namespace of its own: the root is its group */
+    put(groups, "memory.max", "77\n");
+    assert_int_equal(memory_available_by(proc, groups), 77);
+    put(proc, "self/cgroup", "5:devices:/\n4:memory:/job\n0::/\n"); /* version 1 beside it */
+    put(groups, "memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put(groups, "memory/memory.usage_in_bytes", "5\n");
+    put(groups, "memory/job/memory.limit_in_bytes", "60\n");
+    assert_int_equal(memory_available_by(proc, groups), 60);
+    put(groups, "memory/job/memory.usage_in_bytes", "50\n");
+    put(groups, "memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file 20\n");
+    assert_int_equal(memory_available_by(proc, groups), 30);
+    assert_true(memory_available() > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +270,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(segments_train_a_segmentation_model, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(what_does_not_go_with_the_model_is_refused, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(memory_is_what_machine_and_groups_leave, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_bad_sample_ends_the_run_in_a_fatal_line, scratch_make,
                                         scratch_remove),

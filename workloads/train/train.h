@@ -35,8 +35,11 @@ MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
    memory. */
 MUST_CHECK int train_alloc(struct net *net, int64_t data_bytes, struct err *err);
 
-/* Bytes this process may still take, by /proc/meminfo and its control group; INT64_MAX where neither can be read. */
+/* Bytes this process may still take, by /proc/meminfo and the limits of its control group and those above it;
+   INT64_MAX where none can be read. */
 int64_t memory_available(void);
+/* The same by files elsewhere: for tests. */
+int64_t memory_available_by(const char *proc, const char *cgroups);
 
 /* Batch number `idx` of the seed into the net's inputs: normal pixels, uniform labels; pixels are labelled in patches, some of
    them with the model's ignored label. */
