@@ -88,7 +88,7 @@ static void leave_something_to_ask(struct fetch *fetch)
 
 static int open_all(struct fetch *fetch, struct err *err)
 {
-    if (disk_open(fetch, err) < 0 || check_init(fetch, err) < 0) {
+    if (check_init(fetch, err) < 0 || disk_open(fetch, err) < 0) {
         return -1;
     }
     leave_something_to_ask(fetch);
@@ -153,6 +153,7 @@ int fetch_restart(struct fetch *fetch, struct err *err)
     }
     fetch->orphans.n = 0;
     fetch->result.n_restarts++;
+    fetch->result.kept_bytes = 0;
     fetch->result.again_bytes += fetch->done_bytes;
     fetch->done_bytes = 0;
     fetch->has_kept = false;

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state's bytes, and a fetch as its callers use it: several at once over one pool, stopped, reused. What a network can do wrong is
+   in tests/integration/test_fetch*.sh. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "io/fetch.h"
+#include "io/fetch_state.h"
+#include "scratch.h"
+
+#define BLOCK    16u
+#define N_BLOCKS 5
+
+static uint32_t good_state(struct strbuf *text)
+{
+    struct state_head head = {
+        .size_bytes = BLOCK * N_BLOCKS - 3, .block_bytes = BLOCK, .has_md5 = true, .n_mirrors = 2};
+    uint32_t seed;
+    memset(head.md5, 0xab, sizeof(head.md5));
+    head.mirrors[0] = (struct state_mirror){STR_LIT("http://a/f"), STR_LIT("\"e\""), STR_EMPTY};
+    head.mirrors[1] = (struct state_mirror){STR_LIT("http://b/f"), STR_EMPTY, STR_LIT("Sat")};
+    state_head_text(&head, text, &seed);
+    return seed;
+}
+
+static void add(struct strbuf *text, uint32_t seed, uint32_t idx, uint32_t crc, uint32_t mirror)
+{
+    uint8_t record[STATE_RECORD_BYTES];
+    state_record(seed, idx, crc, mirror, record);
+    strbuf_add(text, record, sizeof(record));
+}
+
+static void a_state_is_read_as_it_was_written(void **unused UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct state state;
+    struct err err = {0};
+    uint32_t seed;
+    strbuf_init(&text, 1 << 16);
+    seed = good_state(&text);
+    add(&text, seed, 0, 11, 0);
+    add(&text, seed, 4, 44, 1);
+    add(&text, seed, 2, 22, 0);
+    add(&text, seed, 2, 0, STATE_NO_MIRROR); /* the last record counts */
+    add(&text, seed, 0, 12, 1);
+    assert_int_equal(state_parse(&scratch_arena, strbuf_str(&text), &state, &err), 0);
+    assert_int_equal(state.head.size_bytes, BLOCK * N_BLOCKS - 3);
+    assert_int_equal(state.n_blocks, N_BLOCKS);
+    assert_true(state.head.has_md5 && !state.head.has_sha256);
+    assert_int_equal(state.head.md5[15], 0xab);
+    assert_int_equal(state.head.n_mirrors, 2);
+    assert_true(str_eq_z(state.head.mirrors[0].etag, "\"e\""));
+    assert_int_equal(state.head.mirrors[0].last_modified.len, 0);
+    assert_true(str_eq_z(state.head.mirrors[1].last_modified, "Sat"));
+    assert_true(state.blocks[0].is_there && state.blocks[0].crc == 12 &&
+                state.blocks[0].mirror == 1);
+    assert_false(state.blocks[1].is_there || state.blocks[2].is_there || state.blocks[3].is_there);
+    assert_true(state.blocks[4].is_there && state.blocks[4].crc == 44);
+    assert_int_equal(state.n_torn, 0);
+}
+
+/* Any one byte changed, any length: what is left is a part of what was written, never something else. */
+static void a_damaged_state_gives_no_false_block(void **unused UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct str whole;
+    size_t head_len;
+    uint32_t seed;
+    strbuf_init(&text, 1 << 16);
+    seed = good_state(&text);
+    head_len = text.len;
+    for (uint32_t idx = 0; idx < N_BLOCKS; idx++) {
+        add(&text, seed, idx, 100 + idx, 0);
+    }
+    whole = strbuf_str(&text);
+    for (size_t at = 0; at < whole.len; at++) {
+        for (int is_cut = 0; is_cut < 2; is_cut++) {
+            char *copy = arena_strndup(&scratch_arena, whole.ptr, whole.len);
+            struct state state;
+            struct err err = {0};
+            copy[at] ^= 1;
+            if (state_parse(&scratch_arena,
+                            is_cut ? str_sub(whole, 0, at) : (struct str){copy, whole.len}, &state,
+                            &err) < 0) {
+                assert_int_equal(err.code, ERR_PARSE);
+                assert_true(at < head_len);
+                continue;
+            }
+            for (size_t idx = 0; idx < state.n_blocks; idx++) {
+                assert_true(!state.blocks[idx].is_there || state.blocks[idx].crc == 100 + idx);
+            }
+            assert_true(is_cut || state.n_torn == 1);
+        }
+    }
+}
+
+static void records_of_another_head_are_passed_over(void **unused UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct state state;
+    struct err err = {0};
+    uint32_t seed;
+    strbuf_init(&text, 1 << 16);
+    seed = good_state(&text);
+    add(&text, seed + 1, 0, 1, 0);
+    add(&text, seed, N_BLOCKS, 1, 0);
+    add(&text, seed, 0, 1, 2);
+    add(&text, seed, 1, 7, 0);
+    assert_int_equal(state_parse(&scratch_arena, strbuf_str(&text), &state, &err), 0);
+    assert_int_equal(state.n_torn, 3);
+    assert_true(state.blocks[1].is_there && !state.blocks[0].is_there);
+}
+
+/* --- fetches ------------------------------------------------------------------------------------------ */
+
+struct bench {
+    struct loop loop;
+    struct pool *pool;
+    struct http *http;
+    struct err err;
+};
+
+static void bench_start(struct bench *bench)
+{
+    static const struct http_settings SETTINGS = {.allows_file = true, .proxy = ""};
+    *bench = (struct bench){0};
+    loop_init(&bench->loop, clock_system());
+    assert_int_equal(pool_new(2, &bench->pool, &bench->err), 0);
+    assert_int_equal(http_new(&bench->loop, &SETTINGS, &bench->http, &bench->err), 0);
+}
+
+static void bench_end(struct bench *bench)
+{
+    http_free(bench->http);
+    pool_free(bench->pool);
+    loop_release(&bench->loop);
+}
+
+/* Bytes that differ from place to place, in a file; its URL. */
+static const char *make_source(const char *name, size_t size, uint8_t *ret_sha256)
+{
+    CLEANUP(free) char *bytes = xmalloc(size);
+    struct rng rng;
+    struct err err = {0};
+    rng_init(&rng, size);
+    for (size_t idx = 0; idx < size; idx++) {
+        bytes[idx] = (char)rng_u64(&rng);
+    }
+    scratch_write(scratch_path(name), (struct str){bytes, size});
+    assert_int_equal(sha256_of((struct str){bytes, size}, ret_sha256, &err), 0);
+    return arena_printf(&scratch_arena, "file://%s/%s", scratch_folder, name);
+}
+
+#define N_FETCHES 3
+
+static void several_at_once_share_a_pool(void **unused UNUSED)
+{
+    static const size_t SIZES[N_FETCHES] = {1, 3000000, 10000000};
+    struct bench bench;
+    struct fetch *fetches[N_FETCHES];
+    struct fetch_spec specs[N_FETCHES];
+    const char *urls[N_FETCHES];
+    uint8_t sha256[N_FETCHES][SHA256_BYTES];
+    bench_start(&bench);
+    for (size_t idx = 0; idx < N_FETCHES; idx++) {
+        char name[16];
+        snprintf(name, sizeof(name), "many-%zu", idx);
+        urls[idx] = make_source(name, SIZES[idx], sha256[idx]);
+        specs[idx] = (struct fetch_spec){
+            .name = "it",
+            .urls = &urls[idx],
+            .n_urls = 1,
+            .folder = arena_printf(&scratch_arena, "%s/out-%zu", scratch_folder, idx),
+            .size_bytes = -1,
+            .kinds = DIGEST_MD5,
+            .sha256 = sha256[idx],
+            .wants_pieces = true};
+        assert_int_equal(
+            fetch_new(bench.http, bench.pool, &bench.loop, &specs[idx], &fetches[idx], &bench.err),
+            0);
+    }
+    const struct fetch_run run = {.http = bench.http, .pool = bench.pool, .loop = &bench.loop};
+    assert_int_equal(fetch_all(&run, fetches, N_FETCHES, &bench.err), 0);
+    for (size_t idx = 0; idx < N_FETCHES; idx++) {
+        const struct fetch_result *result = fetch_result(fetches[idx]);
+        struct digest_value value;
+        assert_int_equal(result->value.size_bytes, SIZES[idx]);
+        assert_int_equal(result->received_bytes, SIZES[idx]);
+        assert_int_equal(result->n_pieces, (SIZES[idx] + (1u << 20) - 1) >> 20);
+        assert_int_equal(
+            digest_file(result->data_path, DIGEST_MD5 | DIGEST_SHA256, &value, &bench.err), 0);
+        assert_memory_equal(value.sha256, sha256[idx], SHA256_BYTES);
+        assert_memory_equal(value.sha256, result->value.sha256, SHA256_BYTES);
+        assert_memory_equal(value.md5, result->value.md5, MD5_BYTES);
+        fetch_free(fetches[idx]);
+    }
+    bench_end(&bench);
+}
+
+static int n_steps_left;
+
+static bool stop_soon(void)
+{
+    return n_steps_left-- <= 0;
+}
+
+static void a_stopped_fetch_goes_on_later(void **unused UNUSED)
+{
+    struct bench bench;
+    struct fetch *fetch;
+    uint8_t sha256[SHA256_BYTES];
+    const char *url = make_source("stopped", 12000000, sha256);
+    const struct fetch_spec spec = {.name = "it",
+                                    .urls = &url,
+                                    .n_urls = 1,
+                                    .folder = scratch_path("out-stopped"),
+                                    .size_bytes = 12000000,
+                                    .sha256 = sha256,
+                                    .n_connections = 2};
+    struct fetch_run run = {.should_stop = stop_soon};
+    uint64_t done, total;
+    bench_start(&bench);
+    run.http = bench.http;
+    run.pool = bench.pool;
+    run.loop = &bench.loop;
+    n_steps_left = 6;
+    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_all(&run, &fetch, 1, &bench.err), -1);
+    assert_int_equal(bench.err.code, ERR_INTERRUPTED);
+    fetch_progress(fetch, &done, &total);
+    assert_int_equal(total, 12000000);
+    assert_true(done > 0 && done < total);
+    fetch_free(fetch);
+    bench.err = (struct err){0};
+    n_steps_left = 100000;
+    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_all(&run, &fetch, 1, &bench.err), 0);
+    /* Less than a block of each connection comes again. */
+    assert_true(fetch_result(fetch)->kept_bytes + 2 * 4096 >= done);
+    assert_int_equal(fetch_result(fetch)->kept_bytes + fetch_result(fetch)->received_bytes,
+                     12000000);
+    fetch_free(fetch);
+    bench_end(&bench);
+}
+
+static void a_folder_is_for_one_at_a_time(void **unused UNUSED)
+{
+    struct bench bench;
+    struct fetch *fetch, *other;
+    uint8_t sha256[SHA256_BYTES];
+    const char *url = make_source("locked", 100, sha256);
+    const struct fetch_spec spec = {.name = "it",
+                                    .urls = &url,
+                                    .n_urls = 1,
+                                    .folder = scratch_path("out-locked"),
+                                    .size_bytes = -1};
+    bench_start(&bench);
+    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &other, &bench.err), -1);
+    assert_int_equal(bench.err.code, ERR_IO);
+    fetch_free(fetch);
+    bench.err = (struct err){0};
+    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &other, &bench.err), 0);
+    fetch_free(other);
+    bench_end(&bench);
+}
+
+/* Pieces of a length that no power of two divides, the last one shorter. */
+static void pieces_may_have_any_length(void **unused UNUSED)
+{
+    struct bench bench;
+    struct fetch *fetch;
+    uint8_t sha256[SHA256_BYTES];
+    uint8_t pieces[4][SHA256_BYTES];
+    const char *url = make_source("odd", 1000003, sha256);
+    struct str bytes = scratch_read(scratch_path("odd"));
+    struct fetch_pieces known = {300007, (const uint8_t(*)[SHA256_BYTES])pieces, 4};
+    const struct fetch_spec spec = {.name = "it",
+                                    .urls = &url,
+                                    .n_urls = 1,
+                                    .folder = scratch_path("out-odd"),
+                                    .size_bytes = -1,
+                                    .sha256 = sha256,
+                                    .pieces = &known};
+    struct fetch_run run = {0};
+    bench_start(&bench);
+    run.loop = &bench.loop;
+    for (size_t idx = 0; idx < 4; idx++) {
+        assert_int_equal(sha256_of(str_sub(bytes, idx * 300007, 300007), pieces[idx], &bench.err),
+                         0);
+    }
+    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_all(&run, &fetch, 1, &bench.err), 0);
+    assert_int_equal(fetch_result(fetch)->n_bad_pieces, 0);
+    fetch_free(fetch);
+    pieces[3][0] ^= 1; /* the same bytes again, and a digest that they do not have */
+    assert_int_equal(fetch_new(bench.http, bench.pool, &bench.loop, &spec, &fetch, &bench.err), 0);
+    assert_int_equal(fetch_all(&run, &fetch, 1, &bench.err), -1);
+    assert_int_equal(bench.err.code, ERR_INTEGRITY);
+    assert_true(str_find(str_of(bench.err.msg), STR_LIT("bytes 900021 to 1000002")) >= 0);
+    fetch_free(fetch);
+    bench_end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_state_is_read_as_it_was_written),
+        cmocka_unit_test(a_damaged_state_gives_no_false_block),
+        cmocka_unit_test(records_of_another_head_are_passed_over),
+        cmocka_unit_test(several_at_once_share_a_pool),
+        cmocka_unit_test(a_stopped_fetch_goes_on_later),
+        cmocka_unit_test(a_folder_is_for_one_at_a_time),
+        cmocka_unit_test(pieces_may_have_any_length),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}
