@@ -88,7 +88,7 @@ build/$(1)/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
 	@echo "CC $(1) $$<"; $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EXTRA) -MMD -MP -c $$< -o $$@
 build/$(1)/workloads/%.c.o: EXTRA := $$(WL_CFLAGS)
-build/$(1)/orchestrator/prep/%.c.o: EXTRA := $$(PREP_CFLAGS)
+build/$(1)/orchestrator/prep/%.c.o: EXTRA := -O3 $$(PREP_CFLAGS)
 build/$(1)/tests/%.c.o: EXTRA := -Iworkloads -I.
 build/$(1)/base.a: $(patsubst %,build/$(1)/%.o,$(BASE_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^

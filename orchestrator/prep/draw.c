@@ -149,7 +149,7 @@ void draw_object(uint64_t seed, uint32_t label, uint32_t width, uint32_t height,
                             object.back_lower.rgb[channel] * (int)y) /
                            (int)height;
                 int value = is_front ? object.front.rgb[channel] : back;
-                rgb[channel] = clamp(value + light + (int)(grain >> (8 * channel) & 15) - 8);
+                rgb[channel] = clamp(value + light + (int)(grain >> (8 * channel) & 31) - 16);
             }
         }
     }

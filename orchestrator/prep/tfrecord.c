@@ -95,7 +95,7 @@ static int cut(struct str *rest, uint64_t len, struct str *ret_bytes, struct err
 
 static int next_field(struct str *rest, struct field *ret_field, struct err *err)
 {
-    uint64_t tag, len;
+    uint64_t tag = 0, len = 0;
     struct field field = {0};
     if (varint(rest, &tag, err) < 0) {
         return -1;
@@ -160,7 +160,7 @@ static int add_number(struct numbers *numbers, uint64_t raw, struct err *err)
 static int read_ints(struct str list, struct numbers *numbers, struct err *err)
 {
     while (list.len) {
-        struct field field;
+        struct field field = {0};
         if (next_field(&list, &field, err) < 0) {
             return -1;
         }
@@ -173,7 +173,7 @@ static int read_ints(struct str list, struct numbers *numbers, struct err *err)
             return -1;
         }
         while (field.bytes.len) {
-            uint64_t value;
+            uint64_t value = 0;
             if (varint(&field.bytes, &value, err) < 0 || add_number(numbers, value, err) < 0) {
                 return -1;
             }
@@ -185,7 +185,7 @@ static int read_ints(struct str list, struct numbers *numbers, struct err *err)
 static int read_feature(struct str key, struct str value, const struct tokens_shape *shape,
                         int32_t *row, unsigned *seen, struct err *err)
 {
-    struct field field;
+    struct field field = {0};
     for (enum tokens_part part = TOKENS_INPUT; part < TOKENS_PARTS; part++) {
         struct numbers numbers = {row + tokens_part_at(shape, part), 0,
                                   tokens_part_len(shape, part)};
@@ -217,7 +217,7 @@ static int read_feature(struct str key, struct str value, const struct tokens_sh
 static int read_entry(struct str entry, const struct tokens_shape *shape, int32_t *row,
                       unsigned *seen, struct err *err)
 {
-    struct field key, value;
+    struct field key = {0}, value = {0};
     if (next_field(&entry, &key, err) < 0 || expect_message(&key, FIELD_KEY, err) < 0 ||
         next_field(&entry, &value, err) < 0 || expect_message(&value, FIELD_VALUE, err) < 0) {
         return -1;
@@ -231,7 +231,7 @@ static int read_entry(struct str entry, const struct tokens_shape *shape, int32_
 int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t *row,
                      struct err *err)
 {
-    struct field features;
+    struct field features = {0};
     unsigned seen = 0;
     if (next_field(&data, &features, err) < 0 ||
         expect_message(&features, FIELD_FEATURES, err) < 0) {
@@ -241,7 +241,7 @@ int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t 
         return err_set(err, ERR_INTEGRITY, "%zu bytes after the features", data.len);
     }
     while (features.bytes.len) {
-        struct field entry;
+        struct field entry = {0};
         if (next_field(&features.bytes, &entry, err) < 0 ||
             expect_message(&entry, FIELD_FEATURE, err) < 0 ||
             read_entry(entry.bytes, shape, row, &seen, err) < 0) {

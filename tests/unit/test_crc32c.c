@@ -26,13 +26,13 @@ static void test_published_vectors(void **state UNUSED)
 
 static void test_both_ways_agree(void **state UNUSED)
 {
-    uint8_t bytes[300];
+    static uint8_t bytes[15000]; /* over two rounds of the longest lanes */
     struct rng rng;
     rng_init(&rng, 7);
     for (size_t idx = 0; idx < sizeof(bytes); idx++) {
         bytes[idx] = (uint8_t)rng_u64(&rng);
     }
-    for (size_t len = 0; len <= sizeof(bytes); len++) {
+    for (size_t len = 0; len <= sizeof(bytes); len += len < 1600 ? 1 : 97) {
         size_t cut = len / 3;
         uint32_t whole = crc32c(0, bytes, len);
         assert_int_equal(whole, crc32c_table(0, bytes, len));
