@@ -181,12 +181,12 @@ install: all                     ## into $(DESTDIR)$(PREFIX): programs, man page
 	install -d "$(INSTALL_TO)/bin" "$(INSTALL_TO)/share/man/man1" "$(INSTALL_TO)/share/reperf/logs" \
 	  "$(INSTALL_TO)/share/bash-completion/completions"
 	install -m755 $(addprefix $(B)/,$(PROGRAMS)) "$(INSTALL_TO)/bin/"
-	install -m644 orchestrator/man/reperf.1 "$(INSTALL_TO)/share/man/man1/reperf.1"
+	install -m644 orchestrator/man/reperf.1 orchestrator/man/reperf-pack.1 "$(INSTALL_TO)/share/man/man1/"
 	$(B)/reperf completion bash > "$(INSTALL_TO)/share/bash-completion/completions/reperf"
 	cp -R manifests images datasets "$(INSTALL_TO)/share/reperf/"
 	cp -R logs/published "$(INSTALL_TO)/share/reperf/logs/"
 uninstall:                       ## take away what install put there
-	rm -f $(foreach program,$(PROGRAMS),"$(INSTALL_TO)/bin/$(program)") "$(INSTALL_TO)/share/man/man1/reperf.1" \
+	rm -f $(foreach program,$(PROGRAMS),"$(INSTALL_TO)/bin/$(program)") "$(INSTALL_TO)/share/man/man1/reperf.1" "$(INSTALL_TO)/share/man/man1/reperf-pack.1" \
 	  "$(INSTALL_TO)/share/bash-completion/completions/reperf"
 	rm -rf "$(INSTALL_TO)/share/reperf"
 dist:                            ## source archive of HEAD into build/

@@ -29,7 +29,7 @@ top=$(git ls-files | sed 's#/.*##' | sort -u | tr '\n' ' ')
 report $? "the top level holds what it may: $top"
 shellcheck -x -e SC1091 "${scripts[@]}" 2>&1 | head -n 40 | sed 's/^/# /'
 report "${PIPESTATUS[0]}" "shellcheck"
-mandoc -T lint -W warning orchestrator/man/reperf.1 2>&1 | head -n 20 | sed 's/^/# /'
+mandoc -T lint -W warning orchestrator/man/*.1 2>&1 | head -n 20 | sed 's/^/# /'
 report "${PIPESTATUS[0]}" "mandoc"
 
 # clang-tidy: no path-sensitive analyser (it does not know cleanup attributes, and the sanitizers run everything); gcc's

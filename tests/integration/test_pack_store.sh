@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The whole way of a twin through the store: fetch, verify, pack, verify the shards, train on them; and what stops it.
+. "$(dirname "$0")/../tap_lib.sh"
+PACK="$B/reperf-pack"
+if [ ! -x "$PACK" ] || [ ! -x "$TRAIN" ]; then
+    skip "pack in the store" "reperf-pack or reperf-train is not built"
+    tap_done
+fi
+V=(/usr/bin/python3 "$ROOT/tests/integration/validate.py")
+export REPERF_STORE="$T/store"
+packed="$REPERF_STORE/packed"
+
+exits 4 "pack before fetch" "$REPERF" pack imagenet-2012 --synthetic
+like "$(cat "$T/err")" 'reperf fetch imagenet-2012 --synthetic first' "says what to do"
+exits 0 "fetch a twin" "$REPERF" fetch imagenet-2012 --synthetic
+exits 0 "verify it" "$REPERF" verify imagenet-2012.synthetic --deep
+exits 0 "pack it" "$REPERF" pack imagenet-2012 --synthetic --json
+cp "$T/out" "$T/doc.json"
+exits 0 "its document is valid" "${V[@]}" manifests/schema/pack-output.json "$T/doc.json"
+exits 0 "each pack.json is valid" "${V[@]}" manifests/schema/pack.json "$packed"/imagenet-2012.synthetic/*/pack.json
+is "$(grep -c '"synthetic": true' "$T/doc.json" "$packed"/imagenet-2012.synthetic/*/pack.json | cut -d: -f2 | xargs)" "3 1 1" "all say that they are synthetic"
+is "$(grep -ho '"source_sha256": "[0-9a-f]*"' "$packed"/imagenet-2012.synthetic/*/pack.json | sort -u | cut -d'"' -f4)" \
+    "$(sha256sum <"$REPERF_STORE/trees/imagenet-2012.synthetic/tree.sha256" | cut -d' ' -f1)" "and of which tree"
+for split in train val; do
+    exits 0 "the shards of $split hold" "$PACK" verify "$packed/imagenet-2012.synthetic/$split"
+done
+exits 0 "train on them" "$TRAIN" --model resnet50 --device cpu --data "$packed/imagenet-2012.synthetic/train" --image 32 --batch 4 --steps 2
+like "$(head -n 1 "$T/out")" '"synthetic":true' "run_start says so too"
+exits 0 "packing again" "$REPERF" pack imagenet-2012.synthetic --split val --json
+like "$(cat "$T/out")" '"shards_kept": 1' "keeps what is there"
+
+exits 2 "a split that there is not" "$REPERF" pack imagenet-2012 --synthetic --split test
+exits 2 "a split that leads out" "$REPERF" pack imagenet-2012 --synthetic --split ../x
+exits 2 "a report is no dataset" "$REPERF" pack report:paddle-perf-2020
+exits 2 "no name" "$REPERF" pack
+tree="$REPERF_STORE/trees/imagenet-2012.synthetic"
+victim=$(cd "$tree" && find train -name '*.JPEG' | LC_ALL=C sort | sed -n 5p)
+chmod u+w "$tree/$victim"
+cp -p "$tree/$victim" "$T/kept"
+printf x | dd of="$tree/$victim" bs=1 seek=5000 conv=notrunc status=none
+exits 5 "a file that was changed" "$REPERF" pack imagenet-2012 --synthetic --split train --shard-bytes 1000000 --force
+like "$(cat "$T/err")" "$victim: SHA-256" "is named"
+cp -p "$T/kept" "$tree/$victim"
+cp "$tree/tree.sha256" "$T/list"
+chmod u+w "$tree/tree.sha256"
+sed -i '$d' "$tree/tree.sha256"
+exits 5 "a list that was changed" "$REPERF" pack imagenet-2012 --synthetic
+like "$(cat "$T/err")" 'not the list that tree.json names' "is seen"
+cp "$T/list" "$tree/tree.sha256"
+exits 0 "and all is well again" "$REPERF" pack imagenet-2012 --synthetic --shard-bytes 1000000 --force
+
+for id in bert-hdf5-sample bert-tfrecord-sample; do
+    exits 0 "fetch $id" "$REPERF" fetch "$id" --synthetic
+    exits 0 "pack it" "$REPERF" pack "$id" --synthetic
+    exits 0 "the shards hold" "$PACK" verify "$packed/$id.synthetic/train"
+    exits 0 "pack.json is valid" "${V[@]}" manifests/schema/pack.json "$packed/$id.synthetic/train/pack.json"
+done
+tap_done
