@@ -3,86 +3,9 @@
 
 #include "cmd/image_ops.h"
 
+#include "engine/image_spec.h"
 #include "engine/image_verify.h"
 #include "engine/lock_file.h"
-
-/* Names of a lock's items: what the tag named, the platform's manifest, the image's id. */
-#define ITEM_DIGEST   "digest"
-#define ITEM_MANIFEST "manifest"
-#define ITEM_CONFIG   "config"
-
-/* ---- what is wanted ---- */
-
-static int read_image(struct arena *arena, const char *root, const char *name,
-                      struct image_spec *spec, struct err *err)
-{
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = arena_printf(arena, "%s/images/%s/image.json", root, name);
-    struct image image;
-    struct json json;
-    if (json_read_file(path, &doc, err) < 0) {
-        return -1;
-    }
-    json = json_root(&doc);
-    if (image_decode(&json, arena, &image, err) < 0) {
-        return -1;
-    }
-    if (!str_eq_z(image.id, name)) {
-        return err_set(err, ERR_MANIFEST,
-                       "%s:$.id: expected \"%s\" as the folder is named, found "
-                       "\"%s\"",
-                       path, name, image.id.ptr);
-    }
-    spec->ref = image.ref;
-    spec->has_fallback = image.has_fallback;
-    spec->fallback = image.fallback;
-    spec->replacement = image.replacement;
-    return 0;
-}
-
-static int pin(const struct lock *lock, const char *item_name, bool *has, uint8_t *sha256,
-               struct err *err)
-{
-    const struct lock_item *item = lock_find(lock, str_of(item_name));
-    if (!item || !item->has_sha256) {
-        return 0;
-    }
-    if (*has && memcmp(sha256, item->sha256, SHA256_BYTES) != 0) {
-        return err_set(err, ERR_MANIFEST, "image %s: its lock has another %s than its description",
-                       lock->id.ptr, item_name);
-    }
-    *has = true;
-    memcpy(sha256, item->sha256, SHA256_BYTES);
-    return 0;
-}
-
-int image_spec_load(struct arena *arena, const char *root, const char *locks, const char *name,
-                    struct image_spec *ret_spec, bool *ret_is_locked, struct err *err)
-{
-    struct image_spec spec = {.name = name, .platform = oci_platform_default()};
-    struct err why = {0};
-    struct lock lock;
-    bool is_id = !strpbrk(name, "/:@");
-    if ((is_id ? read_image(arena, root, name, &spec, err)
-               : oci_ref_parse(arena, str_of(name), &spec.ref, err)) < 0) {
-        return -1;
-    }
-    spec.pins.has_digest = spec.ref.has_digest;
-    memcpy(spec.pins.digest, spec.ref.sha256, SHA256_BYTES);
-    *ret_is_locked = lock_read(arena, locks, LOCK_IMAGE, name, &lock, &why) == 0;
-    if (!*ret_is_locked && why.code != ERR_NOT_FOUND) {
-        *err = why;
-        return -1;
-    }
-    if (*ret_is_locked &&
-        (pin(&lock, ITEM_DIGEST, &spec.pins.has_digest, spec.pins.digest, err) < 0 ||
-         pin(&lock, ITEM_MANIFEST, &spec.pins.has_manifest, spec.pins.manifest, err) < 0 ||
-         pin(&lock, ITEM_CONFIG, &spec.pins.has_config, spec.pins.config, err) < 0)) {
-        return -1;
-    }
-    *ret_spec = spec;
-    return 0;
-}
 
 /* ---- telling ---- */
 
@@ -117,9 +40,9 @@ static void put_info(struct strbuf *text, const struct image_info *info)
 {
     strbuf_printf(text, "image %s: %.*s, %zu layers, %.1f MB\n", info->name,
                   STR_ARG(info->platform), info->manifest.n_layers, (double)info->bytes / 1e6);
-    put_line(text, ITEM_DIGEST, info->pins.digest);
+    put_line(text, IMAGE_LOCK_DIGEST, info->pins.digest);
     if (info->is_list) {
-        put_line(text, ITEM_MANIFEST, info->pins.manifest);
+        put_line(text, IMAGE_LOCK_MANIFEST, info->pins.manifest);
     }
     put_line(text, "image id", info->pins.config);
 }
@@ -256,7 +179,7 @@ int image_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sin
     const char *name = str_z(job->arena, noun->name);
     struct clock_src clock = job->ctx->clock;
     char date[RFC3339_MAX];
-    struct lock_item items[3];
+    struct lock_item items[4];
     struct lock lock = {.kind = LOCK_IMAGE,
                         .id = noun->name,
                         .items = items,
@@ -285,10 +208,14 @@ int image_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sin
     }
     from = oci_ref_name(job->arena, &spec.ref);
     clock_rfc3339(clock.wall_ns(clock.ctx), date);
-    items[0] = make_item(ITEM_DIGEST, docs.top.sha256, docs.top.text.len, &spec, from, date);
-    items[1] = make_item(ITEM_MANIFEST, docs.doc.sha256, docs.doc.text.len, &spec, from, date);
-    items[2] = make_item(ITEM_CONFIG, docs.manifest.config.sha256, docs.manifest.config.size_bytes,
-                         &spec, from, date);
+    items[0] = make_item(IMAGE_LOCK_DIGEST, docs.top.sha256, docs.top.text.len, &spec, from, date);
+    items[1] =
+        make_item(IMAGE_LOCK_MANIFEST, docs.doc.sha256, docs.doc.text.len, &spec, from, date);
+    items[2] = make_item(IMAGE_LOCK_CONFIG, docs.manifest.config.sha256,
+                         docs.manifest.config.size_bytes, &spec, from, date);
+    items[3] = make_item(IMAGE_LOCK_LAYERS, docs.manifest.config.sha256,
+                         oci_manifest_bytes(&docs.manifest), &spec, from, date);
+    items[3].has_sha256 = false;
     if (lock_settle(job->arena, job->locks, &lock, &is_new, err) < 0) {
         return -1;
     }
@@ -298,8 +225,8 @@ int image_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sin
     put_digest(sink->out, "config", docs.manifest.config.sha256);
     jw_bool(sink->out, "new", is_new);
     strbuf_printf(sink->text, "image %s: %s\n", name, is_new ? "locked" : "still what was locked");
-    put_line(sink->text, ITEM_DIGEST, docs.top.sha256);
-    put_line(sink->text, ITEM_MANIFEST, docs.doc.sha256);
+    put_line(sink->text, IMAGE_LOCK_DIGEST, docs.top.sha256);
+    put_line(sink->text, IMAGE_LOCK_MANIFEST, docs.doc.sha256);
     put_line(sink->text, "image id", docs.manifest.config.sha256);
     return 0;
 }

@@ -13,11 +13,6 @@ MUST_CHECK int image_op_verify(struct noun_job *job, const struct noun *noun,
 MUST_CHECK int image_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
                              struct err *err);
 
-/* From images/NAME/image.json, or from the reference that NAME is, and from the lock where there is one (*ret_is_locked). */
-MUST_CHECK int image_spec_load(struct arena *arena, const char *root, const char *locks,
-                               const char *name, struct image_spec *ret_spec, bool *ret_is_locked,
-                               struct err *err);
-
 /* Members "reference", "platform", "digest", "manifest", "config", "layers", "bytes", "from", "date" of what the store has. */
 void image_info_json(struct json_out *out, const struct image_info *info);
 

@@ -83,7 +83,7 @@ static void print_needs(struct strbuf *buf, const struct plan *plan)
                       (long long)plan->data.n_samples, STR_ARG(plan->data.folder));
     }
     if (plan->n_needs == 0) {
-        strbuf_add_z(buf, "fetch    0 bytes (these cases need no data set)\n");
+        strbuf_add_z(buf, "fetch    0 bytes (these cases need no data set and no image)\n");
     }
     for (size_t idx = 0; idx < plan->n_needs; idx++) {
         const struct plan_need *need = &plan->needs[idx];
@@ -91,9 +91,11 @@ static void print_needs(struct strbuf *buf, const struct plan *plan)
             buf, "%s%.*s %.*s: %s in the store; to fetch: ", idx == 0 ? "fetch    " : "         ",
             STR_ARG(need->kind), STR_ARG(need->name), need_state_name(need->state));
         print_bytes(buf, need->download_bytes);
-        strbuf_add_z(buf, "; disk with its tree, about: ");
+        strbuf_add_z(buf, "; disk, about: ");
         print_bytes(buf, need->disk_bytes);
-        if (need->n_unpinned) {
+        if (need->n_unpinned && str_eq_z(need->kind, "image")) {
+            strbuf_add_z(buf, "; its tag is not locked");
+        } else if (need->n_unpinned) {
             strbuf_printf(buf, "; %lld files without a digest", (long long)need->n_unpinned);
         }
         strbuf_add_z(buf, need->needs_login ? "; for registered users only\n" : "\n");

@@ -42,6 +42,8 @@ struct plan_step {
     int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
 };
 
+#define PLAN_PIN_IMAGE "image digest"
+
 struct missing_pin { /* what its authors did not pin and a run of the step would need */
     struct str stack;
     struct str what; /* "image digest", "source commit of URL" */
@@ -61,12 +63,12 @@ struct
 enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
 
 struct plan_need {   /* of the cases' stacks: what a run of them needs from the store */
-    struct str kind; /* "dataset" */
+    struct str kind; /* "dataset", "image" */
     struct str name;
     enum need_state state;
     int64_t download_bytes; /* still to be fetched; -1: its authors did not say */
     int64_t disk_bytes;     /* of archives and tree, estimated; -1: likewise */
-    int64_t n_unpinned;     /* files without any digest */
+    int64_t n_unpinned; /* files without any digest; of an image: 1 where its tag is not locked */
     bool needs_login;
 };
 

@@ -21,6 +21,8 @@ struct image_spec {     /* what is wanted */
     struct oci_ref fallback;
     struct str replacement; /* or NULL */
     struct oci_platform platform;
+    bool is_local; /* our own: built, not pulled */
+    int64_t bytes; /* of config and layers, from the lock; -1: not known */
 };
 
 struct image_places {

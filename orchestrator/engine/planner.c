@@ -403,7 +403,7 @@ static void note_missing_pins(struct arena *arena, const struct report *report,
             continue;
         }
         if (!stack->image_digest.ptr) {
-            add_pin(plan, stack, "image digest");
+            add_pin(plan, stack, PLAN_PIN_IMAGE);
         }
         for (size_t src = 0; src < stack->n_sources; src++) {
             if (!stack->sources[src].commit.ptr) {

@@ -5,6 +5,8 @@
 
 #include "base/fs.h"
 #include "engine/dataset.h"
+#include "engine/image_spec.h"
+#include "engine/lock_file.h"
 
 static bool is_run(const struct report *report, const struct plan *plan, const struct stack *stack)
 {
@@ -56,7 +58,7 @@ static int add_dataset(struct arena *arena, const char *root, const struct store
     struct plan_need need = {.kind = STR_LIT("dataset"), .name = id};
     struct dataset_here here;
     for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        if (str_eq(plan->needs[idx].name, id)) {
+        if (str_eq_z(plan->needs[idx].kind, "dataset") && str_eq(plan->needs[idx].name, id)) {
             return 0;
         }
     }
@@ -69,6 +71,56 @@ static int add_dataset(struct arena *arena, const char *root, const struct store
     need.needs_login = here.dataset.needs_login;
     need.state = store ? STATES[dataset_state(arena, store, &here)] : NEED_ABSENT;
     sizes_of(&here, store, &need);
+    plan->needs[plan->n_needs++] = need;
+    return 0;
+}
+
+/* A lock answers what the report's authors left open. */
+static void drop_pin(struct plan *plan, struct str stack)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < plan->n_pins; idx++) {
+        if (!str_eq(plan->pins[idx].stack, stack) ||
+            !str_eq_z(plan->pins[idx].what, PLAN_PIN_IMAGE)) {
+            plan->pins[n++] = plan->pins[idx];
+        }
+    }
+    plan->n_pins = n;
+}
+
+static int add_image(struct arena *arena, const char *root, const struct store *store,
+                     const struct stack *stack, struct plan *plan, struct err *err)
+{
+    struct plan_need need = {
+        .kind = STR_LIT("image"), .name = stack->image, .download_bytes = -1, .disk_bytes = -1};
+    struct image_info info;
+    struct image_spec spec;
+    struct err none = {0};
+    bool is_locked;
+    if (image_spec_load(arena, root, lock_folder(arena, root, NULL), stack->image.ptr, &spec,
+                        &is_locked, err) < 0) {
+        return -1;
+    }
+    if (spec.pins.has_digest) {
+        drop_pin(plan, stack->id);
+    }
+    for (size_t idx = 0; idx < plan->n_needs; idx++) {
+        if (str_eq_z(plan->needs[idx].kind, "image") &&
+            str_eq(plan->needs[idx].name, stack->image)) {
+            return 0;
+        }
+    }
+    if (spec.is_local || plan->n_needs == PLAN_NEEDS_MAX) {
+        return 0;
+    }
+    need.n_unpinned = !spec.pins.has_digest;
+    need.disk_bytes = spec.bytes;
+    need.download_bytes = spec.bytes;
+    if (store && image_open(arena, store, spec.name, &info, &none) == 0) {
+        need.state = NEED_READY;
+        need.download_bytes = 0;
+        need.disk_bytes = (int64_t)info.bytes;
+    }
     plan->needs[plan->n_needs++] = need;
     return 0;
 }
@@ -87,6 +139,11 @@ int run_needs(struct arena *arena, const char *root, const char *store_folder,
         const struct stack *stack = &report->stacks[idx];
         if (stack->dataset.ptr && is_run(report, plan, stack) &&
             add_dataset(arena, root, has_store ? &store : NULL, stack->dataset, plan, err) < 0) {
+            return -1;
+        }
+        if (stack->image.ptr && !str_eq_z(stack->framework, "reperf") &&
+            is_run(report, plan, stack) &&
+            add_image(arena, root, has_store ? &store : NULL, stack, plan, err) < 0) {
             return -1;
         }
     }

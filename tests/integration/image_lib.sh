@@ -25,7 +25,7 @@ free_port() { # a port nobody listens on, not given before
 }
 wait_port() { # PORT PID: until it listens, or the process is gone
     while kill -0 "$2" 2>/dev/null; do
-        (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return 0
+        (exec 3<>"/dev/tcp/${ADDRESS:-127.0.0.1}/$1") 2>/dev/null && return 0
         sleep 0.05
     done
     return 1
@@ -101,7 +101,7 @@ write_index() {
 }
 finish_layout() { printf '{"imageLayoutVersion":"1.0.0"}' >"$1/oci-layout"; }
 
-# start_registry NAME [CONFIG-LINES]: docker-registry on a free port; sets PORT, PID and $T/NAME/
+# start_registry NAME [CONFIG-LINES]: docker-registry on a free port of ADDRESS (127.0.0.1); sets PORT, PID and $T/NAME/
 start_registry() {
     local name=$1 more=${2-}
     mkdir -p "$T/$name/data"
@@ -113,7 +113,7 @@ storage:
   filesystem: {rootdirectory: $T/$name/data}
   delete: {enabled: true}
 http:
-  addr: 127.0.0.1:$PORT
+  addr: ${ADDRESS:-127.0.0.1}:$PORT
   secret: test
 $more
 EOF

@@ -63,6 +63,19 @@ auth_file "$T/other.json" "127.0.0.1:1" reader "$SECRET"
 exits 5 "a login for another host" img fetch "$R/team/img:v1" --ca "$T/ca.pem" --auth-file "$T/other.json"
 exits 2 "a login file that is not there" img fetch "$R/team/img:v1" --auth-file "$T/none.json"
 
+# --- plain HTTP to another machine ----------------------------------------------------------------------
+address=$(hostname -I 2>/dev/null | tr ' ' '\n' | grep -E '^[0-9.]+$' | grep -v '^127\.' | head -n 1)
+if [ -n "$address" ]; then
+    ADDRESS=$address start_registry plain
+    push "$L:one" "$address:$PORT/team/img:v1"
+    exits 4 "plain HTTP to a machine that is not this one" img fetch "$address:$PORT/team/img:v1"
+    exits 0 "is spoken where the user says so" img fetch "$address:$PORT/team/img:v1" --insecure-registry "$address:$PORT"
+    fresh
+    exits 4 "to that host alone" img fetch "$address:$PORT/team/img:v1" --insecure-registry "$address"
+else
+    skip "plain HTTP to another address" "this machine has none but 127.0.0.1"
+fi
+
 # --- tokens --------------------------------------------------------------------------------------------
 b64url() { base64 -w0 | tr '+/' '-_' | tr -d '='; }
 certificate signer
