@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The whole way of data in one sitting, on what a fresh machine has: synthetic twins made, unpacked, verified, packed, trained on, and
+# called synthetic in every verdict on the way.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+trap 'chmod -R u+w "$T"; rm -rf "$T"' EXIT
+export REPERF_STORE="$T/store"
+V=(/usr/bin/python3 tests/integration/validate.py)
+
+# ---- Cityscapes: segmentation
+exits 0 "fetch cityscapes --synthetic" "$REPERF" fetch cityscapes --synthetic --samples train=3 --samples val=3 --json
+cp "$T/out" "$T/fetch.json"
+exits 0 "its JSON is valid" "${V[@]}" manifests/schema/noun-output.json "$T/fetch.json"
+"$REPERF" fetch cityscapes.synthetic --synthetic --samples train=3 --samples val=3 >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" 'store .*cityscapes.tar.*synthetic' "again: nothing is made twice"
+exits 0 "its tree's record is valid" "${V[@]}" manifests/schema/tree.json "$REPERF_STORE/trees/cityscapes.synthetic/tree.json"
+like "$(cat "$REPERF_STORE/trees/cityscapes.synthetic/tree.json")" '"synthetic": true' "and says synthetic"
+is "$(cd "$REPERF_STORE/trees/cityscapes.synthetic" && sha256sum --quiet -c tree.sha256 && wc -l <tree.sha256)" 12 "sha256sum checks its 12 files"
+exits 0 "verify cityscapes --synthetic" "$REPERF" verify cityscapes --synthetic --deep
+like "$(cat "$T/out")" 'synthetic twin' "says what it is"
+exits 4 "the real one is not there because its twin is" "$REPERF" verify cityscapes
+exits 0 "pack cityscapes --synthetic" "$REPERF" pack cityscapes --synthetic
+exits 0 "reperf-pack verify, shards against the tree" "$B/reperf-pack" verify "$REPERF_STORE/packed/cityscapes.synthetic/train" --deep \
+    --dataset datasets/cityscapes/dataset.json --tree "$REPERF_STORE/trees/cityscapes.synthetic"
+exits 2 "a run on the real data is refused" "$REPERF" run paddle-perf-hrnetw18 --profile smoke --data cityscapes
+like "$(cat "$T/err")" 'Its synthetic twin is there: --data cityscapes.synthetic' "and the twin is named"
+exits 0 "reperf-train on the shards" "$TRAIN" --model hrnet_w18 --image 64x128 --batch 2 --steps 2 --data "$REPERF_STORE/packed/cityscapes.synthetic/train"
+like "$(head -n 1 "$T/out")" '"data":"cityscapes.synthetic".*"synthetic":true' "its first line says synthetic"
+printf X | dd of="$REPERF_STORE/trees/cityscapes.synthetic/cityscapes/leftImg8bit/val/lindau/lindau_000001_000019_leftImg8bit.png" \
+    bs=1 seek=5000 conv=notrunc status=none
+exits 5 "a bad byte in the tree is found" "$REPERF" verify cityscapes --synthetic
+like "$(cat "$T/out")" 'lindau_000001_000019_leftImg8bit.png: its digest differs' "and its file named"
+rm -rf "$REPERF_STORE/packed/cityscapes.synthetic/val"
+exits 5 "and it is not packed" "$REPERF" pack cityscapes --synthetic --split val
+
+# ---- ImageNet: a tar a class, a run of the report
+exits 0 "fetch imagenet-2012 --synthetic" "$REPERF" fetch imagenet-2012 --synthetic --samples train=40 --samples val=4
+exits 0 "verify it" "$REPERF" verify imagenet-2012.synthetic --json
+like "$(tr -d '\n' <"$T/out")" '"name": "train-images", *"files": 40, *"expected_files": 40, *"folders": 10' "40 images of 10 classes"
+exits 0 "pack its training part" "$REPERF" pack imagenet-2012 --synthetic --split train
+exits 0 "run the report's case on it" "$REPERF" run paddle-perf-2020 --profile smoke --repeats 1 --case 'resnet50/reperf/fp32/n1g1/*' \
+    --data imagenet-2012.synthetic
+like "$(cat "$T/out")" 'differs: dataset: synthetic twin of imagenet-2012 here, imagenet-2012 published' "the verdict says what it was trained on"
+archive=$(sed -n 's/^archive \([^ ]*\).*/\1/p' "$T/out")
+mkdir "$T/evidence" && tar --zstd -xf "$archive" -C "$T/evidence"
+like "$(tr -d '\n' <"$(find "$T/evidence" -path '*lock/lock.json')")" '"data": \{ *"dataset": "imagenet-2012", *"synthetic": true' "the run's lock names it"
+like "$(cat "$(find "$T/evidence" -path '*lock/lock.json')")" "$(sha256sum <"$REPERF_STORE/packed/imagenet-2012.synthetic/train/pack.json" | cut -c1-64)" "by the digest of its pack.json"
+exits 0 "replay gives the same result" "$REPERF" replay "$archive"
+
+# ---- the others: BERT's inputs in HDF5 and TFRecord, the subsets
+for twin in bert-sample=16 bert-hdf5-sample=16 bert-tfrecord-sample=16 imagenet-54289=8 cityscapes-300=2; do
+    id=${twin%=*}
+    exits 0 "fetch $id --synthetic" "$REPERF" fetch "$id" --synthetic --samples "train=${twin#*=}"
+    exits 0 "verify $id" "$REPERF" verify "$id" --synthetic --deep
+    exits 0 "pack $id" "$REPERF" pack "$id" --synthetic
+done
+exits 0 "what is in the store" "$REPERF" list datasets
+like "$(cat "$T/out")" 'cityscapes +absent +tree' "the twin is, the original is not"
+tap_done
