@@ -35,8 +35,8 @@ static bool find_superblock(const uint8_t *ptr, size_t len, size_t *ret_at)
     return false;
 }
 
-int hdf5_header(const uint8_t *ptr, size_t len, bool deep UNUSED, struct file_header *ret,
-                struct err *err)
+int file_header_hdf5(const uint8_t *ptr, size_t len, bool deep UNUSED, struct file_header *ret,
+                     struct err *err)
 {
     size_t at = 0;
     size_t width_at;
@@ -102,8 +102,8 @@ static int check_crc(const uint8_t *ptr, size_t len, size_t at, const char *what
                                      at, what, found, wanted);
 }
 
-int tfrecord_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
-                    struct err *err)
+int file_header_tfrecord(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                         struct err *err)
 {
     int64_t n = 0;
     for (size_t at = 0; at < len; n++) {
@@ -134,8 +134,8 @@ int tfrecord_header(const uint8_t *ptr, size_t len, bool deep, struct file_heade
     return 0;
 }
 
-int text_header(const uint8_t *ptr, size_t len, bool deep UNUSED, struct file_header *ret,
-                struct err *err)
+int file_header_text(const uint8_t *ptr, size_t len, bool deep UNUSED, struct file_header *ret,
+                     struct err *err)
 {
     const uint8_t *nul = len ? memchr(ptr, 0, len) : NULL;
     int64_t n = 0;

@@ -15,19 +15,19 @@ struct file_header {
 };
 
 /* Source: ITU-T T.81, annex B. */
-MUST_CHECK int jpeg_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
-                           struct err *err);
+MUST_CHECK int file_header_jpeg(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                                struct err *err);
 /* Source: W3C PNG specification, third edition, sections 5 and 11. */
-MUST_CHECK int png_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
-                          struct err *err);
-/* Signature, and that the file is as long as its superblock says. Source: HDF5 file format specification 3.0, section II.A. */
-MUST_CHECK int hdf5_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
-                           struct err *err);
-/* Lengths and their checksums to the end. Source: tensorflow/core/lib/io/record_writer.h. */
-MUST_CHECK int tfrecord_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+MUST_CHECK int file_header_png(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
                                struct err *err);
+/* Signature, and that the file is as long as its superblock says. Source: HDF5 file format specification 3.0, section II.A. */
+MUST_CHECK int file_header_hdf5(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                                struct err *err);
+/* Lengths and their checksums to the end. Source: tensorflow/core/lib/io/record_writer.h. */
+MUST_CHECK int file_header_tfrecord(const uint8_t *ptr, size_t len, bool deep,
+                                    struct file_header *ret, struct err *err);
 /* No NUL byte; lines, the last one with or without its line feed. */
-MUST_CHECK int text_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
-                           struct err *err);
+MUST_CHECK int file_header_text(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                                struct err *err);
 
 #endif

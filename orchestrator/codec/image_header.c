@@ -135,7 +135,8 @@ static int read_segment(struct jpeg *jpeg, uint8_t marker, struct err *err)
     return 0;
 }
 
-int jpeg_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret, struct err *err)
+int file_header_jpeg(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                     struct err *err)
 {
     struct jpeg jpeg = {.ptr = ptr, .len = len, .at = 2, .header = {-1, -1, -1, -1}};
     bool ends_well = len >= 4 && ptr[len - 2] == 0xFF && ptr[len - 1] == M_EOI;
@@ -222,7 +223,8 @@ static int read_ihdr(const uint8_t *ptr, struct file_header *ret, struct err *er
     return 0;
 }
 
-int png_header(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret, struct err *err)
+int file_header_png(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                    struct err *err)
 {
     struct file_header header = {-1, -1, -1, -1};
     bool has_data = false;

@@ -33,15 +33,15 @@ static header_fn reader_of(enum file_format format)
 {
     switch (format) {
     case FILE_JPEG:
-        return jpeg_header;
+        return file_header_jpeg;
     case FILE_PNG:
-        return png_header;
+        return file_header_png;
     case FILE_HDF5:
-        return hdf5_header;
+        return file_header_hdf5;
     case FILE_TFRECORD:
-        return tfrecord_header;
+        return file_header_tfrecord;
     case FILE_TEXT:
-        return text_header;
+        return file_header_text;
     case FILE_ANY:
         break;
     }

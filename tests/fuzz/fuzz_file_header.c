@@ -21,8 +21,8 @@ static bool reads(reader read, const uint8_t *data, size_t size, bool deep, stru
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const reader ALL[] = {jpeg_header, png_header, hdf5_header, tfrecord_header,
-                                 text_header};
+    static const reader ALL[] = {file_header_jpeg, file_header_png, file_header_hdf5,
+                                 file_header_tfrecord, file_header_text};
     for (size_t idx = 0; idx < ARRAY_LEN(ALL); idx++) {
         struct file_header shallow = {0};
         struct file_header deep = {0};

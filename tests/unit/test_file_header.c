@@ -51,24 +51,25 @@ static void jpeg_headers(void **state UNUSED)
         struct file_header header = {0};
         struct err err = {0};
         const uint8_t *ptr = (const uint8_t *)GOOD[idx / 2];
-        assert_int_equal(jpeg_header(ptr, LENGTHS[idx / 2], idx % 2, &header, &err), 0);
+        assert_int_equal(file_header_jpeg(ptr, LENGTHS[idx / 2], idx % 2, &header, &err), 0);
         assert_int_equal(header.width, 3);
         assert_int_equal(header.height, 2);
         assert_int_equal(header.channels, 1);
     }
-    refused(jpeg_header, S(""), false, "first bytes of a JPEG");
-    refused(jpeg_header, S("\x89PNG"), false, "first bytes of a JPEG, found 89 50");
-    refused(jpeg_header, S(SOI EOI), false, "the end marker comes before the picture");
-    refused(jpeg_header, S(SOI SOF("\xc0") SOS DATA), false, "without an end marker");
-    refused(jpeg_header, S(SOI SOF("\xc0") SOS DATA "\xff"), false, "without an end marker");
-    refused(jpeg_header, S(SOI APP0), false, "ends within its markers");
-    refused(jpeg_header, S(SOI SOF("\xc4") SOS DATA EOI), false, "a scan before the frame header");
-    refused(jpeg_header, S(SOI SOF("\xc0") SOF("\xc0") SOS DATA EOI), true, "a second frame");
-    refused(jpeg_header, S(SOI "junk"), false, "byte 2: expected a marker, found 6a");
-    refused(jpeg_header, S(SOI "\xff\xc0\x00\x08\x08\x00\x02\x00\x03\x01" EOI), false,
+    refused(file_header_jpeg, S(""), false, "first bytes of a JPEG");
+    refused(file_header_jpeg, S("\x89PNG"), false, "first bytes of a JPEG, found 89 50");
+    refused(file_header_jpeg, S(SOI EOI), false, "the end marker comes before the picture");
+    refused(file_header_jpeg, S(SOI SOF("\xc0") SOS DATA), false, "without an end marker");
+    refused(file_header_jpeg, S(SOI SOF("\xc0") SOS DATA "\xff"), false, "without an end marker");
+    refused(file_header_jpeg, S(SOI APP0), false, "ends within its markers");
+    refused(file_header_jpeg, S(SOI SOF("\xc4") SOS DATA EOI), false,
+            "a scan before the frame header");
+    refused(file_header_jpeg, S(SOI SOF("\xc0") SOF("\xc0") SOS DATA EOI), true, "a second frame");
+    refused(file_header_jpeg, S(SOI "junk"), false, "byte 2: expected a marker, found 6a");
+    refused(file_header_jpeg, S(SOI "\xff\xc0\x00\x08\x08\x00\x02\x00\x03\x01" EOI), false,
             "a frame header of 8 bytes");
-    refused(jpeg_header, S(SOI "\xff\xe0\x00\x01" EOI), false, "a segment of 1 bytes");
-    refused(jpeg_header, S(SOI "\xff\xe0\xff\xff" EOI), false, "ends within a segment");
+    refused(file_header_jpeg, S(SOI "\xff\xe0\x00\x01" EOI), false, "a segment of 1 bytes");
+    refused(file_header_jpeg, S(SOI "\xff\xe0\xff\xff" EOI), false, "ends within a segment");
 }
 
 /* Every cut of a good file is refused deep; only cuts that end in what looks like the end marker pass shallow. */
@@ -78,7 +79,7 @@ static void cuts_are_seen(void **state UNUSED)
     for (size_t len = 0; len < sizeof(JPEG) - 1; len++) {
         struct file_header header;
         struct err err = {0};
-        assert_int_equal(jpeg_header((const uint8_t *)JPEG, len, true, &header, &err), -1);
+        assert_int_equal(file_header_jpeg((const uint8_t *)JPEG, len, true, &header, &err), -1);
     }
 }
 
@@ -92,27 +93,30 @@ static void png_headers(void **state UNUSED)
 {
     struct file_header header = {0};
     struct err err = {0};
-    assert_int_equal(png_header(S(PNG_SIG PNG_IHDR PNG_IDAT PNG_IEND), true, &header, &err), 0);
+    assert_int_equal(file_header_png(S(PNG_SIG PNG_IHDR PNG_IDAT PNG_IEND), true, &header, &err),
+                     0);
     assert_int_equal(header.width, 8);
     assert_int_equal(header.height, 4);
     assert_int_equal(header.channels, 3);
-    refused(png_header, S("\xff\xd8"), false, "the signature of a PNG");
-    refused(png_header, S(PNG_SIG), false, "ends before its IEND");
-    refused(png_header, S(PNG_SIG PNG_IHDR PNG_IDAT), false, "byte 45: the file ends before");
-    refused(png_header, S(PNG_SIG PNG_IHDR PNG_IEND), false, "without a picture");
-    refused(png_header, S(PNG_SIG PNG_IDAT PNG_IEND), false, "an IHDR chunk first");
-    refused(png_header, S(PNG_SIG PNG_IHDR PNG_IHDR PNG_IEND), false, "one IHDR chunk");
-    refused(png_header, S(PNG_SIG "\xff\xff\xff\xffIHDR" PNG_IEND), false, "ends before its IEND");
-    refused(png_header,
+    refused(file_header_png, S("\xff\xd8"), false, "the signature of a PNG");
+    refused(file_header_png, S(PNG_SIG), false, "ends before its IEND");
+    refused(file_header_png, S(PNG_SIG PNG_IHDR PNG_IDAT), false, "byte 45: the file ends before");
+    refused(file_header_png, S(PNG_SIG PNG_IHDR PNG_IEND), false, "without a picture");
+    refused(file_header_png, S(PNG_SIG PNG_IDAT PNG_IEND), false, "an IHDR chunk first");
+    refused(file_header_png, S(PNG_SIG PNG_IHDR PNG_IHDR PNG_IEND), false, "one IHDR chunk");
+    refused(file_header_png, S(PNG_SIG "\xff\xff\xff\xffIHDR" PNG_IEND), false,
+            "ends before its IEND");
+    refused(file_header_png,
             S(PNG_SIG "\x00\x00\x00\x0dIHDR\x00\x00\x00\x09\x00\x00\x00\x04\x08\x02\x00\x00\x00"
                       "\x3c\xaf\xe9\xa7" PNG_IDAT PNG_IEND),
             false, "chunk IHDR has checksum");
-    refused(png_header, S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND), true,
-            "chunk IDAT has checksum");
+    refused(file_header_png, S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND),
+            true, "chunk IDAT has checksum");
     /* Only deep reads the checksums of the others. */
-    assert_int_equal(png_header(S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND),
-                                false, &header, &err),
-                     0);
+    assert_int_equal(
+        file_header_png(S(PNG_SIG PNG_IHDR "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1f" PNG_IEND), false,
+                        &header, &err),
+        0);
 }
 
 static void hdf5_headers(void **state UNUSED)
@@ -122,23 +126,23 @@ static void hdf5_headers(void **state UNUSED)
     struct err err = {0};
     file[13] = 8; /* size of addresses, version 0 */
     file[40] = 96;
-    assert_int_equal(hdf5_header(file, 96, false, &header, &err), 0);
+    assert_int_equal(file_header_hdf5(file, 96, false, &header, &err), 0);
     assert_int_equal(header.width, -1);
-    refused(hdf5_header, file, 95, false, "says that the file ends at byte 96, it ends at 95");
-    refused(hdf5_header, file, 20, false, "cut short");
-    refused(hdf5_header, file + 1, 90, false, "the signature of HDF5");
+    refused(file_header_hdf5, file, 95, false, "says that the file ends at byte 96, it ends at 95");
+    refused(file_header_hdf5, file, 20, false, "cut short");
+    refused(file_header_hdf5, file + 1, 90, false, "the signature of HDF5");
     file[13] = 3;
-    refused(hdf5_header, file, 96, false, "addresses of 4 or 8 bytes, found 3");
+    refused(file_header_hdf5, file, 96, false, "addresses of 4 or 8 bytes, found 3");
     file[8] = 9;
-    refused(hdf5_header, file, 96, false, "version 0 to 3, found 9");
+    refused(file_header_hdf5, file, 96, false, "version 0 to 3, found 9");
     /* After a user block of 512 bytes, version 2. */
     memset(file, 0, sizeof(file));
     memcpy(file + 512, "\x89HDF\r\n\x1a\n\x02\x08\x08", 11);
     file[512 + 12 + 1] = 2; /* base 512 */
     file[512 + 12 + 16] = 88;
     file[512 + 12 + 17] = 2;
-    assert_int_equal(hdf5_header(file, 600, false, &header, &err), 0);
-    refused(hdf5_header, file, 599, false, "ends at byte 600, it ends at 599");
+    assert_int_equal(file_header_hdf5(file, 600, false, &header, &err), 0);
+    refused(file_header_hdf5, file, 599, false, "ends at byte 600, it ends at 599");
 }
 
 static uint32_t masked(const void *ptr, size_t len)
@@ -168,29 +172,30 @@ static void tfrecord_headers(void **state UNUSED)
     size_t len = add_record(file, "first record");
     len += add_record(file + len, "");
     len += add_record(file + len, "last");
-    assert_int_equal(tfrecord_header(file, len, true, &header, &err), 0);
+    assert_int_equal(file_header_tfrecord(file, len, true, &header, &err), 0);
     assert_int_equal(header.n_records, 3);
-    refused(tfrecord_header, file, 0, false, "an empty file");
-    refused(tfrecord_header, file, len - 1, false, "record 2 has 4 bytes, the file has 7 more");
-    refused(tfrecord_header, file, 30, false, "byte 28: record 1 is cut short");
+    refused(file_header_tfrecord, file, 0, false, "an empty file");
+    refused(file_header_tfrecord, file, len - 1, false,
+            "record 2 has 4 bytes, the file has 7 more");
+    refused(file_header_tfrecord, file, 30, false, "byte 28: record 1 is cut short");
     file[14] ^= 1;
-    assert_int_equal(tfrecord_header(file, len, false, &header, &err), 0);
-    refused(tfrecord_header, file, len, true, "byte 0: the record's data has checksum");
+    assert_int_equal(file_header_tfrecord(file, len, false, &header, &err), 0);
+    refused(file_header_tfrecord, file, len, true, "byte 0: the record's data has checksum");
     file[0] ^= 1;
-    refused(tfrecord_header, file, len, false, "the record's length has checksum");
+    refused(file_header_tfrecord, file, len, false, "the record's length has checksum");
 }
 
 static void texts(void **state UNUSED)
 {
     struct file_header header = {0};
     struct err err = {0};
-    assert_int_equal(text_header(S(""), false, &header, &err), 0);
+    assert_int_equal(file_header_text(S(""), false, &header, &err), 0);
     assert_int_equal(header.n_records, 0);
-    assert_int_equal(text_header(S("1\n2\n3\n"), false, &header, &err), 0);
+    assert_int_equal(file_header_text(S("1\n2\n3\n"), false, &header, &err), 0);
     assert_int_equal(header.n_records, 3);
-    assert_int_equal(text_header(S("1\n2\n3"), false, &header, &err), 0);
+    assert_int_equal(file_header_text(S("1\n2\n3"), false, &header, &err), 0);
     assert_int_equal(header.n_records, 3);
-    refused(text_header, S("1\n\0"), false, "byte 2: expected text, found a NUL byte");
+    refused(file_header_text, S("1\n\0"), false, "byte 2: expected text, found a NUL byte");
 }
 
 int main(void)
