@@ -121,6 +121,32 @@ if os.path.exists(sys.argv[2]):
 PY
 ok $? "it has its published size, and its convolutions their published costs"
 
+exits 0 "describe mmsegmentation's DeepLabV3+" "$TRAIN" --model deeplabv3p_mmseg --describe --batch 2
+log="$SHARED/published/logs/paddle-perf-e7a07c4/DeepLabV3P/OtherReports/PyTorch/logs/pytorch/deeplabv3p_c1_fp16.log"
+if [ -e "$log" ]; then
+    /usr/bin/python3 - "$T/out" "$log" "$SHARED/research/layers/deeplabv3plus_r50-d8_mmseg_512x1024.csv" <<'PY'
+import csv, json, re, sys
+d = json.load(open(sys.argv[1]))
+assert (d["parameters"], d["macs_per_sample"]) == (43589878, 371682967552), d
+rows = [r for r in csv.DictReader(open(sys.argv[3])) if r["op"] == "conv"]
+want = sorted((int(r["macs"]), int(r["cout"]), int(r["hout"]), int(r["wout"])) for r in rows)
+assert want == sorted((o["macs_per_sample"], *o["output"][1:]) for o in d["ops"] if o["op"] == "conv")
+# The network as the framework printed it: a module a line, two more spaces a level.
+path, printed = [], {}
+for line in open(sys.argv[2]):
+    hit = re.match(r"( +)\((\w+)\): (\w+)\((\d+)?(?:, (\d+))?", line)
+    if hit:
+        path[len(hit[1]) // 2 - 1:] = [hit[2]]
+        if hit[3] in ("Conv2d", "BatchNorm2d"):
+            printed[".".join(path)] = int(hit[5] if hit[3] == "Conv2d" else hit[4])
+ours = {o["name"]: o["output"][1] for o in d["ops"] if o["op"] in ("conv", "bn")}
+assert ours == printed and len(ours) > 140, sorted(set(ours.items()) ^ set(printed.items()))[:8]
+PY
+    ok $? "its layers have the names and widths that the published log prints, and their published costs"
+else
+    skip "mmsegmentation's layers" "the published logs are not here"
+fi
+
 exits 0 "HRNet-W18 takes three steps on labelled pixels" "$TRAIN" --model hrnet_w18 --image 64x96 --batch 2 --steps 3 --seed 4
 /usr/bin/python3 - "$T/out" <<'PY'
 import json, sys

@@ -150,8 +150,9 @@ static void resnet_reads_what_was_written(void **state UNUSED)
 /* Branches side by side keep much alive: upsampling, concatenation and dropout have to leave it alone. */
 static void segmentation_networks_read_what_was_written(void **state UNUSED)
 {
-    static const struct model *const models[] = {&model_hrnet_w18, &model_deeplabv3p};
-    static const int n_wanted[] = {35 + 4, 3 + 7};
+    static const struct model *const models[] = {&model_hrnet_w18, &model_deeplabv3p,
+                                                 &model_deeplabv3p_mmseg};
+    static const int n_wanted[] = {35 + 4, 3 + 7, 4 + 7};
     for (size_t m = 0; m < ARRAY_LEN(models); m++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct graph *graph = graph_new(&arena, DT_F32);

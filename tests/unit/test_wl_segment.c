@@ -294,6 +294,37 @@ static void dropout_drops_its_share_anew_each_step(void **state UNUSED)
     fixture_release(&f);
 }
 
+/* Whole planes stand or fall. */
+static void channel_dropout_drops_planes(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int x = graph_param(f.graph, "x", SHAPE(4, 50, 3, 2), (struct init){INIT_CONST, 1.0});
+    int step = graph_input(f.graph, "step", SHAPE_SCALAR, DT_I64);
+    int y = graph_dropout_channels(f.graph, x, step, 0.25);
+    graph_output(f.graph, "y", y);
+    finish_with_labels(&f, y, &WITH_IGNORED);
+    fill_labels(&f, 50, 1);
+    set_drop_step(&f, 1);
+    (void)loss_now(&f);
+    double *out = read_doubles(&f, y);
+    double *grad = read_doubles(&f, f.graph->values[x].grad);
+    int n_dropped = 0;
+    for (int i = 0; i < 200; i++) {
+        bool is_dropped = out[(size_t)i * 6] == 0.0;
+        n_dropped += is_dropped;
+        for (int j = 0; j < 6; j++) {
+            double value = out[(size_t)i * 6 + (size_t)j];
+            assert_true(value == (is_dropped ? 0.0 : 1.0 / 0.75));
+            assert_true(!is_dropped || grad[(size_t)i * 6 + (size_t)j] == 0.0);
+        }
+    }
+    assert_true(n_dropped > 20 && n_dropped < 80); /* 50, one standard deviation is 6.1 */
+    free(out);
+    free(grad);
+    fixture_release(&f);
+}
+
 /* ---- several resolutions at once ---- */
 
 /* The shape of an exchange between two resolutions: down by a strided convolution, up by 1x1 and upsampling, sums with ReLU. */
@@ -333,6 +364,31 @@ static void pixel_loss_gradients(void **state UNUSED)
         check_all_gradients(&f, 5, "loss with ignored pixels");
         fixture_release(&f);
     }
+}
+
+/* Two heads on one value: the graph's loss is the sum, weighted, and so is the gradient. */
+static void a_second_loss_is_added(void **state UNUSED)
+{
+    double losses[3];
+    for (int i = 0; i < 3; i++) { /* the first alone, the second alone, both */
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(2, 5, 3, 4));
+        int labels = graph_input(f.graph, "labels", SHAPE(2, 3, 4), DT_I64);
+        if (i != 1) {
+            (void)graph_loss(f.graph, x, labels, &WITH_IGNORED);
+        }
+        if (i != 0) {
+            (void)graph_loss(f.graph, graph_add(f.graph, x, graph_relu(f.graph, x), false), labels,
+                             &(struct loss_opts){.ignore_label = IGNORED, .weight = 0.4});
+        }
+        fixture_ready(&f, 1);
+        check_all_gradients(&f, 5, "weighted losses");
+        losses[i] = loss_now(&f);
+        fixture_release(&f);
+    }
+    assert_true(losses[1] > 0.1 && losses[0] > 0.1);
+    assert_true(fabs(losses[2] - losses[0] - losses[1]) < 1e-15);
 }
 
 /* -ln softmax of the label, averaged over the pixels that have one, in long double. */
@@ -409,8 +465,10 @@ int main(void)
         cmocka_unit_test(avgpool_follows_its_formula),
         cmocka_unit_test(dropout_gradients),
         cmocka_unit_test(dropout_drops_its_share_anew_each_step),
+        cmocka_unit_test(channel_dropout_drops_planes),
         cmocka_unit_test(exchange_gradients),
         cmocka_unit_test(pixel_loss_gradients),
+        cmocka_unit_test(a_second_loss_is_added),
         cmocka_unit_test(pixel_loss_is_the_mean_over_labelled_pixels),
         cmocka_unit_test(a_batch_without_labels_has_loss_zero_and_no_gradient),
     };

@@ -110,6 +110,8 @@ def torch_results(model, x, labels, ignored=-100):
     model.train()
     logits = model(x)
     loss = F.cross_entropy(logits, labels, ignore_index=ignored)
+    if hasattr(model, "auxiliary"):
+        loss = loss + model.AUXILIARY_WEIGHT * F.cross_entropy(model.auxiliary, labels, ignore_index=ignored)
     loss.backward()
     out = {"logits": logits, "loss": loss}
     out.update({"grad." + n: p.grad for n, p in model.named_parameters()})

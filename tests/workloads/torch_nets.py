@@ -201,3 +201,87 @@ class DeepLab(torch.nn.Module):
         low = decoder.conv_bn_relu1(low)
         x = torch.cat([as_large_as(x, low), low], dim=1)
         return as_large_as(decoder.conv(decoder.conv_bn_relu3(decoder.conv_bn_relu2(x))), image)
+
+
+# ---- DeepLabV3+ on ResNet-50-v1c, mmsegmentation's ----
+
+class Unit(torch.nn.Module):
+    def __init__(self, c_in, c_out, kernel, dilation=1, groups=1):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(c_in, c_out, kernel, 1, kernel // 2 * dilation, dilation, groups, bias=False)
+        self.bn = torch.nn.BatchNorm2d(c_out)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)))
+
+
+class Bottleneck(torch.nn.Module):
+    def __init__(self, c_in, width, stride, dilation, projected):
+        super().__init__()
+        conv, norm = torch.nn.Conv2d, torch.nn.BatchNorm2d
+        self.conv1, self.bn1 = conv(c_in, width, 1, bias=False), norm(width)
+        self.conv2, self.bn2 = conv(width, width, 3, stride, dilation, dilation, bias=False), norm(width)
+        self.conv3, self.bn3 = conv(width, 4 * width, 1, bias=False), norm(4 * width)
+        self.downsample = None
+        if projected:
+            self.downsample = torch.nn.Sequential(conv(c_in, 4 * width, 1, stride, bias=False), norm(4 * width))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = self.bn3(self.conv3(F.relu(self.bn2(self.conv2(y)))))
+        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+def separable_unit(c_in, c_out, dilation):
+    return container(depthwise_conv=Unit(c_in, c_in, 3, dilation, c_in), pointwise_conv=Unit(c_in, c_out, 1))
+
+
+def in_turn(modules, x):
+    for module in modules.children():
+        x = module(x)
+    return x
+
+
+class DeepLabMmseg(torch.nn.Module):
+    """auxiliary: the second head's logits of the last forward pass; its loss counts 0.4."""
+    AUXILIARY_WEIGHT = 0.4
+    FIRST_DILATION, DILATION = [1, 1, 1, 2], [1, 1, 2, 4]
+
+    def __init__(self):
+        super().__init__()
+        stem, c = [], 3
+        for width, stride in ((32, 2), (32, 1), (64, 1)):
+            stem += [torch.nn.Conv2d(c, width, 3, stride, 1, bias=False), torch.nn.BatchNorm2d(width), torch.nn.ReLU()]
+            c = width
+        self.backbone = container(stem=torch.nn.Sequential(*stem))
+        for i, n in enumerate([3, 4, 6, 3]):
+            blocks = []
+            for j in range(n):
+                dilation = self.DILATION[i] if j else self.FIRST_DILATION[i]
+                blocks.append(Bottleneck(c, 64 << i, 2 if (i, j) == (1, 0) else 1, dilation, j == 0))
+                c = 4 * (64 << i)
+            self.backbone.add_module("layer%d" % (i + 1), torch.nn.Sequential(*blocks))
+        self.decode_head = container(
+            image_pool=torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), Unit(c, 512, 1)),
+            aspp_modules=torch.nn.ModuleList([Unit(c, 512, 1)] + [separable_unit(c, 512, d) for d in (12, 24, 36)]),
+            bottleneck=Unit(5 * 512, 512, 3), c1_bottleneck=Unit(256, 48, 1),
+            sep_bottleneck=torch.nn.ModuleList([separable_unit(560, 512, 1), separable_unit(512, 512, 1)]),
+            conv_seg=torch.nn.Conv2d(512, CLASSES, 1))
+        self.auxiliary_head = container(convs=torch.nn.Sequential(Unit(1024, 256, 3)), conv_seg=torch.nn.Conv2d(256, CLASSES, 1))
+        self.auxiliary = None
+
+    def forward(self, image):
+        x = F.max_pool2d(self.backbone.stem(image), 3, 2, 1)
+        stages = []
+        for i in range(4):
+            x = getattr(self.backbone, "layer%d" % (i + 1))(x)
+            stages.append(x)
+        head, second = self.decode_head, self.auxiliary_head
+        self.auxiliary = as_large_as(second.conv_seg(second.convs(stages[2])), image)
+        parts = [as_large_as(head.image_pool(x), x), head.aspp_modules[0](x)] + [in_turn(m, x) for m in list(head.aspp_modules)[1:]]
+        x = head.bottleneck(torch.cat(parts, dim=1))
+        low = head.c1_bottleneck(stages[0])
+        x = torch.cat([as_large_as(x, low), low], dim=1)
+        for part in head.sep_bottleneck:
+            x = in_turn(part, x)
+        return as_large_as(head.conv_seg(x), image)

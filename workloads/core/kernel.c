@@ -38,9 +38,9 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-bool dropout_keeps(const struct dropout_geom *geom, int64_t step, int64_t idx)
+bool dropout_keeps(const struct dropout_geom *geom, int64_t step, int64_t run_idx)
 {
-    uint64_t hash = mix(mix(mix(geom->stream) ^ (uint64_t)step) ^ (uint64_t)idx);
+    uint64_t hash = mix(mix(mix(geom->stream) ^ (uint64_t)step) ^ (uint64_t)run_idx);
     return (double)(hash >> 11) * 0x1p-53 >= geom->rate;
 }
 

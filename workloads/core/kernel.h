@@ -43,7 +43,7 @@ enum kernel_id {
     K_LINEAR_BWD_DATA, /* dy, w -> dx += */
     K_LINEAR_BWD_WEIGHT, /* dy, x -> dw +=, [dbias +=] */
     /* The mean over no label at all (each one ignored) is 0, and so is its gradient. */
-    K_LOSS_FWD, /* logits (N,C,H,W), labels (N,H,W) int64 -> loss (), prob (N,C,H,W) ~logits */
+    K_LOSS_FWD, /* logits (N,C,H,W), labels (N,H,W) int64 -> loss () +=, prob (N,C,H,W) ~logits */
     K_LOSS_BWD, /* prob, labels -> dlogits ~prob += */
     K_COUNT
 };
@@ -74,9 +74,10 @@ struct resize_geom {
     int64_t n, c, h, w, p, q;
     bool is_aligned;
 };
-/* Element i of step t is dropped if a hash of (stream, t, i) says so: the same on every device, nothing to remember. */
+/* Element i of step t is dropped if a hash of (stream, t, i / run) says so: the same on every device, nothing to remember. */
 struct dropout_geom {
     int64_t count;
+    int64_t run; /* elements that stand or fall together: 1, or the plane of a channel */
     double rate; /* above 0, below 1 */
     uint64_t stream;
 };
@@ -93,11 +94,12 @@ struct loss_geom {
     int64_t n, c, plane;
     double smoothing; /* label smoothing, 0 to below 1 */
     int64_t ignore_label;
+    double weight; /* of this loss in the sum of all */
 };
 #define LOSS_IGNORE_NONE INT64_MIN
 
 /* Source of the mixing steps: Steele et al., "Fast splittable pseudorandom number generators" (2014), as splitmix64. */
-bool dropout_keeps(const struct dropout_geom *geom, int64_t step, int64_t idx);
+bool dropout_keeps(const struct dropout_geom *geom, int64_t step, int64_t run_idx);
 
 union geom {
     struct conv_geom conv;

@@ -140,6 +140,7 @@ int graph_avgpool(struct graph *graph, int x, int64_t window);
 
 /* Drops by the hash of K_DROPOUT_FWD; step is a scalar int64 input that the run counts up. */
 int graph_dropout(struct graph *graph, int x, int step, double rate);
+int graph_dropout_channels(struct graph *graph, int x, int step, double rate); /* whole planes */
 
 struct upsample_opts {
     int64_t height, width; /* of the result; smaller than the input is allowed */
@@ -154,9 +155,10 @@ int graph_linear(struct graph *graph, int x, const char *name, int64_t out_featu
 struct loss_opts {
     double label_smoothing;
     int64_t ignore_label; /* LOSS_IGNORE_NONE for none */
+    double weight;        /* 0 is 1 */
 };
 /* logits (N, C) with labels (N), or (N, C, H, W) with (N, H, W): the mean over the labels that are not ignore_label, and 0
-   with a gradient of 0 where there is none. The graph has one loss. */
+   with a gradient of 0 where there is none. Each further one adds weight times itself to the graph's one loss. */
 int graph_loss(struct graph *graph, int logits, int labels, const struct loss_opts *opts);
 
 /* Names a value that can be read after the step. */

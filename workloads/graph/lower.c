@@ -39,6 +39,17 @@ static void forward_bn(struct graph *graph, const struct op *op)
     call->inplace[0] = 1U << 0;
 }
 
+/* The graph's first loss writes the scalar, the others add to it. */
+static void add_to_first_loss(const struct graph *graph, struct call *call)
+{
+    for (int i = 0; i < graph->n_calls - 1; i++) {
+        if (graph->calls[i].args.id == K_LOSS_FWD) {
+            call->args.accumulate |= 1U << 0;
+            call->reads_out |= 1U << 0;
+        }
+    }
+}
+
 static void forward(struct graph *graph, const struct op *op)
 {
     static const enum kernel_id ids[OP_KIND_COUNT] = {
@@ -61,6 +72,7 @@ static void forward(struct graph *graph, const struct op *op)
         call->inplace[0] = 1U << 0 | 1U << 1;
     } else if (op->kind == OP_LOSS) {
         call->inplace[1] = 1U << 0;
+        add_to_first_loss(graph, call);
     }
 }
 

@@ -326,7 +326,7 @@ int graph_global_avgpool(struct graph *graph, int x)
     return avgpool(graph, x, shape->dim[2] > shape->dim[3] ? shape->dim[2] : shape->dim[3], true);
 }
 
-int graph_dropout(struct graph *graph, int x, int step, double rate)
+static int dropout(struct graph *graph, int x, int step, double rate, bool is_by_channel)
 {
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
@@ -338,17 +338,30 @@ int graph_dropout(struct graph *graph, int x, int step, double rate)
         return NO_VALUE;
     }
     struct shape shape = graph->values[x].shape;
+    ASSERT(!is_by_channel || shape.n_dims == 4);
     int y = activation(graph, shape, graph->dtype, needs_grad(graph, x));
     struct op *op = graph_add_op(graph, OP_DROPOUT);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
     }
-    op->geom.dropout = (struct dropout_geom){
-        .count = shape_count(&shape), .rate = rate, .stream = (uint64_t)graph->n_ops};
+    op->geom.dropout = (struct dropout_geom){.count = shape_count(&shape),
+                                             .run = is_by_channel ? shape.dim[2] * shape.dim[3] : 1,
+                                             .rate = rate,
+                                             .stream = (uint64_t)graph->n_ops};
     op->in[0] = x;
     op->in[1] = step;
     op->out[0] = y;
     return y;
+}
+
+int graph_dropout(struct graph *graph, int x, int step, double rate)
+{
+    return dropout(graph, x, step, rate, false);
+}
+
+int graph_dropout_channels(struct graph *graph, int x, int step, double rate)
+{
+    return dropout(graph, x, step, rate, true);
 }
 
 int graph_upsample(struct graph *graph, int x, const struct upsample_opts *opts)
@@ -477,21 +490,21 @@ int graph_loss(struct graph *graph, int logits, int labels, const struct loss_op
         return NO_VALUE;
     }
     struct shape shape = graph->values[logits].shape;
-    if (graph->loss != NO_VALUE || !labels_fit(&graph->values[logits], &graph->values[labels])) {
-        graph_fail(graph, ERR_INTERNAL, "loss: %s",
-                   graph->loss != NO_VALUE ? "the graph has one already"
-                                           : "labels do not fit the logits");
+    if (!labels_fit(&graph->values[logits], &graph->values[labels])) {
+        graph_fail(graph, ERR_INTERNAL, "loss: labels do not fit the logits");
         return NO_VALUE;
     }
     struct loss_geom geom = {.n = shape.dim[0],
                              .c = shape.dim[1],
                              .plane = 1,
                              .smoothing = opts->label_smoothing,
-                             .ignore_label = opts->ignore_label};
+                             .ignore_label = opts->ignore_label,
+                             .weight = opts->weight > 0.0 ? opts->weight : 1.0};
     for (int i = 2; i < shape.n_dims; i++) {
         geom.plane *= shape.dim[i];
     }
-    int loss = activation(graph, SHAPE_SCALAR, graph->dtype, true);
+    int loss =
+        graph->loss == NO_VALUE ? activation(graph, SHAPE_SCALAR, graph->dtype, true) : graph->loss;
     int prob = activation(graph, shape, graph->dtype, false);
     struct op *op = graph_add_op(graph, OP_LOSS);
     if (graph->err.code != ERR_NONE) {

@@ -6,7 +6,7 @@
    backbones/resnet_vd.py, layers/pyramid_pool.py, for names, dilations (2; 4 times 1, 2, 4; 12, 24, 36) and widths. */
 #include "base/base.h"
 
-#include "models/paddle.h"
+#include "models/segment.h"
 
 #define STAGES        4
 #define EXPANSION     4
@@ -135,7 +135,7 @@ static int pyramid(struct graph *graph, int x, int step)
     int64_t whole = shape->dim[2] > shape->dim[3] ? shape->dim[2] : shape->dim[3];
     int pooled = conv1(graph, graph_avgpool(graph, x, whole), "head.aspp.global_avg_pool.1",
                        PYRAMID_WIDTH, true);
-    parts[4] = paddle_resize_like(graph, pooled, x);
+    parts[4] = segment_resize_like(graph, pooled, x);
     int y =
         biased_conv1(graph, graph_concat(graph, parts, 5), "head.aspp.conv_bn_relu", PYRAMID_WIDTH);
     return step == NO_VALUE ? y : graph_dropout(graph, y, step, DROPOUT_RATE);
@@ -144,7 +144,7 @@ static int pyramid(struct graph *graph, int x, int step)
 static int decoder(struct graph *graph, int x, int low)
 {
     low = biased_conv1(graph, low, "head.decoder.conv_bn_relu1", LOW_WIDTH);
-    int both[2] = {paddle_resize_like(graph, x, low), low};
+    int both[2] = {segment_resize_like(graph, x, low), low};
     x = graph_concat(graph, both, 2);
     x = separable(graph, x, "head.decoder.conv_bn_relu2", PYRAMID_WIDTH, 1);
     x = separable(graph, x, "head.decoder.conv_bn_relu3", PYRAMID_WIDTH, 1);
@@ -165,7 +165,7 @@ static void build(struct graph *graph, const struct model_opts *opts)
         graph_input(graph, "labels", SHAPE(opts->batch, opts->height, opts->width), DT_I64);
     int step = opts->has_dropout ? graph_input(graph, "step", SHAPE_SCALAR, DT_I64) : NO_VALUE;
     x = pyramid(graph, backbone(graph, x, &low), step);
-    paddle_segmentation_loss(graph, decoder(graph, x, low), labels, opts);
+    segment_loss(graph, decoder(graph, x, low), labels, opts);
 }
 
 const struct model model_deeplabv3p = {

@@ -6,7 +6,7 @@
    corners, a head without biases and the head's first weights. */
 #include "base/base.h"
 
-#include "models/paddle.h"
+#include "models/segment.h"
 
 #define BRANCHES_MAX 4
 #define BLOCKS       4 /* of a branch in a module, and bottlenecks of the first stage */
@@ -66,7 +66,7 @@ static int basic_block(struct graph *graph, int x, const char *name, int64_t wid
 static int up(struct graph *graph, const struct branches *in, int from, int to, const char *name)
 {
     int y = conv1(graph, in->values[from], name, WIDTHS[to], false);
-    return paddle_resize_like(graph, y, in->values[to]);
+    return segment_resize_like(graph, y, in->values[to]);
 }
 
 /* What branch `from` gives to the coarser branch `to`: half the size at a time, the width changes last. */
@@ -159,7 +159,7 @@ static int gather(struct graph *graph, const struct branches *branches)
 {
     int parts[BRANCHES_MAX] = {branches->values[0]};
     for (int i = 1; i < branches->n; i++) {
-        parts[i] = paddle_resize_like(graph, branches->values[i], parts[0]);
+        parts[i] = segment_resize_like(graph, branches->values[i], parts[0]);
     }
     return graph_concat(graph, parts, branches->n);
 }
@@ -181,7 +181,7 @@ static void build(struct graph *graph, const struct model_opts *opts)
                                        .out_channels = CITYSCAPES_CLASSES,
                                        .kernel = 1,
                                        .init_std = HEAD_STD});
-    paddle_segmentation_loss(graph, x, labels, opts);
+    segment_loss(graph, x, labels, opts);
 }
 
 const struct model model_hrnet_w18 = {

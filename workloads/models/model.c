@@ -3,7 +3,8 @@
 
 #include "models/model.h"
 
-static const struct model *const MODELS[] = {&model_resnet50, &model_hrnet_w18, &model_deeplabv3p};
+static const struct model *const MODELS[] = {&model_resnet50, &model_hrnet_w18, &model_deeplabv3p,
+                                             &model_deeplabv3p_mmseg};
 
 const struct model *model_at(int idx)
 {

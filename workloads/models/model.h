@@ -25,6 +25,7 @@ struct model {
 extern const struct model model_resnet50;
 extern const struct model model_hrnet_w18;
 extern const struct model model_deeplabv3p;
+extern const struct model model_deeplabv3p_mmseg;
 
 /* NULL if there is none of that name. */
 const struct model *model_find(const char *name);

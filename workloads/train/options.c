@@ -30,7 +30,8 @@ struct raw {
 #define AT(member) offsetof(struct raw, member)
 
 static const struct opt ROWS[] = {
-    {"model", 0, OPT_TEXT, "NAME", "resnet50, hrnet_w18, deeplabv3p", AT(model), 0, 0},
+    {"model", 0, OPT_TEXT, "NAME", "resnet50, hrnet_w18, deeplabv3p, deeplabv3p_mmseg", AT(model),
+     0, 0},
     {"device", 0, OPT_TEXT, "NAME", "cpu (this build has no cuda)", AT(device), 0, 0},
     {"backend", 0, OPT_TEXT, "NAME", "plain or onednn; default: onednn for f32 if built in",
      AT(backend), 0, 0},

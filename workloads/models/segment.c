@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "models/paddle.h"
+#include "models/segment.h"
 
 int paddle_conv_bn(struct graph *graph, int x, const char *owner, struct conv_opts conv,
                    bool has_relu)
@@ -14,7 +14,7 @@ int paddle_conv_bn(struct graph *graph, int x, const char *owner, struct conv_op
                                       .has_paddle_names = true});
 }
 
-int paddle_resize_like(struct graph *graph, int x, int like)
+int segment_resize_like(struct graph *graph, int x, int like)
 {
     if (x == NO_VALUE || like == NO_VALUE) {
         return NO_VALUE;
@@ -24,8 +24,7 @@ int paddle_resize_like(struct graph *graph, int x, int like)
                           &(struct upsample_opts){.height = shape->dim[2], .width = shape->dim[3]});
 }
 
-void paddle_segmentation_loss(struct graph *graph, int logits, int labels,
-                              const struct model_opts *opts)
+void segment_loss(struct graph *graph, int logits, int labels, const struct model_opts *opts)
 {
     logits = graph_upsample(graph, logits,
                             &(struct upsample_opts){.height = opts->height, .width = opts->width});
@@ -34,4 +33,15 @@ void paddle_segmentation_loss(struct graph *graph, int logits, int labels,
                           &(struct loss_opts){.label_smoothing = opts->label_smoothing,
                                               .ignore_label = CITYSCAPES_IGNORED});
     graph_output(graph, "loss", loss);
+}
+
+void segment_auxiliary_loss(struct graph *graph, int logits, int labels,
+                            const struct model_opts *opts, double weight)
+{
+    logits = graph_upsample(graph, logits,
+                            &(struct upsample_opts){.height = opts->height, .width = opts->width});
+    (void)graph_loss(graph, logits, labels,
+                     &(struct loss_opts){.label_smoothing = opts->label_smoothing,
+                                         .ignore_label = CITYSCAPES_IGNORED,
+                                         .weight = weight});
 }

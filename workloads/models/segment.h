@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the segmentation networks share. */
+#ifndef MODELS_SEGMENT_H
+#define MODELS_SEGMENT_H
+
+#include "models/model.h"
+
+#define CITYSCAPES_CLASSES 19
+#define CITYSCAPES_IGNORED 255 /* Source: Cityscapes' train ids. */
+
+/* Under PaddleSeg's names: OWNER._conv, then OWNER._batch_norm. conv.name is not looked at. */
+int paddle_conv_bn(struct graph *graph, int x, const char *owner, struct conv_opts conv,
+                   bool has_relu);
+
+/* To the height and width of value `like`, bilinear, corners not aligned. */
+int segment_resize_like(struct graph *graph, int x, int like);
+
+/* logits (N, C, h, w) to the image's size, and the loss over labelled pixels; the graph's outputs "logits" and "loss". */
+void segment_loss(struct graph *graph, int logits, int labels, const struct model_opts *opts);
+
+/* The same for a head that only training has: weight times its loss is added, nothing is given out. */
+void segment_auxiliary_loss(struct graph *graph, int logits, int labels,
+                            const struct model_opts *opts, double weight);
+
+#endif
