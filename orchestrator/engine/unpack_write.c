@@ -10,6 +10,7 @@
 
 #include "base/beneath.h"
 #include "base/fs.h"
+#include "codec/sha256_pair.h"
 
 #define BATCH_BYTES 1048576u /* a batch is sent at the end of a file once it has so many, */
 #define BATCH_OPS   256u     /* or so many files; */
@@ -96,21 +97,140 @@ static int write_op(struct write_batch *batch, struct write_op *op, const struct
     return 0;
 }
 
+/* A file that begins and ends in the batch, being hashed in one of two lanes. */
+struct lane {
+    struct sha256_lane sha256;
+    struct write_op *op; /* NULL: nothing is left for it */
+    const struct piece *pieces;
+    size_t piece, offset;
+};
+
+static bool is_whole(const struct write_op *op)
+{
+    return op->is_first && op->is_last && !op->span;
+}
+
+/* The next whole file after *ret_idx, and its pieces. */
+static void next_whole(struct write_batch *batch, struct lane *lane, size_t *idx, size_t *piece)
+{
+    lane->op = NULL;
+    while (*idx < batch->ops.n && !lane->op) {
+        struct write_op *op = &batch->ops.items[*idx];
+        if (is_whole(op)) {
+            lane->op = op;
+            lane->pieces = batch->pieces.items + *piece;
+            lane->piece = lane->offset = 0;
+            sha256_lane_start(&lane->sha256);
+        }
+        *piece += op->n_pieces;
+        *idx += 1;
+    }
+}
+
+static size_t left_in_piece(const struct lane *lane)
+{
+    return lane->op && lane->piece < lane->op->n_pieces
+               ? lane->pieces[lane->piece].len - lane->offset
+               : 0;
+}
+
+static const uint8_t *lane_at(const struct lane *lane)
+{
+    return (const uint8_t *)lane->pieces[lane->piece].ptr + lane->offset;
+}
+
+static void lane_move(struct lane *lane, size_t n)
+{
+    lane->offset += n;
+    if (lane->offset == lane->pieces[lane->piece].len) {
+        lane->offset = 0;
+        lane->piece++;
+    }
+}
+
+/* Its bytes are still in the cache. */
+static int write_whole(struct write_batch *batch, struct lane *lane, struct err *err)
+{
+    CLEANUP(fd) int fd = -1;
+    struct write_op *op = lane->op;
+    sha256_lane_finish(&lane->sha256, op->value.sha256);
+    if (open_file(batch->writer, op, &fd, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < op->n_pieces; idx++) {
+        if (fs_write_all(fd, lane->pieces[idx].ptr, lane->pieces[idx].len, op->path, err) < 0) {
+            return -1;
+        }
+    }
+    return close_file(op, &fd, err);
+}
+
+static bool is_stopped(const struct write_batch *batch, const atomic_bool *is_cancelled)
+{
+    return atomic_load(is_cancelled) || atomic_load(&batch->writer->is_stopping);
+}
+
+/* What both lanes have in one piece; the last file alone. */
+static void hash_some(struct lane *lanes, const size_t *left)
+{
+    size_t n = left[0] < left[1] ? left[0] : left[1];
+    struct lane *last = left[0] ? &lanes[0] : &lanes[1];
+    if (n > 0) {
+        sha256_pair_add(&lanes[0].sha256, lane_at(&lanes[0]), n, &lanes[1].sha256,
+                        lane_at(&lanes[1]), n);
+        lane_move(&lanes[0], n);
+        lane_move(&lanes[1], n);
+    } else {
+        n = left_in_piece(last);
+        sha256_lane_add(&last->sha256, lane_at(last), n);
+        lane_move(last, n);
+    }
+}
+
+/* Two files at a time. */
+static int write_pairs(struct write_batch *batch, const atomic_bool *is_cancelled, struct err *err)
+{
+    struct lane lanes[2];
+    size_t idx = 0, piece = 0;
+    next_whole(batch, &lanes[0], &idx, &piece);
+    next_whole(batch, &lanes[1], &idx, &piece);
+    while (lanes[0].op || lanes[1].op) {
+        size_t left[2] = {left_in_piece(&lanes[0]), left_in_piece(&lanes[1])};
+        struct lane *done = lanes[0].op && left[0] == 0   ? &lanes[0]
+                            : lanes[1].op && left[1] == 0 ? &lanes[1]
+                                                          : NULL;
+        if (!done) {
+            hash_some(lanes, left);
+            continue;
+        }
+        if (is_stopped(batch, is_cancelled)) {
+            return err_set(err, ERR_INTERRUPTED, "unpacking was stopped");
+        }
+        if (write_whole(batch, done, err) < 0) {
+            return -1;
+        }
+        next_whole(batch, done, &idx, &piece);
+    }
+    return 0;
+}
+
 static int run_batch(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
     struct write_batch *batch = arg;
+    bool has_pairs = batch->writer->kinds == DIGEST_SHA256 && sha256_pair_is_there();
     size_t piece = 0;
     for (size_t idx = 0; idx < batch->ops.n; idx++) {
         struct write_op *op = &batch->ops.items[idx];
-        if (atomic_load(is_cancelled) || atomic_load(&batch->writer->is_stopping)) {
+        if (is_stopped(batch, is_cancelled)) {
             return err_set(err, ERR_INTERRUPTED, "unpacking was stopped");
         }
-        if (write_op(batch, op, batch->pieces.items + piece, err) < 0) {
+        if (!(has_pairs && is_whole(op)) &&
+            write_op(batch, op, batch->pieces.items + piece, err) < 0) {
             return -1;
         }
         piece += op->n_pieces;
     }
-    return 0;
+    return has_pairs ? write_pairs(batch, is_cancelled, err) : 0;
 }
 
 /* --- the owner's side --------------------------------------------------------------------------------------------------------- */
