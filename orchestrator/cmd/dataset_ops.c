@@ -111,7 +111,9 @@ static void print_wanted(struct strbuf *text, const struct dataset_wanted *wante
         strbuf_printf(text, "    from    %s\n", file->urls[idx].ptr);
     }
     strbuf_printf(text, "    put it  %s\n", wanted->put_path);
-    strbuf_add_z(text, "            or from anywhere: reperf store add FILE\n");
+    if (file->has_md5 || file->has_sha256) {
+        strbuf_add_z(text, "            or from anywhere: reperf store add FILE\n");
+    }
 }
 
 static void print_fetched(struct strbuf *text, const struct dataset_here *here,

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees made here, held against descriptions made here: what each check sees, and what it says that it did not look at. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/crc32c.h"
+#include "engine/dataset_verify.h"
+#include "tests/unit/scratch.h"
+
+#define DATE "2026-11-21T10:00:00.000Z"
+
+struct bench { /* one tree and its description */
+    struct arena arena;
+    struct store store;
+    struct pool *pool;
+    struct dataset_here here;
+    struct dataset_group groups[2];
+    struct dataset_split splits[1];
+    struct dataset_twin_split twin_splits[1];
+    struct tree_file files[32];
+    size_t n_files;
+};
+
+static struct dataset_group group_of(const char *name, const char *glob, enum file_format format)
+{
+    return (struct dataset_group){.name = str_of(name),
+                                  .split = STR_LIT("train"),
+                                  .role = ROLE_OTHER,
+                                  .glob = str_of(glob),
+                                  .n_files = -1,
+                                  .n_folders = -1,
+                                  .folder_min = -1,
+                                  .folder_max = -1,
+                                  .format = format,
+                                  .width = -1,
+                                  .height = -1,
+                                  .channels = -1,
+                                  .n_lines = -1};
+}
+
+static void begin(struct bench *b, const char *folder)
+{
+    struct err err = {0};
+    *b = (struct bench){.store = STORE_EMPTY};
+    assert_int_equal(store_open(&b->arena, folder, &b->store, &err), 0);
+    assert_int_equal(pool_new(2, &b->pool, &err), 0);
+    b->splits[0] = (struct dataset_split){STR_LIT("train"), -1, -1};
+    b->here = (struct dataset_here){.dataset = {.id = STR_LIT("m"),
+                                                .splits = b->splits,
+                                                .n_splits = 1,
+                                                .groups = b->groups,
+                                                .n_groups = 1,
+                                                .allows_others = true},
+                                    .name = "m"};
+}
+
+static void end(struct bench *b)
+{
+    pool_free(b->pool);
+    store_close(&b->store);
+    arena_release(&b->arena);
+}
+
+/* Written below the tree; in the list unless is_extra. */
+static void put(struct bench *b, const char *path, struct str bytes, bool is_extra)
+{
+    struct err err = {0};
+    const char *whole = fs_join(&b->arena, dataset_tree_path(&b->store, b->here.name), path);
+    char *folder = arena_printf(&b->arena, "%s", whole);
+    *strrchr(folder, '/') = '\0';
+    assert_int_equal(fs_mkdir_p(folder, &err), 0);
+    scratch_write(whole, bytes);
+    if (!is_extra) {
+        b->files[b->n_files].path = path;
+        assert_int_equal(sha256_of(bytes, b->files[b->n_files++].sha256, &err), 0);
+    }
+}
+
+/* Paths were put in the order of their bytes. */
+static void seal_tree(struct bench *b)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct err err = {0};
+    const char *folder = dataset_tree_path(&b->store, b->here.name);
+    struct tree_list list = {.files = b->files, .n = b->n_files};
+    struct dataset_record record = {.is_synthetic = b->here.is_twin,
+                                    .date = STR_LIT(DATE),
+                                    .splits = b->twin_splits,
+                                    .n_splits = b->here.is_twin ? 1 : 0,
+                                    .seen = {.id = STR_LIT("m"), .has_list = true}};
+    assert_int_equal(tree_list_write(&list, fs_join(&b->arena, folder, DATASET_TREE_LIST),
+                                     record.seen.list_sha256, &err),
+                     0);
+    record.seen.n_files = (int64_t)b->n_files;
+    strbuf_init(&text, 1u << 20);
+    dataset_record_encode(&record, &text);
+    scratch_write(fs_join(&b->arena, folder, DATASET_TREE_JSON), strbuf_str(&text));
+}
+
+static struct dataset_verified verify(struct bench *b, enum dataset_depth depth)
+{
+    const struct dataset_verify_opts opts = {
+        .depth = depth, .pool = b->pool, .n_threads = 2, .clock = clock_system()};
+    struct dataset_verified verified = {0};
+    struct err err = {0};
+    if (dataset_verify(&b->arena, &b->store, &b->here, &opts, &verified, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return verified;
+}
+
+static void has_fault(const struct dataset_verified *v, enum dataset_fault_kind kind,
+                      const char *path, const char *why)
+{
+    for (size_t idx = 0; idx < v->n_faults; idx++) {
+        const struct dataset_fault *fault = &v->faults[idx];
+        if (fault->kind == kind && strcmp(fault->path, path) == 0 &&
+            (!why || (fault->why && strstr(fault->why, why)))) {
+            return;
+        }
+    }
+    fail_msg("no fault %s of %s", dataset_fault_name(kind), path);
+}
+
+static void counts_and_folders(void **state)
+{
+    struct bench b;
+    struct dataset_verified v;
+    begin(&b, *state);
+    b.groups[0] = group_of("all", "c*/*.txt", FILE_TEXT);
+    b.groups[0].n_files = 3;
+    b.groups[0].n_folders = 2;
+    b.groups[0].folder_min = 1;
+    b.groups[0].folder_max = 2;
+    put(&b, "c1/a.txt", STR_LIT("1\n"), false);
+    put(&b, "c1/b.txt", STR_LIT("2\n"), false);
+    put(&b, "c2/a.txt", STR_LIT("3\n"), false);
+    put(&b, "other", STR_LIT("?"), false);
+    seal_tree(&b);
+    v = verify(&b, DEPTH_NORMAL);
+    assert_int_equal(v.n_faults, 0);
+    assert_int_equal(v.verdict, VERDICT_PARTLY); /* nobody vouches for the list */
+    assert_int_equal(v.n_not_checked, 1);
+    assert_int_equal(v.n_headers, 3);
+    b.here.dataset.allows_others = false;
+    v = verify(&b, DEPTH_NORMAL);
+    assert_int_equal(v.verdict, VERDICT_WRONG);
+    has_fault(&v, FAULT_EXTRA, "other", "no group");
+    b.here.dataset.allows_others = true;
+    b.groups[0].n_files = 4;
+    b.groups[0].n_folders = 3;
+    b.groups[0].folder_max = 1;
+    v = verify(&b, DEPTH_NORMAL);
+    assert_int_equal(v.n_of[FAULT_COUNT], 3);
+    has_fault(&v, FAULT_COUNT, "c1", "expected 1 to 1 files in the folder, found 2");
+    /* Whoever vouches for the list makes it hold. */
+    b.groups[0].n_files = 3;
+    b.groups[0].n_folders = 2;
+    b.groups[0].folder_max = 2;
+    b.here.dataset.has_list_sha256 = true;
+    memcpy(b.here.dataset.list_sha256, v.tree.seen.list_sha256, SHA256_BYTES);
+    v = verify(&b, DEPTH_NORMAL);
+    assert_int_equal(v.verdict, VERDICT_HOLDS);
+    v = verify(&b, DEPTH_QUICK);
+    assert_int_equal(v.verdict, VERDICT_PARTLY);
+    assert_int_equal(v.n_headers, 0);
+    end(&b);
+}
+
+static void what_is_not_stated_is_said(void **state)
+{
+    struct bench b;
+    struct dataset_verified v;
+    begin(&b, *state);
+    b.groups[0] = group_of("some", "*.txt", FILE_ANY);
+    put(&b, "a.txt", STR_LIT("1"), false);
+    seal_tree(&b);
+    v = verify(&b, DEPTH_DEEP);
+    assert_int_equal(v.n_faults, 0);
+    assert_int_equal(v.n_not_checked, 2);
+    assert_non_null(strstr(v.not_checked[1], "the number of files of group some: not stated"));
+    b.here.dataset.n_groups = 0;
+    v = verify(&b, DEPTH_DEEP);
+    assert_non_null(strstr(v.not_checked[1], "names no groups"));
+    end(&b);
+}
+
+static void partners_are_found_both_ways(void **state)
+{
+    struct bench b;
+    struct dataset_verified v;
+    begin(&b, *state);
+    b.here.dataset.n_groups = 2;
+    b.groups[0] = group_of("images", "img/*", FILE_ANY);
+    b.groups[0].n_files = 2;
+    b.groups[1] = group_of("labels", "lab/*", FILE_ANY);
+    b.groups[1].n_files = 2;
+    b.groups[1].pair_of = STR_LIT("images");
+    b.groups[1].pair_from = STR_LIT("img");
+    b.groups[1].pair_to = STR_LIT("lab");
+    b.groups[1].pair_from_end = STR_LIT(".i");
+    b.groups[1].pair_to_end = STR_LIT(".l");
+    put(&b, "img/1.i", STR_LIT("1"), false);
+    put(&b, "img/2.i", STR_LIT("2"), false);
+    put(&b, "lab/1.l", STR_LIT("3"), false);
+    put(&b, "lab/3.l", STR_LIT("4"), false);
+    seal_tree(&b);
+    v = verify(&b, DEPTH_NORMAL);
+    assert_int_equal(v.n_faults, 2);
+    has_fault(&v, FAULT_MISSING, "lab/2.l", "the partner of img/2.i");
+    has_fault(&v, FAULT_EXTRA, "lab/3.l", "no partner in group images");
+    end(&b);
+}
+
+static void bytes_and_names(void **state)
+{
+    struct bench b;
+    struct dataset_verified v;
+    begin(&b, *state);
+    b.groups[0] = group_of("pictures", "*.png", FILE_PNG);
+    b.groups[0].n_files = 3;
+    put(&b, "a.png", STR_LIT("no png"), false);
+    put(&b, "b.png", STR_LIT("no png either"), false);
+    put(&b, "c.png", STR_LIT("nor this"), false);
+    seal_tree(&b);
+    b.groups[0].odd_paths = (struct str[]){STR_LIT("b.png")};
+    b.groups[0].n_odd = 1;
+    put(&b, "c.png", STR_LIT("another"), true);
+    put(&b, "new.png", STR_LIT("new"), true);
+    v = verify(&b, DEPTH_NORMAL);
+    assert_int_equal(v.n_of[FAULT_CORRUPT], 2);
+    assert_int_equal(v.n_of[FAULT_EXTRA], 1);
+    has_fault(&v, FAULT_CORRUPT, "a.png", "the signature of a PNG");
+    has_fault(&v, FAULT_CORRUPT, "c.png", "its digest differs; expected the signature");
+    has_fault(&v, FAULT_EXTRA, "new.png", NULL);
+    has_fault(&v, FAULT_COUNT, "pictures", "expected 3 files, found 4");
+    end(&b);
+}
+
+static size_t add_record(uint8_t *to, const char *text)
+{
+    uint64_t len = strlen(text);
+    uint32_t crc;
+    memcpy(to, &len, 8);
+    crc = crc32c(0, to, 8);
+    crc = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+    memcpy(to + 8, &crc, 4);
+    memcpy(to + 12, text, len);
+    crc = crc32c(0, text, len);
+    crc = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+    memcpy(to + 12 + len, &crc, 4);
+    return 16 + len;
+}
+
+static void twins_are_held_against_what_was_made(void **state)
+{
+    struct bench b;
+    struct dataset_verified v;
+    uint8_t records[64];
+    size_t len = add_record(records, "one");
+    len += add_record(records + len, "two");
+    begin(&b, *state);
+    b.here.is_twin = true;
+    b.here.name = "m.synthetic";
+    b.twin_splits[0] = (struct dataset_twin_split){STR_LIT("train"), 4, 2};
+    b.groups[0] = group_of("records", "*", FILE_TFRECORD);
+    b.groups[0].role = ROLE_RECORDS;
+    b.groups[0].n_files = 100; /* the original's */
+    put(&b, "r0", (struct str){(const char *)records, len}, false);
+    put(&b, "r1", (struct str){(const char *)records, len}, false);
+    seal_tree(&b);
+    v = verify(&b, DEPTH_DEEP);
+    assert_int_equal(v.n_faults, 0);
+    assert_true(v.tree.is_synthetic);
+    b.twin_splits[0].n_samples = 5;
+    seal_tree(&b);
+    v = verify(&b, DEPTH_DEEP);
+    has_fault(&v, FAULT_COUNT, "records", "expected 5 samples, found 4");
+    end(&b);
+}
+
+static void a_tree_of_another_is_refused(void **state)
+{
+    struct bench b;
+    struct dataset_verified v = {0};
+    struct err err = {0};
+    begin(&b, *state);
+    b.groups[0] = group_of("all", "*", FILE_ANY);
+    const struct dataset_verify_opts opts = {
+        .pool = b.pool, .n_threads = 1, .clock = clock_system()};
+    assert_int_equal(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, &err), -1);
+    assert_int_equal(err.code, ERR_FETCH);
+    put(&b, "a", STR_LIT("1"), false);
+    b.twin_splits[0] = (struct dataset_twin_split){STR_LIT("train"), 1, 1};
+    b.here.is_twin = true; /* a twin's record in the place of the original */
+    seal_tree(&b);
+    b.here.is_twin = false;
+    err = (struct err){0};
+    assert_int_equal(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_non_null(strstr(err.msg, "says that it is m, synthetic"));
+    end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(counts_and_folders, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(what_is_not_stated_is_said, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(partners_are_found_both_ways, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(bytes_and_names, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(twins_are_held_against_what_was_made, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_tree_of_another_is_refused, scratch_make, scratch_remove),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("dataset_verify", tests, scratch_group_start,
+                                       scratch_group_end);
+}
