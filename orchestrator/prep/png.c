@@ -66,11 +66,32 @@ static int fail(int status, struct err *err)
     return err_set(err, ERR_INTEGRITY, "PNG: %s", spng_strerror(status));
 }
 
+/* The library does not ask for the end chunk's last bytes. Source: PNG, 5.3 (chunk layout), 11.2.5 (IEND). */
+static int check_end(struct str file, struct err *err)
+{
+    size_t at = 8;
+    while (file.len >= 12 && at <= file.len - 12) {
+        uint32_t len = be32(file.ptr + at);
+        if (memcmp(file.ptr + at, "\0\0\0\0IEND\xae\x42\x60\x82", 12) == 0) {
+            return 0;
+        }
+        if (len > file.len - 12 - at) {
+            break;
+        }
+        at += 12 + (size_t)len;
+    }
+    return err_set(err, ERR_INTEGRITY, "PNG: it is cut: no end chunk");
+}
+
 /* The header, checked against what was looked at before. */
 static int open_file(spng_ctx *ctx, struct str file, const struct image_info *info,
                      struct spng_ihdr *ret_ihdr, struct err *err)
 {
-    int status = spng_set_image_limits(ctx, SHARD_SIDE_MAX, SHARD_SIDE_MAX);
+    int status;
+    if (check_end(file, err) < 0) {
+        return -1;
+    }
+    status = spng_set_image_limits(ctx, SHARD_SIDE_MAX, SHARD_SIDE_MAX);
     status = status ? status : spng_set_chunk_limits(ctx, CHUNK_BYTES, CHUNK_BYTES);
     status = status ? status : spng_set_png_buffer(ctx, file.ptr, file.len);
     status = status ? status : spng_get_ihdr(ctx, ret_ihdr);

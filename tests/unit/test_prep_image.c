@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/rng.h"
+#include "prep/draw.h"
+#include "prep/image.h"
+#include "prep/jpeg.h"
+#include "prep/png.h"
+#include "prep/resample.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define W 67
+#define H 41
+
+struct file {
+    uint8_t *ptr;
+    size_t len;
+};
+static void file_cleanup(struct file *file)
+{
+    free(file->ptr);
+}
+static struct str text_of(const struct file *file)
+{
+    return (struct str){(const char *)file->ptr, file->len};
+}
+
+static struct file jpeg_of(const uint8_t *pixels, uint32_t width, uint32_t height, int n_channels)
+{
+    struct jpeg_picture picture = {pixels, width, height, n_channels, 95};
+    struct file file = {0};
+    struct err err = {0};
+    assert_int_equal(jpeg_encode(&picture, &file.ptr, &file.len, &err), 0);
+    return file;
+}
+
+static struct file png_of(const struct png_picture *picture)
+{
+    struct file file = {0};
+    struct err err = {0};
+    assert_int_equal(png_encode(picture, &file.ptr, &file.len, &err), 0);
+    return file;
+}
+
+/* Into out, which has room for the packed size. */
+static int decode(struct str file, int64_t short_side, uint8_t *out, struct image_info *ret_info,
+                  struct err *err)
+{
+    CLEANUP(image_decoder) struct image_decoder decoder = IMAGE_DECODER_EMPTY;
+    return image_probe(file, true, "test", ret_info, err) < 0
+               ? -1
+               : image_decode_rgb(&decoder, file, ret_info, short_side, out, err);
+}
+
+static void fill_random(uint8_t *ptr, size_t len, uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed);
+    for (size_t idx = 0; idx < len; idx++) {
+        ptr[idx] = (uint8_t)rng_u64(&rng);
+    }
+}
+
+static void assert_near(const uint8_t *a, const uint8_t *b, size_t n, int tolerance)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        assert_in_range(a[idx] - b[idx] + 256, 256 - tolerance, 256 + tolerance);
+    }
+}
+
+static void jpegs_come_back(void **state UNUSED)
+{
+    static uint8_t pixels[W * H * 4], out[W * H * 3], expected[W * H * 3];
+    struct image_info info;
+    struct err err = {0};
+    for (size_t idx = 0; idx < W * H; idx++) { /* smooth: the loss is small */
+        pixels[idx * 3] = (uint8_t)(idx % W * 3);
+        pixels[idx * 3 + 1] = (uint8_t)(idx / W * 5);
+        pixels[idx * 3 + 2] = 90;
+    }
+    CLEANUP(file) struct file rgb = jpeg_of(pixels, W, H, 3);
+    assert_int_equal(decode(text_of(&rgb), -1, out, &info, &err), 0);
+    assert_int_equal(info.width * 1000 + info.height, W * 1000 + H);
+    assert_int_equal(info.traits, 0);
+    assert_near(out, pixels, W * H * 3, 12);
+
+    CLEANUP(file) struct file grey = jpeg_of(pixels, W, H, 1);
+    assert_int_equal(decode(text_of(&grey), -1, out, &info, &err), 0);
+    assert_int_equal(info.traits, TRAIT_GREY);
+    for (size_t idx = 0; idx < W * H; idx++) {
+        assert_int_equal(out[idx * 3], out[idx * 3 + 1]);
+        assert_int_equal(out[idx * 3], out[idx * 3 + 2]);
+    }
+
+    for (size_t idx = 0; idx < W * H; idx++) {
+        memcpy(pixels + idx * 4, (uint8_t[]){200, 100, 50, 128}, 4);
+        /* 200 * 128 / 255 and so on. */
+        memcpy(expected + idx * 3, (uint8_t[]){100, 50, 25}, 3);
+    }
+    CLEANUP(file) struct file cmyk = jpeg_of(pixels, W, H, 4);
+    assert_int_equal(decode(text_of(&cmyk), -1, out, &info, &err), 0);
+    assert_int_equal(info.traits, TRAIT_CMYK);
+    assert_near(out, expected, W * H * 3, 2);
+}
+
+static void pngs_come_back(void **state UNUSED)
+{
+    static uint8_t pixels[W * H * 8], out[W * H * 3];
+    static const uint8_t palette[3][3] = {{1, 2, 3}, {40, 50, 60}, {255, 0, 7}};
+    struct image_info info;
+    struct err err = {0};
+    fill_random(pixels, sizeof(pixels), 3);
+    struct png_picture picture = {
+        .pixels = pixels, .width = W, .height = H, .n_channels = 3, .bits = 8};
+    CLEANUP(file) struct file rgb = png_of(&picture);
+    assert_int_equal(decode(text_of(&rgb), -1, out, &info, &err), 0);
+    assert_int_equal(info.traits, 0);
+    assert_memory_equal(out, pixels, W * H * 3);
+
+    picture.n_channels = 4;
+    CLEANUP(file) struct file rgba = png_of(&picture);
+    assert_int_equal(decode(text_of(&rgba), -1, out, &info, &err), 0);
+    assert_int_equal(info.traits, TRAIT_ALPHA);
+    for (size_t idx = 0; idx < W * H; idx++) {
+        assert_memory_equal(out + idx * 3, pixels + idx * 4, 3);
+    }
+
+    picture.n_channels = 3;
+    picture.bits = 16;
+    CLEANUP(file) struct file deep = png_of(&picture);
+    assert_int_equal(decode(text_of(&deep), -1, out, &info, &err), 0);
+    assert_int_equal(info.traits, TRAIT_DEEP);
+    for (size_t idx = 0; idx < W * H * 3; idx++) { /* little endian: the upper byte is the second */
+        assert_int_equal(out[idx], pixels[idx * 2 + 1]);
+    }
+
+    picture =
+        (struct png_picture){.pixels = pixels, .width = W, .height = H, .n_channels = 1, .bits = 8};
+    CLEANUP(file) struct file grey = png_of(&picture);
+    assert_int_equal(decode(text_of(&grey), -1, out, &info, &err), 0);
+    assert_int_equal(info.traits, TRAIT_GREY);
+    for (size_t idx = 0; idx < W * H * 3; idx++) {
+        assert_int_equal(out[idx], pixels[idx / 3]);
+    }
+
+    for (size_t idx = 0; idx < W * H; idx++) {
+        pixels[idx] %= 3;
+    }
+    picture.palette = palette;
+    picture.n_palette = 3;
+    CLEANUP(file) struct file indexed = png_of(&picture);
+    assert_int_equal(decode(text_of(&indexed), -1, out, &info, &err), 0);
+    assert_int_equal(info.traits, TRAIT_PALETTE);
+    for (size_t idx = 0; idx < W * H; idx++) {
+        assert_memory_equal(out + idx * 3, palette[pixels[idx]], 3);
+    }
+    /* As a label map its numbers count, not its colours. */
+    assert_int_equal(image_decode_labels(text_of(&indexed), &info, out, &err), 0);
+    assert_memory_equal(out, pixels, W * H);
+}
+
+static void label_maps_have_one_form(void **state UNUSED)
+{
+    static uint8_t pixels[W * H * 8], out[W * H * 3];
+    struct image_info info;
+    struct err err = {0};
+    fill_random(pixels, sizeof(pixels), 4);
+    struct png_picture picture = {
+        .pixels = pixels, .width = W, .height = H, .n_channels = 1, .bits = 8};
+    CLEANUP(file) struct file grey = png_of(&picture);
+    assert_int_equal(image_probe(text_of(&grey), true, "test", &info, &err), 0);
+    assert_int_equal(image_decode_labels(text_of(&grey), &info, out, &err), 0);
+    assert_memory_equal(out, pixels, W * H);
+    picture.n_channels = 3;
+    CLEANUP(file) struct file rgb = png_of(&picture);
+    picture.n_channels = 1;
+    picture.bits = 16;
+    CLEANUP(file) struct file deep = png_of(&picture);
+    CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 1);
+    const struct file *const wrong[] = {&rgb, &deep, &jpeg};
+    for (size_t idx = 0; idx < ARRAY_LEN(wrong); idx++) {
+        err = (struct err){0};
+        assert_int_equal(image_probe(text_of(wrong[idx]), true, "test", &info, &err), 0);
+        assert_int_equal(image_decode_labels(text_of(wrong[idx]), &info, out, &err), -1);
+        assert_int_equal(err.code, ERR_INTEGRITY);
+    }
+}
+
+/* A file that is cut anywhere, even by its last byte, is refused. */
+static void cut_files_are_refused(void **state UNUSED)
+{
+    static uint8_t pixels[W * H * 3], out[W * H * 3];
+    fill_random(pixels, sizeof(pixels), 5);
+    struct png_picture picture = {
+        .pixels = pixels, .width = W, .height = H, .n_channels = 3, .bits = 8};
+    CLEANUP(file) struct file png = png_of(&picture);
+    CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
+    const struct file *const files[] = {&png, &jpeg};
+    for (size_t which = 0; which < ARRAY_LEN(files); which++) {
+        for (size_t len = 0; len < files[which]->len;
+             len += len + 60 < files[which]->len ? 13 : 1) {
+            struct image_info info;
+            struct err err = {0};
+            struct str cut = {(const char *)files[which]->ptr, len};
+            if (decode(cut, -1, out, &info, &err) == 0) {
+                fail_msg("file %zu of %zu bytes: %zu are enough", which, files[which]->len, len);
+            }
+            assert_int_equal(err.code, ERR_INTEGRITY);
+        }
+    }
+}
+
+/* SOI, then the given segments, then what follows SOI in the file. */
+static struct file with_segments(const struct file *jpeg, const void *segments, size_t len)
+{
+    struct file file = {xmalloc(jpeg->len + len), jpeg->len + len};
+    memcpy(file.ptr, jpeg->ptr, 2);
+    memcpy(file.ptr + 2, segments, len);
+    memcpy(file.ptr + 2 + len, jpeg->ptr + 2, jpeg->len - 2);
+    return file;
+}
+
+static void exif_is_counted_and_not_applied(void **state UNUSED)
+{
+    static const uint8_t little[] = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0,    0, 'I', 'I',
+                                     42,   0,    8, 0,  0,   0,   1,   0,   0x12, 1, 3,   0,
+                                     1,    0,    0, 0,  6,   0,   0,   0,   0,    0, 0,   0};
+    static uint8_t pixels[W * H * 3], plain[W * H * 3], out[W * H * 3];
+    struct image_info info;
+    struct err err = {0};
+    fill_random(pixels, sizeof(pixels), 6);
+    CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
+    CLEANUP(file) struct file rotated = with_segments(&jpeg, little, sizeof(little));
+    assert_int_equal(decode(text_of(&jpeg), -1, plain, &info, &err), 0);
+    assert_int_equal(info.traits, 0);
+    assert_int_equal(decode(text_of(&rotated), -1, out, &info, &err), 0);
+    assert_int_equal(info.traits, TRAIT_ROTATED);
+    assert_int_equal(info.width, W);
+    assert_memory_equal(out, plain, sizeof(out));
+}
+
+static void a_long_header_asks_for_more(void **state UNUSED)
+{
+    static uint8_t pixels[W * H * 3], segment[60000];
+    struct image_info info;
+    struct err err = {0};
+    CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
+    memcpy(segment,
+           (uint8_t[]){0xFF, 0xE2, (sizeof(segment) - 2) >> 8, (sizeof(segment) - 2) & 255}, 4);
+    CLEANUP(file) struct file large = with_segments(&jpeg, segment, sizeof(segment));
+    struct str head = {(const char *)large.ptr, 16384};
+    assert_int_equal(image_probe(head, false, "test", &info, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    err = (struct err){0};
+    assert_int_equal(image_probe(head, true, "test", &info, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    err = (struct err){0};
+    assert_int_equal(image_probe(text_of(&large), true, "test", &info, &err), 0);
+    assert_int_equal(info.height, H);
+}
+
+static void sizes_are_limited_before_memory(void **state UNUSED)
+{
+    static uint8_t pixels[W * H * 3];
+    struct image_info info;
+    struct err err = {0};
+    struct png_picture picture = {
+        .pixels = pixels, .width = W, .height = H, .n_channels = 3, .bits = 8};
+    CLEANUP(file) struct file png = png_of(&picture);
+    CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
+    png.ptr[17] = 1; /* width 65536 and more */
+    assert_int_equal(image_probe(text_of(&png), true, "test", &info, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    for (size_t idx = 2; idx + 9 < jpeg.len; idx++) {
+        if (jpeg.ptr[idx] == 0xFF && jpeg.ptr[idx + 1] == 0xC0) {
+            jpeg.ptr[idx + 5] = 0x41; /* height 16640 and more */
+            break;
+        }
+    }
+    err = (struct err){0};
+    assert_int_equal(image_probe(text_of(&jpeg), true, "test", &info, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+}
+
+static void packed_sizes(void **state UNUSED)
+{
+    static const uint32_t cases[][5] = {/* width, height, short side, packed width, height */
+                                        {500, 375, 256, 341, 256}, {375, 500, 256, 256, 341},
+                                        {256, 300, 256, 256, 300}, {200, 100, 256, 200, 100},
+                                        {16384, 1, 256, 16384, 1}, {1000, 1000, 1, 1, 1}};
+    for (size_t idx = 0; idx < ARRAY_LEN(cases); idx++) {
+        struct image_info info = {.width = cases[idx][0], .height = cases[idx][1]};
+        uint32_t width = 0, height = 0;
+        image_packed_size(&info, cases[idx][2], &width, &height);
+        assert_int_equal(width, cases[idx][3]);
+        assert_int_equal(height, cases[idx][4]);
+        image_packed_size(&info, -1, &width, &height);
+        assert_int_equal(width, cases[idx][0]);
+        assert_int_equal(height, cases[idx][1]);
+    }
+}
+
+static void resampling_keeps_what_it_must(void **state UNUSED)
+{
+    static uint8_t from[300 * 200 * 3], to[300 * 200 * 3];
+    static const struct resample_size sizes[] = {{300, 200}, {299, 200}, {171, 114},
+                                                 {150, 100}, {7, 5},     {1, 1}};
+    const struct resample_size whole = {300, 200};
+    for (size_t idx = 0; idx < ARRAY_LEN(sizes); idx++) {
+        size_t n = (size_t)sizes[idx].width * sizes[idx].height * 3;
+        memset(from, 255, sizeof(from)); /* the weights add up to one, also at the edges */
+        resample_rgb(from, whole, to, sizes[idx]);
+        for (size_t at = 0; at < n; at++) {
+            assert_int_equal(to[at], 255);
+        }
+        for (size_t at = 0; at < sizeof(from);
+             at++) { /* from left to right, and only in one channel */
+            from[at] = at % 3 == 1 ? (uint8_t)(at / 3 % 300 * 255 / 299) : 9;
+        }
+        resample_rgb(from, whole, to, sizes[idx]);
+        for (size_t at = 0; at < n; at += 3) {
+            assert_int_equal(to[at], 9);
+            assert_int_equal(to[at + 2], 9);
+            if (at / 3 % sizes[idx].width) {
+                assert_true(to[at + 1] >= to[at - 2]);
+            }
+        }
+    }
+    fill_random(from, sizeof(from), 8);
+    resample_rgb(from, whole, to, whole);
+    assert_memory_equal(to, from, sizeof(from));
+    /* A half by the definition: a triangle of two pixels to each side, 1 3 3 1 over 8 in each direction. */
+    resample_rgb(from, whole, to, (struct resample_size){150, 100});
+    static const int share[4] = {1, 3, 3, 1};
+    for (size_t y = 1; y < 99; y++) {
+        for (size_t x = 1; x < 149; x++) {
+            int sum = 0;
+            for (size_t tap = 0; tap < 16; tap++) {
+                sum += share[tap / 4] * share[tap % 4] *
+                       from[((2 * y - 1 + tap / 4) * 300 + 2 * x - 1 + tap % 4) * 3];
+            }
+            assert_in_range(to[(y * 150 + x) * 3] * 64 - sum + 1000, 1000 - 96, 1000 + 96);
+        }
+    }
+}
+
+/* A larger picture goes through the decoder's own scaling first; the result must look like that without. */
+static void scaled_decoding_looks_the_same(void **state UNUSED)
+{
+    const uint32_t width = 640, height = 480;
+    uint8_t *pixels = xmalloc(width * height * 3), *whole = xmalloc(width * height * 3);
+    uint8_t *wanted = xmalloc(width * height * 3), *out = xmalloc(width * height * 3);
+    struct image_info info;
+    struct err err = {0};
+    uint64_t total = 0;
+    draw_object(5, 3, width, height, pixels);
+    CLEANUP(file) struct file jpeg = jpeg_of(pixels, width, height, 3);
+    assert_int_equal(decode(text_of(&jpeg), -1, whole, &info, &err), 0);
+    resample_rgb(whole, (struct resample_size){width, height}, wanted,
+                 (struct resample_size){133, 100});
+    assert_int_equal(decode(text_of(&jpeg), 100, out, &info, &err), 0);
+    for (size_t idx = 0; idx < 133 * 100 * 3; idx++) {
+        total += (uint64_t)abs(out[idx] - wanted[idx]);
+    }
+    assert_true(total < 4 * 133 * 100 * 3); /* less than four levels in the mean */
+    free(pixels);
+    free(whole);
+    free(wanted);
+    free(out);
+}
+
+static void streets_hold_train_ids(void **state UNUSED)
+{
+    static uint8_t labels[256 * 128], again[256 * 128], rgb[256 * 128 * 3];
+    bool seen[256] = {false};
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        draw_street_labels(seed, 256, 128, labels);
+        draw_street_labels(seed, 256, 128, again);
+        assert_memory_equal(labels, again, sizeof(labels));
+        draw_street(seed, 256, 128, labels, rgb);
+        for (size_t idx = 0; idx < sizeof(labels); idx++) {
+            assert_true(labels[idx] < DRAW_CLASSES || labels[idx] == DRAW_VOID);
+            seen[labels[idx]] = true;
+        }
+    }
+    assert_true(seen[0] && seen[10] && seen[13] && seen[DRAW_VOID]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jpegs_come_back),
+        cmocka_unit_test(pngs_come_back),
+        cmocka_unit_test(label_maps_have_one_form),
+        cmocka_unit_test(cut_files_are_refused),
+        cmocka_unit_test(exif_is_counted_and_not_applied),
+        cmocka_unit_test(a_long_header_asks_for_more),
+        cmocka_unit_test(sizes_are_limited_before_memory),
+        cmocka_unit_test(packed_sizes),
+        cmocka_unit_test(resampling_keeps_what_it_must),
+        cmocka_unit_test(scaled_decoding_looks_the_same),
+        cmocka_unit_test(streets_hold_train_ids),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "prep/hdf5.h"
+#include "prep/listing.h"
+#include "prep/meta_mat.h"
+#include "prep/tfrecord.h"
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const struct tokens_shape SHAPE = {32, 5};
+#define ROW_LEN (3 * 32 + 2 * 5 + 1)
+#define N_ROWS  7
+
+static void tokens_are_held_to_their_range(void **state UNUSED)
+{
+    int32_t row[ROW_LEN];
+    assert_int_equal(tokens_len(&SHAPE), ROW_LEN);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct err err = {0};
+        tokens_draw(seed, &SHAPE, row);
+        assert_int_equal(tokens_check(&SHAPE, row, &err), 0);
+    }
+    static const struct {
+        enum tokens_part part;
+        int32_t value;
+    } wrong[] = {{TOKENS_INPUT, -1},     {TOKENS_INPUT, TOKENS_VOCABULARY_MAX},
+                 {TOKENS_SEGMENT, 2},    {TOKENS_MASK, -1},
+                 {TOKENS_POSITIONS, 32}, {TOKENS_IDS, -5},
+                 {TOKENS_NEXT, 2}};
+    for (size_t idx = 0; idx < ARRAY_LEN(wrong); idx++) {
+        struct err err = {0};
+        tokens_draw(1, &SHAPE, row);
+        row[tokens_part_at(&SHAPE, wrong[idx].part)] = wrong[idx].value;
+        assert_int_equal(tokens_check(&SHAPE, row, &err), -1);
+        assert_int_equal(err.code, ERR_INTEGRITY);
+        assert_non_null(strstr(err.msg, tokens_part_name(wrong[idx].part)));
+    }
+}
+
+/* One framed record, read as the packer reads it. */
+static int read_record(const uint8_t *bytes, size_t len, int32_t *row, struct err *err)
+{
+    uint64_t data_len = 0;
+    if (tfrecord_header(bytes, &data_len, err) < 0) {
+        return -1;
+    }
+    if (data_len + TFRECORD_FRAME_BYTES != len) {
+        return err_set(err, ERR_INTEGRITY, "length");
+    }
+    bytes += TFRECORD_HEADER_BYTES;
+    return tfrecord_check(bytes, (size_t)data_len, err) < 0
+               ? -1
+               : tfrecord_example((struct str){(const char *)bytes, (size_t)data_len}, &SHAPE, row,
+                                  err);
+}
+
+static void tfrecords_come_back(void **state UNUSED)
+{
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        CLEANUP(strbuf) struct strbuf text = {0};
+        int32_t row[ROW_LEN], again[ROW_LEN];
+        struct err err = {0};
+        strbuf_init(&text, 1u << 20);
+        tokens_draw(seed, &SHAPE, row);
+        tfrecord_append(&text, &SHAPE, row);
+        assert_int_equal(read_record((const uint8_t *)text.ptr, text.len, again, &err), 0);
+        assert_memory_equal(row, again, sizeof(row));
+    }
+}
+
+static void a_changed_byte_is_seen(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    int32_t row[ROW_LEN];
+    strbuf_init(&text, 1u << 20);
+    tokens_draw(3, &SHAPE, row);
+    tfrecord_append(&text, &SHAPE, row);
+    for (size_t idx = 0; idx < text.len; idx++) {
+        struct err err = {0};
+        text.ptr[idx] ^= 0x10;
+        assert_int_equal(read_record((const uint8_t *)text.ptr, text.len, row, &err), -1);
+        assert_int_equal(err.code, ERR_INTEGRITY);
+        text.ptr[idx] ^= 0x10;
+    }
+}
+
+/* Messages whose frames are right: what is in them is judged too. */
+static void examples_are_strict(void **state UNUSED)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *message;
+    } cases[] = {
+        {"", 0, "cut"},
+        {"\x0a\x00", 2, "input_ids is missing"},
+        {"\x0a\x00\x00", 3, "bytes after"},
+        {"\x0a\x05", 2, "cut"},
+        {"\x12\x00", 2, "expected the message 1"},
+        {"\x08\x01", 2, "expected the message 1"},
+        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11, "more than 64 bits"},
+        {"\x0b\x00", 2, "wire type 3"},
+        /* features { feature { key "x" value { int64_list { value: 1 } } } } */
+        {"\x0a\x0c\x0a\x0a\x0a\x01x\x12\x05\x1a\x03\x0a\x01\x01", 14, "not one of BERT's"},
+        /* next_sentence_labels of two numbers */
+        {"\x0a\x21\x0a\x1f\x0a\x14next_sentence_labels\x12\x07\x1a\x05\x0a\x03\x01\x01\x01", 35,
+         "more than the expected 1"},
+        /* of 2^32 */
+        {"\x0a\x23\x0a\x21\x0a\x14next_sentence_labels\x12\x09\x1a\x07\x0a\x05\x80\x80\x80\x80\x10",
+         37, "does not fit"},
+        /* of floats */
+        {"\x0a\x22\x0a\x20\x0a\x14next_sentence_labels\x12\x08\x12\x06\x0a\x04\x00\x00\x80\x3f", 36,
+         "expected the message 3"},
+    };
+    int32_t row[ROW_LEN];
+    for (size_t idx = 0; idx < ARRAY_LEN(cases); idx++) {
+        struct err err = {0};
+        struct str data = {cases[idx].bytes, cases[idx].len};
+        assert_int_equal(tfrecord_example(data, &SHAPE, row, &err), -1);
+        assert_int_equal(err.code, ERR_INTEGRITY);
+        if (!strstr(err.msg, cases[idx].message)) {
+            fail_msg("case %zu: %s", idx, err.msg);
+        }
+    }
+}
+
+static void hdf5_comes_back(void **state UNUSED)
+{
+    static int32_t rows[N_ROWS * ROW_LEN], again[N_ROWS * ROW_LEN];
+    uint8_t *bytes = NULL, *second = NULL;
+    size_t len = 0, second_len = 0;
+    struct err err = {0};
+    const char *path = scratch_path("rows.hdf5");
+    for (size_t idx = 0; idx < N_ROWS; idx++) {
+        tokens_draw(idx, &SHAPE, rows + idx * ROW_LEN);
+    }
+    assert_int_equal(hdf5_make(rows, N_ROWS, &SHAPE, &bytes, &len, &err), 0);
+    assert_int_equal(hdf5_make(rows, N_ROWS, &SHAPE, &second, &second_len, &err), 0);
+    assert_int_equal(len, second_len); /* no time in it */
+    assert_memory_equal(bytes, second, len);
+    scratch_write(path, (struct str){(const char *)bytes, len});
+    CLEANUP(hdf5) struct hdf5_file *file = NULL;
+    assert_int_equal(hdf5_open(path, &SHAPE, &file, &err), 0);
+    assert_int_equal(hdf5_n_rows(file), N_ROWS);
+    assert_int_equal(hdf5_read(file, 0, 3, again, &err), 0);
+    assert_int_equal(hdf5_read(file, 3, N_ROWS - 3, again + 3 * ROW_LEN, &err), 0);
+    assert_memory_equal(rows, again, sizeof(rows));
+    static const struct tokens_shape others[] = {{31, 5}, {32, 4}, {64, 5}};
+    for (size_t idx = 0; idx < ARRAY_LEN(others); idx++) {
+        CLEANUP(hdf5) struct hdf5_file *other = NULL;
+        err = (struct err){0};
+        assert_int_equal(hdf5_open(path, &others[idx], &other, &err), -1);
+        assert_int_equal(err.code, ERR_INTEGRITY);
+    }
+    for (size_t cut = 0; cut < len; cut += len / 7) {
+        CLEANUP(hdf5) struct hdf5_file *other = NULL;
+        err = (struct err){0};
+        /* Under a new name: the library takes an open file of the same inode for the same. */
+        path = scratch_path("cut.hdf5");
+        scratch_write(path, (struct str){(const char *)bytes, cut});
+        if (hdf5_open(path, &SHAPE, &other, &err) == 0) {
+            fail_msg("%zu of %zu bytes are enough", cut, len);
+        }
+        assert_int_equal(err.code, ERR_INTEGRITY);
+    }
+    free(bytes);
+    free(second);
+}
+
+static void meta_mat_comes_back(void **state UNUSED)
+{
+    struct meta_synset synsets[3] = {
+        {2, STR_LIT("n02")}, {1, STR_LIT("n0100")}, {1001, STR_LIT("n09")}};
+    const struct meta_mat meta = {synsets, 3};
+    struct meta_mat again;
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    struct err err = {0};
+    assert_int_equal(meta_mat_make(&meta, &bytes, &len, &err), 0);
+    assert_int_equal(
+        meta_mat_parse(&scratch_arena, (struct str){(const char *)bytes, len}, &again, &err), 0);
+    assert_int_equal(again.n, 3);
+    for (size_t idx = 0; idx < 3; idx++) {
+        assert_int_equal(again.synsets[idx].number, synsets[idx].number);
+        assert_true(str_eq(again.synsets[idx].wnid, synsets[idx].wnid));
+    }
+    for (size_t cut = 0; cut < len; cut++) {
+        struct err fault = {0};
+        assert_int_equal(
+            meta_mat_parse(&scratch_arena, (struct str){(const char *)bytes, cut}, &again, &fault),
+            -1);
+        assert_int_equal(fault.code, ERR_INTEGRITY);
+    }
+    free(bytes);
+}
+
+#define HEX_A "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+static void lists_are_strict(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        bool is_good;
+    } cases[] = {{HEX_A "  a\n", true},
+                 {HEX_A "  a\n" HEX_A "  a/b\n" HEX_A "  b\n", true},
+                 {HEX_A "  b\n" HEX_A "  a\n", false},
+                 {HEX_A "  a\n" HEX_A "  a\n", false},
+                 {HEX_A "  a", false},
+                 {HEX_A " a\n", false},
+                 {HEX_A "  \n", false},
+                 {"E3" HEX_A "  a\n", false},
+                 {"\n", false},
+                 {"", false}};
+    const char *path = scratch_path("list");
+    for (size_t idx = 0; idx < ARRAY_LEN(cases); idx++) {
+        CLEANUP(listing) struct listing listing = LISTING_EMPTY;
+        struct err err = {0};
+        scratch_write(path, str_of(cases[idx].text));
+        assert_int_equal(listing_read(&scratch_arena, path, &listing, &err),
+                         cases[idx].is_good ? 0 : -1);
+        assert_int_equal(err.code, cases[idx].is_good ? ERR_NONE : ERR_INTEGRITY);
+        if (cases[idx].is_good) {
+            assert_non_null(listing_find(&listing, STR_LIT("a")));
+            assert_null(listing_find(&listing, STR_LIT("c")));
+            assert_null(listing_find(&listing, STR_LIT("")));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_are_held_to_their_range),
+        cmocka_unit_test(tfrecords_come_back),
+        cmocka_unit_test(a_changed_byte_is_seen),
+        cmocka_unit_test(examples_are_strict),
+        cmocka_unit_test(hdf5_comes_back),
+        cmocka_unit_test(meta_mat_comes_back),
+        cmocka_unit_test(lists_are_strict),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}
