@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as what packing reads beside images, by the first byte: a tf.Example, a TFRecord frame, the development kit's meta.mat.
+   Refused with a message, or numbers of the announced form, which written and read again are the same. */
+#include "base/base.h"
+
+#include "prep/meta_mat.h"
+#include "prep/tfrecord.h"
+
+#define SEQUENCE    4
+#define PREDICTIONS 2
+#define ROW_LEN     (3 * SEQUENCE + 2 * PREDICTIONS + 1)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void example(struct str data)
+{
+    const struct tokens_shape shape = {SEQUENCE, PREDICTIONS};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    int32_t row[ROW_LEN] = {0}, again[ROW_LEN] = {0};
+    struct err err = {0};
+    uint64_t len = 0;
+    if (tfrecord_example(data, &shape, row, &err) < 0) {
+        ASSERT(err.code == ERR_INTEGRITY && err.msg[0] != '\0');
+        return;
+    }
+    strbuf_init(&text, TFRECORD_BYTES_MAX);
+    tfrecord_append(&text, &shape, row);
+    const uint8_t *bytes = (const uint8_t *)text.ptr;
+    ASSERT(tfrecord_header(bytes, &len, &err) == 0 && len + TFRECORD_FRAME_BYTES == text.len);
+    bytes += TFRECORD_HEADER_BYTES;
+    ASSERT(tfrecord_check(bytes, (size_t)len, &err) == 0);
+    ASSERT(tfrecord_example((struct str){(const char *)bytes, (size_t)len}, &shape, again, &err) ==
+           0);
+    ASSERT(memcmp(row, again, sizeof(row)) == 0);
+}
+
+static void frame(const uint8_t *data, size_t size)
+{
+    struct err err = {0};
+    uint64_t len = 0;
+    if (size < TFRECORD_HEADER_BYTES) {
+        return;
+    }
+    if (tfrecord_header(data, &len, &err) < 0) {
+        ASSERT(err.code == ERR_INTEGRITY);
+        return;
+    }
+    ASSERT(len <= TFRECORD_BYTES_MAX);
+    if (len + TFRECORD_FRAME_BYTES <= size &&
+        tfrecord_check(data + TFRECORD_HEADER_BYTES, (size_t)len, &err) == 0) {
+        example((struct str){(const char *)data + TFRECORD_HEADER_BYTES, (size_t)len});
+    }
+}
+
+static void meta(struct str bytes)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct meta_mat meta = {0};
+    struct err err = {0};
+    if (meta_mat_parse(&arena, bytes, &meta, &err) < 0) {
+        ASSERT(err.code == ERR_INTEGRITY && err.msg[0] != '\0');
+        return;
+    }
+    for (size_t idx = 0; idx < meta.n; idx++) {
+        ASSERT(meta.synsets[idx].wnid.len <= 64);
+        ASSERT(memchr(meta.synsets[idx].wnid.ptr, '\0', meta.synsets[idx].wnid.len) == NULL);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) {
+        return 0;
+    }
+    struct str rest = {(const char *)data + 1, size - 1};
+    switch (data[0] % 3) {
+    case 0:
+        example(rest);
+        return 0;
+    case 1:
+        frame(data + 1, size - 1);
+        return 0;
+    default:
+        meta(rest);
+        return 0;
+    }
+}
