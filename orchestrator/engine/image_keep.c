@@ -18,6 +18,51 @@ void image_write_descriptor(struct json_out *out, const char *key, struct str ty
     jw_i64(out, "size", (int64_t)size_bytes);
 }
 
+static struct str oci_layer_type(enum oci_packing packing)
+{
+    switch (packing) {
+    case OCI_TAR_GZIP:
+        return STR_LIT(OCI_TYPE_LAYER "+gzip");
+    case OCI_TAR_ZSTD:
+        return STR_LIT(OCI_TYPE_LAYER "+zstd");
+    case OCI_TAR:
+        break;
+    }
+    return STR_LIT(OCI_TYPE_LAYER);
+}
+
+int image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
+                          bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256,
+                          struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    struct json_out out;
+    strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
+    *ret_is_made = !str_eq_z(manifest->media_type, OCI_TYPE_MANIFEST);
+    if (!*ret_is_made) {
+        return 0;
+    }
+    jw_begin(&out, &buf, true);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schemaVersion", 2);
+    jw_z(&out, "mediaType", OCI_TYPE_MANIFEST);
+    image_write_descriptor(&out, "config", STR_LIT(OCI_TYPE_CONFIG), manifest->config.sha256,
+                           manifest->config.size_bytes);
+    jw_end_object(&out);
+    jw_array(&out, "layers");
+    for (size_t idx = 0; idx < manifest->n_layers; idx++) {
+        const struct oci_descriptor *layer = &manifest->layers[idx];
+        image_write_descriptor(&out, NULL, oci_layer_type(layer->packing), layer->sha256,
+                               layer->size_bytes);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    ASSERT(!buf.is_full);
+    *ret_text = str_dup(arena, strbuf_str(&buf));
+    return sha256_of(*ret_text, ret_sha256, err);
+}
+
 static void write_digest(struct json_out *out, const char *key, const uint8_t *sha256)
 {
     char digest[OCI_DIGEST_SIZE];
@@ -96,8 +141,13 @@ static int copy_entries(struct json_out *out, const struct json *root, struct ar
     return 0;
 }
 
-struct entry {
-    struct str media_type;
+struct twin { /* image_layout_manifest's */
+    bool is_made;
+    struct str text;
+    uint8_t sha256[SHA256_BYTES];
+};
+
+struct entry { /* always in OCI's types */
     const uint8_t *sha256;
     uint64_t size_bytes;
     struct oci_platform platform;
@@ -105,7 +155,7 @@ struct entry {
 
 static void add_entry(struct json_out *out, const char *name, const struct entry *entry)
 {
-    image_write_descriptor(out, NULL, entry->media_type, entry->sha256, entry->size_bytes);
+    image_write_descriptor(out, NULL, STR_LIT(OCI_TYPE_MANIFEST), entry->sha256, entry->size_bytes);
     jw_object(out, "annotations");
     jw_z(out, OCI_REF_NAME, name);
     jw_end_object(out);
@@ -163,7 +213,8 @@ static uint64_t all_bytes(const struct image_docs *docs)
 }
 
 static void write_ref(struct json_out *out, struct arena *arena, const struct image_spec *spec,
-                      const struct image_docs *docs, const char *from, struct clock_src clock)
+                      const struct image_docs *docs, const struct twin *twin, const char *from,
+                      struct clock_src clock)
 {
     char date[RFC3339_MAX];
     clock_rfc3339(clock.wall_ns(clock.ctx), date);
@@ -183,6 +234,9 @@ static void write_ref(struct json_out *out, struct arena *arena, const struct im
         write_digest(out, NULL, docs->top.sha256);
     }
     write_digest(out, NULL, docs->doc.sha256);
+    if (twin->is_made) {
+        write_digest(out, NULL, twin->sha256);
+    }
     write_digest(out, NULL, docs->manifest.config.sha256);
     for (size_t idx = 0; idx < docs->manifest.n_layers; idx++) {
         write_digest(out, NULL, docs->manifest.layers[idx].sha256);
@@ -207,20 +261,26 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf buf;
     struct json_out out;
+    struct twin twin;
     strbuf_init(&buf, REF_TEXT_MAX);
+    if (image_layout_manifest(&arena, &docs->manifest, &twin.is_made, &twin.text, twin.sha256,
+                              err) < 0 ||
+        (twin.is_made && store_add_text(store, twin.text, twin.sha256, err) < 0)) {
+        return -1;
+    }
     if (add_doc(store, &docs->doc, err) < 0 ||
         (docs->is_list && add_doc(store, &docs->top, err) < 0)) {
         return -1;
     }
     jw_begin(&out, &buf, false);
-    write_ref(&out, &arena, spec, docs, from, clock);
+    write_ref(&out, &arena, spec, docs, &twin, from, clock);
     ASSERT(!buf.is_full);
     /* The reference first: an entry of index.json whose blobs nothing keeps would lie. */
     if (store_ref_put(store, IMAGE_KIND, spec->name, strbuf_str(&buf), err) < 0) {
         return -1;
     }
-    const struct entry entry = {docs->manifest.media_type, docs->doc.sha256, docs->doc.text.len,
-                                spec->platform};
+    const struct entry entry = {twin.is_made ? twin.sha256 : docs->doc.sha256,
+                                twin.is_made ? twin.text.len : docs->doc.text.len, spec->platform};
     return change_index(store, spec->name, &entry, err);
 }
 
@@ -330,12 +390,14 @@ int image_list_again(struct store *store, const char *name, struct err *err)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct image_info info;
     struct entry entry = {0};
+    struct twin twin;
     if (image_open(&arena, store, name, &info, err) < 0 ||
-        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0) {
+        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0 ||
+        image_layout_manifest(&arena, &info.manifest, &twin.is_made, &twin.text, twin.sha256, err) <
+            0) {
         return -1;
     }
-    entry.media_type = info.descriptor.media_type;
-    entry.sha256 = info.descriptor.sha256;
-    entry.size_bytes = info.descriptor.size_bytes;
+    entry.sha256 = twin.is_made ? twin.sha256 : info.descriptor.sha256;
+    entry.size_bytes = twin.is_made ? twin.text.len : info.descriptor.size_bytes;
     return change_index(store, name, &entry, err);
 }

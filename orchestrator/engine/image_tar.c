@@ -17,7 +17,7 @@
 #define NAME_SHORT    12
 #define SIZE_AT       124 /* ustar: size, 12 bytes */
 #define CHECKSUM_AT   148 /* 8 bytes */
-#define MEMBERS_EXTRA 5
+#define MEMBERS_EXTRA 6
 
 struct member {
     const char *name;
@@ -84,7 +84,8 @@ static struct str docker_json(struct arena *arena, const struct image_info *info
     return str_dup(arena, strbuf_str(&buf));
 }
 
-static struct str index_json(struct arena *arena, const struct image_info *info)
+static struct str index_json(struct arena *arena, const struct image_info *info,
+                             const uint8_t *sha256, uint64_t size_bytes)
 {
     CLEANUP(strbuf) struct strbuf buf;
     struct json_out out;
@@ -94,8 +95,7 @@ static struct str index_json(struct arena *arena, const struct image_info *info)
     jw_i64(&out, "schemaVersion", 2);
     jw_z(&out, "mediaType", OCI_TYPE_INDEX);
     jw_array(&out, "manifests");
-    image_write_descriptor(&out, NULL, info->manifest.media_type, info->pins.manifest,
-                           info->descriptor.size_bytes);
+    image_write_descriptor(&out, NULL, STR_LIT(OCI_TYPE_MANIFEST), sha256, size_bytes);
     jw_object(&out, "annotations");
     jw_z(&out, "io.containerd.image.name", image_engine_name(arena, info));
     jw_z(&out, OCI_REF_NAME, info->name);
@@ -127,11 +127,21 @@ static void add_blob(struct arena *arena, struct members *members, const uint8_t
     members->n++;
 }
 
-static struct members list_members(struct arena *arena, const struct image_info *info)
+static int list_members(struct arena *arena, const struct image_info *info,
+                        struct members *ret_members, struct err *err)
 {
     size_t n_max = info->manifest.n_layers + MEMBERS_EXTRA;
     struct members members = {arena_array(arena, struct member, n_max), 0};
     const struct str layout = STR_LIT(LAYOUT_TEXT);
+    uint8_t made[SHA256_BYTES];
+    struct str text = STR_EMPTY;
+    bool is_made;
+    if (image_layout_manifest(arena, &info->manifest, &is_made, &text, made, err) < 0) {
+        return -1;
+    }
+    if (is_made) {
+        members.items[members.n++] = (struct member){.name = blob_name(arena, made), .text = text};
+    }
     add_blob(arena, &members, info->pins.manifest, info->descriptor.size_bytes);
     add_blob(arena, &members, info->pins.config, info->manifest.config.size_bytes);
     for (size_t idx = 0; idx < info->manifest.n_layers; idx++) {
@@ -139,7 +149,9 @@ static struct members list_members(struct arena *arena, const struct image_info 
                  info->manifest.layers[idx].size_bytes);
     }
     members.items[members.n++] =
-        (struct member){.name = "index.json", .text = index_json(arena, info)};
+        (struct member){.name = "index.json",
+                        .text = index_json(arena, info, is_made ? made : info->pins.manifest,
+                                           is_made ? text.len : info->descriptor.size_bytes)};
     members.items[members.n++] =
         (struct member){.name = "manifest.json", .text = docker_json(arena, info)};
     members.items[members.n++] = (struct member){.name = "oci-layout", .text = layout};
@@ -149,7 +161,8 @@ static struct members list_members(struct arena *arena, const struct image_info 
         }
     }
     qsort(members.items, members.n, sizeof(members.items[0]), by_name);
-    return members;
+    *ret_members = members;
+    return 0;
 }
 
 /* ---- writing ---- */
@@ -262,8 +275,11 @@ int image_write_tar(const struct store *store, const struct image_info *info, in
     struct store here = *store; /* paths go into an arena of this call's own: it may run in a job */
     CLEANUP(free) void *chunk = xmalloc(CHUNK_BYTES);
     struct sink sink = {&here, &arena, fd, name, is_cancelled, ret_at_bytes, chunk};
-    struct members members = list_members(&arena, info);
+    struct members members;
     here.arena = &arena;
+    if (list_members(&arena, info, &members, err) < 0) {
+        return -1;
+    }
     for (size_t idx = 0; idx < members.n; idx++) {
         if (put_member(&sink, &members.items[idx], err) < 0) {
             return -1;
@@ -320,8 +336,11 @@ static int fill_folder(struct arena *arena, const struct store *store,
                        const struct image_info *info, const char *folder, struct err *err)
 {
     CLEANUP(free) void *chunk = xmalloc(CHUNK_BYTES);
-    struct members members = list_members(arena, info);
+    struct members members;
     struct sink sink = {.store = store, .arena = arena, .fd = -1, .chunk = chunk};
+    if (list_members(arena, info, &members, err) < 0) {
+        return -1;
+    }
     if (fs_mkdir_p(fs_join(arena, folder, "blobs/sha256"), err) < 0) {
         return -1;
     }

@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "codec/unpack_zstd.h"
+#include "engine/image_impl.h"
 
 #define THREADS_MAX 16
 #define READ_BYTES  (256u << 10)
@@ -283,9 +284,12 @@ static int list_blobs(struct verify *v, struct err *err)
 {
     const struct image_info *info = &v->out.info;
     struct oci_descriptor list = {0};
+    struct oci_descriptor made = {0};
+    struct str text = STR_EMPTY;
+    bool is_made;
     struct oci_config config;
     bool is_good;
-    v->checks = arena_array(v->arena, struct blob_check, info->manifest.n_layers + 3);
+    v->checks = arena_array(v->arena, struct blob_check, info->manifest.n_layers + 4);
     if (read_config(v, &config, &is_good, err) < 0) {
         return -1;
     }
@@ -298,6 +302,13 @@ static int list_blobs(struct verify *v, struct err *err)
         add_blob(v, "list", &list, NULL);
     }
     add_blob(v, "manifest", &info->descriptor, NULL);
+    if (image_layout_manifest(v->arena, &info->manifest, &is_made, &text, made.sha256, err) < 0) {
+        return -1;
+    }
+    if (is_made) {
+        made.size_bytes = text.len;
+        add_blob(v, "manifest in OCI's types", &made, NULL);
+    }
     add_blob(v, "config", &info->manifest.config, NULL);
     for (size_t idx = 0; idx < info->manifest.n_layers; idx++) {
         add_blob(v, arena_printf(v->arena, "layer %zu of %zu", idx + 1, info->manifest.n_layers),

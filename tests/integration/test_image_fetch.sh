@@ -58,6 +58,13 @@ is "$(find "$T/copied" -type f -name '????????*' ! -name version ! -name manifes
 exits 0 "docker's types" img fetch "$R/team/img:docker" --json
 is "$(value "$T/out" "d['items'][0]['manifest']")" "$(skopeo inspect --tls-verify=false --format '{{.Digest}}' "docker://$R/team/img:docker")" "skopeo finds the same"
 like "$(cat "$REPERF_STORE/blobs/sha256/$(value "$T/out" "d['items'][0]['manifest'][7:]")")" "docker.distribution.manifest.v2" "and it is docker's"
+config=$(value "$T/out" "d['items'][0]['config'][7:]")
+is "$(skopeo inspect --config --raw "oci:$REPERF_STORE:$R/team/img:docker" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo finds it in the store's layout all the same"
+exits 0 "it holds" img verify "$R/team/img:docker"
+exits 0 "it is exported" "$REPERF" image export "$R/team/img:docker" -o "$T/docker-types.tar"
+for from in oci-archive docker-archive; do
+    is "$(skopeo inspect --config --raw "$from:$T/docker-types.tar" | sha256sum | cut -d' ' -f1)" "$config" "and skopeo reads that as $from"
+done
 exits 0 "by digest" img fetch "$R/team/img@sha256:$amd_hex" --json
 is "$(value "$T/out" "d['items'][0]['manifest'], d['items'][0]['fetched_bytes']")" "('sha256:$amd_hex', 0)" "its layers were in the store"
 exits 4 "an image for other machines only" img fetch "$R/team/img:arm"
