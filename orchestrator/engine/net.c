@@ -37,7 +37,7 @@ int net_open(struct net *net, struct err *err)
     return http_new(&net->loop, &settings, &net->http, err);
 }
 
-void net_release(struct net *net)
+void net_close(struct net *net)
 {
     if (net->is_open) {
         http_free(net->http);

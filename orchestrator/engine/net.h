@@ -37,10 +37,10 @@ struct net {
 void net_init(struct net *net, const struct net_opts *opts);
 /* Nothing to do where it is open already. */
 MUST_CHECK int net_open(struct net *net, struct err *err);
-void net_release(struct net *net);
+void net_close(struct net *net);
 static inline void net_cleanup(struct net *net)
 {
-    net_release(net);
+    net_close(net);
 }
 struct fetch_run net_fetch_run(const struct net *net);
 

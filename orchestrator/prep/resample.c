@@ -10,6 +10,7 @@
 #define PAD          4
 #define ONE_BITS     14
 #define ONE          (1 << ONE_BITS)
+#define HALF         (1 << (ONE_BITS - 1))
 
 struct taps { /* for each place of the result: which places it comes from, and how much of each */
     uint32_t *first;
@@ -106,8 +107,8 @@ static void down_columns(const uint8_t *from, size_t row_bytes, const struct tap
         add_rows(rows, weight, sums, row_bytes, tap == 0);
     }
     for (size_t idx = 0; idx < row_bytes; idx++) {
-        to[idx] = (float)((sums[idx] + ONE / 2) >>
-                          ONE_BITS); /* 0 to 255: the weights are shares of one */
+        to[idx] =
+            (float)((sums[idx] + HALF) >> ONE_BITS); /* 0 to 255: the weights are shares of one */
     }
 }
 
@@ -122,7 +123,7 @@ static void along_row(const float *from, const struct taps *taps, const lanes *w
     for (uint32_t x = 0; x < width; x++, to += CHANNELS) {
         const float *at = from + (size_t)taps->first[x] * CHANNELS;
         const lanes *weight = weights + (size_t)x * taps->n_max;
-        lanes sum = {ONE / 2, ONE / 2, ONE / 2, ONE / 2};
+        lanes sum = {HALF, HALF, HALF, HALF};
         for (uint32_t tap = 0; tap < taps->n[x]; tap++, at += CHANNELS) {
             lanes pixel;
             memcpy(&pixel, at, sizeof(pixel));

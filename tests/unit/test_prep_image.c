@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#define W 67
-#define H 41
+#define W ((size_t)67)
+#define H ((size_t)41)
 
 struct file {
     uint8_t *ptr;
@@ -354,8 +354,9 @@ static void resampling_keeps_what_it_must(void **state UNUSED)
 static void scaled_decoding_looks_the_same(void **state UNUSED)
 {
     const uint32_t width = 640, height = 480;
-    uint8_t *pixels = xmalloc(width * height * 3), *whole = xmalloc(width * height * 3);
-    uint8_t *wanted = xmalloc(width * height * 3), *out = xmalloc(width * height * 3);
+    const size_t n_bytes = (size_t)width * height * 3;
+    uint8_t *pixels = xmalloc(n_bytes), *whole = xmalloc(n_bytes);
+    uint8_t *wanted = xmalloc(n_bytes), *out = xmalloc(n_bytes);
     struct image_info info;
     struct err err = {0};
     uint64_t total = 0;
@@ -365,10 +366,10 @@ static void scaled_decoding_looks_the_same(void **state UNUSED)
     resample_rgb(whole, (struct resample_size){width, height}, wanted,
                  (struct resample_size){133, 100});
     assert_int_equal(decode(text_of(&jpeg), 100, out, &info, &err), 0);
-    for (size_t idx = 0; idx < 133 * 100 * 3; idx++) {
+    for (size_t idx = 0; idx < (size_t)133 * 100 * 3; idx++) {
         total += (uint64_t)abs(out[idx] - wanted[idx]);
     }
-    assert_true(total < 4 * 133 * 100 * 3); /* less than four levels in the mean */
+    assert_true(total < 4 * (size_t)133 * 100 * 3); /* less than four levels in the mean */
     free(pixels);
     free(whole);
     free(wanted);

@@ -150,7 +150,7 @@ static void hdf5_comes_back(void **state UNUSED)
     assert_int_equal(hdf5_open(path, &SHAPE, &file, &err), 0);
     assert_int_equal(hdf5_n_rows(file), N_ROWS);
     assert_int_equal(hdf5_read(file, 0, 3, again, &err), 0);
-    assert_int_equal(hdf5_read(file, 3, N_ROWS - 3, again + 3 * ROW_LEN, &err), 0);
+    assert_int_equal(hdf5_read(file, 3, N_ROWS - 3, again + (size_t)3 * ROW_LEN, &err), 0);
     assert_memory_equal(rows, again, sizeof(rows));
     static const struct tokens_shape others[] = {{31, 5}, {32, 4}, {64, 5}};
     for (size_t idx = 0; idx < ARRAY_LEN(others); idx++) {
