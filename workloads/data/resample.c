@@ -24,6 +24,7 @@ void resample_release(struct resample *scratch)
     free(scratch->y.start);
     free(scratch->y.weight);
     free(scratch->rows);
+    free(scratch->wide);
     free(scratch->column);
     *scratch = (struct resample){0};
 }
@@ -117,36 +118,45 @@ static void axis_prepare(struct resample_axis *axis, const struct axis_job *job)
 
 /* ---- pixels ---- */
 
-/* One row of the image (W', 3) -> (3, W). n_taps is a constant in the usual case of two. */
+/* A pixel and the first channel of the next, wherever it lies. */
+typedef float float4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Source pixels (columns from src_at, 3) as floats -> (3, W); reads one float past the last pixel. n_taps is a constant in
+   the usual cases. */
 static inline __attribute__((always_inline)) void resize_row(const struct resample_axis *axis,
-                                                             int64_t n_taps,
-                                                             const uint8_t *restrict pixels,
+                                                             int64_t n_taps, int64_t src_at,
+                                                             const float *restrict pixels,
                                                              float *restrict row)
 {
     int64_t width = axis->last - axis->first;
     for (int64_t x = 0; x < width; x++) {
-        const uint8_t *from = pixels + axis->start[x] * 3;
+        const float *from = pixels + (axis->start[x] - src_at) * 3;
         const float *weight = axis->weight + x * n_taps;
-        float red = 0.0F;
-        float green = 0.0F;
-        float blue = 0.0F;
+        float4 sum = {0};
         for (int64_t t = 0; t < n_taps; t++) {
-            red += weight[t] * (float)from[3 * t];
-            green += weight[t] * (float)from[3 * t + 1];
-            blue += weight[t] * (float)from[3 * t + 2];
+            sum += weight[t] * *(const float4 *)(const void *)(from + 3 * t);
         }
-        row[x] = red;
-        row[width + x] = green;
-        row[2 * width + x] = blue;
+        row[x] = sum[0];
+        row[width + x] = sum[1];
+        row[2 * width + x] = sum[2];
     }
 }
 
-static void row_in_x(const struct resample_axis *axis, const uint8_t *pixels, float *row)
+/* One row of the image, as far as it is needed. */
+static void row_in_x(struct resample *scratch, const struct axis_job *job, const uint8_t *pixels,
+                     float *row)
 {
+    const struct resample_axis *axis = &scratch->x;
+    float *wide = scratch->wide;
+    for (int64_t i = 0; i < job->src_len * 3; i++) {
+        wide[i] = (float)pixels[job->src_at * 3 + i];
+    }
     if (axis->n_taps == 2) {
-        resize_row(axis, 2, pixels, row);
+        resize_row(axis, 2, job->src_at, wide, row);
+    } else if (axis->n_taps == 3) {
+        resize_row(axis, 3, job->src_at, wide, row);
     } else {
-        resize_row(axis, axis->n_taps, pixels, row);
+        resize_row(axis, axis->n_taps, job->src_at, wide, row);
     }
 }
 
@@ -203,12 +213,15 @@ void resample_pixels(struct resample *scratch, const struct resample_job *job,
     int64_t next_row = 0;
     scratch->rows = grown(scratch->rows, &scratch->room_rows, (size_t)(y->n_taps * 3 * width),
                           sizeof(*scratch->rows));
+    scratch->wide = grown(scratch->wide, &scratch->room_wide, (size_t)in_x.src_len * 3 + 1,
+                          sizeof(*scratch->wide));
+    scratch->wide[in_x.src_len * 3] = 0.0F; /* what is read past the last pixel */
     clear_padding(scratch, job, out);
     for (int64_t i = 0; i < y->last - y->first && width > 0; i++) {
         int64_t start = y->start[i];
         for (next_row = next_row > start ? next_row : start; next_row < start + y->n_taps;
              next_row++) {
-            row_in_x(x, pixels + next_row * job->image.width * 3,
+            row_in_x(scratch, &in_x, pixels + next_row * job->image.width * 3,
                      scratch->rows + next_row % y->n_taps * 3 * width);
         }
         for (int64_t c = 0; c < 3; c++) {

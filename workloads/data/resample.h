@@ -17,8 +17,9 @@ struct resample_axis {
 struct resample {
     struct resample_axis x, y;
     float *rows;     /* (n_taps of y, 3, columns): resized in x; owned */
+    float *wide;     /* (source columns, 3) and one more: a row of the image; owned */
     int64_t *column; /* of label maps; owned */
-    size_t room_rows, room_column;
+    size_t room_rows, room_wide, room_column;
 };
 
 void resample_release(struct resample *scratch);
