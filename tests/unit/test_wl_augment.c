@@ -338,8 +338,7 @@ static void scaled_crops_cover_their_range(void **state UNUSED)
         assert_true(abs(by_scale[i] - n / 7) < 500); /* 5 standard deviations of 93 */
     }
     assert_true(fabs(spare_part / n_spare - 0.5) < 0.01);
-    struct augment_recipe smooth = augment_segments;
-    smooth.scale_step = 0;
+    const struct augment_recipe smooth = augment_segments_mmseg;
     int64_t least = INT64_MAX;
     int64_t most = 0;
     for (int draw = 0; draw < n; draw++) {

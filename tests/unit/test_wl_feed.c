@@ -152,6 +152,8 @@ static void segments_train_a_segmentation_model(void **state)
     holds(nth_line(text, 0),
           "\"augment\":\"scale-crop\",\"mean\":[0.5,0.5,0.5],\"std\":[0.5,0.5,0.5]}");
     holds(nth_line(text, 3), "\"event\":\"run_stop\"");
+    text = runs(*state, "--model deeplabv3p_mmseg --image 32x64 --batch 2 --steps 1");
+    holds(nth_line(text, 0), "\"augment\":\"scale-crop\",\"mean\":[0.485,0.456,0.406],");
 }
 
 static void refused(const char *folder, const char *line, enum err_code code, const char *message)

@@ -34,6 +34,16 @@ const struct augment_recipe augment_segments = {
     .std = {0.5, 0.5, 0.5},
 };
 
+/* Source: mmsegmentation v0.11, configs/_base_/datasets/cityscapes.py: ratio_range and img_norm_cfg. */
+const struct augment_recipe augment_segments_mmseg = {
+    .kind = AUGMENT_SCALE_CROP,
+    .scale_min = 0.5,
+    .scale_max = 2.0,
+    .flip_probability = 0.5,
+    .mean = {0.485, 0.456, 0.406},
+    .std = {0.229, 0.224, 0.225},
+};
+
 const char *augment_name(enum augment_kind kind)
 {
     switch (kind) {

@@ -27,16 +27,18 @@ struct augment_recipe {
     double scale_min, scale_max, scale_step; /* step 0: any factor in between */
     double flip_probability;
     double short_ratio;
-    bool
-        is_antialiased; /* shrinking averages over all it covers (Pillow, torchvision); else two pixels each way (OpenCV) */
+    /* Shrinking averages over all that a pixel covers (Pillow, torchvision); else two pixels each way (OpenCV). */
+    bool is_antialiased;
     double mean[3], std[3]; /* of red, green, blue in [0, 1]; padding is the mean */
 };
 
 /* The recipes of the reports' own configurations; photometric distortion, which some of them add, is not among them. */
-extern const struct augment_recipe
-    augment_classes; /* 0.08 to 1, 3/4 to 4/3, mirrored 1 in 2; ImageNet's mean and deviation */
-extern const struct augment_recipe
-    augment_segments; /* 0.5 to 2 by 0.25, mirrored 1 in 2; mean and deviation 0.5 (PaddleSeg) */
+/* 0.08 to 1, 3/4 to 4/3, mirrored 1 in 2; ImageNet's mean and deviation. */
+extern const struct augment_recipe augment_classes;
+/* 0.5 to 2 by 0.25, mirrored 1 in 2; mean and deviation 0.5 (PaddleSeg). */
+extern const struct augment_recipe augment_segments;
+/* The same, but any factor from 0.5 to 2, and ImageNet's mean and deviation (mmsegmentation). */
+extern const struct augment_recipe augment_segments_mmseg;
 
 /* "resized-crop", "scale-crop" or "centre-crop". */
 const char *augment_name(enum augment_kind kind);

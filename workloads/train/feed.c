@@ -37,10 +37,14 @@ static int check_model(const struct feed *feed, const struct graph *graph, struc
     return 0;
 }
 
+/* As the configuration does it that the model is from. */
 static void choose_recipe(struct feed *feed)
 {
     const struct train_opts *opts = feed->opts;
-    feed->recipe = feed->pack.kind == SHARD_SEGMENTS ? augment_segments : augment_classes;
+    struct str model = str_of(opts->model->name);
+    feed->recipe = feed->pack.kind == SHARD_CLASSES     ? augment_classes
+                   : str_ends(model, STR_LIT("_mmseg")) ? augment_segments_mmseg
+                                                        : augment_segments;
     if (opts->has_mean) {
         memcpy(feed->recipe.mean, opts->mean, sizeof(opts->mean));
     }
