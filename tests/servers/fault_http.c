@@ -103,10 +103,12 @@ static void sleep_ns(int64_t span_ns)
 static void fill(const struct server *server, const struct asked *asked,
                  const struct answer *answer, uint64_t pos, uint8_t *buf, size_t len)
 {
-    for (size_t idx = 0; idx < len; idx++) {
-        uint64_t at = pos + idx;
-        buf[idx] = at < server->size_bytes ? server->file[at] : 0x5a;
-        buf[idx] ^= answer->is_other ? 0xff : 0;
+    uint64_t left = pos < server->size_bytes ? server->size_bytes - pos : 0;
+    size_t n = left < len ? (size_t)left : len;
+    memcpy(buf, server->file + (n ? pos : 0), n);
+    memset(buf + n, 0x5a, len - n);
+    for (size_t idx = 0; answer->is_other && idx < len; idx++) {
+        buf[idx] ^= 0xff;
     }
     if ((is_fault(asked, "corrupt") || is_fault(asked, "corrupt_always")) && asked->number >= pos &&
         asked->number < pos + len) {
