@@ -71,8 +71,8 @@ struct fetch;
    fit (or later, once the size is known); ERR_IO "is being fetched by another process" where the folder is locked. */
 MUST_CHECK int fetch_new(struct http *http, struct pool *pool, struct loop *loop,
                          const struct fetch_spec *spec, struct fetch **ret_fetch, struct err *err);
-/* Call after each loop_once. STEP_FAIL: ERR_FETCH (404, 410, gone everywhere), ERR_AUTH (401, 403), ERR_INTEGRITY, ERR_NET,
-   ERR_TIMEOUT, ERR_DISK. What is whole stays for the next try, except after ERR_INTEGRITY of the whole. */
+/* Call after each loop_once. STEP_FAIL: ERR_FETCH (404, 410, gone everywhere), ERR_AUTH (401, 403), ERR_INTEGRITY, ERR_NET
+   (silence, too), ERR_USAGE (URL), ERR_DISK. What is whole stays for the next try, except after ERR_INTEGRITY of the whole. */
 enum step fetch_step(struct fetch *fetch, struct err *err);
 void fetch_progress(const struct fetch *fetch, uint64_t *ret_done_bytes, uint64_t *ret_total_bytes);
 /* After STEP_DONE; lives as long as the fetch. */

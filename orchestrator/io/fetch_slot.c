@@ -312,6 +312,40 @@ static struct str range_validator(const struct mirror *mirror)
     return mirror->etag.len && mirror->etag.ptr[0] == '"' ? mirror->etag : mirror->last_modified;
 }
 
+/* The part of the span that was not fetched is somebody else's now. */
+static void give_back(struct slot *slot)
+{
+    struct fetch *fetch = slot->fetch;
+    struct span span = slot->span;
+    if (!fetch->blocks || span.pos >= span.end) {
+        return;
+    }
+    if (!slot->is_whole_body) {
+        plan_orphan(fetch, span);
+        return;
+    }
+    fetch->result.again_bytes += span.pos % fetch->block_bytes;
+    for (size_t idx = (size_t)(span.pos / fetch->block_bytes);
+         idx < state_n_blocks(span.end, fetch->block_bytes); idx++) {
+        if (fetch->blocks[idx].state == BLOCK_TAKEN) {
+            plan_missing(fetch, idx);
+        }
+    }
+}
+
+/* A URL that is none, a file that cannot be read: others may be better. */
+static int cannot_start(struct slot *slot, struct err *err)
+{
+    if (err->code == ERR_INTERNAL) {
+        return -1;
+    }
+    slot->mirror->err = *err;
+    slot->mirror->is_dead = true;
+    *err = (struct err){0};
+    give_back(slot);
+    return 0;
+}
+
 int slot_start(struct slot *slot, struct mirror *mirror, struct span span, struct err *err)
 {
     struct fetch *fetch = slot->fetch;
@@ -343,31 +377,10 @@ int slot_start(struct slot *slot, struct mirror *mirror, struct span span, struc
     }
     fetch->result.n_requests++;
     if (http_start(fetch->http, &request, &slot->transfer, err) < 0) {
-        return -1;
+        return cannot_start(slot, err);
     }
     mirror->n_active++;
     return 0;
-}
-
-/* The part of the span that was not fetched is somebody else's now. */
-static void give_back(struct slot *slot)
-{
-    struct fetch *fetch = slot->fetch;
-    struct span span = slot->span;
-    if (!fetch->blocks || span.pos >= span.end) {
-        return;
-    }
-    if (!slot->is_whole_body) {
-        plan_orphan(fetch, span);
-        return;
-    }
-    fetch->result.again_bytes += span.pos % fetch->block_bytes;
-    for (size_t idx = (size_t)(span.pos / fetch->block_bytes);
-         idx < state_n_blocks(span.end, fetch->block_bytes); idx++) {
-        if (fetch->blocks[idx].state == BLOCK_TAKEN) {
-            plan_missing(fetch, idx);
-        }
-    }
 }
 
 static void end_transfer(struct slot *slot)

@@ -16,7 +16,7 @@
 #define CONNECT_TIMEOUT_NS (15 * NS_PER_S)
 #define STALL_TIMEOUT_NS   (30 * NS_PER_S)
 #define BUFFER_SMALL_BYTES (64L * 1024)
-#define BUFFER_LARGE_BYTES (512L * 1024) /* libcurl's CURL_MAX_READ_SIZE */
+#define BUFFER_LARGE_BYTES (256L * 1024)
 #define GET_WAIT_NS        (200 * NS_PER_MS)
 
 /* A stream of a shared HTTP/2 connection, or a connection each. */

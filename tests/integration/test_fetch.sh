@@ -75,6 +75,9 @@ is "$(value received)" "$size" "file://: each byte once"
 good "the second mirror, where the first is gone" url="$base/gone/0/f" url="$base/ok/0/f"
 good "the second mirror, where the first wants a login" url="$base/login/0/f" url="$base/ok/0/f"
 good "the second mirror, where the first is no server" url=http://127.0.0.1:1/f url="$base/ok/0/f" retries=1
+good "the second mirror, where the first is no URL" url=hush url="$base/ok/0/f"
+good "the second mirror, where the first is slow" url="$base/rate/20000/f" url="$base/ok/0/f"
+is "$(value url)" "$base/ok/0/f" "which gave most of it"
 good "the second mirror, where the first has another size" url="$base/lie/5/f" url="$base/ok/0/f" size=$size
 good "the mirror with ranges is taken" url="$base/norange/0/f" url="$base/ok/0/f"
 is "$(value single)" 0 "the mirror with ranges is taken: many streams"
@@ -93,6 +96,7 @@ bad 4 'net: .*another range' "a wrong Content-Range" url="$base/shift/1/f" retri
 bad 4 'fetch: .*redirect' "a circle of redirects" url="$base/circle/0/f"
 bad 4 'net: ' "no HTTP" url="$base/garbage/0/f" retries=2
 bad 4 'net: .*\(503\)' "always 503" url="$base/busy/100/f" retries=2
+bad 4 'net: .*no byte for' "always silent" url="$base/mute/1000/f" retries=1
 bad 4 'net: ' "chunks that are cut, no size known" url="$base/chunkcut/100000/f" retries=2
 bad 5 'says no length' "no length and nothing to check it against" url="$base/open/0/f"
 bad 4 'Content-Encoding' "encoded, and nothing to check it against" url="$base/gzip/0/f"

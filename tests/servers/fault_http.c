@@ -4,7 +4,8 @@
 
    ok       as it should be                      cut      closes after NUMBER bytes of each body
    corrupt  flips a bit of byte NUMBER, once     corrupt_always  each time
-   stall    silent after NUMBER bytes, once      drip     request NUMBER gives 1000 bytes a second
+   stall    silent after NUMBER bytes, once      mute     likewise, each time
+   drip     request NUMBER gives 1000 bytes a second
    lie      says that the file is NUMBER longer  long     sends NUMBER bytes more than the file has, in chunks
    norange  the whole to a range                 chunked  likewise, and without a length
    chunkcut chunks, cut after NUMBER bytes       open     HTTP/1.0, without a length
@@ -209,11 +210,11 @@ static void plan_answer(const struct server *server, const struct asked *asked,
 {
     *answer = (struct answer){.last = server->size_bytes - 1, .cut_after = UINT64_MAX};
     if (is_fault(asked, "cut") || is_fault(asked, "chunkcut") || is_fault(asked, "opencut") ||
-        is_fault(asked, "stall")) {
+        is_fault(asked, "stall") || is_fault(asked, "mute")) {
         answer->cut_after = asked->number;
     }
-    answer->stalls = is_fault(asked, "stall");
-    if (answer->stalls && atomic_fetch_add(&server->shared->n_stalled, 1) > 0) {
+    answer->stalls = is_fault(asked, "stall") || is_fault(asked, "mute");
+    if (is_fault(asked, "stall") && atomic_fetch_add(&server->shared->n_stalled, 1) > 0) {
         answer->cut_after = UINT64_MAX;
     }
     if (is_fault(asked, "rate") || is_fault(asked, "limit")) {
