@@ -83,7 +83,8 @@ MUST_CHECK int tree_digest(struct tree_worker *worker, struct tree_open *open,
                            struct digest *digest, uint8_t *buf, struct err *err);
 #define TREE_READ_BYTES (128u << 10)
 
-/* The job where MD5 is wanted and the processor has vectors for it. */
+/* The job where the processor computes several files at once: MD5 in vectors, SHA-256 with its own instructions. */
+bool tree_has_lanes(unsigned kinds);
 MUST_CHECK int tree_work_lanes(struct tree_worker *worker, struct err *err);
 
 #endif

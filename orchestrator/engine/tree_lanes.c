@@ -1,53 +1,123 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MD5 of many files by one thread: each lane has a file, all are fed the same number of blocks; a lane whose buffer is used up
-   reads on, and one whose file has ended takes the next. */
+/* Many files by one thread: each lane has a file, all are fed the same number of blocks; a lane whose buffer is used up reads on,
+   and one whose file has ended takes the next. MD5 has 16 lanes, SHA-256 two; where both are wanted, MD5 goes in lanes and
+   SHA-256 through OpenSSL, file by file. */
 #include "base/base.h"
 
 #include "base/fs.h"
 #include "codec/md5_many.h"
+#include "codec/sha256_many.h"
 #include "engine/tree_impl.h"
 
-/* All lanes' buffers together stay in a second-level cache of 1 MiB. */
-#define LANE_BYTES (32u << 10)
-/* OpenSSL alone is faster for one large file than one lane of many: it goes first, the lanes wait. */
+#define LANES_MAX   MD5_LANES_MAX
+#define BLOCK_BYTES 64
+_Static_assert(BLOCK_BYTES == MD5_BLOCK_BYTES, "one size for both");
+_Static_assert(BLOCK_BYTES == SHA256_BLOCK_BYTES, "one size for both");
+
+/* For one large file OpenSSL alone is as fast as one lane of many, or faster: it goes first, the lanes wait. */
 #define ALONE_BYTES (256u << 20)
 
 struct lane {
     struct tree_open file; /* fd -1: free */
-    uint8_t *buf;          /* LANE_BYTES and two blocks for the padding */
+    uint8_t *buf;          /* way->buf_bytes and two blocks for the padding */
     size_t at, end;        /* whole blocks that are to be fed */
     bool is_padded;
     uint64_t size_bytes;
-    struct digest sha256; /* where that is wanted too */
+    struct digest other; /* the kind that does not go in lanes, where it is wanted too */
 };
 
 struct lanes {
     struct tree_worker *worker;
-    bool wants_sha256;
-    struct md5_many many;
-    struct lane lane[MD5_LANES_MAX];
+    const struct lane_way *way;
+    unsigned other_kinds;
+    struct md5_many md5;
+    struct sha256_many sha256;
+    struct lane lane[LANES_MAX];
     uint8_t *buf;
     struct digest alone;
 };
+
+/* ---- the two ways ---- */
+
+struct lane_way {
+    unsigned kind;
+    size_t n_lanes;
+    size_t buf_bytes; /* of each lane; all together stay in a second-level cache */
+    void (*start)(struct lanes *lanes, size_t idx);
+    void (*blocks)(struct lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks);
+    size_t (*pad)(uint8_t *tail, size_t tail_len, uint64_t message_bytes);
+    void (*value)(const struct lanes *lanes, size_t idx, struct digest_value *value);
+};
+
+static void md5_start(struct lanes *lanes, size_t idx)
+{
+    md5_many_start(&lanes->md5, idx);
+}
+
+static void md5_blocks(struct lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks)
+{
+    md5_many_blocks(&lanes->md5, ptrs, n_blocks);
+}
+
+static void md5_value(const struct lanes *lanes, size_t idx, struct digest_value *value)
+{
+    md5_many_value(&lanes->md5, idx, value->md5);
+}
+
+static void sha256_start(struct lanes *lanes, size_t idx)
+{
+    sha256_many_start(&lanes->sha256, idx);
+}
+
+static void sha256_blocks(struct lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks)
+{
+    sha256_many_blocks(&lanes->sha256, ptrs, n_blocks);
+}
+
+static void sha256_value(const struct lanes *lanes, size_t idx, struct digest_value *value)
+{
+    sha256_many_value(&lanes->sha256, idx, value->sha256);
+}
+
+static const struct lane_way MD5_WAY = {DIGEST_MD5, MD5_LANES_MAX, 32u << 10, md5_start,
+                                        md5_blocks, md5_many_pad,  md5_value};
+static const struct lane_way SHA256_WAY = {DIGEST_SHA256, SHA256_LANES,  128u << 10,
+                                           sha256_start,  sha256_blocks, sha256_many_pad,
+                                           sha256_value};
+
+static const struct lane_way *choose(unsigned kinds)
+{
+    if ((kinds & DIGEST_MD5) && md5_many_way() != MD5_WAY_NONE) {
+        return &MD5_WAY;
+    }
+    return kinds == DIGEST_SHA256 && sha256_many_has() ? &SHA256_WAY : NULL;
+}
+
+bool tree_has_lanes(unsigned kinds)
+{
+    return choose(kinds) != NULL;
+}
+
+/* ---- one lane ---- */
 
 /* 1: unreadable, and noted: the lane is free. */
 static int lane_read(struct lanes *lanes, struct lane *lane, struct err *err)
 {
     size_t len;
-    int result = tree_fill(lanes->worker, &lane->file, lane->buf, LANE_BYTES, &len, err);
+    int result = tree_fill(lanes->worker, &lane->file, lane->buf, lanes->way->buf_bytes, &len, err);
     if (result != 0) {
         return result;
     }
-    if (lanes->wants_sha256 && digest_update(&lane->sha256, lane->buf, len, err) < 0) {
+    if (lanes->other_kinds && digest_update(&lane->other, lane->buf, len, err) < 0) {
         return -1;
     }
     lane->size_bytes += len;
     lane->at = 0;
     lane->end = len;
-    if (len < LANE_BYTES) {
-        size_t tail_len = len % MD5_BLOCK_BYTES;
-        size_t n_blocks = md5_many_pad(lane->buf + (len - tail_len), tail_len, lane->size_bytes);
-        lane->end = len - tail_len + n_blocks * MD5_BLOCK_BYTES;
+    if (len < lanes->way->buf_bytes) {
+        size_t tail_len = len % BLOCK_BYTES;
+        size_t n_blocks = lanes->way->pad(lane->buf + (len - tail_len), tail_len, lane->size_bytes);
+        lane->end = len - tail_len + n_blocks * BLOCK_BYTES;
         lane->is_padded = true;
     }
     return 0;
@@ -57,11 +127,11 @@ static int lane_finish(struct lanes *lanes, size_t idx, struct err *err)
 {
     struct lane *lane = &lanes->lane[idx];
     struct digest_value value = {0};
-    if (lanes->wants_sha256 && digest_finish(&lane->sha256, &value, err) < 0) {
+    if (lanes->other_kinds && digest_finish(&lane->other, &value, err) < 0) {
         return -1;
     }
     value.size_bytes = lane->size_bytes;
-    md5_many_value(&lanes->many, idx, value.md5);
+    lanes->way->value(lanes, idx, &value);
     tree_done(lanes->worker, &lane->file, &value);
     return 0;
 }
@@ -80,8 +150,8 @@ static int lane_begin(struct lanes *lanes, size_t idx, struct err *err)
         }
         lane->size_bytes = 0;
         lane->is_padded = false;
-        md5_many_start(&lanes->many, idx);
-        if (lanes->wants_sha256 && digest_start(&lane->sha256, DIGEST_SHA256, err) < 0) {
+        lanes->way->start(lanes, idx);
+        if (lanes->other_kinds && digest_start(&lane->other, lanes->other_kinds, err) < 0) {
             return -1;
         }
         result = lane_read(lanes, lane, err);
@@ -110,13 +180,15 @@ static int lane_go_on(struct lanes *lanes, size_t idx, struct err *err)
     return lane_begin(lanes, idx, err);
 }
 
+/* ---- all lanes ---- */
+
 /* False when no lane has anything. */
 static bool feed(struct lanes *lanes)
 {
-    const uint8_t *ptrs[MD5_LANES_MAX];
+    const uint8_t *ptrs[LANES_MAX];
     const uint8_t *any = NULL;
     size_t bytes = SIZE_MAX;
-    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+    for (size_t idx = 0; idx < lanes->way->n_lanes; idx++) {
         const struct lane *lane = &lanes->lane[idx];
         if (lane->file.fd >= 0 && lane->end - lane->at < bytes) {
             bytes = lane->end - lane->at;
@@ -126,13 +198,13 @@ static bool feed(struct lanes *lanes)
     if (!any) {
         return false;
     }
-    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+    for (size_t idx = 0; idx < lanes->way->n_lanes; idx++) {
         struct lane *lane = &lanes->lane[idx];
         bool is_used = lane->file.fd >= 0;
         ptrs[idx] = is_used ? lane->buf + lane->at : any;
         lane->at += is_used ? bytes : 0;
     }
-    md5_many_blocks(&lanes->many, ptrs, bytes / MD5_BLOCK_BYTES);
+    lanes->way->blocks(lanes, ptrs, bytes / BLOCK_BYTES);
     return true;
 }
 
@@ -142,7 +214,7 @@ static int work(struct lanes *lanes, struct err *err)
         if (atomic_load_explicit(&lanes->worker->run->must_stop, memory_order_relaxed)) {
             return 0;
         }
-        for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+        for (size_t idx = 0; idx < lanes->way->n_lanes; idx++) {
             if (lane_go_on(lanes, idx, err) < 0) {
                 return -1;
             }
@@ -153,21 +225,25 @@ static int work(struct lanes *lanes, struct err *err)
 
 int tree_work_lanes(struct tree_worker *worker, struct err *err)
 {
-    const size_t lane_room = LANE_BYTES + 2 * MD5_BLOCK_BYTES;
-    struct lanes lanes = {.worker = worker,
-                          .wants_sha256 = (worker->run->kinds & DIGEST_SHA256) != 0};
-    CLEANUP(free) uint8_t *buf = xmalloc(MD5_LANES_MAX * lane_room + TREE_READ_BYTES);
+    const struct lane_way *way = choose(worker->run->kinds);
+    ASSERT(way != NULL);
+    struct lanes lanes = {.worker = worker, .way = way};
+    const size_t lane_room = way->buf_bytes + 2 * (size_t)BLOCK_BYTES;
+    CLEANUP(free) uint8_t *buf = xmalloc(way->n_lanes * lane_room + TREE_READ_BYTES);
     int result;
-    md5_many_init(&lanes.many, md5_many_way());
-    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+    lanes.other_kinds = worker->run->kinds & ~way->kind;
+    if (way == &MD5_WAY) {
+        md5_many_init(&lanes.md5, md5_many_way());
+    }
+    for (size_t idx = 0; idx < way->n_lanes; idx++) {
         lanes.lane[idx].buf = buf + idx * lane_room;
         lanes.lane[idx].file.fd = -1;
     }
-    lanes.buf = buf + MD5_LANES_MAX * lane_room;
+    lanes.buf = buf + way->n_lanes * lane_room;
     result = work(&lanes, err);
-    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+    for (size_t idx = 0; idx < way->n_lanes; idx++) {
         fd_close(&lanes.lane[idx].file.fd);
-        digest_release(&lanes.lane[idx].sha256);
+        digest_release(&lanes.lane[idx].other);
     }
     digest_release(&lanes.alone);
     return result;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "codec/md5_many.h"
 #include "engine/tree_impl.h"
 
 /* ---- which file ---- */
@@ -195,8 +194,6 @@ int tree_work(void *arg, const atomic_bool *is_cancelled, struct err *err)
     if (atomic_load(is_cancelled)) {
         return err_set(err, ERR_INTERRUPTED, "%s: interrupted", worker->run->opts->folder);
     }
-    if ((worker->run->kinds & DIGEST_MD5) && md5_many_way() != MD5_WAY_NONE) {
-        return tree_work_lanes(worker, err);
-    }
-    return work_plainly(worker, err);
+    return tree_has_lanes(worker->run->kinds) ? tree_work_lanes(worker, err)
+                                              : work_plainly(worker, err);
 }
