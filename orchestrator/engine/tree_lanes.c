@@ -6,13 +6,13 @@
 
 #include "base/fs.h"
 #include "codec/md5_many.h"
-#include "codec/sha256_many.h"
+#include "codec/sha256_pair.h"
 #include "engine/tree_impl.h"
 
 #define LANES_MAX   MD5_LANES_MAX
 #define BLOCK_BYTES 64
 _Static_assert(BLOCK_BYTES == MD5_BLOCK_BYTES, "one size for both");
-_Static_assert(BLOCK_BYTES == SHA256_BLOCK_BYTES, "one size for both");
+_Static_assert(BLOCK_BYTES == SHA256_BLOCK, "one size for both");
 
 /* For one large file OpenSSL alone is as fast as one lane of many, or faster: it goes first, the lanes wait. */
 #define ALONE_BYTES (256u << 20)
@@ -21,7 +21,8 @@ struct lane {
     struct tree_open file; /* fd -1: free */
     uint8_t *buf;          /* way->buf_bytes and two blocks for the padding */
     size_t at, end;        /* whole blocks that are to be fed */
-    bool is_padded;
+    size_t tail_len;       /* behind `end`, where the way has no padding of its own */
+    bool is_last;          /* the file has ended in this buffer */
     uint64_t size_bytes;
     struct digest other; /* the kind that does not go in lanes, where it is wanted too */
 };
@@ -31,7 +32,7 @@ struct lanes {
     const struct lane_way *way;
     unsigned other_kinds;
     struct md5_many md5;
-    struct sha256_many sha256;
+    struct sha256_lane sha256[2];
     struct lane lane[LANES_MAX];
     uint8_t *buf;
     struct digest alone;
@@ -45,8 +46,8 @@ struct lane_way {
     size_t buf_bytes; /* of each lane; all together stay in a second-level cache */
     void (*start)(struct lanes *lanes, size_t idx);
     void (*blocks)(struct lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks);
-    size_t (*pad)(uint8_t *tail, size_t tail_len, uint64_t message_bytes);
-    void (*value)(const struct lanes *lanes, size_t idx, struct digest_value *value);
+    size_t (*pad)(uint8_t *tail, size_t tail_len, uint64_t message_bytes); /* NULL: value does */
+    void (*value)(struct lanes *lanes, size_t idx, struct digest_value *value);
 };
 
 static void md5_start(struct lanes *lanes, size_t idx)
@@ -59,38 +60,45 @@ static void md5_blocks(struct lanes *lanes, const uint8_t *const *ptrs, size_t n
     md5_many_blocks(&lanes->md5, ptrs, n_blocks);
 }
 
-static void md5_value(const struct lanes *lanes, size_t idx, struct digest_value *value)
+static void md5_value(struct lanes *lanes, size_t idx, struct digest_value *value)
 {
     md5_many_value(&lanes->md5, idx, value->md5);
 }
 
 static void sha256_start(struct lanes *lanes, size_t idx)
 {
-    sha256_many_start(&lanes->sha256, idx);
+    sha256_lane_start(&lanes->sha256[idx]);
 }
 
 static void sha256_blocks(struct lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks)
 {
-    sha256_many_blocks(&lanes->sha256, ptrs, n_blocks);
+    size_t len = n_blocks * BLOCK_BYTES;
+    bool is_first = lanes->lane[0].file.fd >= 0;
+    if (is_first && lanes->lane[1].file.fd >= 0) {
+        sha256_pair_add(&lanes->sha256[0], ptrs[0], len, &lanes->sha256[1], ptrs[1], len);
+    } else {
+        sha256_lane_add(&lanes->sha256[!is_first], ptrs[!is_first], len);
+    }
 }
 
-static void sha256_value(const struct lanes *lanes, size_t idx, struct digest_value *value)
+static void sha256_value(struct lanes *lanes, size_t idx, struct digest_value *value)
 {
-    sha256_many_value(&lanes->sha256, idx, value->sha256);
+    const struct lane *lane = &lanes->lane[idx];
+    sha256_lane_add(&lanes->sha256[idx], lane->buf + lane->end, lane->tail_len);
+    sha256_lane_finish(&lanes->sha256[idx], value->sha256);
 }
 
 static const struct lane_way MD5_WAY = {DIGEST_MD5, MD5_LANES_MAX, 32u << 10, md5_start,
                                         md5_blocks, md5_many_pad,  md5_value};
-static const struct lane_way SHA256_WAY = {DIGEST_SHA256, SHA256_LANES,  128u << 10,
-                                           sha256_start,  sha256_blocks, sha256_many_pad,
-                                           sha256_value};
+static const struct lane_way SHA256_WAY = {DIGEST_SHA256, 2,    128u << 10,  sha256_start,
+                                           sha256_blocks, NULL, sha256_value};
 
 static const struct lane_way *choose(unsigned kinds)
 {
     if ((kinds & DIGEST_MD5) && md5_many_way() != MD5_WAY_NONE) {
         return &MD5_WAY;
     }
-    return kinds == DIGEST_SHA256 && sha256_many_has() ? &SHA256_WAY : NULL;
+    return kinds == DIGEST_SHA256 && sha256_pair_is_there() ? &SHA256_WAY : NULL;
 }
 
 bool tree_has_lanes(unsigned kinds)
@@ -115,10 +123,13 @@ static int lane_read(struct lanes *lanes, struct lane *lane, struct err *err)
     lane->at = 0;
     lane->end = len;
     if (len < lanes->way->buf_bytes) {
-        size_t tail_len = len % BLOCK_BYTES;
-        size_t n_blocks = lanes->way->pad(lane->buf + (len - tail_len), tail_len, lane->size_bytes);
-        lane->end = len - tail_len + n_blocks * BLOCK_BYTES;
-        lane->is_padded = true;
+        lane->is_last = true;
+        lane->tail_len = len % BLOCK_BYTES;
+        lane->end = len - lane->tail_len;
+        if (lanes->way->pad) {
+            lane->end += BLOCK_BYTES *
+                         lanes->way->pad(lane->buf + lane->end, lane->tail_len, lane->size_bytes);
+        }
     }
     return 0;
 }
@@ -136,48 +147,50 @@ static int lane_finish(struct lanes *lanes, size_t idx, struct err *err)
     return 0;
 }
 
-/* Gives the lane a file with at least one block to feed; leaves it free where there is none. */
+/* 1: the lane has a file, of which nothing is read yet; 0: there is none for it. */
 static int lane_begin(struct lanes *lanes, size_t idx, struct err *err)
 {
     struct lane *lane = &lanes->lane[idx];
     int result;
     while ((result = tree_next(lanes->worker, &lane->file, err)) == 1) {
-        if (lane->file.key.size_bytes >= ALONE_BYTES) {
-            if (tree_digest(lanes->worker, &lane->file, &lanes->alone, lanes->buf, err) < 0) {
-                return -1;
-            }
-            continue;
+        if (lane->file.key.size_bytes < ALONE_BYTES) {
+            break;
         }
-        lane->size_bytes = 0;
-        lane->is_padded = false;
-        lanes->way->start(lanes, idx);
-        if (lanes->other_kinds && digest_start(&lane->other, lanes->other_kinds, err) < 0) {
+        if (tree_digest(lanes->worker, &lane->file, &lanes->alone, lanes->buf, err) < 0) {
             return -1;
         }
-        result = lane_read(lanes, lane, err);
-        if (result <= 0) {
-            return result;
-        }
     }
-    return result;
+    if (result != 1) {
+        return result;
+    }
+    lane->size_bytes = 0;
+    lane->at = lane->end = 0;
+    lane->is_last = false;
+    lanes->way->start(lanes, idx);
+    if (lanes->other_kinds && digest_start(&lane->other, lanes->other_kinds, err) < 0) {
+        return -1;
+    }
+    return 1;
 }
 
 /* Brings a lane to where it has something to feed, or is free because there are no more files. */
 static int lane_go_on(struct lanes *lanes, size_t idx, struct err *err)
 {
     struct lane *lane = &lanes->lane[idx];
-    if (lane->file.fd >= 0 && lane->at < lane->end) {
-        return 0;
-    }
-    if (lane->file.fd >= 0 && !lane->is_padded) {
-        int result = lane_read(lanes, lane, err);
-        if (result <= 0) {
-            return result;
+    int result = 0;
+    while (result >= 0 && (lane->file.fd < 0 || lane->at == lane->end)) {
+        if (lane->file.fd < 0) {
+            result = lane_begin(lanes, idx, err);
+            if (result == 0) {
+                return 0;
+            }
+        } else if (lane->is_last) {
+            result = lane_finish(lanes, idx, err);
+        } else {
+            result = lane_read(lanes, lane, err);
         }
-    } else if (lane->file.fd >= 0 && lane_finish(lanes, idx, err) < 0) {
-        return -1;
     }
-    return lane_begin(lanes, idx, err);
+    return result < 0 ? -1 : 0;
 }
 
 /* ---- all lanes ---- */
