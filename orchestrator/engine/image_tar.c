@@ -245,16 +245,25 @@ static void set_large_size(uint8_t *block, uint64_t size_bytes)
     snprintf((char *)block + CHECKSUM_AT, 8, "%06o", sum);
 }
 
+int image_tar_header(const char *name, uint64_t size_bytes, uint8_t ret_block[USTAR_BLOCK],
+                     struct err *err)
+{
+    bool is_large = size_bytes > (uint64_t)USTAR_FILE_MAX;
+    if (ustar_header(str_of(name), is_large ? 0 : size_bytes, ret_block, err) < 0) {
+        return -1;
+    }
+    if (is_large) {
+        set_large_size(ret_block, size_bytes);
+    }
+    return 0;
+}
+
 static int put_member(struct sink *sink, const struct member *member, struct err *err)
 {
     static const uint8_t ZEROS[USTAR_BLOCK];
     uint8_t block[USTAR_BLOCK];
-    bool is_large = member->size_bytes > (uint64_t)USTAR_FILE_MAX;
-    if (ustar_header(str_of(member->name), is_large ? 0 : member->size_bytes, block, err) < 0) {
+    if (image_tar_header(member->name, member->size_bytes, block, err) < 0) {
         return -1;
-    }
-    if (is_large) {
-        set_large_size(block, member->size_bytes);
     }
     if (put(sink, block, USTAR_BLOCK, err) < 0) {
         return -1;

@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "codec/ustar.h"
 #include "engine/image.h"
 #include "io/loop.h"
 
@@ -17,6 +18,9 @@ char *image_engine_name(struct arena *arena, const struct image_info *info);
 MUST_CHECK int image_write_tar(const struct store *store, const struct image_info *info, int fd,
                                const char *name, const atomic_bool *is_cancelled,
                                atomic_uint_least64_t *ret_at_bytes, struct err *err);
+/* codec/ustar.h's header, also for files of 8 GiB and more. */
+MUST_CHECK int image_tar_header(const char *name, uint64_t size_bytes,
+                                uint8_t ret_block[USTAR_BLOCK], struct err *err);
 /* path ends in .tar: a file that is replaced whole; else a folder that must not be there. */
 MUST_CHECK int image_export(struct arena *arena, const struct store *store,
                             const struct image_info *info, const char *path, struct err *err);

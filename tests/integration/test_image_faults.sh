@@ -130,6 +130,16 @@ ok "$([ "$got" -gt 0 ]; echo $?)" "it kept $got of $all bytes"
 exits 0 "and the image holds" img verify "$R/slow:v1"
 ok "$([ -e "$REPERF_STORE/blobs/sha256/$big" ]; echo $?)" "the large layer is there"
 
+# ^C (bash starts children in the background with SIGINT ignored, so TERM stands for it).
+fresh
+"$REPERF" fetch --locks "$LOCKS" "image:$R/slow:v1" >"$T/out" 2>"$T/err" &
+pid=$!
+while kill -0 "$pid" 2>/dev/null && [ "$(du -s --apparent-size -B1 "$REPERF_STORE/partial" 2>/dev/null | cut -f1)" = "" ]; do sleep 0.05; done
+kill -TERM "$pid"
+wait "$pid"
+is "$?" 143 "stopped: 128 and the signal"
+exits 0 "and the next one goes on" img fetch "$R/slow:v1"
+
 # --- a registry that says nothing -------------------------------------------------------------------------
 S=$(free_port)
 /usr/bin/python3 - "$S" <<'EOF' &

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of the images that need no registry: pins, names in an engine, headers of tars. The rest is tests/integration/test_image_*.sh. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "engine/image_impl.h"
+#include "engine/image_tar.h"
+#include "io/proc.h"
+#include "scratch.h"
+
+static struct image_docs docs_of(int top, int doc, int config)
+{
+    struct image_docs docs = {.is_list = top != doc};
+    memset(docs.top.sha256, top, SHA256_BYTES);
+    memset(docs.doc.sha256, doc, SHA256_BYTES);
+    memset(docs.manifest.config.sha256, config, SHA256_BYTES);
+    return docs;
+}
+
+/* 0: not pinned. */
+static struct image_pins pins_of(int digest, int manifest, int config)
+{
+    struct image_pins pins = {digest != 0, manifest != 0, config != 0, {0}, {0}, {0}};
+    memset(pins.digest, digest, SHA256_BYTES);
+    memset(pins.manifest, manifest, SHA256_BYTES);
+    memset(pins.config, config, SHA256_BYTES);
+    return pins;
+}
+
+static void pins_decide(void **state UNUSED)
+{
+    static const struct {
+        int digest, manifest, config; /* pinned */
+        int top, doc, found;
+        int result;
+    } ROWS[] = {
+        {0, 0, 0, 1, 2, 3, 0},  /* nothing is known yet */
+        {1, 0, 0, 1, 2, 3, 0},  /* the list */
+        {9, 0, 0, 1, 2, 3, -1}, /* another list */
+        {2, 0, 0, 1, 2, 3, -1}, /* the manifest's digest is not the list's */
+        {1, 2, 3, 1, 2, 3, 0},  /* all */
+        {1, 9, 0, 1, 2, 3, -1}, /* the list with another manifest */
+        {1, 2, 9, 1, 2, 3, -1}, /* another config */
+        {1, 2, 3, 2, 2, 3, 0},  /* the list is lost, the manifest was asked for itself */
+        {1, 0, 0, 2, 2, 3, -1}, /* but only where it is known */
+        {1, 2, 3, 9, 9, 3, -1}, /* another manifest with the same config, by itself */
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct image_pins pins = pins_of(ROWS[idx].digest, ROWS[idx].manifest, ROWS[idx].config);
+        struct image_docs docs = docs_of(ROWS[idx].top, ROWS[idx].doc, ROWS[idx].found);
+        struct err err = {0};
+        assert_int_equal(image_check_pins(&pins, &docs, "x", &err), ROWS[idx].result);
+        assert_int_equal(err.code, ROWS[idx].result ? ERR_INTEGRITY : ERR_NONE);
+    }
+}
+
+static void names_in_an_engine_are_names(void **state UNUSED)
+{
+    static const struct {
+        const char *name, *slug;
+    } ROWS[] = {
+        {"ngc-pytorch-20.06", "ngc-pytorch-20-06"},
+        {"127.0.0.1:5000/team/Img_x:v1", "127-0-0-1-5000-team-mg-x-v1"},
+        {"h.io/a@sha256:0123", "h-io-a"},
+        {"[::1]:5000/a:x", "1-5000-a-x"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct image_info info = {.name = ROWS[idx].name};
+        const char *wanted =
+            fs_join(&scratch_arena, "localhost/reperf",
+                    arena_printf(&scratch_arena, "%s:000000000000", ROWS[idx].slug));
+        struct oci_ref ref;
+        struct err err = {0};
+        char *name = image_engine_name(&scratch_arena, &info);
+        assert_string_equal(name, wanted);
+        assert_int_equal(oci_ref_parse(&scratch_arena, str_of(name), &ref, &err), 0);
+        assert_true(str_eq_z(ref.host, "localhost"));
+    }
+}
+
+/* tar(1) reads the size, and believes the checksum. */
+static void large_files_have_headers(void **state UNUSED)
+{
+    static const uint64_t SIZES[] = {5, USTAR_FILE_MAX, USTAR_FILE_MAX + 1ULL, 1234567890123ULL};
+    for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
+        const char *path = scratch_path("header.tar");
+        const char *const argv[] = {"tar", "-tvf", path, NULL};
+        CLEANUP(strbuf) struct strbuf out;
+        uint8_t block[USTAR_BLOCK];
+        struct err err = {0};
+        char size[32];
+        int status;
+        strbuf_init(&out, 1 << 16);
+        assert_int_equal(image_tar_header("blobs/x", SIZES[idx], block, &err), 0);
+        scratch_write(path, (struct str){(const char *)block, sizeof(block)});
+        assert_int_equal(proc_capture(clock_system(), argv, 60 * NS_PER_S, &out, &status, &err), 0);
+        snprintf(size, sizeof(size), " %llu ", (unsigned long long)SIZES[idx]);
+        assert_non_null(strstr(out.ptr, size));
+        assert_non_null(strstr(out.ptr, "blobs/x"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pins_decide),
+        cmocka_unit_test(names_in_an_engine_are_names),
+        cmocka_unit_test(large_files_have_headers),
+    };
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}
