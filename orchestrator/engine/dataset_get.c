@@ -5,15 +5,19 @@
 
 #include "engine/dataset.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/progress.h"
 
 #define PIECES_TEXT_MAX (FETCH_PIECES_MAX * (size_t)SHA256_HEX_SIZE)
 /* A compressed archive of data that is compressed already (JPEG, PNG, HDF5 with deflate) grows little; label maps and text grow more. */
 #define UNPACK_GROWTH 3
+#define READ_BYTES    (1u << 20)
 
 struct getting {
     struct arena *arena;
@@ -151,6 +155,44 @@ static const char *incoming_path(const struct getting *g, const struct dataset_f
     return store_path(g->store, arena_printf(g->arena, "incoming/%s", file->name.ptr));
 }
 
+/* Both digests of a file that may be very large: with a bar, and ended by ^C. */
+static int digest_incoming(struct getting *g, const char *path, struct digest_value *ret_value,
+                           struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    const struct net_opts *net = g->opts->net->opts;
+    struct progress progress;
+    char *buf = arena_array(g->arena, char, READ_BYTES);
+    struct stat info;
+    ssize_t n = 1;
+    int result = 0;
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_IO, "%s: expected a regular file", path);
+    }
+    if (digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256, err) < 0) {
+        return -1;
+    }
+    progress_start(&progress, net->clock, "incoming", "bytes", (uint64_t)info.st_size);
+    while (result == 0 && n > 0) {
+        n = read(fd, buf, READ_BYTES);
+        if (n < 0) {
+            result =
+                err_set(err, err_code_of_errno(errno), "read %s: %s", path, err_errno_text(errno));
+        } else if (net->should_stop && net->should_stop()) {
+            result = err_set(err, ERR_INTERRUPTED, "%s: interrupted", path);
+        } else if (n > 0) {
+            result = digest_update(&digest, buf, (size_t)n, err);
+            progress_set(&progress, digest.size_bytes);
+        }
+    }
+    progress_end(&progress);
+    return result < 0 ? -1 : digest_finish(&digest, ret_value, err);
+}
+
 static int from_incoming(struct getting *g, const struct dataset_file *file, bool *ret_has,
                          struct err *err)
 {
@@ -165,7 +207,7 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
         return 0;
     }
     log_line(LOG_INFO, "%s: reading %s", g->here->name, path);
-    if (digest_file(path, DIGEST_MD5 | DIGEST_SHA256, &value, err) < 0) {
+    if (digest_incoming(g, path, &value, err) < 0) {
         return -1;
     }
     got.item = item_of(g, file, &value, NULL);

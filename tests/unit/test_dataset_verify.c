@@ -240,6 +240,38 @@ static void bytes_and_names(void **state)
     end(&b);
 }
 
+#define JPEG_HEAD                                                                                  \
+    "\xff\xd8\xff\xc0\x00\x0b\x08\x00\x02\x00\x03\x01\x01\x11\x00\xff\xda\x00\x08\x01\x01\x00"     \
+    "\x00\x3f\x00"
+#define LARGE (300u << 10)
+
+/* Larger than what is read of a JPEG where its head and its end are right. */
+static void large_pictures(void **state)
+{
+    struct bench b;
+    struct dataset_verified v;
+    char *bytes;
+    begin(&b, *state);
+    bytes = arena_array(&b.arena, char, LARGE);
+    memset(bytes, 0x12, LARGE);
+    memcpy(bytes, JPEG_HEAD, sizeof(JPEG_HEAD) - 1);
+    b.groups[0] = group_of("pictures", "*.jpg", FILE_JPEG);
+    b.groups[0].width = 3;
+    put(&b, "cut.jpg", (struct str){bytes, LARGE}, false);
+    memcpy(bytes + LARGE - 2, "\xff\xd9", 2);
+    put(&b, "good.jpg", (struct str){bytes, LARGE}, false);
+    bytes[10] = 4;
+    put(&b, "wide.jpg", (struct str){bytes, LARGE}, false);
+    seal_tree(&b);
+    for (enum dataset_depth depth = DEPTH_NORMAL; depth <= DEPTH_DEEP; depth++) {
+        v = verify(&b, depth);
+        assert_int_equal(v.n_faults, 2);
+        has_fault(&v, FAULT_CORRUPT, "cut.jpg", "without an end marker");
+        has_fault(&v, FAULT_CORRUPT, "wide.jpg", "expected a width of 3, found 4 x 2");
+    }
+    end(&b);
+}
+
 static size_t add_record(uint8_t *to, const char *text)
 {
     uint64_t len = strlen(text);
@@ -312,6 +344,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_not_stated_is_said, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(partners_are_found_both_ways, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(bytes_and_names, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(large_pictures, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(twins_are_held_against_what_was_made, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_tree_of_another_is_refused, scratch_make, scratch_remove),

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "engine/run_data.h"
+#include "tests/unit/scratch.h"
+
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define PACK(id, synthetic, n)                                                                     \
+    "{\"schema_version\":1,\"dataset\":\"" id "\",\"synthetic\":" synthetic                        \
+    ",\"kind\":\"segments\",\"split\":\"train\",\"n_samples\":" n ",\"source_sha256\":\"" HEX      \
+    "\",\"shards\":[]}"
+
+static const char *pack_at(void **state, const char *below, const char *text)
+{
+    struct err err = {0};
+    const char *folder = fs_join(&scratch_arena, *state, below);
+    assert_int_equal(fs_mkdir_p(folder, &err), 0);
+    scratch_write(fs_join(&scratch_arena, folder, "pack.json"), str_of(text));
+    return folder;
+}
+
+static int find(void **state, const char *text, struct plan_data *ret, struct err *err)
+{
+    return run_data_find(&scratch_arena, ".", *state, text, ret, err);
+}
+
+static void packed_data_is_found(void **state)
+{
+    struct plan_data data = {0};
+    struct err err = {0};
+    const char *folder;
+    pack_at(state, "packed/cityscapes.synthetic/train", PACK("cityscapes", "true", "4"));
+    assert_int_equal(find(state, "cityscapes.synthetic", &data, &err), 0);
+    assert_true(data.is_synthetic);
+    assert_int_equal(data.n_samples, 4);
+    assert_string_equal(plan_data_name(&scratch_arena, &data), "synthetic twin of cityscapes");
+    assert_int_equal(run_data_check(&data, &err), 0);
+    /* The twin is not the original. */
+    assert_int_equal(find(state, "cityscapes", &data, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_non_null(strstr(err.msg, "Its synthetic twin is there: --data cityscapes.synthetic"));
+    err = (struct err){0};
+    folder = pack_at(state, "elsewhere", PACK("cityscapes", "false", "9"));
+    assert_int_equal(find(state, folder, &data, &err), 0);
+    assert_false(data.is_synthetic);
+    assert_string_equal(plan_data_name(&scratch_arena, &data), "cityscapes");
+}
+
+static void other_data_is_refused(void **state)
+{
+    struct plan_data data = {0};
+    struct err err = {0};
+    const char *folder = pack_at(state, "here", PACK("cityscapes", "true", "4"));
+    assert_int_equal(find(state, folder, &data, &err), 0);
+    pack_at(state, "here", PACK("cityscapes", "true", "5"));
+    assert_int_equal(run_data_check(&data, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_non_null(strstr(err.msg, "the run was planned with one of SHA-256"));
+    err = (struct err){0};
+    assert_int_equal(unlink(fs_join(&scratch_arena, folder, "pack.json")), 0);
+    assert_int_equal(run_data_check(&data, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    err = (struct err){0};
+    /* Shards of a twin in the original's place. */
+    pack_at(state, "packed/cityscapes/train", PACK("cityscapes", "true", "4"));
+    assert_int_equal(find(state, "cityscapes", &data, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    err = (struct err){0};
+    assert_int_equal(find(state, "reperf-cpu", &data, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    err = (struct err){0};
+    assert_int_equal(find(state, "./nowhere", &data, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    err = (struct err){0};
+    folder = pack_at(state, "bad", "{\"dataset\":\"cityscapes\"}");
+    assert_int_equal(find(state, folder, &data, &err), -1);
+    assert_int_equal(err.code, ERR_MANIFEST);
+}
+
+static void none_is_nothing_to_check(void **state UNUSED)
+{
+    struct plan_data none = {0};
+    struct err err = {0};
+    assert_int_equal(run_data_check(&none, &err), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(packed_data_is_found, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(other_data_is_refused, scratch_make, scratch_remove),
+        cmocka_unit_test(none_is_nothing_to_check),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("run_data", tests, scratch_group_start, scratch_group_end);
+}
