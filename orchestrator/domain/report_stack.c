@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "domain/report_decode.h"
+#include "domain/source.h"
 
 #define TEXT_BYTES_MAX 4096
 #define LINE_BYTES_MAX 512
@@ -333,6 +334,7 @@ static int decode_pin(const struct json *at, struct arena *arena, struct pin_sou
         {"printed_url", JSON_STR, JSON_REQUIRED | JSON_NULLABLE,
          offsetof(struct pin_source, printed_url), 0, 0},
     };
+    struct err why = {0};
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
         check_commit(at, "commit", ret->commit, err) < 0 ||
         check_line(at, "ref", ret->ref, err) < 0 ||
@@ -342,7 +344,8 @@ static int decode_pin(const struct json *at, struct arena *arena, struct pin_sou
     if (check_url(at, "repository", ret->repository, err) < 0) {
         return -1;
     }
-    if (str_find(ret->repository, STR_LIT("/tree/")) >= 0) {
+    if (str_find(ret->repository, STR_LIT("/tree/")) >= 0 ||
+        source_check_url(ret->repository, &why) < 0) {
         return json_fail(
             at, err, "repository: expected an https:// URL that git can clone, found \"%.160s\"",
             ret->repository.ptr);

@@ -98,6 +98,8 @@ static const struct fault FAULTS[] = {
     {"2020-01-02", "2020-1-2", "date: expected YYYY-MM-DD"},
     {"https://example.org/r.git", "git@example.org:r", "repository: expected https://"},
     {"https://example.org/c.git", "https://example.org/c/tree/main", "that git can clone"},
+    {"https://example.org/c.git", "https://example.org/o/c/blob/main/x", "that git can clone"},
+    {"https://example.org/c.git", "https://user:word@example.org/o/c", "that git can clone"},
     {"\"path\":\"README.md\"", "\"path\":\"../x\"", "relative path"},
     {"\"cuda\":\"11.2\"", "\"cudda\":\"11.2\"", "\"cudda\" is not one of"},
     {"\"cuda\":\"11.2\"", "\"cuda\":11.2", "conditions.cuda: expected a string"},
