@@ -411,7 +411,9 @@ static int publish(const char *made, int root_fd, const char *folder, struct are
     if (syncfs(root_fd) < 0) {
         return fail_errno(err, "sync", made);
     }
-    if (renameat2(AT_FDCWD, made, AT_FDCWD, folder, RENAME_NOREPLACE) < 0) {
+    /* Some file systems (NFS) do not know "not over another"; that there was none was seen at the start. */
+    if (renameat2(AT_FDCWD, made, AT_FDCWD, folder, RENAME_NOREPLACE) < 0 &&
+        (errno != EINVAL || rename(made, folder) < 0)) {
         return fail_errno(err, "rename to", folder);
     }
     return fs_sync_dir(slash ? above : ".", err);
