@@ -16,7 +16,7 @@ DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zl
               libjpeg62-turbo-dev libspng-dev libhdf5-dev zstd ca-certificates git
 DEPS_TEST  := $(DEPS_BUILD) clang clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
-              bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils
+              bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash
 
 ifeq ($(filter $(MODE),$(MODES)),)
 $(error MODE=$(MODE): expected one of $(MODES))

@@ -156,15 +156,28 @@ static int check_layout(const struct store *store, struct err *err)
                          STR_ARG(str_sub(text, 0, 100)));
 }
 
-static int make_all(struct store *store, struct err *err)
+/* A folder that a power cut takes away again would take its files along. */
+static int make_folders(const struct store *store, struct err *err)
 {
+    bool is_new = false;
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
         const char *path = store_path(store, FOLDERS[idx]);
-        if (!fs_is_dir(path) && fs_mkdir_p(path, err) < 0) {
-            return -1;
+        if (!fs_is_dir(path)) {
+            is_new = true;
+            if (fs_mkdir_p(path, err) < 0) {
+                return -1;
+            }
         }
     }
-    if (make_file(store, "oci-layout", LAYOUT_TEXT, err) < 0 ||
+    return is_new && (fs_sync_dir(store_path(store, "blobs"), err) < 0 ||
+                      fs_sync_dir(store->folder, err) < 0)
+               ? -1
+               : 0;
+}
+
+static int make_all(const struct store *store, struct err *err)
+{
+    if (make_folders(store, err) < 0 || make_file(store, "oci-layout", LAYOUT_TEXT, err) < 0 ||
         make_file(store, "index.json", INDEX_TEXT, err) < 0) {
         return -1;
     }

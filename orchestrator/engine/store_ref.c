@@ -166,6 +166,7 @@ int store_ref_put(struct store *store, const char *kind, const char *name, struc
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     uint8_t(*blobs)[SHA256_BYTES];
     size_t n;
+    const char *folder;
     char *path;
     ASSERT(store->lock_fd >= 0);
     if (text.len > STORE_TEXT_MAX) {
@@ -184,7 +185,9 @@ int store_ref_put(struct store *store, const char *kind, const char *name, struc
                            kind, name, hex);
         }
     }
-    if (fs_mkdir_p(store_path(store, arena_printf(&arena, "refs/%s", kind)), err) < 0) {
+    folder = fs_join(&arena, store->folder, arena_printf(&arena, "refs/%s", kind));
+    if (!fs_is_dir(folder) && (fs_mkdir_p(folder, err) < 0 ||
+                               fs_sync_dir(fs_join(&arena, store->folder, "refs"), err) < 0)) {
         return -1;
     }
     return store_write(store, path, text, err);
