@@ -11,6 +11,7 @@ static const struct opt OPTS[] = {
     RUN_OPT_REPEATS,
     RUN_OPT_DEADLINE,
     RUN_OPT_DATA,
+    RUN_OPT_OFFLINE,
     RUN_OPT_KEY,
     {.name = "run-id",
      .kind = OPT_TEXT,

@@ -21,6 +21,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .key_path = args->key,
                             .store = ctx->store,
                             .data = args->data,
+                            .is_offline = args->is_offline,
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.repeats = args->repeats,
                                       .deadline_s = args->deadline_s,
@@ -83,7 +84,7 @@ static void print_needs(struct strbuf *buf, const struct plan *plan)
                       (long long)plan->data.n_samples, STR_ARG(plan->data.folder));
     }
     if (plan->n_needs == 0) {
-        strbuf_add_z(buf, "fetch    0 bytes (these cases need no data set and no image)\n");
+        strbuf_add_z(buf, "fetch    0 bytes (these cases need no data set, image or code)\n");
     }
     for (size_t idx = 0; idx < plan->n_needs; idx++) {
         const struct plan_need *need = &plan->needs[idx];

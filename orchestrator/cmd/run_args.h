@@ -15,6 +15,7 @@ struct run_args {
     const char *data;
     int64_t repeats;
     int64_t deadline_s;
+    bool is_offline;
     bool is_dry_run;
     bool want_json;
 };
@@ -54,6 +55,12 @@ struct run_args {
         .name = "data", .kind = OPT_TEXT, .value = "synthetic|NAME|PATH",                          \
         .help = "packed dataset for the bundled workload; NAME: in the store",                     \
         .offset = offsetof(struct run_args, data)                                                  \
+    }
+#define RUN_OPT_OFFLINE                                                                            \
+    {                                                                                              \
+        .name = "offline", .kind = OPT_FLAG,                                                       \
+        .help = "a case whose image, data or code the store lacks is not run (status 4)",          \
+        .offset = offsetof(struct run_args, is_offline)                                            \
     }
 #define RUN_OPT_KEY                                                                                \
     {                                                                                              \

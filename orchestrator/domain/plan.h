@@ -63,7 +63,7 @@ struct
 enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
 
 struct plan_need {   /* of the cases' stacks: what a run of them needs from the store */
-    struct str kind; /* "dataset", "image" */
+    struct str kind; /* "dataset", "image", "source" */
     struct str name;
     enum need_state state;
     int64_t download_bytes; /* still to be fetched; -1: its authors did not say */

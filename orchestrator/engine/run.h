@@ -13,6 +13,7 @@ struct run_opts {
     const char *root;
     const char *state;
     const char *self;
+    bool is_offline;    /* what the store lacks is not fetched: cases that need it are not run */
     const char *report; /* id or path */
     struct planner_opts
         plan;           /* report_sha256, train_path, n_gpus and clock are filled by run_prepare */

@@ -3,9 +3,17 @@
 #ifndef ENGINE_RUN_NEEDS_H
 #define ENGINE_RUN_NEEDS_H
 
+#include "base/clock.h"
 #include "domain/plan.h"
 
-MUST_CHECK int run_needs(struct arena *arena, const char *root, const char *store,
+struct run_needs_opts {
+    const char *root;
+    const char *store;
+    bool is_offline; /* a case whose needs are not all there is not run: ERR_FETCH */
+    struct clock_src clock;
+};
+
+MUST_CHECK int run_needs(struct arena *arena, const struct run_needs_opts *opts,
                          const struct report *report, struct plan *plan, struct err *err);
 
 #endif

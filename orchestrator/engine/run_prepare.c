@@ -68,8 +68,12 @@ int run_prepare(struct arena *arena, const struct run_opts *opts, struct run_pre
     plan.train_path = planner_train_path(arena, opts->self);
     plan.n_gpus = environment_gpus();
     plan.clock = opts->clock;
+    const struct run_needs_opts needs = {.root = opts->root,
+                                         .store = opts->store,
+                                         .is_offline = opts->is_offline,
+                                         .clock = opts->clock};
     if (plan_make(arena, &prepared.report, &plan, &prepared.plan, err) < 0 ||
-        run_needs(arena, opts->root, opts->store, &prepared.report, &prepared.plan, err) < 0) {
+        run_needs(arena, &needs, &prepared.report, &prepared.plan, err) < 0) {
         return -1;
     }
     *ret_prepared = prepared;

@@ -93,6 +93,18 @@ fi
 exits 0 "import again changes nothing" away "$REPERF" import "$T/b"
 exits 4 "what is not in the bundle cannot be fetched offline" away "$T/b/bin/reperf" fetch imagenet-2012 --offline
 
+# --- run --offline, there ---
+exits 4 "a case whose image is not there is not run" away "$T/b/bin/reperf" run paddle-perf-hrnetw18 --profile smoke --offline \
+    --case 'hrnetw18/paddle/fp32/n1g1/*' --json
+is "$(value "$T/out" '[(c["verdict"], c["cause"]) for c in d["cells"]]')" "[('not_run', 'fetch')]" "not_run, because of fetch"
+like "$(value "$T/out" 'd["cells"][0]["why"]')" "store lacks image paddle-benchmark-2.5.0" "which names what is missing"
+exits 6 "without --offline it is for want of a node" "$REPERF" run paddle-perf-hrnetw18 --case 'hrnetw18/paddle/fp32/n1g1/*'
+exits 0 "packs there" away "$T/b/bin/reperf" pack cityscapes-300 --synthetic
+exits 0 "and trains there, on the twin" away "$T/b/bin/reperf" run paddle-perf-2020 --profile smoke --offline --repeats 1 --json \
+    --case 'resnet50/reperf/fp32/n1g1/bs96'
+like "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline --data cityscapes-300.synthetic \
+    --case 'hrnetw18/reperf/fp32/n1g1/*')" "1 of 1 cases can be run.*" "the packed twin is found there"
+
 # --- a bundle without something ---
 exits 0 "--allow-missing" "$REPERF" bundle cityscapes-300.synthetic imagenet-2012 --allow-missing --output "$T/less" --json
 is "$(value "$T/out" '[m["part"] for m in d["missing"]]')" "['dataset imagenet-2012']" "lists what is not in it"
