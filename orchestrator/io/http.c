@@ -282,6 +282,8 @@ static int set_common(struct http_transfer *transfer, const struct http_settings
     SET(CURLOPT_PRIVATE, transfer);
     SET(CURLOPT_ERRORBUFFER, transfer->error_text);
     SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_QUICK_EXIT,
+        1L); /* ending a transfer does not wait for a name that is being looked up */
     SET(CURLOPT_USERAGENT, "reperf/" REPERF_VERSION);
     SET(CURLOPT_WRITEFUNCTION, on_write);
     SET(CURLOPT_WRITEDATA, transfer);
