@@ -49,10 +49,11 @@ at_most() { # NUMBER MAX NAME
 }
 
 good "a server that does nothing wrong" url="$base/ok/0/f"
-is "$(value received) $(value again) $(value single)" "$size 0 0" "each byte came once"
+is "$(($(value received) - $(value again))) $(value single)" "$size 0" "over many streams, and what came twice is counted"
+at_most "$(value again)" $((size / 20)) "next to nothing came twice"
 good "one connection" connections=1 url="$base/ok/0/f"
 good "connections that are cut, again and again" url="$base/cut/300000/f"
-at_most "$(value again)" 0 "a cut costs no byte twice"
+at_most "$(value again)" $((size / 20)) "a cut costs next to nothing twice"
 good "cut after fewer bytes than count as progress" url="$base/cut/300000/f" retries=2
 good "silence ends, and another connection goes on" url="$base/stall/200000/f"
 good "a connection that drips is not waited for" url="$base/drip/4/f"
@@ -71,7 +72,7 @@ good "chunks without a length, the size known" size=$size url="$base/chunked/0/f
 good "HTTP/1.0 without a length, a digest known" url="$base/open/0/f"
 good "Content-Encoding, a digest known" url="$base/gzip/0/f"
 good "file://" url="file://$T/file"
-is "$(value received)" "$size" "file://: each byte once"
+at_most "$(value again)" $((size / 20)) "file://: next to nothing twice"
 good "the second mirror, where the first is gone" url="$base/gone/0/f" url="$base/ok/0/f"
 good "the second mirror, where the first wants a login" url="$base/login/0/f" url="$base/ok/0/f"
 good "the second mirror, where the first is no server" url=http://127.0.0.1:1/f url="$base/ok/0/f" retries=1
@@ -117,8 +118,9 @@ is "$(sed -n 3p "$T/pieces")" "$(tail -c +$((2 * piece_bytes + 1)) "$T/file" | h
 known=(pieces="$T/pieces" piece_bytes="$piece_bytes")
 good "one corrupt piece" "${known[@]}" url="$base/corrupt/12345678/f"
 read -r _ sent < <(stats)
-is "$(value bad_pieces) $(value again) $(value received)" "1 $piece_bytes $((size + piece_bytes))" "that piece alone came again"
-is "$sent" "$((size + piece_bytes))" "and the server sent no more"
+is "$(value bad_pieces) $(($(value received) - $(value again)))" "1 $size" "one piece was bad"
+at_most "$(value again)" $((piece_bytes + piece_bytes / 2)) "that piece alone came again"
+at_most "$sent" $((size + 3 * piece_bytes)) "and the server sent little more"
 good "a corrupt piece from one mirror comes from the other" "${known[@]}" url="$base/corrupt_always/12345678/f" url="$base/ok/0/f"
 at_most "$(value bad_pieces)" 1 "asked for there at once"
 good "a corrupt piece from a server without ranges" "${known[@]}" url="$base/norange/0/f"
@@ -147,12 +149,16 @@ fetch k2 sha256="$sha" url="$base/ok/0/f"
 is "$? $(value bad_blocks)" "0 1" "bytes that did not reach the disk are seen, and fetched again"
 cmp -s "$T/file" "$T/k2/data"
 ok $? "the right bytes"
-half k3 url="$base/change/100000/f"
-fetch k3 kinds=2 url="$base/change/0/f"
-is "$? $(value kept) $(value received)" "0 0 $size" "another ETag than at the last time: begun anew"
+half k3 url="$base/change/60/f"
+curl -s --noproxy '*' -o "$T/reset" -r 0-0 "$base/change/60/[1-60]"
+"$one" folder="$T/k3" proxy= kinds=2 url="$base/change/60/f" >"$T/out" 2>"$T/err"
+is "$? $(value kept) $(value restarts)" "0 0 1" "another ETag than at the last time: begun anew"
 [ "$(value sha256)" != "$sha" ]
 ok $? "with the new bytes"
 bad 4 'changes while it is fetched' "a file that changes all the time" url="$base/etags/0/f"
+half k6 url="$base/ok/0/f"
+fetch k6 kinds=2 url="$base/ok/1/f"
+is "$? $(value kept) $(value sha256)" "0 0 $sha" "another URL, and nothing known of the file: begun anew"
 half k4 sha256="$sha" url="$base/ok/0/f"
 printf 'garbage' | dd of="$T/k4/state" conv=notrunc status=none
 fetch k4 sha256="$sha" url="$base/ok/0/f"
