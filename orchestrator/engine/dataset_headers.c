@@ -105,8 +105,12 @@ static bool is_right_jpeg(const struct headers_opts *opts, struct header_check *
                           size_t len, struct arena *arena)
 {
     struct err ignored = {0};
-    uint8_t *bytes = arena_array(arena, uint8_t, HEAD_MAX + TAIL_SIZE);
-    return len > HEAD_MAX + TAIL_SIZE && pread(fd, bytes, HEAD_MAX, 0) == HEAD_MAX &&
+    uint8_t *bytes;
+    if (len <= HEAD_MAX + TAIL_SIZE) {
+        return false;
+    }
+    bytes = arena_array(arena, uint8_t, HEAD_MAX + TAIL_SIZE);
+    return pread(fd, bytes, HEAD_MAX, 0) == HEAD_MAX &&
            pread(fd, bytes + HEAD_MAX, TAIL_SIZE, (off_t)(len - TAIL_SIZE)) == TAIL_SIZE &&
            check_bytes(opts, check, bytes, HEAD_MAX + TAIL_SIZE, &ignored) == 0;
 }
