@@ -23,10 +23,16 @@ find "$dir/tree" -name '*.JPEG' | LC_ALL=C sort >"$dir/files"
 (cd "$dir/tree" && find . -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 sha256sum) >"$dir/list"
 sed 's/"short_side": 256/"short_side": null/' datasets/imagenet-2012/dataset.json >"$dir/dataset.json"
 echo "data: $N JPEGs, $(du -sb --apparent-size "$dir/tree" | cut -f1) bytes; $cores cores"
-peer=""
-for ((core = 0; core < cores; core++)); do peer+="'$dir/yardstick' '$dir/files' $core $cores & "; done
+peer="" writer=""
+for ((core = 0; core < cores; core++)); do
+    peer+="'$dir/yardstick' '$dir/files' $core $cores & "
+    writer+="rm -f '$dir/pixels$core'; '$dir/yardstick' '$dir/files' $core $cores '$dir/pixels$core' & "
+done
 peer+="wait"
+writer+="wait"
 ours() { echo "rm -rf '$dir/out'; '$B/reperf-pack' pack --dataset '$1' --tree '$dir/tree' --split train --synthetic --threads $cores --out '$dir/out' $2"; } # DATASET OPTIONS
 pair "pack : decode alone" 1.1 "$(ours "$dir/dataset.json" "")" "$peer"
+pair "pack : decode and write the pixels" 1.1 "$(ours "$dir/dataset.json" "")" "$writer"
+rm -f "$dir"/pixels*
 pair "pack --list : decode alone" "" "$(ours "$dir/dataset.json" "--list '$dir/list'")" "$peer"
 pair "pack, short side 256 : decode alone" "" "$(ours datasets/imagenet-2012/dataset.json "")" "$peer"

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Yardstick of bench_pack.sh: libjpeg-turbo alone. Reads the files of a list (one path a line), of which it takes each COUNT-th from
-   INDEX on, decodes each into one buffer, and does nothing else. Prints how many there were and a sum over their last bytes. */
+   INDEX on, decodes each into one buffer, and does nothing else; with OUT it also writes the pixels there, one after the other.
+   Prints how many there were and a sum over their last bytes. */
 #include <stdio.h>
 
 #include <jpeglib.h>
 
 #include "base/base.h"
 
+#include <fcntl.h>
+
 #include "base/fs.h"
 
-static uint64_t decode(struct jpeg_decompress_struct *cinfo, struct str file, uint8_t **buf,
-                       size_t *size)
+static size_t decode(struct jpeg_decompress_struct *cinfo, struct str file, uint8_t **buf,
+                     size_t *size)
 {
     size_t row_bytes, n_bytes;
     jpeg_mem_src(cinfo, (const unsigned char *)file.ptr, file.len);
@@ -38,7 +41,7 @@ static uint64_t decode(struct jpeg_decompress_struct *cinfo, struct str file, ui
         (void)jpeg_read_scanlines(cinfo, rows, n);
     }
     (void)jpeg_finish_decompress(cinfo);
-    return (*buf)[n_bytes - 1];
+    return n_bytes;
 }
 
 int main(int argc, char **argv)
@@ -52,11 +55,15 @@ int main(int argc, char **argv)
     uint64_t n = 0, sum = 0;
     uint8_t *buf = NULL;
     size_t size = 0;
-    if (argc != 4 || str_to_i64(str_of(argv[2]), 0, 1000, &index, &err) < 0 ||
+    CLEANUP(fd) int fd = -1;
+    if ((argc != 4 && argc != 5) || str_to_i64(str_of(argv[2]), 0, 1000, &index, &err) < 0 ||
         str_to_i64(str_of(argv[3]), 1, 1000, &count, &err) < 0 ||
         fs_read(&arena, argv[1], 1u << 30, &list, &err) < 0) {
-        fprintf(stderr, "usage: decode_jpeg LIST INDEX COUNT %s\n", err.msg);
+        fprintf(stderr, "usage: decode_jpeg LIST INDEX COUNT [OUT] %s\n", err.msg);
         return 2;
+    }
+    if (argc == 5 && (fd = open(argv[4], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0) {
+        return 1;
     }
     cinfo.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&cinfo);
@@ -70,7 +77,12 @@ int main(int argc, char **argv)
             fprintf(stderr, "%s\n", err.msg);
             return 1;
         }
-        sum += decode(&cinfo, file, &buf, &size);
+        size_t n_bytes = decode(&cinfo, file, &buf, &size);
+        sum += buf[n_bytes - 1];
+        if (fd >= 0 && fs_write_all(fd, buf, n_bytes, argv[4], &err) < 0) {
+            fprintf(stderr, "%s\n", err.msg);
+            return 1;
+        }
         n++;
     }
     jpeg_destroy_decompress(&cinfo);
