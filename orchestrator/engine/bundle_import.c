@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "engine/bundle_copy.h"
 #include "engine/bundle_impl.h"
 #include "engine/image.h"
@@ -106,6 +107,9 @@ static int check_lock(struct importer *im, const char *from, const char *to, str
 {
     struct str ours;
     struct str theirs;
+    if (bundle_check_lock(im->arena, from, err) < 0) {
+        return err_wrap(err, "bundle %s", im->folder);
+    }
     if (!fs_exists(to)) {
         return 0;
     }
@@ -265,6 +269,7 @@ static int check_ref(struct importer *im, const char *path, struct err *err)
     struct blobs blobs;
     bool is_same = false;
     if (ref_of(im, path, &kind, &name, &theirs, err) < 0 ||
+        bundle_check_ref(im->arena, kind, name, theirs, err) < 0 ||
         store_ref_blobs(im->arena, theirs, path, &blobs.sha256, &blobs.n, err) < 0 ||
         check_blobs_there(im, path, &blobs, err) < 0) {
         return -1;
@@ -287,14 +292,25 @@ static int import_ref(struct importer *im, const char *path, struct err *err)
     const char *kind, *name;
     struct str text, ours;
     struct err absent = {0};
-    if (ref_of(im, path, &kind, &name, &text, err) < 0) {
+    bool is_new;
+    if (ref_of(im, path, &kind, &name, &text, err) < 0 ||
+        bundle_check_claims(im->arena, im->store, kind, name, text, err) < 0) {
         return -1;
     }
-    if (store_ref_get(im->store, kind, name, &ours, &absent) < 0 &&
-        store_ref_put(im->store, kind, name, text, err) < 0) {
+    is_new = store_ref_get(im->store, kind, name, &ours, &absent) < 0;
+    if (is_new && store_ref_put(im->store, kind, name, text, err) < 0) {
         return -1;
     }
-    return strcmp(kind, IMAGE_KIND) == 0 ? image_list_again(im->store, name, err) : 0;
+    if (strcmp(kind, IMAGE_KIND) != 0 || image_list_again(im->store, name, err) == 0) {
+        return 0;
+    }
+    /* Its manifest is none: the name means nothing here. */
+    absent = (struct err){0};
+    if (is_new && store_ref_drop(im->store, kind, name, &absent) < 0) {
+        log_line(LOG_WARN, "%s", absent.msg);
+    }
+    err->code = err->code == ERR_DISK ? ERR_DISK : ERR_INTEGRITY;
+    return -1;
 }
 
 /* The commits at which a shallow history ends: both repositories' borders hold in what has the objects of both. */

@@ -244,8 +244,8 @@ static int decode_record(const struct json *at, struct arena *arena, struct data
     return 0;
 }
 
-static int parse_record(struct arena *arena, struct str text, const char *name,
-                        struct dataset_record *ret, struct err *err)
+int dataset_record_parse(struct arena *arena, struct str text, const char *name,
+                         struct dataset_record *ret, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
@@ -262,8 +262,8 @@ int dataset_ref_read(struct arena *arena, const struct store *store, const char 
     struct str text;
     return store_ref_get(store, DATASET_REF_KIND, name, &text, err) < 0
                ? -1
-               : parse_record(arena, text, arena_printf(arena, "reference of %s", name), ret_record,
-                              err);
+               : dataset_record_parse(arena, text, arena_printf(arena, "reference of %s", name),
+                                      ret_record, err);
 }
 
 int dataset_ref_write(struct store *store, const char *name, const struct dataset_record *record,
@@ -289,7 +289,7 @@ int dataset_tree_read(struct arena *arena, const struct store *store, const char
         return err_set(err, ERR_NOT_FOUND, "%s: there is no whole tree", path);
     }
     if (fs_read(arena, path, RECORD_MAX, &text, err) < 0 ||
-        parse_record(arena, text, path, ret_record, err) < 0) {
+        dataset_record_parse(arena, text, path, ret_record, err) < 0) {
         return -1;
     }
     return ret_record->seen.has_list

@@ -51,6 +51,8 @@ MUST_CHECK int dataset_ref_write(struct store *store, const char *name,
 /* ERR_NOT_FOUND where there is no whole tree. */
 MUST_CHECK int dataset_tree_read(struct arena *arena, const struct store *store, const char *name,
                                  struct dataset_record *ret_record, struct err *err);
+MUST_CHECK int dataset_record_parse(struct arena *arena, struct str text, const char *name,
+                                    struct dataset_record *ret_record, struct err *err);
 void dataset_record_encode(const struct dataset_record *record, struct strbuf *out);
 /* Path of the tree's folder, whether it is there or not. */
 char *dataset_tree_path(const struct store *store, const char *name);

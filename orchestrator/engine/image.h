@@ -75,6 +75,8 @@ MUST_CHECK int image_fetch(struct arena *arena, struct store *store, const struc
 /* ERR_NOT_FOUND where the store has none of that name. */
 MUST_CHECK int image_open(struct arena *arena, const struct store *store, const char *name,
                           struct image_info *ret_info, struct err *err);
+/* A reference's text from elsewhere has the form of one, and is that of name. */
+MUST_CHECK int image_ref_check(struct str text, const char *name, struct err *err);
 MUST_CHECK int image_names(const struct store *store, struct fs_names *ret_names, struct err *err);
 /* The entry of index.json, made again from a reference that came from another store. */
 MUST_CHECK int image_list_again(struct store *store, const char *name, struct err *err);

@@ -338,6 +338,23 @@ static int read_ref(struct arena *arena, struct str text, const char *name, stru
     return json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err);
 }
 
+int image_ref_check(struct str text, const char *name, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct ref_text ref = {0};
+    uint8_t sha256[SHA256_BYTES];
+    if (read_ref(&arena, text, name, &ref, err) < 0 ||
+        oci_digest_parse(ref.digest, sha256, err) < 0 ||
+        oci_digest_parse(ref.manifest, sha256, err) < 0 ||
+        oci_digest_parse(ref.config, sha256, err) < 0) {
+        return -1;
+    }
+    return str_eq_z(ref.name, name)
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "expected the reference of image %s, found that of %s",
+                         name, ref.name.ptr);
+}
+
 int image_open(struct arena *arena, const struct store *store, const char *name,
                struct image_info *ret_info, struct err *err)
 {

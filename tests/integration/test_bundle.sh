@@ -140,16 +140,54 @@ rm "$T/bad/SHA256SUMS"
 exits 2 "a folder without sums is no bundle" away "$REPERF" import "$T/bad"
 exits 2 "no folder" "$REPERF" import "$T/nothing"
 
+# --- a bundle whose words are wrong, though each byte has its digest ---
+REF=store/refs/dataset/cityscapes-300.synthetic.json
+changed
+mkdir "$T/bad/store/refs/Data"
+cp "$T/bad/$REF" "$T/bad/store/refs/Data/x.json"
+redo_sums
+refused "a reference of a kind that there is not" "expected one of a dataset or an image"
+changed
+echo '{"blobs": []}' >"$T/bad/$REF"
+redo_sums
+refused "a reference that is none" "reference dataset cityscapes-300.synthetic"
+changed
+mkdir -p "$T/bad/store/refs/image"
+echo '{"blobs": []}' >"$T/bad/store/refs/image/x.json"
+redo_sums
+refused "a reference to no image" "reference image x"
+changed
+mv "$T/bad/$REF" "$T/bad/store/refs/dataset/cityscapes-300.json"
+redo_sums
+refused "a twin under the original's name" "expected the reference of dataset cityscapes-300, found that of cityscapes-300.synthetic"
+changed
+sed -i 's/"md5": "[0-9a-f]*"/"md5": "11111111111111111111111111111111"/' "$T/bad/$REF"
+redo_sums
+exits 5 "an MD5 that the archive has not: refused" away "$REPERF" import "$T/bad" --locks "$T/locks.there"
+like "$(cat "$T/err")" "do not have the MD5 that the reference says" "says so"
+is "$(find "$THERE/refs" -type f | wc -l)" 0 "and the name means nothing there"
+
 # --- what is here already decides ---
+lock() { # SHA256
+    echo '{"schema_version": 1, "kind": "dataset", "id": "x", "items": [], "list_sha256": "'"$1"'", "files": 1, "file_bytes": 1}'
+}
+A64=$(printf 'a%.0s' {1..64}) B64=$(printf 'b%.0s' {1..64})
 changed
 mkdir -p "$T/bad/share/reperf/manifests/locks/dataset" "$T/locks.there/dataset"
-echo '{"a": 1}' >"$T/bad/share/reperf/manifests/locks/dataset/x.json"
+lock "$A64" >"$T/bad/share/reperf/manifests/locks/dataset/x.json"
 redo_sums
-echo '{"a": 2}' >"$T/locks.there/dataset/x.json"
+lock "$B64" >"$T/locks.there/dataset/x.json"
 refused "another lock than ours" "locks.there/dataset/x.json"
 rm "$T/locks.there/dataset/x.json"
 exits 0 "a lock that we lack" away "$REPERF" import "$T/bad" --locks "$T/locks.there"
-is "$(cat "$T/locks.there/dataset/x.json")" '{"a": 1}' "is taken over"
+is "$(cat "$T/locks.there/dataset/x.json")" "$(lock "$A64")" "is taken over"
+mv "$T/bad/share/reperf/manifests/locks/dataset/x.json" "$T/bad/share/reperf/manifests/locks/dataset/y.json"
+redo_sums
+rm -rf "$THERE"
+refused "a lock under another's name" "is the lock of dataset x"
+echo garbage >"$T/bad/share/reperf/manifests/locks/dataset/y.json"
+redo_sums
+refused "a lock that is none" "y.json"
 changed
 mkdir -p "$T/other"
 REPERF_STORE="$T/other" "$REPERF" fetch cityscapes-300 --synthetic --samples train=4 >/dev/null 2>&1
