@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "engine/dataset.h"
 #include "engine/noun.h"
 
 #define PACK_NAME     "pack.json" /* workloads/data/shard.h */
@@ -63,6 +64,53 @@ static int not_packed(struct arena *arena, const char *store, const struct noun 
             : "");
 }
 
+static int check_source(const struct plan_data *data, const uint8_t *sha256, const char *whose,
+                        struct err *err)
+{
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(sha256, SHA256_BYTES, hex);
+    return str_eq_z(data->source_sha256, hex)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s/%s: packed from a tree whose list has SHA-256 %.64s; %s has %s",
+                         data->folder.ptr, PACK_NAME, data->source_sha256.ptr, whose, hex);
+}
+
+/* In the store's place for it: of this split, and of the tree that is there now. */
+static int check_place(struct arena *arena, const char *store, const char *name,
+                       const struct plan_data *data, struct err *err)
+{
+    const struct store here = {.arena = arena, .folder = store};
+    struct dataset_record tree;
+    if (!str_eq_z(data->split, RUN_DATA_SPLIT)) {
+        return err_set(err, ERR_INTEGRITY, "%s/%s: says that it is split %.60s, not %s",
+                       data->folder.ptr, PACK_NAME, data->split.ptr, RUN_DATA_SPLIT);
+    }
+    if (!fs_exists(fs_join(arena, dataset_tree_path(&here, name), DATASET_TREE_JSON))) {
+        return 0; /* a tree may go once it is packed */
+    }
+    return dataset_tree_read(arena, &here, name, &tree, err) < 0
+               ? (err->code = ERR_INTEGRITY, -1)
+               : check_source(data, tree.seen.list_sha256, "the store's tree", err);
+}
+
+/* The original has a list that description or lock may know; what calls itself so must come from it, wherever it lies. */
+static int check_original(struct arena *arena, const char *root, const struct plan_data *data,
+                          struct err *err)
+{
+    struct dataset_here here;
+    if (data->is_synthetic || memchr(data->dataset.ptr, '/', data->dataset.len) ||
+        !fs_exists(arena_printf(arena, "%s/datasets/%s/dataset.json", root, data->dataset.ptr))) {
+        return 0;
+    }
+    if (dataset_load(arena, root, NULL, data->dataset.ptr, false, &here, err) < 0) {
+        return -1;
+    }
+    return here.dataset.has_list_sha256
+               ? check_source(data, here.dataset.list_sha256, data->dataset.ptr, err)
+               : 0;
+}
+
 int run_data_find(struct arena *arena, const char *root, const char *store, const char *text,
                   struct plan_data *ret_data, struct err *err)
 {
@@ -96,6 +144,13 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
         return err_set(err, ERR_INTEGRITY, "%s/%s: says that it is %.100s%s, not %s",
                        data.folder.ptr, PACK_NAME, data.dataset.ptr,
                        data.is_synthetic ? ", synthetic" : "", text);
+    }
+    if ((noun.name.ptr && check_place(arena, store,
+                                      arena_printf(arena, "%.*s%s", STR_ARG(noun.name),
+                                                   noun.is_twin ? ".synthetic" : ""),
+                                      &data, err) < 0) ||
+        check_original(arena, root, &data, err) < 0) {
+        return -1;
     }
     *ret_data = data;
     return 0;

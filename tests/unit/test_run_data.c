@@ -8,10 +8,12 @@
 #include "engine/run_data.h"
 #include "tests/unit/scratch.h"
 
-#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define PACK(id, synthetic, n)                                                                     \
+#define HEX                    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER                  "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define PACK(id, synthetic, n) PACK_OF(id, synthetic, "train", n)
+#define PACK_OF(id, synthetic, split, n)                                                           \
     "{\"schema_version\":1,\"dataset\":\"" id "\",\"synthetic\":" synthetic                        \
-    ",\"kind\":\"segments\",\"split\":\"train\",\"n_samples\":" n ",\"source_sha256\":\"" HEX      \
+    ",\"kind\":\"segments\",\"split\":\"" split "\",\"n_samples\":" n ",\"source_sha256\":\"" HEX  \
     "\",\"shards\":[]}"
 
 static const char *pack_at(void **state, const char *below, const char *text)
@@ -81,6 +83,34 @@ static void other_data_is_refused(void **state)
     assert_int_equal(err.code, ERR_MANIFEST);
 }
 
+static void data_of_another_split_or_tree_is_refused(void **state)
+{
+    struct plan_data data = {0};
+    struct err err = {0};
+    const char *tree = fs_join(&scratch_arena, *state, "trees/cityscapes.synthetic");
+#define TREE(sha256)                                                                               \
+    "{\"schema_version\":1,\"dataset\":\"cityscapes\",\"synthetic\":true,\"recipe\":null,"         \
+    "\"date\":\"2026-11-21T00:00:00Z\",\"blobs\":[],\"archives\":[],\"splits\":[],"                \
+    "\"list_sha256\":\"" sha256 "\",\"files\":1,\"file_bytes\":1}"
+    pack_at(state, "packed/cityscapes.synthetic/train", PACK_OF("cityscapes", "true", "val", "4"));
+    assert_int_equal(find(state, "cityscapes.synthetic", &data, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_non_null(strstr(err.msg, "split val, not train"));
+    err = (struct err){0};
+    pack_at(state, "packed/cityscapes.synthetic/train", PACK("cityscapes", "true", "4"));
+    assert_int_equal(fs_mkdir_p(tree, &err), 0);
+    scratch_write(fs_join(&scratch_arena, tree, "tree.json"), str_of(TREE(HEX)));
+    assert_int_equal(find(state, "cityscapes.synthetic", &data, &err), 0);
+    scratch_write(fs_join(&scratch_arena, tree, "tree.json"), str_of(TREE(OTHER)));
+    assert_int_equal(find(state, "cityscapes.synthetic", &data, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_non_null(strstr(err.msg, "the store's tree has 1123"));
+    err = (struct err){0};
+    scratch_write(fs_join(&scratch_arena, tree, "tree.json"), STR_LIT("{}"));
+    assert_int_equal(find(state, "cityscapes.synthetic", &data, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+}
+
 static void none_is_nothing_to_check(void **state UNUSED)
 {
     struct plan_data none = {0};
@@ -93,6 +123,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(packed_data_is_found, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(other_data_is_refused, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(data_of_another_split_or_tree_is_refused, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test(none_is_nothing_to_check),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
