@@ -107,6 +107,31 @@ static int read_list(struct verifying *v, struct err *err)
     return 0;
 }
 
+/* What the tree was unpacked from is what description and lock say that it must be. */
+static int check_archives(struct verifying *v, struct err *err)
+{
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(v->here, &n);
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct lock_item *item = lock_find(&v->out->tree.seen, files[idx].name);
+        struct lock_item known = {.size_bytes = files[idx].size_bytes,
+                                  .has_md5 = files[idx].has_md5,
+                                  .has_sha256 = files[idx].has_sha256};
+        memcpy(known.md5, files[idx].md5, MD5_BYTES);
+        memcpy(known.sha256, files[idx].sha256, SHA256_BYTES);
+        known.date = STR_LIT("its publication");
+        if (!item) {
+            return err_set(err, ERR_INTEGRITY, "%s: it was not made of %s: reperf fetch %s%s again",
+                           v->out->tree_path, files[idx].name.ptr, v->here->dataset.id.ptr,
+                           v->here->is_twin ? " --synthetic" : "");
+        }
+        if (lock_check_item(&known, item, files[idx].name.ptr, err) < 0) {
+            return err_wrap(err, "%s was made of another file", v->out->tree_path);
+        }
+    }
+    return 0;
+}
+
 /* Archives whose digest nobody stated. Of a twin there is nobody who could. */
 static void note_archives(struct verifying *v)
 {
@@ -483,7 +508,7 @@ static int verify_tree(struct verifying *v, struct err *err)
 {
     const struct dataset *dataset = &v->here->dataset;
     struct tree_verify_result result = {0};
-    if (read_list(v, err) < 0 || check_digests(v, &result, err) < 0) {
+    if (read_list(v, err) < 0 || check_archives(v, err) < 0 || check_digests(v, &result, err) < 0) {
         return -1;
     }
     note_archives(v);

@@ -95,6 +95,20 @@ like "$(cat "$T/out")" '"verdict": "holds"' "holds too"
 exits 0 "verify --quick" verify mini --locks "$T/locks" --quick
 like "$(cat "$T/out")" 'not checked: headers' "says that it read no headers"
 
+# ---- a tree of other archives than description and lock know
+sed -i "s/$(md5 "$WWW/img.tar.gz")/11111111111111111111111111111111/" "$T/root/datasets/mini/dataset.json"
+exits 5 "a tree of another archive than the description knows" verify mini
+like "$(cat "$T/err")" 'was made of another file: img.tar.gz.*MD5' "is no tree of it, though its files are those of its list"
+dataset mini false "$FILES, $(file MORE "$U/README" "" "" more)" "$GROUPS_OK"
+exits 5 "a tree without one of the description's files" verify mini
+like "$(cat "$T/err")" 'it was not made of MORE: reperf fetch mini again' "says what to do"
+dataset mini false "$FILES" "$GROUPS_OK"
+sed -i 's/"sha256": "[0-9a-f]*"/"sha256": "'"$(sha256sum <"$WWW/README" | cut -c1-64)"'"/' "$TREE/tree.json"
+exits 5 "a tree whose record names other archives than the lock" verify mini --locks "$T/locks"
+like "$(cat "$T/err")" 'was made of another file' "says so"
+rm -rf "$TREE" && "$REPERF" fetch mini --locks "$T/locks" >/dev/null 2>&1
+exits 0 "made again it holds" verify mini --locks "$T/locks"
+
 # ---- faults of a tree
 cp -R "$TREE" "$T/good"
 restore() { chmod -R u+w "$TREE"; rm -rf "$TREE" && cp -R "$T/good" "$TREE"; }
