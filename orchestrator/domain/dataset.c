@@ -67,6 +67,17 @@ static int decode_source_of(const struct json *at, const char *key, struct arena
 
 /* ---- files ---- */
 
+/* http://USER:PASSWORD@HOST/: descriptions are shown, printed, bundled. */
+static bool has_login(struct str url)
+{
+    struct str rest = str_sub(url, (size_t)str_find(url, STR_LIT("//")) + 2, url.len);
+    size_t n = 0;
+    while (n < rest.len && !strchr("/?#", rest.ptr[n])) {
+        n++;
+    }
+    return memchr(rest.ptr, '@', n) != NULL;
+}
+
 static int decode_urls(const struct json *at, struct arena *arena, struct dataset_file *ret,
                        struct err *err)
 {
@@ -83,6 +94,10 @@ static int decode_urls(const struct json *at, struct arena *arena, struct datase
         }
         if (!is_good || url.len > 512) {
             return json_fail(&member, err, "expected https://..., found \"%.160s\"", url.ptr);
+        }
+        if (has_login(url)) {
+            return json_fail(&member, err,
+                             "a login does not belong into a URL: --netrc, --cookies");
         }
     }
     return 0;

@@ -332,19 +332,28 @@ static uint64_t spare_bytes(const struct getting *g, size_t from)
     return spare;
 }
 
-static const char *partial_key(struct arena *arena, const struct dataset_file *file,
-                               const char *url)
+/* The URL by its digest: a mirror's may hold a password, and this is a name on the disk and in messages. */
+static int partial_key(struct arena *arena, const struct dataset_file *file, const char *url,
+                       const char **ret_key, struct err *err)
 {
+    uint8_t of_url[SHA256_BYTES];
     char hex[SHA256_HEX_SIZE];
     if (file->has_sha256) {
         hex_encode(file->sha256, SHA256_BYTES, hex);
-        return arena_printf(arena, "sha256:%s", hex);
+        *ret_key = arena_printf(arena, "sha256:%s", hex);
+        return 0;
     }
     if (file->has_md5) {
         hex_encode(file->md5, MD5_BYTES, hex);
-        return arena_printf(arena, "md5:%s", hex);
+        *ret_key = arena_printf(arena, "md5:%s", hex);
+        return 0;
     }
-    return arena_printf(arena, "%s %s", file->name.ptr, url);
+    if (sha256_of(str_of(url), of_url, err) < 0) {
+        return -1;
+    }
+    hex_encode(of_url, SHA256_BYTES, hex);
+    *ret_key = arena_printf(arena, "%s-%.16s", file->name.ptr, hex);
+    return 0;
 }
 
 static int adopt(struct getting *g, const struct dataset_file *file,
@@ -366,6 +375,7 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
     CLEANUP(fetch) struct fetch *fetch = NULL;
     const struct net_opts *net = g->opts->net->opts;
     const char *urls[FETCH_MIRRORS_MAX];
+    const char *key = NULL;
     struct fetch_pieces pieces;
     struct fetch_spec spec = {.name = file->name.ptr,
                               .urls = urls,
@@ -390,7 +400,10 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
         }
         spec.pieces = &pieces;
     }
-    spec.folder = store_partial(g->store, partial_key(g->arena, file, urls[spec.n_urls - 1]));
+    if (partial_key(g->arena, file, urls[spec.n_urls - 1], &key, err) < 0) {
+        return -1;
+    }
+    spec.folder = store_partial(g->store, key);
     if (net_open(g->opts->net, err) < 0) {
         return -1;
     }

@@ -185,11 +185,17 @@ static int compare_files(const void *a, const void *b)
     return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
 }
 
+static bool is_ours(const char *path, const char *own)
+{
+    size_t len = strlen(own);
+    return strncmp(path, own, len) == 0 && (path[len] == '\0' || path[len] == '/');
+}
+
 static int check_names(const struct making *m, struct err *err)
 {
     for (size_t idx = 0; idx < m->files.n; idx++) {
         const char *path = m->files.items[idx].path;
-        if (strcmp(path, DATASET_TREE_JSON) == 0 || strcmp(path, DATASET_TREE_LIST) == 0) {
+        if (is_ours(path, DATASET_TREE_JSON) || is_ours(path, DATASET_TREE_LIST)) {
             return err_set(err, ERR_INTEGRITY, "%s: an archive holds \"%s\", a name that is ours",
                            m->here->name, path);
         }

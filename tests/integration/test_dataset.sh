@@ -165,6 +165,17 @@ mkdir -p "$T/ours" && echo '{}' >"$T/ours/tree.json" && tar -C "$T/ours" -cf "$W
 dataset ours false "$(file ours.tar "$U/ours.tar" "" tar "")" "$GROUPS_OK"
 exits 5 "an archive with a tree.json of its own" fetch ours
 is "$(find "$REPERF_STORE/trees" "$REPERF_STORE/tmp" -maxdepth 1 -name '*ours' | wc -l)" 0 "leaves nothing"
+rm "$T/ours/tree.json" && mkdir "$T/ours/tree.json" && echo x >"$T/ours/tree.json/x" && tar -C "$T/ours" -cf "$WWW/ours2.tar" tree.json
+dataset ours2 false "$(file ours2.tar "$U/ours2.tar" "" tar "")" "$GROUPS_OK"
+exits 5 "an archive with a folder of that name" fetch ours2
+like "$(cat "$T/err")" 'holds "tree.json/x", a name that is ours' "is refused, too"
+dataset login false "$(file lab.tar "http://me:geheim@${U#http://}/lab.tar" "" tar "")" "$GROUPS_OK"
+exits 3 "a URL with a login in it" fetch login
+like "$(cat "$T/err")" 'a login does not belong into a URL' "is refused"
+is "$(grep -c geheim "$T/err")" 0 "and not repeated"
+dataset mirrored false "$(file nowhere.tar "" "" tar "")" "$GROUPS_OK"
+exits 4 "a mirror with a login, which lacks the file" fetch mirrored --retries 1 --mirror "http://me:geheim@${U#http://}"
+is "$(grep -c geheim "$T/err")$(find "$REPERF_STORE" -name '*geheim*' | wc -l)" 00 "leaves no password in messages or names"
 dataset gone false "$(file nowhere.tar "$U/nowhere.tar" "" tar "")" "$GROUPS_OK"
 exits 4 "a file that is gone" fetch gone
 exits 4 "a list of names goes on after a failure" fetch gone mini --json
