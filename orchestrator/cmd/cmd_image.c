@@ -93,7 +93,12 @@ static int list(struct image_job *job, struct err *err)
         }
     }
     jw_end_array(job->out);
-    table_render(&table, job->text);
+    if (names.n) {
+        table_render(&table, job->text);
+    } else {
+        strbuf_printf(job->text, "no image is in the store %s: reperf fetch image:ID gets one\n",
+                      job->store->folder);
+    }
     return 0;
 }
 

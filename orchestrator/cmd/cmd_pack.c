@@ -54,6 +54,32 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
+/* A number of reperf-pack's document; -1 where it has none. */
+static int64_t said(const struct json *root, const char *name)
+{
+    struct err ignored = {0};
+    struct json member;
+    int64_t value;
+    return json_find(root, name, &member) && json_i64(&member, 0, INT64_MAX, &value, &ignored) == 0
+               ? value
+               : -1;
+}
+
+static void print_split(struct strbuf *buf, const struct dataset_here *here,
+                        const struct dataset_packed *packed)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct err ignored = {0};
+    strbuf_printf(buf, "%s, split %.*s%s: %s\n", here->dataset.id.ptr, STR_ARG(packed->split),
+                  here->is_twin ? ", synthetic twin" : "", packed->folder);
+    if (json_parse(packed->said, "reperf-pack", &doc, &ignored) == 0) {
+        struct json root = json_root(&doc);
+        strbuf_printf(buf, "  samples %lld, shards %lld (%lld were there), %lld bytes\n",
+                      (long long)said(&root, "samples"), (long long)said(&root, "shards"),
+                      (long long)said(&root, "shards_kept"), (long long)said(&root, "bytes"));
+    }
+}
+
 /* What reperf-pack says of each split is one of its own documents, put in as it is. */
 static void print(struct strbuf *buf, const struct dataset_here *here,
                   const struct dataset_packed *packed, size_t n, bool want_json)
@@ -61,9 +87,7 @@ static void print(struct strbuf *buf, const struct dataset_here *here,
     struct json_out out;
     if (!want_json) {
         for (size_t idx = 0; idx < n; idx++) {
-            strbuf_printf(buf, "%s, split %.*s%s: %s\n", here->dataset.id.ptr,
-                          STR_ARG(packed[idx].split), here->is_twin ? ", synthetic twin" : "",
-                          packed[idx].folder);
+            print_split(buf, here, &packed[idx]);
         }
         return;
     }

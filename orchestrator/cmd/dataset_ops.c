@@ -126,7 +126,7 @@ static void print_fetched(struct strbuf *text, const struct dataset_here *here,
         const struct dataset_got *got = &fetched->files[idx];
         strbuf_printf(text, "  %-9s %s, %lld bytes%s\n", dataset_origin_name(got->origin),
                       got->item.name.ptr, (long long)got->item.size_bytes,
-                      here->is_twin     ? ", synthetic"
+                      here->is_twin     ? ""
                       : got->is_checked ? ", digest as known"
                                         : ", no digest was known: not checked");
         if (got->origin == FROM_NET) {

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "base/fs.h"
 #include "base/progress.h"
 #include "base/table.h"
 #include "cmd/stop.h"
@@ -127,6 +128,10 @@ static int sum_up(struct store_cmd *cmd, struct err *err)
                   cmd->store->folder, (unsigned long long)result.n_kept,
                   store_size_text(cmd->arena, result.kept_bytes), (unsigned long long)n[GC_BLOB],
                   store_size_text(cmd->arena, bytes[GC_BLOB]));
+    if (fs_exists(store_path(cmd->store, "trees")) || fs_exists(store_path(cmd->store, "packed"))) {
+        strbuf_add_z(cmd->buf, "unpacked trees and packed shards, in trees/ and packed/ there, are "
+                               "not counted\n");
+    }
     if (n[GC_PARTIAL] || result.n_busy) {
         strbuf_printf(cmd->buf, "fetches: %llu are running, %llu were broken off, %s\n",
                       (unsigned long long)result.n_busy, (unsigned long long)n[GC_PARTIAL],

@@ -148,10 +148,11 @@ static int look_up(struct maker *m, struct err *err)
     m->info.missing = m->missing.items;
     m->info.n_missing = m->missing.n;
     if (m->missing.n && !m->opts->allows_missing) {
+        size_t n_more = m->missing.n - 1;
         return err_set(err, ERR_FETCH,
-                       "%s: %s (and %zu more); fetch it first, or --allow-missing makes a bundle "
-                       "without",
-                       m->missing.items[0].said, m->missing.items[0].why, m->missing.n - 1);
+                       "%s: %s%s; fetch it first, or --allow-missing makes a bundle without",
+                       m->missing.items[0].said, m->missing.items[0].why,
+                       n_more ? arena_printf(m->arena, " (and %zu more)", n_more) : "");
     }
     return 0;
 }

@@ -54,6 +54,9 @@ MUST_CHECK int dataset_tree_read(struct arena *arena, const struct store *store,
 MUST_CHECK int dataset_record_parse(struct arena *arena, struct str text, const char *name,
                                     struct dataset_record *ret_record, struct err *err);
 void dataset_record_encode(const struct dataset_record *record, struct strbuf *out);
+/* -1 with what to do about a tree that is not there: ERR_FETCH. */
+int dataset_no_tree(struct arena *arena, const struct store *store, const struct dataset_here *here,
+                    struct err *err);
 /* Path of the tree's folder, whether it is there or not. */
 char *dataset_tree_path(const struct store *store, const char *name);
 

@@ -193,6 +193,23 @@ static int digest_incoming(struct getting *g, const char *path, struct digest_va
     return result < 0 ? -1 : digest_finish(&digest, ret_value, err);
 }
 
+/* "147897477120 bytes, MD5 1d67..., SHA-256 not known" */
+static const char *expected_text(struct arena *arena, const struct dataset_file *file)
+{
+    char md5[MD5_HEX_SIZE] = "not known";
+    char sha256[SHA256_HEX_SIZE] = "not known";
+    const char *size = file->size_bytes < 0
+                           ? "size not known"
+                           : arena_printf(arena, "%lld bytes", (long long)file->size_bytes);
+    if (file->has_md5) {
+        hex_encode(file->md5, MD5_BYTES, md5);
+    }
+    if (file->has_sha256) {
+        hex_encode(file->sha256, SHA256_BYTES, sha256);
+    }
+    return arena_printf(arena, "%s, MD5 %s, SHA-256 %s", size, md5, sha256);
+}
+
 static int from_incoming(struct getting *g, const struct dataset_file *file, bool *ret_has,
                          struct err *err)
 {
@@ -215,8 +232,9 @@ static int from_incoming(struct getting *g, const struct dataset_file *file, boo
     if (lock_check_item(&known, &got.item, file->name.ptr, &wrong) < 0) {
         char md5[MD5_HEX_SIZE];
         hex_encode(value.md5, MD5_BYTES, md5);
-        log_line(LOG_WARN, "%s: not the file that is expected (%llu bytes, MD5 %s); left there",
-                 path, (unsigned long long)value.size_bytes, md5);
+        log_line(LOG_WARN,
+                 "%s: not the file that is expected (%s): it has %llu bytes, MD5 %s; left there",
+                 path, expected_text(g->arena, file), (unsigned long long)value.size_bytes, md5);
         return 0;
     }
     if (S_ISREG(info.st_mode) && info.st_nlink == 1) {
@@ -261,23 +279,6 @@ static int read_pieces(struct getting *g, const struct dataset_file *file,
     *ret_pieces = (struct fetch_pieces){(uint64_t)file->piece_bytes,
                                         (const uint8_t(*)[SHA256_BYTES])sha256, n};
     return 0;
-}
-
-/* "147897477120 bytes, MD5 1d67..., SHA-256 not known" */
-static const char *expected_text(struct arena *arena, const struct dataset_file *file)
-{
-    char md5[MD5_HEX_SIZE] = "not known";
-    char sha256[SHA256_HEX_SIZE] = "not known";
-    const char *size = file->size_bytes < 0
-                           ? "size not known"
-                           : arena_printf(arena, "%lld bytes", (long long)file->size_bytes);
-    if (file->has_md5) {
-        hex_encode(file->md5, MD5_BYTES, md5);
-    }
-    if (file->has_sha256) {
-        hex_encode(file->sha256, SHA256_BYTES, sha256);
-    }
-    return arena_printf(arena, "%s, MD5 %s, SHA-256 %s", size, md5, sha256);
 }
 
 /* Nothing may or can be asked for it: a person has to bring it. */

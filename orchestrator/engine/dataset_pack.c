@@ -124,10 +124,7 @@ int dataset_pack(struct arena *arena, const struct store *store, const struct da
     }
     if (dataset_tree_read(arena, store, here->name, &tree, err) < 0) {
         if (err->code == ERR_NOT_FOUND) {
-            *err = (struct err){0};
-            return err_set(err, ERR_FETCH, "%s is not in the store %s: reperf fetch %s%s first",
-                           here->name, store->folder, here->dataset.id.ptr,
-                           here->is_twin ? " --synthetic" : "");
+            return dataset_no_tree(arena, store, here, err);
         }
         return -1;
     }

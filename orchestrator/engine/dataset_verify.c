@@ -67,10 +67,7 @@ static int read_list(struct verifying *v, struct err *err)
     uint8_t sha256[SHA256_BYTES];
     if (dataset_tree_read(v->arena, v->store, v->here->name, &v->out->tree, err) < 0) {
         if (err->code == ERR_NOT_FOUND) {
-            *err = (struct err){0};
-            return err_set(err, ERR_FETCH, "%s is not in the store %s: reperf fetch %s%s first",
-                           v->here->name, v->store->folder, dataset->id.ptr,
-                           v->here->is_twin ? " --synthetic" : "");
+            return dataset_no_tree(v->arena, v->store, v->here, err);
         }
         err->code = ERR_INTEGRITY;
         return -1;

@@ -159,6 +159,7 @@ static void cannot(struct plan_step *step, enum err_code cause, const char *why)
 
 struct probe {
     bool is_fine;
+    enum err_code cause; /* where it is not */
     struct str why;
     int64_t memory_bytes;
 };
@@ -218,9 +219,11 @@ static struct probe *probe_train(struct planner *p, const struct plan_step *step
     }
     argv[step->n_argv] = "--describe";
     if (proc_capture(p->opts->clock, argv, PROBE_DEADLINE_NS, &text, &status, &err) < 0) {
+        probe->cause = ERR_WORKLOAD;
         probe->why = str_of(arena_printf(arena, "%s", err.msg));
     } else if (status != 0) {
         struct str said = last_line(arena, strbuf_str(&text));
+        probe->cause = status == err_exit_status(ERR_INTEGRITY) ? ERR_INTEGRITY : ERR_WORKLOAD;
         probe->why = str_of(
             arena_printf(arena, "%s cannot do this here: %.*s", TRAIN_PROGRAM, STR_ARG(said)));
     } else {
@@ -377,7 +380,7 @@ static void plan_case(struct planner *p, const struct report_case *c, struct pla
         const struct probe *probe = probe_train(p, step);
         step->memory_bytes = probe->memory_bytes;
         if (!probe->is_fine) {
-            cannot(step, ERR_WORKLOAD, probe->why.ptr);
+            cannot(step, probe->cause, probe->why.ptr);
         }
     }
 }

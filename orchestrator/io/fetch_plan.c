@@ -161,7 +161,8 @@ int plan_no_mirror(const struct fetch *fetch, struct err *err)
     if (err->code == ERR_TIMEOUT) {
         err->code = ERR_NET; /* the deadline was a connection's, not the caller's */
     }
-    return n_other ? err_wrap(err, "%s: none of %zu mirrors has it", fetch->spec->name, n_other + 1)
+    return n_other ? err_wrap(err, "%s: none of %zu mirrors %s it", fetch->spec->name, n_other + 1,
+                              is_gone ? "has" : "gives")
                    : err_wrap(err, "%s", fetch->spec->name);
 }
 

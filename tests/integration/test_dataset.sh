@@ -231,7 +231,7 @@ like "$(cat "$T/out")" "put it  $REPERF_STORE/incoming/lab.tar" "so does the tex
 echo nonsense >"$REPERF_STORE/incoming/lab.tar"
 exits 4 "a wrong file put there is not taken" fetch gated --json
 schema "wanted files are in the JSON"
-like "$(cat "$T/err")" 'incoming/lab.tar: not the file that is expected' "and said to be wrong"
+like "$(cat "$T/err")" "incoming/lab.tar: not the file that is expected \(size not known, MD5 $(md5 "$WWW/lab.tar"), SHA-256 not known\): it has 9 bytes" "and said to be wrong, beside what was expected"
 is "$(cat "$REPERF_STORE/incoming/lab.tar")" nonsense "it is left there"
 cp "$WWW/lab.tar" "$REPERF_STORE/incoming/lab.tar"
 exits 0 "the right file put there is taken" fetch gated

@@ -13,6 +13,11 @@ packed="$REPERF_STORE/packed"
 
 exits 4 "pack before fetch" "$REPERF" pack imagenet-2012 --synthetic
 like "$(cat "$T/err")" 'reperf fetch imagenet-2012 --synthetic first' "says what to do"
+exits 0 "its archives alone" "$REPERF" fetch imagenet-2012 --synthetic --no-unpack
+for command in pack verify; do
+    exits 4 "$command of what is not unpacked" "$REPERF" "$command" imagenet-2012 --synthetic
+    like "$(cat "$T/err")" 'is in the store .*, but not unpacked: reperf fetch imagenet-2012 --synthetic first' "does not say that it is missing"
+done
 exits 0 "fetch a twin" "$REPERF" fetch imagenet-2012 --synthetic
 exits 0 "verify it" "$REPERF" verify imagenet-2012.synthetic --deep
 exits 0 "pack it" "$REPERF" pack imagenet-2012 --synthetic --json
@@ -29,6 +34,10 @@ exits 0 "train on them" "$TRAIN" --model resnet50 --device cpu --data "$packed/i
 like "$(head -n 1 "$T/out")" '"synthetic":true' "run_start says so too"
 exits 0 "packing again" "$REPERF" pack imagenet-2012.synthetic --split val --json
 like "$(cat "$T/out")" '"shards_kept": 1' "keeps what is there"
+
+exits 0 "and once more, for people" "$REPERF" pack imagenet-2012.synthetic --split val
+like "$(cat "$T/out")" '^  samples 20, shards 1 \(1 were there\), [0-9]+ bytes$' "says how much there is"
+like "$("$REPERF" store ls)" 'packed shards, in trees/ and packed/ there, are not counted' "store ls does not count them, and says so"
 
 exits 2 "a split that there is not" "$REPERF" pack imagenet-2012 --synthetic --split test
 exits 2 "a split that leads out" "$REPERF" pack imagenet-2012 --synthetic --split ../x
@@ -56,4 +65,11 @@ for id in bert-hdf5-sample bert-tfrecord-sample; do
     exits 0 "the shards hold" "$PACK" verify "$packed/$id.synthetic/train"
     exits 0 "pack.json is valid" "${V[@]}" manifests/schema/pack.json "$packed/$id.synthetic/train/pack.json"
 done
+resnet=(paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/bs96')
+exits 0 "plan with it" "$REPERF" plan "${resnet[@]}" --data bert-hdf5-sample.synthetic
+like "$(cat "$T/out")" 'workload \(exit status 8\): .*kind tokens, but resnet50 learns from classes' "says that the model cannot learn from it"
+shard=$(find "$packed/imagenet-2012.synthetic/train" -type f ! -name pack.json | LC_ALL=C sort | head -n 1)
+chmod u+w "$shard" && truncate -s -1 "$shard"
+exits 0 "plan with a shard that was cut" "$REPERF" plan "${resnet[@]}" --data imagenet-2012.synthetic
+like "$(cat "$T/out")" 'integrity \(exit status 5\)' "is not run, for its integrity"
 tap_done

@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "core/json_out.h"
+#include "train/feed.h"
 
 #define DOCUMENT_BYTES_MAX (16 << 20)
 
@@ -83,16 +84,18 @@ static void put_document(struct json_out *out, const struct train_opts *opts, co
     json_out_close(out, '}');
 }
 
-int train_describe(const struct train_opts *opts, int fd, struct err *err)
+int train_describe(const struct train_opts *opts, struct clock_src clock, int fd, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(cpu) struct cpu cpu = {0};
     CLEANUP(net) struct net net = {0};
+    CLEANUP(feed) struct feed feed = {0};
     CLEANUP(strbuf) struct strbuf text;
     struct backend backend;
     strbuf_init(&text, DOCUMENT_BYTES_MAX);
     if (cpu_init(&cpu, opts->flavour, (int)opts->n_threads, &backend, err) < 0 ||
-        train_plan(opts, &arena, &backend, &net, err) < 0) {
+        train_plan(opts, &arena, &backend, &net, err) < 0 ||
+        feed_open(&feed, opts, net.graph, clock, err) < 0) {
         return -1;
     }
     struct json_out out = {.buf = &text};

@@ -48,7 +48,7 @@ static int run_mode(const struct train_opts *opts, struct err *err)
         printf("reperf-train %s\n", REPERF_VERSION);
         return 0;
     case TRAIN_DESCRIBE:
-        return train_describe(opts, STDOUT_FILENO, err);
+        return train_describe(opts, clock_system(), STDOUT_FILENO, err);
     case TRAIN_READ:
         return train_read(opts, clock_system(), STDOUT_FILENO, &stop_signal, err);
     case TRAIN_CHECK:
