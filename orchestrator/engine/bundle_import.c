@@ -158,8 +158,13 @@ static int import_blob(struct importer *im, const struct tree_file *file, struct
 {
     const struct store_hooks hooks = {.should_stop = im->should_stop};
     struct digest_value value;
+    struct err ignored = {0};
     uint64_t size_bytes = 0;
-    if (!store_has(im->store, file->sha256, &size_bytes)) {
+    /* One that is here may have rotted; the bundle's is known to be right. */
+    if (!store_has(im->store, file->sha256, &size_bytes) ||
+        digest_file(store_blob_path(im->store, file->sha256), DIGEST_SHA256, &value, &ignored) <
+            0 ||
+        memcmp(value.sha256, file->sha256, SHA256_BYTES) != 0) {
         if (store_add_file(im->store, in_bundle(im, file->path), &hooks, &value, err) < 0) {
             return -1;
         }

@@ -61,7 +61,7 @@ MUST_CHECK int store_find_md5(const struct store *store, const uint8_t *md5, uin
 /* Never the same for two keys; only the path, nothing is made. */
 char *store_partial(const struct store *store, const char *key);
 /* A file on the store's file system becomes a blob: synced, renamed, read-only. The caller vouches for the digests (both kinds;
-   an MD5 of zeros is not recorded). One that is there already: the file is removed. ERR_INTEGRITY where the size is not what
+   an MD5 of zeros is not recorded). One that is there already is replaced. ERR_INTEGRITY where the size is not what
    value says, or where the MD5 belongs to another blob already: then one of the two is made to deceive. */
 MUST_CHECK int store_adopt(struct store *store, const char *path, const struct digest_value *value,
                            struct err *err);

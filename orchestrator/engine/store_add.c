@@ -18,25 +18,15 @@ int store_blob_folder_sync(const struct store *store, struct err *err)
     return fs_sync_dir(store_path(store, "blobs/sha256"), err);
 }
 
-/* Seen again: its ctime is now, so that a gc of another process keeps it until there is a reference. */
-static bool is_whole(const char *path, uint64_t size_bytes)
-{
-    struct stat info;
-    return lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
-           (uint64_t)info.st_size == size_bytes && utimensat(AT_FDCWD, path, NULL, 0) == 0;
-}
-
-int store_place_blob(struct store *store, const char *path, const uint8_t *sha256,
-                     uint64_t size_bytes, struct err *err)
+int store_place_blob(struct store *store, const char *path, const uint8_t *sha256, struct err *err)
 {
     const char *place = store_blob_path(store, sha256);
-    if (is_whole(place, size_bytes)) {
-        return unlink(path) < 0 && errno != ENOENT ? STORE_FAIL(err, "remove", path) : 0;
-    }
     if (chmod(path, BLOB_MODE) < 0) {
         return STORE_FAIL(err, "chmod", path);
     }
-    /* Another process may place the same bytes now: the second rename replaces the first, and both are right. */
+    /* One that is there already is replaced: it may have rotted, and these bytes are known to be right. Another process may place
+       the same bytes now: the second rename replaces the first. The rename makes the ctime now, so that a gc of another process
+       keeps it until there is a reference. */
     if (rename(path, place) < 0) {
         return STORE_FAIL(err, "rename to", place);
     }
@@ -93,7 +83,7 @@ int store_adopt(struct store *store, const char *path, const struct digest_value
 {
     ASSERT(store->lock_fd >= 0);
     if (check_adoptable(path, value->size_bytes, err) < 0 ||
-        store_place_blob(store, path, value->sha256, value->size_bytes, err) < 0) {
+        store_place_blob(store, path, value->sha256, err) < 0) {
         return -1;
     }
     return record_md5(store, value, err);

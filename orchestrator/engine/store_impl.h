@@ -26,9 +26,9 @@ void store_temp_cleanup(struct store_temp *temp);
 MUST_CHECK int store_write(const struct store *store, const char *path, struct str text,
                            struct err *err);
 MUST_CHECK int store_blob_folder_sync(const struct store *store, struct err *err);
-/* path is renamed to the blob's place and becomes read-only; where a whole blob is there, it is seen again and path removed. */
+/* path is renamed to the blob's place and becomes read-only; it replaces a blob that is there. */
 MUST_CHECK int store_place_blob(struct store *store, const char *path, const uint8_t *sha256,
-                                uint64_t size_bytes, struct err *err);
+                                struct err *err);
 
 /* "sha256:HEX" */
 MUST_CHECK int store_parse_digest(struct str text, uint8_t *ret_sha256, struct err *err);

@@ -194,6 +194,17 @@ REPERF_STORE="$T/other" "$REPERF" fetch cityscapes-300 --synthetic --samples tra
 REPERF_STORE="$T/other" exits 5 "a name that means another thing here" "$REPERF" import "$T/b"
 like "$(cat "$T/err")" "nothing was imported" "says so"
 
+# --- a blob that has rotted here ---
+rm -rf "$THERE"
+exits 0 "import" away "$REPERF" import "$T/b"
+chmod u+w "$THERE/blobs/sha256/$blob_file"
+printf 'x' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+exits 0 "import over a rotten blob" away "$REPERF" import "$T/b"
+is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "heals it"
+printf 'x' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+exits 0 "store add of the right file" away "$REPERF" store add "$T/b/store/blobs/sha256/$blob_file"
+is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "heals it, too"
+
 # --- a corrupt store, and a death in the middle ---
 chmod u+w "$HERE/blobs/sha256/$blob_file"
 printf 'x' | dd of="$HERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
