@@ -12,11 +12,23 @@ static const struct {
     const char *name;
     const char *offer;
 } NAMES[] = {
-    {"REPORT", "list:reports"}, {"CASE", "list:cases"}, {"GLOB", "list:cases"},
-    {"FORMAT", "list:formats"}, {"RULE", "list:rules"}, {"RUN", "list:runs"},
-    {"CODE", "list:findings"},  {"DIR", "dirs"},        {"FOLDER", "dirs"},
-    {"FILE", "files"},          {"LOG", "files"},       {"PATH", "files"},
-    {"ARCHIVE", "files"},       {"KEY", "files"},       {"PUB", "files"},
+    {"REPORT", "list:reports"},
+    {"CASE", "list:cases"},
+    {"GLOB", "list:cases"},
+    {"FORMAT", "list:formats"},
+    {"RULE", "list:rules"},
+    {"RUN", "list:runs"},
+    {"CODE", "list:findings"},
+    {"DIR", "dirs"},
+    {"FOLDER", "dirs"},
+    {"FILE", "files"},
+    {"LOG", "files"},
+    {"PATH", "files"},
+    {"ARCHIVE", "files"},
+    {"KEY", "files"},
+    {"PUB", "files"},
+    {"IMAGE", "list:images"},
+    {"NAME", "list:datasets list:images list:reports"},
 };
 
 static const char BASH_HEAD[] =

@@ -22,7 +22,7 @@ struct pack_args {
 static const struct opt OPTS[] = {
     {.name = "split",
      .kind = OPT_LIST,
-     .value = "NAME",
+     .value = "SPLIT",
      .help = "only this part; may be given more than once; default: all",
      .offset = offsetof(struct pack_args, splits)},
     {.name = "synthetic",

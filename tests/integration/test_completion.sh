@@ -28,6 +28,11 @@ is "$(answers "$REPERF" list cases paddle-perf-h)" paddle-perf-hrnetw18 "bash: a
 is "$(answers "$REPERF" completion "")" "bash fish zsh" "bash: the shells"
 is "$(answers "$REPERF" measure x --format paddlese)" paddleseg "bash: a format after its option"
 is "$(answers "$REPERF" measure x --format = paddlese)" paddleseg "bash: a format after --format="
+is "$(answers "$REPERF" fetch bert-h)" bert-hdf5-sample "bash: a dataset's id"
+is "$(answers "$REPERF" bundle ngc-m)" ngc-mxnet-19.07 "bash: an image's id"
+is "$(answers "$REPERF" lock paddle-perf-h)" paddle-perf-hrnetw18 "bash: a report's id as a name"
+is "$(answers "$REPERF" image load ngc-m)" ngc-mxnet-19.07 "bash: an image's id after the image's verb"
+is "$(answers "$REPERF" unpack --format "")" "" "bash: no formats of logs for an archive"
 mkdir -p "$T/some folder" && : >"$T/a.log"
 is "$(answers "$REPERF" measure "$T/a")" "$T/a.log" "bash: a file"
 
