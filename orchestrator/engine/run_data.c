@@ -94,7 +94,25 @@ static int check_place(struct arena *arena, const char *store, const char *name,
                : check_source(data, tree.seen.list_sha256, "the store's tree", err);
 }
 
-/* The original has a list that description or lock may know; what calls itself so must come from it, wherever it lies. */
+/* Its samples, as many as its authors state. */
+static int check_count(const struct dataset *dataset, const struct plan_data *data, struct err *err)
+{
+    for (size_t idx = 0; idx < dataset->n_splits; idx++) {
+        const struct dataset_split *split = &dataset->splits[idx];
+        if (str_eq(split->name, data->split) && split->n_samples >= 0 &&
+            split->n_samples != data->n_samples) {
+            return err_set(err, ERR_INTEGRITY,
+                           "%s/%s: says that it is %s itself, whose split %s has %lld samples; "
+                           "found %lld",
+                           data->folder.ptr, PACK_NAME, data->dataset.ptr, data->split.ptr,
+                           (long long)split->n_samples, (long long)data->n_samples);
+        }
+    }
+    return 0;
+}
+
+/* The original has a list that description or lock may know, and so many samples; what calls itself so must agree, wherever it
+   lies. */
 static int check_original(struct arena *arena, const char *root, const struct plan_data *data,
                           struct err *err)
 {
@@ -103,7 +121,8 @@ static int check_original(struct arena *arena, const char *root, const struct pl
         !fs_exists(arena_printf(arena, "%s/datasets/%s/dataset.json", root, data->dataset.ptr))) {
         return 0;
     }
-    if (dataset_load(arena, root, NULL, data->dataset.ptr, false, &here, err) < 0) {
+    if (dataset_load(arena, root, NULL, data->dataset.ptr, false, &here, err) < 0 ||
+        check_count(&here.dataset, data, err) < 0) {
         return -1;
     }
     return here.dataset.has_list_sha256

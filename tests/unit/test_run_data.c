@@ -46,10 +46,15 @@ static void packed_data_is_found(void **state)
     assert_int_equal(err.code, ERR_USAGE);
     assert_non_null(strstr(err.msg, "Its synthetic twin is there: --data cityscapes.synthetic"));
     err = (struct err){0};
-    folder = pack_at(state, "elsewhere", PACK("cityscapes", "false", "9"));
+    folder = pack_at(state, "elsewhere", PACK("cityscapes", "false", "2975"));
     assert_int_equal(find(state, folder, &data, &err), 0);
     assert_false(data.is_synthetic);
     assert_string_equal(plan_data_name(&scratch_arena, &data), "cityscapes");
+    /* A twin that calls itself the original. */
+    folder = pack_at(state, "forged", PACK("cityscapes", "false", "9"));
+    assert_int_equal(find(state, folder, &data, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_non_null(strstr(err.msg, "has 2975 samples; found 9"));
 }
 
 static void other_data_is_refused(void **state)
