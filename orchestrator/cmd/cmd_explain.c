@@ -24,7 +24,8 @@ static const struct word WORDS[] = {
      "A manifest (report, format, inventory) is wrong; the message says where."},
     {"4", "exit status", "Something could not be fetched."},
     {"5", "exit status",
-     "Integrity: a digest, signature, archive or host key is not what it must be."},
+     "Integrity: a digest, signature, archive or host key is not what it must be, or a login was "
+     "refused."},
     {"6", "exit status",
      "A node: it cannot be reached, or lacks what the case needs (GPUs, nodes)."},
     {"7", "exit status", "A container: the engine or the image is not there, or did not start."},
