@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cmd/stop.h"
+#include "cmd/store_args.h"
 #include "engine/dataset_lock.h"
 #include "engine/dataset_verify.h"
 #include "engine/digest_cache.h"
@@ -93,13 +94,15 @@ static void put_fetched(struct json_out *out, const struct dataset_here *here,
     put_digest(out, "list_sha256", fetched->tree.seen.list_sha256, SHA256_BYTES, fetched->has_tree);
 }
 
-static void print_wanted(struct strbuf *text, const struct dataset_wanted *wanted)
+static void print_wanted(struct strbuf *text, struct arena *arena,
+                         const struct dataset_wanted *wanted)
 {
     char hex[SHA256_HEX_SIZE];
     const struct dataset_file *file = wanted->file;
     strbuf_printf(text, "  wanted    %s\n", file->name.ptr);
     if (file->size_bytes >= 0) {
-        strbuf_printf(text, "    size    %lld bytes\n", (long long)file->size_bytes);
+        strbuf_printf(text, "    size    %lld bytes (%s)\n", (long long)file->size_bytes,
+                      store_size_text(arena, (uint64_t)file->size_bytes));
     } else {
         strbuf_add_z(text, "    size    not known\n");
     }
@@ -116,7 +119,7 @@ static void print_wanted(struct strbuf *text, const struct dataset_wanted *wante
     }
 }
 
-static void print_fetched(struct strbuf *text, const struct dataset_here *here,
+static void print_fetched(struct strbuf *text, struct arena *arena, const struct dataset_here *here,
                           const struct dataset_fetched *fetched)
 {
     strbuf_printf(text, "%s%s\n", here->dataset.id.ptr,
@@ -137,7 +140,7 @@ static void print_fetched(struct strbuf *text, const struct dataset_here *here,
         }
     }
     for (size_t idx = 0; idx < fetched->n_wanted; idx++) {
-        print_wanted(text, &fetched->wanted[idx]);
+        print_wanted(text, arena, &fetched->wanted[idx]);
     }
     if (fetched->has_tree) {
         strbuf_printf(text, "  tree      %s: %lld files, %lld bytes%s\n", fetched->tree_path,
@@ -171,7 +174,7 @@ int dataset_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_
     }
     result = fetch(job, &here, job->wants_tree, &fetched, err);
     put_fetched(sink->out, &here, &fetched);
-    print_fetched(sink->text, &here, &fetched);
+    print_fetched(sink->text, job->arena, &here, &fetched);
     return result;
 }
 
@@ -194,7 +197,7 @@ int dataset_op_lock(struct noun_job *job, const struct noun *noun, struct noun_s
     int result = fetch(job, &here, true, &fetched, err);
     put_fetched(sink->out, &here, &fetched);
     if (result < 0) {
-        print_fetched(sink->text, &here, &fetched);
+        print_fetched(sink->text, job->arena, &here, &fetched);
         return -1;
     }
     if (dataset_lock(job->arena, job->store, &here, job->net_opts, &fetched, &locked, err) < 0) {
