@@ -14,6 +14,7 @@ ID=airank-mmseg-deeplabv3plus
 D="$T/data"
 mkdir -p "$D/logs" "$D/manifests"
 cp -R "$ROOT"/manifests/{reports,formats} "$D/manifests/"
+cp -R "$ROOT"/datasets "$ROOT"/images "$D/"
 ln -s "$ROOT/logs/published" "$D/logs/published"
 M="$D/manifests/reports/$ID.json"
 F="$D/manifests/formats/mmseg.json"
