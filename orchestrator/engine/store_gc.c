@@ -28,8 +28,8 @@ struct gc {
 
 const char *store_gc_kind_name(enum store_gc_kind kind)
 {
-    static const char *const NAMES[STORE_GC_KINDS] = {"blob", "alias", "tmp", "partial",
-                                                      "quarantine"};
+    static const char *const NAMES[STORE_GC_KINDS] = {"blob", "alias",   "tree",      "packed",
+                                                      "tmp",  "partial", "quarantine"};
     return NAMES[kind];
 }
 
@@ -162,10 +162,13 @@ static int measure(const char *path, struct extent *ret_extent, struct err *err)
     return 0;
 }
 
+static const char *const FOLDERS[STORE_GC_KINDS] = {
+    "blobs/sha256", "md5", "trees", "packed", "tmp", "partial", "quarantine"};
+
 static int gc_leftover(struct gc *gc, enum store_gc_kind kind, const char *entry, int64_t grace_s,
                        struct err *err)
 {
-    const char *name = arena_printf(gc->arena, "%s/%s", store_gc_kind_name(kind), entry);
+    const char *name = arena_printf(gc->arena, "%s/%s", FOLDERS[kind], entry);
     struct extent extent;
     if (measure(store_path(gc->store, name), &extent, err) < 0) {
         return -1;
@@ -181,6 +184,21 @@ static int gc_leftover(struct gc *gc, enum store_gc_kind kind, const char *entry
     return drop(gc, kind, name, extent.size_bytes, err);
 }
 
+/* What was unpacked or packed of a dataset goes once its reference is gone: it can be made again. */
+static int gc_dataset(struct gc *gc, enum store_gc_kind kind, const char *entry, struct err *err)
+{
+    struct str text;
+    struct err absent = {0};
+    if (store_ref_get(gc->store, "dataset", entry, &text, &absent) == 0) {
+        return 0;
+    }
+    if (absent.code != ERR_NOT_FOUND) {
+        *err = absent;
+        return -1;
+    }
+    return gc_leftover(gc, kind, entry, gc->opts->grace_s, err);
+}
+
 /* ---- all of it ---- */
 
 static int gc_entry(struct gc *gc, enum store_gc_kind kind, const char *entry, struct err *err)
@@ -190,6 +208,9 @@ static int gc_entry(struct gc *gc, enum store_gc_kind kind, const char *entry, s
         return gc_blob(gc, entry, err);
     case GC_ALIAS:
         return gc_alias(gc, entry, err);
+    case GC_TREE:
+    case GC_PACKED:
+        return gc_dataset(gc, kind, entry, err);
     case GC_PARTIAL:
         return gc_leftover(gc, kind, entry, gc->opts->partial_grace_s, err);
     case GC_TMP:
@@ -202,8 +223,6 @@ static int gc_entry(struct gc *gc, enum store_gc_kind kind, const char *entry, s
 /* In the order of the kinds: an alias goes after its blob. */
 static int gc_all(struct gc *gc, struct err *err)
 {
-    static const char *const FOLDERS[STORE_GC_KINDS] = {"blobs/sha256", "md5", "tmp", "partial",
-                                                        "quarantine"};
     for (unsigned kind = 0; kind < STORE_GC_KINDS; kind++) {
         const char *folder = store_path(gc->store, FOLDERS[kind]);
         struct fs_names names;

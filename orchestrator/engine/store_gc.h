@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drops from a store what nothing names: blobs that neither a reference nor the image layout's index leads to, aliases of blobs
-   that are gone, what died in tmp/, fetches that nobody goes on with, what was found corrupt. Nothing that is referenced, nothing
+   that are gone, trees and shards of datasets that no reference names, what died in tmp/, fetches that nobody goes on with, what
+   was found corrupt. Nothing that is referenced, nothing
    younger than its grace, and nothing at all while another process has the store open or a reference cannot be read. */
 #ifndef ENGINE_STORE_GC_H
 #define ENGINE_STORE_GC_H
@@ -13,12 +14,12 @@
 struct store_gc_opts {
     bool is_dry_run; /* says what would go; needs no lock */
     int64_t now_ns;  /* wall time */
-    int64_t grace_s; /* of blobs, tmp, quarantine */
+    int64_t grace_s; /* of blobs, trees, shards, tmp, quarantine */
     int64_t partial_grace_s;
 };
 
-enum store_gc_kind { GC_BLOB, GC_ALIAS, GC_TMP, GC_PARTIAL, GC_QUARANTINE };
-#define STORE_GC_KINDS 5
+enum store_gc_kind { GC_BLOB, GC_ALIAS, GC_TREE, GC_PACKED, GC_TMP, GC_PARTIAL, GC_QUARANTINE };
+#define STORE_GC_KINDS 7
 
 struct store_gc_item {
     enum store_gc_kind kind;

@@ -72,4 +72,17 @@ shard=$(find "$packed/imagenet-2012.synthetic/train" -type f ! -name pack.json |
 chmod u+w "$shard" && truncate -s -1 "$shard"
 exits 0 "plan with a shard that was cut" "$REPERF" plan "${resnet[@]}" --data imagenet-2012.synthetic
 like "$(cat "$T/out")" 'integrity \(exit status 5\)' "is not run, for its integrity"
+
+# --- what is no longer wanted ---
+exits 0 "gc drops no tree and no shards of a dataset that is referred to" "$REPERF" store gc --grace 0 --json
+is "$(find "$REPERF_STORE/trees" "$packed" -mindepth 1 -maxdepth 1 | wc -l)" 6 "three trees, three packs"
+exits 0 "drop a dataset" "$REPERF" store drop dataset/imagenet-2012.synthetic
+exits 0 "its tree and shards are young at first" "$REPERF" store gc
+is "$(find "$REPERF_STORE/trees" "$packed" -mindepth 1 -maxdepth 1 | wc -l)" 6 "and stay"
+exits 0 "gc --grace 0" "$REPERF" store gc --grace 0 --json
+cp "$T/out" "$T/gc.json"
+exits 0 "its document is valid" "${V[@]}" manifests/schema/store-output.json "$T/gc.json"
+like "$(cat "$T/gc.json")" '"name": "trees/imagenet-2012.synthetic"' "names the tree"
+is "$(find "$REPERF_STORE/trees" "$packed" -mindepth 1 -maxdepth 1 -name 'imagenet*' | wc -l)" 0 "tree and shards are gone"
+is "$(find "$REPERF_STORE/trees" "$packed" -mindepth 1 -maxdepth 1 | wc -l)" 4 "those of others are there"
 tap_done
