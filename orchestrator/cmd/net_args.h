@@ -70,7 +70,7 @@ static inline void net_args_cleanup(struct net_args *args)
         {.name = "mirror",                                                                         \
          .kind = OPT_TEXT,                                                                         \
          .value = "URL|DIR",                                                                       \
-         .help = "holds the files by their names; asked first",                                    \
+         .help = "another place; files of datasets are asked for there first, images last",        \
          .offset = offsetof(struct net_args, mirror)},                                             \
         {.name = "auth-file",                                                                      \
          .kind = OPT_TEXT,                                                                         \

@@ -386,8 +386,10 @@ static int parse(struct runner *r, struct unit *unit, struct err *err)
         log_line(LOG_INFO, "%.*s repeat %lld: %.6g %.*s", STR_ARG(unit->step->case_id),
                  (long long)unit->repeat, result.value, STR_ARG(result.unit));
     } else {
-        log_line(LOG_WARN, "%.*s repeat %lld does not count: %.*s", STR_ARG(unit->step->case_id),
-                 (long long)unit->repeat, STR_ARG(result.why));
+        log_line(LOG_WARN, "%.*s repeat %lld does not count: %.*s; its log: %s",
+                 STR_ARG(unit->step->case_id), (long long)unit->repeat, STR_ARG(result.why),
+                 fs_join(&scratch, r->dir.evidence,
+                         rundir_log_name(&scratch, unit->step->case_id, unit->repeat)));
     }
     events_write(&r->events, EV_REPEAT_PARSED, &fields);
     return 0;

@@ -113,10 +113,14 @@ fails_as() { # MODE STATUS CAUSE PATTERN
     mode "$1"
     exits "$2" "$1: exit status $2" smoke --repeats 2 --deadline 3 --json
     cp "$T/out" "$T/bad.json"
+    cp "$T/err" "$T/bad.err"
     is "$(value "$T/bad.json" 'd["cells"][0]["verdict"]')" failed "$1: failed"
     is "$(value "$T/bad.json" 'd["cells"][0]["cause"]')" "$3" "$1: cause $3"
     is "$(value "$T/bad.json" 'd["cells"][0]["value"]')" None "$1: no value"
     like "$(value "$T/bad.json" 'd["cells"][0]["why"]')" "$4" "$1: why"
+    log=$(grep -oE 'its log: .*' "$T/bad.err" | head -n 1 | cut -c10-)
+    [ -f "$log" ]
+    ok $? "$1: the warning says where its log is"
     exits 0 "$1: its archive replays" "$REPERF" replay last
 }
 fails_as silent 9 parse no_metric
