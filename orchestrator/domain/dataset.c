@@ -24,21 +24,6 @@ const char *pack_kind_name(enum pack_kind kind)
     return KINDS[kind];
 }
 
-static int decode_digest(const struct json *at, const char *key, struct str hex, size_t n,
-                         uint8_t *ret, bool *ret_has, struct err *err)
-{
-    struct err ignored = {0};
-    if (!hex.ptr) {
-        return 0;
-    }
-    if (hex_decode(hex, n, ret, &ignored) < 0) {
-        return json_fail(at, err, "%s: expected %zu lower-case hex digits, found \"%.100s\"", key,
-                         2 * n, hex.ptr);
-    }
-    *ret_has = true;
-    return 0;
-}
-
 static int check_file_name(const struct json *at, struct str name, struct err *err)
 {
     bool is_good = name.len > 0 && name.len <= FILE_NAME_MAX && name.ptr[0] != '.' &&

@@ -27,21 +27,6 @@ struct item_text {
     struct str md5, sha256;
 };
 
-static int decode_hex(const struct json *at, const char *key, struct str hex, size_t n,
-                      uint8_t *ret, bool *ret_has, struct err *err)
-{
-    struct err ignored = {0};
-    if (!hex.ptr) {
-        return 0;
-    }
-    if (hex_decode(hex, n, ret, &ignored) < 0) {
-        return json_fail(at, err, "%s: expected %zu lower-case hex digits, found \"%.100s\"", key,
-                         2 * n, hex.ptr);
-    }
-    *ret_has = true;
-    return 0;
-}
-
 static int decode_item(const struct json *at, struct arena *arena, struct lock_item *ret,
                        struct err *err)
 {
@@ -63,9 +48,9 @@ static int decode_item(const struct json *at, struct arena *arena, struct lock_i
     struct item_text text = {.item.size_bytes = -1};
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
         check_line(at, "name", text.item.name, err) < 0 ||
-        decode_hex(at, "md5", text.md5, MD5_BYTES, text.item.md5, &text.item.has_md5, err) < 0 ||
-        decode_hex(at, "sha256", text.sha256, SHA256_BYTES, text.item.sha256, &text.item.has_sha256,
-                   err) < 0 ||
+        decode_digest(at, "md5", text.md5, MD5_BYTES, text.item.md5, &text.item.has_md5, err) < 0 ||
+        decode_digest(at, "sha256", text.sha256, SHA256_BYTES, text.item.sha256,
+                      &text.item.has_sha256, err) < 0 ||
         (text.item.pieces_path.ptr && check_rel_path(at, text.item.pieces_path, err) < 0) ||
         check_line(at, "ref", text.item.ref, err) < 0 ||
         check_commit(at, "commit", text.item.commit, err) < 0 ||
@@ -126,8 +111,8 @@ int lock_decode(const struct json *root, struct arena *arena, struct lock *ret_l
     size_t kind = 0;
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
         check_line(root, "id", head.lock.id, err) < 0 ||
-        decode_hex(root, "list_sha256", head.list_sha256, SHA256_BYTES, head.lock.list_sha256,
-                   &head.lock.has_list, err) < 0 ||
+        decode_digest(root, "list_sha256", head.list_sha256, SHA256_BYTES, head.lock.list_sha256,
+                      &head.lock.has_list, err) < 0 ||
         decode_items(root, arena, &head.lock, err) < 0) {
         return -1;
     }

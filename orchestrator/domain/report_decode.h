@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the report decoder (report.c, report_stack.c, report_case.c). Beside them only dataset.c and lock.c include it, for the checks of text. Every function that
-   fails has filled *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
+/* The parts of the report decoder (report.c, report_stack.c, report_case.c). Beside them only dataset.c and lock.c include it, for
+   the checks of text. Every function that fails has filled *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
 #ifndef DOMAIN_REPORT_DECODE_H
 #define DOMAIN_REPORT_DECODE_H
 
@@ -22,6 +22,9 @@ MUST_CHECK int check_line(const struct json *at, const char *key, struct str val
 MUST_CHECK int check_commit(const struct json *at, const char *key, struct str value,
                             struct err *err);
 MUST_CHECK int check_rel_path(const struct json *at, struct str value, struct err *err);
+/* n bytes in hex; NULL leaves both as they were. */
+MUST_CHECK int decode_digest(const struct json *at, const char *key, struct str hex, size_t n,
+                             uint8_t *ret, bool *ret_has, struct err *err);
 /* One of a list ended by NULL. */
 MUST_CHECK int check_word(const struct json *at, const char *key, struct str value,
                           const char *const *words, struct err *err);
