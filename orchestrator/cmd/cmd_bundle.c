@@ -2,7 +2,6 @@
 /* bundle and import: what reports need, carried to a site without a network. */
 #include "base/base.h"
 
-#include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
 #include "codec/json.h"
@@ -157,15 +156,6 @@ static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *
 
 /* ---- commands ---- */
 
-static int ended(struct err *err)
-{
-    if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
-        log_line(LOG_ERROR, "%s", err->msg);
-        return stop_status();
-    }
-    return -1;
-}
-
 static int run_bundle(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
@@ -202,7 +192,7 @@ static int run_bundle(const struct cmd_ctx *ctx, int argc, char **argv, struct e
                                .clock = ctx->clock,
                                .should_stop = stop_is_asked};
     if (bundle_make(&arena, &opts, &info, err) < 0) {
-        return ended(err);
+        return stop_end(err);
     }
     return print("bundle", args.output, &info, args.want_json, err);
 }
@@ -233,7 +223,7 @@ static int run_import(const struct cmd_ctx *ctx, int argc, char **argv, struct e
         .net = &net,
         .should_stop = stop_is_asked};
     if (bundle_import(&arena, &opts, &info, err) < 0) {
-        return ended(err);
+        return stop_end(err);
     }
     return print("import", operands.items[0], &info, args.want_json, err);
 }

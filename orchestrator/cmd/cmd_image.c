@@ -2,7 +2,6 @@
 /* Images of the store: listed, given to an engine, written out, dropped. */
 #include "base/base.h"
 
-#include "base/log.h"
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "cmd/image_ops.h"
@@ -243,11 +242,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     job.name = operands.n > 1 ? store_name(&arena, operands.items[1]) : NULL;
     stop_hold();
     if (run_verb(&job, verb, &json, err) < 0) {
-        if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
-            log_line(LOG_ERROR, "%s", err->msg);
-            return stop_status();
-        }
-        return -1;
+        return stop_end(err);
     }
     return cmd_print(strbuf_str(args.want_json ? &json : &text), err);
 }

@@ -2,7 +2,6 @@
 #include "base/base.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
 #include "engine/seal.h"
@@ -122,11 +121,7 @@ static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err
     }
     stop_hold();
     if (seal_it(ctx, &arena, operands.items[0], &args, &buf, err) < 0) {
-        if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
-            log_line(LOG_ERROR, "%s", err->msg);
-            return stop_status();
-        }
-        return -1;
+        return stop_end(err);
     }
     return cmd_print(strbuf_str(&buf), err);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
 #include "cmd/store_args.h"
@@ -154,11 +153,7 @@ static int run_store(const struct cmd_ctx *ctx, int argc, char **argv, struct er
     }
     stop_hold();
     status = run_verb(ctx, verb, &args, &operands, err);
-    if (status < 0 && err->code == ERR_INTERRUPTED && stop_is_asked()) {
-        log_line(LOG_ERROR, "%s", err->msg);
-        return stop_status();
-    }
-    return status;
+    return status < 0 ? stop_end(err) : status;
 }
 
 const struct cmd CMD_STORE = {

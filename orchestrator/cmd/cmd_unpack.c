@@ -262,11 +262,7 @@ static int report(struct unpacking *u, const struct unpack_args *args, int resul
     if (args->want_json && cmd_print(strbuf_str(&buf), &print_err) < 0) {
         log_line(LOG_DEBUG, "%s", print_err.msg);
     }
-    if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
-        log_line(LOG_ERROR, "%s", err->msg);
-        return stop_status();
-    }
-    return -1;
+    return stop_end(err);
 }
 
 static int run_unpack(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

@@ -200,11 +200,7 @@ static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct
     if (args->want_json && cmd_print(strbuf_str(&buf), &print_err) < 0) {
         log_line(LOG_DEBUG, "%s", print_err.msg);
     }
-    if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
-        log_line(LOG_ERROR, "%s", err->msg);
-        return stop_status();
-    }
-    return -1;
+    return stop_end(err);
 }
 
 /* A path with a slash, or one that is there, is an archive; all else is the name of something in the store. */

@@ -4,12 +4,14 @@
 #ifndef CMD_STOP_H
 #define CMD_STOP_H
 
-#include "base/base.h"
+#include "base/err.h"
 
 void stop_hold(void);
 /* True from the first ^C on; for the engine's should_stop. */
 bool stop_is_asked(void);
 /* 128 + the signal, or 0. */
 int stop_status(void);
+/* What a command that failed returns: after a ^C it says so and gives the signal's status, else -1. */
+int stop_end(const struct err *err);
 
 #endif
