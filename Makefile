@@ -5,6 +5,7 @@
 MODE      ?= release
 MODES     := debug release asan tsan cov
 CC        := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CXX       := $(if $(filter default,$(origin CXX)),g++,$(CXX))
 CLANG     ?= clang
 PREFIX    ?= /usr/local
 DESTDIR   ?=
@@ -12,11 +13,12 @@ SECS      ?= 10
 SHELL     := /bin/bash
 
 # What the build, and what the tests beyond that, need from the distribution (Debian names).
-DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zlib1g-dev libssl-dev libzstd-dev libdnnl-dev libcurl4-openssl-dev \
+DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zlib1g-dev libssl-dev libzstd-dev libdnnl-dev libcurl4-openssl-dev libssh2-1-dev \
               libjpeg62-turbo-dev libspng-dev libhdf5-dev zstd ca-certificates git
-DEPS_TEST  := $(DEPS_BUILD) clang clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
+DEPS_TEST  := $(DEPS_BUILD) clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
-              bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash
+              bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
+              openssh-server openssh-client iptables iproute2 busybox-static jq slurm-wlm munge pdsh clustershell openmpi-bin libopenmpi-dev
 
 ifeq ($(filter $(MODE),$(MODES)),)
 $(error MODE=$(MODE): expected one of $(MODES))
@@ -33,10 +35,31 @@ OPT.tsan    := -O1 -g3 -fsanitize=thread
 OPT.cov     := -O0 -g3 --coverage
 HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl.h),1)
 BASE_CFLAGS := -std=gnu17 -D_GNU_SOURCE $(WARN) $(WERROR) -ffile-prefix-map="$(CURDIR)=." -Iorchestrator $(CFLAGS)
+# CUDA: found or named (CUDA_HOME=...); without it the backend is not built, and says so when it is asked for.
+CUDA_HOME   ?= /usr/local/cuda
+# cuDNN's headers: beside the toolkit's, the distribution's, those of the python3 on PATH's wheels, or named (CUDNN_INC=...). The libraries are opened at run time.
+PYTHON_HOME := $(patsubst %/bin/,%,$(dir $(shell command -v python3)))
+CUDNN_INC   ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_HOME)/include/cudnn_graph.h /usr/include/cudnn_graph.h /usr/include/x86_64-linux-gnu/cudnn_graph.h \
+               $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/cudnn/include/cudnn_graph.h))))
+# NCCL's header, likewise (NCCL_INC=...); without it several ranks on CUDA devices are refused.
+NCCL_INC    ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h /usr/local/include/nccl.h $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/nccl/include/nccl.h))))
+HAVE_CUDA   := $(if $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),$(if $(wildcard $(CUDNN_INC)/cudnn_graph.h),1)))
+HAVE_NCCL   := $(if $(HAVE_CUDA),$(if $(wildcard $(NCCL_INC)/nccl.h),1))
+NCCL_CFLAGS := $(if $(HAVE_NCCL),-DREPERF_HAVE_NCCL=1 $(if $(filter-out $(CUDA_HOME)/include /usr/include /usr/local/include,$(NCCL_INC)),-isystem $(NCCL_INC)))
+CUDA_CFLAGS  = $(NCCL_CFLAGS) $(if $(HAVE_CUDA),-DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=$(subst $(EMPTY) ,_,$(strip $(CUDA_ARCHS))) -isystem $(CUDA_HOME)/include $(if $(filter-out $(CUDA_HOME)/include /usr/include /usr/include/%,$(CUDNN_INC)),-isystem $(CUDNN_INC)))
+NVCC        := $(CUDA_HOME)/bin/nvcc
+# What this nvcc can make: Volta until CUDA 12, Turing to Hopper since 11.8.
+CUDA_ARCHS  ?= $(if $(HAVE_CUDA),$(filter $(shell $(NVCC) --list-gpu-arch | sed 's/compute_//'),70 75 80 90))
+NVCCFLAGS   := -std=c++17 -O3 -lineinfo $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -Iworkloads -Iorchestrator -Xcompiler -Wall,-Wextra -Werror all-warnings
+EMU_CFLAGS  := -Itests/cuda_emu -Itests/nccl_fake -DREPERF_HAVE_NCCL=1 -Iworkloads -Iorchestrator -I. -DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=70_75_80_90 -O1
+EMU_CXXFLAGS := -std=c++17 -g3 -Wall -Wextra -Wno-unknown-pragmas $(WERROR) -ffile-prefix-map="$(CURDIR)=."
+CUDA_LIBS   := $(if $(HAVE_CUDA),$(addprefix -L,$(wildcard $(addprefix $(CUDA_HOME)/,lib64 lib targets/x86_64-linux/lib))) -lcudart_static -lstdc++ -ldl -lrt -lpthread)
+EMPTY :=
+LT_SONAME   := libcublasLt.so.$(if $(HAVE_CUDA),$(shell sed -n 's/^.define CUDART_VERSION *\([0-9]*\)[0-9][0-9][0-9]$$/\1/p' $(CUDA_HOME)/include/cuda_runtime_api.h),none)
 # The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP.
-WL_CFLAGS   := -Iworkloads -fopenmp -O3 $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1)
-ORCH_LIBS   := -Wl,--as-needed -lcurl -larchive -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
-WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) -lm
+WL_CFLAGS   := -Iworkloads -fopenmp -O3 $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1) $(CUDA_CFLAGS)
+ORCH_LIBS   := -Wl,--as-needed -lcurl -lssh2 -larchive -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
+WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -lm
 
 # Data preparation (reperf-pack): JPEG, PNG and HDF5 are its own.
 PREP_CFLAGS := -isystem /usr/include/hdf5/serial -Iworkloads
@@ -47,18 +70,33 @@ BASE_SRC  := $(sort $(wildcard orchestrator/base/*.c))
 PREP_MAIN := orchestrator/prep/main.c
 PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c)))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN),$(wildcard orchestrator/*/*.c)))
-WL_SRC    := $(sort $(filter-out workloads/train/main.c,$(wildcard workloads/*/*.c)))
+# What of the CUDA backend is built without CUDA: the parts that need no header of it.
+CUDA_PURE := layout device
+NO_CUDA   := $(if $(HAVE_CUDA),,$(filter-out $(foreach p,$(CUDA_PURE),workloads/backend_cuda/$(p).h workloads/backend_cuda/$(p).c),$(wildcard workloads/backend_cuda/*)))
+NO_NCCL   := $(if $(HAVE_NCCL),,workloads/dist/nccl.c workloads/dist/nccl_api.c workloads/dist/nccl_api.h)
+WL_SRC    := $(sort $(filter-out workloads/train/main.c workloads/bench/main.c $(NO_CUDA) $(NO_NCCL),$(wildcard workloads/*/*.c)))
+CU_SRC    := $(if $(HAVE_CUDA),$(sort $(wildcard workloads/backend_cuda/*.cu)))
+CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
+# The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which stand in for the toolkit.
+EMU_C     := $(sort $(wildcard tests/cuda_emu/*.c) $(filter-out workloads/backend_cuda/dnn% workloads/backend_cuda/lt%,$(wildcard workloads/backend_cuda/*.c)))
+# What asks whether this build has CUDA: the program on the emulated device has.
+EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c)
+# What asks whether this build has NCCL: the emulated device's programs have tests/nccl_fake.
+EMU_DIST  := $(addprefix workloads/dist/,job.c nccl.c nccl_api.c)
+EMU_CU    := $(sort $(wildcard workloads/backend_cuda/*.cu))
+HELD_SRC  := $(sort $(filter-out $(wildcard tests/cuda/test_*.c),$(wildcard tests/cuda/*.c)))
+EMU_PROBE := $(sort $(wildcard tests/cuda_emu/*.cu))
 SERVER_SRC := $(sort $(wildcard tests/servers/*.c))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
-HDRS      := $(sort $(wildcard orchestrator/*/*.h workloads/*/*.h))
-ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/main.c) $(UNIT_SRC) \
+HDRS      := $(sort $(filter-out $(NO_CUDA) $(NO_NCCL),$(wildcard orchestrator/*/*.h workloads/*/*.h)))
+ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/main.c workloads/bench/main.c) $(UNIT_SRC) \
              $(sort $(wildcard tests/*/*.c))
 SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
-PROGRAMS  := reperf reperf-train $(if $(wildcard $(PREP_MAIN)),reperf-pack)
+PROGRAMS  := reperf reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo test unit replay integration e2e lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo test unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -68,7 +106,7 @@ all: $(addprefix $(B)/,$(PROGRAMS))     ## build MODE=release (debug, asan, tsan
 
 # --- set-up: `demo`, `test` and `bench` install what is missing before anything is compiled -------
 # An included makefile that make remakes first and then starts over, so that what it installed is seen.
-DEPS_WANTED := $(if $(filter test bench fuzz lint,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo deps,$(MAKECMDGOALS)),$(DEPS_BUILD)))
+DEPS_WANTED := $(if $(filter test bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo deps,$(MAKECMDGOALS)),$(DEPS_BUILD)))
 ifneq ($(DEPS_WANTED),)
 DEPS_STAMP := build/deps-$(firstword $(shell echo '$(DEPS_WANTED)' | cksum)).mk
 include $(DEPS_STAMP)
@@ -90,17 +128,34 @@ build/$(1)/%.c.o: %.c build/$(1)/flags
 build/$(1)/workloads/%.c.o: EXTRA := $$(WL_CFLAGS)
 build/$(1)/orchestrator/prep/%.c.o: EXTRA := -O3 $$(PREP_CFLAGS)
 build/$(1)/tests/%.c.o: EXTRA := -Iworkloads -I.
+build/$(1)/tests/unit/test_wl_cuda_%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAGS)
+build/$(1)/tests/unit/test_emu_%.c.o: EXTRA := -Itests/cuda_emu -Iworkloads -I.
 build/$(1)/base.a: $(patsubst %,build/$(1)/%.o,$(BASE_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/orch.a: $(patsubst %,build/$(1)/%.o,$(ORCH_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/prep.a: $(patsubst %,build/$(1)/%.o,$(PREP_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
-build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC))
+build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC)) $(CU_OBJ)
+	@rm -f $$@; ar rcsD $$@ $$^
+build/$(1)/cuda_emu/%.c.o: %.c build/$(1)/flags
+	@mkdir -p $$(@D)
+	@echo "CC $(1) emulated $$<"; $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EMU_CFLAGS) -MMD -MP -c $$< -o $$@
+build/$(1)/cuda_emu/%.cu.o: %.cu tests/cuda_emu/emu.ld build/$(1)/flags
+	@mkdir -p $$(@D)
+	@echo "CXX $(1) emulated $$<"; $(CXX) -x c++ $$(EMU_CXXFLAGS) $$(filter-out -O0,$$(OPT.$(1))) $$(EMU_CFLAGS) $$(if $$(filter asan,$(1)),-fsanitize-sections=emu_shared_memory) \
+	  -MMD -MP -MT $$@ -c $$< -o $$@.tmp && ld -r --force-group-allocation -T tests/cuda_emu/emu.ld $$@.tmp -o $$@ && rm $$@.tmp
+build/$(1)/held.a: $(patsubst %,build/$(1)/%.o,$(HELD_SRC))
+	@rm -f $$@; ar rcsD $$@ $$^
+build/$(1)/emu_probe.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_PROBE))
+	@rm -f $$@; ar rcsD $$@ $$^
+build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(EMU_TRAIN) $(EMU_DIST)) $(patsubst %,build/$(1)/%.o,$(filter-out workloads/backend_cuda/% $(EMU_TRAIN) $(EMU_DIST),$(WL_SRC)))
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orch.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
 build/$(1)/reperf-train: build/$(1)/workloads/train/main.c.o build/$(1)/wl.a build/$(1)/base.a
+	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
+build/$(1)/reperf-bench: build/$(1)/workloads/bench/main.c.o build/$(1)/wl.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
 build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) -o $$@
@@ -110,7 +165,44 @@ build/$(1)/servers/%: build/$(1)/tests/servers/%.c.o build/$(1)/orch.a build/$(1
 build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -lcmocka -o $$@
-build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/wl.a build/$(1)/base.a
+build/$(1)/unit/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o build/$(1)/held.a build/$(1)/emu_probe.a build/$(1)/wl_emu.a build/$(1)/base.a
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lcmocka -lm -o $$@
+build/$(1)/emu/reperf-train: build/$(1)/workloads/train/main.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
+build/$(1)/emu/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lm -o $$@
+# The same with the real dnn*.c and lt*.c, which open made-up libraries (tests/cuda_fake) where cuDNN's and cuBLASLt's headers are.
+build/$(1)/tests/cuda_fake/%.c.o: EXTRA := -I. -Iworkloads $$(CUDA_CFLAGS) -fPIC
+build/$(1)/tests/cuda_fake/fake_host.c.o: EXTRA := -I. -Iworkloads -Itests/cuda_emu
+build/$(1)/fake/libcudnn.so.9: $(patsubst %,build/$(1)/tests/cuda_fake/%.c.o,fake_cudnn fake_cudnn_ops fake_cudnn_legacy)
+build/$(1)/fake/$(LT_SONAME): build/$(1)/tests/cuda_fake/fake_cublaslt.c.o
+build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME):
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) -shared -Wl,-soname,$$(@F) $$^ -o $$@
+# Processes with an emulated device each, and a made-up NCCL between them.
+build/$(1)/tests/nccl_fake/%.c.o: EXTRA := -Itests/cuda_emu -Itests/nccl_fake -I. -Iworkloads -fPIC
+build/$(1)/fake/libnccl.so.2: build/$(1)/tests/nccl_fake/fake_nccl.c.o
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) -shared -Wl,-soname,$$(@F) $$^ -o $$@
+build/$(1)/unit/test_emu_nccl: build/$(1)/tests/unit/test_emu_nccl.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lcmocka -ldl -lm -o $$@
+build/$(1)/emu_lib/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/tests/cuda_fake/fake_host.c.o $(patsubst %,build/$(1)/%.o,$(wildcard workloads/backend_cuda/dnn*.c workloads/backend_cuda/lt*.c)) \
+  build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
+# The same on a GPU (tests/cuda/gpu.sh).
+build/$(1)/tests/cuda/%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAGS)
+build/$(1)/gpu/%: build/$(1)/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
+build/$(1)/gpu/plant: build/cuda/tests/cuda/plant.cu.o
+	@mkdir -p $$(@D)
+	@$$(CC) $$(LDFLAGS) $$^ $$(CUDA_LIBS) -o $$@
+build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -lcmocka -o $$@
 build/$(1)/unit/%: build/$(1)/tests/unit/%.c.o build/$(1)/orch.a build/$(1)/base.a
@@ -124,30 +216,63 @@ endef
 $(foreach m,$(MODES),$(eval $(call MODE_RULES,$(m))))
 FORCE:
 
+# --- kernels: one object each for all modes ---------------------------------------------------------
+build/cuda/flags: FORCE
+	@mkdir -p $(@D); [ '$(NVCCFLAGS)' = "$$(cat $@ 2>/dev/null)" ] || echo '$(NVCCFLAGS)' > $@
+build/cuda/%.cu.o: %.cu build/cuda/flags
+	@mkdir -p $(@D)
+	@echo "NVCC $<"; $(NVCC) $(NVCCFLAGS) -Xptxas -v -MMD -MP -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
+-include $(shell find build/cuda -name '*.d' 2>/dev/null)
+
+# The V100's code, which this nvcc may not know any more: clang makes it up to PTX, as a check (tests/integration/test_cuda_compile.sh).
+CLANG_SM70 ?= clang-22
+SM70_FLAGS := -x cuda --cuda-path=$(CUDA_HOME) --cuda-gpu-arch=sm_70 --cuda-device-only -S -std=c++17 -O3 -Iworkloads -Iorchestrator -Wall -Wextra -Werror -Wno-unknown-cuda-version -Wno-pass-failed
+cuda-sm70: $(patsubst %,build/cuda/sm_70/%.ptx,$(CU_SRC)) ## kernels for compute capability 7.0 by clang, to PTX
+build/cuda/sm_70/%.cu.ptx: %.cu
+	@mkdir -p $(@D)
+	@echo "CLANG sm_70 $<"; $(CLANG_SM70) $(SM70_FLAGS) -MMD -MP -MF $@.d $< -o $@
+
 # --- tests: every test program and script speaks TAP; tests/tap.sh runs them and counts ------------
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
+# Tests of the CUDA backend that also run where a GPU is; here on the emulator.
+EMU_TEST := $(patsubst tests/cuda/%.c,$(B)/emu/%,$(sort $(wildcard tests/cuda/test_*.c)))
 SERVERS  := $(patsubst tests/servers/%.c,$(B)/servers/%,$(SERVER_SRC))
 REPLAY   := $(patsubst tests/fuzz/fuzz_%.c,$(B)/replay/%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))
+CLUSTER  := $(sort $(wildcard tests/cluster/test_*.sh))
 LINT     := $(sort $(wildcard tests/lint/*.sh))
 FUZZ_BIN := $(patsubst tests/fuzz/fuzz_%.c,build/fuzz/%,$(FUZZ_SRC))
 in_mode   = $(patsubst $(B)/%,build/$(1)/%,$(2))
 TAP      := B=$(B) tests/tap.sh
 
 # The tests' own modes, whatever MODE is: debug for all, ASan + UBSan again for what parses and computes.
-TEST_BIN := $(foreach m,debug asan,$(call in_mode,$(m),$(UNIT) $(REPLAY) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))))
-test: $(TEST_BIN) $(addprefix build/release/,$(PROGRAMS)) ## all tests this machine can run; installs what they need
-	@B=build/debug tests/tap.sh $(LINT) $(call in_mode,debug,$(UNIT) $(REPLAY)) $(call in_mode,asan,$(UNIT) $(REPLAY)) \
-	  $(INTEGRATION) $(E2E)
-unit: $(UNIT)                    ## unit tests of MODE
+EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
+EMU_RUN  := $(B)/emu/reperf-train
+TEST_BIN := $(foreach m,debug asan,$(call in_mode,$(m),$(UNIT) $(EMU_TEST) $(EMU_LIB) $(REPLAY) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))))
+test: $(TEST_BIN) $(call in_mode,debug,$(EMU_RUN)) $(addprefix build/release/,$(PROGRAMS)) ## all tests this machine can run; installs what they need
+	@B=build/debug tests/tap.sh $(LINT) $(call in_mode,debug,$(UNIT) $(EMU_TEST) $(REPLAY)) $(call in_mode,asan,$(UNIT) $(EMU_TEST) $(REPLAY)) \
+	  $(INTEGRATION) $(E2E) $(CLUSTER)
+unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE
 	@$(TAP) $^
-integration: all $(SERVERS)      ## scripts against the built programs of MODE
+integration: all $(SERVERS) $(EMU_LIB) $(EMU_RUN)      ## scripts against the built programs of MODE
 	@$(TAP) $(INTEGRATION)
 e2e: all                         ## whole ways through the program, browser included
 	@$(TAP) $(E2E)
+cluster: all                     ## scripts on a real cluster of four nodes made here (needs root)
+	@$(TAP) $(CLUSTER)
+cluster-up:                      ## four nodes with sshd and docker, registry, data and git server at 10.11.0.1 to 10.11.0.5; stays up
+	@tests/cluster/up.sh
+cluster-down:                    ## take them down, and whatever a dead cluster left
+	@tests/cluster/down.sh
+GPU_TEST := $(patsubst tests/cuda/%.c,$(B)/gpu/%,$(sort $(wildcard tests/cuda/test_*.c)))
+gpu-programs: $(B)/reperf-train $(GPU_TEST) $(B)/gpu/plant ## what test-gpu runs: workloads/ and tests/cuda, by cc and nvcc alone
+test-gpu:                        ## all of the CUDA backend on this machine's GPU, in nine minutes; RESULTS=FOLDER
+	@tests/cuda/gpu.sh
+bench-gpu:                       ## our steps beside PyTorch's and JAX's on this GPU; MODEL=, PRECISION=, BATCH=, RESULTS=FOLDER
+	@tests/bench/gpu.sh
 lint:                            ## every check that runs nothing: layers, headers, format, clang-tidy, shellcheck, man page
 	@$(TAP) $(LINT)
 bench: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## speed against the peers, as ratios, in one run
@@ -160,7 +285,7 @@ build/debug/hdr/%.ok: % build/debug/flags
 	@mkdir -p $(@D); printf '#include "base/base.h"\n#include "%s"\n' "$(patsubst workloads/%,%,$(patsubst orchestrator/%,%,$<))" | \
 	$(CC) $(BASE_CFLAGS) $(WL_CFLAGS) $(PREP_CFLAGS) -fsyntax-only -xc - && touch $@
 format:                          ## lay out all C by .clang-format
-	@clang-format -i $(sort $(ALL_C) $(HDRS) $(wildcard tests/*/*.h))
+	@clang-format -i $(sort $(ALL_C) $(HDRS) $(wildcard tests/*/*.h workloads/*/*.cu workloads/*/*.cuh tests/*/*.cpp))
 
 fuzz: $(FUZZ_BIN)                ## libFuzzer, SECS seconds a target
 	@for t in $^; do n=$${t##*/}; mkdir -p build/fuzz/new-$$n; \
@@ -168,11 +293,12 @@ fuzz: $(FUZZ_BIN)                ## libFuzzer, SECS seconds a target
 build/fuzz/%: tests/fuzz/fuzz_%.c $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(WL_SRC) $(HDRS)
 	@mkdir -p $(@D)
 	$(CLANG) -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iorchestrator -Iworkloads -I. $(PREP_CFLAGS) \
-	$< $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(filter-out $(addprefix workloads/,backend_cpu/% graph/% models/% train/%),$(WL_SRC)) $(ORCH_LIBS) $(PREP_LIBS) -o $@
+	$< $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(filter-out $(addprefix workloads/,backend_cpu/% backend_cuda/% bench/% dist/nccl% graph/% models/% train/%),$(WL_SRC)) $(ORCH_LIBS) $(PREP_LIBS) -o $@
 
 # --- the rest ---------------------------------------------------------------------------------------
 doctor:                          ## say what is here and what would be built
 	@for p in $(DEPS_TEST); do dpkg-query -W -f='ok      $${Package} $${Version}\n' $$p 2>/dev/null || echo "MISSING $$p"; done
+	@echo "CUDA    $(if $(HAVE_CUDA),built in: $(CUDA_HOME) for sm $(CUDA_ARCHS); cuDNN's headers in $(CUDNN_INC); $(if $(HAVE_NCCL),NCCL's in $(NCCL_INC),no nccl.h: one GPU only),not built: $(if $(wildcard $(CUDA_HOME)/bin/nvcc),cudnn_graph.h is nowhere: name its folder with CUDNN_INC=...,no toolkit at CUDA_HOME=$(CUDA_HOME)))"
 	@echo "oneDNN  $(if $(HAVE_DNNL),built in,not built: libdnnl-dev is missing)"
 repro-check:                     ## build twice in two folders and compare the programs byte for byte
 	@tests/repro_check.sh

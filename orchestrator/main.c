@@ -24,18 +24,41 @@ static void print_usage(FILE *out)
             "\nreperf COMMAND --help shows the options of a command; the manual is reperf(1).\n");
 }
 
-static void print_command_help(const struct cmd *c)
+static void print_verb_help(const struct cmd *c, const struct cmd *verb)
 {
-    printf("usage: reperf %s [options] %s\n\n%s\n\n", c->name, c->operands, c->summary);
-    opt_print_help(stdout, c->opts);
+    printf("usage: reperf %s %s [options] %s\n\n%s\n\n", c->name, verb->name, verb->operands,
+           verb->summary);
+    opt_print_help(stdout, verb->opts);
+}
+
+static void print_command_help(const struct cmd *c, const char *verb_name)
+{
+    const struct cmd *const *verbs = cmd_verbs(c);
+    for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
+        if (strcmp((*verb)->name, verb_name) == 0) {
+            print_verb_help(c, *verb);
+            return;
+        }
+    }
+    if (!verbs) {
+        printf("usage: reperf %s [options] %s\n\n%s\n\n", c->name, c->operands, c->summary);
+        opt_print_help(stdout, c->opts);
+    }
+    for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
+        print_verb_help(c, *verb);
+        printf("\n");
+    }
     printf("  %-30s %s\n", "    --help", "this text");
 }
 
 static const struct cmd *find_command(const char *name)
 {
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        if (strcmp((*c)->name, name) == 0) {
-            return *c;
+    const struct cmd *const *const tables[] = {CMDS, CMDS_INTERNAL};
+    for (size_t idx = 0; idx < ARRAY_LEN(tables); idx++) {
+        for (const struct cmd *const *c = tables[idx]; *c; c++) {
+            if (strcmp((*c)->name, name) == 0) {
+                return *c;
+            }
         }
     }
     return NULL;
@@ -163,7 +186,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (asks_for_help(argc - 2, argv + 2)) {
-        print_command_help(c);
+        print_command_help(c, argv[2]);
         return fflush(stdout) == 0 ? 0 : 10;
     }
     return run_command(c, argc - 2, argv + 2);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs test programs and scripts that speak TAP, one after the other, and ends with the one line "N passed, N failed, N skipped".
+# Runs test programs and scripts that speak TAP, and ends with the one line "N passed, N failed, N skipped". Programs, lint and the workloads'
+# scripts go one after the other, and beside them, one after the other too, all other scripts: those wait, the first compute. TAP_LANES=1: one row.
 # A program that dies, hangs past its limit, plans other than it runs, or says nothing at all counts as failed.
 set -u
 : "${B:=build/debug}"
@@ -8,11 +9,24 @@ export B CMOCKA_MESSAGE_OUTPUT=TAP
 # Threads that wait must not spin: tests share the machine with other work.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
+# The first test that needs the cluster brings it up for all of this run (tests/cluster/lib.sh).
+export TAP_OWNER=$$
+sums=$(mktemp -d) || exit 1
+lanes=()
+finish() {
+    local pid
+    for pid in "${lanes[@]+"${lanes[@]}"}"; do
+        kill "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+    tests/cluster/down.sh --owned-by $$
+    rm -rf "$sums"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
 limit_s="${TEST_LIMIT_S:-1200}"
-passed=0 failed=0 skipped=0
 out_dir="$B/tests"
 mkdir -p "$out_dir"
-skips=()
 
 judge() { # NAME STATUS FILE
     local name=$1 status=$2 file=$3 counts ok bad skip planned
@@ -33,29 +47,61 @@ judge() { # NAME STATUS FILE
         bad=1
         echo "not ok $name ran no test" >>"$file"
     fi
-    passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
-    printf '%-56s %4d passed %3d failed %3d skipped %4ds\n' "$name" "$ok" "$bad" "$skip" "$SECONDS"
-    if [ "$bad" -gt 0 ]; then
-        grep -vE '^ok' "$file" | tail -n 60 | sed 's/^/    /'
-    fi
-    while IFS= read -r line; do
-        skips+=("$name: $line")
-    done < <(grep -aiE "^(not )?ok.*# *skip" "$file")
+    echo "$ok $bad $skip" >>"$sums/counts"
+    grep -aiE "^(not )?ok.*# *skip" "$file" | sed "s|^|skipped: $name: |" >>"$sums/skips"
+    { # in one piece: another lane prints too
+        printf '%-56s %4d passed %3d failed %3d skipped %4ds\n' "$name" "$ok" "$bad" "$skip" "$SECONDS"
+        [ "$bad" -eq 0 ] || grep -vE '^ok' "$file" | tail -n 60 | sed 's/^/    /'
+    } >"$file.said"
+    cat "$file.said"
+    rm -f "$file.said"
 }
 
+run() { # TEST...
+    local test name file args child=
+    trap '[ -z "$child" ] || kill "$child"; exit 143' INT TERM HUP
+    for test in "$@"; do
+        name=${test#build/}
+        file="$out_dir/$(echo "$name" | tr '/ ' '__').tap"
+        SECONDS=0
+        args=()
+        case "$test" in
+        */replay/*) args=("tests/fuzz/corpus/${test##*/}") ;;
+        esac
+        timeout -k 10 "$limit_s" "$test" "${args[@]}" >"$file" 2>&1 </dev/null &
+        child=$!
+        wait "$child"
+        judge "$name" $? "$file"
+    done
+    echo ended >>"$sums/lanes"
+}
+
+programs=() scripts=()
 for test in "$@"; do
-    name=${test#build/}
-    file="$out_dir/$(echo "$name" | tr '/ ' '__').tap"
-    SECONDS=0
-    args=()
     case "$test" in
-    */replay/*) args=("tests/fuzz/corpus/${test##*/}") ;;
+    build/* | tests/lint/* | tests/integration/test_wl_*) programs+=("$test") ;;
+    *) scripts+=("$test") ;;
     esac
-    timeout -k 10 "$limit_s" "$test" "${args[@]}" >"$file" 2>&1 </dev/null
-    judge "$name" $? "$file"
 done
-for line in "${skips[@]+"${skips[@]}"}"; do
-    echo "skipped: $line"
-done
+if [ "${TAP_LANES:-2}" = 1 ] || [ ${#programs[@]} -eq 0 ] || [ ${#scripts[@]} -eq 0 ]; then
+    n_lanes=1
+    run "$@" &
+    lanes+=($!)
+else
+    n_lanes=2
+    run "${programs[@]}" &
+    lanes+=($!)
+    run "${scripts[@]}" &
+    lanes+=($!)
+fi
+wait
+lanes=()
+touch "$sums/counts" "$sums/skips" "$sums/lanes"
+read -r n_tests passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print NR, p + 0, f + 0, s + 0 }' "$sums/counts")
+if [ "$(wc -l <"$sums/lanes")" -ne $n_lanes ] || [ "$n_tests" -ne $# ]; then
+    echo "not ok $# tests were to run, $n_tests were judged"
+    failed=$((failed + 1))
+fi
+cat "$sums/skips"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 2048
@@ -13,6 +14,13 @@ static const char *program = "reperf"; /* likewise */
 void log_set_level(enum log_level level)
 {
     current_level = level;
+}
+
+static atomic_bool is_line_unended;
+
+void log_set_unended(bool is_unended)
+{
+    atomic_store(&is_line_unended, is_unended);
 }
 
 void log_set_program(const char *name)
@@ -31,12 +39,17 @@ void log_line(enum log_level level, const char *fmt, ...)
     static const char *const LEVELS[] = {"error: ", "warning: ", "", "debug: "};
     char line[LINE_MAX_BYTES];
     va_list args;
+    int start;
     int len;
     int added;
     if (level > current_level) {
         return;
     }
-    len = snprintf(line, sizeof(line), "%s: %s", program, LEVELS[level]);
+    start = atomic_exchange(&is_line_unended, false)
+                ? snprintf(line, sizeof(line), "\r%*s\r", PROGRESS_CELLS, "")
+                : 0;
+    len = start +
+          snprintf(line + start, sizeof(line) - (size_t)start, "%s: %s", program, LEVELS[level]);
     va_start(args, fmt);
     added = vsnprintf(line + len, sizeof(line) - (size_t)len - 1, fmt, args);
     va_end(args);
@@ -44,7 +57,7 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (len > (int)sizeof(line) - 2) {
         len = (int)sizeof(line) - 2;
     }
-    for (int idx = 0; idx < len; idx++) {
+    for (int idx = start; idx < len; idx++) {
         /* Text from outside must not steer the terminal. */
         if ((unsigned char)line[idx] < ' ' || line[idx] == 0x7f) {
             line[idx] = line[idx] == '\t' ? '\t' : '?';

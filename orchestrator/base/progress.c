@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "base/log.h"
+
 #define QUIET_NS         (1 * NS_PER_S)
 #define TERMINAL_STEP_NS (100 * NS_PER_MS)
 #define PLAIN_STEP_NS    (5 * NS_PER_S)
@@ -43,14 +45,22 @@ static void show(struct progress *p, int64_t now_ns)
         format_amount(per_s, sizeof(per_s), (uint64_t)rate, p->unit);
     }
     if (p->total && share <= 1.0) {
-        double left = rate > 0 ? (double)(p->total - p->done) / rate : 0;
-        len = snprintf(line, sizeof(line), "%s [%.*s%.*s] %3.0f %%  %s, %s/s, %.0f s left", p->what,
-                       cells, "########################", BAR_CELLS - cells,
-                       "........................", share * 100, done, per_s, left);
+        char left[96];
+        if (rate > 0) {
+            snprintf(left, sizeof(left), "%s/s, %.0f s left", per_s,
+                     (double)(p->total - p->done) / rate);
+        } else {
+            snprintf(left, sizeof(left), "%.0f s", seconds); /* how long it takes is not known */
+        }
+        len = snprintf(line, sizeof(line), "%s [%.*s%.*s] %3.0f %%  %s, %s", p->what, cells,
+                       "########################", BAR_CELLS - cells, "........................",
+                       share * 100, done, left);
     } else {
         len = snprintf(line, sizeof(line), "%s  %s, %s/s, %.0f s", p->what, done, per_s, seconds);
     }
-    fprintf(stderr, p->is_terminal ? "\r%-*s" : "%.*s\n", p->is_terminal ? 100 : len, line);
+    fprintf(stderr, p->is_terminal ? "\r%-*s" : "%.*s\n", p->is_terminal ? PROGRESS_CELLS : len,
+            line);
+    log_set_unended(p->is_terminal);
     p->shown_ns = now_ns;
 }
 
@@ -68,7 +78,8 @@ void progress_set(struct progress *p, uint64_t done)
 void progress_end(struct progress *p)
 {
     if (p->shown_ns && p->is_terminal) {
-        fprintf(stderr, "\r%-100s\r", "");
+        fprintf(stderr, "\r%*s\r", PROGRESS_CELLS, "");
+        log_set_unended(false);
     }
     p->shown_ns = 0;
 }

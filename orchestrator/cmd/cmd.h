@@ -28,6 +28,7 @@ struct cmd {
 };
 
 /* Each cmd_NAME.c defines one of these; cmd/table.c lists them. One a line: two branches that add one do not meet. */
+extern const struct cmd CMD_ATTACH;
 extern const struct cmd CMD_AUDIT;
 extern const struct cmd CMD_BUNDLE;
 extern const struct cmd CMD_CANCEL;
@@ -43,6 +44,8 @@ extern const struct cmd CMD_LINT;
 extern const struct cmd CMD_LIST;
 extern const struct cmd CMD_LOCK;
 extern const struct cmd CMD_MEASURE;
+extern const struct cmd CMD_NODES;
+extern const struct cmd CMD_NODE_RELAY;
 extern const struct cmd CMD_PACK;
 extern const struct cmd CMD_PLAN;
 extern const struct cmd CMD_REPLAY;
@@ -57,6 +60,11 @@ extern const struct cmd CMD_UNPACK;
 extern const struct cmd CMD_VERIFY;
 
 extern const struct cmd *const CMDS[]; /* sorted by name, ended by NULL */
+/* What reperf starts of itself on other machines; no list, help or completion names them. Ended by NULL. */
+extern const struct cmd *const CMDS_INTERNAL[];
+
+/* The verbs of a command whose verbs have options of their own, ended by NULL; NULL where it has none such. */
+const struct cmd *const *cmd_verbs(const struct cmd *c);
 
 /* Writes a whole document to stdout and checks that it got there (a full disk or a closed pipe is an error). */
 MUST_CHECK int cmd_print(struct str text, struct err *err);

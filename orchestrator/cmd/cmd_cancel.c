@@ -13,6 +13,7 @@ static int cancel(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct rundir dir;
     char none = 0;
+    const struct run_opts opts = {.state = ctx->state, .self = ctx->self, .clock = ctx->clock};
     if (opt_parse(OPTS, argc, argv, &none, &operands, err) < 0) {
         return -1;
     }
@@ -20,7 +21,7 @@ static int cancel(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
         return err_set(err, ERR_USAGE, "expected one run");
     }
     if (rundir_find(&arena, ctx->state, operands.items[0], &dir, err) < 0 ||
-        run_cancel(&arena, ctx->clock, &dir, err) < 0) {
+        run_cancel(&arena, &opts, &dir, err) < 0) {
         return -1;
     }
     log_line(LOG_INFO, "run %.*s is cancelled", STR_ARG(dir.id));

@@ -7,6 +7,7 @@
 
 #include "base/table.h"
 #include "cmd/cmd.h"
+#include "domain/hostlist.h"
 #include "engine/run_view.h"
 
 #define TEXT_BYTES_MAX (64u << 20)
@@ -30,6 +31,7 @@ static const struct {
     {"machine.cpu_flags", WEIGHT_LIKELY},
     {"software.programs.reperf-train", WEIGHT_LIKELY},
     {"image", WEIGHT_LIKELY},
+    {"nodes", WEIGHT_LIKELY},
     {"runtime", WEIGHT_LIKELY},
     {"variables.", WEIGHT_LIKELY},
     {"plan.", WEIGHT_LIKELY},
@@ -85,20 +87,63 @@ static void add_change(struct changes *changes, struct str name, struct str a, s
     }
 }
 
-/* Both lists are sorted by name. */
-static void compare_settings(struct compare *c)
+static bool has_node(const struct run_view *view, struct str node)
+{
+    for (size_t idx = 0; idx < view->n_settings; idx++) {
+        if (str_eq(view->settings[idx].node, node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A node that only one of the runs had is not compared value by value. */
+static void compare_setting(struct arena *arena, struct compare *c, const struct setting *left,
+                            const struct setting *right)
+{
+    const struct setting *any = left ? left : right;
+    bool is_local = str_eq_z(any->node, "local");
+    struct str name =
+        is_local
+            ? any->name
+            : str_of(arena_printf(arena, "%.*s: %.*s", STR_ARG(any->node), STR_ARG(any->name)));
+    size_t n = c->changes.n;
+    if (!(left && right) && !(has_node(&c->a, any->node) && has_node(&c->b, any->node))) {
+        return;
+    }
+    add_change(&c->changes, name, left ? left->value : STR_EMPTY, right ? right->value : STR_EMPTY);
+    if (c->changes.n > n) {
+        c->changes.items[n].weight = weight_of(any->name);
+    }
+}
+
+static struct str fold_nodes(struct arena *arena, const struct run_view *view)
+{
+    struct str *names = arena_array(arena, struct str, view->n_settings + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < view->n_settings; idx++) {
+        struct str node = view->settings[idx].node;
+        if (!str_eq_z(node, "local") && (n == 0 || !str_eq(names[n - 1], node))) {
+            names[n++] = node;
+        }
+    }
+    return n ? hostlist_fold(arena, names, n) : STR_LIT("local");
+}
+
+/* Both lists are sorted by setting_cmp. */
+static void compare_settings(struct arena *arena, struct compare *c)
 {
     size_t a = 0;
     size_t b = 0;
     while (a < c->a.n_settings || b < c->b.n_settings) {
         int order = a == c->a.n_settings   ? 1
                     : b == c->b.n_settings ? -1
-                                           : str_cmp(c->a.settings[a].name, c->b.settings[b].name);
+                                           : setting_cmp(&c->a.settings[a], &c->b.settings[b]);
         const struct setting *left = order <= 0 ? &c->a.settings[a++] : NULL;
         const struct setting *right = order >= 0 ? &c->b.settings[b++] : NULL;
-        add_change(&c->changes, left ? left->name : right->name, left ? left->value : STR_EMPTY,
-                   right ? right->value : STR_EMPTY);
+        compare_setting(arena, c, left, right);
     }
+    add_change(&c->changes, STR_LIT("nodes"), fold_nodes(arena, &c->a), fold_nodes(arena, &c->b));
 }
 
 static struct str condition_value(const struct condition *items, size_t n, struct str name)
@@ -163,7 +208,7 @@ static void find_changes(struct arena *arena, struct compare *c)
             compare_steps(arena, c, a->step, b->step);
         }
     }
-    compare_settings(c);
+    compare_settings(arena, c);
     if (c->changes.n) {
         qsort(c->changes.items, c->changes.n, sizeof(c->changes.items[0]), by_weight);
     }

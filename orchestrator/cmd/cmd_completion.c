@@ -28,6 +28,7 @@ static const struct {
     {"KEY", "files"},
     {"PUB", "files"},
     {"IMAGE", "list:images"},
+    {"INVENTORY", "list:inventories"},
     {"NAME", "list:datasets list:images list:reports"},
 };
 
@@ -61,6 +62,11 @@ static const char BASH_TAIL[] =
     "    local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]-}\n"
     "    COMPREPLY=()\n"
     "    program=${program/#\\~/$HOME}\n"
+    "    # A command whose verbs have options of their own is completed as \"command verb\".\n"
+    "    if [[ \" $_reperf_with_verbs \" == *\" $command \"* ]] && [ \"$COMP_CWORD\" -gt 2 ]; "
+    "then\n"
+    "        command=\"$command ${COMP_WORDS[2]}\"\n"
+    "    fi\n"
     "    # --name=VALUE arrives as three words, since = parts words.\n"
     "    if [ \"$cur\" = \"=\" ]; then\n"
     "        cur=\n"
@@ -123,20 +129,79 @@ static void add_offers(struct strbuf *out, const char *synopsis)
     }
 }
 
-static void add_bash_values(struct strbuf *out, const struct cmd *c)
+/* Calls fn for each command and each verb that has options of its own: as "image", "nodes list". */
+static void each_command(struct strbuf *out,
+                         void (*fn)(struct strbuf *out, const char *name, const struct cmd *c))
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        const struct cmd *const *verbs = cmd_verbs(*c);
+        fn(out, (*c)->name, *c);
+        for (; verbs && *verbs; verbs++) {
+            fn(out, arena_printf(&arena, "%s %s", (*c)->name, (*verbs)->name), *verbs);
+        }
+    }
+}
+
+static void add_bash_values(struct strbuf *out, const char *name, const struct cmd *c)
 {
     for (const struct opt *o = c->opts; o->name; o++) {
         if (o->kind == OPT_FLAG) {
             continue;
         }
-        strbuf_printf(out, "    %s:--%s", c->name, o->name);
+        strbuf_printf(out, "    \"%s:--%s\"", name, o->name);
         if (o->letter) {
-            strbuf_printf(out, " | %s:-%c", c->name, o->letter);
+            strbuf_printf(out, " | \"%s:-%c\"", name, o->letter);
         }
         strbuf_add_z(out, ") echo \"none");
         add_offers(out, o->value);
         strbuf_add_z(out, "\" ;;\n");
     }
+}
+
+static bool has_option(const struct opt *opts, const char *name)
+{
+    for (; opts->name; opts++) {
+        if (strcmp(opts->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Before its verb is there, a command takes the options of all of them. */
+static void add_bash_options(struct strbuf *out, const char *name, const struct cmd *c)
+{
+    const struct cmd *const *verbs = cmd_verbs(c);
+    strbuf_printf(out, "    \"%s\") echo \"", name);
+    for (const struct opt *o = c->opts; o->name; o++) {
+        strbuf_printf(out, " --%s", o->name);
+    }
+    for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
+        for (const struct opt *o = (*verb)->opts; o->name; o++) {
+            bool is_new = true;
+            for (const struct cmd *const *before = verbs; before < verb; before++) {
+                is_new = is_new && !has_option((*before)->opts, o->name);
+            }
+            if (is_new) {
+                strbuf_printf(out, " --%s", o->name);
+            }
+        }
+    }
+    strbuf_add_z(out, "\" ;;\n");
+}
+
+static void add_bash_operands(struct strbuf *out, const char *name, const struct cmd *c)
+{
+    const struct cmd *const *verbs = cmd_verbs(c);
+    strbuf_printf(out, "    \"%s\") echo \"none", name);
+    for (const struct cmd *const *verb = verbs; verb && *verb; verb++) {
+        strbuf_printf(out, " word:%s", (*verb)->name);
+    }
+    if (!verbs) {
+        add_offers(out, c->operands);
+    }
+    strbuf_add_z(out, "\" ;;\n");
 }
 
 static void add_bash(struct strbuf *out)
@@ -146,25 +211,17 @@ static void add_bash(struct strbuf *out)
     for (const struct cmd *const *c = CMDS; *c; c++) {
         strbuf_printf(out, "%s%s", c == CMDS ? "" : " ", (*c)->name);
     }
-    strbuf_add_z(out, "\"\n_reperf_options() { # COMMAND\n    case $1 in\n");
+    strbuf_add_z(out, "\"\n_reperf_with_verbs=\"");
     for (const struct cmd *const *c = CMDS; *c; c++) {
-        strbuf_printf(out, "    %s) echo \"", (*c)->name);
-        for (const struct opt *o = (*c)->opts; o->name; o++) {
-            strbuf_printf(out, "%s--%s", o == (*c)->opts ? "" : " ", o->name);
-        }
-        strbuf_add_z(out, "\" ;;\n");
+        strbuf_printf(out, "%s%s", cmd_verbs(*c) ? " " : "", cmd_verbs(*c) ? (*c)->name : "");
     }
+    strbuf_add_z(out, "\"\n_reperf_options() { # COMMAND\n    case $1 in\n");
+    each_command(out, add_bash_options);
     strbuf_add_z(out, "    esac\n}\n_reperf_value() { # COMMAND OPTION: what its value may be; "
                       "nothing for a flag\n    case $1:$2 in\n");
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        add_bash_values(out, *c);
-    }
+    each_command(out, add_bash_values);
     strbuf_add_z(out, "    esac\n}\n_reperf_operands() { # COMMAND\n    case $1 in\n");
-    for (const struct cmd *const *c = CMDS; *c; c++) {
-        strbuf_printf(out, "    %s) echo \"none", (*c)->name);
-        add_offers(out, (*c)->operands);
-        strbuf_add_z(out, "\" ;;\n");
-    }
+    each_command(out, add_bash_operands);
     strbuf_add_z(out, "    esac\n}\n");
     strbuf_add_z(out, BASH_TAIL);
 }
@@ -214,34 +271,53 @@ static void add_fish_offers(struct strbuf *out, const char *synopsis)
     strbuf_add_z(out, has_files ? "' -F" : "' -f");
 }
 
+static void add_fish_command(struct strbuf *out, const char *name, const struct cmd *c)
+{
+    if (cmd_verbs(c)) {
+        return;
+    }
+    strbuf_printf(out, "complete -c reperf -n '__reperf_is %s'", name);
+    add_fish_offers(out, c->operands);
+    strbuf_add_char(out, '\n');
+    for (const struct opt *o = c->opts; o->name; o++) {
+        strbuf_printf(out, "complete -c reperf -n '__reperf_is %s' -l %s", name, o->name);
+        if (o->letter) {
+            strbuf_printf(out, " -s %c", o->letter);
+        }
+        if (o->kind != OPT_FLAG) {
+            strbuf_add_z(out, " -r");
+            add_fish_offers(out, o->value);
+        }
+        strbuf_add_z(out, " -d ");
+        add_fish_word(out, o->help);
+        strbuf_add_char(out, '\n');
+    }
+}
+
 static void add_fish(struct strbuf *out)
 {
     strbuf_add_z(out,
                  "# fish completion of reperf; made by: reperf completion fish\n"
+                 "function __reperf_is # COMMAND [VERB]\n"
+                 "    set -l words (commandline -opc)\n"
+                 "    test \"$words[2]\" = $argv[1]; or return 1\n"
+                 "    test (count $argv) -eq 1; or test \"$words[3]\" = \"$argv[2]\"\n"
+                 "end\n"
                  "complete -c reperf -f\n"
                  "complete -c reperf -n __fish_use_subcommand -l version -d 'say the version'\n"
                  "complete -c reperf -l help -d 'this text'\n");
     for (const struct cmd *const *c = CMDS; *c; c++) {
         strbuf_printf(out, "complete -c reperf -n __fish_use_subcommand -a %s -d ", (*c)->name);
         add_fish_word(out, (*c)->summary);
-        strbuf_printf(out, "\ncomplete -c reperf -n '__fish_seen_subcommand_from %s'", (*c)->name);
-        add_fish_offers(out, (*c)->operands);
         strbuf_add_char(out, '\n');
-        for (const struct opt *o = (*c)->opts; o->name; o++) {
-            strbuf_printf(out, "complete -c reperf -n '__fish_seen_subcommand_from %s' -l %s",
-                          (*c)->name, o->name);
-            if (o->letter) {
-                strbuf_printf(out, " -s %c", o->letter);
-            }
-            if (o->kind != OPT_FLAG) {
-                strbuf_add_z(out, " -r");
-                add_fish_offers(out, o->value);
-            }
-            strbuf_add_z(out, " -d ");
-            add_fish_word(out, o->help);
+        for (const struct cmd *const *verb = cmd_verbs(*c); verb && *verb; verb++) {
+            strbuf_printf(out, "complete -c reperf -n '__reperf_is %s \"\"' -f -a %s -d ",
+                          (*c)->name, (*verb)->name);
+            add_fish_word(out, (*verb)->summary);
             strbuf_add_char(out, '\n');
         }
     }
+    each_command(out, add_fish_command);
 }
 
 static const struct opt OPTS[] = {OPT_END};

@@ -9,6 +9,7 @@
 #include "codec/json.h"
 #include "domain/finding.h"
 #include "engine/dataset.h"
+#include "engine/inventory.h"
 #include "engine/load.h"
 
 #define LIST_BYTES_MAX (8u << 20)
@@ -258,6 +259,32 @@ static int list_images(struct rows *rows, struct err *err)
     return list_folders(rows, "images", "image.json", KEYS, ARRAY_LEN(KEYS), err);
 }
 
+static const struct table_column INVENTORY_COLUMNS[] = {{"inventory", false}, {"nodes", true},
+                                                        {"gpus", true},       {"runtime", false},
+                                                        {"launcher", false},  {"title", false}};
+
+static int list_inventories(struct rows *rows, struct err *err)
+{
+    struct inventory_set set;
+    if (inventory_load_all(rows->arena, rows->root, &set, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < set.n; idx++) {
+        const struct inventory *inventory = &set.items[idx];
+        int64_t n_gpus = 0;
+        for (size_t at = 0; at < inventory->n_nodes; at++) {
+            n_gpus += inventory->nodes[at].gpus;
+        }
+        table_add(rows->table, inventory->id);
+        add_count(rows, inventory->n_nodes);
+        add_count(rows, (size_t)n_gpus);
+        table_add(rows->table, str_of(runtime_kind_name(inventory->runtime)));
+        table_add(rows->table, str_of(launcher_kind_name(inventory->launcher)));
+        table_add(rows->table, inventory->title);
+    }
+    return 0;
+}
+
 static const struct table_column RUN_COLUMNS[] = {{"run", false}, {"folder", false}};
 
 static int list_runs(struct rows *rows, struct err *err)
@@ -293,6 +320,7 @@ static const struct kind {
     {"formats", list_formats, FORMAT_COLUMNS, ARRAY_LEN(FORMAT_COLUMNS)},
     {"rules", list_rules, RULE_COLUMNS, ARRAY_LEN(RULE_COLUMNS)},
     {"findings", list_findings, FINDING_COLUMNS, ARRAY_LEN(FINDING_COLUMNS)},
+    {"inventories", list_inventories, INVENTORY_COLUMNS, ARRAY_LEN(INVENTORY_COLUMNS)},
     {"runs", list_runs, RUN_COLUMNS, ARRAY_LEN(RUN_COLUMNS)},
 };
 
@@ -384,8 +412,8 @@ static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err
     const struct kind *kind = find_kind(name);
     if (!kind) {
         return err_set(err, ERR_USAGE,
-                       "list: expected reports, cases, datasets, images, formats, rules, findings "
-                       "or runs, found \"%.60s\"",
+                       "list: expected reports, cases, datasets, images, formats, rules, findings, "
+                       "inventories or runs, found \"%.60s\"",
                        name);
     }
     if (operands.n > 2 || (operands.n == 2 && kind->list != list_cases)) {
@@ -406,6 +434,6 @@ static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err
 }
 
 const struct cmd CMD_LIST = {
-    "list", "[reports|cases|datasets|images|formats|rules|findings|runs] [REPORT]",
-    "what there is: reports (default), cases, datasets, images, formats, rules, findings, runs",
+    "list", "[reports|cases|datasets|images|formats|rules|findings|inventories|runs] [REPORT]",
+    "what there is: reports (default), cases, datasets, images, formats, inventories, runs, ...",
     OPTS, run_list};

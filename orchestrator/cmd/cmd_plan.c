@@ -5,8 +5,8 @@
 #include "cmd/run_args.h"
 
 static const struct opt OPTS[] = {
-    RUN_OPT_CASE, RUN_OPT_PROFILE, RUN_OPT_NODES, RUN_OPT_REPEATS, RUN_OPT_DEADLINE,
-    RUN_OPT_DATA, RUN_OPT_OFFLINE, RUN_OPT_JSON,  OPT_END,
+    RUN_OPT_CASE,     RUN_OPT_PROFILE, RUN_OPT_NODES,   RUN_OPT_IMAGE, RUN_OPT_SET, RUN_OPT_REPEATS,
+    RUN_OPT_DEADLINE, RUN_OPT_DATA,    RUN_OPT_OFFLINE, RUN_OPT_JSON,  OPT_END,
 };
 
 static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -24,6 +24,8 @@ static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *er
     status = status < 0 ? -1 : run_prepare(&arena, &opts, &prepared, err);
     status = status < 0 ? -1 : run_print_plan(&prepared.plan, args.want_json, err);
     opt_list_cleanup(&args.cases);
+    opt_list_cleanup(&args.images);
+    opt_list_cleanup(&args.overrides);
     return status;
 }
 

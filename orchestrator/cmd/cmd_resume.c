@@ -11,8 +11,11 @@ static int resume(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct run_args args = {0};
-    struct run_opts opts = {
-        .root = ctx->root, .state = ctx->state, .self = ctx->self, .clock = ctx->clock};
+    struct run_opts opts = {.root = ctx->root,
+                            .state = ctx->state,
+                            .store = ctx->store,
+                            .self = ctx->self,
+                            .clock = ctx->clock};
     struct rundir dir;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;

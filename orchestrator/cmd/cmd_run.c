@@ -8,6 +8,8 @@ static const struct opt OPTS[] = {
     RUN_OPT_CASE,
     RUN_OPT_PROFILE,
     RUN_OPT_NODES,
+    RUN_OPT_IMAGE,
+    RUN_OPT_SET,
     RUN_OPT_REPEATS,
     RUN_OPT_DEADLINE,
     RUN_OPT_DATA,
@@ -47,6 +49,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         status = status < 0 ? -1 : run_and_print(&opts, &dir, args.want_json, err);
     }
     opt_list_cleanup(&args.cases);
+    opt_list_cleanup(&args.images);
+    opt_list_cleanup(&args.overrides);
     return status;
 }
 

@@ -1,24 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include <time.h>
+#include <unistd.h>
+
 #include "base/table.h"
-#include "cmd/cmd.h"
+#include "cmd/run_repeats.h"
 #include "codec/json.h"
-#include "engine/runs.h"
 
 #define OUTPUT_MAX (64u << 20)
 
 struct status_args {
     bool want_json;
+    bool is_watched;
 };
 
 static const struct opt OPTS[] = {
+    {.name = "watch",
+     .letter = 'w',
+     .kind = OPT_FLAG,
+     .help = "print again each second while a run is running",
+     .offset = offsetof(struct status_args, is_watched)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
      .offset = offsetof(struct status_args, want_json)},
     OPT_END,
 };
+
+static void add_repeats_json(struct json_out *out, const struct run_info *info)
+{
+    jw_array(out, "repeat_states");
+    for (size_t idx = 0; idx < info->n_total; idx++) {
+        const struct run_repeat *at = &info->repeats[idx];
+        jw_object(out, NULL);
+        jw_str(out, "case", at->case_id);
+        jw_i64(out, "repeat", at->repeat);
+        jw_i64(out, "attempt", at->attempt);
+        jw_i64(out, "attempts_lost", (int64_t)at->n_lost);
+        jw_z(out, "state", at->state);
+        jw_str(out, "nodes", at->nodes);
+        jw_str(out, "since", at->since);
+        jw_str(out, "why", at->why);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
 
 static void add_json(struct json_out *out, const struct run_info *info)
 {
@@ -38,6 +65,7 @@ static void add_json(struct json_out *out, const struct run_info *info)
     }
     jw_z(out, "folder", info->dir.folder);
     jw_z(out, "archive", info->exit_status >= 0 ? info->dir.archive : NULL);
+    add_repeats_json(out, info);
     jw_end_object(out);
 }
 
@@ -80,52 +108,96 @@ static int load_runs(struct arena *arena, const struct cmd_ctx *ctx, const struc
     return 0;
 }
 
-static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+static void print_text(struct strbuf *buf, const struct run_info *infos, size_t n, bool is_named)
 {
     static const struct table_column COLUMNS[] = {
         {"run", false},   {"report", false}, {"profile", false},
         {"state", false}, {"repeats", true}, {"exit status", true},
     };
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(table) struct table table = {0};
-    CLEANUP(strbuf) struct strbuf buf;
-    struct status_args args = {0};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < n; idx++) {
+        add_row(&table, &infos[idx]);
+    }
+    table_render(&table, buf);
+    for (size_t idx = 0; is_named && idx < n; idx++) {
+        strbuf_add_char(buf, '\n');
+        if (infos[idx].why.ptr) {
+            strbuf_printf(buf, "%s: %.*s\n\n", infos[idx].state, STR_ARG(infos[idx].why));
+        }
+        run_repeats_table(buf, &infos[idx]);
+    }
+}
+
+static void print_json(struct strbuf *buf, const struct run_info *infos, size_t n)
+{
     struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_array(&out, "runs");
+    for (size_t idx = 0; idx < n; idx++) {
+        add_json(&out, &infos[idx]);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+}
+
+static int print_once(const struct cmd_ctx *ctx, const struct opt_list *names, bool want_json,
+                      bool *ret_is_running, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf buf;
     struct run_info *infos = NULL;
     size_t n = 0;
     strbuf_init(&buf, OUTPUT_MAX);
-    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0 ||
-        load_runs(&arena, ctx, &operands, &infos, &n, err) < 0) {
+    if (load_runs(&arena, ctx, names, &infos, &n, err) < 0) {
         return -1;
     }
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    jw_begin(&out, &buf, false);
-    if (args.want_json) {
-        jw_object(&out, NULL);
-        jw_i64(&out, "schema_version", 1);
-        jw_array(&out, "runs");
-    }
+    *ret_is_running = false;
     for (size_t idx = 0; idx < n; idx++) {
-        if (args.want_json) {
-            add_json(&out, &infos[idx]);
-        } else {
-            add_row(&table, &infos[idx]);
-        }
+        *ret_is_running = *ret_is_running || strcmp(infos[idx].state, "running") == 0;
     }
-    if (args.want_json) {
-        jw_end_array(&out);
-        jw_end_object(&out);
+    if (want_json) {
+        print_json(&buf, infos, n);
     } else {
-        table_render(&table, &buf);
+        print_text(&buf, infos, n, names->n > 0);
     }
     return cmd_print(strbuf_str(&buf), err);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct status_args args = {0};
+    bool is_running = true;
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (args.is_watched && args.want_json) {
+        return err_set(err, ERR_USAGE, "--watch and --json: one document is printed once");
+    }
+    while (is_running) {
+        const struct timespec tick = {1, 0};
+        if (args.is_watched && isatty(STDOUT_FILENO) &&
+            cmd_print(STR_LIT("\033[H\033[2J"), err) < 0) {
+            return -1;
+        }
+        if (print_once(ctx, &operands, args.want_json, &is_running, err) < 0) {
+            return -1;
+        }
+        is_running = is_running && args.is_watched;
+        if (is_running) {
+            (void)nanosleep(&tick, NULL); /* a signal ends the command itself */
+        }
+    }
+    return 0;
 }
 
 const struct cmd CMD_STATUS = {
     .name = "status",
     .operands = "[RUN...]",
-    .summary = "how far the runs on this machine are",
+    .summary = "how far the runs on this machine are, and each repeat of the named ones",
     .opts = OPTS,
     .run = run,
 };

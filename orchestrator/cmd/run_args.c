@@ -21,11 +21,15 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .key_path = args->key,
                             .store = ctx->store,
                             .data = args->data,
+                            .nodes = args->nodes,
+                            .images = args->images.items,
+                            .n_images = args->images.n,
+                            .overrides = args->overrides.items,
+                            .n_overrides = args->overrides.n,
                             .is_offline = args->is_offline,
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.repeats = args->repeats,
                                       .deadline_s = args->deadline_s,
-                                      .inventory = args->nodes ? args->nodes : "local",
                                       .globs = args->cases.items,
                                       .n_globs = args->cases.n};
     if (args->profile && !profile_of_name(str_of(args->profile), &opts.plan.profile)) {
@@ -40,6 +44,21 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
 
 /* ---- plan ---- */
 
+/* What goes without saying on one machine. */
+static void print_place(struct strbuf *buf, const struct plan *plan, const struct plan_step *step)
+{
+    if (step->n_ranks > 1 || plan_step_nodes(step) > 1) {
+        strbuf_printf(buf, "           %lld ranks, %lld a node, started by %s\n",
+                      (long long)step->n_ranks, (long long)(step->n_ranks / plan_step_nodes(step)),
+                      plan->launcher == LAUNCHER_SSH ? "us, one job a node"
+                                                     : launcher_kind_name(plan->launcher));
+    }
+    if (step->image.ptr) {
+        strbuf_printf(buf, "           in %s, image %.*s@%.*s\n", runtime_kind_name(plan->runtime),
+                      STR_ARG(step->image_name), STR_ARG(step->image_digest));
+    }
+}
+
 static void print_step(struct strbuf *buf, const struct plan *plan, const struct plan_step *step)
 {
     if (step->cause != ERR_NONE) {
@@ -48,8 +67,9 @@ static void print_step(struct strbuf *buf, const struct plan *plan, const struct
                       err_exit_status(step->cause), STR_ARG(step->why));
         return;
     }
-    strbuf_printf(buf, "  run x%-3lld %.*s\n           on %.*s:", (long long)plan->repeats,
-                  STR_ARG(step->case_id), STR_ARG(step->node));
+    strbuf_printf(buf, "  run x%-3lld %.*s\n", (long long)plan->repeats, STR_ARG(step->case_id));
+    print_place(buf, plan, step);
+    strbuf_printf(buf, "           on %.*s:", STR_ARG(step->node));
     for (size_t idx = 0; idx < step->n_env; idx++) {
         strbuf_printf(buf, " %.*s=", STR_ARG(step->env[idx].name));
         shq_append(buf, step->env[idx].value);
@@ -84,7 +104,10 @@ static void print_needs(struct strbuf *buf, const struct plan *plan)
                       (long long)plan->data.n_samples, STR_ARG(plan->data.folder));
     }
     if (plan->n_needs == 0) {
-        strbuf_add_z(buf, "fetch    0 bytes (these cases need no data set, image or code)\n");
+        bool is_contained = plan->runtime != RUNTIME_NONE;
+        strbuf_printf(buf, "fetch    0 bytes (these cases need no data set%s code%s)\n",
+                      is_contained ? " or" : ", image or",
+                      is_contained ? "; the nodes get their images themselves" : "");
     }
     for (size_t idx = 0; idx < plan->n_needs; idx++) {
         const struct plan_need *need = &plan->needs[idx];
@@ -114,6 +137,11 @@ int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
     strbuf_printf(&buf, "%.*s, profile %s: %zu of %zu cases can be run here\n",
                   STR_ARG(plan->report), profile_name(plan->profile), plan_runnable(plan),
                   plan->n_steps);
+    for (size_t idx = 0; idx < plan->n_overrides; idx++) {
+        const struct json_override *set = &plan->overrides[idx];
+        strbuf_printf(&buf, "set      %.*s: %.*s, in the report %.*s\n", STR_ARG(set->path),
+                      STR_ARG(set->value), STR_ARG(set->was.ptr ? set->was : STR_LIT("absent")));
+    }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         print_step(&buf, plan, &plan->steps[idx]);
     }
@@ -142,9 +170,20 @@ static void add_number(struct table *table, double value)
 static void print_differences(struct strbuf *buf, const struct cell_result *cell)
 {
     for (size_t idx = 0; idx < cell->n_differs; idx++) {
-        const struct difference *d = &cell->differs[idx];
+        const struct run_difference *d = &cell->differs[idx];
         strbuf_printf(buf, "  differs: %.*s: %.*s here, %.*s published\n", STR_ARG(d->name),
                       STR_ARG(d->run.ptr ? d->run : STR_LIT("none")), STR_ARG(d->published));
+    }
+}
+
+static void print_taints(struct strbuf *buf, const struct cell_result *cell)
+{
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        const struct repeat_result *repeat = &cell->repeats[idx];
+        for (size_t at = 0; at < repeat->n_taints; at++) {
+            strbuf_printf(buf, "%.*s repeat %lld is tainted: %.*s\n", STR_ARG(cell->of_case->id),
+                          (long long)repeat->repeat, STR_ARG(repeat->taints[at]));
+        }
     }
 }
 
@@ -174,6 +213,7 @@ void run_text_cells(struct strbuf *buf, const struct run_result *result)
                           cell->cause ? err_code_name(cell->cause) : "", cell->cause ? ": " : "",
                           STR_ARG(cell->why));
         }
+        print_taints(buf, cell);
         print_differences(buf, cell);
     }
 }
@@ -227,6 +267,13 @@ int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool wa
     int status;
     log_line(LOG_INFO, "run %.*s in %s", STR_ARG(dir->id), dir->folder);
     if (run_execute(&arena, opts, dir, &end, err) < 0) {
+        if (err->code == ERR_NODE || err->code == ERR_CONTAINER) {
+            log_line(
+                LOG_INFO,
+                "nothing is sealed: reperf resume %.*s makes what is open, reperf cancel gives "
+                "it up",
+                STR_ARG(dir->id));
+        }
         return err_wrap(err, "run %.*s", STR_ARG(dir->id));
     }
     if (end.stopped_by) {

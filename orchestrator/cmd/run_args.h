@@ -8,6 +8,8 @@
 
 struct run_args {
     struct opt_list cases;
+    struct opt_list images;
+    struct opt_list overrides;
     const char *profile;
     const char *nodes;
     const char *key;
@@ -36,8 +38,20 @@ struct run_args {
 #define RUN_OPT_NODES                                                                              \
     {                                                                                              \
         .name = "nodes", .kind = OPT_TEXT, .value = "INVENTORY",                                   \
-        .help = "where: local, this machine, is the only one yet",                                 \
+        .help = "where: an inventory, INVENTORY:NODESET, host1,host2, slurm (default: local)",     \
         .offset = offsetof(struct run_args, nodes)                                                 \
+    }
+#define RUN_OPT_IMAGE                                                                              \
+    {                                                                                              \
+        .name = "image", .kind = OPT_LIST, .value = "ID=NAME@DIGEST",                              \
+        .help = "use this image for images/ID; may be repeated",                                   \
+        .offset = offsetof(struct run_args, images)                                                \
+    }
+#define RUN_OPT_SET                                                                                \
+    {                                                                                              \
+        .name = "set", .letter = 'C', .kind = OPT_LIST, .value = "PATH=VALUE",                     \
+        .help = "set a value of the report otherwise for this run; may be repeated",               \
+        .offset = offsetof(struct run_args, overrides)                                             \
     }
 #define RUN_OPT_REPEATS                                                                            \
     {                                                                                              \

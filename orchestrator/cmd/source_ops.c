@@ -56,6 +56,18 @@ static int need_commit(const struct pinned *pin, struct err *err)
                          pin->id, pin->id);
 }
 
+int source_op_find(struct noun_job *job, const struct noun *noun, const char **ret_url,
+                   const char **ret_commit, struct err *err)
+{
+    struct pinned pin;
+    if (find_pin(job, noun, &pin, err) < 0 || need_commit(&pin, err) < 0) {
+        return -1;
+    }
+    *ret_url = pin.name.url;
+    *ret_commit = pin.commit;
+    return 0;
+}
+
 static void print_part(struct json_out *out, const struct source_part *part)
 {
     jw_z(out, "url", part->url);

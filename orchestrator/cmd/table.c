@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
+
 #include "cmd/cmd.h"
+#include "cmd/nodes.h"
 
 /* One a line. */
 /* clang-format off */
 const struct cmd *const CMDS[] = {
+    &CMD_ATTACH,
     &CMD_AUDIT,
     &CMD_BUNDLE,
     &CMD_CANCEL,
@@ -20,6 +23,7 @@ const struct cmd *const CMDS[] = {
     &CMD_LIST,
     &CMD_LOCK,
     &CMD_MEASURE,
+    &CMD_NODES,
     &CMD_PACK,
     &CMD_PLAN,
     &CMD_REPLAY,
@@ -34,4 +38,14 @@ const struct cmd *const CMDS[] = {
     &CMD_VERIFY,
     NULL,
 };
+
+const struct cmd *const CMDS_INTERNAL[] = {
+    &CMD_NODE_RELAY,
+    NULL,
+};
 /* clang-format on */
+
+const struct cmd *const *cmd_verbs(const struct cmd *c)
+{
+    return c == &CMD_NODES ? NODES_VERBS : NULL;
+}

@@ -108,9 +108,6 @@ int json_parse(struct str text, const char *name, struct json_doc *ret_doc, stru
     if (json_scan(text, name, err) < 0) {
         return -1;
     }
-    if (memmem(text.ptr, text.len, "\\u0000", 6)) {
-        return err_set(err, ERR_MANIFEST, "%s: a string holds U+0000", name);
-    }
     doc.root = cJSON_ParseWithLength(text.ptr, text.len);
     if (!doc.root) {
         return err_set(err, ERR_MANIFEST, "%s: not a JSON document", name);

@@ -75,6 +75,9 @@ static int scan_escape(struct scan *s, struct err *err)
                 return scan_fail(s, err, "expected four hexadecimal digits after \\u");
             }
         }
+        if (memcmp(s->at + 2, "0000", 4) == 0) {
+            return scan_fail(s, err, "a string holds U+0000");
+        }
         s->at += 6;
         return 0;
     }

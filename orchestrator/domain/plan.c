@@ -144,6 +144,7 @@ static void encode_step(struct json_out *out, const struct plan_step *step)
     encode_pairs(out, "env", step->env, step->n_env);
     encode_pairs(out, "conditions", step->conditions, step->n_conditions);
     jw_i64(out, "ranks", step->n_ranks);
+    plan_place_encode(out, step);
     jw_i64(out, "steps", step->n_steps);
     jw_i64(out, "memory_bytes", step->memory_bytes);
     jw_i64(out, "log_bytes", step->log_bytes);
@@ -183,6 +184,23 @@ static void encode_needs(struct json_out *out, const struct plan *plan)
     jw_end_array(out);
 }
 
+/* Not there where there are none: as in the plans of runs before there was -C. */
+static void encode_overrides(struct json_out *out, const struct plan *plan)
+{
+    if (plan->n_overrides == 0) {
+        return;
+    }
+    jw_array(out, "overrides");
+    for (size_t idx = 0; idx < plan->n_overrides; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "path", plan->overrides[idx].path);
+        jw_str(out, "was", plan->overrides[idx].was);
+        jw_str(out, "value", plan->overrides[idx].value);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
 void plan_encode(const struct plan *plan, struct strbuf *buf)
 {
     struct json_out out;
@@ -195,6 +213,8 @@ void plan_encode(const struct plan *plan, struct strbuf *buf)
     jw_i64(&out, "repeats", plan->repeats);
     jw_i64(&out, "deadline_s", plan->deadline_s);
     jw_str(&out, "inventory", plan->inventory);
+    jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
+    jw_z(&out, "launcher", launcher_kind_name(plan->launcher));
     jw_i64(&out, "disk_bytes", plan_disk_bytes(plan));
     jw_array(&out, "globs");
     for (size_t idx = 0; idx < plan->n_globs; idx++) {
@@ -216,6 +236,7 @@ void plan_encode(const struct plan *plan, struct strbuf *buf)
     jw_end_array(&out);
     plan_data_encode(&out, "data", &plan->data);
     encode_needs(&out, plan);
+    encode_overrides(&out, plan);
     jw_end_object(&out);
 }
 
@@ -290,6 +311,10 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
         {"memory_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct plan_step, memory_bytes), 0,
          1LL << 50},
         {"log_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct plan_step, log_bytes), 0, 1LL << 50},
+        /* Absent in the plans of runs before there were nodes. */
+        {"nodes", JSON_I64, 0, offsetof(struct plan_step, n_nodes), 1, INVENTORY_NODES_MAX},
+        {"gpus_per_node", JSON_I64, 0, offsetof(struct plan_step, gpus_per_node), 0, INT32_MAX},
+        {"image", JSON_ANY, JSON_NULLABLE, 0, 0, 0},
     };
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &step, err) < 0 ||
         json_member(at, "cause", &member, err) < 0) {
@@ -310,7 +335,8 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
         decode_pairs(&member, arena, PLAN_ENV_MAX, &step.env, &step.n_env, err) < 0 ||
         json_member(at, "conditions", &member, err) < 0 ||
         decode_pairs(&member, arena, PLAN_CONDITIONS_MAX, &step.conditions, &step.n_conditions,
-                     err) < 0) {
+                     err) < 0 ||
+        plan_image_decode(at, arena, &step, err) < 0) {
         return -1;
     }
     if (step.cause == ERR_NONE && step.n_argv == 0) {
@@ -363,6 +389,33 @@ static int decode_pins(const struct json *root, struct arena *arena, struct plan
     return 0;
 }
 
+static int decode_overrides(const struct json *root, struct arena *arena, struct plan *plan,
+                            struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct json_override, path), 0, 0},
+        {"was", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct json_override, was), 0, 0},
+        {"value", JSON_STR, JSON_REQUIRED, offsetof(struct json_override, value), 0, 0},
+    };
+    struct json list;
+    struct json item;
+    size_t n = 0;
+    if (!json_find(root, "overrides", &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, PLAN_OVERRIDES_MAX, &n, err) < 0) {
+        return -1;
+    }
+    plan->overrides = arena_array(arena, struct json_override, n + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS),
+                        &plan->overrides[plan->n_overrides++], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                 struct err *err)
 {
@@ -378,12 +431,15 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
         {"deadline_s", JSON_I64, JSON_REQUIRED, offsetof(struct plan, deadline_s), 1,
          DEADLINE_S_MAX},
         {"inventory", JSON_STR, JSON_REQUIRED, offsetof(struct plan, inventory), 0, 0},
+        {"runtime", JSON_ANY, 0, 0, 0, 0},
+        {"launcher", JSON_ANY, 0, 0, 0, 0},
         {"disk_bytes", JSON_ANY, JSON_REQUIRED, 0, 0, 0}, /* follows from the rest */
         {"globs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"steps", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"missing_pins", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"data", JSON_ANY, JSON_NULLABLE, 0, 0, 0},
         {"needs", JSON_ANY, 0, 0, 0, 0}, /* how the store was then */
+        {"overrides", JSON_ANY, 0, 0, 0, 0},
     };
     int64_t version = 0;
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &plan, err) < 0 ||
@@ -399,7 +455,8 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
     if (json_member(root, "globs", &member, err) < 0 ||
         json_str_list(&member, arena, PLAN_GLOBS_MAX, &plan.globs, &plan.n_globs, err) < 0 ||
         decode_steps(root, arena, &plan, err) < 0 || decode_pins(root, arena, &plan, err) < 0 ||
-        decode_data(root, arena, &plan, err) < 0) {
+        decode_data(root, arena, &plan, err) < 0 || decode_overrides(root, arena, &plan, err) < 0 ||
+        plan_kinds_decode(root, arena, &plan, err) < 0) {
         return -1;
     }
     *ret_plan = plan;

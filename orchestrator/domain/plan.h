@@ -6,6 +6,9 @@
 #define DOMAIN_PLAN_H
 
 #include "codec/json.h"
+#include "codec/json_override.h"
+#include "domain/container.h"
+#include "domain/inventory.h"
 #include "domain/report.h"
 
 #define PLAN_STEPS_MAX      CASES_MAX
@@ -15,6 +18,7 @@
 #define PLAN_PINS_MAX       1024
 #define PLAN_NEEDS_MAX      256
 #define PLAN_GLOBS_MAX      64
+#define PLAN_OVERRIDES_MAX  64
 #define REPEATS_RUN_MAX     1000
 #define DEADLINE_S_MAX      2592000 /* 30 days */
 
@@ -25,7 +29,7 @@ struct plan_step {
     struct str baseline; /* case whose published throughput it is held against, or NULL */
     struct str format;
     struct str rule;
-    struct str node;     /* where: "local" */
+    struct str node;     /* where: "local", or the nodes of the inventory, folded */
     enum err_code cause; /* ERR_NONE: it will be run; else not_run, with the status of this code */
     struct str why;      /* of a cause; else NULL */
     struct str *
@@ -37,6 +41,13 @@ struct plan_step {
         *conditions; /* under which it will be measured; value NULL: there is none (no GPU) */
     size_t n_conditions;
     int64_t n_ranks;
+    int64_t n_nodes;         /* that it is spread over evenly; 0, in plans of old: 1 */
+    int64_t gpus_per_node;   /* that each of them must have; 0: none is needed */
+    struct str image;        /* id; NULL: runtime none */
+    struct str image_name;   /* repository, as an engine names it */
+    struct str image_digest; /* "sha256:...", of its manifest */
+    struct str image_id;     /* "sha256:...", of its config, or NULL: not known yet */
+    struct container_flags flags;
     int64_t n_steps;      /* training steps; 0: not known */
     int64_t memory_bytes; /* of the program, estimated; 0: not known */
     int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
@@ -78,8 +89,10 @@ struct plan {
     enum profile profile;
     int64_t repeats;
     int64_t deadline_s;   /* of one repeat */
-    struct str inventory; /* "local" */
-    struct str *globs;    /* as asked; empty: all cases */
+    struct str inventory; /* "local", else the id of manifest/inventory.json */
+    enum runtime_kind runtime;
+    enum launcher_kind launcher;
+    struct str *globs; /* as asked; empty: all cases */
     size_t n_globs;
     struct plan_step *steps;
     size_t n_steps;
@@ -88,6 +101,9 @@ struct plan {
     struct plan_data data;
     struct plan_need *needs;
     size_t n_needs;
+    struct json_override
+        *overrides; /* -C: what the frozen report.json has otherwise than its file */
+    size_t n_overrides;
 };
 
 const char *need_state_name(enum need_state state);
@@ -108,6 +124,17 @@ MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct 
 /* Bytes of disk that the whole plan will need: all repeats' logs twice (where the job runs, and collected), and slack. */
 int64_t plan_disk_bytes(const struct plan *plan);
 size_t plan_runnable(const struct plan *plan); /* steps that will be run */
+
+int64_t plan_step_nodes(const struct plan_step *step);
+/* The members "nodes", "gpus_per_node" and "image" of a step. */
+void plan_place_encode(struct json_out *out, const struct plan_step *step);
+MUST_CHECK int plan_image_decode(const struct json *at, struct arena *arena, struct plan_step *step,
+                                 struct err *err);
+/* The plan's runtime and launcher: none and ssh where it does not say. */
+MUST_CHECK int plan_kinds_decode(const struct json *root, struct arena *arena, struct plan *plan,
+                                 struct err *err);
+/* Whether a node has what each node of the step needs. */
+bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);
 
 /* fnmatch without FNM_PATHNAME: `*` crosses `/`. True where globs is empty. */
 bool plan_selects(const struct str *globs, size_t n_globs, struct str case_id);

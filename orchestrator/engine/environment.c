@@ -109,40 +109,56 @@ static void put_number_or_null(struct json_out *out, struct arena *arena, const 
     jw_z(out, key, value > 0 ? arena_printf(arena, "%lld", (long long)value) : NULL);
 }
 
-static void put_conditions(struct json_out *out, struct arena *arena)
-{
-    struct str cpuinfo = read_virtual(arena, "/proc/cpuinfo");
-    int64_t memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
-    jw_object(out, "conditions");
-    jw_str(out, "gpu", gpu_name(arena));
-    jw_str(out, "cpu", value_of(cpuinfo, "model name"));
-    put_number_or_null(out, arena, "cpu_cores", count_lines(cpuinfo, "processor"));
-    put_number_or_null(out, arena, "memory_gb", (memory_bytes + (1 << 29)) >> 30);
-    jw_str(out, "os", os_name(arena));
-    jw_str(out, "driver", first_line(read_virtual(arena, "/sys/module/nvidia/version")));
-    jw_end_object(out);
-}
-
-static void put_machine(struct json_out *out, struct arena *arena)
+static struct machine machine_of_here(struct arena *arena)
 {
     struct utsname name;
     struct str cpuinfo = read_virtual(arena, "/proc/cpuinfo");
     bool is_known = uname(&name) == 0;
+    struct machine machine = {
+        .gpu = gpu_name(arena),
+        .cpu = value_of(cpuinfo, "model name"),
+        .os = os_name(arena),
+        .driver = first_line(read_virtual(arena, "/sys/module/nvidia/version")),
+        .cpu_flags = value_of(cpuinfo, "flags"),
+        .cpu_mhz = value_of(cpuinfo, "cpu MHz"),
+        .cpu_governor = first_line(
+            read_virtual(arena, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        .cpu_max_khz = first_line(
+            read_virtual(arena, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")),
+        .load = first_line(read_virtual(arena, "/proc/loadavg")),
+        .cpu_threads = count_lines(cpuinfo, "processor"),
+        .cpus_online = (int64_t)sysconf(_SC_NPROCESSORS_ONLN),
+        .memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE),
+        .gpus = environment_gpus()};
+    if (is_known) {
+        machine.kernel = str_of(arena_printf(arena, "%s %s", name.sysname, name.release));
+        machine.architecture = str_of(arena_printf(arena, "%s", name.machine));
+    }
+    return machine;
+}
+
+void environment_put_machine(struct json_out *out, struct arena *arena,
+                             const struct machine *machine)
+{
+    jw_object(out, "conditions");
+    jw_str(out, "gpu", machine->gpu);
+    jw_str(out, "cpu", machine->cpu);
+    put_number_or_null(out, arena, "cpu_cores", machine->cpu_threads);
+    put_number_or_null(out, arena, "memory_gb", (machine->memory_bytes + (1 << 29)) >> 30);
+    jw_str(out, "os", machine->os);
+    jw_str(out, "driver", machine->driver);
+    jw_end_object(out);
     jw_object(out, "machine");
-    jw_z(out, "kernel", is_known ? arena_printf(arena, "%s %s", name.sysname, name.release) : NULL);
-    jw_z(out, "architecture", is_known ? arena_printf(arena, "%s", name.machine) : NULL);
-    jw_str(out, "cpu_flags", value_of(cpuinfo, "flags"));
-    jw_str(out, "cpu_mhz", value_of(cpuinfo, "cpu MHz"));
-    jw_str(
-        out, "cpu_governor",
-        first_line(read_virtual(arena, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")));
-    jw_str(
-        out, "cpu_max_khz",
-        first_line(read_virtual(arena, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")));
-    jw_i64(out, "cpus_online", (int64_t)sysconf(_SC_NPROCESSORS_ONLN));
-    jw_i64(out, "memory_bytes", (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE));
-    jw_i64(out, "gpus", environment_gpus());
-    jw_str(out, "load_before", first_line(read_virtual(arena, "/proc/loadavg")));
+    jw_str(out, "kernel", machine->kernel);
+    jw_str(out, "architecture", machine->architecture);
+    jw_str(out, "cpu_flags", machine->cpu_flags);
+    jw_str(out, "cpu_mhz", machine->cpu_mhz);
+    jw_str(out, "cpu_governor", machine->cpu_governor);
+    jw_str(out, "cpu_max_khz", machine->cpu_max_khz);
+    jw_i64(out, "cpus_online", machine->cpus_online);
+    jw_i64(out, "memory_bytes", machine->memory_bytes);
+    jw_i64(out, "gpus", machine->gpus);
+    jw_str(out, "load_before", machine->load);
     jw_end_object(out);
 }
 
@@ -254,6 +270,7 @@ static void put_commit(struct json_out *out, struct arena *arena,
 int environment_collect(const struct environment_opts *opts, struct strbuf *buf, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct machine machine = machine_of_here(&arena);
     struct json_out out;
     char time[RFC3339_MAX];
     clock_rfc3339(opts->clock.wall_ns(opts->clock.ctx), time);
@@ -264,8 +281,7 @@ int environment_collect(const struct environment_opts *opts, struct strbuf *buf,
     jw_z(&out, "collected_at", time);
     jw_z(&out, "runtime", "none");
     jw_null(&out, "image");
-    put_conditions(&out, &arena);
-    put_machine(&out, &arena);
+    environment_put_machine(&out, &arena, &machine);
     put_variables(&out);
     jw_object(&out, "software");
     jw_z(&out, "reperf", REPERF_VERSION);

@@ -55,6 +55,30 @@ static int load_plan(struct arena *arena, struct frozen *frozen, struct err *err
     return 0;
 }
 
+/* A run on this machine alone freezes no inventory. */
+static int load_inventory(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = fs_join(arena, frozen->folder, "manifest/inventory.json");
+    struct json root;
+    if (!fs_exists(path)) {
+        struct inventory_node *node = arena_new(arena, struct inventory_node);
+        *node = (struct inventory_node){.name = STR_LIT(INVENTORY_LOCAL),
+                                        .address = STR_LIT("127.0.0.1")};
+        frozen->inventory = (struct inventory){.id = STR_LIT(INVENTORY_LOCAL),
+                                               .title = STR_LIT("this machine"),
+                                               .is_local = true,
+                                               .nodes = node,
+                                               .n_nodes = 1};
+        return 0;
+    }
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return inventory_decode(&root, arena, &frozen->inventory, err);
+}
+
 static int load_formats_below(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     const char *folder = fs_join(arena, frozen->folder, "manifest/formats");
@@ -118,16 +142,30 @@ static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err
     return 0;
 }
 
-static int load_machine(struct arena *arena, struct frozen *frozen, struct err *err)
+/* Of the machine that measured: this one, or the first of the nodes that was looked at. */
+static const char *machine_path(struct arena *arena, const struct frozen *frozen)
+{
+    for (size_t idx = 0; !frozen->inventory.is_local && idx < frozen->inventory.n_nodes; idx++) {
+        const char *path = arena_printf(arena, "%s/environment/%.*s.json", frozen->folder,
+                                        STR_ARG(frozen->inventory.nodes[idx].name));
+        if (fs_exists(path)) {
+            return path;
+        }
+    }
+    return fs_join(arena, frozen->folder, "environment/local.json");
+}
+
+int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
     struct json list;
     struct json item;
-    if (json_read_file(fs_join(arena, frozen->folder, "environment/local.json"), &doc, err) < 0) {
+    if (json_read_file(machine_path(arena, frozen), &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
+    frozen->n_machine = 0;
     if (json_member(&root, "conditions", &list, err) < 0) {
         return -1;
     }
@@ -147,7 +185,8 @@ int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_froz
 {
     struct frozen frozen = {.folder = folder};
     if (load_report(arena, &frozen, err) < 0 || load_plan(arena, &frozen, err) < 0 ||
-        load_lock(arena, &frozen, err) < 0 || load_machine(arena, &frozen, err) < 0 ||
+        load_inventory(arena, &frozen, err) < 0 || load_lock(arena, &frozen, err) < 0 ||
+        frozen_load_machine(arena, &frozen, err) < 0 ||
         load_formats_below(arena, &frozen, err) < 0) {
         frozen_release(&frozen);
         return -1;
@@ -177,11 +216,24 @@ static bool is_run(const struct report *report, const struct plan *plan, const s
     return false;
 }
 
-static void encode_stack(struct json_out *out, const struct stack *stack)
+/* NULL under runtime none: the programs above are what ran. */
+static struct str image_digest(const struct report *report, const struct plan *plan,
+                               const struct stack *stack)
+{
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct report_case *c = report_case_find(report, plan->steps[idx].case_id);
+        if (c && c->stack == stack && plan->steps[idx].image_digest.ptr) {
+            return plan->steps[idx].image_digest;
+        }
+    }
+    return STR_EMPTY;
+}
+
+static void encode_stack(struct json_out *out, const struct stack *stack, struct str digest)
 {
     jw_object(out, NULL);
     jw_str(out, "stack", stack->id);
-    jw_null(out, "image_digest"); /* runtime none: the programs above are what ran */
+    jw_str(out, "image_digest", digest);
     jw_array(out, "sources");
     for (size_t idx = 0; idx < stack->n_sources; idx++) {
         jw_object(out, NULL);
@@ -201,7 +253,7 @@ void frozen_encode_lock(struct str run_id, const struct frozen_program *programs
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
     jw_str(&out, "run_id", run_id);
-    jw_z(&out, "runtime", "none");
+    jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
     jw_array(&out, "programs");
     for (size_t idx = 0; idx < n_programs; idx++) {
         jw_object(&out, NULL);
@@ -213,7 +265,8 @@ void frozen_encode_lock(struct str run_id, const struct frozen_program *programs
     jw_array(&out, "stacks");
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
         if (is_run(report, plan, &report->stacks[idx])) {
-            encode_stack(&out, &report->stacks[idx]);
+            encode_stack(&out, &report->stacks[idx],
+                         image_digest(report, plan, &report->stacks[idx]));
         }
     }
     jw_end_array(&out);

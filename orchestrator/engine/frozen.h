@@ -19,8 +19,9 @@ struct frozen {
     struct str report_sha256;
     struct report report;
     struct plan plan;
-    struct format_set formats; /* frozen_release gives its patterns back */
-    struct condition *machine; /* of environment/local.json */
+    struct inventory inventory; /* of manifest/inventory.json; this machine where there is none */
+    struct format_set formats;  /* frozen_release gives its patterns back */
+    struct condition *machine;  /* of environment/local.json */
     size_t n_machine;
     struct frozen_program *programs; /* of lock/lock.json */
     size_t n_programs;
@@ -29,6 +30,8 @@ struct frozen {
 /* ERR_INTEGRITY where the plan was made for another report than the frozen one. */
 MUST_CHECK int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_frozen,
                            struct err *err);
+/* Again, once the nodes were looked at. */
+MUST_CHECK int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err);
 void frozen_release(struct frozen *frozen);
 static inline void frozen_cleanup(struct frozen *frozen)
 {

@@ -64,4 +64,9 @@ void add_findings(struct page *page, const struct report_audit *audit);
 void add_conditions(struct page *page, const struct report_audit *audit);
 void add_provenance(struct page *page, const struct report_audit *audit);
 
+/* page_run_nodes.c: where a run's jobs ran, what was seen there, and what they left */
+void add_run_places(struct page *page, const struct run_view *view);
+void add_run_machines(struct page *page, const struct run_view *view);
+void add_run_logs(struct page *page, const struct run_view *view);
+
 #endif

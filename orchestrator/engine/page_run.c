@@ -110,7 +110,7 @@ static void add_differences(struct page *page, const struct cell_result *cell, b
          "<th scope=\"col\">Published</th><th scope=\"col\">This run</th></tr></thead>\n<tbody>\n",
          cell->baseline->id);
     for (size_t idx = 0; idx < cell->n_differs; idx++) {
-        const struct difference *d = &cell->differs[idx];
+        const struct run_difference *d = &cell->differs[idx];
         HTML(page->out, "<tr class=\"wide\"><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n",
              d->name, d->published, d->run.ptr ? d->run : STR_LIT("none"));
     }
@@ -141,6 +141,13 @@ static void add_run_conditions(struct page *page, const struct run_result *resul
     strbuf_add_z(page->out, has_any ? "</section>\n" : "<p>Nothing that is known.</p></section>\n");
 }
 
+static struct str taints_of(struct page *page, const struct repeat_result *repeat)
+{
+    return repeat->n_taints == 0 ? STR_EMPTY
+                                 : textf(&page->arena, ": tainted (%zu): %.*s", repeat->n_taints,
+                                         STR_ARG(repeat->taints[0]));
+}
+
 static int add_cell_series(struct page *page, const struct run_view *view,
                            const struct cell_result *cell, struct err *err)
 {
@@ -159,7 +166,7 @@ static int add_cell_series(struct page *page, const struct run_view *view,
             .m = &m,
             .name = textf(&page->arena, "Repeat %" PRId64, cell->repeats[idx].repeat),
             .note = cell->repeats[idx].counts
-                        ? STR_EMPTY
+                        ? taints_of(page, &cell->repeats[idx])
                         : textf(&page->arena, ": %.*s", STR_ARG(cell->repeats[idx].why))};
         add_spark_figure(page, &of);
     }
@@ -184,59 +191,6 @@ static int add_run_series(struct page *page, const struct run_view *view, struct
     return 0;
 }
 
-static void add_machine(struct page *page, const struct run_view *view)
-{
-    strbuf_add_z(page->out,
-                 "<section class=\"card\" id=\"machine\"><h2 class=\"first\">The machine</h2>\n"
-                 "<details><summary>Everything that was recorded</summary>\n");
-    add_scroll_begin(page, STR_LIT("The machine"));
-    strbuf_add_z(page->out, "<caption>environment/local.json</caption><thead><tr>"
-                            "<th scope=\"col\">Name</th><th scope=\"col\">Value</th></tr></thead>\n"
-                            "<tbody>\n");
-    for (size_t idx = 0; idx < view->n_settings; idx++) {
-        HTML(page->out,
-             "<tr><th scope=\"row\" class=\"mono\">{}</th><td class=\"where mono\">{}</td></tr>\n",
-             view->settings[idx].name,
-             view->settings[idx].value.ptr ? view->settings[idx].value : STR_LIT("none"));
-    }
-    strbuf_add_z(page->out, "</tbody>");
-    add_scroll_end(page);
-    strbuf_add_z(page->out, "</details></section>\n");
-}
-
-static void add_logs(struct page *page, const struct run_view *view)
-{
-    HTML(page->out,
-         "<section class=\"card\" id=\"provenance\"><h2 class=\"first\">Provenance</h2>\n<p>The "
-         "report's "
-         "manifest has SHA-256 <code>{}</code>. {}</p>\n",
-         view->frozen.report_sha256,
-         view->is_archive
-             ? STR_LIT("The archive's form, digests and statements were checked; who "
-                       "signed it was not (reperf verify --key does that).")
-             : STR_LIT("The result was derived from the raw logs again and is the same; "
-                       "the folder's seal was not checked (reperf verify does that)."));
-    add_scroll_begin(page, STR_LIT("Logs"));
-    strbuf_add_z(page->out,
-                 "<caption>Raw logs</caption><thead><tr><th scope=\"col\">Log</th>"
-                 "<th scope=\"col\" class=\"n\">Bytes</th><th scope=\"col\">SHA-256</th></tr>"
-                 "</thead>\n<tbody>\n");
-    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
-        const struct cell_result *cell = &view->result.cells[idx];
-        for (size_t at = 0; at < cell->n_repeats; at++) {
-            HTML(page->out,
-                 "<tr><th scope=\"row\" class=\"mono\">{}</th><td class=\"n\">{}</td>"
-                 "<td class=\"where mono\">{}</td></tr>\n",
-                 cell->repeats[at].log,
-                 textf(&page->arena, "%" PRId64, cell->repeats[at].outcome.log_bytes),
-                 cell->repeats[at].outcome.log_sha256);
-        }
-    }
-    strbuf_add_z(page->out, "</tbody>");
-    add_scroll_end(page);
-    strbuf_add_z(page->out, "</section>\n");
-}
-
 int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
 {
     struct page page = {.out = out, .formats = &view->frozen.formats};
@@ -255,9 +209,10 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
     strbuf_add_z(out, "</section>\n");
     add_run_cells(&page, &view->result);
     add_run_conditions(&page, &view->result);
+    add_run_places(&page, view);
     rc = add_run_series(&page, view, err);
-    add_machine(&page, view);
-    add_logs(&page, view);
+    add_run_machines(&page, view);
+    add_run_logs(&page, view);
     page_end(&page);
     arena_release(&page.arena);
     return rc;

@@ -7,11 +7,9 @@
 
 #include "base/fs.h"
 #include "base/map.h"
+#include "engine/planner_impl.h"
 #include "io/proc.h"
 
-#define LOCAL_RANKS_MAX                                                                            \
-    1 /* reperf-train trains on one rank until it has its data-parallel part (issue 4) */
-#define SMOKE_RANKS_MAX   4 /* Source: DESIGN section 5 */
 #define PROBE_DEADLINE_NS (30 * NS_PER_S)
 #define PROBE_OUTPUT_MAX  (1u << 20)
 /* Of one training step's metric line, from above; and of start and stop. */
@@ -94,7 +92,7 @@ static void set_option(struct plan_step *step, const char *name, const char *val
 
 /* ---- conditions ---- */
 
-static void set_condition(struct plan_step *step, const char *name, struct str value)
+void plan_set_condition(struct plan_step *step, const char *name, struct str value)
 {
     for (size_t idx = 0; idx < step->n_conditions; idx++) {
         if (str_eq_z(step->conditions[idx].name, name)) {
@@ -106,7 +104,7 @@ static void set_condition(struct plan_step *step, const char *name, struct str v
     step->conditions[step->n_conditions++] = (struct condition){str_of(name), value};
 }
 
-static struct str number(struct arena *arena, int64_t value)
+struct str plan_number(struct arena *arena, int64_t value)
 {
     return str_of(arena_printf(arena, "%lld", (long long)value));
 }
@@ -120,36 +118,20 @@ static void base_conditions(struct arena *arena, const struct report_case *c,
     for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
         for (size_t idx = 0; idx < lists[list]->n && step->n_conditions < PLAN_CONDITIONS_MAX / 2;
              idx++) {
-            set_condition(step, lists[list]->items[idx].name.ptr, lists[list]->items[idx].value);
+            plan_set_condition(step, lists[list]->items[idx].name.ptr,
+                               lists[list]->items[idx].value);
         }
     }
-    set_condition(step, "framework", c->framework);
-    set_condition(step, "precision", c->precision);
-    set_condition(step, "nodes", number(arena, c->nodes));
-    set_condition(step, "gpus", number(arena, c->gpus));
-    set_condition(step, "batch_per_gpu", number(arena, c->batch_per_gpu));
-}
-
-static void rank_environment(struct arena *arena, struct plan_step *step)
-{
-    static const struct {
-        const char *name, *value;
-    } RANKS[] = {{"RANK", "0"},
-                 {"WORLD_SIZE", "1"},
-                 {"LOCAL_RANK", "0"},
-                 {"LOCAL_WORLD_SIZE", "1"},
-                 {"MASTER_ADDR", "127.0.0.1"},
-                 {"MASTER_PORT", "29500"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(RANKS) && step->n_env < PLAN_ENV_MAX; idx++) {
-        step->env[step->n_env++] =
-            (struct condition){str_of(RANKS[idx].name), str_of(RANKS[idx].value)};
-    }
-    (void)arena;
+    plan_set_condition(step, "framework", c->framework);
+    plan_set_condition(step, "precision", c->precision);
+    plan_set_condition(step, "nodes", plan_number(arena, c->nodes));
+    plan_set_condition(step, "gpus", plan_number(arena, c->gpus));
+    plan_set_condition(step, "batch_per_gpu", plan_number(arena, c->batch_per_gpu));
 }
 
 /* ---- what stands in the way ---- */
 
-static void cannot(struct plan_step *step, enum err_code cause, const char *why)
+void plan_cannot(struct plan_step *step, enum err_code cause, const char *why)
 {
     if (step->cause == ERR_NONE) {
         step->cause = cause;
@@ -174,27 +156,20 @@ static struct str last_line(struct arena *arena, struct str text)
     return str_dup(arena, str_sub(str_trim(line), 0, 300));
 }
 
-/* activation_bytes + workspace_bytes + parameters with gradient and velocity; 0 where it does not say. */
+/* The program's own sum: parameters, gradients, what its optimiser keeps, statistics, activations, workspace; 0 where it does not say. */
 static int64_t memory_of(struct str describe)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct err ignored = {0};
-    static const char *const NAMES[] = {"activation_bytes", "workspace_bytes", "parameters"};
-    int64_t sum = 0;
+    struct json member;
+    int64_t bytes = 0;
     if (json_parse(describe, "reperf-train --describe", &doc, &ignored) < 0) {
         return 0;
     }
     struct json root = json_root(&doc);
-    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        struct json member;
-        struct err wrong = {0};
-        int64_t value = 0;
-        if (json_find(&root, NAMES[idx], &member) &&
-            json_i64(&member, 0, 1LL << 50, &value, &wrong) == 0) {
-            sum += idx == 2 ? 12 * value : value;
-        }
-    }
-    return sum;
+    bool is_said = json_find(&root, "total_bytes", &member) &&
+                   json_i64(&member, 0, 1LL << 50, &bytes, &ignored) == 0;
+    return is_said ? bytes : 0;
 }
 
 /* Asks the bundled program itself whether it can do this. */
@@ -253,64 +228,39 @@ static void smoke_options(struct arena *arena, struct plan_step *step)
     static const char *const ABSENT[] = {"gpu", "gpu_memory_gb", "driver", "cuda", "cudnn", "nccl"};
     for (size_t idx = 0; idx < ARRAY_LEN(SET); idx++) {
         set_option(step, SET[idx].option, SET[idx].value);
-        set_condition(step, SET[idx].condition, str_of(SET[idx].value));
+        plan_set_condition(step, SET[idx].condition, str_of(SET[idx].value));
     }
     if (is_text) {
         set_option(step, "--sequence", "32");
-        set_condition(step, "sequence_length", STR_LIT("32"));
+        plan_set_condition(step, "sequence_length", STR_LIT("32"));
     } else {
         const char *image = is_segmentation ? "64x128" : "64";
         set_option(step, "--image", image);
-        set_condition(step, "image_size", str_of(image));
+        set_option(step, "--lr", "0.01"); /* a report's own is for a far larger batch */
+        plan_set_condition(step, "image_size", str_of(image));
+        plan_set_condition(step, "learning_rate", STR_LIT("0.01"));
     }
+    set_option(step, "--warmup-lr-steps", "0"); /* 20 steps of 10,000 would train nothing */
     for (size_t idx = 0; idx < ARRAY_LEN(ABSENT); idx++) {
-        set_condition(step, ABSENT[idx], STR_EMPTY);
+        plan_set_condition(step, ABSENT[idx], STR_EMPTY);
     }
-    set_condition(step, "global_batch", number(arena, 4 * step->n_ranks));
-    set_condition(step, "gpus", STR_LIT("0"));
+    plan_set_condition(step, "global_batch", plan_number(arena, 4 * step->n_ranks));
+    plan_set_condition(step, "gpus", STR_LIT("0"));
     step->n_steps = 20;
-}
-
-static void plan_smoke(struct planner *p, const struct report_case *c, struct plan_step *step)
-{
-    int64_t asked = c->gpus < SMOKE_RANKS_MAX ? c->gpus : SMOKE_RANKS_MAX;
-    step->n_ranks = asked;
-    smoke_options(p->arena, step);
-    if (asked > LOCAL_RANKS_MAX) {
-        cannot(step, ERR_WORKLOAD,
-               arena_printf(p->arena,
-                            "needs %lld ranks: %s of this version trains on one rank only",
-                            (long long)asked, TRAIN_PROGRAM));
-    }
 }
 
 static void plan_full(struct planner *p, const struct report_case *c, struct plan_step *step)
 {
     struct err ignored = {0};
     struct str steps = option_value(step, "--steps");
-    step->n_ranks = c->gpus;
-    set_condition(step, "device", STR_LIT("gpu"));
+    plan_set_condition(step, "device", STR_LIT("gpu"));
     if (steps.ptr) {
-        set_condition(step, "iterations", steps);
+        plan_set_condition(step, "iterations", steps);
         if (str_to_i64(steps, 1, 1LL << 40, &step->n_steps, &ignored) < 0) {
             step->n_steps = 0; /* the program itself will refuse it */
         }
     }
-    if (c->nodes > 1) {
-        cannot(step, ERR_NODE,
-               arena_printf(p->arena, "needs %lld nodes: the inventory \"local\" has one",
-                            (long long)c->nodes));
-    }
-    if (c->gpus_per_node > p->opts->n_gpus) {
-        cannot(step, ERR_NODE,
-               arena_printf(p->arena, "needs %lld GPUs a node: this machine has %lld",
-                            (long long)c->gpus_per_node, (long long)p->opts->n_gpus));
-    }
-    if (c->gpus > LOCAL_RANKS_MAX) {
-        cannot(step, ERR_WORKLOAD,
-               arena_printf(p->arena, "needs %lld ranks: this version launches one rank only",
-                            (long long)c->gpus));
-    }
+    plan_place_full(p->arena, p->opts, c, step);
 }
 
 /* The data is a condition like any other: a verdict lists it where it is not the published run's. */
@@ -319,8 +269,8 @@ static void use_data(struct planner *p, struct plan_step *step)
     const struct plan_data *data = &p->opts->data;
     if (data->folder.ptr && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         set_option(step, "--data", data->folder.ptr);
-        set_condition(step, "dataset", str_of(plan_data_name(p->arena, data)));
-        set_condition(step, "dataset_images", number(p->arena, data->n_samples));
+        plan_set_condition(step, "dataset", str_of(plan_data_name(p->arena, data)));
+        plan_set_condition(step, "dataset_images", plan_number(p->arena, data->n_samples));
     }
 }
 
@@ -340,7 +290,6 @@ static void plan_case(struct planner *p, const struct report_case *c, struct pla
         step->env[step->n_env++] = c->stack->env[idx];
     }
     base_conditions(arena, c, step);
-    rank_environment(arena, step);
     if (!text.ptr || !split_words(arena, text, &step->argv, &step->n_argv)) {
         step->argv = arena_array(arena, struct str, PLAN_ARGV_MAX);
         if (text.ptr) {
@@ -354,33 +303,36 @@ static void plan_case(struct planner *p, const struct report_case *c, struct pla
         if (p->opts->profile == PROFILE_FULL) {
             plan_full(p, c, step);
         }
-        cannot(step, ERR_CONTAINER,
-               arena_printf(arena,
-                            "framework %.*s is not installed here, and this version does not "
-                            "run its image; leave it out with --case",
-                            STR_ARG(c->framework)));
+        plan_cannot(step, ERR_CONTAINER,
+                    arena_printf(arena,
+                                 "framework %.*s is not installed here, and this version does not "
+                                 "run its image; leave it out with --case",
+                                 STR_ARG(c->framework)));
         return;
     }
     if (!step->n_argv || str_eq_z(step->argv[0], "/bin/sh")) {
-        cannot(step, ERR_MANIFEST,
-               "the report's data has no run command of plain words for this case");
+        plan_cannot(step, ERR_MANIFEST,
+                    "the report's data has no run command of plain words for this case");
         return;
     }
     if (!c->format.ptr || !c->rule.ptr) {
-        cannot(step, ERR_MANIFEST, "the report's data names no format or no rule for this case");
+        plan_cannot(step, ERR_MANIFEST,
+                    "the report's data names no format or no rule for this case");
     }
     if (p->opts->profile == PROFILE_SMOKE) {
-        plan_smoke(p, c, step);
+        plan_place_smoke(arena, p->opts, c, step);
+        smoke_options(arena, step);
     } else {
         plan_full(p, c, step);
     }
+    plan_choose_image(arena, p->opts, c, step);
     use_data(p, step);
     step->log_bytes = RUN_LINES_BYTES + step->n_ranks * step->n_steps * STEP_LINE_BYTES;
     if (step->cause == ERR_NONE && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         const struct probe *probe = probe_train(p, step);
         step->memory_bytes = probe->memory_bytes;
         if (!probe->is_fine) {
-            cannot(step, probe->cause, probe->why.ptr);
+            plan_cannot(step, probe->cause, probe->why.ptr);
         }
     }
 }
@@ -447,16 +399,12 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
                         .report_sha256 = opts->report_sha256,
                         .profile = opts->profile,
                         .repeats = opts->repeats,
-                        .inventory = str_of(opts->inventory)};
+                        .inventory = opts->inventory->id,
+                        .runtime = opts->inventory->runtime,
+                        .launcher = opts->inventory->launcher};
     plan.deadline_s = opts->deadline_s                 ? opts->deadline_s
                       : opts->profile == PROFILE_SMOKE ? DEADLINE_SMOKE_S
                                                        : DEADLINE_FULL_S;
-    if (!str_eq_z(plan.inventory, "local")) {
-        return err_set(err, ERR_NODE,
-                       "inventory %.100s: only \"local\", this machine, can be reached; nodes over "
-                       "SSH need a later version",
-                       opts->inventory);
-    }
     plan.data = opts->data;
     plan.globs = arena_array(arena, struct str, opts->n_globs + 1);
     for (size_t idx = 0; idx < opts->n_globs; idx++) {

@@ -11,17 +11,24 @@
 #define DEADLINE_SMOKE_S 600
 #define DEADLINE_FULL_S  86400
 #define TRAIN_PROGRAM    "reperf-train"
+#define RUN_IMAGE_SMOKE  "reperf-cpu" /* of the bundled workload under the smoke profile */
+
+struct plan_image { /* strings as in struct plan_step */
+    struct str id, name, digest;
+    struct str config; /* or NULL */
+};
 
 struct planner_opts {
     enum profile profile;
     int64_t repeats;
-    int64_t deadline_s;    /* 0: the profile's default */
-    const char *inventory; /* "local" is the only one yet: another is ERR_NODE */
+    int64_t deadline_s;                /* 0: the profile's default */
+    const struct inventory *inventory; /* the nodes' GPUs are as it says */
+    const struct plan_image *images;   /* pinned ones: from locks, descriptions and --image */
+    size_t n_images;
     const char *const *globs;
     size_t n_globs;
     struct str report_sha256;
     const char *train_path; /* the bundled workload's program */
-    int64_t n_gpus;         /* of this machine */
     struct plan_data data; /* for the bundled workload; folder NULL: as the report's commands say */
     struct clock_src clock;
 };

@@ -117,7 +117,8 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
 {
     struct names *names = arena_new(arena, struct names);
     conditions_of_run(arena, frozen, cell, names);
-    cell->differs = arena_array(arena, struct difference, names->n + 1);
+    cell->differs =
+        arena_array(arena, struct run_difference, names->n + frozen->plan.n_overrides + 1);
     cell->not_stated = arena_array(arena, struct str, names->n + 1);
     for (size_t idx = 0; idx < names->n; idx++) {
         struct str ours = names->items[idx].value;
@@ -130,8 +131,14 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
             }
         } else if (!ours.ptr || !same_value(ours, theirs)) {
             cell->differs[cell->n_differs++] =
-                (struct difference){names->items[idx].name, theirs, ours};
+                (struct run_difference){names->items[idx].name, theirs, ours};
         }
+    }
+    /* Whatever they did to this case: its report is not the published one. */
+    for (size_t idx = 0; idx < frozen->plan.n_overrides; idx++) {
+        const struct json_override *set = &frozen->plan.overrides[idx];
+        cell->differs[cell->n_differs++] = (struct run_difference){
+            set->path, set->was.ptr ? set->was : STR_LIT("absent"), set->value};
     }
 }
 
@@ -231,6 +238,11 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
         return 0;
     }
     judge_full(cell);
+    if (frozen->plan.n_overrides && !cell->why.len) {
+        cell->why =
+            str_of(arena_printf(arena, "with %zu settings of its own (-C), see what differs",
+                                frozen->plan.n_overrides));
+    }
     return 0;
 }
 
@@ -311,6 +323,13 @@ static void encode_repeat(struct json_out *out, const struct repeat_result *repe
     jw_i64(out, "samples_used", (int64_t)repeat->n_used);
     jw_i64(out, "samples_in_window", (int64_t)repeat->n_window);
     jw_str(out, "why", repeat->why);
+    if (repeat->n_taints) {
+        jw_array(out, "taints");
+        for (size_t idx = 0; idx < repeat->n_taints; idx++) {
+            jw_str(out, NULL, repeat->taints[idx]);
+        }
+        jw_end_array(out);
+    }
     jw_object(out, "log");
     jw_str(out, "path", repeat->log);
     jw_str(out, "sha256", repeat->outcome.log_sha256);

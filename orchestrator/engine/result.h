@@ -9,6 +9,15 @@
 
 enum outcome { OUTCOME_EXITED, OUTCOME_DEADLINE };
 
+struct outcome_node { /* one job of the attempt */
+    struct str name;
+    int64_t exit_status;
+    struct str log; /* below the evidence folder */
+    struct str log_sha256;
+    int64_t log_bytes;
+    struct str monitor; /* its monitor's log, below the evidence folder, or NULL: nobody watched */
+};
+
 struct
     outcome_record { /* logs/outcome/CASE/repeat-N.json: how the attempt that counts ended, and what its log was */
     struct str case_id;
@@ -16,8 +25,12 @@ struct
     int64_t attempt;
     enum outcome outcome;
     int64_t exit_status; /* 128+n: signal n */
+    struct str log;      /* path below the evidence folder; set by reading */
     struct str log_sha256;
     int64_t log_bytes;
+    struct outcome_node *nodes; /* none: it ran on this machine alone */
+    size_t n_nodes;
+    struct str failed_node; /* whose job ended first with another status than 0, or NULL */
 };
 
 struct repeat_result {
@@ -33,9 +46,11 @@ struct repeat_result {
     struct str unit;
     const struct fact *facts; /* what the log itself states */
     size_t n_facts;
+    struct str *taints; /* "node2: ...": reasons to doubt the number, which they do not change */
+    size_t n_taints;
 };
 
-struct difference {
+struct run_difference {
     struct str name;
     struct str published; /* NULL: never, see not_stated */
     struct str run;       /* NULL: there is none */
@@ -60,7 +75,7 @@ struct cell_result {
     struct repeat_result *repeats;
     size_t n_repeats;
     struct summary summary;
-    struct difference *differs;
+    struct run_difference *differs;
     size_t n_differs;
     struct str *not_stated; /* conditions of ours that the published case does not state */
     size_t n_not_stated;
@@ -77,6 +92,17 @@ typedef int (*derived_fn)(void *ctx, const char *name, struct str text, struct e
 
 void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *out);
 const char *outcome_name(enum outcome outcome);
+
+/* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
+   log that metrics are read from is left to who reads it. */
+MUST_CHECK int result_check_outcome(struct arena *arena, const struct frozen *frozen,
+                                    const struct plan_step *step, int64_t repeat,
+                                    const struct outcome_record *record, struct err *err);
+
+/* From the monitors' logs of all nodes. */
+MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
+                             const struct outcome_record *outcome, struct str **ret_taints,
+                             size_t *ret_n, struct err *err);
 
 /* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. */
 MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen,

@@ -4,20 +4,43 @@
 
 #include "engine/result.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "domain/inventory.h"
 #include "engine/measure.h"
 #include "engine/rundir.h"
+#include "engine/runtime.h"
 
 #define SERIES_TEXT_MAX (1u << 30)
+#define LOG_TAIL_BYTES  8192
 
 static const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
 
 const char *outcome_name(enum outcome outcome)
 {
     return OUTCOME_NAMES[outcome];
+}
+
+static void encode_nodes(struct json_out *out, const struct outcome_record *record)
+{
+    jw_array(out, "nodes");
+    for (size_t idx = 0; idx < record->n_nodes; idx++) {
+        const struct outcome_node *node = &record->nodes[idx];
+        jw_object(out, NULL);
+        jw_str(out, "node", node->name);
+        jw_i64(out, "exit_status", node->exit_status);
+        jw_str(out, "log", node->log);
+        jw_str(out, "log_sha256", node->log_sha256);
+        jw_i64(out, "log_bytes", node->log_bytes);
+        jw_str(out, "monitor", node->monitor);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    jw_str(out, "failed_node", record->failed_node);
 }
 
 void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *buf)
@@ -34,7 +57,42 @@ void outcome_encode(const struct outcome_record *record, struct arena *arena, st
     jw_z(&out, "log", rundir_log_name(arena, record->case_id, record->repeat));
     jw_str(&out, "log_sha256", record->log_sha256);
     jw_i64(&out, "log_bytes", record->log_bytes);
+    if (record->n_nodes) {
+        encode_nodes(&out, record);
+    }
     jw_end_object(&out);
+}
+
+static int decode_nodes(const struct json *root, struct arena *arena, struct outcome_record *record,
+                        struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"node", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, name), 0, 0},
+        {"exit_status", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_node, exit_status), 0,
+         255},
+        {"log", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, log), 0, 0},
+        {"log_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, log_sha256), 0, 0},
+        {"log_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_node, log_bytes), 0,
+         1LL << 53},
+        {"monitor", JSON_STR, JSON_NULLABLE, offsetof(struct outcome_node, monitor), 0, 0},
+    };
+    struct json list;
+    struct json item;
+    size_t n = 0;
+    if (!json_find(root, "nodes", &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, INVENTORY_NODES_MAX, &n, err) < 0) {
+        return -1;
+    }
+    record->nodes = arena_array(arena, struct outcome_node, n + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), &record->nodes[record->n_nodes++],
+                        err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 static int read_outcome(struct arena *arena, const char *path, struct outcome_record *ret_record,
@@ -55,10 +113,13 @@ static int read_outcome(struct arena *arena, const char *path, struct outcome_re
         {"outcome", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"exit_status", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, exit_status), 0,
          255},
-        {"log", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"log", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, log), 0, 0},
         {"log_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, log_sha256), 0, 0},
         {"log_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, log_bytes), 0,
          1LL << 53},
+        {"nodes", JSON_ANY, 0, 0, 0, 0},
+        {"failed_node", JSON_STR, JSON_NULLABLE, offsetof(struct outcome_record, failed_node), 0,
+         0},
     };
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
@@ -66,7 +127,8 @@ static int read_outcome(struct arena *arena, const char *path, struct outcome_re
     root = json_root(&doc);
     if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &record, err) < 0 ||
         json_member(&root, "outcome", &member, err) < 0 ||
-        json_str(&member, arena, &outcome, err) < 0) {
+        json_str(&member, arena, &outcome, err) < 0 ||
+        decode_nodes(&root, arena, &record, err) < 0) {
         return -1;
     }
     if (str_eq_z(outcome, OUTCOME_NAMES[OUTCOME_DEADLINE])) {
@@ -150,20 +212,58 @@ static void does_not_count(struct repeat_result *repeat, enum err_code cause, co
     }
 }
 
+static struct str read_tail(struct arena *arena, const char *path)
+{
+    char *text = arena_array(arena, char, LOG_TAIL_BYTES);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    off_t from = size > LOG_TAIL_BYTES ? size - LOG_TAIL_BYTES : 0;
+    ssize_t got = size < 0 ? -1 : pread(fd, text, LOG_TAIL_BYTES, from);
+    return got < 0 ? STR_EMPTY : (struct str){text, (size_t)got};
+}
+
+/* Of a container the engine itself may have something to say; else *ret_cause says what the workload's status means. */
+static void ask_engine(struct arena *arena, const struct frozen *frozen,
+                       const struct outcome_record *outcome, const char *log, struct err *ret_cause)
+{
+    for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
+        if (str_eq(outcome->nodes[idx].name, outcome->failed_node)) {
+            log = outcome->nodes[idx].log.ptr;
+        }
+    }
+    if (runtime_exit_check(frozen->plan.runtime, (int)outcome->exit_status,
+                           read_tail(arena, fs_join(arena, frozen->folder, log)), ret_cause) == 0) {
+        ASSERT(outcome->exit_status == 0);
+    }
+}
+
 static void judge_end(struct arena *arena, const struct frozen *frozen,
                       struct repeat_result *repeat)
 {
+    struct err cause = {0};
     int64_t status = repeat->outcome.exit_status;
+    const char *where = repeat->outcome.failed_node.ptr
+                            ? arena_printf(arena, "%.*s: ", STR_ARG(repeat->outcome.failed_node))
+                            : "";
     if (repeat->outcome.outcome == OUTCOME_DEADLINE) {
         does_not_count(repeat, ERR_TIMEOUT,
                        arena_printf(arena, "stopped: it ran past its deadline of %lld s",
                                     (long long)frozen->plan.deadline_s));
+        return;
+    }
+    if (frozen->plan.runtime != RUNTIME_NONE) {
+        ask_engine(arena, frozen, &repeat->outcome, repeat->log.ptr, &cause);
+    }
+    if (cause.code == ERR_CONTAINER) {
+        does_not_count(repeat, ERR_CONTAINER, arena_printf(arena, "%s%s", where, cause.msg));
     } else if (status > 128) {
-        does_not_count(repeat, ERR_WORKLOAD,
-                       arena_printf(arena, "ended by signal %lld", (long long)(status - 128)));
+        does_not_count(
+            repeat, ERR_WORKLOAD,
+            arena_printf(arena, "%sended by signal %lld", where, (long long)(status - 128)));
     } else if (status != 0) {
-        does_not_count(repeat, ERR_WORKLOAD,
-                       arena_printf(arena, "ended with exit status %lld", (long long)status));
+        does_not_count(
+            repeat, ERR_WORKLOAD,
+            arena_printf(arena, "%sended with exit status %lld", where, (long long)status));
     }
 }
 
@@ -177,7 +277,7 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     const struct rule *rule = format_rule(format, step->rule);
     bool is_smoke = frozen->plan.profile == PROFILE_SMOKE;
     struct rule_case of = {.gpus = step->n_ranks,
-                           .nodes = is_smoke ? 1 : c->nodes,
+                           .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
                            .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu};
     struct rule_value value = {0};
     struct err err = {0};
@@ -252,6 +352,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, const struct
             STR_ARG(step->case_id), STR_ARG(step->format), STR_ARG(step->rule), frozen->folder);
     }
     if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
+        result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
         measure_log(arena, format, fs_join(arena, frozen->folder, repeat.log.ptr), &m, &sha256,
                     err) < 0) {
         return -1;
@@ -268,6 +369,9 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, const struct
     judge_end(arena, frozen, &repeat);
     judge_log(arena, frozen, step, &m, &repeat);
     repeat.counts = repeat.cause == ERR_NONE;
+    if (result_taints(arena, frozen, &repeat.outcome, &repeat.taints, &repeat.n_taints, err) < 0) {
+        return -1;
+    }
     encode_series(&text, &repeat, &m);
     if (text.is_full) {
         return err_set(err, ERR_PARSE, "%s: more samples than fit %u bytes", repeat.log.ptr,

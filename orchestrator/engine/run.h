@@ -16,8 +16,13 @@ struct run_opts {
     bool is_offline;    /* what the store lacks is not fetched: cases that need it are not run */
     const char *report; /* id or path */
     struct planner_opts
-        plan;           /* report_sha256, train_path, n_gpus and clock are filled by run_prepare */
-    const char *run_id; /* NULL: made from clock and machine's random bits */
+        plan; /* report_sha256, train_path, inventory, images and clock are filled by run_prepare */
+    const char *nodes;         /* --nodes: NULL: this machine */
+    const char *const *images; /* --image: "ID=NAME@sha256:DIGEST" */
+    size_t n_images;
+    const char *const *overrides; /* -C: PATH=VALUE on the report */
+    size_t n_overrides;
+    const char *run_id;   /* NULL: made from clock and machine's random bits */
     const char *key_path; /* NULL: the archive is unsigned */
     const char *store;    /* where packed data is */
     const char *data;     /* --data: NULL or "synthetic": none */
@@ -27,6 +32,7 @@ struct run_opts {
 struct run_prepared {
     struct str report_text; /* the file's bytes, as they are frozen */
     struct report report;
+    struct inventory inventory;
     struct plan plan;
 };
 
@@ -53,8 +59,8 @@ MUST_CHECK int run_execute(struct arena *arena, const struct run_opts *opts,
                            const struct rundir *dir, struct run_end *ret_end, struct err *err);
 
 /* Gives a run up: asks its orchestrator to stop, or stops the job that a dead one left. */
-MUST_CHECK int run_cancel(struct arena *arena, struct clock_src clock, const struct rundir *dir,
-                          struct err *err);
+MUST_CHECK int run_cancel(struct arena *arena, const struct run_opts *opts,
+                          const struct rundir *dir, struct err *err);
 
 /* Also for others that write derived files: fs_write_atomic below `folder`, which is the ctx. */
 int run_put_file(void *folder, const char *name, struct str text, struct err *err);

@@ -19,13 +19,18 @@ int run_put_file(void *folder, const char *name, struct str text, struct err *er
     return rundir_write(&scratch, folder, name, text, err);
 }
 
-static void runner_cleanup(struct runner *r)
+void runner_cleanup(struct runner *r)
 {
-    remote_free(r->remote);
+    for (size_t idx = 0; r->nodes && idx < r->fleet.n_nodes; idx++) {
+        lease_op_release(&r->nodes[idx].lease);
+    }
+    fleet_release(&r->fleet);
     loop_release(&r->loop);
     journal_release(&r->journal);
     events_release(&r->events);
     frozen_release(&r->frozen);
+    VEC_RELEASE(&r->orphans);
+    VEC_RELEASE(&r->images);
 }
 
 static void on_signal(void *ctx, int signal_no)
@@ -45,7 +50,7 @@ static int append(struct runner *r, enum journal_state state, struct str case_id
 
 /* ---- where it is ---- */
 
-static void make_units(struct runner *r)
+void run_make_units(struct runner *r)
 {
     const struct plan *plan = &r->frozen.plan;
     r->units = arena_array(r->arena, struct unit, plan->n_steps * (size_t)plan->repeats + 1);
@@ -106,7 +111,7 @@ static int replay_run_record(struct runner *r, const struct journal_record *reco
                          STR_ARG(r->dir.id));
 }
 
-static int replay_record(struct runner *r, const struct journal_record *record, struct err *err)
+int run_replay_record(struct runner *r, const struct journal_record *record, struct err *err)
 {
     bool is_of_repeat = record->state == J_STARTED || record->state == J_LOST ||
                         record->state == J_FINISHED || record->state == J_PARSED;
@@ -123,8 +128,14 @@ static int replay_record(struct runner *r, const struct journal_record *record, 
         unit->state = UNIT_STARTED;
         unit->attempt = record->attempt;
         unit->started_wall_ns = wall_of(record->time);
+        if (run_place_again(r, unit, record, err) < 0) {
+            return -1;
+        }
     } else if (record->state == J_LOST) {
         unit->state = UNIT_TODO;
+        if (unit->nodes && str_eq_z(record->outcome, LOST_BY_NODE)) {
+            run_note_orphan(r, unit);
+        }
     } else {
         unit->state =
             UNIT_FINISHED; /* also where it was parsed: the number comes from the log, not from here */
@@ -171,9 +182,12 @@ static int open_run(struct runner *r, struct err *err)
         log_line(LOG_WARN, "%s: a last record that was cut (%llu bytes) is dropped", r->dir.journal,
                  (unsigned long long)records.torn_bytes);
     }
-    make_units(r);
+    if (run_nodes_open(r, err) < 0) {
+        return -1;
+    }
+    run_make_units(r);
     for (size_t idx = 0; idx < records.n; idx++) {
-        if (replay_record(r, &records.items[idx], err) < 0) {
+        if (run_replay_record(r, &records.items[idx], err) < 0) {
             return -1;
         }
     }
@@ -194,25 +208,6 @@ static int open_run(struct runner *r, struct err *err)
 
 /* ---- the way ---- */
 
-static int make_repeats(struct runner *r, struct err *err)
-{
-    uint64_t total = 0;
-    uint64_t done = 0;
-    int rc = 0;
-    for (size_t idx = 0; idx < r->n_units; idx++) {
-        total += (uint64_t)(r->units[idx].step->n_steps > 0 ? r->units[idx].step->n_steps : 1);
-    }
-    progress_start(&r->progress, r->opts->clock, "run", "steps", total);
-    for (size_t idx = 0; rc == 0 && idx < r->n_units && !r->stop_signal; idx++) {
-        rc = run_unit(r, &r->units[idx], err);
-        done += (uint64_t)(r->units[idx].step->n_steps > 0 ? r->units[idx].step->n_steps : 1);
-        progress_set(&r->progress, done);
-        run_write_metrics(r, "running");
-    }
-    progress_end(&r->progress);
-    return rc;
-}
-
 static int note_stop(struct runner *r, struct run_end *end, struct err *err)
 {
     char note[64];
@@ -224,6 +219,18 @@ static int note_stop(struct runner *r, struct run_end *end, struct err *err)
     events_write(&r->events, end->is_cancelled ? EV_RUN_CANCELLED : EV_RUN_INTERRUPTED, &fields);
     run_write_metrics(r, end->is_cancelled ? "cancelled" : "interrupted");
     return append(r, end->is_cancelled ? J_CANCELLED : J_INTERRUPTED, STR_EMPTY, NULL, note, err);
+}
+
+/* What ended it is an error of its own; that it could not also be written down is not. */
+static void note_failure(struct runner *r, const struct err *why)
+{
+    struct err ignored = {0};
+    struct event_fields fields = {.text = str_of(why->msg)};
+    events_write(&r->events, EV_RUN_INTERRUPTED, &fields);
+    run_write_metrics(r, "interrupted");
+    if (append(r, J_INTERRUPTED, STR_EMPTY, NULL, why->msg, &ignored) < 0) {
+        log_line(LOG_DEBUG, "%s", ignored.msg);
+    }
 }
 
 static int judge(struct runner *r, struct run_end *end, struct err *err)
@@ -289,9 +296,6 @@ static int discard(void *ctx UNUSED, const char *name UNUSED, struct str text UN
 
 static int carry_out(struct runner *r, struct run_end *end, struct err *err)
 {
-    size_t n_env = 0;
-    r->child_env = proc_env_allowed(r->arena, &n_env);
-    r->n_child_env = n_env;
     if (open_run(r, err) < 0) {
         return -1;
     }
@@ -300,9 +304,16 @@ static int carry_out(struct runner *r, struct run_end *end, struct err *err)
         return result_derive(r->arena, &r->frozen, discard, NULL, &end->result, err);
     }
     run_write_metrics(r, "running");
-    if (make_repeats(r, err) < 0) {
-        return -1;
+    if (run_provision(r, err) < 0 || run_schedule(r, err) < 0) {
+        run_leave_nodes(r, false);
+        if (!r->stop_signal || err->code != ERR_INTERRUPTED) {
+            note_failure(r, err);
+            return -1;
+        }
+        *err = (struct err){0}; /* what was under way was given up because of the signal */
+        return note_stop(r, end, err);
     }
+    run_leave_nodes(r, !r->stop_signal);
     if (r->stop_signal) {
         return note_stop(r, end, err);
     }
@@ -329,7 +340,6 @@ int run_execute(struct arena *arena, const struct run_opts *opts, const struct r
         return -1;
     }
     loop_init(&r.loop, opts->clock);
-    r.remote = remote_local_new(dir->jobs, opts->clock);
     if (loop_catch_signals(&r.loop, on_signal, &r, err) < 0) {
         return -1;
     }
@@ -342,85 +352,4 @@ int run_execute(struct arena *arena, const struct run_opts *opts, const struct r
     r.frozen.formats = (struct format_set){0}; /* given away */
     *ret_end = end;
     return 0;
-}
-
-/* ---- cancel ---- */
-
-#define CANCEL_WAIT_NS (30 * NS_PER_S)
-#define CANCEL_TICK_NS (50 * NS_PER_MS)
-
-static int stop_left_job(struct runner *r, struct err *err)
-{
-    for (size_t idx = 0; idx < r->n_units; idx++) {
-        const struct unit *unit = &r->units[idx];
-        if (unit->state == UNIT_STARTED) {
-            const char *job = arena_printf(r->arena, "%.*s/repeat-%lld/attempt-%lld",
-                                           STR_ARG(unit->step->case_id), (long long)unit->repeat,
-                                           (long long)unit->attempt);
-            if (r->remote->ops->signal(r->remote, job, SIGKILL, err) == STEP_FAIL) {
-                return -1;
-            }
-        }
-    }
-    return 0;
-}
-
-static int cancel_left(struct arena *arena, struct clock_src clock, const struct rundir *dir,
-                       struct err *err)
-{
-    CLEANUP(runner)
-    struct runner r = {.arena = arena,
-                       .dir = *dir,
-                       .journal = JOURNAL_EMPTY,
-                       .events = EVENTS_EMPTY,
-                       .loop = LOOP_EMPTY};
-    struct journal_records records = {0};
-    r.remote = remote_local_new(dir->jobs, clock);
-    if (frozen_load(arena, dir->evidence, &r.frozen, err) < 0 ||
-        journal_open(&r.journal, arena, dir->journal, clock, &records, err) < 0 ||
-        events_open(&r.events, dir->events, clock, err) < 0) {
-        return -1;
-    }
-    make_units(&r);
-    for (size_t idx = 0; idx < records.n; idx++) {
-        if (records.items[idx].state == J_SEALED) {
-            return err_set(err, ERR_USAGE, "run %.*s is finished: nothing to cancel",
-                           STR_ARG(dir->id));
-        }
-        if (replay_record(&r, &records.items[idx], err) < 0) {
-            return -1;
-        }
-    }
-    if (stop_left_job(&r, err) < 0 || append(&r, J_CANCELLED, STR_EMPTY, NULL, "cancel", err) < 0) {
-        return -1;
-    }
-    struct event_fields fields = {0};
-    events_write(&r.events, EV_RUN_CANCELLED, &fields);
-    return 0;
-}
-
-int run_cancel(struct arena *arena, struct clock_src clock, const struct rundir *dir,
-               struct err *err)
-{
-    int64_t until_ns = clock.mono_ns(clock.ctx) + CANCEL_WAIT_NS;
-    int64_t holder = rundir_holder(dir);
-    CLEANUP(fd) int lock = -1;
-    if (holder) {
-        if (fs_write_atomic(dir->cancel, STR_LIT("cancel\n"), err) < 0) {
-            return -1;
-        }
-        (void)kill((pid_t)holder, SIGTERM);
-        while (rundir_holder(dir) && clock.mono_ns(clock.ctx) < until_ns) {
-            const struct timespec tick = {0, CANCEL_TICK_NS};
-            (void)nanosleep(&tick, NULL);
-        }
-        return !rundir_holder(dir)
-                   ? 0
-                   : err_set(err, ERR_TIMEOUT, "process %lld did not stop within %d s",
-                             (long long)holder, (int)(CANCEL_WAIT_NS / NS_PER_S));
-    }
-    if (rundir_lock(dir, &lock, err) < 0) {
-        return -1;
-    }
-    return cancel_left(arena, clock, dir, err);
 }

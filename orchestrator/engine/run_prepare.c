@@ -11,9 +11,12 @@
 #include "base/log.h"
 #include "codec/digest.h"
 #include "engine/environment.h"
+#include "engine/inventory.h"
 #include "engine/load.h"
 #include "engine/run_data.h"
+#include "engine/run_images.h"
 #include "engine/run_needs.h"
+#include "engine/run_override.h"
 
 #define TEXT_MAX (64u << 20)
 
@@ -38,12 +41,28 @@ static int sha256_text(struct arena *arena, struct str text, struct str *ret_hex
     return 0;
 }
 
+/* This machine's GPUs are counted, those of others are as the inventory says until they are looked at. */
+static int load_nodes(struct arena *arena, const struct run_opts *opts, struct inventory *inventory,
+                      struct err *err)
+{
+    if (inventory_load(arena, opts->root, opts->nodes ? opts->nodes : INVENTORY_LOCAL, inventory,
+                       err) < 0) {
+        return -1;
+    }
+    if (inventory->is_local) {
+        inventory->nodes[0].gpus = environment_gpus();
+    }
+    return 0;
+}
+
 int run_prepare(struct arena *arena, const struct run_opts *opts, struct run_prepared *ret_prepared,
                 struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct run_prepared prepared = {0};
     struct planner_opts plan = opts->plan;
+    struct plan_image *images = NULL;
+    struct json_override *overrides = NULL;
     const char *path = report_path(arena, opts);
     struct json root;
     /* For its messages: what there is, where it is wrong. */
@@ -52,6 +71,8 @@ int run_prepare(struct arena *arena, const struct run_opts *opts, struct run_pre
     }
     /* The very bytes that are frozen are the ones that are planned from. */
     if (fs_read(arena, path, JSON_TEXT_MAX, &prepared.report_text, err) < 0 ||
+        run_override(arena, opts->overrides, opts->n_overrides, &prepared.report_text, &overrides,
+                     err) < 0 ||
         json_parse(prepared.report_text, path, &doc, err) < 0) {
         return -1;
     }
@@ -65,8 +86,20 @@ int run_prepare(struct arena *arena, const struct run_opts *opts, struct run_pre
         run_data_find(arena, opts->root, opts->store, opts->data, &plan.data, err) < 0) {
         return -1;
     }
+    if (load_nodes(arena, opts, &prepared.inventory, err) < 0 ||
+        run_images(arena, opts->root, &prepared.report, opts->images, opts->n_images, &images,
+                   &plan.n_images, err) < 0) {
+        return -1;
+    }
+    if (opts->n_images && prepared.inventory.runtime == RUNTIME_NONE) {
+        return err_set(err, ERR_USAGE,
+                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
+                       "an inventory's member runtime says otherwise",
+                       STR_ARG(str_sub(prepared.inventory.id, 0, 100)));
+    }
+    plan.images = images;
     plan.train_path = planner_train_path(arena, opts->self);
-    plan.n_gpus = environment_gpus();
+    plan.inventory = &prepared.inventory;
     plan.clock = opts->clock;
     const struct run_needs_opts needs = {.root = opts->root,
                                          .store = opts->store,
@@ -76,6 +109,8 @@ int run_prepare(struct arena *arena, const struct run_opts *opts, struct run_pre
         run_needs(arena, &needs, &prepared.report, &prepared.plan, err) < 0) {
         return -1;
     }
+    prepared.plan.overrides = overrides;
+    prepared.plan.n_overrides = opts->n_overrides;
     *ret_prepared = prepared;
     return 0;
 }
@@ -159,6 +194,19 @@ static int freeze_environment(struct arena *arena, const struct run_opts *opts,
                : rundir_write(arena, evidence, "environment/local.json", strbuf_str(&text), err);
 }
 
+/* Where a run was says nothing of this machine alone: environment/local.json does. */
+static int freeze_inventory(struct arena *arena, const struct inventory *inventory,
+                            const char *evidence, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, TEXT_MAX);
+    if (inventory->is_local && inventory->runtime == RUNTIME_NONE) {
+        return 0;
+    }
+    inventory_encode(inventory, &text);
+    return rundir_write(arena, evidence, "manifest/inventory.json", strbuf_str(&text), err);
+}
+
 static int freeze_all(struct arena *arena, const struct run_opts *opts,
                       const struct run_prepared *prepared, struct str run_id, const char *evidence,
                       struct err *err)
@@ -173,7 +221,8 @@ static int freeze_all(struct arena *arena, const struct run_opts *opts,
         rundir_write(arena, evidence, "manifest/plan.json", strbuf_str(&text), err) < 0) {
         return -1;
     }
-    if (freeze_formats(arena, opts, evidence, &prepared->plan, err) < 0 ||
+    if (freeze_inventory(arena, &prepared->inventory, evidence, err) < 0 ||
+        freeze_formats(arena, opts, evidence, &prepared->plan, err) < 0 ||
         freeze_lock(arena, opts, prepared, run_id, evidence, err) < 0) {
         return -1;
     }

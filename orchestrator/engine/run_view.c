@@ -55,7 +55,7 @@ static int find_folder(struct arena *arena, struct clock_src clock, const char *
     }
     if (!has_result(arena, view->folder)) {
         return err_set(err, ERR_NOT_FOUND,
-                       "%s: no result.json; the run is not over (reperf resume ends it)",
+                       "%s: no result.json; the run is not over (reperf status says how far it is)",
                        view->folder);
     }
     return 0;
@@ -107,7 +107,8 @@ static int check_derived(void *ctx, const char *name, struct str text, struct er
 
 /* ---- the machine ---- */
 
-struct settings {
+struct settings { /* of one node */
+    struct str node;
     struct setting *items;
     size_t n;
 };
@@ -143,9 +144,15 @@ static struct str element_name(const struct json *item, struct arena *arena, siz
     return str_of(arena_printf(arena, "%zu", idx));
 }
 
+int setting_cmp(const struct setting *a, const struct setting *b)
+{
+    int order = str_cmp(a->node, b->node);
+    return order ? order : str_cmp(a->name, b->name);
+}
+
 static int compare_settings(const void *a, const void *b)
 {
-    return str_cmp(((const struct setting *)a)->name, ((const struct setting *)b)->name);
+    return setting_cmp(a, b);
 }
 
 struct place { /* a cursor must live as long as those reached from it: they all lie in the arena */
@@ -154,20 +161,21 @@ struct place { /* a cursor must live as long as those reached from it: they all 
 };
 
 /* Every scalar of the document under its path; depth is bounded by the reader, the number of values by SETTINGS_MAX. */
-static int flatten(struct arena *arena, const struct json *root, struct settings *out,
-                   struct err *err)
+static int flatten(struct arena *arena, struct arena *scratch, const struct json *root,
+                   struct settings *out, struct err *err)
 {
-    struct place *stack = arena_array(arena, struct place, SETTINGS_MAX);
+    struct place *stack = arena_array(scratch, struct place, SETTINGS_MAX);
     size_t n = 0;
     stack[n++] = (struct place){*root, STR_LIT("")};
     while (n > 0) {
-        struct place *place = arena_new(arena, struct place);
+        struct place *place = arena_new(scratch, struct place);
         struct json item;
         size_t idx = 0;
         *place = stack[--n];
         bool is_array = json_is_array(&place->at);
         if (!is_array && !json_is_object(&place->at)) {
-            out->items[out->n++] = (struct setting){place->name, scalar_text(&place->at, arena)};
+            out->items[out->n++] =
+                (struct setting){out->node, place->name, scalar_text(&place->at, arena)};
             continue;
         }
         for (bool more = json_first(&place->at, &item); more; more = json_next(&item), idx++) {
@@ -187,21 +195,56 @@ static int flatten(struct arena *arena, const struct json *root, struct settings
     return 0;
 }
 
-static int load_settings(struct arena *arena, struct run_view *view, struct err *err)
+static int load_node(struct arena *arena, const struct run_view *view, struct settings *ret,
+                     struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = fs_join(arena, view->folder, "environment/local.json");
-    struct settings settings = {arena_array(arena, struct setting, SETTINGS_MAX), 0};
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    const char *path =
+        arena_printf(arena, "%s/environment/%.*s.json", view->folder, STR_ARG(ret->node));
+    struct settings one = {ret->node, arena_array(&scratch, struct setting, SETTINGS_MAX), 0};
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
     struct json root = json_root(&doc);
-    if (flatten(arena, &root, &settings, err) < 0) {
+    if (flatten(arena, &scratch, &root, &one, err) < 0) {
         return -1;
     }
-    qsort(settings.items, settings.n, sizeof(settings.items[0]), compare_settings);
-    view->settings = settings.items;
-    view->n_settings = settings.n;
+    ret->n = one.n;
+    ret->items = arena_array(arena, struct setting, one.n + 1);
+    for (size_t idx = 0; idx < one.n; idx++) {
+        ret->items[idx] = one.items[idx];
+    }
+    return 0;
+}
+
+static bool has_file(struct arena *arena, const struct run_view *view, struct str node)
+{
+    return fs_exists(arena_printf(arena, "%s/environment/%.*s.json", view->folder, STR_ARG(node)));
+}
+
+/* Of a node that could never be asked there is no file. */
+static int load_settings(struct arena *arena, struct run_view *view, struct err *err)
+{
+    const struct inventory *inventory = &view->frozen.inventory;
+    size_t n_nodes = inventory->is_local ? 0 : inventory->n_nodes;
+    struct settings *of = arena_array(arena, struct settings, n_nodes + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx <= n_nodes; idx++) {
+        of[idx].node = idx == 0 ? STR_LIT("local") : inventory->nodes[idx - 1].name;
+        if ((idx == 0 || has_file(arena, view, of[idx].node)) &&
+            load_node(arena, view, &of[idx], err) < 0) {
+            return -1;
+        }
+        n += of[idx].n;
+    }
+    view->settings = arena_array(arena, struct setting, n + 1);
+    for (size_t idx = 0; idx <= n_nodes; idx++) {
+        for (size_t at = 0; at < of[idx].n; at++) {
+            view->settings[view->n_settings++] = of[idx].items[at];
+        }
+    }
+    qsort(view->settings, view->n_settings, sizeof(view->settings[0]), compare_settings);
     return 0;
 }
 

@@ -10,7 +10,8 @@
 #define SETTINGS_MAX 4096
 
 struct
-    setting { /* one value of environment/local.json: "machine.kernel", "software.programs.reperf.sha256" */
+    setting { /* one value of environment/NODE.json: "machine.kernel", "software.programs.reperf.sha256" */
+    struct str node; /* "local": the machine where the run was started */
     struct str name;
     struct str value; /* NULL: null */
 };
@@ -21,7 +22,7 @@ struct run_view {
     bool is_archive;
     struct frozen frozen;
     struct run_result result;
-    struct setting *settings; /* sorted by name */
+    struct setting *settings; /* sorted by setting_cmp: those of a node stand together */
     size_t n_settings;
 };
 
@@ -33,6 +34,9 @@ static inline void run_view_cleanup(struct run_view *view)
 {
     run_view_close(view);
 }
+
+/* By node, then by name. */
+int setting_cmp(const struct setting *a, const struct setting *b);
 
 /* True where `name` can only be a run: a folder with a result, an archive, the id of a run on this machine. */
 bool run_view_is_run(struct arena *arena, const char *state, const char *name);

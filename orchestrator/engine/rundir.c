@@ -128,10 +128,30 @@ char *rundir_log_name(struct arena *arena, struct str case_id, int64_t repeat)
                         (long long)repeat);
 }
 
-char *rundir_lost_log_name(struct arena *arena, struct str case_id, int64_t repeat, int64_t attempt)
+char *rundir_node_log_name(struct arena *arena, struct str case_id, int64_t repeat, struct str node)
 {
-    return arena_printf(arena, "logs/lost/%.*s/repeat-%lld.attempt-%lld.log", STR_ARG(case_id),
-                        (long long)repeat, (long long)attempt);
+    return arena_printf(arena, "logs/raw/%.*s/repeat-%lld.%.*s.log", STR_ARG(case_id),
+                        (long long)repeat, STR_ARG(node));
+}
+
+char *rundir_monitor_name(struct arena *arena, struct str case_id, int64_t repeat, struct str node)
+{
+    return arena_printf(arena, "logs/monitor/%.*s/repeat-%lld.%.*s.log", STR_ARG(case_id),
+                        (long long)repeat, STR_ARG(node));
+}
+
+char *rundir_lost_log_name(struct arena *arena, struct str case_id, int64_t repeat, int64_t attempt,
+                           struct str node)
+{
+    return arena_printf(arena, "logs/lost/%.*s/repeat-%lld.attempt-%lld%s%.*s.log",
+                        STR_ARG(case_id), (long long)repeat, (long long)attempt,
+                        node.len ? "." : "", STR_ARG(node));
+}
+
+char *rundir_commands_name(struct arena *arena, struct str case_id, int64_t repeat)
+{
+    return arena_printf(arena, "logs/commands/%.*s/repeat-%lld.json", STR_ARG(case_id),
+                        (long long)repeat);
 }
 
 char *rundir_outcome_name(struct arena *arena, struct str case_id, int64_t repeat)

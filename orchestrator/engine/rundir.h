@@ -45,8 +45,15 @@ int64_t rundir_holder(const struct rundir *dir);
 
 /* Below evidence/: "logs/raw/CASE/repeat-N.log" and its like. */
 char *rundir_log_name(struct arena *arena, struct str case_id, int64_t repeat);
-char *rundir_lost_log_name(struct arena *arena, struct str case_id, int64_t repeat,
-                           int64_t attempt);
+/* "logs/raw/CASE/repeat-N.NODE.log": of the jobs beside the one that metrics are read from. */
+char *rundir_node_log_name(struct arena *arena, struct str case_id, int64_t repeat,
+                           struct str node);
+char *rundir_commands_name(struct arena *arena, struct str case_id, int64_t repeat);
+/* What the node's monitor saw. */
+char *rundir_monitor_name(struct arena *arena, struct str case_id, int64_t repeat, struct str node);
+/* node NULL: of the job that metrics would have been read from. */
+char *rundir_lost_log_name(struct arena *arena, struct str case_id, int64_t repeat, int64_t attempt,
+                           struct str node);
 char *rundir_outcome_name(struct arena *arena, struct str case_id, int64_t repeat);
 char *rundir_series_name(struct arena *arena, struct str case_id, int64_t repeat);
 

@@ -21,8 +21,43 @@ static int load_plan(struct arena *arena, struct run_info *info, struct err *err
     }
     info->report = plan.report;
     info->profile = plan.profile;
-    info->n_total = plan_runnable(&plan) * (size_t)plan.repeats;
+    info->repeats =
+        arena_array(arena, struct run_repeat, plan_runnable(&plan) * (size_t)plan.repeats + 1);
+    for (size_t idx = 0; idx < plan.n_steps; idx++) {
+        for (int64_t n = 1; plan.steps[idx].cause == ERR_NONE && n <= plan.repeats; n++) {
+            info->repeats[info->n_total++] = (struct run_repeat){
+                .case_id = plan.steps[idx].case_id, .repeat = n, .state = "waiting"};
+        }
+    }
     return 0;
+}
+
+static void note_record(struct run_info *info, const struct journal_record *record)
+{
+    for (size_t idx = 0; record->repeat > 0 && idx < info->n_total; idx++) {
+        struct run_repeat *at = &info->repeats[idx];
+        if (at->repeat != record->repeat || !str_eq(at->case_id, record->case_id)) {
+            continue;
+        }
+        at->since = record->time;
+        at->attempt = record->attempt;
+        if (record->state == J_STARTED) {
+            at->state = "running";
+            at->nodes = record->note;
+        } else if (record->state == J_LOST) {
+            at->state = "lost";
+            at->n_lost++;
+            at->why = record->note.len ? record->note : record->outcome;
+        } else if (record->state == J_FINISHED) {
+            at->state = "collected";
+            at->why = STR_EMPTY;
+        } else if (record->state == J_PARSED) {
+            at->state = record->note.len && str_eq_z(record->verdict, "ok") ? "failed"
+                                                                            : record->verdict.ptr;
+            at->why = record->note;
+        }
+        return;
+    }
 }
 
 static int load_journal(struct arena *arena, struct run_info *info, struct err *err)
@@ -34,12 +69,14 @@ static int load_journal(struct arena *arena, struct run_info *info, struct err *
     info->state = "died"; /* nobody works on it, and nobody said why */
     for (size_t idx = 0; idx < records.n; idx++) {
         enum journal_state state = records.items[idx].state;
+        note_record(info, &records.items[idx]);
         info->n_done += state == J_FINISHED;
         info->n_lost += state == J_LOST;
         info->state = state == J_SEALED        ? "sealed"
                       : state == J_CANCELLED   ? "cancelled"
                       : state == J_INTERRUPTED ? "interrupted"
                                                : "died";
+        info->why = state == J_INTERRUPTED ? records.items[idx].note : STR_EMPTY;
     }
     if (rundir_holder(&info->dir)) {
         info->state = "running";

@@ -337,3 +337,40 @@ int tree_verify(struct arena *arena, const struct tree_opts *opts, const struct 
     VEC_RELEASE(&verifying.extra);
     return result;
 }
+
+/* ---- some files, wherever others are ---- */
+
+struct picking {
+    const struct tree_file *files;
+    uint8_t *is_right;
+};
+
+static void pick_value(void *ctx, size_t idx, const struct digest_value *value)
+{
+    struct picking *picking = ctx;
+    picking->is_right[idx] = memcmp(picking->files[idx].sha256, value->sha256, SHA256_BYTES) == 0;
+}
+
+static void pick_unreadable(void *ctx, size_t idx)
+{
+    struct picking *picking = ctx;
+    picking->is_right[idx] = 0;
+}
+
+int tree_pick(const struct tree_opts *opts, const struct tree_file *files, size_t n,
+              uint8_t *is_right, struct err *err)
+{
+    /* The workers read what is wanted while is_right is written. */
+    uint8_t *is_wanted CLEANUP(free) = xcalloc(n + 1, 1);
+    struct picking picking = {files, is_right};
+    struct tree_run run = {.opts = opts,
+                           .kinds = DIGEST_SHA256,
+                           .files = files,
+                           .n = n,
+                           .is_wanted = is_wanted,
+                           .on_value = pick_value,
+                           .on_unreadable = pick_unreadable,
+                           .ctx = &picking};
+    memcpy(is_wanted, is_right, n);
+    return n ? tree_run(&run, err) : 0;
+}

@@ -93,11 +93,31 @@ static bool is_better(const struct fetch *fetch, const struct mirror *a, const s
     return a->n_active < b->n_active;
 }
 
-/* Mirrors that gave a bad copy of the piece at block_idx. */
+/* Mirrors not to ask for the block: those that gave of a bad copy of its piece. Where all did, it may be of several mirrors and one
+   of them right: then each is asked for the whole of it, in turn. */
 static unsigned bad_mirrors(const struct fetch *fetch, size_t block_idx)
 {
-    return fetch->piece_bytes && fetch->blocks ? fetch->pieces[piece_of(fetch, block_idx)].bad_from
-                                               : 0;
+    const struct piece *piece;
+    unsigned usable = 0;
+    size_t n_usable = 0;
+    if (!fetch->piece_bytes || !fetch->blocks) {
+        return 0;
+    }
+    piece = &fetch->pieces[piece_of(fetch, block_idx)];
+    for (size_t idx = 0; idx < fetch->n_mirrors; idx++) {
+        bool counts = is_usable(&fetch->mirrors[idx]);
+        usable |= counts ? 1u << idx : 0;
+        n_usable += counts;
+    }
+    if (!piece->bad_from || !n_usable || (usable & ~piece->bad_from)) {
+        return piece->bad_from;
+    }
+    for (size_t idx = 0, nth = 0; idx < fetch->n_mirrors; idx++) {
+        if (usable >> idx & 1 && nth++ == piece->n_bad % n_usable) {
+            return usable & ~(1u << idx);
+        }
+    }
+    return 0;
 }
 
 static struct mirror *pick_from(struct fetch *fetch, unsigned avoided, bool *ret_has_other)

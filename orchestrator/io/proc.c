@@ -18,7 +18,7 @@
 
 /* What a child may inherit. Tokens and keys of the caller's shell are not among it. */
 static const char *const ENV_NAMES[] = {
-    "PATH", "HOME",    "TMPDIR", "LANG",         "LC_ALL",        "LD_LIBRARY_PATH",
+    "PATH", "HOME",    "TMPDIR", "LANG",         "SLURM_CONF",    "LC_ALL",      "LD_LIBRARY_PATH",
     "USER", "LOGNAME", "TZ",     "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
 /* What is recorded as a condition of a measurement; a child gets these too. */
 static const char *const ENV_PREFIXES[] = {"CUDA_",     "CUDNN_",  "CUBLAS_", "NCCL_", "OMP_",

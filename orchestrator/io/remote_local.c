@@ -1,52 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The node that is this machine. A job's folder: claim/ (who made it runs the job), pid ("PID START_TICKS BOOT_ID"), log,
-   status ("exit N"). */
+   status ("exit N"), cleanup (a script). */
 #include "base/base.h"
 
 #include "io/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "io/proc.h"
+#include "base/strbuf.h"
+#include "codec/digest.h"
 
 #define START_WAIT_NS  (20 * NS_PER_S) /* for the wrapper to say that it is there */
 #define SMALL_FILE_MAX 256
+#define CLEANUP_MAX    65536
+#define CLEANUP_NS     (30 * NS_PER_S) /* for a job's cleanup script, after a KILL */
 
 /* $1 is the job's folder, the rest its argv. The status appears by rename, so that a half-written one is never read; it is
    synced before, so that a status that is there means a log that is there. */
-static const char WRAPPER[] = "dir=$1; shift\n"
-                              "mkdir \"$dir/claim\" 2>/dev/null || exit 0\n"
-                              "read -r stat </proc/$$/stat\n"
-                              "start=$(set -- ${stat##*) }; echo \"${20}\")\n"
-                              "read -r boot </proc/sys/kernel/random/boot_id\n"
-                              "echo \"$$ $start $boot\" >\"$dir/pid.part\" || exit 70\n"
-                              "mv \"$dir/pid.part\" \"$dir/pid\" || exit 70\n"
-                              "\"$@\" >\"$dir/log\" 2>&1 </dev/null\n"
-                              "rc=$?\n"
-                              "sync \"$dir/log\" || exit 70\n"
-                              "echo \"exit $rc\" >\"$dir/status.part\" || exit 70\n"
-                              "sync \"$dir/status.part\" || exit 70\n"
-                              "mv \"$dir/status.part\" \"$dir/status\"\n";
+static const char WRAPPER[] =
+    "dir=$1; shift\n"
+    "mkdir \"$dir/claim\" 2>/dev/null || exit 0\n"
+    "read -r stat </proc/$$/stat\n"
+    "start=$(set -- ${stat##*) }; echo \"${20}\")\n"
+    "read -r boot </proc/sys/kernel/random/boot_id\n"
+    "echo \"$$ $start $boot\" >\"$dir/pid.part\" || exit 70\n"
+    "mv \"$dir/pid.part\" \"$dir/pid\" || exit 70\n"
+    "\"$@\" >\"$dir/log\" 2>&1 </dev/null\n"
+    "rc=$?\n"
+    "[ ! -f \"$dir/cleanup\" ] || /bin/sh \"$dir/cleanup\" >/dev/null 2>&1 </dev/null\n"
+    "sync \"$dir/log\" || exit 70\n"
+    "echo \"exit $rc\" >\"$dir/status.part\" || exit 70\n"
+    "sync \"$dir/status.part\" || exit 70\n"
+    "mv \"$dir/status.part\" \"$dir/status\"\n";
 
 struct local {
     struct remote remote; /* first: a struct remote * is this */
     struct clock_src clock;
-    struct loop loop;
-    char *jobs_folder;        /* owned */
+    struct loop *loop;        /* borrowed */
+    char *work_folder;        /* owned */
     char spawned[JOB_ID_MAX]; /* the job that was spawned last, by us */
     struct proc wrapper;      /* of it, until it is reaped */
     int64_t spawned_ns;
+    struct proc exec; /* of the exec or the cleanup under way */
+    bool is_busy;     /* exec is one */
+    int input_fd;     /* of exec, ours; -1: none */
 };
 
 static char *job_path(struct arena *arena, const struct local *local, const char *id,
                       const char *name)
 {
-    return arena_printf(arena, "%s/%s%s%s", local->jobs_folder, id, name[0] ? "/" : "", name);
+    return arena_printf(arena, "%s/jobs/%s%s%s", local->work_folder, id, name[0] ? "/" : "", name);
 }
 
 /* ---- what the folder says ---- */
@@ -157,6 +166,22 @@ static enum step local_poll(struct remote *remote, const char *id, struct job_re
 
 /* ---- start ---- */
 
+static int write_cleanup(struct local *local, const struct remote_job *job, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, CLEANUP_MAX);
+    if (!job->cleanup) {
+        return 0;
+    }
+    for (size_t idx = 0; job->cleanup[idx]; idx++) {
+        shq_append(&text, str_of(job->cleanup[idx]));
+        strbuf_add_char(&text, ' ');
+    }
+    strbuf_add_char(&text, '\n');
+    return fs_write_atomic(job_path(&arena, local, job->id, "cleanup"), strbuf_str(&text), err);
+}
+
 static int spawn_wrapper(struct local *local, const struct remote_job *job, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -175,7 +200,7 @@ static int spawn_wrapper(struct local *local, const struct remote_job *job, stru
     argv[4] = folder;
     memcpy(argv + 5, job->argv, n * sizeof(*argv));
     spec.argv = argv;
-    if (fs_mkdir_p(folder, err) < 0) {
+    if (fs_mkdir_p(folder, err) < 0 || write_cleanup(local, job, err) < 0) {
         return -1;
     }
     if (local->wrapper.pid) {
@@ -184,7 +209,7 @@ static int spawn_wrapper(struct local *local, const struct remote_job *job, stru
         (void)proc_step(&local->wrapper, &ignored);
         proc_detach(&local->wrapper);
     }
-    if (proc_start(&local->wrapper, &local->loop, &spec, err) < 0) {
+    if (proc_start(&local->wrapper, local->loop, &spec, err) < 0) {
         return -1;
     }
     snprintf(local->spawned, sizeof(local->spawned), "%s", job->id);
@@ -223,6 +248,117 @@ static enum step local_start(struct remote *remote, const struct remote_job *job
     return STEP_AGAIN;
 }
 
+/* ---- exec ---- */
+
+static void end_exec(struct local *local)
+{
+    proc_release(&local->exec);
+    local->exec = PROC_EMPTY;
+    fd_cleanup(&local->input_fd);
+    local->input_fd = -1;
+    local->is_busy = false;
+}
+
+static void collect_output(void *ctx, const char *ptr, size_t len)
+{
+    strbuf_add(ctx, ptr, len);
+}
+
+/* Text as a descriptor to read from. */
+static int input_of(struct str text, struct err *err)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC);
+    if (fd < 0 || fs_write_all(fd, text.ptr, text.len, "input", err) < 0 ||
+        lseek(fd, 0, SEEK_SET) < 0) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return err->code ? -1
+                         : err_set(err, ERR_IO, "input of a script: %s", err_errno_text(errno));
+    }
+    return fd;
+}
+
+static int exec_begin(struct local *local, const struct remote_exec *exec, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    size_t n_args = 0;
+    size_t n_env;
+    while (exec->args && exec->args[n_args]) {
+        n_args++;
+    }
+    const char **argv = arena_array(&arena, const char *, n_args + 5);
+    argv[0] = "/bin/sh";
+    argv[1] = "-c";
+    argv[2] = exec->script;
+    argv[3] = "reperf";
+    for (size_t idx = 0; idx < n_args; idx++) {
+        argv[4 + idx] = exec->args[idx];
+    }
+    struct proc_spec spec = {.argv = argv,
+                             .env = proc_env_allowed(&arena, &n_env),
+                             .on_output = exec->on_output ? exec->on_output : collect_output,
+                             .output_ctx = exec->on_output ? exec->output_ctx : exec->output,
+                             .deadline_ns =
+                                 exec->deadline_ns ? exec->deadline_ns : REMOTE_EXEC_DEADLINE_NS};
+    ASSERT(exec->on_output || exec->output);
+    if (exec->has_input_fd) {
+        if (lseek(exec->input_fd, 0, SEEK_SET) < 0) {
+            return err_set(err, ERR_IO, "input of a script: %s", err_errno_text(errno));
+        }
+        spec.input_fd = exec->input_fd;
+        spec.has_input = true;
+    } else if (exec->input.len) {
+        local->input_fd = input_of(exec->input, err);
+        if (local->input_fd < 0) {
+            return -1;
+        }
+        spec.input_fd = local->input_fd;
+        spec.has_input = true;
+    }
+    return proc_start(&local->exec, local->loop, &spec, err);
+}
+
+static enum step local_exec(struct remote *remote, const struct remote_exec *exec,
+                            int *ret_exit_status, struct err *err)
+{
+    struct local *local = (struct local *)remote;
+    enum step step;
+    if (!local->is_busy) {
+        if (exec_begin(local, exec, err) < 0) {
+            end_exec(local);
+            return STEP_FAIL;
+        }
+        local->is_busy = true;
+    }
+    step = proc_step(&local->exec, err);
+    if (step == STEP_AGAIN) {
+        return step;
+    }
+    struct proc done = local->exec;
+    end_exec(local);
+    if (step == STEP_FAIL) {
+        return step;
+    }
+    if (done.is_timed_out) {
+        return step_fail(err_set(err, ERR_TIMEOUT, "a script did not end in time"));
+    }
+    if (!exec->on_output && exec->output->is_full) {
+        return step_fail(err_set(err, ERR_NODE, "a script printed more than %zu bytes",
+                                 exec->output->cap_bytes));
+    }
+    *ret_exit_status = done.signal_no ? 128 + done.signal_no : done.exit_status;
+    return STEP_DONE;
+}
+
+static void local_abort(struct remote *remote)
+{
+    struct local *local = (struct local *)remote;
+    if (local->is_busy) {
+        end_exec(local);
+    }
+}
+
 /* ---- the rest ---- */
 
 static enum step local_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
@@ -246,24 +382,67 @@ static enum step local_read_log(struct remote *remote, const char *id, uint64_t 
     return STEP_DONE;
 }
 
-static enum step local_signal(struct remote *remote, const char *id, int signal_no,
-                              struct err *err UNUSED)
+/* What a job left outside its session, its container say, is ended by its own script. */
+static enum step run_cleanup(struct local *local, const char *id, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *path = job_path(&arena, local, id, "cleanup");
+    const char *const argv[] = {"/bin/sh", path, NULL};
+    struct proc_spec spec = {.argv = argv, .deadline_ns = CLEANUP_NS};
+    size_t n_env;
+    enum step step;
+    if (!local->is_busy) {
+        if (!fs_exists(path)) {
+            return STEP_DONE;
+        }
+        spec.env = proc_env_allowed(&arena, &n_env);
+        if (proc_start(&local->exec, local->loop, &spec, err) < 0) {
+            return STEP_FAIL;
+        }
+        local->is_busy = true;
+    }
+    step = proc_step(&local->exec, err);
+    if (step != STEP_AGAIN) {
+        end_exec(local);
+    }
+    return step;
+}
+
+static enum step local_signal(struct remote *remote, const char *id, int signal_no, struct err *err)
 {
     struct local *local = (struct local *)remote;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct wrapper_id wrapper;
     struct proc_info info;
     struct str boot;
-    if (!read_pid(&arena, local, id, &wrapper) ||
-        !read_small(&arena, "/proc/sys/kernel/random/boot_id", &boot) ||
-        !str_eq(str_trim(boot), wrapper.boot_id)) {
-        return STEP_DONE;
-    }
+    bool is_ours = read_pid(&arena, local, id, &wrapper) &&
+                   read_small(&arena, "/proc/sys/kernel/random/boot_id", &boot) &&
+                   str_eq(str_trim(boot), wrapper.boot_id);
     /* The number may belong to another by now: then nothing of the job is left under it. */
-    if (proc_info(wrapper.pid, &info) && info.start_ticks != wrapper.start_ticks) {
-        return STEP_DONE;
+    if (is_ours && !local->is_busy &&
+        (!proc_info(wrapper.pid, &info) || info.start_ticks == wrapper.start_ticks)) {
+        (void)proc_signal_session(wrapper.pid, signal_no);
     }
-    (void)proc_signal_session(wrapper.pid, signal_no);
+    return signal_no == SIGKILL ? run_cleanup(local, id, err) : STEP_DONE;
+}
+
+static enum step local_log_digest(struct remote *remote, const char *id, char *ret_hex,
+                                  struct err *err)
+{
+    struct local *local = (struct local *)remote;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct digest_value value;
+    if (digest_file(job_path(&arena, local, id, "log"), DIGEST_SHA256, &value, err) < 0) {
+        return STEP_FAIL;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, ret_hex);
+    return STEP_DONE;
+}
+
+static enum step local_work_folder(struct remote *remote, const char **ret_path,
+                                   struct err *err UNUSED)
+{
+    *ret_path = ((struct local *)remote)->work_folder;
     return STEP_DONE;
 }
 
@@ -282,22 +461,34 @@ static void local_free(struct remote *remote)
         (void)proc_step(&local->wrapper, &ignored);
     }
     proc_detach(&local->wrapper); /* a job is meant to go on */
-    loop_release(&local->loop);
-    free(local->jobs_folder);
+    local_abort(remote);
+    free(local->work_folder);
     free(local);
 }
 
-static const struct remote_ops LOCAL_OPS = {local_start,  local_poll,   local_read_log,
-                                            local_signal, local_forget, local_free};
+static const struct remote_ops LOCAL_OPS = {
+    .exec = local_exec,
+    .start = local_start,
+    .poll = local_poll,
+    .read_log = local_read_log,
+    .log_digest = local_log_digest,
+    .signal = local_signal,
+    .forget = local_forget,
+    .work_folder = local_work_folder,
+    .abort = local_abort,
+    .free = local_free,
+};
 
-struct remote *remote_local_new(const char *jobs_folder, struct clock_src clock)
+struct remote *remote_local_new(struct loop *loop, const char *work_folder)
 {
     struct local *local = xcalloc(1, sizeof(*local));
     local->remote.ops = &LOCAL_OPS;
-    local->clock = clock;
-    local->jobs_folder = xstrdup(jobs_folder);
+    local->clock = loop->clock;
+    local->loop = loop;
+    local->work_folder = xstrdup(work_folder);
     local->wrapper = PROC_EMPTY;
-    loop_init(&local->loop, clock);
+    local->exec = PROC_EMPTY;
+    local->input_fd = -1;
     return &local->remote;
 }
 

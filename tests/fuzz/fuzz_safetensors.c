@@ -1,16 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes: refused with a message, or tensors whose data tile the file's end exactly and whose names differ. */
+/* Any bytes: refused with a message, or tensors whose data tile the file's end exactly and whose names differ. A seal holds for
+   the very bytes and for no others. */
 #include "base/base.h"
 
 #include "core/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_seal(const uint8_t *data, size_t size)
+{
+    char hex[SHA256_HEX_LEN + 1] = "";
+    struct err err = {0};
+    struct str content = {(const char *)data, size};
+    if (st_check_seal(content, hex, &err) < 0) {
+        ASSERT(err.code == ERR_INTEGRITY || err.code == ERR_PARSE);
+        ASSERT(err.msg[0] != '\0');
+        return;
+    }
+    ASSERT(strlen(hex) == SHA256_HEX_LEN);
+    char *other = xcalloc(size, 1);
+    memcpy(other, data, size);
+    other[size - 1] = (char)(other[size - 1] ^ 1);
+    content.ptr = other;
+    ASSERT(st_check_seal(content, hex, &err) < 0 && err.code == ERR_INTEGRITY);
+    free(other);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct st_file file;
     struct err err = {0};
+    check_seal(data, size);
     if (st_parse(&arena, (struct str){(const char *)data, size}, &file, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
         ASSERT(err.msg[0] != '\0');
@@ -18,6 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     /* Memory stays in proportion to the input: a byte of header makes at most one small record. */
     ASSERT(arena.used_bytes < 4096 + 256 * size);
+    ASSERT(file.n_meta >= 0 && file.n_meta <= ST_META_MAX);
+    for (int i = 0; i < file.n_meta; i++) {
+        ASSERT(st_find_meta(&file, file.meta[i].key) == file.meta[i].value);
+    }
     int64_t total = 0;
     unsigned sum = 0;
     for (int i = 0; i < file.n_tensors; i++) {

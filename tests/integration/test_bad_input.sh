@@ -232,4 +232,34 @@ exits 0 "no home, no terminal" env -i "$REPERF" history
 exits 0 "the folder is gone" bash -c 'mkdir gone && cd gone && rmdir ../gone && "$1" list' _ "$REPERF"
 exits 2 "a command of 100,000 letters" "$REPERF" "$(head -c 100000 /dev/zero | tr '\0' a)"
 exits 3 "a report of 100,000 letters" "$REPERF" audit "$(head -c 100000 /dev/zero | tr '\0' a)"
+# --- inventories -------------------------------------------------------------------------------------
+V="$ROOT/manifests/inventories/v100-4x8.json"
+bad=0
+for ((at = 0; at < $(stat -c %s "$V") - 2; at += 25)); do
+    head -c "$at" "$V" >inventory.json
+    "$REPERF" nodes list ./inventory.json >out 2>err
+    [ "$?" = 3 ] && [ ! -s out ] && grep -q "inventory.json:[0-9]*:[0-9]*: " err || bad=$((bad + 1))
+done
+is "$bad" 0 "inventory cut at every 25th byte: exit 3 with line and column"
+inventory() { # NAME JQ PLACE
+    jq "$2" "$V" >inventory.json
+    "$REPERF" nodes exec ./inventory.json -- true >out 2>err
+    is "$? $(wc -c <out) $(grep -cE -- "$3" err)" "3 0 1" "inventory, $1: exit 3 with the place"
+}
+inventory "a name that is a command" '.nodes[0].name = "$(touch hit)"' '\$\.nodes\[0\]: name: '
+inventory "a name with a line break" '.nodes[0].name = "a\nrm x;"' '\$\.nodes\[0\]: name: '
+inventory "a name that leaves its folder" '.nodes[0].name = "../x"' '\$\.nodes\[0\]: name: '
+inventory "an address that is an option" '.nodes[0].address = "-oProxyCommand=touch hit"' '\$\.nodes\[0\]: address: '
+inventory "a work folder that leads upwards" '.nodes[0].work_folder = "/scratch/../etc"' '\$\.nodes\[0\]: work_folder: '
+inventory "a registry with a user" '.registry = "user:secret@h:5000"' '\$: registry: '
+inventory "more names than addresses" '.nodes[0].name = "node[1-5]"' 'as there are names \(5\), found 4'
+inventory "a million names" '.nodes[0].name = "n[1-1000000]"' 'more than 4096 names'
+inventory "the same node twice" '.nodes += .nodes' '"node1" is there twice'
+inventory "five thousand nodes" '.nodes = [range(5000) | {name: "n\(.)", address: "a", port: null, user: null, gpus: 0, fast_address: null, work_folder: null, groups: []}]' '\$\.nodes: '
+[ ! -e hit ]
+ok $? "nothing of it was run"
+for set in 'a;touch hit' '$(touch hit)' '-oProxyCommand=touch' 'n[1-99999999999]' 'a[1-4096]b[1-4096]' "$(printf 'a[1],%.0s' {1..9000})" 'root@host'; do
+    "$REPERF" nodes exec -- "$set" true >out 2>err
+    is "$? $(wc -c <out) $(grep -cE "no list of hosts: " err)" "2 0 1" "hosts \"${set:0:24}\": exit 2, and why"
+done
 tap_done

@@ -113,7 +113,7 @@ like "$("$REPERF" import "$T/less")" "MISSING dataset imagenet-2012: not in the 
 # --- a bundle that does not hold ---
 blob_file=$(find "$T/b/store/blobs/sha256" -type f -size +100k -printf '%P\n' | head -n 1)
 changed
-printf 'x' | dd of="$T/bad/store/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+printf 'damaged!' | dd of="$T/bad/store/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
 refused "a byte changed" "corrupt store/blobs/sha256/$blob_file"
 redo_sums
 refused "a byte changed, and the sums made again" "blob sha256:$blob_file"
@@ -198,16 +198,16 @@ like "$(cat "$T/err")" "nothing was imported" "says so"
 rm -rf "$THERE"
 exits 0 "import" away "$REPERF" import "$T/b"
 chmod u+w "$THERE/blobs/sha256/$blob_file"
-printf 'x' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+printf 'damaged!' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
 exits 0 "import over a rotten blob" away "$REPERF" import "$T/b"
 is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "heals it"
-printf 'x' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+printf 'damaged!' | dd of="$THERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
 exits 0 "store add of the right file" away "$REPERF" store add "$T/b/store/blobs/sha256/$blob_file"
 is "$(sha256sum <"$THERE/blobs/sha256/$blob_file" | cut -c1-64)" "$blob_file" "heals it, too"
 
 # --- a corrupt store, and a death in the middle ---
 chmod u+w "$HERE/blobs/sha256/$blob_file"
-printf 'x' | dd of="$HERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
+printf 'damaged!' | dd of="$HERE/blobs/sha256/$blob_file" bs=1 seek=1000 conv=notrunc status=none
 exits 5 "a corrupt blob of the store does not travel" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" ${IMAGE:+"image:$IMAGE"} --output "$T/b2"
 [ -z "$(find "$T" -maxdepth 1 -name 'b2*')" ]
 ok $? "and nothing is left"

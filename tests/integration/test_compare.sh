@@ -23,6 +23,9 @@ is "$(grep -c '<tr class="cell" data-cell="resnet50/reperf/fp32/n1g1/bs96">' "$T
 is "$(grep -c 'class="step-series"' "$T/run.html")" 1 "and one step series a repeat"
 like "$(grep -o '16 of 20 samples used' "$T/run.html")" '16 of 20' "whose warm-up is shaded"
 
+is "$(grep -c '<tr class="repeat">' "$T/run.html") $(grep -c '<details class="machine">' "$T/run.html")" "1 1" "where each repeat ran, and what"
+like "$(grep -o 'reperf-train.*--model.*resnet50' "$T/run.html" | head -n 1)" "--model" "by which command"
+
 exits 0 "a run against itself" "$REPERF" compare last "$run/20260101T000000.000Z-00000001.tar.zst"
 like "$(cat "$T/out")" '\+0\.00 %' "the same value"
 like "$(cat "$T/out")" 'no difference of machine, software or plan' "and no difference"
@@ -55,7 +58,7 @@ sed -i 's/"value": [0-9.e+-]*/"value": 383/' "$T/forged/result.json"
 exits 5 "report of a forged result" "$REPERF" report "$T/forged"
 exits 5 "compare with a forged result" "$REPERF" compare last "$T/forged"
 cp "$run/20260101T000000.000Z-00000001.tar.zst" "$T/flipped.tar.zst"
-printf '\377' | dd of="$T/flipped.tar.zst" bs=1 seek=1000 conv=notrunc status=none
+printf 'damaged!' | dd of="$T/flipped.tar.zst" bs=1 seek=1000 conv=notrunc status=none
 exits 5 "compare with a damaged archive" "$REPERF" compare last "$T/flipped.tar.zst"
 exits 2 "compare one run" "$REPERF" compare last
 exits 2 "compare with no such run" "$REPERF" compare last 20990101T000000.000Z-00000000

@@ -19,7 +19,7 @@ is "$(answers "$REPERF" "" | tr ' ' '\n' | grep -v '^--' | xargs)" "$commands" "
 is "$(answers "$REPERF" comple)" completion "bash: the rest of a command"
 missing=
 for command in $commands; do
-    want=$("$REPERF" "$command" --help | grep -oE '^  +(-., )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort | xargs)
+    want=$("$REPERF" "$command" --help | grep -oE '^  +(-., )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort -u | xargs)
     [ "$(answers "$REPERF" "$command" --)" = "$want" ] || missing="$missing $command"
 done
 is "$missing" "" "bash: every option of every command"
@@ -32,6 +32,8 @@ is "$(answers "$REPERF" fetch bert-h)" bert-hdf5-sample "bash: a dataset's id"
 is "$(answers "$REPERF" bundle ngc-m)" ngc-mxnet-19.07 "bash: an image's id"
 is "$(answers "$REPERF" lock paddle-perf-h)" paddle-perf-hrnetw18 "bash: a report's id as a name"
 is "$(answers "$REPERF" image load ngc-m)" ngc-mxnet-19.07 "bash: an image's id after the image's verb"
+is "$(answers "$REPERF" nodes list v1)" v100-4x8 "bash: an inventory after the verb of nodes"
+is "$(answers "$REPERF" nodes list --)" "--help --json" "bash: the options of a verb alone"
 is "$(answers "$REPERF" unpack --format "")" "" "bash: no formats of logs for an archive"
 mkdir -p "$T/some folder" && : >"$T/a.log"
 is "$(answers "$REPERF" measure "$T/a")" "$T/a.log" "bash: a file"
@@ -56,6 +58,7 @@ if command -v fish >/dev/null; then
     }
     is "$(fish_answers 'reperf comple')" completion "fish: the rest of a command"
     is "$(fish_answers 'reperf list cases paddle-perf-h')" paddle-perf-hrnetw18 "fish: a report's id"
+    is "$(fish_answers 'reperf nodes list v1')" v100-4x8 "fish: an inventory after the verb of nodes"
 else
     skip "fish: answers" "fish is not installed"
 fi

@@ -127,7 +127,7 @@ rm "$TREE/img/a/2.png"
 fault "a missing file (JSON)" missing img/a/2.png null
 echo more >"$TREE/img/a/extra.txt"
 fault "a file too many" extra img/a/extra.txt null
-printf 'X' | dd of="$TREE/lab/b/5_l.png" bs=1 seek=60 conv=notrunc status=none
+printf 'damaged!' | dd of="$TREE/lab/b/5_l.png" bs=1 seek=60 conv=notrunc status=none
 fault "a bad byte" corrupt lab/b/5_l.png '"its digest differs'
 truncate -s 60 "$TREE/img/b/4.png"
 fault "a picture cut short" corrupt img/b/4.png '"its digest differs; .*the file ends before its IEND chunk'

@@ -138,12 +138,27 @@ half() { # FOLDER URL ARG...: cut down after a while
     kill -KILL $pid
     wait $pid 2>/dev/null
 }
+# A piece whose first part an earlier process had from the good mirror and whose rest, with the error, comes from the bad one: both are suspects.
+# Each is then asked for the whole of it, in turn.
+kept=0
+for _ in 1 2 3 4 5; do
+    [ $((kept % piece_bytes)) -eq 0 ] || [ "$kept" -gt $((size - 2 * piece_bytes)) ] || break
+    rm -rf "$T/k0" "$T/k0.copy"
+    half k0 rate=4000000 connections=1 url="$base/ok/0/f"
+    cp -r "$T/k0" "$T/k0.copy"
+    fetch k0.copy connections=1 url="$base/ok/0/f"
+    kept=$(value kept)
+done
+[ $((kept % piece_bytes)) -ne 0 ] && [ "$kept" -le $((size - 2 * piece_bytes)) ]
+ok $? "an earlier process came into the midst of a piece ($kept bytes)"
+fetch k0 sha256="$sha" "${known[@]}" connections=1 url="$base/corrupt_always/$((kept / piece_bytes * piece_bytes + piece_bytes - 1))/f" url="$base/ok/0/f"
+is "$? $(value sha256) $(value bad_pieces)" "0 $sha 1" "a piece of two mirrors that is wrong comes whole from one"
 half k1 sha256="$sha" url="$base/ok/0/f"
 fetch k1 sha256="$sha" url="$base/ok/0/f"
 is $? 0 "goes on after kill -9"
 at_most $(($(value received) + $(value kept))) $size "what was there is not fetched again"
 at_most 4000000 "$(value kept)" "and it is a good part"
-half k2 sha256="$sha" url="$base/ok/0/f"
+half k2 connections=1 sha256="$sha" url="$base/ok/0/f"
 printf 'xxxxxxxx' | dd of="$T/k2/data" bs=1 seek=70000 conv=notrunc status=none
 fetch k2 sha256="$sha" url="$base/ok/0/f"
 is "$? $(value bad_blocks)" "0 1" "bytes that did not reach the disk are seen, and fetched again"

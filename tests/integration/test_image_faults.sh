@@ -29,7 +29,7 @@ for name in good lied altered corrupt short cut busy later loop elsewhere missin
 printf ' ' >>"$T/www/v2/altered/manifests/sha256:$hex"
 damage() { # FILE: another byte in the middle
     cp "$1" "$T/copy"
-    printf 'X' | dd of="$T/copy" bs=1 seek=5000 conv=notrunc 2>/dev/null
+    printf 'damaged!' | dd of="$T/copy" bs=1 seek=5000 conv=notrunc 2>/dev/null
     mv -f "$T/copy" "$1"
 }
 damage "$T/www/v2/corrupt/blobs/sha256:$layer"

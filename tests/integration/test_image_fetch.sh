@@ -127,7 +127,7 @@ exits 4 "a layout of another image" img fetch "$R/team/img@sha256:$small_hex" --
 like "$(cat "$T/err")" "none of its" "does not have it"
 cp -R "$L" "$T/bad"
 layer=$(find "$T/bad/blobs/sha256" -size +1000k)
-printf 'X' | dd of="$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
+printf 'damaged!' | dd of="$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
 exits 5 "a layout with a corrupt layer" img fetch "$R/team/img:v1" --layout "$T/bad"
 exits 4 "nothing was kept of it" img fetch "$R/team/img:v1" --offline
 stop_server "$REG_PID"

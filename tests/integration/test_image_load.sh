@@ -89,7 +89,7 @@ if [ -n "$dockerd" ] && [ -n "${dpid-}" ] && kill -0 "$dpid" 2>/dev/null; then
     cp -R "$REPERF_STORE" "$T/damaged"
     layer="$T/damaged/blobs/sha256/$(first_layer)"
     chmod u+w "$layer"
-    printf 'X' | dd of="$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
+    printf 'damaged!' | dd of="$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
     docker -H "unix://$T/d/sock" image rm -f "sha256:$config" >/dev/null
     exits 5 "a store that is corrupt is not loaded" env REPERF_STORE="$T/damaged" "$REPERF" image load "$GZ" --host "unix://$T/d/sock"
     is "$(docker -H "unix://$T/d/sock" image ls -q --no-trunc | grep -c "$config")" 0 "and docker has nothing of it"
@@ -130,7 +130,7 @@ exits 5 "an engine that has another image afterwards" env PATH="$T/bin:$PATH" "$
 layer=$(first_layer)
 chmod u+w "$REPERF_STORE/blobs/sha256/$layer"
 cp "$REPERF_STORE/blobs/sha256/$layer" "$T/good"
-printf 'X' | dd of="$REPERF_STORE/blobs/sha256/$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
+printf 'damaged!' | dd of="$REPERF_STORE/blobs/sha256/$layer" bs=1 seek=5000 conv=notrunc 2>/dev/null
 exits 5 "a flipped byte in a layer" img verify "$GZ" --json
 like "$(cat "$T/out")" "layer 1 of 3 sha256:$layer: corrupt" "is named"
 exits 5 "and is not exported" "$REPERF" image export "$GZ" --output "$T/c.tar"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `list`: every kind as table, ids and JSON, and that they say the same as the files.
 . "$(dirname "$0")/../tap_lib.sh"
-for kind in reports cases datasets images formats rules findings runs; do
+for kind in reports cases datasets images formats rules findings inventories runs; do
     exits 0 "list $kind" "$REPERF" list "$kind"
     lines=$(($(wc -l <"$T/out") - 2))
     "$REPERF" list "$kind" --ids >"$T/ids"

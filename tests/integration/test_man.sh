@@ -29,7 +29,7 @@ page_options() {
             letter = "-"
             rest = $0
             sub(/^\.It /, "", rest)
-            if (rest ~ /^Fl [a-z] , /) { letter = substr(rest, 4, 1); sub(/^Fl [a-z] , /, "", rest) }
+            if (rest ~ /^Fl [a-zA-Z] , /) { letter = substr(rest, 4, 1); sub(/^Fl [a-zA-Z] , /, "", rest) }
             split(rest, words, " ")
             print command, "--" words[3] "/" letter "/" (words[4] == "Ar" ? words[5] : "")
         }' "$page"

@@ -47,7 +47,7 @@ tree="$REPERF_STORE/trees/imagenet-2012.synthetic"
 victim=$(cd "$tree" && find train -name '*.JPEG' | LC_ALL=C sort | sed -n 5p)
 chmod u+w "$tree/$victim"
 cp -p "$tree/$victim" "$T/kept"
-printf x | dd of="$tree/$victim" bs=1 seek=5000 conv=notrunc status=none
+printf 'damaged!' | dd of="$tree/$victim" bs=1 seek=5000 conv=notrunc status=none
 exits 5 "a file that was changed" "$REPERF" pack imagenet-2012 --synthetic --split train --shard-bytes 1000000 --force
 like "$(cat "$T/err")" "$victim: SHA-256" "is named"
 cp -p "$T/kept" "$tree/$victim"

@@ -16,7 +16,7 @@ exits 0 "run --dry-run" smoke --dry-run --json
 cmp -s "$T/out" "$T/plan.json"
 ok $? "run --dry-run prints the plan"
 exits 0 "plan as text" "$REPERF" plan paddle-perf-2020 --profile smoke
-like "$(cat "$T/out")" "needs 4 ranks" "plan says why a case cannot be run"
+like "$(cat "$T/out")" "is not installed here" "plan says why a case cannot be run"
 like "$(cat "$T/out")" "not pinned by its authors" "plan lists missing pins"
 [ ! -e "$REPERF_STATE" ]
 ok $? "nothing was written"
@@ -138,7 +138,6 @@ forget_runs
 exits 7 "other frameworks are not run, with their cause's status" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke --json
 is "$(value "$T/out" 'd["cells"][0]["verdict"]')" not_run "not_run"
 is "$(value "$T/out" 'd["cells"][0]["cause"]')" container "cause container"
-exits 8 "four ranks are not run on one" "$REPERF" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g8/bs96' --profile smoke
 if [ ! -e /proc/driver/nvidia/gpus ]; then
     exits 6 "the full profile needs a GPU" "$REPERF" run paddle-perf-2020 --case "$CASE"
 else
@@ -151,8 +150,23 @@ exits 2 "no case matches" "$REPERF" run paddle-perf-2020 --case 'nothing/*'
 exits 2 "an unknown profile" "$REPERF" run paddle-perf-2020 --profile tiny
 exits 2 "no report" "$REPERF" run
 exits 3 "an unknown report" "$REPERF" run no-such-report
-exits 6 "an inventory that cannot be reached" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes cluster
+exits 2 "an inventory that there is not" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes no-such:node1
+exits 2 "an image without a digest" smoke --image reperf-cpu=localhost:5000/reperf/cpu:latest
+like "$(cat "$T/err")" "without a digest nobody knows what will run" "and why it is refused"
+exits 2 "an image that no case runs in" smoke --image "reperf-cqu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
+like "$(cat "$T/err")" "reperf-cqu: no case of paddle-perf-2020 runs in that image" "and which it is"
+exits 2 "an image where nothing runs in one" smoke --image "reperf-cpu=localhost:5000/reperf/cpu@sha256:$(printf '%064d' 0)"
+like "$(cat "$T/err")" "runtime none" "is not ignored"
 exits 2 "a run id of another shape" smoke --run-id ../../x
+forget_runs
+mkdir -p "$T/gone"
+printf '{"schema_version":1,"id":"gone","title":"nobody is there","remote":"ssh","runtime":"none","source":null,"nodes":[%s]}\n' \
+    '{"name":"gone","address":"127.0.0.1","port":1,"user":"nobody","gpus":0,"fast_address":null,"work_folder":null,"groups":[]}' >"$T/gone/i.json"
+printf 'Host *\n  ConnectTimeout 1\n' >"$T/gone/config"
+exits 6 "a node that cannot be reached" env REPERF_SSH_CONFIG="$T/gone/config" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --nodes "$T/gone/i.json"
+like "$(cat "$T/err")" "nothing is sealed: reperf resume" "what can be done is said"
+exits 0 "its status" "$REPERF" status last
+like "$(cat "$T/out")" "interrupted: .*(unreachable|nodes)" "says that it ended, and why"
 exits 2 "resume of no run" "$REPERF" resume 20990101T000000.000Z-00000000
 
 # --- status, history ---

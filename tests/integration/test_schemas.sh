@@ -70,6 +70,9 @@ refused dataset datasets/imagenet-2012/dataset.json "a range of one number" 's/\
 refused dataset datasets/cityscapes/dataset.json "a twin without a seed" 's/"seed": 20160601,//'
 refused inventory manifests/inventories/v100-4x8.json "port 0" 's/"port": 22/"port": 0/'
 refused inventory manifests/inventories/v100-4x8.json "a runtime nobody knows" 's/"docker"/"rocket"/'
+refused inventory manifests/inventories/v100-4x8.json "a name that is a command" 's/"node\[1-4\]"/"$(reboot)"/'
+refused inventory manifests/inventories/test-4.json "a registry without its port" 's/10.11.0.1:5000/10.11.0.1/'
+refused inventory manifests/inventories/test-4.json "a launcher nobody knows" 's/"launcher": "ssh"/"launcher": "pbs"/'
 
 exits 0 "what reports name is there, and ids are unique" "${C[@]}" references .
 head -n 5 "$T/out" | sed 's/^/# /'

@@ -97,7 +97,7 @@ exits 0 "verify" store verify --json
 valid "its document is valid"
 is "$(value 'd["holds"], d["findings"]')" "(True, [])" "all is whole"
 blob="$REPERF_STORE/blobs/sha256/$one"
-chmod u+w "$blob" && printf 'X' | dd of="$blob" bs=1 seek=123456 conv=notrunc status=none && chmod a-w "$blob"
+chmod u+w "$blob" && printf 'damaged!' | dd of="$blob" bs=1 seek=123456 conv=notrunc status=none && chmod a-w "$blob"
 exits 5 "a changed byte" store verify --json
 valid "its document is valid"
 is "$(value '[(f["fault"], f["name"]) for f in d["findings"]]')" "[('corrupt', 'sha256:$one'), ('missing', 'sha256:$one')]" "is named, with what misses it"
@@ -121,7 +121,7 @@ exits 0 "verify reads all" store verify
 exits 0 "verify --quick" store verify --quick --json
 valid "its document is valid"
 is "$(value 'd["not_read_again"] == d["blobs"] and d["blobs"] > 0')" True "reads nothing again"
-chmod u+w "$blob" && printf 'Y' | dd of="$blob" bs=1 seek=1 conv=notrunc status=none && touch -d '2020-01-01' "$blob"
+chmod u+w "$blob" && printf 'damaged!' | dd of="$blob" bs=1 seek=1 conv=notrunc status=none && touch -d '2020-01-01' "$blob"
 exits 5 "a change under an old date is seen by --quick" store verify --quick
 exits 0 "added again" store add "$W/one file"
 

@@ -45,7 +45,7 @@ for list in sha256 md5 published; do
     exits 0 "compared with $list" tree "$D" --list "$T/$list"
     like "$(cat "$T/out")" '^227 files in the list, 0 differences$' "no difference"
 done
-printf 'Y' | dd of="$D/a/deep/er/large" bs=1 seek=2000000 conv=notrunc status=none
+printf 'damaged!' | dd of="$D/a/deep/er/large" bs=1 seek=2000000 conv=notrunc status=none
 rm "$D/a/f7"
 echo more >"$D/more"
 for list in sha256 published; do
@@ -68,7 +68,7 @@ is "$(value 'd["read_bytes"], d["not_read_again"] == d["files"]')" "(0, True)" "
 exits 0 "--quick, as a list" tree --quick "$D"
 cmp -s "$T/first" "$T/out"
 ok $? "it is the same"
-printf 'Z' | dd of="$D/a/f150" bs=1 seek=5 conv=notrunc status=none && touch -d 2020-01-01 "$D/a/f150"
+printf 'damaged!' | dd of="$D/a/f150" bs=1 seek=5 conv=notrunc status=none && touch -d 2020-01-01 "$D/a/f150"
 exits 5 "--quick sees a change under an old date" tree --quick "$D" --list "$T/first"
 like "$(cat "$T/out")" '^corrupt a/f150$' "and names it"
 printf 'damage' | dd of="$REPERF_STORE/cache/digests" bs=1 seek=100 conv=notrunc status=none

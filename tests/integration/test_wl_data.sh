@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-train on what reperf-pack made from synthetic twins: classes and segments, resumed, refused, damaged, interrupted.
+# reperf-train on what reperf-pack made from synthetic twins: classes, segments and tokens, resumed, refused, damaged, interrupted.
 . "$(dirname "$0")/../tap_lib.sh"
 PACK="$B/reperf-pack"
 if [ ! -x "$PACK" ]; then
@@ -58,10 +58,45 @@ exits 0 "another --data-seed" "${still[@]}" --steps 1 --data-seed 1
 [ "$(losses out)" != "$(losses all | head -n 1)" ]
 ok $? "gives another order"
 
+# --- checkpoints: the data goes on, too ---
+learn=("${run[@]}" --lr 1e-3)
+exits 0 "six steps that learn" "${learn[@]}" --steps 6 --save six --save-every 2
+cp out all
+is "$(grep -c '"event":"checkpoint","rank":0,"done_steps":[246],"sha256":"[0-9a-f]\{64\}"' out)" 3 "a checkpoint every two steps"
+exits 0 "four of them" "${learn[@]}" --steps 4 --save four
+is "$(losses out)" "$(losses all | head -n 4)" "are the same"
+exits 0 "the other two, with another number of threads" "${learn[@]}" --steps 2 --load four --save rest --workers 1
+is "$(losses out)" "$(losses all | tail -n 2)" "are the same"
+like "$(head -n 1 out)" '"start_step":4,.*"first_step":5,"loaded_sha256":"[0-9a-f]{64}"\}$' "and say where they come from"
+cmp six rest
+ok $? "and so is the checkpoint, bit by bit"
+head=$(head -c 99 six | tail -c 64)
+is "$( (head -c 35 six; printf "%064d" 0; tail -c +100 six) | sha256sum | cut -d' ' -f1)" "$head" "its digest is what sha256sum makes of it, with zeros in that place"
+exits 2 "--load with --start-step" "${learn[@]}" --load four --start-step 4
+exits 9 "another order of the data" "${learn[@]}" --load four --data-seed 9
+like "$(cat err)" 'data_seed is [0-9]+, this run.s is 9' "is named"
+exits 9 "made data instead" "$TRAIN" --model resnet50 --image 64 --batch 5 --load four
+head -c 100000 six >cut-short
+exits 5 "a checkpoint that is cut" "${learn[@]}" --load cut-short
+is "$(wc -c <out)" 0 "trains nothing"
+like "$(cat err)" 'cut-short: damaged or cut' "and says what it is"
 exits 0 "--data-only" "$TRAIN" --model resnet50 --batch 6 --steps 9 --data classes --data-only
 like "$(cat out)" '^\{"schema_version":1,"data":"imagenet-2012.synthetic",.*"image":\[224,224\],"workers":4,"steps":9,"samples":54,.*"samples_per_s":[0-9.]+\}$' "reads and says how fast"
 exits 0 "trains on segments" "$TRAIN" --model hrnet_w18 --image 64x128 --batch 2 --steps 2 --data segments --threads 1
 like "$(head -n 1 out)" '"data":"cityscapes.synthetic",.*"augment":"scale-crop","mean":\[0.5,0.5,0.5\]' "with PaddleSeg's numbers"
+
+# --- tokens: nothing is cropped, and nothing is said of crops ---
+bert="$ROOT/datasets/bert-hdf5-sample/dataset.json"
+exits 0 "a twin of BERT's sample" "$PACK" synth --dataset "$bert" --out bert --samples train=12
+mkdir berttree && tar xf bert/*.tar* -C berttree
+exits 0 "packed" "$PACK" pack --dataset "$bert" --tree berttree --synthetic --split train --out tokens
+exits 0 "trains on tokens" "$TRAIN" --model bert_tiny --batch 4 --steps 4 --data tokens --threads 1
+like "$(head -n 1 out)" '"batch":4,"sequence":128,"predictions":20,.*"data":"bert-hdf5-sample.synthetic",.*"epoch":0,"recipe":"paddle","optimizer":"adamw",' "and says which"
+is "$(losses out | wc -l)" 4 "over the end of an epoch"
+exits 0 "--data-only" "$TRAIN" --model bert_tiny --batch 4 --steps 3 --data tokens --data-only
+like "$(cat out)" '"batch":4,"sequence":128,"predictions":20,"workers":4,"steps":3,"samples":12,' "reads tokens too"
+exits 2 "a sequence that the set does not have" "$TRAIN" --model bert_base --sequence 64 --data tokens --describe
+like "$(cat err)" 'sequences of 128 with 20 predictions, but --sequence 64 --predictions 20' "is refused"
 
 # --- refused, before any line ---
 refuses() { # STATUS PATTERN NAME ARGS...

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../tap_lib.sh"
 run=("$TRAIN" --model resnet50)
 
-exits 0 "trains 20 steps" "${run[@]}" --device cpu --image 64 --batch 4 --steps 20
+exits 0 "trains 20 steps" "${run[@]}" --device cpu --image 64 --batch 4 --steps 20 --lr 0.01
 /usr/bin/python3 - "$T/out" <<'PY'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
@@ -23,14 +23,29 @@ assert abs(stop["samples_per_s"] - 80e9 / stop["elapsed_ns"]) < 1e-6 * stop["sam
 PY
 ok $? "its lines are whole JSON, in order, agree with each other, and the loss falls"
 
-exits 2 "cuda is refused, not replaced" "${run[@]}" --device cuda
-like "$(cat "$T/err")" 'no CUDA backend' "and says why"
+# Of a machine with a GPU none is left to be seen; one without says what it lacks; a build without CUDA says so.
+exits 2 "cuda without a GPU is refused, not replaced" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda
+like "$(cat "$T/err")" 'no CUDA backend|no NVIDIA driver|driver knows CUDA up to|no GPU that this process may see' "and says why"
+is "$(wc -c <"$T/out")" 0 "before any line"
+exits 2 "amp there likewise" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda --precision amp
+exits 2 "an unknown device is refused" "${run[@]}" --device tpu
 exits 2 "amp on cpu is refused" "${run[@]}" --precision amp
 exits 2 "an unknown model is refused" "$TRAIN" --model alexnet
 exits 2 "an unknown option is refused" "${run[@]}" --frobnicate
-exits 8 "what does not fit is refused" "${run[@]}" --image 2000 --batch 4000
-like "$(cat "$T/err")" 'needs [0-9]+ bytes .* [0-9]+ are available' "with both numbers"
+exits 8 "what does not fit is refused" "${run[@]}" --backend plain --image 2000 --batch 4000
 is "$(wc -c <"$T/out")" 0 "before any line"
+like "$(cat "$T/err")" 'needs [0-9]+ bytes .* [0-9]+ are available; (the largest --batch that fits is [0-9]+|no smaller --batch fits either)' "with both numbers"
+largest=$(sed -n 's/.*the largest --batch that fits is //p' "$T/err")
+if [ -n "$largest" ]; then
+    exits 0 "the batch that it names is planned" "${run[@]}" --backend plain --image 2000 --batch "$largest" --describe
+    needed=$(grep -o '"total_bytes":[0-9]*' "$T/out" | cut -d: -f2)
+    exits 0 "and the next one" "${run[@]}" --backend plain --image 2000 --batch $((largest + 1)) --describe
+    more=$(grep -o '"total_bytes":[0-9]*' "$T/out" | cut -d: -f2)
+    # Other programs take and give back memory meanwhile: half of it is no error of this one.
+    free=$(($(awk '/MemAvailable/ { print $2 }' /proc/meminfo) * 1024))
+    [ "$needed" -le $((free * 2)) ] && [ "$more" -gt "$needed" ]
+    ok $? "it needs no more than there is"
+fi
 exits 8 "a loss that is not finite" "${run[@]}" --image 32 --batch 2 --lr 1e300 --steps 5
 like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,.*"what":"loss is ' "ends in a fatal line"
 exits 0 "help" "$TRAIN" --help
@@ -55,6 +70,32 @@ is $? 130 "an interrupt ends it"
 grep -q run_stop "$T/out"
 is $? 1 "without run_stop"
 is "$(tail -c 1 "$T/out" | od -An -tx1 | tr -d ' ')" 0a "and with a whole last line"
+
+# --- checkpoints ---
+small=("$TRAIN" --model bert_tiny --sequence 8 --batch 2)
+exits 0 "saves" "${small[@]}" --steps 2 --save "$T/saved"
+exits 2 "a folder that is not there" "${small[@]}" --steps 2 --save "$T/none/saved"
+is "$(wc -c <"$T/out")" 0 "is found before the first step"
+exits 0 "a last step that saves over the file" "${small[@]}" --steps 1 --load "$T/saved" --save "$T/saved"
+is "$(ls "$T"/saved*)" "$T/saved" "no other file stays"
+if [ -e /proc/self/limits ]; then
+    # A file size limit stands for a full disk: the metric lines before it fit.
+    (ulimit -f 1000; trap '' XFSZ; "${small[@]}" --steps 3 --save "$T/large") >"$T/out" 2>"$T/err"
+    is $? 10 "a checkpoint that does not fit on the disk"
+    like "$(tail -n 1 "$T/out")" '^\{"event":"fatal",.*large' "ends in a fatal line"
+    is "$(grep -c run_stop "$T/out")$(ls "$T"/large* 2>/dev/null)" 0 "without run_stop, and without a part of it"
+fi
+"${small[@]}" --steps 100000 --save "$T/saved" --save-every 3 --load "$T/saved" >"$T/out" 2>"$T/err" &
+pid=$!
+for _ in $(seq 600); do
+    grep -q '"event":"checkpoint"' "$T/out" && break
+    sleep 0.1
+done
+kill -TERM "$pid"
+wait "$pid"
+is $? 143 "a run that is ended"
+exits 0 "goes on from its last checkpoint" "${small[@]}" --steps 1 --load "$T/saved"
+like "$(head -n 1 "$T/out")" '"first_step":[0-9]+,"loaded_sha256"' "and says so"
 
 exits 0 "describe" "${run[@]}" --describe --batch 2
 /usr/bin/python3 - "$T/out" "$SHARED/research/layers/resnet50_v1.5_224.csv" <<'PY'

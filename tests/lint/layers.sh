@@ -8,13 +8,17 @@ declare -A may=(
     [engine]="engine domain io codec base" [cmd]="cmd engine domain io codec base"
     [prep]="prep domain io codec base data"
     [core]="core base" [backend_cpu]="backend_cpu core graph base" [backend_cuda]="backend_cuda core graph base"
-    [graph]="graph core base" [models]="models graph core base" [data]="data core base" [train]="train bench models data graph backend_cpu backend_cuda core base"
+    [graph]="graph core base" [models]="models graph core base" [data]="data core base" [dist]="dist core base" [train]="train bench models data dist graph backend_cpu backend_cuda core base"
     [bench]="bench models data graph backend_cpu backend_cuda core base"
 )
 declare -A home=(
     [cjson/cJSON.h]="orchestrator/codec/json" [archive.h]="orchestrator/codec/unpack" [archive_entry.h]="orchestrator/codec/unpack"
     [pcre2.h]="orchestrator/codec/pattern" [curl/curl.h]="orchestrator/io/http" [libssh2.h]="orchestrator/io/ssh"
     [jpeglib.h]="orchestrator/prep/jpeg" [spng.h]="orchestrator/prep/png" [hdf5.h]="orchestrator/prep/hdf5"
+    [cuda_runtime.h]="workloads/backend_cuda/" [cuda_runtime_api.h]="workloads/backend_cuda/" [cuda_fp16.h]="workloads/backend_cuda/" [mma.h]="workloads/backend_cuda/"
+    [cudnn.h]="workloads/backend_cuda/" [cudnn_graph.h]="workloads/backend_cuda/" [cublasLt.h]="workloads/backend_cuda/" [nccl.h]="workloads/dist/nccl_api"
+    [cudnn_graph.h]="workloads/backend_cuda/dnn" [cudnn_ops.h]="workloads/backend_cuda/dnn" [cudnn_cnn.h]="workloads/backend_cuda/dnn" [cudnn.h]="workloads/backend_cuda/dnn"
+    [cublasLt.h]="workloads/backend_cuda/lt"
     [zstd.h]="orchestrator/codec/tarball" [dnnl.h]="workloads/backend_cpu/onednn" [oneapi/dnnl/dnnl.h]="workloads/backend_cpu/onednn"
 )
 bad=0
@@ -58,7 +62,7 @@ check() { # FILE ROOM
     done < <(sed -n 's/^[ \t]*#[ \t]*include[ \t]*<\([^>]*\)>.*/\1/p' "$file")
 }
 n=0
-for file in orchestrator/*/*.[ch] workloads/*/*.[ch]; do
+for file in orchestrator/*/*.[ch] workloads/*/*.[ch] workloads/*/*.cu workloads/*/*.cuh; do
     [ -e "$file" ] || continue
     room=${file#*/}
     room=${room%%/*}

@@ -179,6 +179,19 @@ static void output_keeps_order_and_escapes(void **state UNUSED)
     assert_int_equal(json_parse(strbuf_str(&buf), "out", &doc, &err), 0);
 }
 
+/* A backslash, escaped, and then u0000 is six characters, not U+0000. */
+static void an_escaped_backslash_is_no_escape(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct err err = {0};
+    struct str value;
+    assert_int_equal(json_parse(str_of("\"\\\\u0000\""), "t", &doc, &err), 0);
+    struct json root = json_root(&doc);
+    assert_int_equal(json_str(&root, &arena, &value, &err), 0);
+    assert_true(str_eq_z(value, "\\u0000"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +200,7 @@ int main(void)
         cmocka_unit_test(tables_decode_and_name_the_place),
         cmocka_unit_test(whole_numbers_beyond_2_53_are_refused),
         cmocka_unit_test(output_keeps_order_and_escapes),
+        cmocka_unit_test(an_escaped_backslash_is_no_escape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,7 +224,9 @@ static void start_job(struct remote *remote, const char *id, const char *script)
 
 static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
 {
-    struct remote *remote = remote_local_new(*state, clock_system());
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
     struct err err = {0};
     char text[64];
     size_t len = 0;
@@ -235,7 +237,7 @@ static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
     assert_int_equal(report.exit_status, 3);
     start_job(remote, "case/repeat-1", "echo again"); /* starts nothing */
     remote_free(remote);
-    remote = remote_local_new(*state, clock_system());
+    remote = remote_local_new(&loop, *state);
     assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).exit_status, 3);
     assert_int_equal(
         remote->ops->read_log(remote, "case/repeat-1", 4, text, sizeof(text), &len, &err),
@@ -249,11 +251,13 @@ static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
 
 static void a_job_outlives_its_starter_and_is_lost_when_killed(void **state)
 {
-    struct remote *remote = remote_local_new(*state, clock_system());
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
     struct err err = {0};
     start_job(remote, "long", "echo begun; trap '' TERM; sleep 600");
     remote_free(remote);
-    remote = remote_local_new(*state, clock_system());
+    remote = remote_local_new(&loop, *state);
     struct job_report report = {0};
     assert_int_equal(remote->ops->poll(remote, "long", &report, &err), STEP_DONE);
     assert_int_equal(report.state, JOB_RUNNING);
@@ -265,10 +269,12 @@ static void a_job_outlives_its_starter_and_is_lost_when_killed(void **state)
 static void a_process_number_of_another_boot_is_nobody(void **state)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct remote *remote = remote_local_new(*state, clock_system());
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
     struct err err = {0};
     struct job_report report = {0};
-    const char *folder = fs_join(&arena, *state, "old");
+    const char *folder = fs_join(&arena, *state, "jobs/old");
     char text[128];
     snprintf(text, sizeof(text), "%d 1 00000000-0000-0000-0000-000000000000\n", (int)getpid());
     assert_int_equal(fs_mkdir_p(folder, &err), 0);
@@ -277,6 +283,75 @@ static void a_process_number_of_another_boot_is_nobody(void **state)
     assert_int_equal(report.state, JOB_LOST);
     /* And above all: nobody is killed for it. */
     assert_int_equal(remote->ops->signal(remote, "old", SIGKILL, &err), STEP_DONE);
+    remote_free(remote);
+}
+
+static int run_script(struct remote *remote, struct loop *loop, const struct remote_exec *exec,
+                      int *ret_status, struct err *err)
+{
+    enum step step;
+    while ((step = remote->ops->exec(remote, exec, ret_status, err)) == STEP_AGAIN) {
+        assert_int_equal(loop_once(loop, TICK_NS, err), 0);
+    }
+    return step == STEP_DONE ? 0 : -1;
+}
+
+static void a_script_gets_arguments_and_input_and_gives_output(void **state)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(strbuf) struct strbuf out;
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
+    const char *const args[] = {"a b", "$(x)", NULL};
+    struct err err = {0};
+    int status = -1;
+    strbuf_init(&out, 64);
+    struct remote_exec exec = {.script = "printf '%s|%s|' \"$1\" \"$2\"; cat; exit 3",
+                               .args = args,
+                               .input = STR_LIT("in"),
+                               .output = &out};
+    assert_int_equal(run_script(remote, &loop, &exec, &status, &err), 0);
+    assert_int_equal(status, 3);
+    assert_string_equal(out.ptr, "a b|$(x)|in");
+    /* Too much output, and too long a time, are failures that say so. */
+    strbuf_clear(&out);
+    exec = (struct remote_exec){.script = "seq 1000", .output = &out};
+    assert_int_equal(run_script(remote, &loop, &exec, &status, &err), -1);
+    assert_int_equal(err.code, ERR_NODE);
+    err = (struct err){0};
+    strbuf_clear(&out);
+    exec = (struct remote_exec){
+        .script = "exec sleep 600", .output = &out, .deadline_ns = 50 * NS_PER_MS};
+    assert_int_equal(run_script(remote, &loop, &exec, &status, &err), -1);
+    assert_int_equal(err.code, ERR_TIMEOUT);
+    remote_free(remote);
+}
+
+static void a_jobs_cleanup_runs_at_its_end_and_after_a_kill(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
+    struct err err = {0};
+    enum step step;
+    for (int kills = 0; kills < 2; kills++) {
+        const char *mark = arena_printf(&arena, "%s/it's over %d", (const char *)*state, kills);
+        const char *id = arena_printf(&arena, "cleaned-%d", kills);
+        const char *const argv[] = {"/bin/sh", "-c", kills ? "sleep 600" : "true", NULL};
+        const char *const cleanup[] = {"/usr/bin/touch", mark, NULL};
+        struct remote_job job = {.id = id, .argv = argv, .env = NO_ENV, .cleanup = cleanup};
+        while ((step = remote->ops->start(remote, &job, &err)) == STEP_AGAIN) {
+            assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+        }
+        assert_int_equal(step, STEP_DONE);
+        while (kills && (step = remote->ops->signal(remote, id, SIGKILL, &err)) == STEP_AGAIN) {
+            assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+        }
+        assert_int_equal(step, STEP_DONE);
+        assert_int_equal(wait_job(remote, id, JOB_RUNNING).state, kills ? JOB_LOST : JOB_ENDED);
+        assert_true(fs_exists(mark));
+    }
     remote_free(remote);
 }
 
@@ -295,6 +370,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_leaves_log_and_status_for_whoever_comes, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_job_outlives_its_starter_and_is_lost_when_killed,
+                                        scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_script_gets_arguments_and_input_and_gives_output,
+                                        scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_jobs_cleanup_runs_at_its_end_and_after_a_kill,
                                         scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(a_process_number_of_another_boot_is_nobody, scratch_make,
                                         scratch_remove),

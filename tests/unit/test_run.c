@@ -50,17 +50,23 @@ static void globs_cross_slashes(void **state UNUSED)
 }
 
 static struct plan make_plan(struct arena *arena, struct report *report, enum profile profile,
-                             const char *glob, int64_t n_gpus)
+                             const char *glob, int64_t n_nodes, int64_t n_gpus)
 {
+    struct inventory *inventory = arena_new(arena, struct inventory);
+    *inventory = (struct inventory){.id = STR_LIT("local"), .is_local = n_nodes == 1};
+    inventory->nodes = arena_array(arena, struct inventory_node, (size_t)n_nodes);
+    for (; inventory->n_nodes < (size_t)n_nodes; inventory->n_nodes++) {
+        inventory->nodes[inventory->n_nodes] = (struct inventory_node){
+            .name = str_of(arena_printf(arena, "n%zu", inventory->n_nodes)), .gpus = n_gpus};
+    }
     const char *const globs[] = {glob};
     struct planner_opts opts = {.profile = profile,
                                 .repeats = 1,
-                                .inventory = "local",
+                                .inventory = inventory,
                                 .globs = globs,
                                 .n_globs = 1,
                                 .report_sha256 = STR_LIT("none"),
                                 .train_path = "/bin/true", /* can do whatever it is asked */
-                                .n_gpus = n_gpus,
                                 .clock = clock_system()};
     struct plan plan;
     struct err err = {0};
@@ -79,12 +85,13 @@ static struct str option(const struct plan_step *step, const char *name)
     return STR_EMPTY;
 }
 
-static void smoke_makes_it_small_and_never_silently_one_rank(void **state UNUSED)
+static void smoke_makes_it_small_with_1_2_and_4_ranks(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
-    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, "resnet50/reperf/*", 0);
+    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, "resnet50/reperf/*", 1, 0);
     size_t n_run = 0;
+    unsigned seen = 0;
     for (size_t idx = 0; idx < plan.n_steps; idx++) {
         const struct plan_step *step = &plan.steps[idx];
         assert_true(str_eq_z(option(step, "--device"), "cpu"));
@@ -92,30 +99,57 @@ static void smoke_makes_it_small_and_never_silently_one_rank(void **state UNUSED
         assert_true(str_eq_z(option(step, "--batch"), "4"));
         assert_true(str_eq_z(option(step, "--steps"), "20"));
         assert_true(str_eq_z(option(step, "--image"), "64"));
-        if (step->n_ranks > 1) {
-            assert_int_equal(step->n_ranks, 4);
-            assert_int_equal(step->cause, ERR_WORKLOAD);
-        } else {
-            assert_int_equal(step->cause, ERR_NONE);
-            n_run++;
-        }
+        assert_true(str_eq_z(option(step, "--lr"), "0.01"));
+        assert_true(str_eq_z(option(step, "--warmup-lr-steps"), "0"));
+        assert_int_equal(step->cause, ERR_NONE);
+        assert_int_equal(step->n_nodes, 1);
+        seen |= 1u << step->n_ranks;
+        n_run++;
     }
     assert_int_equal(n_run, plan_runnable(&plan));
     assert_true(n_run > 0);
+    assert_int_equal(seen, 1u << 1 | 1u << 2 | 1u << 4);
+}
+
+static void a_step_gets_the_nodes_that_it_needs(void **state UNUSED)
+{
+    static const struct {
+        const char *glob;
+        enum profile profile;
+        int64_t n_nodes, n_gpus; /* there */
+        int64_t nodes, ranks;
+        enum err_code cause;
+    } ROWS[] = {
+        {"resnet50/reperf/fp32/n4g8/bs96", PROFILE_SMOKE, 4, 0, 4, 4, ERR_NONE},
+        {"resnet50/reperf/fp32/n4g8/bs96", PROFILE_SMOKE, 3, 0, 2, 4, ERR_NONE},
+        {"resnet50/reperf/fp32/n1g8/bs96", PROFILE_SMOKE, 4, 0, 1, 2, ERR_NONE},
+        {"resnet50/reperf/fp32/n4g8/bs96", PROFILE_FULL, 4, 8, 4, 32, ERR_NONE},
+        {"resnet50/reperf/fp32/n4g8/bs96", PROFILE_FULL, 3, 8, 4, 32, ERR_NODE},
+        {"resnet50/reperf/fp32/n4g8/bs96", PROFILE_FULL, 4, 4, 4, 32, ERR_NODE},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct report report;
+        struct plan plan = make_plan(&arena, &report, ROWS[idx].profile, ROWS[idx].glob,
+                                     ROWS[idx].n_nodes, ROWS[idx].n_gpus);
+        assert_int_equal(plan.steps[0].cause, ROWS[idx].cause);
+        assert_int_equal(plan.steps[0].n_nodes, ROWS[idx].nodes);
+        assert_int_equal(plan.steps[0].n_ranks, ROWS[idx].ranks);
+    }
 }
 
 static void full_is_as_the_report_says_and_needs_its_gpus(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct report report;
-    struct plan plan = make_plan(&arena, &report, PROFILE_FULL, CASE_ID, 0);
+    struct plan plan = make_plan(&arena, &report, PROFILE_FULL, CASE_ID, 1, 0);
     assert_int_equal(plan.n_steps, 1);
     assert_int_equal(plan.steps[0].cause, ERR_NODE);
-    plan = make_plan(&arena, &report, PROFILE_FULL, CASE_ID, 1);
+    plan = make_plan(&arena, &report, PROFILE_FULL, CASE_ID, 1, 1);
     assert_int_equal(plan.steps[0].cause, ERR_NONE);
     assert_true(str_eq_z(option(&plan.steps[0], "--batch"), "96"));
     assert_true(str_eq_z(option(&plan.steps[0], "--device"), "cuda"));
-    plan = make_plan(&arena, &report, PROFILE_FULL, "resnet50/paddle/fp32/n1g1/bs96", 1);
+    plan = make_plan(&arena, &report, PROFILE_FULL, "resnet50/paddle/fp32/n1g1/bs96", 1, 1);
     assert_int_equal(plan.steps[0].cause, ERR_CONTAINER);
 }
 
@@ -126,7 +160,7 @@ static void plans_are_read_back_as_written(void **state UNUSED)
     CLEANUP(strbuf) struct strbuf second;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct report report;
-    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, "*", 0);
+    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, "*", 1, 0);
     struct plan again;
     struct err err = {0};
     strbuf_init(&first, 16 << 20);
@@ -186,7 +220,7 @@ static void put_frozen(struct arena *arena, const char *folder, enum profile pro
     CLEANUP(strbuf) struct strbuf plan_text;
     CLEANUP(strbuf) struct strbuf lock_text;
     struct report report;
-    struct plan plan = make_plan(arena, &report, profile, CASE_ID, 1);
+    struct plan plan = make_plan(arena, &report, profile, CASE_ID, 1, 1);
     struct str report_text;
     struct str format_text;
     struct str id = STR_LIT(RUN_ID);
@@ -280,7 +314,8 @@ int main(void)
         cmocka_unit_test(run_ids_sort_by_time),
         cmocka_unit_test(case_ids_become_folders_only_when_safe),
         cmocka_unit_test(globs_cross_slashes),
-        cmocka_unit_test(smoke_makes_it_small_and_never_silently_one_rank),
+        cmocka_unit_test(smoke_makes_it_small_with_1_2_and_4_ranks),
+        cmocka_unit_test(a_step_gets_the_nodes_that_it_needs),
         cmocka_unit_test(full_is_as_the_report_says_and_needs_its_gpus),
         cmocka_unit_test(plans_are_read_back_as_written),
         cmocka_unit_test_setup_teardown(full_runs_are_held_against_the_published_number,

@@ -107,7 +107,7 @@ static void a_run_says_what_it_reads(void **state)
                               "\"synthetic\":false,\"split\":\"train\",\"n_samples\":50,"
                               "\"pack_sha256\":\"%s\",\"data_seed\":3,\"workers\":3,\"start_step\":"
                               "2,\"steps_per_epoch\":2,\"epoch\":1,\"augment\":\"resized-crop\","
-                              "\"mean\":[0.5,0.25,0],\"std\":[0.229,0.224,0.225]}",
+                              "\"mean\":[0.5,0.25,0],\"std\":[0.229,0.224,0.225],\"recipe\":",
                               hex));
     /* Ticks: fed_step, feed_next twice, fed_step, one_step twice: 3 and 1 quarters of a second. */
     holds(nth_line(text, 1), "\"step_time_ns\":1000000000,\"samples_per_s\":20,");
@@ -150,10 +150,32 @@ static void segments_train_a_segmentation_model(void **state)
     holds(nth_line(text, 0), "\"data\":\"by-hand.synthetic\",");
     holds(nth_line(text, 0), "\"synthetic\":true,\"split\":\"train\",\"n_samples\":5,");
     holds(nth_line(text, 0),
-          "\"augment\":\"scale-crop\",\"mean\":[0.5,0.5,0.5],\"std\":[0.5,0.5,0.5]}");
+          "\"augment\":\"scale-crop\",\"mean\":[0.5,0.5,0.5],\"std\":[0.5,0.5,0.5],\"recipe\":");
     holds(nth_line(text, 3), "\"event\":\"run_stop\"");
     text = runs(*state, "--model deeplabv3p_mmseg --image 32x64 --batch 2 --steps 1");
     holds(nth_line(text, 0), "\"augment\":\"scale-crop\",\"mean\":[0.485,0.456,0.406],");
+}
+
+static const struct hand_pack TOKENS = {
+    .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
+
+/* Nothing is done to tokens, and so nothing is said of it. */
+static void tokens_train_a_language_model(void **state)
+{
+    hand_write(&TOKENS, *state);
+    struct str text =
+        runs(*state, "--model bert_tiny --sequence 8 --predictions 3 --batch 4 --steps 3");
+    holds(nth_line(text, 0), "\"batch\":4,\"sequence\":8,\"predictions\":3,\"steps\":3,");
+    holds(nth_line(text, 0), "\"start_step\":0,\"steps_per_epoch\":2,\"epoch\":0,\"recipe\":");
+    holds(nth_line(text, 3), "\"epoch\":1,\"position\":0}");
+    struct str wide = runs(
+        *state, "--model bert_tiny --sequence 8 --predictions 3 --batch 4 --steps 1 --dtype f64");
+    double f32 = 0;
+    double f64 = 0;
+    struct err err = {0};
+    assert_int_equal(str_to_f64(loss_of(text, 1), &f32, &err), 0);
+    assert_int_equal(str_to_f64(loss_of(wide, 1), &f64, &err), 0);
+    assert_true(fabs(f32 - f64) < 1e-5 * f64);
 }
 
 static void refused(const char *folder, const char *line, enum err_code code, const char *message)
@@ -189,10 +211,12 @@ static void what_does_not_go_with_the_model_is_refused(void **state)
     hand_write(&pack, *state);
     refused(*state, "--model hrnet_w18 --image 64x32 --batch 2", ERR_USAGE,
             "20 classes, but hrnet_w18 has 19");
-    const struct hand_pack tokens = {
-        .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
-    hand_write(&tokens, *state);
+    refused(*state, "--model bert_tiny --sequence 8 --batch 2", ERR_USAGE,
+            "kind segments, but bert_tiny learns from tokens");
+    hand_write(&TOKENS, *state);
     refused(*state, "--model resnet50 --image 32 --batch 2", ERR_USAGE, "kind tokens");
+    refused(*state, "--model bert_tiny --batch 2", ERR_USAGE,
+            "sequences of 8 with 3 predictions, but --sequence 128 --predictions 20");
     unlink(fs_join(&scratch_arena, *state, PACK_NAME));
     refused(*state, "--model resnet50 --image 32 --batch 2", ERR_INTEGRITY, "not whole");
 }
@@ -217,6 +241,26 @@ static void a_bad_sample_ends_the_run_in_a_fatal_line(void **state)
     struct str last = str_sub(text, (size_t)at, text.len);
     holds(last, "00002.shard: sample 15 (49 of the set): CRC-32C is");
     assert_int_equal(str_find(last, STR_LIT("\n")), (int64_t)last.len - 1); /* the last line */
+    assert_true(str_find(text, STR_LIT("run_stop")) < 0);
+}
+
+/* A shard may hold any token; the network has rows for 30,522, and sample 31 begins with 31,000. */
+static void a_token_without_a_row_ends_the_run(void **state)
+{
+    struct err err = {0};
+    int status = 0;
+    struct hand_pack pack = TOKENS;
+    pack.n_samples = 32;
+    pack.per_shard = 16;
+    hand_write(&pack, *state);
+    struct str text =
+        run_of(*state, "--model bert_tiny --sequence 8 --predictions 3 --batch 32 --steps 1",
+               &status, &err);
+    assert_int_equal(status, -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_non_null(
+        strstr(err.msg, "sample 31: input_ids: element 0 is 31000, expected 0 to 30521"));
+    assert_true(str_find(text, STR_LIT("{\"event\":\"fatal\"")) >= 0);
     assert_true(str_find(text, STR_LIT("run_stop")) < 0);
 }
 
@@ -270,6 +314,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_resumed_run_sees_the_same_batches, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(segments_train_a_segmentation_model, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(tokens_train_a_language_model, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_token_without_a_row_ends_the_run, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(what_does_not_go_with_the_model_is_refused, scratch_make,
                                         scratch_remove),

@@ -96,8 +96,9 @@ static double last_loss(enum cpu_flavour flavour, int n_threads, int n_steps, do
     synthetic_batch(&f.net, &model_hrnet_w18, 3, 0);
     *ret_first = loss_now(&f);
     double last = *ret_first;
+    f.net.update.rule.weight_decay = 5e-4;
     for (int step = 0; step < n_steps; step++) {
-        net_update(&f.net, &(struct net_sgd){.lr = 0.02, .momentum = 0.9, .weight_decay = 5e-4});
+        net_update(&f.net, 0.02);
         last = loss_now(&f);
     }
     fixture_release(&f);

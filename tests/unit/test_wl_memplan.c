@@ -105,9 +105,9 @@ static int run_calls(struct machine *m)
     return faults;
 }
 
-static int64_t bytes_of(void *self UNUSED, const struct shape *shape, enum dtype dtype)
+static int64_t bytes_of(void *self UNUSED, const struct tensor_desc *desc)
 {
-    return shape_count(shape) * dtype_bytes(dtype);
+    return shape_count(&desc->shape) * dtype_bytes(desc->dtype);
 }
 
 static int faults_of(const struct graph *graph, const struct memplan *plan)
@@ -169,6 +169,41 @@ static void segmentation_networks_read_what_was_written(void **state UNUSED)
             n_found += id == K_UPSAMPLE_BWD || id == K_CONCAT_BWD;
         }
         assert_int_equal(n_found, n_wanted[m]);
+    }
+}
+
+/* A loss that makes its gradient in the forward pass, a matrix of three parameters, a table that two layers share. */
+static void bert_reads_what_was_written(void **state UNUSED)
+{
+    for (int has_logits = 0; has_logits < 2; has_logits++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct graph *graph = graph_new(&arena, DT_F32);
+        struct memplan plan;
+        model_bert_base.build(graph, &(struct model_opts){.batch = 2,
+                                                          .sequence = 31,
+                                                          .predictions = 5,
+                                                          .has_logits = has_logits == 1,
+                                                          .has_dropout = true});
+        plan_of(&arena, graph, &plan);
+        assert_int_equal(faults_of(graph, &plan), 0);
+        assert_true(plan.arena_bytes[MEMPLAN_ACT] >= plan.live_bytes_max);
+        assert_true((double)plan.arena_bytes[MEMPLAN_ACT] <= 1.05 * (double)plan.live_bytes_max);
+        int n_in_place = 0;
+        int n_joined = 0;
+        for (int i = 0; i < graph->n_calls; i++) {
+            const struct call *call = &graph->calls[i];
+            bool is_loss = call->args.id == K_ROW_LOSS;
+            n_in_place += is_loss && plan.places[call->out[1]].offset_bytes ==
+                                         plan.places[call->in[0]].offset_bytes;
+        }
+        for (int i = 1; i < graph->n_values; i++) {
+            n_joined += graph->values[i].is_joined &&
+                        plan.places[i].offset_bytes ==
+                            plan.places[i - 1].offset_bytes +
+                                shape_count(&graph->values[i - 1].shape) * (int64_t)sizeof(float);
+        }
+        assert_int_equal(n_in_place, has_logits ? 0 : 2);
+        assert_int_equal(n_joined, 12 * 4);
     }
 }
 
@@ -265,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resnet_reads_what_was_written),
         cmocka_unit_test(segmentation_networks_read_what_was_written),
+        cmocka_unit_test(bert_reads_what_was_written),
         cmocka_unit_test(a_wrong_plan_is_seen),
         cmocka_unit_test(elementwise_ops_work_in_place),
         cmocka_unit_test(gradients_lie_in_backward_order),

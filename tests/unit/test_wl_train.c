@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "core/mlog.h"
+#include "train/device.h"
 #include "train/train.h"
 
 #define ARGS_MAX 24
@@ -31,69 +32,128 @@ static int options_of(const char *line, struct train_opts *opts, struct err *err
     return train_options(argc, argv, opts, err);
 }
 
+static const struct {
+    const char *line, *message;
+} REFUSED[] = {
+    {"", "--model is needed"},
+    {"--model alexnet", "there is no such model; there is resnet50"},
+    {"--model resnet50 --tf32", "--device cuda"},
+    {"--model resnet50 --device tpu", "unknown device"},
+    {"--model resnet50 --precision amp", "fp32 only"},
+    {"--model resnet50 --precision fp16", "unknown precision"},
+    {"--model resnet50 --precision bf17", "unknown precision"},
+    {"--model resnet50 --precision fp32 --dtype f64", "does not go with"},
+    {"--model resnet50 --dtype f16", "expected f32 or f64"},
+    {"--model resnet50 --backend blas", "expected plain or onednn"},
+    {"--model resnet50 --backend onednn --dtype f64", "oneDNN"},
+    {"--model resnet50 --batch 0", "--batch"},
+    {"--model resnet50 --batch -1", "--batch"},
+    {"--model resnet50 --batch 1e3", "--batch"},
+    {"--model resnet50 --batch 99999999999999999999", "--batch"},
+    {"--model resnet50 --image 0", "--image 0"},
+    {"--model resnet50 --image 64x", "--image 64x"},
+    {"--model resnet50 --image x64", "--image x64"},
+    {"--model resnet50 --image 64x64x64", "--image 64x64x64"},
+    {"--model resnet50 --steps 0", "--steps"},
+    {"--model resnet50 --steps 5 --warmup 5", "leaves none"},
+    {"--model resnet50 --lr nan", "--lr"},
+    {"--model resnet50 --lr -1", "--lr"},
+    {"--model resnet50 --momentum 1", "--momentum"},
+    {"--model resnet50 --recipe nvidia", "it has paddle, dlperf"},
+    {"--model resnet50 --optimizer adam", "expected sgd, adamw or lamb"},
+    {"--model resnet50 --beta1 0.9", "--beta1 means nothing to sgd"},
+    {"--model resnet50 --optimizer lamb --momentum 0.9", "--momentum means nothing to lamb"},
+    {"--model resnet50 --optimizer adamw --beta2 1", "--beta2 1: expected 0 to below 1"},
+    {"--model resnet50 --optimizer adamw --max-grad-norm 1", "means nothing to adamw"},
+    {"--model resnet50 --weight-decay -1", "--weight-decay -1: expected 0 or more"},
+    {"--model resnet50 --decay some", "expected all or matrices"},
+    {"--model resnet50 --schedule step", "expected constant, poly"},
+    {"--model hrnet_w18 --schedule piecewise", "needs --lr-drops"},
+    {"--model hrnet_w18 --lr-drops 5", "means nothing to schedule poly"},
+    {"--model resnet50 --lr-drops 5,5", "rising numbers of steps"},
+    {"--model resnet50 --lr-drops 5.5", "rising numbers of steps"},
+    {"--model resnet50 --lr-drops 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "16 at most"},
+    {"--model resnet50 --lr-end 0.1", "--lr-end means nothing to schedule piecewise"},
+    {"--model resnet50 --schedule-steps 5", "mean nothing to schedule piecewise"},
+    {"--model resnet50 --schedule constant --lr-power 2", "means nothing to schedule constant"},
+    {"--model resnet50 --accumulate 0", "--accumulate"},
+    {"--model resnet50 --check a --out b --steps 3", "needs --optimizer and --lr"},
+    {"--model resnet50 --check a --out b --steps 3 --optimizer sgd", "needs --optimizer and"},
+    {"--model resnet50 --device cuda --precision amp --check a --out b --steps 3 --optimizer "
+     "sgd --lr 1",
+     "does not go with --steps"},
+    {"--model resnet50 --check a --out b --accumulate 2", "does not go with --check"},
+    {"--model resnet50 --save-every 5", "needs --save"},
+    {"--model resnet50 --describe --save a", "training only"},
+    {"--model resnet50 --check a --out b --load c", "training only"},
+    {"--model resnet50 --data d --start-step 5 --load c", "does not go with it"},
+    {"--model resnet50 --loss-scale 128", "with --precision amp only"},
+    {"--model resnet50 --warmup-lr-steps -1", "--warmup-lr-steps"},
+    {"--model resnet50 --label-smoothing 1", "--label-smoothing"},
+    {"--model resnet50 --workers 2", "FOLDER only"},
+    {"--model resnet50 --data synthetic --start-step 0", "FOLDER only"},
+    {"--model resnet50 --data-only", "FOLDER only"},
+    {"--model resnet50 --data d --data-only --describe", "exclude each other"},
+    {"--model resnet50 --data d --workers 0", "--workers"},
+    {"--model resnet50 --data d --mean 1,2", "three numbers"},
+    {"--model resnet50 --data d --mean 1,0,1,1", "three numbers"},
+    {"--model resnet50 --data d --mean 1,x,1", "--mean 1,x,1"},
+    {"--model resnet50 --data d --mean 1,2,1", "expected 0 to 1"},
+    {"--model resnet50 --data d --std 0,1,1", "--std"},
+    {"--model resnet50 --data d --data-seed -1", "--data-seed"},
+    {"--model resnet50 --threads 100000", "--threads"},
+    {"--model resnet50 --seed -1", "--seed"},
+    {"--model resnet50 --check a", "need each other"},
+    {"--model resnet50 --out a", "need each other"},
+    {"--model resnet50 --check a --out b --describe", "exclude each other"},
+    {"--model resnet50 --check a --out b --dtype f64", "do not go with it"},
+    {"--model resnet50 --check a --out b --batch 3", "do not go with it"},
+    {"--model resnet50 --bogus", "--bogus"},
+    {"--model resnet50 more", "unexpected argument more"},
+    {"--model", "--model"},
+};
+
 static void what_cannot_be_done_is_refused(void **state UNUSED)
 {
-    static const struct {
-        const char *line, *message;
-    } cases[] = {
-        {"", "--model is needed"},
-        {"--model alexnet", "there is no such model; there is resnet50"},
-        {"--model resnet50 --device cuda", "no CUDA backend"},
-        {"--model resnet50 --device tpu", "unknown device"},
-        {"--model resnet50 --precision amp", "fp32 only"},
-        {"--model resnet50 --precision fp16", "fp32 only"},
-        {"--model resnet50 --precision bf17", "unknown precision"},
-        {"--model resnet50 --precision fp32 --dtype f64", "does not go with"},
-        {"--model resnet50 --dtype f16", "expected f32 or f64"},
-        {"--model resnet50 --backend blas", "expected plain or onednn"},
-        {"--model resnet50 --backend onednn --dtype f64", "oneDNN"},
-        {"--model resnet50 --batch 0", "--batch"},
-        {"--model resnet50 --batch -1", "--batch"},
-        {"--model resnet50 --batch 1e3", "--batch"},
-        {"--model resnet50 --batch 99999999999999999999", "--batch"},
-        {"--model resnet50 --image 0", "--image 0"},
-        {"--model resnet50 --image 64x", "--image 64x"},
-        {"--model resnet50 --image x64", "--image x64"},
-        {"--model resnet50 --image 64x64x64", "--image 64x64x64"},
-        {"--model resnet50 --steps 0", "--steps"},
-        {"--model resnet50 --steps 5 --warmup 5", "leaves none"},
-        {"--model resnet50 --lr nan", "--lr"},
-        {"--model resnet50 --lr -1", "--lr"},
-        {"--model resnet50 --momentum 1", "--momentum"},
-        {"--model resnet50 --label-smoothing 1", "--label-smoothing"},
-        {"--model resnet50 --workers 2", "FOLDER only"},
-        {"--model resnet50 --data synthetic --start-step 0", "FOLDER only"},
-        {"--model resnet50 --data-only", "FOLDER only"},
-        {"--model resnet50 --data d --data-only --describe", "exclude each other"},
-        {"--model resnet50 --data d --workers 0", "--workers"},
-        {"--model resnet50 --data d --mean 1,2", "three numbers"},
-        {"--model resnet50 --data d --mean 1,0,1,1", "three numbers"},
-        {"--model resnet50 --data d --mean 1,x,1", "--mean 1,x,1"},
-        {"--model resnet50 --data d --mean 1,2,1", "expected 0 to 1"},
-        {"--model resnet50 --data d --std 0,1,1", "--std"},
-        {"--model resnet50 --data d --data-seed -1", "--data-seed"},
-        {"--model resnet50 --threads 100000", "--threads"},
-        {"--model resnet50 --seed -1", "--seed"},
-        {"--model resnet50 --check a", "need each other"},
-        {"--model resnet50 --out a", "need each other"},
-        {"--model resnet50 --check a --out b --describe", "exclude each other"},
-        {"--model resnet50 --check a --out b --dtype f64", "do not go with it"},
-        {"--model resnet50 --check a --out b --batch 3", "do not go with it"},
-        {"--model resnet50 --bogus", "--bogus"},
-        {"--model resnet50 more", "unexpected argument more"},
-        {"--model", "--model"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(REFUSED); i++) {
         struct train_opts opts;
         struct err err = {0};
-        if (options_of(cases[i].line, &opts, &err) == 0) {
-            fail_msg("'%s' was accepted", cases[i].line);
+        if (options_of(REFUSED[i].line, &opts, &err) == 0) {
+            fail_msg("'%s' was accepted", REFUSED[i].line);
         }
-        if (err.code != ERR_USAGE || !strstr(err.msg, cases[i].message)) {
-            fail_msg("'%s': code %d \"%s\" does not say \"%s\"", cases[i].line, (int)err.code,
-                     err.msg, cases[i].message);
+        if (err.code != ERR_USAGE || !strstr(err.msg, REFUSED[i].message)) {
+            fail_msg("'%s': code %d \"%s\" does not say \"%s\"", REFUSED[i].line, (int)err.code,
+                     err.msg, REFUSED[i].message);
         }
     }
+}
+
+static void a_device_is_there_or_refused(void **state UNUSED)
+{
+    static const char *const lines[][2] = {
+        {"--model resnet50 --device cuda --dtype f64", "fp32 or amp"},
+        {"--model resnet50 --device cuda --precision fp64", "fp32 or amp"},
+        {"--model resnet50 --device cuda --backend plain", "--device cpu only"},
+        {"--model resnet50 --device cuda --precision amp --tf32", "--precision fp32"},
+    };
+    struct train_opts opts;
+    bool is_built = device_is_built("cuda");
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct err err = {0};
+        assert_int_equal(options_of(lines[i][0], &opts, &err), -1);
+        assert_int_equal(err.code, ERR_USAGE);
+        assert_non_null(strstr(err.msg, is_built ? lines[i][1] : "no CUDA backend"));
+    }
+    struct err err = {0};
+    int status = options_of("--model resnet50 --device cuda --precision amp", &opts, &err);
+    assert_int_equal(status, is_built ? 0 : -1);
+    if (is_built) {
+        assert_int_equal(opts.dtype, DT_F16);
+        assert_string_equal(opts.precision, "amp");
+        struct graph_types types = device_types(&opts);
+        assert_true(types.dtype == DT_F16 && types.norm == DT_F32 && types.stat == DT_F32);
+    }
+    assert_true(device_is_known("cpu") && device_is_built("cpu") && !device_is_known("tpu"));
 }
 
 static void choices_are_understood(void **state UNUSED)
@@ -104,15 +164,15 @@ static void choices_are_understood(void **state UNUSED)
                                 "--warmup 2 --label-smoothing 0.1 --data synthetic-fresh",
                                 &opts, &err),
                      0);
-    assert_int_equal(opts.height, 64);
-    assert_int_equal(opts.width, 48);
+    assert_int_equal(opts.size.height, 64);
+    assert_int_equal(opts.size.width, 48);
     assert_int_equal(opts.dtype, DT_F64);
     assert_string_equal(opts.precision, "fp64");
     assert_int_equal(opts.flavour, CPU_PLAIN);
     assert_true(opts.is_fresh_data);
     assert_int_equal(opts.warmup_steps, 2);
     assert_int_equal(options_of("--model resnet50 --backend plain", &opts, &err), 0);
-    assert_int_equal(opts.height, 224);
+    assert_int_equal(opts.size.height, 224);
     assert_int_equal(opts.batch, 32);
     assert_int_equal(opts.flavour, CPU_PLAIN);
 }
@@ -123,10 +183,21 @@ static void a_launchers_ranks_are_not_ignored(void **state UNUSED)
     struct err err = {0};
     setenv("WORLD_SIZE", "4", 1);
     assert_int_equal(options_of("--model resnet50", &opts, &err), -1);
-    assert_non_null(strstr(err.msg, "WORLD_SIZE=4"));
+    assert_non_null(strstr(err.msg, "WORLD_SIZE=4 without RANK"));
+    err = (struct err){0};
+    assert_int_equal(options_of("--model resnet50 --describe", &opts, &err), 0);
+    assert_int_equal(opts.ranks.rank, 0);
+    setenv("RANK", "3", 1);
+    setenv("MASTER_ADDR", "10.11.0.2", 1);
+    assert_int_equal(options_of("--model resnet50 --comm-timeout 5", &opts, &err), 0);
+    assert_int_equal(opts.ranks.rank, 3);
+    assert_int_equal(opts.ranks.n_ranks, 4);
+    assert_string_equal(opts.ranks.master_addr, "10.11.0.2");
+    assert_int_equal(opts.ranks.master_port, 29500);
+    assert_int_equal(opts.comm_timeout_s, 5);
+    assert_int_equal(opts.rendezvous_s, 60);
     setenv("WORLD_SIZE", "1", 1);
     setenv("RANK", "1", 1);
-    err = (struct err){0};
     assert_int_equal(options_of("--model resnet50", &opts, &err), -1);
     assert_non_null(strstr(err.msg, "RANK"));
     setenv("RANK", "0", 1);
@@ -134,6 +205,7 @@ static void a_launchers_ranks_are_not_ignored(void **state UNUSED)
     assert_int_equal(options_of("--model resnet50", &opts, &err), 0);
     unsetenv("WORLD_SIZE");
     unsetenv("RANK");
+    unsetenv("MASTER_ADDR");
 }
 
 /* Each reading of the clock is 0.25 s after the last: a step, which reads it twice, takes exactly that. */
@@ -192,9 +264,13 @@ static void a_run_prints_its_lines(void **state UNUSED)
         "\",\"model\":\"resnet50\",\"device\":\"cpu\",\"backend\":\"cpu-plain\",\"precision\":"
         "\"fp32\","
         "\"dtype\":\"f32\",\"batch\":2,\"image\":[32,40],\"steps\":3,\"warmup_steps\":1,\"ranks\":"
-        "1,\"rank\":0,"
+        "1,\"rank\":0,\"global_batch\":2,\"comm\":\"self\",\"sync_bn\":false,\"gradient_bytes\":0,"
         "\"threads\":2,\"seed\":9,\"parameters\":25557032,\"data\":\"synthetic\",\"lr\":0.005,"
-        "\"momentum\":0.9,\"weight_decay\":0.0001,\"label_smoothing\":0,\"synthetic\":true}\n"));
+        "\"momentum\":0.9,\"weight_decay\":0.0001,\"label_smoothing\":0,\"synthetic\":true,"
+        "\"recipe\":\"paddle\",\"optimizer\":\"sgd\",\"decay\":\"all\",\"schedule\":\"piecewise\","
+        "\"lr_drops\":[19217505,38435010,57652515],\"lr_factor\":0.1,\"warmup_lr_steps\":0,"
+        "\"warmup_lr_start\":0,\"accumulate\":1,\"loss_scaling\":\"none\",\"loss_scale\":1,"
+        "\"first_step\":1}\n"));
     for (int i = 1; i <= 3; i++) {
         char prefix[96];
         snprintf(prefix, sizeof(prefix),
@@ -288,6 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_done_is_refused),
+        cmocka_unit_test(a_device_is_there_or_refused),
         cmocka_unit_test(choices_are_understood),
         cmocka_unit_test(a_launchers_ranks_are_not_ignored),
         cmocka_unit_test(a_run_prints_its_lines),

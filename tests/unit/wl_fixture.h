@@ -39,12 +39,20 @@ static inline void fixture_init(struct fixture *f, enum dtype dtype, enum cpu_fl
     f->graph = graph_new(&f->arena, dtype);
 }
 
+/* Momentum SGD without weight decay: what f->net.update.rule is, and a test may change before an update. */
+static inline struct opt_rule sgd_rule(void)
+{
+    return (struct opt_rule){.method = OPT_SGD, .momentum = 0.9, .loss_scale = 1.0F, .n_micro = 1};
+}
+
 /* After the graph is built: plans, takes memory, fills parameters and states. */
 static inline void fixture_ready(struct fixture *f, uint64_t seed)
 {
     struct err err = {0};
     MUST_PASS(graph_finish(f->graph, &err), err);
     MUST_PASS(net_plan(&f->net, &f->arena, f->graph, &f->backend, &err), err);
+    struct opt_rule rule = sgd_rule();
+    MUST_PASS(net_plan_optimizer(&f->net, &f->arena, &rule, NET_DECAY_ALL, &err), err);
     MUST_PASS(net_alloc(&f->net, &err), err);
     net_init_values(&f->net, seed);
 }

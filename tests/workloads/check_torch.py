@@ -5,95 +5,29 @@ In F64 every result must lie within 1e-9 relative norm of PyTorch's float64. In 
 the F64 reference may be at most 3 times PyTorch's own F32 error on that very tensor. oneDNN's tensors are held to the
 larger of that and the median of PyTorch's errors over tensors of their kind: batch-norm networks amplify rounding, and
 the error of one tensor is one draw of a wide distribution. A planted fault has to be caught."""
-import json
 import os
-import struct
 import subprocess
 import sys
 
 import numpy as np
 import torch
-import torch.nn.functional as F
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../workloads/competitors"))
+import tensors  # noqa: E402
+from nets_torch import ResNet50, loss_of, name_of  # noqa: E402
 
 F64_LIMIT = 1e-9
 F32_FACTOR = 3.0
-DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
-NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
 
 
-class Bottleneck(torch.nn.Module):
-    def __init__(self, c_in, width, stride):
-        super().__init__()
-        conv = torch.nn.Conv2d
-        self.conv1 = conv(c_in, width, 1, bias=False)
-        self.bn1 = torch.nn.BatchNorm2d(width)
-        self.conv2 = conv(width, width, 3, stride=stride, padding=1, bias=False)
-        self.bn2 = torch.nn.BatchNorm2d(width)
-        self.conv3 = conv(width, 4 * width, 1, bias=False)
-        self.bn3 = torch.nn.BatchNorm2d(4 * width)
-        self.downsample = None
-        if stride != 1 or c_in != 4 * width:
-            self.downsample = torch.nn.Sequential(
-                conv(c_in, 4 * width, 1, stride=stride, bias=False), torch.nn.BatchNorm2d(4 * width))
-
-    def forward(self, x):
-        y = F.relu(self.bn1(self.conv1(x)))
-        y = F.relu(self.bn2(self.conv2(y)))
-        y = self.bn3(self.conv3(y))
-        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
-
-
-class ResNet50(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = torch.nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
-        self.bn1 = torch.nn.BatchNorm2d(64)
-        c = 64
-        for i, n in enumerate([3, 4, 6, 3]):
-            blocks = []
-            for j in range(n):
-                blocks.append(Bottleneck(c, 64 << i, 2 if i > 0 and j == 0 else 1))
-                c = 4 * (64 << i)
-            setattr(self, "layer%d" % (i + 1), torch.nn.Sequential(*blocks))
-        self.fc = torch.nn.Linear(c, 1000)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, stride=2, padding=1)
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(x.mean(dim=(2, 3)))
-
-
-def write_safetensors(path, tensors):
-    header, at, blobs = {}, 0, []
-    for name, array in tensors.items():
-        blob = np.ascontiguousarray(array).tobytes()
-        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [at, at + len(blob)]}
-        at += len(blob)
-        blobs.append(blob)
-    text = json.dumps(header).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
-
-
-def read_safetensors(path):
-    with open(path, "rb") as f:
-        raw = f.read()
-    (size,) = struct.unpack("<Q", raw[:8])
-    header = json.loads(raw[8:8 + size])
-    out = {}
-    for name, info in header.items():
-        begin, end = info["data_offsets"]
-        out[name] = np.frombuffer(raw[8 + size + begin:8 + size + end], DTYPES[info["dtype"]]).reshape(info["shape"])
-    return out
-
-
-def make_model(seed):
-    """Weights that exercise everything: batch norms away from 1 and 0, running statistics away from 0 and 1."""
+def make_model(seed, lift=0.0):
+    """Weights that exercise everything: batch norms away from 1 and 0, running statistics away from 0 and 1. `lift` is the mean of
+    the batch norms' biases."""
     torch.manual_seed(seed)
     model = ResNet50().double()
     for name, p in model.named_parameters():
         if ".bn" in name or name.startswith("bn") or "downsample.1" in name:
-            torch.nn.init.normal_(p, 1.0 if name.endswith("weight") else 0.0, 0.1)
+            torch.nn.init.normal_(p, 1.0 if name.endswith("weight") else lift, 0.1)
         elif p.dim() == 4:
             torch.nn.init.kaiming_normal_(p, mode="fan_out", nonlinearity="relu")
     for name, b in model.named_buffers():
@@ -105,28 +39,22 @@ def make_model(seed):
     return model
 
 
-def torch_results(model, x, labels, ignored=-100):
+def torch_results(model, x, labels):
     model.zero_grad()
     model.train()
-    logits = model(x)
-    loss = F.cross_entropy(logits, labels, ignore_index=ignored)
-    if hasattr(model, "auxiliary"):
-        loss = loss + model.AUXILIARY_WEIGHT * F.cross_entropy(model.auxiliary, labels, ignore_index=ignored)
+    logits, loss = loss_of(model, {"input": x, "labels": labels})
     loss.backward()
     out = {"logits": logits, "loss": loss}
     out.update({"grad." + n: p.grad for n, p in model.named_parameters()})
-    out.update({n: b for n, b in model.named_buffers() if b.dim() == 1})
+    out.update({name_of(n): b for n, b in model.named_buffers() if b.dim() == 1})
     return {n: t.detach().numpy().astype(np.float64) for n, t in out.items()}
 
 
 def engine_results(train, folder, state, x, labels, extra_args=(), model="resnet50"):
-    tensors = {n: t for n, t in state.items()}
-    tensors["input"] = x
-    tensors["labels"] = labels
     source, target = os.path.join(folder, "in.safetensors"), os.path.join(folder, "out.safetensors")
-    write_safetensors(source, tensors)
+    tensors.write(source, {**state, "input": x, "labels": labels})
     subprocess.run([train, "--model", model, "--check", source, "--out", target, *extra_args], check=True)
-    return read_safetensors(target)
+    return tensors.read(target)
 
 
 def rel(a, b):
@@ -218,9 +146,9 @@ def check_planted_f64(tap, reference, ours):
         tap.ok(rel(planted, reference[name]) > F64_LIMIT, "planted fault of 1e-7 in %s is caught" % name)
 
 
-def refused(tap, train, folder, tensors, needle, name, model="resnet50"):
+def refused(tap, train, folder, content, needle, name, model="resnet50"):
     source, target = os.path.join(folder, "bad.safetensors"), os.path.join(folder, "bad-out.safetensors")
-    write_safetensors(source, tensors)
+    tensors.write(source, content)
     got = subprocess.run([train, "--model", model, "--check", source, "--out", target], capture_output=True, text=True)
     good = got.returncode == 9 and needle in got.stderr and not os.path.exists(target)
     tap.ok(good, name, "" if good else "status %d: %s" % (got.returncode, got.stderr.strip()))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds `reperf-train --model MODEL --check` against the same network in PyTorch (torch_nets.py). Speaks TAP.
+"""Holds `reperf-train --model MODEL --check` against the same network in PyTorch (workloads/competitors/nets_torch.py). Speaks TAP.
 Usage: check_torch_seg.py REPERF_TRAIN SCRATCH_FOLDER MODEL. Limits and file format are check_torch.py's."""
 import sys
 
 import numpy as np
 import torch
 
-import torch_nets
 from check_torch import F64_LIMIT, Tap, backends, engine_results, pooled_limits, refused, rel, strict_limits, torch_results, worst
+import nets_torch  # found by check_torch
 
 CLASSES, IGNORED = 19, 255
 
@@ -20,19 +20,15 @@ class Case:
 # Shapes that halve evenly, and ones that never do. A batch norm of DeepLab's sees one value a sample: with two samples it
 # gives plus and minus 1 whatever comes in, so three.
 CASES = {
-    "hrnet_w18": Case(torch_nets.HRNet, 9640830, [(2, 3, 64, 128), (3, 3, 45, 53)],
+    "hrnet_w18": Case(nets_torch.HRNet, 9640830, [(2, 3, 64, 128), (3, 3, 45, 53)],
                       ["grad.backbone.conv_layer1_1._conv.weight", "head.conv_1._batch_norm._variance", "grad.head.cls.weight"]),
-    "deeplabv3p": Case(torch_nets.DeepLab, 26723395, [(3, 3, 48, 64), (3, 3, 35, 51)],
+    "deeplabv3p": Case(nets_torch.DeepLab, 26723395, [(3, 3, 48, 64), (3, 3, 35, 51)],
                        ["grad.backbone.conv1_1._conv.weight", "head.aspp.conv_bn_relu._batch_norm._variance", "grad.head.decoder.conv.weight"]),
-    "deeplabv3p_mmseg": Case(torch_nets.DeepLabMmseg, 43589878, [(3, 3, 35, 51)],
+    "deeplabv3p_mmseg": Case(nets_torch.DeepLabMmseg, 43589878, [(3, 3, 35, 51)],
                              ["grad.backbone.stem.0.weight", "decode_head.bottleneck.bn.running_var", "grad.auxiliary_head.conv_seg.weight"]),
 }
 MODEL = sys.argv[3]
 CASE = CASES[MODEL]
-
-
-def paddle_name(name):
-    return name.replace("_batch_norm.running_mean", "_batch_norm._mean").replace("_batch_norm.running_var", "_batch_norm._variance")
 
 
 def make_model(seed, lift=0.0):
@@ -54,10 +50,6 @@ def make_model(seed, lift=0.0):
     for t in list(model.parameters()) + [b for b in model.buffers() if b.dim() == 1]:
         t.data.copy_(t.data.float().double())
     return model
-
-
-def reference_results(model, x, labels):
-    return {paddle_name(n): t for n, t in torch_results(model, x, labels, IGNORED).items()}
 
 
 def make_batch(shape, seed):
@@ -82,7 +74,7 @@ def distances(results, reference):
 
 
 def state_of(model):
-    return {paddle_name(n): t.numpy().copy() for n, t in model.state_dict().items() if t.dim() > 0}
+    return {nets_torch.name_of(n): t.numpy().copy() for n, t in model.state_dict().items() if t.dim() > 0}
 
 
 def torch_f32_errors(seed, x, labels, reference):
@@ -90,7 +82,7 @@ def torch_f32_errors(seed, x, labels, reference):
     worst_of = {}
     for has_mkldnn in (True, False):
         with torch.backends.mkldnn.flags(enabled=has_mkldnn):
-            results = reference_results(make_model(seed, 4.0).float(), torch.from_numpy(x), torch.from_numpy(labels))
+            results = torch_results(make_model(seed, 4.0).float(), torch.from_numpy(x), torch.from_numpy(labels))
         for name, error in distances(results, reference).items():
             worst_of[name] = max(error, worst_of.get(name, 0.0))
     return worst_of
@@ -102,7 +94,7 @@ def check_f32(tap, train, folder, title, x, labels, seed):
     says nothing. The masks themselves are held to 1e-9 in F64."""
     model = make_model(seed, 4.0)
     state32 = {n: t.astype(np.float32) for n, t in state_of(model).items()}
-    reference = reference_results(model, torch.from_numpy(x).double(), torch.from_numpy(labels))
+    reference = torch_results(model, torch.from_numpy(x).double(), torch.from_numpy(labels))
     theirs = torch_f32_errors(seed, x, labels, reference)
     for backend in backends(train):
         limits = strict_limits(theirs) if backend == "plain" else pooled_limits(theirs)
@@ -133,7 +125,7 @@ def check_shape(tap, train, folder, shape, seed, has_f32=True):
     state = state_of(model)
     x, labels = make_batch(shape, seed)
     ours = engine_results(train, folder, state, x.astype(np.float64), labels, model=MODEL)
-    reference = reference_results(model, torch.from_numpy(x).double(), torch.from_numpy(labels))
+    reference = torch_results(model, torch.from_numpy(x).double(), torch.from_numpy(labels))
     tap.ok(sorted(ours) == sorted(reference), title + ": the engine writes the results PyTorch has, by the reference's names",
            "%d tensors" % len(ours))
     tap.ok(all(ours[n].shape == reference[n].shape and ours[n].dtype == np.float64 for n in reference), title + ": shapes and type")

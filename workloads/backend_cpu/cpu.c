@@ -7,9 +7,9 @@
 
 #define ALIGN_BYTES 64
 
-static int64_t tensor_bytes(void *self UNUSED, const struct shape *shape, enum dtype dtype)
+static int64_t tensor_bytes(void *self UNUSED, const struct tensor_desc *desc)
 {
-    return shape_count(shape) * dtype_bytes(dtype);
+    return shape_count(&desc->shape) * dtype_bytes(desc->dtype);
 }
 
 static void *cpu_alloc(void *self UNUSED, int64_t bytes)
@@ -27,16 +27,14 @@ static void cpu_free(void *self UNUSED, void *ptr)
     free(ptr);
 }
 
-static void copy_in(void *self UNUSED, const struct shape *shape, enum dtype dtype,
-                    const void *host, void *device)
+static void copy_in(void *self, const struct tensor_desc *desc, const void *host, void *device)
 {
-    memcpy(device, host, (size_t)(shape_count(shape) * dtype_bytes(dtype)));
+    memcpy(device, host, (size_t)tensor_bytes(self, desc));
 }
 
-static void copy_out(void *self UNUSED, const struct shape *shape, enum dtype dtype,
-                     const void *device, void *host)
+static void copy_out(void *self, const struct tensor_desc *desc, const void *device, void *host)
 {
-    memcpy(host, device, (size_t)(shape_count(shape) * dtype_bytes(dtype)));
+    memcpy(host, device, (size_t)tensor_bytes(self, desc));
 }
 
 /* The taps of all rows and columns, then for each thread a row of the input and, backward, a plane of it, in double. */
@@ -48,6 +46,58 @@ static int64_t upsample_workspace(const struct cpu *cpu, const struct kernel_arg
            (plane + g->w) * (int64_t)sizeof(double) * cpu->n_threads;
 }
 
+/* The same; forward a row of every class and one pixel, backward a plane and two rows. */
+static int64_t upsample_loss_workspace(const struct cpu *cpu, const struct kernel_args *args)
+{
+    const struct resize_geom *g = &args->geom.upsample_loss.resize;
+    int64_t doubles = args->id == K_UPSAMPLE_LOSS_FWD ? g->c * g->w + g->c : g->h * g->w + 2 * g->w;
+    return (g->p + g->q) * (int64_t)sizeof(struct cpu_tap) +
+           doubles * (int64_t)sizeof(double) * cpu->n_threads;
+}
+
+int64_t cpu_gemm_bytes(const struct cpu *cpu)
+{
+    return (gemm_workspace_bytes(cpu->n_threads) + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+/* A convolution, and its input once more, normalised. */
+static int64_t norm_conv_workspace(const struct cpu *cpu, const struct kernel_args *args)
+{
+    const struct conv_geom *g = &args->geom.conv;
+    return cpu_gemm_bytes(cpu) + g->n * g->c * g->h * g->w * dtype_bytes(args->dtype);
+}
+
+/* Each rank's moments, or the sums over all: only where batch norm is over several ranks. */
+static int64_t bn_workspace(const struct kernel_args *args)
+{
+    const struct bn_geom *g = &args->geom.bn;
+    int64_t rows = args->id == K_BN_FWD || args->id == K_BN_ADD_FWD ? g->n_ranks : 1;
+    return g->n_ranks > 1 ? rows * g->c * (int64_t)sizeof(struct cpu_moments) : 0;
+}
+
+struct cpu_moments cpu_join_moments(const struct cpu_moments *moments, int n_ranks, int64_t stride,
+                                    double count)
+{
+    /* Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979). */
+    struct cpu_moments all = moments[0];
+    for (int rank = 1; rank < n_ranks; rank++) {
+        const struct cpu_moments more = moments[rank * stride];
+        double seen = count * rank;
+        double apart = more.mean - all.mean;
+        all.mean += apart * count / (seen + count);
+        all.squares += more.squares + apart * apart * seen * count / (seen + count);
+    }
+    return all;
+}
+
+/* Shares of a query and, backward, their slopes and the gradients of a head's rows, in double for each thread. */
+static int64_t attention_workspace(const struct cpu *cpu, const struct kernel_args *args)
+{
+    const struct attention_geom *g = &args->geom.attention;
+    int64_t count = args->id == K_ATTENTION_FWD ? g->s + g->d : 2 * g->s + 3 * g->s * g->d;
+    return count * (int64_t)sizeof(double) * cpu->n_threads;
+}
+
 static int64_t plain_workspace(const struct cpu *cpu, const struct kernel_args *args)
 {
     switch ((int)args->id) {
@@ -57,12 +107,29 @@ static int64_t plain_workspace(const struct cpu *cpu, const struct kernel_args *
     case K_LINEAR_FWD:
     case K_LINEAR_BWD_DATA:
     case K_LINEAR_BWD_WEIGHT:
+    case K_CONV_BWD_DATA_BN:
         return gemm_workspace_bytes(cpu->n_threads);
+    case K_CONV_STATS_FWD:
+    case K_NORM_CONV_BWD_WEIGHT:
+        return norm_conv_workspace(cpu, args);
+    case K_BN_FWD:
+    case K_BN_BWD:
+    case K_BN_ADD_FWD:
+    case K_BN_ADD_BWD:
+    case K_BN_FINALIZE:
+    case K_BN_BWD_APPLY:
+        return bn_workspace(args);
     case K_MAXPOOL_BWD:
         return args->geom.pool.h * args->geom.pool.w * (int64_t)sizeof(double) * cpu->n_threads;
     case K_UPSAMPLE_FWD:
     case K_UPSAMPLE_BWD:
         return upsample_workspace(cpu, args);
+    case K_UPSAMPLE_LOSS_FWD:
+    case K_UPSAMPLE_LOSS_BWD:
+        return upsample_loss_workspace(cpu, args);
+    case K_ATTENTION_FWD:
+    case K_ATTENTION_BWD:
+        return attention_workspace(cpu, args);
     default:
         return 0;
     }
@@ -87,32 +154,30 @@ static void cpu_unprepare(void *self UNUSED, struct kernel_args *args)
     }
 }
 
+/* What oneDNN leaves of a call to the plain kernel. */
+static void run_bias_grad(const struct cpu *cpu, const struct kernel_args *args)
+{
+    struct kernel_args bias = *args;
+    bias.out[0] = NULL;
+    if ((args->id == K_CONV_BWD_WEIGHT || args->id == K_LINEAR_BWD_WEIGHT) && args->out[1]) {
+        cpu_kernels_f32[args->id](cpu, &bias);
+    }
+}
+
 static void run_kernel(void *self, const struct kernel_args *args)
 {
     const struct cpu *cpu = self;
     if (args->prepared) {
         onednn_run(cpu->onednn, args);
-        if (args->id == K_CONV_BWD_WEIGHT && args->has_bias) {
-            struct kernel_args bias = *args;
-            bias.out[0] = NULL;
-            cpu_kernels_f32[args->id](cpu, &bias);
-        }
+        run_bias_grad(cpu, args);
+    } else if (cpu->onednn && args->dtype == DT_F32 && onednn_is_linear(args->id)) {
+        onednn_linear(cpu, args);
+        run_bias_grad(cpu, args);
     } else if (args->dtype == DT_F64) {
         cpu_kernels_f64[args->id](cpu, args);
     } else {
         ASSERT(args->dtype == DT_F32);
         cpu_kernels_f32[args->id](cpu, args);
-    }
-}
-
-static void run_sgd(void *self, const struct sgd_args *args)
-{
-    const struct cpu *cpu = self;
-    if (args->dtype == DT_F64) {
-        cpu_sgd_f64(cpu, args);
-    } else {
-        ASSERT(args->dtype == DT_F32);
-        cpu_sgd_f32(cpu, args);
     }
 }
 
@@ -140,10 +205,15 @@ int cpu_init(struct cpu *cpu, enum cpu_flavour flavour, int n_threads, struct ba
         .download = copy_out,
         .prepare = cpu_prepare,
         .unprepare = cpu_unprepare,
-        .sgd = run_sgd,
+        .prepare_update = cpu_prepare_update,
+        .unprepare_update = cpu_unprepare_update,
+        .set_hyper = cpu_set_hyper,
+        .add_gradients = cpu_add_gradients,
+        .update = cpu_update,
+        .async = {.n_streams = 1},
     };
     for (int id = 0; id < K_COUNT; id++) {
-        ret_backend->run[id] = run_kernel;
+        ret_backend->run[id] = cpu_kernels_f64[id] ? run_kernel : NULL;
     }
     return 0;
 }

@@ -9,7 +9,7 @@
 
 enum cpu_flavour {
     CPU_PLAIN,  /* "cpu-plain" */
-    CPU_ONEDNN, /* "cpu-onednn": float convolutions by oneDNN, the rest plain */
+    CPU_ONEDNN, /* "cpu-onednn": float convolutions and linear layers by oneDNN, the rest plain */
 };
 
 struct cpu {
@@ -39,12 +39,33 @@ struct cpu_tap {
     double share;
 };
 
+/* What one rank's batch says of a channel, and what its ranks' batches say together. */
+struct cpu_moments {
+    double mean, squares; /* sum of squared distances from the mean */
+};
+struct cpu_bn_sums {
+    double grad, hat; /* sums of dy, and of dy times normalised x */
+};
+_Static_assert(sizeof(struct cpu_bn_sums) == 2 * sizeof(double), "summed over ranks as doubles");
+
+/* Of n_ranks batches of `count` values each, the moments of which lie `stride` apart; in the order of the ranks. */
+struct cpu_moments cpu_join_moments(const struct cpu_moments *moments, int n_ranks, int64_t stride,
+                                    double count);
+
+/* What a matrix product needs of the workspace, up to where something else may lie. */
+int64_t cpu_gemm_bytes(const struct cpu *cpu);
+
 /* One table of kernels a type. */
 typedef void (*cpu_kernel_fn)(const struct cpu *cpu, const struct kernel_args *args);
 extern const cpu_kernel_fn cpu_kernels_f32[K_COUNT];
 extern const cpu_kernel_fn cpu_kernels_f64[K_COUNT];
-void cpu_sgd_f32(const struct cpu *cpu, const struct sgd_args *args);
-void cpu_sgd_f64(const struct cpu *cpu, const struct sgd_args *args);
+
+/* The optimiser (optim.c), as in struct backend. */
+MUST_CHECK int cpu_prepare_update(void *self, struct opt_args *args, struct err *err);
+void cpu_unprepare_update(void *self, struct opt_args *args);
+void cpu_set_hyper(void *self, const struct opt_args *args, const struct opt_hyper *hyper);
+void cpu_add_gradients(void *self, const struct opt_args *args, bool is_first);
+void cpu_update(void *self, const struct opt_args *args);
 
 /* oneDNN: prepare sets args->prepared where it takes the call over, and leaves it NULL where it does not. */
 MUST_CHECK int onednn_init(void **ret_engine, struct err *err);
@@ -52,5 +73,9 @@ void onednn_release(void *engine);
 MUST_CHECK int onednn_prepare(void *engine, struct kernel_args *args, struct err *err);
 void onednn_unprepare(struct kernel_args *args);
 void onednn_run(void *engine, const struct kernel_args *args);
+
+/* K_LINEAR_* but for dbias: no plan, no engine. */
+bool onednn_is_linear(enum kernel_id id);
+void onednn_linear(const struct cpu *cpu, const struct kernel_args *args);
 
 #endif

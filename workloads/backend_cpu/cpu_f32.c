@@ -8,12 +8,13 @@
 #include <omp.h>
 
 #define REAL float
+#include "backend_cpu/batch_norm.inc"
 #include "backend_cpu/conv.inc"
+#include "backend_cpu/linear.inc"
 #include "backend_cpu/ops.inc"
+#include "backend_cpu/rows.inc"
+#include "backend_cpu/rows_attention.inc"
+
+#include "backend_cpu/fused.inc"
 
 const cpu_kernel_fn cpu_kernels_f32[K_COUNT] = KERNEL_TABLE;
-
-void cpu_sgd_f32(const struct cpu *cpu, const struct sgd_args *args)
-{
-    sgd(cpu, args);
-}

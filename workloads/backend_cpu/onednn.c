@@ -39,7 +39,7 @@ struct onednn_call {
 };
 
 /* How oneDNN names the operands of each kernel. */
-static const struct role {
+static const struct dnnl_role {
     int arg;
     dnnl_query_t query;
 } ROLES[][N_OPERANDS] = {
@@ -244,7 +244,7 @@ static dnnl_status_t make_operands(const struct onednn *dnn, const struct kernel
     struct trio given;
     dnnl_status_t status = describe(&args->geom.conv, true, &given);
     for (int i = 0; i < N_OPERANDS && status == dnnl_success; i++) {
-        const struct role *role = &ROLES[args->id][i];
+        const struct dnnl_role *role = &ROLES[args->id][i];
         bool is_filter = role->arg == DNNL_ARG_WEIGHTS || role->arg == DNNL_ARG_DIFF_WEIGHTS;
         bool is_input = role->arg == DNNL_ARG_SRC || role->arg == DNNL_ARG_DIFF_SRC;
         const dnnl_memory_desc_t *md = is_filter ? &given.w : is_input ? &given.x : &given.y;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metric lines: what a run says, one JSON object a line on stdout, keys in this order. They are read like any other log
    (manifests/formats/), so a changed key is a changed format. One thread writes. A line is one write(2): lines of several
-   ranks on one pipe do not mix. */
+   ranks on one pipe do not mix. Of several ranks rank 0 speaks for the job; the others say fatal and nothing else. */
 #ifndef CORE_MLOG_H
 #define CORE_MLOG_H
 
@@ -12,6 +12,13 @@ struct mlog {
     int rank;
 };
 
+/* What one sample is: "image": [height, width], or, where sequence is not 0, "sequence" and "predictions". */
+struct sample_size {
+    int64_t height, width, sequence, predictions;
+};
+struct json_out;
+void mlog_put_size(struct json_out *out, const struct sample_size *size);
+
 /* What a run on a packed data set says of it. */
 struct mlog_data {
     const char *split;
@@ -20,15 +27,60 @@ struct mlog_data {
     uint64_t seed;
     int n_workers;
     int64_t start_step, steps_per_epoch, epoch; /* counted from 0 */
-    const char *augment;
+    const char *augment;                        /* NULL: no images, and no mean and std either */
     double mean[3], std[3];
+};
+
+/* How a run trains. A number that means nothing to the optimiser or schedule is NAN, and left out. */
+#define MLOG_DROPS_MAX 16
+struct mlog_training {
+    const char *recipe, *optimizer, *decay;
+    double beta1, beta2, eps, max_grad_norm;
+    const char *schedule;
+    int64_t schedule_steps; /* 0: left out */
+    double lr_end, lr_power, lr_factor;
+    int64_t lr_drops[MLOG_DROPS_MAX];
+    int n_lr_drops;
+    bool covers_warmup;
+    int64_t warmup_lr_steps;
+    double warmup_lr_start;
+    int64_t accumulate;
+    const char *loss_scaling; /* "none" */
+    double loss_scale;
+    int64_t loss_scale_window; /* 0: left out */
+    int64_t start_step;        /* steps done before this run */
+    const char *loaded_sha256; /* of the checkpoint it goes on from; NULL: none */
+};
+
+/* What a run on a GPU says of it and of how it is used. */
+struct mlog_gpu {
+    const char *name, *driver, *runtime, *libraries;
+    int64_t memory_bytes; /* all of the GPU's */
+    bool has_tf32;
+    bool has_programs; /* steps are recorded and played back */
+    bool is_tuned;     /* the libraries' ways were chosen by timing */
+    int n_streams;
+    int64_t ahead; /* micro-batches given to the GPU before the first one's loss is looked at */
+    /* Places where several operations became one kernel, by kind. */
+    const struct mlog_count {
+        const char *name;
+        int64_t n;
+    } * fusions;
+    int n_fusions;
 };
 
 struct mlog_start {
     const char *model, *device, *backend, *precision;
     enum dtype dtype;
-    int64_t batch, height, width, steps, warmup_steps;
-    int n_ranks, n_threads;
+    int64_t batch; /* of one rank and micro-batch */
+    int64_t global_batch;
+    struct sample_size size;
+    int64_t steps, warmup_steps;
+    int n_ranks;
+    const char *comm; /* how the ranks reach each other: "self", "tcp_ring" */
+    bool has_sync_bn;
+    int64_t gradient_bytes; /* that are summed over all ranks in each step */
+    int n_threads;
     uint64_t seed;
     int64_t parameters;
     const char *
@@ -36,34 +88,49 @@ struct mlog_start {
     double lr, momentum, weight_decay, label_smoothing;
     bool is_synthetic;
     const struct mlog_data *packed; /* NULL for data made here */
+    struct mlog_training training;
+    const struct mlog_gpu *gpu; /* NULL on a CPU */
 };
 
 struct mlog_step {
     int64_t step, steps; /* step counts from 1 */
     double loss;         /* nats */
     int64_t step_time_ns;
-    double samples_per_s; /* of this rank */
+    double samples_per_s; /* of the job */
     double lr;
     bool is_packed;
     int64_t data_wait_ns;    /* of step_time_ns: until the batch was there */
     int64_t epoch, position; /* of the global batch, from 0 */
+    bool is_scaled;
+    double loss_scale; /* of this step */
+    bool is_skipped;   /* its gradients were not finite: nothing was updated */
 };
 
 struct mlog_stop {
     int64_t steps, warmup_steps;
     int64_t elapsed_ns;   /* sum of step_time_ns of the steps after the warm-up */
-    double samples_per_s; /* of this rank, over those steps */
+    double samples_per_s; /* of the job, over those steps */
     double loss_first, loss_last;
     bool is_packed;
-    int64_t data_wait_ns;   /* of elapsed_ns */
-    int64_t first_batch_ns; /* from opening the data set to its first batch */
-    int64_t next_step;      /* for --start-step */
+    int64_t data_wait_ns;      /* of elapsed_ns */
+    int64_t first_batch_ns;    /* from opening the data set to its first batch */
+    int64_t next_step;         /* for --start-step */
+    int64_t peak_memory_bytes; /* of a GPU's; 0: on a CPU */
 };
 
 MUST_CHECK int mlog_run_start(const struct mlog *log, const struct mlog_start *start,
                               struct err *err);
 MUST_CHECK int mlog_step(const struct mlog *log, const struct mlog_step *step, struct err *err);
 MUST_CHECK int mlog_run_stop(const struct mlog *log, const struct mlog_stop *stop, struct err *err);
+
+struct mlog_checkpoint {
+    int64_t step; /* done, in all runs together */
+    const char *sha256;
+    int64_t n_bytes; /* of its tensors */
+    int64_t elapsed_ns;
+};
+MUST_CHECK int mlog_checkpoint(const struct mlog *log, const struct mlog_checkpoint *checkpoint,
+                               struct err *err);
 
 /* Why a rank stops: no metric line follows it. `where` is file:line or a step. */
 MUST_CHECK int mlog_fatal(const struct mlog *log, const char *device, const char *where,

@@ -4,21 +4,26 @@
 #include "core/safetensors.h"
 
 #include "base/fs.h"
-#include "base/strbuf.h"
 #include "core/json_in.h"
-#include "core/json_out.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
-#define PREFIX_BYTES        8
 #define META_TEXT_BYTES_MAX 65536
+#define META_STEP           16 /* texts that are made room for at a time */
 
 static const struct {
     enum dtype dtype;
     const char *name;
 } DTYPES[] = {{DT_F32, "F32"}, {DT_F64, "F64"}, {DT_I64, "I64"}};
+
+const char *st_dtype_text(enum dtype dtype)
+{
+    for (size_t i = 0; i < ARRAY_LEN(DTYPES); i++) {
+        if (DTYPES[i].dtype == dtype) {
+            return DTYPES[i].name;
+        }
+    }
+    ASSERT(false);
+    return NULL;
+}
 
 /* A tensor while it is read: where its data lie, relative to the end of the header. */
 struct entry {
@@ -31,6 +36,8 @@ struct parser {
     struct json_in in;
     struct entry *entries;
     int n_entries, n_max;
+    struct st_meta *meta; /* (ST_META_MAX), once there is any */
+    int n_meta;
     int64_t data_bytes;
 };
 
@@ -166,7 +173,28 @@ static int read_entry(struct parser *p, struct entry *entry, struct err *err)
     return check_entry(p, entry, err);
 }
 
-/* "__metadata__": texts by name. Read for its form, not kept. */
+static int keep_meta(struct parser *p, struct str key, struct str value, struct err *err)
+{
+    for (int i = 0; i < p->n_meta; i++) {
+        if (str_eq_z(key, p->meta[i].key)) {
+            return err_set(err, ERR_PARSE, "double key %.*s", STR_ARG(key));
+        }
+    }
+    if (p->n_meta == ST_META_MAX) {
+        return 0;
+    }
+    if (p->n_meta % META_STEP == 0) {
+        struct st_meta *more = arena_array(p->arena, struct st_meta, (size_t)p->n_meta + META_STEP);
+        if (p->n_meta > 0) {
+            memcpy(more, p->meta, (size_t)p->n_meta * sizeof(*more));
+        }
+        p->meta = more;
+    }
+    p->meta[p->n_meta++] = (struct st_meta){key.ptr, value.ptr};
+    return 0;
+}
+
+/* "__metadata__": texts by name, of which the first ST_META_MAX are kept. */
 static int read_metadata(struct parser *p, struct err *err)
 {
     int64_t n_seen = 0;
@@ -175,16 +203,18 @@ static int read_metadata(struct parser *p, struct err *err)
         return -1;
     }
     for (;;) {
-        struct str ignored;
+        struct str key;
+        struct str value;
         if (json_in_more(&p->in, '}', &n_seen, &has_more, err) < 0) {
             return -1;
         }
         if (!has_more) {
             return 0;
         }
-        if (json_in_text(&p->in, p->arena, META_TEXT_BYTES_MAX, &ignored, err) < 0 ||
+        if (json_in_text(&p->in, p->arena, META_TEXT_BYTES_MAX, &key, err) < 0 ||
             json_in_expect(&p->in, ':', err) < 0 ||
-            json_in_text(&p->in, p->arena, META_TEXT_BYTES_MAX, &ignored, err) < 0) {
+            json_in_text(&p->in, p->arena, META_TEXT_BYTES_MAX, &value, err) < 0 ||
+            keep_meta(p, key, value, err) < 0) {
             return -1;
         }
     }
@@ -292,7 +322,7 @@ static int check_layout(const struct parser *p, struct err *err)
 static uint64_t little_endian(const char *ptr)
 {
     uint64_t value = 0;
-    for (int i = PREFIX_BYTES - 1; i >= 0; i--) {
+    for (int i = ST_PREFIX_BYTES - 1; i >= 0; i--) {
         value = value << 8 | (unsigned char)ptr[i];
     }
     return value;
@@ -300,20 +330,20 @@ static uint64_t little_endian(const char *ptr)
 
 int st_parse(struct arena *arena, struct str content, struct st_file *ret_file, struct err *err)
 {
-    if (content.len < PREFIX_BYTES) {
+    if (content.len < ST_PREFIX_BYTES) {
         return err_set(err, ERR_PARSE, "%zu bytes, expected a header size of 8", content.len);
     }
     uint64_t header_bytes = little_endian(content.ptr);
-    if (header_bytes > ST_HEADER_BYTES_MAX || header_bytes > content.len - PREFIX_BYTES) {
+    if (header_bytes > ST_HEADER_BYTES_MAX || header_bytes > content.len - ST_PREFIX_BYTES) {
         return err_set(err, ERR_PARSE,
                        "header size %" PRIu64 ", expected at most %d and %zu left in the file",
-                       header_bytes, ST_HEADER_BYTES_MAX, content.len - PREFIX_BYTES);
+                       header_bytes, ST_HEADER_BYTES_MAX, content.len - ST_PREFIX_BYTES);
     }
-    const char *data = content.ptr + PREFIX_BYTES + header_bytes;
+    const char *data = content.ptr + ST_PREFIX_BYTES + header_bytes;
     struct parser p = {
         .arena = arena,
-        .in = {.text = {content.ptr + PREFIX_BYTES, (size_t)header_bytes}},
-        .data_bytes = (int64_t)(content.len - PREFIX_BYTES - header_bytes),
+        .in = {.text = {content.ptr + ST_PREFIX_BYTES, (size_t)header_bytes}},
+        .data_bytes = (int64_t)(content.len - ST_PREFIX_BYTES - header_bytes),
     };
     if (read_header(&p, err) < 0) {
         return err_wrap(err, "header");
@@ -324,7 +354,7 @@ int st_parse(struct arena *arena, struct str content, struct st_file *ret_file, 
     if (check_layout(&p, err) < 0) {
         return -1;
     }
-    struct st_file file = {.n_tensors = p.n_entries};
+    struct st_file file = {.n_tensors = p.n_entries, .meta = p.meta, .n_meta = p.n_meta};
     file.tensors = arena_array(arena, struct st_tensor, (size_t)p.n_entries + 1);
     for (int i = 0; i < p.n_entries; i++) {
         file.tensors[i] = p.entries[i].tensor;
@@ -356,101 +386,12 @@ const struct st_tensor *st_find(const struct st_file *file, const char *name)
     return bsearch(&key, file->tensors, (size_t)file->n_tensors, sizeof(key), by_name);
 }
 
-/* ---- writing ---- */
-
-static void write_header(struct strbuf *buf, const struct st_tensor *tensors, int n_tensors)
+const char *st_find_meta(const struct st_file *file, const char *key)
 {
-    struct json_out out = {.buf = buf};
-    int64_t at = 0;
-    json_out_open(&out, '{');
-    for (int i = 0; i < n_tensors; i++) {
-        const struct st_tensor *tensor = &tensors[i];
-        ASSERT(tensor->bytes == shape_count(&tensor->shape) * dtype_bytes(tensor->dtype));
-        json_out_key(&out, tensor->name);
-        json_out_open(&out, '{');
-        for (size_t j = 0; j < ARRAY_LEN(DTYPES); j++) {
-            if (DTYPES[j].dtype == tensor->dtype) {
-                json_out_put_text(&out, "dtype", DTYPES[j].name);
-            }
-        }
-        json_out_key(&out, "shape");
-        json_out_open(&out, '[');
-        for (int j = 0; j < tensor->shape.n_dims; j++) {
-            json_out_i64(&out, tensor->shape.dim[j]);
-        }
-        json_out_close(&out, ']');
-        json_out_key(&out, "data_offsets");
-        json_out_open(&out, '[');
-        json_out_i64(&out, at);
-        at += tensor->bytes;
-        json_out_i64(&out, at);
-        json_out_close(&out, ']');
-        json_out_close(&out, '}');
-    }
-    json_out_close(&out, '}');
-    while (buf->len % PREFIX_BYTES != 0 && !buf->is_full) {
-        strbuf_add_char(buf, ' ');
-    }
-}
-
-static int write_all(int fd, const char *path, const struct st_tensor *tensors, int n_tensors,
-                     struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf header;
-    strbuf_init(&header, ST_HEADER_BYTES_MAX);
-    write_header(&header, tensors, n_tensors);
-    if (header.is_full) {
-        return err_set(err, ERR_USAGE, "%s: header of more than %d bytes", path,
-                       ST_HEADER_BYTES_MAX);
-    }
-    char prefix[PREFIX_BYTES];
-    for (int i = 0; i < PREFIX_BYTES; i++) {
-        prefix[i] = (char)(header.len >> (8 * i) & 0xFFU);
-    }
-    if (fs_write_all(fd, prefix, sizeof(prefix), path, err) < 0 ||
-        fs_write_all(fd, header.ptr, header.len, path, err) < 0) {
-        return -1;
-    }
-    for (int i = 0; i < n_tensors; i++) {
-        if (fs_write_all(fd, tensors[i].data, (size_t)tensors[i].bytes, path, err) < 0) {
-            return -1;
+    for (int i = 0; i < file->n_meta; i++) {
+        if (strcmp(file->meta[i].key, key) == 0) {
+            return file->meta[i].value;
         }
     }
-    if (fsync(fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: fsync: %s", path, err_errno_text(errno));
-    }
-    return 0;
-}
-
-static int sync_folder_of(struct arena *arena, const char *path, struct err *err)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash) {
-        return fs_sync_dir(".", err);
-    }
-    return fs_sync_dir(slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path)),
-                       err);
-}
-
-int st_write(const char *path, const struct st_tensor *tensors, int n_tensors, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    if (fs_check_target(path, err) < 0) {
-        return -1;
-    }
-    char *temporary = arena_printf(&arena, "%s.tmp.%ld", path, (long)getpid());
-    CLEANUP(fd) int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", temporary, err_errno_text(errno));
-    }
-    if (write_all(fd, path, tensors, n_tensors, err) < 0) {
-        unlink(temporary);
-        return -1;
-    }
-    if (rename(temporary, path) < 0) {
-        int errnum = errno;
-        unlink(temporary);
-        return err_set(err, err_code_of_errno(errnum), "%s: %s", path, err_errno_text(errnum));
-    }
-    return sync_folder_of(&arena, path, err);
+    return NULL;
 }

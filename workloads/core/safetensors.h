@@ -9,7 +9,10 @@
 #include "core/tensor.h"
 
 #include "base/str.h"
+#include "core/sha256.h"
 
+#define ST_PREFIX_BYTES     8 /* the header's size, little-endian */
+#define ST_META_MAX         256
 #define ST_HEADER_BYTES_MAX (16 << 20)
 #define ST_TENSORS_MAX      65536
 #define ST_NAME_BYTES_MAX   256
@@ -23,9 +26,16 @@ struct st_tensor {
     int64_t bytes;
 };
 
+/* A text of "__metadata__". */
+struct st_meta {
+    const char *key, *value;
+};
+
 struct st_file {
     struct st_tensor *tensors; /* in the arena, sorted by name */
     int n_tensors;
+    struct st_meta *meta; /* in the arena, as they stand in the file, ST_META_MAX at most */
+    int n_meta;
 };
 
 /* Reads what lies at ptr, which must outlive *ret_file. */
@@ -39,9 +49,31 @@ MUST_CHECK int st_read(struct arena *arena, const char *path, struct st_file *re
 /* NULL if there is none of that name. */
 const struct st_tensor *st_find(const struct st_file *file, const char *name);
 
+/* NULL if there is none of that name. */
+const char *st_find_meta(const struct st_file *file, const char *key);
+
+const char *st_dtype_text(enum dtype dtype); /* "F32" */
+
 /* In the order given; names must differ, data be of the size dtype and shape ask for. Either the whole file is there at the
    end or, on an error, what was there before. */
 MUST_CHECK int st_write(const char *path, const struct st_tensor *tensors, int n_tensors,
                         struct err *err);
+
+/* The same with texts, and with a digest: the first text is then "sha256", the SHA-256 of the file with zeros for these 64 digits. */
+struct st_content {
+    const struct st_meta *meta;
+    int n_meta;
+    const struct st_tensor *tensors;
+    int n_tensors;
+    /* Gives the data of a tensor whose `data` is NULL, until it is called again. */
+    const void *(*fetch)(void *ctx, int tensor);
+    void *ctx;
+};
+MUST_CHECK int st_write_sealed(const char *path, const struct st_content *content,
+                               char ret_hex[SHA256_HEX_LEN + 1], struct err *err);
+
+/* A file's content against its digest: ERR_INTEGRITY if it is not that of st_write_sealed, or begins like one and is too short.
+   ERR_PARSE if it has no digest. */
+MUST_CHECK int st_check_seal(struct str content, char ret_hex[SHA256_HEX_LEN + 1], struct err *err);
 
 #endif

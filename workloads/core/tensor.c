@@ -7,10 +7,8 @@ static const struct {
     const char *name;
     int64_t bytes;
 } DTYPES[DT_COUNT] = {
-    [DT_F32] = {"f32", 4},
-    [DT_F64] = {"f64", 8},
-    [DT_I32] = {"i32", 4},
-    [DT_I64] = {"i64", 8},
+    [DT_F32] = {"f32", 4}, [DT_F64] = {"f64", 8}, [DT_I32] = {"i32", 4},
+    [DT_I64] = {"i64", 8}, [DT_F16] = {"f16", 2},
 };
 
 int64_t dtype_bytes(enum dtype dtype)

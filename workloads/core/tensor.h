@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 
-enum dtype { DT_F32, DT_F64, DT_I32, DT_I64, DT_COUNT };
+enum dtype { DT_F32, DT_F64, DT_I32, DT_I64, DT_F16, DT_COUNT };
 
 #define SHAPE_DIMS_MAX 8
 #define SHAPE_COUNT_MAX                                                                            \
@@ -21,6 +21,21 @@ struct shape {
     ((struct shape){.n_dims = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),           \
                     .dim = {__VA_ARGS__}})
 #define SHAPE_SCALAR ((struct shape){0})
+
+/* What a tensor is to the network: a backend may store each kind in a way of its own. */
+enum role {
+    ROLE_PLAIN,            /* as its shape says */
+    ROLE_IMAGE,            /* (N, C, H, W) */
+    ROLE_FILTER,           /* (K, C/G, R, S) */
+    ROLE_FILTER_DEPTHWISE, /* (K, 1, R, S): one filter a channel, K = G = C > 1 */
+    ROLE_CHANNEL,          /* (C): a number for each channel of an image */
+};
+
+struct tensor_desc {
+    struct shape shape;
+    enum dtype dtype;
+    enum role role;
+};
 
 int64_t dtype_bytes(enum dtype dtype);
 const char *dtype_name(enum dtype dtype); /* "f32" */

@@ -6,11 +6,25 @@
 struct graph *graph_new(struct arena *arena, enum dtype dtype)
 {
     ASSERT(dtype == DT_F32 || dtype == DT_F64);
+    return graph_new_typed(arena,
+                           &(struct graph_types){.dtype = dtype, .norm = dtype, .stat = DT_F64});
+}
+
+struct graph *graph_new_typed(struct arena *arena, const struct graph_types *types)
+{
     struct graph *graph = arena_new(arena, struct graph);
     graph->arena = arena;
-    graph->dtype = dtype;
+    graph->types = *types;
+    graph->dtype = types->dtype;
     graph->loss = NO_VALUE;
+    graph->ranks.n_ranks = 1;
     return graph;
+}
+
+void graph_set_ranks(struct graph *graph, const struct graph_ranks *ranks)
+{
+    ASSERT(graph->n_values == 0 && ranks->rank >= 0 && ranks->rank < ranks->n_ranks);
+    graph->ranks = *ranks;
 }
 
 void graph_fail(struct graph *graph, enum err_code code, const char *fmt, ...)
@@ -173,12 +187,24 @@ int64_t graph_macs(const struct graph *graph)
 const char *op_kind_name(enum op_kind kind)
 {
     static const char *const names[OP_KIND_COUNT] = {
-        [OP_CONV] = "conv",       [OP_BN] = "bn",
-        [OP_RELU] = "relu",       [OP_ADD] = "add",
-        [OP_MAXPOOL] = "maxpool", [OP_AVGPOOL] = "avgpool",
-        [OP_DROPOUT] = "dropout", [OP_UPSAMPLE] = "upsample",
-        [OP_CONCAT] = "concat",   [OP_LINEAR] = "linear",
+        [OP_CONV] = "conv",
+        [OP_BN] = "bn",
+        [OP_RELU] = "relu",
+        [OP_ADD] = "add",
+        [OP_MAXPOOL] = "maxpool",
+        [OP_AVGPOOL] = "avgpool",
+        [OP_DROPOUT] = "dropout",
+        [OP_UPSAMPLE] = "upsample",
+        [OP_CONCAT] = "concat",
+        [OP_LINEAR] = "linear",
         [OP_LOSS] = "loss",
+        [OP_EMBED] = "embed",
+        [OP_LAYER_NORM] = "layer_norm",
+        [OP_GELU] = "gelu",
+        [OP_TANH] = "tanh",
+        [OP_ATTENTION] = "attention",
+        [OP_GATHER] = "gather",
+        [OP_ROW_LOSS] = "row_loss",
     };
     return names[kind];
 }

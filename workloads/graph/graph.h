@@ -9,16 +9,17 @@
 
 #include "base/arena.h"
 #include "core/kernel.h"
+#include "graph/build.h"
 
-#define NO_VALUE         (-1)
-#define GRAPH_VALUES_MAX 65536
-#define GRAPH_OPS_MAX    16384
-#define GRAPH_NAME_MAX   200
-#define OP_IN_MAX        5
-#define OP_OUT_MAX       3
-#define BN_EPS_DEFAULT                                                                             \
-    1e-5 /* Source: PyTorch's BatchNorm2d, eps and momentum; all our models use them. */
-#define BN_MOMENTUM 0.1
+#define GRAPH_VALUES_MAX  65536
+#define GRAPH_OPS_MAX     16384
+#define GRAPH_NAME_MAX    200
+#define OP_IN_MAX         7
+#define OP_OUT_MAX        3
+#define GRAPH_FUSIONS_MAX 8 /* patterns of graph/fuse.h */
+#define GRAPH_STREAMS_MAX 8
+#define CALL_WAITS_MAX                                                                             \
+    (GRAPH_STREAMS_MAX - 1) /* of several events of one stream the last one is enough */
 
 enum value_kind {
     VALUE_INPUT, /* written from outside before a step */
@@ -29,26 +30,17 @@ enum value_kind {
     VALUE_GRAD_ACT,
 };
 
-enum init_kind {
-    INIT_CONST,
-    INIT_NORMAL,  /* mean 0, standard deviation `scale` */
-    INIT_UNIFORM, /* [-scale, scale) */
-};
-
-struct init {
-    enum init_kind kind;
-    double scale; /* the constant, deviation or bound */
-};
-
 struct value {
     const char *name; /* unique among inputs, parameters and states; NULL for most others */
     struct shape shape;
     enum dtype dtype;
+    enum role role;
     enum value_kind kind;
     struct init init;
     bool needs_grad;
-    bool is_kept; /* readable after the step: never overwritten once written */
-    int grad;     /* value holding its gradient, or NO_VALUE */
+    bool is_kept;   /* readable after the step: never overwritten once written */
+    bool is_joined; /* lies right behind the parameter made before it, and so does its gradient */
+    int grad;       /* value holding its gradient, or NO_VALUE */
 };
 
 enum op_kind {
@@ -63,6 +55,13 @@ enum op_kind {
     OP_CONCAT,
     OP_LINEAR,
     OP_LOSS,
+    OP_EMBED,
+    OP_LAYER_NORM,
+    OP_GELU,
+    OP_TANH,
+    OP_ATTENTION,
+    OP_GATHER,
+    OP_ROW_LOSS,
     OP_KIND_COUNT
 };
 
@@ -72,6 +71,7 @@ struct op {
     int in[OP_IN_MAX];   /* value ids in the order of the kernel's in[], states last */
     int out[OP_OUT_MAX]; /* out[0] is the result */
     int64_t macs;        /* multiply-accumulates of one forward call, whole batch */
+    bool is_tied;        /* its weight, in[1], is another op's */
 };
 
 struct call {
@@ -83,12 +83,33 @@ struct call {
     unsigned reads_out;      /* bit i: out[i] is read as well (+= and running statistics) */
     unsigned
         inplace[KERNEL_OUT_MAX]; /* bit j: out[i] may take the memory of in[j] if that dies here */
+    /* Only with several streams, graph/streams.h: events that its stream waits for before it, and one that is recorded behind
+       it. */
+    int waits[CALL_WAITS_MAX];
+    int n_waits;
+    bool is_recorded;
+    int event;
+};
+
+/* This graph's part of a batch that is spread over several of them, as large each. */
+struct graph_ranks {
+    int rank, n_ranks;
+    bool has_sync_bn; /* batch norm over the batches of all */
+};
+
+/* What is stored in which type. A CPU: all one type, statistics double; FP32 on a device: all float; AMP: {F16, F32, F32}. */
+struct graph_types {
+    enum dtype dtype; /* activations, filters, matrices, their biases and gradients */
+    enum dtype norm;  /* gamma, beta, running statistics, and the loss */
+    enum dtype stat;  /* mean and rstd of a batch */
 };
 
 struct graph {
+    struct graph_ranks ranks;
     struct arena *arena; /* borrowed from graph_new's caller */
-    enum dtype dtype;    /* of parameters and activations */
-    struct err err;      /* the first error, or code ERR_NONE */
+    struct graph_types types;
+    enum dtype dtype; /* types.dtype */
+    struct err err;   /* the first error, or code ERR_NONE */
     struct value *values;
     int n_values, n_values_max;
     struct op *ops;
@@ -99,70 +120,23 @@ struct graph {
     int n_params;
     int *
         grad_order; /* the same parameters in the order in which backward completes their gradients */
-    int *grad_ready; /* call index that completes grad_order[i] */
-    int loss;        /* value id of the loss, set by graph_loss */
+    int *grad_ready;                /* call index that completes grad_order[i] */
+    int loss;                       /* value id of the loss, set by graph_loss */
+    int n_fused[GRAPH_FUSIONS_MAX]; /* places by pattern, what graph_fuse has done */
     bool is_finished;
 };
 
-struct graph *graph_new(struct arena *arena, enum dtype dtype);
+struct graph *graph_new(struct arena *arena, enum dtype dtype); /* DT_F32 or DT_F64, for a CPU */
+struct graph *graph_new_typed(struct arena *arena, const struct graph_types *types);
 
-struct conv_opts {
-    const char *name; /* parameters are NAME.weight and NAME.bias */
-    int64_t out_channels;
-    int64_t kernel;
-    int64_t stride; /* 0 is 1 */
-    int64_t pad;
-    int64_t dilation; /* 0 is 1 */
-    int64_t groups;   /* 0 is 1 */
-    bool has_bias;
-    double init_std; /* deviation of the weights before training; 0: He's rule for ReLU networks */
-};
+static inline struct tensor_desc value_desc(const struct value *value)
+{
+    return (struct tensor_desc){value->shape, value->dtype, value->role};
+}
 
-struct bn_opts {
-    const char *name; /* NAME.weight, .bias, .running_mean, .running_var */
-    bool has_relu;
-    bool has_paddle_names; /* the statistics are ._mean and ._variance, as in Paddle */
-};
-
-/* Each returns the id of its result. Shapes are inferred; what does not fit is the graph's error. */
-int graph_input(struct graph *graph, const char *name, struct shape shape, enum dtype dtype);
-int graph_param(struct graph *graph, const char *name, struct shape shape, struct init init);
-int graph_conv(struct graph *graph, int x, const struct conv_opts *opts);
-int graph_bn(struct graph *graph, int x, const struct bn_opts *opts);
-int graph_relu(struct graph *graph, int x);
-int graph_add(struct graph *graph, int a, int b, bool has_relu);
-int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, int64_t pad);
-int graph_global_avgpool(struct graph *graph, int x); /* (N, C) */
-
-/* Windows side by side, those at the border as large as the image leaves them (PyTorch's ceil_mode). A window of the image or
-   more makes (N, C, 1, 1). */
-int graph_avgpool(struct graph *graph, int x, int64_t window);
-
-/* Drops by the hash of K_DROPOUT_FWD; step is a scalar int64 input that the run counts up. */
-int graph_dropout(struct graph *graph, int x, int step, double rate);
-int graph_dropout_channels(struct graph *graph, int x, int step, double rate); /* whole planes */
-
-struct upsample_opts {
-    int64_t height, width; /* of the result; smaller than the input is allowed */
-    bool is_aligned;       /* PyTorch's align_corners */
-};
-int graph_upsample(struct graph *graph, int x, const struct upsample_opts *opts);
-
-/* Along the channels; n_values from 1 to CONCAT_IN_MAX. */
-int graph_concat(struct graph *graph, const int *values, int n_values);
-int graph_linear(struct graph *graph, int x, const char *name, int64_t out_features);
-
-struct loss_opts {
-    double label_smoothing;
-    int64_t ignore_label; /* LOSS_IGNORE_NONE for none */
-    double weight;        /* 0 is 1 */
-};
-/* logits (N, C) with labels (N), or (N, C, H, W) with (N, H, W): the mean over the labels that are not ignore_label, and 0
-   with a gradient of 0 where there is none. Each further one adds weight times itself to the graph's one loss. */
-int graph_loss(struct graph *graph, int logits, int labels, const struct loss_opts *opts);
-
-/* Names a value that can be read after the step. */
-void graph_output(struct graph *graph, const char *name, int value);
+/* Before anything is built; without it there is one rank. Losses are then means over all ranks' labels, dropout goes by the
+   element's number in the whole batch, and parameter gradients are this rank's share: their sum is the gradient. */
+void graph_set_ranks(struct graph *graph, const struct graph_ranks *ranks);
 
 /* Builds the calls: forward in order, then backward. Needed before anything else is done with the graph. */
 MUST_CHECK int graph_finish(struct graph *graph, struct err *err);

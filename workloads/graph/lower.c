@@ -27,56 +27,7 @@ static void set_in(struct call *call, int a, int b, int c)
     call->in[2] = c;
 }
 
-/* ---- forward ---- */
-
-static void forward_bn(struct graph *graph, const struct op *op)
-{
-    struct call *call = new_call(graph, op, K_BN_FWD);
-    set_in(call, op->in[0], op->in[1], op->in[2]);
-    memcpy(call->out, (int[]){op->out[0], op->out[1], op->out[2], op->in[3], op->in[4]},
-           sizeof(call->out));
-    call->reads_out = 1U << 3 | 1U << 4;
-    call->inplace[0] = 1U << 0;
-}
-
-/* The graph's first loss writes the scalar, the others add to it. */
-static void add_to_first_loss(const struct graph *graph, struct call *call)
-{
-    for (int i = 0; i < graph->n_calls - 1; i++) {
-        if (graph->calls[i].args.id == K_LOSS_FWD) {
-            call->args.accumulate |= 1U << 0;
-            call->reads_out |= 1U << 0;
-        }
-    }
-}
-
-static void forward(struct graph *graph, const struct op *op)
-{
-    static const enum kernel_id ids[OP_KIND_COUNT] = {
-        [OP_CONV] = K_CONV_FWD,         [OP_RELU] = K_RELU_FWD,       [OP_ADD] = K_ADD_FWD,
-        [OP_MAXPOOL] = K_MAXPOOL_FWD,   [OP_AVGPOOL] = K_AVGPOOL_FWD, [OP_DROPOUT] = K_DROPOUT_FWD,
-        [OP_UPSAMPLE] = K_UPSAMPLE_FWD, [OP_CONCAT] = K_CONCAT_FWD,   [OP_LINEAR] = K_LINEAR_FWD,
-        [OP_LOSS] = K_LOSS_FWD,
-    };
-    if (op->kind == OP_BN) {
-        forward_bn(graph, op);
-        return;
-    }
-    struct call *call = new_call(graph, op, ids[op->kind]);
-    memcpy(call->in, op->in, sizeof(op->in));
-    call->out[0] = op->out[0];
-    call->out[1] = op->out[1];
-    if (op->kind == OP_RELU || op->kind == OP_DROPOUT) {
-        call->inplace[0] = 1U << 0;
-    } else if (op->kind == OP_ADD) {
-        call->inplace[0] = 1U << 0 | 1U << 1;
-    } else if (op->kind == OP_LOSS) {
-        call->inplace[1] = 1U << 0;
-        add_to_first_loss(graph, call);
-    }
-}
-
-/* ---- backward ---- */
+/* ---- gradients ---- */
 
 /* Makes out[idx] of the call the gradient of value x: written if it is the first contribution, else added to. Leaves it
    absent where nobody asks for that gradient. */
@@ -98,6 +49,7 @@ static void set_grad(struct graph *graph, struct call *call, int idx, int x)
         .name = is_param ? arena_printf(graph->arena, "grad.%s", value->name) : NULL,
         .shape = value->shape,
         .dtype = value->dtype,
+        .role = value->role,
         .kind = is_param ? VALUE_GRAD_PARAM : VALUE_GRAD_ACT,
     };
     int id = graph_add_value(graph, grad);
@@ -112,17 +64,90 @@ static bool wants_grad(const struct graph *graph, int x)
     return x != NO_VALUE && graph->values[x].needs_grad;
 }
 
-/* dx from (dy, w) and dw, dbias from (dy, x): convolution and linear alike. */
+/* ---- forward ---- */
+
+static void forward_bn(struct graph *graph, const struct op *op)
+{
+    struct call *call = new_call(graph, op, K_BN_FWD);
+    set_in(call, op->in[0], op->in[1], op->in[2]);
+    const int out[] = {op->out[0], op->out[1], op->out[2], op->in[3], op->in[4]};
+    memcpy(call->out, out, sizeof(out));
+    call->reads_out = 1U << 3 | 1U << 4;
+    call->inplace[0] = 1U << 0;
+}
+
+/* The graph's first loss writes the scalar, the others add to it. */
+static void add_to_first_loss(const struct graph *graph, struct call *call)
+{
+    for (int i = 0; i < graph->n_calls - 1; i++) {
+        enum kernel_id id = graph->calls[i].args.id;
+        if (id == K_LOSS_FWD || id == K_ROW_LOSS) {
+            call->args.accumulate |= 1U << 0;
+            call->reads_out |= 1U << 0;
+        }
+    }
+}
+
+static void forward(struct graph *graph, const struct op *op)
+{
+    static const enum kernel_id ids[OP_KIND_COUNT] = {
+        [OP_CONV] = K_CONV_FWD,
+        [OP_RELU] = K_RELU_FWD,
+        [OP_ADD] = K_ADD_FWD,
+        [OP_MAXPOOL] = K_MAXPOOL_FWD,
+        [OP_AVGPOOL] = K_AVGPOOL_FWD,
+        [OP_DROPOUT] = K_DROPOUT_FWD,
+        [OP_UPSAMPLE] = K_UPSAMPLE_FWD,
+        [OP_CONCAT] = K_CONCAT_FWD,
+        [OP_LINEAR] = K_LINEAR_FWD,
+        [OP_LOSS] = K_LOSS_FWD,
+        [OP_EMBED] = K_EMBED_FWD,
+        [OP_LAYER_NORM] = K_LAYER_NORM_FWD,
+        [OP_GELU] = K_GELU_FWD,
+        [OP_TANH] = K_TANH_FWD,
+        [OP_ATTENTION] = K_ATTENTION_FWD,
+        [OP_GATHER] = K_GATHER_FWD,
+        [OP_ROW_LOSS] = K_ROW_LOSS,
+    };
+    if (op->kind == OP_BN) {
+        forward_bn(graph, op);
+        return;
+    }
+    struct call *call = new_call(graph, op, ids[op->kind]);
+    memcpy(call->in, op->in, sizeof(op->in));
+    call->out[0] = op->out[0];
+    call->out[1] = op->out[1];
+    call->out[2] = op->out[2];
+    if (op->kind == OP_RELU || op->kind == OP_DROPOUT || op->kind == OP_LAYER_NORM ||
+        op->kind == OP_GELU || op->kind == OP_TANH) {
+        call->inplace[0] = 1U << 0;
+    } else if (op->kind == OP_ADD) {
+        call->inplace[0] = 1U << 0 | 1U << 1;
+    } else if (op->kind == OP_LOSS) {
+        call->inplace[1] = 1U << 0;
+        add_to_first_loss(graph, call);
+    } else if (op->kind == OP_ROW_LOSS) {
+        call->inplace[1] = 1U << 0;
+        add_to_first_loss(graph, call);
+        set_grad(graph, call, 1, op->in[0]);
+    }
+}
+
+/* ---- backward ---- */
+
+/* dx from (dy, w) and dw, dbias from (dy, x): convolution and linear alike. A matrix of several parameters names them all. */
 static void backward_weighted(struct graph *graph, const struct op *op, int dy,
                               const enum kernel_id ids[2])
 {
     struct call *call = new_call(graph, op, ids[1]);
     set_in(call, dy, op->in[0], NO_VALUE);
-    set_grad(graph, call, 0, op->in[1]);
-    set_grad(graph, call, 1, op->in[2]);
+    for (int i = 0; i < KERNEL_OUT_MAX; i++) {
+        set_grad(graph, call, i, op->in[1 + i]);
+    }
     if (wants_grad(graph, op->in[0])) {
         call = new_call(graph, op, ids[0]);
-        set_in(call, dy, op->in[1], NO_VALUE);
+        set_in(call, dy, op->in[1], op->in[3]);
+        call->in[3] = op->in[4];
         set_grad(graph, call, 0, op->in[0]);
     }
 }
@@ -131,8 +156,8 @@ static void backward_bn(struct graph *graph, const struct op *op, int dy)
 {
     struct call *call = new_call(graph, op, K_BN_BWD);
     int y = op->geom.bn.has_relu ? op->out[0] : NO_VALUE;
-    memcpy(call->in, (int[]){dy, op->in[0], op->in[1], op->out[1], op->out[2], y},
-           sizeof(call->in));
+    const int in[] = {dy, op->in[0], op->in[1], op->out[1], op->out[2], y};
+    memcpy(call->in, in, sizeof(in));
     call->inplace[0] = 1U << 0;
     set_grad(graph, call, 0, op->in[0]);
     set_grad(graph, call, 1, op->in[1]);
@@ -149,6 +174,37 @@ static void backward_elem(struct graph *graph, const struct op *op, int dy, enum
             call->inplace[0] = 1U << 0;
             set_grad(graph, call, 0, op->in[i]);
         }
+    }
+}
+
+/* From (dy, two more inputs) to the gradients of three. */
+static void backward_embed(struct graph *graph, const struct op *op, int dy)
+{
+    struct call *call = new_call(graph, op, K_EMBED_BWD);
+    set_in(call, dy, op->in[0], op->in[1]);
+    for (int i = 0; i < 3; i++) {
+        set_grad(graph, call, i, op->in[2 + i]);
+    }
+}
+
+static void backward_layer_norm(struct graph *graph, const struct op *op, int dy)
+{
+    struct call *call = new_call(graph, op, K_LAYER_NORM_BWD);
+    const int in[] = {dy, op->in[0], op->in[1], op->out[1], op->out[2]};
+    memcpy(call->in, in, sizeof(in));
+    call->inplace[0] = 1U << 0;
+    for (int i = 0; i < 3; i++) {
+        set_grad(graph, call, i, op->in[i]);
+    }
+}
+
+static void backward_attention(struct graph *graph, const struct op *op, int dy)
+{
+    if (wants_grad(graph, op->in[0])) {
+        struct call *call = new_call(graph, op, K_ATTENTION_BWD);
+        const int in[] = {dy, op->in[0], op->in[1], op->out[0], op->out[1], op->in[2]};
+        memcpy(call->in, in, sizeof(in));
+        set_grad(graph, call, 0, op->in[0]);
     }
 }
 
@@ -172,7 +228,8 @@ static void backward_one(struct graph *graph, const struct op *op, int dy, int e
     if (wants_grad(graph, op->in[0])) {
         struct call *call = new_call(graph, op, id);
         set_in(call, dy, extra, NO_VALUE);
-        bool may = op->kind == OP_LOSS || op->kind == OP_DROPOUT;
+        bool may = op->kind == OP_LOSS || op->kind == OP_DROPOUT || op->kind == OP_GELU ||
+                   op->kind == OP_TANH;
         call->inplace[0] = may ? 1U << 0 : 0;
         set_grad(graph, call, 0, op->in[0]);
     }
@@ -188,7 +245,7 @@ static void backward(struct graph *graph, const struct op *op)
     }
     int dy = graph->values[op->out[0]].grad;
     if (dy == NO_VALUE) {
-        return; /* the loss does not depend on this op */
+        return; /* the loss does not depend on this op, or the op has made its gradient already */
     }
     switch (op->kind) {
     case OP_CONV:
@@ -221,7 +278,26 @@ static void backward(struct graph *graph, const struct op *op)
     case OP_CONCAT:
         backward_concat(graph, op, dy);
         break;
+    case OP_EMBED:
+        backward_embed(graph, op, dy);
+        break;
+    case OP_LAYER_NORM:
+        backward_layer_norm(graph, op, dy);
+        break;
+    case OP_GELU:
+        backward_one(graph, op, dy, op->in[0], K_GELU_BWD);
+        break;
+    case OP_TANH:
+        backward_one(graph, op, dy, op->out[0], K_TANH_BWD);
+        break;
+    case OP_ATTENTION:
+        backward_attention(graph, op, dy);
+        break;
+    case OP_GATHER:
+        backward_one(graph, op, dy, op->in[1], K_GATHER_BWD);
+        break;
     case OP_LOSS:
+    case OP_ROW_LOSS:
     case OP_KIND_COUNT:
         ASSERT(false);
     }
@@ -229,8 +305,9 @@ static void backward(struct graph *graph, const struct op *op)
 
 /* ---- the order in which gradients become complete ---- */
 
-static void order_gradients(struct graph *graph)
+void graph_order_gradients(struct graph *graph)
 {
+    graph->n_params = 0;
     graph->params = arena_array(graph->arena, int, (size_t)graph->n_values);
     for (int i = 0; i < graph->n_values; i++) {
         if (graph->values[i].kind == VALUE_PARAM) {
@@ -279,6 +356,6 @@ void graph_lower(struct graph *graph)
         graph->calls[i].is_backward = true;
     }
     if (graph->err.code == ERR_NONE) {
-        order_gradients(graph);
+        graph_order_gradients(graph);
     }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where every value of a finished graph lies. Parameters, gradients and velocities share one order (that in which
    backward completes the gradients) and one set of offsets, so that an optimiser or an all-reduce walks flat memory.
-   Activations and their gradients share one arena by liveness. Pure: sizes in, offsets out. */
+   Activations and their gradients share one arena by liveness: two may lie in the same memory if the last use of one is done before
+   the first use of the other, which with several streams is for their events to say. Pure: sizes in, offsets out. */
 #ifndef GRAPH_MEMPLAN_H
 #define GRAPH_MEMPLAN_H
 
@@ -29,7 +30,7 @@ struct memplan {
 };
 
 /* Bytes of a value on the device. */
-typedef int64_t (*memplan_bytes_fn)(void *self, const struct shape *shape, enum dtype dtype);
+typedef int64_t (*memplan_bytes_fn)(void *self, const struct tensor_desc *desc);
 
 /* The plan's memory comes from the arena. Sizes that overflow are an error. */
 MUST_CHECK int memplan_make(struct arena *arena, const struct graph *graph,

@@ -5,10 +5,30 @@
 
 #include "base/rng.h"
 
+#define WORKSPACE_ALIGN 256 /* as cudaMalloc's; more than any kernel asks for */
+
 static void unprepare(struct net *net, int n)
 {
     for (int i = 0; i < n; i++) {
         net->backend->unprepare(net->backend->self, &net->calls[i].args);
+    }
+}
+
+/* Calls of one stream follow each other and share a workspace; streams have each their own. */
+static void place_workspaces(struct net *net)
+{
+    int64_t bytes[NET_STREAMS_MAX] = {0};
+    for (int i = 0; i < net->graph->n_calls; i++) {
+        const struct kernel_args *args = &net->calls[i].args;
+        ASSERT(args->stream >= 0 && args->stream < net->n_streams);
+        if (args->workspace_bytes > bytes[args->stream]) {
+            bytes[args->stream] = args->workspace_bytes;
+        }
+    }
+    for (int i = 0; i < net->n_streams; i++) {
+        net->stream_at[i] = net->workspace_bytes;
+        net->workspace_bytes +=
+            (bytes[i] + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN;
     }
 }
 
@@ -17,6 +37,12 @@ static int prepare(struct net *net, struct err *err)
     const struct backend *backend = net->backend;
     for (int i = 0; i < net->graph->n_calls; i++) {
         struct kernel_args *args = &net->calls[i].args;
+        args->comm = net->comm;
+        ASSERT(!net->comm || args->stream == 0 || backend->async.join_ranks);
+        args->has_in = 0;
+        for (int k = 0; k < KERNEL_IN_MAX; k++) {
+            args->has_in |= (unsigned)(net->calls[i].in[k] != NO_VALUE) << k;
+        }
         if (!backend->run[args->id]) {
             unprepare(net, i);
             return err_set(err, ERR_USAGE, "backend %s has no kernel %s", backend->name,
@@ -26,18 +52,59 @@ static int prepare(struct net *net, struct err *err)
             unprepare(net, i);
             return err_wrap(err, "backend %s", backend->name);
         }
-        if (args->workspace_bytes > net->workspace_bytes) {
-            net->workspace_bytes = args->workspace_bytes;
+    }
+    place_workspaces(net);
+    return 0;
+}
+
+/* Gradients lie in the order in which they become complete, so a bucket is ready with its last one. */
+static void plan_buckets(struct net *net, struct arena *arena)
+{
+    const struct graph *graph = net->graph;
+    bool is_on_device = net->backend->async.join_ranks != NULL;
+    int64_t least = is_on_device ? NET_BUCKET_DEVICE_BYTES : NET_BUCKET_BYTES;
+    int64_t start = 0;
+    int first = 0;
+    net->runs = arena_array(arena, struct comm_run, (size_t)graph->n_params + 1);
+    net->buckets = arena_array(arena, struct net_bucket, (size_t)graph->n_params + 1);
+    for (int i = 0; i < graph->n_params; i++) {
+        const struct place *place = &net->plan.places[graph->grad_order[i]];
+        int64_t end = place->offset_bytes + place->size_bytes;
+        if (end - start >= least || i == graph->n_params - 1) {
+            net->buckets[net->n_buckets++] = (struct net_bucket){.offset_bytes = start,
+                                                                 .size_bytes = end - start,
+                                                                 .first_param = first,
+                                                                 .n_params = i + 1 - first,
+                                                                 .last_call = graph->grad_ready[i]};
+            start = end;
+            first = i + 1;
         }
     }
-    return 0;
 }
 
 int net_plan(struct net *net, struct arena *arena, const struct graph *graph,
              const struct backend *backend, struct err *err)
 {
-    *net = (struct net){.graph = graph, .backend = backend};
+    ASSERT(graph->ranks.n_ranks == 1);
+    return net_plan_ranks(net, arena, graph, backend, NULL, err);
+}
+
+int net_plan_ranks(struct net *net, struct arena *arena, const struct graph *graph,
+                   const struct backend *backend, struct comm *comm, struct err *err)
+{
+    bool has_ranks = graph->ranks.n_ranks > 1;
+    ASSERT(!has_ranks || comm);
+    *net = (struct net){.graph = graph,
+                        .backend = backend,
+                        .comm = has_ranks ? comm : NULL,
+                        .n_streams = backend->async.n_streams};
+    ASSERT(net->n_streams >= 1 && net->n_streams <= NET_STREAMS_MAX);
     if (memplan_make(arena, graph, backend->tensor_bytes, backend->self, &net->plan, err) < 0) {
+        return -1;
+    }
+    if (net->comm && backend->async.join_ranks &&
+        backend->async.join_ranks(backend->self, net->comm, err) < 0) {
+        *net = (struct net){0};
         return -1;
     }
     net->calls = arena_array(arena, struct call, (size_t)graph->n_calls);
@@ -46,7 +113,26 @@ int net_plan(struct net *net, struct arena *arena, const struct graph *graph,
         *net = (struct net){0};
         return -1;
     }
+    if (net->comm) {
+        plan_buckets(net, arena);
+    }
     return 0;
+}
+
+void net_plan_staging(struct net *net, struct arena *arena)
+{
+    const struct graph *graph = net->graph;
+    if (!net->backend->async.upload_beside) {
+        return;
+    }
+    net->staging_at = arena_array(arena, int64_t, (size_t)graph->n_values);
+    for (int i = 0; i < graph->n_values; i++) {
+        if (graph->values[i].kind == VALUE_INPUT) {
+            net->staging_at[i] = net->staging_bytes;
+            net->staging_bytes += (net->plan.places[i].size_bytes + WORKSPACE_ALIGN - 1) /
+                                  WORKSPACE_ALIGN * WORKSPACE_ALIGN;
+        }
+    }
 }
 
 struct net_bytes net_sizes(const struct net *net)
@@ -55,13 +141,15 @@ struct net_bytes net_sizes(const struct net *net)
     struct net_bytes bytes = {
         .parameter_bytes = arenas[MEMPLAN_PARAM],
         .gradient_bytes = arenas[MEMPLAN_GRAD],
-        .velocity_bytes = arenas[MEMPLAN_PARAM],
         .state_bytes = arenas[MEMPLAN_STATE],
+        .optimizer_bytes = net_optimizer_bytes(net),
         .activation_bytes = arenas[MEMPLAN_ACT],
         .workspace_bytes = net->workspace_bytes,
+        .staging_bytes = net->staging_bytes,
     };
-    bytes.total_bytes = bytes.parameter_bytes + bytes.gradient_bytes + bytes.velocity_bytes +
-                        bytes.state_bytes + bytes.activation_bytes + bytes.workspace_bytes;
+    bytes.total_bytes = bytes.parameter_bytes + bytes.gradient_bytes + bytes.optimizer_bytes +
+                        bytes.state_bytes + bytes.activation_bytes + bytes.workspace_bytes +
+                        bytes.staging_bytes;
     return bytes;
 }
 
@@ -84,7 +172,10 @@ static void bind_calls(struct net *net)
         for (int j = 0; j < KERNEL_OUT_MAX; j++) {
             call->args.out[j] = value_ptr(net, call->out[j]);
         }
-        call->args.workspace = net->workspace;
+        call->args.workspace = (char *)net->workspace + net->stream_at[call->args.stream];
+        /* Half precision is scaled by what its optimiser decides. */
+        bool is_scaled = net->graph->dtype == DT_F16 && net->has_optimizer;
+        call->args.loss_scale = is_scaled ? &net->update.state->loss_scale : NULL;
     }
 }
 
@@ -103,8 +194,9 @@ int net_alloc(struct net *net, struct err *err)
             return -1;
         }
     }
-    if (alloc_one(net, net->plan.arena_bytes[MEMPLAN_PARAM], &net->velocity, err) < 0 ||
-        alloc_one(net, net->workspace_bytes, &net->workspace, err) < 0) {
+    if (net_alloc_optimizer(net, err) < 0 ||
+        alloc_one(net, net->workspace_bytes, &net->workspace, err) < 0 ||
+        (net->staging_bytes > 0 && alloc_one(net, net->staging_bytes, &net->staging, err) < 0)) {
         return -1;
     }
     bind_calls(net);
@@ -120,21 +212,33 @@ void net_release(struct net *net)
     for (int i = 0; i < MEMPLAN_ARENA_COUNT; i++) {
         net->backend->free(net->backend->self, net->mem[i]);
     }
-    net->backend->free(net->backend->self, net->velocity);
+    net_release_optimizer(net);
     net->backend->free(net->backend->self, net->workspace);
+    net->backend->free(net->backend->self, net->staging);
     *net = (struct net){0};
 }
 
 void net_write(struct net *net, int value, const void *host)
 {
     const struct value *v = &net->graph->values[value];
-    net->backend->upload(net->backend->self, &v->shape, v->dtype, host, value_ptr(net, value));
+    const struct tensor_desc desc = value_desc(v);
+    if (net->staging && v->kind == VALUE_INPUT) {
+        void *staging = (char *)net->staging + net->staging_at[value];
+        net->backend->async.upload_beside(net->backend->self, &desc, host, staging,
+                                          value_ptr(net, value));
+        return;
+    }
+    net->backend->upload(net->backend->self, &desc, host, value_ptr(net, value));
+    if (v->kind == VALUE_PARAM && net_has_opt(net, value, NET_MASTER)) {
+        net_write_opt(net, value, NET_MASTER, host);
+    }
 }
 
 void net_read(const struct net *net, int value, void *host)
 {
     const struct value *v = &net->graph->values[value];
-    net->backend->download(net->backend->self, &v->shape, v->dtype, value_ptr(net, value), host);
+    const struct tensor_desc desc = value_desc(v);
+    net->backend->download(net->backend->self, &desc, value_ptr(net, value), host);
 }
 
 void net_write_f64(struct net *net, int value, const double *host)
@@ -144,7 +248,7 @@ void net_write_f64(struct net *net, int value, const double *host)
         net_write(net, value, host);
         return;
     }
-    ASSERT(v->dtype == DT_F32);
+    ASSERT(v->dtype == DT_F32 || v->dtype == DT_F16); /* a host holds both as float */
     int64_t count = shape_count(&v->shape);
     CLEANUP(free) float *narrow = xcalloc((size_t)count, sizeof(*narrow));
     for (int64_t i = 0; i < count; i++) {
@@ -197,21 +301,97 @@ void net_init_values(struct net *net, uint64_t seed)
     }
 }
 
+void net_broadcast_memory(struct net *net, void *data, int64_t bytes)
+{
+    const struct backend_async *async = &net->backend->async;
+    if (bytes > 0 && async->broadcast_ranks) {
+        async->broadcast_ranks(net->backend->self, data, bytes, 0);
+    } else {
+        comm_broadcast(net->comm, data, bytes, 0);
+    }
+}
+
+void net_broadcast(struct net *net)
+{
+    if (net->comm) {
+        net_broadcast_memory(net, net->mem[MEMPLAN_PARAM], net->plan.arena_bytes[MEMPLAN_PARAM]);
+        if (net->has_masters) {
+            net_broadcast_memory(net, net->update.master, net->wide_bytes);
+        }
+        net_broadcast_memory(net, net->mem[MEMPLAN_STATE], net->plan.arena_bytes[MEMPLAN_STATE]);
+    }
+}
+
+/* With half precision a norm's gradients are float between filters' of half: stretches of one type each, in one operation. */
+static void sum_on_device(struct net *net, const struct net_bucket *bucket)
+{
+    const struct graph *graph = net->graph;
+    int n = 0;
+    for (int i = bucket->first_param; i < bucket->first_param + bucket->n_params; i++) {
+        int grad = graph->values[graph->grad_order[i]].grad;
+        const struct place *place = &net->plan.places[grad];
+        enum dtype dtype = graph->values[grad].dtype;
+        char *data = (char *)net->mem[MEMPLAN_GRAD] + place->offset_bytes;
+        int64_t count = place->size_bytes / dtype_bytes(dtype);
+        struct comm_run *last = &net->runs[n > 0 ? n - 1 : 0];
+        if (n > 0 && last->dtype == dtype &&
+            (char *)last->to + last->count * dtype_bytes(dtype) == data) {
+            last->count += count;
+        } else {
+            net->runs[n++] = (struct comm_run){data, data, count, dtype};
+        }
+    }
+    net->backend->async.sum_ranks(net->backend->self, net->runs, n);
+}
+
+static void sum_bucket(struct net *net, const struct net_bucket *bucket)
+{
+    if (net->backend->async.sum_ranks) {
+        sum_on_device(net, bucket);
+        return;
+    }
+    /* The gaps between gradients are zero on every rank and stay so. */
+    comm_all_reduce(net->comm, (char *)net->mem[MEMPLAN_GRAD] + bucket->offset_bytes,
+                    bucket->size_bytes / dtype_bytes(net->graph->dtype), net->graph->dtype);
+}
+
 bool net_gradients(struct net *net, const volatile sig_atomic_t *stop)
 {
+    bool is_summed_later = net->has_optimizer && net->update.rule.n_micro > 1;
+    int bucket = is_summed_later ? net->n_buckets : 0;
+    const struct backend_async *async = &net->backend->async;
+    if (net->n_streams > 1) {
+        async->fork(net->backend->self);
+    }
     for (int i = 0; i < net->graph->n_calls; i++) {
-        if (stop && *stop != 0) {
+        if ((stop && *stop != 0) || (net->comm && comm_has_failed(net->comm))) {
             return true;
         }
-        const struct kernel_args *args = &net->calls[i].args;
-        net->backend->run[args->id](net->backend->self, args);
+        const struct call *call = &net->calls[i];
+        for (int w = 0; w < call->n_waits; w++) {
+            async->wait(net->backend->self, call->waits[w], call->args.stream);
+        }
+        net->backend->run[call->args.id](net->backend->self, &call->args);
+        if (call->is_recorded) {
+            async->record(net->backend->self, call->event, call->args.stream);
+        }
+        for (; bucket < net->n_buckets && net->buckets[bucket].last_call == i; bucket++) {
+            sum_bucket(net, &net->buckets[bucket]);
+        }
     }
-    return false;
+    if (net->n_streams > 1) {
+        async->join(net->backend->self);
+    }
+    if (net->comm && async->end_sums) {
+        async->end_sums(net->backend->self);
+    }
+    net_add_micro(net);
+    return net->comm && net->comm->err.code != ERR_NONE;
 }
 
 double net_loss(const struct net *net)
 {
-    if (net->graph->dtype == DT_F64) {
+    if (net->graph->types.norm == DT_F64) {
         double loss;
         net_read(net, net->graph->loss, &loss);
         return loss;
@@ -219,20 +399,4 @@ double net_loss(const struct net *net)
     float loss;
     net_read(net, net->graph->loss, &loss);
     return (double)loss;
-}
-
-void net_update(struct net *net, const struct net_sgd *sgd)
-{
-    /* The gaps between tensors are zero in all three arenas and stay so. */
-    struct sgd_args args = {
-        .dtype = net->graph->dtype,
-        .count = net->plan.arena_bytes[MEMPLAN_PARAM] / dtype_bytes(net->graph->dtype),
-        .weight = net->mem[MEMPLAN_PARAM],
-        .velocity = net->velocity,
-        .grad = net->mem[MEMPLAN_GRAD],
-        .lr = sgd->lr,
-        .momentum = sgd->momentum,
-        .weight_decay = sgd->weight_decay,
-    };
-    net->backend->sgd(net->backend->self, &args);
 }

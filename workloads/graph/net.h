@@ -8,27 +8,70 @@
 
 #include <signal.h>
 
+/* A stretch of the gradients that is summed over all ranks as soon as the backward pass has completed it. */
+#define NET_BUCKET_BYTES (4 << 20)
+/* Between devices, whose links carry 100 GB/s and more, an operation must be larger to be worth its start. Source: NCCL's tests as
+   research on them has it, 16 to 25 MB; not measured here. */
+#define NET_BUCKET_DEVICE_BYTES (16 << 20)
+struct net_bucket {
+    int64_t offset_bytes, size_bytes;
+    int first_param, n_params; /* in grad_order */
+    int last_call;             /* that completes it */
+};
+
+#define NET_STREAMS_MAX 8
+
 struct net {
-    const struct graph *graph;     /* borrowed */
+    const struct graph *graph;  /* borrowed */
+    struct comm *comm;          /* borrowed; NULL with one rank */
+    struct net_bucket *buckets; /* in the arena, in the order of last_call */
+    int n_buckets;
+    struct comm_run *runs;         /* in the arena, for the bucket at hand: stretches of one type */
     const struct backend *backend; /* borrowed */
     struct memplan plan;
     struct call *calls;             /* the graph's calls, with this device's pointers in them */
     void *mem[MEMPLAN_ARENA_COUNT]; /* owned, on the device */
-    void *velocity;                 /* owned; laid out like the parameters */
-    void *workspace;                /* owned; shared by all calls */
+    void *staging;                  /* owned; NULL where inputs are not written beside a step */
+    int64_t *staging_at;            /* in the arena: where each value's begins; of inputs only */
+    int64_t staging_bytes;
+    void *workspace; /* owned; of all streams, a stretch each that its calls share */
     int64_t workspace_bytes;
+    int64_t stream_at[NET_STREAMS_MAX]; /* where each stream's begins */
+    int n_streams;
+    bool has_optimizer, has_masters;
+    struct opt_args update; /* what it points to on the device is owned */
+    int64_t wide_bytes;     /* of masters, of each moment, of the sums */
+    int64_t n_micro_done;   /* micro-batches since the last update, where it takes several */
 };
 
 struct net_bytes {
-    int64_t parameter_bytes, gradient_bytes, velocity_bytes, state_bytes;
+    int64_t parameter_bytes, gradient_bytes, state_bytes;
+    int64_t optimizer_bytes;  /* masters, moments, sums of gradients */
     int64_t activation_bytes; /* activations and their gradients, after sharing */
     int64_t workspace_bytes;
+    int64_t staging_bytes; /* of inputs on their way */
     int64_t total_bytes;
 };
 
 /* The plan lives in the arena. On failure nothing is owned. */
 MUST_CHECK int net_plan(struct net *net, struct arena *arena, const struct graph *graph,
                         const struct backend *backend, struct err *err);
+
+/* The same for a graph of several ranks: comm has theirs. It is not used before net_gradients and may be opened until then. */
+MUST_CHECK int net_plan_ranks(struct net *net, struct arena *arena, const struct graph *graph,
+                              const struct backend *backend, struct comm *comm, struct err *err);
+
+/* What weight decay (and LAMB's ratio) applies to: every parameter, or only those of two dimensions and more. */
+enum net_decay { NET_DECAY_ALL, NET_DECAY_MATRICES };
+
+/* Between net_plan and net_alloc; a network that only computes gradients has none. */
+MUST_CHECK int net_plan_optimizer(struct net *net, struct arena *arena, const struct opt_rule *rule,
+                                  enum net_decay decay, struct err *err);
+
+/* Between net_plan and net_alloc, for a run that writes inputs before each step: where the device can, they then go there while it is at the
+   step before. */
+void net_plan_staging(struct net *net, struct arena *arena);
+
 struct net_bytes net_sizes(const struct net *net);
 MUST_CHECK int net_alloc(struct net *net, struct err *err);
 void net_release(struct net *net);
@@ -37,7 +80,7 @@ static inline void net_cleanup(struct net *net)
     net_release(net);
 }
 
-/* Whole value from or to a host buffer in PyTorch's order. */
+/* Whole value from or to a host buffer in PyTorch's order. A parameter with a master is written to both. */
 void net_write(struct net *net, int value, const void *host);
 void net_read(const struct net *net, int value, void *host);
 
@@ -47,15 +90,39 @@ void net_write_f64(struct net *net, int value, const double *host);
 /* Every parameter and state by its rule and the seed: the same on every device and in both types (up to rounding). */
 void net_init_values(struct net *net, uint64_t seed);
 
-/* Forward and backward. Looks at *stop between calls; true: it was set and the step is unfinished. stop may be NULL. */
+/* Parameters and states of rank 0 to all; the failure is comm's. */
+void net_broadcast(struct net *net);
+
+/* The same of what the optimiser keeps beside masters, and its state. */
+void net_broadcast_optimizer(struct net *net);
+
+/* Forward and backward. With several ranks the gradients are then the sums over all. Where an update takes several micro-batches,
+   each call is one of them, and what is then summed, over them and the ranks, is in update.sum after the last. Looks at
+   *stop and at the comm between calls; true: one of them ended it and the step is unfinished. stop may be NULL. */
 MUST_CHECK bool net_gradients(struct net *net, const volatile sig_atomic_t *stop);
 
 /* The loss of the last net_gradients. */
 double net_loss(const struct net *net);
 
-struct net_sgd {
-    double lr, momentum, weight_decay;
-};
-void net_update(struct net *net, const struct net_sgd *sgd);
+/* After n_micro of net_gradients. The two parts of it: the rate for the coming update, which the host sets, and the update, which
+   is the device's alone and may be captured. */
+void net_update(struct net *net, double lr);
+void net_set_lr(struct net *net, double lr);
+void net_apply_update(struct net *net);
+
+/* What the optimiser keeps of a parameter: an array of its shape, f64 if the parameter is, else f32. */
+enum net_opt_part { NET_MASTER, NET_MOMENT1, NET_MOMENT2 };
+bool net_has_opt(const struct net *net, int param, enum net_opt_part part);
+void net_write_opt(struct net *net, int param, enum net_opt_part part, const void *host);
+void net_read_opt(const struct net *net, int param, enum net_opt_part part, void *host);
+void net_write_opt_state(struct net *net, const struct opt_state *state);
+void net_read_opt_state(const struct net *net, struct opt_state *ret_state);
+
+/* For graph/ itself (net_optim.c). */
+int64_t net_optimizer_bytes(const struct net *net);
+MUST_CHECK int net_alloc_optimizer(struct net *net, struct err *err);
+void net_release_optimizer(struct net *net);
+void net_add_micro(struct net *net);
+void net_broadcast_memory(struct net *net, void *data, int64_t bytes);
 
 #endif

@@ -6,74 +6,6 @@
 
 #include <math.h>
 
-/* The value's shape if it is usable and has n_dims dimensions, else NULL with the graph's error set. */
-static const struct shape *shape_of(struct graph *graph, int x, int n_dims, const char *what)
-{
-    if (graph->err.code != ERR_NONE) {
-        return NULL;
-    }
-    ASSERT(x >= 0);
-    ASSERT(x < graph->n_values);
-    const struct value *value = &graph->values[x];
-    if (value->shape.n_dims != n_dims || value->dtype != graph->dtype) {
-        char text[SHAPE_TEXT_MAX];
-        shape_text(&value->shape, text);
-        graph_fail(graph, ERR_INTERNAL, "%s: input is %s %s, expected %d dimensions of %s", what,
-                   dtype_name(value->dtype), text, n_dims, dtype_name(graph->dtype));
-        return NULL;
-    }
-    return &graph->values[x].shape;
-}
-
-static int activation(struct graph *graph, struct shape shape, enum dtype dtype, bool needs_grad)
-{
-    return graph_add_value(
-        graph, (struct value){
-                   .shape = shape, .dtype = dtype, .kind = VALUE_ACT, .needs_grad = needs_grad});
-}
-
-static bool needs_grad(const struct graph *graph, int x)
-{
-    return x != NO_VALUE && graph->values[x].needs_grad;
-}
-
-int graph_input(struct graph *graph, const char *name, struct shape shape, enum dtype dtype)
-{
-    return graph_add_value(
-        graph,
-        (struct value){
-            .name = name, .shape = shape, .dtype = dtype, .kind = VALUE_INPUT, .is_kept = true});
-}
-
-int graph_param(struct graph *graph, const char *name, struct shape shape, struct init init)
-{
-    if (graph->err.code != ERR_NONE) {
-        return NO_VALUE;
-    }
-    return graph_add_value(graph, (struct value){.name = name,
-                                                 .shape = shape,
-                                                 .dtype = graph->dtype,
-                                                 .kind = VALUE_PARAM,
-                                                 .init = init,
-                                                 .needs_grad = true});
-}
-
-/* Parameter or state OWNER.FIELD. */
-static int owned(struct graph *graph, const char *owner, const char *field, enum value_kind kind,
-                 struct shape shape, struct init init)
-{
-    if (graph->err.code != ERR_NONE) {
-        return NO_VALUE;
-    }
-    const char *name = arena_printf(graph->arena, "%s.%s", owner, field);
-    return graph_add_value(graph, (struct value){.name = name,
-                                                 .shape = shape,
-                                                 .dtype = graph->dtype,
-                                                 .kind = kind,
-                                                 .init = init,
-                                                 .needs_grad = kind == VALUE_PARAM});
-}
-
 static int64_t or_one(int64_t value)
 {
     return value == 0 ? 1 : value;
@@ -128,9 +60,15 @@ static bool conv_geometry(struct graph *graph, const struct shape *x, const stru
     return true;
 }
 
+/* By its groups and not by its filter's shape: an ordinary convolution of one channel has (K, 1, R, S), too. */
+static bool is_depthwise(const struct conv_geom *geom)
+{
+    return geom->groups > 1 && geom->groups == geom->c && geom->k == geom->c;
+}
+
 int graph_conv(struct graph *graph, int x, const struct conv_opts *opts)
 {
-    const struct shape *shape = shape_of(graph, x, 4, opts->name);
+    const struct shape *shape = graph_shape_of(graph, x, 4, opts->name);
     struct conv_geom geom;
     if (!shape || !conv_geometry(graph, shape, opts, &geom)) {
         return NO_VALUE;
@@ -139,13 +77,14 @@ int graph_conv(struct graph *graph, int x, const struct conv_opts *opts)
     int64_t fan_out = geom.k / geom.groups * geom.r * geom.s;
     double he = sqrt(2.0 / (double)fan_out);
     double deviation = opts->init_std > 0.0 ? opts->init_std : he;
-    int weight = owned(graph, opts->name, "weight", VALUE_PARAM,
-                       SHAPE(geom.k, geom.c / geom.groups, geom.r, geom.s),
-                       (struct init){INIT_NORMAL, deviation});
-    int bias = opts->has_bias ? owned(graph, opts->name, "bias", VALUE_PARAM, SHAPE(geom.k),
-                                      (struct init){INIT_CONST, 0.0})
+    int weight = graph_owned_param(graph, opts->name, "weight",
+                                   SHAPE(geom.k, geom.c / geom.groups, geom.r, geom.s),
+                                   is_depthwise(&geom) ? ROLE_FILTER_DEPTHWISE : ROLE_FILTER,
+                                   (struct init){INIT_NORMAL, deviation});
+    int bias = opts->has_bias ? graph_owned_param(graph, opts->name, "bias", SHAPE(geom.k),
+                                                  ROLE_CHANNEL, (struct init){INIT_CONST, 0.0})
                               : NO_VALUE;
-    int y = activation(graph, SHAPE(geom.n, geom.k, geom.p, geom.q), graph->dtype, true);
+    int y = graph_activation(graph, SHAPE(geom.n, geom.k, geom.p, geom.q), graph->dtype, true);
     struct op *op = graph_add_op(graph, OP_CONV);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
@@ -161,7 +100,7 @@ int graph_conv(struct graph *graph, int x, const struct conv_opts *opts)
 
 int graph_bn(struct graph *graph, int x, const struct bn_opts *opts)
 {
-    const struct shape *shape = shape_of(graph, x, 4, opts->name);
+    const struct shape *shape = graph_shape_of(graph, x, 4, opts->name);
     if (!shape) {
         return NO_VALUE;
     }
@@ -172,8 +111,9 @@ int graph_bn(struct graph *graph, int x, const struct bn_opts *opts)
         .eps = BN_EPS_DEFAULT,
         .momentum = BN_MOMENTUM,
         .has_relu = opts->has_relu,
+        .n_ranks = graph->ranks.has_sync_bn ? graph->ranks.n_ranks : 1,
     };
-    if (geom.n * geom.plane == 1) {
+    if (geom.n * geom.plane * geom.n_ranks == 1) {
         graph_fail(graph, ERR_USAGE,
                    "%s: one value per channel has no variance; batch norm needs a larger batch or "
                    "image",
@@ -181,24 +121,22 @@ int graph_bn(struct graph *graph, int x, const struct bn_opts *opts)
         return NO_VALUE;
     }
     struct shape full = *shape;
-    struct shape per_channel = SHAPE(geom.c);
-    const struct init one = {INIT_CONST, 1.0};
-    const struct init zero = {INIT_CONST, 0.0};
-    int gamma = owned(graph, opts->name, "weight", VALUE_PARAM, per_channel, one);
-    int beta = owned(graph, opts->name, "bias", VALUE_PARAM, per_channel, zero);
+    int gamma = graph_owned_norm(graph, opts->name, "weight", VALUE_PARAM, geom.c, 1.0);
+    int beta = graph_owned_norm(graph, opts->name, "bias", VALUE_PARAM, geom.c, 0.0);
     const char *mean_name = opts->has_paddle_names ? "_mean" : "running_mean";
     const char *var_name = opts->has_paddle_names ? "_variance" : "running_var";
-    int mean = owned(graph, opts->name, mean_name, VALUE_STATE, per_channel, zero);
-    int var = owned(graph, opts->name, var_name, VALUE_STATE, per_channel, one);
-    int y = activation(graph, full, graph->dtype, true);
-    int batch_mean = activation(graph, per_channel, DT_F64, false);
-    int batch_rstd = activation(graph, per_channel, DT_F64, false);
+    int mean = graph_owned_norm(graph, opts->name, mean_name, VALUE_STATE, geom.c, 0.0);
+    int var = graph_owned_norm(graph, opts->name, var_name, VALUE_STATE, geom.c, 1.0);
+    int y = graph_activation(graph, full, graph->dtype, true);
+    int batch_mean = graph_channel_stat(graph, geom.c);
+    int batch_rstd = graph_channel_stat(graph, geom.c);
     struct op *op = graph_add_op(graph, OP_BN);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
     }
     op->geom.bn = geom;
-    memcpy(op->in, (int[]){x, gamma, beta, mean, var}, sizeof(op->in));
+    const int in[] = {x, gamma, beta, mean, var};
+    memcpy(op->in, in, sizeof(in));
     memcpy(op->out, (int[]){y, batch_mean, batch_rstd}, sizeof(op->out));
     return y;
 }
@@ -209,12 +147,12 @@ int graph_relu(struct graph *graph, int x)
         return NO_VALUE;
     }
     struct shape shape = graph->values[x].shape;
-    int y = activation(graph, shape, graph->dtype, needs_grad(graph, x));
+    int y = graph_activation(graph, shape, graph->dtype, graph_needs_grad(graph, x));
     struct op *op = graph_add_op(graph, OP_RELU);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
     }
-    op->geom.elem = (struct elem_geom){.count = shape_count(&shape), .has_relu = true};
+    op->geom.elem = graph_elem_geom(&shape, true);
     op->in[0] = x;
     op->out[0] = y;
     return y;
@@ -234,12 +172,13 @@ int graph_add(struct graph *graph, int a, int b, bool has_relu)
         graph_fail(graph, ERR_INTERNAL, "add: %s and %s differ", text_a, text_b);
         return NO_VALUE;
     }
-    int y = activation(graph, shape, graph->dtype, needs_grad(graph, a) || needs_grad(graph, b));
+    int y = graph_activation(graph, shape, graph->dtype,
+                             graph_needs_grad(graph, a) || graph_needs_grad(graph, b));
     struct op *op = graph_add_op(graph, OP_ADD);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
     }
-    op->geom.elem = (struct elem_geom){.count = shape_count(&shape), .has_relu = has_relu};
+    op->geom.elem = graph_elem_geom(&shape, has_relu);
     op->in[0] = a;
     op->in[1] = b;
     op->out[0] = y;
@@ -248,7 +187,7 @@ int graph_add(struct graph *graph, int a, int b, bool has_relu)
 
 int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, int64_t pad)
 {
-    const struct shape *shape = shape_of(graph, x, 4, "maxpool");
+    const struct shape *shape = graph_shape_of(graph, x, 4, "maxpool");
     if (!shape) {
         return NO_VALUE;
     }
@@ -272,8 +211,8 @@ int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, in
         return NO_VALUE;
     }
     struct shape out = SHAPE(geom.n, geom.c, geom.p, geom.q);
-    int y = activation(graph, out, graph->dtype, needs_grad(graph, x));
-    int at = activation(graph, out, DT_I32, false);
+    int y = graph_activation(graph, out, graph->dtype, graph_needs_grad(graph, x));
+    int at = graph_activation(graph, out, DT_I32, false);
     struct op *op = graph_add_op(graph, OP_MAXPOOL);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
@@ -287,7 +226,7 @@ int graph_maxpool(struct graph *graph, int x, int64_t window, int64_t stride, in
 
 static int avgpool(struct graph *graph, int x, int64_t window, bool is_flat)
 {
-    const struct shape *shape = shape_of(graph, x, 4, "average pool");
+    const struct shape *shape = graph_shape_of(graph, x, 4, "average pool");
     if (!shape) {
         return NO_VALUE;
     }
@@ -299,9 +238,10 @@ static int avgpool(struct graph *graph, int x, int64_t window, bool is_flat)
                              .p = (shape->dim[2] + window - 1) / window,
                              .q = (shape->dim[3] + window - 1) / window,
                              .window = window,
-                             .stride = window};
+                             .stride = window,
+                             .is_flat = is_flat};
     struct shape out = is_flat ? SHAPE(geom.n, geom.c) : SHAPE(geom.n, geom.c, geom.p, geom.q);
-    int y = activation(graph, out, graph->dtype, needs_grad(graph, x));
+    int y = graph_activation(graph, out, graph->dtype, graph_needs_grad(graph, x));
     struct op *op = graph_add_op(graph, OP_AVGPOOL);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
@@ -319,7 +259,7 @@ int graph_avgpool(struct graph *graph, int x, int64_t window)
 
 int graph_global_avgpool(struct graph *graph, int x)
 {
-    const struct shape *shape = shape_of(graph, x, 4, "global average pool");
+    const struct shape *shape = graph_shape_of(graph, x, 4, "global average pool");
     if (!shape) {
         return NO_VALUE;
     }
@@ -339,13 +279,17 @@ static int dropout(struct graph *graph, int x, int step, double rate, bool is_by
     }
     struct shape shape = graph->values[x].shape;
     ASSERT(!is_by_channel || shape.n_dims == 4);
-    int y = activation(graph, shape, graph->dtype, needs_grad(graph, x));
+    int y = graph_activation(graph, shape, graph->dtype, graph_needs_grad(graph, x));
     struct op *op = graph_add_op(graph, OP_DROPOUT);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
     }
-    op->geom.dropout = (struct dropout_geom){.count = shape_count(&shape),
+    const struct elem_geom whole = graph_elem_geom(&shape, false);
+    op->geom.dropout = (struct dropout_geom){.count = whole.count,
+                                             .c = whole.c,
+                                             .plane = whole.plane,
                                              .run = is_by_channel ? shape.dim[2] * shape.dim[3] : 1,
+                                             .first = graph->ranks.rank * shape_count(&shape),
                                              .rate = rate,
                                              .stream = (uint64_t)graph->n_ops};
     op->in[0] = x;
@@ -366,7 +310,7 @@ int graph_dropout_channels(struct graph *graph, int x, int step, double rate)
 
 int graph_upsample(struct graph *graph, int x, const struct upsample_opts *opts)
 {
-    const struct shape *shape = shape_of(graph, x, 4, "upsample");
+    const struct shape *shape = graph_shape_of(graph, x, 4, "upsample");
     if (!shape) {
         return NO_VALUE;
     }
@@ -377,8 +321,8 @@ int graph_upsample(struct graph *graph, int x, const struct upsample_opts *opts)
                                .p = opts->height,
                                .q = opts->width,
                                .is_aligned = opts->is_aligned};
-    int y = activation(graph, SHAPE(geom.n, geom.c, geom.p, geom.q), graph->dtype,
-                       needs_grad(graph, x));
+    int y = graph_activation(graph, SHAPE(geom.n, geom.c, geom.p, geom.q), graph->dtype,
+                             graph_needs_grad(graph, x));
     struct op *op = graph_add_op(graph, OP_UPSAMPLE);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
@@ -398,7 +342,7 @@ static bool concat_geometry(struct graph *graph, const int *values, int n_values
     struct concat_geom geom = {0};
     struct shape whole = {0};
     for (int i = 0; i < n_values; i++) {
-        const struct shape *shape = shape_of(graph, values[i], 4, "concat");
+        const struct shape *shape = graph_shape_of(graph, values[i], 4, "concat");
         if (!shape) {
             return false;
         }
@@ -434,9 +378,9 @@ int graph_concat(struct graph *graph, const int *values, int n_values)
     }
     bool wants_grad = false;
     for (int i = 0; i < n_values; i++) {
-        wants_grad = wants_grad || needs_grad(graph, values[i]);
+        wants_grad = wants_grad || graph_needs_grad(graph, values[i]);
     }
-    int y = activation(graph, shape, graph->dtype, wants_grad);
+    int y = graph_activation(graph, shape, graph->dtype, wants_grad);
     struct op *op = graph_add_op(graph, OP_CONCAT);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
@@ -444,31 +388,6 @@ int graph_concat(struct graph *graph, const int *values, int n_values)
     op->geom.concat = geom;
     memcpy(op->in, values, (size_t)n_values * sizeof(*values));
     op->out[0] = y;
-    return y;
-}
-
-int graph_linear(struct graph *graph, int x, const char *name, int64_t out_features)
-{
-    const struct shape *shape = shape_of(graph, x, 2, name);
-    if (!shape) {
-        return NO_VALUE;
-    }
-    struct linear_geom geom = {.n = shape->dim[0], .c = shape->dim[1], .k = out_features};
-    /* Source: PyTorch's Linear, reset_parameters: both uniform within 1/sqrt(fan-in). */
-    const struct init init = {INIT_UNIFORM, 1.0 / sqrt((double)geom.c)};
-    int weight = owned(graph, name, "weight", VALUE_PARAM, SHAPE(geom.k, geom.c), init);
-    int bias = owned(graph, name, "bias", VALUE_PARAM, SHAPE(geom.k), init);
-    int y = activation(graph, SHAPE(geom.n, geom.k), graph->dtype, true);
-    struct op *op = graph_add_op(graph, OP_LINEAR);
-    if (graph->err.code != ERR_NONE) {
-        return NO_VALUE;
-    }
-    op->geom.linear = geom;
-    op->in[0] = x;
-    op->in[1] = weight;
-    op->in[2] = bias;
-    op->out[0] = y;
-    op->macs = geom.n * geom.c * geom.k;
     return y;
 }
 
@@ -499,13 +418,16 @@ int graph_loss(struct graph *graph, int logits, int labels, const struct loss_op
                              .plane = 1,
                              .smoothing = opts->label_smoothing,
                              .ignore_label = opts->ignore_label,
-                             .weight = opts->weight > 0.0 ? opts->weight : 1.0};
+                             .weight = opts->weight > 0.0 ? opts->weight : 1.0,
+                             .n_ranks = graph->ranks.n_ranks,
+                             .is_image = shape.n_dims == 4};
     for (int i = 2; i < shape.n_dims; i++) {
         geom.plane *= shape.dim[i];
     }
-    int loss =
-        graph->loss == NO_VALUE ? activation(graph, SHAPE_SCALAR, graph->dtype, true) : graph->loss;
-    int prob = activation(graph, shape, graph->dtype, false);
+    int loss = graph->loss == NO_VALUE
+                   ? graph_activation(graph, SHAPE_SCALAR, graph->types.norm, true)
+                   : graph->loss;
+    int prob = graph_activation(graph, shape, graph->dtype, false);
     struct op *op = graph_add_op(graph, OP_LOSS);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;

@@ -5,20 +5,27 @@
 
 #include "graph/graph.h"
 
+/* What a network is fed with: "input" and "labels", or the inputs of models/tokens.h. */
+enum model_kind { MODEL_IMAGES, MODEL_TOKENS };
+
 struct model_opts {
     int64_t batch;
-    int64_t height, width;
-    double label_smoothing; /* 0 to below 1 */
+    int64_t height, width;         /* images */
+    int64_t sequence, predictions; /* tokens */
+    double label_smoothing;        /* 0 to below 1 */
+    bool has_logits;  /* tokens: "logits" can be read after the step; of images they always can */
     bool has_dropout; /* where the network has some; it then makes the input "step", int64, () */
 };
 
 struct model {
     const char *name;
-    int64_t n_classes;
+    enum model_kind kind;
+    int64_t n_classes;    /* tokens: words */
     int64_t ignore_label; /* a label that counts for nothing; LOSS_IGNORE_NONE: there is none */
-    int64_t height_default, width_default; /* where none are asked for */
+    int64_t height_default, width_default; /* images: where none are asked for */
     int64_t image_min;
-    /* Makes inputs "input" and "labels", output "logits" and the loss; errors stay in the graph. */
+    int64_t sequence_default, sequence_max, predictions_default; /* tokens */
+    /* Makes the inputs, output "logits" and the loss; errors stay in the graph. */
     void (*build)(struct graph *graph, const struct model_opts *opts);
 };
 
@@ -26,6 +33,8 @@ extern const struct model model_resnet50;
 extern const struct model model_hrnet_w18;
 extern const struct model model_deeplabv3p;
 extern const struct model model_deeplabv3p_mmseg;
+extern const struct model model_bert_base;
+extern const struct model model_bert_tiny; /* the same in small: for tests */
 
 /* NULL if there is none of that name. */
 const struct model *model_find(const char *name);

@@ -4,6 +4,7 @@
 #include "train/train.h"
 
 #include "base/rng.h"
+#include "models/tokens.h"
 
 /* Patches of one class each, a twentieth of them ignored: a network that sees at a quarter of the resolution can learn them. */
 #define PATCH_PIXELS   16
@@ -30,29 +31,125 @@ static void draw_patches(struct rng *rng, const struct model *model, const struc
     }
 }
 
-void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx)
+/* Source: vocabulary of bert-base-uncased: [CLS], [SEP], [MASK], and where whole words begin. */
+#define TOKEN_CLS     101
+#define TOKEN_SEP     102
+#define TOKEN_MASK    103
+#define WORD_FIRST    1996
+#define MASKED_ONE_IN 7 /* BERT hides 15 % of the words, */
+#define SEEN_ONE_IN   5 /* of which some stay readable */
+
+/* One sample: words each of which mostly follows from the one before it, so that a network can learn them; from half the sequence to
+   all of it, in two segments. parts[i] is the sample's stretch of part i, zeros. */
+static void draw_tokens(struct rng *rng, const struct token_form *form,
+                        int64_t *const parts[TOKEN_PARTS])
+{
+    uint64_t words = (uint64_t)form->vocabulary - WORD_FIRST;
+    uint64_t half = (uint64_t)form->sequence / 2;
+    int64_t used = form->sequence - (int64_t)rng_below(rng, half + 1);
+    int64_t middle = used / 3 + (int64_t)rng_below(rng, (uint64_t)used / 3 + 1);
+    uint64_t word = rng_below(rng, words);
+    int64_t n_masked = 0;
+    for (int64_t i = 0; i < used; i++) {
+        bool is_word = i != 0 && i != middle && i + 1 != used;
+        word = rng_below(rng, 10) != 0 ? (word * 31 + 7) % words : rng_below(rng, words);
+        int64_t id = i == 0 ? TOKEN_CLS : is_word ? WORD_FIRST + (int64_t)word : TOKEN_SEP;
+        bool is_masked = rng_below(rng, MASKED_ONE_IN) == 0;
+        bool is_seen = rng_below(rng, SEEN_ONE_IN) == 0;
+        parts[TOKENS_IDS][i] = id;
+        parts[TOKENS_SEGMENTS][i] = i > middle;
+        parts[TOKENS_MASK][i] = 1;
+        if (is_word && is_masked && n_masked < form->predictions) {
+            parts[TOKENS_POSITIONS][n_masked] = i;
+            parts[TOKENS_MASKED][n_masked++] = id;
+            parts[TOKENS_IDS][i] = is_seen ? id : TOKEN_MASK;
+        }
+    }
+    parts[TOKENS_NEXT][0] = (int64_t)rng_below(rng, 2);
+}
+
+/* Which stretch of the samples of a step: of all ranks in each micro-batch. */
+struct part {
+    int64_t idx, n_parts;
+};
+
+/* As for images: the step's samples are drawn whole, and one part is kept. */
+static void token_batch(struct net *net, const struct model *model, struct part own,
+                        struct rng *rng)
+{
+    int ids[TOKEN_PARTS];
+    int64_t *batch[TOKEN_PARTS];
+    for (enum token_part part = TOKENS_IDS; part < TOKEN_PARTS; part++) {
+        ids[part] = graph_find(net->graph, token_part_name(part));
+        const struct shape *shape = &net->graph->values[ids[part]].shape;
+        batch[part] = xcalloc((size_t)(shape_count(shape) * own.n_parts), sizeof(int64_t));
+    }
+    const struct token_form form = {.sequence = net->graph->values[ids[TOKENS_IDS]].shape.dim[1],
+                                    .predictions =
+                                        net->graph->values[ids[TOKENS_MASKED]].shape.dim[1],
+                                    .vocabulary = model->n_classes};
+    int64_t n = net->graph->values[ids[TOKENS_IDS]].shape.dim[0];
+    for (int64_t i = 0; i < n * own.n_parts; i++) {
+        int64_t *parts[TOKEN_PARTS];
+        for (enum token_part part = TOKENS_IDS; part < TOKEN_PARTS; part++) {
+            parts[part] = batch[part] + i * token_part_count(&form, part);
+        }
+        draw_tokens(rng, &form, parts);
+    }
+    for (enum token_part part = TOKENS_IDS; part < TOKEN_PARTS; part++) {
+        net_write(net, ids[part], batch[part] + own.idx * n * token_part_count(&form, part));
+        free(batch[part]);
+    }
+}
+
+/* The step's samples are drawn whole, labels first, and one part is kept: any number of ranks and micro-batches sees the same ones. */
+static void image_batch(struct net *net, const struct model *model, struct part own,
+                        struct rng *rng)
 {
     int input = graph_find(net->graph, "input");
     int labels = graph_find(net->graph, "labels");
+    struct shape all = net->graph->values[labels].shape;
     int64_t n_pixels = shape_count(&net->graph->values[input].shape);
-    int64_t n_labels = shape_count(&net->graph->values[labels].shape);
+    int64_t n_labels = shape_count(&all);
+    all.dim[0] *= own.n_parts;
     CLEANUP(free) double *pixels = xcalloc((size_t)n_pixels, sizeof(double));
-    CLEANUP(free) int64_t *label = xcalloc((size_t)n_labels, sizeof(int64_t));
+    CLEANUP(free) int64_t *label = xcalloc((size_t)shape_count(&all), sizeof(int64_t));
+    if (all.n_dims == 3) {
+        draw_patches(rng, model, &all, label);
+    } else {
+        for (int64_t i = 0; i < shape_count(&all); i++) {
+            label[i] = draw_label(rng, model);
+        }
+    }
+    for (int64_t i = 0; i < own.idx * n_pixels; i++) {
+        (void)rng_normal(rng);
+    }
+    for (int64_t i = 0; i < n_pixels; i++) {
+        pixels[i] = rng_normal(rng);
+    }
+    net_write_f64(net, input, pixels);
+    net_write(net, labels, label + own.idx * n_labels);
+}
+
+void synthetic_micro(struct net *net, const struct model *model, uint64_t seed, int64_t idx,
+                     int64_t micro, int64_t n_micro)
+{
+    const struct graph_ranks *ranks = &net->graph->ranks;
+    const struct part own = {.idx = micro * ranks->n_ranks + ranks->rank,
+                             .n_parts = n_micro * ranks->n_ranks};
     struct rng rng;
     rng_init(&rng, seed);
     rng_init(&rng, rng_u64(&rng) ^ (uint64_t)idx);
-    if (net->graph->values[labels].shape.n_dims == 3) {
-        draw_patches(&rng, model, &net->graph->values[labels].shape, label);
+    if (model->kind == MODEL_TOKENS) {
+        token_batch(net, model, own, &rng);
     } else {
-        for (int64_t i = 0; i < n_labels; i++) {
-            label[i] = draw_label(&rng, model);
-        }
+        image_batch(net, model, own, &rng);
     }
-    for (int64_t i = 0; i < n_pixels; i++) {
-        pixels[i] = rng_normal(&rng);
-    }
-    net_write_f64(net, input, pixels);
-    net_write(net, labels, label);
+}
+
+void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx)
+{
+    synthetic_micro(net, model, seed, idx, 0, 1);
 }
 
 void set_step(struct net *net, int64_t step)

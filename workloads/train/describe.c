@@ -5,24 +5,30 @@
 
 #include "base/fs.h"
 #include "core/json_out.h"
+#include "train/device.h"
 #include "train/feed.h"
 
 #define DOCUMENT_BYTES_MAX (16 << 20)
 
-/* The layer's name: that of its first parameter without the last part, "" if it has none. */
+/* The layer's name: that of its first own parameter without the last part, "" if it has none. */
 static struct str layer_name(const struct graph *graph, const struct op *op)
 {
-    const char *name = op->in[1] == NO_VALUE ? NULL : graph->values[op->in[1]].name;
-    const char *dot = name ? strrchr(name, '.') : NULL;
-    bool has_params = dot && graph->values[op->in[1]].kind == VALUE_PARAM;
-    return has_params ? (struct str){name, (size_t)(dot - name)} : STR_EMPTY;
+    for (int i = op->is_tied ? 2 : 1; i < OP_IN_MAX; i++) {
+        const struct value *value = op->in[i] == NO_VALUE ? NULL : &graph->values[op->in[i]];
+        const char *dot = value && value->kind == VALUE_PARAM ? strrchr(value->name, '.') : NULL;
+        if (dot) {
+            return (struct str){value->name, (size_t)(dot - value->name)};
+        }
+    }
+    return STR_EMPTY;
 }
 
 static int64_t op_parameters(const struct graph *graph, const struct op *op)
 {
     int64_t total = 0;
     for (int i = 0; i < OP_IN_MAX; i++) {
-        if (op->in[i] != NO_VALUE && graph->values[op->in[i]].kind == VALUE_PARAM) {
+        bool is_other = op->is_tied && i == 1;
+        if (op->in[i] != NO_VALUE && !is_other && graph->values[op->in[i]].kind == VALUE_PARAM) {
             total += shape_count(&graph->values[op->in[i]].shape);
         }
     }
@@ -59,20 +65,17 @@ static void put_document(struct json_out *out, const struct train_opts *opts, co
     json_out_put_text(out, "backend", net->backend->name);
     json_out_put_text(out, "dtype", dtype_name(opts->dtype));
     json_out_put_i64(out, "batch", opts->batch);
-    json_out_key(out, "image");
-    json_out_open(out, '[');
-    json_out_i64(out, opts->height);
-    json_out_i64(out, opts->width);
-    json_out_close(out, ']');
+    mlog_put_size(out, &opts->size);
     json_out_put_i64(out, "parameters", graph_n_trainable(graph));
     json_out_put_i64(out, "running_statistics", graph_n_running(graph));
     json_out_put_i64(out, "macs_per_sample", graph_macs(graph) / opts->batch);
     json_out_put_i64(out, "parameter_bytes", bytes.parameter_bytes);
     json_out_put_i64(out, "gradient_bytes", bytes.gradient_bytes);
-    json_out_put_i64(out, "velocity_bytes", bytes.velocity_bytes);
+    json_out_put_i64(out, "optimizer_bytes", bytes.optimizer_bytes);
     json_out_put_i64(out, "running_statistics_bytes", bytes.state_bytes);
     json_out_put_i64(out, "activation_bytes", bytes.activation_bytes);
     json_out_put_i64(out, "workspace_bytes", bytes.workspace_bytes);
+    json_out_put_i64(out, "staging_bytes", bytes.staging_bytes);
     json_out_put_i64(out, "total_bytes", bytes.total_bytes);
     json_out_put_i64(out, "kernel_calls", graph->n_calls);
     json_out_key(out, "ops");
@@ -87,14 +90,14 @@ static void put_document(struct json_out *out, const struct train_opts *opts, co
 int train_describe(const struct train_opts *opts, struct clock_src clock, int fd, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(cpu) struct cpu cpu = {0};
+    CLEANUP(device) struct device device = {0};
     CLEANUP(net) struct net net = {0};
     CLEANUP(feed) struct feed feed = {0};
     CLEANUP(strbuf) struct strbuf text;
     struct backend backend;
     strbuf_init(&text, DOCUMENT_BYTES_MAX);
-    if (cpu_init(&cpu, opts->flavour, (int)opts->n_threads, &backend, err) < 0 ||
-        train_plan(opts, &arena, &backend, &net, err) < 0 ||
+    if (device_open(&device, opts, &backend, err) < 0 ||
+        train_plan(opts, &arena, &backend, NULL, &net, err) < 0 ||
         feed_open(&feed, opts, net.graph, clock, err) < 0) {
         return -1;
     }

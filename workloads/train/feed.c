@@ -3,6 +3,8 @@
 
 #include "train/feed.h"
 
+#include "models/tokens.h"
+
 #include <sys/resource.h>
 
 /* A shard keeps one file open; the soft limit is often 1024 where the hard one is far higher. */
@@ -15,11 +17,34 @@ static void allow_many_files(void)
     }
 }
 
+/* As many tokens and predictions a sample as the network reads; the tokens themselves are looked at as they come. */
+static int check_tokens(const struct feed *feed, struct err *err)
+{
+    const struct pack *pack = &feed->pack;
+    const struct train_opts *opts = feed->opts;
+    if (pack->kind != SHARD_TOKENS) {
+        return err_set(err, ERR_USAGE, "kind %s, but %s learns from %s",
+                       shard_kind_name(pack->kind), opts->model->name,
+                       shard_kind_name(SHARD_TOKENS));
+    }
+    if (pack->sequence != opts->size.sequence || pack->predictions != opts->size.predictions) {
+        return err_set(err, ERR_USAGE,
+                       "sequences of %" PRId64 " with %" PRId64
+                       " predictions, but --sequence %" PRId64 " --predictions %" PRId64,
+                       pack->sequence, pack->predictions, opts->size.sequence,
+                       opts->size.predictions);
+    }
+    return 0;
+}
+
 /* The kind of labels, their number and the ignored one must be the model's. */
 static int check_model(const struct feed *feed, const struct graph *graph, struct err *err)
 {
     const struct pack *pack = &feed->pack;
     const struct model *model = feed->opts->model;
+    if (model->kind == MODEL_TOKENS) {
+        return check_tokens(feed, err);
+    }
     bool is_dense = graph->values[graph_find(graph, "labels")].shape.n_dims == 3;
     enum shard_kind wanted = is_dense ? SHARD_SEGMENTS : SHARD_CLASSES;
     if (pack->kind != wanted) {
@@ -42,6 +67,9 @@ static void choose_recipe(struct feed *feed)
 {
     const struct train_opts *opts = feed->opts;
     struct str model = str_of(opts->model->name);
+    if (opts->model->kind == MODEL_TOKENS) {
+        return; /* nothing is done to them */
+    }
     feed->recipe = feed->pack.kind == SHARD_CLASSES     ? augment_classes
                    : str_ends(model, STR_LIT("_mmseg")) ? augment_segments_mmseg
                                                         : augment_segments;
@@ -67,13 +95,13 @@ static int open_packed(struct feed *feed, const struct graph *graph, struct err 
     feed->reader_opts = (struct reader_opts){.pack = &feed->pack,
                                              .recipe = &feed->recipe,
                                              .batch = opts->batch,
-                                             .height = opts->height,
-                                             .width = opts->width,
-                                             .rank = opts->rank,
-                                             .n_ranks = opts->n_ranks,
+                                             .height = opts->size.height,
+                                             .width = opts->size.width,
+                                             .rank = opts->ranks.rank,
+                                             .n_ranks = opts->ranks.n_ranks,
                                              .seed = (uint64_t)opts->data_seed,
-                                             .first_step = opts->start_step,
-                                             .n_steps = opts->steps,
+                                             .first_step = opts->start_step * opts->rule.n_micro,
+                                             .n_steps = opts->steps * opts->rule.n_micro,
                                              .n_workers = (int)opts->n_workers};
     if (check_model(feed, graph, err) < 0) {
         return err_wrap(err, "--data %s", opts->data_path);
@@ -81,8 +109,9 @@ static int open_packed(struct feed *feed, const struct graph *graph, struct err 
     if (reader_bytes(&feed->reader_opts, &feed->bytes, err) < 0) {
         return -1;
     }
-    if (opts->dtype == DT_F64) {
-        int64_t count = opts->batch * 3 * opts->height * opts->width; /* reader_bytes has it fit */
+    if (opts->dtype == DT_F64 && opts->model->kind == MODEL_IMAGES) {
+        int64_t count =
+            opts->batch * 3 * opts->size.height * opts->size.width; /* reader_bytes has it fit */
         feed->wide = xcalloc((size_t)count, sizeof(*feed->wide));
         feed->bytes += count * (int64_t)sizeof(*feed->wide);
     }
@@ -102,6 +131,29 @@ int feed_start(struct feed *feed, struct err *err)
     return feed->is_packed ? reader_open(&feed->reader, &feed->reader_opts, err) : 0;
 }
 
+/* What a shard holds of 32 bits is 64 in the network. A token that the network has no row for is an error of the sample. */
+static int write_tokens(const struct feed *feed, struct net *net, const struct reader_batch *batch,
+                        struct err *err)
+{
+    const struct train_opts *opts = feed->opts;
+    const struct token_form form = {opts->size.sequence, opts->size.predictions,
+                                    opts->model->n_classes};
+    for (enum token_part part = TOKENS_IDS; part < TOKEN_PARTS; part++) {
+        int64_t each = token_part_count(&form, part);
+        CLEANUP(free) int64_t *wide = xcalloc((size_t)(opts->batch * each), sizeof(*wide));
+        for (int64_t i = 0; i < opts->batch * each; i++) {
+            wide[i] = batch->tokens[part][i];
+        }
+        for (int64_t n = 0; n < opts->batch; n++) {
+            if (tokens_within(&form, part, wide + n * each, each, err) < 0) {
+                return err_wrap(err, "%s, sample %" PRId64, opts->data_path, batch->samples[n]);
+            }
+        }
+        net_write(net, graph_find(net->graph, token_part_name(part)), wide);
+    }
+    return 0;
+}
+
 static void write_batch(struct feed *feed, struct net *net, const struct reader_batch *batch)
 {
     int input = graph_find(net->graph, "input");
@@ -115,14 +167,28 @@ static void write_batch(struct feed *feed, struct net *net, const struct reader_
     net_write(net, graph_find(net->graph, "labels"), batch->labels);
 }
 
-int feed_next(struct feed *feed, struct net *net, int64_t step, const stop_flag *stop,
+/* The same batch stays where it is; several that are one step have to be made again in each. */
+bool feed_makes(const struct feed *feed, int64_t step)
+{
+    const struct train_opts *opts = feed->opts;
+    return !feed->is_packed && (step == 1 || opts->is_fresh_data || opts->rule.n_micro > 1);
+}
+
+static void make_batch(const struct feed *feed, struct net *net, int64_t step, int64_t micro)
+{
+    const struct train_opts *opts = feed->opts;
+    if (feed_makes(feed, step)) {
+        int64_t idx = opts->is_fresh_data ? opts->start_step + step - 1 : 0;
+        synthetic_micro(net, opts->model, (uint64_t)opts->seed, idx, micro, opts->rule.n_micro);
+    }
+}
+
+int feed_next(struct feed *feed, struct net *net, int64_t micro, const stop_flag *stop,
               struct mlog_step *ret_step, struct err *err)
 {
     struct reader_batch batch;
     if (!feed->is_packed) {
-        if (step == 1 || feed->opts->is_fresh_data) {
-            synthetic_batch(net, feed->opts->model, (uint64_t)feed->opts->seed, step - 1);
-        }
+        make_batch(feed, net, ret_step->step, micro);
         return 0;
     }
     int64_t start_ns = feed->clock.mono_ns(feed->clock.ctx);
@@ -133,13 +199,19 @@ int feed_next(struct feed *feed, struct net *net, int64_t step, const stop_flag 
     if (feed->first_batch_ns == 0) {
         feed->first_batch_ns = end_ns - feed->open_ns;
     }
-    if (net) {
+    if (net && feed->opts->model->kind == MODEL_TOKENS) {
+        if (write_tokens(feed, net, &batch, err) < 0) {
+            return -1;
+        }
+    } else if (net) {
         write_batch(feed, net, &batch);
     }
     ret_step->is_packed = true;
-    ret_step->data_wait_ns = end_ns - start_ns;
-    ret_step->epoch = batch.place.epoch;
-    ret_step->position = batch.place.position;
+    ret_step->data_wait_ns += end_ns - start_ns;
+    if (micro == 0) {
+        ret_step->epoch = batch.place.epoch;
+        ret_step->position = batch.place.position;
+    }
     return 0;
 }
 
@@ -153,10 +225,10 @@ struct mlog_data feed_facts(const struct feed *feed)
         .pack_sha256 = feed->pack.sha256,
         .seed = opts->seed,
         .n_workers = opts->n_workers,
-        .start_step = opts->first_step,
-        .steps_per_epoch = per_epoch,
+        .start_step = feed->opts->start_step,
+        .steps_per_epoch = per_epoch / feed->opts->rule.n_micro,
         .epoch = opts->first_step / per_epoch,
-        .augment = augment_name(feed->recipe.kind),
+        .augment = feed->pack.kind == SHARD_TOKENS ? NULL : augment_name(feed->recipe.kind),
     };
     memcpy(facts.mean, feed->recipe.mean, sizeof(facts.mean));
     memcpy(facts.std, feed->recipe.std, sizeof(facts.std));

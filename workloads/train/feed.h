@@ -29,9 +29,13 @@ MUST_CHECK int feed_open(struct feed *feed, const struct train_opts *opts,
 /* Starts the reader's threads. */
 MUST_CHECK int feed_start(struct feed *feed, struct err *err);
 
-/* The batch of a step (from 1) into the net's inputs; packed data is read and dropped where net is NULL. For packed data ret_step gets data_wait_ns, epoch and position. */
-MUST_CHECK int feed_next(struct feed *feed, struct net *net, int64_t step, const stop_flag *stop,
+/* The batch of ret_step->step (from 1) into the net's inputs, or of several that are one step the one of number `micro` from 0; packed data is read
+   and dropped where net is NULL. Of packed data ret_step gets epoch and position of the first, and data_wait_ns is added to. */
+MUST_CHECK int feed_next(struct feed *feed, struct net *net, int64_t micro, const stop_flag *stop,
                          struct mlog_step *ret_step, struct err *err);
+
+/* Will feed_next make the batches of that step, which is then no part of its time? */
+bool feed_makes(const struct feed *feed, int64_t step);
 
 /* What run_start says of a packed data set. */
 struct mlog_data feed_facts(const struct feed *feed);

@@ -53,6 +53,8 @@ static int run_mode(const struct train_opts *opts, struct err *err)
         return train_read(opts, clock_system(), STDOUT_FILENO, &stop_signal, err);
     case TRAIN_CHECK:
         return train_check(opts, &stop_signal, err);
+    case TRAIN_MAKE_CHECK:
+        return train_make_check(opts, err);
     case TRAIN_RUN:
         break;
     }

@@ -1,44 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "train/options.h"
+#include "train/options_parse.h"
 
 #include "base/opt.h"
 #include "base/str.h"
 #include "base/strbuf.h"
 #include "data/reader.h"
 
+#include <math.h>
+
 #define BATCH_MAX      65536
 #define IMAGE_MAX      65536
+#define SEQUENCE_MAX   65536 /* a model has its own */
 #define STEPS_MAX      INT64_C(1000000000000)
-#define RANKS_MAX      65536
 #define BATCH_START    32
+#define STEPS_START    20
 #define WORKERS_START  4 /* as the reports' loaders have */
-#define UNSET          (-1)
 #define STD_MIN        1e-6
 #define STD_MAX        1e6
 #define MODEL_LIST_MAX 256
-
-/* The command line as typed, before it is understood. */
-struct raw {
-    const char *model, *device, *precision, *dtype, *backend, *data, *image, *mean, *std;
-    const char *check, *out;
-    struct train_opts opts;
-    bool is_describe, is_data_only, is_help, is_version;
-};
+#define TIMEOUT_MAX    86400
+#define ACCUMULATE_MAX 65536
 
 #define AT(member) offsetof(struct raw, member)
 
+#ifdef REPERF_HAVE_CUDA
+#define DEVICE_HELP "cpu or cuda (cpu)"
+#else
+#define DEVICE_HELP "cpu (this build has no cuda)"
+#endif
+
 static const struct opt ROWS[] = {
-    {"model", 0, OPT_TEXT, "NAME", "resnet50, hrnet_w18, deeplabv3p, deeplabv3p_mmseg", AT(model),
-     0, 0},
-    {"device", 0, OPT_TEXT, "NAME", "cpu (this build has no cuda)", AT(device), 0, 0},
+    {"model", 0, OPT_TEXT, "NAME",
+     "resnet50, hrnet_w18, deeplabv3p, deeplabv3p_mmseg, bert_base, bert_tiny", AT(model), 0, 0},
+    {"device", 0, OPT_TEXT, "NAME", DEVICE_HELP, AT(device), 0, 0},
     {"backend", 0, OPT_TEXT, "NAME", "plain or onednn; default: onednn for f32 if built in",
      AT(backend), 0, 0},
-    {"precision", 0, OPT_TEXT, "NAME", "fp32 (fp64 with --dtype f64)", AT(precision), 0, 0},
+    {"precision", 0, OPT_TEXT, "NAME", "fp32, or amp with --device cuda (fp64 with --dtype f64)",
+     AT(precision), 0, 0},
+    {"tf32", 0, OPT_FLAG, NULL, "cuda, fp32: matrix products with 10 bits of fraction",
+     AT(opts.has_tf32), 0, 0},
+    {"no-fuse", 0, OPT_FLAG, NULL, "cuda: every operation by itself, no kernel for several",
+     AT(has_no_fuse), 0, 0},
+    {"streams", 0, OPT_I64, "N",
+     "cuda: operations that do not need each other run side by side (4)", AT(opts.n_streams), 1,
+     NET_STREAMS_MAX},
+    {"no-graph", 0, OPT_FLAG, NULL, "cuda: launch every kernel by itself in every step",
+     AT(has_no_graph), 0, 0},
+    {"no-tune", 0, OPT_FLAG, NULL, "cuda: take the libraries' first choices, time nothing",
+     AT(has_no_tune), 0, 0},
+    {"plan-cache", 0, OPT_TEXT, "FOLDER",
+     "cuda: where choices made by timing are kept, or none ($XDG_CACHE_HOME/reperf/plans)",
+     AT(plan_cache), 0, 0},
+    {"ahead", 0, OPT_I64, "N",
+     "cuda: batches given to the device before the first one's loss is looked at (2)",
+     AT(opts.ahead), 0, AHEAD_MAX},
     {"dtype", 0, OPT_TEXT, "NAME", "f32 or f64", AT(dtype), 0, 0},
     {"batch", 0, OPT_I64, "N", "samples a step (32)", AT(opts.batch), 1, BATCH_MAX},
     {"image", 0, OPT_TEXT, "N|HxW", "height and width (the model's own)", AT(image), 0, 0},
+    {"sequence", 0, OPT_I64, "N", "tokens a sample, of models that read tokens (128)",
+     AT(opts.size.sequence), 1, SEQUENCE_MAX},
+    {"predictions", 0, OPT_I64, "N", "of them that are predicted, at most (20, or --sequence)",
+     AT(opts.size.predictions), 1, SEQUENCE_MAX},
     {"data", 0, OPT_TEXT, "NAME",
      "synthetic: one batch again and again; synthetic-fresh; or a folder made by reperf-pack",
      AT(data), 0, 0},
@@ -52,23 +76,75 @@ static const struct opt ROWS[] = {
      AT(mean), 0, 0},
     {"std", 0, OPT_TEXT, "R,G,B", "that they are then divided by (ImageNet's, or 0.5)", AT(std), 0,
      0},
-    {"steps", 0, OPT_I64, "N", "training steps (20)", AT(opts.steps), 1, STEPS_MAX},
+    {"steps", 0, OPT_I64, "N", "training steps (20; of --check: none)", AT(opts.steps), 1,
+     STEPS_MAX},
     {"warmup", 0, OPT_I64, "N", "first steps left out of the run's rate (0)", AT(opts.warmup_steps),
      0, STEPS_MAX},
-    {"lr", 0, OPT_F64, "X", "learning rate (0.01)", AT(opts.lr), 0, 0},
-    {"momentum", 0, OPT_F64, "X", "of the velocity (0.9)", AT(opts.momentum), 0, 0},
-    {"weight-decay", 0, OPT_F64, "X", "L2, on every parameter (1e-4)", AT(opts.weight_decay), 0, 0},
-    {"label-smoothing", 0, OPT_F64, "X", "0 to below 1 (0)", AT(opts.label_smoothing), 0, 0},
+    {"turn", 0, OPT_I64, "N", "wait for a line of standard input before every N steps (0: do not)",
+     AT(opts.turn_steps), 0, STEPS_MAX},
+    {"recipe", 0, OPT_TEXT, "NAME",
+     "a report's way of training, which the options below replace one by one (the model's first; "
+     "resnet50: paddle, dlperf; "
+     "bert: paddle, nvidia)",
+     AT(recipe), 0, 0},
+    {"optimizer", 0, OPT_TEXT, "NAME", "sgd (with momentum), adamw or lamb", AT(optimizer), 0, 0},
+    {"lr", 0, OPT_F64, "X", "learning rate, after the warm-up and before it falls", AT(lr), 0, 0},
+    {"momentum", 0, OPT_F64, "X", "sgd: of the velocity", AT(momentum), 0, 0},
+    {"beta1", 0, OPT_F64, "X", "adamw, lamb: of the mean gradient", AT(beta1), 0, 0},
+    {"beta2", 0, OPT_F64, "X", "adamw, lamb: of the mean square", AT(beta2), 0, 0},
+    {"eps", 0, OPT_F64, "X", "adamw, lamb: added to the root of the mean square", AT(eps), 0, 0},
+    {"max-grad-norm", 0, OPT_F64, "X", "lamb: gradients are clipped to this norm; 0: not",
+     AT(max_grad_norm), 0, 0},
+    {"weight-decay", 0, OPT_F64, "X", "sgd: L2; adamw, lamb: decoupled", AT(weight_decay), 0, 0},
+    {"decay", 0, OPT_TEXT, "WHAT", "decays: all, or matrices (no biases and norms)", AT(decay), 0,
+     0},
+    {"schedule", 0, OPT_TEXT, "NAME", "constant, poly, linear, cosine or piecewise", AT(schedule),
+     0, 0},
+    {"schedule-steps", 0, OPT_I64, "N", "poly, linear, cosine: until the end (--steps)",
+     AT(schedule_steps), 1, STEPS_MAX},
+    {"lr-end", 0, OPT_F64, "X", "poly, linear, cosine: the rate at the end", AT(lr_end), 0, 0},
+    {"lr-power", 0, OPT_F64, "X", "poly: the power", AT(lr_power), 0, 0},
+    {"lr-drops", 0, OPT_TEXT, "N,N,...", "piecewise: the steps after which it drops", AT(lr_drops),
+     0, 0},
+    {"lr-factor", 0, OPT_F64, "X", "piecewise: times this", AT(lr_factor), 0, 0},
+    {"warmup-lr-steps", 0, OPT_I64, "N", "steps of linear warm-up in front", AT(warmup_lr_steps), 0,
+     STEPS_MAX},
+    {"warmup-lr-start", 0, OPT_F64, "X", "the rate it starts from", AT(warmup_lr_start), 0, 0},
+    {"schedule-covers-warmup", 0, OPT_FLAG, NULL,
+     "poly, linear, cosine: counted from the first step", AT(covers_warmup), 0, 0},
+    {"accumulate", 0, OPT_I64, "K", "batches of one step, whose gradients are averaged (1)",
+     AT(accumulate), 1, ACCUMULATE_MAX},
+    {"loss-scale", 0, OPT_TEXT, "X|dynamic", "amp: what losses are multiplied by", AT(loss_scale),
+     0, 0},
+    {"loss-scale-window", 0, OPT_I64, "N", "dynamic: good steps until it is doubled",
+     AT(loss_scale_window), 1, STEPS_MAX},
+    {"label-smoothing", 0, OPT_F64, "X", "0 to below 1", AT(label_smoothing), 0, 0},
     {"seed", 0, OPT_I64, "N", "of parameters and data (0)", AT(opts.seed), 0, INT64_C(1) << 53},
     {"threads", 0, OPT_I64, "N", "OpenMP threads; 0: its own default", AT(opts.n_threads), 0,
      CPU_THREADS_MAX},
+    {"sync-bn", 0, OPT_FLAG, NULL, "batch norm over the batches of all ranks", AT(opts.has_sync_bn),
+     0, 0},
+    {"rendezvous-timeout", 0, OPT_I64, "SECONDS", "until all ranks must be there (60)",
+     AT(opts.rendezvous_s), 1, TIMEOUT_MAX},
+    {"comm-timeout", 0, OPT_I64, "SECONDS", "of silence until a rank is given up (30)",
+     AT(opts.comm_timeout_s), 1, TIMEOUT_MAX},
+    {"save", 0, OPT_TEXT, "FILE", "write a checkpoint after the last step", AT(opts.save_path), 0,
+     0},
+    {"save-every", 0, OPT_I64, "N", "and after every N steps", AT(opts.save_every), 1, STEPS_MAX},
+    {"load", 0, OPT_TEXT, "FILE", "go on from a checkpoint, with its next batch",
+     AT(opts.load_path), 0, 0},
     {"data-only", 0, OPT_FLAG, NULL,
      "read a folder's batches, train nothing, print the rate as JSON", AT(is_data_only), 0, 0},
     {"describe", 0, OPT_FLAG, NULL, "print size and cost of the network as JSON and end",
      AT(is_describe), 0, 0},
-    {"check", 0, OPT_TEXT, "FILE", "one forward and backward on the tensors of FILE", AT(check), 0,
-     0},
-    {"out", 0, OPT_TEXT, "FILE", "where --check writes logits, loss and gradients", AT(out), 0, 0},
+    {"check", 0, OPT_TEXT, "FILE",
+     "one forward and backward, or --steps of training, on the tensors of FILE", AT(check), 0, 0},
+    {"out", 0, OPT_TEXT, "FILE",
+     "where --check writes logits, loss, gradients, and what --steps made of parameters", AT(out),
+     0, 0},
+    {"make-check", 0, OPT_TEXT, "FILE",
+     "write the parameters of --seed and a synthetic batch as --check takes them", AT(make_check),
+     0, 0},
     {"help", 'h', OPT_FLAG, NULL, "this list", AT(is_help), 0, 0},
     {"version", 0, OPT_FLAG, NULL, "print the version", AT(is_version), 0, 0},
     OPT_END,
@@ -79,10 +155,19 @@ void train_print_help(FILE *out)
     fprintf(out, "usage: reperf-train --model NAME [options]\n"
                  "       reperf-train --model NAME --describe\n"
                  "       reperf-train --model NAME --data FOLDER --data-only\n"
-                 "       reperf-train --model NAME --check IN.safetensors --out OUT.safetensors\n\n"
+                 "       reperf-train --model NAME --check IN.safetensors --out OUT.safetensors\n"
+                 "       reperf-train --model NAME --make-check IN.safetensors\n\n"
                  "Trains a bundled network and prints one JSON object a line (run_start, step,\n"
                  "run_stop, fatal). Options:\n");
     opt_print_help(out, ROWS);
+    fprintf(
+        out,
+        "\nSeveral ranks (one process each, rank 0 prints for all): RANK, WORLD_SIZE, LOCAL_RANK,\n"
+        "LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them, or what mpirun\n"
+        "(OMPI_COMM_WORLD_*) or srun (SLURM_*) sets, with MASTER_ADDR where it is not the\n"
+        "first host of SLURM_JOB_NODELIST, and MASTER_PORT (29500). REPERF_JOB: any text,\n"
+        "the same for all ranks of a job, so that two jobs do not mix (it is no secret).\n"
+        "REPERF_DIST_IFACE: the network interface that others reach this rank by.\n");
 }
 
 /* ---- each choice ---- */
@@ -107,99 +192,79 @@ static int choose_model(struct raw *raw, struct err *err)
     return raw->opts.model ? 0 : refuse_model(raw->model, err);
 }
 
-static int choose_device(struct raw *raw, struct err *err)
+static int choose_sequence(struct train_opts *opts, struct err *err)
 {
-    if (raw->device && strcmp(raw->device, "cpu") != 0) {
-        bool is_cuda = strcmp(raw->device, "cuda") == 0;
-        return err_set(err, ERR_USAGE, "--device %s: %s", raw->device,
-                       is_cuda ? "this build has no CUDA backend"
-                               : "unknown device, expected cpu or cuda");
+    const struct model *model = opts->model;
+    opts->size.sequence = opts->size.sequence == 0 ? model->sequence_default : opts->size.sequence;
+    if (opts->size.sequence > model->sequence_max) {
+        return err_set(err, ERR_USAGE, "--sequence %" PRId64 ": %s has %" PRId64 " places",
+                       opts->size.sequence, model->name, model->sequence_max);
     }
-    raw->opts.device = "cpu";
-    return 0;
-}
-
-static int choose_type(struct raw *raw, struct err *err)
-{
-    struct train_opts *opts = &raw->opts;
-    bool is_f64 = raw->dtype && strcmp(raw->dtype, "f64") == 0;
-    if (raw->dtype && !is_f64 && strcmp(raw->dtype, "f32") != 0) {
-        return err_set(err, ERR_USAGE, "--dtype %s: expected f32 or f64", raw->dtype);
+    bool is_short = opts->size.sequence < model->predictions_default;
+    int64_t usual = is_short ? opts->size.sequence : model->predictions_default;
+    opts->size.predictions = opts->size.predictions == 0 ? usual : opts->size.predictions;
+    if (opts->size.predictions > opts->size.sequence) {
+        return err_set(err, ERR_USAGE, "--predictions %" PRId64 " of a sequence of %" PRId64,
+                       opts->size.predictions, opts->size.sequence);
     }
-    opts->dtype = is_f64 ? DT_F64 : DT_F32;
-    opts->precision = is_f64 ? "fp64" : "fp32";
-    if (!raw->precision || strcmp(raw->precision, opts->precision) == 0) {
-        return 0;
-    }
-    if (strcmp(raw->precision, "amp") == 0 || strcmp(raw->precision, "fp16") == 0) {
-        return err_set(err, ERR_USAGE, "--precision %s: the cpu device computes in fp32 only",
-                       raw->precision);
-    }
-    if (strcmp(raw->precision, "fp32") == 0 || strcmp(raw->precision, "fp64") == 0) {
-        return err_set(err, ERR_USAGE, "--precision %s does not go with --dtype %s", raw->precision,
-                       dtype_name(opts->dtype));
-    }
-    return err_set(err, ERR_USAGE, "--precision %s: unknown precision, expected fp32 or amp",
-                   raw->precision);
-}
-
-static int choose_backend(struct raw *raw, struct err *err)
-{
-    struct train_opts *opts = &raw->opts;
-    bool is_onednn = raw->backend && strcmp(raw->backend, "onednn") == 0;
-    if (!raw->backend) {
-        /* --check is the oracle's work. */
-        bool may = cpu_has_onednn() && opts->dtype == DT_F32 && !raw->check;
-        opts->flavour = may ? CPU_ONEDNN : CPU_PLAIN;
-        return 0;
-    }
-    if (!is_onednn && strcmp(raw->backend, "plain") != 0) {
-        return err_set(err, ERR_USAGE, "--backend %s: expected plain or onednn", raw->backend);
-    }
-    if (is_onednn && !cpu_has_onednn()) {
-        return err_set(err, ERR_USAGE, "--backend onednn: this build has no oneDNN");
-    }
-    if (is_onednn && opts->dtype == DT_F64) {
-        return err_set(err, ERR_USAGE, "--backend onednn: oneDNN does not compute in f64");
-    }
-    opts->flavour = is_onednn ? CPU_ONEDNN : CPU_PLAIN;
     return 0;
 }
 
 static int choose_image(struct raw *raw, struct err *err)
 {
     struct train_opts *opts = &raw->opts;
+    bool is_tokens = opts->model->kind == MODEL_TOKENS;
+    if (is_tokens ? raw->image || raw->mean || raw->std
+                  : opts->size.sequence != 0 || opts->size.predictions != 0) {
+        return err_set(err, ERR_USAGE,
+                       is_tokens ? "--image, --mean and --std: %s reads tokens and no images"
+                                 : "--sequence and --predictions: %s reads images and no tokens",
+                       opts->model->name);
+    }
+    if (is_tokens) {
+        return choose_sequence(opts, err);
+    }
     if (!raw->image) {
-        opts->height = opts->model->height_default;
-        opts->width = opts->model->width_default;
+        opts->size.height = opts->model->height_default;
+        opts->size.width = opts->model->width_default;
         return 0;
     }
     struct str rest = str_of(raw->image);
     struct str part = STR_EMPTY;
     (void)str_next(&rest, 'x', &part); /* text without an x is one part */
     struct str second = rest.ptr ? rest : part;
-    if (str_to_i64(part, opts->model->image_min, IMAGE_MAX, &opts->height, err) < 0 ||
-        str_to_i64(second, opts->model->image_min, IMAGE_MAX, &opts->width, err) < 0) {
+    if (str_to_i64(part, opts->model->image_min, IMAGE_MAX, &opts->size.height, err) < 0 ||
+        str_to_i64(second, opts->model->image_min, IMAGE_MAX, &opts->size.width, err) < 0) {
         err->code = ERR_USAGE;
         return err_wrap(err, "--image %s", raw->image);
     }
     return 0;
 }
 
-static int three_numbers(const char *name, const char *text, double *ret_values, struct err *err)
+int parse_numbers(const char *name, const char *text, int n_max, double *ret_values, int *ret_n,
+                  struct err *err)
 {
     struct str rest = str_of(text);
     struct str part;
     int n = 0;
-    while (rest.ptr && n < 3 && str_next(&rest, ',', &part)) {
+    while (rest.ptr && n < n_max && str_next(&rest, ',', &part)) {
         if (str_to_f64(part, &ret_values[n++], err) < 0) {
             err->code = ERR_USAGE;
             return err_wrap(err, "--%s %s", name, text);
         }
     }
-    return n == 3 && !rest.ptr
-               ? 0
-               : err_set(err, ERR_USAGE, "--%s %s: expected three numbers, R,G,B", name, text);
+    *ret_n = rest.ptr ? n + 1 : n;
+    return 0;
+}
+
+static int three_numbers(const char *name, const char *text, double *ret_values, struct err *err)
+{
+    int n = 0;
+    if (parse_numbers(name, text, 3, ret_values, &n, err) < 0) {
+        return -1;
+    }
+    return n == 3 ? 0
+                  : err_set(err, ERR_USAGE, "--%s %s: expected three numbers, R,G,B", name, text);
 }
 
 static int choose_pixels(struct raw *raw, struct err *err)
@@ -243,70 +308,86 @@ static int choose_data(struct raw *raw, struct err *err)
     return choose_pixels(raw, err);
 }
 
-static int check_numbers(const struct train_opts *opts, struct err *err)
+static int check_steps(const struct train_opts *opts, struct err *err)
 {
-    if (opts->lr < 0 || opts->weight_decay < 0 || opts->momentum < 0 || opts->momentum >= 1 ||
-        opts->label_smoothing < 0 || opts->label_smoothing >= 1) {
-        return err_set(err, ERR_USAGE,
-                       "--lr and --weight-decay: expected 0 or more; --momentum and "
-                       "--label-smoothing: 0 to below 1");
-    }
-    if (opts->warmup_steps >= opts->steps) {
+    if (opts->warmup_steps > 0 && opts->warmup_steps >= opts->steps) {
         return err_set(err, ERR_USAGE, "--warmup %" PRId64 " leaves none of --steps %" PRId64,
                        opts->warmup_steps, opts->steps);
     }
     return 0;
 }
 
-/* A launcher's RANK and WORLD_SIZE (DESIGN.md section 6). */
-static int read_rank(const char *name, int64_t unset, int64_t min, int64_t max, int64_t *ret_value,
-                     struct err *err)
+static const char *from_environment(void *ctx UNUSED, const char *name)
 {
-    const char *text = getenv(name);
-    *ret_value = unset;
-    if (text && str_to_i64(str_of(text), min, max, ret_value, err) < 0) {
-        err->code = ERR_USAGE;
-        return err_wrap(err, "environment: %s", name);
+    return getenv(name);
+}
+
+/* What prints and ends on its own waits for nobody. */
+static int choose_ranks(struct train_opts *opts, struct err *err)
+{
+    bool is_alone =
+        opts->mode == TRAIN_DESCRIBE || opts->mode == TRAIN_READ || opts->mode == TRAIN_MAKE_CHECK;
+    if (ranks_read(from_environment, NULL, is_alone, &opts->ranks, err) < 0) {
+        return -1;
     }
     return 0;
 }
 
-static int choose_ranks(struct train_opts *opts, struct err *err)
+/* What --check takes from its file, and what it has no use for, is not asked for. */
+static int go_with_check(const struct raw *raw, struct err *err)
 {
-    int64_t n_ranks = 1;
-    int64_t rank = 0;
-    if (read_rank("WORLD_SIZE", 1, 1, RANKS_MAX, &n_ranks, err) < 0 ||
-        read_rank("RANK", 0, 0, n_ranks - 1, &rank, err) < 0) {
-        return -1;
+    const struct train_opts *opts = &raw->opts;
+    /* A GPU computes F32 in two ways. The device is not chosen yet. */
+    bool has_precision = raw->precision && (!raw->device || strcmp(raw->device, "cpu") == 0);
+    if (raw->dtype || has_precision || raw->image || opts->batch != 0 || opts->size.sequence != 0 ||
+        opts->size.predictions != 0) {
+        return err_set(err, ERR_USAGE,
+                       "--check takes type, batch and image from its file: --dtype, --precision, "
+                       "--batch, --image, --sequence and --predictions do not go with it");
     }
-    if (n_ranks > 1) {
-        return err_set(err, ERR_USAGE, "WORLD_SIZE=%" PRId64 ": this build trains on one rank only",
-                       n_ranks);
+    if (opts->steps > 0 && (!raw->optimizer || isnan(raw->lr))) {
+        return err_set(err, ERR_USAGE, "--check with --steps needs --optimizer and --lr");
     }
-    opts->rank = (int)rank;
-    opts->n_ranks = (int)n_ranks;
+    if (opts->steps > 0 && raw->precision && strcmp(raw->precision, "amp") == 0) {
+        return err_set(err, ERR_USAGE, "--check with --precision amp does not go with --steps");
+    }
+    if (raw->accumulate > 1) {
+        return err_set(err, ERR_USAGE, "--accumulate does not go with --check");
+    }
     return 0;
 }
 
 static int choose_mode(struct raw *raw, struct err *err)
 {
     struct train_opts *opts = &raw->opts;
-    if (raw->is_describe + (raw->check != NULL) + raw->is_data_only > 1) {
-        return err_set(err, ERR_USAGE, "--describe, --check and --data-only exclude each other");
+    if (raw->is_describe + (raw->check != NULL) + raw->is_data_only + (raw->make_check != NULL) >
+        1) {
+        return err_set(err, ERR_USAGE,
+                       "--describe, --check, --make-check and --data-only exclude each other");
+    }
+    bool is_run = !raw->is_describe && !raw->check && !raw->make_check && !raw->is_data_only;
+    if (!is_run && (opts->save_path || opts->load_path)) {
+        return err_set(err, ERR_USAGE, "--save and --load go with training only");
+    }
+    if (opts->save_every > 0 && !opts->save_path) {
+        return err_set(err, ERR_USAGE, "--save-every needs --save");
+    }
+    if (opts->load_path && opts->start_step != UNSET) {
+        return err_set(err, ERR_USAGE, "--load has its own step: --start-step does not go with it");
     }
     if (!raw->check != !raw->out) {
         return err_set(err, ERR_USAGE, "--check and --out need each other");
     }
-    if (raw->check && (raw->dtype || raw->precision || raw->image || opts->batch != 0)) {
-        return err_set(err, ERR_USAGE,
-                       "--check takes type, batch and image from its file: --dtype, --precision, "
-                       "--batch and --image do not go with it");
+    if (raw->check && go_with_check(raw, err) < 0) {
+        return -1;
     }
+    opts->steps = opts->steps == 0 && !raw->check ? STEPS_START : opts->steps;
     opts->batch = opts->batch == 0 ? BATCH_START : opts->batch;
     opts->check_path = raw->check;
-    opts->out_path = raw->out;
+    opts->out_path = raw->make_check ? raw->make_check : raw->out;
     opts->mode = raw->is_describe    ? TRAIN_DESCRIBE
                  : raw->check        ? TRAIN_CHECK
+                 : raw->make_check   ? TRAIN_MAKE_CHECK
                  : raw->is_data_only ? TRAIN_READ
                                      : TRAIN_RUN;
     return 0;
@@ -315,25 +396,46 @@ static int choose_mode(struct raw *raw, struct err *err)
 static int understand(struct raw *raw, struct err *err)
 {
     if (choose_mode(raw, err) < 0 || choose_model(raw, err) < 0 || choose_device(raw, err) < 0 ||
-        choose_type(raw, err) < 0 || choose_backend(raw, err) < 0 || choose_image(raw, err) < 0 ||
-        choose_data(raw, err) < 0 || check_numbers(&raw->opts, err) < 0) {
+        choose_image(raw, err) < 0 || choose_data(raw, err) < 0 ||
+        check_steps(&raw->opts, err) < 0 || choose_ranks(&raw->opts, err) < 0) {
         return -1;
     }
-    return choose_ranks(&raw->opts, err);
+    return choose_training(raw, err);
+}
+
+struct raw raw_start(void)
+{
+    return (struct raw){
+        .lr = (double)NAN,
+        .momentum = (double)NAN,
+        .beta1 = (double)NAN,
+        .beta2 = (double)NAN,
+        .eps = (double)NAN,
+        .weight_decay = (double)NAN,
+        .max_grad_norm = (double)NAN,
+        .label_smoothing = (double)NAN,
+        .lr_end = (double)NAN,
+        .lr_power = (double)NAN,
+        .lr_factor = (double)NAN,
+        .warmup_lr_start = (double)NAN,
+        .schedule_steps = UNSET,
+        .warmup_lr_steps = UNSET,
+        .accumulate = 1,
+        .loss_scale_window = UNSET,
+        .opts = {.data_seed = UNSET,
+                 .start_step = UNSET,
+                 .n_workers = UNSET,
+                 .ahead = UNSET,
+                 .n_streams = UNSET,
+                 .rendezvous_s = 60,
+                 .comm_timeout_s = 30},
+    };
 }
 
 int train_options(int argc, char **argv, struct train_opts *ret_opts, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
-    struct raw raw = {
-        .opts = {.steps = 20,
-                 .lr = 0.01,
-                 .momentum = 0.9,
-                 .weight_decay = 1e-4,
-                 .data_seed = UNSET,
-                 .start_step = UNSET,
-                 .n_workers = UNSET},
-    };
+    struct raw raw = raw_start();
     if (opt_parse(ROWS, argc, argv, &raw, &operands, err) < 0) {
         return -1;
     }

@@ -4,19 +4,41 @@
 #define TRAIN_OPTIONS_H
 
 #include "backend_cpu/cpu.h"
+#include "core/mlog.h"
+#include "dist/ranks.h"
+#include "graph/net.h"
 #include "models/model.h"
+#include "train/recipe.h"
 
-enum train_mode { TRAIN_RUN, TRAIN_READ, TRAIN_DESCRIBE, TRAIN_CHECK, TRAIN_HELP, TRAIN_VERSION };
+enum train_mode {
+    TRAIN_RUN,
+    TRAIN_READ,
+    TRAIN_DESCRIBE,
+    TRAIN_CHECK,
+    TRAIN_MAKE_CHECK,
+    TRAIN_HELP,
+    TRAIN_VERSION
+};
 
 struct train_opts {
     enum train_mode mode;
     const struct model *model;
-    const char *device;    /* "cpu" */
-    const char *precision; /* "fp32", or "fp64" with dtype f64 */
+    const char *device;    /* "cpu", "cuda" */
+    const char *precision; /* "fp32", "fp64" with dtype f64, "amp" with dtype f16 */
     enum dtype dtype;
-    enum cpu_flavour flavour;
-    int64_t batch, height, width;
+    enum cpu_flavour flavour; /* of device cpu */
+    /* Of device cuda. */
+    bool has_tf32;
+    bool has_programs;       /* steps are recorded and played back */
+    bool is_tuned;           /* the libraries' ways are chosen by timing */
+    const char *plan_cache;  /* folder where those choices are kept, "none", or NULL: the user's */
+    bool is_fused;           /* graph/fuse.h */
+    int64_t n_streams;       /* graph/streams.h */
+    int64_t ahead;           /* micro-batches under way before the host waits for the oldest */
+    int64_t batch;           /* of one rank and micro-batch; rule.n_micro of them are a step */
+    struct sample_size size; /* 0 where the model's samples have none */
     int64_t steps, warmup_steps;
+    int64_t turn_steps;     /* above 0: so many for each line of standard input */
     const char *data_path;  /* of a packed data set; NULL: synthetic */
     bool is_fresh_data;     /* synthetic: a new batch each step; else the same one */
     int64_t data_seed;      /* of order and crops */
@@ -24,12 +46,35 @@ struct train_opts {
     int64_t n_workers;      /* threads that read */
     bool has_mean, has_std; /* else the recipe's own */
     double mean[3], std[3];
-    double lr, momentum, weight_decay, label_smoothing;
+    double label_smoothing;
+    const struct recipe
+        *recipe;          /* what the next three come from where nothing else was asked for */
+    struct opt_rule rule; /* of the updates */
+    enum net_decay decay;
+    struct schedule schedule;
+    bool has_schedule_steps; /* else it is as long as the run, from step 1 to its last */
+    double warmup_share;     /* above 0: the warm-up is this share of all steps */
     int64_t seed;
     int64_t n_threads; /* 0: what OpenMP gives */
-    int rank, n_ranks;
-    const char *check_path, *out_path;
+    struct ranks ranks;
+    bool has_sync_bn;
+    int64_t rendezvous_s, comm_timeout_s;
+    const char *check_path, *out_path; /* of a --make-check it is out_path */
+    const char *save_path, *load_path; /* of checkpoints; may be NULL */
+    int64_t save_every;                /* steps; 0: after the last only */
+    const char *loaded_sha256;         /* of the checkpoint that start_step is from; NULL: none */
 };
+
+#define AHEAD_MAX 64
+
+/* Samples of one step, those of all ranks and micro-batches. */
+static inline int64_t samples_per_step(const struct train_opts *opts)
+{
+    return opts->batch * opts->ranks.n_ranks * opts->rule.n_micro;
+}
+
+/* Where the schedule goes by the run's length: again after start_step has changed. */
+void fit_schedule(struct train_opts *opts);
 
 /* argv without the program's name. */
 MUST_CHECK int train_options(int argc, char **argv, struct train_opts *ret_opts, struct err *err);

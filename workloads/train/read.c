@@ -12,18 +12,16 @@
 static void put_document(struct json_out *out, const struct feed *feed, int64_t elapsed_ns)
 {
     const struct train_opts *opts = feed->opts;
-    int64_t samples = opts->steps * opts->batch;
+    int64_t samples = opts->steps * opts->rule.n_micro * opts->batch;
     json_out_open(out, '{');
     json_out_put_i64(out, "schema_version", 1);
     json_out_put_text(out, "data", feed->name);
     json_out_put_text(out, "pack_sha256", feed->pack.sha256);
-    json_out_put_text(out, "augment", augment_name(feed->recipe.kind));
+    if (feed->pack.kind != SHARD_TOKENS) {
+        json_out_put_text(out, "augment", augment_name(feed->recipe.kind));
+    }
     json_out_put_i64(out, "batch", opts->batch);
-    json_out_key(out, "image");
-    json_out_open(out, '[');
-    json_out_i64(out, opts->height);
-    json_out_i64(out, opts->width);
-    json_out_close(out, ']');
+    mlog_put_size(out, &opts->size);
     json_out_put_i64(out, "workers", opts->n_workers);
     json_out_put_i64(out, "steps", opts->steps);
     json_out_put_i64(out, "samples", samples);
@@ -47,7 +45,7 @@ int train_read(const struct train_opts *opts, struct clock_src clock, int fd, co
     struct json_out out = {.buf = &text};
     strbuf_init(&text, DOCUMENT_BYTES_MAX);
     if (cpu_init(&cpu, opts->flavour, (int)opts->n_threads, &backend, err) < 0 ||
-        train_plan(opts, &arena, &backend, &net, err) < 0 ||
+        train_plan(opts, &arena, &backend, NULL, &net, err) < 0 ||
         feed_open(&feed, opts, net.graph, clock, err) < 0) {
         return -1;
     }
@@ -55,10 +53,10 @@ int train_read(const struct train_opts *opts, struct clock_src clock, int fd, co
     if (feed_start(&feed, err) < 0) {
         return -1;
     }
-    for (int64_t i = 0; i < opts->steps; i++) {
-        struct mlog_step step = {0};
-        if (feed_next(&feed, NULL, i + 1, stop, &step, err) < 0) {
-            return err_wrap(err, "step %" PRId64, i + 1);
+    for (int64_t i = 0; i < opts->steps * opts->rule.n_micro; i++) {
+        struct mlog_step step = {.step = i / opts->rule.n_micro + 1};
+        if (feed_next(&feed, NULL, i % opts->rule.n_micro, stop, &step, err) < 0) {
+            return err_wrap(err, "step %" PRId64, step.step);
         }
     }
     put_document(&out, &feed, clock.mono_ns(clock.ctx) - start_ns);

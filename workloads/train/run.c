@@ -3,105 +3,14 @@
 
 #include "train/train.h"
 
-#include "core/mlog.h"
-#include "train/feed.h"
+#include "train/run.h"
+#include "train/team.h"
 
+#include <errno.h>
 #include <math.h>
+#include <unistd.h>
 
-int train_plan(const struct train_opts *opts, struct arena *arena, const struct backend *backend,
-               struct net *ret_net, struct err *err)
-{
-    struct graph *graph = graph_new(arena, opts->dtype);
-    opts->model->build(graph, &(struct model_opts){.batch = opts->batch,
-                                                   .height = opts->height,
-                                                   .width = opts->width,
-                                                   .label_smoothing = opts->label_smoothing,
-                                                   .has_dropout = opts->mode != TRAIN_CHECK});
-    if (graph_finish(graph, err) < 0 || net_plan(ret_net, arena, graph, backend, err) < 0) {
-        return err_wrap(err, "%s, batch %" PRId64 ", image %" PRId64 "x%" PRId64, opts->model->name,
-                        opts->batch, opts->height, opts->width);
-    }
-    return 0;
-}
-
-int train_alloc(struct net *net, int64_t data_bytes, struct err *err)
-{
-    struct net_bytes bytes = net_sizes(net);
-    int64_t available = memory_available();
-    if (bytes.total_bytes > available || data_bytes > available - bytes.total_bytes) {
-        return err_set(err, ERR_WORKLOAD,
-                       "the network needs %" PRId64 " bytes (%" PRId64
-                       " of them activations) and its data %" PRId64 ", %" PRId64
-                       " are available; a smaller --batch or --image needs less",
-                       bytes.total_bytes, bytes.activation_bytes, data_bytes, available);
-    }
-    return net_alloc(net, err);
-}
-
-static int say_start(const struct train_opts *opts, const struct net *net, const struct feed *feed,
-                     const struct mlog *log, struct err *err)
-{
-    struct mlog_data packed = {0};
-    if (feed->is_packed) {
-        packed = feed_facts(feed);
-    }
-    return mlog_run_start(log,
-                          &(struct mlog_start){
-                              .model = opts->model->name,
-                              .device = opts->device,
-                              .backend = net->backend->name,
-                              .precision = opts->precision,
-                              .dtype = opts->dtype,
-                              .batch = opts->batch,
-                              .height = opts->height,
-                              .width = opts->width,
-                              .steps = opts->steps,
-                              .warmup_steps = opts->warmup_steps,
-                              .n_ranks = opts->n_ranks,
-                              .n_threads = net->backend->n_threads,
-                              .seed = (uint64_t)opts->seed,
-                              .parameters = graph_n_trainable(net->graph),
-                              .data = feed->name,
-                              .lr = opts->lr,
-                              .momentum = opts->momentum,
-                              .weight_decay = opts->weight_decay,
-                              .label_smoothing = opts->label_smoothing,
-                              .is_synthetic = !feed->is_packed || feed->pack.is_synthetic,
-                              .packed = feed->is_packed ? &packed : NULL,
-                          },
-                          err);
-}
-
-static int say_not_finite(const struct train_opts *opts, const struct mlog *log, int64_t step,
-                          double loss, struct err *err)
-{
-    char where[64];
-    char what[64];
-    snprintf(where, sizeof(where), "step %" PRId64, step);
-    snprintf(what, sizeof(what), "loss is %s", isnan(loss) ? "not a number" : "infinite");
-    if (mlog_fatal(log, opts->device, where, what, err) < 0) {
-        return -1;
-    }
-    return err_set(err, ERR_WORKLOAD, "%s: %s", where, what);
-}
-
-/* Nanoseconds of one step and its loss. The update comes after the loss is known to be finite, inside the step's time. */
-static int one_step(struct net *net, const struct train_opts *opts, struct clock_src clock,
-                    const stop_flag *stop, struct mlog_step *ret_step)
-{
-    int64_t start_ns = clock.mono_ns(clock.ctx);
-    if (net_gradients(net, stop)) {
-        return -1;
-    }
-    ret_step->loss = net_loss(net);
-    if (isfinite(ret_step->loss)) {
-        net_update(net, &(struct net_sgd){.lr = opts->lr,
-                                          .momentum = opts->momentum,
-                                          .weight_decay = opts->weight_decay});
-    }
-    ret_step->step_time_ns = clock.mono_ns(clock.ctx) - start_ns;
-    return 0;
-}
+#define SKIPS_MAX 100 /* in a row: no loss scale will save such a run */
 
 static double rate(int64_t samples, int64_t elapsed_ns)
 {
@@ -109,85 +18,295 @@ static double rate(int64_t samples, int64_t elapsed_ns)
     return (double)samples * (double)NS_PER_S / (double)(elapsed_ns > 0 ? elapsed_ns : 1);
 }
 
-/* Data that cannot be read ends the run with a fatal line; a signal without. */
-static int say_no_data(const struct train_opts *opts, const struct mlog *log, int64_t step,
-                       struct err *err)
+int run_say_unfinished(const struct run *run, int64_t step, struct err *err)
 {
-    char where[64];
-    struct err unsaid = {0};
-    snprintf(where, sizeof(where), "step %" PRId64, step);
-    if (err->code != ERR_INTERRUPTED &&
-        mlog_fatal(log, opts->device, where, err->msg, &unsaid) < 0) {
-        return err_wrap(err, "%s (%s)", where, unsaid.msg);
-    }
-    return err_wrap(err, "%s", where);
-}
-
-/* One step with its data. What packed data makes it wait for is part of its time, the making of synthetic data is not. */
-static int fed_step(struct net *net, struct feed *feed, const struct mlog *log,
-                    const stop_flag *stop, struct mlog_step *step, struct err *err)
-{
-    const struct train_opts *opts = feed->opts;
-    int64_t start_ns = feed->clock.mono_ns(feed->clock.ctx);
-    if (feed_next(feed, net, step->step, stop, step, err) < 0) {
-        return say_no_data(opts, log, step->step, err);
-    }
-    int64_t fed_ns = feed->clock.mono_ns(feed->clock.ctx) - start_ns;
-    set_step(net, opts->start_step + step->step);
-    if (one_step(net, opts, feed->clock, stop, step) < 0) {
+    if (*run->stop != 0) {
         return err_set(err, ERR_INTERRUPTED, "signal %d in step %" PRId64 " of %" PRId64,
-                       (int)*stop, step->step, opts->steps);
+                       (int)*run->stop, step, run->opts->steps);
     }
-    if (!isfinite(step->loss)) {
-        return say_not_finite(opts, log, step->step, step->loss, err);
-    }
-    step->step_time_ns += feed->is_packed ? fed_ns : 0;
-    step->samples_per_s = rate(opts->batch, step->step_time_ns);
-    return mlog_step(log, step, err);
+    *err = run->job->comm.err;
+    return -1; /* team_fail says it */
 }
 
-static int steps(struct net *net, struct feed *feed, const struct mlog *log, const stop_flag *stop,
+bool run_is_turn(const struct run *run, int64_t step)
+{
+    int64_t turn_steps = run->opts->turn_steps;
+    return turn_steps > 0 && (step - 1) % turn_steps == 0;
+}
+
+int run_wait_turn(const struct run *run, int64_t step, struct err *err)
+{
+    int64_t turn_steps = run->opts->turn_steps;
+    if (!run_is_turn(run, step)) {
+        return 0;
+    }
+    char c = '\0';
+    while (c != '\n') {
+        ssize_t n = read(STDIN_FILENO, &c, 1);
+        if (*run->stop != 0) {
+            return run_say_unfinished(run, step, err);
+        }
+        if (n == 0 || (n < 0 && errno != EINTR)) {
+            return err_set(err, ERR_USAGE,
+                           "--turn %" PRId64 ": standard input ended before step %" PRId64
+                           " of %" PRId64,
+                           turn_steps, step, run->opts->steps);
+        }
+    }
+    return 0;
+}
+
+/* One micro-batch with its data. What packed data makes it wait for is part of the step's time, the making of synthetic data is
+   not. The update comes with the last one, after the loss is known to be finite. */
+static int micro_step(const struct run *run, int64_t micro, struct mlog_step *step, struct err *err)
+{
+    const struct train_opts *opts = run->opts;
+    const struct clock_src *clock = &run->feed->clock;
+    int64_t n_micro = opts->rule.n_micro;
+    int64_t start_ns = clock->mono_ns(clock->ctx);
+    if (feed_next(run->feed, run->net, micro, run->stop, step, err) < 0) {
+        return say_failure(opts, run->log, step->step, err);
+    }
+    int64_t fed_ns = clock->mono_ns(clock->ctx);
+    set_step(run->net, (opts->start_step + step->step - 1) * n_micro + micro + 1);
+    int64_t ready_ns = clock->mono_ns(clock->ctx);
+    if (net_gradients(run->net, run->stop)) {
+        return run_say_unfinished(run, step->step, err);
+    }
+    step->loss += net_loss(run->net) / (double)n_micro;
+    if (micro + 1 == n_micro && isfinite(step->loss)) {
+        net_update(run->net, step->lr);
+    }
+    step->step_time_ns += clock->mono_ns(clock->ctx) - ready_ns;
+    step->step_time_ns += run->feed->is_packed ? fed_ns - start_ns : 0;
+    return 0;
+}
+
+/* Loss and gradients are those of all ranks, and so is their end. */
+static int end_alike(const struct run *run, int64_t step, const char *what, struct err *err)
+{
+    job_ends_alike(run->job);
+    return say_end(run->opts, run->log, step, what, err);
+}
+
+/* What became of the update. */
+static int look_at_update(struct run *run, struct mlog_step *step, const struct opt_state *state,
+                          struct err *err)
+{
+    const struct opt_rule *rule = &run->opts->rule;
+    step->is_scaled = rule->scaling != OPT_SCALE_NONE;
+    step->loss_scale = (double)run->loss_scale;
+    step->is_skipped = state->found_inf != 0;
+    run->loss_scale = state->loss_scale;
+    run->n_skipped = step->is_skipped ? run->n_skipped + 1 : 0;
+    if (!step->is_skipped || (step->is_scaled && run->n_skipped < SKIPS_MAX)) {
+        return 0;
+    }
+    const char *what = step->is_scaled ? "gradients are not finite in 100 steps in a row"
+                                       : "a gradient is not finite";
+    return end_alike(run, step->step, what, err);
+}
+
+int run_end_step(struct run *run, struct mlog_step *step, const struct opt_state *state,
                  struct err *err)
 {
-    const struct train_opts *opts = feed->opts;
-    struct mlog_stop total = {.steps = opts->steps,
-                              .warmup_steps = opts->warmup_steps,
-                              .is_packed = feed->is_packed,
-                              .next_step = opts->start_step + opts->steps};
-    for (int64_t i = 1; i <= opts->steps; i++) {
-        struct mlog_step step = {.step = i, .steps = opts->steps, .lr = opts->lr};
-        if (fed_step(net, feed, log, stop, &step, err) < 0) {
-            return -1;
-        }
-        bool counts = i > opts->warmup_steps;
-        total.elapsed_ns += counts ? step.step_time_ns : 0;
-        total.data_wait_ns += counts ? step.data_wait_ns : 0;
-        total.loss_first = i == 1 ? step.loss : total.loss_first;
-        total.loss_last = step.loss;
+    const struct train_opts *opts = run->opts;
+    if (!isfinite(step->loss)) {
+        const char *what = isnan(step->loss) ? "loss is not a number" : "loss is infinite";
+        return end_alike(run, step->step, what, err);
     }
-    total.first_batch_ns = feed->first_batch_ns;
-    total.samples_per_s = rate(opts->batch * (opts->steps - opts->warmup_steps), total.elapsed_ns);
-    return mlog_run_stop(log, &total, err);
+    if (look_at_update(run, step, state, err) < 0) {
+        return -1;
+    }
+    step->samples_per_s = rate(samples_per_step(opts), step->step_time_ns);
+    bool counts = step->step > opts->warmup_steps;
+    run->total.elapsed_ns += counts ? step->step_time_ns : 0;
+    run->total.data_wait_ns += counts ? step->data_wait_ns : 0;
+    run->total.loss_first = step->step == 1 ? step->loss : run->total.loss_first;
+    run->total.loss_last = step->loss;
+    return opts->ranks.rank == 0 ? mlog_step(run->log, step, err) : 0;
 }
 
-int train_run(const struct train_opts *opts, struct clock_src clock, int fd, const stop_flag *stop,
+static int one_step(struct run *run, struct mlog_step *step, struct err *err)
+{
+    const struct train_opts *opts = run->opts;
+    struct opt_state state;
+    step->lr = schedule_lr(&opts->schedule, opts->start_step + step->step);
+    for (int64_t micro = 0; micro < opts->rule.n_micro; micro++) {
+        if (micro_step(run, micro, step, err) < 0) {
+            return -1;
+        }
+    }
+    net_read_opt_state(run->net, &state);
+    return run_end_step(run, step, &state, err);
+}
+
+static const char *data_of(const struct run *run)
+{
+    return run->feed->is_packed ? run->feed->pack.sha256 : run->feed->name;
+}
+
+bool run_is_saved(const struct run *run, int64_t step)
+{
+    const struct train_opts *opts = run->opts;
+    int64_t done = opts->start_step + step;
+    bool is_due = step == opts->steps || (opts->save_every > 0 && done % opts->save_every == 0);
+    return opts->save_path && is_due && opts->ranks.rank == 0;
+}
+
+int run_save(const struct run *run, int64_t step, struct err *err)
+{
+    const struct train_opts *opts = run->opts;
+    const struct clock_src *clock = &run->feed->clock;
+    struct checkpoint_saved saved = {0};
+    int64_t done = opts->start_step + step;
+    if (!run_is_saved(run, step)) {
+        return 0;
+    }
+    int64_t start_ns = clock->mono_ns(clock->ctx);
+    if (checkpoint_write(opts->save_path, opts, run->net, data_of(run), done, &saved, err) < 0) {
+        return say_failure(opts, run->log, step, err);
+    }
+    return mlog_checkpoint(run->log,
+                           &(struct mlog_checkpoint){
+                               .step = done,
+                               .sha256 = saved.sha256,
+                               .n_bytes = saved.n_bytes,
+                               .elapsed_ns = clock->mono_ns(clock->ctx) - start_ns,
+                           },
+                           err);
+}
+
+static int each_step(struct run *run, int64_t *ret_step, struct err *err)
+{
+    for (int64_t i = 1; i <= run->opts->steps; i++) {
+        struct mlog_step step = {.step = i, .steps = run->opts->steps};
+        *ret_step = i;
+        if (run_wait_turn(run, i, err) < 0 || one_step(run, &step, err) < 0 ||
+            run_save(run, i, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* *ret_step is the one at which it stands. */
+static int steps(struct run *run, int64_t *ret_step, struct err *err)
+{
+    const struct train_opts *opts = run->opts;
+    const struct backend *backend = run->net->backend;
+    struct mlog_stop *total = &run->total;
+    bool is_ahead = backend->async.mark != NULL;
+    *total = (struct mlog_stop){.steps = opts->steps,
+                                .warmup_steps = opts->warmup_steps,
+                                .is_packed = run->feed->is_packed,
+                                .next_step = opts->start_step + opts->steps};
+    if ((is_ahead ? run_ahead : each_step)(run, ret_step, err) < 0) {
+        return -1;
+    }
+    comm_barrier(&run->job->comm); /* the job has done its steps when every rank has */
+    if (comm_has_failed(&run->job->comm)) {
+        return run_say_unfinished(run, opts->steps, err);
+    }
+    total->peak_memory_bytes = is_ahead ? backend->async.memory_peak(backend->self) : 0;
+    total->first_batch_ns = run->feed->first_batch_ns;
+    total->samples_per_s =
+        rate(samples_per_step(opts) * (opts->steps - opts->warmup_steps), total->elapsed_ns);
+    return opts->ranks.rank == 0 ? mlog_run_stop(run->log, total, err) : 0;
+}
+
+/* Rank 0 reads the checkpoint, and all go on from its step. */
+static int read_checkpoint(struct run *run, struct err *err)
+{
+    struct train_opts *opts = run->opts;
+    int64_t step = 0;
+    if (opts->ranks.rank == 0) {
+        if (checkpoint_read(run->arena, opts, run->net, opts->load_path, &run->checkpoint, err) <
+            0) {
+            return -1;
+        }
+        step = run->checkpoint.step;
+        opts->loaded_sha256 = run->checkpoint.sha256;
+    }
+    comm_broadcast(&run->job->comm, &step, sizeof(step), 0);
+    if (comm_has_failed(&run->job->comm)) {
+        return run_say_unfinished(run, 0, err);
+    }
+    opts->start_step = step;
+    fit_schedule(opts);
+    return 0;
+}
+
+/* The same parameters everywhere. */
+static int make_values(struct run *run, struct err *err)
+{
+    const struct train_opts *opts = run->opts;
+    bool is_first = opts->ranks.rank == 0;
+    if (is_first && opts->load_path) {
+        checkpoint_fill(&run->checkpoint, run->net);
+    } else if (is_first) {
+        net_init_values(run->net, (uint64_t)opts->seed);
+    }
+    net_broadcast(run->net);
+    if (opts->load_path) {
+        struct opt_state state;
+        net_broadcast_optimizer(run->net);
+        net_read_opt_state(run->net, &state);
+        run->loss_scale = state.loss_scale;
+    }
+    return comm_has_failed(&run->job->comm) ? run_say_unfinished(run, 0, err) : 0;
+}
+
+/* Checkpoint, data, memory. */
+static int make_ready(struct run *run, struct err *err)
+{
+    struct feed *feed = run->feed;
+    const struct train_opts *opts = run->opts;
+    bool is_first = opts->ranks.rank == 0;
+    if ((opts->save_path && is_first && checkpoint_try_path(opts->save_path, err) < 0) ||
+        (opts->load_path && read_checkpoint(run, err) < 0) ||
+        feed_open(feed, opts, run->net->graph, feed->clock, err) < 0 ||
+        (opts->load_path && is_first &&
+         checkpoint_check_data(&run->checkpoint, opts, data_of(run), err) < 0) ||
+        train_alloc(opts, run->net, feed->bytes, err) < 0 || feed_start(feed, err) < 0 ||
+        (feed->is_packed && team_agree_on_data(run->job, feed->pack.sha256, err) < 0) ||
+        make_values(run, err) < 0) {
+        return -1;
+    }
+    return is_first ? say_start(opts, run->net, feed, run->job, run->device, run->log, err) : 0;
+}
+
+int train_run(const struct train_opts *given, struct clock_src clock, int fd, const stop_flag *stop,
               struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(cpu) struct cpu cpu = {0};
+    CLEANUP(device) struct device device = {0};
+    CLEANUP(job) struct job job = {0};
     CLEANUP(net) struct net net = {0};
-    CLEANUP(feed) struct feed feed = {0};
+    CLEANUP(feed) struct feed feed = {.clock = clock};
     struct backend backend;
-    const struct mlog log = {.fd = fd, .rank = opts->rank};
-    if (cpu_init(&cpu, opts->flavour, (int)opts->n_threads, &backend, err) < 0 ||
-        train_plan(opts, &arena, &backend, &net, err) < 0 ||
-        feed_open(&feed, opts, net.graph, clock, err) < 0 ||
-        train_alloc(&net, feed.bytes, err) < 0 || feed_start(&feed, err) < 0) {
+    struct train_opts own = *given; /* a checkpoint has the step to start from */
+    const struct train_opts *opts = &own;
+    const struct mlog log = {.fd = fd, .rank = opts->ranks.rank};
+    struct run run = {.opts = &own,
+                      .net = &net,
+                      .feed = &feed,
+                      .job = &job,
+                      .log = &log,
+                      .stop = stop,
+                      .device = &device,
+                      .loss_scale = opts->rule.loss_scale,
+                      .arena = &arena};
+    int64_t step = 0;
+    if (device_open(&device, opts, &backend, err) < 0 ||
+        train_plan(opts, &arena, &backend, &job.comm, &net, err) < 0 ||
+        team_open(&job, opts, &net, "", stop, &log, err) < 0) {
         return -1;
     }
-    net_init_values(&net, (uint64_t)opts->seed);
-    if (say_start(opts, &net, &feed, &log, err) < 0) {
-        return -1;
+    if (make_ready(&run, err) < 0 || steps(&run, &step, err) < 0) {
+        char where[64];
+        snprintf(where, sizeof(where), step > 0 ? "step %" PRId64 : "start", step);
+        return team_fail(&job, &log, opts->device, where, err);
     }
-    return steps(&net, &feed, &log, stop, err);
+    return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four things reperf-train does. Each returns 0, or -1 with *err. */
+/* The five things reperf-train does. Each returns 0, or -1 with *err. */
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
 
@@ -28,13 +28,19 @@ MUST_CHECK int train_read(const struct train_opts *opts, struct clock_src clock,
 /* DESIGN.md section 7, --check. */
 MUST_CHECK int train_check(const struct train_opts *opts, const stop_flag *stop, struct err *err);
 
-/* The network of opts, planned on the backend; memory not yet taken. *ret_graph lives in the arena. */
-MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
-                          const struct backend *backend, struct net *ret_net, struct err *err);
+/* --make-check: what train_check reads, made from opts->seed. */
+MUST_CHECK int train_make_check(const struct train_opts *opts, struct err *err);
 
-/* An error with the bytes needed and the bytes there are, if the network and its data do not fit; then takes the network's
-   memory. */
-MUST_CHECK int train_alloc(struct net *net, int64_t data_bytes, struct err *err);
+/* The network of opts, planned on the backend; memory not yet taken. With a comm it is one rank's of opts->ranks, else a network
+   on its own. The graph lives in the arena. */
+MUST_CHECK int train_plan(const struct train_opts *opts, struct arena *arena,
+                          const struct backend *backend, struct comm *comm, struct net *ret_net,
+                          struct err *err);
+
+/* An error with the bytes needed, the bytes there are and the largest batch that fits, if the network and its data do not fit;
+   then takes the network's memory. */
+MUST_CHECK int train_alloc(const struct train_opts *opts, struct net *net, int64_t data_bytes,
+                           struct err *err);
 
 /* Bytes this process may still take, by /proc/meminfo and the limits of its control group and those above it;
    INT64_MAX where none can be read. */
@@ -42,9 +48,13 @@ int64_t memory_available(void);
 /* The same by files elsewhere: for tests. */
 int64_t memory_available_by(const char *proc, const char *cgroups);
 
-/* Batch number `idx` of the seed into the net's inputs: normal pixels, uniform labels; pixels are labelled in patches, some of
+/* The rank's part of batch number `idx` of the seed into the net's inputs: normal pixels, uniform labels; pixels are labelled in patches, some of
    them with the model's ignored label. */
 void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx);
+
+/* The same for micro-batch `micro` of n_micro, of a batch that is as many times as large: together they are its samples. */
+void synthetic_micro(struct net *net, const struct model *model, uint64_t seed, int64_t idx,
+                     int64_t micro, int64_t n_micro);
 
 /* The number of the coming step into the net's input "step", if it has one: dropout depends on it. */
 void set_step(struct net *net, int64_t step);

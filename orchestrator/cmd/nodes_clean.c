@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `nodes clean`: what dead runs have left on nodes, listed, then ended and removed. */
+#include "base/base.h"
+
+#include "base/log.h"
+#include "base/table.h"
+#include "cmd/nodes.h"
+#include "cmd/nodes_fleet.h"
+#include "cmd/stop.h"
+#include "codec/json.h"
+#include "engine/clean.h"
+#include "engine/rundir.h"
+
+#define OUTPUT_MAX (64u << 20)
+#define OUTAGE_NS  (5 * NS_PER_S)
+
+struct clean_args {
+    const char *nodes;
+    bool is_dry_run;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = OPT_FLAG,
+     .help = "only list it",
+     .offset = offsetof(struct clean_args, is_dry_run)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct clean_args, want_json)},
+    {.name = "nodes",
+     .letter = 'w',
+     .kind = OPT_TEXT,
+     .value = "SET",
+     .help = "only these nodes of the inventory",
+     .offset = offsetof(struct clean_args, nodes)},
+    OPT_END,
+};
+
+struct clean_job {
+    const struct clean_args *args;
+    struct nodes_fleet *nodes;
+    struct clean_list list;
+};
+
+struct clean_counts {
+    size_t n_ended, n_removed, n_kept, n_left; /* n_left: was to go and is still there */
+};
+
+static struct clean_counts count(const struct clean_job *job)
+{
+    struct clean_counts counts = {0};
+    for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
+        const struct clean_node *node = &job->list.nodes[idx];
+        for (size_t at = 0; at < node->n_items; at++) {
+            const struct clean_item *item = &node->items[at];
+            counts.n_kept += item->action == CLEAN_KEEP;
+            counts.n_ended += item->action == CLEAN_END && item->is_done;
+            counts.n_removed += item->action == CLEAN_REMOVE && item->is_done;
+            counts.n_left += item->action != CLEAN_KEEP && !item->is_done;
+        }
+    }
+    return counts;
+}
+
+/* ---- for people ---- */
+
+static int print_table(const struct clean_job *job, struct err *err)
+{
+    static const struct table_column COLUMNS[] = {{"node", false}, {"what", false},  {"run", false},
+                                                  {"name", false}, {"state", false}, {"", false}};
+    CLEANUP(table) struct table table;
+    CLEANUP(strbuf) struct strbuf text;
+    size_t n = 0;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    strbuf_init(&text, OUTPUT_MAX);
+    for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
+        const struct clean_node *node = &job->list.nodes[idx];
+        for (size_t at = 0; at < node->n_items; at++, n++) {
+            const struct clean_item *item = &node->items[at];
+            table_add(&table, job->nodes->inventory.nodes[idx].name);
+            table_add(&table, str_of(clean_kind_name(item->kind)));
+            table_add(&table, item->run.ptr ? item->run : STR_LIT("-"));
+            table_add(&table, item->kind == CLEAN_LEASE ? STR_LIT("-") : item->name);
+            table_add(&table, item->state[0] ? str_of(item->state) : STR_LIT("-"));
+            table_addf(&table, "%s%s%s", clean_action_name(item->action), item->why ? ": " : "",
+                       item->why ? item->why : "");
+        }
+    }
+    if (n == 0) {
+        return 0;
+    }
+    table_render(&table, &text);
+    return cmd_print(strbuf_str(&text), err);
+}
+
+static int print_end(const struct clean_job *job, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct clean_counts counts = count(job);
+    strbuf_init(&text, OUTPUT_MAX);
+    if (counts.n_ended + counts.n_removed + counts.n_kept + counts.n_left == 0) {
+        strbuf_add_z(&text, "nothing is left there\n");
+    } else if (job->args->is_dry_run) {
+        strbuf_printf(&text, "would end or remove %zu, keep %zu\n", counts.n_left, counts.n_kept);
+    } else {
+        strbuf_printf(&text, "ended %zu, removed %zu, kept %zu", counts.n_ended, counts.n_removed,
+                      counts.n_kept);
+        if (counts.n_left) {
+            strbuf_printf(&text, ", still there %zu", counts.n_left);
+        }
+        strbuf_add_char(&text, '\n');
+    }
+    return cmd_print(strbuf_str(&text), err);
+}
+
+/* ---- for programs ---- */
+
+static void add_item_json(struct json_out *out, const struct clean_item *item)
+{
+    jw_object(out, NULL);
+    jw_z(out, "kind", clean_kind_name(item->kind));
+    jw_str(out, "run", item->run);
+    jw_str(out, "name", item->name);
+    jw_z(out, "state", item->state[0] ? item->state : NULL);
+    jw_z(out, "action", clean_action_name(item->action));
+    jw_z(out, "why", item->why);
+    jw_bool(out, "done", item->is_done);
+    jw_end_object(out);
+}
+
+static void add_node_json(struct json_out *out, const struct clean_job *job, size_t idx)
+{
+    const struct err *why = &job->nodes->fleet.nodes[idx].err;
+    jw_object(out, NULL);
+    jw_str(out, "node", job->nodes->inventory.nodes[idx].name);
+    if (why->code == ERR_NONE) {
+        jw_null(out, "error");
+    } else {
+        jw_object(out, "error");
+        jw_z(out, "code", err_code_name(why->code));
+        jw_z(out, "message", why->msg);
+        jw_end_object(out);
+    }
+    jw_array(out, "items");
+    for (size_t at = 0; at < job->list.nodes[idx].n_items; at++) {
+        add_item_json(out, &job->list.nodes[idx].items[at]);
+    }
+    jw_end_array(out);
+    jw_end_object(out);
+}
+
+static int print_json(const struct clean_job *job, int status, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct json_out out;
+    strbuf_init(&text, OUTPUT_MAX);
+    jw_begin(&out, &text, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "inventory", job->nodes->inventory.id);
+    jw_str(&out, "run", job->list.opts.run);
+    jw_bool(&out, "dry_run", job->args->is_dry_run);
+    jw_i64(&out, "exit_status", status);
+    jw_array(&out, "nodes");
+    for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
+        add_node_json(&out, job, idx);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    return text.is_full
+               ? err_set(err, ERR_IO, "nodes clean: more than %u bytes of output", OUTPUT_MAX)
+               : cmd_print(strbuf_str(&text), err);
+}
+
+/* ---- all of it ---- */
+
+static int clean(struct arena *arena, struct clean_job *job, const struct clean_opts *opts,
+                 struct err *err)
+{
+    const struct clean_args *args = job->args;
+    int status;
+    if (clean_scan(arena, &job->nodes->fleet, opts, &job->list, err) < 0 ||
+        (!args->want_json && print_table(job, err) < 0) ||
+        (!args->is_dry_run && clean_apply(&job->nodes->fleet, &job->list, err) < 0)) {
+        return -1;
+    }
+    status = nodes_log_failed(job->nodes);
+    if (args->want_json ? print_json(job, status, err) < 0 : print_end(job, err) < 0) {
+        return -1;
+    }
+    return status;
+}
+
+/* One that this machine has, by the beginning of its id or "last"; one that it never had by its whole id. */
+static int find_run(struct arena *arena, const char *state, const char *name, struct str *ret_run,
+                    struct err *err)
+{
+    struct rundir dir;
+    if (run_id_is_valid(str_of(name))) {
+        *ret_run = str_of(name);
+        return 0;
+    }
+    if (rundir_find(arena, state, name, &dir, err) < 0) {
+        return -1;
+    }
+    *ret_run = dir.id;
+    return 0;
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
+    struct clean_args args = {0};
+    struct clean_job job = {.args = &args, .nodes = &nodes};
+    struct clean_opts opts = {.state = ctx->state};
+    int status;
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n < 1 || operands.n > 2) {
+        return err_set(err, ERR_USAGE, "nodes clean: expected an inventory, and one run or none");
+    }
+    struct nodes_fleet_opts nodes_opts = {operands.items[0], args.nodes, 0, OUTAGE_NS};
+    if ((operands.n == 2 && find_run(&arena, ctx->state, operands.items[1], &opts.run, err) < 0) ||
+        nodes_open(&arena, ctx, &nodes_opts, &nodes, err) < 0) {
+        return -1;
+    }
+    opts.jobs_root = nodes.inventory.is_local ? fs_join(&arena, ctx->state, "runs") : NULL;
+    status = clean(&arena, &job, &opts, err);
+    return status < 0 ? stop_end(err) : status;
+}
+
+const struct cmd NODES_CLEAN = {"clean", "INVENTORY [RUN]",
+                                "end and remove what dead runs have left on nodes", OPTS, run};

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `nodes copy`: files and folders onto all nodes, handed on from node to node, each held against its digest there. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "cmd/nodes.h"
+#include "cmd/nodes_fleet.h"
+#include "cmd/stage_out.h"
+#include "cmd/stop.h"
+
+#define OUTPUT_MAX (64u << 20)
+#define OUTAGE_NS  (5 * NS_PER_S) /* who is there to look on wants to know soon */
+
+struct copy_args {
+    const char *nodes, *to;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document",
+     .offset = offsetof(struct copy_args, want_json)},
+    {.name = "nodes",
+     .letter = 'w',
+     .kind = OPT_TEXT,
+     .value = "SET",
+     .help = "only these nodes of the inventory",
+     .offset = offsetof(struct copy_args, nodes)},
+    {.name = "to",
+     .kind = OPT_TEXT,
+     .value = "DIR",
+     .help = "folder there: absolute, or below the node's work folder (files)",
+     .offset = offsetof(struct copy_args, to)},
+    OPT_END,
+};
+
+/* DIR/NAME there. */
+static int make_item(struct arena *arena, const char *path, const char *to,
+                     struct stage_item *ret_item, struct err *err)
+{
+    struct str rest = str_of(path);
+    struct stat info;
+    struct str name;
+    if (stat(path, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    }
+    while (rest.len > 1 && rest.ptr[rest.len - 1] == '/') {
+        rest.len--;
+    }
+    name = rest;
+    for (size_t idx = 0; idx < rest.len; idx++) {
+        if (rest.ptr[idx] == '/') {
+            name = str_sub(rest, idx + 1, rest.len);
+        }
+    }
+    if (name.len == 0 || str_eq_z(name, ".") || str_eq_z(name, "..")) {
+        return err_set(err, ERR_USAGE, "nodes copy: %s has no name of its own", path);
+    }
+    *ret_item = (struct stage_item){.kind = S_ISDIR(info.st_mode) ? STAGE_FOLDER : STAGE_FILE,
+                                    .source = path,
+                                    .target = arena_printf(arena, "%s/%.*s", to, STR_ARG(name)),
+                                    .is_executable = (info.st_mode & S_IXUSR) != 0};
+    return 0;
+}
+
+static int print_report(const struct copy_args *args, struct nodes_fleet *nodes,
+                        const struct stage_item *items, size_t n_items,
+                        const struct stage_report *report, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct json_out json;
+    int status = nodes_log_failed(nodes);
+    strbuf_init(&text, OUTPUT_MAX);
+    if (args->want_json) {
+        jw_begin(&json, &text, false);
+        jw_object(&json, NULL);
+        jw_i64(&json, "schema_version", 1);
+        jw_str(&json, "inventory", nodes->inventory.id);
+        jw_i64(&json, "exit_status", status);
+        stage_out_json(&json, &nodes->fleet, items, n_items, report);
+        jw_end_object(&json);
+        strbuf_add_char(&text, '\n');
+    } else {
+        stage_out_text(&text, &nodes->fleet, report);
+    }
+    return cmd_print(strbuf_str(&text), err) < 0 ? -1 : status;
+}
+
+static int copy(const struct cmd_ctx *ctx, const struct copy_args *args,
+                const struct opt_list *operands, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
+    size_t n_items = operands->n - 1;
+    struct stage_item *items = arena_array(&arena, struct stage_item, n_items);
+    struct nodes_fleet_opts opts = {operands->items[0], args->nodes, 0, OUTAGE_NS};
+    struct stage_report report;
+    struct stage_out out;
+    for (size_t idx = 0; idx < n_items; idx++) {
+        if (make_item(&arena, operands->items[1 + idx], args->to ? args->to : "files", &items[idx],
+                      err) < 0) {
+            return -1;
+        }
+    }
+    if (nodes_open(&arena, ctx, &opts, &nodes, err) < 0) {
+        return -1;
+    }
+    if (nodes.inventory.is_local) {
+        return err_set(err, ERR_USAGE, "nodes copy: inventory local is this machine");
+    }
+    stage_out_init(&out, ctx, true);
+    if (stage_out_run(&arena, &out, &nodes.fleet, items, n_items, &report, err) < 0) {
+        return stop_end(err);
+    }
+    return print_report(args, &nodes, items, n_items, &report, err);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct copy_args args = {0};
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n < 2 || operands.n > STAGE_ITEMS_MAX) {
+        return err_set(err, ERR_USAGE,
+                       "nodes copy: expected an inventory and at most %d files or folders",
+                       STAGE_ITEMS_MAX - 1);
+    }
+    return copy(ctx, &args, &operands, err);
+}
+
+const struct cmd NODES_COPY = {"copy", "INVENTORY PATH...", "files and folders onto all nodes",
+                               OPTS, run};

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `nodes doctor`: what the nodes are, and whether a report's cases could run there. */
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cmd/doctor_out.h"
+#include "cmd/nodes.h"
+#include "cmd/stop.h"
+#include "engine/doctor_script.h"
+#include "engine/inventory.h"
+#include "engine/load.h"
+
+#define OUTPUT_MAX (256u << 20)
+#define PORT_MAX   65535
+
+struct doctor_args {
+    struct opt_list cases;
+    const char *report;
+    const char *profile;
+    int64_t port;
+    bool allow_unknown, want_all, want_json, want_script;
+};
+
+#define AT(member) offsetof(struct doctor_args, member)
+static const struct opt OPTS[] = {
+    {"report", 0, OPT_TEXT, "REPORT", "also what this report's launches need", AT(report), 0, 0},
+    {"case", 0, OPT_LIST, "GLOB", "only its cases that match; may be repeated; * also matches /",
+     AT(cases), 0, 0},
+    {"profile", 0, OPT_TEXT, "full|smoke", "as for run; smoke needs no GPU", AT(profile), 0, 0},
+    {"port", 0, OPT_I64, "N", "tried between the nodes (29500)", AT(port), 1024, PORT_MAX},
+    {"allow-unknown", 0, OPT_FLAG, NULL, "what is required and not known does not fail",
+     AT(allow_unknown), 0, 0},
+    {"all", 0, OPT_FLAG, NULL, "show also what holds", AT(want_all), 0, 0},
+    {"script", 0, OPT_FLAG, NULL, "print the script that asks a node, and do nothing",
+     AT(want_script), 0, 0},
+    {"json", 0, OPT_FLAG, NULL, "print one JSON document", AT(want_json), 0, 0},
+    OPT_END,
+};
+#undef AT
+
+static int read_args(struct arena *arena, const struct cmd_ctx *ctx, const struct doctor_args *args,
+                     struct report *report, struct doctor_opts *opts, struct err *err)
+{
+    enum profile profile = PROFILE_FULL;
+    if (args->profile && !profile_of_name(str_of(args->profile), &profile)) {
+        return err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", args->profile);
+    }
+    if (args->cases.n && !args->report) {
+        return err_set(err, ERR_USAGE, "--case: of which report? give --report");
+    }
+    if (args->report && load_report(arena, ctx->root, args->report, report, err) < 0) {
+        return -1;
+    }
+    *opts = (struct doctor_opts){.root = ctx->root,
+                                 .report = args->report ? report : NULL,
+                                 .globs = args->cases.items,
+                                 .n_globs = args->cases.n,
+                                 .profile = profile,
+                                 .port = args->port ? args->port : DOCTOR_PORT_DEFAULT,
+                                 .clock = ctx->clock,
+                                 .work_folder = ctx->state,
+                                 .should_stop = stop_is_asked};
+    return 0;
+}
+
+static int examine(struct arena *arena, const struct cmd_ctx *ctx, const struct doctor_args *args,
+                   const char *nodes, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct report report = {0};
+    struct inventory inventory;
+    struct doctor_opts opts;
+    struct doctor_result result;
+    strbuf_init(&text, OUTPUT_MAX);
+    if (read_args(arena, ctx, args, &report, &opts, err) < 0 ||
+        inventory_load(arena, ctx->root, nodes, &inventory, err) < 0) {
+        return -1;
+    }
+    opts.inventory = &inventory;
+    stop_hold();
+    if (doctor_run(arena, &opts, &result, err) < 0) {
+        return stop_end(err);
+    }
+    struct doctor_view view = {&inventory, opts.report, &result, args->want_all,
+                               isatty(STDOUT_FILENO) && log_wants_color()};
+    if (args->want_json) {
+        doctor_out_json(&view, &text);
+    } else {
+        doctor_out_text(&view, &text);
+    }
+    if (text.is_full) {
+        return err_set(err, ERR_INTERNAL, "more than %u bytes to print", OUTPUT_MAX);
+    }
+    return cmd_print(strbuf_str(&text), err) < 0 ? -1
+                                                 : doctor_exit_status(&result, args->allow_unknown);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct doctor_args args = {0};
+    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    if (status == 0 && args.want_script) {
+        status = cmd_print(str_of(doctor_script_probe(&arena)), err);
+    } else if (status == 0 && operands.n != 1) {
+        status = err_set(err, ERR_USAGE, "nodes doctor: expected one inventory");
+    } else if (status == 0) {
+        status = examine(&arena, ctx, &args, operands.items[0], err);
+    }
+    opt_list_cleanup(&args.cases);
+    return status;
+}
+
+const struct cmd NODES_DOCTOR = {"doctor", "INVENTORY",
+                                 "what the nodes are, and what they lack for a report", OPTS, run};

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `nodes list`: what an inventory says, nothing more: nobody is asked. */
+#include "base/base.h"
+
+#include "base/table.h"
+#include "cmd/nodes.h"
+#include "engine/inventory.h"
+
+#define OUTPUT_MAX (16u << 20)
+
+struct list_args {
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document: the inventory, its patterns expanded",
+     .offset = offsetof(struct list_args, want_json)},
+    OPT_END,
+};
+
+static void add_or_dash(struct table *table, struct str text)
+{
+    table_add(table, text.len ? text : STR_LIT("-"));
+}
+
+static void add_groups(struct table *table, const struct inventory_node *node)
+{
+    CLEANUP(strbuf) struct strbuf names;
+    strbuf_init(&names, OUTPUT_MAX);
+    for (size_t idx = 0; idx < node->n_groups; idx++) {
+        strbuf_printf(&names, "%s%.*s", idx ? "," : "", STR_ARG(node->groups[idx]));
+    }
+    add_or_dash(table, strbuf_str(&names));
+}
+
+static void print_text(struct strbuf *text, const struct inventory *inventory)
+{
+    static const struct table_column COLUMNS[] = {
+        {"node", false}, {"address", false},      {"port", true},         {"user", false},
+        {"gpus", true},  {"fast address", false}, {"work folder", false}, {"groups", false}};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    strbuf_printf(text, "%.*s: %.*s; %s, runtime %s, launcher %s\n", STR_ARG(inventory->id),
+                  STR_ARG(inventory->title), inventory->is_local ? "this machine" : "over ssh",
+                  runtime_kind_name(inventory->runtime), launcher_kind_name(inventory->launcher));
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        const struct inventory_node *node = &inventory->nodes[idx];
+        table_add(&table, node->name);
+        table_add(&table, node->address);
+        if (node->port) {
+            table_addf(&table, "%lld", (long long)node->port);
+        } else {
+            table_add(&table, STR_LIT("-"));
+        }
+        add_or_dash(&table, node->user);
+        table_addf(&table, "%lld", (long long)node->gpus);
+        add_or_dash(&table, node->fast_address);
+        add_or_dash(&table, node->work_folder);
+        add_groups(&table, node);
+    }
+    table_render(&table, text);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(strbuf) struct strbuf text;
+    struct list_args args = {0};
+    struct inventory inventory;
+    strbuf_init(&text, OUTPUT_MAX);
+    if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
+        return -1;
+    }
+    if (operands.n != 1) {
+        return err_set(err, ERR_USAGE, "nodes list: expected one inventory");
+    }
+    if (inventory_load(&arena, ctx->root, operands.items[0], &inventory, err) < 0) {
+        return -1;
+    }
+    if (args.want_json) {
+        inventory_encode(&inventory, &text);
+    } else {
+        print_text(&text, &inventory);
+    }
+    return cmd_print(strbuf_str(&text), err);
+}
+
+const struct cmd NODES_LIST = {"list", "INVENTORY", "what the inventory says", OPTS, run};

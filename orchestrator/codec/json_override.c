@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "codec/json_override.h"
+
+#include "codec/json.h"
+
+#define VALUE_MAX (1u << 20)
+
+/* ---- paths ---- */
+
+static bool is_key_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
+
+static int no_path(struct str setting, struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "\"%.*s\": expected PATH=VALUE such as stacks[reperf].env.NAME=1",
+                   setting.len < 100 ? (int)setting.len : 100, setting.ptr ? setting.ptr : "");
+}
+
+/* One part off the front of *rest. */
+static bool next_part(struct str *rest, struct json_path_part *part)
+{
+    size_t len = 0;
+    *part = (struct json_path_part){0};
+    if (rest->len && rest->ptr[0] == '[') {
+        struct err not_a_number = {0};
+        int64_t end = str_find(*rest, STR_LIT("]"));
+        struct str inside = str_sub(*rest, 1, end > 0 ? (size_t)end - 1 : 0);
+        if (end < 2) {
+            return false;
+        }
+        if (str_to_i64(inside, 0, INT32_MAX, &part->idx, &not_a_number) < 0) {
+            part->id = inside;
+        }
+        *rest = str_sub(*rest, (size_t)end + 1, rest->len);
+        return true;
+    }
+    while (len < rest->len && is_key_char(rest->ptr[len])) {
+        len++;
+    }
+    part->key = str_sub(*rest, 0, len);
+    *rest = str_sub(*rest, len, rest->len);
+    return len > 0;
+}
+
+int json_path_parse(struct str setting, struct json_path_part *parts, size_t *ret_n,
+                    struct str *ret_path, struct str *ret_rest, struct err *err)
+{
+    struct str rest = setting;
+    size_t n = 0;
+    if (str_starts(rest, STR_LIT("$."))) {
+        rest = str_sub(rest, 2, rest.len);
+    }
+    const char *start = rest.ptr;
+    do {
+        if (n == JSON_PATH_PARTS_MAX || !next_part(&rest, &parts[n])) {
+            return no_path(setting, err);
+        }
+        n++;
+        if (rest.len && rest.ptr[0] == '.') {
+            rest = str_sub(rest, 1, rest.len);
+            if (rest.len && !is_key_char(rest.ptr[0])) {
+                return no_path(setting, err);
+            }
+        } else if (rest.len && rest.ptr[0] != '[' && rest.ptr[0] != '=') {
+            return no_path(setting, err);
+        }
+    } while (rest.len && rest.ptr[0] != '=');
+    if (!rest.len || !parts[0].key.ptr) {
+        return no_path(setting, err);
+    }
+    *ret_n = n;
+    *ret_path = (struct str){start, (size_t)(rest.ptr - start)};
+    *ret_rest = str_sub(rest, 1, rest.len);
+    return 0;
+}
+
+/* ---- places in the text, which is known to be JSON ---- */
+
+static size_t skip_blank(struct str text, size_t at)
+{
+    while (at < text.len && strchr(" \t\r\n", text.ptr[at])) {
+        at++;
+    }
+    return at;
+}
+
+/* From the quotation mark to behind the closing one. */
+static size_t skip_string(struct str text, size_t at)
+{
+    for (at++; at < text.len && text.ptr[at] != '"'; at++) {
+        at += text.ptr[at] == '\\';
+    }
+    return at < text.len ? at + 1 : text.len;
+}
+
+static size_t skip_value(struct str text, size_t at)
+{
+    size_t depth = 0;
+    do {
+        at = skip_blank(text, at);
+        if (at >= text.len) {
+            return text.len;
+        }
+        char c = text.ptr[at];
+        if (c == '"') {
+            at = skip_string(text, at);
+        } else if (c == '{' || c == '[') {
+            depth++;
+            at++;
+        } else if (c == '}' || c == ']') {
+            depth--;
+            at++;
+        } else if (c == ',' || c == ':') {
+            at++;
+        } else {
+            while (at < text.len && !strchr(" \t\r\n,:]}", text.ptr[at])) {
+                at++;
+            }
+        }
+    } while (depth > 0);
+    return at;
+}
+
+struct place {
+    size_t from, to; /* of the value */
+    bool is_absent;  /* from: where the object with the key that is not there ends */
+    bool is_empty;   /* that object */
+};
+
+/* A key as it is written: escapes in keys are not looked through. */
+static bool is_key(struct str text, size_t at, size_t end, struct str key)
+{
+    return str_eq(str_sub(text, at + 1, end - at - 2), key);
+}
+
+static bool find_member(struct str text, size_t at, struct str key, struct place *place)
+{
+    *place = (struct place){.is_absent = true, .is_empty = true};
+    at = skip_blank(text, at + 1);
+    while (at < text.len && text.ptr[at] == '"') {
+        size_t end = skip_string(text, at);
+        size_t from = skip_blank(text, skip_blank(text, end) + 1);
+        size_t to = skip_value(text, from);
+        place->is_empty = false;
+        if (is_key(text, at, end, key)) {
+            *place = (struct place){from, to, false, false};
+            return true;
+        }
+        at = skip_blank(text, to);
+        if (at < text.len && text.ptr[at] == ',') {
+            at = skip_blank(text, at + 1);
+        }
+    }
+    place->from = place->to = at;
+    return false;
+}
+
+static bool has_id(struct str text, size_t at, struct str id)
+{
+    struct place place = {0};
+    return at < text.len && text.ptr[at] == '{' && find_member(text, at, STR_LIT("id"), &place) &&
+           text.ptr[place.from] == '"' && is_key(text, place.from, place.to, id);
+}
+
+static bool find_item(struct str text, size_t at, const struct json_path_part *part,
+                      struct place *place)
+{
+    int64_t idx = 0;
+    at = skip_blank(text, at + 1);
+    while (at < text.len && text.ptr[at] != ']') {
+        size_t to = skip_value(text, at);
+        if (part->id.ptr ? has_id(text, at, part->id) : idx == part->idx) {
+            *place = (struct place){.from = at, .to = to};
+            return true;
+        }
+        idx++;
+        at = skip_blank(text, to);
+        if (at < text.len && text.ptr[at] == ',') {
+            at = skip_blank(text, at + 1);
+        }
+    }
+    return false;
+}
+
+static int find_place(struct str text, const struct json_path_part *parts, size_t n,
+                      struct str path, struct place *ret_place, struct err *err)
+{
+    struct place place = {.from = skip_blank(text, 0), .to = text.len};
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct json_path_part *part = &parts[idx];
+        bool is_found = false;
+        if (part->key.ptr && text.ptr[place.from] == '{') {
+            is_found =
+                find_member(text, place.from, part->key, &place) || idx + 1 == n; /* or new */
+        } else if (!part->key.ptr && text.ptr[place.from] == '[') {
+            is_found = find_item(text, place.from, part, &place);
+        }
+        if (!is_found) {
+            struct str name = part->key.ptr ? part->key : part->id;
+            return err_set(err, ERR_USAGE, "%.*s: nothing there (at \"%.*s\", part %zu)",
+                           STR_ARG(path), STR_ARG(name.ptr ? name : STR_LIT("[]")), idx + 1);
+        }
+    }
+    *ret_place = place;
+    return 0;
+}
+
+/* ---- values ---- */
+
+/* Text of the value, as JSON. A word is text; so is a number, where text stands. */
+static struct str value_of(struct arena *arena, struct str given, bool is_text)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    CLEANUP(strbuf) struct strbuf buf;
+    struct json_out out;
+    struct err no_json = {0};
+    strbuf_init(&buf, VALUE_MAX);
+    bool is_json = given.len && json_parse(given, "value", &doc, &no_json) == 0;
+    bool is_kept = is_json && (!is_text || given.ptr[0] == '"' || str_eq_z(given, "null"));
+    if (is_kept) {
+        return str_dup(arena, given);
+    }
+    jw_begin(&out, &buf, true);
+    jw_str(&out, NULL, given.len ? given : STR_LIT(""));
+    return str_dup(arena, str_trim(strbuf_str(&buf)));
+}
+
+int json_override(struct arena *arena, struct str text, struct str setting, bool is_text,
+                  struct str *ret_text, struct json_override *ret_override, struct err *err)
+{
+    struct json_path_part parts[JSON_PATH_PARTS_MAX];
+    struct json_override made = {0};
+    struct str given = STR_EMPTY;
+    struct str path = STR_EMPTY;
+    struct place place = {0};
+    size_t n = 0;
+    if (setting.len > VALUE_MAX / 8) {
+        return err_set(err, ERR_USAGE, "a setting of more than %u bytes", VALUE_MAX / 8);
+    }
+    if (json_path_parse(setting, parts, &n, &path, &given, err) < 0 ||
+        find_place(text, parts, n, path, &place, err) < 0) {
+        return -1;
+    }
+    made.path = str_dup(arena, path);
+    made.value = value_of(arena, given, place.is_absent ? is_text : text.ptr[place.from] == '"');
+    if (!place.is_absent) {
+        made.was = str_dup(arena, str_sub(text, place.from, place.to - place.from));
+    }
+    struct str before = str_sub(text, 0, place.from);
+    struct str after = str_sub(text, place.to, text.len);
+    if (place.is_absent) {
+        before = str_trim((struct str){text.ptr, place.from});
+        *ret_text = str_of(arena_printf(arena, "%.*s%s\"%.*s\": %.*s%.*s", STR_ARG(before),
+                                        place.is_empty ? "" : ", ", STR_ARG(parts[n - 1].key),
+                                        STR_ARG(made.value), STR_ARG(after)));
+    } else {
+        *ret_text = str_of(arena_printf(arena, "%.*s%.*s%.*s", STR_ARG(before), STR_ARG(made.value),
+                                        STR_ARG(after)));
+    }
+    *ret_override = made;
+    return 0;
+}

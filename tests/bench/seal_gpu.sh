@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/bench/seal_gpu.sh RUN.tar [KEY [OUT]]: what `make bench-gpu` brought back from a machine with a GPU becomes OUT/RUN.tar.zst, sealed
+# (signed where there is a KEY of `reperf keygen`) and verified; OUT is logs/verified/RUN. A run without a GPU and its clocks in it, or that is
+# no more than a trial, is refused there: logs/verified is for evidence.
+cd "$(dirname "$0")/../.." || exit 1
+set -eu
+[ $# -ge 1 ] || { sed -n '3,5s/^# //p' "$0" >&2; exit 2; }
+tar=$1 key=${2:-} reperf=${REPERF:-build/release/reperf}
+run=$(basename "$tar" .tar)
+out=${3:-logs/verified/$run}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tar -C "$work" --no-same-owner -xf "$tar"
+[ -e "$work/$run/result.json" ] || { echo "$tar: there is no $run/result.json in it" >&2; exit 2; }
+case "$out" in
+logs/verified/*)
+    if grep -q '"trial":true' "$work/$run/result.json" || ! grep -q '"gpu":"[^"]' "$work/$run/result.json" ||
+        grep -q '"gpu_states":\[\]' "$work/$run/result.json"; then
+        echo "$run: a trial, or without a GPU and its clocks: not for logs/verified" >&2
+        exit 2
+    fi
+    ;;
+esac
+mkdir -p "$out"
+if [ -n "$key" ]; then
+    "$reperf" seal "$work/$run" -o "$out/$run.tar.zst" --key "$key"
+    "$reperf" verify "$out/$run.tar.zst" --key "$key.pub"
+else
+    "$reperf" seal "$work/$run" -o "$out/$run.tar.zst"
+    "$reperf" verify "$out/$run.tar.zst" --unsigned
+fi
+echo "$out/$run.tar.zst"

@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A cluster leaves nothing behind: taken down, its owner gone, up.sh killed half-way, its watcher killed with -9, its watcher and its reaper both. Runs in
+# a network namespace of its own, as this machine would be, so that links and addresses can be compared too.
+if [ -z "${REPERF_OWN_NET:-}" ] && [ "$(id -u)" -eq 0 ] && unshare --net true 2>/dev/null; then
+    REPERF_OWN_NET=1 exec unshare --net "$0" "$@"
+fi
+# shellcheck source=tests/tap_lib.sh
+. "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/cluster/env.sh
+. "$ROOT/tests/cluster/env.sh"
+# shellcheck disable=SC2317
+{
+    unset REPERF_CLUSTER
+    if ! why=$(cluster_needs); then
+        skip "a cluster leaves nothing behind" "$why"
+        tap_done
+    fi
+    ip link set lo up
+    export TMPDIR="$T"
+    C="$ROOT/tests/cluster"
+    machine() { # what a cluster could leave on it: links, addresses, rules, mounts, named namespaces, what is listed, groups
+        ip -o link | sed 's/^[0-9]*: //' | cut -d' ' -f1
+        ip -o -4 addr
+        iptables -S
+        grep -F "$T" /proc/self/mounts
+        ls /run/netns 2>/dev/null
+        [ ! -d "$CLUSTER_LIST" ] || grep -rF "$T" "$CLUSTER_LIST"
+        ls "$T"
+    }
+    processes() { # NAME-OF-GROUP STATE: those that are of a cluster, wherever they are
+        local dir n=0
+        for dir in /proc/[0-9]*; do
+            if grep -qF "$1" "$dir/cgroup" 2>/dev/null || { [ "$dir" != "/proc/$$" ] && tr '\0' ' ' 2>/dev/null <"$dir/cmdline" | grep -qF "$2"; }; then n=$((n + 1)); fi
+        done
+        echo "$n"
+    }
+    groups() { find /sys/fs/cgroup -type d -name "$1" 2>/dev/null | wc -l; }
+    before=$(machine)
+    up() { # OPTION...
+        S=$("$C/up.sh" "$@" 2>"$T.err") || return 1
+        group=$(cat "$S/group")
+        read -r watcher _ <"$S/watch.pid"
+        read -r reaper _ <"$S/reap.pid"
+    }
+    is_swept() { [ ! -e "$S" ] && [ "$(processes "$group" "$S")" -eq 0 ] && [ "$(machine)" = "$before" ]; }
+    nothing_left() { # NAME
+        wait_for 20 is_swept
+        is "$(machine)" "$before" "$1: the machine is as before"
+        is "$(processes "$group" "$S") processes, $(groups "$group") groups" "0 processes, 0 groups" "$1: nothing runs on"
+    }
+    up
+    ok $? "a cluster comes up $(cat "$T.err")"
+    ok "$([ "$(processes "$group" "$S")" -gt 20 ]; echo $?)" "with processes that this test can see"
+    ssh -F "$S/ssh_config" node4 hostname >"$T.out" 2>&1
+    is "$(cat "$T.out")" node4 "which answers on this machine's network"
+    exits 1 "a second one is refused" "$C/up.sh"
+    like "$(cat "$T/err")" 'is up already: .*reperf-cluster' "and the first is named"
+    rm -f "$T/out" "$T/err"
+    "$C/down.sh"
+    ok $? "it is taken down"
+    nothing_left "down.sh"
+    "$C/down.sh"
+    ok $? "taking down what is down is no error"
+
+    sleep 100 &
+    owner=$!
+    up --owner "$owner"
+    kill -9 "$owner"
+    wait "$owner" 2>/dev/null
+    nothing_left "its owner killed"
+
+    setsid "$C/up.sh" >"$T.out" 2>&1 &
+    starter=$!
+    has_nodes() { grep -qlF "$T" "$CLUSTER_LIST"/* 2>/dev/null && S=$(grep -hF "$T" "$CLUSTER_LIST"/*) && [ -s "$S/node2/pid" ]; }
+    wait_for 20 has_nodes
+    group=$(cat "$S/group")
+    kill -9 "$starter"
+    wait "$starter" 2>/dev/null
+    nothing_left "up.sh killed half-way"
+
+    up
+    kill -9 "$watcher"
+    nothing_left "its watcher killed"
+
+    up
+    kill -9 "$reaper" "$watcher"
+    is_dead() { ! cluster_is_up "$S" && [ "$(processes "$group" "$S")" -eq 0 ]; }
+    wait_for 20 is_dead
+    ok $? "watcher and reaper killed: the processes have gone all the same"
+    ok "$([ -d "$S" ]; echo $?)" "and its folder is left"
+    old=$S
+    wait_for 10 eval '! ip link show rp-head >/dev/null 2>&1'
+    up
+    ok $? "another comes up"
+    ok "$([ ! -e "$old" ]; echo $?)" "and has removed it"
+    "$C/down.sh"
+    nothing_left "after that"
+    rm -f "$T.err" "$T.out"
+}
+tap_done

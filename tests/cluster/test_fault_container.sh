@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Containers and images that fail: engine dead, digest missing, layer corrupt, registry down or silent, out of memory, no metric, NaN, a metric and then failure,
+# and one of four real ranks that dies.
+# shellcheck source=tests/cluster/lib.sh disable=SC2016,SC2317
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cluster/fault_lib.sh
+. "$(dirname "$0")/fault_lib.sh"
+cluster_reset || exit 1
+if no_docker "containers and images that fail"; then tap_done; fi
+N="$S/inventory.json"
+image_of() { # NAME: an image whose workload does what that world's mode says
+    mkdir -p "$T/$1/image"
+    cp "$T/$1/bin/reperf-train" "$T/$1/image/"
+    cp "$(control "$1")/mode" "$T/$1/image/mode"
+    sed -i "s|^dir=.*|dir=/usr/bin|" "$T/$1/image/reperf-train"
+    echo "reperf-cpu=$HEAD_IP:$REGISTRY_PORT/$(cluster_image "test/$1" "$T/$1/image/reperf-train" "$T/$1/image/mode")"
+}
+trial() { # NAME MODE NODE OPTION...: one repeat in a container on that node
+    local name=$1 node=$3
+    world "$name" "$2"
+    shift 3
+    begin "$name" "$ONE" "$N:node$node" --repeats 1 --image "$(image_of "$name")" "$@"
+}
+
+# --- what the workload does inside: four at a time
+trial good '' 1
+good=$(image_of good)
+trial silent silent 2
+trial nan nan 3
+trial fails fails 4
+finish good 0 "a container that trains"
+whole good 1 1
+finish silent 9 "exits 0 without a metric: status 9"
+finish nan 9 "prints NaN: status 9"
+finish fails 8 "prints a metric and then fails: status 8"
+says fails 'exit status 3' "with the workload's own status"
+for name in silent nan fails; do no_success "$name"; done
+nothing_left "inside" 1 2 3 4
+node_memory 1 48m
+trial oom eats 1
+world dead ''
+node_docker_stop 2
+begin dead "$ONE" "$N:node2" --repeats 1 --image "$good"
+world missing ''
+begin missing "$ONE" "$N:node3" --repeats 1 --image "reperf-cpu=$HEAD_IP:$REGISTRY_PORT/test/good@sha256:$(printf 'ab%.0s' $(seq 32))"
+world corrupt 'silent'
+echo corrupt >>"$(control corrupt)/mode"
+corrupt=$(image_of corrupt)
+registry_corrupt "${corrupt#*"$REGISTRY_PORT"/}"
+begin corrupt "$ONE" "$N:node4" --repeats 1 --image "$corrupt"
+finish oom 7 "killed for memory: status 7"
+says oom 'out of memory' "and why is said"
+node_memory 1 0
+finish dead 7 "a dead engine: status 7"
+says dead 'node2' "and the node is named"
+finish missing 7 "a digest that is not there: status 7"
+says missing 'not found|manifest|unknown' "and said"
+wait "$(cat "$T/corrupt/pid")"
+status=$?
+ok "$([ "$status" = 5 ] || [ "$status" = 7 ]; echo $?)" "a corrupt layer: status $status is the image's or integrity's"
+[ "$status" = 5 ] || [ "$status" = 7 ] || tail -n 5 "$T/corrupt/err" | sed 's/^/# /'
+for name in oom dead missing corrupt; do no_success "$name"; done
+node_docker_start 2
+take_up dead 0 "resume, with the engine back"
+whole dead 1 1
+registry_mend
+for i in 1 2 3 4; do node_ssh "$i" 'docker image prune -af >/dev/null'; done
+registry stop
+world down ''
+begin down "$ONE" "$N:node1" --repeats 1 --image "$good"
+finish down 7 "a registry that is down: status 7"
+no_success down
+registry start
+take_up down 0 "resume, with the registry back"
+whole down 1 1
+for i in 1 2; do node_ssh "$i" 'docker image prune -af >/dev/null'; done
+registry pause
+world mute ''
+begin mute "$ONE" "$N:node2" --repeats 1 --image "$good" --deadline 20
+wait "$(cat "$T/mute/pid")"
+status=$?
+case $status in 4 | 7 | 124) ok 0 "a registry that is silent: status $status is fetch's, the image's or the deadline's" ;; *) is "$status" "4, 7 or 124" "a registry that is silent" ;; esac
+no_success mute
+registry resume
+take_up mute 0 "resume, with the registry answering"
+whole mute 1 1
+nothing_left "images" 1 2 3 4
+
+# --- orphans: the orchestrator is gone for good, its container is not
+world orphan waits
+begin orphan "$ONE" "$N:node3" --repeats 1 --image "$(image_of orphan)"
+has_container() { [ -n "$(node_ssh 3 docker ps -q 2>/dev/null)" ]; }
+wait_for 60 has_container
+ok $? "a container runs"
+kill -9 "$(cat "$T/orphan/pid")"
+wait "$(cat "$T/orphan/pid")" 2>/dev/null
+has_container
+ok $? "it outlives its orchestrator"
+export REPERF_STATE="$T/orphan/state"
+exits 0 "nodes clean --dry-run" "$REPERF" nodes clean "$N" --dry-run
+like "$(cat "$T/out")" 'node3' "names the node"
+has_container
+ok $? "and ends nothing"
+exits 0 "nodes clean" "$REPERF" nodes clean "$N"
+nothing_left "nodes clean" 1 2 3 4
+cluster_reset
+ok $? "all is whole again"
+tap_done

@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Links that are cut for a second, ten seconds and for good; a dead sshd, packet loss, a slow link, a frozen node, a reboot, all while a run's workload is on the
+# node: a run each, four at a time, each on a node of its own.
+# shellcheck source=tests/cluster/lib.sh disable=SC2317
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cluster/fault_lib.sh
+. "$(dirname "$0")/fault_lib.sh"
+cluster_reset || exit 1
+N="$S/inventory-none.json"
+
+# --- links
+names=([1]=cut-1s [2]=cut-10s [3]=cut-for-good [4]=reboot)
+for i in 1 2 3 4; do
+    world "${names[i]}" waits
+    begin "${names[i]}" "$ONE" "$N:node$i"
+done
+for i in 1 2 3 4; do waits_for_ranks "${names[i]}" 1; done
+node_cut 1
+node_cut 2
+node_cut 3
+node_reboot 4 &
+reboot=$!
+sleep 1
+node_restore 1
+go cut-1s
+sleep 8
+node_restore 2
+go cut-10s
+wait "$reboot"
+go reboot
+finish cut-1s 0 "a link cut for a second: nothing is lost"
+whole cut-1s 1
+is "$(count cut-1s begun)" 2 "cut-1s: no repeat is made twice"
+finish cut-10s 0 "a link cut for ten seconds: nothing is lost"
+whole cut-10s 1
+is "$(count cut-10s begun)" 2 "cut-10s: no repeat is made twice"
+finish reboot 0 "a node that reboots: the repeat is made again"
+whole reboot 1
+is "$(count reboot begun)" 3 "reboot: one attempt was lost"
+is "$(find "$(run_dir reboot)/evidence/logs/lost" -type f 2>/dev/null | wc -l)" 1 "reboot: its log is kept apart"
+finish cut-for-good 6 "a link cut for good: status 6"
+says cut-for-good 'node3' "and the node is named"
+no_success cut-for-good
+node_restore 3
+go cut-for-good
+take_up cut-for-good 0 "resume, with the link mended"
+whole cut-for-good 1
+nothing_left "links" 1 2 3 4
+
+# --- sshd, loss, a slow link, a frozen node
+names=([1]=sshd-dead [2]=loss [3]=slow-link [4]=frozen)
+node_loss 2 30
+node_rate 3 10mbit
+for i in 1 2 3; do
+    world "${names[i]}" waits
+    begin "${names[i]}" "$ONE" "$N:node$i"
+done
+world frozen waits
+begin frozen "$ONE" "$N:node4" --deadline 8
+for i in 1 3 4 2; do waits_for_ranks "${names[i]}" 1; done
+node_sshd_stop 1
+node_freeze 4
+go sshd-dead
+go loss
+go slow-link
+sleep 3
+node_sshd_start 1
+finish sshd-dead 0 "sshd killed with all its sessions, and started again: nothing is lost"
+whole sshd-dead 1
+is "$(count sshd-dead begun)" 2 "sshd-dead: no repeat is made twice"
+finish slow-link 0 "a link of 10 Mbit"
+whole slow-link 1
+finish loss 0 "30 % of the packets lost"
+whole loss 1
+is "$(count loss begun)" 2 "loss: no repeat is made twice"
+wait "$(cat "$T/frozen/pid")"
+status=$?
+ok "$([ "$status" = 6 ] || [ "$status" = 124 ]; echo $?)" "a node frozen past the deadline: status $status is the node's or the deadline's"
+says frozen 'node4|deadline' "and why is said"
+no_success frozen
+node_thaw 4
+go frozen
+take_up frozen 0 "resume, with the node thawed"
+whole frozen 1
+node_no_loss 2
+node_no_rate 3
+nothing_left "sshd, loss, slow, frozen" 1 2 3 4
+cluster_reset
+ok $? "all is whole again"
+tap_done

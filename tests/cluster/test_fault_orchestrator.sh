@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The orchestrator is killed with -9 after every journal record of a run on four nodes, and resumed: the same cells and verdicts, every repeat counted once,
+# nothing left on the nodes. Then while the ranks run: they go on, and are found again.
+# shellcheck source=tests/cluster/lib.sh disable=SC2317
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cluster/fault_lib.sh
+. "$(dirname "$0")/fault_lib.sh"
+cluster_reset || exit 1
+N="$S/inventory-none.json"
+world kill ''
+begin kill "$FOUR" "$N"
+finish kill 0 "an undisturbed run on four nodes"
+whole kill 4
+cp "$(run_dir kill)/evidence/result.json" "$T/want.json"
+records=$(wc -l <"$(run_dir kill)/journal.jsonl")
+ok "$([ "$records" -ge 8 ]; echo $?)" "it writes $records journal records"
+for n in $(seq 1 "$records"); do
+    world kill ''
+    REPERF_CRASH_AFTER=$n begin kill "$FOUR" "$N"
+    finish kill 137 "killed after record $n"
+    take_up kill 0 "record $n: resume"
+    cmp -s "$(run_dir kill)/evidence/result.json" "$T/want.json"
+    ok $? "record $n: the same result.json"
+    is "$(count kill begun)" 8 "record $n: each rank ran twice, not more"
+    nothing_left "record $n" 1 2 3 4
+done
+world kill waits
+begin kill "$FOUR" "$N"
+waits_for_ranks kill 4
+kill -9 "$(cat "$T/kill/pid")"
+wait "$(cat "$T/kill/pid")" 2>/dev/null
+is "$(for i in 1 2 3 4; do node_do "$i" pgrep -fc 'bin/.*/reperf-train'; done | grep -cv '^0')" 4 "the ranks outlive it"
+go kill
+take_up kill 0 "resume while they run"
+whole kill 4
+is "$(count kill begun)" 8 "they were found again, not started again"
+nothing_left "the end" 1 2 3 4
+
+# --- TERM while nodes are still being reached
+world term ''
+node_cut 4
+begin term "$FOUR" "$N"
+has_journal() { [ -s "$(run_dir term)/journal.jsonl" ]; }
+wait_for 30 has_journal
+sleep 2
+kill "$(cat "$T/term/pid")"
+finish term 143 "TERM while nodes are being reached: status 143"
+is "$(tail -n 1 "$(run_dir term)/journal.jsonl" | jq -r .state)" interrupted "and the journal says so"
+nothing_runs "term" 1 2 3
+node_restore 4
+take_up term 0 "resume"
+whole term 4
+cluster_reset
+ok $? "all is whole again"
+tap_done

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Brings a cluster of four nodes up and prints its folder: up.sh [--private] [--owner PID]
+#   --private    the head is a network namespace of its own, not this machine: it can clash with nothing; enter it with shell.sh
+#   --owner PID  the cluster is taken down when this process ends; otherwise it stays until down.sh
+# The folder is $REPERF_CLUSTER, or a new one. Ends with 77 and says why where there can be no cluster.
+set -eu
+# shellcheck source=tests/cluster/env.sh
+. "$(dirname "$0")/env.sh"
+net=shared owner=0
+while [ $# -gt 0 ]; do
+    case $1 in
+    --private) net=private ;;
+    --owner)
+        owner=$2
+        shift
+        ;;
+    *)
+        echo "usage: up.sh [--private] [--owner PID]" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+if ! why=$(cluster_needs); then
+    echo "no test cluster here: $why" >&2
+    exit 77
+fi
+cluster_sweep
+if [ "$net" = shared ] && ip link show "$HEAD_LINK" >/dev/null 2>&1; then
+    echo "a cluster is up already: $(cluster_list | tr '\n' ' '); down.sh takes it down" >&2
+    exit 1
+fi
+if [ "$net" = shared ] && ip -4 route get "$(node_ip 1)" 2>/dev/null | grep -qvE ' via | dev lo |cache'; then
+    echo "10.11.0.0/24 is a network of this machine: use --private" >&2
+    exit 1
+fi
+owner_start=0
+if [ "$owner" != 0 ]; then
+    owner_start=$(start_time "$owner") || {
+        echo "there is no process $owner" >&2
+        exit 2
+    }
+fi
+if [ -n "${REPERF_CLUSTER:-}" ]; then
+    state=$REPERF_CLUSTER
+    if [ -e "$state" ]; then
+        echo "$state exists" >&2
+        exit 1
+    fi
+    mkdir -p "$state"
+else
+    state=$(mktemp -d "${TMPDIR:-/tmp}/reperf-cluster.XXXXXX")
+fi
+state=$(cd "$state" && pwd)
+chmod 755 "$state"
+mkdir -p "$CLUSTER_LIST"
+: >"$state/alive"
+echo "$state" >"$CLUSTER_LIST/${state##*/}"
+: >"$state/starting"
+echo "$net" >"$state/net"
+echo "$owner" >"$state/owner"
+echo "reperf-cluster.$$.$RANDOM" >"$state/group"
+setsid "$CLUSTER_DIR/watch.sh" "$state" "$net" "$owner" "$owner_start" $$ "$(start_time $$)" </dev/null >"$state/watch.log" 2>&1 &
+watcher=$!
+has_started() { [ -e "$state/ready" ] || ! kill -0 "$watcher" 2>/dev/null; }
+if ! wait_for 240 has_started || [ ! -e "$state/ready" ]; then
+    echo "the cluster did not come up:" >&2
+    tail -n 20 "$state"/*.log >&2 2>/dev/null || :
+    kill "$watcher" 2>/dev/null || :
+    exit 1
+fi
+rm -f "$state/starting"
+[ ! -s "$state/no-docker" ] || echo "no containers in this cluster: $(cat "$state/no-docker")" >&2
+echo "$state"

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases of the kernels of sequences and of matrices. */
+#include "tests/cuda/cases.h"
+
+/* --- matrices: n, c, k ---------------------------------------------------------------------- */
+static const int64_t LINEARS[][3] = {
+    {2, 5, 3}, {1, 1, 1}, {4, 64, 1000}, {7, 33, 18}, {30, 16, 24}, {3, 512, 2},
+};
+#define N_LINEARS (int)ARRAY_LEN(LINEARS)
+
+static const struct linear_geom *linear_begin(struct held_call *call, enum kernel_id id, int idx,
+                                              int n_kinds)
+{
+    const int64_t *row = LINEARS[idx / n_kinds];
+    call->args.id = id;
+    call->args.has_bias = idx % n_kinds == 1;
+    call->args.geom.linear =
+        (struct linear_geom){.n = row[0], .c = row[1], .k = row[2], .n_parts = 1};
+    held_name(call, "%d rows of %d to %d%s", (int)row[0], (int)row[1], (int)row[2],
+              call->args.has_bias ? " bias" : "");
+    return &call->args.geom.linear;
+}
+
+bool case_linear_fwd(struct held_call *call, int idx)
+{
+    if (idx >= 2 * N_LINEARS) {
+        return false;
+    }
+    const struct linear_geom *g = linear_begin(call, K_LINEAR_FWD, idx, 2);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c));
+    held_in(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k, g->c));
+    if (call->args.has_bias) {
+        held_in(call, 2, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k));
+    }
+    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->k));
+    return true;
+}
+
+bool case_linear_bwd_data(struct held_call *call, int idx)
+{
+    if (idx >= N_LINEARS) {
+        return false;
+    }
+    const struct linear_geom *g = linear_begin(call, K_LINEAR_BWD_DATA, idx, 1);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->k));
+    held_in(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k, g->c));
+    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c), 0);
+    return true;
+}
+
+bool case_linear_bwd_weight(struct held_call *call, int idx)
+{
+    if (idx >= 2 * N_LINEARS) {
+        return false;
+    }
+    const struct linear_geom *g = linear_begin(call, K_LINEAR_BWD_WEIGHT, idx, 2);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->k));
+    held_in(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c));
+    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k, g->c), 0);
+    if (call->args.has_bias) {
+        held_grad(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k), 0);
+    }
+    return true;
+}
+
+/* --- embedding: n, s, d, words ---------------------------------------------------------------------- */
+static const int64_t EMBEDS[][4] = {
+    {2, 7, 24, 11},
+    {1, 1, 8, 3},
+    {3, 128, 40, 50},
+    {2, 16, 768, 2},
+};
+#define N_EMBEDS  (int)ARRAY_LEN(EMBEDS)
+#define POSITIONS 130
+
+static const struct embed_geom *embed_begin(struct held_call *call, enum kernel_id id, int idx,
+                                            int first_id)
+{
+    const int64_t *row = EMBEDS[idx];
+    struct embed_geom *g = &call->args.geom.embed;
+    call->args.id = id;
+    *g = (struct embed_geom){.n = row[0],
+                             .s = row[1],
+                             .d = row[2],
+                             .vocabulary = row[3],
+                             .positions = POSITIONS,
+                             .segments = 2};
+    held_name(call, "%d times %d tokens of %d, %d words", (int)g->n, (int)g->s, (int)g->d,
+              (int)g->vocabulary);
+    held_integers(call, held_in(call, first_id, HELD_I64, ROLE_PLAIN, SHAPE(g->n, g->s)),
+                  g->vocabulary, 0, 0);
+    held_integers(call, held_in(call, first_id + 1, HELD_I64, ROLE_PLAIN, SHAPE(g->n, g->s)), 2, 0,
+                  0);
+    return g;
+}
+
+bool case_embed_fwd(struct held_call *call, int idx)
+{
+    if (idx >= N_EMBEDS) {
+        return false;
+    }
+    const struct embed_geom *g = embed_begin(call, K_EMBED_FWD, idx, 0);
+    held_in(call, 2, HELD_ELEM, ROLE_PLAIN, SHAPE(g->vocabulary, g->d));
+    held_in(call, 3, HELD_ELEM, ROLE_PLAIN, SHAPE(g->positions, g->d));
+    held_in(call, 4, HELD_ELEM, ROLE_PLAIN, SHAPE(g->segments, g->d));
+    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->d));
+    return true;
+}
+
+bool case_embed_bwd(struct held_call *call, int idx)
+{
+    if (idx >= N_EMBEDS) {
+        return false;
+    }
+    const struct embed_geom *g = embed_begin(call, K_EMBED_BWD, idx, 1);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->d));
+    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->vocabulary, g->d), 0);
+    held_grad(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->positions, g->d), 0);
+    held_grad(call, 2, HELD_ELEM, ROLE_PLAIN, SHAPE(g->segments, g->d), 0);
+    return true;
+}
+
+/* --- layer norm, GELU, tanh: rows, c ------------------------------------------------------------------ */
+static const int64_t ROWS[][2] = {
+    {3, 24}, {1, 1}, {7, 33}, {5, 768}, {2, 1030}, {130, 8},
+};
+#define N_ROWS (int)ARRAY_LEN(ROWS)
+
+static struct shape rows_begin(struct held_call *call, enum kernel_id id, int idx)
+{
+    const int64_t *row = ROWS[idx];
+    call->args.id = id;
+    if (id == K_LAYER_NORM_FWD || id == K_LAYER_NORM_BWD) {
+        call->args.geom.layer_norm =
+            (struct layer_norm_geom){.rows = row[0], .c = row[1], .eps = 1e-12};
+    } else {
+        call->args.geom.elem = (struct elem_geom){.count = row[0] * row[1]};
+    }
+    held_name(call, "(%d, %d)", (int)row[0], (int)row[1]);
+    return SHAPE(row[0], row[1]);
+}
+
+static int layer_norm_row(int idx)
+{
+    return idx == 0 ? 0 : idx + 1; /* a row of one element has no deviation */
+}
+
+bool case_layer_norm_fwd(struct held_call *call, int idx)
+{
+    if (idx >= N_ROWS - 1) {
+        return false;
+    }
+    struct shape shape = rows_begin(call, K_LAYER_NORM_FWD, layer_norm_row(idx));
+    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.7, 2.0);
+    held_in(call, 1, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
+    held_in(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
+    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, shape)->may_lie_in = 1;
+    held_out(call, 1, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0]));
+    held_out(call, 2, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0]));
+    return true;
+}
+
+bool case_layer_norm_bwd(struct held_call *call, int idx)
+{
+    if (idx >= N_ROWS - 1) {
+        return false;
+    }
+    struct shape shape = rows_begin(call, K_LAYER_NORM_BWD, layer_norm_row(idx));
+    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.3, 1.0);
+    held_in(call, 1, HELD_ELEM, ROLE_PLAIN, shape);
+    held_in(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]));
+    held_normal(call, held_in(call, 3, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0])), 0.2, 0.3);
+    held_above(held_in(call, 4, HELD_STAT, ROLE_PLAIN, SHAPE(shape.dim[0])), 0.5);
+    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, shape, 1);
+    held_grad(call, 1, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]), 0);
+    held_grad(call, 2, HELD_FLOAT, ROLE_PLAIN, SHAPE(shape.dim[1]), 0);
+    return true;
+}
+
+static bool map_fwd(struct held_call *call, enum kernel_id id, int idx)
+{
+    if (idx >= N_ROWS) {
+        return false;
+    }
+    struct shape shape = rows_begin(call, id, idx);
+    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape), 0.0, 2.0);
+    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, shape)->may_lie_in = 1;
+    return true;
+}
+
+static bool map_bwd(struct held_call *call, enum kernel_id id, int idx, double deviation)
+{
+    if (idx >= N_ROWS) {
+        return false;
+    }
+    struct shape shape = rows_begin(call, id, idx);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, shape);
+    held_normal(call, held_in(call, 1, HELD_ELEM, ROLE_PLAIN, shape), 0.0, deviation);
+    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, shape, 1);
+    return true;
+}
+
+bool case_gelu_fwd(struct held_call *call, int idx)
+{
+    return map_fwd(call, K_GELU_FWD, idx);
+}
+bool case_gelu_bwd(struct held_call *call, int idx)
+{
+    return map_bwd(call, K_GELU_BWD, idx, 2.0);
+}
+bool case_tanh_fwd(struct held_call *call, int idx)
+{
+    return map_fwd(call, K_TANH_FWD, idx);
+}
+bool case_tanh_bwd(struct held_call *call, int idx)
+{
+    return map_bwd(call, K_TANH_BWD, idx, 0.4);
+}
+
+/* --- attention: n, s, heads, d ------------------------------------------------------------------------ */
+static const int64_t ATTENTIONS[][4] = {
+    {2, 16, 2, 16}, {1, 128, 2, 64}, {2, 37, 3, 24}, {1, 1, 1, 8}, {1, 100, 1, 64},
+};
+#define N_ATTENTIONS (int)ARRAY_LEN(ATTENTIONS)
+
+/* No mask and no dropout; a mask; both. In the last sequence of a case with a mask no key may be seen. */
+static const struct attention_geom *attention_begin(struct held_call *call, enum kernel_id id,
+                                                    int idx, int mask_idx, int step_idx)
+{
+    const int64_t *row = ATTENTIONS[idx / 3];
+    int kind = idx % 3;
+    struct attention_geom *g = &call->args.geom.attention;
+    static const char *const kinds[] = {"", " masked", " masked, dropout"};
+    call->args.id = id;
+    *g = (struct attention_geom){.n = row[0], .s = row[1], .heads = row[2], .d = row[3]};
+    held_name(call, "%d times %d tokens, %d heads of %d%s", (int)g->n, (int)g->s, (int)g->heads,
+              (int)g->d, kinds[kind]);
+    struct held_tensor *mask = held_in(call, mask_idx, HELD_I64, ROLE_PLAIN, SHAPE(g->n, g->s));
+    for (int64_t i = 0; i < mask->count; i++) {
+        bool is_blind = kind > 0 && g->n > 1 && i / g->s == g->n - 1;
+        mask->values[i] = kind == 0 || (!is_blind && (i % g->s == 0 || rng_f64(&call->rng) < 0.7));
+    }
+    if (kind == 2) {
+        g->dropout = (struct dropout_geom){.count = g->n * g->heads * g->s * g->s,
+                                           .run = 1,
+                                           .first = 7 * g->n * g->heads * g->s * g->s,
+                                           .rate = 0.1,
+                                           .stream = 0xfedcba9876543210ULL};
+        held_in(call, step_idx, HELD_I64, ROLE_PLAIN, SHAPE_SCALAR)->values[0] = 17.0;
+    }
+    return g;
+}
+
+bool case_attention_fwd(struct held_call *call, int idx)
+{
+    if (idx >= 3 * N_ATTENTIONS) {
+        return false;
+    }
+    const struct attention_geom *g = attention_begin(call, K_ATTENTION_FWD, idx, 1, 2);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, 3 * g->heads * g->d));
+    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->heads * g->d));
+    held_out(call, 1, HELD_STAT, ROLE_PLAIN, SHAPE(g->n, g->heads, g->s));
+    return true;
+}
+
+/* What the forward call would have made of qkv: context (rounded to `elem` by whoever runs it) and lse. */
+static void attention_results(struct held_call *call, const struct attention_geom *g)
+{
+    const double *qkv = call->in[1].values;
+    const double *mask = call->in[2].values;
+    int64_t width = g->heads * g->d;
+    for (int64_t at = 0; at < g->n * g->heads * g->s; at++) {
+        int64_t i = at % g->s;
+        int64_t head = at / g->s % g->heads;
+        int64_t n = at / g->s / g->heads;
+        const double *rows = qkv + n * g->s * 3 * width + head * g->d;
+        double *context = call->in[3].values + (n * g->s + i) * width + head * g->d;
+        double total = 0.0;
+        for (int64_t c = 0; c < g->d; c++) {
+            context[c] = 0.0;
+        }
+        for (int64_t j = 0; j < g->s; j++) {
+            double dot = 0.0;
+            for (int64_t c = 0; c < g->d; c++) {
+                dot += rows[i * 3 * width + c] * rows[j * 3 * width + width + c];
+            }
+            double part = mask[n * g->s + j] != 0.0 ? exp(dot / sqrt((double)g->d)) : 0.0;
+            bool is_kept = g->dropout.rate <= 0.0 ||
+                           dropout_keeps(&g->dropout, 17, g->dropout.first + at * g->s + j);
+            total += part;
+            for (int64_t c = 0; c < g->d; c++) {
+                context[c] += is_kept ? part * rows[j * 3 * width + 2 * width + c] : 0.0;
+            }
+        }
+        for (int64_t c = 0; c < g->d; c++) {
+            context[c] *= total > 0.0 ? 1.0 / total / (1.0 - g->dropout.rate) : 0.0;
+        }
+        call->in[4].values[at] = total > 0.0 ? log(total) : 0.0;
+    }
+}
+
+bool case_attention_bwd(struct held_call *call, int idx)
+{
+    if (idx >= 3 * N_ATTENTIONS) {
+        return false;
+    }
+    const struct attention_geom *g = attention_begin(call, K_ATTENTION_BWD, idx, 2, 5);
+    struct shape rows = SHAPE(g->n * g->s, g->heads * g->d);
+    struct shape all = SHAPE(g->n * g->s, 3 * g->heads * g->d);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, rows);
+    /* Values that half precision holds, so that context and lse fit what the device is given. */
+    struct held_tensor *qkv = held_in(call, 1, HELD_ELEM, ROLE_PLAIN, all);
+    for (int64_t i = 0; i < qkv->count; i++) {
+        qkv->values[i] = nearbyint(qkv->values[i] * 64.0) / 64.0;
+    }
+    held_in(call, 3, HELD_ELEM, ROLE_PLAIN, rows);
+    held_in(call, 4, HELD_STAT, ROLE_PLAIN, SHAPE(g->n, g->heads, g->s));
+    attention_results(call, g);
+    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, all, 0);
+    return true;
+}
+
+/* --- chosen rows, loss of rows -------------------------------------------------------------------------- */
+/* n, s, p, c; even cases by places, some of them the same, odd ones the first row. */
+static const int64_t GATHERS[][4] = {{2, 7, 3, 24}, {1, 1, 1, 5}, {3, 128, 20, 40}, {4, 5, 9, 768}};
+#define N_GATHERS (int)ARRAY_LEN(GATHERS)
+
+static const struct gather_geom *gather_begin(struct held_call *call, enum kernel_id id, int idx)
+{
+    const int64_t *row = GATHERS[idx / 2];
+    bool has_places = idx % 2 == 0;
+    struct gather_geom *g = &call->args.geom.gather;
+    call->args.id = id;
+    *g = (struct gather_geom){.n = row[0], .s = row[1], .p = has_places ? row[2] : 1, .c = row[3]};
+    held_name(call, "%d of %d rows of %d, %d times%s", (int)g->p, (int)g->s, (int)g->c, (int)g->n,
+              has_places ? "" : ", the first");
+    if (has_places) {
+        held_integers(call, held_in(call, 1, HELD_I64, ROLE_PLAIN, SHAPE(g->n, g->p)), g->s, 3, 0);
+    }
+    return g;
+}
+
+bool case_gather_fwd(struct held_call *call, int idx)
+{
+    if (idx >= 2 * N_GATHERS) {
+        return false;
+    }
+    const struct gather_geom *g = gather_begin(call, K_GATHER_FWD, idx);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->c));
+    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->p, g->c));
+    return true;
+}
+
+bool case_gather_bwd(struct held_call *call, int idx)
+{
+    if (idx >= 2 * N_GATHERS) {
+        return false;
+    }
+    const struct gather_geom *g = gather_begin(call, K_GATHER_BWD, idx);
+    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->p, g->c));
+    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->c), 0);
+    return true;
+}
+
+/* rows, c, ignored: one in so many */
+static const int64_t ROW_LOSSES[][3] = {
+    {5, 24, 0}, {1, 2, 0}, {40, 1000, 3}, {3, 30522, 2}, {4, 9, 1}};
+
+bool case_row_loss(struct held_call *call, int idx)
+{
+    if (idx >= (int)ARRAY_LEN(ROW_LOSSES)) {
+        return false;
+    }
+    const int64_t *row = ROW_LOSSES[idx];
+    call->args.id = K_ROW_LOSS;
+    call->args.geom.loss = (struct loss_geom){.n = row[0],
+                                              .c = row[1],
+                                              .plane = 1,
+                                              .smoothing = idx % 2 == 1 ? 0.1 : 0.0,
+                                              .ignore_label = -1,
+                                              .weight = idx % 2 == 0 ? 1.0 : 0.4,
+                                              .n_ranks = 1};
+    held_name(call, "(%d, %d)%s", (int)row[0], (int)row[1], row[2] == 1 ? ", all ignored" : "");
+    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(row[0], row[1])), 1.0, 3.0);
+    held_integers(call, held_in(call, 1, HELD_I64, ROLE_PLAIN, SHAPE(row[0])), row[1], (int)row[2],
+                  -1);
+    held_grad(call, 0, HELD_FLOAT, ROLE_PLAIN, SHAPE_SCALAR, 0);
+    held_grad(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(row[0], row[1]), 1);
+    call->is_scaled = 2;
+    return true;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole networks on a device and on the CPU in double, from the same parameters and inputs. No CUDA header here. */
+#ifndef CUDA_NETS_H
+#define CUDA_NETS_H
+
+#include "base/base.h"
+#include "graph/fuse.h"
+#include "graph/player.h"
+#include "models/model.h"
+
+struct nets_opts {
+    const struct model *model;
+    struct model_opts size;
+    struct graph_types types;
+    const struct backend *backend; /* borrowed */
+    const struct opt_rule *rule;   /* borrowed; NULL: only gradients */
+    float loss_scale;              /* where there is no rule; 0: none */
+    const struct fuse_support
+        *fuse;     /* borrowed: everything that it allows is fused; NULL: nothing */
+    int n_streams; /* 0 or 1: one */
+};
+
+struct trial {
+    struct arena arena;
+    struct graph *graph;
+    struct net net;
+    const struct model *model;
+    void *loss_scale; /* owned, on the device */
+    int n_fused;      /* sites */
+};
+
+/* On failure nothing is owned. */
+MUST_CHECK int trial_open(struct trial *trial, const struct nets_opts *opts, struct err *err);
+void trial_release(struct trial *trial);
+
+/* Parameters by the model's rules; but batch norms scale by 1/2 and shift by 1, so that few values are near a ReLU's kink, where
+   rounding decides, and some are below it, as a shift that nothing cuts has no gradient at all where another batch norm follows.
+   Inputs and labels drawn. */
+void trial_fill(struct trial *trial, uint64_t seed);
+
+/* Parameters, states and inputs of `from`, as they are stored there. */
+void trial_copy(struct trial *to, const struct trial *from);
+
+/* Any value of a floating type as doubles; free() it. */
+double *trial_read(const struct trial *trial, int value);
+
+/* What a result may be off by, as a relative norm: `times` what `yardstick`, the same network on the CPU in float, is off by there,
+   and `plus`. So a gradient in which large terms cancel may be off by as much as rounding makes of it anywhere. */
+struct trial_allowed {
+    double times, plus;
+    double grad_scale; /* the gradients of `got` carry this factor */
+};
+struct trial_distance {
+    double loss;         /* relative */
+    double share;        /* of what is allowed, of the gradient or statistic that uses most of it */
+    double worst, noise; /* what that is off by, and the yardstick */
+    double median;       /* of what all are off by */
+    int n_compared;
+    char worst_name[GRAPH_NAME_MAX];
+};
+struct trial_distance trial_compare(const struct trial *got, const struct trial *want,
+                                    const struct trial *yardstick,
+                                    const struct trial_allowed *allowed);
+
+/* Parameters, states and what the optimiser keeps, bit for bit: NULL, or the name of the first that differs. */
+const char *trial_differs(const struct trial *a, const struct trial *b);
+
+/* Everything that a checkpoint holds, through host memory. */
+void trial_restore(struct trial *to, const struct trial *from);
+
+#endif

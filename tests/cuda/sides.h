@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device and the CPU that it is held against. Includes the CUDA backend: for test programs alone. */
+#ifndef CUDA_SIDES_H
+#define CUDA_SIDES_H
+
+#include "base/base.h"
+
+#include "backend_cpu/cpu.h"
+#include "backend_cuda/cuda.h"
+#include "tests/cuda/tap.h"
+
+struct sides {
+    struct cuda cuda;
+    struct cpu cpu;
+    struct backend device, host;
+    struct graph_types types; /* of the device */
+    const char *mode;
+};
+
+static inline void sides_open(struct sides *s, bool is_amp)
+{
+    struct err err = {0};
+    const struct cuda_opts opts = {.is_amp = is_amp, .n_streams = CUDA_STREAMS_MAX, .n_marks = 2};
+    *s = (struct sides){.types = {is_amp ? DT_F16 : DT_F32, DT_F32, DT_F32},
+                        .mode = is_amp ? "amp" : "fp32"};
+    if (cuda_init(&s->cuda, &opts, &s->device, &err) < 0 ||
+        cpu_init(&s->cpu, CPU_PLAIN, 0, &s->host, &err) < 0) {
+        tap_bail("%s", err.msg);
+    }
+}
+
+static inline void sides_close(struct sides *s)
+{
+    cuda_release(&s->cuda);
+    cpu_release(&s->cpu);
+}
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every kernel of the CUDA backend against the CPU backend: on a GPU (make test-gpu), or on the emulator (make test). Speaks TAP;
+   it needs no test library, as there may be none where the GPU is. An argument is the name of the one kernel to look at. With
+   REPERF_TEST_PLANS=FOLDER the libraries' plans are chosen by timing and kept there; else the first that they offer is taken. */
+#include "base/base.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend_cuda/cuda.h"
+#include "tests/cuda/held.h"
+#include "tests/cuda/tap.h"
+
+#ifdef CUDA_EMU
+#include "emu.h"
+#endif
+
+/* --- the device ---------------------------------------------------------------------------------- */
+static void must(cudaError_t status, const char *what)
+{
+    if (status != cudaSuccess) {
+        tap_bail("%s: %s", what, cudaGetErrorString(status));
+    }
+}
+
+static void fill(void *device, int byte, int64_t bytes)
+{
+    must(cudaMemset(device, byte, (size_t)bytes), "cudaMemset");
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+static void read_bytes(void *host, const void *device, int64_t bytes)
+{
+    must(cudaMemcpy(host, device, (size_t)bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+}
+static void write_bytes(void *device, const void *host, int64_t bytes)
+{
+    must(cudaMemcpy(device, host, (size_t)bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+
+static struct backend *checked; /* what check() asks */
+static int check(struct err *err)
+{
+    return checked->async.check(checked->self, err);
+}
+
+static struct held_device device_of(struct cuda *cuda, struct backend *backend)
+{
+    checked = backend;
+    return (struct held_device){.backend = backend,
+                                .dtype = cuda->is_amp ? DT_F16 : DT_F32,
+                                .stat = DT_F32,
+                                .has_loss_scale = true,
+                                .channel_pad = cuda->channel_pad,
+                                .fill = fill,
+                                .read = read_bytes,
+                                .write = write_bytes,
+#ifdef CUDA_EMU
+                                .reseed = emu_seed,
+#endif
+                                .check = check};
+}
+
+/* --- kernels --------------------------------------------------------------------------------------- */
+static void hold(const struct held_device *device, enum kernel_id id)
+{
+    const char *mode = device->dtype == DT_F16 ? "amp" : "fp32";
+    int n_held = 0;
+    int n_wrong = 0;
+    int n_unsupported = 0;
+    char unsupported[HELD_WHY_MAX + HELD_NAME_MAX + 2] = "";
+    if (device->backend->run[id] == NULL) {
+        tap_report(false, "%s %s: not implemented", mode, kernel_name(id));
+        return;
+    }
+    for (int idx = 0;; idx++) {
+        char why[HELD_WHY_MAX];
+        struct held_call call = {0};
+        if (!held_cases[id](&call, idx)) {
+            break;
+        }
+        enum held_verdict verdict = held_run(device, &call, why);
+        n_held += verdict == HELD_OK;
+        n_wrong += verdict == HELD_BAD;
+        n_unsupported += verdict == HELD_UNSUPPORTED;
+        if (verdict == HELD_BAD) {
+            (void)printf("# %s: %s\n", call.name, why);
+        }
+        if (verdict == HELD_UNSUPPORTED && unsupported[0] == '\0') {
+            (void)snprintf(unsupported, sizeof(unsupported), "%s: %s", call.name, why);
+        }
+        held_release(&call);
+    }
+    if (n_unsupported > 0) {
+        (void)printf("# %s %s: %d cases are not supported, the first: %s\n", mode, kernel_name(id),
+                     n_unsupported, unsupported);
+    }
+    /* The library has fused convolutions for half precision alone. */
+    bool has_enough = n_held > 0 || (device->dtype == DT_F32 && n_unsupported > 0);
+    tap_report(n_wrong == 0 && has_enough, "%s %s: %d cases held, %d wrong, %d not supported", mode,
+               kernel_name(id), n_held, n_wrong, n_unsupported);
+}
+
+/* --- is a fault noticed? ----------------------------------------------------------------------------- */
+enum plant { PLANT_ELEMENT, PLANT_LANE, PLANT_UNWRITTEN };
+static void (*honest)(void *self, const struct kernel_args *args);
+static enum plant planted;
+
+/* K_ADD_FWD of an image with 5 channels: element 0, or the first lane beyond the channels, of the result is made 1.0 or left. */
+static void plant(void *self, const struct kernel_args *args)
+{
+    struct cuda *cuda = self;
+    size_t size = cuda->is_amp ? 2 : 4;
+    unsigned char bytes[4];
+    unsigned char *y = args->out[0];
+    must(cudaMemcpy(bytes, y, size, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    honest(self, args);
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    if (planted == PLANT_UNWRITTEN) {
+        must(cudaMemcpy(y, bytes, size, cudaMemcpyHostToDevice), "cudaMemcpy");
+    } else {
+        size_t at = planted == PLANT_LANE ? 5 * size : 0;
+        must(cudaMemset(y + at + size - 1, 0x3c, 1), "cudaMemset");
+    }
+}
+
+static void hold_plants(struct cuda *cuda, const struct backend *backend)
+{
+    static const struct {
+        enum plant plant;
+        const char *name, *message;
+    } rows[] = {
+        {PLANT_ELEMENT, "one element", "is off by"},
+        {PLANT_LANE, "a lane that rounding up adds", "is there by rounding up and is not 0"},
+        {PLANT_UNWRITTEN, "an element that is not written", "is off by"},
+    };
+    struct backend faulty = *backend;
+    if (backend->run[K_ADD_FWD] == NULL) {
+        tap_report(false, "add_fwd, by which it is seen that faults are noticed, is there");
+        return;
+    }
+    honest = backend->run[K_ADD_FWD];
+    faulty.run[K_ADD_FWD] = plant;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char why[HELD_WHY_MAX];
+        struct held_call call = {0};
+        struct held_device device = device_of(cuda, &faulty);
+        planted = rows[i].plant;
+        bool is_there = held_cases[K_ADD_FWD](&call, 0);
+        enum held_verdict verdict = held_run(&device, &call, why);
+        tap_report(is_there && verdict == HELD_BAD && strstr(why, rows[i].message) != NULL,
+                   "%s: %s is noticed (%s)", cuda->is_amp ? "amp" : "fp32", rows[i].name, why);
+        held_release(&call);
+    }
+}
+
+/* --- main ---------------------------------------------------------------------------------------------- */
+static void run_mode(bool is_amp, const char *only)
+{
+    struct cuda cuda = {0};
+    struct backend backend = {0};
+    struct err err = {0};
+    const char *plans = getenv("REPERF_TEST_PLANS");
+    const struct cuda_opts opts = {
+        .is_amp = is_amp,
+        .n_streams = 1,
+        .plan = {.is_tuned = plans != NULL, .cache_folder = plans},
+    };
+    if (cuda_init(&cuda, &opts, &backend, &err) < 0) {
+        tap_bail("%s", err.msg);
+    }
+    struct held_device device = device_of(&cuda, &backend);
+    for (int id = 0; id < K_COUNT; id++) {
+        if (only == NULL || strcmp(only, kernel_name((enum kernel_id)id)) == 0) {
+            hold(&device, (enum kernel_id)id);
+        }
+    }
+    if (only == NULL) {
+        hold_plants(&cuda, &backend);
+    }
+    cuda_release(&cuda);
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = argc > 1 ? argv[1] : NULL;
+    run_mode(false, only);
+    run_mode(true, only);
+    return tap_end();
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps of training on the CUDA backend: ten losses against the CPU's, a recorded step against the same call by call bit for bit, and a
+   stop in between that leaves no trace. FP32 and AMP, as the model has it and with everything fused on four streams. On a
+   GPU, or on the emulator. Speaks TAP; an argument is the name of the one model to look at. */
+#include "base/base.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/nets.h"
+#include "tests/cuda/sides.h"
+#include "tests/cuda/tap.h"
+
+#define STEPS    10
+#define STOPS_AT 5
+#define SEED     11
+
+static const struct opt_rule SGD = {
+    .method = OPT_SGD, .momentum = 0.9, .weight_decay = 1e-4, .loss_scale = 1.0F, .n_micro = 1};
+static const struct opt_rule ADAMW = {.method = OPT_ADAMW,
+                                      .beta1 = 0.9,
+                                      .beta2 = 0.999,
+                                      .eps = 1e-6,
+                                      .weight_decay = 0.01,
+                                      .loss_scale = 1.0F,
+                                      .n_micro = 1};
+
+static const struct row {
+    const char *model;
+    struct model_opts size;
+    const struct opt_rule *rule;
+    double lr;
+    bool is_slow; /* the emulator leaves it out where all are looked at */
+} ROWS[] = {
+    {"bert_tiny",
+     {.batch = 2, .sequence = 8, .predictions = 2, .has_dropout = true},
+     &ADAMW,
+     1e-4,
+     false},
+    {"resnet50", {.batch = 4, .height = 64, .width = 64}, &SGD, 1e-3, true},
+    {"hrnet_w18", {.batch = 2, .height = 64, .width = 64}, &SGD, 1e-3, true},
+    {"deeplabv3p", {.batch = 4, .height = 33, .width = 33}, &SGD, 1e-3, true},
+};
+
+static void must_open(struct trial *trial, const struct nets_opts *opts)
+{
+    struct err err = {0};
+    if (trial_open(trial, opts, &err) < 0) {
+        tap_bail("%s", err.msg);
+    }
+}
+
+/* A falling rate: what a recorded step would keep of the first one shows. */
+static double rate_of(const struct row *row, int step)
+{
+    return row->lr * (1.0 - 0.05 * (double)step);
+}
+
+/* Steps from `from` to below `to`; losses[step], and false at the first that cannot be. */
+static bool play(struct net_player *player, const struct row *row, int from, int to, double *losses)
+{
+    struct err err = {0};
+    for (int step = from; step < to; step++) {
+        struct net_report report;
+        bool is_stopped = false;
+        int64_t ns = 0;
+        if (net_player_micro(player, rate_of(row, step), NULL, &is_stopped, &err) < 0) {
+            (void)printf("# step %d: %s\n", step, err.msg);
+            return false;
+        }
+        net_mark(player->net, 0);
+        if (net_collect(player->net, 0, 0, &report, &ns, &err) < 0) {
+            (void)printf("# step %d: %s\n", step, err.msg);
+            return false;
+        }
+        losses[step] = report.loss;
+    }
+    return true;
+}
+
+/* --- ten losses ------------------------------------------------------------------------------------- */
+static void host_losses(struct trial *trial, const struct row *row, double losses[STEPS])
+{
+    for (int step = 0; step < STEPS; step++) {
+        if (net_gradients(&trial->net, NULL)) {
+            tap_bail("the CPU was stopped");
+        }
+        losses[step] = net_loss(&trial->net);
+        net_update(&trial->net, rate_of(row, step));
+    }
+}
+
+static double furthest(const double *losses, const double *want)
+{
+    double worst = 0.0;
+    for (int i = 0; i < STEPS; i++) {
+        double off = fabs(losses[i] - want[i]) / fabs(want[i]);
+        worst = off <= worst ? worst : off; /* not a number is the worst */
+    }
+    return worst;
+}
+
+/* Rounding grows from step to step. A step that is left out, done twice or done by another rate moves the last loss by more than
+   the tenth of what ten steps moved it by: that is what is held here, beside an allowance for rounding. */
+static void hold_losses(const struct sides *s, const struct row *row, const char *how,
+                        const double *losses, const double *want)
+{
+    double allowed = s->types.dtype == DT_F16 ? 1e-2 : 1e-4;
+    double worst = furthest(losses, want);
+    double moved = fabs(want[STEPS - 1] - want[0]) / fabs(want[0]);
+    tap_report(worst <= allowed && moved > 2.0 * allowed,
+               "%s %s, %s: ten losses from %.6g to %.6g are off by %.2g at most, allowed %.2g",
+               s->mode, row->model, how, want[0], want[STEPS - 1], worst, allowed);
+}
+
+/* --- a recorded step, and a stop ---------------------------------------------------------------------- */
+static bool same_losses(const double *a, const double *b)
+{
+    return memcmp(a, b, STEPS * sizeof(*a)) == 0;
+}
+
+/* `eager` has made all steps call by call, `start` is where it began. */
+static void hold_replay(const struct sides *s, const struct row *row, const struct nets_opts *opts,
+                        const struct trial *start, struct trial *eager, const double *losses)
+{
+    struct trial played;
+    struct trial again;
+    struct net_player player;
+    struct net_player other;
+    double got[STEPS];
+    double after[STEPS];
+    must_open(&played, opts);
+    must_open(&again, opts);
+    trial_restore(&played, start);
+    net_player_init(&player, &played.net, true);
+    bool is_done = play(&player, row, 0, STOPS_AT, got);
+    memcpy(after, got, sizeof(after));
+    trial_fill(&again, SEED + 1);
+    trial_restore(&again, &played);
+    net_player_init(&other, &again.net, false); /* a device has one program of a kind */
+    is_done = is_done && play(&player, row, STOPS_AT, STEPS, got) &&
+              play(&other, row, STOPS_AT, STEPS, after);
+    const char *how = opts->fuse != NULL ? "fused, 4 streams" : "as it is";
+    const char *differs = is_done ? trial_differs(&played, eager) : "the run";
+    tap_report(is_done && player.has_program[NET_WHOLE] && same_losses(got, losses) &&
+                   differs == NULL,
+               "%s %s, %s: a recorded step is the same bit for bit as call by call%s%s", s->mode,
+               row->model, how, differs != NULL ? ": not " : "", differs != NULL ? differs : "");
+    differs = is_done ? trial_differs(&again, eager) : "the run";
+    tap_report(is_done && same_losses(after, losses) && differs == NULL,
+               "%s %s, %s: read out, put into another network, gone on with: bit for bit%s%s",
+               s->mode, row->model, how, differs != NULL ? ": not " : "",
+               differs != NULL ? differs : "");
+    if (is_done && play(&player, row, 0, 1, got)) {
+        tap_report(trial_differs(&played, eager) != NULL, "%s %s, %s: a step too many is noticed",
+                   s->mode, row->model, how);
+    }
+    trial_release(&played);
+    trial_release(&again);
+}
+
+/* --- one model ------------------------------------------------------------------------------------------ */
+static void hold_variant(struct sides *s, const struct row *row, const struct nets_opts *opts,
+                         const struct trial *start, const double *want)
+{
+    struct trial eager;
+    struct net_player player;
+    double losses[STEPS];
+    must_open(&eager, opts);
+    trial_restore(&eager, start);
+    net_player_init(&player, &eager.net, false);
+    if (play(&player, row, 0, STEPS, losses)) {
+        hold_losses(s, row, opts->fuse != NULL ? "fused, 4 streams" : "as it is", losses, want);
+        hold_replay(s, row, opts, start, &eager, losses);
+    } else {
+        tap_report(false, "%s %s: ten steps", s->mode, row->model);
+    }
+    trial_release(&eager);
+}
+
+static void hold_model(bool is_amp, const struct row *row)
+{
+    const struct fuse_support support = fuse_support_hopper();
+    struct opt_rule rule = *row->rule;
+    struct sides s;
+    struct sides other;
+    struct trial host;
+    struct trial start;
+    double want[STEPS];
+    sides_open(&s, is_amp);
+    sides_open(&other, is_amp);
+    struct nets_opts opts = {.model = model_find(row->model),
+                             .size = row->size,
+                             .backend = &s.host,
+                             .types = {DT_F64, DT_F64, DT_F64},
+                             .rule = &rule};
+    must_open(&host, &opts);
+    if (is_amp) {
+        rule.scaling = OPT_SCALE_DYNAMIC;
+        rule.loss_scale = 128.0F;
+        rule.scale_window = 4; /* it grows within the run */
+    }
+    opts.backend = &s.device;
+    opts.types = s.types;
+    must_open(&start, &opts);
+    trial_fill(&start, SEED);
+    trial_copy(&host, &start);
+    host_losses(&host, row, want);
+    hold_variant(&s, row, &opts, &start, want);
+    opts.backend = &other.device;
+    opts.fuse = &support;
+    opts.n_streams = 4;
+    hold_variant(&other, row, &opts, &start, want);
+    trial_release(&start);
+    trial_release(&host);
+    sides_close(&s);
+    sides_close(&other);
+}
+
+static bool is_wanted(const char *only, const struct row *row)
+{
+#ifdef CUDA_EMU
+    if (only == NULL && row->is_slow) {
+        return false;
+    }
+#endif
+    return only == NULL || strcmp(only, row->model) == 0;
+}
+
+/* The emulator under ASan takes minutes for a mode. */
+#ifdef __SANITIZE_ADDRESS__
+#define FIRST_MODE 1
+#else
+#define FIRST_MODE 0
+#endif
+
+int main(int argc, char **argv)
+{
+    const char *only = argc > 1 ? argv[1] : NULL;
+    for (int is_amp = FIRST_MODE; is_amp < 2; is_amp++) {
+        for (int i = 0; i < (int)ARRAY_LEN(ROWS); i++) {
+            if (is_wanted(only, &ROWS[i])) {
+                hold_model(is_amp != 0, &ROWS[i]);
+            }
+        }
+    }
+    return tap_end();
+}

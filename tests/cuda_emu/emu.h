@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The emulator's own interface: what kernels are compiled against beneath the CUDA names, and the switches tests have. */
+#ifndef CUDA_EMU_EMU_H
+#define CUDA_EMU_EMU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct emu_dim {
+    unsigned x, y, z;
+};
+
+/* --- switches ----------------------------------------------------------------------------------- */
+/* Everything that a device may order as it likes is ordered by this seed: threads, blocks, streams. Start: REPERF_EMU_SEED or 1. */
+void emu_seed(uint64_t seed);
+/* When queued work runs. Start: by the seed, changing with it. */
+enum emu_progress {
+    EMU_BY_SEED,
+    EMU_LATE,   /* only when somebody waits for it */
+    EMU_EAGER,  /* at once */
+    EMU_RANDOM, /* some of it with each call */
+};
+void emu_progress(enum emu_progress progress);
+/* The nth next call (1: the next) named so fails as it does in reality: cudaMalloc, cudaMallocHost, launch, memcpy.
+   REPERF_EMU_FAULT=NAME:NTH[,...] plants the same; names of their own are no_device and old_driver. */
+void emu_plant(const char *name, int nth);
+int emu_fault(
+    const char *name);  /* for what is emulated elsewhere: is a planted fault of this name due? */
+void emu_unplant(void); /* all of them */
+/* The device that the runtime tells of, and as many others like it as REPERF_EMU_DEVICES says. Start: compute capability 9.0 (REPERF_EMU_CC=7.0), 8 GiB (REPERF_EMU_MEMORY, bytes). */
+void emu_device(int major, int minor, size_t memory_bytes);
+
+struct emu_stats {
+    uint64_t kernels, blocks, barriers, warp_calls;
+    size_t allocated_bytes, peak_bytes;
+};
+struct emu_stats emu_stats(void);
+/* --- what cuda_runtime.h stands on -------------------------------------------------------------- */
+extern struct emu_dim emu_thread_idx, emu_block_idx, emu_block_dim, emu_grid_dim;
+extern unsigned char *emu_shared; /* dynamic shared memory of the running block */
+
+/* Enqueues; call(closure) runs the body as the current thread; drop(closure) frees it. */
+void emu_launch(const void *function, const char *name, const struct emu_dim *grid,
+                const struct emu_dim *block, size_t shared_bytes, void *stream,
+                void (*call)(void *), void *closure, void (*drop)(void *));
+
+/* For what several devices do together: the work begins when is_ready(closure) is not 0, too. Nothing here waits for that but who
+   waits for the work. */
+void emu_enqueue_when(const char *name, void *stream, int (*is_ready)(void *), void (*call)(void *),
+                      void *closure, void (*drop)(void *));
+
+/* All live threads of the block meet; combine 0: nothing, else the count, the and, the or of `value` are returned. */
+enum emu_combine { EMU_NONE, EMU_COUNT, EMU_AND, EMU_OR };
+int emu_barrier(const char *file, int line, enum emu_combine combine, int value);
+
+/* The lanes of `mask` meet. When the last is there, fn gets what each gave (NULL for lanes outside mask). */
+void emu_warp(unsigned mask, const char *what, void (*fn)(void *const lanes[32]), void *mine);
+unsigned emu_lane(void);
+unsigned emu_live_mask(void); /* lanes of this warp that have not returned */
+void emu_trap(const char *what) __attribute__((noreturn));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

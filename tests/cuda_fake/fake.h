@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the made-up libraries need of the program that opens them: a kernel's place in a stream of the emulator, whose memory nobody
+   else may touch. The program has it from fake_host.c. */
+#ifndef CUDA_FAKE_FAKE_H
+#define CUDA_FAKE_FAKE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Queues fn(closure) on the stream; drop(closure) follows, whether it ran or not. */
+void fake_enqueue(void *stream, const char *name, void (*fn)(void *), void *closure,
+                  void (*drop)(void *));
+
+/* Ends the program: the caller broke the library's rules. */
+void fake_die(const char *what) __attribute__((noreturn));
+
+float fake_half_to_float(uint16_t bits);
+uint16_t fake_half_from_float(float value);
+
+#endif

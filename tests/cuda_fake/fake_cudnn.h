@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the made-up cuDNN share. */
+#ifndef CUDA_FAKE_FAKE_CUDNN_H
+#define CUDA_FAKE_FAKE_CUDNN_H
+
+#include <cudnn_graph.h>
+#include <stdbool.h>
+
+#define DESCRIPTOR_MAGIC  0x64657363
+#define ATTRIBUTES_MAX    16
+#define BINDINGS_MAX      32
+#define FAKE_ENGINE_INDEX ((cudnnBackendAttributeName_t)90001)
+#define FAKE_GRAPH        ((cudnnBackendAttributeName_t)90002)
+
+struct attribute {
+    cudnnBackendAttributeName_t name;
+    int64_t count;
+    void *data; /* owned */
+};
+
+struct descriptor {
+    unsigned magic;
+    cudnnBackendDescriptorType_t type;
+    bool is_final, is_gone;
+    int n_attributes;
+    struct attribute attributes[ATTRIBUTES_MAX];
+};
+
+/* One run of a plan, in the stream's queue. */
+struct work {
+    const struct descriptor *graph;
+    int n;
+    int64_t uids[BINDINGS_MAX];
+    void *pointers[BINDINGS_MAX];
+    void *workspace;
+    int64_t workspace_bytes;
+};
+
+const struct attribute *attribute_of(const struct descriptor *desc,
+                                     cudnnBackendAttributeName_t name);
+int64_t whole_of(const struct descriptor *desc, cudnnBackendAttributeName_t name);
+struct descriptor *child_of(const struct descriptor *desc, cudnnBackendAttributeName_t name);
+
+/* More than a convolution and its bias; and if so, in the types in which the real library fuses. */
+bool fake_graph_is_fused(const struct descriptor *graph);
+bool fake_graph_is_fusable(const struct descriptor *graph);
+void fake_compute(void *work);
+
+/* What the file of the older calls needs of the others. */
+struct fake_convolution {
+    enum { FAKE_FORWARD, FAKE_DATA, FAKE_FILTER } which;
+    cudnnDataType_t type;
+    int64_t x[4], w[4], y[4]; /* N, C, H, W; they lie as N, H, W, C */
+    int64_t stride[2], pad[2], dil[2];
+    const void *in[2]; /* x and w, w and dy, or x and dy */
+    void *out;
+    float beta;
+    void *workspace;
+    int64_t workspace_bytes;
+};
+void fake_convolve(void *convolution);
+void *fake_alive(size_t bytes);
+cudnnStatus_t fake_gone(void *ptr);
+cudaStream_t fake_stream(cudnnHandle_t handle);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any text as ~/.ssh/config, as known_hosts, as a key file, as a stop of ProxyJump and as what a node sends back: no value comes from
+   nowhere, and nothing of a script's stream is lost or made up. The first byte chooses. */
+#include "base/base.h"
+#include "io/ssh_config.h"
+#include "io/ssh_impl.h"
+#include "io/ssh_key.h"
+
+#define NONCE "0123456789abcdef0123456789abcdef"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int include_same(void *ctx, struct arena *arena, const char *pattern,
+                        struct ssh_config_text **ret_texts, size_t *ret_n, struct err *err UNUSED)
+{
+    *ret_texts = arena_array(arena, struct ssh_config_text, 2);
+    (*ret_texts)[0] = (struct ssh_config_text){pattern, *(const struct str *)ctx};
+    (*ret_texts)[1] = (struct ssh_config_text){pattern, STR_LIT("User included")};
+    *ret_n = 2;
+    return 0;
+}
+
+static void check_config(struct arena *arena, struct str text)
+{
+    struct ssh_config_ask ask = {
+        .host = "node1", .local_user = "me", .include = include_same, .include_ctx = &text};
+    const struct ssh_tokens tokens = {"/h", "host", "orig", "user", "me", 22};
+    struct ssh_config_text file = {"config", text};
+    struct ssh_settings settings = SSH_SETTINGS_EMPTY;
+    struct err err = {0};
+    if (text.len > 4096 || ssh_config_read(&settings, arena, &ask, &file, &err) < 0) {
+        return;
+    }
+    ASSERT(settings.port >= 0 && settings.port <= 65535);
+    ASSERT(settings.n_identity_files <= SSH_IDENTITIES_MAX);
+    ASSERT(settings.n_known_files <= SSH_KNOWN_FILES_MAX);
+    for (size_t idx = 0; idx < settings.n_identity_files; idx++) {
+        const char *path = NULL;
+        struct err ignored = {0};
+        if (ssh_config_expand(arena, settings.identity_files[idx], &tokens, &path, &ignored) == 0) {
+            ASSERT(path != NULL);
+        }
+    }
+}
+
+static void check_known(struct arena *arena, struct str text)
+{
+    struct known_answer types = KNOWN_ANSWER_EMPTY;
+    struct known_answer answer = KNOWN_ANSWER_EMPTY;
+    struct str blob = str_sub(text, 0, 51);
+    struct err err = {0};
+    const char *name = ssh_known_name(arena, "Node1", 22);
+    ASSERT(ssh_known_look(&types, "known", text, name, STR_EMPTY, &err) == 0);
+    ASSERT(types.state == KNOWN_UNKNOWN || types.state == KNOWN_OTHER);
+    ASSERT((types.state == KNOWN_UNKNOWN) == (types.types == 0));
+    ASSERT(ssh_known_look(&answer, "known", text, name, blob, &err) == 0);
+    ASSERT(answer.state == KNOWN_UNKNOWN || answer.line > 0);
+}
+
+static void check_key(struct arena *arena, struct str text)
+{
+    struct ssh_key_info info = {0};
+    struct err err = {0};
+    struct str blob;
+    if (ssh_key_inspect(arena, text, &info, &err) == 0) {
+        ASSERT(info.seed.len == 0 || (info.seed.len == 32 && !info.is_encrypted));
+    }
+    err = (struct err){0};
+    if (ssh_key_public(arena, text, &blob, &err) == 0) {
+        ASSERT(ssh_key_name_of_blob(blob).len <= 64);
+    }
+}
+
+static void check_jump(struct arena *arena, struct str text)
+{
+    struct ssh_jump jump = {0};
+    struct err err = {0};
+    if (ssh_jump_parse(arena, text, &jump, &err) == 0) {
+        ASSERT(jump.host && *jump.host);
+        ASSERT(!jump.user || *jump.user);
+        ASSERT(jump.port >= 0 && jump.port <= 65535);
+    }
+}
+
+static void collect(void *ctx, const char *ptr, size_t len)
+{
+    strbuf_add(ctx, ptr, len);
+}
+
+/* The bytes are the script's output, whatever is in them but the end mark, which has a nonce that they cannot know. */
+static void check_stream(struct str bytes)
+{
+    CLEANUP(strbuf) struct strbuf whole, out;
+    struct ssh_stream stream;
+    size_t piece = bytes.len ? (uint8_t)bytes.ptr[0] % 70 + 1u : 1;
+    strbuf_init(&whole, 1u << 20);
+    strbuf_init(&out, 1u << 20);
+    if (bytes.len > 65536 || str_find(bytes, STR_LIT(NONCE)) >= 0) {
+        return;
+    }
+    strbuf_add_str(&whole, bytes);
+    strbuf_add_z(&whole, "BEGIN " NONCE "\n");
+    strbuf_add_str(&whole, bytes);
+    strbuf_add_z(&whole, "END " NONCE " 7\n");
+    stream_init(&stream);
+    for (size_t at = 0; at < whole.len; at += piece) {
+        stream_take(&stream, NONCE, str_sub(strbuf_str(&whole), at, piece), collect, &out);
+    }
+    stream_finish(&stream, collect, &out);
+    ASSERT(stream.has_begun && stream.has_ended && stream.exit_status == 7);
+    ASSERT(str_eq(strbuf_str(&out), bytes));
+    stream_release(&stream);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    if (size == 0) {
+        return 0;
+    }
+    struct str text = {(const char *)data + 1, size - 1};
+    switch (data[0] % 5) {
+    case 0:
+        check_config(&arena, text);
+        break;
+    case 1:
+        check_known(&arena, text);
+        break;
+    case 2:
+        check_key(&arena, text);
+        break;
+    case 3:
+        check_jump(&arena, text);
+        break;
+    default:
+        check_stream(text);
+        break;
+    }
+    return 0;
+}

@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What calls cuDNN and cuBLASLt, whole, on the emulated device with made-up libraries that compute by loops what the real ones' manuals say
+# (tests/cuda_fake): every call against the CPU backend, plans by the library's order and by timing, choices that are kept, damaged and foreign
+# ones, libraries that are not there.
+. "$(dirname "$0")/../tap_lib.sh"
+program="$B/emu_lib/test_device"
+calls=(conv_fwd conv_bwd_data conv_bwd_weight conv_stats_fwd conv_bwd_data_bn norm_conv_bwd_weight linear_fwd linear_bwd_data linear_bwd_weight)
+if [ ! -x "$program" ]; then
+    skip "calls of cuDNN and cuBLASLt on made-up libraries" "built without the CUDA toolkit and cuDNN's headers"
+    tap_done
+fi
+export REPERF_CUDNN_DIR="$B/fake" REPERF_CUBLAS_DIR="$B/fake"
+unset REPERF_TEST_PLANS
+
+holds() { # CALL NAME: all cases of both precisions, and nothing is left behind
+    "$program" "$1" >"$T/out" 2>"$T/err"
+    local status=$?
+    ok "$status" "$1 $2"
+    [ "$status" -eq 0 ] || { grep -hv '^ok' "$T/out" "$T/err" | head -n 10 | cut -c1-400 | sed 's/^/# /'; }
+}
+for call in "${calls[@]}"; do
+    holds "$call" "by the library's first plan"
+done
+
+# Volta has the older calls, and no fused ones.
+export REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
+for call in conv_fwd conv_bwd_data conv_bwd_weight; do
+    holds "$call" "on Volta"
+    REPERF_TEST_PLANS="$T/volta" holds "$call" "on Volta by the fastest plan"
+    REPERF_TEST_PLANS="$T/volta" holds "$call" "on Volta by the plans of the run before"
+done
+grep -lq '"plan":"cudnn-legacy ' "$T"/volta/*.json && ! grep -lqE '"plan":"cudnn-legacy (3|5) ' "$T"/volta/*.json
+ok $? "its choices are kept; no sums in any order, nothing that wants too much"
+"$program" conv_stats_fwd >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" 'amp conv_stats_fwd: 0 cases held, 0 wrong, 16 not supported' "Volta has no fused convolutions"
+REPERF_FAKE_ALGOS=none "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: no plan within 268435456 bytes of workspace' "Volta: no algorithm is an error that names the call, but where a product does it"
+REPERF_TEST_PLANS="$T/failing" REPERF_FAKE_ALGOS=failing "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: timing plans: none of [0-9]* works' "Volta: algorithms that all fail are one, too"
+exits 1 "Volta with a cuDNN that has no kernels for it" env REPERF_FAKE_CUDNN=91100 "$program" conv_fwd
+like "$(cat "$T/out" "$T/err")" 'compute capability 7\.0 needs cuDNN from 9\.0\.0 to below 9\.11\.0; .*libcudnn\.so\.9 is version 9\.11\.0' "is said"
+unset REPERF_EMU_CC REPERF_FAKE_CUDNN
+for version in 8905 100000; do
+    exits 1 "cuDNN of another major version: $version" env REPERF_FAKE_CUDNN="$version" "$program" conv_fwd
+    like "$(cat "$T/out" "$T/err")" 'cuDNN from 9\.0\.0 to below 10\.0\.0 is needed; .* is version (8\.9\.5|10\.0\.0)' "is said"
+done
+
+# Plain or fused by time: what is made slow is not taken, what was chosen is kept and believed the next time, whatever is slow then.
+forms() { # EXPECTED NAME [NAME=VALUE]...: the whole program holds, and all sites come out as EXPECTED
+    local expected=$1 name=$2
+    shift 2
+    env REPERF_TEST_EXPECT="$expected" "$@" "$B/emu_lib/test_forms" >"$T/out" 2>"$T/err"
+    local status=$?
+    ok "$status" "$name"
+    [ "$status" -eq 0 ] || { grep -hv '^ok' "$T/out" "$T/err" | head -n 10 | cut -c1-400 | sed 's/^/# /'; }
+}
+forms plain "fused convolutions are slow: none is taken" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms"
+grep -hq '"key":"forms; cudnn .*; conv_stats_fwd+bn_finalize+bn_apply n2 c[0-9]* h9 w8 .*"plan":"plain","time_ns":[1-9]' "$T"/forms/*.json
+ok $? "the choice is kept with library, device, calls and shape"
+forms plain "and is believed by the next run" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms"
+forms fused "plain convolutions are slow: all are fused" REPERF_FAKE_SLOW=plain REPERF_TEST_PLANS="$T/forms2"
+sed -i 's/"plan":"fused"/"plan":"fusedd"/' "$T"/forms2/*.json
+forms plain "a kept choice that is none is made again" REPERF_FAKE_SLOW=fused REPERF_TEST_PLANS="$T/forms2"
+like "$(cat "$T/err")" 'plan cache: fusedd is neither fused nor plain; it is chosen again' "and that is said"
+forms unsupported "Volta: none is to be had" REPERF_EMU_CC=7.0 REPERF_FAKE_CUDNN=91002
+like "$(cat "$T/out")" '# cudnn 9\.10\.2 \(older calls\), cublaslt' "a run says which of cuDNN's calls it uses"
+
+export REPERF_TEST_PLANS="$T/plans"
+for call in conv_bwd_data conv_bwd_weight conv_bwd_data_bn linear_fwd linear_bwd_weight; do
+    holds "$call" "by the fastest plan"
+done
+n_plans=$(find "$T/plans" -name '*.json' | wc -l)
+[ "$n_plans" -gt 50 ]
+ok $? "choices are kept ($n_plans)"
+! grep -lqE '"plan":"cudnn (5|6|8) ' "$T"/plans/*.json
+ok $? "no plan with sums in any order, that fails, or that wants too much"
+[ "$(grep -l 'linear_bwd_data' "$T"/plans/*.json | wc -l)" -gt 0 ]
+ok $? "a convolution of 1x1 was timed as a product, too"
+[ "$(grep -l '"plan":"cublaslt bgrad ' "$T"/plans/*.json | wc -l)" -gt 0 ]
+ok $? "a bias' gradient beside the product is chosen somewhere"
+
+(cd "$T/plans" && sha256sum -- *.json) >"$T/before"
+holds conv_bwd_data "by the plans of the run before"
+holds linear_bwd_weight "by the plans of the run before"
+(cd "$T/plans" && sha256sum -- *.json) >"$T/after"
+cmp -s "$T/before" "$T/after"
+ok $? "choices that are there are not made again"
+
+# Every file damaged in one of four ways: an empty one, a plan that is none, one that must not be taken, another one's key.
+i=0
+for file in "$T"/plans/*.json; do
+    i=$((i + 1))
+    case $((i % 4)) in
+    0) : >"$file" ;;
+    1) sed -i 's/"plan":"[^"]*"/"plan":"cudnn 77"/' "$file" ;;
+    2) sed -i 's/"plan":"[^"]*"/"plan":"cudnn 5 2=7"/' "$file" ;;
+    3) sed -i 's/"key":"c/"key":"d/' "$file" ;;
+    esac
+done
+for call in conv_bwd_data linear_bwd_weight; do
+    holds "$call" "with damaged choices"
+    like "$(cat "$T/err")" 'plan cache: .* is chosen again' "$call: what is damaged is said"
+    holds "$call" "after they were made again"
+    is "$(grep -c 'chosen again' "$T/err")" 0 "$call: and is whole then"
+done
+unset REPERF_TEST_PLANS
+
+exits 1 "no cuDNN" env REPERF_CUDNN_DIR="$T/nowhere" "$program" conv_fwd
+like "$(cat "$T/out" "$T/err")" 'cuDNN from 9\.0\.0 to below 10\.0\.0 is needed; REPERF_CUDNN_DIR: .*nowhere/libcudnn\.so\.9: no such file' "is said, with where it was looked for"
+exits 1 "no cuBLASLt" env REPERF_CUBLAS_DIR="$T/nowhere" "$program" linear_fwd
+like "$(cat "$T/out" "$T/err")" 'cuBLASLt from .* is needed; REPERF_CUBLAS_DIR: .*no such file' "is said, with where it was looked for"
+mkdir "$T/wrong"
+cp "$B/fake/libcudnn.so.9" "$T/wrong/$(cd "$B/fake" && echo libcublasLt*)"
+exits 1 "another library under its name" env REPERF_CUBLAS_DIR="$T/wrong" "$program" linear_fwd
+like "$(cat "$T/out" "$T/err")" 'has no cublasLtGetVersion' "is said"
+tap_done

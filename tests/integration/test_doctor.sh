@@ -1,0 +1,186 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# nodes doctor, against real sshds: what is there, what is not known, what differs, what a report's launch lacks; GPUs are a program that prints what
+# nvidia-smi prints. The script that asks a node under every shell at hand.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
+source "$ROOT/tests/integration/ssh_lib.sh"
+export REPERF_ROOT="$ROOT"
+V=(/usr/bin/python3 tests/integration/validate.py)
+valid() { # NAME: the document in $T/out, which stays
+    cp "$T/out" "$T/valid.json"
+    exits 0 "$1" "${V[@]}" manifests/schema/doctor-output.json "$T/valid.json"
+    cp "$T/valid.json" "$T/out"
+}
+have_sshd "nodes doctor" || tap_done
+
+# --- the script ----------------------------------------------------------------------------------------------
+exits 0 "--script prints what asks a node" "$REPERF" nodes doctor --script
+cp "$T/out" "$T/probe.sh"
+exits 0 "shellcheck: plain /bin/sh" shellcheck -s sh -e SC2086,SC2016 "$T/probe.sh"
+mkdir "$T/busybox"
+/bin/busybox --install -s "$T/busybox"
+keys() { sed -nE 's/^[=?] ([^ ]+) .*/\1/p' | grep -vE '^(env|engine)\.' | sort; }
+dash "$T/probe.sh" "$T" | keys >"$T/dash.keys"
+ok "$([ "$(wc -l <"$T/dash.keys")" -ge 50 ]; echo $?)" "dash: $(wc -l <"$T/dash.keys") facts"
+is "$(bash --posix "$T/probe.sh" "$T" | keys | cksum)" "$(cksum <"$T/dash.keys")" "bash says as many"
+is "$(env -i PATH="$T/busybox" HOME="$T" "$T/busybox/sh" "$T/probe.sh" "$T" | keys | cksum)" "$(cksum <"$T/dash.keys")" "busybox, with nothing but itself, too"
+is "$(env -i PATH=/nowhere HOME="$T" /bin/dash "$T/probe.sh" "$T" | sed -n '1p;$p' | xargs)" "reperf-probe 1 begin reperf-probe 1 end" "without any program it still ends well"
+is "$(cd "$T" && dash probe.sh "$T" 2>&1 | grep -vcE '^([=?] |reperf-probe 1)')" 0 "no other line"
+
+# --- two nodes -----------------------------------------------------------------------------------------------
+ssh_keys
+for n in 1 2; do
+    mkdir -p "$T/node$n"
+    start_sshd "n$n" "SetEnv HOME=$T/home PATH=$T/node$n:/usr/sbin:/usr/bin:/bin"
+done
+trap 'stop_sshds; rm -rf "$T"' EXIT
+export REPERF_SSH_CONFIG="$T/ssh/config"
+gpus() { # NODE: gets its nvidia-smi
+    cp tests/integration/fake_nvidia_smi.sh "$T/node$1/nvidia-smi"
+}
+fake_docker() { # NODE VERSION
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\ncase $1 in version) echo %s ;; info) echo "2|systemd|overlay2|io.containerd.runc.v2 nvidia runc " ;; esac\n' "$2" >"$T/node$1/docker"
+    chmod +x "$T/node$1/docker"
+}
+inventory() { # RUNTIME GPUS ADDRESS2
+    cat >"$T/two.json" <<JSON
+{"schema_version": 1, "id": "two", "title": "two sshds", "remote": "ssh", "runtime": "$1", "source": null, "nodes": [
+ {"name": "n1", "address": "127.0.0.1", "port": ${ssh_port[n1]}, "user": null, "gpus": $2, "fast_address": "127.0.0.1", "work_folder": "$T/w1", "groups": []},
+ {"name": "n2", "address": "127.0.0.1", "port": ${ssh_port[n2]}, "user": null, "gpus": $2, "fast_address": "$3", "work_folder": "$T/w2", "groups": []}]}
+JSON
+}
+port=$((20000 + RANDOM % 9000))
+doctor() { "$REPERF" nodes doctor "$T/two.json" --port $port "$@"; }
+verdict() { # CHECK NODE: "verdict: found" of $T/out
+    jq -r --arg check "$1" --arg node "$2" '.checks[] | select(.check == $check and (.node // "") == $node) | "\(.verdict): \(.found)"' "$T/out"
+}
+inventory none 0 127.0.0.2
+exits 0 "two plain nodes: all that is required holds" doctor --json
+valid "its JSON is valid"
+is "$(jq -r '[.nodes[].reached] | @csv' "$T/out")" "true,true" "both are reached"
+like "$(verdict clock n2)" '^holds: between -[0-9.]+ s and \+[0-9.]+ s$' "the clock, between bounds"
+like "$(verdict port n1)$(verdict port n2)" '^holds: openholds: open$' "each reaches the other at its fast address"
+is "$(verdict shell-noise n1)" "holds: nothing" "no noise"
+is "$(jq -r '.nodes[0].facts["gpu.count"]' "$T/out")" 0 "no driver, no GPU"
+is "$(pgrep -fc "perl -MPOSIX -MSocket.*$port")" 0 "no listener is left"
+exits 0 "text" doctor
+like "$(cat "$T/out")" '^required: [0-9]+ hold, 0 fail, 0 not known; ' "ends with the sum"
+ok "$(grep -c $'\033' "$T/out")" "no colours into a file"
+exits 0 "text with all" doctor --all
+like "$(cat "$T/out")" '^holds +port +n1: ' "shows what holds"
+
+# --- what is wrong with one ----------------------------------------------------------------------------------
+inventory none 0 127.0.0.2
+kill_sshd n2
+exits 6 "a node that is not there: status 6" doctor --json
+like "$(verdict reached n2)" '^fails: .*(refused|reached)' "it says why"
+is "$(verdict reached n1 | cut -d: -f1)" holds "the other is asked all the same"
+valid "valid"
+start_sshd n2 "SetEnv HOME=$T/home PATH=$T/node2:/usr/sbin:/usr/bin:/bin"
+inventory none 0 127.0.0.2
+# A port on which something else listens.
+perl -MSocket -e 'socket(L, PF_INET, SOCK_STREAM, 6); setsockopt(L, SOL_SOCKET, SO_REUSEADDR, 1); bind(L, sockaddr_in('$port', inet_aton("127.0.0.2"))) or die; listen(L, 9);
+    alarm 60; while (accept(C, L)) { print C "SSH-2.0-x\n"; close C }' &
+taken=$!
+for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.2/$port") 2>/dev/null && break; sleep 0.05; done
+exits 6 "a port that is taken is not known to be free" doctor --json
+like "$(verdict port n1)" '^not_known: not checked: .*(in use|nobody)' "and says so"
+kill $taken
+wait $taken 2>/dev/null
+inventory none 0 no-such-host.invalid
+exits 6 "an address that does not resolve" doctor --json
+is "$(verdict port n1)" "fails: the name does not resolve" "is told from one that does not answer"
+
+# Noise, and a clock that is off: a date of its own.
+inventory none 0 127.0.0.2
+# shellcheck disable=SC2016
+printf '#!/bin/sh\necho "$(($(/bin/date +%%s) - 3600)).%%N"\n' >"$T/node2/date"
+chmod +x "$T/node2/date"
+exits 6 "a clock an hour off, of a date without nanoseconds" doctor --json
+like "$(verdict clock n2)" '^fails: between -360[01]\.[0-9]+ s and -3(600|599)\.[0-9]+ s$' "is measured"
+rm "$T/node2/date"
+if [ "$(getent passwd "$(id -un)" | cut -d: -f7)" = /bin/bash ]; then
+    kill_sshd n2
+    mkdir -p "$T/loud" && echo 'echo Welcome to the cluster' >"$T/loud/.bashrc"
+    start_sshd n2 "SetEnv HOME=$T/loud PATH=$T/node2:/usr/sbin:/usr/bin:/bin"
+    inventory none 0 127.0.0.2
+    exits 0 "a login shell that prints" doctor --json
+    like "$(verdict shell-noise n2)" '^fails: .*Welcome to the cluster' "is seen, and does no harm"
+else
+    skip "a login shell that prints" "the login shell here is not bash"
+fi
+
+# --- GPUs ----------------------------------------------------------------------------------------------------
+gpus 1
+gpus 2
+touch "$T/node1/old" "$T/node2/old"
+inventory none 2 127.0.0.2
+exits 0 "two GPUs each, an old driver" doctor --json
+is "$(jq -r '.nodes[0].facts | [.["gpu.1.name"], .["nvidia.driver"], .["nvidia.cuda"], .["gpu.0.power.limit_w"]] | @csv' "$T/out")" \
+    '"Tesla V100-SXM2-16GB","450.80.02","11.0","300.00"' "facts of GPUs"
+like "$(jq -r '.nodes[0].not_known["smi.cap"]' "$T/out")" 'not a valid field' "what the driver does not know is not known"
+is "$(jq -r '.nodes[0].facts["topo.1"]' "$T/out" | tr -s ' ')" "GPU0 X NV1 0-19" "the topology"
+rm "$T"/node?/old
+echo 'clocks.applications.graphics 1290 MHz' >"$T/node2/set"
+exits 6 "a clock cap on one of them" doctor --json
+is "$(jq -r '.differences[] | select(.what == "GPU clock (MHz, set)").values[] | "\(.value) \(.nodes[0])"' "$T/out" | xargs)" \
+    "2 x 1530 n1 2 x 1290 n2" "is a difference"
+is "$(verdict gpu-clocks n2)" "fails: GPU 0: 1290 of 1530 MHz" "and a cap"
+printf 'ecc.errors.uncorrected.aggregate.total.1 7\npersistence_mode Disabled\nmig.mode.current.0 Enabled\n' >"$T/node2/set"
+echo '4711, 512 MiB' >"$T/node2/apps"
+exits 6 "worn GPUs" doctor --json
+is "$(verdict gpu-ecc n2)" "fails: GPU 1: 7" "ECC"
+is "$(verdict gpu-mig n2)" "fails: GPU 0: Enabled" "MIG"
+is "$(verdict gpu-persistence n2)" "fails: GPU 0: Disabled, GPU 1: Disabled" "persistence"
+is "$(verdict gpu-idle n2)" "fails: 1 processes" "another's process"
+rm "$T/node2/set" "$T/node2/apps"
+touch "$T/node2/broken"
+exits 6 "a driver that does not answer: not known is not 0" doctor --json
+like "$(verdict inventory-gpus n2)" '^fails|^not_known' "the number of GPUs is not made up"
+rm "$T/node2/broken"
+
+# --- what a report needs -------------------------------------------------------------------------------------
+fake_docker 1 20.10.24
+fake_docker 2 20.10.24
+echo 8 | tee "$T/node1/gpus" >"$T/node2/gpus"
+inventory docker 8 127.0.0.2
+exits 6 "a report of four nodes" doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json
+valid "valid with a report"
+is "$(verdict nodes '')" "fails: 2 in the inventory" "nodes"
+is "$(verdict gpus n1)" "holds: 8" "GPUs"
+is "$(verdict gpu-model n1 | xargs)" "holds: 8 x Tesla V100-SXM2-16GB fails: 8 x Tesla V100-SXM2-16GB" "the model of its single nodes, not of its four"
+is "$(verdict driver n1)" "holds: 450.80.02" "the driver for the image's CUDA"
+like "$(verdict gpu-code n1)" '^holds: compute capability 7.0' "code for these GPUs"
+like "$(verdict infiniband n1)" '^fails: 0 ports' "InfiniBand"
+is "$(verdict device n1)" "fails: no /dev/infiniband" "its device"
+is "$(verdict engine n2)" "holds: 20.10.24" "the engine"
+is "$(verdict engine-gpus n2 | cut -d: -f1)" "holds" "which can give GPUs"
+like "$(verdict shm n1)" '^(holds|fails): [0-9.]+ GiB$' "memory for 64 GB of /dev/shm"
+like "$(jq -r '.checks[] | select(.check == "disk" and .node == "n1") | .expected' "$T/out")" 'GiB free in .*w1.*paddle-benchmark-cuda10.1' "disk for images and data, as far as sizes are stated"
+like "$(verdict disk n1)" '^(fails|not_known): [0-9.]+ GiB on ' "which never simply holds"
+is "$(verdict as-published-driver n1)" "holds: 450.80.02" "the published driver, for comparing"
+echo 'driver_version 410.48' >"$T/node1/set"
+doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json >"$T/out" 2>/dev/null
+is "$(verdict driver n1)" "fails: 410.48" "a driver too old for CUDA 10.1"
+printf 'name NVIDIA H200\ncompute_cap 9.0\nmemory.total 143771 MiB\ndriver_version 580.95.05\n' >"$T/node1/set"
+doctor --report paddle-perf-2020 --case 'resnet50/paddle/*' --json >"$T/out" 2>/dev/null
+is "$(verdict driver n1)" "holds: 580.95.05" "a new driver runs old CUDA"
+is "$(verdict gpu-code n1)" "fails: compute capability 9.0, from CUDA 11.8 on" "but old CUDA has no code for a new GPU"
+rm "$T/node1/set"
+rm "$T/node2/docker"
+exits 6 "an engine that is missing" doctor --json
+like "$(verdict engine n2)" '^(fails|holds): ' "is seen"
+inventory none 0 127.0.0.2
+rm "$T"/node?/nvidia-smi
+exits 0 "the smoke profile needs no GPU" doctor --report paddle-perf-2020 --case 'resnet50/reperf/*/n1*' --profile smoke
+
+# --- usage ---------------------------------------------------------------------------------------------------
+exits 2 "no inventory" "$REPERF" nodes doctor
+exits 2 "a case without a report" "$REPERF" nodes doctor local --case 'x*'
+exits 2 "a case that is none" "$REPERF" nodes doctor local --report paddle-perf-2020 --case 'none/*'
+exits 0 "this machine" "$REPERF" nodes doctor local --json
+valid "valid"
+tap_done

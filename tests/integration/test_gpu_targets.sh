@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# workloads/ builds alone, with a C compiler, make and (where it is) nvcc, from a folder that holds nothing else of the project; and
+# `make test-gpu` and `make bench-gpu` end with status 2 and the cause where there is no GPU or no nvcc.
+. "$(dirname "$0")/../tap_lib.sh"
+alone="$T/alone"
+mkdir -p "$alone/orchestrator" "$alone/tests"
+cp -a Makefile workloads "$alone/"
+cp -a orchestrator/base "$alone/orchestrator/"
+cp -a tests/cuda tests/bench tests/tap.sh tests/tap_lib.sh "$alone/tests/"
+
+# What a machine with a GPU has of programs, and nothing of ours: no clang, no pkg-config, no python unless linked here.
+mkdir "$T/bin"
+for program in gcc g++ cc cc1 as ld ar make bash sh sed grep awk tr cat head tail cksum cut sort find mkdir mktemp rm cp mv ln touch printf echo dirname \
+    basename realpath readlink nproc timeout tee uname date ldconfig env chmod cmp nm wc ls expr git; do
+    path=$(command -v "$program") && ln -s "$path" "$T/bin/$program"
+done
+hidden() { env -i HOME="$T" PATH="$T/bin" TMPDIR="$T" "$@"; }
+# The distribution's libraries that workloads/ must do without are not even looked at: their headers are another folder's.
+makes() { hidden make -s -C "$alone" -j2 MODE=debug OPT.debug=-O0 HAVE_DNNL= "$@"; }
+
+# ---- alone ----
+exits 0 "workloads/ builds alone, without CUDA" makes CUDA_HOME=/none build/debug/reperf-train build/debug/reperf-bench
+sed 's/^/# /' "$T/err" | head -n 10
+exits 0 "and its program trains" "$alone/build/debug/reperf-train" --model bert_tiny --batch 1 --sequence 8 --predictions 2 --steps 1
+like "$(cat "$T/out")" '"event":"run_stop"' "to its end"
+needed=$(ldd "$alone/build/debug/reperf-train" | awk '{ print $1 }' | grep -vE '^(linux-vdso|libc\.|libm\.|libgomp|libdl|libpthread|librt|libgcc_s|libstdc\+\+|/lib)' | tr '\n' ' ')
+is "$needed" "" "which needs the C library, libm and OpenMP"
+exits 2 "without CUDA --device cuda is refused" "$alone/build/debug/reperf-train" --model bert_tiny --device cuda --steps 1
+cuda_home=${CUDA_HOME:-/usr/local/cuda}
+if [ -x "$cuda_home/bin/nvcc" ]; then
+    # The kernels come from this tree where they are made already: what is C is made again, and linked with them.
+    # shellcheck disable=SC2046
+    make -s $(printf 'build/cuda/%s.o ' workloads/backend_cuda/*.cu tests/cuda/*.cu) >"$T/make" 2>&1
+    archs=$(grep -o 'code=sm_[0-9]*' build/cuda/flags | sed 's/.*_//' | tr '\n' ' ')
+    mkdir -p "$alone/build"
+    cp -a build/cuda "$alone/build/"
+    exits 0 "with nvcc: what test-gpu runs is built and linked" makes CUDA_HOME="$cuda_home" CUDA_ARCHS="${archs% }" gpu-programs
+    like "$(cat "$T/out")" "CC debug workloads/backend_cuda/cuda.c" "the backend with it"
+    is "$(grep -c NVCC "$T/out")" 0 "from the kernels of this tree"
+else
+    skip "with nvcc: what test-gpu runs is built and linked" "no nvcc in $cuda_home"
+fi
+
+# ---- no GPU, no nvcc ----
+targets() { hidden make -s -C "$alone" "$@" RESULTS="$T/results"; }
+for target in test-gpu bench-gpu; do
+    hidden bash -c "cd '$alone' && RESULTS='$T/results' $([ "$target" = test-gpu ] && echo tests/cuda/gpu.sh || echo tests/bench/gpu.sh)" >"$T/out" 2>&1
+    is $? 2 "$target without a GPU: status 2"
+    like "$(cat "$T/out")" "^$target: no GPU: there is no nvidia-smi" "and says so"
+    targets "$target" >"$T/out" 2>&1
+    is $? 2 "make $target: the same"
+    # A driver whose GPU is gone; then a GPU without a toolkit, one that nvcc does not know, and one without cuDNN's library.
+    printf '#!/bin/sh\necho "NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver."; exit 9\n' >"$T/bin/nvidia-smi"
+    chmod +x "$T/bin/nvidia-smi"
+    targets "$target" >"$T/out" 2>&1
+    is $? 2 "$target with a driver that sees nothing"
+    like "$(cat "$T/out")" "no GPU: nvidia-smi says: NVIDIA-SMI has failed" "and says so"
+    printf '#!/bin/sh\necho "9.0, 580.00.00, NVIDIA made up"\n' >"$T/bin/nvidia-smi"
+    targets "$target" CUDA_HOME=/none >"$T/out" 2>&1
+    is $? 2 "$target without nvcc"
+    like "$(cat "$T/out")" "^$target: no nvcc: looked in /none" "and says where it looked"
+    if [ -x "$cuda_home/bin/nvcc" ]; then
+        targets "$target" CUDA_HOME="$cuda_home" >"$T/out" 2>&1
+        is $? 2 "$target without the libraries it needs"
+        like "$(cat "$T/out")" "^$target: (libcuda.so.1|libcudnn.so.9|libcublasLt.so.[0-9]+) is not found|no cuDNN" "and names one"
+        # With stand-ins for them, for a GPU that nvcc has no code for.
+        mkdir -p "$T/lib"
+        touch "$T/lib/libcuda.so.1" "$T/lib/libcudnn.so.9" "$T/lib/libcublasLt.so.13" "$T/lib/libcublasLt.so.12"
+        printf '#!/bin/sh\necho "3.5, 470.00, NVIDIA very old"\n' >"$T/bin/nvidia-smi"
+        hidden env LD_LIBRARY_PATH="$T/lib" make -s -C "$alone" "$target" CUDA_HOME="$cuda_home" RESULTS="$T/results" >"$T/out" 2>&1
+        is $? 2 "$target on a GPU that nvcc makes no code for"
+        like "$(cat "$T/out")" "makes no code for compute capability 35" "and says which"
+    fi
+    is "$(grep -c passed "$T/out")" 0 "$target: nothing is said to have passed"
+    rm -f "$T/bin/nvidia-smi"
+done
+# ---- what test-gpu makes of its parts: made-up programs, a made-up GPU and compiler ----
+made="$T/made"
+mkdir -p "$made/cuda/bin" "$made/cuda/include" "$made/lib" "$made/b/gpu" "$made/bin"
+touch "$made/cuda/include/cuda_runtime_api.h" "$made/cuda/include/cudnn_graph.h" "$made/lib/libcuda.so.1" "$made/lib/libcudnn.so.9" "$made/lib/libcublasLt.so.13"
+program() { # FILE: its lines are on standard input
+    { echo '#!/bin/bash' && cat; } >"$1"
+    chmod +x "$1"
+}
+# shellcheck disable=SC2016
+program "$made/cuda/bin/nvcc" <<<'[ "$1" = --version ] && echo "Cuda compilation tools, release 13.0, V13.0.88"; [ "$1" = --list-gpu-arch ] && echo compute_90; exit 0'
+echo '#define CUDNN_MAJOR 9' >"$made/cuda/include/cudnn_version.h"
+program "$made/bin/nvidia-smi" <<<'echo "9.0, 580.00.00, NVIDIA made up"'
+program "$made/bin/make" <<<'echo "made $*"'
+program "$made/b/reperf-train" <<<'exit 3'
+program "$made/b/gpu/plant" <<<'exit 0'
+program "$made/b/gpu/test_device" <<<'echo "ok 1 - a"; echo "ok 2 - b"; echo 1..2'
+program "$made/b/gpu/test_steps" <<<'echo "ok 1 - a"; echo "not ok 2 - b # off by 3"; echo 1..2; exit 1'
+program "$made/b/gpu/test_models" <<<'echo "ok 1 - a"; exec sleep 300'
+all_parts() { # SECONDS
+    CUDA_HOME="$made/cuda" LD_LIBRARY_PATH="$made/lib" PATH="$made/bin:$PATH" B="$made/b" RESULTS="$T/parts" LIMIT_S=$1 tests/cuda/gpu.sh
+}
+exits 1 "test-gpu: one that fails, one that hangs" all_parts 20
+like "$(cat "$T/out")" "NVIDIA made up, compute capability 90, driver 580.00.00; nvcc 13.0" "says what it runs on"
+like "$(cat "$T/out")" "off by 3" "what failed"
+like "$(cat "$T/out")" "not run: the time is up" "what there was no time for"
+like "$(tail -n 1 "$T/out")" "^4 passed, [5-9] failed, 0 skipped$" "and counts all of it"
+like "$(cat "$T/parts/test-gpu.log")" "failed, 0 skipped$" "the log is kept"
+is "$(grep -c '^ok' "$T/parts/test-gpu.tap")" 4 "and what each program said"
+program "$made/bin/make" <<<'echo "error: no such thing"; exit 2'
+exits 1 "a build that fails" all_parts 20
+like "$(cat "$T/out")" "error: no such thing" "is shown"
+like "$(tail -n 1 "$T/out")" "^0 passed, 1 failed, 0 skipped$" "and nothing has passed"
+tap_done

@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `nodes provision` on this machine as the one node: a real dockerd, a real podman and a real registry, and what goes wrong with each.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/image_lib.sh disable=SC1091
+source "$ROOT/tests/integration/image_lib.sh"
+# shellcheck source=tests/integration/engines_lib.sh disable=SC1091
+source "$ROOT/tests/integration/engines_lib.sh"
+trap 'end_engines; end_servers; rm -rf "$T"' EXIT
+for tool in skopeo gcc docker-registry jq; do
+    command -v "$tool" >/dev/null || { skip "images on nodes" "$tool is not installed"; tap_done; }
+done
+make_layer one 300000
+make_layer two 20000
+L="$T/layout"
+good=$(add_manifest "$L" amd64 oci gzip one two)
+REFS=(good)
+write_index "$L/index.json" "$good"
+finish_layout "$L"
+config=sha256:$(cut -d' ' -f4 <<<"$good")
+digest=sha256:${good%% *}
+layer=$(jq -r '.layers[0].digest' "$L/blobs/sha256/${good%% *}")
+IMAGE="example.org/team/img@$digest"
+start_registry main
+MAIN=$PORT
+MAIN_PID=$PID
+push "$L:good" "127.0.0.1:$MAIN/team/img:1"
+
+inventory() { # NAME ENGINE REGISTRY: $T/NAME.json, this machine
+    jq --arg id "$1" --arg runtime "$2" --arg registry "$3" '.id = $id | .runtime = $runtime | if $registry == "" then . else .registry = $registry end' \
+        manifests/inventories/local.json >"$T/$1.json"
+}
+# shellcheck disable=SC2317 # run by exits
+provision() { "$REPERF" nodes provision --locks "$LOCKS" "$T/$1.json" --image "${2:-$IMAGE}" "${@:3}"; } # INVENTORY [IMAGE OPTION...]
+way() { value "$T/out" "d['images'][0]['nodes'][0]['way'], d['images'][0]['id']"; }
+valid() {
+    cp "$T/out" "$T/document"
+    exits 0 "its document is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/provision-output.json "$T/document"
+}
+forget() { "$T/bin/$1" rmi -f "$config" >/dev/null 2>&1; } # ENGINE
+blob_path() { echo "$T/main/data/docker/registry/v2/blobs/sha256/${1:7:2}/${1#sha256:}/data"; }
+
+# --- what needs no engine --------------------------------------------------------------------------
+inventory docker docker "127.0.0.1:$MAIN"
+inventory none none ""
+exits 2 "nothing to bring" "$REPERF" nodes provision "$T/docker.json"
+exits 2 "a runtime that takes no images" provision none
+exits 2 "an engine nobody knows" provision docker "$IMAGE" --runtime rocket
+exits 7 "an image without a digest" provision docker example.org/team/img:1
+like "$(cat "$T/err")" "is not pinned.*reperf lock" "and what to do about it"
+inventory apptainer apptainer "127.0.0.1:$MAIN"
+exits 7 "an engine that is not there" provision apptainer
+like "$(cat "$T/err")" "apptainer: not found on this node" "is named"
+mkdir -p "$T/none"
+ln -sf "$(command -v sh)" "$T/none/sh"
+exits 7 "no engine" env PATH="$T/none" "$REPERF" nodes provision --locks "$LOCKS" "$T/docker.json" --image "$IMAGE"
+like "$(cat "$T/err")" "docker: not found on this node" "is said"
+
+from_registry() { # ENGINE
+    local e=$1 saved
+    inventory "$e" "$e" "127.0.0.1:$MAIN"
+    # Before the first pull: dockerd may keep a manifest that it once saw whole, and then asks nobody for it.
+    saved=$(blob_path "$digest")
+    cp "$saved" "$T/good"
+    sed -i 's/"size":/"size": /' "$saved"
+    exits 5 "$e: a tampered manifest" provision "$e"
+    is "$("$T/bin/$e" image inspect "$config" 2>/dev/null | jq length)" 0 "$e: leaves no image"
+    cp "$T/good" "$saved"
+    exits 0 "$e: pulled by digest" provision "$e" "$IMAGE" --json
+    is "$(way)" "('pulled', '$config')" "$e: and its id is the config's digest"
+    valid
+    exits 0 "$e: again" provision "$e" "$IMAGE" --json
+    is "$(way)" "('there', '$config')" "$e: it was there"
+    exits 7 "$e: a digest that the registry does not have" provision "$e" "example.org/team/img@sha256:$(printf '1%.0s' {1..64})" --json
+    cp "$T/err" "$T/why.err"
+    valid
+    like "$(cat "$T/why.err")" "manifest unknown" "$e: in the engine's own words"
+    forget "$e"
+    inventory down "$e" "127.0.0.1:$(free_port)"
+    exits 4 "$e: a registry that is down" provision down
+    like "$(cat "$T/err")" "connection refused" "$e: after a few tries"
+    saved=$(blob_path "$layer")
+    cp "$saved" "$T/good"
+    printf 'damaged!' | dd of="$saved" bs=1 seek=5000 conv=notrunc 2>/dev/null
+    exits 5 "$e: a corrupt layer" provision "$e"
+    is "$("$T/bin/$e" image inspect "$config" 2>/dev/null | jq length)" 0 "$e: leaves no image"
+    cp "$T/good" "$saved"
+    exits 0 "$e: mended" provision "$e"
+    like "$(cat "$T/out")" "pulled +$config" "$e: it comes"
+}
+
+from_store() { # ENGINE
+    local e=$1
+    forget "$e"
+    inventory "store-$e" "$e" ""
+    rm -rf "$REPERF_STORE"
+    exits 2 "$e: without registry and not in the store" provision "store-$e"
+    like "$(cat "$T/err")" "reperf fetch image:" "$e: what to do about it"
+    exits 0 "$e: in the store" img fetch "$IMAGE" --offline --layout "$L"
+    exits 0 "$e: loaded from there" provision "store-$e" "$IMAGE" --json
+    is "$(way)" "('loaded', '$config')" "$e: as the same image"
+    valid
+    exits 0 "$e: again" provision "store-$e" "$IMAGE" --json
+    is "$(way)" "('there', '$config')" "$e: it was there"
+}
+
+if start_docker; then
+    PATH="$T/bin:$PATH"
+    from_registry docker
+    from_store docker
+    forget docker
+    kill -STOP "$MAIN_PID"
+    exits 4 "docker: a registry that is silent" provision docker
+    kill -CONT "$MAIN_PID"
+    kill "$DOCKERD_PID"
+    wait "$DOCKERD_PID" 2>/dev/null
+    exits 7 "docker: a daemon that is not there" provision docker
+    like "$(cat "$T/err")" "aemon" "is said"
+else
+    skip "docker" "no dockerd can be started here: $(cat "$T/why")"
+fi
+if start_podman; then
+    PATH="$T/bin:$PATH"
+    from_registry podman
+    from_store podman
+else
+    skip "podman" "podman runs nothing here: $(cat "$T/why")"
+fi
+# --- engines that keep an image in a file: stand-ins, for the order of things alone ------------------------
+mkdir -p "$T/fake"
+cat >"$T/fake/apptainer" <<'EOF2'
+#!/bin/sh
+# build --force [--no-https] FILE SOURCE
+[ "$1 $2" = "build --force" ] || exit 9
+shift 2
+[ "$1" != --no-https ] || { https=no; shift; }
+case $2 in
+docker://*) [ -n "$https" ] || { echo "server gave HTTP response to HTTPS client"; exit 255; } ;;
+docker-archive:*) tar -tf "${2#*:}" | grep -qx manifest.json || exit 8 ;;
+esac
+echo "made from ${2%%:*}" >"$1"
+EOF2
+printf '#!/bin/sh\nexit 9\n' >"$T/fake/enroot"
+chmod +x "$T/fake/apptainer" "$T/fake/enroot"
+SIF="$REPERF_STATE/images/${digest#sha256:}"
+# shellcheck disable=SC2317 # run by exits
+faked() { PATH="$T/fake:$PATH" provision "$1" "$IMAGE" --json; } # INVENTORY
+exits 0 "apptainer: made from the registry" faked apptainer
+is "$(way) $(cat "$SIF.sif")" "('pulled', '$digest') made from docker" "and kept in a file"
+exits 0 "apptainer: again" faked apptainer
+is "$(way)" "('there', '$digest')" "it is there"
+echo changed >"$SIF.sif"
+inventory store-apptainer apptainer ""
+img fetch "$IMAGE" --offline --layout "$L" >/dev/null 2>&1
+exits 0 "apptainer: a file that was changed" faked store-apptainer
+is "$(way) $(cat "$SIF.sif")" "('loaded', '$digest') made from docker-archive" "is made again, from the store"
+is "$(find "$REPERF_STATE/images" -type f | wc -l)" 2 "and no tar is left"
+inventory enroot enroot "127.0.0.1:$MAIN"
+exits 7 "enroot: images are not made" faked enroot
+like "$(cat "$T/err")" "reperf does not make images for enroot" "for a reason that is said"
+echo mine >"$SIF.sqsh"
+(cd "${SIF%/*}" && sha256sum "${SIF##*/}.sqsh" >"$SIF.sqsh.sha256")
+exits 0 "enroot: a file of the site's own" faked enroot
+is "$(way)" "('there', '$digest')" "is taken with its digest"
+echo changed >"$SIF.sqsh"
+exits 5 "enroot: and not when it was changed" faked enroot
+# An engine that says it has the image, by another id.
+cat >"$T/bin/docker" <<'EOF2'
+#!/bin/sh
+case "$1 $2" in
+"image inspect") echo "sha256:0000000000000000000000000000000000000000000000000000000000000000" ;;
+esac
+EOF2
+chmod +x "$T/bin/docker"
+exits 0 "a tag that a lock pins" "$REPERF" lock --locks "$LOCKS" "image:127.0.0.1:$MAIN/team/img:1"
+PATH="$T/bin:$PATH"
+exits 5 "an engine that has another image by that name" provision docker "127.0.0.1:$MAIN/team/img:1"
+like "$(cat "$T/err")" "the engine has sha256:0000.*, the pin is $config" "is not believed"
+tap_done

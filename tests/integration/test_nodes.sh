@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `nodes exec` on this machine and over real sshds: output, statuses, nodes that fail, ^C.
+. "$(dirname "$0")/../tap_lib.sh"
+. tests/integration/ssh_lib.sh
+. tests/integration/nodes_lib.sh
+schema() { # NAME: $T/out has the form of manifests/schema/$1
+    /usr/bin/python3 tests/integration/validate.py "manifests/schema/$1" "$T/out" >"$T/schema"
+    ok $? "it has the form of its schema"
+    head -n 3 "$T/schema" | sed 's/^/# /'
+}
+
+# --- this machine -----------------------------------------------------------------------------------
+exits 0 "one word is a line for the shell" "$REPERF" nodes exec local -- 'echo a; echo b >&2; printf c'
+is "$(cat "$T/out")" $'local: a\nlocal: b\nlocal: c' "stdout and stderr, each line with the node's name, the last without its break too"
+exits 0 "more words are taken as they are" "$REPERF" nodes exec local -- printf '%s|' 'a  b' "\$HOME" ';'
+is "$(cat "$T/out")" "local: a  b|\$HOME|;|" "unexpanded"
+exits 3 "the command's status is the status" "$REPERF" nodes exec local -- 'exit 3'
+like "$(cat "$T/err")" 'warning: local: exit status 3$' "and said"
+exits 124 "a command that takes too long" "$REPERF" nodes exec local --timeout 1 -- sleep 60
+exits 2 "no command" "$REPERF" nodes exec local
+exits 2 "a node that is not there" "$REPERF" nodes exec local --nodes n9 -- true
+exits 2 "--gather and --json" "$REPERF" nodes exec local --gather --json -- true
+"$REPERF" nodes exec local -- 'seq 100000' >/dev/full 2>"$T/err"
+is "$?" 10 "a full disk"
+"$REPERF" nodes exec local -- 'seq 200000' >"$T/long"
+is "$(sed 's/^local: //' "$T/long" | sha256sum)" "$(seq 200000 | sha256sum)" "200000 lines, all and in order"
+exits 0 "a line of 100 kB" "$REPERF" nodes exec local -- 'head -c 100000 /dev/zero | tr "\0" x'
+is "$(wc -c <"$T/out") $(wc -l <"$T/out")" "100016 2" "in two parts"
+# shellcheck disable=SC2016
+exits 0 "as JSON" "$REPERF" nodes exec local --json -- sh -c 'echo "$0"; exit 0' 'a "b"'
+schema nodes-exec-output.json
+is "$(jq -r '.nodes[0].output, .argv[-1]' "$T/out")" $'a "b"\n\na "b"' "with its output and its words"
+"$REPERF" nodes exec local -- 'echo begun; sleep 60' >"$T/out" 2>"$T/err" &
+pid=$!
+for ((i = 0; i < 200; i++)); do grep -q begun "$T/out" && break; sleep 0.05; done
+kill -TERM "$pid"
+wait "$pid"
+is "$?" 143 "TERM ends it with 128 + 15"
+like "$(cat "$T/out")" '^local: begun$' "a line is there as soon as it is whole"
+
+# --- nodes over SSH ---------------------------------------------------------------------------------
+if have_sshd "nodes over SSH"; then
+    trap 'stop_sshds; rm -rf "$T"' EXIT
+    nodes_start || exit 1
+    exits 0 "three nodes" "$REPERF" nodes exec "$INV" -- 'echo x; echo y'
+    is "$(sort "$T/out" | xargs)" "n1: x n1: y n2: x n2: y n3: x n3: y" "each line of each"
+    exits 0 "some of them" "$REPERF" nodes exec "$INV" -w 'n[1-3]!n2' -- true
+    exits 0 "or by the inventory's name" "$REPERF" nodes exec "$INV:n3" -- 'echo z'
+    is "$(cat "$T/out")" "n3: z" "that node alone"
+    port2=${ssh_port[n2]}
+    exits 0 "gathered" "$REPERF" nodes exec "$INV" -b -- "set -- \$SSH_CONNECTION; echo same; [ \$4 != $port2 ] || echo other"
+    is "$(cat "$T/out")" $'n[1,3]: same\nn2: same\nn2: other' "nodes that print the same are one"
+    exits 7 "the highest status counts" "$REPERF" nodes exec "$INV" -- "set -- \$SSH_CONNECTION; [ \$4 != $port2 ] || exit 7; exit 3"
+    is "$(sed 's/.*: \(n.*\)/\1/' "$T/err" | sort | xargs)" "n2: exit status 7 n[1,3]: exit status 3" "and which nodes had it is said"
+    exits 6 "a node that nobody answers for" "$REPERF" nodes exec "$INV4" --timeout 20 -- 'echo here; exit 9'
+    is "$(sort "$T/out" | xargs)" "n1: here n2: here n3: here" "does not keep the others from it"
+    like "$(cat "$T/err")" 'error: n4: .*(refused|reach)' "and is named with the reason"
+    exits 6 "the same as JSON" "$REPERF" nodes exec "$INV4" --json -- 'echo here; exit 9'
+    schema nodes-exec-output.json
+    is "$(jq -c '[.exit_status, (.nodes[] | [.node, .exit_status, .error.code])]' "$T/out")" \
+        '[6,["n1",9,null],["n2",9,null],["n3",9,null],["n4",null,"node"]]' "every node is in the account"
+    sed -i "s/^\[127.0.0.1\]:${ssh_port[n3]} .*/[127.0.0.1]:${ssh_port[n3]} $(cut -d' ' -f1,2 "$T/sshd-n1/host.pub" | sed 's/[&/]/\\&/g')/" "$T/ssh/known_hosts"
+    exits 5 "a changed host key" "$REPERF" nodes exec "$INV" -- 'echo here'
+    is "$(sort "$T/out" | xargs)" "n1: here n2: here" "the others answer"
+    like "$(cat "$T/err")" 'error: n3: .*host key' "and it is said"
+    exits 0 "one node at a time" "$REPERF" nodes exec "$INV:n[1-2]" --fanout 1 -- 'echo here'
+    exits 124 "too long for one of them" "$REPERF" nodes exec "$INV:n[1-2]" --timeout 2 -- "set -- \$SSH_CONNECTION; echo here; [ \$4 != $port2 ] || sleep 60"
+    is "$(sort "$T/out" | xargs)" "n1: here n2: here" "what it had printed is there"
+    "$REPERF" nodes exec "$INV:n1" -- 'echo begun; sleep 60' >"$T/out" 2>"$T/err" &
+    pid=$!
+    for ((i = 0; i < 200; i++)); do grep -q begun "$T/out" && break; sleep 0.05; done
+    is "$(cat "$T/out")" "n1: begun" "a line is there as soon as it is whole"
+    kill -TERM "$pid"
+    wait "$pid"
+    is "$?" 143 "TERM ends it"
+fi
+tap_done

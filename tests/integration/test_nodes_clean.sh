@@ -1,0 +1,205 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `nodes clean`: what dead runs leave on this machine and on nodes over real sshds is listed, ended, removed; what is in use is not.
+. "$(dirname "$0")/../tap_lib.sh"
+. tests/integration/ssh_lib.sh
+. tests/integration/nodes_lib.sh
+. tests/integration/run_lib.sh
+schema() { # $T/out has the form of its schema
+    /usr/bin/python3 tests/integration/validate.py manifests/schema/nodes-clean-output.json "$T/out" >"$T/schema"
+    ok $? "it has the form of its schema"
+    head -n 3 "$T/schema" | sed 's/^/# /'
+}
+items() { jq -c '[.nodes[] | .node as $n | .items[] | [$n, .kind, .name, .state, .action, .done]]' "$T/out"; }
+gone() { # PID: no process of that session is left
+    [ -z "$(ps -o stat= -s "$1" | awk '!/^Z/')" ]
+}
+await() { # COMMAND...: until it succeeds, at most 30 s
+    for ((i = 0; i < 600; i++)); do "$@" && return 0; sleep 0.05; done
+    return 1
+}
+end_jobs() { # what a test that failed has left
+    for ended in ${job-} ${p1-} ${p2-} ${p3-} ${p4-} ${p5-}; do
+        kill -9 -- "-$ended" 2>/dev/null
+    done
+}
+trap 'end_jobs; rm -rf "$T"' EXIT
+
+# --- this machine -----------------------------------------------------------------------------------
+exits 0 "nothing is left where nothing was" "$REPERF" nodes clean local
+is "$(cat "$T/out")" "nothing is left there" "and said"
+mode hangs
+"$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke >"$T/run.out" 2>"$T/run.err" &
+run_pid=$!
+job_pid() { cut -d' ' -f1 "$REPERF_STATE"/runs/2*/jobs/*/*/*/*/*/repeat-1/attempt-1/pid 2>/dev/null; }
+has_job() { [ -n "$(job_pid)" ]; }
+await has_job
+ok $? "a run has a job"
+job=$(job_pid)
+exits 0 "while its orchestrator lives" "$REPERF" nodes clean local
+like "$(cat "$T/out")" "keep: process $run_pid works on the run" "it is left alone"
+kill -0 "$job"
+ok $? "the job runs on"
+kill -9 $run_pid
+wait $run_pid 2>/dev/null
+exits 0 "once that is dead: --dry-run" "$REPERF" nodes clean local --dry-run
+like "$(cat "$T/out")" 'repeat-1/attempt-1 +running +end$' "lists it"
+like "$(cat "$T/out")" '^would end or remove 1, keep 0$' "and says what would be done"
+kill -0 "$job"
+ok $? "and does nothing"
+exits 0 "without" "$REPERF" nodes clean local --json
+schema
+is "$(jq -c '[.nodes[0].items[] | [.kind, .state, .action, .done]]' "$T/out")" '[["job","running","end",true]]' "the job is ended"
+await gone "$job"
+ok $? "its processes are gone"
+exits 0 "and again" "$REPERF" nodes clean local
+is "$(cat "$T/out")" "nothing is left there" "nothing is left"
+mode ''
+exits 0 "the run itself can be resumed" "$REPERF" resume last
+exits 2 "a run that nobody has" "$REPERF" nodes clean local nosuchrun
+
+# --- nodes over SSH ---------------------------------------------------------------------------------
+if have_sshd "nodes clean over SSH"; then
+    trap 'stop_sshds; end_jobs; rm -rf "$T"' EXIT
+    mkdir -p "$T/bin"
+    nodes_start || exit 1
+    run1=20261121T100000.000Z-00000001 run2=20261121T100000.000Z-00000002
+    start_job() { # NODE RUN CASE: a job that never ends, with a cleanup that says so
+        "$B/servers/remote_one" "work=$T/work-$1" "port=${ssh_port[$1]}" "cleanup=touch $T/cleaned-$1-${3%%/*}" 127.0.0.1 start "$2/$3/repeat-1/attempt-1" /bin/sh -c "trap '' TERM; sleep 600 & wait; sleep 600" 2>"$T/err" || cat "$T/err"
+    }
+    pid_of() { cut -d' ' -f1 "$T/work-$1/jobs/$2/$3/repeat-1/attempt-1/pid"; }
+    start_job n1 $run1 a/one
+    start_job n2 $run1 a/one
+    start_job n2 $run2 b/two
+    p1=$(pid_of n1 $run1 a/one) p2=$(pid_of n2 $run1 a/one) p3=$(pid_of n2 $run2 b/two)
+    mkdir -p "$T/work-n3/jobs/$run1/c/repeat-1/attempt-1/claim"
+    echo "1 2 not-this-boot" >"$T/work-n3/jobs/$run1/c/repeat-1/attempt-1/pid"
+    mkdir -p "$T/work-n3/jobs/other/claim" # not ours
+    mkdir -p "$T/work-n2/lease" "$T/work-n1/lease" "$T/work-n1/data/.reperf-partial"
+    echo "$run2 $(date +%s)" >"$T/work-n2/lease/holder"
+    echo "$run1 1000000000" >"$T/work-n1/lease/holder"
+    touch "$T/work-n1/data/.reperf-partial/new"
+    touch -d '2 hours ago' "$T/work-n1/data/.reperf-partial/old" "$T/work-n1/data/kept"
+    exits 0 "everything is listed" "$REPERF" nodes clean "$INV" --dry-run --json
+    schema
+    sed 's/"[0-9]* s old"/"old"/' "$T/out" >"$T/out2" && mv "$T/out2" "$T/out"
+    is "$(items)" "$(jq -c . <<JSON
+[["n1","job","a/one/repeat-1/attempt-1","running","end",false],
+ ["n1","lease","$run1","old","remove",false],
+ ["n1","partial","data/.reperf-partial/old",null,"remove",false],
+ ["n2","job","a/one/repeat-1/attempt-1","running","end",false],
+ ["n2","job","b/two/repeat-1/attempt-1","running","keep",false],
+ ["n2","lease","$run2","old","keep",false],
+ ["n3","job","c/repeat-1/attempt-1","lost","remove",false],
+ ["n3","job","other","running","keep",false]]
+JSON
+)" "with what is to become of it"
+    like "$(jq -r '.nodes[1].items[] | .why // ""' "$T/out")" '^another machine renewed its lease [0-9]+ s ago$' "what another machine works on is kept"
+    kill -0 "$p1" "$p2" "$p3"
+    ok $? "and nothing is done"
+    start_job n1 $run1 a/one/repeat-1/attempt-1/monitor # a job inside of another's folder
+    p5=$(pid_of n1 $run1 a/one/repeat-1/attempt-1/monitor)
+    exits 0 "one run on one node" "$REPERF" nodes clean "$INV" $run1 --nodes n1
+    like "$(cat "$T/out")" '^ended 2, removed 1, kept 0$' "its jobs and its lease"
+    await gone "$p1"
+    ok $? "the job that ignores TERM is killed"
+    await gone "$p5"
+    ok $? "and the one inside of its folder"
+    [ -e "$T/cleaned-n1-a" ]
+    ok $? "its cleanup was run"
+    is "$(find "$T/work-n1/jobs" "$T/work-n1/lease" -mindepth 1 2>/dev/null)" "" "its folder and its lease are gone"
+    kill -0 "$p2" "$p3"
+    ok $? "those of the other nodes run on"
+    exits 6 "all, and a node that nobody answers for" "$REPERF" nodes clean "$INV4"
+    like "$(cat "$T/out")" '^ended 1, removed 2, kept 3$' "the others are cleaned"
+    like "$(cat "$T/err")" 'error: n4: ' "and it is named"
+    await gone "$p2"
+    ok $? "the other node's job is gone"
+    kill -0 "$p3"
+    ok $? "what another machine works on runs on"
+    is "$(cd "$T/work-n1/data" && find . -type f | sort | xargs)" "./.reperf-partial/new ./kept" "half-written files that are old went, others did not"
+    echo "$run2 1000000000" >"$T/work-n2/lease/holder"
+    exits 0 "once its lease is old" "$REPERF" nodes clean "$INV"
+    await gone "$p3"
+    ok $? "it goes too"
+    start_job n3 $run1 d
+    p4=$(pid_of n3 $run1 d)
+    kill -9 "$p4"
+    exits 0 "a job whose wrapper was killed" "$REPERF" nodes clean "$INV" --json
+    like "$(items)" '"d/repeat-1/attempt-1","orphaned","end",true' "is an orphan"
+    await gone "$p4"
+    ok $? "and its program is ended"
+    exits 0 "and then" "$REPERF" nodes clean "$INV:n[1-2]"
+    is "$(cat "$T/out")" "nothing is left there" "nothing is left"
+
+    # A real run on a node: its orchestrator is killed, what it left is cleaned up, and it is resumed.
+    sed "s#^mode=.*#mode=; [ -e '$T/go' ] || mode=hangs#" "$ROOT/tests/integration/fake_train.sh" >"$T/fake/waits.sh"
+    chmod +x "$T/fake/waits.sh"
+    REPERF_TRAIN="$T/fake/waits.sh" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1 --nodes "$INV:n1" >"$T/run.out" 2>"$T/run.err" &
+    run_pid=$!
+    remote_pid() { cut -d' ' -f1 "$T"/work-n1/jobs/2*/*/*/*/*/*/repeat-1/attempt-1/pid 2>/dev/null; }
+    has_remote() { [ -n "$(remote_pid)" ]; }
+    await has_remote
+    ok $? "a run has a job on a node"
+    p1=$(remote_pid)
+    exits 0 "while its orchestrator lives" "$REPERF" nodes clean "$INV:n1" --json
+    is "$(jq -c '[.nodes[].items[] | [.kind, .action]] | unique' "$T/out")" '[["job","keep"],["lease","keep"]]' "its jobs and its lease are kept"
+    kill -9 $run_pid
+    wait $run_pid 2>/dev/null
+    exits 0 "once that is dead" "$REPERF" nodes clean "$INV:n1" --json
+    is "$(jq -c '[.nodes[].items[] | [.kind, .action, .done]] | unique' "$T/out")" '[["job","end",true],["lease","remove",true]]' "they go, however fresh the lease is"
+    await gone "$p1"
+    ok $? "the job is ended"
+    touch "$T/go"
+    exits 0 "the run is resumed" env REPERF_TRAIN="$T/fake/waits.sh" "$REPERF" resume last
+    exits 0 "and after it" "$REPERF" nodes clean "$INV:n1"
+    is "$(cat "$T/out")" "nothing is left there" "nothing is left"
+
+    # A container engine that exists in this test alone: what it is asked for is in $T/docker.log.
+    cat >"$T/bin/docker" <<'SH'
+#!/bin/sh
+echo "$*" >>"$FAKE/docker.log"
+for id; do :; done
+case $1 in
+ps) [ ! -e "$FAKE/dead" ] || { echo "Cannot connect to the Docker daemon" >&2; exit 1; }
+    cat "$FAKE/containers" ;;
+inspect) grep -qx "$id" "$FAKE/containers" || exit 1
+    [ "$2" != -f ] || printf 'container\trunning\t%s\t%s\t/reperf-1\n' "$id" "$RUN1" ;;
+rm) : >"$FAKE/containers" ;;
+esac
+SH
+    chmod +x "$T/bin/docker"
+    echo deadbeef >"$T/containers"
+    start_sshd n5 "SetEnv PATH=$T/bin:$PATH FAKE=$T RUN1=$run1 HOME=$T/home"
+    nodes_inventory n5 | sed 's/"runtime": "none"/"runtime": "docker"/' >"$T/docker.json"
+    exits 0 "a container with a run's label" "$REPERF" nodes clean "$T/docker.json" --json
+    schema
+    is "$(items)" '[["n5","container","/reperf-1","running","end",true]]' "is removed"
+    like "$(cat "$T/docker.log")" '^rm -f -v deadbeef$' "by its id"
+    touch "$T/dead"
+    exits 7 "an engine that does not answer" "$REPERF" nodes clean "$T/docker.json"
+    like "$(cat "$T/err")" 'n5: its container engine does not answer: .*Cannot connect' "is no clean node"
+
+    # Slurm on this machine, as this test plays it.
+    cat >"$T/bin/squeue" <<SH
+#!/bin/sh
+[ ! -e "$T/slurm-dead" ] || { echo "Unable to contact slurm controller" >&2; exit 1; }
+cat "$T/queue"
+SH
+    printf '#!/bin/sh\necho "$*" >>"%s/cancelled"\n' "$T" >"$T/bin/scancel"
+    chmod +x "$T/bin/squeue" "$T/bin/scancel"
+    known=$("$REPERF" list runs --ids | tail -n 1)
+    printf '7 RUNNING reperf-%s-0123abcd\n8 PENDING reperf-%s-0123abce\n9 RUNNING other\n' "$run1" "$known" >"$T/queue"
+    nodes_inventory n1 n2 | sed 's/"nodes"/"launcher": "slurm", "nodes"/' >"$T/slurm.json"
+    exits 0 "jobs of Slurm" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json" --json
+    schema
+    is "$(items)" "[[\"n1\",\"batch\",\"reperf-$run1-0123abcd\",\"RUNNING\",\"keep\",false],[\"n1\",\"batch\",\"reperf-$known-0123abce\",\"PENDING\",\"end\",true]]" \
+        "those of runs that this machine knows are ended"
+    is "$(cat "$T/cancelled")" 8 "by their number"
+    exits 0 "and one of a run that is named" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json" $run1
+    is "$(tail -n 1 "$T/cancelled")" 7 "too"
+    touch "$T/slurm-dead"
+    exits 6 "a Slurm that does not answer" env PATH="$T/bin:$PATH" "$REPERF" nodes clean "$T/slurm.json"
+    like "$(cat "$T/err")" 'n1: Slurm does not answer: .*Unable to contact' "is no clean cluster"
+fi
+tap_done

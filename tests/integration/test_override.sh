@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# -C PATH=VALUE: planned from, frozen, sealed, replayed and said aloud; what was published is not touched.
+# shellcheck source=tests/tap_lib.sh
+. "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/run_lib.sh
+. "$(dirname "$0")/run_lib.sh"
+SETTINGS=(-C 'stacks[reperf].env.FLAGS_test=7' --set "\$.stacks[reperf].conditions.optimizer=none at all")
+plan() { "$REPERF" plan paddle-perf-2020 --case "$CASE" --profile smoke "$@"; }
+
+exits 0 "a plan with settings" plan "${SETTINGS[@]}"
+like "$(cat "$T/out")" '^set +stacks\[reperf\]\.env\.FLAGS_test: "7", in the report absent$' "it shows a new value"
+like "$(cat "$T/out")" '^set +stacks\[reperf\]\.conditions\.optimizer: "none at all", in the report "' "and what was there before"
+like "$(cat "$T/out")" "FLAGS_test='?7" "the step has it"
+plan --json >"$T/plain.json"
+plan --json "${SETTINGS[@]}" >"$T/set.json"
+is "$(value "$T/plain.json" "'overrides' in d")" False "a plan without settings has no word of them"
+is "$(value "$T/set.json" "[o['path'] for o in d['overrides']]")" "['stacks[reperf].env.FLAGS_test', 'stacks[reperf].conditions.optimizer']" "in the order given"
+[ "$(value "$T/set.json" "d['report_sha256']")" != "$(value "$T/plain.json" "d['report_sha256']")" ]
+ok $? "it is another report than the published one"
+/usr/bin/python3 -c 'import json, sys, jsonschema
+jsonschema.Draft202012Validator(json.load(open("manifests/schema/plan.json"))).validate(json.load(open(sys.argv[1])))' "$T/set.json"
+ok $? "the plan holds against its schema"
+
+refused() { # STATUS PATTERN NAME SETTING
+    exits "$1" "$3" plan -C "$4"
+    like "$(cat "$T/err")" "$2" "$3: said why"
+}
+refused 2 'nothing there \(at "nosuch", part 2\)' "a member that is not there" 'stacks[nosuch].env.A=1'
+refused 2 'expected PATH=VALUE' "no setting at all" 'stacks'
+refused 3 'unknown key "nosuch"' "a key that a report does not have" 'stacks[reperf].nosuch=1'
+refused 3 'expected' "a value of another type" 'environments[0].nodes=many'
+for key in 'cases[0].cells[0].printed=1' 'id=other' 'stacks[reperf].id=x' 'source.commit=x'; do
+    refused 2 'is what was published' "what was published: $key" "$key"
+done
+
+exits 0 "a run with settings" smoke --repeats 1 "${SETTINGS[@]}"
+like "$(cat "$T/out")" 'differs: stacks\[reperf\]\.env\.FLAGS_test: "7" here, absent published' "its verdict says what was set"
+F=$(run_folder "")
+is "$(sha256sum "$F/evidence/manifest/report.json" | cut -d' ' -f1)" "$(value "$T/set.json" "d['report_sha256']")" "the frozen report is the one that was planned from"
+diff <(tr ',' '\n' <manifests/reports/paddle-perf-2020.json) <(tr ',' '\n' <"$F/evidence/manifest/report.json") | grep -c '^>' >"$T/n"
+[ "$(cat "$T/n")" -le 3 ]
+ok $? "and differs from the published one there alone"
+is "$(value "$F/evidence/result.json" "[x['name'] for x in d['cells'][0]['differs'] if '[' in x['name']]")" \
+    "['stacks[reperf].env.FLAGS_test', 'stacks[reperf].conditions.optimizer']" "result.json has both"
+archive=$(find "$F" -maxdepth 1 -name '*.tar.zst')
+exits 0 "its archive replays to the same result" "$REPERF" replay "$archive"
+tap_done

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The monitor beside the jobs of a run on remote nodes: its log is evidence, what it saw stands beside the repeat, the number stays what it is; and a
+# monitor that cannot be had loses no repeat.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119,SC2317
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
+source "$ROOT/tests/integration/ssh_lib.sh"
+# shellcheck source=tests/integration/nodes_lib.sh disable=SC1091
+source "$ROOT/tests/integration/nodes_lib.sh"
+# shellcheck source=tests/integration/run_lib.sh disable=SC1091
+source "$ROOT/tests/integration/run_lib.sh"
+export REPERF_ROOT="$ROOT"
+V=(/usr/bin/python3 tests/integration/validate.py)
+have_sshd "runs that are watched" || tap_done
+trap 'stop_sshds; rm -rf "$T"' EXIT
+ssh_keys
+export REPERF_SSH_CONFIG="$T/ssh/config"
+mkdir -p "$T/node1"
+cp tests/integration/fake_nvidia_smi.sh "$T/node1/nvidia-smi"
+start_sshd n1 "SetEnv HOME=$T/home PATH=$T/node1:/usr/sbin:/usr/bin:/bin"
+nodes_inventory n1 >"$T/one.json"
+sed -i '/^echo "\$\*" >>/a sleep 4' "$T/fake/train.sh" # long enough for a sample
+watched() { smoke --nodes "$T/one.json" --repeats 1 "$@"; }
+
+exits 0 "a run on a node whose GPUs are well" watched
+folder=$(run_folder)
+log="$folder/evidence/logs/monitor/$CASE/repeat-1.n1.log"
+like "$(head -n 1 "$log")" '^reperf-monitor 1 begin 2$' "its monitor's log is evidence"
+ok "$([ "$(grep -c '^t ' "$log")" -ge 1 ]; echo $?)" "with samples ($(grep -c '^t ' "$log"))"
+ok "$([ "$(grep -c '^g 1, ' "$log")" -ge 1 ]; echo $?)" "of each GPU"
+is "$(jq -r '.nodes[0].monitor' "$folder/evidence/logs/outcome/$CASE/repeat-1.json")" "logs/monitor/$CASE/repeat-1.n1.log" "the outcome says where"
+is "$(jq -c '[.cells[0].repeats[0].taints // [] | .[] | select(contains("GPU"))]' "$folder/evidence/result.json")" "[]" "no GPU gives reason to doubt"
+value=$(jq .cells[0].value "$folder/evidence/result.json")
+
+forget_runs
+printf 'clocks_throttle_reasons.active 0x0000000000000040\ntemperature.gpu 93\n' >"$T/node1/set"
+exits 0 "one whose GPUs are hot" watched
+folder=$(run_folder)
+like "$(cat "$T/out")" "^$CASE repeat 1 is tainted: n1: GPU 0: slowed by heat in [0-9]+ of [0-9]+ samples at work, up to 93 degrees C" "the table says so"
+is "$(jq -c '[.cells[0].repeats[0].taints[] | select(contains("heat"))] | length' "$folder/evidence/result.json")" 2 "both GPUs, in result.json"
+exits 0 "which is valid" "${V[@]}" manifests/schema/result.json "$folder/evidence/result.json"
+is "$(jq .cells[0].value "$folder/evidence/result.json")" "$value" "the number is what it is"
+archive=$(find "$folder" -maxdepth 1 -name '*.tar.zst')
+exits 0 "the archive verifies" "$REPERF" verify "$archive" --unsigned
+exits 0 "and replays" "$REPERF" replay "$archive"
+is "$(pgrep -fc "$T/work-n1/jobs" )" 0 "nothing is left running on the node"
+
+forget_runs
+touch "$T/node1/broken"
+exits 0 "a node whose driver does not answer" watched
+like "$(cat "$(run_folder)/evidence/logs/monitor/$CASE/repeat-1.n1.log")" '^\? gpu Failed to initialize NVML' "is watched without its GPUs, and that is written down"
+tap_done

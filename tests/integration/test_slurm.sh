@@ -1,0 +1,141 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Jobs by a real Slurm of two nodes: ranks, statuses, signals, the queue, and a job whose submitter died.
+# shellcheck source=tests/tap_lib.sh
+. "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/slurm_lib.sh disable=SC2317
+. "$(dirname "$0")/slurm_lib.sh"
+waiting_for() { # SECONDS COMMAND...: polls until it holds
+    local tries=$(($1 * 10))
+    shift
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
+if why=$(slurm_missing); then
+    skip "jobs by Slurm" "$why"
+    tap_done
+fi
+slurm_up
+ok $? "a Slurm of two nodes is up"
+cat >"$T/rank.sh" <<'EOF'
+#!/bin/bash
+echo "rank $RANK local $LOCAL_RANK of $WORLD_SIZE/$LOCAL_WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT on $SLURMD_NODENAME args $#:$1"
+echo "odd $RANK <$ODD>"
+eval "$DO"
+EOF
+chmod +x "$T/rank.sh"
+W="$T/shared folder"
+mkdir -p "$W"
+RUN=20261121T000000.000Z-00000001
+n=0
+job() { # a new one
+    n=$((n + 1))
+    export LAUNCH_JOB=$RUN/a/case/repeat-1/attempt-$n
+    F="$W/jobs/$LAUNCH_JOB"
+}
+DO=''
+slurm() { # VERB
+    timeout 60 "$B/servers/slurm_job" "$1" "${NODES:-2}" 2 "$W" "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
+}
+slurm_id() { cat "$F/slurm" 2>/dev/null; }
+
+job
+is "$(slurm poll)" "absent 0 - none " "nothing there"
+slurm start
+slurm start
+is "$(squeue -h --states=all --format=%A | wc -l)" 1 "started twice, submitted once"
+is "$(slurm wait)" "ended 0 - none " "it ends well"
+slurm log >"$T/log"
+for r in 0 1 2 3; do
+    is "$(grep -c "^rank $r local $((r % 2)) of 4/2 at node1:29500 on node$((r / 2 + 1)) args 1:a 'b'\$" "$T/log")" 1 "rank $r knows its place"
+done
+is "$(grep -c "^odd [0-3] <x 'y' \"z\" \$HOME; %j\$" "$T/log")" 4 "values arrive as they are"
+is "$(slurm digest)" "$(sha256sum <"$T/log" | cut -c1-64)" "the log's digest there and here"
+slurm forget
+[ ! -e "$F" ]
+ok $? "forgotten"
+
+job
+# shellcheck disable=SC2016
+DO='[ $RANK != 2 ] || exit 7; sleep 120'
+slurm start
+like "$(slurm wait)" "^ended (7|143) - none \$" "one rank that fails ends the others"
+like "$(cat "$F/log")" "task 2: Exited with exit code 7" "and is named"
+
+job
+DO='trap "echo asked; exit 3" TERM; echo ready; while :; do sleep 0.2; done'
+slurm start
+# shellcheck disable=SC2317
+ready() { [ "$(grep -c ready "$F/log" 2>/dev/null)" = "$1" ]; }
+waiting_for 20 ready 4
+like "$(slurm poll)" '^running 0 - none Slurm job [0-9]+: RUNNING' "it runs"
+rm -f "$F/slurm" # as if the orchestrator had died before it could write the number down
+like "$(slurm poll)" '^running 0 - none Slurm job [0-9]+: RUNNING' "found again by its name"
+slurm start
+is "$(squeue -h --format=%A | wc -l)" 1 "and not submitted again"
+slurm 15
+is "$(slurm wait)" "ended 3 - none " "TERM reaches the ranks; their status is the job's"
+is "$(grep -c asked "$F/log")" 4 "all of them"
+
+job
+DO='trap "" TERM; echo ready; while :; do sleep 0.2; done'
+slurm start
+waiting_for 20 ready 4
+slurm 15
+slurm 9
+is "$(slurm wait)" "ended 137 - none " "ranks that do not listen are killed"
+
+job
+NODES=1 DO='sleep 120'
+slurm start
+# shellcheck disable=SC2317
+is_running() { squeue -h -j "$(slurm_id)" -o %T | grep -q RUNNING; }
+waiting_for 20 is_running
+first=$(slurm_id)
+job
+slurm start
+like "$(slurm poll)" '^running 0 waiting none Slurm job [0-9]+: PENDING' "one that waits in the queue says so"
+slurm 15
+like "$(slurm wait)" '^lost 0 - none Slurm job [0-9]+: CANCELLED' "and leaves it when told to end"
+scancel "$first"
+n=$((n - 2))
+job
+n=10
+like "$(slurm wait)" '^(ended 143|lost 0) - none' "one that somebody else cancelled has not ended well"
+
+job
+NODES=2 DO='sleep 120'
+slurm start
+waiting_for 20 is_running
+scontrol update nodename=node2 state=down reason=test
+like "$(slurm wait)" '^(ended [1-9][0-9]*|lost 0) - node Slurm job [0-9]+: NODE_FAIL' "a node that goes down is the node's fault"
+# shellcheck disable=SC2317
+is_back() { # it may have come back by itself
+    are_idle || { scontrol update nodename=node2 state=resume 2>/dev/null; false; }
+}
+waiting_for 30 is_back
+ok $? "the node is back"
+
+job
+DO='exit 0'
+# TERM: killed harder it forgets the last seconds, and begins jobs that were cancelled in them.
+ctld=$(cat "$SL/ctld.pid")
+kill "$ctld"
+# shellcheck disable=SC2317
+is_gone() { ! kill -0 "$ctld" 2>/dev/null; }
+waiting_for 20 is_gone
+slurm start &
+starter=$!
+sleep 1.5
+setsid slurmctld </dev/null >/dev/null 2>&1
+wait $starter
+ok $? "a controller that is restarted is waited for"
+is "$(slurm wait)" "ended 0 - none " "and the job runs"
+# shellcheck disable=SC2317
+is_empty() { [ "$(squeue -h --format=%A | wc -l)" = 0 ]; }
+waiting_for 20 is_empty # the last one is COMPLETING for a moment
+ok $? "nothing is left in the queue"
+tap_done

@@ -1,0 +1,224 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# io/remote_ssh against real sshds on the loopback: scripts, keys, known_hosts, login shells, jumps. Jobs and lost connections are in
+# test_ssh_jobs.sh.
+# What nodes are to expand stands in single quotes.
+# shellcheck disable=SC2016,SC1003
+. "$(dirname "$0")/../tap_lib.sh"
+. tests/integration/ssh_lib.sh
+have_sshd "nodes over SSH" || tap_done
+trap 'stop_sshds; [ -z "${agent_pid-}" ] || kill "$agent_pid"; rm -rf "$T"' EXIT
+unset SSH_AUTH_SOCK
+ssh_keys
+start_sshd a || exit 1
+start_sshd b 'Banner none' || exit 1
+config="$T/ssh/config"
+one() { "$B/servers/remote_one" config="$config" port="${ssh_port[a]}" work="$T/work" outage_ms=3000 "$@"; }
+gives() { # STATUS ERE NAME ARG...: the exit status, and what is said
+    local want=$1 pattern=$2 name=$3
+    shift 3
+    exits "$want" "$name" one "$@"
+    like "$(cat "$T/err")" "$pattern" "$name: is said"
+}
+with() { # LINE...: a config of its own, in front of the common one
+    printf '%s\n' "$@" >"$T/ssh/other"
+    cat "$T/ssh/config" >>"$T/ssh/other"
+    config="$T/ssh/other"
+}
+common() { config="$T/ssh/config"; }
+
+# ---- scripts ----
+one 127.0.0.1 exec 'printf "%s|" "$@"; echo err >&2; exit 3' "a  b" "it's" '$HOME' '' $'two\nlines' '!x\n' >"$T/out" 2>"$T/err"
+is "$? $(cat "$T/err")" "0 status 3" "the script's status is not the operation's"
+is "$(cat "$T/out")" "a  b|it's|\$HOME||two
+lines|!x\\n|err" "arguments come as they are; stderr is in the one stream"
+is "$(one text='some input' 127.0.0.1 exec cat 2>"$T/err")" "some input" "input from memory"
+head -c 20000000 /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00112233445566778899aabbccddeeff -iv 00000000000000000000000000000000 >"$T/file"
+is "$(one input="$T/file" 127.0.0.1 exec 'sha256sum | cut -c1-64' 2>"$T/err")" "$(sha256sum <"$T/file" | cut -c1-64)" "20 MB of input"
+head -c 10000000 "$T/file" >"$T/ten"
+one 127.0.0.1 exec 'cat "$1"' "$T/ten" >"$T/got" 2>"$T/err"
+cmp -s "$T/got" "$T/ten"
+ok $? "10 MB of output, byte for byte"
+one input="$T/ten" 127.0.0.1 exec 'cat' >"$T/got" 2>"$T/err"
+cmp -s "$T/got" "$T/ten"
+ok $? "10 MB through both ways at once"
+exits 0 "input that the script does not read" one input="$T/file" 127.0.0.1 exec 'exit 4'
+like "$(cat "$T/err")" '^status 4$' "and its status"
+is "$(one 127.0.0.1 exec 'echo a; exec sh -c "echo b"' 2>&1)" "a
+b
+status 0" "a script may become another program"
+like "$(one 127.0.0.1 exec 'kill -9 $(exec sh -c "echo \$PPID")' 2>&1)" '^status 137$' "a script that a signal ends"
+gives 6 'the shell of a script was ended from outside \(signal KILL\)' "its shell is killed" 127.0.0.1 exec 'kill -9 $$; sleep 5'
+exits 0 "what a script leaves behind is not waited for" one deadline_ms=20000 127.0.0.1 exec 'sleep 30 & echo done'
+gives 124 'a script did not end within 1 s' "a deadline" deadline_ms=1000 127.0.0.1 exec 'sleep 5'
+gives 6 'a script printed more than' "output past its cap" repeatable=1 127.0.0.1 exec 'head -c 80000000 /dev/zero'
+one 127.0.0.1 steps 20 'echo x' >"$T/out" 2>"$T/err"
+is "$(grep -c x "$T/out") $(grep -c 'status 0' "$T/err")" "20 20" "twenty scripts on one connection"
+
+# ---- keys ----
+ssh-keygen -q -t ecdsa -N '' -f "$T/ssh/ec"
+ssh-keygen -q -t rsa -b 2048 -N '' -f "$T/ssh/rsa"
+ssh-keygen -q -t ed25519 -N 'open sesame' -C locked -f "$T/ssh/locked"
+ssh-keygen -q -t ed25519 -N '' -f "$T/ssh/stranger"
+cat "$T/ssh/ec.pub" "$T/ssh/rsa.pub" "$T/ssh/locked.pub" >>"$T/ssh/authorized_keys"
+key_config() { sed "s|^    IdentityFile .*|    IdentityFile $1|" "$T/ssh/config" >"$T/ssh/other" && config="$T/ssh/other"; }
+key_config "$T/ssh/ec"
+exits 0 "an ecdsa key" one 127.0.0.1 exec true
+ssh-keygen -q -t ecdsa -m PEM -N '' -f "$T/ssh/pem" && cat "$T/ssh/pem.pub" >>"$T/ssh/authorized_keys"
+key_config "$T/ssh/pem"
+exits 0 "an ecdsa key in PEM" one 127.0.0.1 exec true
+key_config "$T/ssh/stranger"
+gives 5 'not let in: .*/stranger: refused by the server' "a key that the server refuses" 127.0.0.1 exec true
+key_config "$T/ssh/rsa"
+one 127.0.0.1 exec true >"$T/out" 2>"$T/err"
+case "$?" in
+0) ok 0 "an RSA key, with a libssh2 that has SHA-2 for it" ;;
+*) like "$(cat "$T/err")" '^auth: .*/rsa: an RSA key, .*SHA-1.*1\.11.*ed25519' "an RSA key is told by name" ;;
+esac
+key_config "$T/ssh/nothing"
+gives 5 '/nothing: not there' "a key file that is not there" 127.0.0.1 exec true
+cp "$T/ssh/id" "$T/ssh/open" && chmod 644 "$T/ssh/open"
+key_config "$T/ssh/open"
+gives 5 'its mode is 644' "a key that others may read" 127.0.0.1 exec true
+echo nonsense >"$T/ssh/junk" && chmod 600 "$T/ssh/junk"
+key_config "$T/ssh/junk"
+gives 5 'junk: not a private key' "a file that is no key" 127.0.0.1 exec true
+key_config "$T/ssh/locked"
+exits 5 "an encrypted key without agent or terminal" setsid -w "$B/servers/remote_one" config="$config" port="${ssh_port[a]}" 127.0.0.1 exec true
+like "$(cat "$T/err")" 'locked: encrypted, and there is no terminal.*ssh-add' "an encrypted key: what to do is said"
+typed() { # TEXT...: each typed at a terminal of its own once it is asked for; what the terminal showed
+    local text n=0 tries feed
+    rm -f "$T/keys" "$T/shown"
+    mkfifo "$T/keys"
+    script -qfec "'$B/servers/remote_one' config='$config' port='${ssh_port[a]}' 127.0.0.1 exec 'echo in it is'" "$T/shown" <"$T/keys" >"$T/out" 2>&1 &
+    exec {feed}>"$T/keys"
+    for text; do
+        n=$((n + 1))
+        for ((tries = 0; tries < 200; tries++)); do
+            [ "$(grep -ao 'Passphrase of' "$T/shown" 2>/dev/null | wc -l)" -ge $n ] && break
+            sleep 0.05
+        done
+        printf '%s\r' "$text" >&"$feed"
+    done
+    for ((tries = 0; tries < 200; tries++)); do
+        grep -aq 'Script done' "$T/shown" && break
+        sleep 0.05
+    done
+    exec {feed}>&-
+    wait $!
+    grep -av '^Script ' "$T/shown"
+}
+like "$(typed 'open sesame')" 'in it is' "an encrypted key, its passphrase typed"
+typed_wrong=$(typed wrong 'open sesame')
+like "$typed_wrong" 'That was not it.*Passphrase of .*locked' "a wrong passphrase is asked for again"
+like "$typed_wrong" 'in it is' "and then let in"
+is "$(grep -c sesame <<<"$typed_wrong")" 0 "what is typed is not shown"
+eval "$(ssh-agent -s -a "$T/ssh/agent")" >"$T/out"
+agent_pid=$SSH_AGENT_PID
+export SSH_AUTH_SOCK
+{ sleep 0.5; printf 'open sesame\r'; sleep 0.5; } | script -qec "ssh-add -q '$T/ssh/locked'" /dev/null >"$T/out"
+sed "s|IdentityAgent none|IdentityFile $T/ssh/locked|" "$T/ssh/config" | sed "0,/IdentityFile/{/IdentityFile.*id$/d}" >"$T/ssh/other"
+config="$T/ssh/other"
+exits 0 "an encrypted key that the agent holds" one 127.0.0.1 exec true
+with 'IdentitiesOnly yes' "IdentityFile $T/ssh/stranger"
+sed -i '/IdentityAgent none/d; /ssh\/id$/d' "$T/ssh/other"
+gives 5 'stranger: refused' "IdentitiesOnly keeps the agent's others out" 127.0.0.1 exec true
+kill -STOP "$agent_pid"
+config="$T/ssh/other"
+gives 6 'the agent gave no answer within 1 s' "an agent that does not answer" connect_ms=1000 outage_ms=100 127.0.0.1 exec true
+kill -CONT "$agent_pid"
+unset SSH_AUTH_SOCK
+common
+
+# ---- who it is ----
+gives 5 'its host key is not in .*ssh-keyscan' "a host that is not known" port="${ssh_port[b]}" localhost exec true
+cp "$T/ssh/known_hosts" "$T/ssh/known"
+known() { sed "s|known_hosts$|known|" "$T/ssh/config" >"$T/ssh/other" && config="$T/ssh/other"; }
+known
+echo "[127.0.0.1]:${ssh_port[a]} $(cut -d' ' -f1,2 "$T/ssh/stranger.pub")" >"$T/ssh/known"
+gives 5 "host key has CHANGED.*/ssh/known:1 " "a host key that changed stops everything" 127.0.0.1 exec true
+ssh-keygen -q -t ecdsa -N '' -f "$T/ssh/otherhost"
+echo "[127.0.0.1]:${ssh_port[a]} $(cut -d' ' -f1,2 "$T/ssh/otherhost.pub")" >"$T/ssh/known"
+gives 5 "host key has CHANGED" "so does one of another type" 127.0.0.1 exec true
+echo "[127.0.0.1]:${ssh_port[a]} $(cut -d' ' -f1,2 "$T/ssh/rsa.pub")" >"$T/ssh/known"
+one 127.0.0.1 exec true >"$T/out" 2>"$T/err"
+like "$? $(cat "$T/err")" '^5 (auth.*RSA host key alone|integrity.*CHANGED)' "an RSA host key alone"
+echo "127.0.0.1 $(cut -d' ' -f1,2 "$T/sshd-a/host.pub")" >"$T/ssh/known"
+exits 0 "an entry without the port, of the same key" one 127.0.0.1 exec true
+echo "127.0.0.1 $(cut -d' ' -f1,2 "$T/ssh/stranger.pub")" >"$T/ssh/known"
+gives 5 'is not in' "an entry without the port, of another key, says nothing" 127.0.0.1 exec true
+cp "$T/ssh/known_hosts" "$T/ssh/known" && ssh-keygen -q -H -f "$T/ssh/known" >"$T/out" 2>&1
+like "$(cat "$T/ssh/known")" '^\|1\|' "hashed names"
+exits 0 "a hashed known_hosts" one 127.0.0.1 exec true
+echo "@revoked * $(cut -d' ' -f1,2 "$T/sshd-a/host.pub")" >>"$T/ssh/known"
+gives 5 'is revoked by .*known:' "a revoked host key" 127.0.0.1 exec true
+rm "$T/ssh/known"
+with 'StrictHostKeyChecking accept-new' "UserKnownHostsFile $T/ssh/sub/known"
+exits 0 "accept-new takes an unknown host" one 127.0.0.1 exec true
+is "$(cut -d' ' -f1 "$T/ssh/sub/known")" "[127.0.0.1]:${ssh_port[a]}" "and writes it down"
+exits 0 "and knows it then" one 127.0.0.1 exec true
+is "$(wc -l <"$T/ssh/sub/known")" 1 "without writing it twice"
+sed -i "s|ssh-ed25519 .*|$(cut -d' ' -f1,2 "$T/ssh/stranger.pub")|" "$T/ssh/sub/known"
+gives 5 'CHANGED' "accept-new does not take a changed one" 127.0.0.1 exec true
+ssh-keygen -q -t ecdsa -N '' -f "$T/sshd-two-ec"
+start_sshd two "HostKey $T/sshd-two-ec" || exit 1
+known
+echo "[127.0.0.1]:${ssh_port[two]} $(cut -d' ' -f1,2 "$T/sshd-two-ec.pub")" >"$T/ssh/known"
+exits 0 "the key that is known is asked for" one port="${ssh_port[two]}" 127.0.0.1 exec true
+common
+
+# ---- config ----
+with 'Host node1' 'HostName 127.0.0.1' "Port ${ssh_port[b]}"
+exits 0 "a name of the config" "$B/servers/remote_one" config="$config" node1 exec true
+REPERF_SSH_CONFIG="$config" "$B/servers/remote_one" node1 exec true 2>"$T/err"
+ok $? "REPERF_SSH_CONFIG"
+with 'Match exec "true"' 'User x'
+gives 3 'other:1: Match exec is not supported' "what cannot be honoured is told with file and line" 127.0.0.1 exec true
+common
+gives 6 'nowhere\.invalid.*name: ' "a name that nobody knows" nowhere.invalid exec true
+
+# ---- jumps ----
+start_sshd gone || exit 1
+kill_sshd gone
+with 'Host inner' 'HostName 127.0.0.1' "Port ${ssh_port[a]}" 'ProxyJump middle' \
+    'Host middle' 'HostName 127.0.0.1' "Port ${ssh_port[b]}" 'ProxyJump outer' \
+    'Host outer' 'HostName 127.0.0.1' "Port ${ssh_port[two]}" \
+    'Host lone' 'HostName 127.0.0.1' "Port ${ssh_port[gone]}" 'ProxyJump outer' \
+    'Host round' 'ProxyJump round'
+inner() { "$B/servers/remote_one" config="$config" outage_ms=1000 "$@"; }
+: >"$T/sshd-b/log"
+inner inner exec 'cat "$1"' "$T/ten" >"$T/got" 2>"$T/err"
+cmp -s "$T/got" "$T/ten"
+ok $? "10 MB from a node behind two jumps"
+is "$(grep -c 'Accepted publickey' "$T/sshd-b/log")" 1 "which went through them"
+is "$(inner input="$T/ten" inner exec 'sha256sum | cut -c1-64' 2>"$T/err")" "$(sha256sum <"$T/ten" | cut -c1-64)" "10 MB to it"
+exits 6 "a node that its jump host cannot reach" inner lone exec true
+like "$(cat "$T/err")" 'could not be reached from .*:'"${ssh_port[two]}" "both are named"
+exits 2 "a jump that goes in a circle" inner round exec true
+sed "s|known_hosts$|known|" "$config" >"$T/ssh/other2"
+grep -v ":${ssh_port[b]}\]* " "$T/ssh/known_hosts" >"$T/ssh/known"
+echo "[127.0.0.1]:${ssh_port[b]} $(cut -d' ' -f1,2 "$T/ssh/stranger.pub")" >>"$T/ssh/known"
+config="$T/ssh/other2"
+exits 5 "a jump host whose key changed" inner inner exec true
+common
+
+# ---- login shells ----
+printf 'echo "welcome to the node"; printf "no line end"; echo oops >&2\n' >"$T/home/.bashrc"
+is "$(one 127.0.0.1 exec 'echo clean' 2>&1)" "clean
+status 0" "a login shell that prints: of that nothing is output"
+echo 'echo bye; exit 0' >"$T/home/.bashrc"
+gives 6 'login shell ended \(status 0\) before the script began.*it printed: bye' "a login shell that exits well" 127.0.0.1 exec 'echo x'
+echo 'echo dozing; sleep 30' >"$T/home/.bashrc"
+gives 124 'login shell did not begin the script within 1 s.*dozing' "a login shell that sleeps" deadline_ms=1000 127.0.0.1 exec 'echo x'
+rm "$T/home/.bashrc"
+echo 'A long banner for all who enter' >"$T/banner"
+for shell in fish zsh dash csh; do
+    if ! command -v "$shell" >/dev/null; then
+        skip "login shell $shell" "$shell is not here"
+        continue
+    fi
+    # shellcheck disable=SC2016
+    start_sshd "$shell" "ForceCommand exec $(command -v "$shell") -c \"\$SSH_ORIGINAL_COMMAND\"" "Banner $T/banner" || exit 1
+    is "$(one port="${ssh_port[$shell]}" 127.0.0.1 exec 'printf "%s|" "$@" | cat' 'a!b\' "it's \$1 \\n" 2>&1)" 'a!b\|it'"'"'s $1 \n|status 0' "login shell $shell, and a banner"
+done
+tap_done

@@ -1,0 +1,191 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Jobs on a node over SSH, and what happens to them and to scripts when the connection, the sshd, the node or its disk fails.
+# What nodes are to expand stands in single quotes.
+# shellcheck disable=SC2016,SC1003
+. "$(dirname "$0")/../tap_lib.sh"
+. tests/integration/ssh_lib.sh
+have_sshd "jobs over SSH" || tap_done
+mounted=
+trap 'stop_sshds; [ -z "$mounted" ] || umount "$mounted"; rm -rf "$T"' EXIT
+unset SSH_AUTH_SOCK
+ssh_keys
+start_sshd a || exit 1
+node=a
+work="$T/work"
+one() { "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=4000 "$@"; }
+gives() { # STATUS ERE NAME ARG...
+    local want=$1 pattern=$2 what=$3
+    shift 3
+    exits "$want" "$what" one "$@"
+    like "$(cat "$T/err")" "$pattern" "$what: is said"
+}
+wait_for() { # COMMAND...: up to 10 s
+    local tries
+    for ((tries = 0; tries < 200; tries++)); do
+        "$@" && return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+# ---- a job's life ----
+is "$(one 127.0.0.1 folder 2>&1)" "$work" "the work folder is made and named"
+is "$(cd / && one work= 127.0.0.1 folder 2>&1)" "$T/home/.local/state/reperf" "its default is below the node's home"
+gives 0 'state absent' "a job that never was" 127.0.0.1 poll run/none
+exits 0 "a job starts" one env='A=it'"'"'s $HOME' env='N=two
+lines' 127.0.0.1 start run/case/1 sh -c 'printf "%s|%s|" "$A" "$N" "$@"; echo err >&2; sleep 8; echo end; exit 5' sh 'a  b'
+exits 0 "starting it again starts nothing" one 127.0.0.1 start run/case/1 sh -c 'echo twice'
+gives 0 'state running' "it runs" limit_ms=20000 127.0.0.1 poll run/case/1
+gives 0 'state 2 5 after' "it ended with its status" 127.0.0.1 wait run/case/1
+is "$(one 127.0.0.1 log run/case/1 2>"$T/err")" "it's \$HOME|two
+lines|a  b||err
+end" "its log, both streams; argv and environment as given"
+is "$(one 127.0.0.1 digest run/case/1 2>"$T/err")" "$(sha256sum <"$work/jobs/run/case/1/log" | cut -c1-64)" "its log's digest"
+is "$(ls "$work/jobs/run/case/1")" "claim
+log
+pid
+status" "its command and environment are not left there"
+exits 0 "it is forgotten" one 127.0.0.1 forget run/case/1
+is "$(ls "$work/jobs")" "" "and nothing of it is left"
+exits 70 "an id that leaves its folder" one 127.0.0.1 start ../x true
+one 127.0.0.1 start run/big sh -c 'cat "$1"' sh "$B/reperf" 2>"$T/err"
+one 127.0.0.1 wait run/big 2>"$T/err"
+one 127.0.0.1 log run/big >"$T/got" 2>"$T/err"
+cmp -s "$T/got" "$B/reperf"
+ok $? "a binary log of $(wc -c <"$B/reperf") bytes"
+exits 0 "a program that is not there" one 127.0.0.1 start run/no /no/such/program
+gives 0 'state ended 127' "has the shell's status for it" 127.0.0.1 poll run/no
+
+# ---- signals ----
+one cleanup="echo cleaned >'$T/cleaned'" 127.0.0.1 start run/kill sh -c 'sleep "300.$1" & setsid sleep "301.$1" & wait' sh $$ 2>"$T/err"
+gives 6 'it still runs' "a job that runs is not forgotten" 127.0.0.1 forget run/kill
+exits 0 "SIGTERM" one 127.0.0.1 signal run/kill 15
+gives 0 'state ended 143' "it ended by it" 127.0.0.1 poll run/kill
+is "$(pgrep -xcf "sleep 300.$$")" 0 "with all of its session"
+is "$(cat "$T/cleaned")" cleaned "and was cleaned up after"
+rm "$T/cleaned"
+one cleanup="echo cleaned >'$T/cleaned'" 127.0.0.1 start run/killed sh -c 'sleep "300.$1"; echo' sh $$ 2>"$T/err"
+exits 0 "SIGKILL" one 127.0.0.1 signal run/killed 9
+gives 0 'state lost' "it is gone, and has no status" 127.0.0.1 poll run/killed
+is "$(pgrep -xcf "sleep 300.$$") $(cat "$T/cleaned")" "0 cleaned" "with all of its session, and its cleanup was run"
+exits 0 "SIGKILL to what has ended" one 127.0.0.1 signal run/killed 9
+pkill -xf "sleep 301.$$"
+rm "$T/cleaned"
+one cleanup="echo cleaned >'$T/cleaned'" 127.0.0.1 start run/end true 2>"$T/err"
+one 127.0.0.1 wait run/end 2>"$T/err"
+is "$(cat "$T/cleaned" 2>&1)" cleaned "a job that ends by itself is cleaned up too"
+one 127.0.0.1 start run/lost sleep 300.$$ 2>"$T/err"
+read -r pid rest <"$work/jobs/run/lost/pid"
+kill -9 "$pid"
+gives 0 'state lost' "a wrapper that was killed is not taken for an end" 127.0.0.1 poll run/lost
+one 127.0.0.1 signal run/lost 9
+is "$(pgrep -xcf "sleep 300.$$")" 0 "what it left behind still hears signals"
+echo "1 1 $(cat /proc/sys/kernel/random/boot_id)" >"$work/jobs/run/lost/pid"
+gives 0 'state lost' "another process of that number is not the job" 127.0.0.1 poll run/lost
+echo "$$ 1 00000000-0000-0000-0000-000000000000" >"$work/jobs/run/lost/pid"
+gives 0 'state lost' "nor is one of another boot" 127.0.0.1 poll run/lost
+
+# ---- the connection is lost ----
+one 127.0.0.1 exec "touch '$T/in'; sleep 1; echo survived" >"$T/got" 2>"$T/err" &
+pid=$!
+wait_for test -e "$T/in"
+kill_sshd a
+wait "$pid"
+is "$?" 6 "a script whose sshd is killed"
+like "$(cat "$T/err")" 'connection lost while a script was running' "is not run twice, and that is said"
+start_sshd a || exit 1
+rm -f "$T/in"
+one repeatable=1 127.0.0.1 exec "echo run; if [ ! -e '$T/in' ]; then touch '$T/in'; sleep 20; fi; echo whole" >"$T/got" 2>"$T/err" &
+pid=$!
+wait_for test -e "$T/in"
+kill_sshd a
+start_sshd a || exit 1
+wait "$pid"
+is "$? $(tr '\n' ' ' <"$T/got")" "0 run whole " "one that may be repeated is, and its output counts once"
+one 127.0.0.1 start run/on sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.4; done; exit 7' 2>"$T/err"
+one 127.0.0.1 wait run/on >"$T/got" 2>"$T/err" &
+pid=$!
+sleep 0.3
+kill_sshd a
+sleep 0.5
+start_sshd a || exit 1
+wait "$pid"
+like "$? $(cat "$T/err")" '^0 state 2 7 after' "a job goes on without its sshd, and is attached to again"
+is "$(one 127.0.0.1 log run/on 2>"$T/err" | tr '\n' ' ')" "1 2 3 4 5 " "and its log is whole"
+kill_sshd a
+gives 6 'unreachable for .* s \([0-9]+ attempts\).*[Cc]onnection refused' "a node that is gone" outage_ms=1000 127.0.0.1 exec true
+start_sshd a || exit 1
+
+# ---- silence ----
+kill -STOP "${ssh_pid[a]}"
+gives 6 'no SSH handshake came within 0.5 s' "a server that accepts and says nothing" connect_ms=500 outage_ms=600 127.0.0.1 exec true
+kill -CONT "${ssh_pid[a]}"
+cat - "$T/ssh/config" >"$T/ssh/alive" <<<'ServerAliveInterval 2
+ServerAliveCountMax 2'
+rm -f "$T/in"
+one config="$T/ssh/alive" outage_ms=500 connect_ms=500 127.0.0.1 exec "touch '$T/in'; sleep 20" >"$T/got" 2>"$T/err" &
+pid=$!
+wait_for test -e "$T/in"
+frozen="${ssh_pid[a]} $(children_of "${ssh_pid[a]}" | tr '\n' ' ')"
+# shellcheck disable=SC2086
+kill -STOP $frozen
+wait "$pid"
+is "$?" 6 "a node that freezes under a script"
+like "$(cat "$T/err")" 'nothing was heard for' "is heard of by its silence"
+# shellcheck disable=SC2086
+kill -CONT $frozen
+is "$(one config="$T/ssh/alive" 127.0.0.1 exec 'sleep 6; echo late' 2>&1 | head -1)" late "a script that is long silent on a node that lives"
+
+# ---- stingy servers ----
+start_sshd single 'MaxSessions 1' || exit 1
+node=single
+one 127.0.0.1 start run/sleep sleep 3 2>"$T/err"
+is "$(one 127.0.0.1 abort run/sleep 'echo next' 2>&1 | head -1)" next "MaxSessions 1: a look that was given up makes room"
+start_sshd crowded 'MaxStartups 1:100:1' || exit 1
+for i in 0 1 2 3 4 5; do printf 'Host c%s\n    HostName 127.0.0.1\n    HostKeyAlias [127.0.0.1]:%s\n' "$i" "${ssh_port[crowded]}"; done >"$T/ssh/many"
+cat "$T/ssh/config" >>"$T/ssh/many"
+node=crowded
+exits 0 "MaxStartups 1: six at once come in by and by" one config="$T/ssh/many" outage_ms=20000 c many 6 1 'echo x'
+node=a
+
+# ---- tools that a node may lack ----
+mkdir "$T/bin"
+for tool in sh mkdir rmdir mv rm cat wc dd sleep head tail find env ls sync; do ln -s "$(command -v $tool)" "$T/bin/$tool"; done
+start_sshd bare "SetEnv HOME=$T/home PATH=$T/bin" || exit 1
+node=bare
+gives 6 'it has no setsid' "a node without setsid" 127.0.0.1 start run/bare true
+ln -s "$(command -v setsid)" "$T/bin/setsid"
+exits 0 "a node without timeout and sha256sum" one 127.0.0.1 start run/bare sh -c 'sleep 0.5; exit 9'
+gives 0 'state 2 9' "its jobs are watched all the same" 127.0.0.1 wait run/bare
+is "$(one 127.0.0.1 digest run/bare 2>"$T/err")" "" "it has no tool for digests"
+if command -v busybox >/dev/null; then
+    mkdir "$T/busy" && for tool in $(busybox --list); do ln -s "$(command -v busybox)" "$T/busy/$tool"; done
+    start_sshd busy "SetEnv HOME=$T/home PATH=$T/busy" || exit 1
+    node=busy
+    exits 0 "a node with busybox alone" one 127.0.0.1 start run/busy sh -c 'echo hello; sleep 0.5; exit 3'
+    gives 0 'state 2 3' "its jobs" 127.0.0.1 wait run/busy
+    is "$(one 127.0.0.1 log run/busy 2>"$T/err")" hello "their logs"
+    is "$(one 127.0.0.1 digest run/busy 2>"$T/err")" "$(sha256sum <"$work/jobs/run/busy/log" | cut -c1-64)" "and digests"
+    exits 0 "and an end to them" one 127.0.0.1 forget run/busy
+else
+    skip "a node with busybox alone" "busybox is not here"
+fi
+node=a
+
+# ---- a full disk ----
+mkdir "$T/small"
+if mount -t tmpfs -o size=128k none "$T/small" 2>"$T/err"; then
+    mounted="$T/small"
+    work="$T/small/work"
+    exits 0 "a small disk" one 127.0.0.1 folder
+    one 127.0.0.1 start run/fill sh -c 'sleep 1; cat /dev/zero >'"'$T/small/fill'"'; echo "metric 1"; exit 0' 2>"$T/err"
+    gives 10 'disk: .*No space left on device' "a job that ends on a full disk is not taken for a good one" 127.0.0.1 wait run/fill
+    gives 10 'disk: .*No space left on device' "nothing starts there" 127.0.0.1 start run/more true
+    gives 10 'disk: .*No space left on device' "nor is it a work folder" 127.0.0.1 folder
+    rm "$T/small/fill"
+    exits 0 "once there is space, it starts" one 127.0.0.1 start run/more true
+else
+    skip "a full disk" "no tmpfs can be mounted here: $(head -1 "$T/err")"
+fi
+tap_done

@@ -1,0 +1,242 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `nodes copy` over real sshds: handed on, resumed, damaged, interrupted; a relay against who has no token.
+# shellcheck disable=SC2317
+# In a network of its own where it may: there a slow line can be had (tc on lo).
+if [ -z "${STAGE_NETWORK-}" ] && [ "$(id -u)" = 0 ] && unshare -n tc qdisc show >/dev/null 2>&1; then
+    STAGE_NETWORK=own exec unshare -n "$0" "$@"
+fi
+. "$(dirname "$0")/../tap_lib.sh"
+. tests/integration/ssh_lib.sh
+. tests/integration/nodes_lib.sh
+have_sshd "staging onto nodes" || tap_done
+[ -z "${STAGE_NETWORK-}" ] || ip link set lo up
+trap 'stop_sshds; [ -z "${daemon-}" ] || kill "$daemon" 2>/dev/null; [ -z "${tmpfs-}" ] || umount "$tmpfs"; rm -rf "$T"' EXIT
+nodes_start && start_sshd n4 || exit 1
+nodes_inventory n1 n2 n3 n4 >"$INV4"
+copy() { "$REPERF" nodes copy "$INV4" --json "$@"; }
+value() { jq -r "$1" "$T/out"; }
+schema() { # NAME: $T/out has the form of manifests/schema/$1
+    /usr/bin/python3 tests/integration/validate.py "manifests/schema/$1" "$T/out" >"$T/schema"
+    ok $? "it has the form of its schema"
+    head -n 3 "$T/schema" | sed 's/^/# /'
+}
+same() { # NAME: the tree is on all nodes, byte for byte
+    local node bad=0
+    for node in n1 n2 n3 n4; do diff -r "$T/tree" "$T/work-$node/files/tree" >&2 || bad=1; done
+    ok "$bad" "$1"
+}
+left() { find "$T"/work-*/files -name '.reperf-partial' -o -name '.*.part' | wc -l; }
+
+mkdir -p "$T/tree/a/b"
+head -c 30000000 /dev/urandom >"$T/tree/a/big"
+for i in {1..200}; do head -c $((i * 37)) /dev/urandom >"$T/tree/a/b/f $i"; done
+: >"$T/tree/empty"
+printf '#!/bin/sh\necho runs\n' >"$T/tree/tool"
+chmod +x "$T/tree/tool"
+
+exits 0 "a folder onto four nodes" copy "$T/tree"
+schema nodes-copy-output.json
+same "is there on all of them"
+is "$(value '[.nodes[].way] | unique | join(" ")')" chain "each was served by the chain"
+is "$(value '.head_bytes == .total_bytes')" true "this machine sent it once"
+is "$(stat -c %a "$T/work-n4/files/tree/tool" "$T/work-n4/files/tree/empty" | xargs)" "755 644" "with its modes"
+is "$(left)" 0 "and nothing else lies there"
+exits 0 "again" copy "$T/tree"
+is "$(value '[.head_bytes, (.nodes[] | .way, .bytes_sent, .bytes_there == 0)] | map(tostring) | unique | join(" ")')" "0 false nothing" "nothing is sent"
+printf 'damaged!' | dd of="$T/work-n3/files/tree/a/big" bs=1 seek=20000000 conv=notrunc status=none
+rm "$T/work-n2/files/tree/a/b/f 9"
+exits 0 "after damage on two nodes" copy "$T/tree"
+same "all is right again"
+is "$(value '[.nodes[].way] | join(" ")')" "nothing chain chain nothing" "only those two got anything"
+is "$(value .head_bytes)" $((30000000 + 9 * 37)) "and only what they lacked"
+exits 0 "for people" "$REPERF" nodes copy "$INV4" "$T/tree/tool" --to "$T/elsewhere"
+like "$(cat "$T/out")" '^n1 +handed on ' "a table"
+is "$("$T/elsewhere/tool")" runs "an absolute folder"
+# All four nodes are this machine: their relays meet in one folder, as on a file system that nobody knew to be shared.
+met=0
+for i in {1..8}; do
+    if ! "$REPERF" nodes copy "$INV4" "$T/tree/a/b" --to "$T/met-$i" >"$T/meet" 2>&1 || ! diff -r "$T/tree/a/b" "$T/met-$i/b" >>"$T/meet"; then
+        met=1
+        sed 's/^/# /' "$T/meet"
+    fi
+done
+ok "$met" "relays that meet in one folder do not get into each other's way"
+is "$(find "$T"/met-* -name .reperf-partial | wc -l)" 0 "and leave nothing"
+
+# --- failures ---------------------------------------------------------------------------------------
+exits 2 "a folder with .." "$REPERF" nodes copy "$INV4:n[1-2]" "$T/tree" --to "$T/none/../x"
+exits 2 "no files" "$REPERF" nodes copy "$INV4"
+exits 2 "a name that is none" "$REPERF" nodes copy "$INV4" "$T/tree/.."
+ssh_port_saved=${ssh_port[n2]} && kill_sshd n2
+exits 6 "one node is down" copy "$T/tree/a/big" --to files/down
+is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node chain chain" "the others have it, and that one is named"
+cmp "$T/tree/a/big" "$T/work-n4/files/down/big"
+ok $? "byte for byte"
+ssh_port[n2]=$ssh_port_saved
+start_sshd n2
+if [ "$(id -u)" = 0 ] && tmpfs="$T/work-n3/small" && mkdir -p "$tmpfs" && mount -t tmpfs -o size=8m none "$tmpfs" 2>/dev/null; then
+    exits 10 "no room on one node" copy "$T/tree/a/big" --to small
+    is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain chain disk chain" "the others have it"
+    like "$(value '.nodes[2].error.message')" 'work-n3/small: 0.030 GB needed, 0.008 GB free' "what is needed and what is free"
+    umount "$tmpfs"
+else
+    skip "no room on one node" "a small file system needs root and mount(8)"
+fi
+unset tmpfs
+
+# --- streams that are broken ------------------------------------------------------------------------
+# 48 MB through a chain of four, all of it through this lo: 192 MB at 80 MB/s. What lies between the nodes is less.
+slow_file() { head -c 48000000 /dev/zero | tr '\0' "$1" >"$T/slow"; }
+relays() { pgrep -f "^$T/work-$1/bin/[0-9a-f]*/reperf node-relay"; }
+wait_for() { # COMMAND...: until it succeeds, at most 60 s
+    local i
+    for ((i = 0; i < 1200; i++)); do "$@" && return 0; sleep 0.05; done
+    return 1
+}
+has_part() { [ -n "$(find "$T/work-$1/files" -path '*.reperf-partial/*' -size +2M 2>/dev/null)" ]; }
+gone() { ! relays "$1" >/dev/null; }
+begin_slow() { # LETTER NODE: a copy that has come to that node, and is not over: $pid
+    slow_file "$1"
+    "$REPERF" nodes copy "$INV4" --json "$T/slow" >"$T/out" 2>"$T/err" &
+    pid=$!
+    wait_for has_part "$2" || echo "# nothing comes to $2"
+}
+if [ -n "${STAGE_NETWORK-}" ] && tc qdisc add dev lo root tbf rate 640mbit burst 1m latency 100ms 2>/dev/null; then
+    begin_slow a n4
+    kill -9 "$(relays n2)"
+    wait "$pid"
+    is "$?" 6 "a relay killed in the middle of the chain"
+    is "$(value '[.nodes[] | .way // .error.code] | join(" ")')" "chain node chain chain" "is told, and the others get all by the chain"
+    cmp "$T/slow" "$T/work-n4/files/slow" && cmp "$T/slow" "$T/work-n3/files/slow"
+    ok $? "byte for byte"
+    ok "$([ "$(value .head_bytes)" -lt 88000000 ]; echo $?)" "from where they were ($(value .head_bytes) bytes sent for 48000000)"
+    exits 0 "the next time it gets it, too" copy "$T/slow"
+    begin_slow b n4
+    kill -9 "$pid"
+    wait "$pid" 2>/dev/null
+    wait_for gone n1 && wait_for gone n4
+    ok $? "an orchestrator that was killed leaves no relay behind"
+    has_part n4
+    ok $? "but what had come"
+    exits 0 "the same again" copy "$T/slow"
+    cmp "$T/slow" "$T/work-n1/files/slow" && cmp "$T/slow" "$T/work-n4/files/slow"
+    ok $? "is all there"
+    ok "$([ "$(value .head_bytes)" -lt 47000000 ]; echo $?)" "sent was what lacked ($(value .head_bytes) bytes)"
+    begin_slow c n3
+    kill -TERM "$pid" # what ^C is, too; bash keeps INT from its background jobs
+    wait "$pid"
+    is "$?" 143 "TERM"
+    wait_for gone n1 && wait_for gone n3
+    ok $? "ends the relays"
+    partial=$(find "$T/work-n3/files" -path '*.reperf-partial/*')
+    printf 'damaged!' | dd of="$partial" bs=1 seek=1000 conv=notrunc status=none
+    exits 0 "what had come was damaged meanwhile" copy "$T/slow"
+    like "$(cat "$T/err")" 'slow arrived damaged' "it is seen"
+    cmp "$T/slow" "$T/work-n3/files/slow"
+    ok $? "and fetched again"
+    begin_slow d n4
+    pkill -9 -P "${ssh_pid[n2]}"
+    wait "$pid"
+    is "$?" 0 "a broken connection to a node is had again"
+    cmp "$T/slow" "$T/work-n2/files/slow"
+    ok $? "and all is there"
+    is "$(left)" 0 "and nothing else lies on any node"
+    tc qdisc del dev lo root
+else
+    skip "streams that are broken" "a slow line needs root, unshare and tc with tbf"
+fi
+
+# --- nodes that are not as they should be -----------------------------------------------------------
+# A node on which this program does not run gets copies that its own tools check; one that has no such tool is refused.
+tmpfs="$T/work-n1"
+if [ "$(id -u)" = 0 ] && mv "$tmpfs" "$T/work-n1.was" && mkdir "$tmpfs" && mount -t tmpfs -o noexec none "$tmpfs" 2>/dev/null; then
+    exits 0 "a node on which reperf does not run" copy "$T/tree/tool" --to files/plain
+    is "$(value '[.nodes[] | .way] | join(" ")')" "ssh chain chain chain" "gets copies by SSH"
+    like "$(value '.nodes[0].why')" 'does not run there .*Permission denied' "and why is said"
+    cmp "$T/tree/tool" "$T/work-n1/files/plain/tool"
+    ok $? "they are right"
+    exits 0 "again" copy "$T/tree/tool" --to files/plain
+    is "$(value .head_bytes)" 0 "nothing is sent"
+    umount "$tmpfs"
+else
+    skip "a node on which reperf does not run" "a file system without programs needs root and mount(8)"
+fi
+unset tmpfs
+kill_sshd n1
+mkdir "$T/tools"
+for tool in sh cat mkdir chmod mv rm; do ln -s "$(command -v $tool)" "$T/tools/"; done
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nPATH=%s exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n' "$T/tools" >"$T/shell"
+chmod +x "$T/shell"
+start_sshd n1 "ForceCommand $T/shell"
+exits 6 "a node that can hash nothing" copy "$T/tree/tool" --to files/unchecked
+like "$(value '.nodes[0].error.message')" 'nothing that computes SHA-256' "is refused"
+ok "$([ ! -e "$T/work-n1/files/unchecked" ]; echo $?)" "and gets nothing"
+
+# --- nodes provision: the same for what runs need ---------------------------------------------------
+kill_sshd n1
+start_sshd n1
+provision() { "$REPERF" nodes provision --json "$INV4:n[2-4]" "$@"; }
+mkdir -p "$T/packed"
+head -c 3000000 /dev/urandom >"$T/packed/00000.shard"
+printf '{"schema_version":1,"dataset":"cityscapes","synthetic":true,"kind":"segments","split":"train","n_samples":4,"source_sha256":"%s","shards":[]}' \
+    "$(printf '%064d' 5)" >"$T/packed/pack.json"
+exits 0 "program and data" provision --program --data "$T/packed/"
+schema provision-output.json
+exits 0 "again" provision --program --data "$T/packed/"
+is "$(value '[.files.nodes[] | .paths[1]] | unique | join(" ")')" "$T/packed" "data on a file system that is shared is used where it is"
+program=$(value '.files.nodes[0].paths[0]')
+cmp "$TRAIN" "$program"
+ok $? "the program is there"
+like "$program" "/work-n2/bin/$(sha256sum <"$TRAIN" | cut -c1-64)/reperf-train\$" "by its digest"
+is "$(find "$T/packed" -name '.*' -type f | wc -l)" 0 "no mark is left"
+printf X | dd of="$T/packed/pack.json" bs=1 seek=20 conv=notrunc status=none
+exits 2 "nothing" provision
+git -c init.defaultBranch=main init -q "$T/repository"
+printf '#!/bin/sh\necho from the source\n' >"$T/repository/run.sh"
+chmod +x "$T/repository/run.sh"
+git -C "$T/repository" add . && git -C "$T/repository" -c user.name=t -c user.email=t@example.org commit -qm one
+commit=$(git -C "$T/repository" rev-parse HEAD)
+git_port=$((32000 + RANDOM % 700))
+git daemon --reuseaddr --export-all --base-path="$T" --listen=127.0.0.1 --port="$git_port" "$T" 2>/dev/null &
+daemon=$!
+sleep 0.3
+source="source:git://127.0.0.1:$git_port/repository@$commit"
+exits 4 "a source that the store lacks" provision --source "$source"
+exits 0 "it is fetched" "$REPERF" fetch "$source"
+kill $daemon
+exits 0 "a source" provision --source "$source"
+is "$("$T/work-n4/source/$commit/run.sh")" "from the source" "is there, with its modes"
+is "$(find "$REPERF_STATE" -name 'tmp-source*' | wc -l)" 0 "and nothing of it is left here"
+
+# --- a relay and who has no token -------------------------------------------------------------------
+token=$(printf '%064d' 7)
+hex=$(sha256sum "$T/tree/tool" | cut -c1-64)
+printf 'reperf-relay 1\ntoken %s\npart 0 1\nitem %s\nfile %d - %s tool\nend\n' "$token" "$T/hostile" "$(stat -c %s "$T/tree/tool")" "$hex" >"$T/order"
+mkfifo "$T/answers"
+exec 7<>"$T/answers"
+"$REPERF" node-relay "$T/work-relay" <"$T/order" >"$T/answers" 2>/dev/null &
+relay=$!
+port=
+while IFS= read -r -t 20 line <&7; do
+    [[ $line =~ ^reperf-relay:\ ready\ ([0-9]+) ]] && port=${BASH_REMATCH[1]} && break
+done
+ok "$([ -n "$port" ]; echo $?)" "a relay listens"
+for talk in "$(printf '%0200d' 0)" 'GET / HTTP/1.0' "$(head -c 96 /dev/urandom | base64)"; do
+    exec 8<>"/dev/tcp/127.0.0.1/$port"
+    (printf "%s\n" "$talk" >&8) 2>/dev/null
+    is "$(timeout 20 cat <&8 | head -c 4096 | wc -c)" 32 "who proves nothing gets a nonce and is sent away"
+    exec 8>&-
+done
+kill -0 "$relay"
+ok $? "the relay lives"
+is "$(find "$T/hostile" -type f 2>/dev/null | wc -l)" 0 "and has written nothing"
+kill "$relay"
+wait "$relay" 2>/dev/null
+# shellcheck disable=SC2016
+for bad in 's/ tool$/ ..\/tool/' 's/ tool$/ \/etc\/x/' 's/^file [0-9]*/file 99999999999999999999/' 's/^token .*/token 00/' '$d'; do
+    sed "$bad" "$T/order" >"$T/bad-order"
+    exits 9 "an order with $bad" "$REPERF" node-relay "$T/work-relay" <"$T/bad-order"
+done
+tap_done

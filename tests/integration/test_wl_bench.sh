@@ -1,0 +1,213 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# reperf-bench without a GPU: the whole way in small beside PyTorch (and JAX where it is), then rivals that fail in every way, then
+# its run sealed and verified.
+. "$(dirname "$0")/../tap_lib.sh"
+BENCH="$B/reperf-bench"
+release="$ROOT/build/release/reperf-train"
+[ -x "$release" ] && TRAIN="$release" # the same code, faster
+python=/usr/bin/python3
+export OMP_WAIT_POLICY=passive
+tiny=(--model bert_tiny --device cpu --batch 2 --sequence 8 --predictions 2 --turns 3 --turn 2 --train "$TRAIN" --out "$T/runs")
+result() { cat "$T"/runs/bench-*/result.json; }
+fresh() { rm -rf "$T/runs"; }
+# key NAME PROGRAM: a text or number of one of result.json's programs
+key() { result | "$python" -c '
+import json, sys
+program = next(p for p in json.load(sys.stdin)["programs"] if p["name"] == sys.argv[2])
+print(program.get(sys.argv[1], "none"))' "$1" "$2"; }
+
+# ---- the whole way ----
+if "$python" -c 'import torch, numpy' 2>/dev/null; then
+    exits 0 "our program and its rivals in turn" "$BENCH" models "${tiny[@]}" --python "$python"
+    is "$(key state reperf) $(key state torch-eager)" "measured measured" "both were measured"
+    is "$(key timed_steps reperf) $(key timed_steps torch-eager)" "4 4" "the first turn's steps are not counted"
+    like "$(key why torch-compile)" "has no torch.compile|none" "torch.compile: measured or named as missing"
+    "$python" -c 'import jax' 2>/dev/null || like "$(key why jax)" "JAX is not installed" "JAX: named as missing"
+    result | "$python" -c '
+import json, sys
+run = json.load(sys.stdin)
+assert run["trial"] and run["machine"]["gpu"] is None and run["batch"] == 2
+assert [c["verdict"] for c in run["cells"]][:2] == ["not_comparable"] * 2, run["cells"]
+for p in run["programs"]:
+    steps = [ns for turn in p["turns"] for ns in turn["step_ns"]]
+    if p["state"] != "measured":
+        assert p["state"] == "skipped" and p["why"] and "median_step_ns" not in p, p
+        continue
+    assert len(steps) == len(p["losses"]) == 6 and min(steps) > 0
+    timed = sorted(steps[2:])
+    assert abs(p["median_step_ns"] - (timed[1] + timed[2]) / 2) < 1, p
+    assert abs(p["samples_per_s"] - 2e9 / p["median_step_ns"]) < 1e-6 * p["samples_per_s"]
+    assert all(sum(t["step_ns"]) <= t["wall_ns"] * 1.01 for t in p["turns"]), p["turns"]
+eager = run["programs"][1]
+check = eager["check"]
+assert check["gradient_elements"] == 4433468
+assert abs(check["loss"] / check["our_loss"] - 1) < 1e-5 and check["gradient_distance"] < 1e-4, check
+ours = run["programs"][0]["median_step_ns"]
+assert abs(eager["reperf_over_this"] - eager["median_step_ns"] / ours) < 1e-9
+'
+    is $? 0 "result.json: every step, medians, ratios, the same loss and gradient"
+    like "$(cat "$T"/runs/*/logs/raw/torch-eager.log)" '"event":"run_stop"' "a rival's lines are kept"
+    exits 0 "which measure reads as ours" "$REPERF" measure "$T"/runs/bench-*/logs/raw/torch-eager.log --format reperf
+    is "$(find "$T/runs" -name '*.safetensors')" "" "the tensors are gone"
+    folder=$(echo "$T"/runs/bench-*)
+    exits 0 "result.json is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench.json "$folder/result.json"
+    for fault in 's/"timed_steps":[0-9]*,//' 's/"trial":true/"trial":false/' 's/"verdict":"not_comparable"/"verdict":"reproduced"/' \
+        's/"gpu":null,"driver":null/"gpu":null/' 's/"state":"measured"/"state":"failed"/' 's/"framework":"pytorch",//' 's/"check":\{[^}]*\},//'; do
+        sed -E "$fault" "$folder/result.json" >"$T/planted.json"
+        cmp -s "$folder/result.json" "$T/planted.json" && ok 1 "the fault was planted: $fault"
+        exits 1 "and a result.json without that is refused: $fault" "$python" tests/integration/validate.py manifests/schema/bench.json "$T/planted.json"
+    done
+    tar -C "$T/runs" -cf "$T/${folder##*/}.tar" "${folder##*/}"
+    REPERF="$REPERF" exits 2 "what is brought back from a CPU is no evidence" tests/bench/seal_gpu.sh "$T/${folder##*/}.tar"
+    REPERF="$REPERF" exits 0 "but can be sealed elsewhere, and verified, by one command" tests/bench/seal_gpu.sh "$T/${folder##*/}.tar" "" "$T/sealed"
+    exits 0 "the run is sealed" "$REPERF" seal "$folder" -o "$T/run.tar.zst"
+    exits 0 "and verified" "$REPERF" verify "$T/run.tar.zst" --unsigned
+
+    # A network that is another one has no number: the second loss left out, or one layer norm's epsilon in the wrong place.
+    mkdir -p "$T/other"
+    cp workloads/competitors/*.py "$T/other/"
+    sed -i 's/return words, loss + F.cross_entropy(following/return words, loss + 0 * F.cross_entropy(following/' "$T/other/nets_torch.py"
+    fresh
+    exits 8 "a rival without one of the losses" "$BENCH" models "${tiny[@]}" --rivals eager --python "$python" --competitors "$T/other"
+    like "$(key why torch-eager)" "computes another loss or gradient" "is found out"
+    is "$(key median_step_ns torch-eager) $(key state reperf)" "none measured" "and has no number"
+    cp workloads/competitors/nets_torch.py "$T/other/"
+    sed -i 's/self.attention.output$/self.attention.output\n        dropout = 0.5/' "$T/other/nets_torch.py"
+    fresh
+    exits 8 "a rival whose dropout is not off" "$BENCH" models "${tiny[@]}" --rivals eager --python "$python" --competitors "$T/other"
+    like "$(key why torch-eager)" "computes another loss or gradient" "is found out, too"
+else
+    skip "reperf-bench beside PyTorch" "python3-torch is not installed"
+fi
+
+# ---- rivals that fail ----
+mkdir -p "$T/fake"
+fake() { # NAME STATUS WHY: the rival's program is on standard input
+    cat >"$T/fake/peer_torch.py"
+    fresh
+    exits "$2" "$1" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" --deadline "${deadline:-120}"
+    like "$(key why torch-eager)" "$3" "$1: said so"
+    is "$(key median_step_ns torch-eager)" none "$1: no number of it"
+}
+# shellcheck disable=SC2016
+prelude='while [ $# -gt 0 ]; do case $1 in --out) out=$2;; --check) check=$2;; esac; shift; done
+"$TRAIN" --model bert_tiny --check "$check" --out "$out"; '
+export TRAIN
+started='echo "{\"event\":\"run_start\"}"; '
+step() { echo "echo '{\"event\":\"step\",\"step\":$1,\"loss\":${2:-1},\"step_time_ns\":${3:-1000000}}';"; }
+turns="read -r; sleep 0.01; $(step 1)$(step 2)read -r; sleep 0.01; $(step 3)$(step 4)read -r; sleep 0.01; $(step 5)$(step 6)"
+
+fake "not installed" 0 "no such framework" <<<'echo "peer: no such framework" >&2; exit 77'
+is "$(result | grep -o '"verdict":"not_run"' | wc -l)" 1 "not installed: not run"
+fake "dies at once" 8 "ended before its first step with status 3: out of memory" <<<'echo "out of memory" >&2; exit 3'
+fake "killed" 8 "ended before its first step with signal 9" <<<'kill -9 $$'
+fake "no file" 8 "its check: " <<<"$started read -r"
+fake "another line" 8 "printed what is no metric line: Epoch 1" <<<'echo Epoch 1'
+fake "no start" 8 "another line where run_start was expected" <<<"$(step 1)"
+fake "fatal" 8 "fatal: NaN" <<<"$prelude $started read -r; echo '{\"event\":\"fatal\",\"what\":\"NaN\"}'"
+fake "dies in its turn" 8 "ended in its turn with status 4" <<<"$prelude $started read -r; $(step 1) exit 4"
+fake "a step twice" 8 "another line where the next step was expected" <<<"$prelude $started read -r; $(step 1)$(step 1) read -r"
+fake "no loss" 8 "no metric line" <<<"$prelude $started read -r; $(step 1 nan) read -r"
+fake "no stop" 8 "ended before run_stop" <<<"$prelude $started $turns"
+fake "a bad end" 8 "otherwise than with 0" <<<"$prelude $started $turns read -r; echo '{\"event\":\"run_stop\"}'; exit 1"
+fake "times that did not pass" 8 "less than half of the time" <<<"$prelude $started ${turns//1000000/10} read -r; echo '{\"event\":\"run_stop\"}'"
+deadline=30
+fake "hangs" 8 "was not done in time" <<<"$prelude $started sleep 600"
+fake "prepares for too long" 8 "was not done in time" <<<"sleep 600"
+is "$(key state reperf)" measured "and leaves the others their time"
+unset deadline
+
+fake_ok="$prelude $started ${turns//1000000/90000000} read -r; echo '{\"event\":\"run_stop\"}'"
+echo "$fake_ok" >"$T/fake/peer_torch.py"
+fresh
+exits 0 "a rival that is right" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+is "$(key state torch-eager)" measured "is measured: the failures above are not for another reason"
+
+slow_start="${turns//1000000/90000000}"
+echo "$prelude $started ${slow_start/sleep 0.01/sleep 3} read -r; echo '{\"event\":\"run_stop\"}'" >"$T/fake/peer_torch.py"
+fresh
+exits 0 "a rival that makes its data in its first turn" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+is "$(key state torch-eager)" measured "is not doubted for that"
+
+# ---- what they compute, alone ----
+echo "$prelude" >"$T/fake/peer_torch.py"
+fresh
+exits 0 "agree: a rival that computes the same" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+like "$(cat "$T/out")" "^torch-eager  [0-9.]+ +0 .* agrees$" "is said to"
+is "$(find "$T/runs" -name '*.safetensors' -o -name result.json)" "" "and leaves neither tensors nor a result"
+# shellcheck disable=SC2016
+echo "${prelude/'--check "$check"'/'--check "$T_OTHER"'}" >"$T/fake/peer_torch.py"
+"$TRAIN" --model bert_tiny --batch 2 --sequence 8 --predictions 2 --seed 9 --make-check "$T/other.st"
+fresh
+export T_OTHER="$T/other.st"
+exits 8 "agree: one that computes something else" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+like "$(cat "$T/out")" "^torch-eager .* differs$" "is said to differ"
+echo 'echo "no such framework" >&2; exit 77' >"$T/fake/peer_torch.py"
+fresh
+exits 0 "agree: one that is not here" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+like "$(cat "$T/out")" "^torch-eager +- .* skipped: no such framework$" "is named as missing"
+echo 'exit 3' >"$T/fake/peer_torch.py"
+fresh
+exits 8 "agree: one that dies" "$BENCH" agree "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
+
+# ---- kernels by themselves ----
+exits 0 "each call of a step by itself" "$BENCH" kernels "${tiny[@]:0:10}" --turns 2 --turn 1 --out "$T/kernels"
+like "$(cat "$T/out")" "^linear_fwd +12 " "a line for each kind of call"
+like "$(cat "$T/out")" "these times mean nothing" "which on a CPU is a trial"
+"$python" - "$T/kernels/kernels-bert_tiny-fp32.json" <<'PYTHON'
+import json, sys
+run = json.load(open(sys.argv[1]))
+calls = run["calls"]
+for kind in run["kernels"]:
+    own = [c for c in calls if c["kernel"] == kind["kernel"]]
+    assert kind["kernel"] == "update" or kind["calls"] == len(own)
+    assert kind["kernel"] == "update" or abs(kind["bytes"] - sum(c["bytes"] for c in own)) < 1 and abs(kind["flops"] - sum(c["flops"] for c in own)) < 1
+assert all(c["ns"] > 0 and c["bytes"] > 0 for c in calls), [c for c in calls if not (c["ns"] > 0 and c["bytes"] > 0)]
+# The queries, keys and values of 16 tokens, 128 wide: 3 matrices in one product.
+first = next(c for c in calls if c["kernel"] == "linear_fwd")
+assert first["flops"] == 2 * 16 * 128 * 384, first
+assert first["bytes"] == 4 * (16 * 128 + 128 * 384 + 384 + 16 * 384), first
+# SGD or AdamW on 4,433,468 float parameters: gradient, parameter and two moments read, all but the gradient written.
+update = next(k for k in run["kernels"] if k["kernel"] == "update")
+assert update["bytes"] == 4433468 * 4 * 7, update
+PYTHON
+is $? 0 "bytes and operations as counted by hand, and their sums"
+
+# ---- what it refuses ----
+exits 2 "no command" "$BENCH"
+exits 2 "no model" "$BENCH" models --out "$T/runs"
+exits 2 "another model" "$BENCH" models --model vgg --out "$T/runs"
+exits 2 "another rival" "$BENCH" models "${tiny[@]}" --rivals mxnet
+exits 2 "no folder" "$BENCH" models --model resnet50
+exits 2 "TF32 with half precision" "$BENCH" models --model resnet50 --tf32 --out "$T/runs"
+exits 2 "a GPU that is not in the table" "$BENCH" floor --model resnet50 --gpu "NVIDIA 3dfx"
+exits 0 "a floor" "$BENCH" floor --model resnet50 --gpu "NVIDIA H100 80GB HBM3"
+like "$(cat "$T/out")" '"batch":256,.*"samples_per_s":[0-9]{5}' "of the batch that the table has"
+if ! nvidia-smi >/dev/null 2>&1; then
+    exits 2 "no GPU: refused, not left out" "$BENCH" models --model bert_tiny --batch 2 --sequence 8 --predictions 2 --out "$T/gpu" --train "$TRAIN"
+    like "$(cat "$T/err")" "reperf-bench: .*(CUDA|driver|GPU)" "and says why"
+    is "$(find "$T/gpu" -name result.json)" "" "without a result"
+fi
+echo "$prelude $started read -r; sleep 600 & echo \$! >$T/child; wait" >"$T/fake/peer_torch.py"
+fresh
+"$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" 2>"$T/err" &
+pid=$!
+for ((i = 0; i < 600; i++)); do
+    [ -s "$T/child" ] && break
+    sleep 0.1
+done
+kill -TERM "$pid"
+wait "$pid"
+is $? 143 "a signal ends it"
+lives() { # PID: is there and no zombie that nobody has reaped yet
+    [ -e "/proc/$1/stat" ] && ! grep -q ') Z ' "/proc/$1/stat"
+}
+child=$(cat "$T/child")
+for ((i = 0; i < 100; i++)); do
+    lives "$child" || break
+    sleep 0.1
+done
+lives "$child"
+is $? 1 "and what its rivals started"
+tap_done

@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# reperf-train --device cuda, whole, on the emulated device (tests/cuda_emu; its cuDNN and cuBLASLt are plain loops): a step that is
+# recorded and played back gives the very bits of one that is launched call by call, on one stream or several, however far the host is
+# ahead; what is fused gives the same but for rounding; statuses and messages where there is something wrong.
+. "$(dirname "$0")/../tap_lib.sh"
+EMU="$B/emu/reperf-train"
+bert=("$EMU" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --lr 0.001 --warmup-lr-steps 0)
+plainly=(--no-graph --streams 1 --ahead 0)
+
+export XDG_CACHE_HOME="$T/cache"
+
+losses() { grep -o '"event":"step".*"loss":[^,]*' "$1" | grep -o '"loss":[^,]*'; }
+# trains NAME OPTIONS...: into $T/NAME.out, and its checkpoint
+trains() {
+    local name=$1
+    shift
+    "$@" --save "$T/$name" >"$T/$name.out" 2>"$T/$name.err" || { sed 's/^/# /' "$T/$name.err"; }
+}
+# The parameters' and the optimiser's bits: the checkpoint has them and nothing of how they were made.
+same() { # NAME NAME WHAT
+    [ -n "$(losses "$T/$1.out")" ] && [ "$(losses "$T/$1.out")" = "$(losses "$T/$2.out")" ] && cmp -s "$T/$1" "$T/$2"
+    ok $? "$3"
+}
+
+# --- replay, streams, running ahead ---
+for precision in fp32 amp; do
+    more=(--precision "$precision" --steps 4)
+    [ "$precision" = amp ] && more+=(--loss-scale 1024)
+    REPERF_EMU_SEED=1 trains eager "${bert[@]}" "${more[@]}" "${plainly[@]}"
+    REPERF_EMU_SEED=2 trains replay "${bert[@]}" "${more[@]}"
+    same eager replay "bert_tiny, $precision: played back on four streams, two ahead, is launched on one and waited for, bit for bit"
+    is "$(grep -o '"skipped":true' "$T/replay.out" | wc -l)" 0 "its steps are no empty ones"
+done
+trains micro "${bert[@]}" "${more[@]}" --accumulate 3 "${plainly[@]}"
+trains micros "${bert[@]}" "${more[@]}" --accumulate 3 --ahead 7
+same micro micros "the same with three micro-batches a step"
+like "$(head -n 1 "$T/replay.out")" '"gpu":"[^"]+","gpu_memory_bytes":[0-9]+,"driver":"[^"]+","cuda":"[0-9.]+","libraries":"[^"]*","tf32":false,"fused":\{.*\},"streams":4,"graph":true,"tuned":true,"ahead":2\}$' \
+    "run_start names GPU, driver, libraries and how they are used"
+like "$(head -n 1 "$T/eager.out")" '"streams":1,"graph":false,"tuned":true,"ahead":0\}$' "and what is switched off"
+like "$(tail -n 1 "$T/replay.out")" '"event":"run_stop".*"peak_memory_bytes":[1-9][0-9]*\}$' "run_stop says how much memory was held"
+
+hrnet=("$EMU" --device cuda --model hrnet_w18 --image 32 --batch 2 --lr 0.01 --precision amp --loss-scale 128 --steps 4 --no-tune)
+trains eager "${hrnet[@]}" "${plainly[@]}"
+trains replay "${hrnet[@]}"
+same eager replay "hrnet_w18, amp, fused: played back on four streams is launched on one, bit for bit"
+like "$(head -n 1 "$T/replay.out")" '"conv_stats":[1-9][0-9]*,"norm_conv":[1-9][0-9]*,"conv_bn_bwd":[1-9]' "convolutions and batch norms are fused"
+trains plain "${hrnet[@]}" --no-fuse
+like "$(head -n 1 "$T/plain.out")" '"fused":\{"upsample_loss":0,"bn_add":0,"mask":0,"conv_stats":0,"norm_conv":0,"conv_bn_bwd":0,"bn_pair":0\}' "--no-fuse fuses nothing"
+# Half precision rounds to 2^-11; a first loss is one forward pass.
+paste -d: <(losses "$T/replay.out") <(losses "$T/plain.out") | head -n 1 |
+    awk -F: '{ d = $2 - $4; exit !(NF == 4 && d < 2e-3 * $4 && d > -2e-3 * $4) }'
+ok $? "and its first loss is the fused one's within 2e-3"
+
+describe=("$EMU" --device cuda --model hrnet_w18 --image 32 --batch 2 --precision amp --describe --plan-cache "$T/plans")
+exits 0 "fused or plain by time" "${describe[@]}"
+cp "$T/out" "$T/first"
+n_plans=$(find "$T/plans" -name '*.json' | wc -l)
+[ "$n_plans" -gt 20 ]
+ok $? "is kept in the folder of --plan-cache ($n_plans)"
+(cd "$T/plans" && sha256sum -- *.json) >"$T/before"
+exits 0 "and once more" "${describe[@]}"
+cmp -s "$T/first" "$T/out" && (cd "$T/plans" && sha256sum -- *.json) | cmp -s - "$T/before"
+ok $? "is the same choice, not made again"
+
+# --- batches that come while the device is at the one before ---
+REPERF_EMU_SEED=3 trains eager "${bert[@]}" --data synthetic-fresh --steps 4 "${plainly[@]}"
+REPERF_EMU_SEED=4 trains replay "${bert[@]}" --data synthetic-fresh --steps 4 --ahead 3
+same eager replay "another batch in each step: the same bits, whenever it comes"
+if [ -x "$B/reperf-pack" ]; then
+    dataset="$ROOT/datasets/bert-hdf5-sample/dataset.json"
+    mkdir "$T/tree"
+    { "$B/reperf-pack" synth --dataset "$dataset" --out "$T/bert" --samples train=6 && tar xf "$T"/bert/*.tar* -C "$T/tree" &&
+        "$B/reperf-pack" pack --dataset "$dataset" --tree "$T/tree" --synthetic --split train --out "$T/tokens"; } >"$T/out" 2>&1
+    ok $? "a packed twin of BERT's sample"
+    packed=("$EMU" --device cuda --model bert_tiny --batch 1 --data "$T/tokens" --lr 0.001 --warmup-lr-steps 0)
+    trains eager "${packed[@]}" --steps 4 "${plainly[@]}"
+    trains replay "${packed[@]}" --steps 4
+    same eager replay "packed data: the same bits"
+    like "$(grep '"event":"step"' "$T/replay.out" | tail -n 1)" '"data_wait_ns":[0-9]+,"epoch":0,"position":3' "a step says where its batch is from"
+    exits 0 "measure reads such a log" "$REPERF" measure "$T/replay.out" --format reperf --json
+    like "$(cat "$T/out")" '"verdict":"ok"' "and finds it whole"
+    size=$(stat -c %s "$T"/tokens/00000.shard)
+    exits 0 "rates alone need no device" "$EMU" --model bert_tiny --batch 1 --data "$T/tokens" --data-only --steps 2
+    printf x | dd of="$T/tokens/00000.shard" bs=1 seek=$((size - 100)) conv=notrunc 2>"$T/err"
+    exits 5 "a damaged shard" "${packed[@]}" --steps 4
+    is "$(grep -c run_stop "$T/out")" 0 "is not trained on"
+else
+    skip "packed data on a device" "reperf-pack is not built"
+fi
+
+# --- checkpoints, turns ---
+trains whole "${bert[@]}" --steps 6 --schedule-steps 6
+trains half "${bert[@]}" --steps 3 --schedule-steps 6 --save-every 1
+is "$(grep -c '"event":"checkpoint"' "$T/half.out")" 3 "--save-every 1 of three steps"
+trains rest "${bert[@]}" --steps 3 --schedule-steps 6 --load "$T/half"
+[ "$(losses "$T/whole.out")" = "$(losses "$T/half.out"; losses "$T/rest.out")" ] && cmp -s "$T/whole" "$T/rest"
+ok $? "saved in the middle, loaded and gone on with: the very bits of a run without a stop"
+half=("${bert[@]}" --precision amp --loss-scale 1024 --schedule-steps 4)
+trains whole_amp "${half[@]}" --steps 4
+trains half_amp "${half[@]}" --steps 2
+trains rest_amp "${half[@]}" --steps 2 --load "$T/half_amp"
+[ "$(losses "$T/whole_amp.out")" = "$(losses "$T/half_amp.out"; losses "$T/rest_amp.out")" ] && cmp -s "$T/whole_amp" "$T/rest_amp"
+ok $? "the same with half precision, whose masters are what is kept"
+printf '\n\n' | "${bert[@]}" --steps 4 --turn 2 >"$T/out" 2>"$T/err"
+is "$?:$(losses "$T/out" | wc -l)" "0:4" "two turns of two steps"
+printf '\n' | "${bert[@]}" --steps 4 --turn 2 >"$T/out" 2>"$T/err"
+is "$?:$(losses "$T/out" | wc -l):$(grep -c run_stop "$T/out")" "2:2:0" "a turn that does not come: the steps of the first, then the end"
+
+# --- what goes wrong ---
+exits 8 "a loss that is not finite" "${bert[@]}" --lr 1e300 --optimizer sgd --steps 5
+like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda".*"what":"(loss is |a gradient is )' "ends in a fatal line"
+exits 8 "a batch that does not fit" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --batch 2000
+is "$(wc -c <"$T/out")" 0 "is told before any line"
+like "$(cat "$T/err")" 'needs [0-9]+ bytes .* [0-9]+ are available; the largest --batch that fits is [0-9]+' "with both numbers and the batch that fits"
+like "$(cat "$T/err")" 'bytes of the GPU .*of the host' "each where it counts"
+largest=$(sed -n 's/.*the largest --batch that fits is //p' "$T/err")
+exits 0 "which does" env REPERF_EMU_MEMORY=80000000 "${bert[@]}" --batch "${largest:-0}" --describe
+exits 2 "no GPU" env REPERF_EMU_FAULT=no_device:1 "${bert[@]}"
+like "$(cat "$T/err")" 'no GPU that this process may see' "says so"
+exits 2 "a driver that is too old" env REPERF_EMU_FAULT=old_driver:1 "${bert[@]}"
+like "$(cat "$T/err")" 'driver knows CUDA up to' "says what it knows and what is needed"
+exits 2 "no cuDNN" env REPERF_EMU_FAULT=cudnn:1 "${bert[@]}"
+like "$(cat "$T/err")" 'libcudnn' "names it"
+exits 2 "a GPU that there are no kernels for" env REPERF_EMU_CC=6.1 "${bert[@]}"
+like "$(cat "$T/err")" 'compute capability 6.1' "names it"
+for fault in memcpy:20 launch:200; do
+    exits 8 "a device that fails ($fault)" env REPERF_EMU_FAULT="$fault" "${bert[@]}" --steps 4
+    like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda"' "ends in a fatal line"
+    is "$(grep -c run_stop "$T/out")" 0 "and without run_stop"
+done
+for option in --no-fuse --no-graph --no-tune "--streams 2" "--ahead 1" "--plan-cache none"; do
+    # shellcheck disable=SC2086
+    exits 2 "$option without a GPU" "$EMU" --model bert_tiny $option
+done
+
+"${bert[@]}" --steps 1000000 >"$T/out" 2>"$T/err" &
+pid=$!
+for _ in $(seq 600); do
+    [ "$(grep -c '"event":"step"' "$T/out")" -gt 4 ] && break
+    sleep 0.1
+done
+kill -INT "$pid"
+wait "$pid"
+is "$?:$(grep -c run_stop "$T/out")" "130:0" "an interrupt ends it without run_stop"
+is "$(tail -c 1 "$T/out" | od -An -tx1 | tr -d ' ')" 0a "and with a whole last line"
+tap_done

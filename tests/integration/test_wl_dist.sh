@@ -1,0 +1,277 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# reperf-train as several ranks: real processes on this machine. The same numbers as one rank, what ends a job, and what does not.
+. "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/ranks_lib.sh disable=SC1091
+. "$(dirname "$0")/ranks_lib.sh"
+next_port
+
+start() { # RANK N COMMAND...
+    local rank=$1 n=$2
+    shift 2
+    env RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" LOCAL_WORLD_SIZE="$n" MASTER_ADDR="${addr:-127.0.0.1}" MASTER_PORT="$port" "${with[@]}" \
+        "$@" >"$T/out.$rank" 2>"$T/err.$rank" &
+    pids[rank]=$!
+}
+losses() { grep -o '"loss":[^,]*' "$1" | cut -d: -f2 | tr '\n' ' '; }
+wait_for() { # PATTERN FILE
+    for _ in $(seq 600); do
+        grep -q "$1" "$2" 2>/dev/null && return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+# --- N ranks x B are one rank x N*B ----------------------------------------------------------------
+# In f32 a step multiplies what rounding has put apart: after two updates of ResNet-50 one rank is off by 5e-4 from f64 itself. So
+# HRNet goes four steps, the others two; f64 goes further.
+same_as_one() { # NAME STEPS BATCH TOLERANCE RANKS COMMAND...
+    local name=$1 steps=$2 batch=$3 tolerance=$4 n=$5 one zeros
+    shift 5
+    exits 0 "$name: one rank" "$@" --steps "$steps" --batch "$batch"
+    one=$(losses "$T/out")
+    job "$n" "$@" --steps "$steps" --batch $((batch / n))
+    zeros=$(yes 0 | head -n "$n" | tr '\n' ' ')
+    is "$statuses" "${zeros% }" "$name: $n ranks end well"
+    close "$(losses "$T/out.0")" "$one" "$tolerance"
+    ok $? "$name: the losses are those of one rank: $(losses "$T/out.0")and $one"
+    is "$(cat "$T/out.1" "$T/err.1")" "" "$name: rank 1 says nothing"
+}
+same=("$TRAIN" --backend plain --sync-bn --data synthetic-fresh --image 64 --lr 1e-4 --model)
+same_as_one "ResNet-50, f32" 2 4 1e-5 2 "${same[@]}" resnet50
+same_as_one "DeepLabV3+, f32, dropout" 2 4 1e-5 2 "${same[@]}" deeplabv3p
+same_as_one "ResNet-50, f64" 3 2 1e-9 2 "${same[@]}" resnet50 --dtype f64
+same_as_one "HRNet, f32" 4 4 1e-5 4 "${same[@]}" hrnet_w18
+like "$(head -n 1 "$T/out.0")" '"batch":1,.*"ranks":4,"rank":0,"global_batch":4,"comm":"tcp_ring","sync_bn":true,"gradient_bytes":[1-9][0-9]*,' "run_start says what the job is"
+/usr/bin/python3 - "$T/out.0" <<'PY'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert [l["event"] for l in lines] == ["run_start"] + ["step"] * 4 + ["run_stop"]
+for s in lines[1:-1]:
+    assert abs(s["samples_per_s"] - 4e9 / s["step_time_ns"]) < 1e-6 * s["samples_per_s"], s
+stop = lines[-1]
+assert abs(stop["samples_per_s"] - 16e9 / stop["elapsed_ns"]) < 1e-6 * stop["samples_per_s"], stop
+PY
+ok $? "rank 0 counts the samples of all ranks"
+first=$(losses "$T/out.0")
+job 4 "${same[@]}" hrnet_w18 --steps 4 --batch 1
+is "$(losses "$T/out.0")" "$first" "and again the same bits"
+
+# --- several batches in one step: two ranks of two are one rank of four ------------------------------
+exits 0 "one rank, four batches a step" "$TRAIN" --backend plain --model resnet50 --image 40 --dtype f64 --data synthetic-fresh --lr 1e-3 --steps 2 --batch 2 --accumulate 4
+one=$(losses "$T/out")
+like "$(head -n 1 "$T/out")" '"global_batch":8,.*"accumulate":4,' "run_start says how many"
+job 2 "$TRAIN" --backend plain --model resnet50 --image 40 --dtype f64 --data synthetic-fresh --lr 1e-3 --steps 2 --batch 2 --accumulate 2
+is "$statuses" "0 0" "two ranks, two batches a step"
+close "$(losses "$T/out.0")" "$one" 1e-10
+ok $? "the same losses: $(losses "$T/out.0")and $one"
+
+# --- a checkpoint of two ranks ----------------------------------------------------------------------
+going=("$TRAIN" --backend plain --sync-bn --model resnet50 --image 40 --data synthetic-fresh --batch 2 --recipe dlperf)
+job 2 "${going[@]}" --steps 3 --save "$T/three"
+whole=$(losses "$T/out.0")
+job 2 "${going[@]}" --steps 2 --save "$T/two"
+part=$(losses "$T/out.0")
+job 2 "${going[@]}" --steps 1 --load "$T/two" --save "$T/rest"
+is "$statuses" "0 0" "two ranks go on"
+is "$part$(losses "$T/out.0")" "$whole" "with the very losses"
+cmp "$T/three" "$T/rest"
+ok $? "and leave the very file"
+is "$(cat "$T/out.1" "$T/err.1")" "" "rank 1 says nothing"
+head -c 1000 "$T/two" >"$T/cut"
+job 2 "${going[@]}" --steps 1 --load "$T/cut"
+is "$statuses" "5 70" "a damaged one ends both"
+like "$(cat "$T/err.0")" 'cut: damaged' "rank 0 says why"
+
+# --- packed data -----------------------------------------------------------------------------------
+if [ -x "$B/reperf-pack" ]; then
+    imagenet=datasets/imagenet-2012/dataset.json
+    for seed in 1 2; do
+        "$B/reperf-pack" synth --dataset $imagenet --out "$T/in$seed" --samples train=$((11 + seed)) --samples val=3 --seed $seed >/dev/null 2>"$T/err" || head -c 600 "$T/err"
+        mkdir -p "$T/tree$seed/train" "$T/tree$seed/val"
+        tar xf "$T/in$seed/ILSVRC2012_img_train.tar" -C "$T/tree$seed/train"
+        tar xf "$T/in$seed/ILSVRC2012_img_val.tar" -C "$T/tree$seed/val"
+        tar xf "$T/in$seed/ILSVRC2012_devkit_t12.tar.gz" -C "$T/tree$seed"
+        for inner in "$T/tree$seed"/train/*.tar; do
+            mkdir "${inner%.tar}" && tar xf "$inner" -C "${inner%.tar}" && rm "$inner"
+        done
+        "$B/reperf-pack" pack --dataset $imagenet --tree "$T/tree$seed" --synthetic --split train --out "$T/pack$seed" >/dev/null 2>"$T/err" || head -c 600 "$T/err"
+    done
+    packed=("$TRAIN" --model resnet50 --backend plain --sync-bn --image 64 --lr 1e-5 --workers 1 --data "$T/pack1")
+    same_as_one "ResNet-50 on packed data" 2 4 1e-5 2 "${packed[@]}"
+    like "$(tail -n 2 "$T/out.0" | head -n 1)" '"epoch":0,"position":4}' "the global batch counts"
+    next_port
+    start 0 2 "${packed[@]}" --batch 2 --steps 1
+    start 1 2 "${packed[@]}" --batch 2 --steps 1 --data "$T/pack2"
+    all_of 2
+    is "$statuses" "2 2" "ranks with different data sets end"
+    like "$(cat "$T/err.0")" '--data: rank 1 has another data set' "and say so"
+else
+    skip "packed data" "reperf-pack is not built"
+fi
+
+# --- what ends a job -------------------------------------------------------------------------------
+long=("$TRAIN" --model hrnet_w18 --image 64 --backend plain --batch 1 --steps 100000 --comm-timeout 5)
+no_metric_after_fatal() { ! sed -n '/"event":"fatal"/,$p' "$T/out.$1" | tail -n +2 | grep -q .; }
+begin() {
+    next_port
+    for r in 0 1 2; do start $r 3 "${long[@]}"; done
+    wait_for '"step":2,' "$T/out.0"
+    ok $? "$1"
+}
+begin "three ranks are on their way"
+kill -9 "${pids[1]}"
+all_of 3
+is "$statuses" "70 137 70" "rank 1 is killed: the others end"
+for r in 0 2; do
+    is "$(grep -c '"event":"fatal","rank":'$r',.*"what":"rank 1 died' "$T/out.$r")" 1 "rank $r names it"
+    no_metric_after_fatal $r
+    ok $? "and says nothing after that"
+done
+is "$(grep -c run_stop "$T/out.0")" 0 "no run_stop"
+
+begin "three more"
+kill -9 "${pids[0]}"
+all_of 3
+is "$statuses" "137 70 70" "rank 0 is killed: the others end"
+like "$(cat "$T/out.1")" '^\{"event":"fatal","rank":1,.*"what":"rank 0 died' "rank 1 names it"
+like "$(cat "$T/out.2")" '^\{"event":"fatal","rank":2,.*"what":"rank 0 died' "rank 2 names it"
+
+begin "three more"
+kill -STOP "${pids[2]}"
+frozen=${pids[2]}
+unset 'pids[2]'
+all_of 2
+pids=("$frozen")
+is "$statuses" "70 70" "rank 2 is frozen: the others end"
+like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"rank 2 is silent' "rank 0 names it"
+like "$(cat "$T/out.1")" '"event":"fatal".*"what":"rank 2 is silent' "rank 1 names it"
+kill -CONT "$frozen"
+wait "$frozen"
+is $? 70 "and when it wakes up it ends too"
+like "$(cat "$T/out.2")" '"event":"fatal","rank":2,' "with a fatal line"
+
+begin "three more"
+kill -TERM "${pids[1]}"
+all_of 3
+is "$statuses" "70 143 70" "rank 1 is told to stop: the others end"
+like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"rank 1 failed: signal 15' "and say why"
+is "$(cat "$T/out.1")" "" "rank 1 itself prints no fatal line"
+
+job 2 "$TRAIN" --model hrnet_w18 --image 64 --backend plain --batch 1 --steps 5 --lr 1e300
+is "$statuses" "8 8" "a loss that is not finite ends all"
+like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"loss is ' "in a fatal line"
+
+# --- the rendezvous --------------------------------------------------------------------------------
+quick=("$TRAIN" --model hrnet_w18 --image 64 --backend plain --steps 1 --rendezvous-timeout 20)
+next_port
+start 0 2 "${quick[@]}" --batch 1
+start 1 2 "${quick[@]}" --batch 2
+all_of 2
+is "$statuses" "2 2" "ranks that disagree end"
+for r in 0 1; do
+    like "$(cat "$T/out.$r")" '"event":"fatal","rank":'$r',.*"where":"rendezvous","what":".*rank 1 has batch=2, rank 0 batch=1"' "rank $r says about what"
+done
+
+next_port
+start 0 3 "${quick[@]}" --batch 1
+start 1 2 "${quick[@]}" --batch 1
+all_of 2
+is "$statuses" "2 2" "ranks that count differently end"
+like "$(cat "$T/out.0")" 'rank 1 has a world size of 2, rank 0 one of 3' "with both numbers"
+
+next_port
+with=(REPERF_JOB=mine)
+start 0 2 "${quick[@]}" --batch 1 --rendezvous-timeout 8
+with=(REPERF_JOB=yours)
+start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 8
+with=()
+wait "${pids[1]}"
+is $? 2 "a rank of another job is turned away"
+like "$(cat "$T/err.1")" 'rank 1 is of another job .*REPERF_JOB differs' "and told so"
+with=(REPERF_JOB=mine)
+start 1 2 "${quick[@]}" --batch 1
+with=()
+all_of 2
+is "$statuses" "0 0" "the job that was there first goes on"
+
+next_port
+start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 3
+start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 60
+wait "${pids[0]}"
+is $? 124 "a rank that does not come: the deadline"
+like "$(cat "$T/out.0")" 'of 3 ranks these have not come: 1"' "names it"
+wait "${pids[2]}"
+is $? 2 "and the other one is told"
+like "$(cat "$T/out.2")" 'of 3 ranks these have not come: 1"' "the same"
+next_port
+start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 1
+wait "${pids[1]}"
+is $? 124 "no rank 0: the deadline"
+like "$(cat "$T/out.1")" 'rank 0 is not there: ' "says so"
+
+next_port
+start 0 2 "${quick[@]}" --batch 1
+start 1 2 env RANK=0 LOCAL_RANK=0 "${quick[@]}" --batch 1
+for _ in $(seq 200); do
+    for r in 0 1; do kill -0 "${pids[r]}" 2>/dev/null || break 2; done
+    sleep 0.05
+done
+wait "${pids[r]}"
+is $? 4 "two ranks 0 on one port: one of them ends"
+like "$(cat "$T/err.$r")" 'cannot listen at .*in use' "and says why"
+kill "${pids[1 - r]}"
+wait "${pids[1 - r]}"
+is $? 143 "the other waits until it is told to stop"
+pids=()
+
+next_port
+start 0 2 "${quick[@]}" --batch 1
+for _ in $(seq 200); do
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+    sleep 0.05
+done
+exec 5<>"/dev/tcp/127.0.0.1/$port" # says nothing
+# Hung up on in the midst of it, a writer ends by SIGPIPE: not this script.
+(printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >"/dev/tcp/127.0.0.1/$port") 2>/dev/null
+(head -c 3000 /dev/urandom >"/dev/tcp/127.0.0.1/$port") 2>/dev/null
+start 1 2 "${quick[@]}" --batch 1
+all_of 2
+exec 5>&-
+is "$statuses" "0 0" "a browser, noise and a silent guest do no harm"
+
+addr=::1
+if [ -e /proc/net/if_inet6 ] && grep -q '^0\{31\}1 ' /proc/net/if_inet6; then
+    job 2 "${quick[@]}" --batch 1
+    is "$statuses" "0 0" "over IPv6"
+else
+    skip "over IPv6" "this machine has no ::1"
+fi
+addr=localhost
+job 2 "${quick[@]}" --batch 1
+is "$statuses" "0 0" "by name"
+unset addr
+
+# --- launchers' names ------------------------------------------------------------------------------
+env WORLD_SIZE=4 "$TRAIN" --model hrnet_w18 --image 64 --batch 1 --describe >"$T/out" 2>"$T/err"
+is $? 0 "--describe answers for one rank and waits for none"
+exits 2 "a rank past the end" env RANK=4 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 "${quick[@]}"
+like "$(cat "$T/err")" 'environment: RANK' "is named"
+exits 2 "no address" env RANK=0 WORLD_SIZE=4 "${quick[@]}"
+like "$(cat "$T/err")" 'MASTER_ADDR' "is named"
+next_port
+for r in 0 1; do
+    env OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$r OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT="$port" \
+        "${quick[@]}" --batch 1 >"$T/out.$r" 2>"$T/err.$r" &
+    pids[r]=$!
+done
+all_of 2
+is "$statuses" "0 0" "Open MPI's names"
+next_port
+for r in 0 1; do
+    env SLURM_PROCID=$r SLURM_NTASKS=2 SLURM_LOCALID=$r SLURM_JOB_NODELIST=localhost MASTER_PORT="$port" "${quick[@]}" --batch 1 >"$T/out.$r" 2>"$T/err.$r" &
+    pids[r]=$!
+done
+all_of 2
+is "$statuses" "0 0" "Slurm's names"
+tap_done

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One operation on a job of Slurm, as the runner does it: slurm_job VERB NODES RANKS_PER_NODE FOLDER [NAME=VALUE...] -- ARGV...
+   VERB: start, poll ("STATE STATUS WAITING CAUSE WHY"), wait (until it is over; then as poll), log, digest, forget, or a signal's number. */
+#include "tests/servers/launch_fixture.h"
+
+#include "io/remote_slurm.h"
+
+#define TICK_NS (20 * NS_PER_MS)
+
+struct ask {
+    struct loop loop;
+    struct remote *remote;
+    const struct remote_job *job;
+};
+
+static void fail(const struct err *err)
+{
+    fprintf(stderr, "slurm_job: %s\n", err->msg);
+    exit(err_exit_status(err->code));
+}
+
+/* True while the step has to be called again. */
+static bool goes_on(struct ask *ask, enum step step, struct err *err)
+{
+    if (step == STEP_FAIL || (step == STEP_AGAIN && loop_once(&ask->loop, TICK_NS, err) < 0)) {
+        fail(err);
+    }
+    return step == STEP_AGAIN;
+}
+
+static struct job_report poll_job(struct ask *ask)
+{
+    struct job_report report;
+    struct err err = {0};
+    while (goes_on(ask, ask->remote->ops->poll(ask->remote, ask->job->id, &report, &err), &err)) {
+    }
+    return report;
+}
+
+static void print_report(const struct job_report *report)
+{
+    static const char *const STATES[] = {"absent", "running", "ended", "lost"};
+    printf("%s %d %s %s %s\n", STATES[report->state], report->exit_status,
+           report->is_waiting ? "waiting" : "-",
+           report->cause ? err_code_name(report->cause) : "none", report->why);
+}
+
+static void print_log(struct ask *ask)
+{
+    char chunk[1000]; /* small, so that there are several */
+    uint64_t offset = 0;
+    size_t len = 1;
+    while (len > 0) {
+        struct err err = {0};
+        while (goes_on(ask,
+                       ask->remote->ops->read_log(ask->remote, ask->job->id, offset, chunk,
+                                                  sizeof(chunk), &len, &err),
+                       &err)) {
+        }
+        fwrite(chunk, 1, len, stdout);
+        offset += len;
+    }
+}
+
+static void do_verb(struct ask *ask, const char *verb)
+{
+    const struct remote_ops *ops = ask->remote->ops;
+    struct err err = {0};
+    char hex[65];
+    if (strcmp(verb, "start") == 0) {
+        while (goes_on(ask, ops->start(ask->remote, ask->job, &err), &err)) {
+        }
+    } else if (strcmp(verb, "poll") == 0 || strcmp(verb, "wait") == 0) {
+        struct job_report report = poll_job(ask);
+        while (*verb == 'w' && report.state == JOB_RUNNING) {
+            if (loop_once(&ask->loop, 10 * TICK_NS, &err) < 0) {
+                fail(&err);
+            }
+            report = poll_job(ask);
+        }
+        print_report(&report);
+    } else if (strcmp(verb, "log") == 0) {
+        print_log(ask);
+    } else if (strcmp(verb, "digest") == 0) {
+        while (goes_on(ask, ops->log_digest(ask->remote, ask->job->id, hex, &err), &err)) {
+        }
+        puts(hex);
+    } else if (strcmp(verb, "forget") == 0) {
+        while (goes_on(ask, ops->forget(ask->remote, ask->job->id, &err), &err)) {
+        }
+    } else {
+        int signal_no = (int)number(verb);
+        while (goes_on(ask, ops->signal(ask->remote, ask->job->id, signal_no, &err), &err)) {
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct ask ask = {.loop = LOOP_EMPTY};
+    if (argc < 6) {
+        return 2;
+    }
+    char *verb = argv[1];
+    char slurm[] = "2"; /* LAUNCHER_SLURM */
+    argv[1] = slurm;
+    struct made made = launch_fixture(&arena, argc, argv);
+    loop_init(&ask.loop, clock_system());
+    ask.remote = remote_slurm_new(&ask.loop, remote_local_new(&ask.loop, argv[4]),
+                                  &(struct remote_slurm_opts){.folder = argv[4]});
+    ask.job = &made.jobs[0].job;
+    do_verb(&ask, verb);
+    remote_free(ask.remote);
+    loop_release(&ask.loop);
+    return 0;
+}

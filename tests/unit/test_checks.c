@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verdicts about nodes: what a launch needs, what NCCL takes, what differs. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "domain/checks.h"
+#include "domain/container.h"
+
+static struct node_facts facts_of(struct arena *arena, const char *lines)
+{
+    struct node_facts facts;
+    struct err err = {0};
+    const char *text = arena_printf(arena, "reperf-probe 1 begin\n%sreperf-probe 1 end\n", lines);
+    int status = facts_parse(arena, str_of(text), &facts, &err);
+    assert_string_equal(err.msg, "");
+    assert_int_equal(status, 0);
+    assert_int_equal(facts_expand_gpus(arena, &facts, &err), 0);
+    return facts;
+}
+
+static void versions(void **state UNUSED)
+{
+    static const struct {
+        const char *a, *b;
+        int order;
+    } ROWS[] = {{"450.80.02", "450.80.2", 0}, {"450.80.02", "450.36.06", 1}, {"450", "450.1", -1},
+                {"9.2", "10.0", -1},          {"525.60.13", "525.60.13", 0}, {"11", "11.0", 0}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        assert_int_equal(version_cmp(str_of(ROWS[idx].a), str_of(ROWS[idx].b)), ROWS[idx].order);
+        assert_int_equal(version_cmp(str_of(ROWS[idx].b), str_of(ROWS[idx].a)), -ROWS[idx].order);
+    }
+    assert_string_equal(cuda_needs_driver(STR_LIT("10.1")), "418.39");
+    assert_string_equal(cuda_needs_driver(STR_LIT("11")), "450.36.06");
+    assert_string_equal(cuda_needs_driver(STR_LIT("11.2")), "450.80.02");
+    assert_string_equal(cuda_needs_driver(STR_LIT("12.9")), "525.60.13");
+    assert_null(cuda_needs_driver(STR_LIT("7.5")));
+    assert_null(cuda_needs_driver(STR_LIT("14.0")));
+    assert_string_equal(capability_needs_cuda(STR_LIT("9.0")), "11.8");
+    assert_null(capability_needs_cuda(STR_LIT("13.7")));
+}
+
+static void wants_are_joined(void **state UNUSED)
+{
+    static struct wants wants;
+    static const struct {
+        struct want want;
+        size_t n;
+        int64_t number;
+    } ROWS[] = {
+        {{.kind = WANT_GPUS, .number = 1}, 1, 1},
+        {{.kind = WANT_GPUS, .number = 8}, 1, 8},
+        {{.kind = WANT_GPUS, .number = 4}, 1, 8},
+        {{.kind = WANT_MEMLOCK, .number = 1024}, 2, 8},
+        {{.kind = WANT_MEMLOCK, .number = LIMIT_UNLIMITED}, 2, 8},
+        {{.kind = WANT_MEMLOCK, .number = 4096}, 2, 8},
+    };
+    struct err err = {0};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        assert_int_equal(wants_add(&wants, ROWS[idx].want, &err), 0);
+        assert_int_equal(wants.n, ROWS[idx].n);
+        assert_int_equal(wants.items[0].number, ROWS[idx].number);
+    }
+    assert_int_equal(wants.items[0].n_cases, 3);
+    assert_int_equal(wants.items[1].number, LIMIT_UNLIMITED);
+    struct want model = {.kind = WANT_GPU_MODEL, .text = STR_LIT("Tesla V100-SXM2-16GB")};
+    assert_int_equal(wants_add(&wants, model, &err), 0);
+    assert_int_equal(wants_add(&wants, model, &err), 0);
+    model.text = STR_LIT("Tesla V100-SXM2-32GB");
+    assert_int_equal(wants_add(&wants, model, &err), 0);
+    assert_int_equal(wants.n, 4);
+}
+
+/* ---- one want, one node ---- */
+
+static enum check_verdict verdict(const char *lines, enum runtime_kind runtime, struct want want)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct inventory_node spec = {.name = STR_LIT("n1")};
+    struct inventory inventory = {.runtime = runtime, .nodes = &spec, .n_nodes = 1};
+    struct patient patient = {.spec = &spec, .is_reached = true, .facts = facts_of(&arena, lines)};
+    struct checks checks = {.arena = &arena};
+    struct wants *wants = arena_new(&arena, struct wants);
+    wants->items[wants->n++] = want;
+    checks_of_wants(&checks, &inventory, &patient, wants);
+    assert_true(checks.n >= 1);
+    return checks.items[0].verdict;
+}
+
+#define GPU(name, mib)                                                                             \
+    "= smi.all.0 index, name, memory.total [MiB]\n= smi.all.1 0, " name ", " mib " MiB\n"
+
+static void limits_and_sizes(void **state UNUSED)
+{
+    static const struct {
+        const char *lines;
+        enum runtime_kind runtime;
+        enum want_kind kind;
+        int64_t number;
+        enum check_verdict verdict;
+    } ROWS[] = {
+        /* no container: the node's own limits and /dev/shm */
+        {"= limit.memlock.hard unlimited\n", RUNTIME_NONE, WANT_MEMLOCK, -1, CHECK_HOLDS},
+        {"= limit.memlock.hard 8388608\n= limit.caps 0000000000000000\n", RUNTIME_NONE,
+         WANT_MEMLOCK, -1, CHECK_FAILS},
+        {"= limit.memlock.hard 8388608\n= limit.caps 000001ffffffffff\n", RUNTIME_NONE,
+         WANT_MEMLOCK, -1, CHECK_HOLDS},
+        {"= limit.memlock.hard 8388608\n= limit.caps 000001fffeffffff\n", RUNTIME_PODMAN,
+         WANT_MEMLOCK, -1, CHECK_FAILS},
+        {"= limit.memlock.hard 8388608\n", RUNTIME_NONE, WANT_MEMLOCK, 65536, CHECK_HOLDS},
+        {"? limit.memlock.hard no /proc\n", RUNTIME_NONE, WANT_MEMLOCK, -1, CHECK_UNKNOWN},
+        /* docker: its daemon's, whatever the login has */
+        {"= limit.memlock.hard unlimited\n", RUNTIME_DOCKER, WANT_MEMLOCK, -1, CHECK_UNKNOWN},
+        {"= limit.memlock.hard 1\n= engine.docker.memlock.hard unlimited\n", RUNTIME_DOCKER,
+         WANT_MEMLOCK, -1, CHECK_HOLDS},
+        {"= shm.size_kb 1048576\n", RUNTIME_NONE, WANT_SHM, 1LL << 30, CHECK_HOLDS},
+        {"= shm.size_kb 1048575\n", RUNTIME_NONE, WANT_SHM, 1LL << 30, CHECK_FAILS},
+        {"= shm.size_kb 64\n= memory.total_kb 9048576\n", RUNTIME_DOCKER, WANT_SHM, 1LL << 30,
+         CHECK_HOLDS},
+        {"? shm.size_kb no /dev/shm\n", RUNTIME_NONE, WANT_SHM, 1LL << 30, CHECK_UNKNOWN},
+        {"= disk.work.free_kb 1000\n", RUNTIME_NONE, WANT_DISK, 1024001, CHECK_HOLDS},
+        {"= disk.work.free_kb 1000\n", RUNTIME_NONE, WANT_DISK, 1026000, CHECK_FAILS},
+        {GPU("Tesla V100-SXM2-16GB", "16160"), RUNTIME_NONE, WANT_GPU_MEMORY, 16, CHECK_HOLDS},
+        {GPU("Tesla V100-SXM2-16GB", "16160"), RUNTIME_NONE, WANT_GPU_MEMORY, 32, CHECK_FAILS},
+        {GPU("NVIDIA A100-SXM4-40GB", "39538"), RUNTIME_NONE, WANT_GPU_MEMORY, 40, CHECK_HOLDS},
+        {GPU("A", "1"), RUNTIME_NONE, WANT_GPUS, 1, CHECK_HOLDS},
+        {GPU("A", "1"), RUNTIME_NONE, WANT_GPUS, 2, CHECK_FAILS},
+        {"? nvidia.smi status 9\n", RUNTIME_NONE, WANT_GPUS, 1, CHECK_UNKNOWN},
+        {"= ib.ports 1\n= ib.mlx5_0.1.state 4: ACTIVE\n= ib.mlx5_0.1.link_layer InfiniBand\n"
+         "= ib.mlx5_0.1.rate 100 Gb/sec (4X EDR)\n",
+         RUNTIME_NONE, WANT_INFINIBAND, 100, CHECK_HOLDS},
+        {"= ib.ports 1\n= ib.mlx5_0.1.state 4: ACTIVE\n= ib.mlx5_0.1.link_layer InfiniBand\n"
+         "= ib.mlx5_0.1.rate 56 Gb/sec (4X FDR)\n",
+         RUNTIME_NONE, WANT_INFINIBAND, 100, CHECK_FAILS},
+        {"= ib.ports 1\n= ib.mlx5_0.1.state 1: DOWN\n= ib.mlx5_0.1.link_layer InfiniBand\n"
+         "= ib.mlx5_0.1.rate 100 Gb/sec (4X EDR)\n",
+         RUNTIME_NONE, WANT_INFINIBAND, 100, CHECK_FAILS},
+        {"= ib.ports 1\n= ib.mlx5_0.1.state 4: ACTIVE\n= ib.mlx5_0.1.link_layer Ethernet\n"
+         "= ib.mlx5_0.1.rate 100 Gb/sec\n",
+         RUNTIME_NONE, WANT_INFINIBAND, 100, CHECK_FAILS},
+        {"", RUNTIME_NONE, WANT_INFINIBAND, 100, CHECK_UNKNOWN},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct want want = {.kind = ROWS[idx].kind, .number = ROWS[idx].number};
+        enum check_verdict got = verdict(ROWS[idx].lines, ROWS[idx].runtime, want);
+        if (got != ROWS[idx].verdict) {
+            fail_msg("row %zu: %s", idx, check_verdict_name(got));
+        }
+    }
+}
+
+static void models_and_drivers(void **state UNUSED)
+{
+    static const struct {
+        const char *lines;
+        enum want_kind kind;
+        const char *text;
+        enum check_verdict verdict;
+    } ROWS[] = {
+        {GPU("Tesla V100-SXM2-16GB", "1"), WANT_GPU_MODEL, "Tesla V100-SXM2-16GB", CHECK_HOLDS},
+        {GPU("Tesla V100-SXM2-16GB", "1"), WANT_GPU_MODEL, "Tesla V100", CHECK_HOLDS},
+        {GPU("NVIDIA A100-SXM4-40GB", "1"), WANT_GPU_MODEL, "A100-SXM4-40GB", CHECK_HOLDS},
+        {GPU("Tesla V100-SXM2-32GB", "1"), WANT_GPU_MODEL, "Tesla V100-SXM2-16GB", CHECK_FAILS},
+        {GPU("Tesla V1000", "1"), WANT_GPU_MODEL, "Tesla V100", CHECK_FAILS},
+        {"= nvidia.devices 0\n", WANT_GPU_MODEL, "Tesla V100", CHECK_FAILS},
+        {"? nvidia.smi status 18\n", WANT_GPU_MODEL, "Tesla V100", CHECK_UNKNOWN},
+        {"= nvidia.module 418.39\n", WANT_CUDA, "10.1", CHECK_HOLDS},
+        {"= nvidia.module 410.48\n", WANT_CUDA, "10.1", CHECK_FAILS},
+        {"= nvidia.module 450.80.02\n", WANT_CUDA, "11.2", CHECK_HOLDS},
+        {"= nvidia.module 450.80.02\n", WANT_CUDA, "12.0", CHECK_FAILS},
+        {"= nvidia.module 450.80.02\n", WANT_CUDA, "6.5", CHECK_UNKNOWN},
+        {"= nvidia.devices 0\n", WANT_CUDA, "10.1", CHECK_FAILS},
+        {"? nvidia.module not there\n", WANT_CUDA, "10.1", CHECK_UNKNOWN},
+        {"= cpu.model Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz\n", WANT_CPU,
+         "Intel Xeon Gold 6148 2.40GHz", CHECK_HOLDS},
+        {"= cpu.model Intel(R) Xeon(R) Gold 6248 CPU @ 2.40GHz\n", WANT_CPU,
+         "Intel Xeon Gold 6148 2.40GHz", CHECK_FAILS},
+        {"= ib.device 1\n", WANT_DEVICE, "/dev/infiniband", CHECK_HOLDS},
+        {"= ib.device 0\n", WANT_DEVICE, "/dev/infiniband", CHECK_FAILS},
+        {"= ib.device 1\n", WANT_DEVICE, "/dev/fuse", CHECK_UNKNOWN},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct want want = {.kind = ROWS[idx].kind, .text = str_of(ROWS[idx].text)};
+        enum check_verdict got = verdict(ROWS[idx].lines, RUNTIME_NONE, want);
+        if (got != ROWS[idx].verdict) {
+            fail_msg("row %zu: %s", idx, check_verdict_name(got));
+        }
+    }
+}
+
+/* ---- between nodes ---- */
+
+#define NET(name, index, address)                                                                  \
+    "= net." name ".index " index "\n= net." name ".state up\n= net." name ".address " address "\n"
+
+static void what_nccl_takes(void **state UNUSED)
+{
+    static const struct {
+        const char *lines, *taken;
+    } ROWS[] = {
+        {NET("lo", "1", "127.0.0.1 ::1") NET("eth0", "2", "10.0.0.1"), "eth0"},
+        {NET("lo", "1", "127.0.0.1") NET("docker0", "3", "172.17.0.1"), "docker0"},
+        {NET("lo", "1", "127.0.0.1"), "lo"},
+        /* a container's end has a link-local address: enough */
+        {NET("lo", "1", "127.0.0.1") NET("eth0", "5", "10.0.0.1") NET("veth12ab", "4", "fe80::1"),
+         "veth12ab,eth0"},
+        {NET("eth0", "2", "10.0.0.1") NET("ib0", "7", "10.1.0.1") NET("ib1", "8", ""), "ib0"},
+        {NET("eth0", "2", "10.0.0.1") NET("ib0", "7", "10.1.0.1") "= env.NCCL_SOCKET_IFNAME eth\n",
+         "eth0"},
+        {NET("eth0", "2", "1.1.1.1") NET("eth1", "3", "1.1.1.2") "= env.NCCL_SOCKET_IFNAME =eth1\n",
+         "eth1"},
+        {NET("eth0", "2", "1.1.1.1") NET("eth1", "3", "1.1.1.2") "= env.NCCL_SOCKET_IFNAME "
+                                                                 "^eth0,lo\n",
+         "eth1"},
+        {NET("eth0", "2", "1.1.1.1") "= env.NCCL_SOCKET_IFNAME xgbe0\n", "none"},
+        {"= net.eth0.index 2\n? net.eth0.address neither ip nor ifconfig\n", ""},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct node_facts facts = facts_of(&arena, ROWS[idx].lines);
+        struct str taken = nccl_interfaces(&arena, &facts);
+        if (!str_eq_z(taken, ROWS[idx].taken)) {
+            fail_msg("row %zu: \"%.*s\"", idx, STR_ARG(taken));
+        }
+    }
+}
+
+static void what_differs(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct inventory_node specs[3] = {
+        {.name = STR_LIT("n1")}, {.name = STR_LIT("n2")}, {.name = STR_LIT("n3")}};
+    struct inventory inventory = {.nodes = specs, .n_nodes = 3};
+    struct patient items[3] = {
+        {.spec = &specs[0],
+         .is_reached = true,
+         .facts = facts_of(&arena, "= system.kernel 6.1\n= nvidia.module 450.1\n")},
+        {.spec = &specs[1],
+         .is_reached = true,
+         .facts = facts_of(&arena, "= system.kernel 6.1\n? nvidia.module none\n")},
+        {.spec = &specs[2],
+         .is_reached = true,
+         .facts = facts_of(&arena, "= system.kernel 6.1\n= nvidia.module 450.1\n")}};
+    struct patients patients = {&inventory, items, 3};
+    struct checks checks = {.arena = &arena};
+    struct differences differences;
+    checks_of_differences(&checks, &patients, &differences);
+    assert_int_equal(differences.n, 1);
+    assert_string_equal(differences.items[0].what, "driver");
+    assert_int_equal(differences.items[0].n_values, 2);
+    assert_int_equal(differences.items[0].values[0].n_nodes, 2);
+    assert_null(differences.items[0].values[1].value.ptr);
+    assert_int_equal(checks.n,
+                     2); /* kernel holds, driver does not; what nobody knows is not compared */
+    assert_int_equal(checks.items[0].verdict, CHECK_HOLDS);
+    assert_int_equal(checks.items[1].verdict, CHECK_FAILS);
+    assert_true(str_eq_z(checks.items[1].found, "450.1 on n[1,3]; not known on n2"));
+    /* One that was not reached is no difference. */
+    items[1].is_reached = false;
+    checks.n = 0;
+    checks_of_differences(&checks, &patients, &differences);
+    assert_int_equal(differences.n, 0);
+}
+
+static void ports_of_many(void **state UNUSED)
+{
+    enum { N = 1000 };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct inventory_node *specs = arena_array(&arena, struct inventory_node, N);
+    struct patient *items = arena_array(&arena, struct patient, N);
+    struct inventory inventory = {.nodes = specs, .n_nodes = N};
+    struct patients patients = {&inventory, items, N};
+    struct checks checks = {.arena = &arena};
+    size_t n_ports = 0;
+    for (size_t idx = 0; idx < N; idx++) {
+        specs[idx].name = str_of(arena_printf(&arena, "n%zu", idx));
+        specs[idx].address = specs[idx].name;
+        items[idx] = (struct patient){.spec = &specs[idx], .is_reached = true};
+    }
+    checks_of_network(&checks, &patients, false);
+    for (size_t idx = 0; idx < checks.n; idx++) {
+        n_ports += strcmp(checks.items[idx].id, "port") == 0;
+        assert_int_not_equal(checks.items[idx].verdict, CHECK_HOLDS);
+    }
+    /* Each to the next and to the first (the last's next is the first), and one line that says so. */
+    assert_int_equal(n_ports, (N - 1) + (N - 1) + 1);
+    assert_null(checks.items[0].node.ptr);
+    patients.n = 3;
+    checks.n = 0;
+    checks_of_network(&checks, &patients, false);
+    assert_int_equal(checks.n, 3 * 2 + 3);
+}
+
+static void clocks(void **state UNUSED)
+{
+    static const struct {
+        int64_t low_ms, high_ms;
+        enum check_verdict verdict;
+    } ROWS[] = {{-5, 20, CHECK_HOLDS},
+                {2500, 2600, CHECK_FAILS},
+                {-3600000, -3599000, CHECK_FAILS},
+                {1500, 2500, CHECK_UNKNOWN}, /* too coarse to say */
+                {-2500, 2500, CHECK_UNKNOWN}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct inventory_node spec = {.name = STR_LIT("n1")};
+        struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
+        struct patient patient = {.spec = &spec,
+                                  .is_reached = true,
+                                  .has_clock = true,
+                                  .clock_low_ns = ROWS[idx].low_ms * NS_PER_MS,
+                                  .clock_high_ns = ROWS[idx].high_ms * NS_PER_MS,
+                                  .facts = facts_of(&arena, "")};
+        struct checks checks = {.arena = &arena};
+        size_t n = 0;
+        checks_of_patient(&checks, &inventory, &patient);
+        for (size_t at = 0; at < checks.n; at++) {
+            if (strcmp(checks.items[at].id, "clock") == 0) {
+                n++;
+                assert_int_equal(checks.items[at].verdict, ROWS[idx].verdict);
+            }
+        }
+        assert_int_equal(n, 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(versions),         cmocka_unit_test(wants_are_joined),
+        cmocka_unit_test(limits_and_sizes), cmocka_unit_test(models_and_drivers),
+        cmocka_unit_test(what_nccl_takes),  cmocka_unit_test(what_differs),
+        cmocka_unit_test(clocks),           cmocka_unit_test(ports_of_many),
+    };
+    return cmocka_run_group_tests_name("checks", tests, NULL, NULL);
+}

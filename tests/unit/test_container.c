@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `docker run` lines as data: each way of writing an option, and every container command of the reports, of which no word is lost. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "domain/container.h"
+#include "domain/shell_text.h"
+
+static struct container_line line_of(struct arena *arena, const char *text)
+{
+    struct container_line line = {0};
+    struct err err = {0};
+    assert_int_equal(container_line_read(arena, str_of(text), &line, &err), 0);
+    return line;
+}
+
+static void is_str(struct str got, const char *wanted)
+{
+    char text[512];
+    snprintf(text, sizeof(text), "%.*s", STR_ARG(got));
+    assert_string_equal(text, wanted);
+}
+
+static void flags_of_a_whole_line_are_read(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct container_line line = line_of(
+        &arena, "NV=1 sudo docker -H unix:///x run --gpus all --net host --ipc=host --pid=host "
+                "--privileged --shm-size=64g -m 512MiB --ulimit memlock=-1 --ulimit "
+                "stack=67108864:67108864 --ulimit=nofile=1048576 --ulimit nproc=4096 "
+                "--device=/dev/infiniband --device /dev/fuse --cap-add=IPC_LOCK "
+                "--security-opt seccomp=unconfined --cpuset-cpus=0-3,8 -w /work "
+                "-e A='b c' -e=NVIDIA_VISIBLE_DEVICES=all -itv /h:/c --rm --name x "
+                "img:1 sh -c 'a b' --shm-size=1g");
+    const struct container_flags *flags = &line.flags;
+    assert_true(flags->wants_gpus && flags->is_host_net && flags->is_host_ipc &&
+                flags->is_host_pid && flags->is_privileged);
+    assert_int_equal(flags->shm_bytes, 64LL << 30);
+    assert_int_equal(flags->memory_bytes, 512 << 20);
+    assert_int_equal(flags->memlock_bytes, LIMIT_UNLIMITED);
+    assert_int_equal(flags->stack_bytes, 67108864);
+    assert_int_equal(flags->n_files, 1048576);
+    assert_int_equal(flags->n_processes, 4096);
+    assert_int_equal(flags->n_devices, 2);
+    is_str(flags->devices[0], "/dev/infiniband");
+    is_str(flags->devices[1], "/dev/fuse");
+    assert_int_equal(flags->n_caps, 1);
+    is_str(flags->caps[0], "IPC_LOCK");
+    assert_int_equal(flags->n_security, 1);
+    is_str(flags->security[0], "seccomp=unconfined");
+    is_str(flags->cpuset, "0-3,8");
+    is_str(flags->workdir, "/work");
+    assert_int_equal(flags->n_env, 2);
+    is_str(flags->env[0], "A=b c");
+    is_str(flags->env[1], "NVIDIA_VISIBLE_DEVICES=all");
+    assert_int_equal(flags->n_not_understood, 0);
+    is_str(line.image, "img:1");
+    assert_int_equal(line.n_command, 4); /* what follows the image is the image's */
+    is_str(line.command[2], "a b");
+    assert_int_equal(line.n_elsewhere, 2); /* NV=1 sudo */
+    assert_int_equal(line.n_left_out, 5);
+    is_str(line.left_out[2], "-itv /h:/c");
+}
+
+static void ways_of_writing_are_the_same(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        int64_t shm_bytes;
+    } SIZES[] = {{"64g", 64LL << 30}, {"64G", 64LL << 30},    {"64GB", 64LL << 30},
+                 {"1gib", 1LL << 30}, {"67108864", 67108864}, {"512m", 512 << 20},
+                 {"7b", 7},           {"100k", 102400},       {"1t", 1LL << 40}};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
+        struct container_line line =
+            line_of(&arena, arena_printf(&arena, "docker run --shm-size=%s i", SIZES[idx].text));
+        assert_int_equal(line.flags.shm_bytes, SIZES[idx].shm_bytes);
+        assert_int_equal(line.flags.n_not_understood, 0);
+    }
+    assert_true(line_of(&arena, "nvidia-docker run i").flags.wants_gpus);
+    assert_true(line_of(&arena, "docker run --runtime=nvidia i").flags.wants_gpus);
+    assert_true(line_of(&arena, "podman run --network=host -- i").flags.is_host_net);
+    assert_true(line_of(&arena, "docker container run --privileged=true i").flags.is_privileged);
+    assert_false(line_of(&arena, "docker run --privileged=false i").flags.is_privileged);
+    assert_false(line_of(&arena, "docker run i --privileged").flags.is_privileged);
+    assert_int_equal(line_of(&arena, "docker run -m4g i").flags.memory_bytes, 4LL << 30);
+}
+
+/* Each of these has one thing that is not understood; the image is found behind it all the same. */
+static void what_is_not_understood_is_kept(void **state UNUSED)
+{
+    static const struct {
+        const char *options, *wanted;
+    } CASES[] = {{"--net=$DOCKER_BRIDGE", "--net=$DOCKER_BRIDGE"},
+                 {"--net mynet", "--net mynet"},
+                 {"--shm-size=64x", "--shm-size=64x"},
+                 {"--shm-size=0", "--shm-size=0"},
+                 {"--shm-size=9999999p", "--shm-size=9999999p"},
+                 {"--ulimit core=0", "--ulimit core=0"},
+                 {"--ulimit nofile=1024:2048", "--ulimit nofile=1024:2048"},
+                 {"--ulimit memlock", "--ulimit memlock"},
+                 {"--ulimit memlock=-2", "--ulimit memlock=-2"},
+                 {"--gpus '\"device=0,1\"'", "--gpus device=0,1"},
+                 {"-e SECRET", "-e SECRET"},
+                 {"-e A=$B", "-e A=$B"},
+                 {"-e A=`b`", "-e A=`b`"},
+                 {"--device=dev", "--device=dev"},
+                 {"-w .", "-w ."},
+                 {"--runtime=kata", "--runtime=kata"},
+                 {"-u 1000", "-u 1000"},
+                 {"-Pv /a:/b", "-Pv /a:/b"},
+                 {"-Pe A=1", "-Pe A=1"},
+                 {"--tmpfs /x", "--tmpfs /x"},
+                 {"--hostname=h", "--hostname=h"},
+                 {"--cpuset-cpus=a", "--cpuset-cpus=a"},
+                 {"--no-such-thing", "--no-such-thing"},
+                 {"-Z", "-Z"}};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        struct container_line line =
+            line_of(&arena, arena_printf(&arena, "docker run --rm %s img cmd", CASES[idx].options));
+        assert_int_equal(line.flags.n_not_understood, 1);
+        is_str(line.flags.not_understood[0], CASES[idx].wanted);
+        is_str(line.image, "img");
+        assert_int_equal(line.n_command, 1);
+        assert_int_equal(line.flags.shm_bytes, 0);
+    }
+}
+
+static void lines_that_are_no_run_are_refused(void **state UNUSED)
+{
+    static const char *const LINES[] = {"",
+                                        "docker",
+                                        "docker run",
+                                        "docker run --rm",
+                                        "docker run --name",
+                                        "docker pull img",
+                                        "echo docker run img",
+                                        "# docker run img",
+                                        "docker; run img",
+                                        "mydocker run img"};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf many;
+    for (size_t idx = 0; idx < ARRAY_LEN(LINES); idx++) {
+        struct container_flags flags;
+        struct err err = {0};
+        assert_int_equal(container_flags_of_command(&arena, str_of(LINES[idx]), &flags, &err), -1);
+        assert_int_equal(err.code, ERR_MANIFEST);
+    }
+    strbuf_init(&many, 1 << 20);
+    strbuf_add_z(&many, "docker run");
+    for (size_t n = 0; n < 2000; n++) {
+        strbuf_add_z(&many, " -v /a:/b");
+    }
+    strbuf_add_z(&many, " img");
+    {
+        struct container_line line = line_of(&arena, many.ptr);
+        assert_int_equal(line.n_left_out, 2000);
+    }
+    strbuf_clear(&many);
+    strbuf_add_z(&many, "docker run img");
+    for (size_t n = 0; n < SHELL_WORDS_MAX; n++) {
+        strbuf_add_z(&many, " a");
+    }
+    {
+        struct container_line line;
+        struct err err = {0};
+        assert_int_equal(container_line_read(&arena, strbuf_str(&many), &line, &err), -1);
+        assert_int_equal(err.code, ERR_MANIFEST);
+    }
+    strbuf_clear(&many);
+    strbuf_add_z(&many, "docker run");
+    for (size_t n = 0; n <= CONTAINER_LIST_MAX; n++) {
+        strbuf_add_z(&many, " --device=/dev/x");
+    }
+    strbuf_add_z(&many, " img");
+    { /* one more than the list takes: kept where it is seen */
+        struct container_line line = line_of(&arena, many.ptr);
+        assert_int_equal(line.flags.n_devices, CONTAINER_LIST_MAX);
+        assert_int_equal(line.flags.n_not_understood, 1);
+    }
+}
+
+static int decode(struct arena *arena, struct str text, struct container_flags *ret_flags,
+                  struct err *err)
+{
+    struct json_doc doc = {0};
+    struct json root;
+    int result;
+    if (json_parse(text, "flags", &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    result = container_flags_decode(&root, arena, ret_flags, err);
+    json_doc_release(&doc);
+    return result;
+}
+
+static void flags_come_back_from_json(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct container_line line = line_of(
+        &arena, "nvidia-docker run --shm-size=1g --ulimit memlock=-1 --ulimit stack=67108864 "
+                "--net=host --device=/dev/infiniband --cap-add SYS_PTRACE --security-opt "
+                "seccomp=unconfined -e 'A=\"b\" c' -w /w --cpuset-cpus=1 -u 0 i");
+    struct container_flags back = {0};
+    struct err err = {0};
+    CLEANUP(strbuf) struct strbuf once, twice;
+    struct json_out out;
+    strbuf_init(&once, 1 << 16);
+    strbuf_init(&twice, 1 << 16);
+    jw_begin(&out, &once, false);
+    container_flags_encode(&out, NULL, &line.flags);
+    assert_int_equal(decode(&arena, strbuf_str(&once), &back, &err), 0);
+    jw_begin(&out, &twice, false);
+    container_flags_encode(&out, NULL, &back);
+    assert_string_equal(once.ptr, twice.ptr);
+    assert_int_equal(back.memlock_bytes, LIMIT_UNLIMITED);
+    is_str(back.not_understood[0], "-u 0");
+}
+
+/* One value of a good document made bad. */
+static void bad_json_is_refused(void **state UNUSED)
+{
+    static const struct {
+        const char *from, *to;
+    } CASES[] = {{"\"shm_bytes\":0", "\"shm_bytes\":-1"},
+                 {"\"memlock_bytes\":-1", "\"memlock_bytes\":-2"},
+                 {"\"n_files\":0", "\"n_file\":0"},
+                 {"\"cpuset\":null", "\"cpuset\":\"0;1\""},
+                 {"\"workdir\":null", "\"workdir\":\"x\""},
+                 {"\"devices\":[]", "\"devices\":[\"-v\"]"},
+                 {"\"caps\":[]", "\"caps\":[\"A B\"]"},
+                 {"\"security\":[]", "\"security\":[\"--x\"]"},
+                 {"\"env\":[]", "\"env\":[\"A\"]"},
+                 {"\"env\":[]", "\"env\":[\"A=$(x)\"]"},
+                 {"\"wants_gpus\":false", "\"wants_gpus\":1"}};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct container_line line = line_of(&arena, "docker run --ulimit memlock=-1 i");
+    CLEANUP(strbuf) struct strbuf good;
+    struct json_out out;
+    strbuf_init(&good, 1 << 16);
+    jw_begin(&out, &good, true);
+    container_flags_encode(&out, NULL, &line.flags);
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        int64_t at = str_find(strbuf_str(&good), str_of(CASES[idx].from));
+        struct container_flags flags;
+        struct err err = {0};
+        assert_true(at > 0);
+        char *bad = arena_printf(&arena, "%.*s%s%s", (int)at, good.ptr, CASES[idx].to,
+                                 good.ptr + at + strlen(CASES[idx].from));
+        assert_int_equal(decode(&arena, str_of(bad), &flags, &err), -1);
+        assert_int_equal(err.code, ERR_MANIFEST);
+    }
+}
+
+/* ---- the reports ---- */
+
+/* The words that flags tell, said here a second time: word, and where it must show. */
+static bool is_told(const struct container_flags *flags, struct str word, struct str next)
+{
+    static const struct {
+        const char *word;
+        int64_t bytes;
+        size_t at;
+    } NUMBERS[] = {{"--shm-size=1g", 1LL << 30, offsetof(struct container_flags, shm_bytes)},
+                   {"--shm-size=32g", 32LL << 30, offsetof(struct container_flags, shm_bytes)},
+                   {"--shm-size=64g", 64LL << 30, offsetof(struct container_flags, shm_bytes)},
+                   {"--shm-size=16g", 16LL << 30, offsetof(struct container_flags, shm_bytes)},
+                   {"memlock=-1", -1, offsetof(struct container_flags, memlock_bytes)},
+                   {"stack=67108864", 67108864, offsetof(struct container_flags, stack_bytes)}};
+    for (size_t idx = 0; idx < ARRAY_LEN(NUMBERS); idx++) {
+        if (str_eq_z(word, NUMBERS[idx].word)) {
+            int64_t value;
+            memcpy(&value, (const char *)flags + NUMBERS[idx].at, sizeof(value));
+            return value == NUMBERS[idx].bytes;
+        }
+    }
+    if (str_eq_z(word, "--net=host")) {
+        return flags->is_host_net;
+    }
+    if (str_eq_z(word, "--ipc=host")) {
+        return flags->is_host_ipc;
+    }
+    if (str_eq_z(word, "nvidia-docker") || (str_eq_z(word, "--gpus") && str_eq_z(next, "all"))) {
+        return flags->wants_gpus;
+    }
+    for (size_t idx = 0; idx < flags->n_env; idx++) {
+        if (str_eq(word, flags->env[idx])) {
+            return true;
+        }
+    }
+    if (str_eq_z(word, "--device=/dev/infiniband")) {
+        return flags->n_devices == 1;
+    }
+    return str_eq_z(word, "--ulimit") || str_eq_z(word, "-e") || str_eq_z(word, "docker") ||
+           str_eq_z(word, "run") || str_eq_z(word, "all");
+}
+
+static bool is_among(const struct str *items, size_t n, struct str word)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        struct str rest = items[idx], part;
+        if (str_eq(items[idx], word)) {
+            return true;
+        }
+        while (str_next(&rest, ' ', &part)) {
+            if (str_eq(part, word)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static struct str without_quotes(struct arena *arena, struct str word)
+{
+    char *text = arena_strndup(arena, "", 0);
+    for (size_t idx = 0; idx < word.len; idx++) {
+        if (word.ptr[idx] != '\'' && word.ptr[idx] != '"') {
+            text = arena_printf(arena, "%s%c", text, word.ptr[idx]);
+        }
+    }
+    return str_of(text);
+}
+
+static void no_word_is_lost(struct arena *arena, struct str text)
+{
+    struct container_line line = line_of(arena, str_z(arena, text));
+    struct shell_words words;
+    shell_split(arena, text, &words);
+    assert_int_equal(words.n, line.n_words);
+    for (size_t idx = 0; idx < words.n; idx++) {
+        struct str word = without_quotes(arena, words.items[idx].text);
+        struct str next = idx + 1 < words.n ? words.items[idx + 1].text : STR_EMPTY;
+        if (!is_told(&line.flags, word, next) && !str_eq(word, line.image) &&
+            !is_among(line.left_out, line.n_left_out, word) &&
+            !is_among(line.flags.not_understood, line.flags.n_not_understood, word) &&
+            !is_among(line.command, line.n_command, word) &&
+            !is_among(line.elsewhere, line.n_elsewhere, word)) {
+            fail_msg("lost: %.*s", STR_ARG(word));
+        }
+    }
+    for (size_t idx = 0; idx < line.flags.n_not_understood; idx++) {
+        print_message("# not understood: %.*s\n", STR_ARG(line.flags.not_understood[idx]));
+    }
+}
+
+/* All objects below: those whose purpose is "container". */
+static size_t walk(struct arena *arena, const struct json *at)
+{
+    struct json item, purpose, printed;
+    struct str text = STR_EMPTY;
+    struct err err = {0};
+    size_t n = 0;
+    if (json_is_object(at) && json_find(at, "purpose", &purpose) && json_is_str(&purpose) &&
+        json_str(&purpose, arena, &text, &err) == 0 && str_eq_z(text, "container")) {
+        static const char *const KEYS[] = {"printed", "works"};
+        for (size_t idx = 0; idx < ARRAY_LEN(KEYS); idx++) {
+            if (json_find(at, KEYS[idx], &printed) && json_is_str(&printed)) {
+                assert_int_equal(json_str(&printed, arena, &text, &err), 0);
+                no_word_is_lost(arena, text);
+                n++;
+            }
+        }
+        return n;
+    }
+    if (!json_is_object(at) && !json_is_array(at)) {
+        return 0;
+    }
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        n += walk(arena, &item);
+    }
+    return n;
+}
+
+static void every_container_command_of_the_reports(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct fs_names names;
+    struct err err = {0};
+    size_t n = 0;
+    assert_int_equal(fs_list(&arena, "manifests/reports", &names, &err), 0);
+    for (size_t idx = 0; idx < names.n; idx++) {
+        CLEANUP(json_doc) struct json_doc doc = {0};
+        struct json root;
+        if (!str_ends(str_of(names.items[idx]), STR_LIT(".json"))) {
+            continue;
+        }
+        assert_int_equal(
+            json_read_file(fs_join(&arena, "manifests/reports", names.items[idx]), &doc, &err), 0);
+        root = json_root(&doc);
+        n += walk(&arena, &root);
+    }
+    print_message("# %zu lines\n", n);
+    assert_true(n >= 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flags_of_a_whole_line_are_read),
+        cmocka_unit_test(ways_of_writing_are_the_same),
+        cmocka_unit_test(what_is_not_understood_is_kept),
+        cmocka_unit_test(lines_that_are_no_run_are_refused),
+        cmocka_unit_test(flags_come_back_from_json),
+        cmocka_unit_test(bad_json_is_refused),
+        cmocka_unit_test(every_container_command_of_the_reports),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

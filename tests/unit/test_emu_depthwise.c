@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Depthwise convolution's kernels against the CPU backend, in the emulator. */
+#include "emu_kernel.h"
+
+struct dw_case {
+    int64_t n, c, h, w, r, s, stride, pad_h, pad_w, dilation;
+    bool has_bias;
+};
+
+static const struct dw_case CASES[] = {
+    {2, 18, 9, 11, 3, 3, 1, 1, 1, 1, true},
+    {1, 5, 17, 7, 3, 3, 1, 12, 12, 12, false}, /* most taps beside the image */
+    {1, 40, 40, 9, 3, 3, 1, 1, 1, 1, false},   /* chains in pieces */
+    {1, 7, 20, 13, 3, 3, 1, 3, 3, 3, true},
+    {1, 6, 9, 8, 3, 3, 1, 0, 0, 2, false},
+    {1, 6, 9, 8, 3, 3, 1, 5, 4, 2, false}, /* larger than the input */
+    {1, 9, 5, 6, 3, 3, 1, 36, 36, 36, false},
+    {2, 5, 9, 8, 3, 3, 2, 1, 1, 1, true}, /* not a chain from here on */
+    {1, 12, 8, 8, 5, 5, 1, 2, 2, 1, true},
+    {1, 3, 13, 12, 3, 3, 3, 2, 2, 2, false},
+    {1, 4, 6, 5, 1, 1, 1, 0, 0, 1, true},
+    {1, 300, 4, 4, 3, 3, 1, 1, 1, 1, true}, /* several tiles of channels */
+};
+#define N_CASES (sizeof(CASES) / sizeof(CASES[0]))
+
+static int64_t slide(int64_t size, int64_t window, int64_t pad, const struct dw_case *of)
+{
+    return (size + 2 * pad - of->dilation * (window - 1) - 1) / of->stride + 1;
+}
+
+static struct job dw_job(enum kernel_id id, void (*run)(void *, const struct kernel_args *),
+                         const struct dw_case *of)
+{
+    struct job job = job_new(id, run);
+    job.args.geom.conv = (struct conv_geom){
+        .n = of->n,
+        .c = of->c,
+        .h = of->h,
+        .w = of->w,
+        .k = of->c,
+        .r = of->r,
+        .s = of->s,
+        .p = slide(of->h, of->r, of->pad_h, of),
+        .q = slide(of->w, of->s, of->pad_w, of),
+        .stride_h = of->stride,
+        .stride_w = of->stride,
+        .pad_h = of->pad_h,
+        .pad_w = of->pad_w,
+        .dil_h = of->dilation,
+        .dil_w = of->dilation,
+        .groups = of->c,
+    };
+    job.args.has_bias = of->has_bias;
+    job.workspace = cuda_depthwise_workspace;
+    return job;
+}
+
+static struct shape filter_shape(const struct dw_case *of)
+{
+    return SHAPE(of->c, 1, of->r, of->s);
+}
+
+static struct shape in_shape(const struct job *job)
+{
+    const struct conv_geom *g = &job->args.geom.conv;
+    return SHAPE(g->n, g->c, g->h, g->w);
+}
+
+static struct shape out_shape(const struct job *job)
+{
+    const struct conv_geom *g = &job->args.geom.conv;
+    return SHAPE(g->n, g->c, g->p, g->q);
+}
+
+static void test_forward(void **ctx)
+{
+    (void)ctx;
+    for (size_t i = 0; i < N_CASES; i++) {
+        struct job job = dw_job(K_CONV_FWD, cuda_depthwise_fwd, &CASES[i]);
+        job_in(&job, 0, ELEM, ROLE_IMAGE, in_shape(&job));
+        job_in(&job, 1, ELEM, ROLE_FILTER_DEPTHWISE, filter_shape(&CASES[i]));
+        if (CASES[i].has_bias) {
+            job_in(&job, 2, ELEM, ROLE_CHANNEL, SHAPE(CASES[i].c));
+        }
+        job_out(&job, 0, ELEM, ROLE_IMAGE, out_shape(&job));
+        job_check(&job);
+        job_release(&job);
+    }
+}
+
+static void test_backward_data(void **ctx)
+{
+    (void)ctx;
+    for (size_t i = 0; i < N_CASES; i++) {
+        for (unsigned accumulate = 0; accumulate < 2; accumulate++) {
+            struct job job = dw_job(K_CONV_BWD_DATA, cuda_depthwise_bwd_data, &CASES[i]);
+            job_in(&job, 0, ELEM, ROLE_IMAGE, out_shape(&job));
+            job_in(&job, 1, ELEM, ROLE_FILTER_DEPTHWISE, filter_shape(&CASES[i]));
+            job_out(&job, 0, ELEM, ROLE_IMAGE, in_shape(&job));
+            job.args.accumulate = accumulate;
+            job_check(&job);
+            job_release(&job);
+        }
+    }
+}
+
+static void test_backward_weight(void **ctx)
+{
+    (void)ctx;
+    for (size_t i = 0; i < N_CASES; i++) {
+        for (unsigned accumulate = 0; accumulate < 4; accumulate += CASES[i].has_bias ? 1 : 2) {
+            struct job job = dw_job(K_CONV_BWD_WEIGHT, cuda_depthwise_bwd_weight, &CASES[i]);
+            job_in(&job, 0, ELEM, ROLE_IMAGE, out_shape(&job));
+            job_in(&job, 1, ELEM, ROLE_IMAGE, in_shape(&job));
+            job_out(&job, 0, ELEM, ROLE_FILTER_DEPTHWISE, filter_shape(&CASES[i]));
+            if (CASES[i].has_bias) {
+                job_out(&job, 1, ELEM, ROLE_CHANNEL, SHAPE(CASES[i].c));
+            }
+            job.args.accumulate = CASES[i].has_bias ? accumulate : accumulate / 2;
+            job_check(&job);
+            job_release(&job);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forward),
+        cmocka_unit_test(test_backward_data),
+        cmocka_unit_test(test_backward_weight),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

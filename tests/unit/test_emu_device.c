@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA emulator itself: does it compute what a device computes, and does it see what is wrong? */
+#include "base/base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emu.h"
+#include "probe.h"
+
+#define OK(call) assert_int_equal(call, cudaSuccess)
+
+#ifdef __SANITIZE_ADDRESS__
+#define HAS_ASAN 1
+#else
+#define HAS_ASAN 0
+#endif
+
+static float *on_device(int n)
+{
+    float host[1024];
+    void *ptr = NULL;
+    for (int i = 0; i < n; i++) {
+        host[i] = (float)i;
+    }
+    OK(cudaMalloc(&ptr, (size_t)n * sizeof(float)));
+    OK(cudaMemcpy(ptr, host, (size_t)n * sizeof(float), cudaMemcpyHostToDevice));
+    return ptr;
+}
+
+static void to_host(float *host, const float *device, int n)
+{
+    OK(cudaMemcpy(host, device, (size_t)n * sizeof(float), cudaMemcpyDeviceToHost));
+}
+
+static void test_barrier(void **ctx)
+{
+    (void)ctx;
+    float *x = on_device(256);
+    float *y = on_device(256);
+    float with[256];
+    int n_wrong_without = 0;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        emu_seed(seed);
+        probe_reverse(x, y, true, NULL);
+        to_host(with, y, 256);
+        for (int i = 0; i < 256; i++) {
+            assert_true(with[i] == (float)(255 - i));
+        }
+        probe_reverse(x, y, false, NULL);
+        to_host(with, y, 256);
+        for (int i = 0; i < 256; i++) {
+            n_wrong_without += !(with[i] == (float)(255 - i));
+        }
+    }
+    assert_true(n_wrong_without > 3 * 64);
+    OK(cudaFree(x));
+    OK(cudaFree(y));
+}
+
+static void test_warps(void **ctx)
+{
+    (void)ctx;
+    float *x = on_device(1000);
+    float *total = on_device(1);
+    float sum = 0.0f;
+    struct emu_stats before = emu_stats();
+    probe_sum(x, total, 1000, NULL);
+    to_host(&sum, total, 1);
+    assert_true(sum == 499500.0f);
+    struct emu_stats after = emu_stats();
+    assert_int_equal(after.blocks - before.blocks, 5);
+    assert_int_equal(after.warp_calls - before.warp_calls, 5 * (8 * 5 + 5));
+    OK(cudaFree(x));
+    OK(cudaFree(total));
+}
+
+static void test_matrices(void **ctx)
+{
+    (void)ctx;
+    unsigned short a[256];
+    unsigned short b[256];
+    float c[256];
+    for (int i = 0; i < 256; i++) {
+        a[i] = probe_to_half(i % 7 - 3, false);
+        b[i] = probe_to_half(i % 5 - 2, false);
+    }
+    void *da = NULL;
+    void *db = NULL;
+    float *dc = on_device(256);
+    OK(cudaMalloc(&da, sizeof(a)));
+    OK(cudaMalloc(&db, sizeof(b)));
+    OK(cudaMemcpy(da, a, sizeof(a), cudaMemcpyHostToDevice));
+    OK(cudaMemcpy(db, b, sizeof(b), cudaMemcpyHostToDevice));
+    probe_matrices(da, db, dc, NULL);
+    to_host(c, dc, 256);
+    for (int row = 0; row < 16; row++) {
+        for (int column = 0; column < 16; column++) {
+            int sum = 0;
+            for (int k = 0; k < 16; k++) {
+                sum += ((row * 16 + k) % 7 - 3) * ((column * 16 + k) % 5 - 2);
+            }
+            assert_true(c[row * 16 + column] == (float)sum);
+        }
+    }
+    OK(cudaFree(da));
+    OK(cudaFree(db));
+    OK(cudaFree(dc));
+}
+
+/* A half is m * 2^e; the nearest one, ties to even m, is found by hand. */
+static double nearest_half(double value)
+{
+    double size = fabs(value);
+    int exponent = 0;
+    (void)frexp(size, &exponent);
+    double unit = ldexp(1.0, exponent - 11 < -24 ? -24 : exponent - 11);
+    double rounded = nearbyint(size / unit) * unit;
+    return copysign(rounded > 65504.0 ? (double)INFINITY : rounded, value);
+}
+
+static void test_half(void **ctx)
+{
+    (void)ctx;
+    for (unsigned bits = 0; bits < 65536; bits++) {
+        float value = probe_from_half((unsigned short)bits);
+        if ((bits & 0x7fff) > 0x7c00) {
+            assert_true(isnan(value));
+            assert_true((probe_to_half(value, false) & 0x7fff) > 0x7c00);
+            continue;
+        }
+        assert_int_equal(probe_to_half(value, false), bits);
+        assert_int_equal(probe_to_half(value, true), bits);
+    }
+    uint64_t state = 1;
+    for (int i = 0; i < 200000; i++) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        double value = ldexp((double)(int64_t)state, (int)(state >> 58 & 31) - 63 - 20);
+        float single = (float)value;
+        assert_true((double)probe_from_half(probe_to_half(single, false)) ==
+                    nearest_half((double)single));
+        assert_true((double)probe_from_half(probe_to_half(value, true)) == nearest_half(value));
+    }
+    /* Half way but for a bit that a float does not hold. */
+    assert_true(probe_from_half(probe_to_half(1.0 + 0x1p-11 + 0x1p-40, true)) == 1.0f + 0x1p-10f);
+    assert_true(probe_from_half(probe_to_half(1.0 + 0x1p-11, true)) == 1.0f);
+    assert_true(isinf(probe_from_half(probe_to_half(65520.0, false))));
+    assert_true(probe_from_half(probe_to_half(65519.0, false)) == 65504.0f);
+}
+
+/* What the child wrote on stderr before the emulator, ASan or UBSan ended it, or what it said itself. */
+static char *dies(enum probe_fault fault, char *text, size_t text_bytes)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)dup2(ends[1], 2);
+        (void)signal(SIGSEGV, SIG_DFL);
+        float *x = on_device(60);
+        probe_faulty(fault, x, 60, 32, 32 * sizeof(float), NULL);
+        cudaError_t error = cudaDeviceSynchronize();
+        _exit(error == cudaSuccess ? 0 : 3);
+    }
+    (void)close(ends[1]);
+    size_t n = 0;
+    ssize_t got = 0;
+    char chunk[512];
+    while ((got = read(ends[0], chunk, sizeof(chunk))) > 0) {
+        size_t more = (size_t)got < text_bytes - 1 - n ? (size_t)got : text_bytes - 1 - n;
+        memcpy(text + n, chunk, more);
+        n += more;
+    }
+    text[n] = '\0';
+    (void)close(ends[0]);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        (void)snprintf(text, text_bytes, "nothing was noticed");
+    }
+    return text;
+}
+
+static void test_faults(void **ctx)
+{
+    (void)ctx;
+    const struct {
+        enum probe_fault fault;
+        const char *message;
+        bool needs_asan;
+    } rows[] = {
+        {PROBE_NONE, "nothing was noticed", false},
+        {PROBE_PAST_END, HAS_ASAN ? "AddressSanitizer" : "wrote 0 bytes past the end", false},
+        {PROBE_SHARED_PAST_END, "AddressSanitizer: heap-buffer-overflow", true},
+        {PROBE_BARRIER_DIVERGES, "wait at different barriers", false},
+        {PROBE_SHUFFLE_MISSES, "__shfl_sync: mask ffffffff names lane 3, which is not there",
+         false},
+        {PROBE_MASK_WITHOUT_SELF, "does not hold the calling lane", false},
+        {PROBE_MISALIGNED, "misaligned address", true},
+        {PROBE_TRAP, "__trap()", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[8192];
+        if (rows[i].needs_asan && !HAS_ASAN) {
+            continue;
+        }
+        if (strstr(dies(rows[i].fault, text, sizeof(text)), rows[i].message) == NULL &&
+            !(rows[i].fault == PROBE_SHUFFLE_MISSES && strstr(text, "hangs: lane") != NULL)) {
+            fail_msg("fault %d: expected \"%s\", found: %s", (int)rows[i].fault, rows[i].message,
+                     text);
+        }
+    }
+}
+
+static void test_limits(void **ctx)
+{
+    (void)ctx;
+    float *x = on_device(60);
+    float got[60];
+    const struct {
+        int n_threads;
+        size_t shared_bytes;
+        cudaError_t error;
+    } rows[] = {
+        {32, 128, cudaSuccess},
+        {1025, 4104, cudaErrorInvalidConfiguration},
+        {0, 128, cudaErrorInvalidConfiguration},
+        {32, 48 * 1024, cudaSuccess},
+        {32, 48 * 1024 + 4, cudaErrorInvalidConfiguration},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        probe_faulty(PROBE_NONE, x, 60, rows[i].n_threads, rows[i].shared_bytes, NULL);
+        assert_int_equal(cudaGetLastError(), rows[i].error);
+    }
+    assert_int_equal(probe_allow_shared(228 * 1024), cudaErrorInvalidValue);
+    OK(probe_allow_shared(227 * 1024));
+    (void)cudaGetLastError();
+    probe_faulty(PROBE_NONE, x, 60, 32, 227 * 1024, NULL);
+    OK(cudaGetLastError());
+    to_host(got, x, 60);
+    assert_true(isnan(got[0]) && isnan(got[31])); /* shared memory was poisoned */
+    assert_true(got[32] == 32.0f);
+    OK(cudaFree(x));
+}
+
+static void test_out_of_reach(void **ctx)
+{
+    (void)ctx;
+    float *x = on_device(60);
+    float host = 0.0f;
+    assert_int_equal(cudaMemcpy(x + 59, &host, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+    assert_int_equal(cudaMemcpy(&host, &host, 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+    assert_int_equal(cudaFree(x + 1), cudaErrorInvalidValue);
+    assert_int_equal(cudaGetLastError(), cudaErrorInvalidValue);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)close(2);
+        (void)signal(SIGSEGV, SIG_DFL);
+        _exit(*(volatile float *)x == 0.0f ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) > 1);
+    OK(cudaFree(x));
+}
+
+static void test_plants(void **ctx)
+{
+    (void)ctx;
+    void *ptr = NULL;
+    int n = 0;
+    emu_plant("cudaMalloc", 2);
+    OK(cudaMalloc(&ptr, 8));
+    OK(cudaFree(ptr));
+    assert_int_equal(cudaMalloc(&ptr, 8), cudaErrorMemoryAllocation);
+    OK(cudaMalloc(&ptr, 8));
+    OK(cudaFree(ptr));
+    emu_plant("no_device", 1);
+    assert_int_equal(cudaGetDeviceCount(&n), cudaErrorNoDevice);
+    assert_int_equal(n, 0);
+    emu_unplant();
+    emu_plant("old_driver", 1);
+    assert_int_equal(cudaSetDevice(0), cudaErrorInsufficientDriver);
+    OK(cudaDriverGetVersion(&n));
+    assert_true(n < CUDART_VERSION);
+    emu_unplant();
+    OK(cudaSetDevice(0));
+    (void)cudaGetLastError();
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    OK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    assert_int_equal(cudaMalloc(&ptr, free_bytes + 1), cudaErrorMemoryAllocation);
+    (void)cudaGetLastError();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_barrier),      cmocka_unit_test(test_warps),
+        cmocka_unit_test(test_matrices),     cmocka_unit_test(test_half),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_out_of_reach), cmocka_unit_test(test_plants),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

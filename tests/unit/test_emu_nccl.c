@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dist/nccl.c on a made-up NCCL (tests/nccl_fake), each rank a process with an emulated device: what sums, rows and broadcasts are,
+   eagerly and as a program, and how each planted fault ends: with which status, in which words, on every rank. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "dist/job.h"
+#include "emu.h"
+
+#define RANKS_MOST 3
+#define COUNT      1000
+#define HALF_ONE   0x3c00
+#define HALF_SIX   0x4600
+
+static const char HEX[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+static char library[4096];
+static char folder[] = "/tmp/reperf-nccl.XXXXXX";
+
+struct task {
+    const char *faults[RANKS_MOST]; /* of each rank's library; NULL: none */
+    const char *gpus[RANKS_MOST];   /* NULL: a GPU of its own */
+    bool has_no_library;
+    int dies; /* this rank, by a signal, before the last operation; 0: none */
+    int64_t open_s, timeout_s;
+};
+
+/* What a rank had to say: its last line, and how it ended. */
+struct said {
+    int status; /* 128 and a signal, or the exit status of its error */
+    char words[1024];
+};
+
+static int free_port(void)
+{
+    struct err err = {0};
+    int fd = -1;
+    assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
+    int port = sock_own_port(fd);
+    fd_close(&fd);
+    return port;
+}
+
+/* ---- a rank, in a process of its own ---- */
+
+static void must(bool is_true, const char *what)
+{
+    if (!is_true) {
+        (void)printf("wrong: %s", what);
+        (void)fflush(stdout);
+        _exit(99);
+    }
+}
+
+struct device {
+    cudaStream_t stream;
+    float *numbers; /* (COUNT) */
+    double *pair;   /* (2) */
+    uint16_t *half; /* (8) */
+    float *rows;    /* (ranks, 4) */
+};
+
+static void copy_in(void *to, const void *from, size_t bytes)
+{
+    must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice) == cudaSuccess, "copy in");
+}
+
+static void copy_out(void *to, const void *from, size_t bytes)
+{
+    must(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost) == cudaSuccess, "copy out");
+}
+
+static void open_device(struct device *d, int rank, int n)
+{
+    must(cudaSetDevice(rank) == cudaSuccess, "device");
+    must(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking) == cudaSuccess, "stream");
+    must(cudaMalloc((void **)&d->numbers, COUNT * sizeof(float)) == cudaSuccess, "memory");
+    must(cudaMalloc((void **)&d->pair, 2 * sizeof(double)) == cudaSuccess, "memory");
+    must(cudaMalloc((void **)&d->half, 8 * sizeof(uint16_t)) == cudaSuccess, "memory");
+    must(cudaMalloc((void **)&d->rows, (size_t)n * 4 * sizeof(float)) == cudaSuccess, "memory");
+}
+
+static void fill(const struct device *d, int rank)
+{
+    float numbers[COUNT];
+    const double pair[2] = {1.0 + rank, 0.5};
+    uint16_t half[8];
+    float row[4];
+    for (int i = 0; i < COUNT; i++) {
+        numbers[i] = (float)(rank + 1) * (float)i;
+    }
+    for (int i = 0; i < 8; i++) {
+        half[i] = (uint16_t)(HALF_ONE + 0x400 * rank); /* 1, 2, 4 */
+        row[i % 4] = (float)(10 * rank + i % 4);
+    }
+    copy_in(d->numbers, numbers, sizeof(numbers));
+    copy_in(d->pair, pair, sizeof(pair));
+    copy_in(d->half, half, sizeof(half));
+    copy_in(d->rows + (ptrdiff_t)rank * 4, row, sizeof(row));
+}
+
+static void enqueue(struct comm *comm, const struct device *d)
+{
+    const struct comm_run runs[] = {
+        {d->numbers, d->numbers, COUNT, DT_F32},
+        {d->half, d->half, 8, DT_F16},
+        {d->pair, d->pair, 2, DT_F64},
+    };
+    comm_device_sum(comm, runs, ARRAY_LEN(runs), d->stream);
+    comm_device_gather(comm, d->rows, 4 * sizeof(float), d->stream);
+    comm_device_broadcast(comm, d->numbers, sizeof(float), 1, d->stream);
+}
+
+/* As the backend waits: the host looks at the job meanwhile. */
+static bool wait_for(struct comm *comm, const struct device *d)
+{
+    cudaEvent_t event;
+    int64_t start_ns = sock_now_ns();
+    must(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess, "event");
+    must(cudaEventRecord(event, d->stream) == cudaSuccess, "record");
+    while (cudaEventQuery(event) == cudaErrorNotReady) {
+        if (comm_fails_waiting(comm, sock_now_ns() - start_ns)) {
+            return false;
+        }
+    }
+    (void)cudaEventDestroy(event);
+    return true;
+}
+
+static void look_at(const struct device *d, int n)
+{
+    float numbers[COUNT];
+    float rows[4 * RANKS_MOST];
+    double pair[2];
+    uint16_t half[8];
+    int sum = n * (n + 1) / 2;
+    copy_out(numbers, d->numbers, sizeof(numbers));
+    copy_out(pair, d->pair, sizeof(pair));
+    copy_out(half, d->half, sizeof(half));
+    copy_out(rows, d->rows, (size_t)n * 4 * sizeof(float));
+    for (int i = 0; i < COUNT; i++) {
+        must(numbers[i] == (float)sum * (float)i, "sum of floats");
+    }
+    for (int i = 0; i < 4 * n; i++) {
+        must(rows[i] == (float)(10 * (i / 4) + i % 4), "rows");
+    }
+    must(pair[0] == (double)sum && pair[1] == 0.5 * n, "sum of doubles");
+    must(half[7] == (n == 2 ? 0x4200 : 0x4700), "sum of halves"); /* 3, 7 */
+}
+
+static void close_device(const struct device *d)
+{
+    (void)cudaFree(d->numbers);
+    (void)cudaFree(d->pair);
+    (void)cudaFree(d->half);
+    (void)cudaFree(d->rows);
+    (void)cudaStreamDestroy(d->stream);
+}
+
+/* Eagerly, then as a program that is launched twice. */
+static bool work(struct comm *comm, const struct task *task, const struct device *d)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t program;
+    fill(d, comm->rank);
+    enqueue(comm, d);
+    if (comm->err.code != ERR_NONE || !wait_for(comm, d)) {
+        return false;
+    }
+    look_at(d, comm->n_ranks);
+    must(cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess,
+         "capture");
+    enqueue(comm, d);
+    must(cudaStreamEndCapture(d->stream, &graph) == cudaSuccess, "captured");
+    must(cudaGraphInstantiate(&program, graph, 0) == cudaSuccess, "program");
+    if (task->dies != 0 && task->dies == comm->rank) {
+        (void)raise(SIGKILL);
+    }
+    for (int i = 0; i < 2; i++) {
+        fill(d, comm->rank);
+        comm_device_count(comm);
+        must(cudaGraphLaunch(program, d->stream) == cudaSuccess, "launch");
+        if (!wait_for(comm, d)) {
+            return false;
+        }
+        look_at(d, comm->n_ranks);
+    }
+    return cudaGraphExecDestroy(program) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess;
+}
+
+static int be_rank(const struct task *task, int rank, int n, int port)
+{
+    struct err err = {0};
+    struct device device = {0};
+    struct job job = {0};
+    char gpu[32];
+    const struct ranks ranks = {.launcher = "torchrun",
+                                .rank = rank,
+                                .n_ranks = n,
+                                .master_addr = "127.0.0.1",
+                                .master_port = port};
+    const struct job_opts opts = {.ranks = &ranks,
+                                  .facts = "a=1",
+                                  .network = HEX,
+                                  .rendezvous_ns = (task->open_s ? task->open_s : 60) * NS_PER_S,
+                                  .timeout_ns =
+                                      (task->timeout_s ? task->timeout_s : 30) * NS_PER_S};
+    (void)snprintf(gpu, sizeof(gpu), "GPU-%d", rank);
+    open_device(&device, rank, n);
+    int status = job_open(&job, &opts, &err);
+    if (status == 0) {
+        status = job_use_cuda(&job, task->gpus[rank] ? task->gpus[rank] : gpu, &opts, &err);
+    }
+    if (status == 0 && !work(&job.comm, task, &device)) {
+        err = job.comm.err;
+        status = -1;
+    }
+    if (status == 0) {
+        must(strcmp(job.comm.name, "nccl") == 0, "its name");
+        comm_barrier(&job.comm);
+    } else {
+        (void)printf("%s", err.msg);
+        (void)fflush(stdout);
+        job_fail(&job, err.msg);
+        job_abort(&job);
+    }
+    close_device(&device);
+    job_close(&job);
+    return status == 0 ? 0 : err_exit_status(err.code);
+}
+
+/* ---- all of them ---- */
+
+static pid_t start(const struct task *task, int rank, int n, int port, int out)
+{
+    pid_t pid = fork();
+    if (pid != 0) {
+        return pid;
+    }
+    (void)dup2(out, STDOUT_FILENO);
+    (void)setenv("REPERF_EMU_DEVICES", "4", 1);
+    (void)setenv("REPERF_NCCL_DIR", task->has_no_library ? folder : library, 1);
+    (void)setenv("REPERF_FAKE_NCCL_DIR", folder, 1);
+    if (task->faults[rank]) {
+        (void)setenv("REPERF_FAKE_NCCL", task->faults[rank], 1);
+    }
+    _exit(be_rank(task, rank, n, port));
+}
+
+static void run(const struct task *task, int n, struct said *said)
+{
+    pid_t pids[RANKS_MOST];
+    int outs[RANKS_MOST];
+    int port = free_port();
+    (void)fflush(stdout);
+    for (int i = 0; i < n; i++) {
+        int ends[2];
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        pids[i] = start(task, i, n, port, ends[1]);
+        assert_true(pids[i] > 0);
+        fd_close(&ends[1]);
+        outs[i] = ends[0];
+    }
+    for (int i = 0; i < n; i++) {
+        size_t len = 0;
+        ssize_t got;
+        while ((got = read(outs[i], said[i].words + len, sizeof(said[i].words) - 1 - len)) > 0) {
+            len += (size_t)got;
+        }
+        said[i].words[len] = '\0';
+        fd_close(&outs[i]);
+        int status = 0;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        said[i].status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+}
+
+static void expect(const struct said *said, int rank, int status, const char *words)
+{
+    if (said[rank].status != status || !strstr(said[rank].words, words)) {
+        fail_msg("rank %d ended with %d: \"%s\", expected %d: \"%s\"", rank, said[rank].status,
+                 said[rank].words, status, words);
+    }
+}
+
+static void sums_rows_and_broadcasts(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    for (int n = 2; n <= RANKS_MOST; n++) {
+        run(&(struct task){0}, n, said);
+        for (int i = 0; i < n; i++) {
+            expect(said, i, 0, "");
+            assert_string_equal(said[i].words, "");
+        }
+    }
+}
+
+static void a_library_that_is_not_there_or_too_old(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    run(&(struct task){.has_no_library = true}, 2, said);
+    expect(said, 0, 2, "NCCL from 2.18.0 to below 3.0.0 is needed; REPERF_NCCL_DIR: ");
+    expect(said, 1, 2, "libnccl.so.2: no such file");
+    run(&(struct task){.faults = {"version", "version"}}, 2, said);
+    expect(said, 0, 2, "is version 2.10.3");
+    expect(said, 1, 2, "is version 2.10.3");
+}
+
+static void two_ranks_on_one_gpu(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    run(&(struct task){.gpus = {"GPU-7", NULL, "GPU-7"}}, 3, said);
+    for (int i = 0; i < 3; i++) {
+        expect(said, i, 2,
+               "ranks 0 and 2 are on the same GPU (GPU-7), and NCCL wants one for each: "
+               "LOCAL_RANK chooses it");
+    }
+}
+
+static void a_communicator_that_cannot_be_made(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    run(&(struct task){.faults = {"no_id"}}, 2, said);
+    expect(said, 0, 70,
+           "rank 0 failed: nccl: ncclGetUniqueId: unhandled system error: no interface to listen "
+           "at");
+    expect(said, 1, 70, "rank 0 failed: nccl: ncclGetUniqueId");
+    run(&(struct task){.faults = {NULL, "init"}}, 2, said);
+    expect(said, 1, 70, "rank 1 failed: nccl: ncclCommInitRankConfig: unhandled system error");
+    expect(said, 0, 70, "rank 1 failed: nccl: ncclCommInitRankConfig: unhandled system error");
+    run(&(struct task){.faults = {NULL, "init_hang"}, .open_s = 2}, 2, said);
+    for (int i = 0; i < 2; i++) { /* both wait equally long: who is first tells the other */
+        if (said[i].status != 70) {
+            expect(said, i, 124, "nccl: ncclCommInitRankConfig: not done after 2 s");
+        }
+        expect(said, i, said[i].status, "nccl: ncclCommInitRankConfig: not done after 2 s");
+    }
+    assert_true(said[0].status == 124 || said[1].status == 124);
+}
+
+static void a_rank_that_dies_is_named_in_seconds(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    int64_t start_ns = sock_now_ns();
+    run(&(struct task){.dies = 1}, 3, said);
+    assert_true(sock_now_ns() - start_ns < 25 * NS_PER_S); /* below the time-out */
+    expect(said, 0, 70, "rank 1 died");
+    expect(said, 1, 137, "");
+    expect(said, 2, 70, "rank 1 died");
+}
+
+static void an_error_and_a_hang_of_the_library(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    run(&(struct task){.faults = {NULL, "async:4"}}, 2, said);
+    expect(said, 1, 70, "rank 1 failed: nccl: ");
+    expect(said, 1, 70, "remote process exited or there was a network error: socket closed");
+    expect(said, 0, 70, "rank 1 failed: nccl: ");
+    run(&(struct task){.faults = {NULL, "hang:2"}, .timeout_s = 1}, 2, said);
+    for (int i = 0; i < 2; i++) {
+        expect(said, i, 70, "waits for its device for 20 s");
+    }
+}
+
+/* The words are out, the library does not let go: the process ends all the same. */
+static void an_abort_that_hangs(void **state UNUSED)
+{
+    struct said said[RANKS_MOST];
+    run(&(struct task){.faults = {"abort_hang"}, .dies = 1}, 2, said);
+    expect(said, 0, 70, "rank 1 died");
+}
+
+static int set_up(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    char self[4096];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    assert_true(len > 0);
+    self[len] = '\0';
+    char *slash = strrchr(self, '/');
+    assert_non_null(slash);
+    *slash = '\0';
+    (void)snprintf(library, sizeof(library), "%.4000s/../fake", self);
+    assert_non_null(mkdtemp(folder));
+    return 0;
+}
+
+static int tear_down(void **state UNUSED)
+{
+    struct err err = {0};
+    return fs_remove_tree(folder, &err);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_rows_and_broadcasts),
+        cmocka_unit_test(a_library_that_is_not_there_or_too_old),
+        cmocka_unit_test(two_ranks_on_one_gpu),
+        cmocka_unit_test(a_communicator_that_cannot_be_made),
+        cmocka_unit_test(a_rank_that_dies_is_named_in_seconds),
+        cmocka_unit_test(an_error_and_a_hang_of_the_library),
+        cmocka_unit_test(an_abort_that_hangs),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inventories: what a file may say, what is refused and where, the parts of one, and what --nodes takes (engine/inventory). */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "domain/inventory.h"
+#include "engine/inventory.h"
+#include "scratch.h"
+
+#define NODE                                                                                       \
+    "{\"name\": \"n[1-2]\", \"address\": \"10.0.0.[8-9]\", \"port\": null, \"user\": null, "       \
+    "\"gpus\": 8, \"fast_address\": null, \"work_folder\": null, \"groups\": [\"a\"]}"
+
+static int decode(struct arena *arena, const char *text, struct inventory *ret, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    if (json_parse(str_of(text), "t", &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return inventory_decode(&root, arena, ret, err);
+}
+
+static const char *document(struct arena *arena, const char *more, const char *nodes)
+{
+    return arena_printf(arena,
+                        "{\"schema_version\": 1, \"id\": \"x\", \"title\": \"t\", \"remote\": "
+                        "\"ssh\", \"runtime\": \"podman\", %s\"nodes\": [%s], \"source\": null}",
+                        more, nodes);
+}
+
+static void patterns_stand_for_nodes(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct inventory inventory;
+    struct err err = {0};
+    assert_int_equal(
+        decode(&arena,
+               document(&arena,
+                        "\"launcher\": \"mpirun\", \"registry\": \"10.0.0.1:5000/a\", "
+                        "\"head_address\": \"10.0.0.1\", \"shared_folder\": \"/nfs/x\", "
+                        "\"login\": \"m\", ",
+                        NODE ", {\"name\": \"m\", \"address\": \"m.example\", \"port\": 2222, "
+                             "\"user\": \"ops\", \"gpus\": 0, \"fast_address\": \"192.168.0.3\", "
+                             "\"work_folder\": \"/scratch/w\", \"groups\": []}"),
+               &inventory, &err),
+        0);
+    assert_int_equal(inventory.n_nodes, 3);
+    assert_int_equal(inventory.runtime, RUNTIME_PODMAN);
+    assert_int_equal(inventory.launcher, LAUNCHER_MPIRUN);
+    assert_string_equal(inventory.registry.ptr, "10.0.0.1:5000/a");
+    assert_string_equal(inventory.shared_folder.ptr, "/nfs/x");
+    assert_string_equal(inventory.login.ptr, "m");
+    assert_string_equal(inventory.nodes[1].name.ptr, "n2");
+    assert_string_equal(inventory.nodes[1].address.ptr, "10.0.0.9");
+    assert_int_equal(inventory.nodes[1].port, 0);
+    assert_int_equal(inventory.nodes[1].gpus, 8);
+    assert_null(inventory.nodes[1].user.ptr);
+    assert_string_equal(inventory_fast_address(&inventory.nodes[1]).ptr, "10.0.0.9");
+    assert_string_equal(inventory_fast_address(&inventory.nodes[2]).ptr, "192.168.0.3");
+    assert_int_equal(inventory.nodes[2].port, 2222);
+}
+
+static void written_and_read_again_it_is_the_same(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf first;
+    CLEANUP(strbuf) struct strbuf second;
+    struct inventory inventory;
+    struct err err = {0};
+    strbuf_init(&first, 1 << 20);
+    strbuf_init(&second, 1 << 20);
+    assert_int_equal(
+        decode(&arena, document(&arena, "\"registry\": \"r:1\", ", NODE), &inventory, &err), 0);
+    inventory_encode(&inventory, &first);
+    assert_int_equal(decode(&arena, first.ptr, &inventory, &err), 0);
+    inventory_encode(&inventory, &second);
+    assert_string_equal(first.ptr, second.ptr);
+    assert_int_equal(inventory.n_nodes, 2);
+    assert_non_null(strstr(first.ptr, "\"name\": \"n2\""));
+}
+
+#define ROW(name, address, rest)                                                                   \
+    "{\"name\": " name ", \"address\": " address ", \"port\": null, \"user\": null, \"gpus\": 1, " \
+    "\"fast_address\": null, \"work_folder\": null, \"groups\": []" rest "}"
+
+static void what_is_refused_says_where(void **state UNUSED)
+{
+    static const struct {
+        const char *more, *nodes, *expected;
+    } ROWS[] = {
+        {"", "", "t:$.nodes: expected at least one node"},
+        {"\"colour\": 1, ", NODE, "colour"},
+        {"\"launcher\": \"pbs\", ", NODE, "launcher"},
+        {"\"registry\": \"nohost\", ", NODE, "registry: expected HOST:PORT"},
+        {"\"registry\": \"h:99999\", ", NODE, "registry: expected HOST:PORT"},
+        {"\"registry\": \"h:5000/\", ", NODE, "registry: expected HOST:PORT"},
+        {"\"registry\": \"http://h:5000\", ", NODE, "registry: expected HOST:PORT"},
+        {"\"head_address\": \"a b\", ", NODE, "head_address: expected a host name"},
+        {"\"shared_folder\": \"nfs\", ", NODE, "shared_folder: expected an absolute path"},
+        {"\"shared_folder\": \"/a/../etc\", ", NODE, "shared_folder: expected an absolute path"},
+        {"\"login\": \"other\", ", NODE, "login: expected the name of a node, found \"other\""},
+        {"", NODE ", " NODE, "nodes[1]: name: \"n1\" is there twice"},
+        {"", ROW("\"n[1-3]\"", "\"a[1-2]\"", ""),
+         "address: expected as many as there are names (3), found 2"},
+        {"", ROW("\"n[1-3]\"", "\"a\"", ""), "expected as many as there are names (3), found 1"},
+        {"", ROW("\"n[1-\"", "\"a\"", ""), "nodes[0]: name: node set \"n[1-\", byte 2"},
+        {"", ROW("\"n[1-5000]\"", "\"a\"", ""), "more than 4096 names"},
+        {"", ROW("\"a;b\"", "\"a\"", ""), "expected a host name"},
+        {"", ROW("\"a\"", "\"-oProxyCommand=x\"", ""), "address: node set"},
+        {"", ROW("\"\"", "\"a\"", ""), "name: expected a host name or address"},
+        {"", ROW("\"a!a\"", "\"a\"", ""), "name: expected a host name or address"},
+        {"", ROW("\"*\"", "\"a\"", ""), "wildcards need an inventory"},
+        {"", ROW("1", "\"a\"", ""), "nodes[0].name: expected"},
+        {"", ROW("\"a\"", "\"a\"", ", \"extra\": 1"), "extra"},
+        {"", "{\"name\": \"a\"}", "nodes[0]"},
+        {"", "[]", "nodes[0]"},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct inventory inventory = {0};
+        struct err err = {0};
+        int result =
+            decode(&arena, document(&arena, ROWS[idx].more, ROWS[idx].nodes), &inventory, &err);
+        if (result == 0 || err.code != ERR_MANIFEST || !strstr(err.msg, ROWS[idx].expected)) {
+            fail_msg("row %zu: expected ... %s ..., found %s", idx, ROWS[idx].expected, err.msg);
+        }
+    }
+}
+
+static void one_field_of_a_node(void **state UNUSED)
+{
+    static const char *const ROWS[][3] = {
+        {"\"port\": null", "\"port\": 0", "port"},
+        {"\"port\": null", "\"port\": 65536", "port"},
+        {"\"user\": null", "\"user\": \"a b\"", "user: expected a user name"},
+        {"\"user\": null", "\"user\": \"-l\"", "user: expected a user name"},
+        {"\"gpus\": 8", "\"gpus\": -1", "gpus"},
+        {"\"gpus\": 8", "\"gpus\": 1025", "gpus"},
+        {"\"work_folder\": null", "\"work_folder\": \"relative\"", "work_folder: expected"},
+        {"\"work_folder\": null", "\"work_folder\": \"/\"", "work_folder: expected"},
+        {"\"work_folder\": null", "\"work_folder\": \"/a b\"", "work_folder: expected"},
+        {"\"fast_address\": null", "\"fast_address\": \"10.1.0.1\"", "(2), found 1"},
+        {"[\"a\"]", "[\"A B\"]", "groups"},
+        {"[\"a\"]", "null", "groups"},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct str node = STR_LIT(NODE);
+        int64_t at = str_find(node, str_of(ROWS[idx][0]));
+        size_t len = strlen(ROWS[idx][0]);
+        struct inventory inventory = {0};
+        struct err err = {0};
+        assert_true(at >= 0);
+        const char *changed = arena_printf(&arena, "%.*s%s%s", (int)at, node.ptr, ROWS[idx][1],
+                                           node.ptr + (size_t)at + len);
+        int result = decode(&arena, document(&arena, "", changed), &inventory, &err);
+        if (result == 0 || err.code != ERR_MANIFEST || !strstr(err.msg, ROWS[idx][2])) {
+            fail_msg("row %zu: expected ... %s ..., found %s", idx, ROWS[idx][2], err.msg);
+        }
+    }
+}
+
+static void a_local_one_has_one_node(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct inventory inventory;
+    struct err err = {0};
+    assert_int_equal(decode(&arena,
+                            "{\"schema_version\": 1, \"id\": \"x\", \"title\": \"t\", \"remote\": "
+                            "\"local\", \"runtime\": \"none\", \"nodes\": [" NODE
+                            "], \"source\": null}",
+                            &inventory, &err),
+                     -1);
+    assert_non_null(strstr(err.msg, "nodes: expected one, as remote is \"local\", found 2"));
+}
+
+static void parts_keep_the_inventorys_order(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct inventory inventory;
+    struct inventory part;
+    size_t nodes[] = {2, 0};
+    struct err err = {0};
+    assert_int_equal(decode(&arena,
+                            document(&arena, "\"login\": \"n2\", ",
+                                     NODE ", " ROW("\"m[01-02]\"", "\"b,a\"", "")),
+                            &inventory, &err),
+                     0);
+    assert_string_equal(inventory.nodes[2].address.ptr, "b");
+    assert_int_equal(inventory_select(&inventory, &arena, STR_LIT("m02,n2,m01"), &part, &err), 0);
+    assert_int_equal(part.n_nodes, 3);
+    assert_string_equal(part.nodes[0].name.ptr, "n2");
+    assert_string_equal(part.nodes[2].name.ptr, "m02");
+    assert_int_equal(inventory_select(&inventory, &arena, STR_LIT("@a"), &part, &err), 0);
+    assert_int_equal(part.n_nodes, 2);
+    assert_string_equal(str_z(&arena, inventory_fold(&arena, &inventory, nodes, ARRAY_LEN(nodes))),
+                        "m01,n1");
+    assert_int_equal(inventory_select(&inventory, &arena, STR_LIT("@a!n2"), &part, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_non_null(strstr(err.msg, "leaves out n2, which is its login node"));
+    err = (struct err){0};
+    assert_int_equal(inventory_select(&inventory, &arena, STR_LIT("n1!n1"), &part, &err), -1);
+    assert_non_null(strstr(err.msg, "no node is left"));
+}
+
+/* What --nodes says, as "ID: names", or the error. */
+static const char *load(struct arena *arena, const char *root, const char *text)
+{
+    struct inventory inventory;
+    struct err err = {0};
+    const char *out;
+    if (inventory_load(arena, root, text, &inventory, &err) < 0) {
+        assert_true(err.code == ERR_USAGE || err.code == ERR_MANIFEST || err.code == ERR_NOT_FOUND);
+        return arena_printf(arena, "%s", err.msg);
+    }
+    out = arena_printf(arena, "%.*s:", STR_ARG(inventory.id));
+    for (size_t idx = 0; idx < inventory.n_nodes; idx++) {
+        out = arena_printf(arena, "%s %.*s", out, STR_ARG(inventory.nodes[idx].name));
+    }
+    return out;
+}
+
+static void what_nodes_takes(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *root = *state;
+    const char *folder = fs_join(&arena, root, "manifests/inventories");
+    const char *path = fs_join(&arena, folder, "x.json");
+    struct err err = {0};
+    assert_int_equal(fs_mkdir_p(folder, &err), 0);
+    assert_int_equal(fs_write_atomic(path, str_of(document(&arena, "", NODE)), &err), 0);
+    assert_int_equal(fs_write_atomic(fs_join(&arena, folder, "y.json"),
+                                     str_of(document(&arena, "", NODE)), &err),
+                     0);
+    assert_string_equal(load(&arena, root, "x"), "x: n1 n2");
+    assert_string_equal(load(&arena, root, "x:n2"), "x:n2: n2");
+    assert_string_equal(load(&arena, root, "x:*!n2"), "x:n1: n1");
+    assert_string_equal(load(&arena, root, "x:@a"), "x:n[1-2]: n1 n2");
+    assert_string_equal(load(&arena, root, path), "x: n1 n2");
+    assert_string_equal(load(&arena, root, arena_printf(&arena, "%s:n[1-2/1]", path)),
+                        "x:n[1-2]: n1 n2");
+    assert_string_equal(load(&arena, root, "h2,h1"), "h[1-2]: h2 h1");
+    assert_string_equal(load(&arena, root, "h[0-4/2]"), "h[0,2,4]: h0 h2 h4");
+    assert_string_equal(load(&arena, root, "local"), "local: local");
+    assert_non_null(strstr(load(&arena, root, "y"), "expected \"y\" as the file is named"));
+    assert_non_null(strstr(load(&arena, root, "x:n3"), "the inventory has no node \"n3\""));
+    assert_non_null(strstr(load(&arena, root, "z:n1"), "no inventory \"z\" in "));
+    assert_non_null(strstr(load(&arena, root, "a b;c"), "and no list of hosts"));
+    assert_non_null(strstr(load(&arena, root, ""), "found nothing"));
+    assert_non_null(strstr(load(&arena, root, "./nothing.json"), "nothing.json"));
+}
+
+static void slurms_allocation(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *root = *state;
+    unsetenv("SLURM_JOB_NODELIST");
+    unsetenv("SLURM_GPUS_ON_NODE");
+    assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_JOB_NODELIST is not set"));
+    setenv("SLURM_JOB_NODELIST", "gpu[02,01],r[0-1]n[7-8]", 1);
+    assert_string_equal(load(&arena, root, "slurm"),
+                        "gpu[01-02],r[0-1]n[7-8]: gpu02 gpu01 r0n7 r0n8 r1n7 r1n8");
+    setenv("SLURM_GPUS_ON_NODE", "many", 1);
+    assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_GPUS_ON_NODE"));
+    unsetenv("SLURM_GPUS_ON_NODE");
+    setenv("SLURM_JOB_NODELIST", "gpu[02", 1);
+    assert_non_null(strstr(load(&arena, root, "slurm"), "SLURM_JOB_NODELIST: node set"));
+    unsetenv("SLURM_JOB_NODELIST");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_stand_for_nodes),
+        cmocka_unit_test(written_and_read_again_it_is_the_same),
+        cmocka_unit_test(what_is_refused_says_where),
+        cmocka_unit_test(one_field_of_a_node),
+        cmocka_unit_test(a_local_one_has_one_node),
+        cmocka_unit_test(parts_keep_the_inventorys_order),
+        cmocka_unit_test_setup_teardown(what_nodes_takes, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(slurms_allocation, scratch_make, scratch_remove),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine/launch: argv and environment of the jobs of one repeat, word for word. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "engine/launch.h"
+
+#define RUN      "20261121T000000.000Z-00000001"
+#define RUN_NAME RUN "-resnet50-reperf-fp32-n2g2-bs96-repeat-1-attempt-2"
+#define HEX64    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define JOB      RUN "/resnet50/reperf/fp32/n2g2/bs96/repeat-1/attempt-2"
+
+static struct inventory_node nodes[] = {
+    {.name = {"node1", 5}, .address = {"10.11.0.2", 9}, .fast_address = {"10.12.0.2", 9}},
+    {.name = {"node2", 5}, .address = {"10.11.0.3", 9}, .fast_address = {"10.12.0.3", 9}},
+    {.name = {"node3", 5}, .address = {"10.11.0.4", 9}, .fast_address = {"10.12.0.4", 9}},
+    {.name = {"node4", 5}, .address = {"10.11.0.5", 9}, .fast_address = {"10.12.0.5", 9}},
+};
+static const size_t ALL_NODES[] = {0, 1, 2, 3};
+
+#define ENV_RUN "REPERF_RUN_ID=" RUN
+#define ENV_JOB "REPERF_JOB=" JOB
+
+struct fixture {
+    struct arena arena;
+    struct inventory inventory;
+    struct condition env[16];
+    struct str argv[16];
+    struct plan_step step;
+    struct launch_place place;
+    struct launch_opts opts;
+    struct launch_job *jobs;
+    size_t n_jobs;
+    struct err err;
+};
+
+static void init(struct fixture *f, size_t n_nodes, int64_t ranks_per_node)
+{
+    *f = (struct fixture){.inventory = {.id = STR_LIT("test"), .nodes = nodes, .n_nodes = 4}};
+    f->argv[0] = STR_LIT("reperf-train");
+    f->argv[1] = STR_LIT("--model");
+    f->argv[2] = STR_LIT("resnet50");
+    f->step = (struct plan_step){.case_id = STR_LIT("resnet50/reperf/fp32/n2g2/bs96"),
+                                 .argv = f->argv,
+                                 .n_argv = 3,
+                                 .env = f->env,
+                                 .n_ranks = (int64_t)n_nodes * ranks_per_node};
+    f->place = (struct launch_place){.inventory = &f->inventory,
+                                     .nodes = ALL_NODES,
+                                     .n_nodes = n_nodes,
+                                     .ranks_per_node = ranks_per_node,
+                                     .master_addr = "10.12.0.2",
+                                     .master_port = 29501};
+    f->opts =
+        (struct launch_opts){.run_id = RUN, .job_id = JOB, .program = "/home/a b/bin/reperf-train"};
+}
+
+static void add_env(struct fixture *f, const char *name, const char *value)
+{
+    f->env[f->step.n_env++] = (struct condition){str_of(name), str_of(value)};
+}
+
+static int make(struct fixture *f)
+{
+    return launch_make(&f->arena, &f->opts, &f->step, &f->place, &f->jobs, &f->n_jobs, &f->err);
+}
+
+static void assert_words(const char *const *got, const char *const *wanted)
+{
+    size_t n = 0;
+    for (; wanted[n] && got[n]; n++) {
+        assert_string_equal(got[n], wanted[n]);
+    }
+    assert_null(wanted[n]);
+    assert_null(got[n]);
+}
+
+static void assert_words_at(const char *const *got, size_t from, const char *const *wanted)
+{
+    for (size_t idx = 0; wanted[idx]; idx++) {
+        assert_non_null(got[from + idx]);
+        assert_string_equal(got[from + idx], wanted[idx]);
+    }
+}
+
+static const char *value_of(const char *const *env, const char *name)
+{
+    const char *found = NULL;
+    size_t len = strlen(name);
+    for (size_t idx = 0; env[idx]; idx++) {
+        if (strncmp(env[idx], name, len) == 0 && env[idx][len] == '=') {
+            assert_null(found); /* never twice */
+            found = env[idx] + len + 1;
+        }
+    }
+    return found;
+}
+
+static void one_rank_is_started_as_it_is(void **state UNUSED)
+{
+    struct fixture f;
+    init(&f, 1, 1);
+    add_env(&f, "FLAGS_x", "1");
+    assert_int_equal(make(&f), 0);
+    assert_int_equal(f.n_jobs, 1);
+    assert_true(f.jobs[0].has_metric);
+    assert_string_equal(f.jobs[0].job.id, JOB);
+    assert_words(f.jobs[0].job.argv,
+                 (const char *[]){"/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
+    assert_words(f.jobs[0].job.env,
+                 (const char *[]){"FLAGS_x=1", ENV_RUN, ENV_JOB, "MASTER_ADDR=10.12.0.2",
+                                  "MASTER_PORT=29501", "WORLD_SIZE=1", "LOCAL_WORLD_SIZE=1",
+                                  "RANK=0", "LOCAL_RANK=0", NULL});
+    assert_null(f.jobs[0].job.cleanup);
+    arena_release(&f.arena);
+}
+
+static void each_node_gets_a_starter(void **state UNUSED)
+{
+    struct fixture f;
+    init(&f, 2, 2);
+    assert_int_equal(make(&f), 0);
+    assert_int_equal(f.n_jobs, 2);
+    for (size_t idx = 0; idx < 2; idx++) {
+        const char *const *argv = f.jobs[idx].job.argv;
+        assert_int_equal(f.jobs[idx].place_idx, idx);
+        assert_int_equal(f.jobs[idx].has_metric, idx == 0);
+        assert_string_equal(f.jobs[idx].job.id, JOB);
+        assert_string_equal(argv[0], "/bin/sh");
+        assert_string_equal(argv[1], "-c");
+        assert_words(argv + 3,
+                     (const char *[]){"reperf-ranks", idx ? "2" : "0", "2", "5",
+                                      "/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
+        assert_words(f.jobs[idx].job.env,
+                     (const char *[]){ENV_RUN, ENV_JOB, "MASTER_ADDR=10.12.0.2",
+                                      "MASTER_PORT=29501", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2",
+                                      "OMP_WAIT_POLICY=passive", NULL});
+    }
+    arena_release(&f.arena);
+}
+
+static void a_shell_line_runs_once_a_node(void **state UNUSED)
+{
+    struct fixture f;
+    init(&f, 2, 8);
+    f.argv[0] = STR_LIT("/bin/sh");
+    f.argv[1] = STR_LIT("-c");
+    f.argv[2] = STR_LIT("launch --node_rank=$NODE_RANK 'a b'");
+    assert_int_equal(make(&f), 0);
+    assert_int_equal(f.n_jobs, 2);
+    assert_words(f.jobs[1].job.argv,
+                 (const char *[]){"/bin/sh", "-c", "launch --node_rank=$NODE_RANK 'a b'", NULL});
+    assert_words(f.jobs[1].job.env,
+                 (const char *[]){ENV_RUN, ENV_JOB, "MASTER_ADDR=10.12.0.2", "MASTER_PORT=29501",
+                                  "NNODES=2", "NODE_IPS=10.12.0.2,10.12.0.3", "NODE_RANK=1", NULL});
+    arena_release(&f.arena);
+}
+
+static void the_steps_environment_is_kept_but_for_ranks(void **state UNUSED)
+{
+    static const char *const INHERITED[] = {"PATH=/usr/bin:/bin", "OMP_WAIT_POLICY=active",
+                                            "NCCL_DEBUG=INFO", "RANK=9", NULL};
+    struct fixture f;
+    init(&f, 2, 1);
+    f.opts.env = INHERITED;
+    add_env(&f, "RANK", "7");
+    add_env(&f, "WORLD_SIZE", "1");
+    add_env(&f, "MASTER_ADDR", "127.0.0.1");
+    add_env(&f, "NCCL_DEBUG", "WARN");
+    add_env(&f, "ODD", " 'quoted' \"twice\" $HOME `id`\nnext line; \\");
+    add_env(&f, "EMPTY", "");
+    assert_int_equal(make(&f), 0);
+    const char *const *env = f.jobs[1].job.env;
+    assert_null(value_of(env, "RANK"));
+    assert_string_equal(value_of(env, "WORLD_SIZE"), "2");
+    assert_string_equal(value_of(env, "MASTER_ADDR"), "10.12.0.2");
+    assert_string_equal(value_of(env, "NCCL_DEBUG"), "WARN");
+    assert_string_equal(value_of(env, "OMP_WAIT_POLICY"), "active");
+    assert_string_equal(value_of(env, "PATH"), "/usr/bin:/bin");
+    assert_string_equal(value_of(env, "ODD"), " 'quoted' \"twice\" $HOME `id`\nnext line; \\");
+    assert_string_equal(value_of(env, "EMPTY"), "");
+    arena_release(&f.arena);
+}
+
+static void a_container_is_around_the_starter(void **state UNUSED)
+{
+    const struct runtime_image image = {.name = STR_LIT("reperf/cpu"),
+                                        .id = STR_LIT("sha256:" HEX64),
+                                        .digest = STR_LIT("sha256:" HEX64)};
+    struct fixture f;
+    const char *const *argv;
+    size_t n = 0;
+    init(&f, 2, 2);
+    f.opts.runtime = RUNTIME_DOCKER;
+    assert_int_equal(make(&f), -1); /* without an image */
+    f.err = (struct err){0};
+    f.opts.image = &image;
+    add_env(&f, "ODD", "a 'b'\nc");
+    assert_int_equal(make(&f), 0);
+    assert_int_equal(f.n_jobs, 2);
+    argv = f.jobs[1].job.argv;
+    while (argv[n]) {
+        n++;
+    }
+    /* Inside it is the program of the image; the rest is the runtime's to say (test_runtime). */
+    assert_string_equal(argv[n - 3], "reperf-train");
+    assert_string_equal(argv[n - 6], "2");
+    assert_non_null(f.jobs[1].job.cleanup);
+    assert_string_not_equal(f.jobs[0].job.cleanup[0], "");
+    bool has_odd = false;
+    bool has_name = false;
+    for (size_t idx = 0; idx < n; idx++) {
+        has_odd = has_odd || strstr(argv[idx], "ODD=a 'b'\nc");
+        has_name = has_name || strstr(argv[idx], "reperf-" RUN_NAME);
+    }
+    assert_true(has_odd);
+    assert_true(has_name);
+    arena_release(&f.arena);
+}
+
+static void mpirun_starts_all_from_the_first_node(void **state UNUSED)
+{
+    struct fixture f;
+    init(&f, 3, 2);
+    f.inventory.launcher = LAUNCHER_MPIRUN;
+    add_env(&f, "ODD", "a 'b'\nc; d");
+    assert_int_equal(make(&f), 0);
+    assert_int_equal(f.n_jobs, 1);
+    assert_int_equal(f.jobs[0].place_idx, 0);
+    assert_true(f.jobs[0].has_metric);
+    const char *const *argv = f.jobs[0].job.argv;
+    /* 10.12.0.2 to .4 lie in 10.12.0.0/29 */
+    assert_words_at(argv, 3,
+                    (const char *[]){"reperf-mpirun",
+                                     "10.12.0.0/29",
+                                     "2",
+                                     "3",
+                                     "10.11.0.2",
+                                     "10.11.0.3",
+                                     "10.11.0.4",
+                                     "-x",
+                                     "ODD",
+                                     "-x",
+                                     "REPERF_RUN_ID",
+                                     "-x",
+                                     "REPERF_JOB",
+                                     "-x",
+                                     "MASTER_ADDR",
+                                     "-x",
+                                     "MASTER_PORT",
+                                     "-x",
+                                     "WORLD_SIZE",
+                                     "-x",
+                                     "LOCAL_WORLD_SIZE",
+                                     "-x",
+                                     "OMP_WAIT_POLICY",
+                                     "/bin/sh",
+                                     "-c",
+                                     NULL});
+    assert_words(argv + 29, (const char *[]){"reperf-rank", "2", "/home/a b/bin/reperf-train",
+                                             "--model", "resnet50", NULL});
+    assert_string_equal(value_of(f.jobs[0].job.env, "ODD"), "a 'b'\nc; d");
+    arena_release(&f.arena);
+    init(&f, 2, 8); /* a line that starts its own ranks: one process a node */
+    f.inventory.launcher = LAUNCHER_MPIRUN;
+    f.argv[0] = STR_LIT("/bin/sh");
+    f.argv[1] = STR_LIT("-c");
+    f.argv[2] = STR_LIT("echo $NODE_RANK");
+    assert_int_equal(make(&f), 0);
+    assert_words_at(f.jobs[0].job.argv, 4,
+                    (const char *[]){"10.12.0.2/31", "1", "2", "10.11.0.2", "10.11.0.3", NULL});
+    arena_release(&f.arena);
+}
+
+static void networks_are_only_of_addresses(void **state UNUSED)
+{
+    static const struct {
+        const char *a, *b, *network;
+    } CASES[] = {{"10.0.0.1", "10.0.0.1", "10.0.0.1/32"},
+                 {"10.255.0.1", "10.0.0.1", "10.0.0.0/8"},
+                 {"10.0.0.1", "192.168.0.1", ""},
+                 {"gpu1", "10.0.0.1", ""},
+                 {"fe80::1", "fe80::2", ""}};
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        struct inventory_node own[2] = {{.name = STR_LIT("a")}, {.name = STR_LIT("b")}};
+        struct fixture f;
+        init(&f, 2, 1);
+        own[0].address = own[0].fast_address = str_of(CASES[idx].a);
+        own[1].address = own[1].fast_address = str_of(CASES[idx].b);
+        f.inventory.nodes = own;
+        f.inventory.launcher = LAUNCHER_MPIRUN;
+        assert_int_equal(make(&f), 0);
+        assert_string_equal(f.jobs[0].job.argv[4], CASES[idx].network);
+        arena_release(&f.arena);
+    }
+}
+
+static void slurm_gets_one_job_for_all_nodes(void **state UNUSED)
+{
+    struct fixture f;
+    init(&f, 2, 2);
+    f.inventory.launcher = LAUNCHER_SLURM;
+    f.opts.limit_s = 600;
+    f.step.gpus_per_node = 2;
+    assert_int_equal(make(&f), 0);
+    assert_int_equal(f.n_jobs, 1);
+    const struct remote_job *job = &f.jobs[0].job;
+    assert_words_at(job->argv, 3,
+                    (const char *[]){"reperf-srun", "2", "node1", "10.12.0.2", "node2", "10.12.0.3",
+                                     "--nodes=2", "--ntasks=4", "--ntasks-per-node=2",
+                                     "--nodelist=node[1-2]", "--gpus-per-node=2",
+                                     "--distribution=block", "--cpu-bind=none", "--mpi=none",
+                                     "--export=ALL", "--kill-on-bad-exit=1", "/bin/sh", "-c",
+                                     NULL});
+    assert_words(job->argv + 22, (const char *[]){"reperf-rank", "2", "/home/a b/bin/reperf-train",
+                                                  "--model", "resnet50", NULL});
+    assert_int_equal(job->batch->n_nodes, 2);
+    assert_int_equal(job->batch->tasks_per_node, 2);
+    assert_int_equal(job->batch->gpus_per_node, 2);
+    assert_int_equal(job->batch->limit_s, 600);
+    assert_string_equal(job->batch->nodelist, "node[1-2]");
+    arena_release(&f.arena);
+}
+
+/* mpirun and srun start one container a node, which learns its number there. */
+static void containers_of_other_launchers_have_a_hole(void **state UNUSED)
+{
+    const struct runtime_image image = {.name = STR_LIT("reperf/cpu"),
+                                        .id = STR_LIT("sha256:" HEX64),
+                                        .digest = STR_LIT("sha256:" HEX64)};
+    for (int launcher = LAUNCHER_MPIRUN; launcher <= LAUNCHER_SLURM; launcher++) {
+        struct fixture f;
+        size_t n_holes = 0;
+        init(&f, 2, 2);
+        f.inventory.launcher = (enum launcher_kind)launcher;
+        f.opts.runtime = RUNTIME_DOCKER;
+        f.opts.image = &image;
+        assert_int_equal(make(&f), 0);
+        for (size_t idx = 0; f.jobs[0].job.argv[idx]; idx++) {
+            struct str word = str_of(f.jobs[0].job.argv[idx]);
+            n_holes += str_ends(word, STR_LIT("REPERF_NODE_RANK=@"));
+        }
+        assert_int_equal(n_holes, 1);
+        arena_release(&f.arena);
+    }
+}
+
+static void what_cannot_be_launched_is_refused(void **state UNUSED)
+{
+    static const struct {
+        const char *name;
+        struct str value;
+    } BAD[] = {
+        {"A-B", {"1", 1}}, {"", {"1", 1}}, {"9A", {"1", 1}}, {"A=B", {"1", 1}}, {"A", {"x\0y", 3}}};
+    struct fixture f;
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        init(&f, 1, 1);
+        f.env[0] = (struct condition){str_of(BAD[idx].name), BAD[idx].value};
+        f.step.n_env = 1;
+        assert_int_equal(make(&f), -1);
+        assert_int_equal(f.err.code, ERR_MANIFEST);
+        arena_release(&f.arena);
+    }
+    init(&f, 1, 1);
+    f.argv[1] = (struct str){"a\0b", 3};
+    assert_int_equal(make(&f), -1);
+    assert_int_equal(f.err.code, ERR_MANIFEST);
+    arena_release(&f.arena);
+    init(&f, 2, 2);
+    f.step.n_ranks = 3;
+    assert_int_equal(make(&f), -1);
+    assert_int_equal(f.err.code, ERR_INTERNAL);
+    assert_non_null(strstr(f.err.msg, "planned for 3 ranks"));
+    arena_release(&f.arena);
+    init(&f, 1, 2);
+    f.place.master_port = 0;
+    assert_int_equal(make(&f), -1);
+    arena_release(&f.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_rank_is_started_as_it_is),
+        cmocka_unit_test(each_node_gets_a_starter),
+        cmocka_unit_test(a_shell_line_runs_once_a_node),
+        cmocka_unit_test(the_steps_environment_is_kept_but_for_ranks),
+        cmocka_unit_test(a_container_is_around_the_starter),
+        cmocka_unit_test(mpirun_starts_all_from_the_first_node),
+        cmocka_unit_test(networks_are_only_of_addresses),
+        cmocka_unit_test(slurm_gets_one_job_for_all_nodes),
+        cmocka_unit_test(containers_of_other_launchers_have_a_hole),
+        cmocka_unit_test(what_cannot_be_launched_is_refused),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

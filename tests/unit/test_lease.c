@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases on a node: taken, kept, held against others, taken over when their run is dead. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "engine/lease.h"
+#include "scratch.h"
+
+#define TICK_NS (10 * NS_PER_MS)
+
+static struct arena texts; /* of holders; freed at the end */
+
+static const char *ask(struct loop *loop, struct remote *remote, const char *run,
+                       enum lease_mode mode)
+{
+    struct lease_op op = {0};
+    struct str holder = STR_EMPTY;
+    struct err err = {0};
+    enum step step;
+    while ((step = lease_step(&op, remote, run, mode, &holder, &err)) == STEP_AGAIN) {
+        assert_int_equal(loop_once(loop, TICK_NS, &err), 0);
+    }
+    if (step == STEP_FAIL) {
+        print_message("%s\n", err.msg);
+    }
+    assert_int_equal(step, STEP_DONE);
+    const char *text = str_z(&texts, holder.ptr ? holder : STR_LIT(""));
+    lease_op_release(&op);
+    return text;
+}
+
+static void write_holder(const char *folder, const char *text)
+{
+    struct err err = {0};
+    assert_int_equal(
+        fs_write_atomic(arena_printf(&texts, "%s/lease/holder", folder), str_of(text), &err), 0);
+}
+
+static void a_lease_is_held_against_others_until_dropped(void **state)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
+    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
+    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+    assert_string_equal(ask(&loop, remote, "run-b", LEASE_DROP), ""); /* not its own: stays */
+    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
+    assert_string_equal(ask(&loop, remote, "run-a", LEASE_DROP), "");
+    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
+    remote_free(remote);
+}
+
+/* As a job's wrapper writes it: number, start time, boot. */
+static void write_pid(const char *job, int64_t start_offset, const char *boot)
+{
+    struct err err = {0};
+    char line[4096];
+    struct str word = STR_EMPTY;
+    char here[64];
+    FILE *file = fopen("/proc/self/stat", "re");
+    assert_true(file && fgets(line, sizeof(line), file));
+    fclose(file);
+    file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    assert_true(file && fgets(here, sizeof(here), file));
+    fclose(file);
+    struct str stat = str_of(strrchr(line, ')') + 2);
+    for (int field = 3; field <= 22; field++) {
+        assert_true(str_next(&stat, ' ', &word));
+    }
+    const char *text =
+        arena_printf(&texts, "%d %lld %s\n", (int)getpid(),
+                     strtoll(str_z(&texts, word), NULL, 10) + (long long)start_offset,
+                     boot ? boot : str_z(&texts, str_trim(str_of(here))));
+    assert_int_equal(fs_write_atomic(fs_join(&texts, job, "pid"), str_of(text), &err), 0);
+}
+
+static void a_lease_of_the_dead_is_taken_over_unless_a_job_lives(void **state)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    struct err err = {0};
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
+    const char *job = arena_printf(&texts, "%s/jobs/run-a/case/attempt-1", (const char *)*state);
+    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+    write_holder(*state, "run-a 1000\n"); /* 1970 */
+    assert_int_equal(fs_mkdir_p(job, &err), 0);
+    write_pid(job, 0, NULL);
+    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
+    assert_int_equal(fs_write_atomic(fs_join(&texts, job, "status"), STR_LIT("exit 0\n"), &err), 0);
+    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
+    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "run-b");
+    remote_free(remote);
+}
+
+/* After a reboot, or much later, its number is somebody else's. */
+static void a_process_with_the_number_of_a_job_is_not_the_job(void **state)
+{
+    static const struct {
+        int64_t start_offset;
+        const char *boot;
+    } ROWS[] = {{0, "another-boot"}, {-1, NULL}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+        struct err err = {0};
+        loop_init(&loop, clock_system());
+        struct remote *remote = remote_local_new(&loop, *state);
+        const char *job = arena_printf(&texts, "%s/jobs/run-a/case", (const char *)*state);
+        assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+        write_holder(*state, "run-a 1000\n");
+        assert_int_equal(fs_mkdir_p(job, &err), 0);
+        write_pid(job, ROWS[idx].start_offset, ROWS[idx].boot);
+        assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
+        assert_string_equal(ask(&loop, remote, "run-b", LEASE_DROP), "");
+        remote_free(remote);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_lease_is_held_against_others_until_dropped, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_lease_of_the_dead_is_taken_over_unless_a_job_lives,
+                                        scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_process_with_the_number_of_a_job_is_not_the_job,
+                                        scratch_make, scratch_remove),
+    };
+    int rc = cmocka_run_group_tests_name("lease", tests, scratch_group_start, scratch_group_end);
+    arena_release(&texts);
+    return rc;
+}

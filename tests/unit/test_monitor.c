@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The monitor's log: what taints a repeat and what does not; and the sampler itself, under the shells at hand. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "domain/monitor.h"
+#include "engine/monitor.h"
+#include "io/proc.h"
+#include "scratch.h"
+
+#define HEAD                                                                                       \
+    "h index, pci.bus_id, clocks.sm [MHz], clocks.max.sm [MHz], power.draw [W], temperature.gpu, " \
+    "utilization.gpu [%], ecc.errors.uncorrected.volatile.total, "                                 \
+    "ecc.errors.corrected.volatile.total, clocks_throttle_reasons.active\n"
+
+static struct monitor_report judged(struct arena *arena, const char *text)
+{
+    struct monitor_report report;
+    struct monitor_opts opts = {0};
+    struct err err = {0};
+    int status = monitor_judge(arena, str_of(text), &opts, &report, &err);
+    assert_string_equal(err.msg, "");
+    assert_int_equal(status, 0);
+    return report;
+}
+
+static void is_refused(const char *text, const char *why)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct monitor_report report;
+    struct monitor_opts opts = {0};
+    struct err err = {0};
+    assert_int_equal(monitor_judge(&arena, str_of(text), &opts, &report, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    if (!strstr(err.msg, why)) {
+        fail_msg("\"%s\" does not say \"%s\"", err.msg, why);
+    }
+}
+
+/* n samples of one GPU; the last ones are as `row` says. */
+static char *log_of(struct arena *arena, const char *row, const char *others)
+{
+    return arena_printf(
+        arena,
+        "reperf-monitor 1 begin 2\n%st 100.00 1.0\nc cpu  100 0 50 1000 0 0 0 0 0 0\n"
+        "n eth0 1000 10 0 0 1000 10 0 0\n"
+        "g 0, 00000000:1A:00.0, 1530 MHz, 1530 MHz, 250.00 W, 60, 98 %%, 0, 3, 0x0000000000000000\n"
+        "p 00000000:1A:00.0, 4711\n"
+        "t 102.00 1.0\nc cpu  300 0 50 1000 0 0 0 1 0 0\n%s"
+        "g 0, 00000000:1A:00.0, %s\nt 104.00 1.0\ng 0, 00000000:1A:00.0, %s\n"
+        "reperf-monitor 1 end job ended\n",
+        HEAD, others, row, row);
+}
+
+static void a_clean_run(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct monitor_report report = judged(
+        &arena, log_of(&arena, "1500 MHz, 1530 MHz, 280.00 W, 65, 99 %, 0, 3, 0x0000000000000004",
+                       "n eth0 900000 9000 0 5 900000 9000 0 0\nl 1.0 1.0 1.0 2/300 99\nm 1000\n"
+                       "f 2600000\n"));
+    assert_int_equal(report.n_taints, 0);
+    assert_int_equal(report.n_samples, 3);
+    assert_true(report.is_whole);
+    assert_true(str_eq_z(report.end, "job ended"));
+    assert_int_equal(report.n_gpus, 1);
+    assert_int_equal(report.gpus[0].n_busy, 3);
+    assert_true(report.gpus[0].clock_median_mhz == 1500);
+    assert_true(report.gpus[0].power_max_w == 280 && report.gpus[0].temperature_max_c == 65);
+    assert_true(report.span_s > 3.99 && report.span_s < 4.01);
+}
+
+static void taints(void **state UNUSED)
+{
+    static const struct {
+        const char *row, *others, *id, *says;
+    } ROWS[] = {
+        {"1500 MHz, 1530 MHz, 250.00 W, 91, 99 %, 0, 3, 0x0000000000000040", "", "gpu-thermal",
+         "2 of 3 samples at work, up to 91"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 91, 99 %, 0, 3, 0x0000000000000020", "", "gpu-thermal",
+         "heat"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0000000000000008", "", "gpu-thermal",
+         "heat"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0000000000000088", "", "gpu-power",
+         "power supply"},
+        {"1200 MHz, 1530 MHz, 300.00 W, 60, 99 %, 0, 3, 0x0000000000000004", "", "gpu-clock",
+         "1200 of 1530 MHz (median; 2 of 3 samples at its power cap)"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 1, 3, 0x0", "", "gpu-ecc", "1 uncorrected"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 5, 0x0", "", "gpu-ecc", "2 corrected"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
+         "p 00000000:1A:00.0, 4711\np 00000000:1A:00.0, 9999\n", NULL, NULL},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0", "n eth0 2000 20 3 0 2000 20 4 0\n",
+         "nic-errors", "eth0: 7 errors"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
+         "n eth0 2000 10010 0 200 2000 10 0 0\n", "nic-drops", "200 of 10000 packets"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
+         "i mlx5_0.1 0 0 0 0\ni mlx5_0.1 2 0 1 0\n", "infiniband", "mlx5_0.1: 3 errors"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0", "c cpu  300 0 50 1000 0 0 0 50 0 0\n",
+         "cpu-steal", "20.0 %"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct monitor_report report =
+            judged(&arena, log_of(&arena, ROWS[idx].row, ROWS[idx].others));
+        if (!ROWS[idx].id) {
+            /* Two processes within one sample: those of the sample before do not count. */
+            assert_int_equal(report.n_taints, 1);
+            assert_string_equal(report.taints[0].id, "gpu-shared");
+            continue;
+        }
+        if (report.n_taints != 1 || strcmp(report.taints[0].id, ROWS[idx].id) != 0 ||
+            str_find(report.taints[0].text, str_of(ROWS[idx].says)) < 0) {
+            struct str text = report.n_taints ? report.taints[0].text : STR_LIT("none");
+            fail_msg("row %zu: %zu taints, first \"%.*s\"", idx, report.n_taints, STR_ARG(text));
+        }
+    }
+}
+
+/* At rest a GPU's clock is low and it says why; counters that went back were reset. */
+static void no_taints(void **state UNUSED)
+{
+    static const char *const ROWS[][2] = {
+        {"135 MHz, 1530 MHz, 40.00 W, 40, 0 %, 0, 3, 0x0000000000000001", ""},
+        {"[N/A], 1530 MHz, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]", ""},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 0, 0x0", "n eth0 10 1 0 0 10 1 0 0\n"},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
+         "n eth0 2000 10010 0 99 2000 10 0 0\n"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct monitor_report report = judged(&arena, log_of(&arena, ROWS[idx][0], ROWS[idx][1]));
+        if (report.n_taints) {
+            fail_msg("row %zu: %s", idx, report.taints[0].id);
+        }
+    }
+}
+
+static void logs_that_are_cut_or_none(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct monitor_report report =
+        judged(&arena, "reperf-monitor 1 begin 2\n? gpu Failed to initialize NVML\nt 1.0 1\nt 3.");
+    assert_false(report.is_whole);
+    assert_int_equal(report.n_samples, 1);
+    assert_int_equal(report.n_unknown, 1);
+    assert_true(str_eq_z(report.unknown[0], "gpu Failed to initialize NVML"));
+    is_refused("", "begin");
+    is_refused("hello\n", "begin");
+    is_refused("reperf-monitor 1 begin 2\nx 1\nt 1\n", "line 2: no such reading");
+    is_refused("reperf-monitor 1 begin 2\nt\nt 1\n", "line 2");
+    is_refused("reperf-monitor 1 begin 2\nt soon\nt 1\n", "line 2");
+    is_refused("reperf-monitor 1 begin 2\nt 1\ng 0, 1\n", "line 3: a GPU before the head");
+    is_refused("reperf-monitor 1 begin 2\nh index, clocks.sm [MHz]\ng 0, 7\n", "line 3");
+    is_refused("reperf-monitor 1 begin 2\nh index\ng x\n", "line 3");
+    is_refused("reperf-monitor 1 begin 2\nn eth0 1 2 3\nt 1\n", "line 2");
+    is_refused("reperf-monitor 1 begin 2\nc cpu  1 2\nt 1\n", "line 2");
+    is_refused("reperf-monitor 1 begin 2\nn eth0 1 2 3 4 5 6 7 -8\nt 1\n", "line 2");
+}
+
+/* Runs beside a "job" whose status appears after a while; $1 shell, $2 the folder, with nvidia-smi in $2/bin. */
+static void sample(const char *shell, const char *name)
+{
+    static const char RUN[] =
+        "set -e; mkdir -p \"$2/bin\" \"$2/job\"; "
+        "cp tests/integration/fake_nvidia_smi.sh \"$2/bin/nvidia-smi\"; PATH=$2/bin:$PATH; "
+        "{ sleep 3; : >\"$2/job/status\"; } & "
+        "shell=$1; shift 2; exec $shell -c \"$@\"";
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf out;
+    const char *folder = scratch_path(name);
+    const char *call[] = {"/bin/sh",
+                          "-c",
+                          RUN,
+                          "run",
+                          shell,
+                          folder,
+                          monitor_script(&arena),
+                          "monitor",
+                          arena_printf(&arena, "%s/job", folder),
+                          NULL};
+    struct err err = {0};
+    int status = -1;
+    strbuf_init(&out, 1u << 20);
+    assert_int_equal(proc_capture(clock_system(), call, 60 * NS_PER_S, &out, &status, &err), 0);
+    assert_int_equal(status, 0);
+    struct monitor_report report = judged(&arena, out.ptr);
+    assert_true(report.is_whole);
+    assert_true(str_eq_z(report.end, "job ended"));
+    assert_true(report.n_samples >= 1);
+    assert_int_equal(report.n_gpus, 2);
+    assert_int_equal(report.gpus[1].n_busy, report.n_samples);
+    assert_true(report.gpus[1].clock_median_mhz == 1530 && report.gpus[1].clock_max_mhz == 1530);
+    for (size_t idx = 0; idx < report.n_taints; idx++) { /* this machine's own may be tainted */
+        assert_true(strncmp(report.taints[idx].id, "gpu-", 4) != 0);
+    }
+}
+
+static void the_sampler(void **state UNUSED)
+{
+    sample("/bin/sh", "sh");
+    sample("/bin/bash", "bash");
+    sample("/bin/busybox sh", "busybox");
+}
+
+static int start(void **state UNUSED)
+{
+    return scratch_start();
+}
+
+static int end(void **state UNUSED)
+{
+    return scratch_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_clean_run), cmocka_unit_test(taints),
+        cmocka_unit_test(no_taints),   cmocka_unit_test(logs_that_are_cut_or_none),
+        cmocka_unit_test(the_sampler),
+    };
+    return cmocka_run_group_tests_name("monitor", tests, start, end);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What nodes say of themselves, in the forms that real tools print. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "domain/node_facts.h"
+
+#define BEGIN "reperf-probe 1 begin\n"
+#define END   "reperf-probe 1 end\n"
+
+static struct node_facts parsed(struct arena *arena, const char *text)
+{
+    struct node_facts facts;
+    struct err err = {0};
+    int status = facts_parse(arena, str_of(text), &facts, &err);
+    assert_string_equal(err.msg, "");
+    assert_int_equal(status, 0);
+    return facts;
+}
+
+static void is_refused(const char *text, const char *why)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct node_facts facts;
+    struct err err = {0};
+    assert_int_equal(facts_parse(&arena, str_of(text), &facts, &err), -1);
+    assert_int_equal(err.code, ERR_NODE);
+    if (!strstr(err.msg, why)) {
+        fail_msg("\"%s\" does not say \"%s\"", err.msg, why);
+    }
+}
+
+static void is_value(const struct node_facts *facts, const char *key, const char *value)
+{
+    struct str found = facts_value(facts, key);
+    if (!found.ptr || !str_eq_z(found, value)) {
+        fail_msg("%s is \"%.*s\", not \"%s\"", key, STR_ARG(found), value);
+    }
+}
+
+static void lines(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct node_facts facts =
+        parsed(&arena, BEGIN "= system.kernel Linux 6.1.0\r\n? nvidia.smi no nvidia-smi\n"
+                             "= cdi.specs \n= a.number 17\n= x.escape \033[31mred\n" END "after");
+    int64_t number = 0;
+    assert_int_equal(facts.n, 5);
+    assert_int_equal(facts.noise_bytes, 0);
+    is_value(&facts, "system.kernel", "Linux 6.1.0");
+    is_value(&facts, "cdi.specs", "");
+    is_value(&facts, "x.escape", "[31mred"); /* the escape became a blank, and was trimmed */
+    assert_null(facts_value(&facts, "nvidia.smi").ptr);
+    assert_true(str_eq_z(facts_why(&facts, "nvidia.smi"), "no nvidia-smi"));
+    assert_true(str_eq_z(facts_why(&facts, "never.said"), "the node did not say"));
+    assert_true(facts_i64(&facts, "a.number", &number));
+    assert_int_equal(number, 17);
+    assert_false(facts_i64(&facts, "system.kernel", &number));
+    assert_false(facts_i64(&facts, "nvidia.smi", &number));
+}
+
+static void noise_of_a_login_shell(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct node_facts facts = parsed(&arena, "Welcome to node1!\nlast login\n" BEGIN "= a 1\n" END);
+    assert_int_equal(facts.noise_bytes, 29);
+    assert_true(str_eq_z(facts.noise, "Welcome to node1!"));
+    is_value(&facts, "a", "1");
+    facts = parsed(&arena, "no newline" BEGIN "= a 1\n" END);
+    assert_int_equal(facts.noise_bytes, 10);
+    assert_true(str_eq_z(facts.noise, "no newline"));
+}
+
+static void refused(void **state UNUSED)
+{
+    is_refused("", "nothing");
+    is_refused("= a 1\n", "does not begin");
+    is_refused(BEGIN "= a 1\n", "cut off");
+    is_refused(BEGIN "= a 1\n= a 2\n" END, "twice");
+    is_refused(BEGIN "a 1\n" END, "line 2");
+    is_refused(BEGIN "= \n" END, "line 2");
+    is_refused(BEGIN "= a/b 1\n" END, "line 2");
+    is_refused(BEGIN "\n" END, "line 2");
+    is_refused(BEGIN "= a 1\nsh: printf: not found\n" END, "line 3");
+}
+
+/* As R450 prints it for a V100 (fields newer than the driver are in no group), R535 for an A100 in MIG mode, R580 for an H200. */
+#define V100                                                                                       \
+    BEGIN                                                                                          \
+    "= nvidia.smi | NVIDIA-SMI 450.80.02    Driver Version: 450.80.02    CUDA Version: 11.0     "  \
+    "|\n"                                                                                          \
+    "= nvidia.devices 2\n"                                                                         \
+    "= smi.id.0 index, name, pci.bus_id, memory.total [MiB], memory.used [MiB], driver_version\n"  \
+    "= smi.id.1 0, Tesla V100-SXM2-16GB, 00000000:1A:00.0, 16160 MiB, 0 MiB, 450.80.02\n"          \
+    "= smi.id.2 1, Tesla V100-SXM2-16GB, 00000000:1B:00.0, 16160 MiB, 12 MiB, 450.80.02\n"         \
+    "? smi.cap status 2: Field \"compute_cap\" is not a valid field to query.\n"                   \
+    "= smi.clock.0 index, clocks.current.sm [MHz], clocks.max.sm [MHz]\n"                          \
+    "= smi.clock.1 0, 135 MHz, 1530 MHz\n"                                                         \
+    "= smi.clock.2 1, 1290 MHz, 1530 MHz\n"                                                        \
+    "= smi.mig.0 index, mig.mode.current\n"                                                        \
+    "= smi.mig.1 0, [N/A]\n"                                                                       \
+    "= smi.mig.2 1, [Not Supported]\n"                                                             \
+    "= smi.power.0 index, power.draw [W], utilization.gpu [%]\n"                                   \
+    "= smi.power.1 0, 43.72 W, 0 %\n"                                                              \
+    "= smi.power.2 1, [Unknown Error], 100 %\n" END
+
+static void gpus_of_an_old_driver(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct node_facts facts = parsed(&arena, V100);
+    double watts = 0;
+    assert_int_equal(facts_expand_gpus(&arena, &facts, &err), 0);
+    is_value(&facts, "gpu.count", "2");
+    is_value(&facts, "nvidia.driver", "450.80.02");
+    is_value(&facts, "nvidia.cuda", "11.0");
+    is_value(&facts, "gpu.0.name", "Tesla V100-SXM2-16GB");
+    is_value(&facts, "gpu.1.memory.used_mib", "12");
+    is_value(&facts, "gpu.1.clocks.current.sm_mhz", "1290");
+    is_value(&facts, "gpu.1.utilization.gpu_percent", "100");
+    assert_true(facts_f64(&facts, "gpu.0.power.draw_w", &watts));
+    assert_true(watts > 43.7 && watts < 43.8);
+    assert_null(facts_value(&facts, "gpu.1.power.draw_w").ptr);
+    assert_true(str_eq_z(facts_why(&facts, "gpu.1.power.draw_w"), "[Unknown Error]"));
+    assert_true(str_eq_z(facts_why(&facts, "gpu.1.mig.mode.current"), "[Not Supported]"));
+    assert_null(facts_value(&facts, "gpu.0.compute_cap").ptr);
+}
+
+static void gpus_in_one_query(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct node_facts facts =
+        parsed(&arena, BEGIN
+               "= nvidia.smi | NVIDIA-SMI 610.57.04   KMD Version: 610.57.04   CUDA UMD Version: "
+               "13.3 |\n"
+               "= smi.all.0 index, name, memory.total [MiB], driver_version, compute_cap\n"
+               "= smi.all.1 0, NVIDIA H200, 143771 MiB, 610.57.04, 9.0\n" END);
+    assert_int_equal(facts_expand_gpus(&arena, &facts, &err), 0);
+    is_value(&facts, "gpu.count", "1");
+    is_value(&facts, "nvidia.cuda", "13.3");
+    is_value(&facts, "gpu.0.compute_cap", "9.0");
+}
+
+static void no_gpus(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *count, *why;
+    } ROWS[] = {
+        {BEGIN "= nvidia.devices 0\n? nvidia.smi no nvidia-smi\n" END, "0", NULL},
+        {BEGIN "= nvidia.devices 4\n? nvidia.smi no nvidia-smi\n" END, "4", NULL},
+        /* A driver that does not match its library: GPUs are there, and nobody can say how many work. */
+        {BEGIN "= nvidia.devices 4\n? nvidia.smi status 18: Failed to initialize NVML: "
+               "Driver/library version mismatch\n? smi.id status 18: Failed to initialize NVML: "
+               "Driver/library version mismatch\n" END,
+         NULL, "mismatch"},
+        {BEGIN "? nvidia.smi status 9: NVIDIA-SMI has failed\n" END, NULL, "status 9"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct err err = {0};
+        struct node_facts facts = parsed(&arena, ROWS[idx].text);
+        assert_int_equal(facts_expand_gpus(&arena, &facts, &err), 0);
+        if (ROWS[idx].count) {
+            is_value(&facts, "gpu.count", ROWS[idx].count);
+        } else {
+            assert_null(facts_value(&facts, "gpu.count").ptr);
+            assert_true(str_find(facts_why(&facts, "gpu.count"), str_of(ROWS[idx].why)) >= 0);
+        }
+    }
+}
+
+static void rows_that_are_no_csv(void **state UNUSED)
+{
+    static const char *const ROWS[][2] = {{"index, name", "0"},
+                                          {"index", "0, V100"},
+                                          {"index, clocks.sm [MHz]", "0, 1530"},
+                                          {"index, clocks.sm [MHz]", "0, 15 GHz"},
+                                          {"index, clocks.sm [furlongs]", "0, 1 furlongs"},
+                                          {"index, clocks.sm [MHz", "0, 1 MHz"}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct smi_cell cells[SMI_COLUMNS_MAX];
+        struct err err = {0};
+        size_t n = 0;
+        assert_int_equal(
+            smi_row(&arena, str_of(ROWS[idx][0]), str_of(ROWS[idx][1]), cells, &n, &err), -1);
+        assert_int_equal(err.code, ERR_NODE);
+    }
+}
+
+static void banners(void **state UNUSED)
+{
+    static const char *const ROWS[][2] = {
+        {"| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05   CUDA Version: 12.2     |", "12.2"},
+        {"| NVIDIA-SMI 390.46                 Driver Version: 390.46                    |", ""},
+        {"| NVIDIA-SMI 470.57   Driver Version: 470.57   CUDA Version: N/A      |", ""},
+        {"", ""}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        assert_true(str_eq_z(smi_banner_cuda(str_of(ROWS[idx][0])), ROWS[idx][1]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines),
+        cmocka_unit_test(noise_of_a_login_shell),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(gpus_of_an_old_driver),
+        cmocka_unit_test(gpus_in_one_query),
+        cmocka_unit_test(no_gpus),
+        cmocka_unit_test(rows_that_are_no_csv),
+        cmocka_unit_test(banners),
+    };
+    return cmocka_run_group_tests_name("node_facts", tests, NULL, NULL);
+}

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Repeats on several nodes, by nodes that only pretend: how they are packed, what a lost node or a failing rank does, and that
+   nothing is counted that did not end well everywhere. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "engine/load.h"
+#include "engine/planner.h"
+#include "engine/result.h"
+#include "engine/run_impl.h"
+#include "scratch.h"
+
+#define REPORT  "paddle-perf-2020"
+#define RUN_ID  "20261121T000000.000Z-00000001"
+#define N_NODES 4
+#define JOB_MAX 512
+
+/* ---- nodes that pretend ---- */
+
+enum fake_way {
+    FAKE_WELL,    /* its jobs end with 0 after some polls */
+    FAKE_FAILS,   /* with 3 */
+    FAKE_LOSES,   /* without a status */
+    FAKE_HANGS,   /* never, until they are killed */
+    FAKE_DROPS,   /* after two polls the node cannot be reached any more */
+    FAKE_ANOTHER, /* its log is another there than what arrived */
+    FAKE_NEW_KEY, /* its host key changed */
+};
+
+struct fake {
+    struct remote remote; /* first */
+    enum fake_way way;
+    char job[JOB_MAX]; /* that runs, or ran last */
+    bool is_started, is_killed;
+    int n_polls, n_started;
+    int *n_at_once, *most_at_once; /* of all nodes */
+};
+
+static const char LOG_TEXT[] = "pretended\n";
+
+static enum step fake_start(struct remote *remote, const struct remote_job *job, struct err *err)
+{
+    struct fake *fake = (struct fake *)remote;
+    if (fake->way == FAKE_NEW_KEY) {
+        return step_fail(err_set(err, ERR_INTEGRITY, "host key changed"));
+    }
+    snprintf(fake->job, sizeof(fake->job), "%s", job->id);
+    fake->is_started = true;
+    fake->is_killed = false;
+    fake->n_polls = 0;
+    fake->n_started++;
+    (*fake->n_at_once)++;
+    if (*fake->n_at_once > *fake->most_at_once) {
+        *fake->most_at_once = *fake->n_at_once;
+    }
+    return STEP_DONE;
+}
+
+static enum step fake_end(struct fake *fake, struct job_report *ret_report, enum job_state state,
+                          int status)
+{
+    *ret_report = (struct job_report){.state = state, .exit_status = status};
+    fake->is_started = false;
+    (*fake->n_at_once)--;
+    return STEP_DONE;
+}
+
+static enum step fake_poll(struct remote *remote, const char *id, struct job_report *ret_report,
+                           struct err *err)
+{
+    struct fake *fake = (struct fake *)remote;
+    *ret_report = (struct job_report){.state = JOB_ABSENT};
+    if (!fake->is_started || strcmp(fake->job, id) != 0) {
+        return STEP_DONE;
+    }
+    fake->n_polls++;
+    if (fake->way == FAKE_DROPS && fake->n_polls > 2) {
+        (*fake->n_at_once)--;
+        fake->is_started = false;
+        return step_fail(err_set(err, ERR_NODE, "no answer for 30 s"));
+    }
+    if (fake->is_killed) {
+        return fake_end(fake, ret_report, JOB_LOST, 0);
+    }
+    if (fake->n_polls > 3 && fake->way != FAKE_HANGS) {
+        return fake_end(fake, ret_report, fake->way == FAKE_LOSES ? JOB_LOST : JOB_ENDED,
+                        fake->way == FAKE_FAILS ? 3 : 0);
+    }
+    ret_report->state = JOB_RUNNING;
+    return STEP_DONE;
+}
+
+static enum step fake_read_log(struct remote *remote UNUSED, const char *id, uint64_t offset,
+                               char *dst, size_t size, size_t *ret_len, struct err *err UNUSED)
+{
+    *ret_len = 0;
+    if (!strstr(id, "/monitor") && offset < strlen(LOG_TEXT)) {
+        *ret_len = strlen(LOG_TEXT) - offset;
+        assert_true(*ret_len <= size);
+        memcpy(dst, LOG_TEXT + offset, *ret_len);
+    }
+    return STEP_DONE;
+}
+
+static enum step fake_log_digest(struct remote *remote, const char *id UNUSED, char *ret_hex,
+                                 struct err *err)
+{
+    uint8_t sha256[SHA256_BYTES];
+    bool is_other = ((struct fake *)remote)->way == FAKE_ANOTHER;
+    assert_int_equal(sha256_of(is_other ? STR_LIT("cut") : str_of(LOG_TEXT), sha256, err), 0);
+    hex_encode(sha256, SHA256_BYTES, ret_hex);
+    return STEP_DONE;
+}
+
+static enum step fake_signal(struct remote *remote, const char *id, int signal_no,
+                             struct err *err UNUSED)
+{
+    struct fake *fake = (struct fake *)remote;
+    fake->is_killed = fake->is_killed || (signal_no == SIGKILL && strcmp(fake->job, id) == 0);
+    return STEP_DONE;
+}
+
+static enum step fake_forget(struct remote *remote UNUSED, const char *id UNUSED,
+                             struct err *err UNUSED)
+{
+    return STEP_DONE;
+}
+
+static void fake_abort(struct remote *remote UNUSED)
+{
+}
+
+static void fake_free(struct remote *remote)
+{
+    free(remote);
+}
+
+static const struct remote_ops FAKE_OPS = {.start = fake_start,
+                                           .poll = fake_poll,
+                                           .read_log = fake_read_log,
+                                           .log_digest = fake_log_digest,
+                                           .signal = fake_signal,
+                                           .forget = fake_forget,
+                                           .abort = fake_abort,
+                                           .free = fake_free};
+
+/* ---- a run on them ---- */
+
+struct stage {
+    struct arena arena;
+    struct runner r;
+    struct run_opts opts;
+    struct fake *fakes[N_NODES];
+    int n_at_once, most_at_once;
+    int64_t now_ns; /* the clock moves by itself: nothing is waited for */
+};
+
+static int64_t fake_mono(void *ctx)
+{
+    struct stage *stage = ctx;
+    stage->now_ns += 200 * NS_PER_MS;
+    return stage->now_ns;
+}
+
+static struct inventory *make_inventory(struct arena *arena)
+{
+    struct inventory *inventory = arena_new(arena, struct inventory);
+    *inventory = (struct inventory){.id = STR_LIT("pretended")};
+    inventory->nodes = arena_array(arena, struct inventory_node, N_NODES);
+    for (; inventory->n_nodes < N_NODES; inventory->n_nodes++) {
+        inventory->nodes[inventory->n_nodes] = (struct inventory_node){
+            .name = str_of(arena_printf(arena, "n%zu", inventory->n_nodes + 1)),
+            .address = STR_LIT("127.0.0.1"),
+            .gpus = 8};
+    }
+    return inventory;
+}
+
+/* The folder of a run whose plan has these cases. */
+static void freeze(struct stage *stage, const char *folder, const char *glob, int64_t repeats)
+{
+    struct arena *arena = &stage->arena;
+    struct inventory *inventory = make_inventory(arena);
+    const char *const globs[] = {glob};
+    struct planner_opts opts = {.profile = PROFILE_SMOKE,
+                                .repeats = repeats,
+                                .inventory = inventory,
+                                .globs = globs,
+                                .n_globs = 1,
+                                .report_sha256 = STR_LIT("none"),
+                                .train_path = "/bin/true",
+                                .clock = clock_system()};
+    struct err err = {0};
+    struct frozen *frozen = &stage->r.frozen;
+    struct str format;
+    struct format **formats = arena_new(arena, struct format *);
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    assert_int_equal(load_report(arena, ".", REPORT, &frozen->report, &err), 0);
+    assert_int_equal(plan_make(arena, &frozen->report, &opts, &frozen->plan, &err), 0);
+    frozen->plan.runtime = RUNTIME_NONE;
+    frozen->inventory = *inventory;
+    frozen->run_id = STR_LIT(RUN_ID);
+    frozen->folder = fs_join(arena, folder, "evidence");
+    assert_int_equal(fs_mkdir_p(frozen->folder, &err), 0);
+    assert_int_equal(fs_read(arena, "manifests/formats/reperf.json", JSON_TEXT_MAX, &format, &err),
+                     0);
+    assert_int_equal(json_parse(format, "reperf.json", &doc, &err), 0);
+    root = json_root(&doc);
+    assert_int_equal(format_decode(&root, arena, formats, &err), 0);
+    frozen->formats = (struct format_set){.items = formats, .n = 1};
+}
+
+static void set_up(struct stage *stage, const char *folder, const char *glob, int64_t repeats)
+{
+    struct runner *r = &stage->r;
+    struct err err = {0};
+    struct journal_records records = {0};
+    *stage = (struct stage){.arena = ARENA_EMPTY, .now_ns = NS_PER_S};
+    stage->opts = (struct run_opts){.self = "/nowhere/reperf", .clock = clock_system()};
+    stage->opts.clock.mono_ns = fake_mono;
+    stage->opts.clock.ctx = stage;
+    *r = (struct runner){.arena = &stage->arena,
+                         .opts = &stage->opts,
+                         .journal = JOURNAL_EMPTY,
+                         .events = EVENTS_EMPTY,
+                         .loop = LOOP_EMPTY};
+    freeze(stage, folder, glob, repeats);
+    rundir_paths(&stage->arena, folder, STR_LIT(RUN_ID), &r->dir);
+    r->dir.folder = folder;
+    r->dir.evidence = r->frozen.folder;
+    r->dir.journal = fs_join(&stage->arena, folder, "journal.jsonl");
+    r->dir.metrics = fs_join(&stage->arena, folder, "metrics.prom");
+    loop_init(&r->loop, stage->opts.clock);
+    assert_int_equal(
+        journal_open(&r->journal, &stage->arena, r->dir.journal, clock_system(), &records, &err),
+        0);
+    r->fleet = (struct fleet){.loop = &r->loop, .inventory = &r->frozen.inventory};
+    r->fleet.nodes = xcalloc(N_NODES, sizeof(*r->fleet.nodes));
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        struct fake *fake = xcalloc(1, sizeof(*fake));
+        *fake = (struct fake){.remote = {&FAKE_OPS},
+                              .n_at_once = &stage->n_at_once,
+                              .most_at_once = &stage->most_at_once};
+        stage->fakes[idx] = fake;
+        r->fleet.nodes[idx] =
+            (struct fleet_node){.spec = &r->frozen.inventory.nodes[idx], .remote = &fake->remote};
+    }
+    r->fleet.n_nodes = N_NODES;
+    r->nodes = arena_array(&stage->arena, struct run_node, N_NODES);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        r->nodes[idx].program = "/disk/reperf-train";
+    }
+    r->chunk = arena_array(&stage->arena, char, RUN_CHUNK_BYTES);
+    run_make_units(r);
+}
+
+static void tear_down(struct stage *stage)
+{
+    runner_cleanup(&stage->r);
+    arena_release(&stage->arena);
+}
+
+static size_t count(struct stage *stage, enum journal_state state)
+{
+    struct journal_records records = {0};
+    struct err err = {0};
+    size_t n = 0;
+    assert_int_equal(journal_read(&stage->arena, stage->r.dir.journal, &records, &err), 0);
+    for (size_t idx = 0; idx < records.n; idx++) {
+        n += records.items[idx].state == state;
+    }
+    return n;
+}
+
+/* ---- tests ---- */
+
+#define ONE_NODE   "resnet50/reperf/fp32/n1g1/bs96"
+#define FOUR_NODES "resnet50/reperf/fp32/n4g8/bs96"
+
+static void repeats_on_other_nodes_run_at_one_time(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, ONE_NODE, 8);
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_int_equal(stage.most_at_once, N_NODES);
+    assert_int_equal(count(&stage, J_STARTED), 8);
+    assert_int_equal(count(&stage, J_PARSED), 8);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_true(stage.fakes[idx]->n_started >= 1);
+    }
+    tear_down(&stage);
+}
+
+static void one_job_a_node_and_each_log_is_kept(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    struct fs_names logs;
+    set_up(&stage, *state, FOUR_NODES, 2);
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_int_equal(stage.most_at_once, N_NODES);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_int_equal(stage.fakes[idx]->n_started, 2);
+    }
+    assert_int_equal(
+        fs_walk(&stage.arena, fs_join(&stage.arena, stage.r.dir.evidence, "logs/raw"), &logs, &err),
+        0);
+    assert_int_equal(logs.n, 2 * N_NODES);
+    tear_down(&stage);
+}
+
+/* One rank that fails: the others are stopped, the repeat is collected with that status, and does not count. */
+static void a_rank_that_fails_takes_the_others_down(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    struct str outcome;
+    set_up(&stage, *state, FOUR_NODES, 1);
+    stage.fakes[2]->way = FAKE_FAILS;
+    for (size_t idx = 0; idx < 2; idx++) {
+        stage.fakes[idx]->way = FAKE_HANGS;
+    }
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_int_equal(count(&stage, J_FINISHED), 1);
+    assert_false(stage.r.units[0].counts);
+    assert_true(stage.fakes[0]->is_killed && stage.fakes[1]->is_killed);
+    assert_int_equal(stage.n_at_once, 0);
+    const char *name = rundir_outcome_name(&stage.arena, STR_LIT(FOUR_NODES), 1);
+    assert_int_equal(fs_read(&stage.arena, fs_join(&stage.arena, stage.r.dir.evidence, name), 65536,
+                             &outcome, &err),
+                     0);
+    assert_non_null(strstr(outcome.ptr, "\"exit_status\": 3"));
+    assert_non_null(strstr(outcome.ptr, "\"failed_node\": \"n3\""));
+    tear_down(&stage);
+}
+
+static void a_lost_node_is_left_out_and_others_take_its_repeats(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, ONE_NODE, 6);
+    stage.fakes[1]->way = FAKE_DROPS;
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_int_equal(count(&stage, J_LOST), 1);
+    assert_int_equal(count(&stage, J_PARSED), 6);
+    assert_int_equal(stage.fakes[1]->n_started, 1);
+    assert_int_equal(stage.r.orphans.n, 1);
+    tear_down(&stage);
+}
+
+static void too_few_nodes_left_is_a_node_failure_that_resume_mends(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
+    stage.fakes[3]->way = FAKE_DROPS;
+    assert_int_equal(run_schedule(&stage.r, &err), -1);
+    assert_int_equal(err.code, ERR_NODE);
+    assert_non_null(strstr(err.msg, "n4: no answer"));
+    assert_true(count(&stage, J_PARSED) >= 2); /* the smaller cases went on */
+    assert_int_equal(stage.n_at_once, 0);
+    tear_down(&stage);
+}
+
+static void a_deadline_stops_all_and_does_not_count(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, FOUR_NODES, 1);
+    stage.r.frozen.plan.deadline_s = 2;
+    stage.fakes[1]->way = FAKE_HANGS;
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_int_equal(count(&stage, J_FINISHED), 1);
+    assert_false(stage.r.units[0].counts);
+    assert_true(stage.fakes[1]->is_killed);
+    tear_down(&stage);
+}
+
+static void jobs_that_leave_no_status_are_tried_three_times(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, FOUR_NODES, 1);
+    stage.fakes[0]->way = FAKE_LOSES;
+    assert_int_equal(run_schedule(&stage.r, &err), -1);
+    assert_int_equal(err.code, ERR_NODE);
+    assert_int_equal(count(&stage, J_LOST), 3);
+    assert_int_equal(count(&stage, J_FINISHED), 0);
+    tear_down(&stage);
+}
+
+static void a_log_that_is_another_there_ends_the_run(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, FOUR_NODES, 1);
+    stage.fakes[2]->way = FAKE_ANOTHER;
+    assert_int_equal(run_schedule(&stage.r, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_int_equal(count(&stage, J_FINISHED), 0);
+    tear_down(&stage);
+}
+
+static void a_changed_host_key_ends_the_run_and_stops_the_others(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, ONE_NODE, 8);
+    for (size_t idx = 0; idx < 3; idx++) {
+        stage.fakes[idx]->way = FAKE_HANGS;
+    }
+    stage.fakes[3]->way = FAKE_NEW_KEY;
+    assert_int_equal(run_schedule(&stage.r, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    assert_int_equal(stage.n_at_once, 0);
+    assert_int_equal(count(&stage, J_PARSED), 0);
+    tear_down(&stage);
+}
+
+/* ---- resumed long after ---- */
+
+static void set_up_resumed(struct stage *stage, const char *folder)
+{
+    static const size_t ALL[N_NODES] = {0, 1, 2, 3};
+    set_up(stage, folder, FOUR_NODES, 1);
+    stage->r.units[0].state = UNIT_STARTED;
+    stage->r.units[0].attempt = 1;
+    stage->r.units[0].started_wall_ns = NS_PER_S; /* 1970 */
+    stage->r.units[0].nodes = ALL;
+}
+
+static struct str read_outcome_text(struct stage *stage)
+{
+    struct err err = {0};
+    struct str text;
+    const char *name = rundir_outcome_name(&stage->arena, STR_LIT(FOUR_NODES), 1);
+    assert_int_equal(fs_read(&stage->arena, fs_join(&stage->arena, stage->r.dir.evidence, name),
+                             65536, &text, &err),
+                     0);
+    return text;
+}
+
+static void jobs_that_ended_while_nobody_looked_ended_in_time(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up_resumed(&stage, *state);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        struct fake *fake = stage.fakes[idx];
+        snprintf(fake->job, sizeof(fake->job), "%s", run_job_id(&stage.r, &stage.r.units[0]));
+        fake->is_started = true;
+        fake->n_polls = 4;
+        stage.n_at_once++;
+    }
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    struct str text = read_outcome_text(&stage);
+    assert_true(str_find(text, STR_LIT("\"outcome\": \"exited\"")) >= 0);
+    assert_int_equal(count(&stage, J_FINISHED), 1);
+    assert_int_equal(stage.fakes[0]->n_started, 0);
+    assert_false(stage.fakes[0]->is_killed && stage.fakes[0]->is_started);
+    tear_down(&stage);
+}
+
+/* What was never started did not run past its deadline: it is started now. */
+static void jobs_that_were_never_started_are_not_past_their_deadline(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up_resumed(&stage, *state);
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    struct str text = read_outcome_text(&stage);
+    assert_true(str_find(text, STR_LIT("\"outcome\": \"exited\"")) >= 0);
+    assert_int_equal(count(&stage, J_LOST), 1);
+    assert_int_equal(count(&stage, J_FINISHED), 1);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_int_equal(stage.fakes[idx]->n_started, 1);
+    }
+    tear_down(&stage);
+}
+
+/* ---- what is kept of it is not changed unnoticed ---- */
+
+static int keep_nothing(void *ctx UNUSED, const char *name UNUSED, struct str text UNUSED,
+                        struct err *err UNUSED)
+{
+    return 0;
+}
+
+static enum err_code derive(struct stage *stage)
+{
+    struct repeat_result result;
+    struct err err = {0};
+    int rc = result_repeat(&stage->arena, &stage->r.frozen, stage->r.units[0].step, 1, keep_nothing,
+                           NULL, &result, &err);
+    assert_true((rc == 0) == (err.code == ERR_NONE));
+    return err.code;
+}
+
+static void put(struct stage *stage, const char *name, struct str text)
+{
+    struct err err = {0};
+    assert_int_equal(rundir_write(&stage->arena, stage->r.dir.evidence, name, text, &err), 0);
+}
+
+static struct str replaced(struct arena *arena, struct str text, const char *what, const char *by)
+{
+    int64_t at = str_find(text, str_of(what));
+    assert_true(at >= 0);
+    struct str rest = str_sub(text, (size_t)at + strlen(what), text.len);
+    return str_of(arena_printf(arena, "%.*s%s%.*s", (int)at, text.ptr, by, STR_ARG(rest)));
+}
+
+static void an_outcome_that_does_not_agree_is_refused(void **state)
+{
+    static const char *const ROWS[][2] = {
+        {"\"repeat\": 1", "\"repeat\": 2"}, /* counted twice */
+        {"\"case\": \"resnet50/reperf/fp32/n4g8/bs96\"",
+         "\"case\": \"resnet50/reperf/fp32/n1g8/bs96\""},
+        {"repeat-1.log", "repeat-2.log"},
+        {"\"node\": \"n3\"", "\"node\": \"n9\""},
+        {"\"node\": \"n3\"", "\"node\": \"n2\""},
+        {"repeat-1.n3.log", "repeat-1.n2.log"},
+        {"logs/raw/resnet50/reperf/fp32/n4g8/bs96/repeat-1.n3.log", "../../../etc/passwd"},
+        {"\"monitor\": null", "\"monitor\": \"../../../etc/passwd\""},
+        {"\"n3\",\n      \"exit_status\": 0", "\"n3\",\n      \"exit_status\": 9"},
+        {"\"failed_node\": null", "\"failed_node\": \"n3\""},
+    };
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, FOUR_NODES, 1);
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_int_equal(derive(&stage), ERR_NONE);
+    const char *name = rundir_outcome_name(&stage.arena, STR_LIT(FOUR_NODES), 1);
+    struct str text = read_outcome_text(&stage);
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        put(&stage, name, replaced(&stage.arena, text, ROWS[idx][0], ROWS[idx][1]));
+        if (derive(&stage) != ERR_INTEGRITY) {
+            fail_msg("row %zu: %s is accepted", idx, ROWS[idx][1]);
+        }
+    }
+    put(&stage, name, text);
+    assert_int_equal(derive(&stage), ERR_NONE);
+    const char *log = rundir_node_log_name(&stage.arena, STR_LIT(FOUR_NODES), 1, STR_LIT("n3"));
+    put(&stage, log, STR_LIT("pretended otherwise\n"));
+    assert_int_equal(derive(&stage), ERR_INTEGRITY);
+    tear_down(&stage);
+}
+
+int main(void)
+{
+#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_make, scratch_remove)
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(repeats_on_other_nodes_run_at_one_time),
+        IN_SCRATCH(one_job_a_node_and_each_log_is_kept),
+        IN_SCRATCH(a_rank_that_fails_takes_the_others_down),
+        IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats),
+        IN_SCRATCH(too_few_nodes_left_is_a_node_failure_that_resume_mends),
+        IN_SCRATCH(a_deadline_stops_all_and_does_not_count),
+        IN_SCRATCH(jobs_that_leave_no_status_are_tried_three_times),
+        IN_SCRATCH(a_log_that_is_another_there_ends_the_run),
+        IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others),
+        IN_SCRATCH(jobs_that_ended_while_nobody_looked_ended_in_time),
+        IN_SCRATCH(jobs_that_were_never_started_are_not_past_their_deadline),
+        IN_SCRATCH(an_outcome_that_does_not_agree_is_refused),
+    };
+    return cmocka_run_group_tests_name("run_schedule", tests, scratch_group_start,
+                                       scratch_group_end);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The argv of each container engine, word by word, and what the end of a container means. Scripts among the words are left out here:
+   tests/integration/test_runtime.sh runs them. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "engine/runtime.h"
+
+#define ID "sha256:1111111111111111111111111111111111111111111111111111111111111111"
+#define LINE_ALL                                                                                   \
+    "nvidia-docker run --net=host --ipc=host --pid=host --shm-size=1g --ulimit memlock=-1 "        \
+    "--ulimit stack=67108864 --ulimit nofile=1024 --ulimit nproc=77 --device=/dev/infiniband "     \
+    "--cap-add IPC_LOCK -e A=1 -e B=2 "
+
+static const char *const ARGV[] = {"python", "a b", "-x", NULL};
+static const char *const ENV[] = {"B=3", "API_TOKEN=hush", "C=d e", NULL};
+static const struct container_mount MOUNTS[] = {{{"/h/data", 7}, {"/data", 5}, false},
+                                                {{"/h/out", 6}, {"/out", 4}, true}};
+static const struct runtime_image IMAGE = {.name = {"reperf/cpu", 10},
+                                           .digest = {"sha256:22", 9},
+                                           .id = {ID, sizeof(ID) - 1},
+                                           .file = {"/w/images/22.img", 16}};
+
+static struct container_flags flags_of(struct arena *arena, const char *line)
+{
+    struct container_flags flags = {0};
+    struct err err = {0};
+    assert_int_equal(container_flags_of_command(arena, str_of(line), &flags, &err), 0);
+    assert_int_equal(flags.n_not_understood, 0);
+    return flags;
+}
+
+static struct runtime_job job_of(const struct container_flags *flags)
+{
+    return (struct runtime_job){.name = "run-1.case_2.n3",
+                                .image = &IMAGE,
+                                .flags = flags,
+                                .mounts = MOUNTS,
+                                .n_mounts = ARRAY_LEN(MOUNTS),
+                                .argv = ARGV,
+                                .env = ENV,
+                                .run_id = "run-1"};
+}
+
+/* Words joined by |; a script is shown as SCRIPT. */
+static const char *joined(struct arena *arena, const char *const *argv)
+{
+    char *text = arena_printf(arena, "%s", "");
+    for (size_t idx = 0; argv[idx]; idx++) {
+        text = arena_printf(arena, "%s%s%s", text, idx ? "|" : "",
+                            strchr(argv[idx], '\n') ? "SCRIPT" : argv[idx]);
+    }
+    return text;
+}
+
+static void is_argv(enum runtime_kind kind, const char *line, bool keeps_entrypoint,
+                    const char *wanted, const char *wanted_env)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct container_flags flags = flags_of(&arena, line);
+    struct runtime_job job = job_of(&flags);
+    struct runtime_commands commands = {0};
+    struct err err = {0};
+    job.keeps_entrypoint = keeps_entrypoint;
+    if (runtime_commands(&arena, kind, &job, &commands, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    assert_string_equal(joined(&arena, commands.argv), wanted);
+    assert_string_equal(joined(&arena, commands.env), wanted_env);
+    if (kind == RUNTIME_DOCKER || kind == RUNTIME_PODMAN) {
+        assert_string_equal(joined(&arena, commands.cleanup),
+                            arena_printf(&arena, "/bin/sh|-c|SCRIPT|reperf-cleanup|%s|%s",
+                                         runtime_kind_name(kind), job.name));
+    } else {
+        assert_null(commands.cleanup);
+    }
+}
+
+#define OCI_HEAD                                                                                   \
+    "--name=run-1.case_2.n3|--label=reperf.run=run-1|--label=reperf.job=run-1.case_2.n3|"          \
+    "--pull=never|--log-driver=none|"
+#define OCI_MOUNTS                                                                                 \
+    "--mount|type=bind,source=/h/data,target=/data,readonly|--mount|"                              \
+    "type=bind,source=/h/out,target=/out|"
+#define OCI_LIMITS                                                                                 \
+    "--ulimit|memlock=-1:-1|--ulimit|stack=67108864:67108864|--ulimit|nofile=1024:1024|--ulimit|"  \
+    "nproc=77:77|"
+
+static void docker_and_podman(void **state UNUSED)
+{
+    is_argv(
+        RUNTIME_DOCKER,
+        LINE_ALL "--security-opt seccomp=unconfined -m 1g --cpuset-cpus=0-1 -w /w i", false,
+        "/bin/sh|-c|SCRIPT|reperf-run|docker|" OCI_HEAD
+        "--network=host|--ipc=host|--pid=host|--gpus=all|" OCI_LIMITS
+        "--memory=1073741824|--memory-swap=1073741824|--cpuset-cpus=0-1|--device|/dev/infiniband|"
+        "--cap-add|IPC_LOCK|--security-opt|seccomp=unconfined|--workdir=/w|" OCI_MOUNTS
+        "--env|REPERF_HOST_NETNS|--env|A=1|--env|B=3|--env|API_TOKEN|--env|C=d e|"
+        "--entrypoint=python|" ID "|a b|-x",
+        "API_TOKEN=hush");
+    is_argv(RUNTIME_PODMAN, "docker run --gpus all --privileged --shm-size=64g i", true,
+            "/bin/sh|-c|SCRIPT|reperf-run|podman|" OCI_HEAD
+            "--privileged|--device|nvidia.com/gpu=all|--shm-size=68719476736|" OCI_MOUNTS
+            "--env|REPERF_HOST_NETNS|--env|B=3|--env|API_TOKEN|--env|C=d e|" ID "|python|a b|-x",
+            "API_TOKEN=hush");
+}
+
+static void apptainer_and_enroot(void **state UNUSED)
+{
+    is_argv(
+        RUNTIME_APPTAINER,
+        LINE_ALL "--security-opt seccomp=unconfined -m 1g --cpuset-cpus=0 -w /w i", false,
+        "/bin/sh|-c|SCRIPT|reperf-run|l=unlimited|s=65536|n=1024|u=77|--|apptainer|exec|--contain|"
+        "--cleanenv|--no-eval|--writable-tmpfs|--nv|--bind|/dev/shm:/dev/shm|--bind|"
+        "/dev/infiniband|--add-caps|CAP_IPC_LOCK|--memory|1073741824|--cpuset-cpus|0|--pwd|/w|"
+        "--bind|/h/data:/data:ro|--bind|/h/out:/out:rw|/w/images/22.img|python|a b|-x",
+        "APPTAINERENV_A=1|APPTAINERENV_B=3|APPTAINERENV_API_TOKEN=hush|APPTAINERENV_C=d e");
+    is_argv(RUNTIME_APPTAINER, "docker run --rm i", true,
+            "/bin/sh|-c|SCRIPT|reperf-run|--|apptainer|run|--contain|--cleanenv|--no-eval|"
+            "--writable-tmpfs|--pid|--ipc|--bind|/h/data:/data:ro|--bind|/h/out:/out:rw|"
+            "/w/images/22.img|python|a b|-x",
+            "APPTAINERENV_B=3|APPTAINERENV_API_TOKEN=hush|APPTAINERENV_C=d e");
+    is_argv(
+        RUNTIME_ENROOT, "nvidia-docker run --net=host --ulimit memlock=-1 i", false,
+        "/bin/sh|-c|SCRIPT|reperf-run|l=unlimited|--|plain|--rw|--mount|"
+        "/h/data:/data:none:x-create=auto,bind,ro|--mount|/h/out:/out:none:x-create=auto,bind,rw|"
+        "--env|REPERF_HOST_NETNS|--env|B=3|--env|API_TOKEN|--env|C=d e|--env|"
+        "NVIDIA_VISIBLE_DEVICES=all|--|/w/images/22.img|python|a b|-x",
+        "API_TOKEN=hush");
+    is_argv(
+        RUNTIME_ENROOT, "docker run -e NVIDIA_VISIBLE_DEVICES=0 --gpus all i", true,
+        "/bin/sh|-c|SCRIPT|reperf-run|--|entrypoint|--rw|--mount|"
+        "/h/data:/data:none:x-create=auto,bind,ro|--mount|/h/out:/out:none:x-create=auto,bind,rw|"
+        "--env|REPERF_HOST_NETNS|--env|NVIDIA_VISIBLE_DEVICES=0|--env|B=3|--env|API_TOKEN|"
+        "--env|C=d e|--|/w/images/22.img|python|a b|-x",
+        "API_TOKEN=hush");
+}
+
+static void no_container(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct container_flags flags = flags_of(&arena, "docker run -e A=1 -w /w --shm-size=1g i");
+    static const struct container_mount SAME = {{"/d", 2}, {"/d", 2}, true};
+    struct runtime_job job = {
+        .flags = &flags, .argv = ARGV, .env = ENV, .mounts = &SAME, .n_mounts = 1};
+    struct runtime_commands commands = {0};
+    struct err err = {0};
+    assert_int_equal(runtime_commands(&arena, RUNTIME_NONE, &job, &commands, &err), 0);
+    assert_string_equal(joined(&arena, commands.argv),
+                        "/bin/sh|-c|cd \"$1\" && shift && exec \"$@\"|reperf-run|/w|python|a b|-x");
+    assert_string_equal(joined(&arena, commands.env), "A=1|B=3|API_TOKEN=hush|C=d e");
+    assert_null(commands.cleanup);
+    job.flags = NULL;
+    assert_int_equal(runtime_commands(&arena, RUNTIME_NONE, &job, &commands, &err), 0);
+    assert_string_equal(joined(&arena, commands.argv), "python|a b|-x");
+    job.mounts = MOUNTS;
+    assert_int_equal(runtime_commands(&arena, RUNTIME_NONE, &job, &commands, &err), -1);
+    assert_int_equal(err.code, ERR_CONTAINER);
+}
+
+static void is_refused(enum runtime_kind kind, const struct runtime_job *job, const char *why)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct runtime_commands commands = {0};
+    struct err err = {0};
+    assert_int_equal(runtime_commands(&arena, kind, job, &commands, &err), -1);
+    assert_int_equal(err.code, ERR_CONTAINER);
+    if (!strstr(err.msg, why)) {
+        fail_msg("%s: not said in: %s", why, err.msg);
+    }
+}
+
+static void what_cannot_be_given_is_refused(void **state UNUSED)
+{
+    static const struct {
+        enum runtime_kind kind;
+        const char *option, *why;
+    } CASES[] = {{RUNTIME_NONE, "-m 1g", "a memory limit"},
+                 {RUNTIME_NONE, "--cpuset-cpus=0", "CPUs"},
+                 {RUNTIME_NONE, "--privileged", "privileges"},
+                 {RUNTIME_APPTAINER, "--privileged", "privileges"},
+                 {RUNTIME_APPTAINER, "--security-opt seccomp=/x.json", "security"},
+                 {RUNTIME_ENROOT, "--cap-add A", "capabilities"},
+                 {RUNTIME_ENROOT, "-w /w", "working folder"},
+                 {RUNTIME_ENROOT, "-e 'A=1' -m 1g", "a memory limit"}};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct runtime_job job = {0};
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        struct container_flags flags =
+            flags_of(&arena, arena_printf(&arena, "docker run %s i", CASES[idx].option));
+        job = job_of(&flags);
+        job.n_mounts = 0;
+        is_refused(CASES[idx].kind, &job, CASES[idx].why);
+    }
+}
+
+static void bad_jobs_are_refused(void **state UNUSED)
+{
+    static const struct container_mount COMMA = {{"/a,b", 4}, {"/x", 2}, false};
+    static const struct container_mount COLON = {{"/a:b", 4}, {"/x", 2}, false};
+    static const struct container_mount RELATIVE = {{"a", 1}, {"/x", 2}, false};
+    static const char *const DOLLAR[] = {"A=${HOME}", NULL};
+    struct runtime_image none = IMAGE;
+    struct runtime_job job = job_of(NULL);
+    job.n_mounts = 1;
+    job.mounts = &COMMA;
+    is_refused(RUNTIME_DOCKER, &job, "/a,b");
+    is_refused(RUNTIME_APPTAINER, &job, "/a,b");
+    job.mounts = &COLON;
+    is_refused(RUNTIME_ENROOT, &job, "/a:b");
+    job.mounts = &RELATIVE;
+    is_refused(RUNTIME_PODMAN, &job, "absolute");
+    job.n_mounts = 0;
+    job.env = DOLLAR;
+    is_refused(RUNTIME_ENROOT, &job, "expand");
+    job.env = NULL;
+    job.name = "a b";
+    is_refused(RUNTIME_DOCKER, &job, "a b");
+    job.name = "-a";
+    is_refused(RUNTIME_DOCKER, &job, "-a");
+    job.name = "";
+    is_refused(RUNTIME_DOCKER, &job, "characters");
+    job.name = "a";
+    none.id = STR_EMPTY;
+    none.file = STR_EMPTY;
+    job.image = &none;
+    is_refused(RUNTIME_DOCKER, &job, "id is not known");
+    is_refused(RUNTIME_APPTAINER, &job, "no file");
+}
+
+static void ends_have_causes(void **state UNUSED)
+{
+    static const struct {
+        int status;
+        const char *tail;
+        enum err_code code;
+        const char *says;
+    } CASES[] = {
+        {0, "", ERR_NONE, NULL},
+        {3, "a\nlast words\n", ERR_WORKLOAD, "status 3: last words"},
+        {3, "", ERR_WORKLOAD, "says nothing"},
+        {143,
+         "x\n\n{\"event\":\"container_end\",\"status\":143,\"oom_killed\":false,\"started\":true}"
+         "\n",
+         ERR_WORKLOAD, "signal 15: x"},
+        {125,
+         "docker: Error: no such image.\nSee 'docker run "
+         "--help'.\n\n{\"event\":\"container_end\",\"status\":125,"
+         "\"oom_killed\":false,\"started\":false}\n",
+         ERR_CONTAINER, "could not be started: docker: Error: no such image."},
+        {125,
+         "docker: exec: \"/nope\": no such file.\ntime=\"2026-11-22T02:43:47Z\" level=error "
+         "msg=\"error waiting for container: context canceled\"\n{\"event\":\"container_end\","
+         "\"status\":125,\"oom_killed\":false,\"started\":false}\n",
+         ERR_CONTAINER, "could not be started: docker: exec: \"/nope\""},
+        {125,
+         "time=\"2026-11-22T02:43:47Z\" level=error msg=\"no daemon\"\n"
+         "{\"event\":\"container_end\",\"status\":125,\"oom_killed\":false,\"started\":false}\n",
+         ERR_CONTAINER, "could not be started: time="},
+        {125,
+         "{\"event\":\"container\",\"holds\":false,\"wrong\":[\"no "
+         "GPU\"]}\n\n{\"event\":\"container_end\","
+         "\"status\":125,\"oom_killed\":false,\"started\":true}\n",
+         ERR_CONTAINER, "no GPU"},
+        {125,
+         "mine\n{\"event\":\"container_end\",\"status\":125,\"oom_killed\":false,\"started\":true}"
+         "\n",
+         ERR_WORKLOAD, "status 125: mine"},
+        {1,
+         "error during "
+         "connect\n{\"event\":\"container_end\",\"status\":1,\"oom_killed\":null,\"started\":null}"
+         "\n",
+         ERR_CONTAINER, "lost: error during connect"},
+        {127,
+         "sh: nope: not "
+         "found\n{\"event\":\"container_end\",\"status\":127,\"oom_killed\":false,\"started\":true}"
+         "\n",
+         ERR_CONTAINER, "no such program"},
+        {126, "sh: permission denied\n", ERR_CONTAINER, "126"},
+        {137,
+         "x\n{\"event\":\"container_end\",\"status\":137,\"oom_killed\":true,\"started\":true}\n",
+         ERR_CONTAINER, "out of memory"},
+        {137,
+         "x\n{\"event\":\"container_end\",\"status\":137,\"oom_killed\":false,\"started\":true}\n",
+         ERR_WORKLOAD, "signal 9"},
+        {137,
+         "{\"event\":\"container_oom\",\"oom_kills\":1,\"memory_bytes\":1048576,\"status\":0}\n",
+         ERR_CONTAINER, "out of memory (limit 1048576 bytes)"},
+        {1, "\x1b[31mred\n", ERR_WORKLOAD, "?[31mred"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        struct err err = {0};
+        int result =
+            runtime_exit_check(RUNTIME_DOCKER, CASES[idx].status, str_of(CASES[idx].tail), &err);
+        assert_int_equal(result, CASES[idx].code == ERR_NONE ? 0 : -1);
+        assert_int_equal(err.code, CASES[idx].code);
+        if (CASES[idx].status == 127 ||
+            CASES[idx].status == 126) { /* of no container it is the workload's */
+            struct err plain = {0};
+            assert_int_equal(
+                runtime_exit_check(RUNTIME_NONE, CASES[idx].status, str_of(""), &plain), -1);
+            assert_int_equal(plain.code, ERR_WORKLOAD);
+        }
+        if (CASES[idx].says && !strstr(err.msg, CASES[idx].says)) {
+            fail_msg("%s: not said in: %s", CASES[idx].says, err.msg);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(docker_and_podman),    cmocka_unit_test(apptainer_and_enroot),
+        cmocka_unit_test(no_container),         cmocka_unit_test(what_cannot_be_given_is_refused),
+        cmocka_unit_test(bad_jobs_are_refused), cmocka_unit_test(ends_have_causes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

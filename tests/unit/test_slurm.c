@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* io/remote_slurm: what Slurm says of a job, and what that means. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "io/remote_slurm_impl.h"
+
+#define NOW_NS (1000 * NS_PER_S)
+
+static struct job_report read_line(const char *line, int64_t now_ns, int64_t *gone_ns)
+{
+    struct job_report report = {.state = JOB_ABSENT};
+    struct err err = {0};
+    assert_int_equal(slurm_read_report(str_of(line), now_ns, gone_ns, &report, &err), 0);
+    return report;
+}
+
+static void states_mean_what_slurm_says(void **state UNUSED)
+{
+    static const struct {
+        const char *line;
+        enum job_state state;
+        int exit_status;
+        bool is_waiting;
+        enum err_code cause;
+        const char *why;
+    } CASES[] = {
+        {"absent", JOB_ABSENT, 0, false, ERR_NONE, ""},
+        {"ended 0", JOB_ENDED, 0, false, ERR_NONE, ""},
+        {"ended 7", JOB_ENDED, 7, false, ERR_NONE, ""},
+        {"ended 143 12 COMPLETED None", JOB_ENDED, 143, false, ERR_NONE, ""},
+        {"ended 143 12 TIMEOUT TimeLimit", JOB_ENDED, 143, false, ERR_TIMEOUT,
+         "Slurm job 12: TIMEOUT (TimeLimit)"},
+        {"ended 137 12 OUT_OF_MEMORY None", JOB_ENDED, 137, false, ERR_WORKLOAD,
+         "Slurm job 12: OUT_OF_MEMORY"},
+        {"ended 143 12 UNKNOWN", JOB_ENDED, 143, false, ERR_NONE, ""},
+        {"slurm 0 12 PENDING Resources", JOB_RUNNING, 0, true, ERR_NONE,
+         "Slurm job 12: PENDING (Resources)"},
+        {"slurm 0 12 CONFIGURING None", JOB_RUNNING, 0, true, ERR_NONE,
+         "Slurm job 12: CONFIGURING"},
+        {"slurm 1 12 RUNNING None", JOB_RUNNING, 0, false, ERR_NONE, "Slurm job 12: RUNNING"},
+        {"slurm 1 12 COMPLETING None", JOB_RUNNING, 0, false, ERR_NONE, "Slurm job 12: COMPLETING"},
+        {"slurm 0 12 NODE_FAIL None", JOB_LOST, 0, false, ERR_NODE, "Slurm job 12: NODE_FAIL"},
+        {"slurm 0 12 BOOT_FAIL None", JOB_LOST, 0, false, ERR_NODE, "Slurm job 12: BOOT_FAIL"},
+        {"slurm 0 12 CANCELLED by 0", JOB_LOST, 0, false, ERR_NONE,
+         "Slurm job 12: CANCELLED (by 0)"},
+        {"slurm 0 12 DEADLINE None", JOB_LOST, 0, false, ERR_TIMEOUT, "Slurm job 12: DEADLINE"},
+        {"slurm 0 12 COMPLETED None", JOB_LOST, 0, false, ERR_NONE, "Slurm job 12: COMPLETED"},
+        {"slurm 0 12 UNKNOWN", JOB_LOST, 0, false, ERR_NONE, "Slurm job 12: UNKNOWN"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(CASES); idx++) {
+        int64_t gone_ns = 0;
+        struct job_report report = read_line(CASES[idx].line, NOW_NS, &gone_ns);
+        assert_int_equal(report.state, CASES[idx].state);
+        assert_int_equal(report.exit_status, CASES[idx].exit_status);
+        assert_int_equal(report.is_waiting, CASES[idx].is_waiting);
+        assert_int_equal(report.cause, CASES[idx].cause);
+        assert_string_equal(report.why, CASES[idx].why);
+    }
+}
+
+/* Its status may still be on its way through a network file system; COMPLETED alone is never a success. */
+static void a_status_is_waited_for(void **state UNUSED)
+{
+    int64_t gone_ns = 0;
+    assert_int_equal(read_line("slurm 1 12 COMPLETED None", NOW_NS, &gone_ns).state, JOB_RUNNING);
+    assert_int_equal(read_line("slurm 1 12 COMPLETED None", NOW_NS + 14 * NS_PER_S, &gone_ns).state,
+                     JOB_RUNNING);
+    assert_int_equal(read_line("slurm 1 12 COMPLETED None", NOW_NS + 15 * NS_PER_S, &gone_ns).state,
+                     JOB_LOST);
+    assert_int_equal(read_line("slurm 1 12 RUNNING None", NOW_NS + 16 * NS_PER_S, &gone_ns).state,
+                     JOB_RUNNING);
+    assert_int_equal(gone_ns, 0);
+}
+
+/* Ranks of a node that went down are killed a moment before Slurm calls it NODE_FAIL. */
+static void what_ended_the_ranks_is_waited_for(void **state UNUSED)
+{
+    int64_t gone_ns = 0;
+    assert_int_equal(read_line("ended 168 12 RUNNING None", NOW_NS, &gone_ns).state, JOB_RUNNING);
+    struct job_report report =
+        read_line("ended 168 12 NODE_FAIL None", NOW_NS + NS_PER_S, &gone_ns);
+    assert_int_equal(report.state, JOB_ENDED);
+    assert_int_equal(report.cause, ERR_NODE);
+    gone_ns = 0;
+    assert_int_equal(read_line("ended 143 12 COMPLETING None", NOW_NS, &gone_ns).state,
+                     JOB_RUNNING);
+    report = read_line("ended 143 12 COMPLETING None", NOW_NS + 15 * NS_PER_S, &gone_ns);
+    assert_int_equal(report.state, JOB_ENDED);
+    assert_int_equal(report.exit_status, 143);
+    assert_int_equal(report.cause, ERR_NONE);
+}
+
+static void other_words_are_an_error(void **state UNUSED)
+{
+    static const char *const BAD[] = {"", "Welcome to login1!", "ended x", "ended 300"};
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        struct job_report report;
+        struct err err = {0};
+        int64_t gone_ns = 0;
+        assert_int_equal(slurm_read_report(str_of(BAD[idx]), NOW_NS, &gone_ns, &report, &err), -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_mean_what_slurm_says),
+        cmocka_unit_test(a_status_is_waited_for),
+        cmocka_unit_test(what_ended_the_ranks_is_waited_for),
+        cmocka_unit_test(other_words_are_an_error),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

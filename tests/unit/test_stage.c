@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Staging onto four nodes that are four work folders of this machine, with real relays between them (the program beside this
+   test's folder). Real sshds: tests/integration/test_stage.sh. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/digest.h"
+#include "engine/relay.h"
+#include "engine/stage.h"
+#include "scratch.h"
+
+#define N_NODES    4
+#define BIG_BYTES  (5u << 20)
+#define FILES_MANY 300
+
+static const char *self_path; /* NULL: not built */
+
+struct cluster { /* one test's */
+    const char *folder;
+    struct loop loop;
+    struct inventory_node specs[N_NODES];
+    struct inventory inventory;
+    struct fleet fleet;
+    struct stage_opts opts;
+    struct arena arena;
+};
+
+static void cluster_open(struct cluster *c, const char *folder, size_t n_nodes)
+{
+    static const char *const NAMES[] = {"n1", "n2", "n3", "n4"};
+    ASSERT(n_nodes <= N_NODES);
+    *c = (struct cluster){.folder = folder};
+    loop_init(&c->loop, clock_system());
+    c->fleet = (struct fleet){.loop = &c->loop, .inventory = &c->inventory, .fanout = 2};
+    c->fleet.nodes = xcalloc(n_nodes, sizeof(*c->fleet.nodes));
+    for (size_t idx = 0; idx < n_nodes; idx++) {
+        c->specs[idx].name = str_of(NAMES[idx]);
+        c->specs[idx].address = STR_LIT("127.0.0.1");
+        c->fleet.nodes[idx].spec = &c->specs[idx];
+        c->fleet.nodes[idx].remote =
+            remote_local_new(&c->loop, fs_join(&scratch_arena, folder, NAMES[idx]));
+        c->fleet.n_nodes++;
+    }
+    c->inventory.nodes = c->specs;
+    c->inventory.n_nodes = n_nodes;
+    c->opts = (struct stage_opts){.self = self_path, .clock = clock_system()};
+}
+
+static void cluster_close(struct cluster *c)
+{
+    fleet_release(&c->fleet);
+    loop_release(&c->loop);
+    arena_release(&c->arena);
+}
+
+static const char *below(const char *folder, const char *name)
+{
+    return fs_join(&scratch_arena, folder, name);
+}
+
+/* Bytes that no compression and no shift makes alike. */
+static void write_bytes(const char *path, size_t size, uint32_t seed)
+{
+    char *bytes = xmalloc(size + 1);
+    for (size_t idx = 0; idx < size; idx++) {
+        seed = seed * 1664525u + 1013904223u;
+        bytes[idx] = (char)(seed >> 24);
+    }
+    scratch_write(path, (struct str){bytes, size});
+    free(bytes);
+}
+
+static void assert_same(const char *a, const char *b)
+{
+    struct digest_value left, right;
+    struct err err = {0};
+    assert_int_equal(digest_file(a, DIGEST_SHA256, &left, &err), 0);
+    if (digest_file(b, DIGEST_SHA256, &right, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    assert_memory_equal(left.sha256, right.sha256, SHA256_BYTES);
+}
+
+static int stage(struct cluster *c, const struct stage_item *items, size_t n_items,
+                 struct stage_report *report)
+{
+    struct err err = {0};
+    int n_failed = stage_items(&c->arena, &c->fleet, &c->opts, items, n_items, report, &err);
+    if (n_failed < 0) {
+        print_message("%s\n", err.msg);
+    }
+    for (size_t idx = 0; idx < c->fleet.n_nodes; idx++) {
+        if (c->fleet.nodes[idx].err.code != ERR_NONE) {
+            print_message("n%zu: %s\n", idx + 1, c->fleet.nodes[idx].err.msg);
+        }
+    }
+    return n_failed;
+}
+
+static void make_tree(const char *folder)
+{
+    struct err err = {0};
+    char name[64];
+    assert_int_equal(fs_mkdir_p(below(folder, "deep/er"), &err), 0);
+    write_bytes(below(folder, "deep/er/big"), BIG_BYTES + 7, 1);
+    write_bytes(below(folder, "empty"), 0, 0);
+    write_bytes(below(folder, "deep/tool"), 1000, 2);
+    write_bytes(below(folder, "deep/same"), 1000, 2);
+    assert_int_equal(chmod(below(folder, "deep/tool"), 0755), 0);
+    for (unsigned idx = 0; idx < FILES_MANY; idx++) {
+        snprintf(name, sizeof(name), "deep/file %u", idx);
+        write_bytes(below(folder, name), (size_t)idx * 11, idx);
+    }
+}
+
+static void hands_a_folder_on(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    const char *source = below(*state, "source");
+    struct stat info;
+    make_tree(source);
+    struct stage_item items[] = {
+        {.kind = STAGE_FOLDER, .source = source, .target = "data/x", .may_be_shared = false},
+        {.kind = STAGE_FILE,
+         .source = below(source, "deep/tool"),
+         .target = "bin/abc/tool",
+         .is_executable = true}};
+    cluster_open(&c, *state, N_NODES);
+    assert_int_equal(stage(&c, items, 2, &report), 0);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        const struct stage_node *node = &report.nodes[idx];
+        assert_int_equal(node->way, STAGE_CHAIN);
+        assert_false(node->is_shared);
+        assert_int_equal(node->bytes_there, 0);
+        assert_same(below(source, "deep/er/big"), below(node->paths[0], "deep/er/big"));
+        assert_same(below(source, "deep/file 299"), below(node->paths[0], "deep/file 299"));
+        assert_same(below(source, "deep/same"), below(node->paths[0], "deep/same"));
+        assert_same(below(source, "empty"), below(node->paths[0], "empty"));
+        assert_same(items[1].source, node->paths[1]);
+        assert_int_equal(stat(node->paths[1], &info), 0);
+        assert_int_equal(info.st_mode & 0777, 0755);
+        assert_false(fs_exists(below(node->paths[0], RELAY_FOLDER)));
+    }
+    /* Once through the head's own line, not four times. */
+    assert_true(report.head_bytes == report.total_bytes);
+    /* The second time nothing is sent. */
+    assert_int_equal(stage(&c, items, 2, &report), 0);
+    assert_true(report.head_bytes == 0);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_int_equal(report.nodes[idx].way, STAGE_NOTHING);
+        assert_true(report.nodes[idx].bytes_there == report.total_bytes);
+    }
+    /* One byte on one node: that file alone, to that node alone. */
+    write_bytes(below(report.nodes[2].paths[0], "deep/file 17"), (size_t)17 * 11, 99);
+    assert_int_equal(unlink(below(report.nodes[1].paths[0], "deep/file 5")), 0);
+    assert_int_equal(stage(&c, items, 2, &report), 0);
+    assert_true(report.head_bytes == (uint64_t)(17 + 5) * 11);
+    assert_int_equal(report.nodes[0].way, STAGE_NOTHING);
+    assert_int_equal(report.nodes[2].way, STAGE_CHAIN);
+    assert_same(below(source, "deep/file 17"), below(report.nodes[2].paths[0], "deep/file 17"));
+    cluster_close(&c);
+}
+
+static void shared_folders_are_not_copied(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    const char *source = below(*state, "source");
+    struct fs_names names;
+    struct err err = {0};
+    make_tree(source);
+    struct stage_item items[] = {
+        {.kind = STAGE_FOLDER, .source = source, .target = "data/x", .may_be_shared = true}};
+    cluster_open(&c, *state, N_NODES);
+    assert_int_equal(stage(&c, items, 1, &report), 0);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_true(report.nodes[idx].is_shared);
+        assert_int_equal(report.nodes[idx].way, STAGE_SHARED);
+        assert_string_equal(report.nodes[idx].paths[0], source);
+    }
+    assert_true(report.head_bytes == 0);
+    assert_int_equal(fs_list(&scratch_arena, source, &names, &err), 0);
+    assert_int_equal(names.n, 2); /* deep, empty: the mark is gone */
+    c.opts.must_copy = true;
+    assert_int_equal(stage(&c, items, 1, &report), 0);
+    assert_int_equal(report.nodes[0].way, STAGE_CHAIN);
+    assert_same(below(source, "deep/er/big"), below(report.nodes[3].paths[0], "deep/er/big"));
+    cluster_close(&c);
+}
+
+static const char *partial_of(const char *folder, const char *node, const char *source)
+{
+    struct digest_value value;
+    struct err err = {0};
+    char hex[SHA256_HEX_SIZE];
+    char *root = arena_printf(&scratch_arena, "%s/%s/data/" RELAY_FOLDER, folder, node);
+    assert_int_equal(digest_file(source, DIGEST_SHA256, &value, &err), 0);
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    assert_int_equal(fs_mkdir_p(root, &err), 0);
+    return below(root, hex);
+}
+
+static void goes_on_with_what_a_broken_one_left(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    const char *source = below(*state, "big");
+    struct str whole;
+    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/big"};
+    write_bytes(source, BIG_BYTES, 3);
+    whole = scratch_read(source);
+    cluster_open(&c, *state, 2);
+    scratch_write(partial_of(*state, "n1", source), str_sub(whole, 0, 4000000));
+    scratch_write(partial_of(*state, "n2", source), str_sub(whole, 0, 3000000));
+    assert_int_equal(stage(&c, &item, 1, &report), 0);
+    assert_true(report.head_bytes == BIG_BYTES - 3000000);
+    assert_same(source, report.nodes[0].paths[0]);
+    assert_same(source, report.nodes[1].paths[0]);
+    cluster_close(&c);
+}
+
+static void a_damaged_partial_comes_again(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    const char *source = below(*state, "big");
+    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/big"};
+    write_bytes(source, BIG_BYTES, 3);
+    cluster_open(&c, *state, 3);
+    write_bytes(partial_of(*state, "n2", source), 2000000, 77); /* not the file's bytes */
+    assert_int_equal(stage(&c, &item, 1, &report), 0);
+    assert_true(report.head_bytes == 2 * (uint64_t)BIG_BYTES);
+    for (size_t idx = 0; idx < 3; idx++) {
+        assert_same(source, report.nodes[idx].paths[0]);
+    }
+    cluster_close(&c);
+}
+
+static void a_file_that_is_another_is_refused_here(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    struct err err = {0};
+    const char *source = below(*state, "f");
+    struct stage_item item = {
+        .kind = STAGE_FILE,
+        .source = source,
+        .target = "data/f",
+        .sha256_hex = STR_LIT("0000000000000000000000000000000000000000000000000000000000000000")};
+    write_bytes(source, 10, 3);
+    cluster_open(&c, *state, 1);
+    assert_int_equal(stage_items(&c.arena, &c.fleet, &c.opts, &item, 1, &report, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    cluster_close(&c);
+}
+
+/* A node that cannot be written to fails alone, and is named. */
+static void a_node_that_fails_is_told_apart(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    struct err err = {0};
+    const char *source = below(*state, "f");
+    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/f"};
+    write_bytes(source, 100000, 3);
+    cluster_open(&c, *state, 3);
+    assert_int_equal(fs_mkdir_p(below(*state, "n2"), &err), 0);
+    scratch_write(below(*state, "n2/data"), STR_LIT("a file where a folder should be"));
+    assert_int_equal(stage(&c, &item, 1, &report), 1);
+    assert_int_equal(c.fleet.nodes[1].err.code, ERR_IO);
+    assert_same(source, report.nodes[0].paths[0]);
+    assert_same(source, report.nodes[2].paths[0]);
+    cluster_close(&c);
+}
+
+static void a_node_that_is_left_out_is_left_alone(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    const char *source = below(*state, "source");
+    make_tree(source);
+    struct stage_item item = {
+        .kind = STAGE_FOLDER, .source = source, .target = "data/x", .may_be_shared = true};
+    cluster_open(&c, *state, 3);
+    c.fleet.nodes[1].is_left_out = true;
+    assert_int_equal(stage(&c, &item, 1, &report), 0);
+    assert_true(report.nodes[0].is_shared && report.nodes[2].is_shared);
+    c.opts.must_copy = true;
+    assert_int_equal(stage(&c, &item, 1, &report), 0);
+    assert_same(below(source, "deep/er/big"), below(report.nodes[2].paths[0], "deep/er/big"));
+    assert_false(fs_exists(below(*state, "n2")));
+    cluster_close(&c);
+}
+
+/* An address at which nobody listens: the copy goes another way, and that is said. */
+static void a_node_without_tcp_gets_copies(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    const char *source = below(*state, "source");
+    struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/x"};
+    struct err err = {0};
+    assert_int_equal(fs_mkdir_p(source, &err), 0);
+    write_bytes(below(source, "a"), 100000, 3);
+    write_bytes(below(source, "b c"), 200000, 4);
+    cluster_open(&c, *state, 3);
+    c.specs[1].address = STR_LIT("127.255.255.255"); /* broadcast: connect is refused at once */
+    assert_int_equal(stage(&c, &item, 1, &report), 0);
+    assert_int_equal(report.nodes[0].way, STAGE_CHAIN);
+    assert_int_equal(report.nodes[1].way, STAGE_SSH);
+    assert_non_null(report.nodes[1].why);
+    assert_int_equal(report.nodes[2].way, STAGE_CHAIN);
+    for (size_t idx = 0; idx < 3; idx++) {
+        assert_same(below(source, "a"), below(report.nodes[idx].paths[0], "a"));
+        assert_same(below(source, "b c"), below(report.nodes[idx].paths[0], "b c"));
+    }
+    cluster_close(&c);
+}
+
+/* A program that is no relay: what lies there is held against its digest by the node's own tool. */
+static void a_node_that_cannot_run_us_gets_copies(void **state)
+{
+    struct cluster c;
+    struct stage_report report;
+    const char *source = below(*state, "f");
+    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/f"};
+    write_bytes(source, 300000, 3);
+    cluster_open(&c, *state, 2);
+    c.opts.self = below(*state, "not-reperf");
+    scratch_write(c.opts.self,
+                  STR_LIT("#!/bin/sh\necho error while loading: libx.so.1\nexit 127\n"));
+    assert_int_equal(stage(&c, &item, 1, &report), 0);
+    assert_int_equal(report.nodes[0].way, STAGE_SSH);
+    assert_non_null(strstr(report.nodes[0].why, "libx.so.1"));
+    assert_same(source, report.nodes[0].paths[0]);
+    assert_same(source, report.nodes[1].paths[0]);
+    assert_int_equal(stage(&c, &item, 1, &report), 0);
+    assert_true(report.head_bytes == 0);
+    cluster_close(&c);
+}
+
+static const char *find_self(void)
+{
+    char path[4096];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    const char *self;
+    ASSERT(len > 0);
+    path[len] = '\0';
+    *strrchr(path, '/') = '\0';
+    self = fs_join(&scratch_arena, path, "../reperf");
+    return fs_exists(self) ? self : NULL;
+}
+
+static int group_start(void **state)
+{
+    int result = scratch_group_start(state);
+    self_path = find_self();
+    return self_path ? result : -1; /* the program is built before its tests */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(hands_a_folder_on, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(shared_folders_are_not_copied, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(goes_on_with_what_a_broken_one_left, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_damaged_partial_comes_again, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_file_that_is_another_is_refused_here, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_node_that_fails_is_told_apart, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_node_that_is_left_out_is_left_alone, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_node_without_tcp_gets_copies, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_node_that_cannot_run_us_gets_copies, scratch_make,
+                                        scratch_remove),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("stage", tests, group_start, scratch_group_end);
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints: a run that stops and goes on prints the very losses of one that does not, and leaves the very same file; what is
+   damaged, cut or of another run is refused before anything is trained. */
+#include "wl_fixture.h"
+
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "train/checkpoint.h"
+#include "train/train.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WORDS_MAX 64
+
+static char folder[] = "/tmp/reperf-checkpoint-XXXXXX";
+
+static int make_folder(void **state UNUSED)
+{
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state UNUSED)
+{
+    struct err err = {0};
+    return fs_remove_tree(folder, &err);
+}
+
+static const char *in_folder(struct arena *arena, const char *name)
+{
+    return arena_printf(arena, "%s/%s", folder, name);
+}
+
+/* Runs "--model ..." and returns what was printed, in the arena. */
+static const char *run_of(struct arena *arena, const char *line, int *ret_status, struct err *err)
+{
+    static const stop_flag never;
+    char *words[WORDS_MAX];
+    int n = 0;
+    struct train_opts opts;
+    char *rest = arena_printf(arena, "%s", line);
+    for (char *word = strsep(&rest, " "); word && n < WORDS_MAX; word = strsep(&rest, " ")) {
+        words[n++] = word;
+    }
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    *err = (struct err){0};
+    *ret_status = train_options(n, words, &opts, err);
+    if (*ret_status == 0) {
+        *ret_status = train_run(&opts, clock_system(), fileno(file), &never, err);
+    }
+    off_t size = lseek(fileno(file), 0, SEEK_END);
+    char *text = arena_alloc(arena, (size_t)size + 1, 1);
+    assert_int_equal(pread(fileno(file), text, (size_t)size, 0), size);
+    text[size] = '\0';
+    fclose(file);
+    return text;
+}
+
+static const char *must_run(struct arena *arena, const char *line)
+{
+    int status;
+    struct err err;
+    const char *text = run_of(arena, line, &status, &err);
+    if (status < 0) {
+        fail_msg("%s: %s", line, err.msg);
+    }
+    return text;
+}
+
+/* Losses and rates of all steps, one behind the other. */
+static const char *losses_of(struct arena *arena, const char *text)
+{
+    CLEANUP(strbuf) struct strbuf all;
+    strbuf_init(&all, 65536);
+    for (const char *at = text; (at = strstr(at, "\"event\":\"step\"")) != NULL; at++) {
+        const char *loss = strstr(at, "\"loss\":");
+        const char *lr = strstr(at, "\"lr\":");
+        strbuf_printf(&all, "%.*s %.*s\n", (int)strcspn(loss, ","), loss, (int)strcspn(lr, ",}"),
+                      lr);
+    }
+    return arena_printf(arena, "%.*s", (int)all.len, all.ptr);
+}
+
+static struct str file_of(struct arena *arena, const char *path)
+{
+    struct str content;
+    struct err err = {0};
+    MUST_PASS(fs_read(arena, path, 1U << 30, &content, &err), err);
+    return content;
+}
+
+#define TINY                                                                                       \
+    "--model bert_tiny --backend plain --sequence 8 --batch 2 --data synthetic-fresh --lr 1e-3 "   \
+    "--threads 2"
+
+static void goes_on_bit_by_bit(void **state UNUSED)
+{
+    static const char *const kinds[] = {
+        "--optimizer sgd --schedule constant",
+        "--optimizer adamw --warmup-lr-steps 3 --schedule-steps 20",
+        "--recipe nvidia --schedule-steps 20 --accumulate 2",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        const char *whole = in_folder(&arena, "whole");
+        const char *half = in_folder(&arena, "half");
+        const char *rest = in_folder(&arena, "rest");
+        const char *all =
+            must_run(&arena, arena_printf(&arena, TINY " %s --steps 5 --save %s", kinds[i], whole));
+        const char *first =
+            must_run(&arena, arena_printf(&arena, TINY " %s --steps 2 --save %s", kinds[i], half));
+        const char *second =
+            must_run(&arena, arena_printf(&arena, TINY " %s --steps 3 --load %s --save %s",
+                                          kinds[i], half, rest));
+        assert_non_null(strstr(second, "\"first_step\":3,\"loaded_sha256\":\""));
+        assert_non_null(strstr(second, "\"event\":\"checkpoint\",\"rank\":0,\"done_steps\":5,"));
+        const char *joined =
+            arena_printf(&arena, "%s%s", losses_of(&arena, first), losses_of(&arena, second));
+        assert_string_equal(losses_of(&arena, all), joined);
+        struct str a = file_of(&arena, whole);
+        struct str b = file_of(&arena, rest);
+        assert_int_equal(a.len, b.len);
+        assert_memory_equal(a.ptr, b.ptr, a.len);
+        struct str c = file_of(&arena, half);
+        assert_true(c.len == a.len && memcmp(a.ptr, c.ptr, a.len) != 0); /* the test can fail */
+    }
+}
+
+/* Running statistics; the language model has dropout, which goes by the step's number. */
+static void an_image_model_goes_on_too(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *model = "--model hrnet_w18 --backend plain --image 32 --batch 2 --lr 1e-3 "
+                        "--schedule constant --threads 2";
+    const char *half = in_folder(&arena, "image");
+    const char *whole = in_folder(&arena, "image-whole");
+    const char *rest = in_folder(&arena, "image-rest");
+    const char *all =
+        must_run(&arena, arena_printf(&arena, "%s --steps 2 --save %s", model, whole));
+    const char *first =
+        must_run(&arena, arena_printf(&arena, "%s --steps 1 --save %s", model, half));
+    const char *second = must_run(
+        &arena, arena_printf(&arena, "%s --steps 1 --load %s --save %s", model, half, rest));
+    assert_string_equal(
+        losses_of(&arena, all),
+        arena_printf(&arena, "%s%s", losses_of(&arena, first), losses_of(&arena, second)));
+    struct str a = file_of(&arena, whole);
+    struct str b = file_of(&arena, rest);
+    assert_true(a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0);
+    /* Anybody can read it: parameters and statistics by their own names. */
+    struct st_file file;
+    struct err err = {0};
+    MUST_PASS(st_parse(&arena, a, &file, &err), err);
+    const struct st_tensor *weight = st_find(&file, "head.cls.weight");
+    assert_non_null(weight);
+    assert_int_equal(weight->dtype, DT_F32);
+    assert_string_equal(st_find_meta(&file, "model"), "hrnet_w18");
+    assert_string_equal(st_find_meta(&file, "step"), "2");
+    int n_moments = 0;
+    int n_means = 0;
+    for (int i = 0; i < file.n_tensors; i++) {
+        n_moments += strncmp(file.tensors[i].name, "optimizer.moment1.", 18) == 0;
+        n_means += strstr(file.tensors[i].name, "._mean") != NULL;
+    }
+    assert_true(n_moments > 100 && n_means > 50);
+}
+
+static void refused(const char *line, enum err_code code, const char *needle)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    int status;
+    struct err err;
+    const char *text = run_of(&arena, line, &status, &err);
+    if (status == 0) {
+        fail_msg("%s: was accepted", line);
+    }
+    if (err.code != code || !strstr(err.msg, needle)) {
+        fail_msg("%s: code %d, \"%s\" does not say \"%s\"", line, (int)err.code, err.msg, needle);
+    }
+    assert_string_equal(text, ""); /* nothing was trained, nothing printed */
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t len)
+{
+    struct err err = {0};
+    MUST_PASS(fs_write_atomic(path, (struct str){bytes, len}, &err), err);
+}
+
+/* ---- what is refused, on a network of a few numbers ---- */
+
+struct few {
+    struct fixture f;
+    struct train_opts opts;
+};
+
+static void few_init(struct few *few, enum opt_method method, int64_t width)
+{
+    struct err err = {0};
+    struct opt_rule rule = sgd_rule();
+    rule.method = method;
+    fixture_init(&few->f, DT_F32, CPU_PLAIN, 1);
+    int x = graph_input(few->f.graph, "input", SHAPE(2, 3), DT_F32);
+    int labels = graph_input(few->f.graph, "labels", SHAPE(2), DT_I64);
+    x = graph_linear(few->f.graph, x, "fc", width);
+    (void)graph_loss(few->f.graph, x, labels,
+                     &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
+    MUST_PASS(graph_finish(few->f.graph, &err), err);
+    MUST_PASS(net_plan(&few->f.net, &few->f.arena, few->f.graph, &few->f.backend, &err), err);
+    MUST_PASS(net_plan_optimizer(&few->f.net, &few->f.arena, &rule, NET_DECAY_ALL, &err), err);
+    MUST_PASS(net_alloc(&few->f.net, &err), err);
+    net_init_values(&few->f.net, 1);
+    few->opts = (struct train_opts){.model = &model_resnet50,
+                                    .dtype = DT_F32,
+                                    .batch = 2,
+                                    .rule = rule,
+                                    .ranks = {.n_ranks = 1},
+                                    .load_path = "FILE"};
+}
+
+static void few_save(struct few *few, const char *path)
+{
+    struct checkpoint_saved saved = {0};
+    struct err err = {0};
+    struct opt_state state = opt_state_start(&few->opts.rule);
+    state.n_updates = 1;
+    state.n_good = 1;
+    net_write_opt_state(&few->f.net, &state);
+    MUST_PASS(checkpoint_write(path, &few->opts, &few->f.net, "synthetic", 1, &saved, &err), err);
+}
+
+static void few_refuses(struct few *few, const char *path, enum err_code code, const char *needle)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct checkpoint checkpoint;
+    struct err err = {0};
+    if (checkpoint_read(&arena, &few->opts, &few->f.net, path, &checkpoint, &err) == 0) {
+        fail_msg("accepted, expected \"%s\"", needle);
+    }
+    if (err.code != code || !strstr(err.msg, needle)) {
+        fail_msg("code %d, \"%s\" does not say \"%s\"", (int)err.code, err.msg, needle);
+    }
+}
+
+static void few_takes(struct few *few, const char *path)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct checkpoint checkpoint;
+    struct err err = {0};
+    MUST_PASS(checkpoint_read(&arena, &few->opts, &few->f.net, path, &checkpoint, &err), err);
+    assert_int_equal(checkpoint.step, 1);
+    MUST_PASS(checkpoint_check_data(&checkpoint, &few->opts, "synthetic", &err), err);
+    assert_int_equal(checkpoint_check_data(&checkpoint, &few->opts, "else", &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    assert_non_null(strstr(err.msg, "data is synthetic, this run's is else"));
+}
+
+static void what_is_of_another_run_is_refused(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *path = in_folder(&arena, "few");
+    struct few few;
+    struct few other;
+    few_init(&few, OPT_ADAMW, 4);
+    few_save(&few, path);
+    few_takes(&few, path);
+    few_init(&other, OPT_LAMB, 4);
+    few_refuses(&other, path, ERR_PARSE, "optimizer is adamw, this run's is lamb");
+    fixture_release(&other.f);
+    few_init(&other, OPT_ADAMW, 5);
+    few_refuses(&other, path, ERR_PARSE, "tensor fc.weight: F32 [4, 3], expected F32 [5, 3]");
+    fixture_release(&other.f);
+    few_init(&other, OPT_ADAMW, 4);
+    other.opts.model = &model_hrnet_w18;
+    few_refuses(&other, path, ERR_PARSE, "model is resnet50, this run's is hrnet_w18");
+    other.opts = few.opts;
+    other.opts.dtype = DT_F64;
+    few_refuses(&other, path, ERR_PARSE, "dtype is f32, this run's is f64");
+    other.opts = few.opts;
+    other.opts.seed = 4;
+    few_refuses(&other, path, ERR_PARSE, "seed is 0, this run's is 4");
+    other.opts = few.opts;
+    other.opts.rule.n_micro = 2;
+    few_refuses(&other, path, ERR_PARSE, "samples_per_step is 2, this run's is 4");
+    fixture_release(&other.f);
+    fixture_release(&few.f);
+}
+
+static void a_run_without_its_file_prints_nothing(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    refused(arena_printf(&arena, TINY " --load %s/none", folder), ERR_NOT_FOUND, "none");
+    refused(arena_printf(&arena, TINY " --load %s", folder), ERR_IO, folder);
+    refused(arena_printf(&arena, TINY " --save %s/none/x", folder), ERR_NOT_FOUND, "--save");
+    write_bytes(in_folder(&arena, "text"),
+                "this is some other file, and a long one at that, no tensors", 59);
+    refused(arena_printf(&arena, TINY " --load %s/text", folder), ERR_PARSE, "no checkpoint");
+}
+
+/* Texts and tensors of a whole checkpoint with one thing changed, sealed again. */
+struct forged {
+    struct st_meta meta[ST_META_MAX];
+    struct st_tensor tensors[16];
+    struct st_content content;
+};
+
+static struct forged *forge(struct arena *arena, const char *path)
+{
+    struct forged *f = arena_new(arena, struct forged);
+    struct st_file file;
+    struct err err = {0};
+    MUST_PASS(st_read(arena, path, &file, &err), err);
+    assert_int_equal(file.n_tensors, 6); /* two parameters, two moments of each */
+    memcpy(f->meta, file.meta + 1, (size_t)(file.n_meta - 1) * sizeof(*f->meta)); /* but the seal */
+    memcpy(f->tensors, file.tensors, (size_t)file.n_tensors * sizeof(*f->tensors));
+    f->content = (struct st_content){.meta = f->meta,
+                                     .n_meta = file.n_meta - 1,
+                                     .tensors = f->tensors,
+                                     .n_tensors = file.n_tensors};
+    return f;
+}
+
+static const char *write_forged(struct arena *arena, struct forged *f)
+{
+    char hex[SHA256_HEX_LEN + 1];
+    struct err err = {0};
+    const char *path = in_folder(arena, "forged");
+    MUST_PASS(st_write_sealed(path, &f->content, hex, &err), err);
+    return path;
+}
+
+static void set_meta(struct forged *f, const char *key, const char *value)
+{
+    for (int i = 0; i < f->content.n_meta; i++) {
+        if (strcmp(f->meta[i].key, key) == 0) {
+            f->meta[i].value = value;
+            return;
+        }
+    }
+    fail_msg("no text %s", key);
+}
+
+static void what_is_sealed_but_wrong_is_refused(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *path = in_folder(&arena, "few");
+    const float extra = 1.0F;
+    struct few few;
+    few_init(&few, OPT_ADAMW, 4);
+    few_save(&few, path);
+    few_takes(&few, write_forged(&arena, forge(&arena, path))); /* unchanged it is taken */
+    static const struct {
+        const char *key, *value, *needle;
+    } TEXTS[] = {
+        {"version", "2", "version is 2, this run's is 1"},
+        {"format", "other", "no checkpoint of this program"},
+        {"step", "-1", "step"},
+        {"step", "1x", "step"},
+        {"step", "2", "contradict each other"},
+        {"good_updates", "2", "contradict each other"},
+        {"loss_scale", "nan", "loss_scale"},
+        {"loss_scale", "1e30", "loss_scale"},
+        {"loss_scale", "0", "loss_scale"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(TEXTS); i++) {
+        struct forged *f = forge(&arena, path);
+        set_meta(f, TEXTS[i].key, TEXTS[i].value);
+        few_refuses(&few, write_forged(&arena, f), ERR_PARSE, TEXTS[i].needle);
+    }
+    struct forged *f = forge(&arena, path);
+    f->content.n_meta--;
+    few_refuses(&few, write_forged(&arena, f), ERR_PARSE, "it has no samples_per_step");
+    for (int i = 0; i < 6; i++) { /* each tensor in turn */
+        f = forge(&arena, path);
+        const char *name = f->tensors[i].name;
+        f->tensors[i] = f->tensors[5];
+        f->content.n_tensors--;
+        few_refuses(&few, write_forged(&arena, f), ERR_PARSE,
+                    arena_printf(&arena, "tensor %s is missing", name));
+    }
+    f = forge(&arena, path);
+    f->tensors[f->content.n_tensors++] = (struct st_tensor){
+        .name = "zzz", .dtype = DT_F32, .shape = SHAPE(1), .data = &extra, .bytes = 4};
+    few_refuses(&few, write_forged(&arena, f), ERR_PARSE, "7 tensors, this run has 6");
+    fixture_release(&few.f);
+}
+
+/* A factor for every element of a tensor that is read from a file. */
+static void scale(struct arena *arena, struct st_tensor *tensor, float factor)
+{
+    size_t count = (size_t)tensor->bytes / sizeof(float);
+    float *values = arena_array(arena, float, count);
+    memcpy(values, tensor->data, count * sizeof(float));
+    for (size_t i = 0; i < count; i++) {
+        values[i] *= factor;
+    }
+    tensor->data = values;
+}
+
+/* A loss that is finite, and gradients that are not: the last layer gives back 1e35, and the layer norm of embeddings that are next
+   to 0 multiplies it by a million. */
+static void a_gradient_that_is_not_finite_ends_the_run(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *path = in_folder(&arena, "huge");
+    struct st_file file;
+    struct err err = {0};
+    int status;
+    char hex[SHA256_HEX_LEN + 1];
+    (void)must_run(&arena, arena_printf(&arena, TINY " --steps 1 --save %s", path));
+    MUST_PASS(st_read(&arena, path, &file, &err), err);
+    int n_scaled = 0;
+    for (int i = 0; i < file.n_tensors; i++) {
+        struct st_tensor *tensor = &file.tensors[i];
+        bool is_last = strcmp(tensor->name, "cls.seq_relationship.weight") == 0;
+        bool is_embedding = strncmp(tensor->name, "bert.embeddings.", 16) == 0 &&
+                            strstr(tensor->name, "_embeddings.weight") != NULL;
+        if (is_last || is_embedding) {
+            scale(&arena, tensor, is_last ? 1e37F : 1e-20F);
+            n_scaled++;
+        }
+    }
+    assert_int_equal(n_scaled, 4);
+    const struct st_content content = {.meta = file.meta + 1,
+                                       .n_meta = file.n_meta - 1,
+                                       .tensors = file.tensors,
+                                       .n_tensors = file.n_tensors};
+    MUST_PASS(st_write_sealed(path, &content, hex, &err), err);
+    const char *text =
+        run_of(&arena, arena_printf(&arena, TINY " --steps 2 --load %s --save %s", path, path),
+               &status, &err);
+    assert_int_equal(status, -1);
+    assert_int_equal(err.code, ERR_WORKLOAD);
+    const char *fatal = strstr(text, "{\"event\":\"fatal\",");
+    assert_non_null(fatal);
+    assert_non_null(strstr(fatal, "\"where\":\"step 1\",\"what\":\"a gradient is not finite\"}"));
+    assert_string_equal(strchr(fatal, '\n'), "\n");  /* the last line, */
+    assert_null(strstr(text, "\"event\":\"step\"")); /* of a run that has done no step */
+    assert_memory_equal(file_of(&arena, path).ptr + 35, hex, SHA256_HEX_LEN); /* not saved over */
+}
+
+/* Every kind of damage by the seal alone: fast, so every part of the file gets its turn. */
+static void damage_is_found(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    static const double zeros[64];
+    const struct st_tensor tensor = {
+        .name = "a", .dtype = DT_F64, .shape = SHAPE(64), .data = zeros, .bytes = sizeof(zeros)};
+    const struct st_meta meta = {"format", CHECKPOINT_FORMAT};
+    const struct st_content content = {
+        .meta = &meta, .n_meta = 1, .tensors = &tensor, .n_tensors = 1};
+    const char *path = in_folder(&arena, "sealed");
+    char hex[SHA256_HEX_LEN + 1];
+    char again[SHA256_HEX_LEN + 1];
+    struct err err = {0};
+    MUST_PASS(st_write_sealed(path, &content, hex, &err), err);
+    struct str whole = file_of(&arena, path);
+    MUST_PASS(st_check_seal(whole, again, &err), err);
+    assert_string_equal(hex, again);
+    char *bytes = arena_alloc(&arena, whole.len + 1, 1);
+    for (size_t i = 0; i < whole.len * 8; i++) { /* every bit */
+        memcpy(bytes, whole.ptr, whole.len);
+        bytes[i / 8] = (char)(bytes[i / 8] ^ (1 << (i % 8)));
+        err = (struct err){0};
+        assert_int_equal(st_check_seal((struct str){bytes, whole.len}, again, &err), -1);
+        assert_int_equal(err.code, ERR_INTEGRITY);
+    }
+    memcpy(bytes, whole.ptr, whole.len);
+    bytes[whole.len] = '\0';
+    for (size_t len = 0; len <= whole.len + 1; len++) { /* every length but its own */
+        err = (struct err){0};
+        if (len != whole.len) {
+            assert_int_equal(st_check_seal((struct str){bytes, len}, again, &err), -1);
+            assert_int_equal(err.code, ERR_INTEGRITY);
+        }
+    }
+    write_bytes(path, whole.ptr, whole.len - 1);
+    refused(arena_printf(&arena, TINY " --load %s", path), ERR_INTEGRITY, "damaged or cut");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(goes_on_bit_by_bit),
+        cmocka_unit_test(an_image_model_goes_on_too),
+        cmocka_unit_test(what_is_of_another_run_is_refused),
+        cmocka_unit_test(a_run_without_its_file_prints_nothing),
+        cmocka_unit_test(what_is_sealed_but_wrong_is_refused),
+        cmocka_unit_test(a_gradient_that_is_not_finite_ends_the_run),
+        cmocka_unit_test(damage_is_found),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL itself, where the toolkit has it beside nccl.h: it is found, of a version that is wanted, with every function that is used, and
+   says its errors. No GPU is needed for that, and nothing more is seen of it here: test_emu_nccl.c has a made-up one. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <unistd.h>
+
+#ifdef REPERF_HAVE_NCCL
+#include "dist/nccl_api.h"
+
+static void the_real_library(void **state UNUSED)
+{
+    struct nccl_api api;
+    struct err err = {0};
+    char text[256];
+    if (nccl_api_open(&api, &err) < 0) {
+        assert_non_null(strstr(err.msg, "NCCL from 2.18.0 to below 3.0.0 is needed"));
+        print_message("# no NCCL library here: %s\n", err.msg);
+        skip();
+    }
+    assert_true(api.load.version >= 21800 && api.load.version < 30000);
+    nccl_api_text(&api, ncclSystemError, NULL, "something", text, sizeof(text));
+    assert_non_null(strstr(text, "nccl: something: unhandled system error"));
+    print_message("# %s: %d\n", api.load.path, api.load.version);
+    nccl_api_close(&api);
+}
+
+static void none_in_a_folder_that_is_named(void **state UNUSED)
+{
+    struct nccl_api api;
+    struct err err = {0};
+    assert_int_equal(setenv("REPERF_NCCL_DIR", "/nowhere", 1), 0);
+    assert_int_equal(nccl_api_open(&api, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_non_null(strstr(err.msg, "REPERF_NCCL_DIR: /nowhere/libnccl.so.2: no such file"));
+    assert_int_equal(unsetenv("REPERF_NCCL_DIR"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_real_library),
+        cmocka_unit_test(none_in_a_folder_that_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#else
+int main(void)
+{
+    (void)printf("1..0 # SKIP this build has no nccl.h\n");
+    return 0;
+}
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuDNN's plans without a device: every convolution of every model is planned for a GPU that is described in tests/cuda/h100.json.
+   Where the toolkit or cuDNN is missing the tests are skipped by name. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#ifndef REPERF_HAVE_CUDA
+
+static void plans_need_a_toolkit(void **state)
+{
+    (void)state;
+    print_message("built without the CUDA toolkit and cuDNN's headers\n");
+    skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_need_a_toolkit)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+#include <dlfcn.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
+#include "backend_cuda/dnn.h"
+#include "backend_cuda/dnn_engine.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "graph/fuse.h"
+#include "models/model.h"
+
+/* In MODE=asan: what the libraries' heuristics keep for themselves is not ours to free. */
+const char *__lsan_default_suppressions(void); /* NOLINT: the sanitizer's name */
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libcudnn\n";
+}
+
+struct fixture {
+    struct arena arena;
+    char *device_json;
+    const char *missing; /* why nothing can be planned; NULL: it can */
+};
+
+/* cuDNN looks for the driver's library (the toolkit's stub of it does; the loader finds by its soname what is already there) and
+   opens and closes the runtime compiler again and again, which a check for leaks takes for one. */
+static void load_what_cudnn_looks_for(void)
+{
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) {
+        (void)dlopen("/usr/local/cuda/lib64/stubs/libcuda.so", RTLD_NOW | RTLD_GLOBAL);
+    }
+    (void)dlopen("/usr/local/cuda/lib64/libnvrtc.so", RTLD_NOW | RTLD_GLOBAL);
+}
+
+static void cuda_describe(struct cuda *cuda, bool is_amp)
+{
+    *cuda = (struct cuda){.is_amp = is_amp, .channel_pad = is_amp ? 8 : 4};
+}
+
+static int open_described(struct cuda *cuda, const struct fixture *f, bool is_amp, struct err *err)
+{
+    struct plan_opts opts = {.device_json = f->device_json};
+    cuda_describe(cuda, is_amp);
+    return dnn_open(cuda, &opts, err);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct err err = {0};
+    struct str text;
+    struct cuda cuda;
+    *state = f;
+    load_what_cudnn_looks_for();
+    if (fs_read(&f->arena, "tests/cuda/h100.json", 65536, &text, &err) < 0) {
+        print_message("%s\n", err.msg);
+        return -1;
+    }
+    f->device_json = str_z(&f->arena, text);
+    if (open_described(&cuda, f, true, &err) < 0) {
+        f->missing = arena_printf(&f->arena, "%s", err.msg);
+        return 0;
+    }
+    print_message("%s\n", dnn_version(&cuda));
+    dnn_close(&cuda);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    arena_release(&f->arena);
+    free(f);
+    return 0;
+}
+
+static bool is_planned(enum kernel_id id)
+{
+    return id == K_CONV_FWD || id == K_CONV_BWD_DATA || id == K_CONV_BWD_WEIGHT ||
+           id == K_CONV_STATS_FWD || id == K_CONV_BWD_DATA_BN || id == K_NORM_CONV_BWD_WEIGHT;
+}
+
+static bool is_depthwise(const struct conv_geom *g)
+{
+    return g->groups > 1 && g->groups == g->c && g->groups == g->k;
+}
+
+struct tally {
+    int n_calls, n_failed;
+    int n_of[K_COUNT];
+    int64_t workspace_max_bytes;
+};
+
+/* Plans the calls of a finished graph; what has no plan is said. */
+static void plan_calls(struct cuda *cuda, const struct graph *graph, struct tally *tally)
+{
+    struct kernel_args *kept = calloc((size_t)graph->n_calls, sizeof(*kept));
+    int n_kept = 0;
+    for (int i = 0; i < graph->n_calls; i++) {
+        struct kernel_args args = graph->calls[i].args;
+        struct err err = {0};
+        if (!is_planned(args.id) || is_depthwise(&args.geom.conv)) {
+            continue;
+        }
+        for (int k = 0; k < KERNEL_IN_MAX; k++) {
+            args.has_in |= (unsigned)(graph->calls[i].in[k] != NO_VALUE) << k;
+        }
+        tally->n_calls++;
+        tally->n_of[args.id]++;
+        if (dnn_prepare(cuda, &args, &err) < 0) {
+            print_message("%s\n", err.msg);
+            tally->n_failed++;
+            continue;
+        }
+        if (args.workspace_bytes > tally->workspace_max_bytes) {
+            tally->workspace_max_bytes = args.workspace_bytes;
+        }
+        assert_true(args.workspace_bytes <= (args.dtype == DT_F16 ? PLAN_WORKSPACE_MAX_BYTES
+                                                                  : PLAN_WORKSPACE_F32_MAX_BYTES));
+        assert_true(dnn_plan_info(&args).is_deterministic);
+        assert_false(dnn_plan_info(&args).is_compiled);
+        kept[n_kept++] = args;
+    }
+    for (int i = 0; i < n_kept; i++) {
+        dnn_unprepare(cuda, &kept[i]);
+    }
+    free(kept);
+}
+
+static const struct {
+    const char *model;
+    int64_t batch;
+    int n_fused
+        [3]; /* at least, in the order of FUSED_IDS: a fusion that falls away makes them fewer */
+} NETWORKS[] = {{"resnet50", 256, {52, 47, 32}},
+                {"hrnet_w18", 8, {306, 240, 129}},
+                {"deeplabv3p", 4, {54, 50, 32}},
+                {"deeplabv3p_mmseg", 4, {64, 56, 34}}};
+
+enum form { FULL, HALF, FUSED };
+static const char *const FORM_NAMES[] = {"fp32", "amp", "amp fused"};
+
+static void fuse(struct graph *graph)
+{
+    struct err err = {0};
+    struct fuse_support support = fuse_support_hopper();
+    struct fuse_policy policy = fuse_supported(&support);
+    assert_int_equal(graph_fuse(graph, &policy, NULL, &err), 0);
+}
+
+static const enum kernel_id FUSED_IDS[] = {K_CONV_STATS_FWD, K_CONV_BWD_DATA_BN,
+                                           K_NORM_CONV_BWD_WEIGHT};
+
+static void plan_networks(const struct fixture *f, enum form form)
+{
+    bool is_amp = form != FULL;
+    int n_failed = 0;
+    for (size_t i = 0; i < ARRAY_LEN(NETWORKS); i++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        const struct model *model = model_find(NETWORKS[i].model);
+        const struct model_opts opts = {.batch = NETWORKS[i].batch,
+                                        .height = model->height_default,
+                                        .width = model->width_default};
+        const struct graph_types types = {is_amp ? DT_F16 : DT_F32, DT_F32, DT_F32};
+        struct tally tally = {0};
+        struct cuda cuda;
+        struct err err = {0};
+        struct graph *graph = graph_new_typed(&arena, &types);
+        int64_t start_ns = clock_system().mono_ns(NULL);
+        model->build(graph, &opts);
+        assert_int_equal(graph_finish(graph, &err), 0);
+        if (form == FUSED) {
+            fuse(graph);
+        }
+        assert_int_equal(open_described(&cuda, f, is_amp, &err), 0);
+        plan_calls(&cuda, graph, &tally);
+        dnn_close(&cuda);
+        print_message("%s %s: %d calls, %d without a plan, workspace %.1f MB, %.1f s\n",
+                      model->name, FORM_NAMES[form], tally.n_calls, tally.n_failed,
+                      (double)tally.workspace_max_bytes / 1e6,
+                      (double)(clock_system().mono_ns(NULL) - start_ns) / 1e9);
+        n_failed += tally.n_failed;
+        assert_true(tally.n_calls > 100);
+        for (size_t k = 0; k < ARRAY_LEN(FUSED_IDS); k++) {
+            print_message("  %s: %d\n", kernel_name(FUSED_IDS[k]), tally.n_of[FUSED_IDS[k]]);
+            assert_true(tally.n_of[FUSED_IDS[k]] >= (form == FUSED ? NETWORKS[i].n_fused[k] : 0));
+        }
+    }
+    assert_int_equal(n_failed, 0);
+}
+
+#define NEED_PLANS(f)                                                                              \
+    do {                                                                                           \
+        if ((f)->missing) {                                                                        \
+            print_message("%s\n", (f)->missing);                                                   \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+static void every_convolution_in_half_precision(void **state)
+{
+    NEED_PLANS((struct fixture *)*state);
+    plan_networks(*state, HALF);
+}
+
+static void every_convolution_in_full_precision(void **state)
+{
+    NEED_PLANS((struct fixture *)*state);
+    plan_networks(*state, FULL);
+}
+
+static void every_fused_convolution(void **state)
+{
+    NEED_PLANS((struct fixture *)*state);
+    plan_networks(*state, FUSED);
+}
+
+/* BERT has no convolution, and cuBLASLt cannot be asked without a device. What can be seen here: its matrices' rows are whole vectors of 8
+   in half precision, but for the logits of the vocabulary and of the two sentences, which lie as their shape says. */
+static void matrices_of_bert(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct graph_types types = {DT_F16, DT_F32, DT_F32};
+    const struct model *model = model_find("bert_base");
+    struct err err = {0};
+    struct graph *graph = graph_new_typed(&arena, &types);
+    model->build(graph, &(struct model_opts){
+                            .batch = 96, .sequence = 128, .predictions = 20, .has_dropout = true});
+    assert_int_equal(graph_finish(graph, &err), 0);
+    int n_even = 0;
+    int n_of_words = 0;
+    int n_of_sentences = 0;
+    for (int i = 0; i < graph->n_calls; i++) {
+        const struct kernel_args *args = &graph->calls[i].args;
+        const struct linear_geom *g = &args->geom.linear;
+        assert_false(is_planned(args->id));
+        if (args->id != K_LINEAR_FWD && args->id != K_LINEAR_BWD_DATA &&
+            args->id != K_LINEAR_BWD_WEIGHT) {
+            continue;
+        }
+        assert_int_equal(g->c % 8, 0);
+        n_even += g->k % 8 == 0;
+        n_of_words += g->k == 30522;
+        n_of_sentences += g->k == 2;
+    }
+    /* 12 layers of 4 matrices, the pooler and the head's, three calls each. */
+    assert_int_equal(n_even, (12 * 4 + 2) * 3);
+    assert_int_equal(n_of_words, 3);
+    assert_int_equal(n_of_sentences, 3);
+}
+
+/* What is asked of cuDNN one call at a time. */
+struct wish {
+    const char *what;
+    enum kernel_id id;
+    bool is_amp, has_norm, has_da, has_a;
+    int64_t n, c, h, w, k, window, stride, dil, groups;
+    bool is_had;
+};
+
+static struct kernel_args args_of(const struct wish *wish)
+{
+    int64_t pad = wish->dil * (wish->window - 1) / 2;
+    int64_t reach = wish->dil * (wish->window - 1) + 1;
+    struct kernel_args args = {.id = wish->id, .dtype = wish->is_amp ? DT_F16 : DT_F32};
+    args.has_in = 3U | (wish->has_norm ? 12U : 0) | (wish->has_da ? 1U << 7 : 0) |
+                  (wish->has_a ? 1U << 8 : 0);
+    args.geom.conv = (struct conv_geom){.n = wish->n,
+                                        .c = wish->c,
+                                        .h = wish->h,
+                                        .w = wish->w,
+                                        .k = wish->k,
+                                        .r = wish->window,
+                                        .s = wish->window,
+                                        .p = (wish->h + 2 * pad - reach) / wish->stride + 1,
+                                        .q = (wish->w + 2 * pad - reach) / wish->stride + 1,
+                                        .stride_h = wish->stride,
+                                        .stride_w = wish->stride,
+                                        .pad_h = pad,
+                                        .pad_w = pad,
+                                        .dil_h = wish->dil,
+                                        .dil_w = wish->dil,
+                                        .groups = wish->groups};
+    return args;
+}
+
+/* What cuDNN 9.19 had for an H100 on 2026-11-21. What falls away fails; what comes is said. */
+#define STATS K_CONV_STATS_FWD
+#define DATA  K_CONV_BWD_DATA_BN
+#define WIDTH K_NORM_CONV_BWD_WEIGHT
+static const struct wish WISHES[] = {
+    {"1x1", STATS, true, false, false, false, 256, 64, 56, 56, 256, 1, 1, 1, 1, true},
+    {"1x1", STATS, true, true, false, false, 256, 64, 56, 56, 256, 1, 1, 1, 1, true},
+    {"1x1", WIDTH, true, true, false, false, 256, 64, 56, 56, 256, 1, 1, 1, 1, true},
+    {"1x1", DATA, true, false, false, false, 256, 64, 56, 56, 256, 1, 1, 1, 1, true},
+    {"1x1", DATA, true, false, true, false, 256, 64, 56, 56, 256, 1, 1, 1, 1, true},
+    {"1x1", DATA, true, false, false, true, 256, 64, 56, 56, 256, 1, 1, 1, 1, true},
+    {"1x1", DATA, true, false, true, true, 256, 64, 56, 56, 256, 1, 1, 1, 1, true},
+    {"3x3 stride 2", STATS, true, true, false, false, 256, 128, 56, 56, 128, 3, 2, 1, 1, true},
+    {"3x3 stride 2", WIDTH, true, true, false, false, 256, 128, 56, 56, 128, 3, 2, 1, 1, true},
+    {"3x3 stride 2", DATA, true, false, false, false, 256, 128, 56, 56, 128, 3, 2, 1, 1, true},
+    {"3x3 stride 2", DATA, true, false, true, false, 256, 128, 56, 56, 128, 3, 2, 1, 1, false},
+    {"3x3 stride 2", DATA, true, false, false, true, 256, 128, 56, 56, 128, 3, 2, 1, 1, false},
+    {"18 channels", STATS, true, true, false, false, 8, 18, 128, 256, 18, 3, 1, 1, 1, true},
+    {"18 channels", DATA, true, false, true, true, 8, 18, 128, 256, 18, 3, 1, 1, 1, true},
+    {"dilation 8", STATS, true, true, false, false, 4, 512, 64, 128, 512, 3, 1, 8, 1, true},
+    {"dilation 8", DATA, true, false, true, true, 4, 512, 64, 128, 512, 3, 1, 8, 1, true},
+    {"dilation 16", STATS, true, true, false, false, 4, 512, 64, 128, 512, 3, 1, 16, 1, false},
+    {"dilation 16", DATA, true, false, false, false, 4, 512, 64, 128, 512, 3, 1, 16, 1, false},
+    {"7x7", STATS, true, false, false, false, 256, 3, 224, 224, 64, 7, 2, 1, 1, false},
+    {"fp32", STATS, false, false, false, false, 8, 64, 56, 56, 64, 3, 1, 1, 1, false},
+    {"fp32", DATA, false, false, false, false, 8, 64, 56, 56, 64, 3, 1, 1, 1, false},
+    {"2 groups", STATS, true, false, false, false, 8, 64, 56, 56, 64, 3, 1, 1, 2, false},
+    {"7x7", K_CONV_FWD, true, false, false, false, 256, 3, 224, 224, 64, 7, 2, 1, 1, true},
+    {"2 groups", K_CONV_BWD_DATA, true, false, false, false, 8, 64, 56, 56, 64, 3, 1, 1, 2, true},
+};
+
+static void what_is_fused(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    int n_lost = 0;
+    NEED_PLANS(f);
+    for (size_t i = 0; i < ARRAY_LEN(WISHES); i++) {
+        const struct wish *wish = &WISHES[i];
+        struct kernel_args args = args_of(wish);
+        struct cuda cuda;
+        assert_int_equal(open_described(&cuda, f, wish->is_amp, &err), 0);
+        bool is_had = dnn_supports(&cuda, &args);
+        dnn_close(&cuda);
+        if (is_had != wish->is_had) {
+            print_message("%s %s%s%s%s: %s\n", wish->what, kernel_name(wish->id),
+                          wish->has_norm ? " norm" : "", wish->has_da ? " da" : "",
+                          wish->has_a ? " a" : "", is_had ? "is had now" : "has fallen away");
+        }
+        n_lost += wish->is_had && !is_had;
+    }
+    assert_int_equal(n_lost, 0);
+}
+
+/* An engine that was chosen is made again from its name alone: that is what is kept from run to run. */
+static void engines_by_name(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = {0};
+    struct cuda cuda;
+    struct dnn_api api;
+    struct dnn_engine engines[12];
+    const struct dnn_rules rules = {.allows_tensor_cores = true,
+                                    .workspace_max_bytes = PLAN_WORKSPACE_MAX_BYTES};
+    NEED_PLANS(f);
+    cuda_describe(&cuda, true);
+    assert_int_equal(dnn_api_open(&api, &err), 0);
+    struct dnn_device device = {.api = &api};
+    assert_int_equal(dnn_device_describe(&device, f->device_json, &err), 0);
+    for (size_t i = 0; i < 7; i++) {
+        struct kernel_args args = args_of(&WISHES[i]);
+        struct dnn_call call = dnn_call_of(&cuda, &args);
+        struct dnn_graph graph;
+        assert_int_equal(dnn_graph_make(&graph, &api, NULL, &call, &err), 0);
+        int n = dnn_engines_find(&device, &graph, &rules, 12, engines);
+        assert_true(n >= 1);
+        for (int k = 0; k < n; k++) {
+            struct dnn_engine again;
+            if (dnn_engine_named(&device, &graph, &rules, engines[k].info.name, &again, &err) < 0) {
+                fail_msg("%s", err.msg);
+            }
+            assert_string_equal(again.info.name, engines[k].info.name);
+            assert_int_equal(again.info.workspace_bytes, engines[k].info.workspace_bytes);
+            dnn_engine_release(&api, &again);
+            dnn_engine_release(&api, &engines[k]);
+        }
+        static const char *const BAD[] = {"",          "cudnn",      "cudnn x",       "cudnn 9999",
+                                          "cudnn 2 1", "cudnn 2 1=", "cudnn 2 999=1", "cublaslt 2"};
+        for (size_t k = 0; k < ARRAY_LEN(BAD); k++) {
+            struct dnn_engine none;
+            struct err why = {0};
+            assert_int_equal(dnn_engine_named(&device, &graph, &rules, BAD[k], &none, &why), -1);
+            assert_true(why.code != ERR_NONE && why.msg[0] != '\0');
+        }
+        dnn_graph_release(&graph);
+    }
+    api.cudnnBackendDestroyDescriptor(device.property);
+    dnn_api_close(&api);
+}
+
+/* A device that is none, and a network's layer that has no plan: a message that names it. */
+static void errors_name_what_is_wrong(void **state)
+{
+    struct fixture *f = *state;
+    struct plan_opts opts = {.device_json = "{\"no\": \"device\"}"};
+    struct err err = {0};
+    struct cuda cuda;
+    NEED_PLANS(f);
+    cuda_describe(&cuda, true);
+    assert_int_equal(dnn_open(&cuda, &opts, &err), -1);
+    assert_null(cuda.dnn);
+    assert_non_null(strstr(err.msg, "cudnn: description of a device"));
+    err = (struct err){0};
+    assert_int_equal(open_described(&cuda, f, true, &err), 0);
+    struct kernel_args args = args_of(&WISHES[16]); /* dilation 16 */
+    assert_int_equal(dnn_prepare(&cuda, &args, &err), -1);
+    assert_null(args.prepared);
+    assert_non_null(strstr(err.msg, "conv_stats_fwd f16 n4 c512 h64 w128 k512 r3 s3"));
+    dnn_close(&cuda);
+    dnn_close(&cuda);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_fused),
+        cmocka_unit_test(engines_by_name),
+        cmocka_unit_test(errors_name_what_is_wrong),
+        cmocka_unit_test(matrices_of_bert),
+        cmocka_unit_test(every_fused_convolution),
+        cmocka_unit_test(every_convolution_in_half_precision),
+        cmocka_unit_test(every_convolution_in_full_precision),
+    };
+    int status = cmocka_run_group_tests(tests, set_up, tear_down);
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_do_leak_check(); /* now, while cuDNN's libraries are loaded: at the end they take themselves away */
+#endif
+    return status;
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which devices a CUDA build takes, and what it says of the others. */
+#include "wl_fixture.h"
+
+#include "backend_cuda/device.h"
+
+/* A machine on which all is well; each case spoils one thing. */
+static struct device_facts good(void)
+{
+    return (struct device_facts){.driver_version = 13000,
+                                 .runtime_version = 13000,
+                                 .n_devices = 2,
+                                 .wanted = 1,
+                                 .name = "NVIDIA H100",
+                                 .major = 9,
+                                 .minor = 0,
+                                 .archs = "75_80_90"};
+}
+
+static void refused(const struct device_facts *facts, bool is_by_driver, const char *message)
+{
+    struct err err = {0};
+    int status = is_by_driver ? device_judge_driver(facts, &err) : device_judge(facts, &err);
+    assert_int_equal(status, -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    if (!strstr(err.msg, message)) {
+        fail_msg("\"%s\" does not say \"%s\"", err.msg, message);
+    }
+}
+
+static void test_drivers(void **state UNUSED)
+{
+    struct err err = {0};
+    struct device_facts facts = good();
+    assert_int_equal(device_judge_driver(&facts, &err), 0);
+    facts.driver_version = 13020;
+    assert_int_equal(device_judge_driver(&facts, &err), 0);
+    facts.driver_version = 12080;
+    refused(&facts, true, "knows CUDA up to 12.8 and this build is made with 13.0");
+    facts.runtime_version = 12090; /* within one major version any driver will do */
+    assert_int_equal(device_judge_driver(&facts, &err), 0);
+    facts.driver_version = 0;
+    refused(&facts, true, "no NVIDIA driver");
+    facts = good();
+    facts.n_devices = 0;
+    refused(&facts, true, "no GPU that this process may see");
+    facts.n_devices = 1;
+    refused(&facts, true, "wants GPU 1 (counted from 0) and sees 1");
+}
+
+static void test_capabilities(void **state UNUSED)
+{
+    struct err err = {0};
+    struct device_facts facts = good();
+    assert_int_equal(device_judge(&facts, &err), 0);
+    facts.major = 6;
+    facts.minor = 1;
+    facts.archs = "61_75";
+    refused(&facts, false, "compute capability 6.1, needed is 7.0 or later");
+    facts = good();
+    facts.major = 7;
+    refused(&facts, false,
+            "has compute capability 7.0, for which this build has no kernels (it has 75_80_90)");
+    facts.major = 10;
+    refused(&facts, false, "CUDA_ARCHS=100");
+}
+
+static void test_which_code_runs_where(void **state UNUSED)
+{
+    assert_true(device_runs("70", 7, 0));
+    assert_true(device_runs("70", 7, 5));
+    assert_false(device_runs("75", 7, 0));
+    assert_true(device_runs("75_80", 8, 6));
+    assert_false(device_runs("75_80", 9, 0));
+    assert_true(device_runs("75_80_120", 12, 1));
+    assert_false(device_runs("", 9, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drivers),
+        cmocka_unit_test(test_capabilities),
+        cmocka_unit_test(test_which_code_runs_where),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

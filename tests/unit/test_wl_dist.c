@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranks say to each other, how they learn who they are, and sums over a ring: threads over socket pairs. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/rng.h"
+#include "dist/ranks.h"
+#include "dist/ring.h"
+#include "dist/wire.h"
+
+/* ---- messages ---- */
+
+static const char HEX[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+static struct hello some_hello(int rank)
+{
+    struct hello hello = {.version = WIRE_VERSION,
+                          .rank = rank,
+                          .n_ranks = 4,
+                          .ring_port = 4711,
+                          .program = "0.1.0",
+                          .ring_addr = "fe80::1%eth0",
+                          .facts = "model=resnet50 batch=2 lr=0.1"};
+    memcpy(hello.token, HEX, sizeof(HEX));
+    memcpy(hello.network, HEX, sizeof(HEX));
+    return hello;
+}
+
+static void messages_come_back_as_they_were(void **state UNUSED)
+{
+    uint8_t bytes[WIRE_HELLO_BYTES];
+    struct err err = {0};
+    struct hello hello = some_hello(3);
+    struct hello back;
+    hello_encode(&hello, bytes);
+    assert_int_equal(hello_decode(bytes, &back, &err), 0);
+    assert_int_equal(back.rank, 3);
+    assert_int_equal(back.n_ranks, 4);
+    assert_int_equal(back.ring_port, 4711);
+    assert_string_equal(back.ring_addr, hello.ring_addr);
+    assert_string_equal(back.facts, hello.facts);
+    assert_string_equal(back.token, HEX);
+    struct note note = {
+        .kind = NOTE_REPORT, .rank = 2, .port = 65535, .number = 0x123456789abcdefULL};
+    snprintf(note.text, sizeof(note.text), "rank 2 died");
+    memset(note.key, 0xa5, sizeof(note.key));
+    struct note again;
+    note_encode(&note, bytes);
+    assert_int_equal(note_decode(bytes, &again, &err), 0);
+    assert_int_equal(again.kind, NOTE_REPORT);
+    assert_true(again.number == note.number);
+    assert_int_equal(again.port, 65535);
+    assert_string_equal(again.text, note.text);
+    assert_memory_equal(again.key, note.key, sizeof(note.key));
+}
+
+/* Every single byte may be wrong: then it is an error, or another value that a check further up will see, never a crash. */
+static void a_wrong_byte_is_an_error_or_another_value(void **state UNUSED)
+{
+    uint8_t bytes[WIRE_HELLO_BYTES];
+    const struct hello hello = some_hello(1);
+    int n_refused = 0;
+    for (int at = 0; at < WIRE_HELLO_BYTES; at++) {
+        struct err err = {0};
+        struct hello back;
+        hello_encode(&hello, bytes);
+        bytes[at] ^= 0x80;
+        if (hello_decode(bytes, &back, &err) < 0) {
+            n_refused++;
+            continue;
+        }
+        uint8_t again[WIRE_HELLO_BYTES];
+        hello_encode(&back, again);
+        /* Of another version only the head is read. */
+        assert_true(back.version != WIRE_VERSION || memcmp(again, bytes, sizeof(again)) == 0);
+    }
+    /* All but version (4), low bytes of rank and world size, and of the port (2). */
+    assert_true(n_refused >= WIRE_HELLO_BYTES - 12);
+    for (int at = 0; at < WIRE_MAGIC_BYTES; at++) {
+        hello_encode(&hello, bytes);
+        assert_true(hello_may_be(bytes, (size_t)at));
+        bytes[at] ^= 1;
+        assert_false(hello_may_be(bytes, (size_t)at + 1));
+    }
+}
+
+static void disagreements_name_ranks_and_values(void **state UNUSED)
+{
+    char text[WIRE_TEXT_MAX];
+    const struct hello mine = some_hello(0);
+    struct hello theirs = some_hello(1);
+    hello_compare(&mine, &theirs, text);
+    assert_string_equal(text, "");
+    snprintf(theirs.facts, sizeof(theirs.facts), "model=resnet50 batch=4 lr=0.1");
+    hello_compare(&mine, &theirs, text);
+    assert_string_equal(text, "rank 1 has batch=4, rank 0 batch=2");
+    snprintf(theirs.facts, sizeof(theirs.facts), "model=resnet50 batch=2 lr=0.1 more");
+    hello_compare(&mine, &theirs, text);
+    assert_string_equal(text, "rank 1 has more, rank 0 nothing more");
+    theirs.n_ranks = 8;
+    hello_compare(&mine, &theirs, text);
+    assert_string_equal(text, "rank 1 has a world size of 8, rank 0 one of 4");
+    snprintf(theirs.program, sizeof(theirs.program), "0.2.0");
+    hello_compare(&mine, &theirs, text);
+    assert_string_equal(text, "rank 1 is reperf-train 0.2.0, rank 0 0.1.0");
+    theirs.version = 7;
+    hello_compare(&mine, &theirs, text);
+    assert_non_null(strstr(text, "rank 1 speaks version 7"));
+    theirs = some_hello(4);
+    hello_compare(&mine, &theirs, text);
+    assert_string_equal(text, "rank 4 came to a job of 4 ranks");
+    theirs = some_hello(2);
+    theirs.network[0] = 'f';
+    hello_compare(&mine, &theirs, text);
+    assert_non_null(strstr(text, "rank 2 has another network"));
+}
+
+/* ---- who am I ---- */
+
+static const char *from_list(void *ctx, const char *name)
+{
+    const char *const *at = ctx;
+    for (; *at; at += 2) {
+        if (strcmp(at[0], name) == 0) {
+            return at[1];
+        }
+    }
+    return NULL;
+}
+#define ENV(...) ((void *)(uintptr_t)(const char *const[]){__VA_ARGS__, NULL})
+
+static struct ranks good(void *env)
+{
+    struct ranks ranks;
+    struct err err = {0};
+    if (ranks_read(from_list, env, false, &ranks, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return ranks;
+}
+
+static void bad(void *env, const char *part)
+{
+    struct ranks ranks;
+    struct err err = {0};
+    assert_int_equal(ranks_read(from_list, env, false, &ranks, &err), -1);
+    assert_int_equal(err.code, ERR_USAGE);
+    if (!strstr(err.msg, part)) {
+        fail_msg("\"%s\" is not in \"%s\"", part, err.msg);
+    }
+}
+
+static void launchers_are_understood(void **state UNUSED)
+{
+    struct ranks r = good(ENV("HOME", "/root"));
+    assert_string_equal(r.launcher, "none");
+    assert_int_equal(r.n_ranks, 1);
+    r = good(ENV("RANK", "5", "WORLD_SIZE", "8", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE", "4",
+                 "MASTER_ADDR", "10.11.0.2", "MASTER_PORT", "1234", "OMPI_COMM_WORLD_RANK", "0",
+                 "OMPI_COMM_WORLD_SIZE", "2"));
+    assert_string_equal(r.launcher, "torchrun");
+    assert_int_equal(r.rank, 5);
+    assert_int_equal(r.local_rank, 1);
+    assert_int_equal(r.n_local_ranks, 4);
+    assert_int_equal(r.master_port, 1234);
+    r = good(ENV("OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2",
+                 "OMPI_COMM_WORLD_LOCAL_RANK", "1", "OMPI_COMM_WORLD_LOCAL_SIZE", "2"));
+    assert_string_equal(r.launcher, "openmpi");
+    assert_string_equal(r.master_addr, "127.0.0.1");
+    assert_int_equal(r.master_port, RANKS_PORT_DEFAULT);
+    r = good(ENV("SLURM_PROCID", "2", "SLURM_NTASKS", "16", "SLURM_STEP_NUM_TASKS", "4",
+                 "SLURM_LOCALID", "0", "SLURM_JOB_NODELIST", "gpu[07-09,12],x1"));
+    assert_string_equal(r.launcher, "slurm");
+    assert_int_equal(r.n_ranks, 4);
+    assert_string_equal(r.master_addr, "gpu07");
+    r = good(ENV("SLURM_NTASKS", "16", "SLURM_JOB_NODELIST", "gpu[07-09]"));
+    assert_int_equal(r.n_ranks, 1); /* the shell of an allocation */
+}
+
+static void contradictions_are_refused(void **state UNUSED)
+{
+    bad(ENV("RANK", "0"), "RANK without WORLD_SIZE");
+    bad(ENV("WORLD_SIZE", "2"), "without RANK");
+    bad(ENV("RANK", "2", "WORLD_SIZE", "2", "MASTER_ADDR", "x"), "RANK");
+    bad(ENV("RANK", "-1", "WORLD_SIZE", "2", "MASTER_ADDR", "x"), "RANK");
+    bad(ENV("RANK", "", "WORLD_SIZE", "2", "MASTER_ADDR", "x"), "RANK");
+    bad(ENV("RANK", "0", "WORLD_SIZE", "0"), "WORLD_SIZE");
+    bad(ENV("RANK", "0", "WORLD_SIZE", "2x"), "WORLD_SIZE");
+    bad(ENV("RANK", "0", "WORLD_SIZE", "2000000"), "WORLD_SIZE");
+    bad(ENV("RANK", "0", "WORLD_SIZE", "2"), "MASTER_ADDR");
+    bad(ENV("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "a b"), "MASTER_ADDR");
+    bad(ENV("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "x", "MASTER_PORT", "0"), "MASTER_PORT");
+    bad(ENV("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "x", "LOCAL_WORLD_SIZE", "3"),
+        "LOCAL_WORLD_SIZE");
+    bad(ENV("RANK", "0", "WORLD_SIZE", "4", "MASTER_ADDR", "x", "LOCAL_WORLD_SIZE", "2",
+            "LOCAL_RANK", "2"),
+        "LOCAL_RANK");
+    bad(ENV("OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_LOCAL_SIZE",
+            "2"),
+        "MASTER_ADDR");
+    bad(ENV("SLURM_PROCID", "0", "SLURM_NTASKS", "2", "SLURM_JOB_NODELIST", "gpu[07"),
+        "SLURM_JOB_NODELIST");
+}
+
+static void first_hosts(void **state UNUSED)
+{
+    static const char *const rows[][2] = {
+        {"node1", "node1"},         {"node1,node2", "node1"},      {"node[1-4]", "node1"},
+        {"gpu[01-04]", "gpu01"},    {"gpu[12,15]-ib", "gpu12-ib"}, {"r[1-2]n[3-4]", "r1n3"},
+        {"10.11.0.2", "10.11.0.2"},
+    };
+    static const char *const wrong[] = {"",          ",",   "node[",  "node[]",
+                                        "node[a-b]", "a b", "n[1;2]", "x/y"};
+    char host[RANKS_ADDR_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        assert_int_equal(ranks_first_host(rows[i][0], host, &err), 0);
+        assert_string_equal(host, rows[i][1]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct err err = {0};
+        assert_int_equal(ranks_first_host(wrong[i], host, &err), -1);
+    }
+    char *longest = xcalloc(100000, 1);
+    struct err err = {0};
+    memset(longest, 'a', 99999);
+    assert_int_equal(ranks_first_host(longest, host, &err), -1);
+    free(longest);
+}
+
+/* ---- the ring ---- */
+
+#define RANKS_MOST 5
+
+struct member {
+    struct ring ring;
+    struct comm comm;
+    pthread_t thread;
+    void (*work)(struct member *member);
+    int64_t count;
+    enum dtype dtype;
+    void *data;
+    int n_ranks, rank;
+};
+
+static void *run_member(void *arg)
+{
+    struct member *member = arg;
+    member->work(member);
+    return NULL;
+}
+
+static void make_ring(struct member *members, int n)
+{
+    int next[RANKS_MOST];
+    int prev[RANKS_MOST];
+    for (int i = 0; i < n; i++) {
+        int pair[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+        next[i] = pair[0];
+        prev[(i + 1) % n] = pair[1];
+    }
+    for (int i = 0; i < n; i++) {
+        ring_init(&members[i].ring, i, n, next[i], prev[i]);
+        members[i].ring.timeout_ns = 20 * NS_PER_S;
+        members[i].comm = ring_comm(&members[i].ring);
+        members[i].rank = i;
+        members[i].n_ranks = n;
+    }
+}
+
+static void run_all(struct member *members, int n)
+{
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(pthread_create(&members[i].thread, NULL, run_member, &members[i]), 0);
+    }
+    for (int i = 0; i < n; i++) {
+        pthread_join(members[i].thread, NULL);
+    }
+}
+
+static double term(int rank, int64_t i)
+{
+    struct rng rng;
+    rng_init(&rng, (uint64_t)rank << 40 ^ (uint64_t)i);
+    return rng_normal(&rng) * pow(10.0, (double)(i % 7) - 3.0);
+}
+
+static void sum_some(struct member *member)
+{
+    for (int64_t i = 0; i < member->count; i++) {
+        if (member->dtype == DT_F64) {
+            ((double *)member->data)[i] = term(member->rank, i);
+        } else {
+            ((float *)member->data)[i] = (float)term(member->rank, i);
+        }
+    }
+    comm_all_reduce(&member->comm, member->data, member->count, member->dtype);
+}
+
+/* What chunk c holds is x_c + x_(c+1) + ... in this order and in the type itself. */
+static void check_sum(const struct member *members, int n)
+{
+    int64_t count = members[0].count;
+    for (int chunk = 0, at = 0; chunk < n; chunk++) {
+        int64_t size = count / n + (chunk < count % n ? 1 : 0);
+        for (int64_t end = at + size; at < end; at++) {
+            double wide = term(chunk, at);
+            float narrow = (float)wide;
+            for (int k = 1; k < n; k++) {
+                wide += term((chunk + k) % n, at);
+                narrow += (float)term((chunk + k) % n, at);
+            }
+            for (int rank = 0; rank < n; rank++) {
+                if (members[0].dtype == DT_F64) {
+                    assert_true(((double *)members[rank].data)[at] == wide);
+                } else {
+                    assert_true(((float *)members[rank].data)[at] == narrow);
+                }
+            }
+        }
+    }
+}
+
+static void sums_are_those_of_the_documented_order(void **state UNUSED)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 7, 1000, 65537, 300001};
+    for (int n = 2; n <= RANKS_MOST; n++) {
+        for (size_t c = 0; c < ARRAY_LEN(counts) * 2; c++) {
+            struct member members[RANKS_MOST] = {0};
+            make_ring(members, n);
+            for (int i = 0; i < n; i++) {
+                members[i].work = sum_some;
+                members[i].count = counts[c / 2];
+                members[i].dtype = c % 2 ? DT_F64 : DT_F32;
+                members[i].data = xcalloc((size_t)counts[c / 2] + 1, sizeof(double));
+            }
+            run_all(members, n);
+            for (int i = 0; i < n; i++) {
+                assert_int_equal(members[i].comm.err.code, ERR_NONE);
+            }
+            check_sum(members, n);
+            for (int i = 0; i < n; i++) {
+                free(members[i].data);
+                ring_release(&members[i].ring);
+            }
+        }
+    }
+}
+
+static void gather_and_broadcast(struct member *member)
+{
+    int64_t bytes = member->count;
+    uint8_t *rows = member->data;
+    memset(rows + member->rank * bytes, 'a' + member->rank, (size_t)bytes);
+    comm_all_gather(&member->comm, rows, bytes);
+    comm_barrier(&member->comm);
+    uint8_t *tail = rows + member->n_ranks * bytes;
+    memset(tail, '0' + member->rank, (size_t)bytes);
+    comm_broadcast(&member->comm, tail, bytes, member->n_ranks - 1);
+}
+
+static void rows_come_together_and_one_goes_to_all(void **state UNUSED)
+{
+    static const int64_t sizes[] = {1, 8, 600000};
+    for (int n = 2; n <= RANKS_MOST; n++) {
+        for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+            struct member members[RANKS_MOST] = {0};
+            make_ring(members, n);
+            for (int i = 0; i < n; i++) {
+                members[i].work = gather_and_broadcast;
+                members[i].count = sizes[s];
+                members[i].data = xcalloc((size_t)(sizes[s] * (n + 1)), 1);
+            }
+            run_all(members, n);
+            for (int i = 0; i < n; i++) {
+                const uint8_t *at = members[i].data;
+                assert_int_equal(members[i].comm.err.code, ERR_NONE);
+                for (int64_t k = 0; k < sizes[s] * (n + 1); k++) {
+                    int row = (int)(k / sizes[s]);
+                    assert_int_equal(at[k], row < n ? 'a' + row : '0' + n - 1);
+                }
+                free(members[i].data);
+                ring_release(&members[i].ring);
+            }
+        }
+    }
+}
+
+static void out_of_step(struct member *member)
+{
+    double values[4] = {0};
+    comm_all_reduce(&member->comm, values, 3 + (member->rank == 1), DT_F64);
+}
+
+static void dies_early(struct member *member)
+{
+    static double values[3][100000];
+    if (member->rank == 1) {
+        ring_release(&member->ring);
+        return;
+    }
+    comm_all_reduce(&member->comm, values[member->rank], 100000, DT_F64);
+    comm_all_reduce(&member->comm, values[member->rank], 100000, DT_F64);
+}
+
+static void never_comes(struct member *member)
+{
+    double value = 1.0;
+    if (member->rank != 1) {
+        comm_all_reduce(&member->comm, &value, 1, DT_F64);
+    }
+}
+
+static void failures_stick_and_name_somebody(void **state UNUSED)
+{
+    struct member members[RANKS_MOST] = {0};
+    make_ring(members, 3);
+    for (int i = 0; i < 3; i++) {
+        members[i].work = out_of_step;
+        members[i].ring.timeout_ns = NS_PER_S / 4;
+    }
+    run_all(members, 3);
+    assert_non_null(strstr(members[1].comm.err.msg, "rank 0 is at operation 1 (kind 1, 24 bytes), "
+                                                    "rank 1 at 1 (kind 1, 32 bytes)"));
+    for (int i = 0; i < 3; i++) {
+        ring_release(&members[i].ring);
+    }
+    memset(members, 0, sizeof(members));
+    make_ring(members, 3);
+    for (int i = 0; i < 3; i++) {
+        members[i].work = dies_early;
+    }
+    run_all(members, 3);
+    assert_true(comm_has_failed(&members[2].comm));
+    assert_non_null(strstr(members[2].comm.err.msg, "rank 1 died"));
+    int64_t n_calls = members[2].comm.n_calls;
+    double untouched = 5.0;
+    comm_all_reduce(&members[2].comm, &untouched, 1, DT_F64);
+    assert_true(untouched == 5.0);
+    assert_int_equal(members[2].comm.n_calls, n_calls);
+    for (int i = 0; i < 3; i++) {
+        ring_release(&members[i].ring);
+    }
+    memset(members, 0, sizeof(members));
+    make_ring(members, 3);
+    for (int i = 0; i < 3; i++) {
+        members[i].work = never_comes;
+        members[i].ring.timeout_ns = NS_PER_S / 4;
+    }
+    run_all(members, 3);
+    assert_non_null(strstr(members[2].comm.err.msg, "rank 1 died (seen by rank 2: time-out"));
+    for (int i = 0; i < 3; i++) {
+        ring_release(&members[i].ring);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_come_back_as_they_were),
+        cmocka_unit_test(a_wrong_byte_is_an_error_or_another_value),
+        cmocka_unit_test(disagreements_name_ranks_and_values),
+        cmocka_unit_test(launchers_are_understood),
+        cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(first_hosts),
+        cmocka_unit_test(sums_are_those_of_the_documented_order),
+        cmocka_unit_test(rows_come_together_and_one_goes_to_all),
+        cmocka_unit_test(failures_stick_and_name_somebody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

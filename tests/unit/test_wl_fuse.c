@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fused graphs: the same numbers as the unfused ones, for every pattern and every model; and how often each pattern is fused in each
+   model as the reports train it, so that one that falls away is seen. */
+#include "wl_fixture.h"
+
+#include "graph/fuse.h"
+#include "graph/traffic.h"
+
+/* Fusion changes the order of sums and takes a variance from a sum of squares. Of a value that is zero but for rounding (the
+   gradient of a bias that a batch norm takes away again, of a scale that the next one does) there is no relative error: it is held to
+   1e-4 of the norm of all. The small network then measures at most 7e-14; a planted fault is above 1e-7. */
+#define SAME_TOLERANCE 1e-12
+#define NORM_FLOOR     1e-4
+
+static const struct fuse_support EVERYTHING = {.dtype = DT_F64,
+                                               .channel_pad = 1,
+                                               .channel_multiple = 1,
+                                               .dilation_max = 64,
+                                               .adds_strided = true};
+
+/* Values that a run leaves: loss, other outputs, gradients, running statistics. */
+static bool is_result(const struct value *value)
+{
+    return value->kind == VALUE_GRAD_PARAM || value->kind == VALUE_STATE ||
+           (value->kind == VALUE_ACT && value->name);
+}
+
+static double norm_of_value(const struct fixture *f, int value)
+{
+    double *x = read_doubles(f, value);
+    double norm = norm_of(x, count_of(f, value));
+    free(x);
+    return norm;
+}
+
+/* The largest relative difference of all results of `fused`, which `plain` must have under the same names. */
+static double difference(const struct fixture *fused, const struct fixture *plain)
+{
+    double worst = 0.0;
+    double squares[VALUE_GRAD_ACT + 1] = {0};
+    for (int i = 0; i < plain->graph->n_values; i++) {
+        const struct value *value = &plain->graph->values[i];
+        squares[value->kind] += is_result(value) ? pow(norm_of_value(plain, i), 2.0) : 0.0;
+    }
+    for (int i = 0; i < fused->graph->n_values; i++) {
+        const struct value *value = &fused->graph->values[i];
+        if (!is_result(value)) {
+            continue;
+        }
+        int other = graph_find(plain->graph, value->name);
+        assert_true(other != NO_VALUE);
+        int64_t count = count_of(plain, other);
+        double *x = read_doubles(fused, i);
+        double *y = read_doubles(plain, other);
+        double norm = norm_of(y, count);
+        double floor = NORM_FLOOR * sqrt(squares[value->kind]);
+        double off = rel_error(x, y, count) * (norm > 0.0 ? norm : 1.0);
+        off /= norm > floor ? norm : floor;
+        worst = off <= worst ? worst : off; /* NaN is the worst */
+        free(x);
+        free(y);
+    }
+    return worst;
+}
+
+/* ---- a small network that has every pattern, each in more than one form ---- */
+
+static int conv_bn(struct fixture *f, int x, struct conv_opts conv, bool has_relu)
+{
+    int y = graph_conv(f->graph, x, &conv);
+    const char *name = arena_printf(&f->arena, "%s.bn", conv.name);
+    return graph_bn(f->graph, y, &(struct bn_opts){.name = name, .has_relu = has_relu});
+}
+
+static int block(struct fixture *f, int x, const char *name, int64_t stride, bool has_projection)
+{
+    const char *names[4];
+    for (int i = 0; i < 4; i++) {
+        names[i] = arena_printf(&f->arena, "%s.%d", name, i);
+    }
+    int y =
+        conv_bn(f, x, (struct conv_opts){.name = names[0], .out_channels = 4, .kernel = 1}, true);
+    y = conv_bn(f, y,
+                (struct conv_opts){
+                    .name = names[1], .out_channels = 3, .kernel = 3, .stride = stride, .pad = 1},
+                true);
+    y = conv_bn(f, y, (struct conv_opts){.name = names[2], .out_channels = 8, .kernel = 1}, false);
+    if (has_projection) {
+        x = conv_bn(
+            f, x,
+            (struct conv_opts){.name = names[3], .out_channels = 8, .kernel = 1, .stride = stride},
+            false);
+    }
+    return graph_add(f->graph, has_projection ? x : y, has_projection ? y : x, true);
+}
+
+/* Depthwise, without ReLU, then over the channels; both with biases. */
+static int separable(struct fixture *f, int x)
+{
+    x = conv_bn(f, x,
+                (struct conv_opts){.name = "depthwise",
+                                   .out_channels = 8,
+                                   .kernel = 3,
+                                   .pad = 2,
+                                   .dilation = 2,
+                                   .groups = 8,
+                                   .has_bias = true},
+                false);
+    return conv_bn(
+        f, x,
+        (struct conv_opts){.name = "pointwise", .out_channels = 5, .kernel = 1, .has_bias = true},
+        true);
+}
+
+static int upsampled(struct fixture *f, int x, int64_t height, int64_t width)
+{
+    return graph_upsample(f->graph, x, &(struct upsample_opts){.height = height, .width = width});
+}
+
+static void build_small(struct fixture *f)
+{
+    struct graph *graph = f->graph;
+    int x = graph_input(graph, "input", SHAPE(3, 3, 11, 10), DT_F64);
+    int labels = graph_input(graph, "labels", SHAPE(3, 11, 10), DT_I64);
+    x = conv_bn(f, x, (struct conv_opts){.name = "stem", .out_channels = 6, .kernel = 3, .pad = 1},
+                true);
+    x = block(f, x, "a", 2, true);
+    x = block(f, x, "b", 1, false);
+    int side = conv_bn(
+        f, x,
+        (struct conv_opts){.name = "down", .out_channels = 8, .kernel = 3, .stride = 2, .pad = 1},
+        false);
+    int twice =
+        conv_bn(f, x, (struct conv_opts){.name = "same", .out_channels = 8, .kernel = 1}, false);
+    twice = graph_add(graph, twice, x, false);
+    x = graph_add(graph, twice, upsampled(f, side, 6, 5), true);
+    x = block(f, x, "c", 1, false);
+    int logits = graph_conv(
+        graph, separable(f, x),
+        &(struct conv_opts){.name = "classify", .out_channels = 4, .kernel = 1, .has_bias = true});
+    logits = upsampled(f, logits, 11, 10);
+    graph_output(graph, "logits", logits);
+    int loss = graph_loss(graph, logits, labels,
+                          &(struct loss_opts){.label_smoothing = 0.1, .ignore_label = 255});
+    int aux = graph_conv(
+        graph, twice, &(struct conv_opts){.name = "aux", .out_channels = 4, .kernel = 3, .pad = 1});
+    (void)graph_loss(graph, upsampled(f, aux, 11, 10), labels,
+                     &(struct loss_opts){.ignore_label = 255, .weight = 0.4});
+    graph_output(graph, "loss", loss);
+}
+
+/* Images of different brightness: what an average pool leaves of noise alone is all but equal, and a batch norm would make rounding
+   of it. */
+static void fill_input(struct fixture *f)
+{
+    int input = graph_find(f->graph, "input");
+    int64_t n = f->graph->values[input].shape.dim[0];
+    int64_t count = count_of(f, input);
+    fill_spread(f, input, 11);
+    double *x = read_doubles(f, input);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t image = i / (count / n);
+        x[i] = x[i] * (1.0 + 0.5 * (double)image) + 0.7 * (double)(image * image % 3);
+    }
+    net_write_f64(&f->net, input, x);
+    free(x);
+}
+
+static void ready_fused(struct fixture *f, const struct fuse_policy *policy, int64_t n_classes,
+                        struct fuse_report *ret_report)
+{
+    struct err err = {0};
+    MUST_PASS(graph_finish(f->graph, &err), err);
+    MUST_PASS(graph_fuse(f->graph, policy, ret_report, &err), err);
+    MUST_PASS(net_plan(&f->net, &f->arena, f->graph, &f->backend, &err), err);
+    MUST_PASS(net_alloc(&f->net, &err), err);
+    net_init_values(&f->net, 7);
+    for (int i = 0; i < f->graph->n_params; i++) {
+        const struct value *param = &f->graph->values[f->graph->params[i]];
+        if (param->shape.n_dims == 1 && n_classes == 4) {
+            fill_spread(f, f->graph->params[i], 3 + (uint64_t)i); /* scales of either sign */
+        }
+    }
+    fill_input(f);
+    fill_labels(f, n_classes, 5);
+    int step = graph_find(f->graph, "step");
+    if (step != NO_VALUE) {
+        net_write(&f->net, step, &(int64_t){3});
+    }
+}
+
+static void small_net(struct fixture *f, const struct fuse_policy *policy,
+                      struct fuse_report *ret_report)
+{
+    fixture_init(f, DT_F64, CPU_PLAIN, 1);
+    build_small(f);
+    ready_fused(f, policy, 4, ret_report);
+}
+
+/* Bit i: pattern i is fused wherever it can be. */
+static bool wants_some(void *self, const struct graph *graph UNUSED, enum fuse_pattern pattern,
+                       int op UNUSED)
+{
+    return (*(unsigned *)self >> pattern & 1U) != 0;
+}
+
+static const int SMALL_SITES[FUSE_PATTERN_COUNT] = {2, 4, 8, 13, 6, 10, 0};
+
+static void any_set_of_patterns_gives_the_same(void **state UNUSED)
+{
+    const struct fuse_policy none = fuse_none();
+    struct fixture plain;
+    small_net(&plain, &none, NULL);
+    (void)loss_now(&plain);
+    int n_paired = 0;
+    for (unsigned set = 0; set < 1U << FUSE_PATTERN_COUNT; set++) {
+        struct fixture f;
+        struct fuse_report report;
+        struct fuse_policy some = {
+            .wants = wants_some, .self = &set, .keeps_outputs = set % 3 != 0};
+        small_net(&f, &some, &report);
+        (void)loss_now(&f);
+        double off = difference(&f, &plain);
+        if (!(off <= SAME_TOLERANCE)) {
+            fail_msg("patterns %#x: off by %.3g", set, off);
+        }
+        for (int i = 0; i < FUSE_PATTERN_COUNT; i++) {
+            assert_int_equal(report.n_fused[i], (set >> i & 1U) != 0 ? report.n_sites[i] : 0);
+        }
+        n_paired += report.n_fused[FUSE_BN_PAIR];
+        fixture_release(&f);
+    }
+    /* Two batch norms are added at once where the addition and the statistics are fused and no mask needs the second one. */
+    assert_int_equal(n_paired, 8);
+    fixture_release(&plain);
+}
+
+static void every_pattern_is_there(void **state UNUSED)
+{
+    struct fixture f;
+    struct fuse_report report;
+    const struct fuse_policy all = fuse_supported(&EVERYTHING);
+    small_net(&f, &all, &report);
+    assert_memory_equal(report.n_fused, SMALL_SITES, sizeof(SMALL_SITES));
+    /* Nobody asked for the logits: they are not there, and nothing of their size is. */
+    assert_int_equal(graph_find(f.graph, "logits"), NO_VALUE);
+    for (int i = 0; i < f.graph->n_calls; i++) {
+        assert_true(f.graph->calls[i].args.id != K_LOSS_FWD);
+        assert_true(f.graph->calls[i].args.id != K_CONV_BWD_DATA || i > 0);
+    }
+    fixture_release(&f);
+}
+
+/* The call reads something else than it should. */
+static void spoil(struct kernel_args *args)
+{
+    const struct kernel_args kept = *args;
+    switch ((int)kept.id) {
+    case K_CONV_STATS_FWD: /* without normalising, or one sum for the other */
+        args->in[2] = NULL;
+        args->out[1] = kept.in[2] ? kept.out[1] : kept.out[2];
+        args->out[2] = kept.in[2] ? kept.out[2] : kept.out[1];
+        break;
+    case K_CONV_BWD_DATA_BN: /* without the residual gradient; else with the mask of another number */
+        args->in[7] = NULL;
+        args->in[4] = kept.in[7] ? kept.in[4] : kept.in[3];
+        break;
+    case K_BN_BWD_APPLY: /* the two sums, one for the other */
+        args->in[5] = kept.in[6];
+        args->in[6] = kept.in[5];
+        break;
+    case K_BN_FINALIZE:
+        args->geom.bn.eps *= 2.0;
+        break;
+    case K_BN_ADD_FWD: /* without what is added */
+        args->in[3] = NULL;
+        break;
+    case K_BN_ADD_BWD: /* with another number for gamma */
+        args->in[2] = kept.in[3];
+        break;
+    case K_BN_APPLY: /* without what is added, or with the mean for beta */
+        args->in[5] = NULL;
+        args->in[2] = kept.in[5] ? kept.in[2] : kept.in[1];
+        break;
+    case K_NORM_CONV_BWD_WEIGHT: /* another scale */
+        args->in[2] = kept.in[3];
+        break;
+    default:
+        args->geom.upsample_loss.loss.weight *= 1.001;
+        break;
+    }
+}
+
+static void a_wrong_fusion_is_seen(void **state UNUSED)
+{
+    const struct fuse_policy none = fuse_none();
+    const struct fuse_policy all = fuse_supported(&EVERYTHING);
+    struct fixture plain;
+    struct fixture f;
+    small_net(&plain, &none, NULL);
+    (void)loss_now(&plain);
+    small_net(&f, &all, NULL);
+    int n_seen[K_COUNT] = {0};
+    int n_tried[K_COUNT] = {0};
+    for (int i = 0; i < f.graph->n_calls; i++) {
+        struct call *call = &f.net.calls[i];
+        const struct kernel_args kept = call->args;
+        enum kernel_id id = kept.id;
+        if (id < K_BN_ADD_FWD) {
+            continue;
+        }
+        spoil(&call->args);
+        n_tried[id]++;
+        net_init_values(&f.net, 7);
+        for (int p = 0; p < f.graph->n_params; p++) {
+            int param = f.graph->params[p];
+            double *x = read_doubles(&plain, graph_find(plain.graph, f.graph->values[param].name));
+            net_write_f64(&f.net, param, x);
+            free(x);
+        }
+        (void)loss_now(&f);
+        n_seen[id] += !(difference(&f, &plain) <= 1e-7);
+        call->args = kept;
+    }
+    for (int id = K_BN_ADD_FWD; id < K_COUNT; id++) {
+        if (n_tried[id] != n_seen[id]) {
+            fail_msg("%s: %d of %d faults were seen", kernel_name((enum kernel_id)id), n_seen[id],
+                     n_tried[id]);
+        }
+    }
+    assert_true(n_tried[K_CONV_BWD_DATA_BN] > 0);
+    assert_true(n_tried[K_UPSAMPLE_LOSS_BWD] == 2);
+    fixture_release(&f);
+    fixture_release(&plain);
+}
+
+/* ---- the models ---- */
+
+struct model_case {
+    const struct model *model;
+    int64_t batch; /* of the reports */
+    int64_t
+        height; /* of the small images, at which no image but the pooled one is a single pixel */
+    int n_fused[FUSE_PATTERN_COUNT];
+};
+
+/* Without one site each: the 7x7 convolution of ResNet-50's stem has no engine with statistics. The first data gradient that is
+   fused is the second block's. HRNet: each convolution but the classifier. DeepLabV3+: not the one of dilation 16, no depthwise one,
+   not the one of a single pixel; those with biases (PaddleSeg's head) have no statistics. */
+static const struct model_case CASES[] = {
+    {&model_resnet50, 256, 33, {0, 16, 33, 52, 32, 47, 0}},
+    {&model_hrnet_w18, 8, 33, {1, 139, 135, 306, 129, 240, 0}},
+    {&model_deeplabv3p, 4, 17, {1, 16, 44, 54, 32, 50, 0}},
+    {&model_deeplabv3p_mmseg, 4, 17, {2, 16, 50, 64, 34, 54, 0}},
+};
+
+static void model_net(struct fixture *f, const struct model_case *c,
+                      const struct fuse_policy *policy, struct fuse_report *ret_report)
+{
+    fixture_init(f, DT_F64, CPU_PLAIN, 1);
+    c->model->build(f->graph, &(struct model_opts){.batch = 2,
+                                                   .height = c->height,
+                                                   .width = c->height + 7,
+                                                   .has_dropout = true});
+    ready_fused(f, policy, c->model->n_classes, ret_report);
+}
+
+/* Every parameter up or down by a bit, or left. */
+static void shake(struct fixture *f)
+{
+    for (int i = 0; i < f->graph->n_params; i++) {
+        int param = f->graph->params[i];
+        double *x = read_doubles(f, param);
+        struct rng rng;
+        rng_init(&rng, 9 + (uint64_t)param);
+        for (int64_t j = 0; j < count_of(f, param); j++) {
+            x[j] *= 1.0 + ((double)rng_below(&rng, 3) - 1.0) * 0x1p-52;
+        }
+        net_write_f64(&f->net, param, x);
+        free(x);
+    }
+}
+
+/* What rounding makes of a whole network depends on the network: one batch norm over two pooled pixels, and a bit of a weight comes
+   out as 1e-11. So fusion may change as much as four times what a bit of each parameter does. */
+static void models_fused_give_the_same(void **state UNUSED)
+{
+    const struct fuse_support support = {
+        .dtype = DT_F64, .channel_pad = 8, .channel_multiple = 8, .dilation_max = 8};
+    const struct fuse_policy none = fuse_none();
+    const struct fuse_policy all = fuse_supported(&support);
+    for (size_t m = 0; m < ARRAY_LEN(CASES); m++) {
+        struct fixture plain;
+        struct fixture other;
+        struct fuse_report report;
+        model_net(&plain, &CASES[m], &none, NULL);
+        (void)loss_now(&plain);
+        model_net(&other, &CASES[m], &none, NULL);
+        shake(&other);
+        (void)loss_now(&other);
+        double noise = difference(&other, &plain);
+        fixture_release(&other);
+        model_net(&other, &CASES[m], &all, &report);
+        assert_memory_equal(report.n_fused, CASES[m].n_fused, sizeof(report.n_fused));
+        (void)loss_now(&other);
+        double off = difference(&other, &plain);
+        fixture_release(&other);
+        fixture_release(&plain);
+        print_message("# %s: off by %.2g, where a bit makes %.2g\n", CASES[m].model->name, off,
+                      noise);
+        if (!(off <= fmax(1e-12, 4.0 * noise)) || noise > 1e-9) {
+            fail_msg("%s: off by %.3g, and a bit makes %.3g", CASES[m].model->name, off, noise);
+        }
+    }
+}
+
+static int64_t bytes_of(void *self UNUSED, const struct tensor_desc *desc)
+{
+    return shape_count(&desc->shape) * dtype_bytes(desc->dtype);
+}
+
+static void full_size(struct arena *arena, const struct model_case *c,
+                      const struct fuse_policy *policy, struct graph **ret_graph,
+                      struct fuse_report *ret_report)
+{
+    struct err err = {0};
+    struct graph *graph = graph_new_typed(
+        arena, &(struct graph_types){.dtype = DT_F16, .norm = DT_F32, .stat = DT_F32});
+    c->model->build(graph, &(struct model_opts){.batch = c->batch,
+                                                .height = c->model->height_default,
+                                                .width = c->model->width_default,
+                                                .has_dropout = true});
+    MUST_PASS(graph_finish(graph, &err), err);
+    MUST_PASS(graph_fuse(graph, policy, ret_report, &err), err);
+    *ret_graph = graph;
+}
+
+static void models_fuse_as_often_as_they_should(void **state UNUSED)
+{
+    const struct fuse_support hopper = fuse_support_hopper();
+    const struct fuse_policy policies[2] = {fuse_none(), fuse_supported(&hopper)};
+    for (size_t m = 0; m < ARRAY_LEN(CASES); m++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct memplan plans[2];
+        struct traffic traffic[2];
+        for (int i = 0; i < 2; i++) {
+            struct err err = {0};
+            struct graph *graph;
+            struct fuse_report report;
+            full_size(&arena, &CASES[m], &policies[i], &graph, &report);
+            MUST_PASS(memplan_make(&arena, graph, bytes_of, NULL, &plans[i], &err), err);
+            traffic[i] = traffic_of_graph(graph, bytes_of, NULL);
+            if (i == 1) {
+                assert_memory_equal(report.n_fused, CASES[m].n_fused, sizeof(report.n_fused));
+            }
+        }
+        print_message("# %s, batch %d: activations %.3f to %.3f GB; moved in a step %.3f (and %.3f "
+                      "again) to %.3f (%.3f) GB\n",
+                      CASES[m].model->name, (int)CASES[m].batch,
+                      1e-9 * (double)plans[0].arena_bytes[MEMPLAN_ACT],
+                      1e-9 * (double)plans[1].arena_bytes[MEMPLAN_ACT],
+                      1e-9 * (double)traffic[0].floor_bytes, 1e-9 * (double)traffic[0].reread_bytes,
+                      1e-9 * (double)traffic[1].floor_bytes,
+                      1e-9 * (double)traffic[1].reread_bytes);
+        assert_true(plans[1].arena_bytes[MEMPLAN_ACT] < plans[0].arena_bytes[MEMPLAN_ACT]);
+        assert_true(traffic[1].floor_bytes < traffic[0].floor_bytes);
+        assert_true(traffic[1].reread_bytes < traffic[0].reread_bytes);
+    }
+}
+
+/* Convolutions are fused in half precision alone; batch norms and the loss in any type. */
+static void float_has_no_fused_convolutions(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    const struct fuse_support hopper = fuse_support_hopper();
+    const struct fuse_policy policy = fuse_supported(&hopper);
+    struct graph *graph = graph_new_typed(
+        &arena, &(struct graph_types){.dtype = DT_F32, .norm = DT_F32, .stat = DT_F32});
+    struct fuse_report report;
+    model_hrnet_w18.build(graph, &(struct model_opts){.batch = 8, .height = 512, .width = 1024});
+    MUST_PASS(graph_finish(graph, &err), err);
+    MUST_PASS(graph_fuse(graph, &policy, &report, &err), err);
+    static const int wanted[FUSE_PATTERN_COUNT] = {1, 139, 135, 0, 0, 0, 0};
+    assert_memory_equal(report.n_fused, wanted, sizeof(wanted));
+    assert_int_equal(report.n_sites[FUSE_CONV_STATS], 306);
+}
+
+/* ---- lists ---- */
+
+static void a_list_is_followed(void **state UNUSED)
+{
+    struct fixture plain;
+    struct fixture listed;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct fuse_list list;
+    struct err err = {0};
+    const struct fuse_policy none = fuse_none();
+    fixture_init(&plain, DT_F64, CPU_PLAIN, 1);
+    build_small(&plain);
+    MUST_PASS(graph_finish(plain.graph, &err), err);
+    MUST_PASS(fuse_sites(&arena, plain.graph, &EVERYTHING, &list, &err), err);
+    int n_wanted[FUSE_PATTERN_COUNT] = {0};
+    int n_sites = 0;
+    for (int i = 0; i < FUSE_PATTERN_COUNT; i++) {
+        n_sites += SMALL_SITES[i];
+    }
+    assert_int_equal(list.n_choices, n_sites);
+    for (int i = 0; i < list.n_choices; i++) {
+        struct fuse_choice *choice = &list.choices[i];
+        assert_true(choice->is_fused);
+        /* Every other one; what normalises needs statistics, which all are made. */
+        choice->is_fused = i % 2 == 0 || choice->pattern == FUSE_CONV_STATS;
+        n_wanted[choice->pattern] += choice->is_fused;
+    }
+    const struct fuse_policy policy = fuse_listed(&list);
+    struct fuse_report report;
+    small_net(&listed, &policy, &report);
+    MUST_PASS(fuse_check_list(&list, listed.graph, &err), err);
+    assert_memory_equal(report.n_fused, n_wanted, sizeof(n_wanted));
+    fixture_release(&plain);
+    small_net(&plain, &none, NULL);
+    (void)loss_now(&plain);
+    (void)loss_now(&listed);
+    assert_true(difference(&listed, &plain) <= SAME_TOLERANCE);
+    fixture_release(&listed);
+
+    /* Without statistics nothing is normalised on the way: asked for all the same, it is an error. */
+    for (int i = 0; i < list.n_choices; i++) {
+        struct fuse_choice *choice = &list.choices[i];
+        choice->is_fused = choice->pattern == FUSE_NORM_CONV;
+        choice->is_seen = false;
+    }
+    small_net(&listed, &policy, &report);
+    assert_int_equal(report.n_fused[FUSE_NORM_CONV], 0);
+    assert_true(fuse_check_list(&list, listed.graph, &err) < 0);
+    assert_int_equal(err.code, ERR_INTERNAL);
+    fixture_release(&listed);
+    fixture_release(&plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_set_of_patterns_gives_the_same),
+        cmocka_unit_test(every_pattern_is_there),
+        cmocka_unit_test(a_wrong_fusion_is_seen),
+        cmocka_unit_test(a_list_is_followed),
+        cmocka_unit_test(models_fuse_as_often_as_they_should),
+        cmocka_unit_test(float_has_no_fused_convolutions),
+        cmocka_unit_test(models_fused_give_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

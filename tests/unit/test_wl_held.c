@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/cuda/held.h held against itself: the CPU backend in float passes every case that CUDA's kernels are held against, and one
+   wrong element, one that is not written, one written input or a result that changes from run to run does not pass. */
+#include "base/base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "backend_cpu/cpu.h"
+#include "tests/cuda/held.h"
+
+static void fill(void *device, int byte, int64_t bytes)
+{
+    memset(device, byte, (size_t)bytes);
+}
+static void copy_bytes(void *to, const void *from, int64_t bytes)
+{
+    memcpy(to, from, (size_t)bytes);
+}
+static int check(struct err *err UNUSED)
+{
+    return 0;
+}
+
+/* What is done to a call's result, to see that it is noticed. */
+enum plant {
+    PLANT_NONE,
+    PLANT_ELEMENT,    /* one element a little off */
+    PLANT_UNWRITTEN,  /* one element is not written */
+    PLANT_INPUT,      /* an input is written */
+    PLANT_UNSTABLE,   /* other bits in the second run, within every tolerance */
+    PLANT_OVERWRITES, /* = where += is asked for */
+};
+
+struct planted {
+    struct cpu cpu;
+    struct backend honest;
+    enum plant plant;
+    int n_calls;
+};
+
+static void plant_run(void *self, const struct kernel_args *args)
+{
+    struct planted *planted = self;
+    struct kernel_args call = *args;
+    float *y = args->out[0];
+    float before = y[0];
+    if (planted->plant == PLANT_OVERWRITES) {
+        call.accumulate = 0;
+    }
+    planted->honest.run[args->id](&planted->cpu, &call);
+    planted->n_calls++;
+    switch (planted->plant) {
+    case PLANT_ELEMENT:
+        y[0] += 0.01F;
+        break;
+    case PLANT_UNWRITTEN:
+        y[0] = before;
+        break;
+    case PLANT_INPUT:
+        ((float *)(uintptr_t)args->in[1])[0] += 1.0F;
+        break;
+    case PLANT_UNSTABLE:
+        y[0] *= planted->n_calls % 2 == 0 ? 1.0000002F : 1.0F;
+        break;
+    case PLANT_NONE:
+    case PLANT_OVERWRITES:
+    default:
+        break;
+    }
+}
+
+static int64_t tensor_bytes(void *self, const struct tensor_desc *desc)
+{
+    struct planted *planted = self;
+    return planted->honest.tensor_bytes(&planted->cpu, desc);
+}
+static void *plant_alloc(void *self, int64_t bytes)
+{
+    struct planted *planted = self;
+    return planted->honest.alloc(&planted->cpu, bytes);
+}
+static void plant_free(void *self, void *ptr)
+{
+    struct planted *planted = self;
+    planted->honest.free(&planted->cpu, ptr);
+}
+static void upload(void *self, const struct tensor_desc *desc, const void *host, void *device)
+{
+    struct planted *planted = self;
+    planted->honest.upload(&planted->cpu, desc, host, device);
+}
+static void download(void *self, const struct tensor_desc *desc, const void *device, void *host)
+{
+    struct planted *planted = self;
+    planted->honest.download(&planted->cpu, desc, device, host);
+}
+static int prepare(void *self, struct kernel_args *args, struct err *err)
+{
+    struct planted *planted = self;
+    return planted->honest.prepare(&planted->cpu, args, err);
+}
+static void unprepare(void *self, struct kernel_args *args)
+{
+    struct planted *planted = self;
+    planted->honest.unprepare(&planted->cpu, args);
+}
+
+static enum held_verdict run_case(enum kernel_id id, int idx, enum plant plant, char *why,
+                                  bool *ret_is_there)
+{
+    struct planted planted = {.plant = plant};
+    struct err err = {0};
+    assert_int_equal(cpu_init(&planted.cpu, CPU_PLAIN, 1, &planted.honest, &err), 0);
+    struct backend backend = {.name = "planted",
+                              .self = &planted,
+                              .tensor_bytes = tensor_bytes,
+                              .alloc = plant_alloc,
+                              .free = plant_free,
+                              .upload = upload,
+                              .download = download,
+                              .prepare = prepare,
+                              .unprepare = unprepare};
+    backend.run[id] = plant_run;
+    struct held_device device = {.backend = &backend,
+                                 .dtype = DT_F32,
+                                 .stat = DT_F64,
+                                 .fill = fill,
+                                 .read = copy_bytes,
+                                 .write = copy_bytes,
+                                 .check = check};
+    struct held_call call = {0};
+    enum held_verdict verdict = HELD_OK;
+    *ret_is_there = held_cases[id](&call, idx);
+    if (*ret_is_there) {
+        verdict = held_run(&device, &call, why);
+        if (verdict != HELD_OK && plant == PLANT_NONE) {
+            print_error("%s: %s\n", call.name, why);
+        }
+    }
+    held_release(&call);
+    cpu_release(&planted.cpu);
+    return verdict;
+}
+
+static void every_case_holds(void **ctx)
+{
+    (void)ctx;
+    char why[HELD_WHY_MAX];
+    for (int id = 0; id < K_COUNT; id++) {
+        bool is_there = true;
+        int idx = 0;
+        assert_non_null(held_cases[id]);
+        for (; is_there; idx++) {
+            assert_int_equal(run_case((enum kernel_id)id, idx, PLANT_NONE, why, &is_there),
+                             HELD_OK);
+        }
+        assert_true(idx >= 4); /* three cases at the least, and the end of them */
+    }
+}
+
+static void plants_are_noticed(void **ctx)
+{
+    (void)ctx;
+    const struct {
+        enum kernel_id id;
+        enum plant plant;
+        const char *message;
+    } rows[] = {
+        {K_CONV_FWD, PLANT_ELEMENT, "is off by"},
+        {K_BN_BWD, PLANT_ELEMENT, "is off by"},
+        {K_CONV_FWD, PLANT_UNWRITTEN, "is off by"},
+        {K_UPSAMPLE_BWD, PLANT_UNWRITTEN, "is off by"},
+        {K_ADD_FWD, PLANT_INPUT, "in[1] was written"},
+        {K_LINEAR_FWD, PLANT_UNSTABLE, "another run gave other bits"},
+        {K_CONV_BWD_DATA, PLANT_OVERWRITES, "+=: out[0] is off by"},
+        {K_LAYER_NORM_BWD, PLANT_OVERWRITES, "+=: out[0] is off by"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char why[HELD_WHY_MAX];
+        bool is_there = false;
+        assert_int_equal(run_case(rows[i].id, 0, rows[i].plant, why, &is_there), HELD_BAD);
+        assert_true(is_there);
+        if (strstr(why, rows[i].message) == NULL) {
+            fail_msg("row %zu: expected \"%s\", found \"%s\"", i, rows[i].message, why);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_case_holds),
+        cmocka_unit_test(plants_are_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

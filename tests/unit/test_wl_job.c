@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole jobs over 127.0.0.1, a thread a rank, with guests that nobody asked for. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "dist/job.h"
+
+#define RANKS_MOST 6
+
+static const char HEX[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+#define TOKEN_OF_NONE "894df794e1c1a685461d8d9787baffcca891382b66ec3286ef141a17a24b9898"
+
+struct member {
+    struct ranks ranks;
+    const char *facts, *token;
+    int64_t rendezvous_ns;
+    struct job job;
+    pthread_t thread;
+    int status;
+    struct err err;
+    double sum;
+    const char *fails_with; /* after the rendezvous */
+    const char *ends_with;  /* what all find, each by itself, when it has computed for so long: */
+    int64_t computes_ns;
+};
+
+static void *run_member(void *arg)
+{
+    struct member *m = arg;
+    const struct job_opts opts = {.ranks = &m->ranks,
+                                  .token = m->token,
+                                  .facts = m->facts,
+                                  .network = HEX,
+                                  .rendezvous_ns = m->rendezvous_ns,
+                                  .timeout_ns = 10 * NS_PER_S};
+    m->status = job_open(&m->job, &opts, &m->err);
+    if (m->status < 0) {
+        return NULL;
+    }
+    if (m->fails_with) {
+        job_fail(&m->job, m->fails_with);
+    }
+    m->sum = (double)m->ranks.rank + 1.0;
+    for (int i = 0; i < 20 && !m->fails_with; i++) {
+        double value = (double)m->ranks.rank + 1.0;
+        comm_all_reduce(&m->job.comm, &value, 1, DT_F64);
+        m->sum = value;
+    }
+    const struct timespec computes = {m->computes_ns / NS_PER_S, m->computes_ns % NS_PER_S};
+    (void)nanosleep(&computes, NULL);
+    if (comm_has_failed(&m->job.comm)) {
+        m->status = -1;
+        m->err = m->job.comm.err;
+    } else if (m->ends_with) {
+        m->status = err_set(&m->err, ERR_WORKLOAD, "%s", m->ends_with);
+        job_ends_alike(&m->job);
+        job_fail(&m->job, m->err.msg);
+    }
+    job_close(&m->job);
+    return NULL;
+}
+
+static int free_port(void)
+{
+    struct err err = {0};
+    int fd = -1;
+    assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
+    int port = sock_own_port(fd);
+    fd_close(&fd);
+    return port;
+}
+
+static void prepare(struct member *members, int n, int port)
+{
+    memset(members, 0, (size_t)n * sizeof(*members));
+    for (int i = 0; i < n; i++) {
+        members[i].ranks = (struct ranks){.launcher = "torchrun",
+                                          .rank = i,
+                                          .n_ranks = n,
+                                          .master_addr = "127.0.0.1",
+                                          .master_port = port};
+        members[i].facts = "model=x batch=2";
+        members[i].rendezvous_ns = 60 * NS_PER_S;
+    }
+}
+
+static void start(struct member *member)
+{
+    assert_int_equal(pthread_create(&member->thread, NULL, run_member, member), 0);
+}
+
+static void join_all(struct member *members, int n)
+{
+    for (int i = 0; i < n; i++) {
+        pthread_join(members[i].thread, NULL);
+    }
+}
+
+/* A guest's connection; waits until somebody listens. */
+static int visit(int port, const void *ptr, size_t len)
+{
+    struct err err = {0};
+    int fd = -1;
+    const struct wait wait = {.deadline_ns = sock_now_ns() + 60 * NS_PER_S};
+    assert_int_equal(sock_connect("127.0.0.1", port, &wait, &fd, &err), 0);
+    assert_int_equal(sock_send_all(fd, ptr, len, &wait, &err), 0);
+    return fd;
+}
+
+static void hello_of(int rank, int n_ranks, const char *facts, uint8_t *ret_bytes)
+{
+    struct hello hello = {.version = WIRE_VERSION,
+                          .rank = rank,
+                          .n_ranks = n_ranks,
+                          .ring_port = 1,
+                          .program = REPERF_VERSION};
+    snprintf(hello.facts, sizeof(hello.facts), "%s", facts);
+    memcpy(hello.network, HEX, sizeof(HEX));
+    /* SHA-256 of a job without a name: what rank 0 has too. Source: sha256sum of "reperf job" and a newline. */
+    memcpy(hello.token, TOKEN_OF_NONE, WIRE_HEX_LEN);
+    hello_encode(&hello, ret_bytes);
+}
+
+static void any_number_of_ranks_meets(void **state UNUSED)
+{
+    for (int n = 1; n <= RANKS_MOST; n++) {
+        struct member members[RANKS_MOST];
+        prepare(members, n, free_port());
+        for (int i = n - 1; i >= 0; i--) {
+            start(&members[i]);
+        }
+        join_all(members, n);
+        for (int i = 0; i < n; i++) {
+            if (members[i].status < 0) {
+                fail_msg("rank %d of %d: %s", i, n, members[i].err.msg);
+            }
+            assert_true(members[i].sum == (double)(n * (n + 1)) / 2.0);
+        }
+    }
+}
+
+static void guests_do_no_harm(void **state UNUSED)
+{
+    struct member members[3];
+    uint8_t bytes[WIRE_HELLO_BYTES + 1] = {0};
+    int port = free_port();
+    int silent[100];
+    prepare(members, 3, port);
+    start(&members[0]);
+    start(&members[1]);
+    for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
+        silent[i] = visit(port, "R", i % 2);
+    }
+    const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    fd_close(&(int){visit(port, http, sizeof(http) - 1)});
+    hello_of(2, 3, "model=x batch=2", bytes);
+    bytes[20] ^= 1; /* the port is another one then: this is a hello, but cut short */
+    fd_close(&(int){visit(port, bytes, 900)});
+    bytes[300] = 7; /* and one with a byte in it that no text has */
+    fd_close(&(int){visit(port, bytes, WIRE_HELLO_BYTES)});
+    struct member other;
+    prepare(&other, 1, port);
+    other.ranks.n_ranks = 3;
+    other.ranks.rank = 2;
+    other.token = "another job";
+    start(&other);
+    pthread_join(other.thread, NULL);
+    assert_int_equal(other.status, -1);
+    assert_int_equal(other.err.code, ERR_USAGE);
+    assert_non_null(strstr(other.err.msg, "REPERF_JOB differs"));
+    start(&members[2]);
+    join_all(members, 3);
+    for (int i = 0; i < 3; i++) {
+        if (members[i].status < 0) {
+            fail_msg("rank %d: %s", i, members[i].err.msg);
+        }
+        assert_true(members[i].sum == 6.0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
+        fd_close(&silent[i]);
+    }
+}
+
+static void all_fail_with(struct member *members, int n, const char *text)
+{
+    join_all(members, n);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(members[i].status, -1);
+        if (!strstr(members[i].err.msg, text)) {
+            fail_msg("rank %d: \"%s\" is not in \"%s\"", i, text, members[i].err.msg);
+        }
+    }
+}
+
+static void what_ranks_disagree_about_ends_them_all(void **state UNUSED)
+{
+    struct member members[3];
+    prepare(members, 3, free_port());
+    members[2].facts = "model=x batch=4";
+    for (int i = 0; i < 3; i++) {
+        start(&members[i]);
+    }
+    all_fail_with(members, 3, "rank 2 has batch=4, rank 0 batch=2");
+    prepare(members, 3, free_port());
+    members[1].ranks.n_ranks = 4;
+    for (int i = 0; i < 3; i++) {
+        start(&members[i]);
+    }
+    all_fail_with(members, 3, "rank 1 has a world size of 4, rank 0 one of 3");
+    prepare(members, 3, free_port());
+    members[2].ranks.rank = 1;
+    for (int i = 0; i < 3; i++) {
+        start(&members[i]);
+    }
+    all_fail_with(members, 3, "rank 1 came twice: from 127.0.0.1 and from 127.0.0.1");
+}
+
+static void who_leaves_or_does_not_come_is_named(void **state UNUSED)
+{
+    struct member members[3];
+    uint8_t bytes[WIRE_HELLO_BYTES];
+    int port = free_port();
+    prepare(members, 3, port);
+    start(&members[0]);
+    start(&members[1]);
+    hello_of(2, 3, "model=x batch=2", bytes);
+    fd_close(&(int){visit(port, bytes, sizeof(bytes))});
+    join_all(members, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(members[i].status, -1);
+        /* It left before the others were there, while they were introduced, or just after: all of it names it. */
+        if (!strstr(members[i].err.msg, "rank 2 ")) {
+            fail_msg("rank %d: %s", i, members[i].err.msg);
+        }
+    }
+    prepare(members, 3, free_port());
+    for (int i = 0; i < 2; i++) {
+        members[i].rendezvous_ns = NS_PER_S * (i + 1);
+        start(&members[i]);
+    }
+    join_all(members, 2);
+    assert_int_equal(members[0].err.code, ERR_TIMEOUT);
+    for (int i = 0; i < 2; i++) {
+        assert_non_null(strstr(members[i].err.msg, "of 3 ranks these have not come: 2"));
+    }
+    /* Who says hello and then is not where it said it would be: the ring does not close. */
+    port = free_port();
+    prepare(members, 3, port);
+    for (int i = 0; i < 2; i++) {
+        members[i].rendezvous_ns = 2 * NS_PER_S;
+        start(&members[i]);
+    }
+    int fd = visit(port, bytes, sizeof(bytes));
+    join_all(members, 2);
+    fd_close(&fd);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(members[i].status, -1);
+    }
+    assert_non_null(strstr(members[1].err.msg, "rank"));
+}
+
+static void a_rank_that_fails_tells_the_others(void **state UNUSED)
+{
+    for (int bad = 0; bad < 4; bad++) {
+        struct member members[4];
+        char text[64];
+        prepare(members, 4, free_port());
+        members[bad].fails_with = "shard 7 is damaged";
+        for (int i = 0; i < 4; i++) {
+            start(&members[i]);
+        }
+        join_all(members, 4);
+        snprintf(text, sizeof(text), "rank %d failed: shard 7 is damaged", bad);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(members[i].status, -1);
+            assert_non_null(strstr(members[i].err.msg, text));
+            assert_int_equal(members[i].err.code, ERR_INTERNAL);
+        }
+    }
+}
+
+/* However long one of them still computes when the others have come to their end. */
+static void what_all_find_is_every_ranks_own(void **state UNUSED)
+{
+    for (int late = 0; late < 3; late++) {
+        struct member members[3];
+        prepare(members, 3, free_port());
+        for (int i = 0; i < 3; i++) {
+            members[i].ends_with = "loss is not a number";
+            members[i].computes_ns = i == late ? NS_PER_S / 2 : 0;
+            start(&members[i]);
+        }
+        join_all(members, 3);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(members[i].status, -1);
+            assert_string_equal(members[i].err.msg, "loss is not a number");
+            assert_int_equal(members[i].err.code, ERR_WORKLOAD);
+        }
+    }
+}
+
+static void a_port_that_is_taken_is_said(void **state UNUSED)
+{
+    struct member member;
+    struct err err = {0};
+    int fd = -1;
+    assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
+    prepare(&member, 1, sock_own_port(fd));
+    member.ranks.n_ranks = 2;
+    run_member(&member);
+    assert_int_equal(member.status, -1);
+    assert_int_equal(member.err.code, ERR_NET);
+    assert_non_null(strstr(member.err.msg, "in use"));
+    fd_close(&fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_ranks_meets),
+        cmocka_unit_test(guests_do_no_harm),
+        cmocka_unit_test(what_ranks_disagree_about_ends_them_all),
+        cmocka_unit_test(who_leaves_or_does_not_come_is_named),
+        cmocka_unit_test(a_rank_that_fails_tells_the_others),
+        cmocka_unit_test(what_all_find_is_every_ranks_own),
+        cmocka_unit_test(a_port_that_is_taken_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

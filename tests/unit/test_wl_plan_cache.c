@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Choices that are kept in files: found again under their key and no other, refused when a byte of them is wrong, written over. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "core/plan_cache.h"
+
+#define KEY   "cudnn 9.19.0; NVIDIA H100 80GB HBM3; conv_fwd f16 n256 c64"
+#define OTHER "cudnn 9.19.0; NVIDIA H200; conv_fwd f16 n256 c64"
+
+static char root[] = "/tmp/reperf-plans-XXXXXX";
+
+static char *below(struct arena *arena, const char *name)
+{
+    return fs_join(arena, root, name);
+}
+
+static void found_again_under_its_key(void **state)
+{
+    (void)state;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *folder = below(&arena, "a/b");
+    const struct plan_choice choice = {"cudnn 62 2=1 12=-3", 123456};
+    struct plan_choice found = {0};
+    assert_false(plan_cache_find(folder, KEY, &found));
+    plan_cache_put(folder, KEY, &choice);
+    assert_true(plan_cache_find(folder, KEY, &found));
+    assert_string_equal(found.plan, choice.plan);
+    assert_int_equal(found.time_ns, choice.time_ns);
+    assert_false(plan_cache_find(folder, OTHER, &found));
+    const struct plan_choice better = {"cudnn 67", 99};
+    plan_cache_put(folder, KEY, &better);
+    assert_true(plan_cache_find(folder, KEY, &found));
+    assert_string_equal(found.plan, "cudnn 67");
+}
+
+static void damage_is_refused_and_written_over(void **state)
+{
+    (void)state;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    const char *folder = below(&arena, "damage");
+    const struct plan_choice choice = {"cudnn 62 2=1", 5};
+    struct plan_choice found = {0};
+    struct str text;
+    plan_cache_put(folder, KEY, &choice);
+    char *path = plan_cache_path(&arena, folder, KEY);
+    assert_int_equal(fs_read(&arena, path, PLAN_FILE_MAX, &text, &err), 0);
+    log_set_level(LOG_ERROR);
+    for (size_t len = 0; len + 1 < text.len; len++) { /* without the line's end it is whole */
+        assert_int_equal(fs_write_atomic(path, (struct str){text.ptr, len}, &err), 0);
+        assert_false(plan_cache_find(folder, KEY, &found));
+    }
+    /* A choice of another key in this one's file. */
+    assert_int_equal(fs_read(&arena, path, PLAN_FILE_MAX, &text, &err), 0);
+    plan_cache_put(folder, OTHER, &choice);
+    assert_int_equal(rename(plan_cache_path(&arena, folder, OTHER), path), 0);
+    assert_false(plan_cache_find(folder, KEY, &found));
+    log_set_level(LOG_INFO);
+    plan_cache_put(folder, KEY, &choice);
+    assert_true(plan_cache_find(folder, KEY, &found));
+}
+
+static void strange_documents_are_refused(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {
+        "",
+        "{}",
+        "[]",
+        "null",
+        "{\"schema_version\":2,\"key\":\"k\",\"plan\":\"p\",\"time_ns\":0}",
+        "{\"schema_version\":1,\"key\":\"other\",\"plan\":\"p\",\"time_ns\":0}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"\",\"time_ns\":0}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"a\\nb\",\"time_ns\":0}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"p\",\"time_ns\":-1}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"p\",\"time_ns\":1.5}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"p\",\"time_ns\":9007199254740992000}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"p\"}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"p\",\"plan\":\"p\",\"time_ns\":0}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"p\",\"time_ns\":0,\"more\":1}",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":\"p\",\"time_ns\":0} x",
+        "{\"schema_version\":1,\"key\":\"k\",\"plan\":3,\"time_ns\":0}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct plan_choice choice = {.time_ns = -7};
+        struct err err = {0};
+        assert_int_equal(plan_cache_parse(&arena, str_of(BAD[i]), "k", &choice, &err), -1);
+        assert_int_equal(err.code, ERR_PARSE);
+        assert_int_equal(choice.time_ns, -7);
+    }
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct plan_choice choice = {0};
+    struct err err = {0};
+    assert_int_equal(
+        plan_cache_parse(
+            &arena, STR_LIT("{\"time_ns\":7,\"plan\":\"p\",\"key\":\"k\",\"schema_version\":1}"),
+            "k", &choice, &err),
+        0);
+    assert_int_equal(choice.time_ns, 7);
+}
+
+static void a_folder_that_cannot_be_written_is_no_error(void **state)
+{
+    (void)state;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    const struct plan_choice choice = {"p", 1};
+    struct plan_choice found;
+    assert_int_equal(fs_write_atomic(below(&arena, "file"), STR_LIT("x"), &err), 0);
+    log_set_level(LOG_ERROR);
+    plan_cache_put(below(&arena, "file/below"), KEY, &choice);
+    assert_false(plan_cache_find(below(&arena, "file/below"), KEY, &found));
+    log_set_level(LOG_INFO);
+}
+
+static void folder_is_where_caches_are(void **state)
+{
+    (void)state;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    assert_int_equal(setenv("XDG_CACHE_HOME", "/x/cache", 1), 0);
+    assert_int_equal(setenv("HOME", "/x/home", 1), 0);
+    assert_string_equal(plan_cache_folder(&arena), "/x/cache/reperf/plans");
+    assert_int_equal(setenv("XDG_CACHE_HOME", "relative", 1), 0);
+    assert_string_equal(plan_cache_folder(&arena), "/x/home/.cache/reperf/plans");
+    assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
+    assert_string_equal(plan_cache_folder(&arena), "/x/home/.cache/reperf/plans");
+    assert_int_equal(unsetenv("HOME"), 0);
+    assert_null(plan_cache_folder(&arena));
+}
+
+static int make_root(void **state)
+{
+    (void)state;
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    return fs_remove_tree(root, &err);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(found_again_under_its_key),
+        cmocka_unit_test(damage_is_refused_and_written_over),
+        cmocka_unit_test(strange_documents_are_refused),
+        cmocka_unit_test(a_folder_that_cannot_be_written_is_no_error),
+        cmocka_unit_test(folder_is_where_caches_are),
+    };
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What networks of sequences add: embeddings, layer norm, curves, attention, chosen rows, a loss that makes its gradient. */
+#include "wl_gradient.h"
+
+static int numbers(struct fixture *f, const char *name, struct shape shape)
+{
+    return graph_input(f->graph, name, shape, DT_I64);
+}
+
+static void write_numbers(struct fixture *f, int id, const int64_t *from)
+{
+    net_write(&f->net, id, from);
+}
+
+/* The loss over the rows of `logits` (R, C), labels (R). */
+static void finish_rows(struct fixture *f, int logits, const struct loss_opts *opts)
+{
+    int labels = numbers(f, "labels", SHAPE(f->graph->values[logits].shape.dim[0]));
+    (void)graph_row_loss(f->graph, logits, labels, opts);
+    fixture_ready(f, 1);
+}
+
+static const struct loss_opts PLAIN = {.ignore_label = LOSS_IGNORE_NONE};
+
+/* ---- linear ---- */
+
+/* One table used for a product twice and looked up in as well, the way BERT ties its decoder. */
+static void tied_weights_get_all_their_gradients(void **state UNUSED)
+{
+    static const int64_t ids[] = {3, 1, 3, 0, 2, 3};
+    static const int64_t segments[] = {0, 0, 1, 0, 1, 1};
+    struct fixture f;
+    int word;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int at_ids = numbers(&f, "ids", SHAPE(2, 3));
+    int at_segments = numbers(&f, "segments", SHAPE(2, 3));
+    const struct embed_opts embed = {
+        .owner = "e", .width = 5, .vocabulary = 7, .positions = 4, .segments = 2, .init_std = 1.0};
+    int x = graph_embed(f.graph, at_ids, at_segments, &embed, &word);
+    x = graph_linear_with(
+        f.graph, graph_tanh(f.graph, x),
+        &(struct linear_opts){.name = "tied", .out_features = 7, .is_tied = true, .weight = word});
+    finish_rows(&f, x, &PLAIN);
+    write_numbers(&f, at_ids, ids);
+    write_numbers(&f, at_segments, segments);
+    assert_int_equal(graph_find(f.graph, "tied.weight"), NO_VALUE);
+    assert_int_equal(graph_n_trainable(f.graph), (7 + 4 + 2) * 5 + 7);
+    check_all_gradients(&f, 7, "tied linear");
+    fixture_release(&f);
+}
+
+static void joined_linear_gradients(void **state UNUSED)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int y = graph_linear_joined(f.graph, param_x(&f, SHAPE(5, 8)), names,
+                                &(struct linear_opts){.out_features = 8, .init_std = 0.02});
+    finish_rows(&f, y, &PLAIN);
+    check_all_gradients(&f, 24, "joined linear");
+    fixture_release(&f);
+}
+
+/* Each column comes from the parameter that is named for it. */
+static void joined_linear_equals_three(void **state UNUSED)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int x = param_x(&f, SHAPE(3, 8));
+    int y = graph_linear_joined(f.graph, x, names, &(struct linear_opts){.out_features = 8});
+    graph_output(f.graph, "y", y);
+    finish_rows(&f, y, &PLAIN);
+    fill_spread(&f, x, 3);
+    fill_labels(&f, 24, 1);
+    (void)loss_now(&f);
+    double *in = read_doubles(&f, x);
+    double *out = read_doubles(&f, y);
+    for (int part = 0; part < 3; part++) {
+        const char *name = arena_printf(&f.arena, "%s.weight", names[part]);
+        double *weight = read_doubles(&f, graph_find(f.graph, name));
+        name = arena_printf(&f.arena, "%s.bias", names[part]);
+        double *bias = read_doubles(&f, graph_find(f.graph, name));
+        for (int i = 0; i < 3 * 8; i++) {
+            double sum = bias[i % 8];
+            for (int c = 0; c < 8; c++) {
+                sum += in[i / 8 * 8 + c] * weight[i % 8 * 8 + c];
+            }
+            assert_true(fabs(out[i / 8 * 24 + part * 8 + i % 8] - sum) < 1e-14);
+        }
+        free(weight);
+        free(bias);
+    }
+    free(in);
+    free(out);
+    fixture_release(&f);
+}
+
+/* 7 x 7 doubles do not fill whole lines: the three would not lie side by side. */
+static void joined_parameters_must_lie_side_by_side(void **state UNUSED)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    struct fixture f;
+    struct err err = {0};
+    fixture_init(&f, DT_F64, CPU_PLAIN, 1);
+    int y = graph_linear_joined(f.graph, param_x(&f, SHAPE(3, 7)), names,
+                                &(struct linear_opts){.out_features = 7});
+    int labels = numbers(&f, "labels", SHAPE(3));
+    (void)graph_row_loss(f.graph, y, labels, &PLAIN);
+    MUST_PASS(graph_finish(f.graph, &err), err);
+    assert_int_equal(net_plan(&f.net, &f.arena, f.graph, &f.backend, &err), -1);
+    assert_non_null(strstr(err.msg, "q.weight has 392 bytes"));
+    cpu_release(&f.cpu);
+    arena_release(&f.arena);
+}
+
+/* ---- row by row ---- */
+
+static void layer_norm_gradients(void **state UNUSED)
+{
+    static const struct shape shapes[] = {{2, {4, 9}}, {2, {1, 3}}, {2, {7, 70}}};
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int y = graph_layer_norm(f.graph, param_x(&f, shapes[i]), "ln", 1e-12);
+        finish_rows(&f, y, &PLAIN);
+        check_all_gradients(&f, shapes[i].dim[1], "layer norm");
+        fixture_release(&f);
+    }
+}
+
+/* Mean 0 and variance 1 before gamma and beta, which start at 1 and 0. */
+static void layer_norm_follows_its_formula(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int x = param_x(&f, SHAPE(1, 4));
+    int y = graph_layer_norm(f.graph, x, "ln", 0.25);
+    graph_output(f.graph, "y", y);
+    finish_rows(&f, y, &PLAIN);
+    const double in[] = {1.0, 1.0, 4.0, 4.0}; /* mean 2.5, variance 2.25: rstd 1 / sqrt(2.5) */
+    net_write_f64(&f.net, x, in);
+    fill_labels(&f, 4, 1);
+    (void)loss_now(&f);
+    double *out = read_doubles(&f, y);
+    for (int i = 0; i < 4; i++) {
+        assert_true(fabs(out[i] - (in[i] - 2.5) / sqrt(2.5)) < 1e-15);
+    }
+    free(out);
+    fixture_release(&f);
+}
+
+static void curve_gradients(void **state UNUSED)
+{
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(6, 9));
+        finish_rows(&f, i ? graph_tanh(f.graph, x) : graph_gelu(f.graph, x), &PLAIN);
+        check_all_gradients(&f, 9, i ? "tanh" : "gelu");
+        fixture_release(&f);
+    }
+}
+
+/* Source of the values: Hendrycks and Gimpel, "Gaussian error linear units": x times the normal distribution function, of which
+   Abramowitz and Stegun, table 26.1, has 0.84134 47461 at 1 and 0.97724 98681 at 2. */
+static void gelu_has_the_normal_distribution(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 1);
+    int x = param_x(&f, SHAPE(1, 5));
+    int y = graph_gelu(f.graph, x);
+    graph_output(f.graph, "y", y);
+    finish_rows(&f, y, &PLAIN);
+    const double in[] = {0.0, 1.0, 2.0, -1.0, -2.0};
+    const double want[] = {0.0, 0.8413447461, 2 * 0.9772498681, -(1 - 0.8413447461),
+                           -2 * (1 - 0.9772498681)};
+    net_write_f64(&f.net, x, in);
+    fill_labels(&f, 5, 1);
+    (void)loss_now(&f);
+    double *out = read_doubles(&f, y);
+    for (int i = 0; i < 5; i++) {
+        assert_true(fabs(out[i] - want[i]) < 3e-10);
+    }
+    free(out);
+    fixture_release(&f);
+}
+
+/* ---- attention ---- */
+
+struct attention_case {
+    const char *name;
+    int64_t n, s, heads, d;
+    double rate;
+    int64_t mask[8];
+};
+
+static const struct attention_case ATTENTION_CASES[] = {
+    {"attention", 2, 4, 2, 3, 0.0, {1, 1, 1, 1, 1, 1, 1, 1}},
+    {"attention with hidden keys", 2, 4, 2, 3, 0.0, {1, 1, 1, 0, 0, 1, 0, 1}},
+    {"attention that sees nothing", 2, 3, 1, 4, 0.0, {0, 0, 0, 1, 0, 1}},
+    {"attention with dropout", 2, 4, 3, 2, 0.4, {1, 1, 1, 0, 1, 1, 1, 1}},
+    {"attention of one token", 1, 1, 2, 2, 0.0, {1}},
+};
+
+static int make_attention(struct fixture *f, const struct attention_case *c, int *ret_x)
+{
+    int x = param_x(f, SHAPE(c->n * c->s, 3 * c->heads * c->d));
+    int mask = numbers(f, "mask", SHAPE(c->n, c->s));
+    int step = c->rate > 0.0 ? numbers(f, "step", SHAPE_SCALAR) : NO_VALUE;
+    int y = graph_attention(
+        f->graph, x,
+        &(struct attention_opts){.heads = c->heads, .mask = mask, .rate = c->rate, .step = step});
+    graph_output(f->graph, "y", y);
+    finish_rows(f, y, &PLAIN);
+    write_numbers(f, mask, c->mask);
+    if (step != NO_VALUE) {
+        write_numbers(f, step, (int64_t[]){5});
+    }
+    *ret_x = x;
+    return y;
+}
+
+static void attention_gradients(void **state UNUSED)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ATTENTION_CASES); i++) {
+        const struct attention_case *c = &ATTENTION_CASES[i];
+        struct fixture f;
+        int x;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        (void)make_attention(&f, c, &x);
+        check_all_gradients(&f, c->heads * c->d, c->name);
+        fixture_release(&f);
+    }
+}
+
+/* The context of (sample, head, query), column `column`, by the formula. */
+static double context_at(const struct attention_case *c, const struct attention_geom *g,
+                         const double *qkv, const int64_t at[3], int64_t column)
+{
+    int64_t width = c->heads * c->d;
+    double weights[8];
+    double total = 0.0;
+    double sum = 0.0;
+    const double *rows = qkv + at[0] * c->s * 3 * width + at[1] * c->d;
+    for (int64_t j = 0; j < c->s; j++) {
+        double score = 0.0;
+        for (int64_t k = 0; k < c->d; k++) {
+            score += rows[at[2] * 3 * width + k] * rows[j * 3 * width + width + k];
+        }
+        weights[j] = c->mask[at[0] * c->s + j] ? exp(score / sqrt((double)c->d)) : 0.0;
+        total += weights[j];
+    }
+    for (int64_t j = 0; j < c->s; j++) {
+        int64_t element = ((at[0] * c->heads + at[1]) * c->s + at[2]) * c->s + j;
+        bool is_kept = !(c->rate > 0.0) || dropout_keeps(&g->dropout, 5, element);
+        double value = rows[j * 3 * width + 2 * width + column];
+        sum += is_kept ? weights[j] / (1.0 - c->rate) * value : 0.0;
+    }
+    return total > 0.0 ? sum / total : 0.0;
+}
+
+static void attention_follows_its_formula(void **state UNUSED)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ATTENTION_CASES); i++) {
+        const struct attention_case *c = &ATTENTION_CASES[i];
+        struct fixture f;
+        int x;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int y = make_attention(&f, c, &x);
+        fill_spread(&f, x, 4);
+        fill_labels(&f, c->heads * c->d, 1);
+        (void)loss_now(&f);
+        double *qkv = read_doubles(&f, x);
+        double *out = read_doubles(&f, y);
+        for (int64_t j = 0; j < count_of(&f, y); j++) {
+            int64_t width = c->heads * c->d;
+            int64_t row = j / width;
+            const int64_t at[] = {row / c->s, j % width / c->d, row % c->s};
+            double want = context_at(c, &f.graph->ops[0].geom.attention, qkv, at, j % c->d);
+            if (!(fabs(out[j] - want) < 1e-14)) {
+                fail_msg("%s: element %d is %.17g, expected %.17g", c->name, (int)j, out[j], want);
+            }
+        }
+        free(qkv);
+        free(out);
+        fixture_release(&f);
+    }
+}
+
+/* ---- chosen rows and the loss over them ---- */
+
+/* Places that come twice or never, and the first row of each group. */
+static void gather_gradients(void **state UNUSED)
+{
+    static const int64_t places[] = {2, 0, 2, 2, 1, 0};
+    for (int is_first = 0; is_first < 2; is_first++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(6, 5));
+        int at = is_first ? NO_VALUE : numbers(&f, "at", SHAPE(2, 3));
+        int y = graph_gather(f.graph, x, at, 2);
+        graph_output(f.graph, "y", y);
+        finish_rows(&f, y, &PLAIN);
+        if (!is_first) {
+            write_numbers(&f, at, places);
+        }
+        check_all_gradients(&f, 5, is_first ? "first rows" : "gather");
+        (void)loss_now(&f);
+        double *in = read_doubles(&f, x);
+        double *out = read_doubles(&f, y);
+        for (int64_t i = 0; i < count_of(&f, y); i++) {
+            int64_t row = is_first ? i / 5 * 3 : i / 15 * 3 + places[i / 5];
+            assert_true(out[i] == in[row * 5 + i % 5]);
+        }
+        free(in);
+        free(out);
+        fixture_release(&f);
+    }
+}
+
+static void row_loss_gradients(void **state UNUSED)
+{
+    static const struct loss_opts cases[] = {
+        {.ignore_label = LOSS_IGNORE_NONE},
+        {.ignore_label = 0},
+        {.ignore_label = 0, .label_smoothing = 0.1, .weight = 0.7},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        finish_rows(&f, param_x(&f, SHAPE(17, 6)), &cases[i]);
+        check_all_gradients(&f, 6, "row loss");
+        fixture_release(&f);
+    }
+}
+
+/* Two heads' losses of the same logits: the gradient of the second is added to that of the first. */
+static void row_losses_add_up(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int y = graph_gelu(f.graph, param_x(&f, SHAPE(5, 6)));
+    int labels = numbers(&f, "labels", SHAPE(5));
+    (void)graph_row_loss(f.graph, y, labels, &PLAIN);
+    (void)graph_row_loss(f.graph, y, labels,
+                         &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE, .weight = 0.3});
+    fixture_ready(&f, 1);
+    check_all_gradients(&f, 6, "two row losses");
+    fixture_release(&f);
+}
+
+/* The same numbers by K_LOSS, and by K_ROW_LOSS. */
+static void row_loss_equals_loss(void **state UNUSED)
+{
+    const struct loss_opts opts = {.ignore_label = 2, .label_smoothing = 0.1};
+    double loss[2];
+    double *grad[2];
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+        int x = param_x(&f, SHAPE(9, 6));
+        if (i == 0) {
+            finish_with_labels(&f, x, &opts);
+        } else {
+            finish_rows(&f, x, &opts);
+        }
+        fill_spread(&f, x, 2);
+        fill_labels(&f, 6, 3);
+        loss[i] = loss_now(&f);
+        grad[i] = read_doubles(&f, f.graph->values[x].grad);
+        fixture_release(&f);
+    }
+    assert_true(fabs(loss[0] - loss[1]) < 1e-14);
+    assert_true(rel_error(grad[1], grad[0], 9 * 6) < 1e-14);
+    free(grad[0]);
+    free(grad[1]);
+}
+
+static void nothing_to_predict_is_a_loss_of_zero(void **state UNUSED)
+{
+    struct fixture f;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int x = param_x(&f, SHAPE(4, 3));
+    finish_rows(&f, x, &(struct loss_opts){.ignore_label = 1});
+    fill_spread(&f, x, 2);
+    net_write(&f.net, graph_find(f.graph, "labels"), (int64_t[]){1, 1, 1, 1});
+    assert_true(loss_now(&f) == 0.0);
+    double *grad = read_doubles(&f, f.graph->values[x].grad);
+    assert_true(norm_of(grad, 12) == 0.0);
+    free(grad);
+    fixture_release(&f);
+}
+
+/* ---- embedding ---- */
+
+static void embedding_gradients(void **state UNUSED)
+{
+    static const int64_t ids[] = {4, 4, 0, 4, 9, 0, 1, 4};
+    static const int64_t segments[] = {0, 0, 1, 1, 0, 1, 1, 1};
+    struct fixture f;
+    int word;
+    fixture_init(&f, DT_F64, CPU_PLAIN, 2);
+    int at_ids = numbers(&f, "ids", SHAPE(2, 4));
+    int at_segments = numbers(&f, "segments", SHAPE(2, 4));
+    const struct embed_opts opts = {
+        .owner = "e", .width = 70, .vocabulary = 10, .positions = 6, .segments = 2};
+    int y = graph_embed(f.graph, at_ids, at_segments, &opts, &word);
+    graph_output(f.graph, "y", y);
+    finish_rows(&f, y, &PLAIN);
+    write_numbers(&f, at_ids, ids);
+    write_numbers(&f, at_segments, segments);
+    check_all_gradients(&f, 70, "embedding");
+    (void)loss_now(&f);
+    double *table = read_doubles(&f, word);
+    double *position = read_doubles(&f, graph_find(f.graph, "e.position_embeddings.weight"));
+    double *segment = read_doubles(&f, graph_find(f.graph, "e.token_type_embeddings.weight"));
+    double *out = read_doubles(&f, y);
+    for (int64_t i = 0; i < count_of(&f, y); i++) {
+        int64_t t = i / 70;
+        double want = table[ids[t] * 70 + i % 70] + position[t % 4 * 70 + i % 70] +
+                      segment[segments[t] * 70 + i % 70];
+        assert_true(fabs(out[i] - want) < 1e-14);
+    }
+    free(table);
+    free(position);
+    free(segment);
+    free(out);
+    fixture_release(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tied_weights_get_all_their_gradients),
+        cmocka_unit_test(joined_linear_gradients),
+        cmocka_unit_test(joined_linear_equals_three),
+        cmocka_unit_test(joined_parameters_must_lie_side_by_side),
+        cmocka_unit_test(layer_norm_gradients),
+        cmocka_unit_test(layer_norm_follows_its_formula),
+        cmocka_unit_test(curve_gradients),
+        cmocka_unit_test(gelu_has_the_normal_distribution),
+        cmocka_unit_test(attention_gradients),
+        cmocka_unit_test(attention_follows_its_formula),
+        cmocka_unit_test(gather_gradients),
+        cmocka_unit_test(row_loss_gradients),
+        cmocka_unit_test(row_losses_add_up),
+        cmocka_unit_test(row_loss_equals_loss),
+        cmocka_unit_test(nothing_to_predict_is_a_loss_of_zero),
+        cmocka_unit_test(embedding_gradients),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

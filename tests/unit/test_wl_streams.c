@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several streams on a CPU: every order that streams and events allow gives the very bits of one stream, in the memory that was planned
+   for it. */
+#include "wl_fixture.h"
+
+#include "graph/fuse.h"
+#include "graph/streams.h"
+
+#define STREAMS 4
+#define EVENTS  512
+#define WINDOW  64
+
+static int64_t packed(void *self UNUSED, const struct tensor_desc *desc)
+{
+    return shape_count(&desc->shape) * dtype_bytes(desc->dtype);
+}
+
+static void no_event(void *self UNUSED, int event UNUSED, int stream UNUSED)
+{
+}
+
+static void no_fork(void *self UNUSED)
+{
+}
+
+static void net_on(struct fixture *f, const struct model *model, int n_streams, bool is_fused,
+                   struct streams_report *ret_report)
+{
+    struct err err = {0};
+    fixture_init(f, DT_F64, CPU_PLAIN, 1);
+    /* A CPU has no streams: the calls run one after the other, each stream with a workspace of its own. */
+    f->backend.async = (struct backend_async){.n_streams = n_streams,
+                                              .n_events = EVENTS,
+                                              .record = no_event,
+                                              .wait = no_event,
+                                              .fork = no_fork,
+                                              .join = no_fork};
+    const struct fuse_support support = {
+        .dtype = DT_F64, .channel_pad = 8, .channel_multiple = 8, .dilation_max = 8};
+    const struct fuse_policy policy = is_fused ? fuse_supported(&support) : fuse_none();
+    const struct streams_opts opts = {
+        .n_streams = n_streams, .n_events = EVENTS, .window = WINDOW, .bytes_of = packed};
+    model->build(f->graph,
+                 &(struct model_opts){.batch = 2, .height = 33, .width = 33, .has_dropout = true});
+    MUST_PASS(graph_finish(f->graph, &err), err);
+    MUST_PASS(graph_fuse(f->graph, &policy, NULL, &err), err);
+    MUST_PASS(streams_assign(f->graph, &opts, ret_report, &err), err);
+    MUST_PASS(net_plan(&f->net, &f->arena, f->graph, &f->backend, &err), err);
+    MUST_PASS(net_alloc(&f->net, &err), err);
+}
+
+static void fill(struct fixture *f, const struct model *model)
+{
+    net_init_values(&f->net, 7);
+    fill_spread(f, graph_find(f->graph, "input"), 11);
+    fill_labels(f, model->n_classes, 5);
+    int step = graph_find(f->graph, "step");
+    if (step != NO_VALUE) {
+        net_write(&f->net, step, &(int64_t){3});
+    }
+}
+
+/* ---- any order that is allowed ---- */
+
+/* The streams as queues. A stream's next call may run once what it waits for has been recorded: the event's recording that is the last
+   one before the wait in the order of the list. */
+struct player {
+    const struct net *net;
+    int *waits_for; /* (calls, CALL_WAITS_MAX): call, or NO_VALUE */
+    bool *is_done;  /* (calls) */
+    int next[GRAPH_STREAMS_MAX];
+    struct rng rng;
+};
+
+static void resolve_events(struct player *player)
+{
+    const struct graph *graph = player->net->graph;
+    int recorded[EVENTS];
+    for (int i = 0; i < graph->n_calls; i++) {
+        const struct call *call = &graph->calls[i];
+        for (int w = 0; w < CALL_WAITS_MAX; w++) {
+            player->waits_for[i * CALL_WAITS_MAX + w] =
+                w < call->n_waits ? recorded[call->waits[w]] : NO_VALUE;
+        }
+        if (call->is_recorded) {
+            recorded[call->event] = i;
+        }
+    }
+}
+
+static int next_on(const struct player *player, int stream, int from)
+{
+    const struct graph *graph = player->net->graph;
+    for (int i = from; i < graph->n_calls; i++) {
+        if (graph->calls[i].args.stream == stream) {
+            return i;
+        }
+    }
+    return graph->n_calls;
+}
+
+static bool may_run(const struct player *player, int call)
+{
+    if (call >= player->net->graph->n_calls) {
+        return false;
+    }
+    for (int w = 0; w < CALL_WAITS_MAX; w++) {
+        int from = player->waits_for[call * CALL_WAITS_MAX + w];
+        if (from != NO_VALUE && !player->is_done[from]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A stream that goes on: any, or as long as it can the one that is furthest ahead (is_greedy). */
+static int pick_stream(struct player *player, bool is_greedy)
+{
+    int able[GRAPH_STREAMS_MAX];
+    int n = 0;
+    for (int s = 0; s < STREAMS; s++) {
+        if (may_run(player, player->next[s])) {
+            able[n++] = s;
+        }
+    }
+    if (n == 0) {
+        return NO_VALUE;
+    }
+    int best = able[rng_below(&player->rng, (uint64_t)n)];
+    for (int i = 0; i < n && is_greedy; i++) {
+        best = player->next[able[i]] > player->next[best] ? able[i] : best;
+    }
+    return best;
+}
+
+/* How many calls ran before one that stands before them in the list. */
+static int run_in_some_order(struct fixture *f, uint64_t seed, bool is_greedy)
+{
+    const struct graph *graph = f->graph;
+    struct player player = {.net = &f->net,
+                            .waits_for =
+                                xcalloc((size_t)graph->n_calls * CALL_WAITS_MAX, sizeof(int)),
+                            .is_done = xcalloc((size_t)graph->n_calls, sizeof(bool))};
+    int n_early = 0;
+    int n_done = 0;
+    int first_left = 0;
+    rng_init(&player.rng, seed);
+    resolve_events(&player);
+    for (int s = 0; s < STREAMS; s++) {
+        player.next[s] = next_on(&player, s, 0);
+    }
+    for (int s = pick_stream(&player, is_greedy); s != NO_VALUE;
+         s = pick_stream(&player, is_greedy)) {
+        int at = player.next[s];
+        const struct kernel_args *args = &f->net.calls[at].args;
+        f->backend.run[args->id](f->backend.self, args);
+        player.is_done[at] = true;
+        player.next[s] = next_on(&player, s, at + 1);
+        while (first_left < graph->n_calls && player.is_done[first_left]) {
+            first_left++;
+        }
+        n_early += at > first_left;
+        n_done++;
+    }
+    free(player.waits_for);
+    free(player.is_done);
+    assert_int_equal(n_done, graph->n_calls); /* nothing waits for ever */
+    return n_early;
+}
+
+/* Gradients, running statistics, loss, and logits: values have the same numbers in both graphs. */
+static int count_differences(const struct fixture *a, const struct fixture *b)
+{
+    int n_different = 0;
+    for (int i = 0; i < a->graph->n_values; i++) {
+        const struct value *value = &a->graph->values[i];
+        if (value->kind == VALUE_GRAD_PARAM || value->kind == VALUE_STATE ||
+            (value->kind == VALUE_ACT && value->name)) {
+            double *x = read_doubles(a, i);
+            double *y = read_doubles(b, i);
+            n_different += memcmp(x, y, (size_t)count_of(a, i) * sizeof(*x)) != 0;
+            free(x);
+            free(y);
+        }
+    }
+    return n_different;
+}
+
+/* What was left in memory must not help: every byte of the activations is poison but for the inputs. */
+static void poison(struct fixture *f, const struct model *model)
+{
+    memset(f->net.mem[MEMPLAN_ACT], 0xff, (size_t)f->net.plan.arena_bytes[MEMPLAN_ACT]);
+    memset(f->net.mem[MEMPLAN_GRAD], 0xff, (size_t)f->net.plan.arena_bytes[MEMPLAN_GRAD]);
+    memset(f->net.workspace, 0xff, (size_t)f->net.workspace_bytes);
+    fill(f, model);
+}
+
+static void any_order_gives_the_same_bits(void **state UNUSED)
+{
+    static const struct model *const models[] = {&model_hrnet_w18, &model_resnet50};
+    for (unsigned i = 0; i < 4; i++) {
+        const struct model *model = models[i / 2];
+        struct fixture one;
+        struct fixture four;
+        struct streams_report report;
+        net_on(&one, model, 1, i % 2 == 1, NULL);
+        net_on(&four, model, STREAMS, i % 2 == 1, &report);
+        fill(&one, model);
+        (void)loss_now(&one);
+        for (uint64_t order = 0; order < 3; order++) {
+            poison(&four, model);
+            int n_early = run_in_some_order(&four, 17 + order, order == 0);
+            assert_true(n_early > four.graph->n_calls / 8);
+            assert_int_equal(count_differences(&one, &four), 0);
+        }
+        poison(&four, model);
+        assert_true(loss_now(&four) == net_loss(&one.net)); /* and in the order of the list */
+        assert_int_equal(count_differences(&one, &four), 0);
+        fixture_release(&one);
+        fixture_release(&four);
+    }
+}
+
+/* Without its waits the order matters: the test above could see it. */
+static void without_waits_the_bits_differ(void **state UNUSED)
+{
+    struct fixture one;
+    struct fixture four;
+    net_on(&one, &model_hrnet_w18, 1, true, NULL);
+    net_on(&four, &model_hrnet_w18, STREAMS, true, NULL);
+    fill(&one, &model_hrnet_w18);
+    (void)loss_now(&one);
+    for (int i = four.graph->n_calls / 2; i < four.graph->n_calls; i++) {
+        four.graph->calls[i].n_waits = 0;
+    }
+    poison(&four, &model_hrnet_w18);
+    (void)run_in_some_order(&four, 17, true);
+    assert_true(count_differences(&one, &four) > 0);
+    fixture_release(&one);
+    fixture_release(&four);
+}
+
+/* ---- the schedule ---- */
+
+static struct graph *finished(struct arena *arena, const struct model *model)
+{
+    struct err err = {0};
+    struct graph *graph = graph_new_typed(
+        arena, &(struct graph_types){.dtype = DT_F16, .norm = DT_F32, .stat = DT_F32});
+    model->build(
+        graph, &(struct model_opts){.batch = 2, .height = 256, .width = 256, .has_dropout = true});
+    MUST_PASS(graph_finish(graph, &err), err);
+    return graph;
+}
+
+static void one_stream_changes_nothing(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct graph *graph = finished(&arena, &model_hrnet_w18);
+    size_t bytes = (size_t)graph->n_calls * sizeof(struct call);
+    void *kept = arena_alloc(&arena, bytes, alignof(max_align_t));
+    memcpy(kept, graph->calls, bytes);
+    const struct streams_opts opts = {.n_streams = 1, .window = WINDOW, .bytes_of = packed};
+    struct streams_report report;
+    MUST_PASS(streams_assign(graph, &opts, &report, &err), err);
+    assert_memory_equal(kept, graph->calls, bytes);
+    assert_int_equal(report.n_waits, 0);
+    assert_true(report.serial_ns > 0.0 && report.side_by_side_ns == report.serial_ns);
+}
+
+/* HRNet's branches share nothing within a module: more streams are expected to be worth it, up to the four branches and their weights'
+   gradients; and no call waits twice for what one wait says. */
+static void branches_run_side_by_side(void **state UNUSED)
+{
+    double before = 1.0;
+    for (int n = 2; n <= 4; n *= 2) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct err err = {0};
+        struct graph *graph = finished(&arena, &model_hrnet_w18);
+        const struct streams_opts opts = {
+            .n_streams = n, .n_events = EVENTS, .window = WINDOW, .bytes_of = packed};
+        struct streams_report report;
+        struct streams_clocks clocks;
+        int n_on[GRAPH_STREAMS_MAX] = {0};
+        MUST_PASS(streams_assign(graph, &opts, &report, &err), err);
+        MUST_PASS(streams_clocks_make(&arena, graph, &clocks, &err), err);
+        assert_int_equal(clocks.n_streams, n);
+        for (int i = 0; i < graph->n_calls; i++) {
+            n_on[graph->calls[i].args.stream]++;
+            assert_true(graph->calls[i].n_waits < n);
+        }
+        for (int s = 0; s < n; s++) {
+            assert_true(n_on[s] > graph->n_calls / (4 * n));
+        }
+        double share = report.side_by_side_ns / report.serial_ns;
+        print_message("# %d streams: %.2f of the time, %d waits, %d events\n", n, share,
+                      report.n_waits, report.n_events);
+        assert_true(share < 0.8 * before);
+        before = share;
+    }
+}
+
+/* Two graphs of one model are spread alike, whatever the machine: ranks must agree, and a cached plan must fit. */
+static void the_schedule_is_the_same_each_time(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct graph *graphs[2];
+    const struct streams_opts opts = {
+        .n_streams = 4, .n_events = EVENTS, .window = WINDOW, .bytes_of = packed};
+    for (int i = 0; i < 2; i++) {
+        graphs[i] = finished(&arena, &model_deeplabv3p);
+        MUST_PASS(streams_assign(graphs[i], &opts, NULL, &err), err);
+    }
+    for (int i = 0; i < graphs[0]->n_calls; i++) {
+        const struct call *a = &graphs[0]->calls[i];
+        const struct call *b = &graphs[1]->calls[i];
+        assert_true(a->op == b->op && a->args.id == b->args.id && a->args.stream == b->args.stream);
+        assert_int_equal(a->n_waits, b->n_waits);
+        assert_memory_equal(a->waits, b->waits, sizeof(a->waits));
+    }
+}
+
+static void too_few_events_are_an_error(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct graph *graph = finished(&arena, &model_hrnet_w18);
+    const struct streams_opts opts = {
+        .n_streams = 4, .n_events = 3, .window = WINDOW, .bytes_of = packed};
+    assert_true(streams_assign(graph, &opts, NULL, &err) < 0);
+    assert_int_equal(err.code, ERR_USAGE);
+}
+
+static void an_event_that_nobody_records_is_an_error(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct graph *graph = finished(&arena, &model_resnet50);
+    struct memplan plan;
+    graph->calls[5].waits[0] = 2;
+    graph->calls[5].n_waits = 1;
+    assert_true(memplan_make(&arena, graph, packed, NULL, &plan, &err) < 0);
+    assert_int_equal(err.code, ERR_INTERNAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_order_gives_the_same_bits),
+        cmocka_unit_test(without_waits_the_bits_differ),
+        cmocka_unit_test(one_stream_changes_nothing),
+        cmocka_unit_test(branches_run_side_by_side),
+        cmocka_unit_test(the_schedule_is_the_same_each_time),
+        cmocka_unit_test(too_few_events_are_an_error),
+        cmocka_unit_test(an_event_that_nobody_records_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

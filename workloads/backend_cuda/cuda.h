@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA backend: cuDNN's graph API, cuBLASLt and own kernels behind core/kernel.h. FP32 (TF32 only where asked for) or AMP: half
+   precision storage, sums in float, float master parameters (struct graph_types {DT_F16, DT_F32, DT_F32}).
+
+   Images lie as N, H, W, C and filters as K, R, S, C/G, with channels rounded up to channel_pad; a filter of a depthwise
+   convolution lies as R, S, C (layout.h). What is added by rounding up is zero and stays zero: the kernels are written so.
+
+   Errors stick, as in a graph: the first one is in `err`, later calls do nothing, and who drives the backend looks at it
+   before it believes a number (struct backend_async, check and collect). One thread. */
+#ifndef BACKEND_CUDA_CUDA_H
+#define BACKEND_CUDA_CUDA_H
+
+#include "backend_cuda/plans.h"
+
+#include <cuda_runtime_api.h>
+
+#define CUDA_STREAMS_MAX  8
+#define CUDA_EVENTS_MAX   4096 /* HRNet-W18 on four streams has some hundreds */
+#define CUDA_PROGRAMS_MAX 4
+#define CUDA_MARKS_MAX    1025
+
+struct dnn;         /* backend_cuda/dnn.h: cuDNN */
+struct lt;          /* backend_cuda/lt.h: cuBLASLt */
+struct cuda_memory; /* backend_cuda/memory.c: what is allocated, and the way to and from the host */
+struct cuda_forms;  /* backend_cuda/forms.c: what was compared */
+struct cuda_streams; /* backend_cuda/streams.c: events, programs, marks */
+struct cuda_ranks;   /* backend_cuda/ranks.c: what goes to the other ranks' devices */
+
+struct cuda_opts {
+    int device; /* of those visible, from 0 */
+    bool is_amp, has_tf32;
+    int n_streams; /* 1 to CUDA_STREAMS_MAX */
+    int n_marks;   /* at most CUDA_MARKS_MAX */
+    struct plan_opts plan;
+};
+
+struct cuda {
+    struct err err;
+    int device;
+    int channel_pad; /* 8 with AMP, 4 with FP32 */
+    bool is_amp;
+    bool has_tf32;
+    int n_multiprocessors;
+    int n_streams;
+    cudaStream_t streams[CUDA_STREAMS_MAX]; /* owned */
+    struct dnn *dnn;                        /* owned */
+    struct lt *lt;                          /* owned */
+    struct cuda_memory *memory;             /* owned */
+    struct cuda_streams *async;             /* owned */
+    struct cuda_forms *forms;               /* owned */
+    int n_untimed;                          /* set_untimed, nested */
+    struct cuda_ranks *ranks;               /* owned; NULL: this rank is alone */
+};
+
+/* Opens device and libraries and fills *ret_backend, which borrows cuda until cuda_release. No driver, no GPU, one that is too old
+   or that this build has no kernels for, no cuDNN: an error that says which. On failure nothing is owned. */
+MUST_CHECK int cuda_init(struct cuda *cuda, const struct cuda_opts *opts,
+                         struct backend *ret_backend, struct err *err);
+void cuda_release(struct cuda *cuda);
+static inline void cuda_cleanup(struct cuda *cuda)
+{
+    cuda_release(cuda);
+}
+
+/* What a run says of where it ran. */
+#define CUDA_NAME_MAX 256
+struct cuda_facts {
+    char gpu[CUDA_NAME_MAX]; /* "NVIDIA H100 80GB HBM3" */
+    char driver
+        [CUDA_NAME_MAX]; /* "580.95.05, CUDA 13.0"; without the first where it cannot be read */
+    char runtime[16];    /* "13.0": of the CUDA this build is made with */
+    char libraries[CUDA_NAME_MAX]; /* "cudnn 9.19.0, cublaslt 13.0.2", as dnn_version has it */
+    int64_t memory_bytes;
+};
+struct cuda_facts cuda_facts(const struct cuda *cuda);
+
+/* ---- for backend_cuda/ itself ---- */
+
+static inline cudaStream_t cuda_stream(const struct cuda *cuda, const struct kernel_args *args)
+{
+    return cuda->streams[args->stream];
+}
+
+static inline int64_t cuda_channels(const struct cuda *cuda, int64_t channels)
+{
+    return (channels + cuda->channel_pad - 1) / cuda->channel_pad * cuda->channel_pad;
+}
+
+/* Keeps the first failure; true if there was none in this call. */
+bool cuda_ok(struct cuda *cuda, cudaError_t status, const char *what);
+
+/* Each fills its part of the backend. */
+MUST_CHECK int cuda_memory_open(struct cuda *cuda, struct backend *backend, struct err *err);
+void cuda_memory_close(struct cuda *cuda);
+MUST_CHECK int cuda_streams_open(struct cuda *cuda, const struct cuda_opts *opts,
+                                 struct backend *backend, struct err *err);
+void cuda_streams_close(struct cuda *cuda);
+bool cuda_is_capturing(const struct cuda *cuda);
+void cuda_forms_open(struct cuda *cuda, const struct plan_opts *opts);
+void cuda_forms_close(struct cuda *cuda);
+void cuda_forms_set_untimed(struct cuda *cuda, bool is_untimed);
+void cuda_fill_ranks(struct backend *backend);
+void cuda_ranks_close(struct cuda *cuda);
+
+/* The host waits for the event, or for all that the stream has been given; with several ranks it looks at the job meanwhile. False, and
+   the failure sticks: the device failed, or the job. */
+bool cuda_wait_event(struct cuda *cuda, cudaEvent_t event);
+bool cuda_wait_stream(struct cuda *cuda, cudaStream_t stream);
+
+/* In the midst of a call: what its stream is given later comes after the sum over the ranks, or after all their rows. */
+void cuda_sum_over_ranks(struct cuda *cuda, const struct kernel_args *args,
+                         const struct comm_run *runs, int n_runs);
+void cuda_gather_ranks(struct cuda *cuda, const struct kernel_args *args, void *data,
+                       int64_t bytes);
+void cuda_fill_kernels(struct backend *backend);
+
+/* One call, as the backend's functions of these names have it; and whether there is any way to do it. */
+bool cuda_supports(void *self, const struct kernel_args *args);
+MUST_CHECK int cuda_prepare(void *self, struct kernel_args *args, struct err *err);
+void cuda_unprepare(void *self, struct kernel_args *args);
+void cuda_run(void *self, const struct kernel_args *args);
+MUST_CHECK int cuda_compare(void *self, const struct forms *forms, enum form_choice *ret_choice,
+                            struct form_times *ret_times, struct err *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engines that cuDNN has for a graph: asked of its heuristics, or made again from the name of one that was chosen before.
+   Private to dnn*.c. */
+#ifndef BACKEND_CUDA_DNN_ENGINE_H
+#define BACKEND_CUDA_DNN_ENGINE_H
+
+#include "backend_cuda/dnn_graph.h"
+#include "backend_cuda/plans.h"
+
+#define DNN_KNOBS_MAX 24
+
+/* What plans are made for: a device at hand, or one that is described. */
+struct dnn_device {
+    const struct dnn_api *api;         /* borrowed */
+    cudnnHandle_t handle;              /* borrowed; NULL: */
+    cudnnBackendDescriptor_t property; /* owned; else NULL */
+};
+
+MUST_CHECK int dnn_device_describe(struct dnn_device *device, const char *json, struct err *err);
+
+/* Which engines may be taken. */
+struct dnn_rules {
+    bool allows_nondeterministic;
+    bool
+        allows_tensor_cores; /* and numbers rounded on the way in: all there is with DT_F16, TF32 with DT_F32 */
+    bool allows_compiled; /* made when asked for, 0.2 to 1.5 s each */
+    int64_t workspace_max_bytes;
+};
+
+struct dnn_engine {
+    cudnnBackendDescriptor_t plan, config, engine; /* owned */
+    cudnnBackendDescriptor_t knobs[DNN_KNOBS_MAX]; /* owned */
+    int n_knobs;
+    struct plan_info info;
+};
+
+/* The heuristics' best, best first, then what is always there; up to n_max whose plan was made within the rules, none twice. Returns how
+   many. */
+int dnn_engines_find(const struct dnn_device *device, const struct dnn_graph *graph,
+                     const struct dnn_rules *rules, int n_max, struct dnn_engine *ret_engines);
+
+/* By info.name of an earlier find. */
+MUST_CHECK int dnn_engine_named(const struct dnn_device *device, const struct dnn_graph *graph,
+                                const struct dnn_rules *rules, const char *name,
+                                struct dnn_engine *ret_engine, struct err *err);
+void dnn_engine_release(const struct dnn_api *api, struct dnn_engine *engine);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer norm, a warp a row. Bytes an element of E bytes: forward 2E, backward 3E; bound by memory. Rows of whole vectors, up to
+   LANE_ELEMENTS a lane, are read once and stay in registers; others are read again.
+
+   Backward: a warp goes over many rows and keeps its columns' sums of dgamma and dbeta; a block adds its warps' in order, sum_parts
+   the blocks'. */
+#include "backend_cuda/rows.cuh"
+
+extern "C" {
+#include "backend_cuda/kernels.h"
+}
+
+#define WARPS         4  /* of a block */
+#define LANE_ELEMENTS 32 /* backward keeps four of each in registers */
+
+struct norm_span {
+    int64_t rows;
+    int c;
+    float eps;
+    bool has_sum; /* of dx */
+};
+
+struct row_at {
+    int64_t row;
+    int lane;
+};
+
+static __device__ inline struct row_at row_here(void)
+{
+    return {(int64_t)blockIdx.x * WARPS + threadIdx.x / WARP, (int)threadIdx.x % WARP};
+}
+
+/* ---- forward ---- */
+
+/* V: vectors a lane. */
+template <typename T, int V>
+static __global__ void __launch_bounds__(WARPS *WARP)
+    norm_fwd(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,
+             struct norm_span s)
+{
+    struct row_at at = row_here();
+    float value[V][LANES<T>];
+    float sum = 0.0f;
+    if (at.row >= s.rows) {
+        return;
+    }
+    const T *from = x + at.row * s.c;
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        int c = (v * WARP + at.lane) * LANES<T>;
+        if (c < s.c) {
+            load(from + c, value[v]);
+        }
+#pragma unroll
+        for (int i = 0; i < LANES<T>; i++) {
+            value[v][i] = c < s.c ? value[v][i] : 0.0f;
+            sum += value[v][i];
+        }
+    }
+    float centre = warp_sum(sum) / (float)s.c;
+    float squares = 0.0f;
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        bool is_inside = (v * WARP + at.lane) * LANES<T> < s.c;
+#pragma unroll
+        for (int i = 0; i < LANES<T>; i++) {
+            value[v][i] -= centre;
+            squares += is_inside ? value[v][i] * value[v][i] : 0.0f;
+        }
+    }
+    float scale = rsqrtf(warp_sum(squares) / (float)s.c + s.eps);
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        int c = (v * WARP + at.lane) * LANES<T>;
+        if (c < s.c) {
+            float g[LANES<T>];
+            float b[LANES<T>];
+            load_channels<T>(gamma + c, g);
+            load_channels<T>(beta + c, b);
+#pragma unroll
+            for (int i = 0; i < LANES<T>; i++) {
+                g[i] = value[v][i] * scale * g[i] + b[i];
+            }
+            store(y + at.row * s.c + c, g);
+        }
+    }
+    if (at.lane == 0) {
+        mean[at.row] = centre;
+        rstd[at.row] = scale;
+    }
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(WARPS *WARP)
+    norm_any_fwd(const T *x, const float *gamma, const float *beta, T *y, float *mean, float *rstd,
+                 struct norm_span s)
+{
+    struct row_at at = row_here();
+    if (at.row >= s.rows) {
+        return;
+    }
+    const T *from = x + at.row * s.c;
+    T *to = y + at.row * s.c;
+    float sum = 0.0f;
+    for (int c = at.lane; c < s.c; c += WARP) {
+        sum += (float)from[c];
+    }
+    float centre = warp_sum(sum) / (float)s.c;
+    float squares = 0.0f;
+    for (int c = at.lane; c < s.c; c += WARP) {
+        float apart = (float)from[c] - centre;
+        squares += apart * apart;
+    }
+    float scale = rsqrtf(warp_sum(squares) / (float)s.c + s.eps);
+    for (int c = at.lane; c < s.c; c += WARP) {
+        to[c] = (T)(((float)from[c] - centre) * scale * gamma[c] + beta[c]);
+    }
+    if (at.lane == 0) {
+        mean[at.row] = centre;
+        rstd[at.row] = scale;
+    }
+}
+
+/* ---- backward ---- */
+
+/* dgamma and dbeta of a warp's rows, of the columns of its lanes. */
+template <typename T, int V> struct norm_sums {
+    float hat[V][LANES<T>], grad[V][LANES<T>];
+};
+
+/* dx of one row, and its part in the sums. */
+template <typename T, int V>
+static __device__ inline void norm_row(const T *dy, const T *x, const float *gamma, T *dx,
+                                       const float stat[2], const struct norm_span &s, int lane,
+                                       struct norm_sums<T, V> *sums)
+{
+    float hat[V][LANES<T>];
+    float slope[V][LANES<T>];
+    float total[2] = {0.0f, 0.0f};
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        int c = (v * WARP + lane) * LANES<T>;
+        float g[LANES<T>];
+        if (c < s.c) {
+            load(x + c, hat[v]);
+            load(dy + c, slope[v]);
+            load_channels<T>(gamma + c, g);
+        }
+#pragma unroll
+        for (int i = 0; i < LANES<T>; i++) {
+            bool is_inside = c < s.c;
+            hat[v][i] = is_inside ? (hat[v][i] - stat[0]) * stat[1] : 0.0f;
+            slope[v][i] = is_inside ? slope[v][i] : 0.0f;
+            sums->hat[v][i] += slope[v][i] * hat[v][i];
+            sums->grad[v][i] += slope[v][i];
+            slope[v][i] *= is_inside ? g[i] : 0.0f;
+            total[0] += slope[v][i];
+            total[1] += slope[v][i] * hat[v][i];
+        }
+    }
+    float grad = warp_sum(total[0]) / (float)s.c;
+    float along = warp_sum(total[1]) / (float)s.c;
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        int c = (v * WARP + lane) * LANES<T>;
+        if (dx && c < s.c) {
+#pragma unroll
+            for (int i = 0; i < LANES<T>; i++) {
+                slope[v][i] = stat[1] * (slope[v][i] - grad - hat[v][i] * along);
+            }
+            put(dx + c, slope[v], s.has_sum);
+        }
+    }
+}
+
+/* parts (blocks, 2 * C): dgamma, then dbeta. Shared: (2 * C) floats. */
+template <typename T, int V>
+static __global__ void __launch_bounds__(WARPS *WARP)
+    norm_bwd(const T *dy, const T *x, const float *gamma, const float *mean, const float *rstd,
+             T *dx, float *parts, struct norm_span s)
+{
+    CUDA_SHARED(float, shared);
+    struct norm_sums<T, V> sums = {
+    };
+    struct row_at at = row_here();
+    for (int64_t row = at.row; row < s.rows; row += (int64_t)gridDim.x * WARPS) {
+        const float stat[2] = {mean[row], rstd[row]};
+        norm_row<T, V>(dy + row * s.c, x + row * s.c, gamma, dx ? dx + row * s.c : NULL, stat, s,
+                       at.lane, &sums);
+    }
+    for (int warp = 0; warp < WARPS; warp++) {
+        if ((int)threadIdx.x / WARP == warp) {
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                int c = (v * WARP + at.lane) * LANES<T>;
+#pragma unroll
+                for (int i = 0; i < LANES<T>; i++) {
+                    if (c < s.c) {
+                        float before[2] = {0.0f, 0.0f};
+                        if (warp > 0) {
+                            before[0] = shared[c + i];
+                            before[1] = shared[s.c + c + i];
+                        }
+                        shared[c + i] = before[0] + sums.hat[v][i];
+                        shared[s.c + c + i] = before[1] + sums.grad[v][i];
+                    }
+                }
+            }
+        }
+        __syncthreads();
+    }
+    for (int i = (int)threadIdx.x; i < 2 * s.c; i += WARPS * WARP) {
+        parts[(int64_t)blockIdx.x * 2 * s.c + i] = shared[i];
+    }
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(WARPS *WARP)
+    norm_any_bwd(const T *dy, const T *x, const float *gamma, const float *mean, const float *rstd,
+                 T *dx, struct norm_span s)
+{
+    struct row_at at = row_here();
+    if (at.row >= s.rows) {
+        return;
+    }
+    const T *grad = dy + at.row * s.c;
+    const T *from = x + at.row * s.c;
+    float centre = mean[at.row];
+    float scale = rstd[at.row];
+    float total[2] = {0.0f, 0.0f};
+    for (int c = at.lane; c < s.c; c += WARP) {
+        float slope = (float)grad[c] * gamma[c];
+        total[0] += slope;
+        total[1] += slope * ((float)from[c] - centre) * scale;
+    }
+    float all = warp_sum(total[0]) / (float)s.c;
+    float along = warp_sum(total[1]) / (float)s.c;
+    for (int c = at.lane; c < s.c; c += WARP) {
+        float hat = ((float)from[c] - centre) * scale;
+        float value = scale * ((float)grad[c] * gamma[c] - all - hat * along);
+        put_one(&dx[at.row * s.c + c], value, s.has_sum);
+    }
+}
+
+/* A thread a column, a block's stretch of rows one after the other. */
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    norm_any_params(const T *dy, const T *x, const float *mean, const float *rstd, float *parts,
+                    struct norm_span s)
+{
+    int c = (int)blockIdx.y * THREADS + (int)threadIdx.x;
+    int64_t first = s.rows * blockIdx.x / gridDim.x;
+    int64_t end = s.rows * (blockIdx.x + 1) / gridDim.x;
+    float hat = 0.0f;
+    float grad = 0.0f;
+    if (c >= s.c) {
+        return;
+    }
+    for (int64_t row = first; row < end; row++) {
+        float slope = (float)dy[row * s.c + c];
+        hat += slope * ((float)x[row * s.c + c] - mean[row]) * rstd[row];
+        grad += slope;
+    }
+    parts[(int64_t)blockIdx.x * 2 * s.c + c] = hat;
+    parts[(int64_t)blockIdx.x * 2 * s.c + s.c + c] = grad;
+}
+
+/* ---- calls ---- */
+
+template <typename T> static int vectors_of(int c)
+{
+    int per_lane = (c / LANES<T> + WARP - 1) / WARP;
+    return is_in_vectors<T>(c) && per_lane * LANES<T> <= LANE_ELEMENTS ? per_lane : 0;
+}
+
+/* Blocks of a backward call. Some 150 registers a thread leave 3 blocks of 128 threads a multiprocessor; 4 rows a warp at least. */
+static int norm_blocks(const struct cuda *cuda, int64_t rows)
+{
+    int64_t n_sm = cuda->n_multiprocessors > 0 ? cuda->n_multiprocessors : 1;
+    int64_t most = 3 * n_sm;
+    int64_t wanted = (rows + 4 * WARPS - 1) / (4 * WARPS);
+    return (int)(wanted < most ? wanted : most);
+}
+
+static struct norm_span span_of(const struct kernel_args *args)
+{
+    const struct layer_norm_geom *g = &args->geom.layer_norm;
+    return {g->rows, (int)g->c, (float)g->eps, (args->accumulate & 1U) != 0};
+}
+
+extern "C" int64_t cuda_layer_norm_workspace(const struct cuda *cuda,
+                                             const struct kernel_args *args)
+{
+    const struct layer_norm_geom *g = &args->geom.layer_norm;
+    return norm_blocks(cuda, g->rows) * 2 * g->c * (int64_t)sizeof(float);
+}
+
+/* With `vectors` of 1 to V a lane. */
+template <typename T, int V>
+static void launch_fwd(struct cuda *cuda, const struct kernel_args *args, int vectors)
+{
+    if constexpr (V > 1) {
+        if (vectors < V) {
+            launch_fwd<T, V - 1>(cuda, args, vectors);
+            return;
+        }
+    }
+    struct norm_span s = span_of(args);
+    CUDA_LAUNCH((norm_fwd<T, V>), dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
+                cuda_stream(cuda, args), (const T *)args->in[0], (const float *)args->in[1],
+                (const float *)args->in[2], (T *)args->out[0], (float *)args->out[1],
+                (float *)args->out[2], s);
+}
+
+template <typename T> static void run_fwd(struct cuda *cuda, const struct kernel_args *args)
+{
+    struct norm_span s = span_of(args);
+    int v = vectors_of<T>(s.c);
+    if (v > 0) {
+        launch_fwd<T, LANE_ELEMENTS / LANES<T>>(cuda, args, v);
+    } else {
+        CUDA_LAUNCH(norm_any_fwd<T>, dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
+                    cuda_stream(cuda, args), (const T *)args->in[0], (const float *)args->in[1],
+                    (const float *)args->in[2], (T *)args->out[0], (float *)args->out[1],
+                    (float *)args->out[2], s);
+    }
+    CUDA_LAUNCHED(cuda);
+}
+
+/* With `vectors` of 1 to V a lane. */
+template <typename T, int V>
+static void launch_bwd(struct cuda *cuda, const struct kernel_args *args, int vectors)
+{
+    if constexpr (V > 1) {
+        if (vectors < V) {
+            launch_bwd<T, V - 1>(cuda, args, vectors);
+            return;
+        }
+    }
+    struct norm_span s = span_of(args);
+    CUDA_LAUNCH((norm_bwd<T, V>), dim3((unsigned)norm_blocks(cuda, s.rows)), dim3(WARPS * WARP),
+                (size_t)(2 * s.c) * sizeof(float), cuda_stream(cuda, args), (const T *)args->in[0],
+                (const T *)args->in[1], (const float *)args->in[2], (const float *)args->in[3],
+                (const float *)args->in[4], (T *)args->out[0], (float *)args->workspace, s);
+}
+
+template <typename T> static void launch_any_bwd(struct cuda *cuda, const struct kernel_args *args)
+{
+    struct norm_span s = span_of(args);
+    const T *dy = (const T *)args->in[0];
+    const T *x = (const T *)args->in[1];
+    const float *mean = (const float *)args->in[3];
+    const float *rstd = (const float *)args->in[4];
+    dim3 grid((unsigned)norm_blocks(cuda, s.rows), blocks_for(s.c, THREADS));
+    /* First, for dx may lie where dy does. */
+    CUDA_LAUNCH(norm_any_params<T>, grid, dim3(THREADS), 0, cuda_stream(cuda, args), dy, x, mean,
+                rstd, (float *)args->workspace, s);
+    CUDA_LAUNCHED(cuda);
+    if (args->out[0]) {
+        CUDA_LAUNCH(norm_any_bwd<T>, dim3(blocks_for(s.rows, WARPS)), dim3(WARPS * WARP), 0,
+                    cuda_stream(cuda, args), dy, x, (const float *)args->in[2], mean, rstd,
+                    (T *)args->out[0], s);
+    }
+}
+
+template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel_args *args)
+{
+    struct norm_span s = span_of(args);
+    int v = vectors_of<T>(s.c);
+    if (v > 0) {
+        launch_bwd<T, LANE_ELEMENTS / LANES<T>>(cuda, args, v);
+    } else {
+        launch_any_bwd<T>(cuda, args);
+    }
+    CUDA_LAUNCHED(cuda);
+    struct part_sums<float> sums = {
+        (const float *)args->workspace, norm_blocks(cuda, s.rows), 2 * s.c, s.c,
+            {(float *)args->out[1], (float *)args->out[2]},
+        {
+            (args->accumulate & 2U) != 0, (args->accumulate & 4U) != 0
+        }
+    };
+    CUDA_LAUNCH(sum_parts<float>, dim3(blocks_for(sums.width, WARP)), dim3(THREADS), 0,
+                cuda_stream(cuda, args), sums);
+    CUDA_LAUNCHED(cuda);
+}
+
+extern "C" void cuda_layer_norm_fwd(void *self, const struct kernel_args *args)
+{
+    CUDA_BY_TYPE(args, run_fwd, (struct cuda *)self, args);
+}
+
+extern "C" void cuda_layer_norm_bwd(void *self, const struct kernel_args *args)
+{
+    CUDA_BY_TYPE(args, run_bwd, (struct cuda *)self, args);
+}

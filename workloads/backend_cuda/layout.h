@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a tensor lies on the device, and its way there and back. Pure C: no device is needed.
+
+   On the host a tensor is packed in the order of its shape, half precision as float. On the device
+       an image (N, C, H, W)        lies as (N, H, W, C'),
+       a filter (K, C, R, S)        as (K', R, S, C'),
+       a depthwise one (K, 1, R, S) as (R, S, K'),
+       a channel vector (C)         as (C'),
+       all else as its shape says,
+   where X' is X rounded up to the backend's channel_pad. What rounding up adds is zero. */
+#ifndef BACKEND_CUDA_LAYOUT_H
+#define BACKEND_CUDA_LAYOUT_H
+
+#include "core/tensor.h"
+
+/* Every case is (outer, plane, inner) on the device and (outer, inner, plane) on the host. */
+struct layout {
+    int64_t outer, outer_pad; /* N of an image, K of a filter, else 1 */
+    int64_t inner, inner_pad; /* C, or all elements where nothing is rounded up */
+    int64_t plane;            /* H * W, R * S, else 1 */
+    enum dtype dtype;
+};
+
+struct layout layout_of(const struct tensor_desc *desc, int64_t channel_pad);
+
+/* Elements and bytes on the device. */
+int64_t layout_count(const struct layout *layout);
+int64_t layout_bytes(const struct layout *layout);
+
+/* Bytes of one element on the host. */
+int64_t layout_host_elem_bytes(const struct layout *layout);
+
+/* Elements [first, first + count) of the device's order: from the whole tensor at `host` to `piece`, which is theirs alone. */
+void layout_pack(const struct layout *layout, const void *host, int64_t first, int64_t count,
+                 void *piece);
+
+/* The way back; what was added by rounding up is dropped. */
+void layout_unpack(const struct layout *layout, const void *piece, int64_t first, int64_t count,
+                   void *host);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "bench/agree.h"
+
+#include <math.h>
+
+#define GRADIENT STR_LIT("grad.")
+
+/* A network that is another one (a loss that is left out, a stride elsewhere, a batch norm of another kind) is off by far more
+   than a hundredth in one of the two. FP32: sums of some 10^3 terms in other orders, 10^3 times 2^-24, and what a ReLU that rounding
+   turns makes of it in the norm. Half precision: 2^-11 a rounding, some 10 of which do not average out in the loss; the issue's
+   2e-3 is for single operations. */
+struct agree_limits agree_limits_of(const char *precision)
+{
+    return strcmp(precision, "amp") == 0 ? (struct agree_limits){5e-3, 5e-2}
+                                         : (struct agree_limits){1e-4, 1e-2};
+}
+
+static double element(const struct st_tensor *tensor, int64_t i)
+{
+    double wide = 0.0;
+    float narrow = 0.0F;
+    if (tensor->dtype == DT_F64) {
+        memcpy(&wide, (const char *)tensor->data + i * (int64_t)sizeof(wide), sizeof(wide));
+        return wide;
+    }
+    memcpy(&narrow, (const char *)tensor->data + i * (int64_t)sizeof(narrow), sizeof(narrow));
+    return (double)narrow;
+}
+
+int agree_loss(const struct st_file *file, double *ret_loss, struct err *err)
+{
+    const struct st_tensor *loss = st_find(file, "loss");
+    if (!loss || loss->dtype == DT_I64 || shape_count(&loss->shape) != 1) {
+        return err_set(err, ERR_PARSE, "there is no loss");
+    }
+    *ret_loss = element(loss, 0);
+    return 0;
+}
+
+static bool is_gradient(const struct st_tensor *tensor)
+{
+    return str_starts(str_of(tensor->name), GRADIENT);
+}
+
+static int count_gradients(const struct st_file *file)
+{
+    int n = 0;
+    for (int i = 0; i < file->n_tensors; i++) {
+        n += is_gradient(&file->tensors[i]);
+    }
+    return n;
+}
+
+struct sums {
+    double ours, theirs, difference; /* squares */
+    int64_t n;
+};
+
+static int add_tensor(struct sums *sums, const struct st_tensor *ours,
+                      const struct st_tensor *theirs, struct err *err)
+{
+    if (!theirs || theirs->dtype == DT_I64 || !shape_eq(&ours->shape, &theirs->shape)) {
+        return err_set(err, ERR_PARSE, "tensor %s is %s", ours->name,
+                       theirs ? "of another shape or type" : "missing");
+    }
+    int64_t count = shape_count(&ours->shape);
+    for (int64_t i = 0; i < count; i++) {
+        double a = element(ours, i);
+        double b = element(theirs, i);
+        sums->ours += a * a;
+        sums->theirs += b * b;
+        sums->difference += (a - b) * (a - b);
+    }
+    sums->n += count;
+    return 0;
+}
+
+static double relative(double difference, double of)
+{
+    return of != 0.0 ? fabs(difference / of) : difference == 0.0 ? 0.0 : (double)INFINITY;
+}
+
+int agree(const struct st_file *ours, const struct st_file *theirs,
+          const struct agree_limits *limits, struct agreement *ret, struct err *err)
+{
+    struct agreement found = {0};
+    struct sums sums = {0};
+    if (agree_loss(ours, &found.our_loss, err) < 0 || agree_loss(theirs, &found.loss, err) < 0) {
+        return -1;
+    }
+    if (count_gradients(ours) == 0 || count_gradients(ours) != count_gradients(theirs)) {
+        return err_set(err, ERR_PARSE, "%d gradients, expected %d", count_gradients(theirs),
+                       count_gradients(ours));
+    }
+    for (int i = 0; i < ours->n_tensors; i++) {
+        const struct st_tensor *tensor = &ours->tensors[i];
+        if (is_gradient(tensor) &&
+            add_tensor(&sums, tensor, st_find(theirs, tensor->name), err) < 0) {
+            return -1;
+        }
+    }
+    found.our_norm = sqrt(sums.ours);
+    found.norm = sqrt(sums.theirs);
+    found.n_elements = sums.n;
+    found.loss_difference = relative(found.loss - found.our_loss, found.our_loss);
+    found.norm_difference = relative(found.norm - found.our_norm, found.our_norm);
+    found.distance = relative(sqrt(sums.difference), found.our_norm);
+    /* Not a number is no agreement. */
+    found.holds =
+        found.loss_difference <= limits->loss && found.norm_difference <= limits->gradient_norm;
+    *ret = found;
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The least that a training step must compute and move through device memory, counted from the graph: no step runs faster than
+   what a GPU's peaks make of that.
+
+   Counted as if everything were fused that can be: a convolution or matrix product reads its operands once and writes its result once;
+   a batch norm's sums are made by who writes its input or its gradient, and it is applied by the convolution that reads it, or in
+   the sum that does; what else is done element by element happens on the way; sums of several terms, upsampled ones too, are one
+   pass; joined channels are written where they belong. A mask costs what it is made from. Weights are moved
+   once a use, and by the optimiser. Channels are not rounded up. */
+#ifndef BENCH_FLOOR_H
+#define BENCH_FLOOR_H
+
+#include "graph/graph.h"
+
+enum floor_pass { FLOOR_FORWARD, FLOOR_BACKWARD, FLOOR_WEIGHT, FLOOR_UPDATE };
+
+struct floor_part {
+    int op; /* of the graph; -1: the optimiser */
+    enum floor_pass pass;
+    double flops, bytes;
+};
+
+struct floor_count {
+    struct floor_part *parts; /* in the arena */
+    int n_parts;
+    double flops, bytes;
+};
+
+/* The graph is finished, its types are those of the device. n_moments: what the optimiser keeps of each parameter. */
+void floor_of_graph(struct arena *arena, const struct graph *graph, int n_moments,
+                    struct floor_count *ret_count);
+
+/* Each part takes the longer of its two times; seconds. */
+double floor_seconds(const struct floor_count *count, double flops_per_s, double bytes_per_s);
+
+const char *floor_pass_name(enum floor_pass pass);
+
+#endif

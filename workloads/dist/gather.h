@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rank 0's side of the rendezvous: takes connections until every other rank has said its hello. */
+#ifndef DIST_GATHER_H
+#define DIST_GATHER_H
+
+#include "dist/sock.h"
+#include "dist/wire.h"
+
+struct guest {
+    int fd; /* -1: not there */
+    char from[SOCK_NAME_MAX];
+    uint8_t bytes[WIRE_HELLO_BYTES];
+    size_t len;
+    int64_t came_ns;
+    struct hello hello;
+};
+
+struct gathered {
+    struct guest *guests; /* owned; by rank, its own unused */
+    int n_ranks;
+};
+void gathered_release(struct gathered *all);
+static inline void gathered_cleanup(struct gathered *all)
+{
+    gathered_release(all);
+}
+
+/* All ranks there and of one mind, or an error that every one of them has been told. */
+MUST_CHECK int gather(struct gathered *ret_all, int listener, const struct hello *own,
+                      const struct wait *wait, struct err *err);
+
+/* The end, and why, to every rank that is there. */
+void gathered_tell(const struct gathered *all, const char *text);
+
+#endif

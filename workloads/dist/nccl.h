@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's ranks on CUDA devices: NCCL beside the ring. The ring brings what lies on the host (the id that NCCL's ranks meet by, agreement
+   on data, barriers), NCCL what lies on the devices. A communicator is made without blocking and with a deadline; its errors are looked
+   at whenever the host waits, and it is aborted when another rank fails or a signal comes, so that no kernel waits for a rank
+   that is gone. One thread. */
+#ifndef DIST_NCCL_H
+#define DIST_NCCL_H
+
+#include "core/comm.h"
+#include "dist/watch.h"
+
+#define NCCL_GPU_MAX 64
+
+struct nccl; /* opaque: nccl.h is nccl_api.h's */
+
+struct nccl_opts {
+    char gpu[NCCL_GPU_MAX];            /* tells this GPU from every other of any machine */
+    struct watch *watch;               /* borrowed */
+    const volatile sig_atomic_t *stop; /* borrowed; may be NULL */
+    int64_t open_ns;                   /* for all ranks to come */
+    int64_t stall_ns;                  /* that the host waits for its device at most */
+};
+
+/* comm is the ring's and gets what devices need. *ret_is_alike: all ranks have found the same and end by themselves. */
+MUST_CHECK int nccl_open(struct nccl **ret_nccl, struct comm *comm, const struct nccl_opts *opts,
+                         bool *ret_is_alike, struct err *err);
+
+/* In peace waits for what is under way, for seconds at most; after a failure, or where that is too long, aborts. NULL is nothing. */
+void nccl_close(struct nccl *nccl, struct comm *comm);
+
+#endif

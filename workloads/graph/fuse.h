@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rewrites the calls of a finished graph so that less goes through memory. What is computed stays the same but for rounding.
+
+   A pattern is fused at a site, which is an op, where the calls allow it and the policy wants it. The patterns are tried in
+   the order of the enum, each at every op, because some need what others made: a convolution that normalises its input needs
+   the statistics that the convolution before it made. */
+#ifndef GRAPH_FUSE_H
+#define GRAPH_FUSE_H
+
+#include "graph/graph.h"
+
+enum fuse_pattern {
+    FUSE_UPSAMPLE_LOSS, /* loss: upsampling and cross-entropy in one; the large logits are never a value */
+    FUSE_BN_ADD, /* batch norm: with the addition that is its only reader, and that one's ReLU */
+    FUSE_MASK,   /* batch norm with ReLU: backward makes the mask from x and does not read y */
+    FUSE_CONV_STATS, /* convolution: sums for the batch norm behind it; that one is then one pass */
+    FUSE_NORM_CONV, /* convolution: normalises what it reads, forward and for its weights; that is then never a value */
+    FUSE_CONV_BN_BWD, /* convolution: its data gradient is masked and summed for the batch norm before it */
+    FUSE_BN_PAIR, /* batch norm that adds: normalises what it adds as well */
+    FUSE_PATTERN_COUNT
+};
+
+const char *fuse_pattern_name(enum fuse_pattern pattern); /* "conv_stats" */
+
+struct fuse_policy {
+    /* Asked once for every site where the calls allow the pattern. */
+    bool (*wants)(void *self, const struct graph *graph, enum fuse_pattern pattern, int op);
+    void *self;
+    bool
+        keeps_outputs; /* named outputs stay readable, if it costs a call more; else those that fusion makes needless go */
+};
+
+struct fuse_report {
+    int n_sites[FUSE_PATTERN_COUNT];
+    int n_fused[FUSE_PATTERN_COUNT];
+};
+
+/* After graph_finish, before any plan is made. ret_report may be NULL. */
+MUST_CHECK int graph_fuse(struct graph *graph, const struct fuse_policy *policy,
+                          struct fuse_report *ret_report, struct err *err);
+
+/* What a library's fused convolutions can do; all other patterns are wanted everywhere. */
+struct fuse_support {
+    enum dtype dtype;         /* of a graph whose convolutions are fused at all */
+    int64_t channel_pad;      /* channels are stored rounded up to this ... */
+    int64_t channel_multiple; /* ... and must then be a multiple of this */
+    int64_t dilation_max;
+    bool adds_strided; /* FUSE_CONV_BN_BWD at stride 2 with another gradient or an addition */
+};
+
+/* Source: research/cuda.md, section 2.2: cuDNN 9.19 asked for an H100; 1x1 and 3x3, one group, stride 1 or 2. tests/unit/test_wl_cuda_plans.c asks it again. */
+struct fuse_support fuse_support_hopper(void);
+bool fuse_supports(const struct fuse_support *support, const struct graph *graph,
+                   enum fuse_pattern pattern, int op);
+
+/* The policies: nothing; all that `support` allows (borrowed); the choices in a list. */
+struct fuse_policy fuse_none(void);
+struct fuse_policy fuse_supported(const struct fuse_support *support);
+
+struct fuse_choice {
+    enum fuse_pattern pattern;
+    int op;
+    bool is_fused;
+    bool is_seen; /* set when the site has come up */
+};
+struct fuse_list {
+    struct fuse_choice *choices;
+    int n_choices;
+};
+
+/* `list` is borrowed. A site that is not in it is left alone. */
+struct fuse_policy fuse_listed(struct fuse_list *list);
+
+/* An error if a choice that says so was not fused, because its site never came up. */
+MUST_CHECK int fuse_check_list(const struct fuse_list *list, const struct graph *graph,
+                               struct err *err);
+
+/* Every site that `support` allows, in the order of graph_fuse, each with is_fused set. `graph` is finished and is used up: make
+   another for the run. */
+MUST_CHECK int fuse_sites(struct arena *arena, struct graph *graph,
+                          const struct fuse_support *support, struct fuse_list *ret_list,
+                          struct err *err);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The patterns of batch norm and of the loss: what own kernels do in one pass. */
+#include "base/base.h"
+
+#include "graph/fuse_internal.h"
+
+/* ---- upsampling and loss ---- */
+
+struct loss_calls {
+    int upsample_fwd, loss_fwd, loss_bwd, upsample_bwd;
+};
+
+static bool find_loss(const struct graph *graph, int op, bool keeps_outputs,
+                      struct loss_calls *ret_calls)
+{
+    struct loss_calls at = {.loss_fwd = fuse_call_of(graph, K_LOSS_FWD, op),
+                            .loss_bwd = fuse_call_of(graph, K_LOSS_BWD, op)};
+    if (at.loss_fwd == NO_CALL || at.loss_bwd == NO_CALL) {
+        return false;
+    }
+    int logits = graph->calls[at.loss_fwd].in[0];
+    int dlogits = graph->calls[at.loss_bwd].out[0];
+    at.upsample_fwd = fuse_writer(graph, logits, at.loss_fwd);
+    at.upsample_bwd = fuse_call_with(graph, K_UPSAMPLE_BWD, 0, dlogits);
+    if (at.upsample_fwd == NO_CALL || at.upsample_bwd == NO_CALL ||
+        graph->calls[at.upsample_fwd].args.id != K_UPSAMPLE_FWD) {
+        return false;
+    }
+    *ret_calls = at;
+    bool is_read_elsewhere = fuse_count_reads(graph, logits, 0) > 1;
+    bool is_made_elsewhere = (graph->calls[at.loss_bwd].args.accumulate & 1U) != 0 ||
+                             fuse_count_reads(graph, dlogits, 0) > 1;
+    bool is_dropped = graph->values[logits].is_kept && !keeps_outputs;
+    return !is_made_elsewhere && !(is_read_elsewhere && is_dropped);
+}
+
+bool fuse_upsample_loss(struct graph *graph, int op, bool keeps_outputs, bool do_it)
+{
+    struct loss_calls at;
+    if (graph->ops[op].kind != OP_LOSS || !find_loss(graph, op, keeps_outputs, &at)) {
+        return false;
+    }
+    if (!do_it) {
+        return true;
+    }
+    const struct call upsample = graph->calls[at.upsample_fwd];
+    const struct call upsample_bwd = graph->calls[at.upsample_bwd];
+    struct call *loss_fwd = &graph->calls[at.loss_fwd];
+    int x = upsample.in[0];
+    int logits = loss_fwd->in[0];
+    int labels = loss_fwd->in[1];
+    struct value lse = {
+        .shape = graph->values[labels].shape, .dtype = graph->types.stat, .kind = VALUE_ACT};
+    int made[2] = {graph_add_value(graph, lse), fuse_scalar_value(graph, graph->types.stat)};
+    struct call fused = fuse_call(K_UPSAMPLE_LOSS_FWD, loss_fwd);
+    fused.args.geom.upsample_loss = (struct upsample_loss_geom){.resize = upsample.args.geom.resize,
+                                                                .loss = loss_fwd->args.geom.loss};
+    fused.in[0] = x;
+    fused.in[1] = labels;
+    fuse_take_out(&fused, 0, loss_fwd, 0);
+    fused.out[1] = made[0];
+    fused.out[2] = made[1];
+    struct call fused_bwd = fuse_call(K_UPSAMPLE_LOSS_BWD, &graph->calls[at.loss_bwd]);
+    fused_bwd.args.geom = fused.args.geom;
+    memcpy(fused_bwd.in, (int[]){x, labels, made[0], made[1]}, 4 * sizeof(int));
+    fuse_take_out(&fused_bwd, 0, &upsample_bwd, 0);
+    *loss_fwd = fused;
+    graph->calls[at.upsample_bwd] = fused_bwd;
+    fuse_remove(graph, at.loss_bwd);
+    graph->values[logits].grad = NO_VALUE;
+    bool is_needed =
+        (graph->values[logits].is_kept && keeps_outputs) || fuse_count_reads(graph, logits, 0) > 0;
+    if (!is_needed) {
+        graph->values[logits].is_kept = false;
+        graph->values[logits].name = NULL;
+        fuse_remove(graph, at.upsample_fwd);
+    }
+    return true;
+}
+
+/* ---- batch norm and addition ---- */
+
+struct bn_add_calls {
+    int bn_fwd, add_fwd, add_bwd, other_bwd, bn_bwd; /* other_bwd: NO_CALL if nobody asks for it */
+    int other;                                       /* value that is added */
+};
+
+static int add_bwd_to(const struct graph *graph, int op, int grad)
+{
+    for (int i = 0; i < graph->n_calls && grad != NO_VALUE; i++) {
+        const struct call *call = &graph->calls[i];
+        if (call->op == op && call->args.id == K_ADD_BWD && call->out[0] == grad) {
+            return i;
+        }
+    }
+    return NO_CALL;
+}
+
+/* The batch norm without ReLU whose result y only that addition reads, or NO_CALL. */
+static int norm_for_addition(const struct graph *graph, int y, int add_fwd)
+{
+    int bn = fuse_writer(graph, y, add_fwd);
+    bool is_fit = bn != NO_CALL && graph->calls[bn].args.id == K_BN_FWD &&
+                  !graph->calls[bn].args.geom.bn.has_relu && !graph->values[y].is_kept &&
+                  fuse_count_reads(graph, y, 0) == 1;
+    return is_fit ? bn : NO_CALL;
+}
+
+static bool find_bn_add(const struct graph *graph, int op, struct bn_add_calls *ret_calls)
+{
+    struct bn_add_calls at = {.bn_fwd = fuse_call_of(graph, K_BN_FWD, op)};
+    if (at.bn_fwd == NO_CALL) {
+        return false;
+    }
+    int y = graph->calls[at.bn_fwd].out[0];
+    int slot = fuse_call_with(graph, K_ADD_FWD, 0, y) != NO_CALL ? 0 : 1;
+    at.add_fwd = fuse_call_with(graph, K_ADD_FWD, slot, y);
+    if (at.add_fwd == NO_CALL || norm_for_addition(graph, y, at.add_fwd) != at.bn_fwd) {
+        return false;
+    }
+    const struct call *add = &graph->calls[at.add_fwd];
+    at.other = add->in[1 - slot];
+    /* Of two batch norms that are added the later one takes the addition. */
+    if (at.other == y || norm_for_addition(graph, at.other, at.add_fwd) > at.bn_fwd) {
+        return false;
+    }
+    at.add_bwd = add_bwd_to(graph, add->op, graph->values[y].grad);
+    at.other_bwd = add_bwd_to(graph, add->op, graph->values[at.other].grad);
+    at.bn_bwd = fuse_call_of(graph, K_BN_BWD, op);
+    *ret_calls = at;
+    return at.add_bwd != NO_CALL && at.bn_bwd != NO_CALL &&
+           (graph->calls[at.bn_bwd].args.accumulate & 1U) == 0;
+}
+
+static void remove_calls(struct graph *graph, int a, int b, int c)
+{
+    int at[3] = {a, b, c};
+    for (int round = 0; round < 3;
+         round++) { /* the last one first, so that the others stay where they are */
+        int last = 0;
+        for (int i = 1; i < 3; i++) {
+            last = at[i] > at[last] ? i : last;
+        }
+        if (at[last] != NO_CALL) {
+            fuse_remove(graph, at[last]);
+        }
+        at[last] = NO_CALL;
+    }
+}
+
+/* One call where the first of the three was. */
+static void fuse_bn_add_bwd(struct graph *graph, const struct bn_add_calls *at, int y)
+{
+    const struct call *add = &graph->calls[at->add_bwd];
+    const struct call *bn = &graph->calls[at->bn_bwd];
+    struct call fused = fuse_call(K_BN_ADD_BWD, bn);
+    fused.args.geom.bn.has_relu = add->args.geom.elem.has_relu;
+    const int in[] = {add->in[0], bn->in[1], bn->in[2],
+                      bn->in[3],  bn->in[4], fused.args.geom.bn.has_relu ? y : NO_VALUE};
+    memcpy(fused.in, in, sizeof(in));
+    for (int j = 0; j < 3; j++) {
+        fuse_take_out(&fused, j, bn, j);
+    }
+    if (at->other_bwd != NO_CALL) {
+        fuse_take_out(&fused, 3, &graph->calls[at->other_bwd], 0);
+    }
+    fused.inplace[0] = 1U << 0;
+    bool is_other_first = at->other_bwd != NO_CALL && at->other_bwd < at->add_bwd;
+    int where = is_other_first ? at->other_bwd : at->add_bwd;
+    remove_calls(graph, at->add_bwd, at->other_bwd, at->bn_bwd);
+    fuse_insert(graph, where, &fused);
+}
+
+bool fuse_bn_add(struct graph *graph, int op, bool do_it)
+{
+    struct bn_add_calls at;
+    if (graph->ops[op].kind != OP_BN || !find_bn_add(graph, op, &at)) {
+        return false;
+    }
+    if (!do_it) {
+        return true;
+    }
+    const struct call bn = graph->calls[at.bn_fwd];
+    const struct call add = graph->calls[at.add_fwd];
+    struct call fused = fuse_call(K_BN_ADD_FWD, &bn);
+    fused.args.geom.bn.has_relu = add.args.geom.elem.has_relu;
+    memcpy(fused.in, (int[]){bn.in[0], bn.in[1], bn.in[2], at.other}, 4 * sizeof(int));
+    fuse_take_out(&fused, 0, &add, 0);
+    for (int j = 1; j < 5; j++) {
+        fuse_take_out(&fused, j, &bn, j);
+    }
+    fused.inplace[0] = 1U << 0 | 1U << 3;
+    fuse_bn_add_bwd(graph, &at, add.out[0]); /* behind the forward calls, whose places stay */
+    graph->calls[at.add_fwd] = fused;
+    fuse_remove(graph, at.bn_fwd);
+    graph->values[bn.out[0]].grad = NO_VALUE;
+    return true;
+}
+
+/* ---- the mask from x ---- */
+
+bool fuse_mask(struct graph *graph, int op, bool do_it)
+{
+    int at = graph->ops[op].kind == OP_BN ? fuse_call_of(graph, K_BN_BWD, op) : NO_CALL;
+    if (at == NO_CALL || !graph->calls[at].args.geom.bn.has_relu ||
+        graph->calls[at].in[5] == NO_VALUE) {
+        return false;
+    }
+    if (do_it) {
+        graph->calls[at].in[5] = NO_VALUE;
+        graph->calls[at].in[6] = graph->ops[op].in[2]; /* beta */
+    }
+    return true;
+}
+
+/* ---- two batch norms that are added ---- */
+
+bool fuse_bn_pair(struct graph *graph, int op, bool do_it)
+{
+    int at = graph->ops[op].kind == OP_BN ? fuse_call_of(graph, K_BN_APPLY, op) : NO_CALL;
+    if (at == NO_CALL || graph->calls[at].in[5] == NO_VALUE || graph->calls[at].in[6] != NO_VALUE) {
+        return false;
+    }
+    int a = graph->calls[at].in[5];
+    int from = fuse_writer(graph, a, at);
+    if (from == NO_CALL || graph->calls[from].args.id != K_BN_APPLY ||
+        graph->calls[from].args.geom.bn.has_relu || graph->calls[from].in[5] != NO_VALUE ||
+        graph->values[a].is_kept || fuse_count_reads(graph, a, 0) != 1) {
+        return false;
+    }
+    if (do_it) {
+        memcpy(&graph->calls[at].in[5], graph->calls[from].in, 5 * sizeof(int));
+        fuse_remove(graph, from);
+    }
+    return true;
+}

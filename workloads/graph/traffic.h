@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes that a graph's calls move between memory and processor: what a roofline's floor is made of. Pure. */
+#ifndef GRAPH_TRAFFIC_H
+#define GRAPH_TRAFFIC_H
+
+#include "graph/memplan.h"
+
+struct traffic {
+    int64_t
+        floor_bytes; /* each input read once, each output written once; what is added to is read as well */
+    int64_t
+        reread_bytes; /* more: what a batch norm reads a second time where its tensor fits no cache */
+};
+
+/* One call. bytes_of gives a value's bytes on the device, as for memplan_make. */
+struct traffic traffic_of_call(const struct graph *graph, const struct call *call,
+                               memplan_bytes_fn bytes_of, void *self);
+
+/* All calls of a step: forward and backward, no optimiser. */
+struct traffic traffic_of_graph(const struct graph *graph, memplan_bytes_fn bytes_of, void *self);
+int64_t graph_traffic_bytes(const struct graph *graph, memplan_bytes_fn bytes_of, void *self);
+
+#endif

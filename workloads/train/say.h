@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of a run that are not a step's: how it starts, and why it ends before its time. */
+#ifndef TRAIN_SAY_H
+#define TRAIN_SAY_H
+
+#include "core/mlog.h"
+#include "dist/job.h"
+#include "train/device.h"
+#include "train/feed.h"
+
+MUST_CHECK int say_start(const struct train_opts *opts, const struct net *net,
+                         const struct feed *feed, const struct job *job,
+                         const struct device *device, const struct mlog *log, struct err *err);
+
+/* The training itself has failed: says so in a fatal line; always -1, with ERR_WORKLOAD. */
+MUST_CHECK int say_end(const struct train_opts *opts, const struct mlog *log, int64_t step,
+                       const char *what, struct err *err);
+
+/* Data that cannot be read, or a checkpoint that cannot be written, ends the run with a fatal line; a signal without. */
+MUST_CHECK int say_failure(const struct train_opts *opts, const struct mlog *log, int64_t step,
+                           struct err *err);
+
+#endif

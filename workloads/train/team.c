@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "train/team.h"
+
+#include "base/clock.h"
+#include "base/strbuf.h"
+#include "core/sha256.h"
+#include "train/device.h"
+
+#define FACTS_MAX 4096
+
+static void put_training(struct strbuf *text, const struct train_opts *opts)
+{
+    const struct opt_rule *rule = &opts->rule;
+    const struct schedule *schedule = &opts->schedule;
+    strbuf_printf(text, " optimizer=%s lr=%.17g momentum=%.17g weight_decay=%.17g decay=%s",
+                  opt_method_name(rule->method), schedule->lr, rule->momentum, rule->weight_decay,
+                  opts->decay == NET_DECAY_ALL ? "all" : "matrices");
+    strbuf_printf(text, " betas=%.17g,%.17g eps=%.17g max_grad_norm=%.17g accumulate=%" PRId64,
+                  rule->beta1, rule->beta2, rule->eps, rule->max_grad_norm, rule->n_micro);
+    strbuf_printf(text, " load=%d", opts->load_path != NULL);
+    strbuf_printf(text, " loss_scale=%s,%.9g,%" PRId64, opt_scaling_name(rule->scaling),
+                  (double)rule->loss_scale, rule->scale_window);
+    strbuf_printf(text, " schedule=%s schedule_steps=%" PRId64 " lr_end=%.17g lr_power=%.17g",
+                  schedule_name(schedule->kind), schedule->steps, schedule->end, schedule->power);
+    strbuf_printf(text, " lr_warmup=%" PRId64 ",%.17g,%d lr_factor=%.17g", schedule->warmup_steps,
+                  schedule->warmup_start, schedule->covers_warmup, schedule->factor);
+    for (int i = 0; i < schedule->n_drops; i++) {
+        strbuf_printf(text, " lr_drop%d=%" PRId64, i, schedule->drops[i]);
+    }
+}
+
+/* One word a fact, so that a message can name the first that differs. What may differ (threads, paths) is left out. */
+static void put_facts(struct strbuf *text, const struct train_opts *opts, const struct net *net,
+                      const char *extra)
+{
+    strbuf_printf(text, "model=%s device=%s backend=%s precision=%s dtype=%s batch=%" PRId64,
+                  opts->model->name, opts->device, net->backend->name, opts->precision,
+                  dtype_name(opts->dtype), opts->batch);
+    strbuf_printf(text, " image=%" PRId64 "x%" PRId64 " sequence=%" PRId64 " predictions=%" PRId64,
+                  opts->size.height, opts->size.width, opts->size.sequence, opts->size.predictions);
+    strbuf_printf(text, " mode=%s steps=%" PRId64 " warmup=%" PRId64,
+                  opts->mode == TRAIN_CHECK ? "check" : "train", opts->steps, opts->warmup_steps);
+    strbuf_printf(text, " sync_bn=%d", opts->has_sync_bn);
+    strbuf_printf(text, " label_smoothing=%.17g seed=%" PRId64 " data=%s", opts->label_smoothing,
+                  opts->seed,
+                  opts->data_path       ? "folder"
+                  : opts->is_fresh_data ? "synthetic-fresh"
+                                        : "synthetic");
+    if (opts->data_path) {
+        strbuf_printf(text, " data_seed=%" PRId64 " start_step=%" PRId64, opts->data_seed,
+                      opts->start_step);
+    }
+    for (int i = 0; i < 3 && opts->has_mean; i++) {
+        strbuf_printf(text, " mean%d=%.17g", i, opts->mean[i]);
+    }
+    for (int i = 0; i < 3 && opts->has_std; i++) {
+        strbuf_printf(text, " std%d=%.17g", i, opts->std[i]);
+    }
+    strbuf_printf(text, "%s%s", extra[0] != '\0' ? " " : "", extra);
+    put_training(text, opts);
+}
+
+/* The facts and the network to the last shape. */
+static void digest_network(const struct graph *graph, const char *facts, char *ret_hex)
+{
+    struct sha256 sha;
+    char shape[SHAPE_TEXT_MAX];
+    sha256_init(&sha);
+    sha256_add(&sha, facts, strlen(facts) + 1);
+    for (int i = 0; i < graph->n_values; i++) {
+        const struct value *value = &graph->values[i];
+        const int head[3] = {(int)value->kind, (int)value->dtype, value->name != NULL};
+        const char *name = value->name ? value->name : "";
+        shape_text(&value->shape, shape);
+        sha256_add(&sha, head, sizeof(head));
+        sha256_add(&sha, name, strlen(name) + 1);
+        sha256_add(&sha, shape, strlen(shape) + 1);
+    }
+    for (int i = 0; i < graph->n_calls; i++) {
+        const int id = (int)graph->calls[i].args.id;
+        sha256_add(&sha, &id, sizeof(id));
+    }
+    sha256_hex(&sha, ret_hex);
+}
+
+/* As many whole words as are sent; a difference in the others is one of the digest. */
+static void first_words(const char *facts, char ret_words[WIRE_FACTS_MAX])
+{
+    snprintf(ret_words, WIRE_FACTS_MAX, "%s", facts);
+    char *end = strrchr(ret_words, ' ');
+    if (strlen(facts) >= WIRE_FACTS_MAX && end) {
+        *end = '\0';
+    }
+}
+
+static int say_fatal(const struct mlog *log, const char *device, const char *where, struct err *err)
+{
+    struct err unsaid = {0};
+    if (mlog_fatal(log, device, where, err->msg, &unsaid) < 0) {
+        return err_wrap(err, "%s (%s)", where, unsaid.msg);
+    }
+    return -1;
+}
+
+int team_open(struct job *job, const struct train_opts *opts, const struct net *net,
+              const char *extra, const stop_flag *stop, const struct mlog *log, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf facts;
+    char network[SHA256_HEX_LEN + 1];
+    char words[WIRE_FACTS_MAX];
+    strbuf_init(&facts, FACTS_MAX);
+    put_facts(&facts, opts, net, extra);
+    ASSERT(!facts.is_full);
+    digest_network(net->graph, facts.ptr, network);
+    first_words(facts.ptr, words);
+    const struct job_opts job_opts = {.ranks = &opts->ranks,
+                                      .token = getenv("REPERF_JOB"),
+                                      .iface = getenv("REPERF_DIST_IFACE"),
+                                      .facts = words,
+                                      .network = network,
+                                      .rendezvous_ns = opts->rendezvous_s * NS_PER_S,
+                                      .timeout_ns = opts->comm_timeout_s * NS_PER_S,
+                                      .stop = stop};
+    if (job_open(job, &job_opts, err) < 0) {
+        return err->code == ERR_INTERRUPTED ? -1 : say_fatal(log, opts->device, "rendezvous", err);
+    }
+    const struct backend_async *async = &net->backend->async;
+    char gpu[DEVICE_TEXT_MAX] = "";
+    if (opts->ranks.n_ranks == 1 || !async->join_ranks) {
+        return 0;
+    }
+    async->identify(net->backend->self, gpu, sizeof(gpu));
+    if (job_use_cuda(job, gpu, &job_opts, err) == 0) {
+        return 0;
+    }
+    int status = err->code == ERR_INTERRUPTED ? -1 : say_fatal(log, opts->device, "ranks", err);
+    job_fail(job, err->msg);
+    return status;
+}
+
+int team_agree_on_data(struct job *job, const char *sha256_hex, struct err *err)
+{
+    struct comm *comm = &job->comm;
+    CLEANUP(free) char *rows = xcalloc((size_t)comm->n_ranks, SHA256_HEX_LEN);
+    memcpy(rows + (size_t)comm->rank * SHA256_HEX_LEN, sha256_hex, SHA256_HEX_LEN);
+    comm_all_gather(comm, rows, SHA256_HEX_LEN);
+    if (comm->err.code != ERR_NONE) {
+        *err = comm->err;
+        return -1;
+    }
+    for (int rank = 1; rank < comm->n_ranks; rank++) {
+        const char *theirs = rows + (size_t)rank * SHA256_HEX_LEN;
+        if (memcmp(rows, theirs, SHA256_HEX_LEN) != 0) {
+            job_ends_alike(job);
+            return err_set(err, ERR_USAGE,
+                           "--data: rank %d has another data set (pack.json %.12s) than rank 0 "
+                           "(%.12s)",
+                           rank, theirs, rows);
+        }
+    }
+    return 0;
+}
+
+int team_fail(struct job *job, const struct mlog *log, const char *device, const char *where,
+              struct err *err)
+{
+    bool is_theirs = job->comm.err.code != ERR_NONE && job->comm.err.code != ERR_INTERRUPTED;
+    if (is_theirs) {
+        *err = job->comm.err;
+        int status = say_fatal(log, device, where, err);
+        job_abort(job);
+        return status;
+    }
+    job_fail(job, err->msg);
+    if (!job->ends_alike) {
+        job_abort(job); /* operations that others no longer come to must not hold up the device */
+    }
+    return -1;
+}

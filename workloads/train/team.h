@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A training program as one of several ranks: what they must agree on, and how a failure of any of them ends. */
+#ifndef TRAIN_TEAM_H
+#define TRAIN_TEAM_H
+
+#include "core/mlog.h"
+#include "dist/job.h"
+#include "train/train.h"
+
+/* Joins the ranks of opts that would train this very network; `extra` is one more word of facts, or "". A failure has
+   been said as a fatal line. */
+MUST_CHECK int team_open(struct job *job, const struct train_opts *opts, const struct net *net,
+                         const char *extra, const stop_flag *stop, const struct mlog *log,
+                         struct err *err);
+
+/* All ranks have opened the same data: its digest is 64 hex digits. */
+MUST_CHECK int team_agree_on_data(struct job *job, const char *sha256_hex, struct err *err);
+
+/* After a failure: if it came from another rank, says so in a fatal line (where: "step 7") and fills *err; if it is our own, which
+   is in *err, tells the others. Always -1. */
+MUST_CHECK int team_fail(struct job *job, const struct mlog *log, const char *device,
+                         const char *where, struct err *err);
+
+#endif
