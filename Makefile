@@ -7,6 +7,8 @@ MODES     := debug release asan tsan cov
 CC        := $(if $(filter default,$(origin CC)),gcc,$(CC))
 CXX       := $(if $(filter default,$(origin CXX)),g++,$(CXX))
 CLANG     ?= clang
+# A compiler's cache where there is one (CCACHE= turns it off): what was compiled before, in whatever clone, is not compiled again.
+CCACHE    := $(if $(filter undefined,$(origin CCACHE)),$(shell command -v ccache),$(CCACHE))
 PREFIX    ?= /usr/local
 DESTDIR   ?=
 SECS      ?= 10
@@ -15,7 +17,7 @@ SHELL     := /bin/bash
 # What the build, and what the tests beyond that, need from the distribution (Debian names).
 DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zlib1g-dev libssl-dev libzstd-dev libdnnl-dev libcurl4-openssl-dev libssh2-1-dev \
               libjpeg62-turbo-dev libspng-dev libhdf5-dev zstd ca-certificates git
-DEPS_TEST  := $(DEPS_BUILD) clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
+DEPS_TEST  := $(DEPS_BUILD) ccache clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
               openssh-server openssh-client iptables iproute2 busybox-static jq slurm-wlm munge pdsh clustershell openmpi-bin libopenmpi-dev
@@ -49,7 +51,7 @@ NCCL_CFLAGS := $(if $(HAVE_NCCL),-DREPERF_HAVE_NCCL=1 $(if $(filter-out $(CUDA_H
 CUDA_CFLAGS  = $(NCCL_CFLAGS) $(if $(HAVE_CUDA),-DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=$(subst $(EMPTY) ,_,$(strip $(CUDA_ARCHS))) -isystem $(CUDA_HOME)/include $(if $(filter-out $(CUDA_HOME)/include /usr/include /usr/include/%,$(CUDNN_INC)),-isystem $(CUDNN_INC)))
 NVCC        := $(CUDA_HOME)/bin/nvcc
 # What this nvcc can make: Volta until CUDA 12, Turing to Hopper since 11.8.
-CUDA_ARCHS  ?= $(if $(HAVE_CUDA),$(filter $(shell $(NVCC) --list-gpu-arch | sed 's/compute_//'),70 75 80 90))
+CUDA_ARCHS  := $(if $(filter undefined,$(origin CUDA_ARCHS)),$(if $(HAVE_CUDA),$(filter $(shell $(NVCC) --list-gpu-arch | sed 's/compute_//'),70 75 80 90)),$(CUDA_ARCHS))
 NVCCFLAGS   := -std=c++17 -O3 -lineinfo $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -Iworkloads -Iorchestrator -Xcompiler -Wall,-Wextra -Werror all-warnings
 EMU_CFLAGS  := -Itests/cuda_emu -Itests/nccl_fake -DREPERF_HAVE_NCCL=1 -Iworkloads -Iorchestrator -I. -DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=70_75_80_90 -O1
 EMU_CXXFLAGS := -std=c++17 -g3 -Wall -Wextra -Wno-unknown-pragmas $(WERROR) -ffile-prefix-map="$(CURDIR)=."
@@ -96,7 +98,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo test unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo test test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -124,7 +126,7 @@ build/$(1)/flags: FORCE
 	[ "$$$$f" = "$$$$(cat $$@ 2>/dev/null)" ] || echo "$$$$f" > $$@
 build/$(1)/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
-	@echo "CC $(1) $$<"; $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EXTRA) -MMD -MP -c $$< -o $$@
+	@echo "CC $(1) $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EXTRA) -MMD -MP -c $$< -o $$@
 build/$(1)/workloads/%.c.o: EXTRA := $$(WL_CFLAGS)
 build/$(1)/orchestrator/prep/%.c.o: EXTRA := -O3 $$(PREP_CFLAGS)
 build/$(1)/tests/%.c.o: EXTRA := -Iworkloads -I.
@@ -140,10 +142,10 @@ build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC)) $(CU_OBJ)
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/cuda_emu/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
-	@echo "CC $(1) emulated $$<"; $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EMU_CFLAGS) -MMD -MP -c $$< -o $$@
+	@echo "CC $(1) emulated $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EMU_CFLAGS) -MMD -MP -c $$< -o $$@
 build/$(1)/cuda_emu/%.cu.o: %.cu tests/cuda_emu/emu.ld build/$(1)/flags
 	@mkdir -p $$(@D)
-	@echo "CXX $(1) emulated $$<"; $(CXX) -x c++ $$(EMU_CXXFLAGS) $$(filter-out -O0,$$(OPT.$(1))) $$(EMU_CFLAGS) $$(if $$(filter asan,$(1)),-fsanitize-sections=emu_shared_memory) \
+	@echo "CXX $(1) emulated $$<"; $$(CCACHE) $(CXX) -x c++ $$(EMU_CXXFLAGS) $$(filter-out -O0,$$(OPT.$(1))) $$(EMU_CFLAGS) $$(if $$(filter asan,$(1)),-fsanitize-sections=emu_shared_memory) \
 	  -MMD -MP -MT $$@ -c $$< -o $$@.tmp && ld -r --force-group-allocation -T tests/cuda_emu/emu.ld $$@.tmp -o $$@ && rm $$@.tmp
 build/$(1)/held.a: $(patsubst %,build/$(1)/%.o,$(HELD_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
@@ -221,7 +223,7 @@ build/cuda/flags: FORCE
 	@mkdir -p $(@D); [ '$(NVCCFLAGS)' = "$$(cat $@ 2>/dev/null)" ] || echo '$(NVCCFLAGS)' > $@
 build/cuda/%.cu.o: %.cu build/cuda/flags
 	@mkdir -p $(@D)
-	@echo "NVCC $<"; $(NVCC) $(NVCCFLAGS) -Xptxas -v -MMD -MP -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@echo "NVCC $<"; $(CCACHE) $(NVCC) $(NVCCFLAGS) -Xptxas -v -MMD -MP -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
 -include $(shell find build/cuda -name '*.d' 2>/dev/null)
 
 # The V100's code, which this nvcc may not know any more: clang makes it up to PTX, as a check (tests/integration/test_cuda_compile.sh).
@@ -250,7 +252,8 @@ TAP      := B=$(B) tests/tap.sh
 EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
 EMU_RUN  := $(B)/emu/reperf-train
 TEST_BIN := $(foreach m,debug asan,$(call in_mode,$(m),$(UNIT) $(EMU_TEST) $(EMU_LIB) $(REPLAY) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))))
-test: $(TEST_BIN) $(call in_mode,debug,$(EMU_RUN)) $(addprefix build/release/,$(PROGRAMS)) ## all tests this machine can run; installs what they need
+test-programs: $(TEST_BIN) $(call in_mode,debug,$(EMU_RUN)) $(addprefix build/release/,$(PROGRAMS)) ## what test runs
+test: test-programs              ## all tests this machine can run; installs what they need
 	@B=build/debug tests/tap.sh $(LINT) $(call in_mode,debug,$(UNIT) $(EMU_TEST) $(REPLAY)) $(call in_mode,asan,$(UNIT) $(EMU_TEST) $(REPLAY)) \
 	  $(INTEGRATION) $(E2E) $(CLUSTER)
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
