@@ -248,14 +248,16 @@ FUZZ_BIN := $(patsubst tests/fuzz/fuzz_%.c,build/fuzz/%,$(FUZZ_SRC))
 in_mode   = $(patsubst $(B)/%,build/$(1)/%,$(2))
 TAP      := B=$(B) tests/tap.sh
 
-# The tests' own modes, whatever MODE is: debug for all, ASan + UBSan again for what parses and computes.
+# The tests' own modes, whatever MODE is: scripts run debug programs, unit tests are built with ASan + UBSan, which see all that a plain build
+# would; but for whole models on the emulator, which the sanitizers make several times slower: they have had its kernels one by one.
 EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
 EMU_RUN  := $(B)/emu/reperf-train
-TEST_BIN := $(foreach m,debug asan,$(call in_mode,$(m),$(UNIT) $(EMU_TEST) $(EMU_LIB) $(REPLAY) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))))
-test-programs: $(TEST_BIN) $(call in_mode,debug,$(EMU_RUN)) $(addprefix build/release/,$(PROGRAMS)) ## what test runs
+EMU_SLOW := $(B)/emu/test_models $(B)/emu/test_steps
+TEST_OWN := $(call in_mode,asan,$(UNIT) $(filter-out $(EMU_SLOW),$(EMU_TEST)) $(REPLAY)) $(call in_mode,debug,$(EMU_SLOW))
+test-programs: $(TEST_OWN) $(call in_mode,debug,$(EMU_LIB) $(EMU_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) \
+               $(addprefix build/release/,$(PROGRAMS)) ## what test runs
 test: test-programs              ## all tests this machine can run; installs what they need
-	@B=build/debug tests/tap.sh $(LINT) $(call in_mode,debug,$(UNIT) $(EMU_TEST) $(REPLAY)) $(call in_mode,asan,$(UNIT) $(EMU_TEST) $(REPLAY)) \
-	  $(INTEGRATION) $(E2E) $(CLUSTER)
+	@B=build/debug tests/tap.sh $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE
