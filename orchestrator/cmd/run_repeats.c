@@ -14,11 +14,11 @@ void run_repeats_table(struct strbuf *buf, const struct run_info *info)
         {"lost", true},  {"since", false}, {"why", false},
     };
     CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     if (info->n_total == 0) {
         strbuf_add_z(buf, "no repeat: no case of it could be run\n");
         return;
     }
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < info->n_total; idx++) {
         const struct run_repeat *at = &info->repeats[idx];
         table_add(&table, at->case_id);

@@ -248,10 +248,10 @@ int run_write_commands(struct runner *r, const struct unit *unit, const struct l
 {
     CLEANUP(strbuf) struct strbuf text;
     struct json_out out;
+    strbuf_init(&text, RUN_COMMANDS_MAX);
     if (r->fleet.inventory->is_local) {
         return 0; /* the plan has it; what else there is are this machine's own paths */
     }
-    strbuf_init(&text, RUN_COMMANDS_MAX);
     jw_begin(&out, &text, false);
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);

@@ -27,6 +27,20 @@ report $? "an SPDX line in each source file ${unlicensed:+: $unlicensed}"
 top=$(git ls-files | sed 's#/.*##' | sort -u | tr '\n' ' ')
 [ "$top" = ".ci .clang-format .gitignore CHANGELOG.md LICENSE Makefile README.md STYLE.md datasets images logs manifests orchestrator tests workloads " ]
 report $? "the top level holds what it may: $top"
+# No compiler looks there: what CLEANUP() frees must have a value before the function can be left.
+loose=$(awk '
+    function has(word) { return $0 ~ ("(^|[^A-Za-z0-9_])(" word ")([^A-Za-z0-9_]|$)") }
+    FNR == 1 || /^}/ { n = 0 }
+    n { for (i = 1; i <= n; i++) {
+            if (name[i] == "") continue
+            if (has(name[i])) name[i] = ""
+            else if (has("return|goto")) { printf "%s:%d: %s ", FILENAME, FNR, name[i]; name[i] = "" }
+        } }
+    /^ +CLEANUP\([a-z0-9_]+\) [^=]*;$/ { n_parts = split($0, part, /[,;]/)
+        for (i = 1; i < n_parts; i++) { sub(/^.*[ *]/, "", part[i]); name[++n] = part[i] } }
+' "${files[@]}")
+[ -z "$loose" ]
+report $? "what CLEANUP frees has a value before any return ${loose:+: $loose}"
 shellcheck -x -e SC1091 "${scripts[@]}" 2>&1 | head -n 40 | sed 's/^/# /'
 report "${PIPESTATUS[0]}" "shellcheck"
 mandoc -T lint -W warning orchestrator/man/*.1 2>&1 | head -n 20 | sed 's/^/# /'

@@ -22,7 +22,7 @@ cp "$root/orchestrator/base/base.h" "$root/orchestrator/base/banned.h" "$tree/or
     yes 'extern int x;' | head -n 250
     printf '#endif\n'
 } >"$tree/orchestrator/base/bad.h"
-printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <openssl/evp.h>\nint up(int a);\nint up(int a)\n{\n    if (a)\n        return 1;\n  return 0;\n}\n' \
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <openssl/evp.h>\nint up(int a);\nint up(int a)\n{\n    if (a)\n        return 1;\n  return 0;\n}\nint freed(int a)\n{\n    CLEANUP(strbuf) struct strbuf text;\n    return a;\n}\n' \
     >"$tree/orchestrator/codec/up.c"
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n' >"$tree/orchestrator/codec/up.h"
 # shellcheck disable=SC2016
@@ -31,7 +31,7 @@ printf '.Dd November 21, 2026\n.Dt REPERF 1\n.Os\n.Sh NAME\n.Nm reperf\n.Nd x\n.
 echo x >"$tree/extra/file"
 git -C "$tree" init -q && git -C "$tree" add -A
 output=$(LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
-for name in clang-format 'each header compiles alone' 'files of at most' 'an SPDX line' 'the top level holds' shellcheck mandoc clang-tidy; do
+for name in clang-format 'each header compiles alone' 'files of at most' 'an SPDX line' 'the top level holds' 'what CLEANUP frees has a value' shellcheck mandoc clang-tidy; do
     seen "$output" "$name"
 done
 output=$(LINT_ROOT="$tree" "$here/layers.sh" 2>&1)

@@ -174,6 +174,7 @@ int bench_floor(const struct bench_opts *opts, struct err *err)
     struct graph *graph;
     struct floor_count count;
     const struct peak *peak = opts->gpu ? peak_find(str_of(opts->gpu)) : NULL;
+    strbuf_init(&text, 1 << 20);
     if (!peak) {
         return err_set(err, ERR_USAGE, "--gpu %s: not in the table (see --help)",
                        opts->gpu ? opts->gpu : "(missing)");
@@ -182,7 +183,6 @@ int bench_floor(const struct bench_opts *opts, struct err *err)
         return -1;
     }
     floor_of_graph(&arena, graph, bench_moments(opts), &count);
-    strbuf_init(&text, 1 << 20);
     struct json_out out = {.buf = &text};
     double seconds = floor_seconds(&count, bench_peak_flops(opts, peak), peak->bytes_per_s);
     json_out_open(&out, '{');
