@@ -113,7 +113,7 @@ node_docker_start() {
     node_do "$1" /bin/bash -c 'rm -f /run/docker.pid /run/docker/containerd/containerd.pid; setsid dockerd </dev/null >>/var/log/dockerd.log 2>&1 & sleep 0.1'
     cluster_do "$S" "$CLUSTER_DIR/node_wait.sh" "$S" "$1"
 }
-node_sshd_stop() { node_do "$1" /bin/bash -c 'pkill -9 -x sshd; true'; } # with all sessions
+node_sshd_stop() { node_do "$1" /bin/bash -c 'pkill -9 -x sshd; while pidof sshd >/dev/null; do sleep 0.05; done'; } # with all sessions
 node_sshd_start() { node_do "$1" /bin/bash -c 'pidof -s sshd >/dev/null || setsid /usr/sbin/sshd -D -e </dev/null >>/var/log/sshd.log 2>&1 & sleep 0.1'; }
 registry() { cluster_do "$S" "$CLUSTER_DIR/service.sh" "$S" "$1" registry; } # stop|start|pause|resume
 registry_corrupt() { # NAME@sha256:HEX: one byte of its first layer, of the same length

@@ -20,7 +20,19 @@ mkdir -p "$T/node1"
 cp tests/integration/fake_nvidia_smi.sh "$T/node1/nvidia-smi"
 start_sshd n1 "SetEnv HOME=$T/home PATH=$T/node1:/usr/sbin:/usr/bin:/bin"
 nodes_inventory n1 >"$T/one.json"
-sed -i '/^echo "\$\*" >>/a sleep 4' "$T/fake/train.sh" # long enough for a sample
+# Long enough for samples: until the monitor of this very job has written two, or that it gets none of the GPUs.
+cat >"$T/wait" <<EOF
+i=0
+until [ \$i -ge 300 ]; do
+    for log in \$(find "$T/work-n1/jobs" -path '*/monitor/log' -newer "\$dir/count"); do
+        if [ "\$(grep -cE '^g 1, ' "\$log")" -ge 2 ] || grep -q '^? gpu ' "\$log"; then i=300; fi
+    done
+    sleep 0.2
+    i=\$((i + 1))
+done
+EOF
+sed -i "/^echo \"\\$\\*\" >>/r $T/wait" "$T/fake/train.sh"
+ok "$(grep -c monitor/log "$T/fake/train.sh" | grep -qx 1; echo $?)" "the workload waits for its monitor"
 watched() { smoke --nodes "$T/one.json" --repeats 1 "$@"; }
 
 exits 0 "a run on a node whose GPUs are well" watched
