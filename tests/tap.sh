@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs test programs and scripts that speak TAP, and ends with the one line "N passed, N failed, N skipped". Programs, lint and the workloads'
-# scripts go one after the other, and beside them, one after the other too, all other scripts: those wait, the first compute. TAP_LANES=1: one row.
+# scripts, which compute, go one after the other; beside them, likewise, other scripts, and those on the cluster: they mostly wait. TAP_LANES=1: one row.
 # A program that dies, hangs past its limit, plans other than it runs, or says nothing at all counts as failed.
 set -u
 : "${B:=build/debug}"
@@ -80,23 +80,27 @@ run() { # TEST...
     echo ended >>"$sums/lanes"
 }
 
-programs=() scripts=()
+computing=() waiting=() on_cluster=()
 for test in "$@"; do
     case "$test" in
-    build/* | tests/lint/* | tests/integration/test_wl_*) programs+=("$test") ;;
-    *) scripts+=("$test") ;;
+    build/* | tests/lint/* | tests/integration/test_wl_*) computing+=("$test") ;;
+    tests/cluster/*) on_cluster+=("$test") ;;
+    *) waiting+=("$test") ;;
     esac
 done
-if [ "${TAP_LANES:-2}" = 1 ] || [ ${#programs[@]} -eq 0 ] || [ ${#scripts[@]} -eq 0 ]; then
-    n_lanes=1
+n_lanes=0
+lane() { # TEST...
+    [ $# -gt 0 ] || return 0
+    n_lanes=$((n_lanes + 1))
     run "$@" &
     lanes+=($!)
+}
+if [ "${TAP_LANES:-3}" = 1 ]; then
+    lane "$@"
 else
-    n_lanes=2
-    run "${programs[@]}" &
-    lanes+=($!)
-    run "${scripts[@]}" &
-    lanes+=($!)
+    lane "${computing[@]+"${computing[@]}"}"
+    lane "${waiting[@]+"${waiting[@]}"}"
+    lane "${on_cluster[@]+"${on_cluster[@]}"}"
 fi
 wait
 lanes=()
