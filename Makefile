@@ -71,7 +71,11 @@ PREP_LIBS   := -Wl,--as-needed -L/usr/lib/$(shell $(CC) -print-multiarch)/hdf5/s
 BASE_SRC  := $(sort $(wildcard orchestrator/base/*.c))
 PREP_MAIN := orchestrator/prep/main.c
 PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c)))
-ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN),$(wildcard orchestrator/*/*.c)))
+NODE_MAIN := orchestrator/node/main.c
+NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
+# What reperf-node has of codec: no library of others, since it is linked statically.
+NODE_USES := orchestrator/codec/node_wire.c orchestrator/codec/sha256_pair.c
+ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # What of the CUDA backend is built without CUDA: the parts that need no header of it.
 CUDA_PURE := layout device
 NO_CUDA   := $(if $(HAVE_CUDA),,$(filter-out $(foreach p,$(CUDA_PURE),workloads/backend_cuda/$(p).h workloads/backend_cuda/$(p).c),$(wildcard workloads/backend_cuda/*)))
@@ -92,11 +96,11 @@ SERVER_SRC := $(sort $(wildcard tests/servers/*.c))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(filter-out $(NO_CUDA) $(NO_NCCL),$(wildcard orchestrator/*/*.h workloads/*/*.h)))
-ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/main.c workloads/bench/main.c) $(UNIT_SRC) \
+ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/main.c workloads/bench/main.c) $(UNIT_SRC) \
              $(sort $(wildcard tests/*/*.c))
 SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
-PROGRAMS  := reperf reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
+PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
 .PHONY: all deps demo test test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall dist clean help doctor repro-check FORCE
@@ -155,6 +159,9 @@ build/$(1)/wl_emu.a: $(patsubst %,build/$(1)/cuda_emu/%.o,$(EMU_C) $(EMU_CU) $(E
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orch.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -o $$@
+# Sanitizers' runtimes cannot be linked in statically. -s: it is sent to nodes.
+build/$(1)/reperf-node: $(patsubst %,build/$(1)/%.o,$(NODE_MAIN) $(NODE_SRC) $(NODE_USES)) build/$(1)/base.a
+	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$(if $$(filter asan tsan,$(1)),,-static -s) $$^ -lm -o $$@
 build/$(1)/reperf-train: build/$(1)/workloads/train/main.c.o build/$(1)/wl.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
 build/$(1)/reperf-bench: build/$(1)/workloads/bench/main.c.o build/$(1)/wl.a build/$(1)/base.a

@@ -3,10 +3,6 @@
 
 #include "codec/sha256_pair.h"
 
-#if defined(__x86_64__)
-
-#include <immintrin.h>
-
 /* Source: FIPS 180-4, section 4.2.2. */
 static const uint32_t K[64] __attribute__((aligned(16))) = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -18,6 +14,53 @@ static const uint32_t K[64] __attribute__((aligned(16))) = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
+
+/* ---- without the instructions. Source: FIPS 180-4, sections 4.1.2 and 6.2.2. ---- */
+
+static inline uint32_t rotr(uint32_t x, int n)
+{
+    return x >> n | x << (32 - n);
+}
+
+static void expand(const uint8_t *ptr, uint32_t *w)
+{
+    for (size_t t = 0; t < 16; t++) {
+        w[t] = (uint32_t)ptr[4 * t] << 24 | (uint32_t)ptr[4 * t + 1] << 16 |
+               (uint32_t)ptr[4 * t + 2] << 8 | ptr[4 * t + 3];
+    }
+    for (size_t t = 16; t < 64; t++) {
+        uint32_t s0 = rotr(w[t - 15], 7) ^ rotr(w[t - 15], 18) ^ w[t - 15] >> 3;
+        uint32_t s1 = rotr(w[t - 2], 17) ^ rotr(w[t - 2], 19) ^ w[t - 2] >> 10;
+        w[t] = s1 + w[t - 7] + s0 + w[t - 16];
+    }
+}
+
+static void compress_plain(uint32_t *state, const uint8_t *ptr, size_t n_blocks)
+{
+    for (; n_blocks > 0; n_blocks--, ptr += SHA256_BLOCK) {
+        uint32_t w[64], v[8];
+        expand(ptr, w);
+        memcpy(v, state, sizeof(v));
+        for (size_t t = 0; t < 64; t++) {
+            uint32_t s1 = rotr(v[4], 6) ^ rotr(v[4], 11) ^ rotr(v[4], 25);
+            uint32_t s0 = rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22);
+            uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + K[t] + w[t];
+            uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+            memmove(v + 1, v, 7 * sizeof(v[0]));
+            v[4] += t1;
+            v[0] = t1 + t2;
+        }
+        for (size_t idx = 0; idx < 8; idx++) {
+            state[idx] += v[idx];
+        }
+    }
+}
+
+/* ---- with them ---- */
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
 
 #define SHA_TARGET __attribute__((target("sha,sse4.1,ssse3")))
 /* Four rounds, and the message words of the four that come twelve later. abef and cdgh: the state as the instructions want it. */
@@ -162,6 +205,22 @@ void sha256_lane_start(struct sha256_lane *lane)
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     memcpy(lane->state, START, sizeof(START));
     lane->n_bytes = 0;
+    lane->is_plain = false;
+}
+
+void sha256_lane_start_any(struct sha256_lane *lane)
+{
+    sha256_lane_start(lane);
+    lane->is_plain = !sha256_pair_is_there();
+}
+
+static void compress_lane(struct sha256_lane *lane, const uint8_t *ptr, size_t n_blocks)
+{
+    if (lane->is_plain) {
+        compress_plain(lane->state, ptr, n_blocks);
+    } else {
+        compress(lane->state, ptr, n_blocks);
+    }
 }
 
 /* Completes the part that waits; what is left begins at a block, or fills no more than a part. */
@@ -177,7 +236,7 @@ static void align(struct sha256_lane *lane, const uint8_t **ptr, size_t *len)
     *ptr += n;
     *len -= n;
     if (lane->n_bytes % SHA256_BLOCK == 0) {
-        compress(lane->state, lane->part, 1);
+        compress_lane(lane, lane->part, 1);
     }
 }
 
@@ -187,7 +246,7 @@ static void add_rest(struct sha256_lane *lane, const uint8_t *ptr, size_t len)
     if (len == 0) {
         return;
     }
-    compress(lane->state, ptr, n_blocks);
+    compress_lane(lane, ptr, n_blocks);
     memcpy(lane->part, ptr + n_blocks * SHA256_BLOCK, len % SHA256_BLOCK);
     lane->n_bytes += len;
 }

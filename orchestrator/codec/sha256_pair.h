@@ -12,11 +12,14 @@ struct sha256_lane { /* one stream */
     uint32_t state[8];
     uint64_t n_bytes;
     uint8_t part[SHA256_BLOCK]; /* n_bytes modulo the block of them are waiting */
+    bool is_plain;              /* without the instructions: slower */
 };
 
-/* Whether the functions below may be called. */
+/* Whether the functions below may be called, but for sha256_lane_start_any. */
 bool sha256_pair_is_there(void);
 void sha256_lane_start(struct sha256_lane *lane);
+/* On any processor; then of the functions below only those of one stream. */
+void sha256_lane_start_any(struct sha256_lane *lane);
 /* Bytes of one, or of two different streams; any lengths. */
 void sha256_lane_add(struct sha256_lane *lane, const void *ptr, size_t len);
 void sha256_pair_add(struct sha256_lane *one, const void *one_ptr, size_t one_len,

@@ -74,6 +74,7 @@ struct run_node {
     struct lease_op lease;
     const char *program; /* reperf-train there; NULL: not needed */
     const char *data;    /* packed data there, or NULL */
+    bool is_by_scripts;  /* its jobs are, and that was said */
     bool is_bad;         /* it failed: nothing more is placed on it by this orchestrator */
 };
 

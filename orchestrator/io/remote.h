@@ -98,6 +98,9 @@ struct remote_ops {
     void (*free)(struct remote *remote);
     /* What the login shell printed before the last script began; the remote's own. NULL member: there is no login shell. */
     struct str (*login_noise)(const struct remote *remote);
+    /* Why jobs there are run by shell scripts and not by reperf-node, once that is known; the remote's own. NULL, or a NULL member: they are
+       not. */
+    const char *(*by_scripts)(const struct remote *remote);
 };
 
 struct remote {

@@ -85,11 +85,12 @@ const char REMOTE_WRAPPER[] =
     "if [ $state = lost ]; then probe \"$d\" || exit 74; fi\n"                                     \
     "echo $state $rc $size\n"
 
-#define DIGEST_OF_LOG                                                                              \
-    "if command -v sha256sum >/dev/null 2>&1; then r=$(sha256sum <\"$d/log\")\n"                   \
-    "elif command -v openssl >/dev/null 2>&1; then r=$(openssl dgst -sha256 -r <\"$d/log\")\n"     \
-    "elif command -v busybox >/dev/null 2>&1; then r=$(busybox sha256sum <\"$d/log\")\n"           \
-    "else r=; fi || { echo \"$d/log: its digest could not be made\"; exit 74; }\n"
+#define DIGEST_OF(path)                                                                            \
+    "if command -v sha256sum >/dev/null 2>&1; then r=$(sha256sum <\"" path "\")\n"                 \
+    "elif command -v openssl >/dev/null 2>&1; then r=$(openssl dgst -sha256 -r <\"" path "\")\n"   \
+    "elif command -v busybox >/dev/null 2>&1; then r=$(busybox sha256sum <\"" path "\")\n"         \
+    "else r=; fi || { echo \"" path ": its digest could not be made\"; exit 74; }\n"
+#define DIGEST_OF_LOG DIGEST_OF("$d/log")
 
 /* Every process of the session, until there is none or all of them had the signal thrice: one may fork meanwhile. A shell reads
    byte by byte, which is slow on a node with many processes: where there is grep, it says which files are worth reading. */
@@ -198,3 +199,25 @@ const char REMOTE_FOLDER[] = "mkdir -p \"$w\" || exit 74\n"
                              "cd \"$w\" || exit 74\n"
                              "probe . || exit 74\n"
                              "pwd -P\n";
+
+/* A shell takes a program of another machine for a script: it is not even tried. */
+const char REMOTE_NODE_LAUNCH[] =
+    "f=$w/bin/reperf-node-$2\n"
+    "m=$(uname -m)\n"
+    "if [ \"$m\" != \"$3\" ]; then echo \"the node is a $m, reperf-node is for $3\"; exit 74; fi\n"
+    "[ -f \"$f\" ] || exit 75\n" DIGEST_OF(
+        "$f") "[ \"$r\" ] || { echo 'the node has no tool for SHA-256'; exit 74; }\n"
+              "[ \"${r%% *}\" = \"$2\" ] || exit 75\n"
+              "exec \"$f\" \"$w\"\n";
+
+/* What puts that were cut off left there goes after an hour, what older versions of ours left after a month. */
+const char REMOTE_NODE_PUT[] =
+    "mkdir -p \"$w/bin\" || exit 74\n"
+    "find \"$w/bin\" -name '.reperf-node-*' -mmin +60 -exec rm -f {} \\; 2>/dev/null\n"
+    "find \"$w/bin\" -name 'reperf-node-*' -mtime +30 -exec rm -f {} \\; 2>/dev/null\n"
+    "t=$w/bin/.reperf-node-$3.$$\n"
+    "bad() { rm -f \"$t\"; exit 74; }\n"
+    "(umask 077; cat >\"$t\") || bad\n" DIGEST_OF(
+        "$t") "[ \"${r%% *}\" = \"$2\" ] || { echo 'it did not come whole'; bad; }\n"
+              "chmod 700 \"$t\" || bad\n"
+              "mv -f \"$t\" \"$w/bin/reperf-node-$2\" || bad\n";

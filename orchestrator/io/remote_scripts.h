@@ -21,4 +21,10 @@ extern const char REMOTE_REAP
 extern const char REMOTE_FORGET[]; /* WORK ID */
 extern const char REMOTE_FOLDER[]; /* WORK: prints its path */
 
+/* reperf-node, WORK/bin/reperf-node-SHA256. */
+#define REMOTE_NODE_ABSENT 75
+extern const char REMOTE_NODE_LAUNCH
+    []; /* WORK SHA256 MACHINE: becomes it, or REMOTE_NODE_ABSENT, or the reason why not */
+extern const char REMOTE_NODE_PUT[]; /* WORK SHA256 NONCE; stdin: the file */
+
 #endif

@@ -11,14 +11,13 @@
 #define OUTAGE_DEFAULT_NS (30 * NS_PER_S)
 #define BACKOFF_FIRST_NS  (100 * NS_PER_MS)
 #define BACKOFF_MAX_NS    (2 * NS_PER_S)
-#define OWN_DEADLINE_NS                                                                            \
-    (60 * NS_PER_S) /* of an operation of our own, the signal's cleanup included */
-#define OWN_OUTPUT_MAX (64u << 10)
+#define OWN_OUTPUT_MAX    (64u << 10)
 
 /* ---- connection ---- */
 
 static void hang_up(struct remote_ssh *r)
 {
+    remote_node_lost(r);
     ssh_free(r->ssh);
     r->ssh = NULL;
     r->is_up = false;
@@ -96,21 +95,17 @@ static enum step connect_step(struct remote_ssh *r, struct err *err)
 
 /* ---- one script ---- */
 
-struct run_opts {
-    const struct ssh_script *script;
-    bool is_repeatable;
-    const char *what;
-};
-
-/* *ret_again: the connection was lost, and the script will be run from its beginning: what it printed so far does not count. */
-static enum step run(struct remote_ssh *r, const struct run_opts *opts, int *ret_exit_status,
-                     bool *ret_again, struct err *err)
+enum step remote_ssh_run(struct remote_ssh *r, const struct run_opts *opts, int *ret_exit_status,
+                         bool *ret_again, struct err *err)
 {
     bool has_begun = false;
     enum step step = connect_step(r, err);
-    *ret_again = false;
+    *ret_again = r->has_script_failed = false;
     if (step != STEP_DONE) {
         return step;
+    }
+    if (r->node.is_open && !opts->script->feed) {
+        remote_node_close(r);
     }
     step = ssh_run(r->ssh, opts->script, ret_exit_status, &has_begun, err);
     if (step == STEP_DONE) {
@@ -123,6 +118,7 @@ static enum step run(struct remote_ssh *r, const struct run_opts *opts, int *ret
     if (!may_pass(err)) {
         /* A session that did not answer in time is not trusted with the next script. */
         hang_up(r);
+        r->has_script_failed = true;
         return step;
     }
     if (has_begun && !opts->is_repeatable) {
@@ -142,6 +138,7 @@ void remote_ssh_end(struct remote_ssh *r)
         strbuf_release(&r->op.script);
         strbuf_release(&r->op.input);
         strbuf_release(&r->op.output);
+        strbuf_release(&r->op.request);
     }
     r->op = (struct operation){0};
 }
@@ -154,10 +151,11 @@ void remote_ssh_begin(struct remote_ssh *r, const char *what)
     strbuf_init(&r->op.script, JOB_TEXT_MAX);
     strbuf_init(&r->op.input, JOB_TEXT_MAX);
     strbuf_init(&r->op.output, READ_AHEAD_MAX + OWN_OUTPUT_MAX);
+    strbuf_init(&r->op.request, NODE_FRAME_MAX);
     snprintf(r->op.nonce, sizeof(r->op.nonce), "%016" PRIx64, nonce);
 }
 
-static void collect(void *ctx, const char *ptr, size_t len)
+void remote_ssh_collect(void *ctx, const char *ptr, size_t len)
 {
     strbuf_add(ctx, ptr, len);
 }
@@ -181,18 +179,16 @@ static int script_failed(const struct remote_ssh *r, int exit_status, struct err
                    exit_status, STR_ARG(line));
 }
 
-/* One of ours, which may all be repeated. Output in op.output, to be taken before end_op. */
-enum step remote_ssh_own(struct remote_ssh *r, const char *text, const char *const *args,
-                         struct err *err)
+static enum step own_script(struct remote_ssh *r, const char *text, const char *const *args,
+                            int *ret_exit_status, struct err *err)
 {
     struct ssh_script script = {.args = args,
                                 .input = strbuf_str(&r->op.input),
                                 .input_fd = -1,
-                                .on_output = collect,
+                                .on_output = remote_ssh_collect,
                                 .output_ctx = &r->op.output,
-                                .deadline_ns = OWN_DEADLINE_NS};
+                                .deadline_ns = REMOTE_OWN_DEADLINE_NS};
     struct run_opts opts = {&script, true, r->op.what};
-    int exit_status = 0;
     bool is_again;
     enum step step;
     if (!r->op.script.len) {
@@ -200,9 +196,25 @@ enum step remote_ssh_own(struct remote_ssh *r, const char *text, const char *con
         strbuf_add_z(&r->op.script, text);
     }
     script.text = r->op.script.ptr;
-    step = run(r, &opts, &exit_status, &is_again, err);
+    step = remote_ssh_run(r, &opts, ret_exit_status, &is_again, err);
     if (is_again) {
         strbuf_clear(&r->op.output);
+    }
+    return step;
+}
+
+/* One of ours, which may all be repeated. Output in op.output, to be taken before end_op. */
+enum step remote_ssh_own(struct remote_ssh *r, const char *text, const char *const *args,
+                         struct err *err)
+{
+    int exit_status = 0;
+    enum step step = STEP_DONE;
+    bool is_by_node = r->op.request.len > 0;
+    if (is_by_node && !r->op.is_by_scripts) {
+        step = remote_node_serve(r, &exit_status, err);
+    }
+    if (step == STEP_DONE && (!is_by_node || r->op.is_by_scripts)) {
+        step = own_script(r, text, args, &exit_status, err);
     }
     if (step == STEP_DONE && exit_status != 0) {
         step = step_fail(script_failed(r, exit_status, err));
@@ -231,7 +243,7 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
                                 .args = exec->args,
                                 .input = exec->input,
                                 .input_fd = exec->has_input_fd ? exec->input_fd : -1,
-                                .on_output = exec->on_output ? exec->on_output : collect,
+                                .on_output = exec->on_output ? exec->on_output : remote_ssh_collect,
                                 .output_ctx = exec->on_output ? exec->output_ctx : exec->output,
                                 .deadline_ns = exec->deadline_ns ? exec->deadline_ns
                                                                  : REMOTE_EXEC_DEADLINE_NS};
@@ -244,7 +256,7 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
         remote_ssh_begin(r, opts.what);
         r->op.output_from = exec->on_output ? 0 : exec->output->len;
     }
-    step = run(r, &opts, ret_exit_status, &is_again, err);
+    step = remote_ssh_run(r, &opts, ret_exit_status, &is_again, err);
     if (is_again) {
         rewind_output(exec, r->op.output_from);
     }
@@ -292,6 +304,10 @@ static enum step ssh_remote_work_folder(struct remote *remote, const char **ret_
 static void ssh_remote_abort(struct remote *remote)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
+    if (remote_node_abort(r)) {
+        remote_ssh_end(r);
+        return;
+    }
     if (r->is_up) {
         ssh_abort(r->ssh);
     } else {
@@ -306,6 +322,7 @@ static void ssh_remote_free(struct remote *remote)
     hang_up(r);
     loop_timer_drop(r->loop, r->retry_timer);
     remote_ssh_end(r);
+    remote_node_release(r);
     strbuf_release(&r->ahead);
     ssh_plan_release(&r->plan);
     free(r->work_wanted);
@@ -317,6 +334,12 @@ static struct str ssh_remote_login_noise(const struct remote *remote)
 {
     const struct remote_ssh *r = (const struct remote_ssh *)remote;
     return r->ssh ? ssh_login_noise(r->ssh) : STR_LIT("");
+}
+
+static const char *ssh_remote_by_scripts(const struct remote *remote)
+{
+    const struct remote_ssh *r = (const struct remote_ssh *)remote;
+    return r->node.state == NODE_NEVER ? r->node.why : NULL;
 }
 
 static const struct remote_ops SSH_OPS = {
@@ -332,6 +355,7 @@ static const struct remote_ops SSH_OPS = {
     .abort = ssh_remote_abort,
     .free = ssh_remote_free,
     .login_noise = ssh_remote_login_noise,
+    .by_scripts = ssh_remote_by_scripts,
 };
 
 struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *opts,
@@ -365,5 +389,6 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
     r->known_size = -1;
     rng_init(&r->rng, seed);
     strbuf_init(&r->ahead, READ_AHEAD_MAX);
+    remote_node_init(r);
     return &r->remote;
 }

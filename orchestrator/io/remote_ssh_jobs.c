@@ -4,8 +4,9 @@
 
 #include "io/remote_ssh_impl.h"
 
-#define POLL_WAIT_S "1"
-#define ARGS_MAX    9
+#define POLL_WAIT_S  "1"
+#define POLL_WAIT_MS "1000"
+#define ARGS_MAX     9
 
 static bool begin_job_op(struct remote_ssh *r, const char *id, const char *what, struct err *err)
 {
@@ -57,6 +58,45 @@ static void make_cleanup(struct strbuf *out, const struct remote_job *job)
         shq_append(out, str_of(job->cleanup[idx]));
         strbuf_add_char(out, ' ');
     }
+}
+
+/* The same for reperf-node: its words as they are, for it starts the program itself. */
+static void request_start(struct remote_ssh *r, const struct remote_job *job, const char *cleanup,
+                          const char *most)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    enum { BEFORE_ARGV = 5 };
+    char count[24];
+    size_t n_argv = 0, n_env = 0;
+    struct str *fields;
+    while (job->argv[n_argv]) {
+        n_argv++;
+    }
+    while (job->env && job->env[n_env]) {
+        n_env++;
+    }
+    snprintf(count, sizeof(count), "%zu", n_argv);
+    fields = arena_array(&arena, struct str, BEFORE_ARGV + n_argv + n_env);
+    fields[0] = str_of(job->id);
+    fields[1] = str_of(most);
+    fields[2] = str_of(cleanup);
+    fields[3] = str_of(job->beside ? job->beside : "");
+    fields[4] = str_of(count);
+    for (size_t idx = 0; idx < n_argv; idx++) {
+        fields[BEFORE_ARGV + idx] = str_of(job->argv[idx]);
+    }
+    for (size_t idx = 0; idx < n_env; idx++) {
+        fields[BEFORE_ARGV + n_argv + idx] = str_of(job->env[idx]);
+    }
+    remote_node_request(r, NODE_START, fields, BEFORE_ARGV + n_argv + n_env);
+}
+
+/* ID and at most two words more. */
+static void request(struct remote_ssh *r, enum node_op op, const char *id, const char *second,
+                    const char *third)
+{
+    const struct str fields[] = {str_of(id), str_of(second), str_of(third)};
+    remote_node_request(r, op, fields, third ? 3 : second ? 2 : 1);
 }
 
 static void forget_log(struct remote_ssh *r)
@@ -176,6 +216,7 @@ enum step remote_ssh_start(struct remote *remote, const struct remote_job *job, 
                                         job->beside ? job->beside : "",
                                         most,
                                         NULL};
+    request_start(r, job, cleanup.ptr, most);
     step = remote_ssh_own(r, REMOTE_START, args, err);
     if (step == STEP_DONE) {
         step = take_early(r, job->id, err) < 0 ? STEP_FAIL : STEP_DONE;
@@ -198,6 +239,7 @@ enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_repo
     if (!begin_job_op(r, id, "a look at a job", err)) {
         return STEP_FAIL;
     }
+    request(r, NODE_POLL, id, POLL_WAIT_MS, NULL);
     step = remote_ssh_own(r, REMOTE_POLL, args, err);
     if (step == STEP_DONE) {
         if (strcmp(r->ahead_id, id) != 0) {
@@ -253,6 +295,7 @@ enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t of
     snprintf(from, sizeof(from), "%" PRIu64, offset);
     snprintf(len, sizeof(len), "%u", READ_AHEAD_MAX);
     const char *const args[] = {r->work_wanted, id, from, len, NULL};
+    request(r, NODE_READ, id, from, len);
     step = remote_ssh_own(r, REMOTE_READ, args, err);
     if (step == STEP_DONE) {
         int64_t known_size = strcmp(r->ahead_id, id) == 0 ? r->known_size : -1;
@@ -277,6 +320,7 @@ enum step remote_ssh_log_digest(struct remote *remote, const char *id, char *ret
     if (!begin_job_op(r, id, "the digest of a job's log", err)) {
         return STEP_FAIL;
     }
+    request(r, NODE_DIGEST, id, NULL, NULL);
     step = remote_ssh_own(r, REMOTE_DIGEST, args, err);
     if (step == STEP_DONE) {
         struct str hex = str_trim(strbuf_str(&r->op.output));
@@ -300,6 +344,7 @@ enum step remote_ssh_signal(struct remote *remote, const char *id, int signal_no
     if (!begin_job_op(r, id, "a signal to a job", err)) {
         return STEP_FAIL;
     }
+    request(r, NODE_SIGNAL, id, number, NULL);
     step = remote_ssh_own(r, REMOTE_SIGNAL, args, err);
     if (step == STEP_DONE) {
         remote_ssh_end(r);
@@ -324,6 +369,7 @@ enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset
     if (!begin_job_op(r, id, "the end of a job", err)) {
         return STEP_FAIL;
     }
+    request(r, NODE_REAP, id, from, len);
     step = remote_ssh_own(r, REMOTE_REAP, args, err);
     if (step == STEP_DONE) {
         step = take_reaped(r, strbuf_str(&r->op.output), id, offset, ret_hex, err) < 0 ? STEP_FAIL
@@ -341,6 +387,7 @@ enum step remote_ssh_forget(struct remote *remote, const char *id, struct err *e
     if (!begin_job_op(r, id, "the removal of a job's folder", err)) {
         return STEP_FAIL;
     }
+    request(r, NODE_FORGET, id, NULL, NULL);
     step = remote_ssh_own(r, REMOTE_FORGET, args, err);
     if (step == STEP_DONE) {
         forget_log(r);

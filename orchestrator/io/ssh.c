@@ -156,6 +156,20 @@ void ssh_free(struct ssh *ssh)
     libssh2_exit();
 }
 
+void ssh_pause(struct ssh *ssh)
+{
+    ssh_rest(ssh);
+}
+
+void ssh_go_on(struct ssh *ssh, int64_t deadline_ns)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    ssh->job.from_ns = hop->heard_ns = loop_now_ns(ssh->loop); /* nobody listened meanwhile */
+    ssh->job.until_ns = ssh->job.from_ns + deadline_ns;
+    hop->asked_ns = 0;
+    ssh->is_ready = true;
+}
+
 struct str ssh_login_noise(const struct ssh *ssh)
 {
     return strbuf_str(&ssh->noise);

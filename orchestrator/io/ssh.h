@@ -26,6 +26,8 @@ struct ssh_script {
     const char *const *args; /* $1...; ended by NULL; may be NULL */
     struct str input;        /* its stdin */
     int input_fd;            /* instead: a regular file, from 0 to its end; -1: none */
+    struct strbuf *
+        feed; /* instead: whatever is in it is sent and taken out; there is no end to it but ssh_abort */
     proc_output_fn on_output;
     void *output_ctx;
     int64_t deadline_ns; /* span, from the moment that the channel is asked for */
@@ -34,6 +36,10 @@ struct ssh_script {
 /* The same arguments until it is done. ret_has_begun: the script was seen to run (set in every case). */
 enum step ssh_run(struct ssh *ssh, const struct ssh_script *script, int *ret_exit_status,
                   bool *ret_has_begun, struct err *err);
+/* Of a script with a feed, between two things said: nothing of it ends the loop's wait; then it is gone on with, under a new deadline
+   (a span). */
+void ssh_pause(struct ssh *ssh);
+void ssh_go_on(struct ssh *ssh, int64_t deadline_ns);
 /* Gives up the script under way; its processes there are not ended by it. */
 void ssh_abort(struct ssh *ssh);
 

@@ -182,6 +182,10 @@ static int next_bytes(struct ssh_job *job, const struct ssh_script *script, stru
         *ret_bytes = str_sub(strbuf_str(&job->text), job->sent, job->text.len);
         return 0;
     }
+    if (script->feed) {
+        *ret_bytes = strbuf_str(script->feed);
+        return 0;
+    }
     if (script->input_fd < 0) {
         *ret_bytes = str_sub(script->input, job->sent, script->input.len);
         return 0;
@@ -202,6 +206,11 @@ static int next_bytes(struct ssh_job *job, const struct ssh_script *script, stru
 
 static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_t len)
 {
+    if (job->is_text_sent && script->feed) {
+        memmove(script->feed->ptr, script->feed->ptr + len, script->feed->len - len + 1);
+        script->feed->len -= len;
+        return;
+    }
     if (job->is_text_sent && script->input_fd >= 0) {
         job->chunk_sent += len;
         return;
@@ -227,6 +236,9 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, bool *ret
             return -1;
         }
         is_end = bytes.len == 0;
+        if (is_end && script->feed) {
+            return 0; /* nothing to say for now */
+        }
         rc = is_end ? libssh2_channel_send_eof(ssh->channel)
                     : libssh2_channel_write_ex(ssh->channel, 0, bytes.ptr, bytes.len);
         if (rc == LIBSSH2_ERROR_EAGAIN || (rc == 0 && !is_end)) {

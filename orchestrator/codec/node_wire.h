@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the orchestrator and reperf-node on a node say to each other over one SSH channel, as bytes; no descriptor here.
+
+   reperf-node first says NODE_HELLO. Then one request after the other, each with one answer of the same number; a request that comes
+   while another is being waited for ends that wait. A frame is a header of 16 bytes (mark, number, operation or status, length;
+   32 bits each, little-endian), a body and a line break, so that no frame ends with what may begin an end mark (io/ssh_stream.c).
+   The body of a request is its fields, each a length and its bytes. The text of an answer, and its status, are what the shell script
+   of the same operation prints and ends with (io/remote_scripts.h). Nothing is negotiated: the name of the program on the node is
+   its digest, so both ends are of one build. */
+#ifndef CODEC_NODE_WIRE_H
+#define CODEC_NODE_WIRE_H
+
+#include "base/strbuf.h"
+
+#define NODE_HELLO        "reperf-node 1\n"
+#define NODE_HEADER_BYTES 16
+#define NODE_BODY_MAX     (17u << 20) /* of a request: a job's command and environment */
+#define NODE_TEXT_MAX     (5u << 20)  /* of an answer: a log's part */
+#define NODE_FIELDS_MAX   65536
+#define NODE_FRAME_MAX    (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
+
+enum node_op {
+    NODE_START =
+        1, /* ID MOST CLEANUP BESIDE N_ARGV ARGV... ENV...; then as POLL for 1 s, and as REAP once ended */
+    NODE_POLL,   /* ID WAIT_MS */
+    NODE_READ,   /* ID OFFSET MOST */
+    NODE_DIGEST, /* ID */
+    NODE_SIGNAL, /* ID NUMBER */
+    NODE_REAP,   /* ID OFFSET MOST */
+    NODE_FORGET, /* ID */
+    NODE_OP_END,
+};
+
+struct node_request {
+    uint32_t seq;
+    enum node_op op;
+    const struct str
+        *fields; /* into what was read; each is followed by a NUL in the arena's copy */
+    size_t n_fields;
+};
+
+struct node_answer {
+    uint32_t seq;
+    int status;      /* 0 to 255 */
+    struct str text; /* into what was read */
+};
+
+/* What does not fit its maximum leaves out->is_full. */
+void node_request_write(struct strbuf *out, const struct node_request *request);
+void node_answer_write(struct strbuf *out, const struct node_answer *answer);
+
+/* The first frame of what has come. 1: it is whole, *ret_len bytes of it are used up; 0: more is to come; -1: it is none of ours
+   (ERR_PARSE). A request's fields are copied into the arena, and none holds a NUL. */
+MUST_CHECK int node_request_read(struct arena *arena, struct str bytes,
+                                 struct node_request *ret_request, size_t *ret_len,
+                                 struct err *err);
+MUST_CHECK int node_answer_read(struct str bytes, struct node_answer *ret_answer, size_t *ret_len,
+                                struct err *err);
+
+#endif

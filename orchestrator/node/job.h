@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's folder on this node, WORK/jobs/ID, as the scripts of io/remote_scripts.c have it: claim/ (who made it runs the job), pid
+   ("PID START_TICKS BOOT_ID"), log, status ("exit N"), cleanup and beside (scripts). Whatever is here may be gone on with by those
+   scripts, and the other way round. Paths are NUL-terminated and end without a slash. */
+#ifndef NODE_JOB_H
+#define NODE_JOB_H
+
+#include <sys/types.h>
+
+#include "base/strbuf.h"
+
+enum look_state { LOOK_ABSENT, LOOK_RUNNING, LOOK_ENDED, LOOK_LOST };
+
+struct job_pid { /* a wrapper; a number alone proves nothing */
+    pid_t pid;   /* 0: none is known */
+    uint64_t start_ticks;
+    bool is_of_boot; /* of this one */
+};
+
+struct job_look {
+    enum look_state state;
+    struct job_pid wrapper;
+    int exit_status; /* of LOOK_ENDED */
+};
+
+struct proc_stat { /* of /proc/PID/stat */
+    char state;
+    pid_t session;
+    uint64_t start_ticks;
+};
+
+/* look.c */
+void job_look(const char *dir, struct job_look *ret_look);
+bool job_read_pid(const char *dir, struct job_pid *ret_pid);
+/* False: there is no such process. */
+bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat);
+bool job_read_boot_id(char *ret_text, size_t size);
+/* Whether the folder takes files: why not, else. */
+MUST_CHECK int job_probe(const char *dir, struct err *err);
+/* The whole of a small file, without its line break; false where it cannot be read. */
+bool job_read_small(const char *path, char *ret_text, size_t size);
+/* Written and, where asked for, synced; then under its own name. */
+MUST_CHECK int job_put(const char *path, struct str text, bool is_synced, struct err *err);
+
+/* session.c: to all processes of the job's session; with 9 its cleanup is run too. */
+void job_signal(const char *dir, int signal_no);
+/* A script of the job's folder, waited for at most limit_ns; 0: without limit. */
+void job_run_script(const char *path, int64_t limit_ns);
+
+/* wrapper.c */
+struct wrapper_job {
+    const char *dir;
+    const struct str *argv; /* each followed by a NUL */
+    size_t n_argv;
+    const struct str *env; /* NAME=VALUE, likewise */
+    size_t n_env;
+};
+/* A process of its own session that claims the job, runs it, and says in its folder how it ended. It outlives this one. *ret_said: to
+   be closed; it is at its end once the pid is written, or never will be. */
+MUST_CHECK int wrapper_start(const struct wrapper_job *job, int *ret_said, struct err *err);
+/* What may be sent to a child of ours has its default effect again; nothing is blocked. */
+void wrapper_reset_signals(void);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job's folder says, and writing into it. */
+#include "base/base.h"
+
+#include "node/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+
+#define PATH_MAX_BYTES 5120
+#define SMALL_MAX      256
+#define STAT_MAX       1024
+#define STAT_STATE     0 /* words of /proc/PID/stat after the name, from 0 */
+#define STAT_SESSION   3 /* Source: proc(5), fields 3, 6 and 22 */
+#define STAT_START     19
+#define CLAIM_OLD_NS   (60 * NS_PER_S)
+#define PROBE_BYTES    16384
+
+bool job_read_small(const char *path, char *ret_text, size_t size)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, ret_text, size - 1);
+    if (len < 0) {
+        return false;
+    }
+    while (len > 0 && ret_text[len - 1] == '\n') {
+        len--;
+    }
+    ret_text[len] = '\0';
+    return true;
+}
+
+static bool read_in(const char *dir, const char *name, char *ret_text, size_t size)
+{
+    char path[PATH_MAX_BYTES];
+    int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return len > 0 && (size_t)len < sizeof(path) && job_read_small(path, ret_text, size);
+}
+
+bool job_read_boot_id(char *ret_text, size_t size)
+{
+    return job_read_small("/proc/sys/kernel/random/boot_id", ret_text, size);
+}
+
+bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat)
+{
+    char path[64], text[STAT_MAX];
+    struct proc_stat stat = {0};
+    struct err ignored = {0};
+    struct str rest, word;
+    const char *after;
+    int64_t number;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (!job_read_small(path, text, sizeof(text)) || !(after = strrchr(text, ')')) ||
+        after[1] != ' ') {
+        return false;
+    }
+    rest = str_of(after + 2);
+    for (int at = 0; at <= STAT_START; at++) {
+        if (!str_next(&rest, ' ', &word) || !word.len) {
+            return false;
+        }
+        if (at == STAT_STATE) {
+            stat.state = word.ptr[0];
+        } else if (at == STAT_SESSION || at == STAT_START) {
+            if (str_to_i64(word, 0, INT64_MAX, &number, &ignored) < 0) {
+                return false;
+            }
+            stat.session = at == STAT_SESSION ? (pid_t)number : stat.session;
+            stat.start_ticks = (uint64_t)number;
+        }
+    }
+    *ret_stat = stat;
+    return true;
+}
+
+bool job_read_pid(const char *dir, struct job_pid *ret_pid)
+{
+    char text[SMALL_MAX], boot[SMALL_MAX];
+    struct err ignored = {0};
+    struct str rest, pid, start;
+    int64_t number, ticks;
+    if (!read_in(dir, "pid", text, sizeof(text))) {
+        return false;
+    }
+    rest = str_of(text);
+    if (!str_next(&rest, ' ', &pid) || !str_next(&rest, ' ', &start) ||
+        str_to_i64(pid, 1, INT32_MAX, &number, &ignored) < 0 ||
+        str_to_i64(start, 0, INT64_MAX, &ticks, &ignored) < 0) {
+        *ret_pid = (struct job_pid){0}; /* a file of that name, and nobody's */
+        return true;
+    }
+    *ret_pid = (struct job_pid){.pid = (pid_t)number,
+                                .start_ticks = (uint64_t)ticks,
+                                .is_of_boot =
+                                    job_read_boot_id(boot, sizeof(boot)) && str_eq_z(rest, boot)};
+    return true;
+}
+
+static bool is_alive(const struct job_pid *wrapper)
+{
+    struct proc_stat stat;
+    return wrapper->pid && wrapper->is_of_boot && job_proc_stat(wrapper->pid, &stat) &&
+           stat.start_ticks == wrapper->start_ticks && stat.state != 'Z';
+}
+
+static bool read_status(const char *dir, int *ret_exit_status)
+{
+    char text[SMALL_MAX];
+    struct err ignored = {0};
+    int64_t status;
+    if (!read_in(dir, "status", text, sizeof(text)) || strncmp(text, "exit ", 5) != 0 ||
+        str_to_i64(str_of(text + 5), 0, 255, &status, &ignored) < 0) {
+        return false;
+    }
+    *ret_exit_status = (int)status;
+    return true;
+}
+
+void job_look(const char *dir, struct job_look *ret_look)
+{
+    struct job_look look = {.state = LOOK_ABSENT};
+    char claim[PATH_MAX_BYTES];
+    struct stat info;
+    struct timespec now;
+    if (job_read_pid(dir, &look.wrapper)) {
+        look.state = is_alive(&look.wrapper) ? LOOK_RUNNING : LOOK_LOST;
+    } else {
+        snprintf(claim, sizeof(claim), "%s/claim", dir);
+        if (stat(claim, &info) == 0) {
+            clock_gettime(CLOCK_REALTIME, &now);
+            look.state = (now.tv_sec - info.st_mtim.tv_sec) * NS_PER_S > CLAIM_OLD_NS
+                             ? LOOK_LOST
+                             : LOOK_RUNNING;
+        }
+    }
+    /* Last: a wrapper that was alive a moment ago may have written it since. */
+    if (read_status(dir, &look.exit_status)) {
+        look.state = LOOK_ENDED;
+    }
+    *ret_look = look;
+}
+
+static int fail(struct err *err, const char *path)
+{
+    return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+}
+
+int job_probe(const char *dir, struct err *err)
+{
+    static const char ZEROS[PROBE_BYTES];
+    char path[PATH_MAX_BYTES];
+    CLEANUP(fd) int fd = -1;
+    int rc;
+    snprintf(path, sizeof(path), "%s/.probe.%d", dir, (int)getpid());
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return fail(err, path);
+    }
+    rc = fs_write_all(fd, ZEROS, sizeof(ZEROS), path, err);
+    (void)unlink(path);
+    return rc;
+}
+
+int job_put(const char *path, struct str text, bool is_synced, struct err *err)
+{
+    char part[PATH_MAX_BYTES];
+    CLEANUP(fd) int fd = -1;
+    int len = snprintf(part, sizeof(part), "%s.part", path);
+    if (len < 0 || (size_t)len >= sizeof(part)) {
+        return err_set(err, ERR_IO, "%s: a path of too many bytes", path);
+    }
+    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return fail(err, part);
+    }
+    if (fs_write_all(fd, text.ptr, text.len, part, err) < 0) {
+        (void)unlink(part);
+        return -1;
+    }
+    if ((is_synced && fsync(fd) < 0) || rename(part, path) < 0) {
+        int failed = fail(err, path);
+        (void)unlink(part);
+        return failed;
+    }
+    return 0;
+}

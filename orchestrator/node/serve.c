@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each operation says what its script in io/remote_scripts.c says, word for word where somebody reads the words. */
+#include "base/base.h"
+
+#include "node/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "codec/sha256_pair.h"
+#include "node/job.h"
+
+#define ID_MAX         512
+#define START_WAIT_NS  (15 * NS_PER_S) /* for a wrapper to say that it is there */
+#define START_LOOK_MS  10
+#define EARLY_WAIT_MS  1000
+#define WAIT_MAX_MS    60000
+#define LOOK_MS        20 /* where nothing tells when a job ends */
+#define CHUNK_BYTES    65536
+#define DIGEST_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+struct job { /* of one request */
+    struct arena arena;
+    const char *id;
+    const char *dir; /* WORK/jobs/ID */
+};
+
+static int64_t now_ns(void)
+{
+    struct clock_src clock = clock_system();
+    return clock.mono_ns(clock.ctx);
+}
+
+static int failed(struct strbuf *text, const char *what, const struct err *err)
+{
+    strbuf_clear(text);
+    strbuf_printf(text, "%s%s%s\n", what, what[0] && err ? ": " : "", err ? err->msg : "");
+    return SERVE_FAILED;
+}
+
+static const char *path_in(struct job *job, const char *name)
+{
+    return arena_printf(&job->arena, "%s/%s", job->dir, name);
+}
+
+/* ---- arguments ---- */
+
+/* A relative path of plain names, as io/remote_ssh_jobs.c has it. */
+static bool is_plain_id(struct str id)
+{
+    struct str rest = id;
+    struct str part;
+    if (!id.len || id.len >= ID_MAX || id.ptr[id.len - 1] == '/') {
+        return false;
+    }
+    while (str_next(&rest, '/', &part)) {
+        if (!part.len || str_eq_z(part, ".") || str_eq_z(part, "..")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool number_of(const struct node_request *request, size_t field, int64_t max,
+                      int64_t *ret_number)
+{
+    struct err ignored = {0};
+    return field < request->n_fields &&
+           str_to_i64(request->fields[field], 0, max, ret_number, &ignored) == 0;
+}
+
+static int bad_request(struct strbuf *text)
+{
+    return failed(text, "a request that is none of its operation", NULL);
+}
+
+/* ---- looking and waiting ---- */
+
+static int pidfd_of(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
+static void reap_children(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+        continue;
+    }
+}
+
+/* Until it runs no more, the time is up, or the channel has something to say. The kernel tells when a process ends; where it cannot
+   (before Linux 5.3), or no process is known yet, it is looked again and again. */
+static void wait_for_end(const struct server *server, struct job *job, int64_t wait_ms,
+                         struct job_look *look)
+{
+    int64_t until_ns = now_ns() + wait_ms * NS_PER_MS;
+    CLEANUP(fd) int pid_fd = -1;
+    job_look(job->dir, look);
+    while (look->state == LOOK_RUNNING) {
+        int64_t left_ms = (until_ns - now_ns() + NS_PER_MS - 1) / NS_PER_MS;
+        if (pid_fd < 0 && look->wrapper.pid) {
+            pid_fd = pidfd_of(look->wrapper.pid);
+            job_look(job->dir, look); /* it is that process whose end we are told */
+            continue;
+        }
+        struct pollfd fds[2] = {{.fd = server->input_fd, .events = POLLIN},
+                                {.fd = pid_fd, .events = POLLIN}};
+        bool is_told = pid_fd >= 0;
+        if (left_ms <= 0) {
+            return;
+        }
+        (void)poll(fds, 2, is_told || left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
+        reap_children();
+        job_look(job->dir, look);
+        if (fds[0].revents) {
+            return;
+        }
+    }
+}
+
+static uint64_t log_size(struct job *job)
+{
+    struct stat info;
+    return stat(path_in(job, "log"), &info) == 0 ? (uint64_t)info.st_size : 0;
+}
+
+static int say_look(struct job *job, const struct job_look *look, struct strbuf *text)
+{
+    static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
+    struct err err = {0};
+    uint64_t size = log_size(job);
+    /* Lost, and the disk is full: then that is why it has no status. */
+    if (look->state == LOOK_LOST && job_probe(job->dir, &err) < 0) {
+        return failed(text, "", &err);
+    }
+    strbuf_add_z(text, NAMES[look->state]);
+    if (look->state == LOOK_ENDED) {
+        strbuf_printf(text, " %d", look->exit_status);
+    }
+    strbuf_printf(text, " %" PRIu64 "\n", size);
+    return 0;
+}
+
+static int serve_poll(const struct server *server, struct job *job,
+                      const struct node_request *request, struct strbuf *text)
+{
+    struct job_look look;
+    int64_t wait_ms;
+    if (!number_of(request, 1, WAIT_MAX_MS, &wait_ms)) {
+        return bad_request(text);
+    }
+    wait_for_end(server, job, wait_ms, &look);
+    return say_look(job, &look, text);
+}
+
+/* ---- the log ---- */
+
+static int read_from(struct job *job, int64_t offset, int64_t most, struct strbuf *text)
+{
+    const char *path = path_in(job, "log");
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char chunk[CHUNK_BYTES];
+    while (fd >= 0 && most > 0) {
+        ssize_t len =
+            pread(fd, chunk, most < CHUNK_BYTES ? (size_t)most : CHUNK_BYTES, (off_t)offset);
+        if (len < 0) {
+            struct err err = {0};
+            (void)!err_set(&err, ERR_IO, "%s: %s", path, err_errno_text(errno));
+            return failed(text, "", &err);
+        }
+        if (len == 0) {
+            break;
+        }
+        strbuf_add(text, chunk, (size_t)len);
+        offset += len;
+        most -= len;
+    }
+    return 0;
+}
+
+static int digest_log(struct job *job, char *ret_hex, struct err *err)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    const char *path = path_in(job, "log");
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct sha256_lane lane;
+    uint8_t sha256[SHA256_BYTES];
+    char chunk[CHUNK_BYTES];
+    ssize_t len = fd < 0 ? -1 : 1;
+    sha256_lane_start_any(&lane);
+    while (len > 0) {
+        len = read(fd, chunk, sizeof(chunk));
+        if (len > 0) {
+            sha256_lane_add(&lane, chunk, (size_t)len);
+        }
+    }
+    if (len < 0) {
+        return err_set(err, ERR_IO, "%s: its digest could not be made: %s", path,
+                       err_errno_text(errno));
+    }
+    sha256_lane_finish(&lane, sha256);
+    for (size_t idx = 0; idx < SHA256_BYTES; idx++) {
+        ret_hex[2 * idx] = DIGITS[sha256[idx] >> 4];
+        ret_hex[2 * idx + 1] = DIGITS[sha256[idx] & 15];
+    }
+    ret_hex[(size_t)2 * SHA256_BYTES] = '\0';
+    return 0;
+}
+
+static int serve_digest(struct job *job, struct strbuf *text)
+{
+    char hex[SHA256_HEX_SIZE];
+    struct err err = {0};
+    if (!fs_exists(path_in(job, "log"))) {
+        return failed(text, arena_printf(&job->arena, "%s/log is not there", job->dir), NULL);
+    }
+    if (digest_log(job, hex, &err) < 0) {
+        return failed(text, "", &err);
+    }
+    strbuf_printf(text, "%s\n", hex);
+    return 0;
+}
+
+static int serve_read(struct job *job, const struct node_request *request, struct strbuf *text)
+{
+    int64_t offset, most;
+    if (!number_of(request, 1, INT64_MAX, &offset) ||
+        !number_of(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
+        return bad_request(text);
+    }
+    return read_from(job, offset, most, text);
+}
+
+/* Nothing of it runs on; then its log is what it will be. */
+static int reap(struct job *job, int64_t offset, int64_t most, struct strbuf *text)
+{
+    char hex[SHA256_HEX_SIZE];
+    struct err err = {0};
+    job_signal(job->dir, 9);
+    reap_children();
+    if (!fs_exists(path_in(job, "log"))) {
+        strbuf_add_z(text, DIGEST_NOTHING " 0\n");
+        return 0;
+    }
+    if (digest_log(job, hex, &err) < 0) {
+        return failed(text, "", &err);
+    }
+    strbuf_printf(text, "%s %" PRIu64 "\n", hex, log_size(job));
+    return read_from(job, offset, most, text);
+}
+
+static int serve_reap(struct job *job, const struct node_request *request, struct strbuf *text)
+{
+    int64_t offset, most;
+    if (!number_of(request, 1, INT64_MAX, &offset) ||
+        !number_of(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
+        return bad_request(text);
+    }
+    return reap(job, offset, most, text);
+}
+
+/* ---- start ---- */
+
+/* False: the request is no start of a job. */
+static bool take_job(struct job *job, const struct node_request *request,
+                     struct wrapper_job *ret_job, int64_t *ret_most)
+{
+    enum { AT_MOST = 1, AT_N_ARGV = 4, AT_ARGV = 5 };
+    int64_t n_argv;
+    if (!number_of(request, AT_MOST, NODE_TEXT_MAX - CHUNK_BYTES, ret_most) ||
+        !number_of(request, AT_N_ARGV, NODE_FIELDS_MAX, &n_argv) || n_argv < 1 ||
+        (size_t)n_argv > request->n_fields - AT_ARGV) {
+        return false;
+    }
+    *ret_job = (struct wrapper_job){.dir = job->dir,
+                                    .argv = request->fields + AT_ARGV,
+                                    .n_argv = (size_t)n_argv,
+                                    .env = request->fields + AT_ARGV + n_argv,
+                                    .n_env = request->n_fields - AT_ARGV - (size_t)n_argv};
+    return true;
+}
+
+static int put_script(struct job *job, const char *name, struct str script, struct err *err)
+{
+    struct str line = str_of(arena_printf(&job->arena, "%.*s\n", STR_ARG(script)));
+    return script.len ? job_put(path_in(job, name), line, false, err) : 0;
+}
+
+static int claim_and_run(struct job *job, const struct node_request *request,
+                         const struct wrapper_job *wrapper, int *ret_said, struct err *err)
+{
+    enum { AT_CLEANUP = 2, AT_BESIDE = 3 };
+    if (fs_mkdir_p(job->dir, err) < 0) {
+        return -1;
+    }
+    if (fs_exists(path_in(job, "claim"))) {
+        return 0;
+    }
+    return put_script(job, "cleanup", request->fields[AT_CLEANUP], err) < 0 ||
+                   put_script(job, "beside", request->fields[AT_BESIDE], err) < 0
+               ? -1
+               : wrapper_start(wrapper, ret_said, err);
+}
+
+/* Until its pid is written, whoever claimed it. */
+static int await_wrapper(struct job *job, int said_fd, struct err *err)
+{
+    int64_t until_ns = now_ns() + START_WAIT_NS;
+    const char *status = path_in(job, "status");
+    const char *claim = path_in(job, "claim");
+    struct job_pid wrapper;
+    bool is_told = said_fd >= 0;
+    while (!(job_read_pid(job->dir, &wrapper) && wrapper.pid) && !fs_exists(status)) {
+        struct pollfd said = {.fd = is_told ? said_fd : -1, .events = POLLIN};
+        if (now_ns() >= until_ns) {
+            return err_set(err, ERR_NODE, "%s: the job was claimed, but its wrapper did not start",
+                           job->dir);
+        }
+        if (!is_told && !fs_exists(claim) && job_probe(job->dir, err) < 0) {
+            return -1;
+        }
+        (void)poll(&said, 1, is_told ? (int)(START_WAIT_NS / NS_PER_MS) : START_LOOK_MS);
+        is_told = false;
+    }
+    return 0;
+}
+
+static int serve_start(const struct server *server, struct job *job,
+                       const struct node_request *request, struct strbuf *text)
+{
+    struct err err = {0};
+    struct wrapper_job wrapper;
+    struct job_look look;
+    CLEANUP(fd) int said_fd = -1;
+    int64_t most;
+    int status;
+    if (!take_job(job, request, &wrapper, &most)) {
+        return bad_request(text);
+    }
+    if (claim_and_run(job, request, &wrapper, &said_fd, &err) < 0 ||
+        await_wrapper(job, said_fd, &err) < 0) {
+        return failed(text, "", &err);
+    }
+    wait_for_end(server, job, EARLY_WAIT_MS, &look);
+    status = say_look(job, &look, text);
+    return status == 0 && look.state == LOOK_ENDED ? reap(job, 0, most, text) : status;
+}
+
+/* ---- the rest ---- */
+
+static int serve_signal(struct job *job, const struct node_request *request, struct strbuf *text)
+{
+    int64_t signal_no;
+    if (!number_of(request, 1, 64, &signal_no) || signal_no < 1) {
+        return bad_request(text);
+    }
+    job_signal(job->dir, (int)signal_no);
+    return 0;
+}
+
+static int serve_forget(const struct server *server, struct job *job, struct strbuf *text)
+{
+    struct err err = {0};
+    struct job_look look;
+    struct str folder = str_of(job->id);
+    job_look(job->dir, &look);
+    if (look.state == LOOK_RUNNING) {
+        return failed(text, arena_printf(&job->arena, "%s: it still runs", job->dir), NULL);
+    }
+    if (fs_remove_tree(job->dir, &err) < 0) {
+        return failed(text, "", &err);
+    }
+    for (;;) { /* the folders above it, as long as they are empty */
+        while (folder.len && folder.ptr[folder.len - 1] != '/') {
+            folder.len--;
+        }
+        if (folder.len == 0) {
+            return 0;
+        }
+        folder.len--;
+        if (rmdir(arena_printf(&job->arena, "%s/jobs/%.*s", server->work_folder, STR_ARG(folder))) <
+            0) {
+            return 0;
+        }
+    }
+}
+
+int serve_request(const struct server *server, const struct node_request *request,
+                  struct strbuf *text)
+{
+    struct job job = {.arena = ARENA_EMPTY};
+    int status = SERVE_FAILED;
+    if (request->n_fields < 1 || !is_plain_id(request->fields[0])) {
+        return failed(text, "a job's id is no plain relative path", NULL);
+    }
+    job.id = request->fields[0].ptr;
+    job.dir = arena_printf(&job.arena, "%s/jobs/%s", server->work_folder, job.id);
+    switch (request->op) {
+    case NODE_START:
+        status = serve_start(server, &job, request, text);
+        break;
+    case NODE_POLL:
+        status = serve_poll(server, &job, request, text);
+        break;
+    case NODE_READ:
+        status = serve_read(&job, request, text);
+        break;
+    case NODE_DIGEST:
+        status = serve_digest(&job, text);
+        break;
+    case NODE_SIGNAL:
+        status = serve_signal(&job, request, text);
+        break;
+    case NODE_REAP:
+        status = serve_reap(&job, request, text);
+        break;
+    case NODE_FORGET:
+        status = serve_forget(server, &job, text);
+        break;
+    case NODE_OP_END:
+        break;
+    }
+    arena_release(&job.arena);
+    return status;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's session, and the scripts that its folder has. */
+#include "base/base.h"
+
+#include "node/job.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define ROUNDS_MAX      3 /* one may fork meanwhile */
+#define CLEANUP_LIMIT   (30 * NS_PER_S)
+#define SCRIPT_GRACE_NS (2 * NS_PER_S) /* from its TERM to its KILL */
+#define SCRIPT_LOOK_MS  5
+#define PATH_MAX_BYTES  5120
+
+/* Whether any process of it was reached. */
+static bool signal_session(pid_t session, int signal_no)
+{
+    DIR *proc = opendir("/proc");
+    bool has_hit = false;
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc))) {
+        struct proc_stat stat;
+        struct err ignored = {0};
+        int64_t pid;
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
+            str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid, &ignored) < 0 ||
+            !job_proc_stat((pid_t)pid, &stat) || stat.session != session || stat.state == 'Z') {
+            continue;
+        }
+        has_hit = kill((pid_t)pid, signal_no) == 0 || has_hit;
+    }
+    if (proc) {
+        closedir(proc);
+    }
+    return has_hit;
+}
+
+static int64_t now_ns(void)
+{
+    struct clock_src clock = clock_system();
+    return clock.mono_ns(clock.ctx);
+}
+
+void job_run_script(const char *path, int64_t limit_ns)
+{
+    int64_t until_ns = limit_ns ? now_ns() + limit_ns : INT64_MAX;
+    bool has_term = false;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int null_fd = open("/dev/null", O_RDWR);
+        setpgid(0, 0);
+        wrapper_reset_signals();
+        for (int fd = 0; fd <= 2; fd++) {
+            (void)dup2(null_fd, fd);
+        }
+        execl("/bin/sh", "/bin/sh", path, (char *)NULL);
+        _exit(127);
+    }
+    while (pid > 0) {
+        pid_t done = waitpid(pid, NULL, limit_ns ? WNOHANG : 0);
+        if (done == pid || (done < 0 && errno != EINTR)) {
+            return;
+        }
+        if (done == 0 && now_ns() >= until_ns) {
+            (void)kill(-pid, has_term ? SIGKILL : SIGTERM);
+            has_term = true;
+            until_ns = now_ns() + SCRIPT_GRACE_NS;
+        }
+        if (limit_ns) {
+            (void)poll(NULL, 0, SCRIPT_LOOK_MS);
+        }
+    }
+}
+
+void job_signal(const char *dir, int signal_no)
+{
+    char cleanup[PATH_MAX_BYTES];
+    struct job_pid wrapper;
+    struct proc_stat stat;
+    snprintf(cleanup, sizeof(cleanup), "%s/cleanup", dir);
+    /* The number may belong to another by now: then nothing of the job is left under it. */
+    if (job_read_pid(dir, &wrapper) && wrapper.pid && wrapper.is_of_boot &&
+        (!job_proc_stat(wrapper.pid, &stat) || stat.start_ticks == wrapper.start_ticks)) {
+        int n_rounds = signal_no == SIGKILL ? ROUNDS_MAX : 1;
+        while (n_rounds > 0 && signal_session(wrapper.pid, signal_no)) {
+            n_rounds--;
+        }
+    }
+    if (signal_no == SIGKILL && access(cleanup, F_OK) == 0) {
+        job_run_script(cleanup, CLEANUP_LIMIT);
+    }
+}

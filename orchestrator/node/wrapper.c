@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process that a job runs under, step by step what REMOTE_WRAPPER (io/remote_scripts.c) does: it claims the job, says who it is,
+   starts the monitor and the program, and once that is over writes how it ended, synced, under its final name. What fails before the
+   program runs takes the claim back, so that the job can be started once the trouble is over. */
+#include "base/base.h"
+
+#include "node/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+#define PATH_MAX_BYTES 5120
+#define FDS_MAX        256
+#define STATUS_BAD     70
+
+/* What a login gives a job, and nothing else of it. */
+static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",        "SHELL",
+                                         "PATH", "TMPDIR", "XDG_RUNTIME_DIR"};
+
+void wrapper_reset_signals(void)
+{
+    sigset_t none;
+    for (int signal_no = 1; signal_no < SIGRTMIN; signal_no++) {
+        (void)signal(signal_no, SIG_DFL);
+    }
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void path_in(const struct wrapper_job *job, const char *name, char *ret_path)
+{
+    snprintf(ret_path, PATH_MAX_BYTES, "%s/%s", job->dir, name);
+}
+
+/* ---- the program ---- */
+
+static bool has_name_of(const char *entry, const char *other)
+{
+    size_t len = strcspn(other, "=");
+    return strncmp(entry, other, len) == 0 && entry[len] == '=';
+}
+
+/* A name given twice has its last value, as env has it. */
+static void add_env(char **env, size_t *n, char *entry)
+{
+    for (size_t idx = 0; idx < *n; idx++) {
+        if (has_name_of(env[idx], entry)) {
+            env[idx] = entry;
+            return;
+        }
+    }
+    env[(*n)++] = entry;
+}
+
+static char **make_env(struct arena *arena, const struct wrapper_job *job)
+{
+    char **env = arena_array(arena, char *, job->n_env + ARRAY_LEN(FROM_LOGIN) + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < ARRAY_LEN(FROM_LOGIN); idx++) {
+        const char *value = getenv(FROM_LOGIN[idx]);
+        if (value && value[0]) {
+            env[n++] = arena_printf(arena, "%s=%s", FROM_LOGIN[idx], value);
+        }
+    }
+    for (size_t idx = 0; idx < job->n_env; idx++) {
+        add_env(env, &n, arena_strndup(arena, job->env[idx].ptr, job->env[idx].len));
+    }
+    return env;
+}
+
+static NORETURN void become_program(const struct wrapper_job *job, int log_fd)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    char **argv = arena_array(&arena, char *, job->n_argv + 1);
+    int failed;
+    for (size_t idx = 0; idx < job->n_argv; idx++) {
+        argv[idx] = arena_strndup(&arena, job->argv[idx].ptr, job->argv[idx].len);
+    }
+    wrapper_reset_signals();
+    (void)dup2(log_fd, STDOUT_FILENO);
+    (void)dup2(log_fd, STDERR_FILENO);
+    environ = make_env(&arena, job);
+    execvp(argv[0], argv);
+    failed = errno;
+    dprintf(STDERR_FILENO, "reperf-node: %s: %s\n", argv[0], err_errno_text(failed));
+    _exit(failed == ENOENT ? 127 : 126);
+}
+
+static void start_beside(const struct wrapper_job *job)
+{
+    char path[PATH_MAX_BYTES], log[PATH_MAX_BYTES];
+    struct err ignored = {0};
+    path_in(job, "beside", path);
+    path_in(job, "monitor", log);
+    if (access(path, F_OK) != 0 || fs_mkdir_p(log, &ignored) < 0) {
+        return;
+    }
+    path_in(job, "monitor/log", log);
+    if (fork() == 0) {
+        int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        wrapper_reset_signals();
+        (void)signal(SIGINT, SIG_IGN); /* as what a shell starts with & */
+        (void)signal(SIGQUIT, SIG_IGN);
+        if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0) {
+            execl("/bin/sh", "/bin/sh", path, job->dir, (char *)NULL);
+        }
+        _exit(127);
+    }
+}
+
+/* As the shell says it: 128+n where signal n ended it. */
+static int run_program(const struct wrapper_job *job, int log_fd)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        become_program(job, log_fd);
+    }
+    if (pid < 0) {
+        dprintf(log_fd, "reperf-node: fork: %s\n", err_errno_text(errno));
+        return 126;
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        continue;
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- before and after it ---- */
+
+/* Nothing of this process holds the channel, and it outlives a signal to its session, so as to tell how the program ended. */
+static void stand_alone(int said_fd)
+{
+    int null_fd = open("/dev/null", O_RDWR);
+    setsid();
+    for (int fd = 0; fd <= 2; fd++) {
+        (void)dup2(null_fd, fd);
+    }
+    for (int fd = 3; fd < FDS_MAX; fd++) {
+        if (fd != said_fd) {
+            close(fd);
+        }
+    }
+    wrapper_reset_signals();
+    (void)signal(SIGTERM, SIG_IGN);
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
+}
+
+static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd, struct err *err)
+{
+    CLEANUP(fd) int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    char boot[128], text[256], path[PATH_MAX_BYTES];
+    struct proc_stat self;
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", log, err_errno_text(errno));
+    }
+    if (!job_proc_stat(getpid(), &self) || !job_read_boot_id(boot, sizeof(boot))) {
+        return err_set(err, ERR_NODE, "/proc cannot be read");
+    }
+    snprintf(text, sizeof(text), "%d %" PRIu64 " %s\n", (int)getpid(), self.start_ticks, boot);
+    path_in(job, "pid", path);
+    if (job_put(path, str_of(text), true, err) < 0) {
+        return -1;
+    }
+    *ret_log_fd = take_fd(&fd);
+    return 0;
+}
+
+static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
+{
+    char claim[PATH_MAX_BYTES], log[PATH_MAX_BYTES], path[PATH_MAX_BYTES], text[32];
+    struct err err = {0};
+    int log_fd = -1;
+    int exit_status;
+    stand_alone(said_fd);
+    path_in(job, "claim", claim);
+    path_in(job, "log", log);
+    if (mkdir(claim, 0777) < 0) {
+        _exit(0);
+    }
+    path_in(job, "job", path);
+    (void)unlink(path); /* of a start by script that went no further: it may name secrets */
+    if (begin(job, log, &log_fd, &err) < 0) {
+        (void)unlink(log);
+        (void)rmdir(claim);
+        _exit(STATUS_BAD);
+    }
+    close(said_fd);
+    start_beside(job);
+    exit_status = run_program(job, log_fd);
+    path_in(job, "cleanup", path);
+    if (access(path, F_OK) == 0) {
+        job_run_script(path, 0);
+    }
+    /* A status that is there means a log that is there. */
+    if (fsync(log_fd) < 0) {
+        _exit(STATUS_BAD);
+    }
+    snprintf(text, sizeof(text), "exit %d\n", exit_status);
+    path_in(job, "status", path);
+    _exit(job_put(path, str_of(text), true, &err) < 0 ? STATUS_BAD : 0);
+}
+
+int wrapper_start(const struct wrapper_job *job, int *ret_said, struct err *err)
+{
+    int ends[2];
+    pid_t pid;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return err_set(err, ERR_NODE, "pipe: %s", err_errno_text(errno));
+    }
+    pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        run_wrapper(job, ends[1]);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return err_set(err, ERR_NODE, "fork: %s", err_errno_text(errno));
+    }
+    *ret_said = ends[0];
+    return 0;
+}
