@@ -6,6 +6,8 @@
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh
 have_sshd "jobs over SSH" || tap_done
+: "${REPERF_NODE:=none}" # test_node_jobs.sh names reperf-node
+export REPERF_NODE
 mounted=
 trap 'stop_sshds; [ -z "$mounted" ] || umount "$mounted"; rm -rf "$T"' EXIT
 unset SSH_AUTH_SOCK

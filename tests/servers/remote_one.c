@@ -193,6 +193,30 @@ static int do_abort(struct op *op, struct err *err)
     return do_exec(op, err);
 }
 
+/* Several jobs on one connection, one after the other: each argument a job's id, which prints it; each is waited for and forgotten. */
+static int do_jobs(struct op *op, struct err *err)
+{
+    for (size_t idx = 0; idx < op->n_args; idx++) {
+        const char *const argv[] = {"/bin/echo", op->args[idx], NULL};
+        const struct remote_job job = {.id = op->args[idx], .argv = argv};
+        struct op one = *op;
+        UNTIL_DONE(op, op->remote->ops->start(op->remote, &job, err));
+        one.args = op->args + idx;
+        if (do_wait(&one, err) < 0 || do_log(&one, err) < 0 || do_forget(&one, err) < 0) {
+            return -1;
+        }
+        fflush(stdout);
+        if (op->options->text) { /* a script between two of them */
+            char *script[] = {(char *)(uintptr_t)op->options->text, NULL};
+            one.args = script;
+            if (do_exec(&one, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
 /* A plan of N steps, one script each, in turn on this one node. */
 static int do_steps(struct op *op, struct err *err)
 {
@@ -216,7 +240,7 @@ static const struct {
 } VERBS[] = {{"exec", 1, do_exec},     {"start", 2, do_start},   {"poll", 1, do_poll},
              {"wait", 1, do_wait},     {"log", 1, do_log},       {"digest", 1, do_digest},
              {"signal", 2, do_signal}, {"forget", 1, do_forget}, {"folder", 0, do_folder},
-             {"steps", 2, do_steps},   {"abort", 2, do_abort}};
+             {"steps", 2, do_steps},   {"abort", 2, do_abort},   {"jobs", 1, do_jobs}};
 
 /* ---- many at once ---- */
 
@@ -384,6 +408,9 @@ static int run_verb(const struct options *options, char **args, size_t n_args, s
             is_known = true;
             result = VERBS[idx].run(&op, err);
         }
+    }
+    if (op.remote->ops->by_scripts && op.remote->ops->by_scripts(op.remote)) {
+        fprintf(stderr, "by scripts: %s\n", op.remote->ops->by_scripts(op.remote));
     }
     if (!is_known) {
         result = err_set(err, ERR_USAGE, "%s: no such verb, or too few arguments", args[1]);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What reperf-node and the orchestrator read of each other: the first byte says which end reads. What is accepted is written again to
+   the same bytes, is never longer than what came, and a cut of it asks for more. */
+#include "base/base.h"
+
+#include "codec/node_wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void try_request(struct str bytes)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf again;
+    struct node_request request;
+    struct err err = {0};
+    size_t len = 0;
+    int rc = node_request_read(&arena, bytes, &request, &len, &err);
+    ASSERT((rc < 0) == (err.code != ERR_NONE));
+    strbuf_init(&again, NODE_FRAME_MAX);
+    if (rc <= 0) {
+        return;
+    }
+    ASSERT(len <= bytes.len);
+    ASSERT(request.op >= NODE_START && request.op < NODE_OP_END);
+    for (size_t idx = 0; idx < request.n_fields; idx++) {
+        ASSERT(strlen(request.fields[idx].ptr) == request.fields[idx].len);
+    }
+    node_request_write(&again, &request);
+    ASSERT(!again.is_full);
+    ASSERT(str_eq(strbuf_str(&again), str_sub(bytes, 0, len)));
+    ASSERT(node_request_read(&arena, str_sub(bytes, 0, len - 1), &request, &len, &err) == 0);
+}
+
+static void try_answer(struct str bytes)
+{
+    CLEANUP(strbuf) struct strbuf again;
+    struct node_answer answer;
+    struct err err = {0};
+    size_t len = 0;
+    int rc = node_answer_read(bytes, &answer, &len, &err);
+    ASSERT((rc < 0) == (err.code != ERR_NONE));
+    strbuf_init(&again, NODE_FRAME_MAX);
+    if (rc <= 0) {
+        return;
+    }
+    ASSERT(len <= bytes.len);
+    ASSERT(answer.status >= 0 && answer.status <= 255);
+    node_answer_write(&again, &answer);
+    ASSERT(!again.is_full);
+    ASSERT(str_eq(strbuf_str(&again), str_sub(bytes, 0, len)));
+    ASSERT(node_answer_read(str_sub(bytes, 0, len - 1), &answer, &len, &err) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) {
+        return 0;
+    }
+    struct str bytes = {(const char *)data + 1, size - 1};
+    if (data[0] & 1) {
+        try_answer(bytes);
+    } else {
+        try_request(bytes);
+    }
+    return 0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames between the orchestrator and reperf-node; SHA-256 without a processor's instructions, which reperf-node may have to use. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "codec/node_wire.h"
+#include "codec/sha256_pair.h"
+
+static const struct str FIELDS[] = {{"run/1", 5}, {"", 0}, {"a b\nc", 5}};
+
+static void write_request(struct strbuf *out)
+{
+    strbuf_init(out, NODE_FRAME_MAX);
+    node_request_write(out, &(struct node_request){7, NODE_SIGNAL, FIELDS, ARRAY_LEN(FIELDS)});
+    assert_false(out->is_full);
+}
+
+static void test_request_comes_byte_by_byte(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf out;
+    struct node_request request;
+    struct err err = {0};
+    size_t len = 0;
+    write_request(&out);
+    assert_int_equal(out.ptr[out.len - 1], '\n');
+    for (size_t n = 0; n < out.len; n++) {
+        assert_int_equal(
+            node_request_read(&arena, str_sub(strbuf_str(&out), 0, n), &request, &len, &err), 0);
+    }
+    strbuf_add_z(&out, "RPN>"); /* of the next one */
+    assert_int_equal(node_request_read(&arena, strbuf_str(&out), &request, &len, &err), 1);
+    assert_int_equal(len, out.len - 4);
+    assert_int_equal(request.seq, 7);
+    assert_int_equal(request.op, NODE_SIGNAL);
+    assert_int_equal(request.n_fields, 3);
+    for (size_t idx = 0; idx < ARRAY_LEN(FIELDS); idx++) {
+        assert_true(str_eq(request.fields[idx], FIELDS[idx]));
+        assert_int_equal(request.fields[idx].ptr[request.fields[idx].len], 0);
+    }
+}
+
+static void refuses_request(const char *bytes, size_t n, const char *why)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct node_request request;
+    struct err err = {0};
+    size_t len;
+    assert_int_equal(node_request_read(&arena, (struct str){bytes, n}, &request, &len, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    assert_non_null(strstr(err.msg, why));
+}
+
+static void test_bad_requests(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out;
+    write_request(&out);
+    refuses_request("x", 1, "begins with byte 0x78");
+    refuses_request("RPN<", 4, "begins with byte 0x3c");
+    out.ptr[out.len - 1] = ' ';
+    refuses_request(out.ptr, out.len, "line break");
+    out.ptr[out.len - 1] = '\n';
+    out.ptr[8] = 99;
+    refuses_request(out.ptr, out.len, "no operation 99");
+    out.ptr[8] = NODE_SIGNAL;
+    out.ptr[NODE_HEADER_BYTES] = 100;
+    refuses_request(out.ptr, out.len, "is cut");
+    out.ptr[NODE_HEADER_BYTES] = 5;
+    out.ptr[NODE_HEADER_BYTES + 4] = '\0';
+    refuses_request(out.ptr, out.len, "holds a NUL");
+    out.ptr[15] = 127;
+    refuses_request(out.ptr, NODE_HEADER_BYTES, "at most");
+}
+
+static void test_answers(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out;
+    struct node_answer answer = {.seq = 0xfffffffe, .status = 74, .text = STR_LIT("why\n")};
+    struct node_answer got;
+    struct err err = {0};
+    size_t len = 0;
+    strbuf_init(&out, NODE_FRAME_MAX);
+    node_answer_write(&out, &answer);
+    node_answer_write(&out, &(struct node_answer){.seq = 1});
+    assert_int_equal(node_answer_read(strbuf_str(&out), &got, &len, &err), 1);
+    assert_int_equal(got.seq, answer.seq);
+    assert_int_equal(got.status, 74);
+    assert_true(str_eq(got.text, answer.text));
+    assert_int_equal(node_answer_read(str_sub(strbuf_str(&out), len, out.len), &got, &len, &err),
+                     1);
+    assert_int_equal(got.text.len, 0);
+    out.ptr[9] = 1; /* status 330 */
+    assert_int_equal(node_answer_read(strbuf_str(&out), &got, &len, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+}
+
+static void test_what_is_too_long_is_not_written(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf out;
+    static char big[NODE_BODY_MAX];
+    const struct str field = {big, sizeof(big)};
+    strbuf_init(&out, 2 * NODE_FRAME_MAX);
+    node_request_write(&out, &(struct node_request){1, NODE_START, &field, 1});
+    assert_true(out.is_full);
+    strbuf_clear(&out);
+    node_answer_write(&out, &(struct node_answer){.text = {big, (size_t)NODE_TEXT_MAX + 1}});
+    assert_true(out.is_full);
+}
+
+/* Against the digests of lengths around a block, whichever way they are computed here. */
+static void test_sha256_without_instructions(void **state UNUSED)
+{
+    static uint8_t bytes[1000];
+    for (size_t idx = 0; idx < sizeof(bytes); idx++) {
+        bytes[idx] = (uint8_t)(idx * 31 + 7);
+    }
+    for (size_t n = 0; n < sizeof(bytes); n += n < 200 ? 1 : 97) {
+        struct digest_value want;
+        CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+        struct sha256_lane lane;
+        uint8_t got[SHA256_BYTES];
+        struct err err = {0};
+        assert_int_equal(digest_start(&digest, DIGEST_SHA256, &err), 0);
+        assert_int_equal(digest_update(&digest, bytes, n, &err), 0);
+        assert_int_equal(digest_finish(&digest, &want, &err), 0);
+        for (int is_plain = 0; is_plain < 2; is_plain++) {
+            sha256_lane_start_any(&lane);
+            lane.is_plain = lane.is_plain || is_plain;
+            sha256_lane_add(&lane, bytes, n / 3);
+            sha256_lane_add(&lane, bytes + n / 3, n - n / 3);
+            sha256_lane_finish(&lane, got);
+            assert_memory_equal(got, want.sha256, SHA256_BYTES);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_request_comes_byte_by_byte),
+        cmocka_unit_test(test_bad_requests),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_what_is_too_long_is_not_written),
+        cmocka_unit_test(test_sha256_without_instructions),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
