@@ -109,7 +109,7 @@ static void folder_of(const char *path, char *ret_folder, size_t size)
     }
 }
 
-static int write_temp(int fd, const char *temp, struct str content, struct err *err)
+static int write_temp(int fd, const char *temp, struct str content, bool is_synced, struct err *err)
 {
     if (fchmod(fd, 0644) < 0) {
         return FS_FAIL(err, "chmod", temp);
@@ -117,7 +117,7 @@ static int write_temp(int fd, const char *temp, struct str content, struct err *
     if (fs_write_all(fd, content.ptr, content.len, temp, err) < 0) {
         return -1;
     }
-    if (fsync(fd) < 0) {
+    if (is_synced && fsync(fd) < 0) {
         return FS_FAIL(err, "sync", temp);
     }
     return 0;
@@ -148,7 +148,7 @@ int fs_check_target(const char *path, struct err *err)
     return 0;
 }
 
-int fs_write_atomic(const char *path, struct str content, struct err *err)
+static int replace(const char *path, struct str content, bool is_synced, struct err *err)
 {
     char temp[PATH_LEN_MAX];
     char folder[PATH_LEN_MAX];
@@ -163,7 +163,7 @@ int fs_write_atomic(const char *path, struct str content, struct err *err)
     if (fd < 0) {
         return FS_FAIL(err, "create", path);
     }
-    if (write_temp(fd, temp, content, err) < 0) {
+    if (write_temp(fd, temp, content, is_synced, err) < 0) {
         unlink(temp);
         return -1;
     }
@@ -174,7 +174,17 @@ int fs_write_atomic(const char *path, struct str content, struct err *err)
         return FS_FAIL(err, "rename to", path);
     }
     folder_of(path, folder, sizeof(folder));
-    return fs_sync_dir(folder, err);
+    return is_synced ? fs_sync_dir(folder, err) : 0;
+}
+
+int fs_write_atomic(const char *path, struct str content, struct err *err)
+{
+    return replace(path, content, true, err);
+}
+
+int fs_replace(const char *path, struct str content, struct err *err)
+{
+    return replace(path, content, false, err);
 }
 
 int fs_mkdir_p(const char *path, struct err *err)

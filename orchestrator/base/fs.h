@@ -30,6 +30,9 @@ MUST_CHECK int fs_check_target(const char *path, struct err *err);
    that name is written to as it is. */
 MUST_CHECK int fs_write_atomic(const char *path, struct str content, struct err *err);
 
+/* The same without the syncs: after a power loss it may be the old file, the new one or an empty one. For what can be made again. */
+MUST_CHECK int fs_replace(const char *path, struct str content, struct err *err);
+
 MUST_CHECK int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct err *err);
 MUST_CHECK int fs_mkdir_p(const char *path, struct err *err);
 MUST_CHECK int fs_sync_dir(const char *path, struct err *err);

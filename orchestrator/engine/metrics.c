@@ -115,7 +115,7 @@ void run_write_metrics(struct runner *r, const char *state)
     struct err err = {0};
     strbuf_init(&text, METRICS_MAX);
     metrics_encode(&text, &r->frozen, r->units, r->n_units, state);
-    if (text.is_full || fs_write_atomic(r->dir.metrics, strbuf_str(&text), &err) < 0) {
+    if (text.is_full || fs_replace(r->dir.metrics, strbuf_str(&text), &err) < 0) {
         log_line(LOG_DEBUG, "metrics: %s", text.is_full ? "too long" : err.msg);
     }
 }

@@ -64,5 +64,7 @@ MUST_CHECK int run_cancel(struct arena *arena, const struct run_opts *opts,
 
 /* Also for others that write derived files: fs_write_atomic below `folder`, which is the ctx. */
 int run_put_file(void *folder, const char *name, struct str text, struct err *err);
+/* Not synced: run_put_file comes before it counts. */
+int run_put_derived(void *folder, const char *name, struct str text, struct err *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include "engine/run_attempt.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -48,15 +49,27 @@ static const char *log_name(struct attempt *a, const struct member *m)
                                                     node_name(a, m));
 }
 
-/* Synced and moved below the evidence folder: whole, or not there at all. */
+/* All of them before the first is moved: then one commit of the file system serves for all. */
+static int sync_logs(struct attempt *a, struct err *err)
+{
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        (void)sync_file_range(a->members[idx].fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* begun */
+    }
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        const struct member *m = &a->members[idx];
+        if (fsync(m->fd) < 0) {
+            return err_set(err, err_code_of_errno(errno), "sync %s: %s", m->part,
+                           err_errno_text(errno));
+        }
+    }
+    return 0;
+}
+
+/* Synced already, it is moved below the evidence folder: whole, or not there at all. */
 static int keep_log(struct attempt *a, struct member *m, const char *name, struct err *err)
 {
     char *path = fs_join(a->r->arena, a->r->dir.evidence, name);
     char *slash = strrchr(path, '/');
-    if (fsync(m->fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "sync %s: %s", m->part,
-                       err_errno_text(errno));
-    }
     *slash = '\0';
     if (fs_mkdir_p(path, err) < 0) {
         return -1;
@@ -141,7 +154,7 @@ int attempt_collect(struct attempt *a, struct err *err)
                                     .exit_status = exit_status,
                                     .log_sha256 = outcome.log_sha256,
                                     .log_bytes = outcome.log_bytes};
-    if (note_nodes(a, &outcome, err) < 0) {
+    if (note_nodes(a, &outcome, err) < 0 || sync_logs(a, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < a->n_members; idx++) {
@@ -183,6 +196,9 @@ int attempt_lose(struct attempt *a, struct err *err)
                                     .repeat = unit->repeat,
                                     .attempt = unit->attempt,
                                     .outcome = str_of(why_lost(a))};
+    if (sync_logs(a, err) < 0) {
+        return -1;
+    }
     for (size_t idx = 0; idx < a->n_members; idx++) {
         struct member *m = &a->members[idx];
         /* Kept as evidence of what happened; no number is ever taken from it. */
@@ -225,7 +241,7 @@ int unit_parse(struct runner *r, struct unit *unit, struct err *err)
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
                                     .attempt = unit->attempt};
-    if (result_repeat(&scratch, &r->frozen, unit->step, unit->repeat, run_put_file,
+    if (result_repeat(&scratch, &r->frozen, unit->step, unit->repeat, run_put_derived,
                       (void *)(uintptr_t)r->dir.evidence, &result, err) < 0) {
         return -1;
     }

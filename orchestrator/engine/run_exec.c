@@ -16,7 +16,13 @@
 int run_put_file(void *folder, const char *name, struct str text, struct err *err)
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
-    return rundir_write(&scratch, folder, name, text, err);
+    return rundir_settle(&scratch, folder, name, text, err);
+}
+
+int run_put_derived(void *folder, const char *name, struct str text, struct err *err)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    return rundir_replace(&scratch, folder, name, text, err);
 }
 
 void runner_cleanup(struct runner *r)

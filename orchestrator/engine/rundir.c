@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOCK_TEXT_MAX 64
@@ -165,15 +166,52 @@ char *rundir_series_name(struct arena *arena, struct str case_id, int64_t repeat
     return arena_printf(arena, "series/%.*s/repeat-%lld.json", STR_ARG(case_id), (long long)repeat);
 }
 
-int rundir_write(struct arena *arena, const char *folder, const char *name, struct str content,
-                 struct err *err)
+/* The path, once its folders are there; NULL. */
+static char *make_way(struct arena *arena, const char *folder, const char *name, struct err *err)
 {
     char *path = fs_join(arena, folder, name);
     char *slash = strrchr(path, '/');
     *slash = '\0';
     if (fs_mkdir_p(path, err) < 0) {
-        return -1;
+        return NULL;
     }
     *slash = '/';
-    return fs_write_atomic(path, content, err);
+    return path;
+}
+
+int rundir_write(struct arena *arena, const char *folder, const char *name, struct str content,
+                 struct err *err)
+{
+    const char *path = make_way(arena, folder, name, err);
+    return path ? fs_write_atomic(path, content, err) : -1;
+}
+
+int rundir_replace(struct arena *arena, const char *folder, const char *name, struct str content,
+                   struct err *err)
+{
+    const char *path = make_way(arena, folder, name, err);
+    return path ? fs_replace(path, content, err) : -1;
+}
+
+int rundir_settle(struct arena *arena, const char *folder, const char *name, struct str content,
+                  struct err *err)
+{
+    char *path = make_way(arena, folder, name, err);
+    CLEANUP(fd) int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    struct err ignored = {0};
+    struct str there;
+    struct stat info;
+    if (!path) {
+        return -1;
+    }
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
+        (size_t)info.st_size != content.len ||
+        fs_read(arena, path, content.len, &there, &ignored) < 0 || !str_eq(there, content)) {
+        return fs_write_atomic(path, content, err);
+    }
+    if (fsync(fd) < 0) {
+        return err_set(err, err_code_of_errno(errno), "sync %s: %s", path, err_errno_text(errno));
+    }
+    *strrchr(path, '/') = '\0';
+    return fs_sync_dir(path, err);
 }

@@ -18,7 +18,7 @@ static void write_request(struct strbuf *out)
     assert_false(out->is_full);
 }
 
-static void test_request_comes_byte_by_byte(void **state UNUSED)
+static void requests_come_byte_by_byte(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf out;
@@ -54,7 +54,7 @@ static void refuses_request(const char *bytes, size_t n, const char *why)
     assert_non_null(strstr(err.msg, why));
 }
 
-static void test_bad_requests(void **state UNUSED)
+static void what_is_no_request_is_refused(void **state UNUSED)
 {
     CLEANUP(strbuf) struct strbuf out;
     write_request(&out);
@@ -75,7 +75,7 @@ static void test_bad_requests(void **state UNUSED)
     refuses_request(out.ptr, NODE_HEADER_BYTES, "at most");
 }
 
-static void test_answers(void **state UNUSED)
+static void answers_are_read_as_written(void **state UNUSED)
 {
     CLEANUP(strbuf) struct strbuf out;
     struct node_answer answer = {.seq = 0xfffffffe, .status = 74, .text = STR_LIT("why\n")};
@@ -97,7 +97,7 @@ static void test_answers(void **state UNUSED)
     assert_int_equal(err.code, ERR_PARSE);
 }
 
-static void test_what_is_too_long_is_not_written(void **state UNUSED)
+static void what_is_too_long_is_not_written(void **state UNUSED)
 {
     CLEANUP(strbuf) struct strbuf out;
     static char big[NODE_BODY_MAX];
@@ -111,7 +111,7 @@ static void test_what_is_too_long_is_not_written(void **state UNUSED)
 }
 
 /* Against the digests of lengths around a block, whichever way they are computed here. */
-static void test_sha256_without_instructions(void **state UNUSED)
+static void sha256_without_instructions_is_the_same(void **state UNUSED)
 {
     static uint8_t bytes[1000];
     for (size_t idx = 0; idx < sizeof(bytes); idx++) {
@@ -140,11 +140,11 @@ static void test_sha256_without_instructions(void **state UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_request_comes_byte_by_byte),
-        cmocka_unit_test(test_bad_requests),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_what_is_too_long_is_not_written),
-        cmocka_unit_test(test_sha256_without_instructions),
+        cmocka_unit_test(requests_come_byte_by_byte),
+        cmocka_unit_test(what_is_no_request_is_refused),
+        cmocka_unit_test(answers_are_read_as_written),
+        cmocka_unit_test(what_is_too_long_is_not_written),
+        cmocka_unit_test(sha256_without_instructions_is_the_same),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
