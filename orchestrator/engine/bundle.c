@@ -243,7 +243,7 @@ static int copy_data(struct maker *m, struct err *err)
 
 static int copy_programs(struct maker *m, struct err *err)
 {
-    static const char *const NAMES[] = {"reperf-train", "reperf-pack"};
+    static const char *const NAMES[] = {"reperf-train", "reperf-pack", "reperf-node"};
     const char *slash = strrchr(m->opts->self, '/');
     if (copy_file(m->opts->self, below(m, "bin/reperf"), m->opts->should_stop, err) < 0) {
         return -1;

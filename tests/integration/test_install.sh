@@ -16,6 +16,7 @@ ok $? "the man page is there"
 bash -n "$root/share/bash-completion/completions/reperf"
 ok $? "the completion parses"
 [ ! -e "$root/bin/reperf-train" ] || exits 0 "the workload starts" "$root/bin/reperf-train" --help
+is "$(cmp "$root/bin/reperf-node" "$B/reperf-node" 2>&1)" "" "what runs on nodes is there, unchanged"
 like "$(cd / && REPERF_STATE="$T/state" "$root/bin/reperf" plan paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*')" \
     'resnet50/reperf/fp32/n1g1/bs96' "and a run can be planned"
 exits 0 "make uninstall" make -s MODE="$mode" DESTDIR="$to" PREFIX=/opt/reperf uninstall
