@@ -162,7 +162,7 @@ static enum step turn(struct remote_ssh *r, int *ret_status, bool *ret_again, st
 }
 
 /* It is gone, or is not to be trusted: once more, or no more. */
-static void has_ended(struct remote_ssh *r, const char *what, struct str why)
+static void is_over(struct remote_ssh *r, const char *what, struct str why)
 {
     if (++r->op.n_ends >= ENDS_MAX) {
         never(r, what, why);
@@ -170,6 +170,13 @@ static void has_ended(struct remote_ssh *r, const char *what, struct str why)
     }
     remote_node_close(r);
     r->node.state = NODE_LAUNCH;
+}
+
+static void has_ended(struct remote_ssh *r, int status)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "status %d", status);
+    is_over(r, "reperf-node ended there", str_of(text));
 }
 
 static enum step launch(struct remote_ssh *r, struct err *err)
@@ -193,13 +200,17 @@ static enum step launch(struct remote_ssh *r, struct err *err)
     said = strbuf_str(&node->said);
     if (step == STEP_DONE && status == REMOTE_NODE_ABSENT && !node->was_put) {
         node->state = NODE_ABSENT;
+    } else if (step == STEP_DONE && str_starts(said, STR_LIT(NODE_HELLO))) {
+        has_ended(r, status);
+    } else if (step == STEP_DONE && status == REMOTE_NODE_ABSENT) {
+        never(r, "reperf-node was put there and is gone, or is another", said);
     } else if (step == STEP_DONE) {
         never(r, "reperf-node does not run there", said);
     } else if (said.len >= sizeof(NODE_HELLO) - 1) {
         if (str_starts(said, STR_LIT(NODE_HELLO))) {
             strbuf_clear(&node->said); /* it says nothing more unasked */
             node->state = NODE_UP;
-            node->is_asked = false;
+            node->is_asked = node->was_put = false;
         } else if (str_find(said, STR_LIT("\n")) >= 0) {
             never(r, "reperf-node does not run there", said);
         }
@@ -315,7 +326,7 @@ static enum step ask(struct remote_ssh *r, int *ret_exit_status, bool *ret_is_do
     if (step == STEP_FAIL) {
         cause = *err;
         *err = (struct err){0};
-        has_ended(r, "reperf-node ended there", str_of(cause.msg));
+        is_over(r, "reperf-node ended there", str_of(cause.msg));
         return STEP_DONE;
     }
     bool was_asked = node->is_asked;
@@ -331,13 +342,11 @@ static enum step ask(struct remote_ssh *r, int *ret_exit_status, bool *ret_is_do
         return STEP_DONE;
     }
     if (rc < 0) {
-        has_ended(r, "reperf-node there gave no answer", str_of(cause.msg));
+        is_over(r, "reperf-node there gave no answer", str_of(cause.msg));
         return STEP_DONE;
     }
     if (step == STEP_DONE) {
-        char text[32];
-        snprintf(text, sizeof(text), "status %d", status);
-        has_ended(r, "reperf-node ended there", str_of(text));
+        has_ended(r, status);
     }
     return step;
 }

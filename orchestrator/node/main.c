@@ -4,6 +4,7 @@
    and started again at any moment, and what it started goes on without it. Linked statically: it runs on any Linux of its machine. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,10 @@
 #include "base/fs.h"
 #include "node/serve.h"
 
-#define READ_BYTES      65536
+#define READ_BYTES 65536
+#define IDLE_MS                                                                                    \
+    (10 * 60 *                                                                                     \
+     1000) /* of a channel whose other end may be gone without a word; it may be opened again */
 #define STATUS_USAGE    2
 #define STATUS_PROTOCOL 3
 
@@ -60,7 +64,12 @@ static int serve_channel(const struct server *server)
     char bytes[READ_BYTES];
     strbuf_init(&input, NODE_FRAME_MAX + READ_BYTES);
     for (;;) {
-        ssize_t len = read(server->input_fd, bytes, sizeof(bytes));
+        struct pollfd channel = {.fd = server->input_fd, .events = POLLIN};
+        ssize_t len;
+        if (poll(&channel, 1, IDLE_MS) == 0) {
+            return 0;
+        }
+        len = read(server->input_fd, bytes, sizeof(bytes));
         if (len < 0 && errno == EINTR) {
             continue;
         }

@@ -402,6 +402,7 @@ int serve_request(const struct server *server, const struct node_request *reques
 {
     struct job job = {.arena = ARENA_EMPTY};
     int status = SERVE_FAILED;
+    reap_children();
     if (request->n_fields < 1 || !is_plain_id(request->fields[0])) {
         return failed(text, "a job's id is no plain relative path", NULL);
     }

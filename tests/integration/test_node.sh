@@ -153,7 +153,7 @@ cp "$(there)" "$T/keep"
 printf '#!/bin/sh\nprintf "reperf-node 1\\n"; head -c 20 >/dev/null; echo no answer at all\n' >"$T/mad"
 printf '#!/bin/sh\nprintf "reperf-node 1\\n"; exit 9\n' >"$T/dead"
 chmod 755 "$T/mad" "$T/dead"
-by="$T/dead" gives 0 'by scripts: reperf-node ended there: status 9' "one that always ends" 127.0.0.1 start bad/1 true
+by="$T/dead" gives 0 'by scripts: reperf-node ended there: status 9$' "one that always ends" 127.0.0.1 start bad/1 true
 by="$T/mad" gives 0 'by scripts: reperf-node there gave no answer: a frame begins' "one that talks nonsense" 127.0.0.1 start bad/2 true
 gives 0 'state ended 0' "their jobs ran all the same" 127.0.0.1 poll bad/1
 
@@ -198,6 +198,7 @@ fi
 
 # ---- a run says it, once for each node ----
 stop_sshds
+rm -r "$T/ssh"
 if nodes_start; then
     mode ''
     exits 0 "a run" env REPERF_NODE="$program" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n1"
