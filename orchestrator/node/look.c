@@ -171,7 +171,8 @@ int job_put(const char *path, struct str text, bool is_synced, struct err *err)
 {
     char part[PATH_MAX_BYTES];
     CLEANUP(fd) int fd = -1;
-    int len = snprintf(part, sizeof(part), "%s.part", path);
+    /* A start whose channel was lost may still be ending when it is made again: each has a name of its own. */
+    int len = snprintf(part, sizeof(part), "%s.part.%d", path, (int)getpid());
     if (len < 0 || (size_t)len >= sizeof(part)) {
         return err_set(err, ERR_IO, "%s: a path of too many bytes", path);
     }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 
 #define PATH_MAX_BYTES 5120
 #define FDS_MAX        256
+#define SAID_FD        3
 #define STATUS_BAD     70
 
 /* What a login gives a job, and nothing else of it. */
@@ -142,8 +144,11 @@ static void stand_alone(int said_fd)
     for (int fd = 0; fd <= 2; fd++) {
         (void)dup2(null_fd, fd);
     }
-    for (int fd = 3; fd < FDS_MAX; fd++) {
-        if (fd != said_fd) {
+    if (said_fd != SAID_FD) {
+        (void)dup3(said_fd, SAID_FD, O_CLOEXEC);
+    }
+    if (close_range(SAID_FD + 1, UINT_MAX, 0) < 0) { /* before Linux 5.9 */
+        for (int fd = SAID_FD + 1; fd < FDS_MAX; fd++) {
             close(fd);
         }
     }
@@ -192,7 +197,7 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
         (void)rmdir(claim);
         _exit(STATUS_BAD);
     }
-    close(said_fd);
+    close(SAID_FD);
     start_beside(job);
     exit_status = run_program(job, log_fd);
     path_in(job, "cleanup", path);
