@@ -31,7 +31,8 @@ struct bundle_missing {
 struct bundle_opts {
     struct store *store;
     const char *root; /* the data folder */
-    const char *self; /* this program's file; reperf-train, reperf-pack and reperf-node beside it go along */
+    const char *
+        self; /* this program's file; reperf-train, reperf-pack and reperf-node beside it go along */
     const struct bundle_part *parts;
     size_t n_parts;
     const struct net_opts *net; /* offline */

@@ -19,7 +19,7 @@
 #define SEQ_AT      4 /* in a frame's header */
 #define OFF_WORD    "none"
 #define SELF_BYTES  4096
-#define PUT_SPAN_NS (5 * 60 * NS_PER_S)
+#define PUT_SPAN_NS (300 * NS_PER_S)
 
 #if defined(__x86_64__)
 #define MACHINE "x86_64"
