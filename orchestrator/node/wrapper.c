@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #define PATH_MAX_BYTES 5120
 #define FDS_MAX        256
 #define SAID_FD        3
+#define BESIDE_WAIT_MS 300 /* a job that is over by then costs no shell for it */
 #define STATUS_BAD     70
 
 /* What a login gives a job, and nothing else of it. */
@@ -109,6 +111,7 @@ static void start_beside(const struct wrapper_job *job)
         wrapper_reset_signals();
         (void)signal(SIGINT, SIG_IGN); /* as what a shell starts with & */
         (void)signal(SIGQUIT, SIG_IGN);
+        (void)poll(NULL, 0, BESIDE_WAIT_MS);
         if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0) {
             execl("/bin/sh", "/bin/sh", path, job->dir, (char *)NULL);
         }
