@@ -139,6 +139,9 @@ int fleet_each(struct fleet *fleet, int64_t deadline_ns, fleet_step_fn fn, void 
                 step_node(&round, idx, now_ns);
             }
         }
+        if (fleet->on_turn) {
+            fleet->on_turn(fleet->turn_ctx);
+        }
         if ((fleet->should_stop && fleet->should_stop()) ||
             (fleet->stop_signal && *fleet->stop_signal)) {
             abort_round(&round);

@@ -24,8 +24,10 @@ struct fleet {
     struct fleet_node *nodes; /* as many and in the order of the inventory; owned */
     size_t n_nodes;
     size_t fanout;
-    bool (*should_stop)(void); /* may be NULL */
-    const int *stop_signal;    /* borrowed; another value than 0 stops as well; may be NULL */
+    bool (*should_stop)(void);  /* may be NULL */
+    const int *stop_signal;     /* borrowed; another value than 0 stops as well; may be NULL */
+    void (*on_turn)(void *ctx); /* each time that fleet_each has looked at all nodes; may be NULL */
+    void *turn_ctx;
 };
 
 struct fleet_opts {

@@ -84,7 +84,8 @@ enum step lease_step(struct lease_op *op, struct remote *remote, const char *run
 {
     char ttl[16];
     const char *args[] = {NULL, run_id, ttl, mode == LEASE_TAKE ? "take" : "drop", NULL};
-    struct remote_exec exec = {.script = SCRIPT, .args = args};
+    /* Taken twice it is ours, dropped twice it is gone. */
+    struct remote_exec exec = {.script = SCRIPT, .args = args, .is_repeatable = true};
     int status = -1;
     enum step step = begin(op, remote, err);
     if (step != STEP_DONE) {

@@ -100,22 +100,43 @@ static int make_members(struct attempt *a, bool is_new, struct err *err)
     return 0;
 }
 
+/* An attempt is taken up again, and a node of it could not be reached: what it began elsewhere ends. */
+static void leave_bad_nodes(struct attempt *a)
+{
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        struct member *m = &a->members[idx];
+        if (a->r->nodes[m->node].is_bad) {
+            m->phase = MEMBER_GONE;
+            m->err = a->r->fleet.nodes[m->node].err;
+            a->failed_member = idx;
+            attempt_stop(a, END_NODE);
+        }
+    }
+}
+
+static int begin_new(struct attempt *a, int64_t now_ns, struct err *err)
+{
+    struct runner *r = a->r;
+    struct unit *unit = a->unit;
+    if (run_expect_disk(r, DISK_START_BYTES + 2 * unit->step->log_bytes, err) < 0 ||
+        run_data_check(&r->frozen.plan.data, err) < 0) {
+        return -1;
+    }
+    unit->attempt++;
+    unit->started_wall_ns = now_ns;
+    if (make_members(a, true, err) < 0 || journal_start(a, err) < 0) {
+        return -1;
+    }
+    unit->state = UNIT_STARTED;
+    return 0;
+}
+
 int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct err *err)
 {
     int64_t now_ns = r->opts->clock.wall_ns(r->opts->clock.ctx);
+    bool is_new = unit->state == UNIT_TODO;
     *a = (struct attempt){.r = r, .unit = unit};
-    if (unit->state == UNIT_TODO) {
-        if (run_expect_disk(r, DISK_START_BYTES + 2 * unit->step->log_bytes, err) < 0 ||
-            run_data_check(&r->frozen.plan.data, err) < 0) {
-            return -1;
-        }
-        unit->attempt++;
-        unit->started_wall_ns = now_ns;
-        if (make_members(a, true, err) < 0 || journal_start(a, err) < 0) {
-            return -1;
-        }
-        unit->state = UNIT_STARTED;
-    } else if (make_members(a, false, err) < 0) {
+    if ((is_new ? begin_new(a, now_ns, err) : make_members(a, false, err)) < 0) {
         return -1;
     }
     int64_t spent_ns = now_ns - unit->started_wall_ns;
@@ -125,6 +146,7 @@ int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct
         .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
     a->fields.node = inventory_fold(r->arena, r->fleet.inventory, unit->nodes,
                                     (size_t)plan_step_nodes(unit->step));
+    leave_bad_nodes(a);
     return 0;
 }
 
@@ -327,7 +349,7 @@ static enum step member_wait(struct attempt *a, struct member *m, struct err *er
     } else if (m->job.has_metric && !a->is_stopping &&
                loop_now_ns(&a->r->loop) >= m->next_look_ns) {
         m->phase = MEMBER_LOOK;
-    } else if (a->r->nodes[m->node].is_due) {
+    } else if (a->r->nodes[m->node].is_due && !a->is_stopping) {
         m->phase = MEMBER_RENEW;
     } else {
         return STEP_AGAIN;
@@ -406,15 +428,29 @@ static enum step member_step(struct attempt *a, struct member *m, struct err *er
 
 /* ---- the attempt ---- */
 
+/* Before the first signal: found by a later orchestrator, a job that we ended would look like one that ended so by itself. */
+static void note_cut(struct attempt *a, size_t n_cut)
+{
+    struct err ignored = {0};
+    bool is_lost = a->end == END_STOPPED || a->end == END_NODE || a->end == END_LOST;
+    if (is_lost && n_cut && attempt_note_lost(a, &ignored) < 0) {
+        log_line(LOG_DEBUG, "%s", ignored.msg); /* attempt_lose tries again */
+    }
+}
+
 void attempt_stop(struct attempt *a, enum attempt_end why)
 {
+    size_t n_cut = 0;
     if (a->is_stopping) {
         return;
     }
     a->is_stopping = true;
-    a->end = why;
+    /* What was known of its end before stays: a part that its node lost is no failure of the others. */
+    if (a->end == END_NONE || why == END_STOPPED || why == END_NODE) {
+        a->end = why;
+    }
     a->kill_ns = loop_now_ns(&a->r->loop) + STOP_GRACE_NS;
-    if (why == END_DEADLINE) {
+    if (a->end == END_DEADLINE) {
         event(a, NULL, EV_JOB_DEADLINE, NULL);
     }
     for (size_t idx = 0; idx < a->n_members; idx++) {
@@ -424,8 +460,10 @@ void attempt_stop(struct attempt *a, enum attempt_end why)
         } else if (m->phase <= MEMBER_RENEW) {
             m->remote->ops->abort(m->remote);
             m->phase = MEMBER_TERM;
+            n_cut++;
         }
     }
+    note_cut(a, n_cut);
 }
 
 static void kill_members(struct attempt *a)
@@ -451,11 +489,11 @@ static enum step member_failed(struct attempt *a, struct member *m, struct err *
     *err = (struct err){0};
     m->err = cause;
     run_leave_out(a->r, m->node, &cause);
-    attempt_stop(a, END_NODE);
     if (a->end != END_STOPPED) {
         a->end = END_NODE;
         a->failed_member = (size_t)(m - a->members);
     }
+    attempt_stop(a, a->end);
     return STEP_DONE;
 }
 
@@ -499,7 +537,7 @@ static void look_at_clock(struct attempt *a)
             attempt_stop(a, END_DEADLINE);
         }
     } else if (a->peers_ns && now_ns >= a->peers_ns) {
-        attempt_stop(a, a->end == END_LOST ? END_LOST : END_EXITED);
+        attempt_stop(a, END_EXITED);
     }
     if (a->is_stopping && !a->is_killing && (now_ns >= a->kill_ns || a->r->n_signals > 1)) {
         kill_members(a);

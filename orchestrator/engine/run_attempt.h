@@ -52,6 +52,7 @@ struct attempt {
     size_t n_members;
     bool is_stopping;
     bool is_killing;
+    bool is_noted_lost;   /* J_LOST is in the journal */
     enum attempt_end end; /* why it is being stopped, then how it ended */
     int exit_status;      /* of the member that failed first; 0: none did */
     size_t failed_member; /* that one */
@@ -72,6 +73,8 @@ void attempt_release(struct attempt *a);
 
 /* The log becomes evidence, the outcome is recorded; then it is parsed. */
 MUST_CHECK int attempt_collect(struct attempt *a, struct err *err);
+/* J_LOST, once. */
+MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);
 /* The attempt does not count; its logs are kept apart. */
 MUST_CHECK int attempt_lose(struct attempt *a, struct err *err);
 /* A node's failure that this repeat met: the run's end, unless another attempt succeeds. */

@@ -7,24 +7,41 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "engine/run_impl.h"
 
 #define CANCEL_WAIT_NS (30 * NS_PER_S)
 #define CANCEL_TICK_NS (50 * NS_PER_MS)
 
-/* Where its orchestrator died, its jobs may run on. */
+/* Where its orchestrator died, its jobs may run on. What it lost sight of before is on a node that may be gone for good: that is
+   said, and holds nothing up. */
 static int stop_left_jobs(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->n_units; idx++) {
-        if (r->units[idx].state == UNIT_STARTED && run_kill_unit(r, &r->units[idx], err) < 0) {
+        const struct unit *unit = &r->units[idx];
+        const struct run_orphan job = {run_job_id(r, unit), unit->nodes,
+                                       (size_t)plan_step_nodes(unit->step)};
+        if (unit->state == UNIT_STARTED && run_kill_job(r, &job, err) < 0) {
             return -1;
+        }
+    }
+    for (size_t idx = 0; idx < r->orphans.n; idx++) {
+        struct err why = {0};
+        if (run_kill_job(r, &r->orphans.items[idx], &why) < 0) {
+            if (!run_is_node_error(&why)) {
+                *err = why;
+                return -1;
+            }
+            log_line(LOG_WARN, "job %s may run on: %s; reperf nodes clean ends it",
+                     r->orphans.items[idx].job_id, why.msg);
         }
     }
     return 0;
 }
 
+/* is_asked: its orchestrator was asked before, and may have done it, or have ended otherwise. */
 static int cancel_left(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
-                       struct err *err)
+                       bool is_asked, struct err *err)
 {
     CLEANUP(runner)
     struct runner r = {.arena = arena,
@@ -43,6 +60,9 @@ static int cancel_left(struct arena *arena, const struct run_opts *opts, const s
     }
     run_make_units(&r);
     for (size_t idx = 0; idx < records.n; idx++) {
+        if (is_asked && records.items[idx].state == J_CANCELLED) {
+            return 0;
+        }
         if (records.items[idx].state == J_SEALED) {
             return err_set(err, ERR_USAGE, "run %.*s is finished: nothing to cancel",
                            STR_ARG(dir->id));
@@ -75,13 +95,13 @@ int run_cancel(struct arena *arena, const struct run_opts *opts, const struct ru
             const struct timespec tick = {0, CANCEL_TICK_NS};
             (void)nanosleep(&tick, NULL);
         }
-        return !rundir_holder(dir)
-                   ? 0
-                   : err_set(err, ERR_TIMEOUT, "process %lld did not stop within %d s",
-                             (long long)holder, (int)(CANCEL_WAIT_NS / NS_PER_S));
+        if (rundir_holder(dir)) {
+            return err_set(err, ERR_TIMEOUT, "process %lld did not stop within %d s",
+                           (long long)holder, (int)(CANCEL_WAIT_NS / NS_PER_S));
+        }
     }
     if (rundir_lock(dir, &lock, err) < 0) {
         return -1;
     }
-    return cancel_left(arena, opts, dir, err);
+    return cancel_left(arena, opts, dir, holder != 0, err);
 }

@@ -186,16 +186,37 @@ static const char *why_lost(const struct attempt *a)
     return a->end == END_STOPPED ? "interrupted" : a->end == END_NODE ? LOST_BY_NODE : "lost";
 }
 
+static const char *lost_by(struct attempt *a)
+{
+    const struct member *failed = &a->members[a->failed_member];
+    return arena_printf(a->r->arena, "%.*s: %s", STR_ARG(node_name(a, failed)), failed->err.msg);
+}
+
+int attempt_note_lost(struct attempt *a, struct err *err)
+{
+    struct runner *r = a->r;
+    struct journal_record record = {.state = J_LOST,
+                                    .case_id = a->unit->step->case_id,
+                                    .repeat = a->unit->repeat,
+                                    .attempt = a->unit->attempt,
+                                    .outcome = str_of(why_lost(a))};
+    if (a->is_noted_lost) {
+        return 0;
+    }
+    if (a->end == END_NODE) {
+        record.note = str_sub(str_of(lost_by(a)), 0, 300);
+    }
+    if (journal_append(&r->journal, &record, err) < 0) {
+        return -1;
+    }
+    a->is_noted_lost = true;
+    return 0;
+}
+
 int attempt_lose(struct attempt *a, struct err *err)
 {
     struct runner *r = a->r;
     struct unit *unit = a->unit;
-    const struct member *failed = &a->members[a->failed_member];
-    struct journal_record record = {.state = J_LOST,
-                                    .case_id = unit->step->case_id,
-                                    .repeat = unit->repeat,
-                                    .attempt = unit->attempt,
-                                    .outcome = str_of(why_lost(a))};
     if (sync_logs(a, err) < 0) {
         return -1;
     }
@@ -211,16 +232,14 @@ int attempt_lose(struct attempt *a, struct err *err)
         }
     }
     if (a->end == END_NODE) {
-        const char *text =
-            arena_printf(r->arena, "%.*s: %s", STR_ARG(node_name(a, failed)), failed->err.msg);
-        record.note = str_sub(str_of(text), 0, 300);
+        const char *text = lost_by(a);
         run_note_orphan(r, unit);
         unit_blame(unit, text);
         log_line(LOG_WARN, "%.*s repeat %lld: attempt %lld is lost: %s",
                  STR_ARG(unit->step->case_id), (long long)unit->repeat, (long long)unit->attempt,
                  text);
     }
-    if (journal_append(&r->journal, &record, err) < 0) {
+    if (attempt_note_lost(a, err) < 0) {
         return -1;
     }
     events_write(&r->events, EV_JOB_LOST, &a->fields);

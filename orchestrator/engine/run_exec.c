@@ -139,7 +139,7 @@ int run_replay_record(struct runner *r, const struct journal_record *record, str
         }
     } else if (record->state == J_LOST) {
         unit->state = UNIT_TODO;
-        if (unit->nodes && str_eq_z(record->outcome, LOST_BY_NODE)) {
+        if (unit->nodes) { /* it may have outlived whoever wrote that it is lost */
             run_note_orphan(r, unit);
         }
     } else {

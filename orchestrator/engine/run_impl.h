@@ -115,8 +115,8 @@ void run_note_orphan(struct runner *r, const struct unit *unit);
 /* The nodes that a record of J_STARTED names, again. */
 MUST_CHECK int run_place_again(struct runner *r, struct unit *unit,
                                const struct journal_record *record, struct err *err);
-/* Ends the jobs of the unit's last attempt, wherever they are. */
-MUST_CHECK int run_kill_unit(struct runner *r, const struct unit *unit, struct err *err);
+/* Ends the jobs of an attempt, wherever they are. */
+MUST_CHECK int run_kill_job(struct runner *r, const struct run_orphan *job, struct err *err);
 /* The jobs as data, below the evidence folder, before they are started. */
 MUST_CHECK int run_write_commands(struct runner *r, const struct unit *unit,
                                   const struct launch_job *jobs, size_t n, struct err *err);

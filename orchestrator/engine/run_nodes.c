@@ -68,18 +68,28 @@ char *run_job_id(struct runner *r, const struct unit *unit)
                : arena_printf(r->arena, "%.*s/%s", STR_ARG(r->dir.id), rest);
 }
 
-int run_kill_unit(struct runner *r, const struct unit *unit, struct err *err)
+static int kill_there(struct runner *r, struct remote *remote, const char *id, struct err *err)
 {
-    const char *id = run_job_id(r, unit);
-    for (size_t idx = 0; idx < (size_t)plan_step_nodes(unit->step); idx++) {
-        struct fleet_node *node = &r->fleet.nodes[unit->nodes[idx]];
-        enum step step;
-        while ((step = node->remote->ops->signal(node->remote, id, SIGKILL, err)) == STEP_AGAIN) {
-            if (loop_once(&r->loop, RUN_TICK_NS, err) < 0) {
-                return -1;
-            }
+    enum step step;
+    while ((step = remote->ops->signal(remote, id, SIGKILL, err)) == STEP_AGAIN) {
+        if (loop_once(&r->loop, RUN_TICK_NS, err) < 0) {
+            return -1;
         }
-        if (step == STEP_FAIL) {
+    }
+    return step == STEP_FAIL ? -1 : 0;
+}
+
+int run_kill_job(struct runner *r, const struct run_orphan *job, struct err *err)
+{
+    if (r->frozen.plan.launcher == LAUNCHER_SLURM) { /* the nodes know nothing of it */
+        struct remote *batch = run_batch_open(r, err);
+        int rc = batch ? kill_there(r, batch, job->job_id, err) : -1;
+        remote_free(batch);
+        return rc;
+    }
+    for (size_t idx = 0; idx < job->n_nodes; idx++) {
+        const struct fleet_node *node = &r->fleet.nodes[job->nodes[idx]];
+        if (kill_there(r, node->remote, job->job_id, err) < 0) {
             return err_wrap(err, "%.*s", STR_ARG(node->spec->name));
         }
     }

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "engine/doctor.h"
+#include "engine/run_keep.h"
 
 #define LEASE_DEADLINE_NS (90 * NS_PER_S) /* for one node to answer */
 #define LEASE_WAIT_NS     (2 * NS_PER_S)  /* between two looks at a node that another run has */
@@ -134,6 +135,25 @@ static int take_leases(struct leases *leases, struct err *err)
     }
 }
 
+/* Before the first job: a node whose lease another took over meanwhile is that other's. */
+static int check_leases(struct leases *leases, struct err *err)
+{
+    struct runner *r = leases->r;
+    if (lease_round(leases, LEASE_TAKE, LEASE_DEADLINE_NS, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
+        if (leases->holders[idx].len) {
+            struct err why = {0};
+            (void)!err_set(&why, ERR_NODE, "its lease was taken over by run %.*s",
+                           STR_ARG(str_sub(leases->holders[idx], 0, 60)));
+            run_leave_out(r, idx, &why);
+        }
+    }
+    r->lease_due_ns = loop_now_ns(&r->loop) + LEASE_RENEW_NS;
+    return 0;
+}
+
 static void release_ops(struct leases *leases)
 {
     for (size_t idx = 0; idx < leases->r->fleet.n_nodes; idx++) {
@@ -199,6 +219,12 @@ static enum step kill_orphan(void *ctx, struct fleet_node *node, size_t node_idx
 static int sweep_orphans(struct runner *r, struct err *err)
 {
     for (size_t idx = 0; idx < r->orphans.n; idx++) {
+        if (r->frozen.plan.launcher == LAUNCHER_SLURM) {
+            if (run_kill_job(r, &r->orphans.items[idx], err) < 0) {
+                return -1;
+            }
+            continue;
+        }
         struct sweep sweep = {r, &r->orphans.items[idx]};
         int n_failed = fleet_each(&r->fleet, LEASE_DEADLINE_NS, kill_orphan, &sweep, err);
         if (run_judge_nodes(r, n_failed, err) < 0) {
@@ -257,11 +283,24 @@ static bool has_work(const struct runner *r)
     return false;
 }
 
+static int stage_under_leases(struct runner *r, struct leases *leases, struct err *err)
+{
+    struct run_keeper keeper;
+    int rc;
+    run_keep_begin(&keeper, r);
+    rc = sweep_orphans(r, err) < 0 || freeze_environments(r, err) < 0 ? -1 : 0;
+    if (rc == 0 && !r->stop_signal) {
+        rc = run_stage(r, err);
+    }
+    run_keep_end(&keeper);
+    return rc < 0 || r->stop_signal ? rc : check_leases(leases, err);
+}
+
 int run_provision(struct runner *r, struct err *err)
 {
     int rc;
     if (r->fleet.inventory->is_local) {
-        return 0;
+        return sweep_orphans(r, err);
     }
     if (!has_work(r)) {
         /* Whoever did it may have been killed before it left the nodes. */
@@ -270,16 +309,12 @@ int run_provision(struct runner *r, struct err *err)
     }
     struct leases leases = leases_of(r);
     rc = take_leases(&leases, err);
-    release_ops(&leases);
     r->has_leases = true;
-    r->lease_due_ns = loop_now_ns(&r->loop) + LEASE_RENEW_NS;
-    if (rc < 0 || r->stop_signal) {
-        return rc;
+    if (rc == 0 && !r->stop_signal) {
+        rc = stage_under_leases(r, &leases, err);
     }
-    if (sweep_orphans(r, err) < 0 || freeze_environments(r, err) < 0) {
-        return -1;
-    }
-    return r->stop_signal ? 0 : run_stage(r, err);
+    release_ops(&leases);
+    return rc;
 }
 
 /* ---- leaving ---- */

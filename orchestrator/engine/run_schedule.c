@@ -69,10 +69,12 @@ static bool place(struct runner *r, struct unit *unit)
     return true;
 }
 
-static bool nodes_are_free(const struct runner *r, const struct unit *unit)
+/* For one that was begun before: a node of it that is bad since does not keep it from its end. */
+static bool nodes_are_idle(const struct runner *r, const struct unit *unit)
 {
     for (size_t idx = 0; idx < (size_t)plan_step_nodes(unit->step); idx++) {
-        if (!is_free(r, unit->nodes[idx])) {
+        const struct run_node *node = &r->nodes[unit->nodes[idx]];
+        if (node->is_busy || (node->is_renewing && !node->is_bad)) {
             return false;
         }
     }
@@ -132,6 +134,21 @@ static int begin(struct schedule *s, struct unit *unit, struct err *err)
     return err_set(err, ERR_INTERNAL, "no room for another attempt");
 }
 
+static const char *why_too_few(struct runner *r, const struct unit *unit)
+{
+    long long n_wanted = (long long)plan_step_nodes(unit->step);
+    const char *text = arena_printf(r->arena, "needs %lld node%s: too few are left", n_wanted,
+                                    n_wanted == 1 ? "" : "s");
+    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
+        const struct fleet_node *node = &r->fleet.nodes[idx];
+        if (r->nodes[idx].is_bad) {
+            return arena_printf(r->arena, "%s; %.*s: %s", text, STR_ARG(node->spec->name),
+                                node->err.msg);
+        }
+    }
+    return text;
+}
+
 /* A repeat whose nodes are gone, or that was lost too often, waits for `resume`. */
 static bool must_give_up(struct runner *r, struct unit *unit)
 {
@@ -147,8 +164,7 @@ static bool must_give_up(struct runner *r, struct unit *unit)
     }
     if (!is_possible(r, unit)) {
         if (unit->err.code == ERR_NONE) {
-            unit_blame(unit, arena_printf(r->arena, "needs %lld nodes: too few are left",
-                                          (long long)plan_step_nodes(unit->step)));
+            unit_blame(unit, why_too_few(r, unit));
         }
         return true;
     }
@@ -171,7 +187,7 @@ static int begin_what_fits(struct schedule *s, struct err *err)
                 give_up(unit);
                 continue;
             }
-            is_ready = is_new ? place(r, unit) : nodes_are_free(r, unit);
+            is_ready = is_new ? place(r, unit) : nodes_are_idle(r, unit);
             if (is_ready && begin(s, unit, err) < 0) {
                 return -1;
             }
@@ -230,7 +246,7 @@ static void abandon(struct schedule *s)
             struct err ignored = {0};
             if (a->unit) {
                 attempt_stop(a, END_STOPPED);
-                is_any = is_any || attempt_step(a, &ignored) == STEP_AGAIN;
+                is_any = attempt_step(a, &ignored) == STEP_AGAIN || is_any; /* each of them */
             }
         }
         struct err wait = {0};
@@ -308,8 +324,8 @@ static int carry_on(struct schedule *s, struct err *err)
             return -1;
         }
         show_progress(s);
-        /* One that ended has made room: what fits there need not wait. */
-        if (n_active > 0 && n_active >= n_before && loop_once(&r->loop, RUN_TICK_NS, err) < 0) {
+        /* One that ended has made room: what fits there need not wait. With none at all, nodes are busy with their leases. */
+        if (n_active >= n_before && loop_once(&r->loop, RUN_TICK_NS, err) < 0) {
             return -1;
         }
     }

@@ -99,7 +99,12 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
         return err_wrap(err, "image %.*s", STR_ARG(step->image));
     }
     VEC_PUSH(&r->images, report.image);
-    r->images.items[r->images.n - 1].digest = step->image_digest;
+    struct runtime_image *image = &r->images.items[r->images.n - 1];
+    image->digest = step->image_digest;
+    if (!image->id
+             .ptr) { /* no node is left that has it: what is taken up again is given a name, and never started */
+        image->id = image->file = image->digest;
+    }
     events_write(&r->events, EV_IMAGE_PROVIDED, &fields);
     return 0;
 }

@@ -61,6 +61,16 @@ static void take_missing(struct staging *staging, struct staging_node *node, uin
     }
 }
 
+/* Of a file that there is, and no more than it has: the rest is sent from there on. */
+static void take_partial(struct staging *staging, struct staging_node *node, uint64_t idx,
+                         uint64_t bytes)
+{
+    if (idx < staging->order.n_files && bytes <= staging->order.files[idx].size_bytes &&
+        node->partials.n < staging->order.n_files) {
+        VEC_PUSH(&node->partials, (struct stage_partial){(size_t)idx, bytes});
+    }
+}
+
 static void drop_missing(struct staging *staging, struct staging_node *node, uint64_t idx)
 {
     if (idx < staging->order.n_files && node->is_missing[idx]) {
@@ -140,7 +150,7 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
         take_missing(staging, node, line.a, line.b);
         break;
     case RELAY_PARTIAL:
-        VEC_PUSH(&node->partials, (struct stage_partial){(size_t)line.a, line.b});
+        take_partial(staging, node, line.a, line.b);
         break;
     case RELAY_SHARED:
         if (line.a < staging->order.n_items) {

@@ -21,6 +21,8 @@ waiting_for() { # SECONDS COMMAND...: polls until it holds
 records() { if [ -e "$F/journal.jsonl" ]; then wc -l <"$F/journal.jsonl"; else echo 0; fi; }
 # shellcheck disable=SC2317
 job_runs() { ls "$F"/jobs/"$CASE"/repeat-*/attempt-*/pid >/dev/null 2>&1; }
+# shellcheck disable=SC2317
+job_speaks() { find "$F"/jobs/"$CASE" -name log -size +0 2>/dev/null | grep -q .; }
 # /proc/PID/stat of a wrapper whose job runs: first word of its pid file
 job_pid() { cut -d' ' -f1 "$F"/jobs/"$CASE"/repeat-1/attempt-"$1"/pid; }
 
@@ -99,7 +101,7 @@ forget_runs
 mode slow
 "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>"$T/err" &
 pid=$!
-waiting_for 20 job_runs
+waiting_for 20 job_speaks
 kill -9 -- "-$(job_pid 1)"
 wait $pid
 is $? 0 "a lost attempt is made again"
@@ -156,6 +158,28 @@ waiting_for 20 job_runs
 kill -9 $pid && wait $pid 2>/dev/null
 exits 0 "cancel of a run whose orchestrator died" "$REPERF" cancel $ID
 is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "its job is stopped"
+
+# --- it dies while it stops its job: after it wrote that the attempt is lost, before the job is gone ---
+dies_while_it_stops() { # the third record is the lost one
+    forget_runs
+    mode hangs
+    REPERF_CRASH_AFTER=3 "${SMOKE[@]}" --repeats 1 --run-id $ID >/dev/null 2>&1 &
+    pid=$!
+    waiting_for 20 job_speaks
+}
+dies_while_it_stops
+exits 0 "cancel of a run that dies of it" "$REPERF" cancel $ID
+is "$(grep -c '"state":"lost"' "$F/journal.jsonl") $(tail -n 1 "$F/journal.jsonl" | grep -c '"state":"cancelled"')" "1 1" "is written down all the same"
+is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "and ends its job"
+dies_while_it_stops
+kill -TERM $pid
+wait $pid 2>/dev/null
+is "$? $(tail -n 1 "$F/journal.jsonl" | grep -c '"state":"lost"')" "137 1" "TERM: it died when it had noted the loss"
+ok "$([ "$(pgrep -f "$T/fake/train.sh" | wc -l)" -gt 0 ]; echo $?)" "its job runs on"
+mode ""
+exits 0 "resume makes the repeat again" "$REPERF" resume $ID
+is "$(find "$F/evidence/logs/raw" -type f | wc -l)" 1 "which counts once"
+is "$(pgrep -f "$T/fake/train.sh" | wc -l)" 0 "and has ended the job of the first attempt"
 
 # --- programs that change between two halves of a run ---
 forget_runs

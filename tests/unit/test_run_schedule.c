@@ -14,142 +14,13 @@
 #include "engine/load.h"
 #include "engine/planner.h"
 #include "engine/result.h"
-#include "engine/run_impl.h"
+#include "engine/run_keep.h"
+#include "fake_nodes.h"
 #include "scratch.h"
 
 #define REPORT  "paddle-perf-2020"
 #define RUN_ID  "20261121T000000.000Z-00000001"
 #define N_NODES 4
-#define JOB_MAX 512
-
-/* ---- nodes that pretend ---- */
-
-enum fake_way {
-    FAKE_WELL,    /* its jobs end with 0 after some polls */
-    FAKE_FAILS,   /* with 3 */
-    FAKE_LOSES,   /* without a status */
-    FAKE_HANGS,   /* never, until they are killed */
-    FAKE_DROPS,   /* after two polls the node cannot be reached any more */
-    FAKE_ANOTHER, /* its log is another there than what arrived */
-    FAKE_NEW_KEY, /* its host key changed */
-};
-
-struct fake {
-    struct remote remote; /* first */
-    enum fake_way way;
-    char job[JOB_MAX]; /* that runs, or ran last */
-    bool is_started, is_killed;
-    int n_polls, n_started;
-    int *n_at_once, *most_at_once; /* of all nodes */
-};
-
-static const char LOG_TEXT[] = "pretended\n";
-
-static enum step fake_start(struct remote *remote, const struct remote_job *job, struct err *err)
-{
-    struct fake *fake = (struct fake *)remote;
-    if (fake->way == FAKE_NEW_KEY) {
-        return step_fail(err_set(err, ERR_INTEGRITY, "host key changed"));
-    }
-    snprintf(fake->job, sizeof(fake->job), "%s", job->id);
-    fake->is_started = true;
-    fake->is_killed = false;
-    fake->n_polls = 0;
-    fake->n_started++;
-    (*fake->n_at_once)++;
-    if (*fake->n_at_once > *fake->most_at_once) {
-        *fake->most_at_once = *fake->n_at_once;
-    }
-    return STEP_DONE;
-}
-
-static enum step fake_end(struct fake *fake, struct job_report *ret_report, enum job_state state,
-                          int status)
-{
-    *ret_report = (struct job_report){.state = state, .exit_status = status};
-    fake->is_started = false;
-    (*fake->n_at_once)--;
-    return STEP_DONE;
-}
-
-static enum step fake_poll(struct remote *remote, const char *id, struct job_report *ret_report,
-                           struct err *err)
-{
-    struct fake *fake = (struct fake *)remote;
-    *ret_report = (struct job_report){.state = JOB_ABSENT};
-    if (!fake->is_started || strcmp(fake->job, id) != 0) {
-        return STEP_DONE;
-    }
-    fake->n_polls++;
-    if (fake->way == FAKE_DROPS && fake->n_polls > 2) {
-        (*fake->n_at_once)--;
-        fake->is_started = false;
-        return step_fail(err_set(err, ERR_NODE, "no answer for 30 s"));
-    }
-    if (fake->is_killed) {
-        return fake_end(fake, ret_report, JOB_LOST, 0);
-    }
-    if (fake->n_polls > 3 && fake->way != FAKE_HANGS) {
-        return fake_end(fake, ret_report, fake->way == FAKE_LOSES ? JOB_LOST : JOB_ENDED,
-                        fake->way == FAKE_FAILS ? 3 : 0);
-    }
-    ret_report->state = JOB_RUNNING;
-    return STEP_DONE;
-}
-
-static enum step fake_read_log(struct remote *remote UNUSED, const char *id, uint64_t offset,
-                               char *dst, size_t size, size_t *ret_len, struct err *err UNUSED)
-{
-    *ret_len = 0;
-    if (!strstr(id, "/monitor") && offset < strlen(LOG_TEXT)) {
-        *ret_len = strlen(LOG_TEXT) - offset;
-        assert_true(*ret_len <= size);
-        memcpy(dst, LOG_TEXT + offset, *ret_len);
-    }
-    return STEP_DONE;
-}
-
-static enum step fake_log_digest(struct remote *remote, const char *id UNUSED, char *ret_hex,
-                                 struct err *err)
-{
-    uint8_t sha256[SHA256_BYTES];
-    bool is_other = ((struct fake *)remote)->way == FAKE_ANOTHER;
-    assert_int_equal(sha256_of(is_other ? STR_LIT("cut") : str_of(LOG_TEXT), sha256, err), 0);
-    hex_encode(sha256, SHA256_BYTES, ret_hex);
-    return STEP_DONE;
-}
-
-static enum step fake_signal(struct remote *remote, const char *id, int signal_no,
-                             struct err *err UNUSED)
-{
-    struct fake *fake = (struct fake *)remote;
-    fake->is_killed = fake->is_killed || (signal_no == SIGKILL && strcmp(fake->job, id) == 0);
-    return STEP_DONE;
-}
-
-static enum step fake_forget(struct remote *remote UNUSED, const char *id UNUSED,
-                             struct err *err UNUSED)
-{
-    return STEP_DONE;
-}
-
-static void fake_abort(struct remote *remote UNUSED)
-{
-}
-
-static void fake_free(struct remote *remote)
-{
-    free(remote);
-}
-
-static const struct remote_ops FAKE_OPS = {.start = fake_start,
-                                           .poll = fake_poll,
-                                           .read_log = fake_read_log,
-                                           .log_digest = fake_log_digest,
-                                           .signal = fake_signal,
-                                           .forget = fake_forget,
-                                           .abort = fake_abort,
-                                           .free = fake_free};
 
 /* ---- a run on them ---- */
 
@@ -218,6 +89,23 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
     frozen->formats = (struct format_set){.items = formats, .n = 1};
 }
 
+static size_t count(struct stage *stage, enum journal_state state)
+{
+    struct journal_records records = {0};
+    struct err err = {0};
+    size_t n = 0;
+    assert_int_equal(journal_read(&stage->arena, stage->r.dir.journal, &records, &err), 0);
+    for (size_t idx = 0; idx < records.n; idx++) {
+        n += records.items[idx].state == state;
+    }
+    return n;
+}
+
+static bool is_lost(void *ctx)
+{
+    return count(ctx, J_LOST) > 0;
+}
+
 static void set_up(struct stage *stage, const char *folder, const char *glob, int64_t repeats)
 {
     struct runner *r = &stage->r;
@@ -242,11 +130,15 @@ static void set_up(struct stage *stage, const char *folder, const char *glob, in
     assert_int_equal(
         journal_open(&r->journal, &stage->arena, r->dir.journal, clock_system(), &records, &err),
         0);
-    r->fleet = (struct fleet){.loop = &r->loop, .inventory = &r->frozen.inventory};
+    r->fleet =
+        (struct fleet){.loop = &r->loop, .inventory = &r->frozen.inventory, .fanout = N_NODES};
     r->fleet.nodes = xcalloc(N_NODES, sizeof(*r->fleet.nodes));
     for (size_t idx = 0; idx < N_NODES; idx++) {
         struct fake *fake = xcalloc(1, sizeof(*fake));
         *fake = (struct fake){.remote = {&FAKE_OPS},
+                              .is_lost = is_lost,
+                              .ctx = stage,
+                              .loop = &r->loop,
                               .n_at_once = &stage->n_at_once,
                               .most_at_once = &stage->most_at_once};
         stage->fakes[idx] = fake;
@@ -266,18 +158,6 @@ static void tear_down(struct stage *stage)
 {
     runner_cleanup(&stage->r);
     arena_release(&stage->arena);
-}
-
-static size_t count(struct stage *stage, enum journal_state state)
-{
-    struct journal_records records = {0};
-    struct err err = {0};
-    size_t n = 0;
-    assert_int_equal(journal_read(&stage->arena, stage->r.dir.journal, &records, &err), 0);
-    for (size_t idx = 0; idx < records.n; idx++) {
-        n += records.items[idx].state == state;
-    }
-    return n;
 }
 
 /* ---- tests ---- */
@@ -371,6 +251,19 @@ static void too_few_nodes_left_is_a_node_failure_that_resume_mends(void **state)
     tear_down(&stage);
 }
 
+/* Left out before anything was begun on it, as where it could not be reached at all. */
+static void too_few_nodes_from_the_first_are_named(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, FOUR_NODES, 1);
+    run_leave_out(&stage.r, 2, &(struct err){.code = ERR_NODE, .msg = "connection refused"});
+    assert_int_equal(run_schedule(&stage.r, &err), -1);
+    assert_int_equal(err.code, ERR_NODE);
+    assert_non_null(strstr(err.msg, "n3: connection refused"));
+    tear_down(&stage);
+}
+
 static void a_deadline_stops_all_and_does_not_count(void **state)
 {
     struct stage stage;
@@ -423,6 +316,100 @@ static void a_changed_host_key_ends_the_run_and_stops_the_others(void **state)
     assert_int_equal(err.code, ERR_INTEGRITY);
     assert_int_equal(stage.n_at_once, 0);
     assert_int_equal(count(&stage, J_PARSED), 0);
+    /* Otherwise resume would find jobs that ended with 143, and take that for how their programs ended. */
+    assert_int_equal(count(&stage, J_LOST), 3);
+    for (size_t idx = 0; idx < 3; idx++) {
+        assert_true(stage.fakes[idx]->was_journaled);
+    }
+    tear_down(&stage);
+}
+
+static void a_node_that_took_a_part_down_is_no_failure_of_the_program(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, FOUR_NODES, 1);
+    stage.fakes[2]->way = FAKE_BLAMED;
+    stage.fakes[0]->way = FAKE_HANGS;
+    assert_int_equal(run_schedule(&stage.r, &err), -1);
+    assert_int_equal(err.code, ERR_NODE);
+    assert_int_equal(count(&stage, J_LOST), 3);
+    assert_int_equal(count(&stage, J_FINISHED), 0);
+    tear_down(&stage);
+}
+
+/* ---- leases, while other things go on ---- */
+
+#define HANGS_S 20 /* then the test is what hangs */
+
+static void a_lease_that_is_due_does_not_keep_a_job_from_its_kill(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, ONE_NODE, 1);
+    stage.r.frozen.plan.deadline_s = 2;
+    stage.r.has_leases = true;
+    stage.r.lease_due_ns = loop_now_ns(&stage.r.loop) + 4 * NS_PER_S;
+    stage.fakes[0]->way = FAKE_HANGS;
+    (void)alarm(HANGS_S);
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    (void)alarm(0);
+    assert_true(stage.fakes[0]->is_killed);
+    assert_int_equal(count(&stage, J_FINISHED), 1);
+    tear_down(&stage);
+}
+
+/* A repeat that needs nodes whose leases are just being renewed: the loop runs meanwhile. */
+static void nodes_that_are_busy_with_their_lease_are_waited_for(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, "resnet50/reperf/fp32/n?g?/bs96", 1);
+    stage.r.nodes[3].is_due = true;
+    (void)alarm(HANGS_S);
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    (void)alarm(0);
+    assert_int_equal(count(&stage, J_FINISHED), stage.r.n_units);
+    tear_down(&stage);
+}
+
+static enum step stay(void *ctx, struct fleet_node *node UNUSED, size_t node_idx UNUSED,
+                      struct err *err UNUSED)
+{
+    struct stage *stage = ctx;
+    stage->now_ns += 2 * NS_PER_S;
+    return stage->now_ns < 300 * NS_PER_S ? STEP_AGAIN : STEP_DONE;
+}
+
+static struct remote *open_fake(struct loop *loop, const struct inventory *inventory UNUSED,
+                                const struct inventory_node *node UNUSED, struct err *err UNUSED)
+{
+    struct fake *fake = xcalloc(1, sizeof(*fake));
+    *fake = (struct fake){.remote = {&FAKE_OPS}, .loop = loop};
+    return &fake->remote;
+}
+
+/* Images and data on their way for five minutes: nobody may think that the run is dead. */
+static void leases_are_kept_while_nodes_are_provisioned(void **state)
+{
+    struct stage stage;
+    struct run_keeper keeper;
+    struct err err = {0};
+    set_up(&stage, *state, ONE_NODE, 1);
+    run_leave_out(&stage.r, 2, &(struct err){.code = ERR_NODE, .msg = "unreachable"});
+    run_keep_begin(&keeper, &stage.r);
+    keeper.open = open_fake;
+    assert_int_equal(fleet_each(&stage.r.fleet, 0, stay, &stage, &err), 0);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        const struct fake *fake = (const struct fake *)keeper.nodes[idx].remote;
+        if (idx == 2) {
+            assert_null(fake); /* left out */
+        } else {
+            assert_in_range(fake->n_asked, 300 / 30 - 4, 300 / 30);
+        }
+    }
+    run_keep_end(&keeper);
+    assert_null(stage.r.fleet.on_turn);
     tear_down(&stage);
 }
 
@@ -467,6 +454,35 @@ static void jobs_that_ended_while_nobody_looked_ended_in_time(void **state)
     assert_int_equal(count(&stage, J_FINISHED), 1);
     assert_int_equal(stage.fakes[0]->n_started, 0);
     assert_false(stage.fakes[0]->is_killed && stage.fakes[0]->is_started);
+    tear_down(&stage);
+}
+
+/* Its jobs elsewhere would wait for it for ever; so would we. */
+static void an_attempt_with_a_node_that_is_gone_is_lost(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up_resumed(&stage, *state);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        struct fake *fake = stage.fakes[idx];
+        snprintf(fake->job, sizeof(fake->job), "%s", run_job_id(&stage.r, &stage.r.units[0]));
+        fake->is_started = true;
+        fake->way = FAKE_HANGS;
+        stage.n_at_once++;
+    }
+    run_leave_out(&stage.r, 3, &(struct err){.code = ERR_NODE, .msg = "unreachable for 30 s"});
+    (void)alarm(HANGS_S);
+    assert_int_equal(run_schedule(&stage.r, &err), -1);
+    (void)alarm(0);
+    assert_int_equal(err.code, ERR_NODE);
+    assert_non_null(strstr(err.msg, "n4: unreachable for 30 s"));
+    assert_int_equal(count(&stage, J_LOST), 1);
+    assert_int_equal(count(&stage, J_STARTED), 0); /* too few nodes are left */
+    assert_int_equal(stage.r.orphans.n, 1);
+    for (size_t idx = 0; idx < 3; idx++) {
+        assert_true(stage.fakes[idx]->is_killed);
+    }
+    assert_false(stage.fakes[3]->is_killed);
     tear_down(&stage);
 }
 
@@ -564,10 +580,16 @@ int main(void)
         IN_SCRATCH(a_rank_that_fails_takes_the_others_down),
         IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats),
         IN_SCRATCH(too_few_nodes_left_is_a_node_failure_that_resume_mends),
+        IN_SCRATCH(too_few_nodes_from_the_first_are_named),
         IN_SCRATCH(a_deadline_stops_all_and_does_not_count),
         IN_SCRATCH(jobs_that_leave_no_status_are_tried_three_times),
         IN_SCRATCH(a_log_that_is_another_there_ends_the_run),
         IN_SCRATCH(a_changed_host_key_ends_the_run_and_stops_the_others),
+        IN_SCRATCH(a_node_that_took_a_part_down_is_no_failure_of_the_program),
+        IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill),
+        IN_SCRATCH(nodes_that_are_busy_with_their_lease_are_waited_for),
+        IN_SCRATCH(leases_are_kept_while_nodes_are_provisioned),
+        IN_SCRATCH(an_attempt_with_a_node_that_is_gone_is_lost),
         IN_SCRATCH(jobs_that_ended_while_nobody_looked_ended_in_time),
         IN_SCRATCH(jobs_that_were_never_started_are_not_past_their_deadline),
         IN_SCRATCH(an_outcome_that_does_not_agree_is_refused),

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that only pretend: their jobs do at once what they were told to do. */
+#ifndef TESTS_UNIT_FAKE_NODES_H
+#define TESTS_UNIT_FAKE_NODES_H
+
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "codec/digest.h"
+#include "io/remote.h"
+
+#define JOB_MAX 512
+
+enum fake_way {
+    FAKE_WELL,    /* its jobs end with 0 after some polls */
+    FAKE_FAILS,   /* with 3 */
+    FAKE_LOSES,   /* without a status */
+    FAKE_HANGS,   /* never, until they are killed */
+    FAKE_DROPS,   /* after two polls the node cannot be reached any more */
+    FAKE_ANOTHER, /* its log is another there than what arrived */
+    FAKE_NEW_KEY, /* its host key changed */
+    FAKE_BLAMED,  /* its jobs leave no status, and it is known that the node did it */
+};
+
+struct fake {
+    struct remote remote; /* first */
+    enum fake_way way;
+    char job[JOB_MAX]; /* that runs, or ran last */
+    bool is_started, is_killed;
+    int n_polls, n_started;
+    int *n_at_once, *most_at_once; /* of all nodes */
+    bool (*is_lost)(void *ctx);    /* whether the journal has a lost attempt by now */
+    void *ctx;
+    bool was_journaled; /* that the attempt is lost, when the first TERM came */
+    bool is_asked, is_answered;
+    int n_asked;
+    struct loop *loop;
+};
+
+static const char LOG_TEXT[] = "pretended\n";
+
+static enum step fake_start(struct remote *remote, const struct remote_job *job, struct err *err)
+{
+    struct fake *fake = (struct fake *)remote;
+    if (fake->way == FAKE_NEW_KEY) {
+        return step_fail(err_set(err, ERR_INTEGRITY, "host key changed"));
+    }
+    snprintf(fake->job, sizeof(fake->job), "%s", job->id);
+    fake->is_started = true;
+    fake->is_killed = false;
+    fake->n_polls = 0;
+    fake->n_started++;
+    (*fake->n_at_once)++;
+    if (*fake->n_at_once > *fake->most_at_once) {
+        *fake->most_at_once = *fake->n_at_once;
+    }
+    return STEP_DONE;
+}
+
+static enum step fake_end(struct fake *fake, struct job_report *ret_report, enum job_state state,
+                          int status)
+{
+    *ret_report = (struct job_report){.state = state, .exit_status = status};
+    fake->is_started = false;
+    (*fake->n_at_once)--;
+    return STEP_DONE;
+}
+
+static enum step fake_poll(struct remote *remote, const char *id, struct job_report *ret_report,
+                           struct err *err)
+{
+    struct fake *fake = (struct fake *)remote;
+    *ret_report = (struct job_report){.state = JOB_ABSENT};
+    if (!fake->is_started || strcmp(fake->job, id) != 0) {
+        return STEP_DONE;
+    }
+    fake->n_polls++;
+    if (fake->way == FAKE_DROPS && fake->n_polls > 2) {
+        (*fake->n_at_once)--;
+        fake->is_started = false;
+        return step_fail(err_set(err, ERR_NODE, "no answer for 30 s"));
+    }
+    if (fake->is_killed) {
+        return fake_end(fake, ret_report, JOB_LOST, 0);
+    }
+    if (fake->n_polls > 3 && fake->way == FAKE_BLAMED) {
+        (void)fake_end(fake, ret_report, JOB_LOST, 0);
+        ret_report->cause = ERR_NODE;
+        return STEP_DONE;
+    }
+    if (fake->n_polls > 3 && fake->way != FAKE_HANGS) {
+        return fake_end(fake, ret_report, fake->way == FAKE_LOSES ? JOB_LOST : JOB_ENDED,
+                        fake->way == FAKE_FAILS ? 3 : 0);
+    }
+    ret_report->state = JOB_RUNNING;
+    return STEP_DONE;
+}
+
+static enum step fake_read_log(struct remote *remote UNUSED, const char *id, uint64_t offset,
+                               char *dst, size_t size, size_t *ret_len, struct err *err UNUSED)
+{
+    *ret_len = 0;
+    if (!strstr(id, "/monitor") && offset < strlen(LOG_TEXT)) {
+        *ret_len = strlen(LOG_TEXT) - offset;
+        assert_true(*ret_len <= size);
+        memcpy(dst, LOG_TEXT + offset, *ret_len);
+    }
+    return STEP_DONE;
+}
+
+static enum step fake_log_digest(struct remote *remote, const char *id UNUSED, char *ret_hex,
+                                 struct err *err)
+{
+    uint8_t sha256[SHA256_BYTES];
+    bool is_other = ((struct fake *)remote)->way == FAKE_ANOTHER;
+    assert_int_equal(sha256_of(is_other ? STR_LIT("cut") : str_of(LOG_TEXT), sha256, err), 0);
+    hex_encode(sha256, SHA256_BYTES, ret_hex);
+    return STEP_DONE;
+}
+
+static enum step fake_signal(struct remote *remote, const char *id, int signal_no,
+                             struct err *err UNUSED)
+{
+    struct fake *fake = (struct fake *)remote;
+    fake->was_journaled = fake->was_journaled || (signal_no == SIGTERM && fake->is_lost(fake->ctx));
+    fake->is_killed = fake->is_killed || (signal_no == SIGKILL && strcmp(fake->job, id) == 0);
+    return STEP_DONE;
+}
+
+static void on_answer(void *ctx)
+{
+    ((struct fake *)ctx)->is_answered = true;
+}
+
+/* A script takes its time, in which others are asked. */
+static enum step fake_exec(struct remote *remote, const struct remote_exec *exec UNUSED,
+                           int *ret_exit_status, struct err *err)
+{
+    struct fake *fake = (struct fake *)remote;
+    uint64_t timer = 0;
+    if (!fake->is_asked) {
+        fake->is_asked = true;
+        fake->is_answered = false;
+        return loop_timer_add(fake->loop, loop_now_ns(fake->loop) + 15 * NS_PER_S, on_answer, fake,
+                              &timer, err) < 0
+                   ? STEP_FAIL
+                   : STEP_AGAIN;
+    }
+    fake->n_asked += fake->is_answered;
+    fake->is_asked = !fake->is_answered;
+    *ret_exit_status = 0;
+    return fake->is_answered ? STEP_DONE : STEP_AGAIN;
+}
+
+static enum step fake_work_folder(struct remote *remote UNUSED, const char **ret_path,
+                                  struct err *err UNUSED)
+{
+    *ret_path = "/work";
+    return STEP_DONE;
+}
+
+static enum step fake_forget(struct remote *remote UNUSED, const char *id UNUSED,
+                             struct err *err UNUSED)
+{
+    return STEP_DONE;
+}
+
+static void fake_abort(struct remote *remote UNUSED)
+{
+}
+
+static void fake_free(struct remote *remote)
+{
+    free(remote);
+}
+
+static UNUSED const struct remote_ops FAKE_OPS = {.exec = fake_exec,
+                                                  .work_folder = fake_work_folder,
+                                                  .start = fake_start,
+                                                  .poll = fake_poll,
+                                                  .read_log = fake_read_log,
+                                                  .log_digest = fake_log_digest,
+                                                  .signal = fake_signal,
+                                                  .forget = fake_forget,
+                                                  .abort = fake_abort,
+                                                  .free = fake_free};
+
+#endif
