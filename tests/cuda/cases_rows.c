@@ -2,9 +2,10 @@
 /* Cases of the kernels of sequences and of matrices. */
 #include "tests/cuda/cases.h"
 
-/* --- matrices: n, c, k ---------------------------------------------------------------------- */
-static const int64_t LINEARS[][3] = {
-    {2, 5, 3}, {1, 1, 1}, {4, 64, 1000}, {7, 33, 18}, {30, 16, 24}, {3, 512, 2},
+/* --- matrices: n, c, k, is_rounded ------------------------------------------------------------------ */
+static const int64_t LINEARS[][4] = {
+    {2, 5, 3, 0},   {1, 1, 1, 0},  {4, 64, 1000, 0}, {7, 33, 18, 0},   {30, 16, 24, 0},
+    {3, 512, 2, 0}, {6, 24, 2, 1}, {3, 40, 1003, 1}, {5, 16, 1000, 1},
 };
 #define N_LINEARS (int)ARRAY_LEN(LINEARS)
 
@@ -14,11 +15,19 @@ static const struct linear_geom *linear_begin(struct held_call *call, enum kerne
     const int64_t *row = LINEARS[idx / n_kinds];
     call->args.id = id;
     call->args.has_bias = idx % n_kinds == 1;
-    call->args.geom.linear =
-        (struct linear_geom){.n = row[0], .c = row[1], .k = row[2], .n_parts = 1};
-    held_name(call, "%d rows of %d to %d%s", (int)row[0], (int)row[1], (int)row[2],
-              call->args.has_bias ? " bias" : "");
+    call->args.geom.linear = (struct linear_geom){
+        .n = row[0], .c = row[1], .k = row[2], .n_parts = 1, .is_rounded = row[3] != 0};
+    held_name(call, "%d rows of %d to %d%s%s", (int)row[0], (int)row[1], (int)row[2],
+              call->args.has_bias ? " bias" : "", row[3] != 0 ? " rounded up" : "");
     return &call->args.geom.linear;
+}
+
+/* y or dy, w or dw, bias or dbias */
+enum linear_part { LINEAR_ROWS, LINEAR_MATRIX, LINEAR_BIAS };
+static enum role linear_role(const struct linear_geom *g, enum linear_part part)
+{
+    static const enum role rounded[] = {ROLE_ROWS, ROLE_TABLE, ROLE_CHANNEL};
+    return g->is_rounded ? rounded[part] : ROLE_PLAIN;
 }
 
 bool case_linear_fwd(struct held_call *call, int idx)
@@ -28,11 +37,11 @@ bool case_linear_fwd(struct held_call *call, int idx)
     }
     const struct linear_geom *g = linear_begin(call, K_LINEAR_FWD, idx, 2);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c));
-    held_in(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k, g->c));
+    held_in(call, 1, HELD_ELEM, linear_role(g, LINEAR_MATRIX), SHAPE(g->k, g->c));
     if (call->args.has_bias) {
-        held_in(call, 2, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k));
+        held_in(call, 2, HELD_ELEM, linear_role(g, LINEAR_BIAS), SHAPE(g->k));
     }
-    held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->k));
+    held_out(call, 0, HELD_ELEM, linear_role(g, LINEAR_ROWS), SHAPE(g->n, g->k));
     return true;
 }
 
@@ -42,8 +51,8 @@ bool case_linear_bwd_data(struct held_call *call, int idx)
         return false;
     }
     const struct linear_geom *g = linear_begin(call, K_LINEAR_BWD_DATA, idx, 1);
-    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->k));
-    held_in(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k, g->c));
+    held_in(call, 0, HELD_ELEM, linear_role(g, LINEAR_ROWS), SHAPE(g->n, g->k));
+    held_in(call, 1, HELD_ELEM, linear_role(g, LINEAR_MATRIX), SHAPE(g->k, g->c));
     held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c), 0);
     return true;
 }
@@ -54,11 +63,11 @@ bool case_linear_bwd_weight(struct held_call *call, int idx)
         return false;
     }
     const struct linear_geom *g = linear_begin(call, K_LINEAR_BWD_WEIGHT, idx, 2);
-    held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->k));
+    held_in(call, 0, HELD_ELEM, linear_role(g, LINEAR_ROWS), SHAPE(g->n, g->k));
     held_in(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n, g->c));
-    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k, g->c), 0);
+    held_grad(call, 0, HELD_ELEM, linear_role(g, LINEAR_MATRIX), SHAPE(g->k, g->c), 0);
     if (call->args.has_bias) {
-        held_grad(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->k), 0);
+        held_grad(call, 1, HELD_ELEM, linear_role(g, LINEAR_BIAS), SHAPE(g->k), 0);
     }
     return true;
 }
@@ -100,7 +109,7 @@ bool case_embed_fwd(struct held_call *call, int idx)
         return false;
     }
     const struct embed_geom *g = embed_begin(call, K_EMBED_FWD, idx, 0);
-    held_in(call, 2, HELD_ELEM, ROLE_PLAIN, SHAPE(g->vocabulary, g->d));
+    held_in(call, 2, HELD_ELEM, ROLE_TABLE, SHAPE(g->vocabulary, g->d));
     held_in(call, 3, HELD_ELEM, ROLE_PLAIN, SHAPE(g->positions, g->d));
     held_in(call, 4, HELD_ELEM, ROLE_PLAIN, SHAPE(g->segments, g->d));
     held_out(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->d));
@@ -114,7 +123,7 @@ bool case_embed_bwd(struct held_call *call, int idx)
     }
     const struct embed_geom *g = embed_begin(call, K_EMBED_BWD, idx, 1);
     held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->n * g->s, g->d));
-    held_grad(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(g->vocabulary, g->d), 0);
+    held_grad(call, 0, HELD_ELEM, ROLE_TABLE, SHAPE(g->vocabulary, g->d), 0);
     held_grad(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(g->positions, g->d), 0);
     held_grad(call, 2, HELD_ELEM, ROLE_PLAIN, SHAPE(g->segments, g->d), 0);
     return true;
@@ -365,27 +374,35 @@ bool case_gather_bwd(struct held_call *call, int idx)
 /* rows, c, ignored: one in so many */
 static const int64_t ROW_LOSSES[][3] = {
     {5, 24, 0}, {1, 2, 0}, {40, 1000, 3}, {3, 30522, 2}, {4, 9, 1}};
+#define N_ROW_LOSSES (int)ARRAY_LEN(ROW_LOSSES)
 
+/* Each as its shape says and with rows rounded up, where what rounding adds to the logits is NaN: nobody may look at it. */
 bool case_row_loss(struct held_call *call, int idx)
 {
-    if (idx >= (int)ARRAY_LEN(ROW_LOSSES)) {
+    if (idx >= 2 * N_ROW_LOSSES) {
         return false;
     }
-    const int64_t *row = ROW_LOSSES[idx];
+    const int64_t *row = ROW_LOSSES[idx / 2];
+    bool is_rounded = idx % 2 == 1;
+    enum role role = is_rounded ? ROLE_ROWS : ROLE_PLAIN;
     call->args.id = K_ROW_LOSS;
     call->args.geom.loss = (struct loss_geom){.n = row[0],
                                               .c = row[1],
                                               .plane = 1,
-                                              .smoothing = idx % 2 == 1 ? 0.1 : 0.0,
+                                              .smoothing = idx / 2 % 2 == 1 ? 0.1 : 0.0,
                                               .ignore_label = -1,
-                                              .weight = idx % 2 == 0 ? 1.0 : 0.4,
-                                              .n_ranks = 1};
-    held_name(call, "(%d, %d)%s", (int)row[0], (int)row[1], row[2] == 1 ? ", all ignored" : "");
-    held_normal(call, held_in(call, 0, HELD_ELEM, ROLE_PLAIN, SHAPE(row[0], row[1])), 1.0, 3.0);
+                                              .weight = idx / 2 % 2 == 0 ? 1.0 : 0.4,
+                                              .n_ranks = 1,
+                                              .is_rounded = is_rounded};
+    held_name(call, "(%d, %d)%s%s", (int)row[0], (int)row[1], row[2] == 1 ? ", all ignored" : "",
+              is_rounded ? " rounded up" : "");
+    struct held_tensor *logits = held_in(call, 0, HELD_ELEM, role, SHAPE(row[0], row[1]));
+    held_normal(call, logits, 1.0, 3.0);
+    logits->is_poisoned = is_rounded;
     held_integers(call, held_in(call, 1, HELD_I64, ROLE_PLAIN, SHAPE(row[0])), row[1], (int)row[2],
                   -1);
     held_grad(call, 0, HELD_FLOAT, ROLE_PLAIN, SHAPE_SCALAR, 0);
-    held_grad(call, 1, HELD_ELEM, ROLE_PLAIN, SHAPE(row[0], row[1]), 1);
+    held_grad(call, 1, HELD_ELEM, role, SHAPE(row[0], row[1]), 1);
     call->is_scaled = 2;
     return true;
 }

@@ -224,6 +224,30 @@ static int bad(const struct bench *b, const char *format, ...)
     return -1;
 }
 
+/* Is element i of how the tensor lies there by rounding up alone? */
+static bool is_added(const struct layout *layout, int64_t i)
+{
+    return i % layout->inner_pad >= layout->inner ||
+           i / layout->inner_pad / layout->plane >= layout->outer;
+}
+
+/* Bytes of 0xff are NaN in every floating type. */
+static void poison_padding(const struct bench *b, const struct place *place,
+                           const struct tensor_desc *desc)
+{
+    const struct layout layout = layout_of(desc, b->device->channel_pad);
+    int64_t size = dtype_bytes(desc->dtype);
+    unsigned char *bytes = xcalloc((size_t)place->bytes, 1);
+    b->device->read(bytes, place->device, place->bytes);
+    for (int64_t i = 0; i < layout_count(&layout); i++) {
+        if (is_added(&layout, i)) {
+            memset(bytes + i * size, 0xff, (size_t)size);
+        }
+    }
+    b->device->write(place->device, bytes, place->bytes);
+    free(bytes);
+}
+
 static void put(struct bench *b, struct place *place, const struct held_tensor *tensor,
                 bool has_values)
 {
@@ -243,6 +267,9 @@ static void put(struct bench *b, struct place *place, const struct held_tensor *
             (void)fprintf(stderr, "upload: %s\n", err.msg);
         }
         free(elements);
+        if (tensor->is_poisoned && b->device->channel_pad > 0) {
+            poison_padding(b, place, &desc);
+        }
     }
     b->device->read(place->before, place->device, place->bytes);
 }
@@ -337,12 +364,7 @@ static int check_padding(const struct bench *b, int idx, const struct place *pla
     struct layout layout = layout_of(&desc, b->device->channel_pad);
     int64_t size = dtype_bytes(desc.dtype);
     for (int64_t i = 0; i < layout_count(&layout); i++) {
-        int64_t inner = i % layout.inner_pad;
-        int64_t outer = i / layout.inner_pad / layout.plane;
-        if (inner < layout.inner && outer < layout.outer) {
-            continue;
-        }
-        for (int64_t k = 0; k < size; k++) {
+        for (int64_t k = 0; k < size && is_added(&layout, i); k++) {
             if (place->after[i * size + k] != 0) {
                 return bad(b, "out[%d]: element %" PRId64 " is there by rounding up and is not 0",
                            idx, i);

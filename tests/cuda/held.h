@@ -29,6 +29,7 @@ struct held_tensor {
     int64_t count;
     double *values;   /* owned, in the order of the shape */
     bool is_kept;     /* an output that is read, too */
+    bool is_poisoned; /* an input: what rounding up adds to it is NaN and not 0 */
     int may_lie_in;   /* an output: this input's memory, counted from 1 */
     double tolerance; /* 0: held_run's */
 };

@@ -367,6 +367,92 @@ const char *trial_differs(const struct trial *a, const struct trial *b)
     return NULL;
 }
 
+/* --- what rounding up adds ------------------------------------------------------------------------- */
+enum tail { TAIL_PARAM, TAIL_GRAD, TAIL_MASTER, TAIL_MOMENT1, TAIL_MOMENT2, TAIL_COUNT };
+
+/* Where a tensor lies, in words of four bytes, and how many of them are its own; NULL where there is none. */
+static void *tail_of(const struct trial *trial, int param, enum tail tail, int64_t *ret_own,
+                     int64_t *ret_all)
+{
+    const struct net *net = &trial->net;
+    const struct value *value = &trial->graph->values[param];
+    const struct opt_segment *segment = net->update.segments;
+    const struct opt_args *args = &net->update;
+    void *const bases[TAIL_COUNT] = {net->mem[MEMPLAN_PARAM], net->mem[MEMPLAN_GRAD], args->master,
+                                     args->moment1, args->moment2};
+    bool is_wide = tail >= TAIL_MASTER;
+    if (value->role != ROLE_TABLE && value->role != ROLE_CHANNEL) {
+        return NULL;
+    }
+    while (segment->param != net->plan.places[param].offset_bytes) {
+        segment++;
+    }
+    int64_t size = dtype_bytes(is_wide ? (enum dtype)segment->wide_type : value->dtype);
+    *ret_own = shape_count(&value->shape) * size / 4; /* halves come in pairs in these models */
+    *ret_all = segment->count * size / 4;
+    int64_t at = is_wide ? segment->wide : tail == TAIL_GRAD ? segment->grad : segment->param;
+    return bases[tail] && (tail != TAIL_MASTER || segment->has_master) ? (char *)bases[tail] + at
+                                                                       : NULL;
+}
+
+/* The bits as they lie. */
+static int32_t *tail_words(const struct trial *trial, const void *device, int64_t n)
+{
+    const struct tensor_desc desc = {SHAPE(n), DT_I32, ROLE_PLAIN};
+    int32_t *words = xcalloc((size_t)n, sizeof(*words));
+    trial->net.backend->download(trial->net.backend->self, &desc, device, words);
+    return words;
+}
+
+static bool is_tail_zero(const struct trial *trial, int param, enum tail tail, int *ret_n)
+{
+    int64_t own;
+    int64_t all;
+    bool is_zero = true;
+    const void *device = tail_of(trial, param, tail, &own, &all);
+    if (device && all > own) {
+        int32_t *words = tail_words(trial, device, all);
+        for (int64_t i = own; i < all; i++) {
+            is_zero &= words[i] == 0;
+        }
+        free(words);
+        *ret_n += 1;
+    }
+    return is_zero;
+}
+
+const char *trial_tails(const struct trial *trial, int *ret_n)
+{
+    *ret_n = 0;
+    for (int i = 0; i < trial->graph->n_params; i++) {
+        int param = trial->graph->params[i];
+        for (enum tail tail = TAIL_PARAM; tail < TAIL_COUNT; tail++) {
+            if (!is_tail_zero(trial, param, tail, ret_n)) {
+                return trial->graph->values[param].name;
+            }
+        }
+    }
+    return NULL;
+}
+
+void trial_poison_tails(struct trial *trial)
+{
+    for (int i = 0; i < trial->graph->n_params; i++) {
+        for (enum tail tail = TAIL_PARAM; tail < TAIL_COUNT; tail++) {
+            int64_t own;
+            int64_t all;
+            void *device = tail_of(trial, trial->graph->params[i], tail, &own, &all);
+            if (device && all > own && tail != TAIL_GRAD) {
+                const struct tensor_desc desc = {SHAPE(all), DT_I32, ROLE_PLAIN};
+                int32_t *words = tail_words(trial, device, all);
+                memset(words + own, 0xff, (size_t)(all - own) * sizeof(*words));
+                trial->net.backend->upload(trial->net.backend->self, &desc, words, device);
+                free(words);
+            }
+        }
+    }
+}
+
 void trial_restore(struct trial *to, const struct trial *from)
 {
     trial_copy(to, from);

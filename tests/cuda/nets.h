@@ -65,6 +65,13 @@ struct trial_distance trial_compare(const struct trial *got, const struct trial 
 /* Parameters, states and what the optimiser keeps, bit for bit: NULL, or the name of the first that differs. */
 const char *trial_differs(const struct trial *a, const struct trial *b);
 
+/* What rounding up adds behind tables and vectors, in parameters, their gradients, masters and moments: the name of the first one where
+   it is not 0, or NULL. *ret_n counts those that have any. */
+const char *trial_tails(const struct trial *trial, int *ret_n);
+
+/* Makes it NaN, but in gradients. */
+void trial_poison_tails(struct trial *trial);
+
 /* Everything that a checkpoint holds, through host memory. */
 void trial_restore(struct trial *to, const struct trial *from);
 

@@ -102,19 +102,34 @@ static void hold(const struct held_device *device, enum kernel_id id)
 }
 
 /* --- is a fault noticed? ----------------------------------------------------------------------------- */
-enum plant { PLANT_ELEMENT, PLANT_LANE, PLANT_UNWRITTEN };
-static void (*honest)(void *self, const struct kernel_args *args);
+enum plant {
+    PLANT_ELEMENT,
+    PLANT_LANE,
+    PLANT_UNWRITTEN,
+    PLANT_UNROUNDED, /* rows are taken for ones without anything behind them */
+    PLANT_READS,     /* what is behind a row is taken for logits */
+};
+static void (*honest[K_COUNT])(void *self, const struct kernel_args *args);
 static enum plant planted;
 
+static void plant_loss(void *self, const struct kernel_args *args)
+{
+    struct kernel_args faulty = *args;
+    struct loss_geom *g = &faulty.geom.loss;
+    g->is_rounded = planted != PLANT_UNROUNDED;
+    g->c = planted == PLANT_READS ? cuda_channels(self, g->c) : g->c;
+    honest[K_ROW_LOSS](self, &faulty);
+}
+
 /* K_ADD_FWD of an image with 5 channels: element 0, or the first lane beyond the channels, of the result is made 1.0 or left. */
-static void plant(void *self, const struct kernel_args *args)
+static void plant_sum(void *self, const struct kernel_args *args)
 {
     struct cuda *cuda = self;
     size_t size = cuda->is_amp ? 2 : 4;
     unsigned char bytes[4];
     unsigned char *y = args->out[0];
     must(cudaMemcpy(bytes, y, size, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    honest(self, args);
+    honest[K_ADD_FWD](self, args);
     must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     if (planted == PLANT_UNWRITTEN) {
         must(cudaMemcpy(y, bytes, size, cudaMemcpyHostToDevice), "cudaMemcpy");
@@ -127,26 +142,34 @@ static void plant(void *self, const struct kernel_args *args)
 static void hold_plants(struct cuda *cuda, const struct backend *backend)
 {
     static const struct {
+        enum kernel_id id;
+        int idx;
         enum plant plant;
         const char *name, *message;
     } rows[] = {
-        {PLANT_ELEMENT, "one element", "is off by"},
-        {PLANT_LANE, "a lane that rounding up adds", "is there by rounding up and is not 0"},
-        {PLANT_UNWRITTEN, "an element that is not written", "is off by"},
+        {K_ADD_FWD, 0, PLANT_ELEMENT, "one element", "is off by"},
+        {K_ADD_FWD, 0, PLANT_LANE, "a lane that rounding up adds",
+         "is there by rounding up and is not 0"},
+        {K_ADD_FWD, 0, PLANT_UNWRITTEN, "an element that is not written", "is off by"},
+        /* One row of two logits, with others behind them. */
+        {K_ROW_LOSS, 3, PLANT_UNROUNDED, "a gradient that leaves out what is behind a row",
+         "is there by rounding up and is not 0"},
+        {K_ROW_LOSS, 3, PLANT_READS, "a loss of what is behind a row", "is off by"},
     };
     struct backend faulty = *backend;
-    if (backend->run[K_ADD_FWD] == NULL) {
-        tap_report(false, "add_fwd, by which it is seen that faults are noticed, is there");
+    memcpy(honest, backend->run, sizeof(honest));
+    if (honest[K_ADD_FWD] == NULL || honest[K_ROW_LOSS] == NULL) {
+        tap_report(false, "kernels by which it is seen that faults are noticed are there");
         return;
     }
-    honest = backend->run[K_ADD_FWD];
-    faulty.run[K_ADD_FWD] = plant;
+    faulty.run[K_ADD_FWD] = plant_sum;
+    faulty.run[K_ROW_LOSS] = plant_loss;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char why[HELD_WHY_MAX];
         struct held_call call = {0};
         struct held_device device = device_of(cuda, &faulty);
         planted = rows[i].plant;
-        bool is_there = held_cases[K_ADD_FWD](&call, 0);
+        bool is_there = held_cases[rows[i].id](&call, rows[i].idx);
         enum held_verdict verdict = held_run(&device, &call, why);
         tap_report(is_there && verdict == HELD_BAD && strstr(why, rows[i].message) != NULL,
                    "%s: %s is noticed (%s)", cuda->is_amp ? "amp" : "fp32", rows[i].name, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In cuBLASLt's place (backend_cuda/lt.h): plain loops. */
+/* In cuBLASLt's place (backend_cuda/lt.h): plain loops. Where rows are rounded up, so is K: the loops see the zeros that the library does. */
 #include "base/base.h"
 
 #include "backend_cuda/lt.h"
@@ -125,7 +125,10 @@ static void backward_weight(const struct kernel_args *args)
 
 void lt_run(void *self, const struct kernel_args *args)
 {
-    library_enqueue(self, args, "cublaslt",
+    struct kernel_args stored = *args;
+    struct linear_geom *g = &stored.geom.linear;
+    g->k = g->is_rounded ? cuda_channels(self, g->k) : g->k;
+    library_enqueue(self, &stored, "cublaslt",
                     args->id == K_LINEAR_FWD        ? forward
                     : args->id == K_LINEAR_BWD_DATA ? backward_data
                                                     : backward_weight);

@@ -77,6 +77,9 @@ ok $? "choices are kept ($n_plans)"
 ok $? "no plan with sums in any order, that fails, or that wants too much"
 [ "$(grep -l 'linear_bwd_data' "$T"/plans/*.json | wc -l)" -gt 0 ]
 ok $? "a convolution of 1x1 was timed as a product, too"
+grep -hq 'linear_fwd f16 n3 c40 k1008' "$T"/plans/*.json && grep -hq 'linear_bwd_weight f16 n3 c40 k1008' "$T"/plans/*.json &&
+    grep -hq 'linear_fwd f32 n3 c40 k1004' "$T"/plans/*.json && ! grep -hq 'k1003' "$T"/plans/*.json
+ok $? "a product of 1,003 columns that are rounded up is planned with 16 bytes' multiples"
 [ "$(grep -l '"plan":"cublaslt bgrad ' "$T"/plans/*.json | wc -l)" -gt 0 ]
 ok $? "a bias' gradient beside the product is chosen somewhere"
 

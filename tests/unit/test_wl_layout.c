@@ -21,6 +21,8 @@ static int64_t device_index(const struct tensor_desc *desc, const int64_t at[4],
         return (at[2] * dim[3] + at[3]) * outer + at[0];
     case ROLE_CHANNEL:
     case ROLE_PLAIN:
+    case ROLE_ROWS: /* of two dimensions: below */
+    case ROLE_TABLE:
         break;
     }
     return ((at[0] * dim[1] + at[1]) * dim[2] + at[2]) * dim[3] + at[3];
@@ -116,6 +118,10 @@ static void test_sizes(void **state UNUSED)
         {{SHAPE(36, 1, 3, 3), DT_F16, ROLE_FILTER_DEPTHWISE}, 8, 9 * 40},
         {{SHAPE(19), DT_F32, ROLE_CHANNEL}, 8, 24},
         {{SHAPE(1000, 2048), DT_F16, ROLE_PLAIN}, 8, 2048000},
+        {{SHAPE(1920, 30522), DT_F16, ROLE_ROWS}, 8, 1920 * 30528},
+        {{SHAPE(1920, 30522), DT_F32, ROLE_ROWS}, 4, 1920 * 30524},
+        {{SHAPE(30522, 768), DT_F16, ROLE_TABLE}, 8, 30528 * 768},
+        {{SHAPE(7, 5), DT_F16, ROLE_TABLE}, 8, 8 * 5}, /* its own rows are as they are */
         {{SHAPE(3, 5, 7), DT_I64, ROLE_PLAIN}, 8, 105},
         {{SHAPE_SCALAR, DT_F32, ROLE_PLAIN}, 8, 1},
     };
@@ -123,6 +129,42 @@ static void test_sizes(void **state UNUSED)
         const struct layout layout = layout_of(&cases[i].desc, cases[i].pad);
         assert_int_equal(layout_count(&layout), cases[i].count);
         assert_int_equal(layout_bytes(&layout), cases[i].count * dtype_bytes(cases[i].desc.dtype));
+    }
+}
+
+/* Rows grow at their ends, a table by rows at its end. What lies there is zero on the way there, and whatever it is, nobody
+   sees it on the way back. */
+static void test_rows_and_tables(void **state UNUSED)
+{
+    static const int64_t steps[] = {1, 5, 8, 1000};
+    static const enum role roles[] = {ROLE_ROWS, ROLE_TABLE};
+    for (size_t r = 0; r < ARRAY_LEN(roles) * ARRAY_LEN(steps); r++) {
+        const struct tensor_desc desc = {SHAPE(5, 11), DT_F32, roles[r % 2]};
+        const struct layout layout = layout_of(&desc, 4);
+        int64_t step = steps[r / 2];
+        int64_t pitch = desc.role == ROLE_ROWS ? 12 : 11;
+        int64_t count = desc.role == ROLE_ROWS ? 5 * 12 : 8 * 11;
+        float host[55];
+        float back[55] = {0};
+        float device[88];
+        memset(device, POISON, sizeof(device));
+        for (int i = 0; i < 55; i++) {
+            host[i] = value_of(i);
+        }
+        assert_int_equal(layout_count(&layout), count);
+        for (int64_t at = 0; at < count; at += step) {
+            layout_pack(&layout, host, at, count - at < step ? count - at : step, device + at);
+        }
+        for (int64_t i = 0; i < count; i++) {
+            bool is_real = i % pitch < 11 && i / pitch < 5;
+            float expected = is_real ? host[i / pitch * 11 + i % pitch] : 0.0F;
+            assert_true(device[i] == expected);
+            device[i] = is_real ? device[i] : NAN;
+        }
+        for (int64_t at = 0; at < count; at += step) {
+            layout_unpack(&layout, device + at, at, count - at < step ? count - at : step, back);
+        }
+        assert_memory_equal(back, host, sizeof(host));
     }
 }
 
@@ -167,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_images_and_filters),
         cmocka_unit_test(test_depthwise_filters),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_rows_and_tables),
         cmocka_unit_test(test_vectors_and_whole_numbers),
         cmocka_unit_test(test_rounding),
     };

@@ -258,8 +258,9 @@ template <typename T> static void run_words(struct cuda *cuda, const struct kern
     T *dword = (T *)args->out[0];
     struct word_span s = {(int)(g->n * g->s), room.n_stretches, (int)g->vocabulary, (int)g->d,
                           (args->accumulate & 1U) != 0};
+    int64_t rows = cuda_channels(cuda, g->vocabulary); /* what rounding up adds stays 0 */
     if (!dword || !clear(cuda, args, heads, room.heads, 0xff) ||
-        (!s.has_sum && !clear(cuda, args, dword, g->vocabulary * g->d * (int64_t)sizeof(T), 0))) {
+        (!s.has_sum && !clear(cuda, args, dword, rows * g->d * (int64_t)sizeof(T), 0))) {
         return;
     }
     CUDA_LAUNCH(embed_stretch<T>, dim3((unsigned)s.n_tokens), dim3(THREADS), 0,

@@ -15,7 +15,7 @@ struct layout layout_of(const struct tensor_desc *desc, int64_t channel_pad)
     const int64_t *dim = desc->shape.dim;
     struct layout layout = {
         .outer = 1, .inner = shape_count(&desc->shape), .plane = 1, .dtype = desc->dtype};
-    bool is_padded = desc->role != ROLE_PLAIN;
+    bool is_padded = desc->role != ROLE_PLAIN && desc->role != ROLE_TABLE;
     switch (desc->role) {
     case ROLE_IMAGE:
     case ROLE_FILTER:
@@ -33,11 +33,17 @@ struct layout layout_of(const struct tensor_desc *desc, int64_t channel_pad)
     case ROLE_CHANNEL:
         ASSERT(desc->shape.n_dims == 1);
         break;
+    case ROLE_ROWS:
+    case ROLE_TABLE:
+        ASSERT(desc->shape.n_dims == 2);
+        layout.outer = dim[0];
+        layout.inner = dim[1];
+        break;
     case ROLE_PLAIN:
         break;
     }
-    layout.outer_pad =
-        desc->role == ROLE_FILTER ? round_up(layout.outer, channel_pad) : layout.outer;
+    bool has_more_rows = desc->role == ROLE_FILTER || desc->role == ROLE_TABLE;
+    layout.outer_pad = has_more_rows ? round_up(layout.outer, channel_pad) : layout.outer;
     layout.inner_pad = is_padded ? round_up(layout.inner, channel_pad) : layout.inner;
     return layout;
 }

@@ -6,6 +6,8 @@
        a filter (K, C, R, S)        as (K', R, S, C'),
        a depthwise one (K, 1, R, S) as (R, S, K'),
        a channel vector (C)         as (C'),
+       rows (R, C)                  as (R, C'),
+       a table (K, C)               as (K', C),
        all else as its shape says,
    where X' is X rounded up to the backend's channel_pad. What rounding up adds is zero. */
 #ifndef BACKEND_CUDA_LAYOUT_H
@@ -15,7 +17,7 @@
 
 /* Every case is (outer, plane, inner) on the device and (outer, inner, plane) on the host. */
 struct layout {
-    int64_t outer, outer_pad; /* N of an image, K of a filter, else 1 */
+    int64_t outer, outer_pad; /* N of an image, K of a filter or a table, R of rows, else 1 */
     int64_t inner, inner_pad; /* C, or all elements where nothing is rounded up */
     int64_t plane;            /* H * W, R * S, else 1 */
     enum dtype dtype;

@@ -98,11 +98,12 @@ const char *lt_version(const struct cuda *cuda)
 static struct lt_problem problem_of(const struct cuda *cuda, const struct kernel_args *args)
 {
     const struct linear_geom *g = &args->geom.linear;
+    ASSERT(!g->is_rounded || g->n_parts == 1);
     return (struct lt_problem){.id = args->id,
                                .dtype = args->dtype,
                                .n = g->n,
                                .c = g->c,
-                               .k = g->k,
+                               .k = g->is_rounded ? cuda_channels(cuda, g->k) : g->k,
                                .has_bias = args->has_bias && args->id != K_LINEAR_BWD_DATA,
                                .is_added = (args->accumulate & 1U) != 0,
                                .is_bias_added = (args->accumulate & 2U) != 0,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLASLt behind the contract of core/kernel.h: K_LINEAR_FWD, K_LINEAR_BWD_DATA, K_LINEAR_BWD_WEIGHT with bias, dbias and +=.
-   x (N, C), w (K, C), y (N, K) lie as their shapes say, nothing rounded up. DT_F32 (full precision unless cuda->has_tf32), or
+   x (N, C), w (K, C), y (N, K) lie as their shapes say, nothing rounded up; but with geom.linear.is_rounded the product is made with
+   K rounded up, zeros of w and the bias included, so that each row of y begins at 16 bytes. DT_F32 (full precision unless cuda->has_tf32), or
    DT_F16 with sums in float. Everything runs on the call's stream and can be captured. One thread. */
 #ifndef BACKEND_CUDA_LT_H
 #define BACKEND_CUDA_LT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax cross-entropy of rows together with its gradient. Bytes a logit of E bytes: 2E from and to memory, and E from L2: a row of 30,522
    in half precision is 61 KB, a block goes over it twice, and the 4 blocks of each of 132 multiprocessors hold 32 MB at a time. Labels are
-   counted first, for the mean. A row begins at a multiple of its element only, so elements go two at a time at best. */
+   counted first, for the mean. Rows that were rounded up go in vectors; what rounding adds is not looked at, and is 0 in the gradient. */
 #include "backend_cuda/loss.cuh"
 
 extern "C" {
@@ -12,7 +12,7 @@ extern "C" {
 
 struct row_span {
     int64_t rows;
-    int c;
+    int c, pitch; /* elements of a row, and from one row to the next */
     int64_t ignore_label;
     float smoothing, weight;
     bool has_loss_sum, has_grad_sum;
@@ -58,10 +58,28 @@ static __global__ void row_count_of_ranks(const float *loss_scale, struct row_sc
     *scale = scale_of(s.ranks->count, loss_scale, s.weight);
 }
 
-/* Two elements of a row, where a row is of pairs. */
-template <typename T> struct alignas(2 * sizeof(T)) duo {
-    T first, second;
-};
+/* Elements that a thread moves at once. */
+template <typename T, bool IN_VECTORS> constexpr int WIDTH = IN_VECTORS ? LANES<T> : 1;
+
+template <typename T, bool IN_VECTORS>
+static __device__ inline void load_some(const T *from, float *to)
+{
+    if constexpr (IN_VECTORS) {
+        load(from, to);
+    } else {
+        *to = (float)*from;
+    }
+}
+
+template <typename T, bool IN_VECTORS>
+static __device__ inline void store_some(T *to, const float *from)
+{
+    if constexpr (IN_VECTORS) {
+        store(to, from);
+    } else {
+        *to = (T)*from;
+    }
+}
 
 /* What of a row all its elements need. */
 struct row_facts {
@@ -76,21 +94,25 @@ static __device__ inline float grad_of(float value, int c, const struct row_fact
     return f.scale == 0.0f ? 0.0f : (expf(value - f.lse) - target) * f.scale;
 }
 
-/* One row by one block; its loss in all threads. PAIRS: c is even. */
-template <typename T, bool PAIRS>
+/* One row by one block; its loss in all threads. */
+template <typename T, bool IN_VECTORS>
 static __device__ inline double one_row(const T *x, T *grad, int64_t label,
                                         const struct row_scale &scale, const struct row_span &s)
 {
+    constexpr int width = WIDTH<T, IN_VECTORS>;
+    /* More of one element each would spill registers. */
+    [[maybe_unused]] constexpr int rounds = IN_VECTORS ? 2 : 1;
     struct soft soft = {-INFINITY, 0.0f, 0.0f};
-    if (PAIRS) {
-        for (int c = 2 * (int)threadIdx.x; c < s.c; c += 2 * THREADS) {
-            duo<T> two = *(const duo<T> *)(x + c);
-            soft_add(&soft, (float)two.first);
-            soft_add(&soft, (float)two.second);
-        }
-    } else {
-        for (int c = (int)threadIdx.x; c < s.c; c += THREADS) {
-            soft_add(&soft, (float)x[c]);
+    float value[width];
+    float old[width] = {};
+#pragma unroll rounds
+    for (int c = width * (int)threadIdx.x; c < s.pitch; c += width * THREADS) {
+        load_some<T, IN_VECTORS>(x + c, value);
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            if (c + i < s.c) {
+                soft_add(&soft, value[i]);
+            }
         }
     }
     soft = soft_block(soft);
@@ -101,27 +123,23 @@ static __device__ inline double one_row(const T *x, T *grad, int64_t label,
                           is_ignored ? 0.0f : scale.grad, is_known ? (int)label : -1,
                           1.0f - s.smoothing};
     __syncthreads(); /* grad may lie over x: `own` is read by then */
-    if (PAIRS) {
-        for (int c = 2 * (int)threadIdx.x; c < s.c; c += 2 * THREADS) {
-            duo<T> two = *(const duo<T> *)(x + c);
-            duo<T> *to = (duo<T> *)(grad + c);
-            float a = grad_of((float)two.first, c, f);
-            float b = grad_of((float)two.second, c + 1, f);
-            a += s.has_grad_sum ? (float)to->first : 0.0f;
-            b += s.has_grad_sum ? (float)to->second : 0.0f;
-            *to = {(T)a, (T)b};
+#pragma unroll rounds
+    for (int c = width * (int)threadIdx.x; c < s.pitch; c += width * THREADS) {
+        load_some<T, IN_VECTORS>(x + c, value);
+        if (s.has_grad_sum) {
+            load_some<T, IN_VECTORS>(grad + c, old);
         }
-    } else {
-        for (int c = (int)threadIdx.x; c < s.c; c += THREADS) {
-            float a = grad_of((float)x[c], c, f);
-            grad[c] = (T)(a + (s.has_grad_sum ? (float)grad[c] : 0.0f));
+#pragma unroll
+        for (int i = 0; i < width; i++) {
+            value[i] = c + i < s.c ? grad_of(value[i], c + i, f) + old[i] : 0.0f;
         }
+        store_some<T, IN_VECTORS>(grad + c, value);
     }
     float loss = f.lse - f.keep * own - s.smoothing * soft.sum / (float)s.c;
     return is_ignored ? 0.0 : is_known ? (double)loss : (double)NAN;
 }
 
-template <typename T, bool PAIRS>
+template <typename T, bool IN_VECTORS>
 static __global__ void __launch_bounds__(THREADS)
     row_loss(const T *x, const int64_t *labels, const struct row_scale *scale, float *loss, T *grad,
              struct loss_sum *partial, struct row_span s, int stream)
@@ -129,7 +147,8 @@ static __global__ void __launch_bounds__(THREADS)
     struct row_scale factors = *scale;
     struct loss_sum sum = {0.0, 0};
     for (int64_t row = blockIdx.x; row < s.rows; row += gridDim.x) {
-        double one = one_row<T, PAIRS>(x + row * s.c, grad + row * s.c, labels[row], factors, s);
+        double one = one_row<T, IN_VECTORS>(x + row * s.pitch, grad + row * s.pitch, labels[row],
+                                            factors, s);
         sum.loss += threadIdx.x == 0 ? one : 0.0;
     }
     if (!sum_grid(&sum, partial, &tickets[stream]) || threadIdx.x != 0) {
@@ -160,6 +179,7 @@ template <typename T> static void run(struct cuda *cuda, const struct kernel_arg
     const struct loss_geom *g = &args->geom.loss;
     struct row_span s = {g->n,
                          (int)g->c,
+                         (int)(g->is_rounded ? cuda_channels(cuda, g->c) : g->c),
                          g->ignore_label,
                          (float)g->smoothing,
                          (float)g->weight,
@@ -183,7 +203,7 @@ template <typename T> static void run(struct cuda *cuda, const struct kernel_arg
                     args->loss_scale, scale, s);
         CUDA_LAUNCHED(cuda);
     }
-    if (g->c % 2 == 0) {
+    if (g->is_rounded) {
         CUDA_LAUNCH((row_loss<T, true>), dim3((unsigned)blocks), dim3(THREADS), 0,
                     cuda_stream(cuda, args), x, labels, scale, loss, grad, partial, s,
                     args->stream);

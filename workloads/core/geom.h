@@ -53,7 +53,8 @@ struct concat_geom {
 };
 struct linear_geom {
     int64_t n, c, k;
-    int n_parts; /* parameters that the matrix is made of, 1 to LINEAR_PARTS_MAX */
+    int n_parts;     /* parameters that the matrix is made of, 1 to LINEAR_PARTS_MAX */
+    bool is_rounded; /* n_parts is 1; y is ROLE_ROWS, w ROLE_TABLE, the bias ROLE_CHANNEL */
 };
 #define LINEAR_PARTS_MAX 3
 /* Softmax cross-entropy averaged over the labels that are not ignore_label, those of all ranks. */
@@ -61,9 +62,10 @@ struct loss_geom {
     int64_t n, c, plane;
     double smoothing; /* label smoothing, 0 to below 1 */
     int64_t ignore_label;
-    double weight; /* of this loss in the sum of all */
-    int n_ranks;   /* above 1: loss and mean are those of the batches of all */
-    bool is_image; /* logits are (N,C,H,W), not (N,C) */
+    double weight;   /* of this loss in the sum of all */
+    int n_ranks;     /* above 1: loss and mean are those of the batches of all */
+    bool is_image;   /* logits are (N,C,H,W), not (N,C) */
+    bool is_rounded; /* K_ROW_LOSS: logits are ROLE_ROWS */
 };
 struct upsample_loss_geom {
     struct resize_geom resize; /* of the logits; p and q are those of the labels */

@@ -46,7 +46,8 @@ enum kernel_id {
     K_CONCAT_FWD,   /* 1 to CONCAT_IN_MAX of x (N,C_i,H,W) -> y (N,C,H,W), C = sum of C_i */
     K_CONCAT_BWD,   /* dy -> dx +=   (one call for each x: geom.concat.part) */
     /* Where geom.linear.n_parts is above 1 the matrix is several parameters (K/n_parts,C) one behind the other without a gap, and so
-       are bias, dw and dbias: the call names the others after the first ones, for those who count uses. */
+       are bias, dw and dbias: the call names the others after the first ones, for those who count uses. With geom.linear.is_rounded a
+       backend may give y, w and the bias more than K columns or rows, which are 0 in what is read and in what is written. */
     K_LINEAR_FWD,        /* x (N,C), w (K,C), [bias (K)] -> y (N,K) */
     K_LINEAR_BWD_DATA,   /* dy, w -> dx += */
     K_LINEAR_BWD_WEIGHT, /* dy, x -> dw +=, [dbias +=] */
@@ -54,7 +55,7 @@ enum kernel_id {
     K_LOSS_FWD, /* logits (N,C,H,W), labels (N,H,W) int64 -> loss () +=, prob (N,C,H,W) ~logits */
     K_LOSS_BWD, /* prob, labels -> dlogits ~prob += */
     /* Sequences: T = N*S tokens, D wide; ids and places are int64. */
-    K_EMBED_FWD, /* ids (N,S), segments (N,S), word (V,D), position (,D), segment (,D) -> y (T,D): the sum of a row of each */
+    K_EMBED_FWD, /* ids (N,S), segments (N,S), word (V,D) ROLE_TABLE, position (,D), segment (,D) -> y (T,D): the sum of a row of each */
     K_EMBED_BWD, /* dy, ids, segments -> dword +=, dposition +=, dsegment += */
     K_LAYER_NORM_FWD, /* x (T,C), gamma (C), beta (C) -> y ~x, mean (T), rstd (T) */
     K_LAYER_NORM_BWD, /* dy, x, gamma, mean, rstd -> dx ~dy +=, dgamma +=, dbeta += */
@@ -67,7 +68,8 @@ enum kernel_id {
     K_ATTENTION_BWD, /* dcontext, qkv, mask, context, lse, [step] -> dqkv += */
     K_GATHER_FWD,    /* x (N*S,C), [at (N,P), else 0] -> y (N*P,C): row at[n,p] of the rows of n */
     K_GATHER_BWD,    /* dy, [at] -> dx += */
-    K_ROW_LOSS, /* logits (R,C), labels (R) -> loss () +=, dlogits ~logits +=: K_LOSS with its gradient made at once */
+    K_ROW_LOSS, /* logits (R,C), labels (R) -> loss () +=, dlogits ~logits +=: K_LOSS with its gradient made at once. What a backend adds to
+                   a row is not read and is 0 in dlogits */
     /* What graph/fuse.h makes of the calls above. sum, squares (of x itself, not of its distance from the mean), sum_dz,
        sum_hat are (C) or (K) in the type of mean, scale and shift in args.dtype: cuDNN's fused convolutions have them so and no
        other way. They are overwritten, and those of this rank alone. "Normalised x" is

@@ -28,7 +28,9 @@ enum role {
     ROLE_IMAGE,            /* (N, C, H, W) */
     ROLE_FILTER,           /* (K, C/G, R, S) */
     ROLE_FILTER_DEPTHWISE, /* (K, 1, R, S): one filter a channel, K = G = C > 1 */
-    ROLE_CHANNEL,          /* (C): a number for each channel of an image */
+    ROLE_CHANNEL, /* (C): a number for each channel of an image, or each column of ROLE_ROWS */
+    ROLE_ROWS,    /* (R, C): rows that a product makes of a ROLE_TABLE */
+    ROLE_TABLE,   /* (K, C): a matrix with a row for each column of ROLE_ROWS */
 };
 
 struct tensor_desc {

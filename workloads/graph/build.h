@@ -74,7 +74,10 @@ struct linear_opts {
     double
         init_std; /* above 0: deviation of the weights before training, biases 0; 0: PyTorch's rule */
     bool is_tied; /* the weight is another op's: */
-    int weight;   /* (out_features, C) */
+    int weight;   /* (out_features, C), ROLE_TABLE */
+    /* The result's rows and the matrix are of a length that suits the backend, whatever out_features is: for graph_row_loss, which
+       alone reads such rows. What is tied has to be. */
+    bool is_rounded;
 };
 int graph_linear_with(struct graph *graph, int x, const struct linear_opts *opts); /* x (N, C) */
 int graph_linear(struct graph *graph, int x, const char *name, int64_t out_features);

@@ -342,8 +342,24 @@ void graph_order_gradients(struct graph *graph)
     }
 }
 
+/* All kernels but two read a row of as many elements as its shape says. */
+static void check_roles(struct graph *graph)
+{
+    for (int i = 0; i < graph->n_ops; i++) {
+        const struct op *op = &graph->ops[i];
+        for (int k = 0; k < OP_IN_MAX && graph->err.code == ERR_NONE; k++) {
+            if (op->in[k] != NO_VALUE && graph->values[op->in[k]].role == ROLE_ROWS &&
+                op->kind != OP_ROW_LOSS) {
+                graph_fail(graph, ERR_INTERNAL, "%s reads rows that are rounded up",
+                           op_kind_name(op->kind));
+            }
+        }
+    }
+}
+
 void graph_lower(struct graph *graph)
 {
+    check_roles(graph);
     for (int i = 0; i < graph->n_ops; i++) {
         forward(graph, &graph->ops[i]);
     }

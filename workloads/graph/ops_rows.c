@@ -31,11 +31,15 @@ static int linear_weight(struct graph *graph, const struct linear_opts *opts,
 {
     struct shape shape = SHAPE(geom->k, geom->c);
     if (!opts->is_tied) {
-        return graph_owned_param(graph, opts->name, "weight", shape, ROLE_PLAIN,
+        return graph_owned_param(graph, opts->name, "weight", shape,
+                                 geom->is_rounded ? ROLE_TABLE : ROLE_PLAIN,
                                  linear_init(opts, geom->c, false));
     }
-    if (graph->err.code == ERR_NONE && !shape_eq(&graph->values[opts->weight].shape, &shape)) {
-        graph_fail(graph, ERR_INTERNAL, "%s: the tied weight is of another shape", opts->name);
+    if (graph->err.code == ERR_NONE &&
+        (!shape_eq(&graph->values[opts->weight].shape, &shape) ||
+         graph->values[opts->weight].role != ROLE_TABLE || !geom->is_rounded)) {
+        graph_fail(graph, ERR_INTERNAL, "%s: the tied weight is of another shape or role",
+                   opts->name);
     }
     return opts->weight;
 }
@@ -46,12 +50,20 @@ int graph_linear_with(struct graph *graph, int x, const struct linear_opts *opts
     if (!shape) {
         return NO_VALUE;
     }
-    struct linear_geom geom = {
-        .n = shape->dim[0], .c = shape->dim[1], .k = opts->out_features, .n_parts = 1};
+    struct linear_geom geom = {.n = shape->dim[0],
+                               .c = shape->dim[1],
+                               .k = opts->out_features,
+                               .n_parts = 1,
+                               .is_rounded = opts->is_rounded};
     int weight = linear_weight(graph, opts, &geom);
-    int bias = graph_owned_param(graph, opts->name, "bias", SHAPE(geom.k), ROLE_PLAIN,
+    int bias = graph_owned_param(graph, opts->name, "bias", SHAPE(geom.k),
+                                 geom.is_rounded ? ROLE_CHANNEL : ROLE_PLAIN,
                                  linear_init(opts, geom.c, true));
-    int y = graph_activation(graph, SHAPE(geom.n, geom.k), graph->dtype, true);
+    int y = graph_add_value(graph, (struct value){.shape = SHAPE(geom.n, geom.k),
+                                                  .dtype = graph->dtype,
+                                                  .role = geom.is_rounded ? ROLE_ROWS : ROLE_PLAIN,
+                                                  .kind = VALUE_ACT,
+                                                  .needs_grad = true});
     struct op *op = graph_add_op(graph, OP_LINEAR);
     if (graph->err.code != ERR_NONE) {
         return NO_VALUE;
@@ -111,10 +123,10 @@ int graph_linear_joined(struct graph *graph, int x, const char *const names[3],
 /* ---- embedding ---- */
 
 static int table(struct graph *graph, const struct embed_opts *opts, const char *field,
-                 int64_t rows)
+                 int64_t rows, enum role role)
 {
     return graph_owned_param(graph, arena_printf(graph->arena, "%s.%s", opts->owner, field),
-                             "weight", SHAPE(rows, opts->width), ROLE_PLAIN,
+                             "weight", SHAPE(rows, opts->width), role,
                              (struct init){INIT_NORMAL, opts->init_std});
 }
 
@@ -151,9 +163,9 @@ int graph_embed(struct graph *graph, int ids, int segments, const struct embed_o
                    geom.s, geom.positions);
         return NO_VALUE;
     }
-    int word = table(graph, opts, "word_embeddings", geom.vocabulary);
-    int position = table(graph, opts, "position_embeddings", geom.positions);
-    int segment = table(graph, opts, "token_type_embeddings", geom.segments);
+    int word = table(graph, opts, "word_embeddings", geom.vocabulary, ROLE_TABLE);
+    int position = table(graph, opts, "position_embeddings", geom.positions, ROLE_PLAIN);
+    int segment = table(graph, opts, "token_type_embeddings", geom.segments, ROLE_PLAIN);
     int y = graph_activation(graph, SHAPE(geom.n * geom.s, geom.d), graph->dtype, true);
     struct op *op = graph_add_op(graph, OP_EMBED);
     if (graph->err.code != ERR_NONE) {
@@ -326,7 +338,8 @@ int graph_row_loss(struct graph *graph, int logits, int labels, const struct los
                              .smoothing = opts->label_smoothing,
                              .ignore_label = opts->ignore_label,
                              .weight = opts->weight > 0.0 ? opts->weight : 1.0,
-                             .n_ranks = graph->ranks.n_ranks};
+                             .n_ranks = graph->ranks.n_ranks,
+                             .is_rounded = graph->values[logits].role == ROLE_ROWS};
     if (label->dtype != DT_I64 || shape_count(&label->shape) != geom.n) {
         graph_fail(graph, ERR_INTERNAL, "loss: labels do not fit the logits");
         return NO_VALUE;

@@ -35,6 +35,15 @@ static int linear(const struct bert *b, int x, const char *name, int64_t out_fea
         &(struct linear_opts){.name = name, .out_features = out_features, .init_std = INIT_STD});
 }
 
+/* Logits of a loss. */
+static int classes(const struct bert *b, int x, const char *name, int64_t n_classes)
+{
+    return graph_linear_with(
+        b->graph, x,
+        &(struct linear_opts){
+            .name = name, .out_features = n_classes, .init_std = INIT_STD, .is_rounded = true});
+}
+
 static int dropout(const struct bert *b, int x)
 {
     return b->step == NO_VALUE ? x : graph_dropout(b->graph, x, b->step, DROPOUT);
@@ -110,7 +119,8 @@ static void masked_words(const struct bert *b, int x, int word)
                                                 .out_features = b->size->vocabulary,
                                                 .init_std = INIT_STD,
                                                 .is_tied = true,
-                                                .weight = word});
+                                                .weight = word,
+                                                .is_rounded = true});
     if (b->opts->has_logits) {
         graph_output(b->graph, "logits", x);
     }
@@ -124,7 +134,7 @@ static int next_sentence(const struct bert *b, int x)
 {
     x = graph_gather(b->graph, x, NO_VALUE, b->opts->batch);
     x = graph_tanh(b->graph, linear(b, x, "bert.pooler.dense", b->size->width));
-    x = linear(b, x, "cls.seq_relationship", 2);
+    x = classes(b, x, "cls.seq_relationship", 2);
     if (b->opts->has_logits) {
         graph_output(b->graph, "next_sentence_logits", x);
     }
