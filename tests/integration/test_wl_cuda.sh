@@ -85,6 +85,22 @@ if [ -x "$B/reperf-pack" ]; then
     printf x | dd of="$T/tokens/00000.shard" bs=1 seek=$((size - 100)) conv=notrunc 2>"$T/err"
     exits 5 "a damaged shard" "${packed[@]}" --steps 4
     is "$(grep -c run_stop "$T/out")" 0 "is not trained on"
+
+    dataset="$ROOT/datasets/cityscapes/dataset.json"
+    mkdir "$T/streets"
+    { "$B/reperf-pack" synth --dataset "$dataset" --out "$T/cityscapes" --samples train=4 --samples val=3 && tar xf "$T/cityscapes/cityscapes.tar" -C "$T/streets" &&
+        "$B/reperf-pack" pack --dataset "$dataset" --tree "$T/streets" --synthetic --split train --out "$T/segments"; } >"$T/out" 2>&1
+    ok $? "a packed twin of Cityscapes"
+    images=("$EMU" --device cuda --model hrnet_w18 --image 32 --batch 2 --lr 0.01 --precision amp --loss-scale 128 --steps 2 --no-tune --data "$T/segments")
+    REPERF_EMU_SEED=5 trains eager "${images[@]}" "${plainly[@]}" --workers 1
+    REPERF_EMU_SEED=6 trains replay "${images[@]}"
+    same eager replay "packed images, made ready on the device: the same bits for any number of threads, streams and however far ahead"
+    like "$(head -n 1 "$T/replay.out")" '"augment":"scale-crop","augment_on":"device",' "run_start says that they are"
+    trains host "${images[@]}" --augment-on host
+    like "$(head -n 1 "$T/host.out")" '"augment":"scale-crop","augment_on":"host",' "--augment-on host"
+    paste -d: <(losses "$T/replay.out") <(losses "$T/host.out") | head -n 1 |
+        awk -F: '{ d = $2 - $4; exit !(NF == 4 && d < 2e-3 * $4 && d > -2e-3 * $4) }'
+    ok $? "and its first loss is the device's within 2e-3"
 else
     skip "packed data on a device" "reperf-pack is not built"
 fi
@@ -129,7 +145,7 @@ for fault in memcpy:20 launch:200; do
     like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda"' "ends in a fatal line"
     is "$(grep -c run_stop "$T/out")" 0 "and without run_stop"
 done
-for option in --no-fuse --no-graph --no-tune "--streams 2" "--ahead 1" "--plan-cache none"; do
+for option in --no-fuse --no-graph --no-tune "--streams 2" "--ahead 1" "--plan-cache none" "--augment-on host"; do
     # shellcheck disable=SC2086
     exits 2 "$option without a GPU" "$EMU" --model bert_tiny $option
 done

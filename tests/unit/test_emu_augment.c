@@ -85,6 +85,7 @@ static void check_batch_of(const struct augment_recipe *recipe, struct augment_s
     struct rng rng;
     rng_init(&rng, seed);
     OK(cudaStreamCreate(&cuda.streams[0]));
+    batch.stream = cuda.streams[0];
     for (int i = 0; i < N_IMAGES; i++) {
         pictures[i].size = sizes[i];
         draw(&pictures[i], &rng);

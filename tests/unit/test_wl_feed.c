@@ -107,6 +107,7 @@ static void a_run_says_what_it_reads(void **state)
                               "\"synthetic\":false,\"split\":\"train\",\"n_samples\":50,"
                               "\"pack_sha256\":\"%s\",\"data_seed\":3,\"workers\":3,\"start_step\":"
                               "2,\"steps_per_epoch\":2,\"epoch\":1,\"augment\":\"resized-crop\","
+                              "\"augment_on\":\"host\","
                               "\"mean\":[0.5,0.25,0],\"std\":[0.229,0.224,0.225],\"recipe\":",
                               hex));
     /* Ticks: fed_step, feed_next twice, fed_step, one_step twice: 3 and 1 quarters of a second. */
@@ -149,11 +150,12 @@ static void segments_train_a_segmentation_model(void **state)
     struct str text = runs(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 2");
     holds(nth_line(text, 0), "\"data\":\"by-hand.synthetic\",");
     holds(nth_line(text, 0), "\"synthetic\":true,\"split\":\"train\",\"n_samples\":5,");
-    holds(nth_line(text, 0),
-          "\"augment\":\"scale-crop\",\"mean\":[0.5,0.5,0.5],\"std\":[0.5,0.5,0.5],\"recipe\":");
+    holds(nth_line(text, 0), "\"augment\":\"scale-crop\",\"augment_on\":\"host\",\"mean\":[0.5,0.5,"
+                             "0.5],\"std\":[0.5,0.5,0.5],\"recipe\":");
     holds(nth_line(text, 3), "\"event\":\"run_stop\"");
     text = runs(*state, "--model deeplabv3p_mmseg --image 32x64 --batch 2 --steps 1");
-    holds(nth_line(text, 0), "\"augment\":\"scale-crop\",\"mean\":[0.485,0.456,0.406],");
+    holds(nth_line(text, 0),
+          "\"augment\":\"scale-crop\",\"augment_on\":\"host\",\"mean\":[0.485,0.456,0.406],");
 }
 
 static const struct hand_pack TOKENS = {

@@ -177,7 +177,7 @@ extern "C" void cuda_augment(struct cuda *cuda, const struct augment_batch *batc
     int *starts = (int *)workspace;
     float *weights = (float *)(starts + n_lines(batch));
     struct colours colours;
-    cudaStream_t stream = cuda->streams[0];
+    cudaStream_t stream = batch->stream;
     int64_t pixels = (int64_t)batch->n * batch->height * batch->width;
     for (int c = 0; c < 3; c++) {
         colours.factor[c] = (float)(1.0 / (255.0 * batch->std[c]));

@@ -6,6 +6,7 @@
 #include "backend_cuda/device.h"
 #include "backend_cuda/dnn.h"
 #include "backend_cuda/lt.h"
+#include "backend_cuda/memory.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -142,6 +143,7 @@ void cuda_release(struct cuda *cuda)
     cuda_forms_close(cuda);
     close_libraries(cuda);
     cuda_ranks_close(cuda);
+    cuda_images_close(cuda);
     cuda_streams_close(cuda);
     cuda_memory_close(cuda);
     for (int i = 0; i < cuda->n_streams; i++) {

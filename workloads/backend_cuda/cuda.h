@@ -22,6 +22,7 @@
 struct dnn;         /* backend_cuda/dnn.h: cuDNN */
 struct lt;          /* backend_cuda/lt.h: cuBLASLt */
 struct cuda_memory; /* backend_cuda/memory.c: what is allocated, and the way to and from the host */
+struct cuda_images; /* backend_cuda/images.c: where a batch's bytes lie */
 struct cuda_forms;  /* backend_cuda/forms.c: what was compared */
 struct cuda_streams; /* backend_cuda/streams.c: events, programs, marks */
 struct cuda_ranks;   /* backend_cuda/ranks.c: what goes to the other ranks' devices */
@@ -46,6 +47,7 @@ struct cuda {
     struct dnn *dnn;                        /* owned */
     struct lt *lt;                          /* owned */
     struct cuda_memory *memory;             /* owned */
+    struct cuda_images *images;             /* owned; NULL: no images_beside */
     struct cuda_streams *async;             /* owned */
     struct cuda_forms *forms;               /* owned */
     int n_untimed;                          /* set_untimed, nested */

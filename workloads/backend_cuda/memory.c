@@ -4,19 +4,14 @@
    is first copied into a staging on a stream of its own, and on stream 0 only from there. */
 #include "base/base.h"
 
-#include "backend_cuda/cuda.h"
+#include "backend_cuda/memory.h"
+
 #include "backend_cuda/layout.h"
 #include "base/arena.h"
 
-#define PIECE_BYTES ((int64_t)4 << 20)
-#define N_PIECES    4
-#define STAGES_MAX  16 /* inputs of a network */
-#define BLOCKS_MAX  64 /* arenas and what belongs to an optimiser are fewer than 20 */
-
-struct piece {
-    void *host;        /* owned, pinned; PIECE_BYTES */
-    cudaEvent_t event; /* owned; when the host may use it again */
-};
+#define N_PIECES   4
+#define STAGES_MAX 16 /* inputs of a network */
+#define BLOCKS_MAX 64 /* arenas and what belongs to an optimiser are fewer than 20 */
 
 struct block {
     void *ptr; /* owned, on the device */
@@ -34,7 +29,7 @@ struct cuda_memory {
     cudaStream_t copying; /* owned */
     struct stage stages[STAGES_MAX];
     int n_stages;
-    struct piece pieces[N_PIECES];
+    struct cuda_piece pieces[N_PIECES];
     int next; /* piece */
     struct block blocks[BLOCKS_MAX];
     int64_t held_bytes, peak_bytes;
@@ -58,7 +53,7 @@ static struct block *find_block(struct cuda *cuda, const void *ptr)
 }
 
 /* NULL where it does not fit, which is the caller's to tell. */
-static void *device_alloc(void *self, int64_t bytes)
+void *cuda_alloc(void *self, int64_t bytes)
 {
     struct cuda *cuda = self;
     struct cuda_memory *memory = cuda->memory;
@@ -92,13 +87,20 @@ static void device_free(void *self, void *ptr)
     }
 }
 
-/* A piece that is no longer under way. */
-static struct piece *free_piece(struct cuda *cuda)
+struct cuda_piece *cuda_free_piece(struct cuda *cuda)
 {
-    struct piece *piece = &cuda->memory->pieces[cuda->memory->next];
+    struct cuda_piece *piece = &cuda->memory->pieces[cuda->memory->next];
     cuda->memory->next = (cuda->memory->next + 1) % N_PIECES;
     (void)cuda_wait_event(cuda, piece->event);
     return piece;
+}
+
+void cuda_send_piece(struct cuda *cuda, const struct cuda_piece *piece, void *device, int64_t n,
+                     cudaStream_t stream)
+{
+    cuda_ok(cuda, cudaMemcpyAsync(device, piece->host, (size_t)n, cudaMemcpyHostToDevice, stream),
+            "copy to the device");
+    cuda_ok(cuda, cudaEventRecord(piece->event, stream), "cudaEventRecord");
 }
 
 static void upload_on(struct cuda *cuda, const struct tensor_desc *desc, const void *host,
@@ -107,17 +109,13 @@ static void upload_on(struct cuda *cuda, const struct tensor_desc *desc, const v
     const struct layout layout = layout_of(desc, cuda->channel_pad);
     int64_t size = dtype_bytes(layout.dtype);
     int64_t count = layout_count(&layout);
-    int64_t step = PIECE_BYTES / size;
+    int64_t step = CUDA_PIECE_BYTES / size;
     ASSERT(!cuda_is_capturing(cuda));
     for (int64_t at = 0; at < count && cuda->err.code == ERR_NONE; at += step) {
         int64_t n = count - at < step ? count - at : step;
-        const struct piece *piece = free_piece(cuda);
+        const struct cuda_piece *piece = cuda_free_piece(cuda);
         layout_pack(&layout, host, at, n, piece->host);
-        cuda_ok(cuda,
-                cudaMemcpyAsync((char *)device + at * size, piece->host, (size_t)(n * size),
-                                cudaMemcpyHostToDevice, stream),
-                "copy to the device");
-        cuda_ok(cuda, cudaEventRecord(piece->event, stream), "cudaEventRecord");
+        cuda_send_piece(cuda, piece, (char *)device + at * size, n * size, stream);
     }
 }
 
@@ -145,25 +143,42 @@ static struct stage *stage_of(struct cuda *cuda, const void *staging)
     return is_there ? stage : NULL;
 }
 
-static void upload_beside(void *self, const struct tensor_desc *desc, const void *host,
-                          void *staging, void *device)
+cudaStream_t cuda_copying(const struct cuda *cuda)
 {
-    struct cuda *cuda = self;
-    cudaStream_t copying = cuda->memory->copying;
+    return cuda->memory->copying;
+}
+
+bool cuda_stage_begin(struct cuda *cuda, const void *staging)
+{
+    const struct stage *stage = stage_of(cuda, staging);
+    /* An event that was never recorded is no reason to wait. */
+    return stage && cuda_ok(cuda, cudaStreamWaitEvent(cuda->memory->copying, stage->taken, 0),
+                            "cudaStreamWaitEvent");
+}
+
+void cuda_stage_end(struct cuda *cuda, const void *staging, void *device, int64_t bytes)
+{
     const struct stage *stage = stage_of(cuda, staging);
     if (!stage) {
         return;
     }
-    /* An event that was never recorded is no reason to wait. */
-    cuda_ok(cuda, cudaStreamWaitEvent(copying, stage->taken, 0), "cudaStreamWaitEvent");
-    upload_on(cuda, desc, host, staging, copying);
-    cuda_ok(cuda, cudaEventRecord(stage->arrived, copying), "cudaEventRecord");
+    cuda_ok(cuda, cudaEventRecord(stage->arrived, cuda->memory->copying), "cudaEventRecord");
     cuda_ok(cuda, cudaStreamWaitEvent(cuda->streams[0], stage->arrived, 0), "cudaStreamWaitEvent");
-    cuda_ok(cuda,
-            cudaMemcpyAsync(device, staging, (size_t)tensor_bytes(self, desc),
-                            cudaMemcpyDeviceToDevice, cuda->streams[0]),
-            "copy on the device");
+    cuda_ok(
+        cuda,
+        cudaMemcpyAsync(device, staging, (size_t)bytes, cudaMemcpyDeviceToDevice, cuda->streams[0]),
+        "copy on the device");
     cuda_ok(cuda, cudaEventRecord(stage->taken, cuda->streams[0]), "cudaEventRecord");
+}
+
+static void upload_beside(void *self, const struct tensor_desc *desc, const void *host,
+                          void *staging, void *device)
+{
+    struct cuda *cuda = self;
+    if (cuda_stage_begin(cuda, staging)) {
+        upload_on(cuda, desc, host, staging, cuda->memory->copying);
+        cuda_stage_end(cuda, staging, device, tensor_bytes(self, desc));
+    }
 }
 
 /* After a failure the host's side is left as it is: check says that there was one. */
@@ -173,11 +188,11 @@ static void download(void *self, const struct tensor_desc *desc, const void *dev
     const struct layout layout = layout_of(desc, cuda->channel_pad);
     int64_t size = dtype_bytes(layout.dtype);
     int64_t count = layout_count(&layout);
-    int64_t step = PIECE_BYTES / size;
+    int64_t step = CUDA_PIECE_BYTES / size;
     ASSERT(!cuda_is_capturing(cuda));
     for (int64_t at = 0; at < count && cuda->err.code == ERR_NONE; at += step) {
         int64_t n = count - at < step ? count - at : step;
-        const struct piece *piece = free_piece(cuda);
+        const struct cuda_piece *piece = cuda_free_piece(cuda);
         cuda_ok(cuda,
                 cudaMemcpyAsync(piece->host, (const char *)device + at * size, (size_t)(n * size),
                                 cudaMemcpyDeviceToHost, cuda->streams[0]),
@@ -210,8 +225,8 @@ int cuda_memory_open(struct cuda *cuda, struct backend *backend, struct err *err
     cuda->memory = xcalloc(1, sizeof(*cuda->memory));
     cudaError_t status = cudaSuccess;
     for (int i = 0; i < N_PIECES && status == cudaSuccess; i++) {
-        struct piece *piece = &cuda->memory->pieces[i];
-        status = cudaMallocHost(&piece->host, (size_t)PIECE_BYTES);
+        struct cuda_piece *piece = &cuda->memory->pieces[i];
+        status = cudaMallocHost(&piece->host, (size_t)CUDA_PIECE_BYTES);
         if (status == cudaSuccess) {
             status = cudaEventCreateWithFlags(&piece->event, cudaEventDisableTiming);
         }
@@ -223,13 +238,14 @@ int cuda_memory_open(struct cuda *cuda, struct backend *backend, struct err *err
         return err_set(err, ERR_WORKLOAD, "pinned memory: %s", cudaGetErrorString(status));
     }
     backend->tensor_bytes = tensor_bytes;
-    backend->alloc = device_alloc;
+    backend->alloc = cuda_alloc;
     backend->free = device_free;
     backend->upload = upload;
     backend->download = download;
     backend->async.memory_available = memory_available;
     backend->async.memory_peak = memory_peak;
     backend->async.upload_beside = upload_beside;
+    cuda_images_fill(backend);
     return 0;
 }
 

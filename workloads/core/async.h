@@ -5,6 +5,7 @@
 #define CORE_ASYNC_H
 
 #include "core/comm.h"
+#include "core/images.h"
 #include "core/tensor.h"
 
 /* A stretch of the device's memory that is copied to the host when the device comes to it. */
@@ -28,6 +29,13 @@ struct backend_async {
        device before stream 0 begins what it is given next. Each staging is one tensor's. */
     void (*upload_beside)(void *self, const struct tensor_desc *desc, const void *host,
                           void *staging, void *device);
+    /* The same for a batch of images, which the device cuts out, scales, mirrors and normalises: pixels (n, 3, height, width) as an
+       image of its element type, labels (n, height, width) int64, or NULL. The host's bytes may go when it returns. Before
+       the first one, open_images takes what memory that needs, for images of up to so many bytes with their labels; NULL: the
+       device cannot. */
+    int (*open_images)(void *self, int64_t image_bytes_max, struct err *err);
+    void (*images_beside)(void *self, const struct image_batch *batch,
+                          const struct image_place *pixels, const struct image_place *labels);
     /* Waits until all that was enqueued is done, and gives the first failure since the backend was made. */
     int (*check)(void *self, struct err *err);
     /* The event is when all is done that the stream has been given so far; what a stream is given after wait begins after

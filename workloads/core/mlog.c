@@ -64,6 +64,7 @@ static void put_data(struct json_out *out, const struct mlog_data *data)
     json_out_put_i64(out, "epoch", data->epoch);
     if (data->augment) {
         json_out_put_text(out, "augment", data->augment);
+        json_out_put_text(out, "augment_on", data->augment_on);
         put_three(out, "mean", data->mean);
         put_three(out, "std", data->std);
     }

@@ -28,6 +28,7 @@ struct mlog_data {
     int n_workers;
     int64_t start_step, steps_per_epoch, epoch; /* counted from 0 */
     const char *augment;                        /* NULL: no images, and no mean and std either */
+    const char *augment_on;                     /* "host", "device" */
     double mean[3], std[3];
 };
 

@@ -19,6 +19,8 @@
 
 struct slot {
     float *input;
+    uint8_t *raw; /* (batch, sample_bytes_max) */
+    struct reader_image *images;
     int64_t *labels;
     int32_t *tokens;
     int64_t *samples;
@@ -120,6 +122,13 @@ static void make_image(struct worker *worker, struct slot *slot, const struct pa
     struct augment_size image = {sample->height, sample->width};
     struct augment_size out = {opts->height, opts->width};
     struct augment_plan plan = augment_plan(recipe, image, out, key);
+    if (!sample->labels) {
+        slot->labels[item] = sample->label;
+    }
+    if (opts->is_raw) {
+        slot->images[item] = (struct reader_image){plan, image, sample->pixels, sample->labels};
+        return;
+    }
     struct resample_job job = {.plan = &plan, .image = image, .out = out};
     memcpy(job.mean, recipe->mean, sizeof(job.mean));
     memcpy(job.std, recipe->std, sizeof(job.std));
@@ -127,8 +136,6 @@ static void make_image(struct worker *worker, struct slot *slot, const struct pa
     if (sample->labels) {
         resample_labels(&worker->scratch, &job, sample->labels, PACK_IGNORED,
                         slot->labels + item * plane);
-    } else {
-        slot->labels[item] = sample->label;
     }
 }
 
@@ -140,7 +147,8 @@ static int make_sample(struct worker *worker, struct slot *slot, int64_t step, i
     struct pack_sample sample;
     int64_t number = sample_at(reader, &worker->epoch, step, item);
     slot->samples[item] = number;
-    if (pack_read(opts->pack, number, worker->buf, &sample, err) < 0) {
+    uint8_t *buf = opts->is_raw ? slot->raw + item * opts->pack->sample_bytes_max : worker->buf;
+    if (pack_read(opts->pack, number, buf, &sample, err) < 0) {
         return -1;
     }
     if (opts->pack->kind == SHARD_TOKENS) {
@@ -265,7 +273,7 @@ static int count_product(const int64_t *factors, int n, int64_t *ret_bytes, stru
 }
 
 struct slot_bytes {
-    int64_t input, labels, tokens;
+    int64_t input, labels, tokens, raw;
 };
 
 static int slot_bytes(const struct reader_opts *opts, struct slot_bytes *ret_bytes, struct err *err)
@@ -278,10 +286,14 @@ static int slot_bytes(const struct reader_opts *opts, struct slot_bytes *ret_byt
     const int64_t labels[] = {opts->batch, is_dense ? opts->height : 1, is_dense ? opts->width : 1,
                               sizeof(int64_t)};
     const int64_t tokens[] = {opts->batch, per_sample, sizeof(int32_t)};
+    const int64_t raw[] = {opts->batch, pack->sample_bytes_max};
+    bool has_labels = !opts->is_raw || !is_dense;
     int result = pack->kind == SHARD_TOKENS ? count_product(tokens, 3, &bytes.tokens, err)
-                 : count_product(input, 5, &bytes.input, err) < 0
-                     ? -1
-                     : count_product(labels, 4, &bytes.labels, err);
+                 : opts->is_raw             ? count_product(raw, 2, &bytes.raw, err)
+                                            : count_product(input, 5, &bytes.input, err);
+    if (result == 0 && pack->kind != SHARD_TOKENS && has_labels) {
+        result = count_product(labels, 4, &bytes.labels, err);
+    }
     if (result == 0) {
         *ret_bytes = bytes;
     }
@@ -295,10 +307,13 @@ int reader_bytes(const struct reader_opts *opts, int64_t *ret_bytes, struct err 
         return -1;
     }
     int64_t each = 0;
-    const int64_t indices[] = {opts->batch, sizeof(int64_t)};
+    int64_t per_item =
+        (int64_t)sizeof(int64_t) + (opts->is_raw ? (int64_t)sizeof(struct reader_image) : 0);
+    const int64_t indices[] = {opts->batch, per_item};
     int64_t index_bytes = 0;
     if (count_product(indices, 2, &index_bytes, err) < 0 ||
         __builtin_add_overflow(bytes.input, bytes.labels, &each) ||
+        __builtin_add_overflow(each, bytes.raw, &each) ||
         __builtin_add_overflow(each, bytes.tokens + index_bytes, &each) ||
         __builtin_mul_overflow(each, READER_BATCHES, &each)) {
         return err->code != ERR_NONE ? -1 : err_set(err, ERR_USAGE, "batches are too large");
@@ -313,6 +328,7 @@ static int check_opts(const struct reader_opts *opts, struct err *err)
     ASSERT(opts->batch > 0 && opts->n_ranks > 0 && opts->rank >= 0 && opts->rank < opts->n_ranks);
     ASSERT(opts->n_steps > 0 && opts->first_step >= 0);
     ASSERT(opts->n_workers > 0 && opts->n_workers <= READER_WORKERS_MAX);
+    ASSERT(!opts->is_raw || pack->kind != SHARD_TOKENS);
     ASSERT(pack->kind == SHARD_TOKENS || (opts->recipe && opts->height > 0 && opts->width > 0));
     int64_t global = 0;
     if (__builtin_mul_overflow(opts->batch, opts->n_ranks, &global) || global > PACK_SAMPLES_MAX ||
@@ -350,6 +366,9 @@ static int take_memory(struct reader *reader, struct err *err)
         slot->input = room(bytes.input);
         slot->labels = room(bytes.labels);
         slot->tokens = room(bytes.tokens);
+        slot->raw = room(bytes.raw);
+        slot->images =
+            reader->opts.is_raw ? xcalloc((size_t)reader->opts.batch, sizeof(*slot->images)) : NULL;
         slot->samples = xcalloc((size_t)reader->opts.batch, sizeof(int64_t));
     }
     return 0;
@@ -431,7 +450,8 @@ static void describe_batch(const struct reader *reader, const struct slot *slot,
                                        .n_samples = slot->n_samples,
                                        .samples = slot->samples,
                                        .input = slot->input,
-                                       .labels = slot->labels};
+                                       .labels = slot->labels,
+                                       .images = slot->images};
     for (int i = 0; tokens && i < N_TOKEN_ARRAYS; i++) {
         ret_batch->tokens[i] = tokens;
         tokens += opts->batch * lengths[i];
@@ -487,6 +507,8 @@ void reader_close(struct reader *reader)
         free(reader->slots[i].input);
         free(reader->slots[i].labels);
         free(reader->slots[i].tokens);
+        free(reader->slots[i].raw);
+        free(reader->slots[i].images);
         free(reader->slots[i].samples);
     }
     pthread_cond_destroy(&reader->is_ready);

@@ -26,7 +26,17 @@ struct reader_opts {
     int64_t n_steps;    /* that will be asked for */
     int n_workers;
     bool
+        is_raw; /* images as they were packed, with what is to be done to them, for a device that does it */
+    bool
         is_evaluation; /* in the order of the pack, once; the last batch may be short, even empty */
+};
+
+/* An image, and what makes of it what resample_pixels and resample_labels make. */
+struct reader_image {
+    struct augment_plan plan;
+    struct augment_size size;
+    const uint8_t *pixels; /* (size, 3) */
+    const uint8_t *labels; /* segments: (size), else NULL */
 };
 
 struct reader_batch {
@@ -34,8 +44,9 @@ struct reader_batch {
     struct order_place place;
     int64_t n_samples;      /* batch but at the end of an evaluation */
     const int64_t *samples; /* (n_samples): numbers in the pack */
-    const float *input;     /* images: (batch, 3, height, width) */
-    const int64_t *labels;  /* classes (batch), segments (batch, height, width) */
+    const float *input;     /* images: (batch, 3, height, width); NULL if is_raw */
+    const int64_t *labels;  /* classes (batch), segments (batch, height, width), NULL if is_raw */
+    const struct reader_image *images; /* if is_raw: (n_samples) */
     /* tokens: (batch, S), (batch, S), (batch, S), (batch, P), (batch, P), (batch), in the order of data/shard.h */
     const int32_t *tokens[6];
 };

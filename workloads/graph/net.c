@@ -234,6 +234,38 @@ void net_write(struct net *net, int value, const void *host)
     }
 }
 
+bool net_takes_images(const struct net *net)
+{
+    return net->backend->async.open_images != NULL && net->staging_bytes > 0;
+}
+
+int net_open_images(struct net *net, int64_t image_bytes_max, struct err *err)
+{
+    return net->backend->async.open_images(net->backend->self, image_bytes_max, err);
+}
+
+static struct image_place image_place(const struct net *net, int value)
+{
+    const struct tensor_desc desc = value_desc(&net->graph->values[value]);
+    return (struct image_place){
+        .staging = (char *)net->staging + net->staging_at[value],
+        .device = value_ptr(net, value),
+        .bytes = net->backend->tensor_bytes(net->backend->self, &desc),
+    };
+}
+
+void net_write_images(struct net *net, int input, int labels, const struct image_batch *batch)
+{
+    ASSERT(net->staging);
+    const struct image_place pixels = image_place(net, input);
+    struct image_place pixel_labels = {0};
+    if (labels != NO_VALUE) {
+        pixel_labels = image_place(net, labels);
+    }
+    net->backend->async.images_beside(net->backend->self, batch, &pixels,
+                                      labels != NO_VALUE ? &pixel_labels : NULL);
+}
+
 void net_read(const struct net *net, int value, void *host)
 {
     const struct value *v = &net->graph->values[value];

@@ -84,6 +84,12 @@ static inline void net_cleanup(struct net *net)
 void net_write(struct net *net, int value, const void *host);
 void net_read(const struct net *net, int value, void *host);
 
+/* A batch of images as bytes into the input (N, 3, H, W) and, where labels is not NO_VALUE, (N, H, W), by the device itself, if it
+   can and staging was planned; open_images before net_alloc. */
+bool net_takes_images(const struct net *net);
+MUST_CHECK int net_open_images(struct net *net, int64_t image_bytes_max, struct err *err);
+void net_write_images(struct net *net, int input, int labels, const struct image_batch *batch);
+
 /* The same for an f32 or f64 value from doubles, rounded to its type. */
 void net_write_f64(struct net *net, int value, const double *host);
 

@@ -102,12 +102,17 @@ static int open_packed(struct feed *feed, const struct graph *graph, struct err 
                                              .seed = (uint64_t)opts->data_seed,
                                              .first_step = opts->start_step * opts->rule.n_micro,
                                              .n_steps = opts->steps * opts->rule.n_micro,
-                                             .n_workers = (int)opts->n_workers};
+                                             .n_workers = (int)opts->n_workers,
+                                             .is_raw = opts->is_augmented_on_device};
     if (check_model(feed, graph, err) < 0) {
         return err_wrap(err, "--data %s", opts->data_path);
     }
     if (reader_bytes(&feed->reader_opts, &feed->bytes, err) < 0) {
         return -1;
+    }
+    if (opts->is_augmented_on_device) {
+        feed->cuts = xcalloc((size_t)opts->batch, sizeof(*feed->cuts));
+        feed->bytes += opts->batch * (int64_t)sizeof(*feed->cuts);
     }
     if (opts->dtype == DT_F64 && opts->model->kind == MODEL_IMAGES) {
         int64_t count =
@@ -124,6 +129,15 @@ int feed_open(struct feed *feed, const struct train_opts *opts, const struct gra
     *feed = (struct feed){.opts = opts, .clock = clock, .open_ns = clock.mono_ns(clock.ctx)};
     feed->name = opts->is_fresh_data ? "synthetic-fresh" : "synthetic";
     return opts->data_path ? open_packed(feed, graph, err) : 0;
+}
+
+int feed_plan(const struct feed *feed, struct net *net, struct err *err)
+{
+    if (!feed->cuts) {
+        return 0;
+    }
+    ASSERT(net_takes_images(net));
+    return net_open_images(net, feed->pack.sample_bytes_max, err);
 }
 
 int feed_start(struct feed *feed, struct err *err)
@@ -152,6 +166,46 @@ static int write_tokens(const struct feed *feed, struct net *net, const struct r
         net_write(net, graph_find(net->graph, token_part_name(part)), wide);
     }
     return 0;
+}
+
+static struct image_cut cut_of(const struct reader_image *image)
+{
+    const struct augment_plan *plan = &image->plan;
+    return (struct image_cut){.pixels = image->pixels,
+                              .labels = image->labels,
+                              .height = image->size.height,
+                              .width = image->size.width,
+                              .src_y = plan->src_y,
+                              .src_x = plan->src_x,
+                              .src_h = plan->src_h,
+                              .src_w = plan->src_w,
+                              .res_h = plan->res_h,
+                              .res_w = plan->res_w,
+                              .off_y = plan->off_y,
+                              .off_x = plan->off_x,
+                              .is_flipped = plan->is_flipped,
+                              .is_antialiased = plan->is_antialiased};
+}
+
+static void write_images(struct feed *feed, struct net *net, const struct reader_batch *batch)
+{
+    const struct reader_opts *opts = &feed->reader_opts;
+    int labels = graph_find(net->graph, "labels");
+    bool is_dense = feed->pack.kind == SHARD_SEGMENTS;
+    struct image_batch images = {.images = feed->cuts,
+                                 .n = opts->batch,
+                                 .height = opts->height,
+                                 .width = opts->width,
+                                 .ignored = PACK_IGNORED};
+    memcpy(images.mean, feed->recipe.mean, sizeof(images.mean));
+    memcpy(images.std, feed->recipe.std, sizeof(images.std));
+    for (int64_t i = 0; i < opts->batch; i++) {
+        feed->cuts[i] = cut_of(&batch->images[i]);
+    }
+    net_write_images(net, graph_find(net->graph, "input"), is_dense ? labels : NO_VALUE, &images);
+    if (!is_dense) {
+        net_write(net, labels, batch->labels);
+    }
 }
 
 static void write_batch(struct feed *feed, struct net *net, const struct reader_batch *batch)
@@ -203,6 +257,8 @@ int feed_next(struct feed *feed, struct net *net, int64_t micro, const stop_flag
         if (write_tokens(feed, net, &batch, err) < 0) {
             return -1;
         }
+    } else if (net && feed->cuts) {
+        write_images(feed, net, &batch);
     } else if (net) {
         write_batch(feed, net, &batch);
     }
@@ -229,6 +285,7 @@ struct mlog_data feed_facts(const struct feed *feed)
         .steps_per_epoch = per_epoch / feed->opts->rule.n_micro,
         .epoch = opts->first_step / per_epoch,
         .augment = feed->pack.kind == SHARD_TOKENS ? NULL : augment_name(feed->recipe.kind),
+        .augment_on = feed->cuts ? "device" : "host",
     };
     memcpy(facts.mean, feed->recipe.mean, sizeof(facts.mean));
     memcpy(facts.std, feed->recipe.std, sizeof(facts.std));
@@ -239,6 +296,7 @@ void feed_release(struct feed *feed)
 {
     reader_close(feed->reader);
     free(feed->wide);
+    free(feed->cuts);
     if (feed->is_packed) {
         pack_release(&feed->pack);
     }

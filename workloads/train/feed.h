@@ -15,7 +15,8 @@ struct feed {
     struct augment_recipe recipe;
     struct reader_opts reader_opts;
     struct reader *reader;
-    double *wide; /* a batch of pixels for a net of f64; owned */
+    double *wide;           /* a batch of pixels for a net of f64; owned */
+    struct image_cut *cuts; /* a batch of images for a device that cuts them out; owned */
     int64_t open_ns;
     int64_t first_batch_ns; /* from feed_open to the first batch; 0 before it */
     const char *name;       /* of the data, for run_start; in the pack's arena */
@@ -25,6 +26,9 @@ struct feed {
 /* Opens the data set and holds it against the model's inputs; nothing is read yet. */
 MUST_CHECK int feed_open(struct feed *feed, const struct train_opts *opts,
                          const struct graph *graph, struct clock_src clock, struct err *err);
+
+/* Before the network's memory is taken: what a device needs beside it to make images ready itself. */
+MUST_CHECK int feed_plan(const struct feed *feed, struct net *net, struct err *err);
 
 /* Starts the reader's threads. */
 MUST_CHECK int feed_start(struct feed *feed, struct err *err);

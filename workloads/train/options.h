@@ -38,13 +38,14 @@ struct train_opts {
     int64_t batch;           /* of one rank and micro-batch; rule.n_micro of them are a step */
     struct sample_size size; /* 0 where the model's samples have none */
     int64_t steps, warmup_steps;
-    int64_t turn_steps;     /* above 0: so many for each line of standard input */
-    const char *data_path;  /* of a packed data set; NULL: synthetic */
-    bool is_fresh_data;     /* synthetic: a new batch each step; else the same one */
-    int64_t data_seed;      /* of order and crops */
-    int64_t start_step;     /* the data's, from 0 */
-    int64_t n_workers;      /* threads that read */
-    bool has_mean, has_std; /* else the recipe's own */
+    int64_t turn_steps;          /* above 0: so many for each line of standard input */
+    const char *data_path;       /* of a packed data set; NULL: synthetic */
+    bool is_fresh_data;          /* synthetic: a new batch each step; else the same one */
+    int64_t data_seed;           /* of order and crops */
+    int64_t start_step;          /* the data's, from 0 */
+    int64_t n_workers;           /* threads that read */
+    bool is_augmented_on_device; /* images come to the device as bytes, and it makes them ready */
+    bool has_mean, has_std;      /* else the recipe's own */
     double mean[3], std[3];
     double label_smoothing;
     const struct recipe

@@ -9,7 +9,7 @@
 
 struct raw {
     const char *model, *device, *precision, *dtype, *backend, *data, *image, *mean, *std;
-    const char *check, *out, *make_check, *plan_cache;
+    const char *check, *out, *make_check, *plan_cache, *augment_on;
     const char *recipe, *optimizer, *decay, *schedule, *lr_drops, *loss_scale;
     double lr, momentum, beta1, beta2, eps, weight_decay, max_grad_norm, label_smoothing;
     double lr_end, lr_power, lr_factor, warmup_lr_start;
@@ -24,6 +24,9 @@ struct raw raw_start(void);
 
 /* Device, precision, backend; mode and model are known. */
 MUST_CHECK int choose_device(struct raw *raw, struct err *err);
+
+/* Where a folder's images are made ready; device, model and data are known. */
+MUST_CHECK int choose_augment(struct raw *raw, struct err *err);
 
 /* Recipe, optimiser, schedule, accumulation, loss scale; model, mode, batch, steps and ranks are known. */
 MUST_CHECK int choose_training(struct raw *raw, struct err *err);

@@ -268,7 +268,8 @@ static int make_ready(struct run *run, struct err *err)
         feed_open(feed, opts, run->net->graph, feed->clock, err) < 0 ||
         (opts->load_path && is_first &&
          checkpoint_check_data(&run->checkpoint, opts, data_of(run), err) < 0) ||
-        train_alloc(opts, run->net, feed->bytes, err) < 0 || feed_start(feed, err) < 0 ||
+        feed_plan(feed, run->net, err) < 0 || train_alloc(opts, run->net, feed->bytes, err) < 0 ||
+        feed_start(feed, err) < 0 ||
         (feed->is_packed && team_agree_on_data(run->job, feed->pack.sha256, err) < 0) ||
         make_values(run, err) < 0) {
         return -1;

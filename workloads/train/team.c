@@ -49,8 +49,9 @@ static void put_facts(struct strbuf *text, const struct train_opts *opts, const 
                   : opts->is_fresh_data ? "synthetic-fresh"
                                         : "synthetic");
     if (opts->data_path) {
-        strbuf_printf(text, " data_seed=%" PRId64 " start_step=%" PRId64, opts->data_seed,
-                      opts->start_step);
+        strbuf_printf(text, " data_seed=%" PRId64 " start_step=%" PRId64 " augment_on=%s",
+                      opts->data_seed, opts->start_step,
+                      opts->is_augmented_on_device ? "device" : "host");
     }
     for (int i = 0; i < 3 && opts->has_mean; i++) {
         strbuf_printf(text, " mean%d=%.17g", i, opts->mean[i]);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What memory.c and images.c share: the way from the host to the device beside a step. One thread. */
+#ifndef BACKEND_CUDA_MEMORY_H
+#define BACKEND_CUDA_MEMORY_H
+
+#include "backend_cuda/cuda.h"
+
+#define CUDA_PIECE_BYTES ((int64_t)4 << 20)
+
+/* Pinned memory of the host. */
+struct cuda_piece {
+    void *host;        /* owned; CUDA_PIECE_BYTES */
+    cudaEvent_t event; /* owned; when the host may use it again */
+};
+
+/* Of the device, zeroed; NULL where it does not fit. It goes with the backend if nobody frees it. */
+void *cuda_alloc(void *self, int64_t bytes);
+
+/* One that is no longer under way. */
+struct cuda_piece *cuda_free_piece(struct cuda *cuda);
+
+/* The first n bytes of the piece to the device. */
+void cuda_send_piece(struct cuda *cuda, const struct cuda_piece *piece, void *device, int64_t n,
+                     cudaStream_t stream);
+
+/* The stream for what is brought beside a step. */
+cudaStream_t cuda_copying(const struct cuda *cuda);
+
+/* What the copying stream is given between the two fills the staging; stream 0 takes it from there to the device before it begins what
+   it is given next. False after a failure, which is told. */
+bool cuda_stage_begin(struct cuda *cuda, const void *staging);
+void cuda_stage_end(struct cuda *cuda, const void *staging, void *device, int64_t bytes);
+
+/* images.c fills its part of the backend. */
+void cuda_images_fill(struct backend *backend);
+void cuda_images_close(struct cuda *cuda);
+
+/* No more than n images in a group: for tests, whose images would all be one. */
+void cuda_images_set_group(struct cuda *cuda, int64_t n);
+
+#endif
