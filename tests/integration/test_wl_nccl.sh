@@ -44,6 +44,18 @@ same_as_one "BERT, amp" 2 2 2e-3 "${words[@]}" --steps 4 --precision amp --loss-
 # sum over one batch, and the first loss shows it before rounding is multiplied by an update.
 same_as_one "ResNet-50, batch norm over the ranks" 2 4 1e-5 --model resnet50 --image 40 --lr 1e-4 --data synthetic-fresh --sync-bn --steps 1
 
+# The sums of two micro-batches go over once.
+same_as_one "BERT, two micro-batches a step" 2 2 1e-5 "${words[@]}" --steps 4 --accumulate 2
+like "$(head -n 1 "$T/out.0")" '"global_batch":4,.*"accumulate":2' "each of as many samples"
+# Half precision: Issue 5's 2e-3 again. One step of each, for the reason given above.
+streets=(--lr 1e-4 --data synthetic-fresh --sync-bn --steps 1)
+same_as_one "HRNet-W18, batch norm over the ranks, amp" 2 4 2e-3 --model hrnet_w18 --image 32 --precision amp --loss-scale 1 "${streets[@]}"
+same_as_one "DeepLabV3+, batch norm over the ranks" 2 4 1e-5 --model deeplabv3p --image 16 "${streets[@]}"
+synced=$(of loss "$T/out.0")
+job 2 --model deeplabv3p --image 16 "${streets[@]:0:4}" --steps 1 --batch 2
+! close "$(of loss "$T/out.0")" "$synced" 1e-4
+ok $? "which is not what each rank's own batch norm gives: $(of loss "$T/out.0")"
+
 # --- what ends a job -------------------------------------------------------------------------------
 short=("${words[@]}" --steps 2 --batch 1)
 with=(LOCAL_RANK=0)
