@@ -173,6 +173,12 @@ update = next(k for k in run["kernels"] if k["kernel"] == "update")
 assert update["bytes"] == 4433468 * 4 * 7, update
 PYTHON
 is $? 0 "bytes and operations as counted by hand, and their sums"
+kernels="$T/kernels/kernels-bert_tiny-fp32.json"
+exits 0 "it is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench-kernels.json "$kernels"
+for fault in 's/"ns":[0-9.e+]*/"ns":0/' 's/"kernels":\[{"kernel"/"kernels":[{"name"/' 's/"gpu":"",//' 's/"adds":0,/"adds":0,"share_of_bytes":0.5,/'; do
+    sed "$fault" "$kernels" >"$T/planted.json"
+    exits 1 "and what is not is refused: $fault" "$python" tests/integration/validate.py manifests/schema/bench-kernels.json "$T/planted.json"
+done
 
 # ---- what it refuses ----
 exits 2 "no command" "$BENCH"
