@@ -83,6 +83,7 @@ run() { # TEST...
 computing=() waiting=() on_cluster=()
 for test in "$@"; do
     case "$test" in
+    tests/integration/test_wl_torch*) waiting+=("$test") ;; # the rows then end at about the same time
     build/* | tests/lint/* | tests/integration/test_wl_*) computing+=("$test") ;;
     tests/cluster/*) on_cluster+=("$test") ;;
     *) waiting+=("$test") ;;

@@ -57,7 +57,7 @@ for i in 1 2 3; do
     begin "${names[i]}" "$ONE" "$N:node$i"
 done
 world frozen waits
-begin frozen "$ONE" "$N:node4" --deadline 8
+begin frozen "$ONE" "$N:node4" --deadline 20
 for i in 1 3 4 2; do waits_for_ranks "${names[i]}" 1; done
 node_sshd_stop 1
 node_freeze 4
