@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Evidence and documents of the program as it was (tests/golden): archives verify and replay byte for byte, documents keep their keys.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+G=tests/golden
+S=manifests/schema
+V=(/usr/bin/python3 tests/integration/validate.py)
+C=(/usr/bin/python3 tests/integration/check_golden.py)
+
+cells() { # ARCHIVE: case, verdict and value of each cell that verified bytes hold
+    tar --zstd -xOf "$1" --wildcards '*result.json' | jq -r '.cells[] | [.case, .verdict, .value // "-", [.repeats[].counts]] | map(tostring) | join(" ")'
+}
+for archive in "$G"/*.tar.zst; do
+    name=${archive##*/}
+    exits 0 "$name: verified, signer known" "$REPERF" verify "$archive" --key "$G/signer.pub"
+    exits 0 "$name: replayed byte for byte" "$REPERF" replay "$archive"
+    like "$(cat "$T/out" "$T/err")" '20261122T000000.000Z-0000000[14]' "$name: it is that run"
+done
+is "$(cells "$G/cluster.tar.zst")" "$(cat "$G/cluster.cells")" "cluster.tar.zst: its cells"
+is "$(cells "$G/local.tar.zst")" "$(cat "$G/local.cells")" "local.tar.zst: its cells"
+
+# A forged value is refused by replay, so that the above can fail.
+mkdir "$T/forged"
+tar --zstd -xf "$G/local.tar.zst" -C "$T/forged"
+forged=$(dirname "$(find "$T/forged" -name result.json)")
+exits 0 "unpacked, it replays" "$REPERF" replay "$forged"
+sed -i 's/"value":8,/"value":9,/; s/"value": 8,/"value": 9,/' "$forged/result.json"
+exits 5 "with another value in result.json it does not" "$REPERF" replay "$forged"
+
+today() { # NAME STATUS COMMAND...: its document of today against the kept one and the schema of both
+    local name=$1 status=$2 schema=$1
+    shift 2
+    case $name in list-*) schema=list-output ;; esac
+    exits "$status" "$name: today's document" "$REPERF" "$@" --json
+    cp "$T/out" "$T/today.json"
+    exits 0 "$name: it and the kept one are valid" "${V[@]}" "$S/$schema.json" "$G/$name.json" "$T/today.json"
+    sed 's/^/# /' "$T/out"
+    exits 0 "$name: it has all keys of the kept one" "${C[@]}" "$G/$name.json" "$T/today.json"
+    grep -v ' 0 changed$' "$T/out" | sed 's/^/# /'
+}
+cp tests/integration/fake_train.sh "$T/train.sh"
+"$T/train.sh" >"$T/steps.log"
+today measure-output 0 measure "$T/steps.log"
+today audit-output 1 audit paddle-perf-hrnetw18
+today plan 0 plan paddle-perf-2020 --profile smoke --case 'resnet50/*/fp32/n1g1/*'
+for kind in reports datasets images formats rules inventories findings; do
+    today "list-$kind" 0 list "$kind"
+done
+today list-cases 0 list cases paddle-perf-hrnetw18
+printf '%s\n' '#!/bin/sh' 'case " $* " in *" --describe "*) ;; *) echo run >>"$0.n" ;; esac' \
+    'case $(wc -l <"$0.n") in 3) echo nan ;; 4) echo fails ;; 5) echo short ;; esac >"${0%/*}/mode"' 'exec "${0%/*}/train.sh" "$@"' >"$T/turns.sh"
+chmod +x "$T/turns.sh"
+: >"$T/turns.sh.n"
+REPERF_TRAIN="$T/turns.sh" today run-output 7 run paddle-perf-2020 --case 'resnet50/reperf/fp32/*' --case 'resnet50/paddle/fp32/n1g1/*' \
+    --profile smoke --repeats 2 -C 'stacks[reperf].env.OMP_NUM_THREADS=2'
+today list-runs 0 list runs
+
+jq 'del(.reports[0].cells[0].verdict)' "$G/audit-output.json" >"$T/less.json"
+exits 1 "a key that went is seen" "${C[@]}" "$G/audit-output.json" "$T/less.json"
+jq '.reports[0].cells[0].published = "19.4"' "$G/audit-output.json" >"$T/less.json"
+exits 1 "a number that became text is seen" "${C[@]}" "$G/audit-output.json" "$T/less.json"
+tap_done
