@@ -23,6 +23,11 @@ enum statistic {
     STAT_COUNT,
 };
 
+/* How a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in result.json; replay
+   derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
+   2: result.json states it. */
+enum { DERIVATION_FIRST = 1, DERIVATION_NOW = 2 };
+
 enum scale {
     SCALE_NONE, /* value as it stands */
     SCALE_GPUS, /* x GPUs of the case */

@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "domain/rule.h"
 #include "domain/run_id.h"
 
 #define MACHINE_CONDITIONS_MAX 64
@@ -105,6 +106,16 @@ static int load_formats_below(struct arena *arena, struct frozen *frozen, struct
     return 0;
 }
 
+/* Archives from before derivations had numbers state none. */
+static int load_derivation(const struct json *root, struct frozen *frozen, struct err *err)
+{
+    struct json member;
+    frozen->derivation = DERIVATION_FIRST;
+    return json_find(root, "derivation", &member)
+               ? json_i64(&member, DERIVATION_FIRST + 1, DERIVATION_NOW, &frozen->derivation, err)
+               : 0;
+}
+
 static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -128,7 +139,8 @@ static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err
         return json_fail(&member, err, "expected a run id, found \"%.*s\"",
                          STR_ARG(frozen->run_id));
     }
-    if (json_member(&root, "programs", &member, err) < 0 ||
+    if (load_derivation(&root, frozen, err) < 0 ||
+        json_member(&root, "programs", &member, err) < 0 ||
         json_expect_array(&member, PROGRAMS_MAX, &n, err) < 0) {
         return -1;
     }
@@ -253,6 +265,7 @@ void frozen_encode_lock(struct str run_id, const struct frozen_program *programs
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
     jw_str(&out, "run_id", run_id);
+    jw_i64(&out, "derivation", DERIVATION_NOW);
     jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
     jw_array(&out, "programs");
     for (size_t idx = 0; idx < n_programs; idx++) {

@@ -16,6 +16,7 @@ struct frozen_program {
 struct frozen {
     const char *folder; /* the evidence folder; borrowed */
     struct str run_id;
+    int64_t derivation; /* DERIVATION_FIRST to DERIVATION_NOW */
     struct str report_sha256;
     struct report report;
     struct plan plan;
@@ -38,7 +39,7 @@ static inline void frozen_cleanup(struct frozen *frozen)
     frozen_release(frozen);
 }
 
-/* lock/lock.json: run id, programs by digest, pins of the stacks that are run. */
+/* lock/lock.json: run id, derivation in force, programs by digest, pins of the stacks that are run. */
 void frozen_encode_lock(struct str run_id, const struct frozen_program *programs, size_t n_programs,
                         const struct report *report, const struct plan *plan, struct strbuf *out);
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Evidence and documents of the program as it was (tests/golden): archives verify and replay byte for byte, documents keep their keys.
-# shellcheck source=tests/tap_lib.sh disable=SC1091
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
 G=tests/golden
 S=manifests/schema
@@ -27,6 +27,10 @@ forged=$(dirname "$(find "$T/forged" -name result.json)")
 exits 0 "unpacked, it replays" "$REPERF" replay "$forged"
 sed -i 's/"value":8,/"value":9,/; s/"value": 8,/"value": 9,/' "$forged/result.json"
 exits 5 "with another value in result.json it does not" "$REPERF" replay "$forged"
+
+jq '.derivation = 99' "$forged/lock/lock.json" >"$T/lock.json" && cp "$T/lock.json" "$forged/lock/lock.json"
+exits 5 "nor by a derivation that this program does not know" "$REPERF" replay "$forged"
+like "$(cat "$T/err")" 'derivation' "which is said"
 
 today() { # NAME STATUS COMMAND...: its document of today against the kept one and the schema of both
     local name=$1 status=$2 schema=$1
@@ -54,6 +58,8 @@ chmod +x "$T/turns.sh"
 : >"$T/turns.sh.n"
 REPERF_TRAIN="$T/turns.sh" today run-output 7 run paddle-perf-2020 --case 'resnet50/reperf/fp32/*' --case 'resnet50/paddle/fp32/n1g1/*' \
     --profile smoke --repeats 2 -C 'stacks[reperf].env.OMP_NUM_THREADS=2'
+is "$(cat "$REPERF_STATE"/runs/2*/evidence/result.json | jq .derivation)" "$(cat "$REPERF_STATE"/runs/2*/evidence/lock/lock.json | jq .derivation)" "a run of today states the derivation that its lock froze"
+exits 0 "and replays" "$REPERF" replay "$(ls -d "$REPERF_STATE"/runs/2*)"
 today list-runs 0 list runs
 
 jq 'del(.reports[0].cells[0].verdict)' "$G/audit-output.json" >"$T/less.json"
