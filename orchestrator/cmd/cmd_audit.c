@@ -10,7 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/findings_out.h"
 #include "cmd/select.h"
-#include "engine/audit.h"
+#include "engine/audit_logs.h"
 #include "engine/load.h"
 
 #define TEXT_BYTES_MAX (1u << 30)

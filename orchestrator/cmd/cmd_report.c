@@ -12,7 +12,7 @@
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 #include "cmd/select.h"
-#include "engine/audit.h"
+#include "engine/audit_logs.h"
 #include "engine/load.h"
 #include "engine/page.h"
 #include "engine/run_view.h"

@@ -8,8 +8,8 @@
 #include "cmd/nodes_fleet.h"
 #include "cmd/stop.h"
 #include "codec/json.h"
-#include "engine/clean.h"
 #include "engine/rundir.h"
+#include "engine/runs.h"
 
 #define OUTPUT_MAX (64u << 20)
 #define OUTAGE_NS  (5 * NS_PER_S)
@@ -217,7 +217,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
     struct clean_args args = {0};
     struct clean_job job = {.args = &args, .nodes = &nodes};
-    struct clean_opts opts = {.state = ctx->state};
+    struct clean_opts opts = {.state = ctx->state, .use_of_run = run_use};
     int status;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;

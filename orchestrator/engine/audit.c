@@ -30,29 +30,48 @@ struct str cell_where(const struct audit *audit, const struct cell_audit *cell)
                      STR_ARG(cell->cell->id));
 }
 
-static void release_audit(struct audit *audit)
+/* ---- logs ---- */
+
+static struct str log_key(struct arena *arena, struct str path, struct str format)
 {
-    map_release(&audit->logs);
+    return str_of(arena_printf(arena, "%.*s\n%.*s", STR_ARG(format), STR_ARG(path)));
 }
 
-int audit_report(struct arena *arena, const struct report *report, const struct format_set *formats,
-                 const struct audit_opts *opts, struct report_audit *ret_audit, struct err *err)
+struct audit_log *audit_logs_find(const struct audit_logs *logs, struct str path, struct str format)
 {
-    struct report_audit out = {.report = report};
-    struct audit audit = {arena, report, formats, opts, {0}, &out};
-    if (audit_read_logs(&audit, err) < 0) {
-        release_audit(&audit);
-        return -1;
-    }
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    return map_get(&logs->items, log_key(&arena, path, format));
+}
+
+struct audit_log *audit_logs_add(struct audit_logs *logs, struct arena *arena, struct str path,
+                                 struct str format)
+{
+    struct audit_log *log = arena_new(arena, struct audit_log);
+    bool is_new = map_add(&logs->items, log_key(arena, path, format), log);
+    ASSERT(is_new);
+    log->path = path;
+    log->format = format;
+    return log;
+}
+
+void audit_logs_release(struct audit_logs *logs)
+{
+    map_release(&logs->items);
+}
+
+/* ---- the whole ---- */
+
+void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,
+                 const struct audit_logs *logs, struct report_audit *ret_audit)
+{
+    struct audit audit = {arena, report, formats, logs, ret_audit};
+    *ret_audit = (struct report_audit){.report = report};
     audit_cells(&audit);
     audit_explain(&audit);
     audit_like_for_like(&audit);
     audit_find_cells(&audit);
     audit_find_windows(&audit);
     audit_find_facts(&audit);
-    out.n_from_logs = out.findings.n;
-    lint_report(arena, report, &out.findings);
-    release_audit(&audit);
-    *ret_audit = out;
-    return 0;
+    ret_audit->n_from_logs = ret_audit->findings.n;
+    lint_report(arena, report, &ret_audit->findings);
 }

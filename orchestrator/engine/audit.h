@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recomputing every published cell of a report: from raw logs (a folder) or from the series kept in logs/published. */
+/* Recomputing every published cell of a report from its logs, once they are read (engine/audit_logs.h). Pure. */
 #ifndef ENGINE_AUDIT_H
 #define ENGINE_AUDIT_H
 
-#include "base/progress.h"
+#include "base/map.h"
 #include "domain/finding.h"
 #include "domain/format.h"
 #include "domain/report.h"
@@ -61,19 +61,33 @@ struct report_audit {
     size_t n_from_logs;       /* the audit's own */
 };
 
-struct audit_opts {
-    const char *logs_folder; /* NULL: the series in logs/published below root */
-    const char *root;        /* folder that holds manifests/ and logs/ */
-    const char
-        *series_folder; /* with logs_folder: write the series of REPORT to here/REPORT; or NULL */
-    struct progress *progress; /* counts logs; or NULL */
+struct audit_log {     /* one log as one format read it */
+    struct str path;   /* below logs_source.path */
+    struct str format; /* id */
+    struct log_ref ref;
+    const struct measurement *measurement; /* NULL: not there, or not readable */
+    struct str why;                        /* then: why */
+    struct str kept_sha256; /* of a raw log, as logs/published records it; NULL: no record */
 };
 
-/* How many logs (times formats) audit_report will read: for progress. */
-size_t audit_count_logs(const struct report *report);
+struct audit_logs {   /* what the report's cells stand on, read (engine/audit_logs.h) */
+    struct map items; /* "FORMAT\nPATH" to struct audit_log */
+};
 
-MUST_CHECK int audit_report(struct arena *arena, const struct report *report,
-                            const struct format_set *formats, const struct audit_opts *opts,
-                            struct report_audit *ret_audit, struct err *err);
+/* NULL where the format did not read such a log. */
+struct audit_log *audit_logs_find(const struct audit_logs *logs, struct str path,
+                                  struct str format);
+/* The log lives in the arena, zero but for path and format; there must be none of both yet. */
+struct audit_log *audit_logs_add(struct audit_logs *logs, struct arena *arena, struct str path,
+                                 struct str format);
+void audit_logs_release(struct audit_logs *logs);
+
+/* The formats that the case's cells are read by. */
+struct str cell_format(const struct report_case *c,
+                       const struct cell *cell); /* in force, or NULL */
+
+/* Every published cell against its logs, explanations, findings. Borrows the report and the logs. */
+void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,
+                 const struct audit_logs *logs, struct report_audit *ret_audit);
 
 #endif

@@ -83,7 +83,7 @@ static void link_logs(struct audit *audit, const struct report_case *c, struct s
     a->logs = arena_array(audit->arena, struct log_ref, c->n_logs + 1);
     a->measurements = arena_array(audit->arena, const struct measurement *, c->n_logs + 1);
     for (size_t idx = 0; idx < c->n_logs; idx++) {
-        const struct audit_log *log = audit_log_of(audit, c->logs[idx], format);
+        const struct audit_log *log = audit_logs_find(audit->logs, c->logs[idx], format);
         ASSERT(log);
         a->logs[idx] = log->ref;
         a->measurements[idx] = log->measurement;

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/clock.h"
 #include "engine/audit_parts.h"
 
 #define OLD_DAYS         90
@@ -270,7 +271,7 @@ static void find_log_changed(struct audit *audit, const struct cell_audit *a, st
     struct findings *list = &audit->out->findings;
     struct str format = cell_format(a->of_case, a->cell);
     for (size_t idx = 0; idx < a->of_case->n_logs; idx++) {
-        const struct audit_log *log = audit_log_of(audit, a->of_case->logs[idx], format);
+        const struct audit_log *log = audit_logs_find(audit->logs, a->of_case->logs[idx], format);
         if (log && str_eq(log->ref.path, path) && log->kept_sha256.ptr && log->ref.sha256.ptr &&
             !str_eq(log->kept_sha256, log->ref.sha256) && !is_noted(list, "log-changed", path)) {
             finding_add(list, audit->arena, "log-changed", path,

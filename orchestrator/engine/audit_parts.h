@@ -3,35 +3,17 @@
 #ifndef ENGINE_AUDIT_PARTS_H
 #define ENGINE_AUDIT_PARTS_H
 
-#include "base/map.h"
 #include "engine/audit.h"
-
-struct audit_log {     /* one log as one format read it */
-    struct str path;   /* below logs_source.path */
-    struct str format; /* id */
-    struct log_ref ref;
-    const struct measurement *measurement; /* NULL: not there, or not readable */
-    struct str why;                        /* then: why */
-    struct str kept_sha256; /* of a raw log, as logs/published records it; NULL: no record */
-};
 
 struct audit {
     struct arena *arena;
     const struct report *report;
     const struct format_set *formats;
-    const struct audit_opts *opts;
-    struct map logs; /* "FORMAT\nPATH" to struct audit_log */
+    const struct audit_logs *logs;
     struct report_audit *out;
 };
 
-/* audit_logs.c: fills audit->logs. Errors only where nothing can be read at all; a missing or broken log is a finding. */
-MUST_CHECK int audit_read_logs(struct audit *audit, struct err *err);
-/* NULL where the cell's format did not read such a log. */
-const struct audit_log *audit_log_of(const struct audit *audit, struct str path, struct str format);
-
 /* audit_cells.c */
-struct str cell_format(const struct report_case *c,
-                       const struct cell *cell);                            /* in force, or NULL */
 struct str cell_rule(const struct report_case *c, const struct cell *cell); /* in force, or NULL */
 struct rule_case rule_case_of(const struct report_case *c);
 void audit_cells(struct audit *audit);

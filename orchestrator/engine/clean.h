@@ -32,8 +32,15 @@ struct clean_node {
     struct err err; /* why it could not be looked at; ERR_NONE: it was */
 };
 
+enum clean_run { CLEAN_RUN_UNKNOWN, CLEAN_RUN_HELD, CLEAN_RUN_RESUMABLE, CLEAN_RUN_OVER };
+
+/* What this machine knows of a run; for CLEAN_RUN_HELD *ret_why, in the arena, says who works on it. run_use (engine/runs.h). */
+typedef enum clean_run (*clean_run_fn)(struct arena *arena, const char *state, struct str run,
+                                       const char **ret_why);
+
 struct clean_opts {
-    const char *state;     /* of this machine: where runs live */
+    const char *state; /* of this machine: where runs live */
+    clean_run_fn use_of_run;
     struct str run;        /* this run only; NULL: all */
     const char *jobs_root; /* of the local node: where its runs' folders lie; NULL: over SSH */
 };

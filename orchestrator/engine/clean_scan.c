@@ -4,8 +4,8 @@
 #include "engine/clean.h"
 
 #include "base/vec.h"
+#include "domain/run_id.h"
 #include "engine/lease.h"
-#include "engine/runs.h"
 #include "engine/runtime.h"
 
 #define SCAN_OUTPUT_MAX  (32u << 20)
@@ -105,30 +105,11 @@ struct scan {
     struct remote *own; /* of this machine, for Slurm; NULL: not needed yet */
 };
 
-enum run_use { RUN_UNKNOWN, RUN_HELD, RUN_RESUMABLE, RUN_OVER };
-
-/* What this machine knows of the run; *ret_why of RUN_HELD. */
-static enum run_use use_of_run(struct scan *scan, struct str run, const char **ret_why)
+/* What this machine knows of the run; *ret_why of CLEAN_RUN_HELD. */
+static enum clean_run use_of_run(struct scan *scan, struct str run, const char **ret_why)
 {
-    struct rundir dir;
-    struct run_info info;
-    struct err ignored = {0};
-    int64_t holder;
-    rundir_paths(scan->arena, scan->list->opts.state, run, &dir);
-    if (!fs_is_dir(dir.folder)) {
-        return RUN_UNKNOWN;
-    }
-    holder = rundir_holder(&dir);
-    if (holder) {
-        *ret_why = arena_printf(scan->arena, "process %lld works on the run", (long long)holder);
-        return RUN_HELD;
-    }
-    if (run_info_load(scan->arena, &dir, &info, &ignored) < 0) {
-        return RUN_RESUMABLE; /* nothing is thrown away because a file cannot be read */
-    }
-    return strcmp(info.state, "sealed") == 0 || strcmp(info.state, "cancelled") == 0
-               ? RUN_OVER
-               : RUN_RESUMABLE;
+    const struct clean_opts *opts = &scan->list->opts;
+    return opts->use_of_run(scan->arena, opts->state, run, ret_why);
 }
 
 static bool is_fresh(const struct scan_node *node, struct str run)
@@ -140,22 +121,22 @@ static bool is_fresh(const struct scan_node *node, struct str run)
 static void decide(struct scan *scan, const struct scan_node *node, struct clean_item *item)
 {
     bool is_named = scan->list->opts.run.ptr != NULL;
-    enum run_use use = use_of_run(scan, item->run, &item->why);
+    enum clean_run use = use_of_run(scan, item->run, &item->why);
     item->action = CLEAN_KEEP;
-    if (use == RUN_HELD) {
+    if (use == CLEAN_RUN_HELD) {
         return;
     }
-    if (use == RUN_UNKNOWN && is_fresh(node, item->run)) {
+    if (use == CLEAN_RUN_UNKNOWN && is_fresh(node, item->run)) {
         item->why = arena_printf(scan->arena, "another machine renewed its lease %lld s ago",
                                  (long long)node->lease_age_s);
         return;
     }
-    if (item->kind == CLEAN_BATCH && use == RUN_UNKNOWN && !is_named) {
+    if (item->kind == CLEAN_BATCH && use == CLEAN_RUN_UNKNOWN && !is_named) {
         item->why = "this machine does not know the run; name it to end it";
     } else if (item->kind == CLEAN_BATCH || strcmp(item->state, "running") == 0 ||
                strcmp(item->state, "orphaned") == 0) {
         item->action = CLEAN_END;
-    } else if (item->kind == CLEAN_JOB && use == RUN_RESUMABLE && !is_named) {
+    } else if (item->kind == CLEAN_JOB && use == CLEAN_RUN_RESUMABLE && !is_named) {
         item->why = "reperf resume collects it; name the run to remove it";
     } else {
         item->action = CLEAN_REMOVE;
@@ -165,8 +146,9 @@ static void decide(struct scan *scan, const struct scan_node *node, struct clean
 static void decide_partial(struct scan *scan, const struct scan_node *node, struct clean_item *item)
 {
     const char *why = NULL;
-    bool is_used = node->lease_age_s >= 0 && (node->lease_age_s < LEASE_TTL_S ||
-                                              use_of_run(scan, node->lease_run, &why) == RUN_HELD);
+    bool is_used =
+        node->lease_age_s >= 0 && (node->lease_age_s < LEASE_TTL_S ||
+                                   use_of_run(scan, node->lease_run, &why) == CLEAN_RUN_HELD);
     item->action = is_used ? CLEAN_KEEP : CLEAN_REMOVE;
     item->why = is_used ? "a run works on the node" : NULL;
 }

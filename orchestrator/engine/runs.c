@@ -150,3 +150,26 @@ int run_info_load(struct arena *arena, const struct rundir *dir, struct run_info
     *ret_info = info;
     return 0;
 }
+
+enum clean_run run_use(struct arena *arena, const char *state, struct str run, const char **ret_why)
+{
+    struct rundir dir;
+    struct run_info info;
+    struct err ignored = {0};
+    int64_t holder;
+    rundir_paths(arena, state, run, &dir);
+    if (!fs_is_dir(dir.folder)) {
+        return CLEAN_RUN_UNKNOWN;
+    }
+    holder = rundir_holder(&dir);
+    if (holder) {
+        *ret_why = arena_printf(arena, "process %lld works on the run", (long long)holder);
+        return CLEAN_RUN_HELD;
+    }
+    if (run_info_load(arena, &dir, &info, &ignored) < 0) {
+        return CLEAN_RUN_RESUMABLE;
+    }
+    return strcmp(info.state, "sealed") == 0 || strcmp(info.state, "cancelled") == 0
+               ? CLEAN_RUN_OVER
+               : CLEAN_RUN_RESUMABLE;
+}

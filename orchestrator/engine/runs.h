@@ -4,6 +4,7 @@
 #define ENGINE_RUNS_H
 
 #include "domain/plan.h"
+#include "engine/clean.h"
 #include "engine/rundir.h"
 
 struct run_cell {
@@ -43,5 +44,10 @@ struct run_info {
 
 MUST_CHECK int run_info_load(struct arena *arena, const struct rundir *dir,
                              struct run_info *ret_info, struct err *err);
+
+/* A clean_run_fn: by the run's lock and journal below state. One whose files cannot be read is resumable, so that nothing of it is
+   thrown away. */
+enum clean_run run_use(struct arena *arena, const char *state, struct str run,
+                       const char **ret_why);
 
 #endif
