@@ -69,18 +69,18 @@ PREP_LIBS   := -Wl,--as-needed -L/usr/lib/$(shell $(CC) -print-multiarch)/hdf5/s
 
 # --- what there is ------------------------------------------------------------------------------
 BASE_SRC  := $(sort $(wildcard orchestrator/base/*.c))
-PREP_MAIN := orchestrator/prep/main.c
+PREP_MAIN := orchestrator/prep/pack_main.c
 PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c)))
-NODE_MAIN := orchestrator/node/main.c
+NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
 # What reperf-node has of codec: no library of others, since it is linked statically.
 NODE_USES := orchestrator/codec/node_wire.c orchestrator/codec/sha256_pair.c
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # What of the CUDA backend is built without CUDA: the parts that need no header of it.
-CUDA_PURE := layout device
+CUDA_PURE := layout device_fit
 NO_CUDA   := $(if $(HAVE_CUDA),,$(filter-out $(foreach p,$(CUDA_PURE),workloads/backend_cuda/$(p).h workloads/backend_cuda/$(p).c),$(wildcard workloads/backend_cuda/*)))
 NO_NCCL   := $(if $(HAVE_NCCL),,workloads/dist/nccl.c workloads/dist/nccl_api.c workloads/dist/nccl_api.h)
-WL_SRC    := $(sort $(filter-out workloads/train/main.c workloads/bench/main.c $(NO_CUDA) $(NO_NCCL),$(wildcard workloads/*/*.c)))
+WL_SRC    := $(sort $(filter-out workloads/train/train_main.c workloads/bench/bench_main.c $(NO_CUDA) $(NO_NCCL),$(wildcard workloads/*/*.c)))
 CU_SRC    := $(if $(HAVE_CUDA),$(sort $(wildcard workloads/backend_cuda/*.cu)))
 CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
 # The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which stand in for the toolkit.
@@ -96,7 +96,7 @@ SERVER_SRC := $(sort $(wildcard tests/servers/*.c))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 HDRS      := $(sort $(filter-out $(NO_CUDA) $(NO_NCCL),$(wildcard orchestrator/*/*.h workloads/*/*.h)))
-ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/main.c workloads/bench/main.c) $(UNIT_SRC) \
+ALL_C     := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(wildcard $(PREP_MAIN)) $(NODE_SRC) $(NODE_MAIN) orchestrator/main.c $(WL_SRC) $(wildcard workloads/train/train_main.c workloads/bench/bench_main.c) $(UNIT_SRC) \
              $(sort $(wildcard tests/*/*.c))
 SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
@@ -162,9 +162,9 @@ build/$(1)/reperf: build/$(1)/orchestrator/main.c.o build/$(1)/orch.a build/$(1)
 # Sanitizers' runtimes cannot be linked in statically. -s: it is sent to nodes.
 build/$(1)/reperf-node: $(patsubst %,build/$(1)/%.o,$(NODE_MAIN) $(NODE_SRC) $(NODE_USES)) build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$(if $$(filter asan tsan,$(1)),,-static -s) $$^ -lm -o $$@
-build/$(1)/reperf-train: build/$(1)/workloads/train/main.c.o build/$(1)/wl.a build/$(1)/base.a
+build/$(1)/reperf-train: build/$(1)/workloads/train/train_main.c.o build/$(1)/wl.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
-build/$(1)/reperf-bench: build/$(1)/workloads/bench/main.c.o build/$(1)/wl.a build/$(1)/base.a
+build/$(1)/reperf-bench: build/$(1)/workloads/bench/bench_main.c.o build/$(1)/wl.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(WL_LIBS) -o $$@
 build/$(1)/reperf-pack: build/$(1)/$(PREP_MAIN).o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/base.a
 	$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) -o $$@
@@ -177,7 +177,7 @@ build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/pr
 build/$(1)/unit/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o build/$(1)/held.a build/$(1)/emu_probe.a build/$(1)/wl_emu.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lcmocka -lm -o $$@
-build/$(1)/emu/reperf-train: build/$(1)/workloads/train/main.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
+build/$(1)/emu/reperf-train: build/$(1)/workloads/train/train_main.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 build/$(1)/emu/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a

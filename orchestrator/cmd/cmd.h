@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands: one row each in cmd/table.c. The option table is const and complete, so that help, the man page's option list and
+/* Commands: one row each in cmd/commands.c. The option table is const and complete, so that help, the man page's option list and
    shell completion come from it. A command prints its result on stdout (with --json exactly one document) and returns the
    exit status of DESIGN.md section 5, or -1 with *err filled: main reports it and maps the code. */
 #ifndef CMD_CMD_H
@@ -27,7 +27,7 @@ struct cmd {
     int (*run)(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err);
 };
 
-/* Each cmd_NAME.c defines one of these; cmd/table.c lists them. One a line: two branches that add one do not meet. */
+/* Each cmd_NAME.c defines one of these; cmd/commands.c lists them. One a line: two branches that add one do not meet. */
 extern const struct cmd CMD_ATTACH;
 extern const struct cmd CMD_AUDIT;
 extern const struct cmd CMD_BUNDLE;

@@ -6,12 +6,12 @@
 
 #include "base/log.h"
 #include "base/progress.h"
-#include "cmd/audit_out.h"
 #include "cmd/cmd.h"
-#include "cmd/findings_out.h"
 #include "cmd/select.h"
-#include "engine/audit_logs.h"
-#include "engine/load.h"
+#include "load/audit_logs.h"
+#include "load/load.h"
+#include "view/audit_out.h"
+#include "view/findings_out.h"
 
 #define TEXT_BYTES_MAX (1u << 30)
 

@@ -5,8 +5,8 @@
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
 #include "codec/json.h"
-#include "engine/bundle.h"
-#include "engine/noun.h"
+#include "store/bundle.h"
+#include "store/noun.h"
 
 #define OUTPUT_MAX (8u << 20)
 

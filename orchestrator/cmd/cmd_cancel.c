@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "cmd/cmd.h"
-#include "engine/run.h"
+#include "run/run.h"
 
 static const struct opt OPTS[] = {OPT_END};
 

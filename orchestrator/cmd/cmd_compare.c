@@ -7,8 +7,8 @@
 
 #include "base/table.h"
 #include "cmd/cmd.h"
-#include "domain/hostlist.h"
-#include "engine/run_view.h"
+#include "report/hostlist.h"
+#include "view/run_view.h"
 
 #define TEXT_BYTES_MAX (64u << 20)
 #define WHERE_BYTES    48 /* of a value shown in a table: digests and flag lists are cut */

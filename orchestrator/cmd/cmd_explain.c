@@ -3,8 +3,8 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
-#include "domain/finding.h"
-#include "engine/events.h"
+#include "judge/finding.h"
+#include "run/events.h"
 
 #define OUTPUT_MAX (1u << 20)
 

@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
-#include "engine/runs.h"
+#include "run/runs.h"
 
 #define OUTPUT_MAX (64u << 20)
 

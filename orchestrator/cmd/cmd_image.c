@@ -6,7 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/image_ops.h"
 #include "cmd/stop.h"
-#include "engine/image_tar.h"
+#include "store/image_tar.h"
 
 #define OUTPUT_MAX (16u << 20)
 

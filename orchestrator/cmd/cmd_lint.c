@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
-#include "cmd/findings_out.h"
 #include "cmd/select.h"
-#include "domain/lint.h"
+#include "judge/lint.h"
+#include "view/findings_out.h"
 
 #define TEXT_BYTES_MAX (1u << 28)
 

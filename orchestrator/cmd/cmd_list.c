@@ -7,10 +7,10 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
-#include "domain/finding.h"
-#include "engine/dataset.h"
-#include "engine/inventory.h"
-#include "engine/load.h"
+#include "judge/finding.h"
+#include "load/load.h"
+#include "load/load_inventory.h"
+#include "store/dataset_store.h"
 
 #define LIST_BYTES_MAX (8u << 20)
 

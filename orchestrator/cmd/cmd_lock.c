@@ -3,7 +3,7 @@
 
 #include "cmd/net_args.h"
 #include "cmd/noun_ops.h"
-#include "engine/lock_file.h"
+#include "store/lock_file.h"
 
 struct lock_args {
     struct net_args net; /* first: NET_ARGS_OPTS */

@@ -8,9 +8,9 @@
 #include "base/progress.h"
 #include "base/strbuf.h"
 #include "base/table.h"
-#include "domain/stats.h"
-#include "engine/load.h"
-#include "engine/measure.h"
+#include "judge/stats.h"
+#include "load/load.h"
+#include "load/measure.h"
 
 #include <math.h>
 

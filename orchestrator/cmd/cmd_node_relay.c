@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/fs.h"
 #include "cmd/cmd.h"
-#include "engine/relay.h"
+#include "fleet/relay_server.h"
 
 static const struct opt OPTS[] = {OPT_END};
 

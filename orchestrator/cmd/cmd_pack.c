@@ -4,9 +4,9 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
-#include "engine/dataset_pack.h"
-#include "engine/lock_file.h"
-#include "engine/noun.h"
+#include "store/dataset_pack.h"
+#include "store/lock_file.h"
+#include "store/noun.h"
 
 #define OUTPUT_MAX (16u << 20)
 

@@ -6,8 +6,8 @@
 #include "base/fs.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
-#include "engine/replay.h"
-#include "engine/rundir.h"
+#include "evidence/replay.h"
+#include "evidence/rundir.h"
 
 struct replay_args {
     bool want_json;

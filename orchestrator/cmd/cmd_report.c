@@ -8,14 +8,14 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/progress.h"
-#include "cmd/audit_out.h"
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 #include "cmd/select.h"
-#include "engine/audit_logs.h"
-#include "engine/load.h"
-#include "engine/page.h"
-#include "engine/run_view.h"
+#include "load/audit_logs.h"
+#include "load/load.h"
+#include "view/audit_out.h"
+#include "view/page.h"
+#include "view/run_view.h"
 
 struct report_args {
     bool is_all, want_json;

@@ -4,7 +4,7 @@
 #include "base/fs.h"
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
-#include "engine/seal.h"
+#include "evidence/seal.h"
 
 #define OUTPUT_MAX (64u << 10)
 

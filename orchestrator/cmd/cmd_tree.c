@@ -8,9 +8,9 @@
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
 #include "codec/json.h"
-#include "engine/digest_cache.h"
-#include "engine/store.h"
-#include "engine/tree.h"
+#include "store/digest_cache.h"
+#include "store/store.h"
+#include "store/tree.h"
 
 #define OUTPUT_MAX (1u << 30)
 

@@ -9,7 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
 #include "codec/json.h"
-#include "engine/unpack_tree.h"
+#include "store/unpack_tree.h"
 
 #define OUTPUT_MAX      (256u << 20)
 #define SHOWN_MAX       20 /* differences in text; --json has all */

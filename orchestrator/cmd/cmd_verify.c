@@ -6,8 +6,8 @@
 #include "cmd/cmd.h"
 #include "cmd/noun_ops.h"
 #include "cmd/stop.h"
-#include "engine/lock_file.h"
-#include "engine/verify_archive.h"
+#include "evidence/verify_archive.h"
+#include "store/lock_file.h"
 
 #define OUTPUT_MAX (64u << 10)
 

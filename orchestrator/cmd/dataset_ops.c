@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "cmd/stop.h"
 #include "cmd/store_args.h"
-#include "engine/dataset_lock.h"
-#include "engine/dataset_verify.h"
-#include "engine/digest_cache.h"
+#include "store/dataset_lock.h"
+#include "store/dataset_verify.h"
+#include "store/digest_cache.h"
 
 static int load(struct noun_job *job, const struct noun *noun, struct dataset_here *ret_here,
                 struct err *err)

@@ -3,9 +3,9 @@
 
 #include "cmd/image_ops.h"
 
-#include "engine/image_spec.h"
-#include "engine/image_verify.h"
-#include "engine/lock_file.h"
+#include "store/image_spec.h"
+#include "store/image_verify.h"
+#include "store/lock_file.h"
 
 /* ---- telling ---- */
 

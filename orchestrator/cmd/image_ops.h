@@ -4,7 +4,7 @@
 #define CMD_IMAGE_OPS_H
 
 #include "cmd/noun_ops.h"
-#include "engine/image.h"
+#include "store/image_store.h"
 
 MUST_CHECK int image_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
                               struct err *err);

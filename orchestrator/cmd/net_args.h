@@ -4,7 +4,7 @@
 #define CMD_NET_ARGS_H
 
 #include "cmd/cmd.h"
-#include "engine/net.h"
+#include "net/net_session.h"
 
 struct net_args { /* must be the first member of the command's arguments */
     int64_t connections;

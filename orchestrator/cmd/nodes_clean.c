@@ -8,8 +8,8 @@
 #include "cmd/nodes_fleet.h"
 #include "cmd/stop.h"
 #include "codec/json.h"
-#include "engine/rundir.h"
-#include "engine/runs.h"
+#include "evidence/rundir.h"
+#include "run/runs.h"
 
 #define OUTPUT_MAX (64u << 20)
 #define OUTAGE_NS  (5 * NS_PER_S)

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cmd/doctor_out.h"
 #include "cmd/nodes.h"
 #include "cmd/stop.h"
-#include "engine/doctor_script.h"
-#include "engine/inventory.h"
-#include "engine/load.h"
+#include "fleet/doctor_script.h"
+#include "load/load.h"
+#include "load/load_inventory.h"
+#include "view/doctor_out.h"
 
 #define OUTPUT_MAX (256u << 20)
 #define PORT_MAX   65535

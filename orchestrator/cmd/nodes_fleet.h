@@ -5,8 +5,8 @@
 #define CMD_NODES_FLEET_H
 
 #include "cmd/cmd.h"
-#include "engine/fleet.h"
-#include "engine/inventory.h"
+#include "fleet/fleet.h"
+#include "load/load_inventory.h"
 
 struct nodes_fleet {
     struct loop loop;

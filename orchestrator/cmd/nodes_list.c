@@ -4,7 +4,7 @@
 
 #include "base/table.h"
 #include "cmd/nodes.h"
-#include "engine/inventory.h"
+#include "load/load_inventory.h"
 
 #define OUTPUT_MAX (16u << 20)
 

@@ -6,11 +6,11 @@
 #include "cmd/nodes.h"
 #include "cmd/provision_files.h"
 #include "cmd/stop.h"
-#include "domain/hostlist.h"
-#include "engine/image_spec.h"
-#include "engine/inventory.h"
-#include "engine/lock_file.h"
-#include "engine/node_image.h"
+#include "fleet/node_image.h"
+#include "load/load_inventory.h"
+#include "report/hostlist.h"
+#include "store/image_spec.h"
+#include "store/lock_file.h"
 
 #define OUTPUT_MAX (16u << 20)
 

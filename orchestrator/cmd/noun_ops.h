@@ -6,9 +6,9 @@
 
 #include "cmd/cmd.h"
 #include "codec/json.h"
-#include "engine/net.h"
-#include "engine/noun.h"
-#include "engine/store.h"
+#include "net/net_session.h"
+#include "store/noun.h"
+#include "store/store.h"
 
 enum noun_depth { NOUN_QUICK, NOUN_NORMAL, NOUN_DEEP };
 

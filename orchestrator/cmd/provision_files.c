@@ -11,9 +11,9 @@
 #include "cmd/source_ops.h"
 #include "cmd/stage_out.h"
 #include "cmd/stop.h"
-#include "engine/planner.h"
-#include "engine/run_data.h"
-#include "engine/source.h"
+#include "run/planner.h"
+#include "run/run_data.h"
+#include "store/source_store.h"
 
 struct bringing {
     struct arena *arena;

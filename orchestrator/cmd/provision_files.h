@@ -6,8 +6,8 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
-#include "engine/fleet.h"
-#include "engine/store.h"
+#include "fleet/fleet.h"
+#include "store/store.h"
 
 struct provision_files {
     const struct cmd_ctx *ctx;

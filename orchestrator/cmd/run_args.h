@@ -4,7 +4,7 @@
 #define CMD_RUN_ARGS_H
 
 #include "cmd/cmd.h"
-#include "engine/run.h"
+#include "run/run.h"
 
 struct run_args {
     struct opt_list cases;

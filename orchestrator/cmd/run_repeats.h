@@ -5,7 +5,7 @@
 
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
-#include "engine/runs.h"
+#include "run/runs.h"
 
 void run_repeats_table(struct strbuf *buf, const struct run_info *info);
 

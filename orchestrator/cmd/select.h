@@ -4,7 +4,7 @@
 #define CMD_SELECT_H
 
 #include "base/opt.h"
-#include "engine/load.h"
+#include "load/load.h"
 
 /* ERR_USAGE where neither or both are given. */
 MUST_CHECK int select_reports(struct arena *arena, const char *root, const struct opt_list *names,

@@ -3,9 +3,9 @@
 
 #include "cmd/source_ops.h"
 
-#include "domain/source.h"
-#include "engine/lock_file.h"
-#include "engine/source.h"
+#include "report/source.h"
+#include "store/lock_file.h"
+#include "store/source_store.h"
 
 struct pinned { /* what a name stands for, once its lock is read */
     struct source_name name;

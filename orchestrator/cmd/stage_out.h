@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
-#include "engine/stage.h"
+#include "fleet/stage.h"
 
 struct stage_out {
     const struct cmd_ctx *ctx;

@@ -6,7 +6,7 @@
 #include "base/opt.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
-#include "engine/store.h"
+#include "store/store.h"
 
 struct store_args {
     bool want_json;

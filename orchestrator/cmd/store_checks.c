@@ -8,9 +8,9 @@
 #include "base/progress.h"
 #include "cmd/stop.h"
 #include "cmd/store_args.h"
-#include "engine/digest_cache.h"
-#include "engine/store_gc.h"
-#include "engine/store_verify.h"
+#include "store/digest_cache.h"
+#include "store/store_gc.h"
+#include "store/store_verify.h"
 
 /* ---- gc ---- */
 

@@ -9,8 +9,8 @@
 #include "base/table.h"
 #include "cmd/stop.h"
 #include "cmd/store_args.h"
-#include "engine/image.h"
-#include "engine/store_gc.h"
+#include "store/image_store.h"
+#include "store/store_gc.h"
 
 #define FILE_KIND     "file" /* references of what a person added by hand */
 #define REF_BYTES_MAX 8192

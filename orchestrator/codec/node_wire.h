@@ -3,9 +3,9 @@
 
    reperf-node first says NODE_HELLO. Then one request after the other, each with one answer of the same number; a request that comes
    while another is being waited for ends that wait. A frame is a header of 16 bytes (mark, number, operation or status, length;
-   32 bits each, little-endian), a body and a line break, so that no frame ends with what may begin an end mark (io/ssh_stream.c).
+   32 bits each, little-endian), a body and a line break, so that no frame ends with what may begin an end mark (net/ssh_stream.c).
    The body of a request is its fields, each a length and its bytes. The text of an answer, and its status, are what the shell script
-   of the same operation prints and ends with (io/remote_scripts.h). Nothing is negotiated: the name of the program on the node is
+   of the same operation prints and ends with (fleet/remote_scripts.h). Nothing is negotiated: the name of the program on the node is
    its digest, so both ends are of one build. */
 #ifndef CODEC_NODE_WIRE_H
 #define CODEC_NODE_WIRE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the orchestrator and the relays on the nodes say to each other (engine/stage.h), as bytes; no descriptor here.
+/* What the orchestrator and the relays on the nodes say to each other (fleet/stage.h), as bytes; no descriptor here.
 
    The order: what a node is to have, from the orchestrator by SSH on the relay's stdin. Lines:
      reperf-relay 1

@@ -122,7 +122,7 @@ void tarball_unpacker_release(struct tarball_unpacker *unpacker);
 struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker);
 
 /* Into a new folder, which must not exist; nothing is left behind on failure. Whether the members agree with SHA256SUMS and
-   who signed them is not asked here: engine/verify_archive.h does. */
+   who signed them is not asked here: evidence/verify_archive.h does. */
 MUST_CHECK int tarball_unpack(const char *path, const char *new_folder, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Archives of others, read one entry after another with libarchive, of which codec/unpack.c is the only home: tar, tar.gz,
    tar.zst, zip, and a tar inside a tar. Which entries may be written where is decided here, from names and types alone, before
-   a byte is written; engine/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular
+   a byte is written; store/unpack_tree.h writes them. An archive that would leave its folder, or make anything but regular
    files, folders and harmless links, is refused as a whole: ERR_INTEGRITY with the entry's name. So is one that is cut, that
    goes on after its end, or whose own sums do not hold. One thread at a time. */
 #ifndef CODEC_UNPACK_H

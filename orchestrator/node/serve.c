@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each operation says what its script in io/remote_scripts.c says, word for word where somebody reads the words. */
+/* Each operation says what its script in fleet/remote_scripts.c says, word for word where somebody reads the words. */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -52,7 +52,7 @@ static const char *path_in(struct job *job, const char *name)
 
 /* ---- arguments ---- */
 
-/* A relative path of plain names, as io/remote_ssh_jobs.c has it. */
+/* A relative path of plain names, as fleet/remote_ssh_jobs.c has it. */
 static bool is_plain_id(struct str id)
 {
     struct str rest = id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that a job runs under, step by step what REMOTE_WRAPPER (io/remote_scripts.c) does: it claims the job, says who it is,
+/* The process that a job runs under, step by step what REMOTE_WRAPPER (fleet/remote_scripts.c) does: it claims the job, says who it is,
    starts the monitor and the program, and once that is over writes how it ended, synced, under its final name. What fails before the
    program runs takes the claim back, so that the job can be started once the trouble is over. */
 #include "base/base.h"

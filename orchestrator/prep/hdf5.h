@@ -4,7 +4,7 @@
 #ifndef PREP_HDF5_H
 #define PREP_HDF5_H
 
-#include "prep/tokens.h"
+#include "prep/bert_tokens.h"
 
 #define HDF5_ROWS_MAX 100000000
 

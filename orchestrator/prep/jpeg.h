@@ -4,7 +4,7 @@
 #ifndef PREP_JPEG_H
 #define PREP_JPEG_H
 
-#include "prep/image.h"
+#include "prep/pixels.h"
 
 bool jpeg_is(struct str bytes);
 /* As image_probe; does not use the library. */

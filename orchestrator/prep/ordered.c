@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include "base/arena.h"
-#include "io/pool.h"
+#include "sys/pool.h"
 
 #define AHEAD_PER_THREAD 4
 

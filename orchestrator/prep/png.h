@@ -3,7 +3,7 @@
 #ifndef PREP_PNG_H
 #define PREP_PNG_H
 
-#include "prep/image.h"
+#include "prep/pixels.h"
 
 bool png_is(struct str bytes);
 /* As image_probe; does not use the library. */

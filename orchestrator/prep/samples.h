@@ -4,10 +4,10 @@
 #ifndef PREP_SAMPLES_H
 #define PREP_SAMPLES_H
 
-#include "domain/dataset.h"
-#include "prep/image.h"
+#include "prep/bert_tokens.h"
 #include "prep/listing.h"
-#include "prep/tokens.h"
+#include "prep/pixels.h"
+#include "report/dataset.h"
 
 #define SAMPLES_MAX UINT32_MAX
 

@@ -6,7 +6,7 @@
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "data/shard.h"
-#include "prep/tokens.h"
+#include "prep/bert_tokens.h"
 
 static inline uint64_t shard_align(uint64_t at, uint64_t to)
 {

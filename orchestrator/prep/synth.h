@@ -6,7 +6,7 @@
 #define PREP_SYNTH_H
 
 #include "codec/digest.h"
-#include "domain/dataset.h"
+#include "report/dataset.h"
 
 #define SYNTH_SAMPLES_MAX 4000000
 

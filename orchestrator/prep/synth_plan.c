@@ -6,8 +6,8 @@
 #include "base/rng.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
-#include "prep/image.h"
 #include "prep/meta_mat.h"
+#include "prep/pixels.h"
 #include "prep/synth.h"
 
 #define WNID_FIRST 1440764 /* the first of the original's, then in steps */

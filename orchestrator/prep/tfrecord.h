@@ -7,7 +7,7 @@
 #define PREP_TFRECORD_H
 
 #include "base/strbuf.h"
-#include "prep/tokens.h"
+#include "prep/bert_tokens.h"
 
 #define TFRECORD_BYTES_MAX    (1u << 20) /* of one record */
 #define TFRECORD_HEADER_BYTES 12

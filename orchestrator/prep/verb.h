@@ -6,7 +6,7 @@
 #include "base/opt.h"
 #include "base/strbuf.h"
 #include "codec/json.h"
-#include "domain/dataset.h"
+#include "report/dataset.h"
 
 struct verb {
     const char *name;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "io/pool.h"
 #include "prep/ordered.h"
 #include "prep/packing.h"
 #include "prep/verb.h"
+#include "sys/pool.h"
 
 #define JSON_MAX (1u << 20)
 

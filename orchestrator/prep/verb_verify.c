@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "io/pool.h"
-#include "prep/check.h"
 #include "prep/ordered.h"
+#include "prep/pack_check.h"
 #include "prep/verb.h"
+#include "sys/pool.h"
 
 #define TEXT_MAX   (16u << 20)
 #define HAS_FAULTS 5

@@ -9,7 +9,7 @@
 
 #include "base/fs.h"
 #include "codec/tarball.h"
-#include "engine/verify_archive.h"
+#include "evidence/verify_archive.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

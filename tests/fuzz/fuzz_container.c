@@ -2,7 +2,7 @@
 /* A report's container command: each word ends in one place (container_line_read asserts it), and what is read comes back from
    JSON as it went in. The first byte says whether the rest is a line or such JSON. */
 #include "base/base.h"
-#include "domain/container.h"
+#include "report/container.h"
 
 #define JSON_CAP (64u << 20)
 

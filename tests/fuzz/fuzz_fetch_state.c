@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as the state of a half-fetched file: refused, or read as a state whose own text and records read back as the same. */
 #include "base/base.h"
-#include "io/fetch_state.h"
+#include "net/fetch_state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

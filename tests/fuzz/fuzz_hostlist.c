@@ -4,7 +4,7 @@
 #include "base/base.h"
 
 #include "base/map.h"
-#include "domain/hostlist.h"
+#include "report/hostlist.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,8 +2,8 @@
 /* Any text as a Content-Range, a header's value, and a URL to be shown: ranges make sense, and what is shown has neither control
    bytes nor anything of the user info, the query or the fragment. */
 #include "base/base.h"
-#include "io/http.h"
-#include "io/http_head.h"
+#include "net/http.h"
+#include "net/http_head.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

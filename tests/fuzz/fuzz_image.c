@@ -3,7 +3,7 @@
    label map; the same header is found where only the beginning of the file is there. */
 #include "base/base.h"
 
-#include "prep/image.h"
+#include "prep/pixels.h"
 
 #define PIXELS_MAX 65536u /* larger ones only have their header read: memory and time */
 #define SHORT_SIDE 9

@@ -2,8 +2,8 @@
 /* Any bytes as an inventory: refused with the place, or one whose encoded form is read as the same again. */
 #include "base/base.h"
 
-#include "domain/hostlist.h"
-#include "domain/inventory.h"
+#include "report/hostlist.h"
+#include "report/inventory.h"
 
 #define ENCODED_MAX (64u << 20)
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "domain/format.h"
+#include "judge/format.h"
 
 #define INPUT_BYTES_MAX (1u << 20)
 

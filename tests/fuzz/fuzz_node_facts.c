@@ -3,8 +3,8 @@
    order and its meaning. The first byte says which of the two it is. */
 #include "base/base.h"
 
-#include "domain/checks.h"
-#include "domain/monitor.h"
+#include "judge/checks.h"
+#include "judge/monitor.h"
 
 #define INPUT_BYTES_MAX 65536
 

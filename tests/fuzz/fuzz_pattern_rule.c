@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "codec/pattern.h"
-#include "domain/rule.h"
+#include "judge/rule.h"
 
 #define INPUT_BYTES_MAX 65536
 #define SAMPLES         40

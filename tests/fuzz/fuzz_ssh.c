@@ -2,9 +2,9 @@
 /* Any text as ~/.ssh/config, as known_hosts, as a key file, as a stop of ProxyJump and as what a node sends back: no value comes from
    nowhere, and nothing of a script's stream is lost or made up. The first byte chooses. */
 #include "base/base.h"
-#include "io/ssh_config.h"
-#include "io/ssh_impl.h"
-#include "io/ssh_key.h"
+#include "net/ssh_config.h"
+#include "net/ssh_impl.h"
+#include "net/ssh_key.h"
 
 #define NONCE "0123456789abcdef0123456789abcdef"
 

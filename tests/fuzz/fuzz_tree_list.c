@@ -3,7 +3,7 @@
    what our writer writes, byte for byte; what the other accepts is sorted, clean, and the same when written and read again. */
 #include "base/base.h"
 
-#include "engine/tree.h"
+#include "store/tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# io/fetch against a server that misbehaves on demand (tests/servers/fault_http.c): each fault ends in the right bytes, or in the error
+# net/fetch against a server that misbehaves on demand (tests/servers/fault_http.c): each fault ends in the right bytes, or in the error
 # that says what is wrong. What came twice is counted on both sides.
 . "$(dirname "$0")/../tap_lib.sh"
 one="$B/servers/fetch_one"

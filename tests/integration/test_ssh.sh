@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# io/remote_ssh against real sshds on the loopback: scripts, keys, known_hosts, login shells, jumps. Jobs and lost connections are in
+# fleet/remote_ssh against real sshds on the loopback: scripts, keys, known_hosts, login shells, jumps. Jobs and lost connections are in
 # test_ssh_jobs.sh.
 # What nodes are to expand stands in single quotes.
 # shellcheck disable=SC2016,SC1003

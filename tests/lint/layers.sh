@@ -1,19 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The law of the rooms (README of orchestrator/): reads the includes and fails on one that points up or sideways, and on a
-# third-party header outside its one home.
+# The law of the rooms (README of orchestrator/): reads the includes and fails on one that points up or sideways, on a room's private
+# header outside that room, on a third-party header outside its one home, on a room without a README, and on two product .c files of one name.
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
+# A room of reperf includes itself and the rooms before it; what computes (report, judge) and what reads files for it (load) waits for nothing, so not sys.
+ORDER="base codec sys report judge load net store fleet evidence run view cmd"
 declare -A may=(
-    [base]="base" [codec]="codec base" [io]="io codec base" [domain]="domain codec base"
-    [engine]="engine domain io codec base" [cmd]="cmd engine domain io codec base"
-    [prep]="prep domain io codec base data" [node]="node codec base"
+    [prep]="prep report sys codec base data" [node]="node codec base"
     [core]="core base" [backend_cpu]="backend_cpu core graph base" [backend_cuda]="backend_cuda core graph base"
     [graph]="graph core base" [models]="models graph core base" [data]="data core base" [dist]="dist core base" [train]="train bench models data dist graph backend_cpu backend_cuda core base"
     [bench]="bench models data graph backend_cpu backend_cuda core base"
 )
+below=
+for room in $ORDER; do
+    below="$below $room"
+    may[$room]=$below
+done
+for room in report judge load; do
+    may[$room]=${may[$room]/ sys/}
+done
 declare -A home=(
     [cjson/cJSON.h]="orchestrator/codec/json" [archive.h]="orchestrator/codec/unpack" [archive_entry.h]="orchestrator/codec/unpack"
-    [pcre2.h]="orchestrator/codec/pattern" [curl/curl.h]="orchestrator/io/http" [libssh2.h]="orchestrator/io/ssh"
+    [pcre2.h]="orchestrator/codec/pattern" [curl/curl.h]="orchestrator/net/http" [libssh2.h]="orchestrator/net/ssh"
     [jpeglib.h]="orchestrator/prep/jpeg" [spng.h]="orchestrator/prep/png" [hdf5.h]="orchestrator/prep/hdf5"
     [cuda_runtime.h]="workloads/backend_cuda/" [cuda_runtime_api.h]="workloads/backend_cuda/" [cuda_fp16.h]="workloads/backend_cuda/" [mma.h]="workloads/backend_cuda/"
     [cudnn.h]="workloads/backend_cuda/" [cudnn_graph.h]="workloads/backend_cuda/" [cublasLt.h]="workloads/backend_cuda/" [nccl.h]="workloads/dist/nccl_api"
@@ -30,6 +38,14 @@ check() { # FILE ROOM
         [ "$room" = prep ] && [ "$target" = data ] && [ "$inc" != data/shard.h ] && target=none
         # Of codec, what is linked statically sees what needs no library of others.
         [ "$room" = node ] && [ "$target" = codec ] && [ "$inc" != codec/node_wire.h ] && [ "$inc" != codec/sha256_pair.h ] && target=none
+        case $inc in
+        */*_impl.h | */*_parts.h | */*_decode.h)
+            if [ "$target" != "$room" ]; then
+                echo "# $file: \"$inc\" is private to $target"
+                bad=$((bad + 1))
+            fi
+            ;;
+        esac
         case " ${may[$room]-} " in
         *" $target "*) ;;
         *)
@@ -75,6 +91,17 @@ for file in orchestrator/*/*.[ch] workloads/*/*.[ch] workloads/*/*.cu workloads/
     fi
     check "$file" "$room"
     n=$((n + 1))
+done
+while IFS= read -r name; do
+    echo "# two product files are called $name"
+    bad=$((bad + 1))
+done < <(find orchestrator workloads -name '*.c' -printf '%f\n' | sort | uniq -d)
+for folder in orchestrator/*/; do
+    [ -n "$(find "$folder" -maxdepth 1 -name '*.[ch]' -print -quit)" ] || continue
+    if [ ! -s "$folder/README.md" ]; then
+        echo "# $folder has no README.md"
+        bad=$((bad + 1))
+    fi
 done
 echo "# $n files read"
 echo "1..1"

@@ -25,6 +25,8 @@ cp "$root/orchestrator/base/base.h" "$root/orchestrator/base/banned.h" "$tree/or
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <openssl/evp.h>\nint up(int a);\nint up(int a)\n{\n    if (a)\n        return 1;\n  return 0;\n}\nint freed(int a)\n{\n    CLEANUP(strbuf) struct strbuf text;\n    return a;\n}\n' \
     >"$tree/orchestrator/codec/up.c"
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n' >"$tree/orchestrator/codec/up.h"
+# A pure room that would wait, another room's private header, and a name that is taken.
+mkdir -p "$tree/orchestrator/report" && printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "judge/format_impl.h"\n#include "sys/loop.h"\n' >"$tree/orchestrator/report/up.c"
 # shellcheck disable=SC2016
 printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nrm $1\n' >"$tree/tests/x/bad.sh"
 printf '.Dd November 21, 2026\n.Dt REPERF 1\n.Os\n.Sh NAME\n.Nm reperf\n.Nd x\n.Bogus\n' >"$tree/orchestrator/man/reperf.1"
@@ -36,7 +38,8 @@ for name in clang-format 'each header compiles alone' 'files of at most' 'an SPD
 done
 output=$(LINT_ROOT="$tree" "$here/layers.sh" 2>&1)
 seen "$output" layers
-for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to'; do
+for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to' 'room report may not include "sys/loop.h"' '"judge/format_impl.h" is private to judge' \
+    'two product files are called up.c' 'orchestrator/report/ has no README.md'; do
     n=$((n + 1))
     if grep -qF "$line" <<<"$output"; then echo "ok $n - layers says: $line"; else
         echo "not ok $n - layers says: $line"

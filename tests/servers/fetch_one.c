@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One fetch by io/fetch, for the tests of it: KEY=VALUE arguments, any number of url=. The result goes to stdout as KEY VALUE
+/* One fetch by net/fetch, for the tests of it: KEY=VALUE arguments, any number of url=. The result goes to stdout as KEY VALUE
    lines, an error to stderr as "CODE: message"; the exit status is the error's. */
 #include "base/base.h"
 
 #include <sys/resource.h>
 
 #include "base/fs.h"
-#include "io/fetch.h"
+#include "net/fetch.h"
 
 struct options {
     struct http_settings settings;

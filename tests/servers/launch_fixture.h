@@ -7,7 +7,7 @@
 #include "base/base.h"
 
 #include "base/vec.h"
-#include "engine/launch.h"
+#include "run/launch.h"
 
 #define NODES_MAX 64
 

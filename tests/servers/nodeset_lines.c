@@ -3,7 +3,7 @@
 #include "base/base.h"
 
 #include "base/strbuf.h"
-#include "domain/hostlist.h"
+#include "report/hostlist.h"
 
 #define LINE_MAX_BYTES (2u << 20)
 

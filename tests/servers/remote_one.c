@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on one node over SSH, for the tests of io/remote_ssh: KEY=VALUE options, then the host, then one verb and its arguments.
+/* Operations on one node over SSH, for the tests of fleet/remote_ssh: KEY=VALUE options, then the host, then one verb and its arguments.
    What a script or a log gives goes to stdout; "status N", "state ..." and an error as "CODE: message" to stderr; the exit status is
    the error's. `many N SCRIPT` runs a script on N remotes at once (HOST is then a prefix: HOST0, HOST1, ...). */
 #include "base/base.h"
@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/fs.h"
-#include "io/remote.h"
+#include "fleet/remote.h"
 
 #define TICK_NS (20 * NS_PER_MS)
 #define ENV_MAX 64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs what engine/runtime makes, as a node's remote would, for tests/integration/test_runtime.sh:
+/* Runs what fleet/runtime makes, as a node's remote would, for tests/integration/test_runtime.sh:
      runtime_job run|show|cleanup KIND NAME IMAGE_ID plain|check|required DOCKER_RUN_LINE [-v HOST:INSIDE[:w]] [-e NAME=VALUE] -- ARGV...
      runtime_job exit KIND STATUS <LOG: prints "CODE: MESSAGE"
    The container's run id is "run-test". */
@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "engine/runtime.h"
+#include "fleet/runtime.h"
 
 #define USAGE       2
 #define TAIL_MAX    8192

@@ -3,7 +3,7 @@
    VERB: start, poll ("STATE STATUS WAITING CAUSE WHY"), wait (until it is over; then as poll), log, digest, forget, or a signal's number. */
 #include "tests/servers/launch_fixture.h"
 
-#include "io/remote_slurm.h"
+#include "fleet/remote_slurm.h"
 
 #define TICK_NS (20 * NS_PER_MS)
 

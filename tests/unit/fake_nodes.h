@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "codec/digest.h"
-#include "io/remote.h"
+#include "fleet/remote.h"
 
 #define JOB_MAX 512
 

@@ -10,7 +10,7 @@
 
 #include "base/fs.h"
 #include "base/rng.h"
-#include "engine/series_file.h"
+#include "load/series_file.h"
 
 #define N_SAMPLES 500
 

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "domain/checks.h"
-#include "domain/container.h"
+#include "judge/checks.h"
+#include "report/container.h"
 
 static struct node_facts facts_of(struct arena *arena, const char *lines)
 {

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/fs.h"
-#include "domain/container.h"
-#include "domain/shell_text.h"
+#include "report/container.h"
+#include "report/shell_text.h"
 
 static struct container_line line_of(struct arena *arena, const char *text)
 {

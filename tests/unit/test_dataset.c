@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/fs.h"
-#include "domain/dataset.h"
+#include "report/dataset.h"
 
 #define FILE_OF(name, more)                                                                        \
     "{\"name\":\"" name "\",\"urls\":[\"https://a.example/x\"],\"bytes\":null,\"md5\":null,"       \

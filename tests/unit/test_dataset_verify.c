@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/crc32c.h"
-#include "engine/dataset_verify.h"
+#include "store/dataset_verify.h"
 #include "tests/unit/scratch.h"
 
 #define DATE "2026-11-21T10:00:00.000Z"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "engine/digest_cache.h"
+#include "store/digest_cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/rng.h"
-#include "engine/tree.h"
+#include "store/tree.h"
 #include "tests/unit/scratch.h"
 
 #define N_MANY     UINT64_C(100000)

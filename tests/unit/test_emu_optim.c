@@ -3,7 +3,7 @@
    a row, parameters of each kind, overflows, micro-batches. */
 #include "emu_kernel.h"
 
-#include "backend_cuda/optim.h"
+#include "backend_cuda/optim_cuda.h"
 
 /* Relative norm of a segment: a few roundings of 6e-8, and in a segment of one element a sum may cancel to a hundredth of its terms. */
 #define TOLERANCE_WIDE 1e-5

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "io/fetch.h"
-#include "io/fetch_state.h"
+#include "net/fetch.h"
+#include "net/fetch_state.h"
 #include "scratch.h"
 
 #define BLOCK    16u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same on many nodes (engine/fleet), with 64 nodes that exist in this file alone: each says how often a step has to be taken
+/* The same on many nodes (fleet/fleet), with 64 nodes that exist in this file alone: each says how often a step has to be taken
    before it is done, whether it then fails, and whether it ever is. */
 #include "base/base.h"
 
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/fleet.h"
+#include "fleet/fleet.h"
 
 #define NODES_MAX 64
 #define TICK_NS   (10 * NS_PER_MS)

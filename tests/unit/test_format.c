@@ -8,8 +8,8 @@
 #include <math.h>
 
 #include "base/strbuf.h"
-#include "domain/format.h"
-#include "domain/literals.h"
+#include "judge/format.h"
+#include "judge/literals.h"
 
 static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
                            "\"framework\": \"f\", \"source\": \"s\", \"prefixes\": [\"mpirun\", "

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/strbuf.h"
-#include "domain/hostlist.h"
+#include "report/hostlist.h"
 
 /* Names joined by blanks, or the error's text. */
 static const char *expand(struct arena *arena, const char *text, enum hostlist_syntax syntax,

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "engine/chart.h"
-#include "engine/html.h"
+#include "view/chart.h"
+#include "view/html.h"
 
 static size_t count(const struct strbuf *buf, const char *what)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* io/http against a server whose every byte is known: heads, bodies, ranges, redirects, and what each kind of failure is called. */
+/* net/http against a server whose every byte is known: heads, bodies, ranges, redirects, and what each kind of failure is called. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "canned_server.h"
-#include "io/http.h"
-#include "io/http_head.h"
+#include "net/http.h"
+#include "net/http_head.h"
 
 struct client {
     struct loop loop;

@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "engine/image_impl.h"
-#include "engine/image_tar.h"
-#include "io/proc.h"
 #include "scratch.h"
+#include "store/image_impl.h"
+#include "store/image_tar.h"
+#include "sys/proc.h"
 
 static struct image_docs docs_of(int top, int doc, int config)
 {

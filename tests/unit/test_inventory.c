@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inventories: what a file may say, what is refused and where, the parts of one, and what --nodes takes (engine/inventory). */
+/* Inventories: what a file may say, what is refused and where, the parts of one, and what --nodes takes (load/load_inventory). */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/fs.h"
-#include "domain/inventory.h"
-#include "engine/inventory.h"
+#include "load/load_inventory.h"
+#include "report/inventory.h"
 #include "scratch.h"
 
 #define NODE                                                                                       \

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/fs.h"
-#include "engine/journal.h"
+#include "run/journal.h"
 #include "scratch.h"
 
 static const char *path_of(struct arena *arena, void **state)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/launch: argv and environment of the jobs of one repeat, word for word. */
+/* run/launch: argv and environment of the jobs of one repeat, word for word. */
 #include "base/base.h"
 
 #include <setjmp.h>
 
 #include <cmocka.h>
 
-#include "engine/launch.h"
+#include "run/launch.h"
 
 #define RUN      "20261121T000000.000Z-00000001"
 #define RUN_NAME RUN "-resnet50-reperf-fp32-n2g2-bs96-repeat-1-attempt-2"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "engine/lease.h"
+#include "fleet/lease.h"
 #include "scratch.h"
 
 #define TICK_NS (10 * NS_PER_MS)

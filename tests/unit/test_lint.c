@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "domain/finding.h"
-#include "domain/shell_text.h"
+#include "judge/finding.h"
+#include "report/shell_text.h"
 
 static void words_follow_quotes_and_lines(void **state UNUSED)
 {

@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "engine/lock_file.h"
-#include "engine/noun.h"
+#include "store/lock_file.h"
+#include "store/noun.h"
 #include "tests/unit/scratch.h"
 
 #define DATE "2026-11-21T10:00:00.000Z"

@@ -7,10 +7,10 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "domain/monitor.h"
-#include "engine/monitor.h"
-#include "io/proc.h"
+#include "fleet/sampler.h"
+#include "judge/monitor.h"
 #include "scratch.h"
+#include "sys/proc.h"
 
 #define HEAD                                                                                       \
     "h index, pci.bus_id, clocks.sm [MHz], clocks.max.sm [MHz], power.draw [W], temperature.gpu, " \

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "domain/node_facts.h"
+#include "report/node_facts.h"
 
 #define BEGIN "reperf-probe 1 begin\n"
 #define END   "reperf-probe 1 end\n"

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "io/pool.h"
+#include "sys/pool.h"
 
 struct square {
     int64_t value;

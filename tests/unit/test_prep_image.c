@@ -3,10 +3,10 @@
 
 #include "base/rng.h"
 #include "prep/draw.h"
-#include "prep/image.h"
 #include "prep/jpeg.h"
+#include "prep/pixels.h"
 #include "prep/png.h"
-#include "prep/resample.h"
+#include "prep/shrink.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

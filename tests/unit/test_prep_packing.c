@@ -3,8 +3,8 @@
 #include "base/base.h"
 
 #include "base/crc32c.h"
-#include "prep/check.h"
 #include "prep/draw.h"
+#include "prep/pack_check.h"
 #include "prep/pack_file.h"
 #include "prep/packing.h"
 #include "prep/png.h"

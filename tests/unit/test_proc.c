@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* io/loop, io/proc and io/remote with real processes. No test depends on how fast the machine is. */
+/* sys/loop, sys/proc and fleet/remote with real processes. No test depends on how fast the machine is. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "io/proc.h"
-#include "io/remote.h"
+#include "fleet/remote.h"
 #include "scratch.h"
+#include "sys/proc.h"
 
 #define LONG_NS (120 * NS_PER_S) /* far beyond what anything here takes */
 #define TICK_NS (10 * NS_PER_MS)

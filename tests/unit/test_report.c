@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "engine/load.h"
+#include "load/load.h"
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
 #define SOURCE                                                                                     \

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/strbuf.h"
-#include "domain/rule.h"
+#include "judge/rule.h"
 
 /* One series "s" of n samples: values given, steps 10, 20, ..., one run, no rank, a second a step. */
 struct made {

@@ -8,11 +8,11 @@
 #include <math.h>
 
 #include "codec/digest.h"
-#include "engine/load.h"
-#include "engine/planner.h"
-#include "engine/result.h"
-#include "engine/run.h"
-#include "engine/rundir.h"
+#include "evidence/result.h"
+#include "evidence/rundir.h"
+#include "load/load.h"
+#include "run/planner.h"
+#include "run/run.h"
 #include "scratch.h"
 
 #define REPORT  "paddle-perf-2020"

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "engine/run_data.h"
+#include "run/run_data.h"
 #include "tests/unit/scratch.h"
 
 #define HEX                    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "engine/load.h"
-#include "engine/planner.h"
-#include "engine/result.h"
-#include "engine/run_keep.h"
+#include "evidence/result.h"
 #include "fake_nodes.h"
+#include "load/load.h"
+#include "run/planner.h"
+#include "run/run_keep.h"
 #include "scratch.h"
 
 #define REPORT  "paddle-perf-2020"

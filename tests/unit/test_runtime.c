@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/runtime.h"
+#include "fleet/runtime.h"
 
 #define ID "sha256:1111111111111111111111111111111111111111111111111111111111111111"
 #define LINE_ALL                                                                                   \

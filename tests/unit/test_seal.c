@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "codec/tarball.h"
-#include "engine/seal.h"
-#include "engine/verify_archive.h"
+#include "evidence/seal.h"
+#include "evidence/verify_archive.h"
 #include "tests/unit/scratch.h"
 
 static struct sign_key key, other_key;

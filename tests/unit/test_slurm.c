@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* io/remote_slurm: what Slurm says of a job, and what that means. */
+/* fleet/remote_slurm: what Slurm says of a job, and what that means. */
 #include "base/base.h"
 
 #include <setjmp.h>
 
 #include <cmocka.h>
 
-#include "io/remote_slurm_impl.h"
+#include "fleet/remote_slurm_impl.h"
 
 #define NOW_NS (1000 * NS_PER_S)
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "domain/source.h"
-#include "engine/source.h"
-#include "io/proc.h"
+#include "report/source.h"
+#include "store/source_store.h"
+#include "sys/proc.h"
 #include "tests/unit/scratch.h"
 
 /* --- addresses ---------------------------------------------------------------------------------------------------------------- */

@@ -8,10 +8,10 @@
 
 #include "codec/digest_hmac.h"
 #include "codec/sign.h"
-#include "io/ssh_config.h"
-#include "io/ssh_impl.h"
-#include "io/ssh_key.h"
-#include "io/ssh_known.h"
+#include "net/ssh_config.h"
+#include "net/ssh_impl.h"
+#include "net/ssh_key.h"
+#include "net/ssh_known.h"
 
 /* "inc" is a file that sets a user; "loop" includes itself; all others are not there. */
 static int include(void *ctx UNUSED, struct arena *arena, const char *pattern,

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "codec/digest.h"
-#include "engine/relay.h"
-#include "engine/stage.h"
+#include "fleet/relay_server.h"
+#include "fleet/stage.h"
 #include "scratch.h"
 
 #define N_NODES    4

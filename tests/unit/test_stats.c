@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "domain/logtime.h"
-#include "domain/stats.h"
+#include "judge/logtime.h"
+#include "judge/stats.h"
 
 static void is_near(double got, double wanted)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "engine/store.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "engine/store_gc.h"
+#include "store/store_gc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

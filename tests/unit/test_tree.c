@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "engine/tree.h"
+#include "store/tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "domain/verdict.h"
+#include "judge/verdict.h"
 
 struct row {
     double recomputed, published;

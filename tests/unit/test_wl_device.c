@@ -2,7 +2,7 @@
 /* Which devices a CUDA build takes, and what it says of the others. */
 #include "wl_fixture.h"
 
-#include "backend_cuda/device.h"
+#include "backend_cuda/device_fit.h"
 
 /* A machine on which all is well; each case spoils one thing. */
 static struct device_facts good(void)

@@ -8,7 +8,7 @@
 
 #include "base/fs.h"
 #include "base/strbuf.h"
-#include "core/json_out.h"
+#include "core/json_writer.h"
 #include "core/safetensors.h"
 
 /* A file of this header and n_data bytes of data. */

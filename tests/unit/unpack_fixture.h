@@ -12,7 +12,7 @@
 
 #include "base/fs.h"
 #include "base/strbuf.h"
-#include "engine/unpack_tree.h"
+#include "store/unpack_tree.h"
 #include "tests/unit/scratch.h"
 
 #define BLOCK 512

@@ -3,7 +3,7 @@
 
 #include "backend_cuda/cuda.h"
 
-#include "backend_cuda/device.h"
+#include "backend_cuda/device_fit.h"
 #include "backend_cuda/dnn.h"
 #include "backend_cuda/lt.h"
 #include "backend_cuda/memory.h"

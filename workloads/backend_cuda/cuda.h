@@ -24,8 +24,8 @@ struct lt;          /* backend_cuda/lt.h: cuBLASLt */
 struct cuda_memory; /* backend_cuda/memory.c: what is allocated, and the way to and from the host */
 struct cuda_images; /* backend_cuda/images.c: where a batch's bytes lie */
 struct cuda_forms;  /* backend_cuda/forms.c: what was compared */
-struct cuda_streams; /* backend_cuda/streams.c: events, programs, marks */
-struct cuda_ranks;   /* backend_cuda/ranks.c: what goes to the other ranks' devices */
+struct cuda_streams; /* backend_cuda/stream_order.c: events, programs, marks */
+struct cuda_ranks;   /* backend_cuda/rank_stream.c: what goes to the other ranks' devices */
 
 struct cuda_opts {
     int device; /* of those visible, from 0 */

@@ -7,7 +7,7 @@
 #include "bench/floor.h"
 #include "bench/peaks.h"
 #include "bench/rival.h"
-#include "core/json_out.h"
+#include "core/json_writer.h"
 #include "models/model.h"
 
 #define BENCH_RIVALS_MAX  8

@@ -6,7 +6,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "core/json_in.h"
-#include "core/json_out.h"
+#include "core/json_writer.h"
 #include "core/sha256.h"
 
 const char *plan_cache_folder(struct arena *arena)

@@ -5,7 +5,7 @@
 
 #include "base/fs.h"
 #include "base/strbuf.h"
-#include "core/json_out.h"
+#include "core/json_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "train/train.h"
 
 #include "base/fs.h"
-#include "core/json_out.h"
+#include "core/json_writer.h"
 #include "train/device.h"
 #include "train/feed.h"
 

@@ -5,7 +5,7 @@
 #include "train/feed.h"
 
 #include "base/fs.h"
-#include "core/json_out.h"
+#include "core/json_writer.h"
 
 #define DOCUMENT_BYTES_MAX 4096
 

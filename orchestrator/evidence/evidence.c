@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "evidence/evidence.h"
+
+#define TEXT_SHOWN 80 /* bytes of a foreign text that a message quotes */
+
+static const char *const OUTCOMES[] = {"PASSED", "WARNED", "FAILED"};
+
+const char *evidence_outcome_name(enum evidence_outcome outcome)
+{
+    return OUTCOMES[outcome];
+}
+
+/* --- result.json ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *verdict;
+    enum evidence_outcome outcome;
+} VERDICTS[] = {
+    {"reproduced", EVIDENCE_PASSED}, {"faster", EVIDENCE_WARNED},
+    {"slower", EVIDENCE_FAILED},     {"failed", EVIDENCE_FAILED},
+    {"not_run", EVIDENCE_WARNED},    {"not_comparable", EVIDENCE_WARNED},
+};
+
+static int read_str(const struct json *at, const char *key, struct arena *arena,
+                    struct str *ret_value, struct err *err)
+{
+    struct json member;
+    if (json_member(at, key, &member, err) < 0) {
+        return -1;
+    }
+    return json_str(&member, arena, ret_value, err);
+}
+
+static int read_cell(const struct json *at, struct arena *arena, struct evidence_cell *ret_cell,
+                     struct err *err)
+{
+    struct json ignored;
+    struct str verdict;
+    const char *key = json_find(at, "cell", &ignored) ? "cell" : "case";
+    if (read_str(at, key, arena, &ret_cell->name, err) < 0 ||
+        read_str(at, "verdict", arena, &verdict, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
+        if (str_eq_z(verdict, VERDICTS[idx].verdict)) {
+            ret_cell->outcome = VERDICTS[idx].outcome;
+            return 0;
+        }
+    }
+    return json_fail(at, err, "unknown verdict \"%.40s\"", verdict.ptr);
+}
+
+static int read_cells(const struct json *at, struct arena *arena, struct evidence_facts *facts,
+                      struct err *err)
+{
+    struct json list, item;
+    if (json_member(at, "cells", &list, err) < 0 ||
+        json_expect_array(&list, EVIDENCE_CELLS_MAX, &facts->n_cells, err) < 0) {
+        return -1;
+    }
+    if (facts->n_cells == 0) {
+        return json_fail(&list, err, "expected at least one cell");
+    }
+    facts->cells = arena_array(arena, struct evidence_cell, facts->n_cells);
+    facts->outcome = EVIDENCE_PASSED;
+    facts->n_cells = 0;
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        struct evidence_cell *cell = &facts->cells[facts->n_cells++];
+        if (read_cell(&item, arena, cell, err) < 0) {
+            return -1;
+        }
+        facts->outcome = cell->outcome > facts->outcome ? cell->outcome : facts->outcome;
+    }
+    return 0;
+}
+
+int evidence_facts(struct arena *arena, struct str result_json, const char *name,
+                   struct evidence_facts *ret_facts, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct evidence_facts facts = {0};
+    struct json root, finished;
+    if (json_parse(result_json, name, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (read_str(&root, "run_id", arena, &facts.run_id, err) < 0 ||
+        read_str(&root, "report", arena, &facts.report, err) < 0 ||
+        read_cells(&root, arena, &facts, err) < 0) {
+        return -1;
+    }
+    if (json_find(&root, "finished_at", &finished) && !json_is_null(&finished) &&
+        json_str(&finished, arena, &facts.finished_at, err) < 0) {
+        return -1;
+    }
+    *ret_facts = facts;
+    return 0;
+}
+
+/* --- SHA256SUMS ------------------------------------------------------------------------------- */
+
+static void add_sum(struct strbuf *buf, const struct evidence_file *file)
+{
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(file->sha256, SHA256_BYTES, hex);
+    strbuf_printf(buf, "%s  %.*s\n", hex, STR_ARG(file->name));
+}
+
+void evidence_sums(struct strbuf *buf, const struct evidence_files *files)
+{
+    for (size_t idx = 0; idx < files->n; idx++) {
+        if (ustar_closing_rank(files->items[idx].name) == 0) {
+            add_sum(buf, &files->items[idx]);
+        }
+    }
+}
+
+static struct str name_of_line(struct str line)
+{
+    return str_sub(line, SHA256_HEX_SIZE - 1 + 2, line.len);
+}
+
+/* Says in words how the line differs from what the file asks for. */
+static int line_differs(struct str line, size_t line_idx, struct str wanted, struct err *err)
+{
+    int order = str_cmp(name_of_line(line), name_of_line(wanted));
+    struct str found = str_sub(line, 0, USTAR_NAME_MAX);
+    if (line.len < SHA256_HEX_SIZE + 2) {
+        return err_set(err, ERR_INTEGRITY, USTAR_SUMS " line %zu: expected a digest and a name",
+                       line_idx + 1);
+    }
+    if (order < 0) {
+        return err_set(err, ERR_INTEGRITY, "%.*s: missing, " USTAR_SUMS " line %zu names it",
+                       STR_ARG(name_of_line(found)), line_idx + 1);
+    }
+    if (order > 0) {
+        return err_set(err, ERR_INTEGRITY, "%.*s: added, " USTAR_SUMS " does not name it",
+                       STR_ARG(name_of_line(wanted)));
+    }
+    return err_set(err, ERR_INTEGRITY,
+                   "%.*s: its SHA-256 is %.*s, " USTAR_SUMS " line %zu says %.*s",
+                   STR_ARG(name_of_line(wanted)), STR_ARG(str_sub(wanted, 0, SHA256_HEX_SIZE - 1)),
+                   line_idx + 1, STR_ARG(str_sub(line, 0, SHA256_HEX_SIZE - 1)));
+}
+
+static int check_lines(struct str text, const struct evidence_files *files, struct strbuf *wanted,
+                       struct err *err)
+{
+    struct str rest = text, line = STR_EMPTY;
+    size_t line_idx = 0;
+    for (size_t idx = 0; idx < files->n; idx++) {
+        struct str want;
+        if (ustar_closing_rank(files->items[idx].name)) {
+            continue;
+        }
+        strbuf_clear(wanted);
+        add_sum(wanted, &files->items[idx]);
+        want = str_sub(strbuf_str(wanted), 0, wanted->len - 1);
+        if (rest.len == 0) {
+            return err_set(err, ERR_INTEGRITY, "%.*s: added, " USTAR_SUMS " does not name it",
+                           STR_ARG(files->items[idx].name));
+        }
+        if (!str_next(&rest, '\n', &line) || !str_eq(line, want)) {
+            return line_differs(line, line_idx, want, err);
+        }
+        line_idx++;
+    }
+    if (rest.len) {
+        line = STR_EMPTY;
+        return str_next(&rest, '\n', &line) && line.len > SHA256_HEX_SIZE + 1
+                   ? err_set(err, ERR_INTEGRITY, "%.*s: missing, " USTAR_SUMS " line %zu names it",
+                             STR_ARG(name_of_line(str_sub(line, 0, USTAR_NAME_MAX))), line_idx + 1)
+                   : err_set(err, ERR_INTEGRITY, USTAR_SUMS " line %zu: too much", line_idx + 1);
+    }
+    return 0;
+}
+
+int evidence_sums_check(struct str text, const struct evidence_files *files, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf wanted = {0};
+    strbuf_init(&wanted, SHA256_HEX_SIZE + USTAR_NAME_MAX + 8);
+    if (text.len == 0 || text.ptr[text.len - 1] != '\n') {
+        return err_set(err, ERR_INTEGRITY, USTAR_SUMS ": expected a line end at the end");
+    }
+    return check_lines(text, files, &wanted, err);
+}
+
+/* --- statements ------------------------------------------------------------------------------- */
+
+const char *evidence_statement_name(enum evidence_kind kind)
+{
+    return kind == EVIDENCE_TEST_RESULT ? USTAR_STATEMENT : USTAR_PROVENANCE;
+}
+
+/* Source: github.com/in-toto/attestation, spec/predicates/test-result.md (v0.1); slsa.dev/spec/v1.0/provenance. */
+static const char *predicate_type(enum evidence_kind kind)
+{
+    return kind == EVIDENCE_TEST_RESULT ? "https://in-toto.io/attestation/test-result/v0.1"
+                                        : "https://slsa.dev/provenance/v1";
+}
+
+static const char STATEMENT_TYPE[] = "https://in-toto.io/Statement/v1";
+
+static bool is_subject(const struct evidence_file *file)
+{
+    return ustar_closing_rank(file->name) <= 1;
+}
+
+/* What went into the run: pins and manifests. */
+static bool is_input(const struct evidence_file *file)
+{
+    return str_starts(file->name, STR_LIT("manifest/")) || str_starts(file->name, STR_LIT("lock/"));
+}
+
+static void add_descriptors(struct json_out *out, const char *key,
+                            const struct evidence_files *files,
+                            bool (*is_wanted)(const struct evidence_file *file))
+{
+    jw_array(out, key);
+    for (size_t idx = 0; idx < files->n; idx++) {
+        char hex[SHA256_HEX_SIZE];
+        if (!is_wanted(&files->items[idx])) {
+            continue;
+        }
+        hex_encode(files->items[idx].sha256, SHA256_BYTES, hex);
+        jw_object(out, NULL);
+        jw_str(out, "name", files->items[idx].name);
+        jw_object(out, "digest");
+        jw_z(out, "sha256", hex);
+        jw_end_object(out);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+static const char *const LISTS[] = {"passedTests", "warnedTests", "failedTests"};
+
+static void add_test_result(struct json_out *out, const struct evidence_facts *facts,
+                            const struct evidence_files *files)
+{
+    jw_z(out, "result", evidence_outcome_name(facts->outcome));
+    add_descriptors(out, "configuration", files, is_input);
+    for (size_t list = 0; list < ARRAY_LEN(LISTS); list++) {
+        jw_array(out, LISTS[list]);
+        for (size_t idx = 0; idx < facts->n_cells; idx++) {
+            if (facts->cells[idx].outcome == (enum evidence_outcome)list) {
+                jw_str(out, NULL, facts->cells[idx].name);
+            }
+        }
+        jw_end_array(out);
+    }
+}
+
+static void add_provenance(struct json_out *out, const struct evidence_facts *facts,
+                           const struct evidence_files *files)
+{
+    jw_object(out, "buildDefinition");
+    jw_z(out, "buildType", "urn:x-reperf:run:1");
+    jw_object(out, "externalParameters");
+    jw_str(out, "report", facts->report);
+    jw_end_object(out);
+    add_descriptors(out, "resolvedDependencies", files, is_input);
+    jw_end_object(out);
+    jw_object(out, "runDetails");
+    jw_object(out, "builder");
+    jw_z(out, "id", "urn:x-reperf:local");
+    jw_object(out, "version");
+    jw_z(out, "reperf", REPERF_VERSION);
+    jw_end_object(out);
+    jw_end_object(out);
+    jw_object(out, "metadata");
+    jw_str(out, "invocationId", facts->run_id);
+    if (facts->finished_at.ptr) {
+        jw_str(out, "finishedOn", facts->finished_at);
+    }
+    jw_end_object(out);
+    jw_end_object(out);
+}
+
+void evidence_statement(struct strbuf *buf, enum evidence_kind kind,
+                        const struct evidence_facts *facts, const struct evidence_files *files)
+{
+    struct json_out out;
+    jw_begin(&out, buf, true);
+    jw_object(&out, NULL);
+    jw_z(&out, "_type", STATEMENT_TYPE);
+    add_descriptors(&out, "subject", files, is_subject);
+    jw_z(&out, "predicateType", predicate_type(kind));
+    jw_object(&out, "predicate");
+    if (kind == EVIDENCE_TEST_RESULT) {
+        add_test_result(&out, facts, files);
+    } else {
+        add_provenance(&out, facts, files);
+    }
+    jw_end_object(&out);
+    jw_end_object(&out);
+}
+
+static int expect_text(const struct json *at, const char *key, struct str wanted,
+                       struct arena *arena, struct err *err)
+{
+    struct str found;
+    if (read_str(at, key, arena, &found, err) < 0) {
+        return -1;
+    }
+    if (!str_eq(found, wanted)) {
+        return json_fail(at, err, "%s is \"%.*s\", expected \"%.*s\"", key,
+                         STR_ARG(str_sub(found, 0, TEXT_SHOWN)),
+                         STR_ARG(str_sub(wanted, 0, TEXT_SHOWN)));
+    }
+    return 0;
+}
+
+static int check_subject(const struct json *at, const struct evidence_file *file,
+                         struct arena *arena, struct err *err)
+{
+    struct json digest;
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(file->sha256, SHA256_BYTES, hex);
+    if (expect_text(at, "name", file->name, arena, err) < 0 ||
+        json_member(at, "digest", &digest, err) < 0) {
+        return -1;
+    }
+    return expect_text(&digest, "sha256", str_of(hex), arena, err);
+}
+
+static int check_subjects(const struct json *root, const struct evidence_files *files,
+                          struct arena *arena, struct err *err)
+{
+    struct json list, item;
+    size_t n = 0;
+    bool more;
+    if (json_member(root, "subject", &list, err) < 0 ||
+        json_expect_array(&list, USTAR_FILES_MAX, &n, err) < 0) {
+        return -1;
+    }
+    more = json_first(&list, &item);
+    for (size_t idx = 0; idx < files->n; idx++) {
+        if (!is_subject(&files->items[idx])) {
+            continue;
+        }
+        if (!more) {
+            return json_fail(&list, err, "%.*s is no subject", STR_ARG(files->items[idx].name));
+        }
+        if (check_subject(&item, &files->items[idx], arena, err) < 0) {
+            return -1;
+        }
+        more = json_next(&item);
+    }
+    return more ? json_fail(&item, err, "no file of the archive is this subject") : 0;
+}
+
+static int check_list(const struct json *predicate, enum evidence_outcome outcome,
+                      const struct evidence_facts *facts, struct arena *arena, struct err *err)
+{
+    struct json list, item;
+    size_t n = 0;
+    bool more;
+    if (json_member(predicate, LISTS[outcome], &list, err) < 0 ||
+        json_expect_array(&list, EVIDENCE_CELLS_MAX, &n, err) < 0) {
+        return -1;
+    }
+    more = json_first(&list, &item);
+    for (size_t idx = 0; idx < facts->n_cells; idx++) {
+        struct str found;
+        if (facts->cells[idx].outcome != outcome) {
+            continue;
+        }
+        if (!more) {
+            return json_fail(&list, err, "%.*s of " EVIDENCE_RESULT " is not there",
+                             STR_ARG(facts->cells[idx].name));
+        }
+        if (json_str(&item, arena, &found, err) < 0) {
+            return -1;
+        }
+        if (!str_eq(found, facts->cells[idx].name)) {
+            return json_fail(&item, err, "expected %.*s as in " EVIDENCE_RESULT,
+                             STR_ARG(facts->cells[idx].name));
+        }
+        more = json_next(&item);
+    }
+    return more ? json_fail(&item, err, "no cell of " EVIDENCE_RESULT " says so") : 0;
+}
+
+static int check_statement(struct arena *arena, const struct json *root, enum evidence_kind kind,
+                           const struct evidence_facts *facts, const struct evidence_files *files,
+                           struct err *err)
+{
+    struct json predicate;
+    if (expect_text(root, "_type", str_of(STATEMENT_TYPE), arena, err) < 0 ||
+        expect_text(root, "predicateType", str_of(predicate_type(kind)), arena, err) < 0 ||
+        check_subjects(root, files, arena, err) < 0 ||
+        json_member(root, "predicate", &predicate, err) < 0) {
+        return -1;
+    }
+    if (kind != EVIDENCE_TEST_RESULT) {
+        return 0;
+    }
+    if (expect_text(&predicate, "result", str_of(evidence_outcome_name(facts->outcome)), arena,
+                    err) < 0) {
+        return -1;
+    }
+    for (size_t list = 0; list < ARRAY_LEN(LISTS); list++) {
+        if (check_list(&predicate, (enum evidence_outcome)list, facts, arena, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int evidence_statement_check(struct arena *arena, struct str payload, enum evidence_kind kind,
+                             const struct evidence_facts *facts, const struct evidence_files *files,
+                             struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    if (json_parse(payload, evidence_statement_name(kind), &doc, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    root = json_root(&doc);
+    if (check_statement(arena, &root, kind, facts, files, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an archive says about itself: SHA256SUMS, the two signed statements, the RO-Crate description. Texts are functions of the
+   files and of result.json alone: equal runs give equal bytes. Checking rebuilds or compares; it never guesses.
+   Strings of the structs are borrowed from the arena given. */
+#ifndef EVIDENCE_EVIDENCE_H
+#define EVIDENCE_EVIDENCE_H
+
+#include "codec/digest.h"
+#include "codec/json.h"
+#include "codec/sign.h"
+#include "codec/ustar.h"
+
+#define EVIDENCE_RESULT       "result.json"
+#define EVIDENCE_CRATE        "ro-crate-metadata.json"
+#define EVIDENCE_SUMS_MAX     (32u << 20)
+#define EVIDENCE_CELLS_MAX    100000
+#define EVIDENCE_PAYLOAD_TYPE "application/vnd.in-toto+json"
+
+struct evidence_file {
+    struct str name;
+    uint64_t size_bytes;
+    uint8_t sha256[SHA256_BYTES];
+};
+
+struct evidence_files {
+    struct evidence_file *items; /* in ustar_order */
+    size_t n;
+    size_t n_max;
+};
+
+enum evidence_outcome { EVIDENCE_PASSED, EVIDENCE_WARNED, EVIDENCE_FAILED };
+
+struct evidence_cell {
+    struct str name;
+    enum evidence_outcome outcome;
+};
+
+/* What is read from result.json: "run_id", "report", optionally "finished_at" (RFC 3339), and "cells", whose items have "cell" or
+   "case", and "verdict": reproduced passes, slower and failed fail, faster, not_comparable and not_run are warnings. Its other
+   keys are of no concern here. */
+struct evidence_facts {
+    struct str run_id;
+    struct str report;
+    struct str finished_at; /* ptr NULL: not said */
+    struct evidence_cell *cells;
+    size_t n_cells;
+    enum evidence_outcome outcome; /* the worst of the cells */
+};
+MUST_CHECK int evidence_facts(struct arena *arena, struct str result_json, const char *name,
+                              struct evidence_facts *ret_facts, struct err *err);
+/* "PASSED", "WARNED", "FAILED", as in-toto's test-result has them. */
+const char *evidence_outcome_name(enum evidence_outcome outcome);
+
+/* Lines of sha256sum(1) for all files that are not closing members. */
+void evidence_sums(struct strbuf *buf, const struct evidence_files *files);
+/* The text must be exactly that; the error names the first file that is wrong, missing or added. ERR_INTEGRITY. */
+MUST_CHECK int evidence_sums_check(struct str text, const struct evidence_files *files,
+                                   struct err *err);
+
+enum evidence_kind { EVIDENCE_TEST_RESULT, EVIDENCE_PROVENANCE };
+/* The member that holds it. */
+const char *evidence_statement_name(enum evidence_kind kind);
+/* An in-toto Statement v1 whose subjects are the files (SHA256SUMS among them, the statements not). */
+void evidence_statement(struct strbuf *buf, enum evidence_kind kind,
+                        const struct evidence_facts *facts, const struct evidence_files *files);
+/* Type, subjects and, of the test-result, the outcome of each cell agree with facts and files. ERR_INTEGRITY. */
+MUST_CHECK int evidence_statement_check(struct arena *arena, struct str payload,
+                                        enum evidence_kind kind, const struct evidence_facts *facts,
+                                        const struct evidence_files *files, struct err *err);
+
+/* A DSSE envelope; key NULL: without signatures. */
+MUST_CHECK int evidence_envelope(struct strbuf *buf, struct str payload, const struct sign_key *key,
+                                 struct err *err);
+struct evidence_envelope {
+    struct str payload;
+    bool is_signed;
+    char key_id[SIGN_KEY_ID_SIZE];
+    uint8_t signature[SIGN_BYTES];
+};
+/* Only the text that evidence_envelope would have made. ERR_INTEGRITY. */
+MUST_CHECK int evidence_envelope_read(struct arena *arena, struct str text, const char *name,
+                                      struct evidence_envelope *ret_envelope, struct err *err);
+/* ERR_INTEGRITY where it is not signed by this key. */
+MUST_CHECK int evidence_envelope_check(const struct evidence_envelope *envelope,
+                                       const struct sign_key *key, struct err *err);
+
+/* RO-Crate 1.1 with the Workflow Run Crate profile 0.5. files: what the crate describes, sizes filled. time: RFC 3339. */
+void evidence_crate(struct strbuf *buf, const struct evidence_facts *facts,
+                    const struct evidence_files *files, struct str time);
+
+#endif

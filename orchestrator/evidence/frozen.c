@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "evidence/frozen.h"
+
+#include "base/fs.h"
+#include "codec/digest.h"
+#include "judge/rule.h"
+#include "report/run_id.h"
+
+#define MACHINE_CONDITIONS_MAX 64
+#define PROGRAMS_MAX           16
+
+static int load_report(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = fs_join(arena, frozen->folder, "manifest/report.json");
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    struct str text;
+    struct json root;
+    if (fs_read(arena, path, JSON_TEXT_MAX, &text, err) < 0 || sha256_of(text, sha256, err) < 0) {
+        return -1;
+    }
+    hex_encode(sha256, SHA256_BYTES, hex);
+    frozen->report_sha256 = str_dup(arena, str_of(hex));
+    if (json_parse(text, path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (report_decode(&root, arena, &frozen->report, err) < 0) {
+        return -1;
+    }
+    frozen->report.path = str_of(path);
+    return 0;
+}
+
+static int load_plan(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = fs_join(arena, frozen->folder, "manifest/plan.json");
+    struct json root;
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (plan_decode(&root, arena, &frozen->plan, err) < 0) {
+        return -1;
+    }
+    if (!str_eq(frozen->plan.report_sha256, frozen->report_sha256)) {
+        return err_set(err, ERR_INTEGRITY,
+                       "%s/manifest/report.json: expected SHA-256 %.*s (plan.json), found %.*s",
+                       frozen->folder, STR_ARG(frozen->plan.report_sha256),
+                       STR_ARG(frozen->report_sha256));
+    }
+    return 0;
+}
+
+/* A run on this machine alone freezes no inventory. */
+static int load_inventory(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = fs_join(arena, frozen->folder, "manifest/inventory.json");
+    struct json root;
+    if (!fs_exists(path)) {
+        struct inventory_node *node = arena_new(arena, struct inventory_node);
+        *node = (struct inventory_node){.name = STR_LIT(INVENTORY_LOCAL),
+                                        .address = STR_LIT("127.0.0.1")};
+        frozen->inventory = (struct inventory){.id = STR_LIT(INVENTORY_LOCAL),
+                                               .title = STR_LIT("this machine"),
+                                               .is_local = true,
+                                               .nodes = node,
+                                               .n_nodes = 1};
+        return 0;
+    }
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return inventory_decode(&root, arena, &frozen->inventory, err);
+}
+
+static int load_formats_below(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    const char *folder = fs_join(arena, frozen->folder, "manifest/formats");
+    struct fs_names names = {0};
+    if (fs_exists(folder) && fs_list(arena, folder, &names, err) < 0) {
+        return -1;
+    }
+    if (names.n > FORMATS_MAX) {
+        return err_set(err, ERR_MANIFEST, "%s: more than %d formats", folder, FORMATS_MAX);
+    }
+    frozen->formats.items = arena_array(arena, struct format *, names.n + 1);
+    for (size_t idx = 0; idx < names.n; idx++) {
+        CLEANUP(json_doc) struct json_doc doc = {0};
+        struct json root;
+        if (json_read_file(fs_join(arena, folder, names.items[idx]), &doc, err) < 0) {
+            return -1;
+        }
+        root = json_root(&doc);
+        if (format_decode(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
+            return -1;
+        }
+        frozen->formats.n++;
+    }
+    return 0;
+}
+
+/* Archives from before derivations had numbers state none. */
+static int load_derivation(const struct json *root, struct frozen *frozen, struct err *err)
+{
+    struct json member;
+    frozen->derivation = DERIVATION_FIRST;
+    return json_find(root, "derivation", &member)
+               ? json_i64(&member, DERIVATION_FIRST + 1, DERIVATION_NOW, &frozen->derivation, err)
+               : 0;
+}
+
+static int load_lock(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    static const struct json_field FIELDS[] = {
+        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct frozen_program, name), 0, 0},
+        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct frozen_program, sha256), 0, 0},
+    };
+    struct json root;
+    struct json member;
+    struct json item;
+    size_t n = 0;
+    if (json_read_file(fs_join(arena, frozen->folder, "lock/lock.json"), &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (json_member(&root, "run_id", &member, err) < 0 ||
+        json_str(&member, arena, &frozen->run_id, err) < 0) {
+        return -1;
+    }
+    if (!run_id_is_valid(frozen->run_id)) {
+        return json_fail(&member, err, "expected a run id, found \"%.*s\"",
+                         STR_ARG(frozen->run_id));
+    }
+    if (load_derivation(&root, frozen, err) < 0 ||
+        json_member(&root, "programs", &member, err) < 0 ||
+        json_expect_array(&member, PROGRAMS_MAX, &n, err) < 0) {
+        return -1;
+    }
+    frozen->programs = arena_array(arena, struct frozen_program, n + 1);
+    for (bool more = json_first(&member, &item); more; more = json_next(&item)) {
+        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS),
+                        &frozen->programs[frozen->n_programs++], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Of the machine that measured: this one, or the first of the nodes that was looked at. */
+static const char *machine_path(struct arena *arena, const struct frozen *frozen)
+{
+    for (size_t idx = 0; !frozen->inventory.is_local && idx < frozen->inventory.n_nodes; idx++) {
+        const char *path = arena_printf(arena, "%s/environment/%.*s.json", frozen->folder,
+                                        STR_ARG(frozen->inventory.nodes[idx].name));
+        if (fs_exists(path)) {
+            return path;
+        }
+    }
+    return fs_join(arena, frozen->folder, "environment/local.json");
+}
+
+int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    struct json list;
+    struct json item;
+    if (json_read_file(machine_path(arena, frozen), &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    frozen->n_machine = 0;
+    if (json_member(&root, "conditions", &list, err) < 0) {
+        return -1;
+    }
+    frozen->machine = arena_array(arena, struct condition, MACHINE_CONDITIONS_MAX);
+    for (bool more = json_first(&list, &item); more && frozen->n_machine < MACHINE_CONDITIONS_MAX;
+         more = json_next(&item)) {
+        struct condition *c = &frozen->machine[frozen->n_machine++];
+        c->name = str_dup(arena, str_of(item.key));
+        if (!json_is_null(&item) && json_str(&item, arena, &c->value, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_frozen, struct err *err)
+{
+    struct frozen frozen = {.folder = folder};
+    if (load_report(arena, &frozen, err) < 0 || load_plan(arena, &frozen, err) < 0 ||
+        load_inventory(arena, &frozen, err) < 0 || load_lock(arena, &frozen, err) < 0 ||
+        frozen_load_machine(arena, &frozen, err) < 0 ||
+        load_formats_below(arena, &frozen, err) < 0) {
+        frozen_release(&frozen);
+        return -1;
+    }
+    *ret_frozen = frozen;
+    return 0;
+}
+
+void frozen_release(struct frozen *frozen)
+{
+    for (size_t idx = 0; idx < frozen->formats.n; idx++) {
+        format_release(frozen->formats.items[idx]);
+    }
+    frozen->formats = (struct format_set){0};
+}
+
+/* ---- lock ---- */
+
+static bool is_run(const struct report *report, const struct plan *plan, const struct stack *stack)
+{
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct report_case *c = report_case_find(report, plan->steps[idx].case_id);
+        if (c && c->stack == stack && plan->steps[idx].cause == ERR_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* NULL under runtime none: the programs above are what ran. */
+static struct str image_digest(const struct report *report, const struct plan *plan,
+                               const struct stack *stack)
+{
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct report_case *c = report_case_find(report, plan->steps[idx].case_id);
+        if (c && c->stack == stack && plan->steps[idx].image_digest.ptr) {
+            return plan->steps[idx].image_digest;
+        }
+    }
+    return STR_EMPTY;
+}
+
+static void encode_stack(struct json_out *out, const struct stack *stack, struct str digest)
+{
+    jw_object(out, NULL);
+    jw_str(out, "stack", stack->id);
+    jw_str(out, "image_digest", digest);
+    jw_array(out, "sources");
+    for (size_t idx = 0; idx < stack->n_sources; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "repository", stack->sources[idx].repository);
+        jw_str(out, "commit", stack->sources[idx].commit);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    jw_end_object(out);
+}
+
+void frozen_encode_lock(struct str run_id, const struct frozen_program *programs, size_t n_programs,
+                        const struct report *report, const struct plan *plan, struct strbuf *buf)
+{
+    struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "run_id", run_id);
+    jw_i64(&out, "derivation", DERIVATION_NOW);
+    jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
+    jw_array(&out, "programs");
+    for (size_t idx = 0; idx < n_programs; idx++) {
+        jw_object(&out, NULL);
+        jw_str(&out, "name", programs[idx].name);
+        jw_str(&out, "sha256", programs[idx].sha256);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_array(&out, "stacks");
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        if (is_run(report, plan, &report->stacks[idx])) {
+            encode_stack(&out, &report->stacks[idx],
+                         image_digest(report, plan, &report->stacks[idx]));
+        }
+    }
+    jw_end_array(&out);
+    plan_data_encode(&out, "data", &plan->data);
+    jw_end_object(&out);
+}

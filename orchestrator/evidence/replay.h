@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Re-derives a run's series and result.json from its raw logs with the formats and rules that were frozen with it, and compares
+   every byte. Whether the archive is what was signed is evidence/verify_archive.h's question; an archive is checked for form and
+   bytes here too, since it must be unpacked. */
+#ifndef EVIDENCE_REPLAY_H
+#define EVIDENCE_REPLAY_H
+
+#include "base/clock.h"
+#include "report/run_id.h"
+
+struct replay_opts {
+    const char *path; /* an archive, the folder of an unpacked one, or a run's folder */
+    const char *temp; /* a folder for unpacking; made and removed */
+    struct clock_src clock;
+};
+
+struct replay_info {
+    char run_id[RUN_ID_SIZE];
+    size_t n_files; /* derived and found equal */
+    size_t n_logs;
+};
+
+/* ERR_INTEGRITY naming the first file that differs, is missing, or is there and does not follow from the logs. */
+MUST_CHECK int replay(const struct replay_opts *opts, struct replay_info *ret_info,
+                      struct err *err);
+
+#endif

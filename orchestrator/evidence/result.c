@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "evidence/result.h"
+
+#include <math.h>
+
+#include "judge/stats.h"
+
+#define RESULT_TEXT_MAX (256u << 20)
+#define NAMES_MAX       256
+#define HELD_STATUS     1 /* a cell does not hold */
+
+/* ---- conditions ---- */
+
+struct named { /* what was in force when we measured */
+    struct str name;
+    struct str value;
+};
+
+struct names {
+    struct named items[NAMES_MAX];
+    size_t n;
+};
+
+static void put_name(struct names *names, struct str name, struct str value)
+{
+    for (size_t idx = 0; idx < names->n; idx++) {
+        if (str_eq(names->items[idx].name, name)) {
+            names->items[idx].value = value;
+            return;
+        }
+    }
+    if (names->n < NAMES_MAX) {
+        names->items[names->n++] = (struct named){name, value};
+    }
+}
+
+/* The log says "ID.synthetic" of a twin's shards; where that is the twin that was planned with, it is said in words. */
+static struct str said_value(struct arena *arena, const struct frozen *frozen, struct str name,
+                             struct str value)
+{
+    const struct plan_data *data = &frozen->plan.data;
+    if (data->folder.ptr && data->is_synthetic && str_eq_z(name, "dataset") &&
+        str_eq_z(value, arena_printf(arena, "%s.synthetic", data->dataset.ptr))) {
+        return str_of(plan_data_name(arena, data));
+    }
+    return value;
+}
+
+/* The plan's, over them the machine's, over them what the first log that counts says of itself. */
+static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
+                              const struct cell_result *cell, struct names *names)
+{
+    for (size_t idx = 0; idx < frozen->n_machine; idx++) {
+        put_name(names, frozen->machine[idx].name, frozen->machine[idx].value);
+    }
+    for (size_t idx = 0; idx < cell->step->n_conditions; idx++) {
+        put_name(names, cell->step->conditions[idx].name, cell->step->conditions[idx].value);
+    }
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        const struct repeat_result *repeat = &cell->repeats[idx];
+        for (size_t fact = 0; repeat->counts && fact < repeat->n_facts; fact++) {
+            put_name(
+                names, repeat->facts[fact].name,
+                said_value(arena, frozen, repeat->facts[fact].name, repeat->facts[fact].value));
+        }
+        if (repeat->counts) {
+            return;
+        }
+    }
+}
+
+static struct str number(struct arena *arena, int64_t value)
+{
+    return str_of(arena_printf(arena, "%lld", (long long)value));
+}
+
+/* False where the published case does not name it. */
+static bool published_value(struct arena *arena, const struct report_case *c, struct str name,
+                            struct str *ret_value)
+{
+    if (str_eq_z(name, "framework")) {
+        *ret_value = c->framework;
+    } else if (str_eq_z(name, "precision")) {
+        *ret_value = c->precision;
+    } else if (str_eq_z(name, "nodes")) {
+        *ret_value = number(arena, c->nodes);
+    } else if (str_eq_z(name, "gpus")) {
+        *ret_value = number(arena, c->gpus);
+    } else if (str_eq_z(name, "batch_per_gpu")) {
+        *ret_value = number(arena, c->batch_per_gpu);
+    } else if (str_eq_z(name, "device")) {
+        *ret_value = c->gpus > 0 ? STR_LIT("gpu") : STR_LIT("cpu");
+    } else {
+        return case_condition(c, str_z(arena, name), ret_value);
+    }
+    return true;
+}
+
+/* "1e-4" and "0.0001" are one value. */
+static bool same_value(struct str a, struct str b)
+{
+    struct err no_number = {0};
+    struct err none_either = {0};
+    double left = 0;
+    double right = 0;
+    if (str_eq(a, b)) {
+        return true;
+    }
+    return str_to_f64(a, &left, &no_number) == 0 && str_to_f64(b, &right, &none_either) == 0 &&
+           !(left < right) && !(left > right);
+}
+
+static void note_differences(struct arena *arena, const struct frozen *frozen,
+                             struct cell_result *cell)
+{
+    struct names *names = arena_new(arena, struct names);
+    conditions_of_run(arena, frozen, cell, names);
+    cell->differs =
+        arena_array(arena, struct run_difference, names->n + frozen->plan.n_overrides + 1);
+    cell->not_stated = arena_array(arena, struct str, names->n + 1);
+    for (size_t idx = 0; idx < names->n; idx++) {
+        struct str ours = names->items[idx].value;
+        struct str theirs = STR_EMPTY;
+        bool is_named = published_value(arena, cell->baseline, names->items[idx].name, &theirs);
+        if (!is_named || !theirs.ptr) {
+            /* Neither has one: nothing to say. */
+            if (ours.ptr) {
+                cell->not_stated[cell->n_not_stated++] = names->items[idx].name;
+            }
+        } else if (!ours.ptr || !same_value(ours, theirs)) {
+            cell->differs[cell->n_differs++] =
+                (struct run_difference){names->items[idx].name, theirs, ours};
+        }
+    }
+    /* Whatever they did to this case: its report is not the published one. */
+    for (size_t idx = 0; idx < frozen->plan.n_overrides; idx++) {
+        const struct json_override *set = &frozen->plan.overrides[idx];
+        cell->differs[cell->n_differs++] = (struct run_difference){
+            set->path, set->was.ptr ? set->was : STR_LIT("absent"), set->value};
+    }
+}
+
+/* ---- numbers ---- */
+
+static struct summary summarise(struct arena *arena, const struct cell_result *cell)
+{
+    struct summary s = {0, (double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    double *values = arena_array(arena, double, cell->n_repeats + 1);
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        if (cell->repeats[idx].counts) {
+            values[s.n++] = cell->repeats[idx].value;
+        }
+    }
+    if (s.n == 0) {
+        return s;
+    }
+    stats_sort(values, s.n);
+    s.mean = stats_mean(values, s.n);
+    s.median = stats_sorted_median(values, s.n);
+    s.std = s.n > 1 ? stats_std(values, s.n) : (double)NAN;
+    s.min = values[0];
+    s.max = values[s.n - 1];
+    return s;
+}
+
+/* Across repeats as the rule says; a rule for a single log stands for their mean here. */
+static int combine(struct arena *arena, const struct frozen *frozen, struct cell_result *cell,
+                   struct err *err)
+{
+    const struct rule *rule =
+        format_rule(format_find(&frozen->formats, cell->step->format), cell->step->rule);
+    double *values = arena_array(arena, double, cell->n_repeats + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        if (cell->repeats[idx].counts) {
+            values[n++] = cell->repeats[idx].value;
+        }
+    }
+    if (rule->repeats == REPEATS_SINGLE) {
+        cell->value = cell->summary.mean;
+        return 0;
+    }
+    return rule_combine(rule->repeats, values, n, &cell->value, err);
+}
+
+/* Items are images, sequences or samples, by the model: the same thing counted. */
+static bool is_item_rate(struct str unit)
+{
+    static const char *const UNITS[] = {"samples/s",     "images/s",   "sequences/s", "img/s",
+                                        "sequences/sec", "images/sec", "samples/sec"};
+    for (size_t idx = 0; idx < ARRAY_LEN(UNITS); idx++) {
+        if (str_eq_z(unit, UNITS[idx])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- verdicts ---- */
+
+static void judge_full(struct cell_result *cell)
+{
+    if (!cell->published) {
+        cell->verdict = RUN_NOT_COMPARABLE;
+        cell->why = STR_LIT("the report publishes no throughput for this case");
+    } else if (!is_item_rate(cell->unit) || !is_item_rate(cell->published->unit)) {
+        cell->verdict = RUN_NOT_COMPARABLE;
+        cell->why = STR_LIT("the units are not both items per second");
+    } else {
+        cell->rel_diff = rel_diff(cell->value, cell->published->published);
+        cell->verdict = verdict_run(cell->value, cell->published->published);
+    }
+}
+
+static int judge(struct arena *arena, const struct frozen *frozen, struct cell_result *cell,
+                 struct err *err)
+{
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        const struct repeat_result *repeat = &cell->repeats[idx];
+        if (!repeat->counts) {
+            cell->verdict = RUN_FAILED;
+            cell->cause = repeat->cause;
+            cell->why =
+                str_of(arena_printf(arena, "repeat %lld of %zu: %.*s", (long long)repeat->repeat,
+                                    cell->n_repeats, STR_ARG(repeat->why)));
+            return 0;
+        }
+    }
+    cell->unit = cell->repeats[0].unit;
+    if (combine(arena, frozen, cell, err) < 0) {
+        return -1;
+    }
+    if (frozen->plan.profile == PROFILE_SMOKE) {
+        cell->verdict = RUN_NOT_COMPARABLE;
+        cell->why = STR_LIT("the smoke profile shows that the way works; it claims no number");
+        return 0;
+    }
+    judge_full(cell);
+    if (frozen->plan.n_overrides && !cell->why.len) {
+        cell->why =
+            str_of(arena_printf(arena, "with %zu settings of its own (-C), see what differs",
+                                frozen->plan.n_overrides));
+    }
+    return 0;
+}
+
+static const struct cell *throughput_of(const struct report_case *c)
+{
+    for (size_t idx = 0; c && idx < c->n_cells; idx++) {
+        if (c->cells[idx].metric == METRIC_THROUGHPUT) {
+            return &c->cells[idx];
+        }
+    }
+    return NULL;
+}
+
+static int derive_cell(struct arena *arena, const struct frozen *frozen,
+                       const struct plan_step *step, derived_fn put, void *put_ctx,
+                       struct cell_result *cell, struct err *err)
+{
+    *cell = (struct cell_result){.step = step,
+                                 .value = (double)NAN,
+                                 .rel_diff = (double)NAN,
+                                 .of_case = report_case_find(&frozen->report, step->case_id)};
+    if (!cell->of_case) {
+        return err_set(err, ERR_INTEGRITY, "%s/manifest: plan.json has case %.*s, report.json not",
+                       frozen->folder, STR_ARG(step->case_id));
+    }
+    if (step->baseline.ptr) {
+        cell->baseline = report_case_find(&frozen->report, step->baseline);
+    }
+    cell->published = throughput_of(cell->baseline);
+    if (step->cause != ERR_NONE) {
+        cell->verdict = RUN_NOT_RUN;
+        cell->cause = step->cause;
+        cell->why = step->why;
+        return 0;
+    }
+    cell->n_repeats = (size_t)frozen->plan.repeats;
+    cell->repeats = arena_array(arena, struct repeat_result, cell->n_repeats);
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        if (result_repeat(arena, frozen, step, (int64_t)idx + 1, put, put_ctx, &cell->repeats[idx],
+                          err) < 0) {
+            return -1;
+        }
+    }
+    cell->summary = summarise(arena, cell);
+    if (cell->baseline) {
+        note_differences(arena, frozen, cell);
+    }
+    return judge(arena, frozen, cell, err);
+}
+
+static int exit_status_of(const struct run_result *result, enum profile profile)
+{
+    int held = 0;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
+        if (cell->verdict == RUN_FAILED || cell->verdict == RUN_NOT_RUN) {
+            return err_exit_status(cell->cause);
+        }
+        if (cell->verdict != RUN_REPRODUCED &&
+            !(cell->verdict == RUN_NOT_COMPARABLE && profile == PROFILE_SMOKE)) {
+            held = HELD_STATUS;
+        }
+    }
+    return held;
+}
+
+/* ---- result.json ---- */
+
+static void encode_repeat(struct json_out *out, const struct repeat_result *repeat)
+{
+    jw_object(out, NULL);
+    jw_i64(out, "repeat", repeat->repeat);
+    jw_z(out, "outcome", outcome_name(repeat->outcome.outcome));
+    jw_i64(out, "exit_status", repeat->outcome.exit_status);
+    jw_z(out, "parse", parse_verdict_name(repeat->parse));
+    jw_bool(out, "counts", repeat->counts);
+    jw_f64(out, "value", repeat->value);
+    jw_i64(out, "samples_used", (int64_t)repeat->n_used);
+    jw_i64(out, "samples_in_window", (int64_t)repeat->n_window);
+    jw_str(out, "why", repeat->why);
+    if (repeat->n_taints) {
+        jw_array(out, "taints");
+        for (size_t idx = 0; idx < repeat->n_taints; idx++) {
+            jw_str(out, NULL, repeat->taints[idx]);
+        }
+        jw_end_array(out);
+    }
+    jw_object(out, "log");
+    jw_str(out, "path", repeat->log);
+    jw_str(out, "sha256", repeat->outcome.log_sha256);
+    jw_i64(out, "bytes", repeat->outcome.log_bytes);
+    jw_end_object(out);
+    jw_end_object(out);
+}
+
+static void encode_summary(struct json_out *out, const struct summary *summary)
+{
+    jw_object(out, "summary");
+    jw_i64(out, "n", (int64_t)summary->n);
+    if (summary->n) {
+        jw_f64(out, "mean", summary->mean);
+        jw_f64(out, "median", summary->median);
+        jw_f64(out, "std", summary->std);
+        jw_f64(out, "min", summary->min);
+        jw_f64(out, "max", summary->max);
+    }
+    jw_end_object(out);
+}
+
+static void encode_differences(struct json_out *out, const struct cell_result *cell)
+{
+    jw_array(out, "differs");
+    for (size_t idx = 0; idx < cell->n_differs; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "name", cell->differs[idx].name);
+        jw_str(out, "published", cell->differs[idx].published);
+        jw_str(out, "run", cell->differs[idx].run);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    jw_array(out, "not_stated");
+    for (size_t idx = 0; idx < cell->n_not_stated; idx++) {
+        jw_str(out, NULL, cell->not_stated[idx]);
+    }
+    jw_end_array(out);
+}
+
+void result_encode_cell(struct json_out *out, struct arena *arena UNUSED,
+                        const struct cell_result *cell)
+{
+    const struct report_case *c = cell->of_case;
+    jw_object(out, NULL);
+    jw_str(out, "case", c->id);
+    jw_str(out, "framework", c->framework);
+    jw_str(out, "precision", c->precision);
+    jw_i64(out, "gpus", c->gpus);
+    jw_i64(out, "batch_per_gpu", c->batch_per_gpu);
+    jw_z(out, "metric", metric_name(METRIC_THROUGHPUT));
+    jw_str(out, "baseline", cell->baseline ? cell->baseline->id : STR_EMPTY);
+    jw_str(out, "baseline_cell", cell->published ? cell->published->id : STR_EMPTY);
+    jw_f64(out, "published", cell->published ? cell->published->published : (double)NAN);
+    jw_str(out, "published_unit", cell->published ? cell->published->unit : STR_EMPTY);
+    jw_f64(out, "value", cell->value);
+    jw_str(out, "unit", cell->unit);
+    jw_f64(out, "rel_diff", cell->rel_diff);
+    jw_z(out, "verdict", run_verdict_name(cell->verdict));
+    jw_z(out, "cause", cell->cause ? err_code_name(cell->cause) : NULL);
+    jw_str(out, "why", cell->why.len ? cell->why : STR_EMPTY);
+    jw_str(out, "rule", cell->step->rule);
+    encode_summary(out, &cell->summary);
+    encode_differences(out, cell);
+    jw_array(out, "repeats");
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        encode_repeat(out, &cell->repeats[idx]);
+    }
+    jw_end_array(out);
+    jw_end_object(out);
+}
+
+static void encode_result(struct arena *arena, const struct frozen *frozen,
+                          const struct run_result *result, struct strbuf *buf)
+{
+    struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    if (frozen->derivation > DERIVATION_FIRST) {
+        jw_i64(&out, "derivation", frozen->derivation);
+    }
+    jw_str(&out, "run_id", frozen->run_id);
+    jw_str(&out, "report", frozen->plan.report);
+    jw_z(&out, "profile", profile_name(frozen->plan.profile));
+    jw_i64(&out, "exit_status", result->exit_status);
+    jw_array(&out, "cells");
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        result_encode_cell(&out, arena, &result->cells[idx]);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+}
+
+int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn put, void *put_ctx,
+                  struct run_result *ret_result, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct run_result result = {.n_cells = frozen->plan.n_steps};
+    strbuf_init(&text, RESULT_TEXT_MAX);
+    result.cells = arena_array(arena, struct cell_result, result.n_cells + 1);
+    for (size_t idx = 0; idx < result.n_cells; idx++) {
+        if (derive_cell(arena, frozen, &frozen->plan.steps[idx], put, put_ctx, &result.cells[idx],
+                        err) < 0) {
+            return -1;
+        }
+    }
+    result.exit_status = exit_status_of(&result, frozen->plan.profile);
+    encode_result(arena, frozen, &result, &text);
+    if (text.is_full) {
+        return err_set(err, ERR_INTERNAL, "result.json: more than %u bytes", RESULT_TEXT_MAX);
+    }
+    if (put(put_ctx, "result.json", strbuf_str(&text), err) < 0) {
+        return -1;
+    }
+    *ret_result = result;
+    return 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From raw logs to verdicts: for each collected repeat its series, for each case its cell, for the run result.json. A function
+   of what is frozen and of the logs alone: no clock, nothing of the machine. Run, resume and replay all come here. */
+#ifndef EVIDENCE_RESULT_H
+#define EVIDENCE_RESULT_H
+
+#include "evidence/frozen.h"
+#include "judge/verdict.h"
+
+enum outcome { OUTCOME_EXITED, OUTCOME_DEADLINE };
+
+struct outcome_node { /* one job of the attempt */
+    struct str name;
+    int64_t exit_status;
+    struct str log; /* below the evidence folder */
+    struct str log_sha256;
+    int64_t log_bytes;
+    struct str monitor; /* its monitor's log, below the evidence folder, or NULL: nobody watched */
+};
+
+struct
+    outcome_record { /* logs/outcome/CASE/repeat-N.json: how the attempt that counts ended, and what its log was */
+    struct str case_id;
+    int64_t repeat;
+    int64_t attempt;
+    enum outcome outcome;
+    int64_t exit_status; /* 128+n: signal n */
+    struct str log;      /* path below the evidence folder; set by reading */
+    struct str log_sha256;
+    int64_t log_bytes;
+    struct outcome_node *nodes; /* none: it ran on this machine alone */
+    size_t n_nodes;
+    struct str failed_node; /* whose job ended first with another status than 0, or NULL */
+};
+
+struct repeat_result {
+    int64_t repeat;
+    struct outcome_record outcome;
+    enum parse_verdict parse;
+    bool counts;  /* it ended well and its log is whole: its value goes into the summary */
+    double value; /* items per second of the job by the rule; NAN where there is none */
+    size_t n_used, n_window;
+    enum err_code cause; /* where it does not count */
+    struct str why;
+    struct str log; /* path below the evidence folder */
+    struct str unit;
+    const struct fact *facts; /* what the log itself states */
+    size_t n_facts;
+    struct str *taints; /* "node2: ...": reasons to doubt the number, which they do not change */
+    size_t n_taints;
+};
+
+struct run_difference {
+    struct str name;
+    struct str published; /* NULL: never, see not_stated */
+    struct str run;       /* NULL: there is none */
+};
+
+struct summary {
+    size_t n;
+    double mean, median, std, min, max; /* std with n-1, NAN for n < 2 */
+};
+
+struct cell_result {
+    const struct plan_step *step;
+    const struct report_case *of_case;  /* NULL never */
+    const struct report_case *baseline; /* NULL where the report has no such case */
+    const struct cell *published;       /* NULL where the baseline has no throughput */
+    struct str unit;
+    double value;    /* NAN: none */
+    double rel_diff; /* NAN unless judged against the published number */
+    enum run_verdict verdict;
+    enum err_code cause; /* of failed and not_run */
+    struct str why;
+    struct repeat_result *repeats;
+    size_t n_repeats;
+    struct summary summary;
+    struct run_difference *differs;
+    size_t n_differs;
+    struct str *not_stated; /* conditions of ours that the published case does not state */
+    size_t n_not_stated;
+};
+
+struct run_result {
+    struct cell_result *cells; /* in plan order */
+    size_t n_cells;
+    int exit_status; /* DESIGN section 5: the first failure in plan order, else 1 where a cell does not hold, else 0 */
+};
+
+/* Takes each derived file: its name below the evidence folder and its whole text. */
+typedef int (*derived_fn)(void *ctx, const char *name, struct str text, struct err *err);
+
+void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *out);
+const char *outcome_name(enum outcome outcome);
+
+/* That the record is the repeat's own, agrees with itself, and that all nodes' logs are what was collected; else ERR_INTEGRITY. The
+   log that metrics are read from is left to who reads it. */
+MUST_CHECK int result_check_outcome(struct arena *arena, const struct frozen *frozen,
+                                    const struct plan_step *step, int64_t repeat,
+                                    const struct outcome_record *record, struct err *err);
+
+/* From the monitors' logs of all nodes. */
+MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
+                             const struct outcome_record *outcome, struct str **ret_taints,
+                             size_t *ret_n, struct err *err);
+
+/* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. */
+MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen,
+                             const struct plan_step *step, int64_t repeat, derived_fn put,
+                             void *put_ctx, struct repeat_result *ret_repeat, struct err *err);
+
+/* All of it, result.json last. */
+MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn put,
+                             void *put_ctx, struct run_result *ret_result, struct err *err);
+
+/* The members of a cell; also for `reperf run --json`. */
+void result_encode_cell(struct json_out *out, struct arena *arena, const struct cell_result *cell);
+
+#endif

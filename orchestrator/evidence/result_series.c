@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One repeat: its outcome record, its log, its series. */
+#include "base/base.h"
+
+#include "evidence/result.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "codec/digest.h"
+#include "evidence/rundir.h"
+#include "fleet/runtime.h"
+#include "load/measure.h"
+#include "report/inventory.h"
+
+#define SERIES_TEXT_MAX (1u << 30)
+#define LOG_TAIL_BYTES  8192
+
+static const char *const OUTCOME_NAMES[] = {"exited", "deadline"};
+
+const char *outcome_name(enum outcome outcome)
+{
+    return OUTCOME_NAMES[outcome];
+}
+
+static void encode_nodes(struct json_out *out, const struct outcome_record *record)
+{
+    jw_array(out, "nodes");
+    for (size_t idx = 0; idx < record->n_nodes; idx++) {
+        const struct outcome_node *node = &record->nodes[idx];
+        jw_object(out, NULL);
+        jw_str(out, "node", node->name);
+        jw_i64(out, "exit_status", node->exit_status);
+        jw_str(out, "log", node->log);
+        jw_str(out, "log_sha256", node->log_sha256);
+        jw_i64(out, "log_bytes", node->log_bytes);
+        jw_str(out, "monitor", node->monitor);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    jw_str(out, "failed_node", record->failed_node);
+}
+
+void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *buf)
+{
+    struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "case", record->case_id);
+    jw_i64(&out, "repeat", record->repeat);
+    jw_i64(&out, "attempt", record->attempt);
+    jw_z(&out, "outcome", outcome_name(record->outcome));
+    jw_i64(&out, "exit_status", record->exit_status);
+    jw_z(&out, "log", rundir_log_name(arena, record->case_id, record->repeat));
+    jw_str(&out, "log_sha256", record->log_sha256);
+    jw_i64(&out, "log_bytes", record->log_bytes);
+    if (record->n_nodes) {
+        encode_nodes(&out, record);
+    }
+    jw_end_object(&out);
+}
+
+static int decode_nodes(const struct json *root, struct arena *arena, struct outcome_record *record,
+                        struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"node", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, name), 0, 0},
+        {"exit_status", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_node, exit_status), 0,
+         255},
+        {"log", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, log), 0, 0},
+        {"log_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_node, log_sha256), 0, 0},
+        {"log_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_node, log_bytes), 0,
+         1LL << 53},
+        {"monitor", JSON_STR, JSON_NULLABLE, offsetof(struct outcome_node, monitor), 0, 0},
+    };
+    struct json list;
+    struct json item;
+    size_t n = 0;
+    if (!json_find(root, "nodes", &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, INVENTORY_NODES_MAX, &n, err) < 0) {
+        return -1;
+    }
+    record->nodes = arena_array(arena, struct outcome_node, n + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), &record->nodes[record->n_nodes++],
+                        err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int read_outcome(struct arena *arena, const char *path, struct outcome_record *ret_record,
+                        struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct outcome_record record = {0};
+    struct json root;
+    struct json member;
+    struct str outcome;
+    static const struct json_field FIELDS[] = {
+        {"schema_version", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"case", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, case_id), 0, 0},
+        {"repeat", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, repeat), 1,
+         REPEATS_RUN_MAX},
+        {"attempt", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, attempt), 1,
+         INT32_MAX},
+        {"outcome", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"exit_status", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, exit_status), 0,
+         255},
+        {"log", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, log), 0, 0},
+        {"log_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct outcome_record, log_sha256), 0, 0},
+        {"log_bytes", JSON_I64, JSON_REQUIRED, offsetof(struct outcome_record, log_bytes), 0,
+         1LL << 53},
+        {"nodes", JSON_ANY, 0, 0, 0, 0},
+        {"failed_node", JSON_STR, JSON_NULLABLE, offsetof(struct outcome_record, failed_node), 0,
+         0},
+    };
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &record, err) < 0 ||
+        json_member(&root, "outcome", &member, err) < 0 ||
+        json_str(&member, arena, &outcome, err) < 0 ||
+        decode_nodes(&root, arena, &record, err) < 0) {
+        return -1;
+    }
+    if (str_eq_z(outcome, OUTCOME_NAMES[OUTCOME_DEADLINE])) {
+        record.outcome = OUTCOME_DEADLINE;
+    } else if (!str_eq_z(outcome, OUTCOME_NAMES[OUTCOME_EXITED])) {
+        return json_fail(&member, err, "expected exited or deadline, found \"%.*s\"",
+                         STR_ARG(outcome));
+    }
+    *ret_record = record;
+    return 0;
+}
+
+/* ---- the series file ---- */
+
+static void encode_samples(struct json_out *out, const struct series *series)
+{
+    jw_array(out, "samples");
+    for (size_t idx = 0; idx < series->n; idx++) {
+        const struct sample *sample = &series->samples[idx];
+        jw_object(out, NULL);
+        jw_i64(out, "step", sample->step);
+        jw_f64(out, "value", sample->value);
+        if (sample->rank >= 0) {
+            jw_i64(out, "rank", sample->rank);
+        } else {
+            jw_null(out, "rank");
+        }
+        jw_i64(out, "run", sample->run);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+static void encode_series(struct strbuf *buf, const struct repeat_result *repeat,
+                          const struct measurement *m)
+{
+    struct json_out out;
+    jw_begin(&out, buf, true);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "case", repeat->outcome.case_id);
+    jw_i64(&out, "repeat", repeat->repeat);
+    jw_str(&out, "log", repeat->log);
+    jw_str(&out, "log_sha256", repeat->outcome.log_sha256);
+    jw_str(&out, "format", m->format);
+    jw_z(&out, "verdict", parse_verdict_name(m->verdict));
+    jw_str(&out, "why", m->why.len ? m->why : STR_EMPTY);
+    jw_array(&out, "series");
+    for (size_t idx = 0; idx < m->n_series; idx++) {
+        const struct series *series = &m->series[idx];
+        jw_object(&out, NULL);
+        jw_str(&out, "name", series->name);
+        jw_str(&out, "unit", series->unit);
+        jw_z(&out, "scope", scope_name(series->scope));
+        jw_z(&out, "quantity", quantity_name(series->quantity));
+        jw_bool(&out, "primary", series->is_primary);
+        encode_samples(&out, series);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_array(&out, "facts");
+    for (size_t idx = 0; idx < m->n_facts; idx++) {
+        jw_object(&out, NULL);
+        jw_str(&out, "name", m->facts[idx].name);
+        jw_str(&out, "value", m->facts[idx].value);
+        jw_i64(&out, "line", m->facts[idx].line);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    strbuf_add_char(buf, '\n');
+}
+
+/* ---- one repeat ---- */
+
+static void does_not_count(struct repeat_result *repeat, enum err_code cause, const char *why)
+{
+    if (repeat->cause == ERR_NONE) {
+        repeat->cause = cause;
+        repeat->why = str_of(why);
+    }
+}
+
+static struct str read_tail(struct arena *arena, const char *path)
+{
+    char *text = arena_array(arena, char, LOG_TAIL_BYTES);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    off_t from = size > LOG_TAIL_BYTES ? size - LOG_TAIL_BYTES : 0;
+    ssize_t got = size < 0 ? -1 : pread(fd, text, LOG_TAIL_BYTES, from);
+    return got < 0 ? STR_EMPTY : (struct str){text, (size_t)got};
+}
+
+/* Of a container the engine itself may have something to say; else *ret_cause says what the workload's status means. */
+static void ask_engine(struct arena *arena, const struct frozen *frozen,
+                       const struct outcome_record *outcome, const char *log, struct err *ret_cause)
+{
+    for (size_t idx = 0; idx < outcome->n_nodes; idx++) {
+        if (str_eq(outcome->nodes[idx].name, outcome->failed_node)) {
+            log = outcome->nodes[idx].log.ptr;
+        }
+    }
+    if (runtime_exit_check(frozen->plan.runtime, (int)outcome->exit_status,
+                           read_tail(arena, fs_join(arena, frozen->folder, log)), ret_cause) == 0) {
+        ASSERT(outcome->exit_status == 0);
+    }
+}
+
+static void judge_end(struct arena *arena, const struct frozen *frozen,
+                      struct repeat_result *repeat)
+{
+    struct err cause = {0};
+    int64_t status = repeat->outcome.exit_status;
+    const char *where = repeat->outcome.failed_node.ptr
+                            ? arena_printf(arena, "%.*s: ", STR_ARG(repeat->outcome.failed_node))
+                            : "";
+    if (repeat->outcome.outcome == OUTCOME_DEADLINE) {
+        does_not_count(repeat, ERR_TIMEOUT,
+                       arena_printf(arena, "stopped: it ran past its deadline of %lld s",
+                                    (long long)frozen->plan.deadline_s));
+        return;
+    }
+    if (frozen->plan.runtime != RUNTIME_NONE) {
+        ask_engine(arena, frozen, &repeat->outcome, repeat->log.ptr, &cause);
+    }
+    if (cause.code == ERR_CONTAINER) {
+        does_not_count(repeat, ERR_CONTAINER, arena_printf(arena, "%s%s", where, cause.msg));
+    } else if (status > 128) {
+        does_not_count(
+            repeat, ERR_WORKLOAD,
+            arena_printf(arena, "%sended by signal %lld", where, (long long)(status - 128)));
+    } else if (status != 0) {
+        does_not_count(
+            repeat, ERR_WORKLOAD,
+            arena_printf(arena, "%sended with exit status %lld", where, (long long)status));
+    }
+}
+
+/* The rule's number. What the log lacks is a cause, not an error: the run goes on and says so. */
+static void judge_log(struct arena *arena, const struct frozen *frozen,
+                      const struct plan_step *step, const struct measurement *m,
+                      struct repeat_result *repeat)
+{
+    const struct report_case *c = report_case_find(&frozen->report, step->case_id);
+    const struct format *format = format_find(&frozen->formats, step->format);
+    const struct rule *rule = format_rule(format, step->rule);
+    bool is_smoke = frozen->plan.profile == PROFILE_SMOKE;
+    struct rule_case of = {.gpus = step->n_ranks,
+                           .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
+                           .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu};
+    struct rule_value value = {0};
+    struct err err = {0};
+    if (m->verdict != PARSE_OK) {
+        does_not_count(repeat, ERR_PARSE,
+                       arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(m->verdict),
+                                    m->why.len ? ": " : "", STR_ARG(m->why)));
+        return;
+    }
+    for (size_t idx = 0; is_smoke && idx < step->n_conditions; idx++) {
+        struct err not_a_number = {0};
+        if (str_eq_z(step->conditions[idx].name, "batch_per_gpu") &&
+            str_to_i64(step->conditions[idx].value, 1, INT32_MAX, &of.batch_per_gpu,
+                       &not_a_number) < 0) {
+            of.batch_per_gpu = 0;
+        }
+    }
+    if (rule_apply(rule, m, &of, &value, &err) < 0) {
+        does_not_count(repeat, ERR_PARSE, arena_printf(arena, "rule: %s", err.msg));
+        return;
+    }
+    const struct series *series = measurement_series(m, rule->series);
+    repeat->unit = series ? series->unit : STR_EMPTY;
+    repeat->value = value.value;
+    repeat->n_used = value.n_used;
+    repeat->n_window = value.n_window;
+}
+
+/* A log that cannot be read at all (one endless line) is a log without a metric, not an error of ours. */
+static int measure_log(struct arena *arena, const struct format *format, const char *path,
+                       struct measurement *ret_m, struct str *ret_sha256, struct err *err)
+{
+    struct err refused = {0};
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    if (measure_file(arena, format, path, ret_m, ret_sha256, &refused) == 0) {
+        return 0;
+    }
+    if (refused.code != ERR_PARSE) {
+        return err_set(err, refused.code, "%s", refused.msg);
+    }
+    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    *ret_sha256 = str_dup(arena, str_of(hex));
+    *ret_m = (struct measurement){.format = format_id(format),
+                                  .verdict = PARSE_NO_METRIC,
+                                  .why = str_of(arena_printf(arena, "%s", refused.msg)),
+                                  .last_step = -1,
+                                  .total_steps = -1,
+                                  .n_bytes = value.size_bytes};
+    return 0;
+}
+
+int result_repeat(struct arena *arena, const struct frozen *frozen, const struct plan_step *step,
+                  int64_t repeat_no, derived_fn put, void *put_ctx,
+                  struct repeat_result *ret_repeat, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct repeat_result repeat = {.repeat = repeat_no, .value = (double)NAN};
+    struct measurement m = {0};
+    struct str sha256;
+    const struct format *format = format_find(&frozen->formats, step->format);
+    const char *outcome_path =
+        fs_join(arena, frozen->folder, rundir_outcome_name(arena, step->case_id, repeat_no));
+    strbuf_init(&text, SERIES_TEXT_MAX);
+    repeat.log = str_of(rundir_log_name(arena, step->case_id, repeat_no));
+    if (!format || !format_rule(format, step->rule)) {
+        return err_set(
+            err, ERR_MANIFEST, "case %.*s: format %.*s or rule %.*s is not in %s/manifest",
+            STR_ARG(step->case_id), STR_ARG(step->format), STR_ARG(step->rule), frozen->folder);
+    }
+    if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
+        result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
+        measure_log(arena, format, fs_join(arena, frozen->folder, repeat.log.ptr), &m, &sha256,
+                    err) < 0) {
+        return -1;
+    }
+    if (!str_eq(sha256, repeat.outcome.log_sha256) ||
+        (int64_t)m.n_bytes != repeat.outcome.log_bytes) {
+        return err_set(err, ERR_INTEGRITY,
+                       "%s: not the log that was collected: SHA-256 was %.*s, is %.*s",
+                       repeat.log.ptr, STR_ARG(repeat.outcome.log_sha256), STR_ARG(sha256));
+    }
+    repeat.parse = m.verdict;
+    repeat.facts = m.facts;
+    repeat.n_facts = m.n_facts;
+    judge_end(arena, frozen, &repeat);
+    judge_log(arena, frozen, step, &m, &repeat);
+    repeat.counts = repeat.cause == ERR_NONE;
+    if (result_taints(arena, frozen, &repeat.outcome, &repeat.taints, &repeat.n_taints, err) < 0) {
+        return -1;
+    }
+    encode_series(&text, &repeat, &m);
+    if (text.is_full) {
+        return err_set(err, ERR_PARSE, "%s: more samples than fit %u bytes", repeat.log.ptr,
+                       SERIES_TEXT_MAX);
+    }
+    if (put(put_ctx, rundir_series_name(arena, step->case_id, repeat_no), strbuf_str(&text), err) <
+        0) {
+        return -1;
+    }
+    *ret_repeat = repeat;
+    return 0;
+}

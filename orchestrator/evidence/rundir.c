@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "evidence/rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCK_TEXT_MAX 64
+
+void rundir_paths(struct arena *arena, const char *state, struct str id, struct rundir *ret_dir)
+{
+    struct rundir dir = {.id = str_dup(arena, id)};
+    dir.folder = arena_printf(arena, "%s/runs/%.*s", state, STR_ARG(id));
+    dir.evidence = fs_join(arena, dir.folder, "evidence");
+    dir.journal = fs_join(arena, dir.folder, "journal.jsonl");
+    dir.events = fs_join(arena, dir.folder, "events.jsonl");
+    dir.metrics = fs_join(arena, dir.folder, "metrics.prom");
+    dir.jobs = fs_join(arena, dir.folder, "jobs");
+    dir.lock = fs_join(arena, dir.folder, "run.lock");
+    dir.cancel = fs_join(arena, dir.folder, "cancel");
+    dir.archive = arena_printf(arena, "%s/%.*s.tar.zst", dir.folder, STR_ARG(id));
+    *ret_dir = dir;
+}
+
+int rundir_list(struct arena *arena, const char *state, struct fs_names *ret_ids, struct err *err)
+{
+    const char *folder = fs_join(arena, state, "runs");
+    struct fs_names names = {0};
+    size_t n = 0;
+    if (fs_exists(state) && !fs_is_dir(state)) {
+        return err_set(err, ERR_IO, "state folder %s: not a folder", state);
+    }
+    if (fs_exists(folder) && fs_list(arena, folder, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        if (run_id_is_valid(str_of(names.items[idx]))) {
+            names.items[n++] = names.items[idx];
+        }
+    }
+    names.n = n;
+    *ret_ids = names;
+    return 0;
+}
+
+int rundir_find(struct arena *arena, const char *state, const char *name, struct rundir *ret_dir,
+                struct err *err)
+{
+    struct fs_names ids;
+    struct str wanted = str_of(name);
+    const char *found = NULL;
+    size_t n = 0;
+    if (rundir_list(arena, state, &ids, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < ids.n; idx++) {
+        if (wanted.len && str_starts(str_of(ids.items[idx]), wanted)) {
+            found = ids.items[idx];
+            n++;
+        }
+    }
+    if (strcmp(name, "last") == 0 && ids.n) {
+        found = ids.items[ids.n - 1];
+        n = 1;
+    }
+    if (n != 1) {
+        return err_set(err, ERR_USAGE, "run %.100s: %s below %s/runs; reperf status lists them",
+                       name, n ? "more than one of that name" : "no such run", state);
+    }
+    rundir_paths(arena, state, str_of(found), ret_dir);
+    return 0;
+}
+
+/* ---- lock ---- */
+
+static int64_t read_holder(int fd)
+{
+    char text[LOCK_TEXT_MAX];
+    struct err ignored = {0};
+    int64_t pid = 0;
+    ssize_t len = pread(fd, text, sizeof(text), 0);
+    if (len <= 0 ||
+        str_to_i64(str_trim((struct str){text, (size_t)len}), 1, INT32_MAX, &pid, &ignored) < 0) {
+        return 0;
+    }
+    return pid;
+}
+
+int rundir_lock(const struct rundir *dir, int *ret_fd, struct err *err)
+{
+    char text[LOCK_TEXT_MAX];
+    CLEANUP(fd) int fd = open(dir->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", dir->lock,
+                       err_errno_text(errno));
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        return err_set(err, ERR_USAGE,
+                       "run %.*s: process %lld is working on it; reperf cancel stops it",
+                       STR_ARG(dir->id), (long long)read_holder(fd));
+    }
+    snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, strlen(text), 0) != (ssize_t)strlen(text)) {
+        return err_set(err, err_code_of_errno(errno), "write %s: %s", dir->lock,
+                       err_errno_text(errno));
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+int64_t rundir_holder(const struct rundir *dir)
+{
+    CLEANUP(fd) int fd = open(dir->lock, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0) {
+        return 0; /* closing it gives the shared lock back */
+    }
+    return read_holder(fd);
+}
+
+/* ---- names ---- */
+
+char *rundir_log_name(struct arena *arena, struct str case_id, int64_t repeat)
+{
+    return arena_printf(arena, "logs/raw/%.*s/repeat-%lld.log", STR_ARG(case_id),
+                        (long long)repeat);
+}
+
+char *rundir_node_log_name(struct arena *arena, struct str case_id, int64_t repeat, struct str node)
+{
+    return arena_printf(arena, "logs/raw/%.*s/repeat-%lld.%.*s.log", STR_ARG(case_id),
+                        (long long)repeat, STR_ARG(node));
+}
+
+char *rundir_monitor_name(struct arena *arena, struct str case_id, int64_t repeat, struct str node)
+{
+    return arena_printf(arena, "logs/monitor/%.*s/repeat-%lld.%.*s.log", STR_ARG(case_id),
+                        (long long)repeat, STR_ARG(node));
+}
+
+char *rundir_lost_log_name(struct arena *arena, struct str case_id, int64_t repeat, int64_t attempt,
+                           struct str node)
+{
+    return arena_printf(arena, "logs/lost/%.*s/repeat-%lld.attempt-%lld%s%.*s.log",
+                        STR_ARG(case_id), (long long)repeat, (long long)attempt,
+                        node.len ? "." : "", STR_ARG(node));
+}
+
+char *rundir_commands_name(struct arena *arena, struct str case_id, int64_t repeat)
+{
+    return arena_printf(arena, "logs/commands/%.*s/repeat-%lld.json", STR_ARG(case_id),
+                        (long long)repeat);
+}
+
+char *rundir_outcome_name(struct arena *arena, struct str case_id, int64_t repeat)
+{
+    return arena_printf(arena, "logs/outcome/%.*s/repeat-%lld.json", STR_ARG(case_id),
+                        (long long)repeat);
+}
+
+char *rundir_series_name(struct arena *arena, struct str case_id, int64_t repeat)
+{
+    return arena_printf(arena, "series/%.*s/repeat-%lld.json", STR_ARG(case_id), (long long)repeat);
+}
+
+/* The path, once its folders are there; NULL. */
+static char *make_way(struct arena *arena, const char *folder, const char *name, struct err *err)
+{
+    char *path = fs_join(arena, folder, name);
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    if (fs_mkdir_p(path, err) < 0) {
+        return NULL;
+    }
+    *slash = '/';
+    return path;
+}
+
+int rundir_write(struct arena *arena, const char *folder, const char *name, struct str content,
+                 struct err *err)
+{
+    const char *path = make_way(arena, folder, name, err);
+    return path ? fs_write_atomic(path, content, err) : -1;
+}
+
+int rundir_replace(struct arena *arena, const char *folder, const char *name, struct str content,
+                   struct err *err)
+{
+    const char *path = make_way(arena, folder, name, err);
+    return path ? fs_replace(path, content, err) : -1;
+}
+
+int rundir_settle(struct arena *arena, const char *folder, const char *name, struct str content,
+                  struct err *err)
+{
+    char *path = make_way(arena, folder, name, err);
+    CLEANUP(fd) int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    struct err ignored = {0};
+    struct str there;
+    struct stat info;
+    if (!path) {
+        return -1;
+    }
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
+        (size_t)info.st_size != content.len ||
+        fs_read(arena, path, content.len, &there, &ignored) < 0 || !str_eq(there, content)) {
+        return fs_write_atomic(path, content, err);
+    }
+    if (fsync(fd) < 0) {
+        return err_set(err, err_code_of_errno(errno), "sync %s: %s", path, err_errno_text(errno));
+    }
+    *strrchr(path, '/') = '\0';
+    return fs_sync_dir(path, err);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns a finished run folder into RUN.tar.zst (logs/README.md). All files of the folder go into it; it must hold result.json
+   (evidence/evidence.h says what is read there) and something in manifest/. ro-crate-metadata.json, SHA256SUMS,
+   provenance.dsse.json and statement.dsse.json are written into the folder as well, over older ones. */
+#ifndef EVIDENCE_SEAL_H
+#define EVIDENCE_SEAL_H
+
+#include "base/clock.h"
+#include "evidence/evidence.h"
+
+struct seal_opts {
+    const char *folder;
+    const char *archive;        /* made as ARCHIVE.partial, synced, then renamed */
+    const struct sign_key *key; /* NULL: unsigned, and said so in every part */
+    bool may_replace;           /* else ERR_USAGE where the archive exists */
+    bool wants_progress;
+    struct clock_src clock;
+    bool (*should_stop)(
+        void); /* may be NULL; asked once a chunk: then ERR_INTERRUPTED, and nothing is left */
+};
+
+struct seal_info {
+    struct str run_id;
+    enum evidence_outcome outcome;
+    size_t n_files;
+    uint64_t file_bytes;
+    uint64_t archive_bytes;
+    char sha256[SHA256_HEX_SIZE]; /* of all bytes before the closing */
+};
+
+MUST_CHECK int seal_folder(struct arena *arena, const struct seal_opts *opts,
+                           struct seal_info *ret_info, struct err *err);
+
+#endif

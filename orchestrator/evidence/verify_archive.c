@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "evidence/verify_archive.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "base/progress.h"
+#include "codec/tarball.h"
+#include "sys/pool.h"
+
+/* The members that are read, beside being hashed. */
+enum kept { KEPT_RESULT, KEPT_SUMS, KEPT_PROVENANCE, KEPT_STATEMENT, KEPT_COUNT };
+
+static const struct {
+    const char *name;
+    size_t max_bytes;
+} KEPT[KEPT_COUNT] = {
+    [KEPT_RESULT] = {EVIDENCE_RESULT, JSON_TEXT_MAX},
+    [KEPT_SUMS] = {USTAR_SUMS, EVIDENCE_SUMS_MAX},
+    [KEPT_PROVENANCE] = {USTAR_PROVENANCE, JSON_TEXT_MAX},
+    [KEPT_STATEMENT] = {USTAR_STATEMENT, JSON_TEXT_MAX},
+};
+
+struct checking {
+    const struct verify_opts *opts;
+    struct arena *arena;
+    struct verify_info *info;
+    struct digest digest;
+    struct evidence_files files; /* on the heap */
+    struct strbuf kept[KEPT_COUNT];
+    bool is_kept[KEPT_COUNT];
+    struct strbuf *keep; /* of the member being read, or NULL */
+    struct ustar_sink unpack;
+    struct tarball_closing closing; /* archives */
+    struct tarball_writer rebuild;  /* when asked for */
+    bool is_rebuilding;
+    struct progress progress;
+};
+
+/* --- members ---------------------------------------------------------------------------------- */
+
+static int begin_member(void *ctx, struct str name, uint64_t size_bytes, struct err *err)
+{
+    struct checking *c = ctx;
+    struct evidence_file file = {.name = str_dup(c->arena, name), .size_bytes = size_bytes};
+    c->keep = NULL;
+    for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
+        if (!str_eq_z(name, KEPT[idx].name)) {
+            continue;
+        }
+        if (size_bytes > KEPT[idx].max_bytes) {
+            return err_set(err, ERR_INTEGRITY, "%s: %" PRIu64 " bytes, expected at most %zu",
+                           KEPT[idx].name, size_bytes, KEPT[idx].max_bytes);
+        }
+        c->keep = &c->kept[idx];
+        c->is_kept[idx] = true;
+    }
+    VEC_PUSH(&c->files, file);
+    if (c->unpack.begin && c->unpack.begin(c->unpack.ctx, name, size_bytes, err) < 0) {
+        return -1;
+    }
+    if (c->is_rebuilding && tarball_begin(&c->rebuild, name, size_bytes, err) < 0) {
+        return -1;
+    }
+    return digest_start(&c->digest, DIGEST_SHA256, err);
+}
+
+static int take_data(void *ctx, const void *ptr, size_t len, struct err *err)
+{
+    struct checking *c = ctx;
+    if (c->keep) {
+        strbuf_add(c->keep, ptr, len);
+    }
+    if (c->unpack.data && c->unpack.data(c->unpack.ctx, ptr, len, err) < 0) {
+        return -1;
+    }
+    if (c->is_rebuilding && tarball_data(&c->rebuild, ptr, len, err) < 0) {
+        return -1;
+    }
+    return digest_update(&c->digest, ptr, len, err);
+}
+
+static int end_member(void *ctx, struct err *err)
+{
+    struct checking *c = ctx;
+    struct evidence_file *file = &c->files.items[c->files.n - 1];
+    struct digest_value value;
+    if (digest_finish(&c->digest, &value, err) < 0) {
+        return -1;
+    }
+    memcpy(file->sha256, value.sha256, SHA256_BYTES);
+    c->info->n_files++;
+    c->info->file_bytes += file->size_bytes;
+    if (c->is_rebuilding && tarball_end(&c->rebuild, err) < 0) {
+        return -1;
+    }
+    return c->unpack.end ? c->unpack.end(c->unpack.ctx, err) : 0;
+}
+
+/* --- an archive: zstd in a thread of its own, tar and SHA-256 here ------------------------------ */
+
+/* A small archive is read without a thread, which would take longer to start. */
+#define STEPS      4 /* chunks that zstd may be ahead */
+#define STEP_BYTES (TARBALL_CHUNK_BYTES / 2)
+
+struct decoding {
+    struct pool_job job;
+    struct tarball_source *source;
+    void *buf; /* STEP_BYTES */
+    size_t len;
+};
+
+/* The pool has one thread, so the jobs, which share the source, run one after the other and in order. */
+static int decode(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
+{
+    struct decoding *d = arg;
+    return tarball_next(d->source, d->buf, STEP_BYTES, &d->len, err);
+}
+
+static int feed(struct checking *c, struct ustar_reader *reader, const struct decoding *d,
+                struct err *err)
+{
+    if (c->opts->should_stop && c->opts->should_stop()) {
+        return err_set(err, ERR_INTERRUPTED, "interrupted");
+    }
+    if (ustar_feed(reader, d->buf, d->len, err) < 0) {
+        return err_wrap(err, "%s", c->opts->path);
+    }
+    if (c->opts->wants_progress) {
+        progress_set(&c->progress, reader->offset_bytes);
+    }
+    return 0;
+}
+
+static void begin_step(struct pool *pool, struct decoding *step)
+{
+    if (pool) {
+        pool_submit(pool, &step->job);
+    }
+}
+
+static int end_step(struct pool *pool, struct decoding *step, struct err *err)
+{
+    return pool ? pool_wait(pool, &step->job, err) : decode(step, NULL, err);
+}
+
+static int pump(struct checking *c, struct pool *pool, struct decoding steps[STEPS],
+                struct err *err)
+{
+    CLEANUP(ustar_reader) struct ustar_reader reader;
+    ustar_reader_init(&reader, (struct ustar_sink){c, begin_member, take_data, end_member});
+    for (size_t idx = 0; idx < STEPS; idx++) {
+        begin_step(pool, &steps[idx]);
+    }
+    for (size_t idx = 0;; idx = (idx + 1) % STEPS) {
+        if (end_step(pool, &steps[idx], err) < 0) {
+            return -1;
+        }
+        if (steps[idx].len == 0) {
+            break;
+        }
+        if (feed(c, &reader, &steps[idx], err) < 0) {
+            return -1;
+        }
+        begin_step(pool, &steps[idx]);
+    }
+    return ustar_finish(&reader, err) < 0 ? err_wrap(err, "%s", c->opts->path) : 0;
+}
+
+static int read_archive(struct checking *c, struct err *err)
+{
+    CLEANUP(tarball_source) struct tarball_source source = TARBALL_SOURCE_EMPTY;
+    CLEANUP(free) char *bufs = xmalloc(STEPS * STEP_BYTES);
+    struct decoding steps[STEPS];
+    /* After what its jobs use, so that on every way out it is freed, and they have ended, before that is. */
+    CLEANUP(pool) struct pool *pool = NULL;
+    int result;
+    if (tarball_open(c->opts->path, &source, err) < 0) {
+        return -1;
+    }
+    if (source.container_bytes > STEP_BYTES && pool_new(1, &pool, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < STEPS; idx++) {
+        steps[idx] = (struct decoding){
+            {.fn = decode, .arg = &steps[idx]}, &source, bufs + idx * STEP_BYTES, 0};
+    }
+    c->closing = source.closing;
+    if (c->opts->wants_progress) {
+        progress_start(&c->progress, c->opts->clock, "verify", "bytes", 0);
+    }
+    c->is_rebuilding = c->opts->wants_rebuild;
+    result =
+        c->is_rebuilding ? tarball_compare_init(&c->rebuild, source.fd, c->opts->path, err) : 0;
+    if (result == 0) {
+        result = pump(c, pool, steps, err);
+    }
+    if (result == 0 && c->is_rebuilding) {
+        result = tarball_compare_end(&c->rebuild, source.container_bytes, err);
+        c->info->is_rebuilt = result == 0;
+    }
+    tarball_writer_release(&c->rebuild);
+    if (c->opts->wants_progress) {
+        progress_end(&c->progress);
+    }
+    return result;
+}
+
+/* --- a folder --------------------------------------------------------------------------------- */
+
+static int by_order(const void *a, const void *b)
+{
+    return ustar_order(str_of(*(char *const *)a), str_of(*(char *const *)b));
+}
+
+static int read_kept(struct checking *c, const char *path, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str text;
+    if (fs_read(&arena, path, c->keep->cap_bytes, &text, err) < 0) {
+        return -1;
+    }
+    return take_data(c, text.ptr, text.len, err);
+}
+
+static int read_file(struct checking *c, const char *name, struct ustar_names *seen,
+                     struct err *err)
+{
+    const char *path = fs_join(c->arena, c->opts->path, name);
+    struct digest_value value;
+    struct stat info;
+    if (c->opts->should_stop && c->opts->should_stop()) {
+        return err_set(err, ERR_INTERRUPTED, "interrupted");
+    }
+    if (lstat(path, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "stat %s: %s", path, err_errno_text(errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_INTEGRITY, "%s: expected a regular file", path);
+    }
+    if (ustar_check_name(str_of(name), err) < 0 ||
+        ustar_names_add(seen, str_of(name), (uint64_t)info.st_size, err) < 0) {
+        return err_wrap(err, "%s", c->opts->path);
+    }
+    if (begin_member(c, str_of(name), (uint64_t)info.st_size, err) < 0) {
+        return -1;
+    }
+    if (c->keep) {
+        return read_kept(c, path, err) < 0 ? -1 : end_member(c, err);
+    }
+    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    memcpy(c->files.items[c->files.n - 1].sha256, value.sha256, SHA256_BYTES);
+    c->info->n_files++;
+    c->info->file_bytes += value.size_bytes;
+    return 0;
+}
+
+static int read_folder(struct checking *c, struct err *err)
+{
+    struct ustar_names seen = {0};
+    struct fs_names names;
+    int result = 0;
+    if (fs_walk(c->arena, c->opts->path, &names, err) < 0) {
+        return -1;
+    }
+    if (names.n) {
+        qsort(names.items, names.n, sizeof(*names.items), by_order);
+    }
+    for (size_t idx = 0; result == 0 && idx < names.n; idx++) {
+        result = read_file(c, names.items[idx], &seen, err);
+    }
+    ustar_names_release(&seen);
+    return result;
+}
+
+/* --- what the members say ----------------------------------------------------------------------- */
+
+static int read_envelopes(struct checking *c, const struct evidence_facts *facts,
+                          struct evidence_envelope envelopes[2], struct err *err)
+{
+    const enum evidence_kind kinds[2] = {EVIDENCE_TEST_RESULT, EVIDENCE_PROVENANCE};
+    const enum kept places[2] = {KEPT_STATEMENT, KEPT_PROVENANCE};
+    for (size_t idx = 0; idx < 2; idx++) {
+        struct str text = strbuf_str(&c->kept[places[idx]]);
+        if (evidence_envelope_read(c->arena, text, KEPT[places[idx]].name, &envelopes[idx], err) <
+                0 ||
+            evidence_statement_check(c->arena, envelopes[idx].payload, kinds[idx], facts, &c->files,
+                                     err) < 0) {
+            return -1;
+        }
+    }
+    if (envelopes[0].is_signed != envelopes[1].is_signed ||
+        (!c->info->is_folder && envelopes[0].is_signed != c->closing.is_signed) ||
+        strcmp(envelopes[0].key_id, envelopes[1].key_id) != 0) {
+        return err_set(err, ERR_INTEGRITY, "one part is signed, another is not, or by another key");
+    }
+    return 0;
+}
+
+static int check_envelopes(const struct evidence_envelope envelopes[2], const struct sign_key *key,
+                           struct err *err)
+{
+    for (size_t idx = 0; idx < 2; idx++) {
+        if (evidence_envelope_check(&envelopes[idx], key, err) < 0) {
+            return err_wrap(err, "%s", idx == 0 ? USTAR_STATEMENT : USTAR_PROVENANCE);
+        }
+    }
+    return 0;
+}
+
+/* Bytes first: an archive that was changed is refused for that, whatever key is given. */
+static int check_signatures(struct checking *c, const struct evidence_envelope envelopes[2],
+                            struct err *err)
+{
+    CLEANUP(sign_key) struct sign_key named = SIGN_KEY_EMPTY;
+    const struct sign_key *key = c->opts->key;
+    if (!envelopes[0].is_signed) {
+        return key ? err_set(err, ERR_AUTH, "not signed, expected a signature by key %.16s",
+                             key->id)
+                   : 0;
+    }
+    memcpy(c->info->key_id, envelopes[0].key_id, SIGN_KEY_ID_SIZE);
+    c->info->signer = VERIFY_SIGNER_UNVERIFIED;
+    if (!c->info->is_folder) {
+        if (sign_from_raw(c->closing.public_raw, &named, err) < 0 ||
+            check_envelopes(envelopes, &named, err) < 0) {
+            err->code = ERR_INTEGRITY;
+            return -1;
+        }
+        memcpy(c->info->key_id, named.id, SIGN_KEY_ID_SIZE);
+    }
+    if (!key) {
+        return 0;
+    }
+    if (strcmp(c->info->key_id, key->id) != 0) {
+        return err_set(err, ERR_AUTH, "signed by key %.16s, expected key %.16s", c->info->key_id,
+                       key->id);
+    }
+    if (check_envelopes(envelopes, key, err) < 0) {
+        return -1;
+    }
+    c->info->signer = VERIFY_SIGNER_VERIFIED;
+    return 0;
+}
+
+static int check_members(struct checking *c, struct err *err)
+{
+    struct evidence_envelope envelopes[2];
+    struct evidence_facts facts;
+    for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
+        if (!c->is_kept[idx]) {
+            return err_set(err, ERR_INTEGRITY, "%s is missing", KEPT[idx].name);
+        }
+        ASSERT(!c->kept[idx].is_full);
+    }
+    if (evidence_sums_check(strbuf_str(&c->kept[KEPT_SUMS]), &c->files, err) < 0) {
+        return -1;
+    }
+    if (evidence_facts(c->arena, strbuf_str(&c->kept[KEPT_RESULT]), EVIDENCE_RESULT, &facts, err) <
+        0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    c->info->run_id = facts.run_id;
+    c->info->outcome = facts.outcome;
+    if (read_envelopes(c, &facts, envelopes, err) < 0 || check_signatures(c, envelopes, err) < 0) {
+        return -1;
+    }
+    if (c->info->signer != VERIFY_SIGNER_VERIFIED && !c->opts->allows_unsigned) {
+        return err_set(err, ERR_AUTH,
+                       "signer unverified: %s; --key PUB checks who signed it, --unsigned does "
+                       "without",
+                       c->info->signer == VERIFY_SIGNER_NONE ? "not signed" : "no key was given");
+    }
+    return 0;
+}
+
+static int check(struct checking *c, struct err *err)
+{
+    if ((c->info->is_folder ? read_folder(c, err) : read_archive(c, err)) < 0) {
+        return -1;
+    }
+    return check_members(c, err) < 0 ? err_wrap(err, "%s", c->opts->path) : 0;
+}
+
+static int check_and_unpack(struct checking *c, struct err *err)
+{
+    struct tarball_unpacker unpacker = TARBALL_UNPACKER_EMPTY;
+    const char *folder = c->opts->unpack_to;
+    struct err ignored = {0};
+    int result;
+    ASSERT(!c->info->is_folder);
+    if (mkdir(folder, 0755) < 0) {
+        return err_set(err, errno == EEXIST ? ERR_USAGE : err_code_of_errno(errno), "mkdir %s: %s",
+                       folder, err_errno_text(errno));
+    }
+    unpacker.folder = folder;
+    c->unpack = tarball_unpack_sink(&unpacker);
+    result = check(c, err);
+    tarball_unpacker_release(&unpacker);
+    /* What cannot be removed after a failure is less important than the failure. */
+    if (result < 0 && fs_remove_tree(folder, &ignored) < 0) {
+        return -1;
+    }
+    return result;
+}
+
+int verify_archive(struct arena *arena, const struct verify_opts *opts,
+                   struct verify_info *ret_info, struct err *err)
+{
+    struct checking c = {
+        .opts = opts, .arena = arena, .info = ret_info, .rebuild = TARBALL_WRITER_EMPTY};
+    int result;
+    *ret_info = (struct verify_info){.is_folder = fs_is_dir(opts->path)};
+    for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
+        strbuf_init(&c.kept[idx], KEPT[idx].max_bytes + 1);
+    }
+    result = opts->unpack_to ? check_and_unpack(&c, err) : check(&c, err);
+    for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
+        strbuf_release(&c.kept[idx]);
+    }
+    digest_release(&c.digest);
+    VEC_RELEASE(&c.files);
+    return result;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks an archive, or the folder of an unpacked one: form, every byte, SHA256SUMS, both statements, signatures. Whether the
+   numbers follow from the logs is evidence/replay.h's question. Failures are ERR_INTEGRITY, or ERR_AUTH where only the signer is
+   in doubt; both are exit status 5, and the message names the place. */
+#ifndef EVIDENCE_VERIFY_ARCHIVE_H
+#define EVIDENCE_VERIFY_ARCHIVE_H
+
+#include "base/clock.h"
+#include "evidence/evidence.h"
+
+struct verify_opts {
+    const char *path;
+    const struct sign_key *key; /* NULL: the signer stays unverified */
+    bool allows_unsigned;       /* with no key: do not fail for that alone */
+    const char *
+        unpack_to; /* NULL, or a new folder that gets the files; removed again on failure. Archives only. */
+    /* Archives only: compress the tar again and compare the frame too. Not needed for integrity, since the closing covers the
+       frame; it shows that this libzstd makes the same archive of the same files. */
+    bool wants_rebuild;
+    bool wants_progress;
+    struct clock_src clock;
+    bool (*should_stop)(void); /* may be NULL */
+};
+
+enum verify_signer { VERIFY_SIGNER_NONE, VERIFY_SIGNER_UNVERIFIED, VERIFY_SIGNER_VERIFIED };
+
+/* Filled as far as the check came, also on failure. */
+struct verify_info {
+    bool is_folder;
+    bool is_rebuilt;
+    struct str run_id; /* ptr NULL: not reached */
+    enum evidence_outcome outcome;
+    size_t n_files;
+    uint64_t file_bytes;
+    enum verify_signer signer;
+    char key_id[SIGN_KEY_ID_SIZE]; /* that the archive names; "" where unsigned */
+};
+
+MUST_CHECK int verify_archive(struct arena *arena, const struct verify_opts *opts,
+                              struct verify_info *ret_info, struct err *err);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/clean.h"
+
+#include <signal.h>
+
+#include "base/fs.h"
+
+#define KILL_WAIT_NS     (10 * NS_PER_S) /* for its wrapper to be gone */
+#define REST_DEADLINE_NS (120 * NS_PER_S)
+#define REST_OUTPUT_MAX  (1u << 20)
+
+/* $1 work folder, $2 container engine, then pairs of a kind and a name. What is gone already is no failure. */
+static const char REST[] =
+    "work=$1 engine=$2 bad=0; shift 2\n"
+    "while [ $# -ge 2 ]; do\n"
+    "  case $1 in\n"
+    "  container)\n"
+    "    \"$engine\" rm -f -v \"$2\" >/dev/null || bad=1\n"
+    "    if \"$engine\" inspect \"$2\" >/dev/null 2>&1; then echo \"$2 is still there\"; bad=1; "
+    "fi;;\n"
+    "  lease)\n"
+    "    read -r holder rest 2>/dev/null <\"$work/lease/holder\" || holder=unknown\n"
+    "    if [ \"$holder\" = \"$2\" ]; then rm -rf \"$work/lease\" || bad=1; fi;;\n"
+    "  partial) rm -rf \"$work/$2\" || bad=1;;\n"
+    "  esac\n"
+    "  shift 2\n"
+    "done\n"
+    "exit $bad\n";
+
+/* $1...: numbers of Slurm's jobs. One that has ended meanwhile is no failure. */
+static const char CANCEL[] = "for id; do\n"
+                             "  said=$(scancel \"$id\" 2>&1) || case $said in *nvalid*job*id*) ;; "
+                             "*) echo \"$said\"; exit 1 ;; "
+                             "esac\n"
+                             "done\n";
+
+enum phase { PHASE_KILL, PHASE_GONE, PHASE_FORGET };
+
+struct apply_node {
+    size_t
+        n_over; /* items, from the last on: a job's folder may hold another job's, its monitor's */
+    enum phase phase;
+    int64_t until_ns;
+    struct remote *own; /* of the local node: each run has its own work folder */
+    const char **batch; /* of CANCEL; NULL: not begun */
+    bool is_batch_done;
+    const char **args; /* of REST; NULL: not begun */
+    struct strbuf output;
+};
+
+struct apply {
+    struct arena arena;
+    struct fleet *fleet;
+    struct clean_list *list;
+    struct apply_node *nodes;
+    struct remote *own; /* of this machine, for Slurm; NULL: not needed yet */
+};
+
+/* ---- a job ---- */
+
+static struct remote *remote_of(struct apply *apply, struct fleet_node *node, size_t node_idx,
+                                const struct clean_item *item)
+{
+    struct apply_node *of = &apply->nodes[node_idx];
+    const char *root = apply->list->opts.jobs_root;
+    if (!root) {
+        return node->remote;
+    }
+    if (!of->own) {
+        of->own = remote_local_new(
+            apply->fleet->loop, arena_printf(&apply->arena, "%s/%.*s", root, STR_ARG(item->run)));
+    }
+    return of->own;
+}
+
+/* The local node's job ids lack the run, and its jobs lie in the run's folder. */
+static const char *job_id(struct apply *apply, const struct clean_item *item)
+{
+    struct str id = item->name;
+    if (!apply->list->opts.jobs_root) {
+        return str_z(&apply->arena, item->id);
+    }
+    return str_z(&apply->arena, str_starts(id, STR_LIT("jobs/")) ? str_sub(id, 5, id.len) : id);
+}
+
+static enum step kill_job(struct apply *apply, struct apply_node *of, struct remote *remote,
+                          const char *id, struct err *err)
+{
+    enum step step = remote->ops->signal(remote, id, SIGKILL, err);
+    if (step == STEP_DONE) {
+        of->phase = PHASE_GONE;
+        of->until_ns = loop_now_ns(apply->fleet->loop) + KILL_WAIT_NS;
+    }
+    return step;
+}
+
+static enum step await_end(struct apply *apply, struct apply_node *of, struct remote *remote,
+                           const char *id, struct err *err)
+{
+    struct job_report report;
+    enum step step = remote->ops->poll(remote, id, &report, err);
+    if (step == STEP_DONE && report.state != JOB_RUNNING) {
+        of->phase = PHASE_FORGET;
+    } else if (step == STEP_DONE) {
+        step = loop_now_ns(apply->fleet->loop) < of->until_ns
+                   ? STEP_AGAIN
+                   : step_fail(err_set(err, ERR_NODE, "job %s runs on after KILL", id));
+    }
+    return step;
+}
+
+/* KILL at once, to all processes of its session: TERM would end its wrapper, by which it is known, and leave a program that takes no
+   notice. For one that has ended too: KILL is also what runs a job's cleanup, for its container's sake. */
+static enum step step_job(struct apply *apply, struct fleet_node *node, size_t node_idx,
+                          struct clean_item *item, struct err *err)
+{
+    struct apply_node *of = &apply->nodes[node_idx];
+    struct remote *remote = remote_of(apply, node, node_idx, item);
+    const char *id = job_id(apply, item);
+    enum step step = STEP_DONE;
+    while (step == STEP_DONE && !item->is_done) {
+        switch (of->phase) {
+        case PHASE_KILL:
+            step = kill_job(apply, of, remote, id, err);
+            break;
+        case PHASE_GONE:
+            step = await_end(apply, of, remote, id, err);
+            break;
+        case PHASE_FORGET:
+        default:
+            step = remote->ops->forget(remote, id, err);
+            item->is_done = step == STEP_DONE;
+            break;
+        }
+    }
+    return step;
+}
+
+static void end_job(struct apply_node *of)
+{
+    remote_free(of->own);
+    of->own = NULL;
+    of->phase = PHASE_KILL;
+    of->n_over++;
+}
+
+/* ---- Slurm's jobs ---- */
+
+static enum step step_cancel(struct apply *apply, size_t node_idx, struct err *err)
+{
+    struct clean_node *list = &apply->list->nodes[node_idx];
+    struct apply_node *of = &apply->nodes[node_idx];
+    struct remote_exec exec = {
+        .script = CANCEL, .output = &of->output, .deadline_ns = REST_DEADLINE_NS};
+    struct remote *remote;
+    int exit_status = 0;
+    enum step step = STEP_DONE;
+    if (!of->batch) {
+        size_t n = 0;
+        of->batch = arena_array(&apply->arena, const char *, list->n_items + 1);
+        for (size_t idx = 0; idx < list->n_items; idx++) {
+            const struct clean_item *item = &list->items[idx];
+            if (item->kind == CLEAN_BATCH && item->action != CLEAN_KEEP) {
+                of->batch[n++] = str_z(&apply->arena, item->id);
+            }
+        }
+    }
+    exec.args = of->batch;
+    if (of->batch[0]) {
+        remote = clean_batch_remote(apply->fleet, apply->list, &apply->own);
+        step = remote->ops->exec(remote, &exec, &exit_status, err);
+    }
+    if (step != STEP_DONE) {
+        return step;
+    }
+    if (exit_status != 0) {
+        struct str said = str_trim(strbuf_str(&of->output));
+        return step_fail(err_set(err, ERR_NODE, "scancel: %.*s", STR_ARG(str_sub(said, 0, 300))));
+    }
+    for (size_t idx = 0; idx < list->n_items; idx++) {
+        struct clean_item *item = &list->items[idx];
+        item->is_done = item->is_done || (item->kind == CLEAN_BATCH && item->action != CLEAN_KEEP);
+    }
+    of->is_batch_done = true;
+    return STEP_DONE;
+}
+
+/* ---- the rest ---- */
+
+static bool is_rest(const struct clean_item *item)
+{
+    return item->kind != CLEAN_JOB && item->kind != CLEAN_BATCH && item->action != CLEAN_KEEP;
+}
+
+static void begin_rest(struct apply *apply, size_t node_idx)
+{
+    const struct clean_node *node = &apply->list->nodes[node_idx];
+    struct apply_node *of = &apply->nodes[node_idx];
+    size_t n = 0;
+    of->args = arena_array(&apply->arena, const char *, 2 * node->n_items + 3);
+    of->args[n++] = str_z(&apply->arena, node->work_folder);
+    of->args[n++] = runtime_kind_name(apply->fleet->inventory->runtime);
+    for (size_t idx = 0; idx < node->n_items; idx++) {
+        const struct clean_item *item = &node->items[idx];
+        if (is_rest(item)) {
+            of->args[n++] = clean_kind_name(item->kind);
+            of->args[n++] = str_z(&apply->arena, item->id);
+        }
+    }
+    if (n == 2) {
+        of->args[0] = NULL; /* nothing to do */
+    }
+}
+
+static enum step step_rest(struct apply *apply, struct fleet_node *node, size_t node_idx,
+                           struct err *err)
+{
+    struct clean_node *list = &apply->list->nodes[node_idx];
+    struct apply_node *of = &apply->nodes[node_idx];
+    struct remote_exec exec = {
+        .script = REST, .output = &of->output, .deadline_ns = REST_DEADLINE_NS};
+    int exit_status = 0;
+    enum step step = STEP_DONE;
+    if (!of->args) {
+        begin_rest(apply, node_idx);
+    }
+    exec.args = of->args;
+    if (of->args[0]) {
+        step = node->remote->ops->exec(node->remote, &exec, &exit_status, err);
+    }
+    if (step != STEP_DONE) {
+        return step;
+    }
+    if (exit_status != 0) {
+        struct str said = str_trim(strbuf_str(&of->output));
+        return step_fail(err_set(err, ERR_NODE, "not all could be removed (%d): %.*s", exit_status,
+                                 STR_ARG(str_sub(said, 0, 300))));
+    }
+    for (size_t idx = 0; idx < list->n_items; idx++) {
+        struct clean_item *item = &list->items[idx];
+        item->is_done = item->is_done || is_rest(item);
+    }
+    return STEP_DONE;
+}
+
+static enum step step_apply(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+{
+    struct apply *apply = ctx;
+    struct clean_node *list = &apply->list->nodes[node_idx];
+    struct apply_node *of = &apply->nodes[node_idx];
+    if (list->err.code != ERR_NONE) {
+        *err = list->err;
+        return STEP_FAIL;
+    }
+    if (node_idx == apply->list->batch_idx && !of->is_batch_done) {
+        enum step step = step_cancel(apply, node_idx, err);
+        if (step != STEP_DONE) {
+            return step;
+        }
+    }
+    while (of->n_over < list->n_items) {
+        struct clean_item *item = &list->items[list->n_items - 1 - of->n_over];
+        enum step step = STEP_DONE;
+        if (item->kind == CLEAN_JOB && item->action != CLEAN_KEEP) {
+            step = step_job(apply, node, node_idx, item, err);
+        }
+        if (step != STEP_DONE) {
+            return step;
+        }
+        end_job(of);
+    }
+    return step_rest(apply, node, node_idx, err);
+}
+
+int clean_apply(struct fleet *fleet, struct clean_list *list, struct err *err)
+{
+    struct apply apply = {.fleet = fleet, .list = list};
+    int n_failed;
+    apply.nodes = arena_array(&apply.arena, struct apply_node, fleet->n_nodes + 1);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        strbuf_init(&apply.nodes[idx].output, REST_OUTPUT_MAX);
+    }
+    n_failed = fleet_each(fleet, 0, step_apply, &apply, err);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        strbuf_release(&apply.nodes[idx].output);
+        remote_free(apply.nodes[idx].own);
+    }
+    remote_free(apply.own);
+    arena_release(&apply.arena);
+    return n_failed;
+}

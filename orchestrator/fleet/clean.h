@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What runs have left on nodes when nobody works on them any more: jobs, containers, leases, half-written files, jobs of Slurm. First it is all
+   listed, with what is to become of each; then, if wanted, that is done. A run that an orchestrator on this machine holds is
+   left alone, and so is one of another machine that renewed its lease on that node a moment ago. Memory is the arena's. */
+#ifndef FLEET_CLEAN_H
+#define FLEET_CLEAN_H
+
+#include "fleet/fleet.h"
+
+#define CLEAN_ITEMS_MAX   65536 /* in all */
+#define CLEAN_PARTIAL_MIN 60    /* minutes for which nothing was written to it */
+
+enum clean_kind { CLEAN_JOB, CLEAN_CONTAINER, CLEAN_LEASE, CLEAN_PARTIAL, CLEAN_BATCH };
+enum clean_action { CLEAN_KEEP, CLEAN_REMOVE, CLEAN_END /* and remove */ };
+
+struct clean_item {
+    enum clean_kind kind;
+    enum clean_action action;
+    struct str run;  /* NULL: of none */
+    struct str name; /* job id without the run; container's name; path */
+    struct str id;   /* what the node knows it by */
+    const char *
+        state; /* "running", "orphaned" (its wrapper is gone, its program is not), "ended", "lost"; of a container the engine's word; of a lease "N s old" */
+    const char *why; /* of CLEAN_KEEP */
+    bool is_done;
+};
+
+struct clean_node {
+    struct str work_folder;   /* there */
+    struct clean_item *items; /* by kind and id */
+    size_t n_items;
+    struct err err; /* why it could not be looked at; ERR_NONE: it was */
+};
+
+enum clean_run { CLEAN_RUN_UNKNOWN, CLEAN_RUN_HELD, CLEAN_RUN_RESUMABLE, CLEAN_RUN_OVER };
+
+/* What this machine knows of a run; for CLEAN_RUN_HELD *ret_why, in the arena, says who works on it. run_use (run/runs.h). */
+typedef enum clean_run (*clean_run_fn)(struct arena *arena, const char *state, struct str run,
+                                       const char **ret_why);
+
+struct clean_opts {
+    const char *state; /* of this machine: where runs live */
+    clean_run_fn use_of_run;
+    struct str run;        /* this run only; NULL: all */
+    const char *jobs_root; /* of the local node: where its runs' folders lie; NULL: over SSH */
+};
+
+struct clean_list {
+    struct clean_opts opts;
+    struct clean_node *nodes; /* as many and in the order of the fleet */
+    size_t n_nodes;
+    size_t
+        batch_idx; /* the node with Slurm's jobs: its login node, else the first one for this machine; SIZE_MAX: no Slurm */
+};
+
+/* Returns how many nodes failed (fleet node->err says why), or -1. */
+MUST_CHECK int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts *opts,
+                          struct clean_list *ret_list, struct err *err);
+
+/* Does what the list says, and sets is_done. A node that could not be looked at has failed here too. As clean_scan. */
+MUST_CHECK int clean_apply(struct fleet *fleet, struct clean_list *list, struct err *err);
+
+/* Where Slurm is called: the login node's own remote, else *own, which is made when it is needed. */
+struct remote *clean_batch_remote(const struct fleet *fleet, const struct clean_list *list,
+                                  struct remote **own);
+
+const char *clean_kind_name(enum clean_kind kind);       /* "job", ... */
+const char *clean_action_name(enum clean_action action); /* "keep", "remove", "end" */
+
+#endif

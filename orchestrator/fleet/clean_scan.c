@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/clean.h"
+
+#include "base/vec.h"
+#include "fleet/lease.h"
+#include "fleet/runtime.h"
+#include "report/run_id.h"
+
+#define SCAN_OUTPUT_MAX  (32u << 20)
+#define SCAN_DEADLINE_NS (120 * NS_PER_S)
+#define STATUS_ENGINE    75 /* the container engine did not answer */
+
+/* $1 folder of the runs' jobs, $2 work folder or empty, $3 container engine or empty, $4 minutes. One line for each thing found,
+   its fields parted by tabs; names with a tab or line end in them are none of ours. */
+static const char SCRIPT[] =
+    "LC_ALL=C; export LC_ALL\n"
+    "root=$1 work=$2 engine=$3 minutes=$4 tab=$(printf '\\t')\n"
+    "read -r now_boot </proc/sys/kernel/random/boot_id\n"
+    "in_session() {\n" /* The wrapper is gone, the program may not be. */
+    "  session=$1\n"
+    "  for f in /proc/[0-9]*/stat; do\n"
+    "    read -r stat 2>/dev/null <\"$f\" || continue\n"
+    "    set -- ${stat##*) }\n"
+    "    if [ \"$4\" = \"$session\" ] && [ \"$1\" != Z ]; then return 0; fi\n"
+    "  done\n"
+    "  return 1\n"
+    "}\n"
+    "[ ! -d \"$root\" ] || find \"$root\" -type d -name claim -prune | while IFS= read -r d; do\n"
+    "  d=${d%/claim}\n"
+    "  state=lost boot=\n"
+    "  if read -r pid start boot 2>/dev/null <\"$d/pid\"; then\n"
+    "    if [ \"$boot\" = \"$now_boot\" ] && read -r stat 2>/dev/null <\"/proc/$pid/stat\"; then\n"
+    "      set -- ${stat##*) }\n"
+    "      if [ \"${20}\" = \"$start\" ] && [ \"$1\" != Z ]; then state=running; fi\n"
+    "    fi\n"
+    "  elif [ -z \"$(find \"$d/claim\" -prune -mmin +1 2>/dev/null)\" ]; then\n"
+    "    state=running\n"
+    "  fi\n"
+    "  if [ -f \"$d/status\" ]; then state=ended; fi\n"
+    "  if [ \"$state\" = lost ] && [ \"$boot\" = \"$now_boot\" ] && in_session \"$pid\"; then\n"
+    "    state=orphaned\n"
+    "  fi\n"
+    "  echo \"job$tab$state$tab${d#\"$root\"/}\"\n"
+    "done\n"
+    "if [ \"$engine\" ]; then\n"
+    "  ids=$(\"$engine\" ps -aq --no-trunc --filter label=" RUNTIME_LABEL_RUN ") || exit 75\n"
+    "  for id in $ids; do\n"
+    "    \"$engine\" inspect -f \"container$tab{{.State.Status}}$tab{{.Id}}$tab{{index "
+    ".Config.Labels \\\"" RUNTIME_LABEL_RUN "\\\"}}$tab{{.Name}}\" \"$id\" || :\n"
+    "  done\n"
+    "fi\n"
+    "[ \"$work\" ] && [ -d \"$work\" ] || { echo end; exit 0; }\n"
+    "if [ -d \"$work/lease\" ]; then\n"
+    "  holder=unknown since=0\n"
+    "  if [ -f \"$work/lease/holder\" ]; then read -r holder since <\"$work/lease/holder\"; fi\n"
+    "  echo \"lease$tab$(($(date +%s) - since))$tab$holder\"\n"
+    "fi\n"
+    "find \"$work\" -path \"$root\" -prune -o \\( -type f \\( -path '*/.reperf-partial/*' -o -name "
+    "'*.reperf.*' -o -name '.reperf.*' \\) -o -path \"$work/lease.stale.*\" -prune \\) -mmin "
+    "+\"$minutes\" -print | while IFS= read -r f; do echo \"partial$tab${f#\"$work\"/}\"; done\n"
+    "echo end\n";
+
+/* The names are fleet/remote_slurm's: "reperf-RUN-" and eight hex digits. */
+static const char BATCH_SCRIPT[] =
+    "jobs=$(squeue --noheader --user=\"$(id -un)\" --format='%A %T %j') || exit 76\n"
+    "echo \"$jobs\" | while read -r id state name; do\n"
+    "  case $name in reperf-*) printf 'batch\\t%s\\t%s\\t%s\\n' \"$state\" \"$id\" "
+    "\"$name\" ;; esac\n"
+    "done\n";
+
+/* ---- names ---- */
+
+const char *clean_kind_name(enum clean_kind kind)
+{
+    static const char *const NAMES[] = {"job", "container", "lease", "partial", "batch"};
+    return NAMES[kind];
+}
+
+const char *clean_action_name(enum clean_action action)
+{
+    static const char *const NAMES[] = {"keep", "remove", "end"};
+    return NAMES[action];
+}
+
+/* ---- what becomes of it ---- */
+
+struct scan_node {
+    struct strbuf output;
+    struct strbuf batch; /* what Slurm said */
+    bool has_batch;
+    const char *work_folder; /* once known */
+    const char *jobs_root;
+    int64_t lease_age_s; /* -1: no lease */
+    struct str lease_run;
+};
+
+struct scan {
+    struct arena *arena;
+    const struct fleet *fleet;
+    struct clean_list *list;
+    struct scan_node *nodes;
+    size_t n_items;
+    struct remote *own; /* of this machine, for Slurm; NULL: not needed yet */
+};
+
+/* What this machine knows of the run; *ret_why of CLEAN_RUN_HELD. */
+static enum clean_run use_of_run(struct scan *scan, struct str run, const char **ret_why)
+{
+    const struct clean_opts *opts = &scan->list->opts;
+    return opts->use_of_run(scan->arena, opts->state, run, ret_why);
+}
+
+static bool is_fresh(const struct scan_node *node, struct str run)
+{
+    return node->lease_age_s >= 0 && node->lease_age_s < LEASE_TTL_S &&
+           str_eq(node->lease_run, run);
+}
+
+static void decide(struct scan *scan, const struct scan_node *node, struct clean_item *item)
+{
+    bool is_named = scan->list->opts.run.ptr != NULL;
+    enum clean_run use = use_of_run(scan, item->run, &item->why);
+    item->action = CLEAN_KEEP;
+    if (use == CLEAN_RUN_HELD) {
+        return;
+    }
+    if (use == CLEAN_RUN_UNKNOWN && is_fresh(node, item->run)) {
+        item->why = arena_printf(scan->arena, "another machine renewed its lease %lld s ago",
+                                 (long long)node->lease_age_s);
+        return;
+    }
+    if (item->kind == CLEAN_BATCH && use == CLEAN_RUN_UNKNOWN && !is_named) {
+        item->why = "this machine does not know the run; name it to end it";
+    } else if (item->kind == CLEAN_BATCH || strcmp(item->state, "running") == 0 ||
+               strcmp(item->state, "orphaned") == 0) {
+        item->action = CLEAN_END;
+    } else if (item->kind == CLEAN_JOB && use == CLEAN_RUN_RESUMABLE && !is_named) {
+        item->why = "reperf resume collects it; name the run to remove it";
+    } else {
+        item->action = CLEAN_REMOVE;
+    }
+}
+
+static void decide_partial(struct scan *scan, const struct scan_node *node, struct clean_item *item)
+{
+    const char *why = NULL;
+    bool is_used =
+        node->lease_age_s >= 0 && (node->lease_age_s < LEASE_TTL_S ||
+                                   use_of_run(scan, node->lease_run, &why) == CLEAN_RUN_HELD);
+    item->action = is_used ? CLEAN_KEEP : CLEAN_REMOVE;
+    item->why = is_used ? "a run works on the node" : NULL;
+}
+
+/* ---- what the node said ---- */
+
+/* A line: KIND, STATE, then the rest. */
+static int read_line(struct scan *scan, const struct scan_node *node, struct str line,
+                     struct clean_item *ret_item, struct err *err)
+{
+    struct clean_item item = {0};
+    struct str kind, state, rest = line;
+    bool is_run = true;
+    (void)str_next(&rest, '\t', &kind);
+    if (str_eq_z(kind, "partial")) {
+        item.kind = CLEAN_PARTIAL;
+        item.id = item.name = rest;
+        item.state = "";
+        decide_partial(scan, node, &item);
+    } else {
+        (void)str_next(&rest, '\t', &state);
+        item.state = str_z(scan->arena, state);
+        item.kind = str_eq_z(kind, "job")         ? CLEAN_JOB
+                    : str_eq_z(kind, "container") ? CLEAN_CONTAINER
+                    : str_eq_z(kind, "batch")     ? CLEAN_BATCH
+                                                  : CLEAN_LEASE;
+        item.id = rest;
+        if (item.kind == CLEAN_JOB) {
+            (void)str_next(&rest, '/', &item.run);
+            item.name = rest.len ? rest : item.id;
+        } else if (item.kind == CLEAN_CONTAINER) {
+            (void)str_next(&rest, '\t', &item.id);
+            (void)str_next(&rest, '\t', &item.run);
+            item.name = rest;
+        } else if (item.kind == CLEAN_BATCH) {
+            (void)str_next(&rest, '\t', &item.id);
+            item.name = rest;
+            item.run = str_sub(rest, strlen("reperf-"), RUN_ID_SIZE - 1);
+        } else {
+            item.run = item.name = rest;
+            item.state = arena_printf(scan->arena, "%.*s s old", STR_ARG(state));
+        }
+        is_run = run_id_is_valid(item.run);
+        if (is_run) {
+            decide(scan, node, &item);
+        } else {
+            item.action = CLEAN_KEEP;
+            item.why = "not the name of a run";
+        }
+    }
+    if (!item.id.len || !item.name.len) {
+        return err_set(err, ERR_NODE, "its answer was not understood: \"%.*s\"",
+                       STR_ARG(str_sub(line, 0, 100)));
+    }
+    *ret_item = item;
+    return 0;
+}
+
+static void find_lease(struct scan_node *node)
+{
+    struct str rest = strbuf_str(&node->output);
+    struct str line;
+    struct err ignored = {0};
+    node->lease_age_s = -1;
+    while (str_next(&rest, '\n', &line)) {
+        struct str kind;
+        struct str age;
+        if (str_next(&line, '\t', &kind) && str_eq_z(kind, "lease") &&
+            str_next(&line, '\t', &age) &&
+            str_to_i64(age, INT64_MIN, INT64_MAX, &node->lease_age_s, &ignored) == 0) {
+            node->lease_run = line;
+        }
+    }
+}
+
+/* A folder comes before those inside it. */
+static int compare_items(const void *a, const void *b)
+{
+    const struct clean_item *item_a = a;
+    const struct clean_item *item_b = b;
+    return item_a->kind != item_b->kind
+               ? (item_a->kind > item_b->kind) - (item_a->kind < item_b->kind)
+               : str_cmp(item_a->id, item_b->id);
+}
+
+static enum step step_batch(struct scan *scan, size_t node_idx, struct err *err)
+{
+    struct scan_node *of = &scan->nodes[node_idx];
+    struct remote *remote = clean_batch_remote(scan->fleet, scan->list, &scan->own);
+    struct remote_exec exec = {
+        .script = BATCH_SCRIPT, .output = &of->batch, .deadline_ns = SCAN_DEADLINE_NS};
+    int exit_status = -1;
+    enum step step = remote->ops->exec(remote, &exec, &exit_status, err);
+    struct str said = str_trim(strbuf_str(&of->batch));
+    if (step == STEP_DONE && exit_status != 0) {
+        return step_fail(
+            err_set(err, ERR_NODE, "Slurm does not answer: %.*s", STR_ARG(str_sub(said, 0, 300))));
+    }
+    of->has_batch = step == STEP_DONE;
+    return step;
+}
+
+/* After the script: its lines as items. */
+static int read_answer(struct scan *scan, size_t node_idx, struct err *err)
+{
+    struct scan_node *node = &scan->nodes[node_idx];
+    struct clean_node *of = &scan->list->nodes[node_idx];
+    /* Slurm's first: the node's own end with "end". */
+    struct str rest =
+        str_of(arena_printf(scan->arena, "%s\n%s", node->batch.ptr, node->output.ptr));
+    struct str line;
+    VEC(struct clean_item) items = {0};
+    int result = 0;
+    bool has_end = false;
+    find_lease(node);
+    while (result == 0 && !has_end && str_next(&rest, '\n', &line)) {
+        struct clean_item item;
+        has_end = str_eq_z(line, "end");
+        if (has_end || line.len == 0) {
+            continue;
+        }
+        result = read_line(scan, node, line, &item, err);
+        if (result == 0 && ++scan->n_items > CLEAN_ITEMS_MAX) {
+            result = err_set(err, ERR_NODE, "more than %d things are left there", CLEAN_ITEMS_MAX);
+        }
+        if (result == 0 && (!scan->list->opts.run.ptr || str_eq(item.run, scan->list->opts.run))) {
+            VEC_PUSH(&items, item);
+        }
+    }
+    if (result == 0 && !has_end) {
+        result = err_set(err, ERR_NODE, "its answer is cut short");
+    }
+    if (result == 0 && items.n) {
+        of->items = arena_array(scan->arena, struct clean_item, items.n);
+        of->n_items = items.n;
+        memcpy(of->items, items.items, items.n * sizeof(*items.items));
+        qsort(of->items, of->n_items, sizeof(*of->items), compare_items);
+    }
+    VEC_RELEASE(&items);
+    return result;
+}
+
+static int judge(struct scan *scan, size_t node_idx, int exit_status, struct err *err)
+{
+    struct str said = str_trim(strbuf_str(&scan->nodes[node_idx].output));
+    size_t from = said.len > 300 ? said.len - 300 : 0;
+    if (exit_status == 0) {
+        return read_answer(scan, node_idx, err);
+    }
+    return exit_status == STATUS_ENGINE
+               ? err_set(err, ERR_CONTAINER, "its container engine does not answer: %.*s",
+                         STR_ARG(str_sub(said, from, said.len)))
+               : err_set(err, ERR_NODE, "looking for what is left there failed (%d): %.*s",
+                         exit_status, STR_ARG(str_sub(said, from, said.len)));
+}
+
+/* ---- asking ---- */
+
+static enum step step_scan(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+{
+    struct scan *scan = ctx;
+    struct scan_node *of = &scan->nodes[node_idx];
+    enum runtime_kind runtime = scan->fleet->inventory->runtime;
+    bool has_engine = runtime == RUNTIME_DOCKER || runtime == RUNTIME_PODMAN;
+    const char *local_root = scan->list->opts.jobs_root;
+    char minutes[16];
+    const char *args[] = {local_root ? local_root : of->jobs_root,
+                          local_root ? "" : of->work_folder,
+                          has_engine ? runtime_kind_name(runtime) : "", minutes, NULL};
+    struct remote_exec exec = {
+        .script = SCRIPT, .args = args, .output = &of->output, .deadline_ns = SCAN_DEADLINE_NS};
+    int exit_status = -1;
+    enum step step;
+    snprintf(minutes, sizeof(minutes), "%d", CLEAN_PARTIAL_MIN);
+    if (node_idx == scan->list->batch_idx && !of->has_batch) {
+        step = step_batch(scan, node_idx, err);
+        if (step != STEP_DONE) {
+            return step;
+        }
+    }
+    if (!of->work_folder && !local_root) {
+        const char *path = NULL;
+        step = node->remote->ops->work_folder(node->remote, &path, err);
+        if (step != STEP_DONE) {
+            return step;
+        }
+        of->work_folder = arena_printf(scan->arena, "%s", path);
+        scan->list->nodes[node_idx].work_folder = str_of(of->work_folder);
+        of->jobs_root = arena_printf(scan->arena, "%s/jobs", of->work_folder);
+        args[0] = of->jobs_root;
+        args[1] = of->work_folder;
+    }
+    step = node->remote->ops->exec(node->remote, &exec, &exit_status, err);
+    if (step != STEP_DONE) {
+        return step;
+    }
+    return judge(scan, node_idx, exit_status, err) < 0 ? STEP_FAIL : STEP_DONE;
+}
+
+static size_t find_batch(const struct inventory *inventory)
+{
+    if (inventory->launcher != LAUNCHER_SLURM) {
+        return SIZE_MAX;
+    }
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        if (inventory->login.ptr && str_eq(inventory->nodes[idx].name, inventory->login)) {
+            return idx;
+        }
+    }
+    return 0;
+}
+
+struct remote *clean_batch_remote(const struct fleet *fleet, const struct clean_list *list,
+                                  struct remote **own)
+{
+    if (fleet->inventory->login.ptr) {
+        return fleet->nodes[list->batch_idx].remote;
+    }
+    if (!*own) {
+        *own = remote_local_new(fleet->loop, list->opts.state);
+    }
+    return *own;
+}
+
+int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts *opts,
+               struct clean_list *ret_list, struct err *err)
+{
+    struct clean_list list = {
+        .opts = *opts, .n_nodes = fleet->n_nodes, .batch_idx = find_batch(fleet->inventory)};
+    struct scan scan = {.arena = arena, .fleet = fleet, .list = &list};
+    int n_failed;
+    list.nodes = arena_array(arena, struct clean_node, fleet->n_nodes + 1);
+    scan.nodes = arena_array(arena, struct scan_node, fleet->n_nodes + 1);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        strbuf_init(&scan.nodes[idx].output, SCAN_OUTPUT_MAX);
+        strbuf_init(&scan.nodes[idx].batch, SCAN_OUTPUT_MAX);
+    }
+    n_failed = fleet_each(fleet, 0, step_scan, &scan, err);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        strbuf_release(&scan.nodes[idx].output);
+        strbuf_release(&scan.nodes[idx].batch);
+        list.nodes[idx].err = fleet->nodes[idx].err;
+    }
+    remote_free(scan.own);
+    *ret_list = list;
+    return n_failed;
+}

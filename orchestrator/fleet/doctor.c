@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/doctor.h"
+
+#include "fleet/doctor_needs.h"
+#include "fleet/doctor_script.h"
+#include "report/node_facts.h"
+
+#define PROBE_DEADLINE_NS   (240 * NS_PER_S) /* nvidia-smi without persistence takes seconds a GPU */
+#define SHORT_DEADLINE_NS   (30 * NS_PER_S)
+#define CONNECT_DEADLINE_NS (120 * NS_PER_S)
+#define OUTAGE_NS           (5 * NS_PER_S) /* the doctor is asked what is, not to wait until it is well */
+#define OUTPUT_MAX          (4u << 20)
+
+/* ---- one node's steps ---- */
+
+enum phase { PHASE_HELLO, PHASE_CLOCK, PHASE_PROBE };
+
+struct visit { /* of one node */
+    enum phase phase;
+    bool is_begun; /* the phase */
+    int64_t mono_ns, wall_ns;
+    struct strbuf output;
+};
+
+struct exam {
+    struct arena *arena;
+    struct clock_src clock;
+    struct patient *patients;
+    struct visit *visits;
+    const char *probe;
+    const char *engines;
+};
+
+/* "1763740800.123456789", or whole seconds where date knows no %N: then the second may be at its begin or at its end. */
+static void read_clock(struct patient *patient, struct str text, int64_t before_ns,
+                       int64_t after_ns)
+{
+    struct err ignored = {0};
+    struct str whole = STR_EMPTY;
+    struct str part = str_trim(text);
+    int64_t seconds;
+    int64_t ns = 0;
+    int64_t grain_ns = NS_PER_S;
+    for (size_t at = part.len; at > 0;
+         at--) { /* the last line: a login shell may have printed some */
+        if (part.ptr[at - 1] == '\n') {
+            part = str_sub(part, at, part.len);
+            break;
+        }
+    }
+    if (!str_next(&part, '.', &whole) ||
+        str_to_i64(whole, 0, INT64_MAX / NS_PER_S - 1, &seconds, &ignored) < 0) {
+        return;
+    }
+    if (part.len == 9 && str_to_i64(part, 0, NS_PER_S - 1, &ns, &ignored) == 0) {
+        grain_ns = 0;
+    } else if (part.len == 9 && part.ptr[0] == '0') {
+        return;
+    }
+    patient->has_clock = true;
+    patient->clock_low_ns = seconds * NS_PER_S + ns - after_ns;
+    patient->clock_high_ns = seconds * NS_PER_S + ns + grain_ns - before_ns;
+}
+
+static int read_probe(struct exam *exam, struct patient *patient, const struct visit *visit,
+                      struct str noise, struct err *err)
+{
+    struct str text = strbuf_str(&visit->output);
+    if (facts_parse(exam->arena, str_dup(exam->arena, text), &patient->facts, err) < 0) {
+        return err_wrap(err, "asked what it is");
+    }
+    if (noise.len) {
+        struct str rest = noise;
+        struct str line = STR_EMPTY;
+        (void)str_next(&rest, '\n', &line);
+        patient->facts.noise_bytes = noise.len;
+        patient->facts.noise = str_dup(exam->arena, line);
+    }
+    return facts_expand_gpus(exam->arena, &patient->facts, err);
+}
+
+static enum step step_examine(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+{
+    struct exam *exam = ctx;
+    struct visit *visit = &exam->visits[node_idx];
+    struct patient *patient = &exam->patients[node_idx];
+    const char *const args[] = {
+        node->spec->work_folder.ptr ? str_z(exam->arena, node->spec->work_folder) : "",
+        exam->engines, NULL};
+    static const char *const SCRIPTS[] = {[PHASE_HELLO] = ":", [PHASE_CLOCK] = "date +%s.%N"};
+    int exit_status = -1;
+    struct str noise;
+    int64_t now_ns;
+    struct remote_exec exec = {
+        .script = visit->phase == PHASE_PROBE ? exam->probe : SCRIPTS[visit->phase],
+        .args = visit->phase == PHASE_PROBE ? args : NULL,
+        .output = &visit->output,
+        .deadline_ns = visit->phase == PHASE_PROBE ? PROBE_DEADLINE_NS : SHORT_DEADLINE_NS};
+    if (!visit->is_begun) {
+        visit->is_begun = true;
+        strbuf_clear(&visit->output);
+        visit->mono_ns = exam->clock.mono_ns(exam->clock.ctx);
+        visit->wall_ns = exam->clock.wall_ns(exam->clock.ctx);
+    }
+    enum step step = node->remote->ops->exec(node->remote, &exec, &exit_status, err);
+    if (step != STEP_DONE) {
+        return step;
+    }
+    noise =
+        node->remote->ops->login_noise ? node->remote->ops->login_noise(node->remote) : STR_LIT("");
+    now_ns = exam->clock.mono_ns(exam->clock.ctx);
+    visit->is_begun = false;
+    switch (visit->phase) {
+    case PHASE_HELLO:
+        patient->connect_ns = now_ns - visit->mono_ns;
+        visit->phase = PHASE_CLOCK;
+        return STEP_AGAIN;
+    case PHASE_CLOCK:
+        patient->round_trip_ns = now_ns - visit->mono_ns;
+        read_clock(patient, strbuf_str(&visit->output), visit->wall_ns,
+                   visit->wall_ns + patient->round_trip_ns);
+        visit->phase = PHASE_PROBE;
+        return STEP_AGAIN;
+    case PHASE_PROBE:
+        if (read_probe(exam, patient, visit, noise, err) < 0) {
+            return STEP_FAIL;
+        }
+        patient->is_reached = true;
+        return STEP_DONE;
+    }
+    return STEP_FAIL;
+}
+
+int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src clock,
+                   const char *engines, struct patients *ret_patients, struct err *err)
+{
+    struct exam exam = {
+        .arena = arena, .clock = clock, .engines = engines, .probe = doctor_script_probe(arena)};
+    struct patients patients = {
+        fleet->inventory, arena_array(arena, struct patient, fleet->n_nodes + 1), fleet->n_nodes};
+    int status;
+    exam.patients = patients.items;
+    exam.visits = arena_array(arena, struct visit, fleet->n_nodes + 1);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        strbuf_init(&exam.visits[idx].output, OUTPUT_MAX);
+        patients.items[idx].spec = fleet->nodes[idx].spec;
+    }
+    status = fleet_each(fleet, 0, step_examine, &exam, err);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        struct patient *patient = &patients.items[idx];
+        strbuf_release(&exam.visits[idx].output);
+        if (!patient->is_reached) {
+            patient->error = str_of(arena_printf(arena, "%s", fleet->nodes[idx].err.msg));
+            patient->cause = fleet->nodes[idx].err.code;
+        }
+    }
+    *ret_patients = patients;
+    return status < 0 ? -1 : 0;
+}
+
+/* ---- ports ---- */
+
+struct port_round {
+    struct arena *arena;
+    const struct patients *patients;
+    const char *script;
+    const char *port;
+    const char ***args; /* of each node */
+    struct strbuf *outputs;
+};
+
+static enum step step_round(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+{
+    struct port_round *round = ctx;
+    int exit_status = -1;
+    struct remote_exec exec = {.script = round->script,
+                               .args = round->args[node_idx],
+                               .output = &round->outputs[node_idx],
+                               .deadline_ns = CONNECT_DEADLINE_NS};
+    return round->patients->items[node_idx].is_reached
+               ? node->remote->ops->exec(node->remote, &exec, &exit_status, err)
+               : STEP_DONE;
+}
+
+/* Runs the script on all that were reached; what they say goes to ret_facts, why not to their `why`. */
+static int run_round(struct port_round *round, struct fleet *fleet, struct node_facts *ret_facts,
+                     struct err *err)
+{
+    int status;
+    round->outputs = arena_array(round->arena, struct strbuf, fleet->n_nodes + 1);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        strbuf_init(&round->outputs[idx], OUTPUT_MAX);
+    }
+    status = fleet_each(fleet, 0, step_round, round, err);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        struct err bad = {0};
+        struct str text = str_dup(round->arena, strbuf_str(&round->outputs[idx]));
+        strbuf_release(&round->outputs[idx]);
+        if (status < 0 || !ret_facts || !round->patients->items[idx].is_reached) {
+            continue;
+        }
+        if (fleet->nodes[idx].err.code != ERR_NONE) {
+            bad = fleet->nodes[idx].err;
+        }
+        if (bad.code != ERR_NONE || facts_parse(round->arena, text, &ret_facts[idx], &bad) < 0) {
+            struct node_fact why = {STR_LIT("failed"), STR_EMPTY,
+                                    str_of(arena_printf(round->arena, "%s", bad.msg))};
+            ret_facts[idx] = (struct node_facts){0};
+            if (facts_add(round->arena, &ret_facts[idx], why, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return status < 0 ? -1 : 0;
+}
+
+static int stop_listeners(struct port_round *round, struct fleet *fleet,
+                          const struct node_facts *heard, struct err *err)
+{
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        int64_t pid = 0;
+        round->args[idx] = arena_array(round->arena, const char *, 2);
+        round->args[idx][0] = facts_i64(&heard[idx], "listen", &pid) && pid > 1
+                                  ? arena_printf(round->arena, "%lld", (long long)pid)
+                                  : "";
+    }
+    /* It ends by itself within the minute; this is for the next doctor's sake. */
+    round->script = "[ -z \"$1\" ] || kill \"$1\" 2>/dev/null; :";
+    return run_round(round, fleet, NULL, err);
+}
+
+static void name_peers(struct port_round *round, const struct patients *patients, size_t at)
+{
+    size_t n = 0;
+    round->args[at] = arena_array(round->arena, const char *, 2 * patients->n + 2);
+    round->args[at][n++] = round->port;
+    for (size_t idx = 0; idx < patients->n; idx++) {
+        const struct patient *peer = &patients->items[idx];
+        if (checks_tries_port(patients->n, at, idx) && peer->is_reached) {
+            round->args[at][n++] = str_z(round->arena, peer->spec->name);
+            round->args[at][n++] = str_z(round->arena, inventory_fast_address(peer->spec));
+        }
+    }
+}
+
+int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
+                     struct patients *patients, struct err *err)
+{
+    struct port_round round = {.arena = arena,
+                               .patients = patients,
+                               .port = arena_printf(arena, "%lld", (long long)port),
+                               .script = doctor_script_listen(arena),
+                               .args = arena_array(arena, const char **, patients->n + 1)};
+    struct node_facts *heard = arena_array(arena, struct node_facts, patients->n + 1);
+    struct node_facts *peers = arena_array(arena, struct node_facts, patients->n + 1);
+    if (patients->n < 2) {
+        return 0;
+    }
+    for (size_t idx = 0; idx < patients->n; idx++) {
+        round.args[idx] = arena_array(arena, const char *, 3);
+        round.args[idx][0] = round.port;
+        round.args[idx][1] = str_z(arena, inventory_fast_address(patients->items[idx].spec));
+    }
+    if (run_round(&round, fleet, heard, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < patients->n; idx++) {
+        struct patient *patient = &patients->items[idx];
+        if (patient->is_reached && !facts_value(&heard[idx], "listen").ptr) {
+            patient->listen_error = facts_find(&heard[idx], "listen")
+                                        ? facts_why(&heard[idx], "listen")
+                                        : facts_why(&heard[idx], "failed");
+        }
+        name_peers(&round, patients, idx);
+    }
+    round.script = doctor_script_connect(arena);
+    if (run_round(&round, fleet, peers, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < patients->n; idx++) {
+        patients->items[idx].peers = peers[idx];
+    }
+    return stop_listeners(&round, fleet, heard, err);
+}
+
+/* ---- all ---- */
+
+static void add_nodes_check(struct checks *checks, const struct inventory *inventory,
+                            const struct wants *wants)
+{
+    for (size_t idx = 0; idx < wants->n; idx++) {
+        const struct want *want = &wants->items[idx];
+        if (want->kind == WANT_NODES) {
+            bool holds = (int64_t)inventory->n_nodes >= want->number;
+            checks_add(checks, (struct check){
+                                   .id = "nodes",
+                                   .verdict = holds ? CHECK_HOLDS : CHECK_FAILS,
+                                   .expected = str_of(arena_printf(checks->arena, "%lld nodes",
+                                                                   (long long)want->number)),
+                                   .found = str_of(arena_printf(
+                                       checks->arena, "%zu in the inventory", inventory->n_nodes)),
+                                   .of = want->of});
+        }
+    }
+}
+
+static int examine_all(struct arena *arena, const struct doctor_opts *opts,
+                       struct patients *ret_patients, struct err *err)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(fleet) struct fleet fleet = {0};
+    struct fleet_opts fleet_opts = {.work_folder = opts->work_folder,
+                                    .clock = opts->clock,
+                                    .outage_ns = OUTAGE_NS,
+                                    .should_stop = opts->should_stop};
+    loop_init(&loop, opts->clock);
+    if (fleet_open(&fleet, &loop, opts->inventory, &fleet_opts, err) < 0) {
+        return -1;
+    }
+    return doctor_examine(arena, &fleet, opts->clock, "", ret_patients, err) < 0
+               ? -1
+               : doctor_try_ports(arena, &fleet, opts->port, ret_patients, err);
+}
+
+int doctor_run(struct arena *arena, const struct doctor_opts *opts,
+               struct doctor_result *ret_result, struct err *err)
+{
+    struct doctor_result result = {.checks = {.arena = arena}};
+    struct wants *wants = arena_new(arena, struct wants);
+    bool is_training = false;
+    if (opts->report && doctor_wants(arena, opts, wants, &result, &is_training, err) < 0) {
+        return -1;
+    }
+    if (examine_all(arena, opts, &result.patients, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < result.patients.n; idx++) {
+        const struct patient *patient = &result.patients.items[idx];
+        checks_of_patient(&result.checks, opts->inventory, patient);
+        checks_of_wants(&result.checks, opts->inventory, patient, wants);
+        if (!patient->is_reached && result.cause == ERR_NONE) {
+            result.cause = patient->cause;
+        }
+    }
+    add_nodes_check(&result.checks, opts->inventory, wants);
+    checks_of_network(&result.checks, &result.patients, is_training);
+    checks_of_differences(&result.checks, &result.patients, &result.differences);
+    *ret_result = result;
+    return 0;
+}
+
+int doctor_exit_status(const struct doctor_result *result, bool allow_unknown)
+{
+    if (result->cause == ERR_INTEGRITY || result->cause == ERR_AUTH) {
+        return err_exit_status(result->cause);
+    }
+    for (size_t idx = 0; idx < result->checks.n; idx++) {
+        const struct check *check = &result->checks.items[idx];
+        if (check->level == CHECK_REQUIRED &&
+            (check->verdict == CHECK_FAILS ||
+             (check->verdict == CHECK_UNKNOWN && !allow_unknown))) {
+            return err_exit_status(ERR_NODE);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at nodes before anything is started there: each is asked by one script (fleet/doctor_script), what it says is judged by
+   judge/checks. Changes nothing on a node, except that a listener waits on a port for a moment where there are several. */
+#ifndef FLEET_DOCTOR_H
+#define FLEET_DOCTOR_H
+
+#include "fleet/fleet.h"
+#include "judge/checks.h"
+#include "report/plan.h"
+
+#define DOCTOR_PORT_DEFAULT                                                                        \
+    29500 /* what launchers take for their rendezvous. Source: torchrun's documentation */
+
+struct doctor_opts {
+    const char *root;
+    const struct inventory *inventory;
+    const struct report *report; /* NULL: what the inventory asks alone */
+    const char *const *globs;    /* of its cases; none: all */
+    size_t n_globs;
+    enum profile profile; /* smoke asks for no GPU */
+    int64_t port;
+    struct clock_src clock;
+    const char *work_folder; /* of this machine, for the inventory "local" */
+    bool (*should_stop)(void);
+};
+
+struct doctor_result {
+    struct patients patients;
+    struct checks checks;
+    struct differences differences;
+    struct str *cases; /* of the report */
+    size_t n_cases;
+    enum err_code cause; /* of the first node that was not reached, in the inventory's order */
+};
+
+/* A node that cannot be reached is a check that fails, no error. */
+MUST_CHECK int doctor_run(struct arena *arena, const struct doctor_opts *opts,
+                          struct doctor_result *ret_result, struct err *err);
+
+/* Asks all nodes of an open fleet: facts, clock, times; no ports. The patients live in the arena. engines: names of container
+   engines that are asked, which takes most of the time; "": all. */
+MUST_CHECK int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src clock,
+                              const char *engines, struct patients *ret_patients, struct err *err);
+/* Who reaches whom, for nodes that answered doctor_examine. */
+MUST_CHECK int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
+                                struct patients *patients, struct err *err);
+
+/* 0: all that is required holds; else 6, or 5 where a node is not the one it was. Required and not known is not 0 unless
+   allow_unknown. */
+int doctor_exit_status(const struct doctor_result *result, bool allow_unknown);
+
+/* ---- what the doctor saw, as a run's record ---- */
+
+struct node_environment {
+    struct str name; /* of the node */
+    struct str json; /* environment/NAME.json */
+};
+/* One for each node that was reached, n_nodes entries at most. */
+MUST_CHECK int environment_of_nodes(struct arena *arena, struct fleet *fleet,
+                                    struct clock_src clock, struct node_environment *ret_items,
+                                    size_t *ret_n, struct err *err);
+
+#endif

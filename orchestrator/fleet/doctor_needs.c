@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/doctor_needs.h"
+
+#include <fnmatch.h>
+
+#include "store/dataset_store.h"
+#include "store/image_spec.h"
+#include "store/lock_file.h"
+
+#define NAMES_MAX 256
+
+struct room { /* on a node, for everything once */
+    int64_t bytes;
+    struct str names[NAMES_MAX]; /* counted already */
+    size_t n;
+    struct strbuf unknown; /* whose size nobody states */
+};
+
+static bool is_new(struct room *room, struct str name)
+{
+    for (size_t idx = 0; idx < room->n; idx++) {
+        if (str_eq(room->names[idx], name)) {
+            return false;
+        }
+    }
+    if (room->n < NAMES_MAX) {
+        room->names[room->n++] = name;
+    }
+    return true;
+}
+
+static void add_bytes(struct room *room, const char *kind, struct str name, int64_t bytes)
+{
+    if (bytes < 0) {
+        strbuf_printf(&room->unknown, "%s%s %.*s", room->unknown.len ? ", " : "", kind,
+                      STR_ARG(name));
+    } else {
+        room->bytes += bytes;
+    }
+}
+
+/* Its archives, and its tree. */
+static int add_dataset(struct arena *arena, const char *root, struct str id, struct room *room,
+                       struct err *err)
+{
+    struct dataset_here here;
+    const struct dataset_file *files;
+    bool is_whole = true;
+    size_t n = 0;
+    if (!id.ptr || !is_new(room, id)) {
+        return 0;
+    }
+    if (dataset_load(arena, root, NULL, str_z(arena, id), false, &here, err) < 0) {
+        return -1;
+    }
+    if (here.dataset.is_synthetic) {
+        return 0;
+    }
+    files = dataset_files_of(&here, &n);
+    for (size_t idx = 0; idx < n; idx++) {
+        int64_t tree = dataset_unpacked_bytes(&files[idx]);
+        room->bytes += files[idx].size_bytes > 0 ? files[idx].size_bytes : 0;
+        room->bytes += tree > 0 ? tree : 0;
+        is_whole = is_whole && files[idx].size_bytes >= 0 && tree >= 0;
+    }
+    if (n == 0 || !is_whole) {
+        add_bytes(room, "dataset", id, -1);
+    }
+    return 0;
+}
+
+static int add_image(struct arena *arena, const char *root, struct str name, struct room *room,
+                     struct err *err)
+{
+    struct image_spec spec;
+    bool is_locked;
+    if (!name.ptr || !is_new(room, name)) {
+        return 0;
+    }
+    if (image_spec_load(arena, root, lock_folder(arena, root, NULL), str_z(arena, name), &spec,
+                        &is_locked, err) < 0) {
+        return -1;
+    }
+    add_bytes(room, "image", name, spec.bytes);
+    return 0;
+}
+
+static bool is_asked(struct arena *arena, const struct doctor_opts *opts, struct str case_id)
+{
+    for (size_t idx = 0; idx < opts->n_globs; idx++) {
+        if (fnmatch(opts->globs[idx], str_z(arena, case_id), 0) == 0) {
+            return true;
+        }
+    }
+    return opts->n_globs == 0;
+}
+
+/* The smoke profile runs cases of the bundled workload, on the CPU, on made-up data. */
+static int add_case(struct arena *arena, const struct doctor_opts *opts,
+                    const struct report_case *c, struct wants *wants, struct room *room,
+                    struct err *err)
+{
+    if (opts->profile == PROFILE_SMOKE) {
+        struct want nodes = {.kind = WANT_NODES, .number = c->nodes, .of = c->id};
+        return wants_add(wants, nodes, err);
+    }
+    return wants_of_case(arena, wants, c, err) < 0 ||
+                   add_dataset(arena, opts->root, c->stack->dataset, room, err) < 0 ||
+                   add_image(arena, opts->root, c->stack->image, room, err) < 0
+               ? -1
+               : 0;
+}
+
+int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wants *wants,
+                 struct doctor_result *result, bool *ret_is_training, struct err *err)
+{
+    struct room *room = arena_new(arena, struct room);
+    bool is_training = false;
+    result->cases = arena_array(arena, struct str, opts->report->n_cases + 1);
+    strbuf_init(&room->unknown, 1u << 16);
+    for (size_t idx = 0; idx < opts->report->n_cases; idx++) {
+        const struct report_case *c = &opts->report->cases[idx];
+        if (!is_asked(arena, opts, c->id)) {
+            continue;
+        }
+        if (add_case(arena, opts, c, wants, room, err) < 0) {
+            strbuf_release(&room->unknown);
+            return -1;
+        }
+        is_training = is_training || (opts->profile == PROFILE_FULL && c->nodes > 1);
+        result->cases[result->n_cases++] = c->id;
+    }
+    struct str missing = str_dup(arena, strbuf_str(&room->unknown));
+    strbuf_release(&room->unknown);
+    if (result->n_cases == 0) {
+        return err_set(err, ERR_USAGE, "%.*s: no case matches", STR_ARG(opts->report->id));
+    }
+    *ret_is_training = is_training;
+    if (room->bytes == 0 && missing.len == 0) {
+        return 0;
+    }
+    struct want disk = {
+        .kind = WANT_DISK, .number = room->bytes, .of = STR_LIT("images and data of the report")};
+    if (missing.len) {
+        disk.text =
+            str_of(arena_printf(arena, "and room for what states no size: %.*s", STR_ARG(missing)));
+    }
+    return wants_add(wants, disk, err);
+}

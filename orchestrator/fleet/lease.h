@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run measures on a node at a time, whoever started it from where: WORK/lease on the node says which. A lease is kept by
+   renewing it; one that was not renewed for LEASE_TTL_S, and whose run has no job alive there, may be taken over. */
+#ifndef FLEET_LEASE_H
+#define FLEET_LEASE_H
+
+#include "base/strbuf.h"
+#include "fleet/remote.h"
+
+#define LEASE_TTL_S    120
+#define LEASE_RENEW_NS (30 * NS_PER_S)
+
+enum lease_mode { LEASE_TAKE, LEASE_DROP }; /* taking one's own again renews it */
+
+struct lease_op { /* one operation on one node, from its first step to its last */
+    struct strbuf output;
+    const char *work_folder; /* once known */
+    bool is_begun;
+};
+
+/* *ret_holder, valid until lease_op_release: empty where it is ours now, else the run that has it. ERR_DISK where the work folder
+   takes no files. */
+enum step lease_step(struct lease_op *op, struct remote *remote, const char *run_id,
+                     enum lease_mode mode, struct str *ret_holder, struct err *err);
+void lease_op_release(struct lease_op *op);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/node_image.h"
+
+#include "fleet/node_image_impl.h"
+
+#define OUTPUT_MAX    (64u << 10)
+#define SHOWN_MAX     300
+#define STATUS_ABSENT 3
+
+/* $1 engine, $2 and $3 ids that it may be known by or "", $4 REGISTRY/NAME@sha256:... or "", $5 tries. Prints "there ID" or "pulled ID";
+   status 3: not there, and no registry to get it from; 127: no engine; else its last lines say why. A registry that is pinned by
+   digest needs no certificate of its own for podman: what comes is held against the digest. */
+static const char PROVIDE[] =
+    "engine=$1 ref=$4 tries=$5\n"
+    "command -v \"$engine\" >/dev/null 2>&1 || { echo \"$engine: not found on this node\"; exit "
+    "127; }\n"
+    "show() { case $2 in sha256:*) echo \"$1 $2\" ;; *) echo \"$1 sha256:$2\" ;; esac; }\n"
+    "ask() { id=$(\"$engine\" image inspect --format '{{.Id}}' \"$1\" 2>/dev/null); }\n"
+    "for name in \"$2\" \"$3\" \"$4\"; do\n"
+    "  [ -n \"$name\" ] && ask \"$name\" && { show there \"$id\"; exit 0; }\n"
+    "done\n"
+    "format='{{.Server.Version}}' insecure=\n"
+    "[ \"$engine\" != podman ] || { format='{{.Client.Version}}' insecure=--tls-verify=false; }\n"
+    "out=$(\"$engine\" version --format \"$format\" 2>&1) || { printf '%s\\n' \"$out\"; exit 1; }\n"
+    "[ -n \"$ref\" ] || exit 3\n"
+    "n=1\n"
+    "until out=$(\"$engine\" pull --quiet $insecure \"$ref\" 2>&1); do\n"
+    "  case $out in\n"
+    "  *'deadline exceeded'* | *Client.Timeout*) n=$tries ;;\n" /* it was silent: waited for long enough */
+    "  *refused* | *imeout* | *'connection reset'* | *EOF* | *'no route'* | *unreachable* | "
+    "*toomanyrequests* | *'imed out'*) ;;\n"
+    "  *) n=$tries ;;\n"
+    "  esac\n"
+    "  [ \"$n\" -lt \"$tries\" ] || { printf '%s\\n' \"$out\" | tail -n 3; exit 1; }\n"
+    "  sleep $n\n"
+    "  n=$((n + 1))\n"
+    "done\n"
+    "ask \"$ref\" || { echo \"$ref was pulled and is not there\"; exit 1; }\n"
+    "show pulled \"$id\"\n";
+
+/* The same of an engine that keeps an image in a file of its own making: $6 the file, $7 the digest. FILE.sha256, as sha256sum writes it,
+   says that it is still what was made. enroot does not hold a manifest against its digest: its file is the site's to make.
+   Never run with the real ones. */
+static const char PROVIDE_FILE[] =
+    "engine=$1 ref=$4 file=$6 id=$7\n"
+    "command -v \"$engine\" >/dev/null 2>&1 || { echo \"$engine: not found on this node\"; exit "
+    "127; }\n"
+    "if [ -f \"$file\" ] && [ -f \"$file.sha256\" ]; then\n"
+    "  (cd \"${file%/*}\" && sha256sum -c \"${file##*/}.sha256\" >/dev/null 2>&1) && { echo "
+    "\"there $id\"; exit 0; }\n"
+    "  [ \"$engine\" = apptainer ] || { echo \"$file is not what its .sha256 says: layer "
+    "verification failed\"; exit 1; }\n"
+    "fi\n"
+    "[ \"$engine\" = apptainer ] || { echo \"$file and its .sha256 are not there: reperf does not "
+    "make images for $engine\"; exit 1; }\n"
+    "[ -n \"$ref\" ] || exit 3\n"
+    "mkdir -p \"${file%/*}\" || exit 1\n"
+    "out=$(apptainer build --force \"$file.part\" \"docker://$ref\" 2>&1) ||\n"
+    "  out=$(apptainer build --force --no-https \"$file.part\" \"docker://$ref\" 2>&1) ||\n"
+    "  { printf '%s\\n' \"$out\" | tail -n 3; exit 1; }\n"
+    "mv \"$file.part\" \"$file\" && cd \"${file%/*}\" && sha256sum \"${file##*/}\" "
+    ">\"$file.sha256\" || exit 1\n"
+    "echo \"pulled $id\"\n";
+
+const char *node_image_way_name(enum node_image_way way)
+{
+    static const char *const NAMES[] = {[NODE_IMAGE_THERE] = "there",
+                                        [NODE_IMAGE_PULLED] = "pulled",
+                                        [NODE_IMAGE_LOADED] = "loaded"};
+    return NAMES[way];
+}
+
+/* Source of the words: docker 20.10 and podman 4.3 against registries with each fault (tests/integration/test_node_image.sh). */
+enum err_code node_image_cause(struct str output)
+{
+    static const struct {
+        const char *words;
+        enum err_code code;
+    } CAUSES[] = {
+        {"layer verification failed", ERR_INTEGRITY},
+        {"manifest verification failed", ERR_INTEGRITY},
+        {"igest did not match", ERR_INTEGRITY},
+        {"does not match provided manifest digest", ERR_INTEGRITY},
+        {"does not match config's digest", ERR_INTEGRITY},
+        {"unexpected commit digest", ERR_INTEGRITY},
+        {"failed size validation", ERR_INTEGRITY},
+        {"manifest unknown", ERR_CONTAINER},
+        {"not found on this node", ERR_CONTAINER},
+        {"docker daemon", ERR_CONTAINER},
+        {"Docker daemon", ERR_CONTAINER},
+        {"unauthorized", ERR_AUTH},
+        {"authentication required", ERR_AUTH},
+        {"access denied", ERR_AUTH},
+        {"no space left", ERR_DISK},
+        {"quota exceeded", ERR_DISK},
+        {"connection refused", ERR_NET},
+        {"imeout", ERR_NET},
+        {"deadline exceeded", ERR_NET},
+        {"imed out", ERR_NET},
+        {"connection reset", ERR_NET},
+        {"no route to host", ERR_NET},
+        {"unreachable", ERR_NET},
+        {"no such host", ERR_NET},
+        {"EOF", ERR_NET},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(CAUSES); idx++) {
+        if (str_find(output, str_of(CAUSES[idx].words)) >= 0) {
+            return CAUSES[idx].code;
+        }
+    }
+    return ERR_CONTAINER;
+}
+
+/* The last line, without control characters. */
+static int fail_output(const char *what, struct str output, struct err *err)
+{
+    struct str rest = str_trim(output), line, part;
+    char text[SHOWN_MAX + 1];
+    size_t len;
+    line = rest;
+    while (str_next(&rest, '\n', &part)) {
+        line = str_trim(part).len ? str_trim(part) : line;
+    }
+    len = line.len < SHOWN_MAX ? line.len : SHOWN_MAX;
+    for (size_t idx = 0; idx < len; idx++) {
+        unsigned char c = (unsigned char)line.ptr[idx];
+        text[idx] = c < ' ' || c == 0x7f ? '?' : (char)c;
+    }
+    text[len] = '\0';
+    return err_set(err, node_image_cause(output), "%s: %s", what, len ? text : "it says nothing");
+}
+
+static bool is_pinned_id(const struct provide *provide, struct str id)
+{
+    return (provide->config[0] && str_eq_z(id, provide->config)) ||
+           (provide->manifest[0] && str_eq_z(id, provide->manifest));
+}
+
+int node_image_take(struct provide *provide, size_t node_idx, int exit_status, struct str output,
+                    enum node_image_way way, struct err *err)
+{
+    struct node_image_node *node = &provide->report.nodes[node_idx];
+    struct str rest = output, line, said = STR_EMPTY, id = STR_EMPTY;
+    uint8_t sha256[SHA256_BYTES];
+    struct err ignored = {0};
+    if (exit_status != 0) {
+        return fail_output(runtime_kind_name(provide->kind), output, err);
+    }
+    while (str_next(&rest, '\n', &line)) {
+        struct str parts = str_trim(line), first;
+        if (str_next(&parts, ' ', &first) && parts.ptr &&
+            oci_digest_parse(parts, sha256, &ignored) == 0) {
+            said = first;
+            id = parts;
+        }
+        ignored = (struct err){0};
+    }
+    if (!id.ptr) {
+        return fail_output("the node gave no image id", output, err);
+    }
+    /* Where only the digest is known it is the engine that held manifest and config against it. */
+    if (!provide->files && (provide->config[0] || provide->manifest[0]) &&
+        !is_pinned_id(provide, id)) {
+        return err_set(err, ERR_INTEGRITY, "the engine has %.*s, the pin is %s", STR_ARG(id),
+                       provide->config[0] ? provide->config : provide->manifest);
+    }
+    node->id = str_dup(provide->arena, id);
+    node->way = str_eq_z(said, "there") ? NODE_IMAGE_THERE : way;
+    return 0;
+}
+
+/* REGISTRY/NAME@sha256:..., or "" without a registry. */
+static const char *registry_ref(struct provide *provide)
+{
+    const struct image_pins *pins = &provide->spec->pins;
+    char digest[OCI_DIGEST_SIZE];
+    if (!provide->fleet->inventory->registry.ptr) {
+        return "";
+    }
+    oci_digest_text(pins->has_manifest ? pins->manifest : pins->digest, digest);
+    return arena_printf(provide->arena, "%.*s/%.*s@%s",
+                        STR_ARG(provide->fleet->inventory->registry),
+                        STR_ARG(provide->spec->ref.path), digest);
+}
+
+/* A failed node keeps its error; those that have no image yet have no id either. */
+static int take_all(struct provide *provide, const struct fleet_result *results)
+{
+    int n_failed = 0;
+    for (size_t idx = 0; idx < provide->fleet->n_nodes; idx++) {
+        struct fleet_node *node = &provide->fleet->nodes[idx];
+        if (node->is_left_out) {
+            continue;
+        }
+        if (node->err.code == ERR_NONE && results[idx].exit_status != STATUS_ABSENT) {
+            (void)!node_image_take(provide, idx, results[idx].exit_status,
+                                   strbuf_str(&results[idx].output), NODE_IMAGE_PULLED, &node->err);
+        }
+        n_failed += node->err.code != ERR_NONE;
+    }
+    return n_failed;
+}
+
+struct ask {
+    struct provide *provide;
+    const char *ref, *tries;
+    struct fleet_result *results;
+    bool *has_file; /* the node's folder is known */
+};
+
+/* Of apptainer and enroot: where the image's file is. */
+static enum step find_file(const struct ask *ask, struct fleet_node *node, size_t node_idx,
+                           struct err *err)
+{
+    struct provide *provide = ask->provide;
+    const char *work = NULL;
+    enum step step = STEP_DONE;
+    if (!ask->has_file[node_idx] && provide->files) {
+        step = node->remote->ops->work_folder(node->remote, &work, err);
+        if (step == STEP_DONE) {
+            provide->files[node_idx] =
+                arena_printf(provide->arena, "%s/images/%s%s", work,
+                             provide->report.image.digest.ptr + strlen("sha256:"),
+                             provide->kind == RUNTIME_ENROOT ? ".sqsh" : ".sif");
+        }
+    }
+    ask->has_file[node_idx] = step == STEP_DONE;
+    return step;
+}
+
+static enum step step_ask(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+{
+    const struct ask *ask = ctx;
+    const struct provide *provide = ask->provide;
+    enum step step = find_file(ask, node, node_idx, err);
+    if (step != STEP_DONE) {
+        return step;
+    }
+    const char *const args[] = {runtime_kind_name(provide->kind),
+                                provide->config,
+                                provide->manifest,
+                                ask->ref,
+                                ask->tries,
+                                provide->files ? provide->files[node_idx] : "",
+                                provide->report.image.digest.ptr,
+                                NULL};
+    const struct remote_exec exec = {.script = provide->files ? PROVIDE_FILE : PROVIDE,
+                                     .args = args,
+                                     .output = &ask->results[node_idx].output,
+                                     .deadline_ns = provide->deadline_ns};
+    return node->remote->ops->exec(node->remote, &exec, &ask->results[node_idx].exit_status, err);
+}
+
+static int ask_or_pull(struct provide *provide, struct err *err)
+{
+    size_t n_nodes = provide->fleet->n_nodes;
+    struct ask ask = {.provide = provide,
+                      .ref = registry_ref(provide),
+                      .tries = arena_printf(provide->arena, "%d", provide->n_tries),
+                      .results = arena_array(provide->arena, struct fleet_result, n_nodes + 1),
+                      .has_file = arena_array(provide->arena, bool, n_nodes + 1)};
+    int result;
+    for (size_t idx = 0; idx < n_nodes; idx++) {
+        ask.results[idx].exit_status = -1;
+        strbuf_init(&ask.results[idx].output, OUTPUT_MAX);
+    }
+    result = fleet_each(provide->fleet, 0, step_ask, &ask, err);
+    if (result >= 0) {
+        result = take_all(provide, ask.results);
+    }
+    for (size_t idx = 0; idx < n_nodes; idx++) {
+        strbuf_release(&ask.results[idx].output);
+    }
+    return result;
+}
+
+static int choose_file(struct provide *provide, struct err *err)
+{
+    const char *file = NULL;
+    for (size_t idx = 0; idx < provide->fleet->n_nodes; idx++) {
+        const char *here = provide->report.nodes[idx].id.ptr ? provide->files[idx] : NULL;
+        if (file && here && strcmp(file, here) != 0) {
+            return err_set(err, ERR_CONTAINER,
+                           "image %s: its file is %s on one node and %s on another: with runtime "
+                           "%s all need the same work folder",
+                           provide->spec->name, file, here, runtime_kind_name(provide->kind));
+        }
+        file = here ? here : file;
+    }
+    provide->report.image.file = str_of(file);
+    return 0;
+}
+
+/* One name for all nodes: the plan and its journal say it once. */
+static int choose_id(struct provide *provide, struct err *err)
+{
+    struct str id = STR_EMPTY;
+    for (size_t idx = 0; idx < provide->fleet->n_nodes; idx++) {
+        struct str here = provide->report.nodes[idx].id;
+        if (!here.ptr) {
+            continue; /* a failed node */
+        }
+        if (id.ptr && !str_eq(id, here)) {
+            return err_set(err, ERR_CONTAINER,
+                           "image %s: the nodes' engines name it differently: %.*s and %.*s",
+                           provide->spec->name, STR_ARG(id), STR_ARG(here));
+        }
+        id = here;
+    }
+    provide->report.image.id = id;
+    return provide->files ? choose_file(provide, err) : 0;
+}
+
+bool node_image_is_pinned(const struct image_pins *want, const struct image_pins *have)
+{
+    return (!want->has_digest || memcmp(want->digest, have->digest, SHA256_BYTES) == 0) &&
+           (!want->has_manifest || memcmp(want->manifest, have->manifest, SHA256_BYTES) == 0) &&
+           (!want->has_config || memcmp(want->config, have->config, SHA256_BYTES) == 0);
+}
+
+/* A digest alone does not say by what id an engine knows the image; the store's manifest does. */
+static void learn_ids(struct provide *provide)
+{
+    struct image_info info;
+    struct err ignored = {0};
+    if (provide->store &&
+        image_open(provide->arena, provide->store, provide->spec->name, &info, &ignored) == 0 &&
+        node_image_is_pinned(&provide->spec->pins, &info.pins)) {
+        oci_digest_text(info.pins.config, provide->config);
+        oci_digest_text(info.pins.manifest, provide->manifest);
+    }
+}
+
+static int prepare(struct provide *provide, struct err *err)
+{
+    const struct image_pins *pins = &provide->spec->pins;
+    char digest[OCI_DIGEST_SIZE];
+    if (provide->kind == RUNTIME_NONE) {
+        return err_set(err, ERR_CONTAINER, "runtime none takes no images");
+    }
+    if (provide->kind == RUNTIME_APPTAINER || provide->kind == RUNTIME_ENROOT) {
+        provide->files = arena_array(provide->arena, const char *, provide->fleet->n_nodes + 1);
+    }
+    if (!pins->has_digest && !pins->has_manifest) {
+        return err_set(
+            err, ERR_CONTAINER,
+            "image %s is not pinned: no digest is known (reperf lock image:%s, or name it as "
+            "NAME@sha256:HEX)",
+            provide->spec->name, provide->spec->name);
+    }
+    if (pins->has_config) {
+        oci_digest_text(pins->config, provide->config);
+    }
+    if (pins->has_manifest) {
+        oci_digest_text(pins->manifest, provide->manifest);
+    }
+    oci_digest_text(pins->has_manifest ? pins->manifest : pins->digest, digest);
+    learn_ids(provide);
+    provide->report.image = (struct runtime_image){
+        .name = str_dup(provide->arena, provide->spec->ref.path),
+        .digest = str_of(arena_strndup(provide->arena, digest, strlen(digest)))};
+    provide->report.nodes =
+        arena_array(provide->arena, struct node_image_node, provide->fleet->n_nodes + 1);
+    return 0;
+}
+
+int node_images_provide(struct arena *arena, struct fleet *fleet, const struct store *store,
+                        enum runtime_kind kind, const struct image_spec *spec,
+                        const struct node_image_opts *opts, struct node_image_report *ret_report,
+                        struct err *err)
+{
+    struct provide provide = {.arena = arena,
+                              .fleet = fleet,
+                              .store = store,
+                              .kind = kind,
+                              .spec = spec,
+                              .self = opts->self,
+                              .deadline_ns =
+                                  opts->deadline_ns ? opts->deadline_ns : NODE_IMAGE_DEADLINE_NS,
+                              .n_tries = opts->n_tries ? opts->n_tries : NODE_IMAGE_TRIES};
+    int n_failed;
+    if (prepare(&provide, err) < 0) {
+        return -1;
+    }
+    n_failed = ask_or_pull(&provide, err);
+    if (n_failed >= 0 && !fleet->inventory->registry.ptr) {
+        n_failed = node_image_load(&provide, err);
+    }
+    if (n_failed < 0 || choose_id(&provide, err) < 0) {
+        return -1;
+    }
+    *ret_report = provide.report;
+    return n_failed;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An image on every node, by its pin. Where the inventory names a registry, each node's engine pulls REGISTRY/NAME@sha256:... from
+   that site's own mirror; else the image comes from this machine's store as one tar that is handed on from node to node
+   (fleet/stage) and loaded. Nothing is pulled from outside by a node. What is there already and is the pinned one stays as it
+   is; afterwards every node's engine was asked for the image and answered with the pinned id. One thread; it runs the loop. */
+#ifndef FLEET_NODE_IMAGE_H
+#define FLEET_NODE_IMAGE_H
+
+#include "fleet/fleet.h"
+#include "fleet/runtime.h"
+#include "store/image_store.h"
+
+#define NODE_IMAGE_DEADLINE_NS (3600 * NS_PER_S)
+#define NODE_IMAGE_TRIES       3 /* of a pull that the network broke */
+
+struct node_image_opts {
+    const char *self;    /* this program's file: what is handed on is served and checked by it */
+    int64_t deadline_ns; /* a node; 0: NODE_IMAGE_DEADLINE_NS */
+    int n_tries;         /* 0: NODE_IMAGE_TRIES */
+};
+
+enum node_image_way {
+    NODE_IMAGE_THERE,  /* it was there */
+    NODE_IMAGE_PULLED, /* by its engine from the inventory's registry */
+    NODE_IMAGE_LOADED, /* from a tar */
+};
+const char *node_image_way_name(enum node_image_way way);
+
+struct node_image_node {
+    enum node_image_way way;
+    struct str id;
+};
+
+struct node_image_report {
+    struct runtime_image image;    /* what runtime_commands needs; the same on all nodes */
+    struct node_image_node *nodes; /* in the fleet's order; in the arena */
+    uint64_t tar_bytes;            /* 0: none was made */
+    uint64_t head_bytes;           /* sent by this machine */
+};
+
+/* Returns the number of nodes that failed (fleet node->err says why), or -1. Errors of a node: ERR_NET (the registry cannot be
+   reached), ERR_TIMEOUT (past the deadline), ERR_INTEGRITY (a corrupt layer or manifest, or another id than the pin), ERR_AUTH, ERR_DISK, ERR_CONTAINER
+   (no engine, or the registry does not have it). -1: ERR_CONTAINER for an image without a pin, ERR_NOT_FOUND where there is no
+   registry and the store does not have it. store may be NULL where the inventory names a registry. */
+MUST_CHECK int node_images_provide(struct arena *arena, struct fleet *fleet,
+                                   const struct store *store, enum runtime_kind kind,
+                                   const struct image_spec *spec,
+                                   const struct node_image_opts *opts,
+                                   struct node_image_report *ret_report, struct err *err);
+
+/* What an engine's words mean; used by node_images_provide, and tested with real ones. */
+enum err_code node_image_cause(struct str output);
+
+#endif

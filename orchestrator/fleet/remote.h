@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Detached jobs on a node. A job outlives who started it: it runs in an own session under a small /bin/sh wrapper that keeps
+   its log and, once it has ended, its status in its own folder, each under its final name only when whole. Whoever comes
+   later attaches by the job's id. Every operation is a step: it may say STEP_AGAIN and is then called again, with the same
+   arguments, after the loop has waited. One operation at a time on one remote. */
+#ifndef FLEET_REMOTE_H
+#define FLEET_REMOTE_H
+
+#include "base/str.h"
+#include "sys/loop.h"
+#include "sys/proc.h"
+
+#define JOB_ID_MAX            512
+#define REMOTE_OUTPUT_DEFAULT (1u << 20)
+
+enum job_state {
+    JOB_ABSENT, /* never started here */
+    JOB_RUNNING,
+    JOB_ENDED, /* exit_status is known */
+    JOB_LOST   /* its wrapper is gone and left no status: killed, or the machine went down */
+};
+
+struct job_report {
+    enum job_state state;
+    bool is_waiting; /* JOB_RUNNING, but a batch system has not begun it yet */
+    enum err_code
+        cause;       /* of its end, where the remote knows more than the status; else ERR_NONE */
+    char why[160];   /* for people: of cause and is_waiting; else "" */
+    int exit_status; /* of the program; 128+n where signal n ended it, as the shell says it */
+};
+
+/* What a batch system is asked for. */
+struct remote_batch {
+    int64_t n_nodes, tasks_per_node;
+    int64_t gpus_per_node; /* 0: none asked */
+    int64_t limit_s;       /* 0: the batch system's own */
+    const char *nodelist;  /* "node[1-4]"; NULL: any */
+};
+
+struct remote_job {
+    const char *id;          /* a relative path of safe names */
+    const char *const *argv; /* argv[0] is a path on the node */
+    const char *const *env;  /* NAME=VALUE, ended by NULL */
+    const char *const *
+        cleanup; /* argv run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL */
+    /* Script for /bin/sh that runs in the job's session for as long as the job does, $1 being the job's folder; what it prints is
+       the log of the job "ID/monitor". NULL: none. Nothing but a remote over SSH has it. */
+    const char *beside;
+    const struct remote_batch *batch; /* of a remote that is a batch system; NULL for others */
+};
+
+/* A short script on the node, waited for. Its stdout and stderr come as one stream. */
+struct remote_exec {
+    const char *script;      /* for /bin/sh */
+    const char *const *args; /* its $1...; ended by NULL; may be NULL */
+    struct str input;        /* its stdin, unless input_fd is used */
+    bool has_input_fd;
+    int input_fd;             /* a regular file, read from 0 to its end; the caller's */
+    struct strbuf *output;    /* appended; past its cap: ERR_NODE. May be NULL with on_output */
+    proc_output_fn on_output; /* instead of output */
+    void *output_ctx;
+    int64_t deadline_ns; /* span; 0: REMOTE_EXEC_DEADLINE_NS */
+    /* Run twice it does what it does once: over SSH it is begun anew when the connection was lost in its midst. Of any other
+       script that had begun that is ERR_NODE. Not with on_output. */
+    bool is_repeatable;
+};
+
+#define REMOTE_EXEC_DEADLINE_NS (60 * NS_PER_S)
+
+struct remote;
+
+/* A node that cannot be reached is tried again for a while (STEP_AGAIN), then ERR_NODE; a changed host key is ERR_INTEGRITY, a
+   refused key ERR_AUTH, both at once. */
+struct remote_ops {
+    enum step (*exec)(struct remote *remote, const struct remote_exec *exec, int *ret_exit_status,
+                      struct err *err);
+    /* Starting what is there already, running or ended, starts nothing. */
+    enum step (*start)(struct remote *remote, const struct remote_job *job, struct err *err);
+    enum step (*poll)(struct remote *remote, const char *id, struct job_report *ret_report,
+                      struct err *err);
+    /* ret_len 0: nothing there (yet) at this offset. */
+    enum step (*read_log)(struct remote *remote, const char *id, uint64_t offset, char *dst,
+                          size_t size, size_t *ret_len, struct err *err);
+    /* SHA-256 of the job's log as the node has it, as hex (65 bytes with NUL); "" where the node has no tool for it. */
+    enum step (*log_digest)(struct remote *remote, const char *id, char *ret_hex, struct err *err);
+    /* To all processes of the job; one that has ended is no error. */
+    enum step (*signal)(struct remote *remote, const char *id, int signal_no, struct err *err);
+    /* Signal 9, then log_digest, and the log is read ahead from offset: the end of a job at the price of one operation. NULL: the
+       remote has no such thing. ret_hex as of log_digest. */
+    enum step (*reap)(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
+                      struct err *err);
+    /* Removes what the node keeps of a job that does not run. */
+    enum step (*forget)(struct remote *remote, const char *id, struct err *err);
+    /* Absolute path of the work folder there; the string is the remote's own. */
+    enum step (*work_folder)(struct remote *remote, const char **ret_path, struct err *err);
+    /* Gives up the operation that said STEP_AGAIN last: the next may be another one. */
+    void (*abort)(struct remote *remote);
+    void (*free)(struct remote *remote);
+    /* What the login shell printed before the last script began; the remote's own. NULL member: there is no login shell. */
+    struct str (*login_noise)(const struct remote *remote);
+    /* Why jobs there are run by shell scripts and not by reperf-node, once that is known; the remote's own. NULL, or a NULL member: they are
+       not. */
+    const char *(*by_scripts)(const struct remote *remote);
+};
+
+struct remote {
+    const struct remote_ops *ops;
+};
+
+/* A node over SSH (fleet/remote_ssh.c). Strings are copied. Connects at the first operation. */
+struct remote_ssh_opts {
+    const char *host; /* name or address: looked up in ~/.ssh/config */
+    int64_t port;     /* 0: the config's, else 22 */
+    const char *user; /* NULL: the config's, else ours */
+    const char *
+        work_folder; /* there; NULL: ${XDG_STATE_HOME:-$HOME/.local/state}/reperf; jobs lie in WORK/jobs/ID */
+    const char *config_path;    /* NULL: $REPERF_SSH_CONFIG, else ~/.ssh/config */
+    int64_t connect_timeout_ns; /* 0: 10 s */
+    int64_t outage_ns; /* how long a lost connection is tried again before ERR_NODE; 0: 30 s */
+};
+MUST_CHECK struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *opts,
+                                         struct err *err);
+
+/* This machine; what it keeps of a job lies in WORK/jobs/ID. The loop is borrowed. */
+struct remote *remote_local_new(struct loop *loop, const char *work_folder);
+void remote_free(struct remote *remote);
+
+#endif

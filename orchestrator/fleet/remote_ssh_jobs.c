@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs on a node over SSH, and their logs. */
+#include "base/base.h"
+
+#include "fleet/remote_ssh_impl.h"
+
+#define POLL_WAIT_S  "1"
+#define POLL_WAIT_MS "1000"
+#define ARGS_MAX     9
+
+static bool begin_job_op(struct remote_ssh *r, const char *id, const char *what, struct err *err)
+{
+    struct str rest = str_of(id);
+    struct str part;
+    if (r->op.is_active) {
+        return true;
+    }
+    if (rest.len >= JOB_ID_MAX || !rest.len) {
+        (void)!err_set(err, ERR_INTERNAL, "job id of %zu bytes", rest.len);
+        return false;
+    }
+    while (str_next(&rest, '/', &part)) {
+        if (!part.len || str_eq_z(part, ".") || str_eq_z(part, "..")) {
+            (void)!err_set(err, ERR_INTERNAL, "job id %s is no plain relative path", id);
+            return false;
+        }
+    }
+    remote_ssh_begin(r, what);
+    return true;
+}
+
+/* A script that becomes the program: first what the node's login gave, then what the job is given. */
+static int make_job(struct strbuf *out, const struct remote_job *job, struct err *err)
+{
+    strbuf_add_z(out, "rm -f \"$0\"\nexec env -i ${HOME:+\"HOME=$HOME\"} ${USER:+\"USER=$USER\"} "
+                      "${LOGNAME:+\"LOGNAME=$LOGNAME\"} ${SHELL:+\"SHELL=$SHELL\"} "
+                      "${PATH:+\"PATH=$PATH\"} ${TMPDIR:+\"TMPDIR=$TMPDIR\"} "
+                      "${XDG_RUNTIME_DIR:+\"XDG_RUNTIME_DIR=$XDG_RUNTIME_DIR\"}");
+    for (size_t idx = 0; job->env && job->env[idx]; idx++) {
+        strbuf_add_char(out, ' ');
+        shq_append(out, str_of(job->env[idx]));
+    }
+    for (size_t idx = 0; job->argv[idx]; idx++) {
+        strbuf_add_char(out, ' ');
+        shq_append(out, str_of(job->argv[idx]));
+    }
+    strbuf_add_char(out, '\n');
+    return out->is_full ? err_set(err, ERR_USAGE,
+                                  "a job's command and environment of more than %u "
+                                  "bytes",
+                                  JOB_TEXT_MAX)
+                        : 0;
+}
+
+static void make_cleanup(struct strbuf *out, const struct remote_job *job)
+{
+    for (size_t idx = 0; job->cleanup && job->cleanup[idx]; idx++) {
+        shq_append(out, str_of(job->cleanup[idx]));
+        strbuf_add_char(out, ' ');
+    }
+}
+
+/* The same for reperf-node: its words as they are, for it starts the program itself. */
+static void request_start(struct remote_ssh *r, const struct remote_job *job, const char *cleanup,
+                          const char *most)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    enum { BEFORE_ARGV = 5 };
+    char count[24];
+    size_t n_argv = 0, n_env = 0;
+    struct str *fields;
+    while (job->argv[n_argv]) {
+        n_argv++;
+    }
+    while (job->env && job->env[n_env]) {
+        n_env++;
+    }
+    snprintf(count, sizeof(count), "%zu", n_argv);
+    fields = arena_array(&arena, struct str, BEFORE_ARGV + n_argv + n_env);
+    fields[0] = str_of(job->id);
+    fields[1] = str_of(most);
+    fields[2] = str_of(cleanup);
+    fields[3] = str_of(job->beside ? job->beside : "");
+    fields[4] = str_of(count);
+    for (size_t idx = 0; idx < n_argv; idx++) {
+        fields[BEFORE_ARGV + idx] = str_of(job->argv[idx]);
+    }
+    for (size_t idx = 0; idx < n_env; idx++) {
+        fields[BEFORE_ARGV + n_argv + idx] = str_of(job->env[idx]);
+    }
+    remote_node_request(r, NODE_START, fields, BEFORE_ARGV + n_argv + n_env);
+}
+
+/* ID and at most two words more. */
+static void request(struct remote_ssh *r, enum node_op op, const char *id, const char *second,
+                    const char *third)
+{
+    const struct str fields[] = {str_of(id), str_of(second), str_of(third)};
+    remote_node_request(r, op, fields, third ? 3 : second ? 2 : 1);
+}
+
+static void forget_log(struct remote_ssh *r)
+{
+    strbuf_clear(&r->ahead);
+    r->ahead_used = 0;
+    r->ahead_id[0] = '\0';
+    r->known_size = -1;
+    r->has_early = r->has_early_end = false;
+}
+
+static int read_report(struct remote_ssh *r, struct str said, struct job_report *report,
+                       struct err *err)
+{
+    struct str rest = str_trim(said);
+    struct str words[3] = {STR_EMPTY, STR_EMPTY, STR_EMPTY};
+    struct err ignored = {0};
+    size_t n = 0;
+    int64_t status = 0;
+    int64_t size = -1;
+    while (n < ARRAY_LEN(words) && str_next(&rest, ' ', &words[n])) {
+        n++;
+    }
+    bool has_status = str_eq_z(words[0], "ended");
+    bool is_good = n == (has_status ? 3u : 2u) &&
+                   str_to_i64(words[n - 1], 0, INT64_MAX, &size, &ignored) == 0 &&
+                   (!has_status || str_to_i64(words[1], 0, 255, &status, &ignored) == 0);
+    if (is_good && has_status) {
+        *report = (struct job_report){.state = JOB_ENDED, .exit_status = (int)status};
+    } else if (is_good && str_eq_z(words[0], "running")) {
+        *report = (struct job_report){.state = JOB_RUNNING};
+    } else if (is_good && str_eq_z(words[0], "lost")) {
+        *report = (struct job_report){.state = JOB_LOST};
+    } else if (is_good && str_eq_z(words[0], "absent")) {
+        *report = (struct job_report){.state = JOB_ABSENT};
+    } else {
+        return err_set(err, ERR_NODE, "%s: a job's state cannot be read: \"%.*s\"",
+                       remote_ssh_label(r), STR_ARG(str_trim(str_sub(said, 0, 200))));
+    }
+    r->known_size = size;
+    return 0;
+}
+
+/* "HEX LOG_BYTES" and a line break, then the log. */
+static int take_reaped(struct remote_ssh *r, struct str said, const char *id, uint64_t offset,
+                       char *ret_hex, struct err *err)
+{
+    struct str rest = said;
+    struct str line = STR_EMPTY;
+    struct str hex = STR_EMPTY;
+    uint8_t sha256[SHA256_BYTES];
+    int64_t size = -1;
+    bool has_line = str_next(&rest, '\n', &line) && str_next(&line, ' ', &hex);
+    if (!has_line || str_to_i64(line, 0, INT64_MAX, &size, err) < 0 ||
+        (!str_eq_z(hex, "-") && hex_decode(hex, SHA256_BYTES, sha256, err) < 0)) {
+        *err = (struct err){0};
+        return err_set(err, ERR_NODE, "%s: the end of a job cannot be read: \"%.*s\"",
+                       remote_ssh_label(r), STR_ARG(str_sub(said, 0, 100)));
+    }
+    forget_log(r);
+    snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
+    r->known_size = size;
+    strbuf_add_str(&r->ahead, rest);
+    r->ahead_at = offset;
+    snprintf(ret_hex, SHA256_HEX_SIZE, "%.*s", str_eq_z(hex, "-") ? 0 : (int)hex.len, hex.ptr);
+    return 0;
+}
+
+/* What its first second came to is what the next poll would say, and the next reap if that was its end. */
+static int take_early(struct remote_ssh *r, const char *id, struct err *err)
+{
+    struct str rest = strbuf_str(&r->op.output);
+    struct str line = STR_EMPTY;
+    struct job_report report;
+    bool has_end;
+    forget_log(r);
+    (void)str_next(&rest, '\n', &line);
+    if (read_report(r, line, &report, err) < 0) {
+        return -1;
+    }
+    has_end = report.state == JOB_ENDED;
+    if (has_end && take_reaped(r, rest, id, 0, r->early_hex, err) < 0) {
+        return -1;
+    }
+    snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
+    r->early = report;
+    r->has_early = true;
+    r->has_early_end = has_end;
+    return 0;
+}
+
+enum step remote_ssh_start(struct remote *remote, const struct remote_job *job, struct err *err)
+{
+    struct remote_ssh *r = (struct remote_ssh *)remote;
+    CLEANUP(strbuf) struct strbuf cleanup;
+    char size[24], most[24];
+    enum step step;
+    strbuf_init(&cleanup, JOB_TEXT_MAX);
+    if (!r->op.is_active) {
+        if (!begin_job_op(r, job->id, "the start of a job", err)) {
+            return STEP_FAIL;
+        }
+        if (make_job(&r->op.input, job, err) < 0) {
+            remote_ssh_end(r);
+            return STEP_FAIL;
+        }
+    }
+    make_cleanup(&cleanup, job);
+    snprintf(size, sizeof(size), "%zu", r->op.input.len);
+    snprintf(most, sizeof(most), "%u", READ_AHEAD_MAX);
+    const char *const args[ARGS_MAX] = {r->work_wanted,
+                                        job->id,
+                                        r->op.nonce,
+                                        size,
+                                        REMOTE_WRAPPER,
+                                        cleanup.ptr,
+                                        job->beside ? job->beside : "",
+                                        most,
+                                        NULL};
+    request_start(r, job, cleanup.ptr, most);
+    step = remote_ssh_own(r, REMOTE_START, args, err);
+    if (step == STEP_DONE) {
+        step = take_early(r, job->id, err) < 0 ? STEP_FAIL : STEP_DONE;
+        remote_ssh_end(r);
+    }
+    return step;
+}
+
+enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_report *ret_report,
+                          struct err *err)
+{
+    struct remote_ssh *r = (struct remote_ssh *)remote;
+    const char *const args[] = {r->work_wanted, id, POLL_WAIT_S, NULL};
+    enum step step;
+    if (r->has_early && !r->op.is_active && strcmp(r->ahead_id, id) == 0) {
+        r->has_early = false;
+        *ret_report = r->early;
+        return STEP_DONE;
+    }
+    if (!begin_job_op(r, id, "a look at a job", err)) {
+        return STEP_FAIL;
+    }
+    request(r, NODE_POLL, id, POLL_WAIT_MS, NULL);
+    step = remote_ssh_own(r, REMOTE_POLL, args, err);
+    if (step == STEP_DONE) {
+        if (strcmp(r->ahead_id, id) != 0) {
+            forget_log(r);
+            snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
+        }
+        step =
+            read_report(r, strbuf_str(&r->op.output), ret_report, err) < 0 ? STEP_FAIL : STEP_DONE;
+        remote_ssh_end(r);
+    }
+    return step;
+}
+
+/* From what was read ahead. Returns false where that has nothing for this offset. */
+static bool serve_ahead(struct remote_ssh *r, const char *id, uint64_t offset, char *dst,
+                        size_t size, size_t *ret_len)
+{
+    size_t left = r->ahead.len - r->ahead_used;
+    if (strcmp(r->ahead_id, id) != 0 || left == 0 || offset != r->ahead_at + r->ahead_used) {
+        return false;
+    }
+    *ret_len = left < size ? left : size;
+    memcpy(dst, r->ahead.ptr + r->ahead_used, *ret_len);
+    r->ahead_used += *ret_len;
+    if (r->ahead_used == r->ahead.len) {
+        strbuf_release(&r->ahead); /* megabytes a node otherwise */
+        strbuf_init(&r->ahead, READ_AHEAD_MAX);
+        r->ahead_used = 0;
+    }
+    return true;
+}
+
+enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
+                              size_t size, size_t *ret_len, struct err *err)
+{
+    struct remote_ssh *r = (struct remote_ssh *)remote;
+    char from[24], len[24];
+    enum step step;
+    *ret_len = 0;
+    if (!r->op.is_active) {
+        if (serve_ahead(r, id, offset, dst, size, ret_len)) {
+            return STEP_DONE;
+        }
+        if (strcmp(r->ahead_id, id) == 0 && r->known_size >= 0 &&
+            (uint64_t)r->known_size <= offset) {
+            r->known_size = -1; /* once: the next call looks */
+            return STEP_DONE;
+        }
+    }
+    if (!begin_job_op(r, id, "the reading of a job's log", err)) {
+        return STEP_FAIL;
+    }
+    snprintf(from, sizeof(from), "%" PRIu64, offset);
+    snprintf(len, sizeof(len), "%u", READ_AHEAD_MAX);
+    const char *const args[] = {r->work_wanted, id, from, len, NULL};
+    request(r, NODE_READ, id, from, len);
+    step = remote_ssh_own(r, REMOTE_READ, args, err);
+    if (step == STEP_DONE) {
+        int64_t known_size = strcmp(r->ahead_id, id) == 0 ? r->known_size : -1;
+        forget_log(r);
+        snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
+        r->known_size = known_size;
+        strbuf_add_str(&r->ahead, strbuf_str(&r->op.output));
+        r->ahead_at = offset;
+        (void)serve_ahead(r, id, offset, dst, size, ret_len);
+        remote_ssh_end(r);
+    }
+    return step;
+}
+
+enum step remote_ssh_log_digest(struct remote *remote, const char *id, char *ret_hex,
+                                struct err *err)
+{
+    struct remote_ssh *r = (struct remote_ssh *)remote;
+    const char *const args[] = {r->work_wanted, id, NULL};
+    uint8_t sha256[SHA256_BYTES];
+    enum step step;
+    if (!begin_job_op(r, id, "the digest of a job's log", err)) {
+        return STEP_FAIL;
+    }
+    request(r, NODE_DIGEST, id, NULL, NULL);
+    step = remote_ssh_own(r, REMOTE_DIGEST, args, err);
+    if (step == STEP_DONE) {
+        struct str hex = str_trim(strbuf_str(&r->op.output));
+        if (hex.len && hex_decode(hex, SHA256_BYTES, sha256, err) < 0) {
+            step = step_fail(err_wrap(err, "%s: digest of a log", remote_ssh_label(r)));
+        } else {
+            snprintf(ret_hex, SHA256_HEX_SIZE, "%.*s", STR_ARG(hex));
+        }
+        remote_ssh_end(r);
+    }
+    return step;
+}
+
+enum step remote_ssh_signal(struct remote *remote, const char *id, int signal_no, struct err *err)
+{
+    struct remote_ssh *r = (struct remote_ssh *)remote;
+    char number[16];
+    enum step step;
+    snprintf(number, sizeof(number), "%d", signal_no);
+    const char *const args[] = {r->work_wanted, id, number, NULL};
+    if (!begin_job_op(r, id, "a signal to a job", err)) {
+        return STEP_FAIL;
+    }
+    request(r, NODE_SIGNAL, id, number, NULL);
+    step = remote_ssh_own(r, REMOTE_SIGNAL, args, err);
+    if (step == STEP_DONE) {
+        remote_ssh_end(r);
+    }
+    return step;
+}
+
+enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
+                          struct err *err)
+{
+    struct remote_ssh *r = (struct remote_ssh *)remote;
+    char from[24], len[24];
+    enum step step;
+    if (r->has_early_end && !r->op.is_active && strcmp(r->ahead_id, id) == 0 && offset == 0) {
+        r->has_early_end = false;
+        snprintf(ret_hex, SHA256_HEX_SIZE, "%s", r->early_hex);
+        return STEP_DONE;
+    }
+    snprintf(from, sizeof(from), "%" PRIu64, offset);
+    snprintf(len, sizeof(len), "%u", READ_AHEAD_MAX);
+    const char *const args[] = {r->work_wanted, id, from, len, NULL};
+    if (!begin_job_op(r, id, "the end of a job", err)) {
+        return STEP_FAIL;
+    }
+    request(r, NODE_REAP, id, from, len);
+    step = remote_ssh_own(r, REMOTE_REAP, args, err);
+    if (step == STEP_DONE) {
+        step = take_reaped(r, strbuf_str(&r->op.output), id, offset, ret_hex, err) < 0 ? STEP_FAIL
+                                                                                       : STEP_DONE;
+        remote_ssh_end(r);
+    }
+    return step;
+}
+
+enum step remote_ssh_forget(struct remote *remote, const char *id, struct err *err)
+{
+    struct remote_ssh *r = (struct remote_ssh *)remote;
+    const char *const args[] = {r->work_wanted, id, NULL};
+    enum step step;
+    if (!begin_job_op(r, id, "the removal of a job's folder", err)) {
+        return STEP_FAIL;
+    }
+    request(r, NODE_FORGET, id, NULL, NULL);
+    step = remote_ssh_own(r, REMOTE_FORGET, args, err);
+    if (step == STEP_DONE) {
+        forget_log(r);
+        remote_ssh_end(r);
+    }
+    return step;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the drivers share, and what the end of a container means. */
+#include "base/base.h"
+
+#include "fleet/runtime.h"
+
+#include "fleet/runtime_impl.h"
+
+#define SHOWN_MAX 300
+
+static const struct runtime_driver *const DRIVERS[RUNTIME_KIND_COUNT] = {
+    [RUNTIME_NONE] = &RUNTIME_DRIVER_NONE,     [RUNTIME_DOCKER] = &RUNTIME_DRIVER_DOCKER,
+    [RUNTIME_PODMAN] = &RUNTIME_DRIVER_PODMAN, [RUNTIME_APPTAINER] = &RUNTIME_DRIVER_APPTAINER,
+    [RUNTIME_ENROOT] = &RUNTIME_DRIVER_ENROOT,
+};
+
+/* ---- argv ---- */
+
+void words_init(struct words *words, struct arena *arena)
+{
+    *words = (struct words){.arena = arena,
+                            .items = arena_array(arena, const char *, RUNTIME_ARGV_MAX + 1)};
+}
+
+void words_add(struct words *words, const char *word)
+{
+    words->is_full = words->is_full || words->n == RUNTIME_ARGV_MAX;
+    if (!words->is_full) {
+        words->items[words->n++] = word;
+    }
+}
+
+void words_addf(struct words *words, const char *fmt, ...)
+{
+    CLEANUP(free) char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    int len = vasprintf(&text, fmt, args);
+    va_end(args);
+    ASSERT(len >= 0);
+    words_add(words, arena_strndup(words->arena, text, (size_t)len));
+}
+
+void words_add_all(struct words *words, const char *const *argv)
+{
+    for (; *argv; argv++) {
+        words_add(words, *argv);
+    }
+}
+
+static void add_limit(struct words *words, char letter, int64_t limit, int64_t unit)
+{
+    if (limit == LIMIT_UNLIMITED) {
+        words_addf(words, "%c=unlimited", letter);
+    } else if (limit) {
+        words_addf(words, "%c=%lld", letter, (long long)(limit / unit));
+    }
+}
+
+void words_add_limited(struct words *words, const char *script, const struct container_flags *flags)
+{
+    words_add(words, "/bin/sh");
+    words_add(words, "-c");
+    words_add(words, script);
+    words_add(words, "reperf-run");
+    add_limit(words, 'l', flags->memlock_bytes, 1024);
+    add_limit(words, 's', flags->stack_bytes, 1024);
+    add_limit(words, 'n', flags->n_files, 1);
+    add_limit(words, 'u', flags->n_processes, 1);
+    words_add(words, "--");
+}
+
+int words_end(struct words *words, const char *const **ret_argv, struct err *err)
+{
+    if (words->is_full) {
+        return err_set(err, ERR_CONTAINER, "the container's command has more than %d words",
+                       RUNTIME_ARGV_MAX);
+    }
+    words->items[words->n] = NULL;
+    *ret_argv = words->items;
+    return 0;
+}
+
+/* ---- environment ---- */
+
+struct str runtime_env_name(const char *entry)
+{
+    struct str rest = str_of(entry), name = STR_EMPTY;
+    (void)str_next(&rest, '=', &name);
+    return name;
+}
+
+static bool has_name(const char *const *env, struct str name)
+{
+    for (; env && *env; env++) {
+        if (str_eq(runtime_env_name(*env), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *const *runtime_env(struct arena *arena, const struct runtime_job *job)
+{
+    const struct container_flags *flags = runtime_flags(job);
+    size_t n = 0, n_job = 0;
+    const char **env;
+    while (job->env && job->env[n_job]) {
+        n_job++;
+    }
+    env = arena_array(arena, const char *, n_job + flags->n_env + 1);
+    for (size_t idx = 0; idx < flags->n_env; idx++) {
+        const char *entry = str_z(arena, flags->env[idx]);
+        if (!has_name(job->env, runtime_env_name(entry))) {
+            env[n++] = entry;
+        }
+    }
+    for (size_t idx = 0; idx < n_job; idx++) {
+        env[n++] = job->env[idx];
+    }
+    return env;
+}
+
+bool runtime_env_is_secret(const char *entry)
+{
+    static const char *const PARTS[] = {"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "KEY"};
+    struct str name = runtime_env_name(entry);
+    char upper[64];
+    size_t len = name.len < sizeof(upper) ? name.len : sizeof(upper);
+    for (size_t idx = 0; idx < len; idx++) {
+        char c = name.ptr[idx];
+        upper[idx] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(PARTS); idx++) {
+        if (str_find((struct str){upper, len}, str_of(PARTS[idx])) >= 0) {
+            return true;
+        }
+    }
+    return name.len > sizeof(upper);
+}
+
+const char *const *runtime_env_secrets(struct arena *arena, const char *const *env)
+{
+    size_t n = 0;
+    const char **secrets;
+    for (const char *const *entry = env; *entry; entry++) {
+        n++;
+    }
+    secrets = arena_array(arena, const char *, n + 1);
+    n = 0;
+    for (; *env; env++) {
+        if (runtime_env_is_secret(*env)) {
+            secrets[n++] = *env;
+        }
+    }
+    return secrets;
+}
+
+/* ---- checks ---- */
+
+const struct container_flags *runtime_flags(const struct runtime_job *job)
+{
+    static const struct container_flags NONE;
+    return job->flags ? job->flags : &NONE;
+}
+
+int runtime_refuse(const char *engine, const char *what, struct err *err)
+{
+    return what ? err_set(err, ERR_CONTAINER, "%s cannot give a container %s", engine, what) : 0;
+}
+
+int runtime_check_mounts(const struct runtime_job *job, const char *forbidden, struct err *err)
+{
+    for (size_t idx = 0; idx < job->n_mounts; idx++) {
+        const struct str paths[] = {job->mounts[idx].host, job->mounts[idx].inside};
+        for (size_t p = 0; p < ARRAY_LEN(paths); p++) {
+            bool is_bad = !container_is_path(paths[p]);
+            for (const char *c = forbidden; *c && !is_bad; c++) {
+                is_bad = memchr(paths[p].ptr, *c, paths[p].len) != NULL;
+            }
+            if (is_bad) {
+                return err_set(err, ERR_CONTAINER,
+                               "\"%.*s\" cannot be mounted: expected an absolute path without "
+                               "blanks, $ ` and %s",
+                               (int)(paths[p].len < 200 ? paths[p].len : 200),
+                               paths[p].ptr ? paths[p].ptr : "", forbidden);
+            }
+        }
+    }
+    return 0;
+}
+
+static int check_name(const char *name, struct err *err)
+{
+    size_t len = name ? strlen(name) : 0;
+    for (size_t idx = 0; idx < len; idx++) {
+        char c = name[idx];
+        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!is_plain && (idx == 0 || !strchr("-_.", c))) {
+            return err_set(err, ERR_CONTAINER, "\"%.100s\" is no name of a container", name);
+        }
+    }
+    return len > 0 && len <= 200
+               ? 0
+               : err_set(err, ERR_CONTAINER, "a container's name has 1 to 200 characters, not %zu",
+                         len);
+}
+
+int runtime_commands(struct arena *arena, enum runtime_kind kind, const struct runtime_job *job,
+                     struct runtime_commands *ret_commands, struct err *err)
+{
+    struct runtime_commands commands = {0};
+    static const char *const NO_ENV[] = {NULL};
+    ASSERT(kind < RUNTIME_KIND_COUNT && job->argv && job->argv[0]);
+    if (kind != RUNTIME_NONE) {
+        ASSERT(job->image && job->run_id);
+        if (check_name(job->name, err) < 0) {
+            return -1;
+        }
+    }
+    commands.env = NO_ENV;
+    if (DRIVERS[kind]->commands(arena, job, &commands, err) < 0) {
+        return err->code == ERR_CONTAINER ? err_wrap(err, "runtime %s", DRIVERS[kind]->name) : -1;
+    }
+    *ret_commands = commands;
+    return 0;
+}
+
+/* ---- the end ---- */
+
+/* The last line that starts with `start`; ptr NULL: none. */
+static struct str last_line(struct str log, struct str start)
+{
+    struct str line, found = STR_EMPTY;
+    while (str_next(&log, '\n', &line)) {
+        line = str_trim(line);
+        if (line.len && str_starts(line, start)) {
+            found = line;
+        }
+    }
+    return found;
+}
+
+/* The last line that is not one of ours. */
+static struct str last_words(struct str log)
+{
+    struct str line, found = STR_EMPTY, logged = STR_EMPTY;
+    while (str_next(&log, '\n', &line)) {
+        line = str_trim(line);
+        /* docker's and podman's own log, which may come after the error itself: for want of better. */
+        if (str_starts(line, STR_LIT("time=\"")) && str_find(line, STR_LIT(" level=")) >= 0) {
+            logged = line;
+        } else if (line.len && !str_starts(line, STR_LIT("{\"event\":\"container")) &&
+                   /* docker's own last line says where its help is. */
+                   !str_starts(line, STR_LIT("See 'docker run --help'")) &&
+                   !str_starts(line, STR_LIT("Run 'docker run --help'"))) {
+            found = line;
+        }
+    }
+    return found.ptr ? found : logged.ptr ? logged : STR_LIT("its log says nothing");
+}
+
+static bool says(struct str line, const char *what)
+{
+    return line.ptr && str_find(line, str_of(what)) >= 0;
+}
+
+static int fail_with(struct err *err, enum err_code code, const char *what, struct str line)
+{
+    char text[SHOWN_MAX + 1];
+    size_t len = line.len < SHOWN_MAX ? line.len : SHOWN_MAX;
+    for (size_t idx = 0; idx < len; idx++) {
+        unsigned char c = (unsigned char)line.ptr[idx];
+        text[idx] = c < ' ' || c == 0x7f ? '?' : (char)c;
+    }
+    text[len] = '\0';
+    return err_set(err, code, "%s: %s", what, text);
+}
+
+/* oom: the line from inside, if there is one. */
+static int fail_memory(struct err *err, struct str oom)
+{
+    const struct str key = STR_LIT("\"memory_bytes\":");
+    struct err ignored = {0};
+    int64_t limit = 0;
+    int64_t at = oom.ptr ? str_find(oom, key) : -1;
+    if (at >= 0) {
+        struct str rest = str_sub(oom, (size_t)at + key.len, SIZE_MAX), number;
+        if (str_next(&rest, ',', &number) &&
+            str_to_i64(number, 1, INT64_MAX, &limit, &ignored) == 0) {
+            return err_set(err, ERR_CONTAINER, "out of memory (limit %lld bytes)",
+                           (long long)limit);
+        }
+    }
+    return err_set(err, ERR_CONTAINER, "out of memory: the kernel killed a process of it");
+}
+
+int runtime_exit_check(enum runtime_kind kind, int exit_status, struct str log_tail,
+                       struct err *err)
+{
+    struct str end = last_line(log_tail, STR_LIT("{\"event\":\"container_end\""));
+    struct str oom = last_line(log_tail, STR_LIT("{\"event\":\"container_oom\""));
+    struct str check = last_line(log_tail, STR_LIT("{\"event\":\"container\","));
+    struct str words = last_words(log_tail);
+    char status[32];
+    if (exit_status == 0) {
+        return 0;
+    }
+    snprintf(status, sizeof(status), "status %d", exit_status);
+    if (oom.ptr || says(end, "\"oom_killed\":true")) {
+        return fail_memory(err, oom);
+    }
+    if (exit_status == 125 && says(check, "\"holds\":false")) {
+        return fail_with(err, ERR_CONTAINER, "a flag of the launch does not hold in the container",
+                         check);
+    }
+    if (kind != RUNTIME_NONE && says(end, "\"started\":false")) {
+        return fail_with(err, ERR_CONTAINER, "the container could not be started", words);
+    }
+    if (kind != RUNTIME_NONE && says(end, "\"started\":null")) {
+        return fail_with(err, ERR_CONTAINER, "the container was lost", words);
+    }
+    if (kind != RUNTIME_NONE && exit_status == 127) {
+        return fail_with(err, ERR_CONTAINER, "no such program in the container (status 127)",
+                         words);
+    }
+    if (kind != RUNTIME_NONE && exit_status == 126) {
+        return fail_with(err, ERR_CONTAINER, "cannot be run in the container (status 126)", words);
+    }
+    if (exit_status > 128 && exit_status < 128 + 65) {
+        snprintf(status, sizeof(status), "ended by signal %d", exit_status - 128);
+    }
+    return fail_with(err, ERR_WORKLOAD, status, words);
+}

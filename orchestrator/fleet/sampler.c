@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/sampler.h"
+
+/* $1: the job's folder; $2: seconds between samples; $3: samples after which that doubles; $4: samples at most. */
+static const char *const SCRIPT[] = {
+    "exec 2>/dev/null\n"
+    "LC_ALL=C\n"
+    "PATH=\"$PATH:/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin\"\n"
+    "export LC_ALL PATH\n"
+    "job=$1 every=$2 stretch=$3 most=$4\n"
+    "echo \"reperf-monitor 1 begin $every\"\n"
+    "have() { command -v \"$1\" >/dev/null; }\n"
+    "put() { printf '%s %s\\n' \"$1\" \"$2\"; }\n"
+    "first() {\n"
+    " v=\n"
+    " IFS= read -r v <\"$1\"\n"
+    " echo \"$v\"\n"
+    "}\n"
+    "why=\n"
+    "trap 'echo \"reperf-monitor 1 end told to\"; exit 0' TERM\n"
+    "over() {\n"
+    " if [ ! -d \"$job\" ]; then why='no job'\n"
+    " elif [ -e \"$job/status\" ]; then why='job ended'\n"
+    " elif [ -r \"$job/pid\" ]; then\n"
+    "  read -r pid _ <\"$job/pid\"\n"
+    "  kill -0 \"$pid\" || why='job lost'\n"
+    " fi\n"
+    " [ -n \"$why\" ]\n"
+    "}\n"
+    "ask() { nvidia-smi --format=\"$1\" --query-gpu=\"$2\"; }\n"
+    "query=\n"
+    "if have nvidia-smi; then\n"
+    " query=index,pci.bus_id\n"
+    " for f in clocks.sm clocks.max.sm clocks.mem power.draw power.limit temperature.gpu "
+    "utilization.gpu memory.used \\\n"
+    "  ecc.errors.uncorrected.volatile.total ecc.errors.corrected.volatile.total; do\n"
+    "  ask csv,noheader \"index,$f\" >/dev/null && query=$query,$f\n"
+    " done\n"
+    " for f in clocks_event_reasons.active clocks_throttle_reasons.active; do\n"
+    "  if ask csv,noheader \"index,$f\" >/dev/null; then\n"
+    "   query=$query,$f\n"
+    "   break\n"
+    "  fi\n"
+    " done\n"
+    " if head=$(ask csv \"$query\"); then put h \"$(printf '%s\\n' \"$head\" | head -n 1)\"; else\n"
+    "  put '?' \"gpu $(nvidia-smi 2>&1 | head -n 1)\"\n"
+    "  query=\n"
+    " fi\n"
+    "elif [ -e /dev/nvidia0 ]; then put '?' 'gpu no nvidia-smi'; fi\n"
+    "tries=0\n"
+    "while [ ! -d \"$job\" ] && [ \"$tries\" -lt 60 ]; do\n"
+    " sleep 1\n"
+    " tries=$((tries + 1))\n"
+    "done\n"
+    "n=0\n"
+    "while ! over && [ $n -lt \"$most\" ]; do\n"
+    " put t \"$(first /proc/uptime)\"\n"
+    " put l \"$(first /proc/loadavg)\"\n"
+    " read -r line </proc/stat\n"
+    " put c \"$line\"\n"
+    " while read -r name v _; do\n"
+    "  [ \"$name\" != MemAvailable: ] || put m \"$v\"\n"
+    " done </proc/meminfo\n"
+    " [ ! -r /sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq ] || put f \"$(first "
+    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq)\"\n"
+    " while read -r name rest; do\n"
+    "  case $name in\n"
+    "  *:*)\n"
+    "   # The name and the first number may stand together.\n"
+    "   # shellcheck disable=SC2086\n"
+    "   set -- ${name%%:*} ${name#*:} $rest\n"
+    "   case $1 in lo | veth* | docker* | br-*) continue ;; esac\n"
+    "   put n \"$1 $2 $3 $4 $5 ${10} ${11} ${12} ${13}\"\n"
+    "   ;;\n"
+    "  esac\n"
+    " done </proc/net/dev\n"
+    " for d in /sys/class/infiniband/*/ports/*/counters; do\n"
+    "  [ -d \"$d\" ] || continue\n"
+    "  f=${d#/sys/class/infiniband/}\n"
+    "  f=${f%/counters}\n"
+    "  put i \"${f%%/*}.${f##*/} $(first \"$d/symbol_error\") $(first \"$d/link_error_recovery\") "
+    "$(first \"$d/link_downed\") $(first \"$d/port_rcv_errors\")\"\n"
+    " done\n"
+    " if [ -n \"$query\" ]; then\n"
+    "  ask csv,noheader \"$query\" | while IFS= read -r line; do put g \"$line\"; done\n"
+    "  if [ $((n % 5)) -eq 0 ]; then\n"
+    "   nvidia-smi --format=csv,noheader --query-compute-apps=gpu_bus_id,pid | while IFS= read -r "
+    "line; do\n"
+    "    case $line in *[0-9]*:*) put p \"$line\" ;; esac\n"
+    "   done\n"
+    "  fi\n",
+    " fi\n"
+    " n=$((n + 1))\n"
+    " [ $((n % stretch)) -ne 0 ] || every=$((every * 2))\n"
+    " left=$every\n"
+    " while [ \"$left\" -gt 0 ] && ! over; do\n"
+    "  sleep 1\n"
+    "  left=$((left - 1))\n"
+    " done\n"
+    "done\n"
+    "echo \"reperf-monitor 1 end ${why:-enough samples}\"\n",
+    NULL};
+
+const char *monitor_script(struct arena *arena)
+{
+    CLEANUP(strbuf) struct strbuf script;
+    strbuf_init(&script, 1u << 16);
+    /* What is over within a second has no clocks worth a sample, and a sample costs some thirty processes. */
+    strbuf_printf(&script, "sleep %d\nset -- \"$1\" %d %d %d\n", MONITOR_DELAY_S,
+                  MONITOR_INTERVAL_S, MONITOR_STRETCH_N, MONITOR_SAMPLES_MAX);
+    for (const char *const *part = SCRIPT; *part; part++) {
+        strbuf_add_z(&script, *part);
+    }
+    ASSERT(!script.is_full);
+    return str_z(arena, strbuf_str(&script));
+}

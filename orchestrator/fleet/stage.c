@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/stage.h"
+
+#include "base/fs.h"
+#include "fleet/relay_net.h"
+#include "fleet/stage_impl.h"
+
+#define CHAIN_TEXT_MAX (RELAY_BLOCK_BYTES + RELAY_HEADER_BYTES)
+
+const char *stage_way_name(enum stage_way way)
+{
+    static const char *const NAMES[STAGE_WAY_COUNT] = {"nothing", "shared", "chain", "direct",
+                                                       "ssh"};
+    return NAMES[way];
+}
+
+/* ---- this machine itself ---- */
+
+/* A local node uses what lies here; gathering has held it against what was expected. */
+static void report_local(struct staging *staging)
+{
+    struct stage_node *node = &staging->report.nodes[0];
+    node->is_shared = true;
+    node->way = STAGE_SHARED;
+    node->bytes_there = staging->report.total_bytes;
+    for (size_t idx = 0; idx < staging->order.n_items; idx++) {
+        node->paths[idx] = staging->sources[idx];
+    }
+}
+
+/* ---- nodes ---- */
+
+static void init_node(struct staging *staging, size_t idx)
+{
+    struct staging_node *node = &staging->nodes[idx];
+    struct arena *arena = staging->arena;
+    *node = (struct staging_node){.staging = staging, .input_fd = -1};
+    node->is_missing = arena_array(arena, uint8_t, staging->order.n_files + 1);
+    node->was_bad = arena_array(arena, uint8_t, staging->order.n_files + 1);
+    node->report = &staging->report.nodes[idx];
+    if (staging->fleet->nodes[idx].is_left_out) {
+        node->phase = PHASE_OVER;
+    } else {
+        node->part = staging->order.n_parts++;
+    }
+    strbuf_init(&node->order, RELAY_ORDER_MAX);
+    strbuf_init(&node->line, STAGE_LINE_MAX);
+}
+
+static void release_node(struct staging_node *node)
+{
+    strbuf_release(&node->order);
+    strbuf_release(&node->line);
+    VEC_RELEASE(&node->partials);
+    fd_close(&node->input_fd);
+}
+
+/* Paths of the items on a node. The relay says which are shared one by one; what is said here of a node as a whole needs all. */
+static void report_node(struct staging *staging, size_t idx)
+{
+    struct staging_node *node = &staging->nodes[idx];
+    for (size_t item = 0; item < staging->order.n_items; item++) {
+        bool is_shared = node->item_is_shared[item];
+        node->report->paths[item] =
+            is_shared
+                ? staging->sources[item]
+                : stage_item_path(staging, staging->arena, node->work ? node->work : "/", item);
+        node->n_shared += is_shared;
+    }
+    node->report->is_shared = node->n_shared == staging->order.n_items;
+    if (node->report->is_shared) {
+        node->report->way = STAGE_SHARED;
+    }
+}
+
+/* Every node is busy from the beginning to the end: a chain has all its members. */
+static int stage_nodes(struct staging *staging, struct err *err)
+{
+    struct fleet *fleet = staging->fleet;
+    size_t fanout = fleet->fanout;
+    struct digest_value self;
+    int n_failed;
+    if (digest_file(staging->opts->self, DIGEST_SHA256, &self, err) < 0 ||
+        relay_random(staging->order.token, RELAY_TOKEN_BYTES, err) < 0 ||
+        pool_new(1, &staging->pool, err) < 0 || pool_attach(staging->pool, fleet->loop, err) < 0) {
+        return -1;
+    }
+    hex_encode(self.sha256, SHA256_BYTES, staging->self_hex);
+    staging->chain.members = arena_array(staging->arena, size_t, fleet->n_nodes + 1);
+    strbuf_init(&staging->chain.hops, CHAIN_TEXT_MAX);
+    if (stage_mark(staging, err) < 0) {
+        stage_unmark(staging);
+        return -1;
+    }
+    fleet->fanout = fleet->n_nodes;
+    n_failed = fleet_each(fleet, 0, stage_step_node, staging, err);
+    fleet->fanout = fanout;
+    stage_unmark(staging);
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        report_node(staging, idx);
+    }
+    return n_failed;
+}
+
+static int stage_all(struct staging *staging, struct err *err)
+{
+    if (stage_gather(staging, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < staging->fleet->n_nodes; idx++) {
+        staging->report.nodes[idx].paths =
+            arena_array(staging->arena, const char *, staging->order.n_items + 1);
+    }
+    if (staging->fleet->inventory->is_local) {
+        report_local(staging);
+        return 0;
+    }
+    for (size_t idx = 0; idx < staging->fleet->n_nodes; idx++) {
+        init_node(staging, idx);
+    }
+    return stage_nodes(staging, err);
+}
+
+int stage_items(struct arena *arena, struct fleet *fleet, const struct stage_opts *opts,
+                const struct stage_item *items, size_t n_items, struct stage_report *ret_report,
+                struct err *err)
+{
+    struct staging staging = {.arena = arena,
+                              .fleet = fleet,
+                              .opts = opts,
+                              .items = items,
+                              .chain = {.fd = -1, .file_fd = -1, .connected_fd = -1}};
+    int n_failed;
+    ASSERT(n_items > 0 && n_items <= STAGE_ITEMS_MAX);
+    staging.order.items = arena_array(arena, struct relay_item, n_items);
+    staging.order.n_items = n_items;
+    staging.sources = arena_array(arena, const char *, n_items);
+    staging.nodes = arena_array(arena, struct staging_node, fleet->n_nodes + 1);
+    staging.report.nodes = arena_array(arena, struct stage_node, fleet->n_nodes + 1);
+    n_failed = stage_all(&staging, err);
+    stage_chain_release(&staging);
+    if (staging.pool) {
+        pool_detach(staging.pool, fleet->loop);
+        pool_free(staging.pool);
+    }
+    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
+        release_node(&staging.nodes[idx]);
+    }
+    if (n_failed >= 0) {
+        *ret_report = staging.report;
+    }
+    return n_failed;
+}
+
+/* ---- items of the usual kinds ---- */
+
+int stage_program_item(struct arena *arena, const char *path, struct stage_item *ret_item,
+                       struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    *ret_item = (struct stage_item){
+        .kind = STAGE_FILE,
+        .source = arena_strndup(arena, path, strlen(path)),
+        .target = arena_printf(arena, "bin/%s/%s", hex, slash ? slash + 1 : path),
+        .sha256_hex = str_of(arena_strndup(arena, hex, sizeof(hex))),
+        .is_executable = true};
+    return 0;
+}
+
+int stage_packed_item(struct arena *arena, const char *folder, struct stage_item *ret_item,
+                      struct err *err)
+{
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    if (digest_file(fs_join(arena, folder, "pack.json"), DIGEST_SHA256, &value, err) < 0) {
+        return err_wrap(err, "%s: no packed data", folder);
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    *ret_item = (struct stage_item){.kind = STAGE_FOLDER,
+                                    .source = arena_strndup(arena, folder, strlen(folder)),
+                                    .target = arena_printf(arena, "data/%s", hex),
+                                    .may_be_shared = true};
+    return 0;
+}

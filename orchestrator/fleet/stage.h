@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bringing things onto the nodes: files, folders and images, each checked by digest on the node, sent by this machine about once
+   and handed on from node to node, never fetched N times from outside. What is there already and is right stays.
+
+   A node's work folder WORK:  jobs/          what fleet/remote keeps of jobs
+                               bin/HEX/NAME   programs (reperf, reperf-train), by SHA-256
+                               data/HEX/      packed data, by the SHA-256 of pack.json
+                               source/COMMIT/ checked-out sources
+                               images/HEX.tar images on their way into the engine; removed after
+                               cache/digests  what was read before (store/digest_cache.h)
+                               lease          who measures here (fleet/lease.h)
+   Files appear under their final name only when whole and right.
+
+   How: this program is put onto each node by SSH and started as its relay (fleet/relay_server.h). What is missing goes as one TCP stream
+   to the first node, which hands it on to the second, and so on. A node that breaks the chain is passed over and then served alone;
+   one that is not reached by TCP at all, or on which this program does not run, gets plain copies by SSH, checked by its own
+   sha256sum. Contents are not secret: nothing is encrypted but what goes by SSH, which is all that says what is right. */
+#ifndef FLEET_STAGE_H
+#define FLEET_STAGE_H
+
+#include "base/clock.h"
+#include "fleet/fleet.h"
+
+#define STAGE_ITEMS_MAX 256
+
+enum stage_kind {
+    STAGE_FILE,   /* one file */
+    STAGE_FOLDER, /* regular files of a folder, recursively */
+};
+
+struct stage_item {
+    enum stage_kind kind;
+    const char *source; /* path here */
+    const char *target; /* path there, below WORK, or absolute */
+    struct str
+        sha256_hex; /* of a file: its digest is held against it; NULL: it is only taken here */
+    bool is_executable;
+    bool may_be_shared; /* a node that sees this very file at the same path may use it there */
+};
+
+struct stage_opts {
+    const char *self;       /* this program's file */
+    const char *cache_path; /* digests of files here (store/digest_cache.h), or NULL */
+    struct clock_src clock;
+    bool must_copy; /* also what is shared */
+    void (*on_progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total); /* of all nodes */
+    void *progress_ctx;
+};
+
+enum stage_way {                /* the last that was used */
+                 STAGE_NOTHING, /* all was there */
+                 STAGE_SHARED,  /* all is on a file system that the node shares with this machine */
+                 STAGE_CHAIN,   /* handed on */
+                 STAGE_DIRECT,  /* by a connection of its own */
+                 STAGE_SSH,     /* copied by SSH */
+                 STAGE_WAY_COUNT,
+};
+const char *stage_way_name(enum stage_way way);
+
+struct stage_node {       /* of one node, after stage_items */
+    uint64_t bytes_sent;  /* to it, by whom ever */
+    uint64_t bytes_there; /* found there and right */
+    bool is_shared;       /* it sees this machine's own files: nothing was copied */
+    enum stage_way way;
+    const char *why;    /* it was not served by the chain, or NULL */
+    const char **paths; /* of each item there; absolute */
+};
+
+struct stage_report {
+    uint64_t head_bytes;      /* that this machine itself sent */
+    uint64_t total_bytes;     /* of all items */
+    struct stage_node *nodes; /* in the fleet's order; in the arena */
+};
+
+/* Returns the number of nodes that failed (fleet node->err says why), or -1. */
+MUST_CHECK int stage_items(struct arena *arena, struct fleet *fleet, const struct stage_opts *opts,
+                           const struct stage_item *items, size_t n_items,
+                           struct stage_report *ret_report, struct err *err);
+
+/* ---- items of the usual kinds; all strings in the arena ---- */
+
+/* A program: WORK/bin/HEX/NAME. */
+MUST_CHECK int stage_program_item(struct arena *arena, const char *path,
+                                  struct stage_item *ret_item, struct err *err);
+/* Packed data (workloads/data/shard.h): WORK/data/HEX of its pack.json. */
+MUST_CHECK int stage_packed_item(struct arena *arena, const char *folder,
+                                 struct stage_item *ret_item, struct err *err);
+
+#endif

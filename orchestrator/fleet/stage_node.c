@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One node's way through a staging: its work folder, its relay, what that says, and what its end means. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "fleet/stage_impl.h"
+
+/* What the scripts end with where they themselves cannot go on. */
+#define EXIT_NO_HASHER 96
+#define EXIT_NO_BINARY 97
+
+/* sum FILE: its SHA-256, by what the node has; nothing where it has none of them. */
+#define SUM_FUNCTION                                                                               \
+    "sum() {\n"                                                                                    \
+    "  for tool in sha256sum 'busybox sha256sum' 'openssl dgst -r -sha256' 'shasum -a 256'; do\n"  \
+    "    line=$($tool <\"$1\" 2>/dev/null) && hex=${line%% *} && [ ${#hex} -eq 64 ] || continue\n" \
+    "    echo \"$hex\"; return\n"                                                                  \
+    "  done\n"                                                                                     \
+    "}\n"
+
+/* $1 is WORK, $2 the digest. */
+static const char RELAY_SCRIPT[] =
+    SUM_FUNCTION "bin=$1/bin/$2/reperf\n"
+                 "[ -f \"$bin\" ] || exit 97\n"
+                 "have=$(sum \"$bin\")\n"
+                 "[ -n \"$have\" ] || exit 96\n"
+                 "[ \"$have\" = \"$2\" ] && chmod 755 \"$bin\" || exit 97\n"
+                 "exec \"$bin\" node-relay \"$1\"\n";
+
+static const char UPLOAD_SCRIPT[] = SUM_FUNCTION
+    "dir=$1/bin/$2\n"
+    "part=$dir/.reperf.$$\n"
+    "mkdir -p \"$dir\" && cat >\"$part\" && chmod 755 \"$part\" || { rm -f \"$part\"; exit 1; }\n"
+    "have=$(sum \"$part\")\n"
+    "[ \"$have\" = \"$2\" ] && mv -f \"$part\" \"$dir/reperf\" && exit 0\n"
+    "rm -f \"$part\"\n"
+    "[ -n \"$have\" ] || exit 96\n"
+    "echo \"what arrived has SHA-256 $have\"; exit 1\n";
+
+/* ---- what a relay says ---- */
+
+static void forget_state(struct staging *staging, struct staging_node *node)
+{
+    memset(node->is_missing, 0, staging->order.n_files);
+    node->n_missing = 0;
+    node->partials.n = 0;
+    node->is_ready = false;
+}
+
+static void take_missing(struct staging *staging, struct staging_node *node, uint64_t first,
+                         uint64_t last)
+{
+    for (uint64_t idx = first; idx <= last && idx < staging->order.n_files; idx++) {
+        node->n_missing += !node->is_missing[idx];
+        node->is_missing[idx] = 1;
+    }
+}
+
+/* Of a file that there is, and no more than it has: the rest is sent from there on. */
+static void take_partial(struct staging *staging, struct staging_node *node, uint64_t idx,
+                         uint64_t bytes)
+{
+    if (idx < staging->order.n_files && bytes <= staging->order.files[idx].size_bytes &&
+        node->partials.n < staging->order.n_files) {
+        VEC_PUSH(&node->partials, (struct stage_partial){(size_t)idx, bytes});
+    }
+}
+
+static void drop_missing(struct staging *staging, struct staging_node *node, uint64_t idx)
+{
+    if (idx < staging->order.n_files && node->is_missing[idx]) {
+        node->is_missing[idx] = 0;
+        node->n_missing--;
+        node->report->bytes_sent += staging->order.files[idx].size_bytes;
+    }
+}
+
+/* Once is a broken transfer, and the file comes again; twice the same is no chance. */
+static void take_bad(struct staging *staging, struct staging_node *node, uint64_t idx)
+{
+    if (idx >= staging->order.n_files) {
+        return;
+    }
+    for (size_t at = 0; at < node->partials.n; at++) {
+        if (node->partials.items[at].file == idx) {
+            node->partials.items[at].bytes = 0;
+        }
+    }
+    log_line(LOG_WARN, "%s arrived damaged", staging->order.files[idx].path);
+    if (node->was_bad[idx] && node->failure.code == ERR_NONE) {
+        (void)!err_set(&node->failure, ERR_INTEGRITY,
+                       "%s arrived twice with another SHA-256 than it has here",
+                       staging->order.files[idx].path);
+    }
+    node->was_bad[idx] = 1;
+}
+
+static void take_lost(struct staging *staging, const struct relay_line *line)
+{
+    char why[128];
+    struct chain *chain = &staging->chain;
+    size_t lost = (size_t)line->a;
+    snprintf(why, sizeof(why), "the node before it: %.*s", STR_ARG(line->text));
+    if (lost >= staging->fleet->n_nodes || !staging->nodes[lost].in_chain ||
+        staging->nodes[lost].phase != PHASE_RELAY || staging->nodes[lost].is_complete) {
+        return;
+    }
+    stage_demote(staging, lost, why);
+    /* Those behind it get nothing any more. */
+    if (chain->n_members && chain->members[chain->n_members - 1] != lost) {
+        stage_cut(staging);
+    }
+}
+
+static void take_fail(struct staging_node *node, const struct relay_line *line)
+{
+    enum err_code code =
+        line->a > ERR_NONE && line->a < ERR_CODE_COUNT ? (enum err_code)line->a : ERR_NODE;
+    if (node->failure.code == ERR_NONE) {
+        (void)!err_set(&node->failure, code, "%.*s", STR_ARG(line->text));
+    }
+}
+
+static void take_full(struct staging_node *node, const struct relay_line *line)
+{
+    if (node->failure.code == ERR_NONE) {
+        (void)!err_set(&node->failure, ERR_DISK, "%.*s: %.3f GB needed, %.3f GB free",
+                       STR_ARG(line->text), (double)line->a / 1e9, (double)line->b / 1e9);
+    }
+}
+
+static void take_line(struct staging *staging, struct staging_node *node, struct str text)
+{
+    struct relay_line line;
+    if (!relay_line_parse(text, &line)) {
+        snprintf(node->tail, sizeof(node->tail), "%.*s", STR_ARG(str_trim(text)));
+        return;
+    }
+    node->has_spoken = true;
+    switch (line.word) {
+    case RELAY_STATE:
+        forget_state(staging, node);
+        break;
+    case RELAY_MISSING:
+        take_missing(staging, node, line.a, line.b);
+        break;
+    case RELAY_PARTIAL:
+        take_partial(staging, node, line.a, line.b);
+        break;
+    case RELAY_SHARED:
+        if (line.a < staging->order.n_items) {
+            node->item_is_shared[line.a] = true;
+        }
+        break;
+    case RELAY_READY:
+        node->port = (uint16_t)line.a;
+        node->report->bytes_there = line.b;
+        node->is_ready = true;
+        break;
+    case RELAY_TAKEN:
+        node->has_taken = true;
+        node->is_ready = false;
+        break;
+    case RELAY_DONE:
+        drop_missing(staging, node, line.a);
+        break;
+    case RELAY_BAD:
+        take_bad(staging, node, line.a);
+        break;
+    case RELAY_AT:
+        node->moved_ns = line.a > node->at_bytes ? node->heard_ns : node->moved_ns;
+        node->at_bytes = line.a;
+        break;
+    case RELAY_LOST:
+        take_lost(staging, &line);
+        break;
+    case RELAY_FULL:
+        take_full(node, &line);
+        break;
+    case RELAY_FAIL:
+        take_fail(node, &line);
+        break;
+    case RELAY_COMPLETE:
+        node->is_complete = true;
+        node->report->bytes_there = line.b;
+        break;
+    case RELAY_WORD_COUNT:
+        break;
+    }
+}
+
+static void take_output(void *ctx, const char *ptr, size_t len)
+{
+    struct staging_node *node = ctx;
+    node->heard_ns = loop_now_ns(node->staging->fleet->loop);
+    for (size_t idx = 0; idx < len; idx++) {
+        if (ptr[idx] == '\n') {
+            take_line(node->staging, node, strbuf_str(&node->line));
+            strbuf_clear(&node->line);
+        } else {
+            strbuf_add_char(&node->line, ptr[idx]); /* a longer line is cut */
+        }
+    }
+}
+
+/* ---- the end of a relay ---- */
+
+void stage_demote(struct staging *staging, size_t idx, const char *why)
+{
+    struct staging_node *node = &staging->nodes[idx];
+    const char *name = str_z(staging->arena, staging->fleet->nodes[idx].spec->name);
+    if (node->mode == MODE_COPY || node->phase == PHASE_OVER) {
+        return;
+    }
+    node->mode = node->mode == MODE_CHAIN ? MODE_DIRECT : MODE_COPY;
+    node->report->why = arena_strndup(staging->arena, why, strlen(why));
+    log_line(LOG_WARN, "%s: %s; it is served %s", name, why,
+             node->mode == MODE_DIRECT ? "alone" : "by SSH");
+}
+
+static void begin_copy(struct staging *staging, struct staging_node *node)
+{
+    node->mode = MODE_COPY;
+    node->phase = PHASE_COPY;
+    node->copy_at = 0;
+    if (!node->has_spoken) { /* what is missing is not known: each file is looked for */
+        take_missing(staging, node, 0, staging->order.n_files);
+    }
+}
+
+static enum step relay_has_ended(struct staging *staging, struct staging_node *node, int status,
+                                 struct err *err)
+{
+    if (status == EXIT_NO_BINARY && !node->was_uploaded) {
+        node->was_uploaded = true;
+        node->phase = PHASE_UPLOAD;
+        return STEP_AGAIN;
+    }
+    if (status == EXIT_NO_HASHER) {
+        return step_fail(err_set(err, ERR_NODE,
+                                 "it has nothing that computes SHA-256 (sha256sum, busybox, "
+                                 "openssl, shasum): nothing could be checked there"));
+    }
+    if (node->failure.code != ERR_NONE) {
+        *err = node->failure;
+        return STEP_FAIL;
+    }
+    if (status == 0 && node->is_complete) {
+        node->phase = PHASE_OVER;
+        return STEP_DONE;
+    }
+    if (!node->has_spoken) {
+        char why[ERR_MSG_MAX];
+        snprintf(why, sizeof(why), "reperf does not run there (status %d): %s", status,
+                 node->tail[0] ? node->tail : "it says nothing");
+        node->mode = MODE_DIRECT; /* no relay: neither way by TCP */
+        stage_demote(staging, (size_t)(node - staging->nodes), why);
+        begin_copy(staging, node);
+        return STEP_AGAIN;
+    }
+    return step_fail(err_set(err, ERR_NODE, "its relay ended with status %d%s%s", status,
+                             node->tail[0] ? ": " : "", node->tail));
+}
+
+/* A connection that broke while all was well: what is there stays, and the relay is started again. */
+static bool may_run_again(struct staging_node *node, const struct err *err)
+{
+    return (err->code == ERR_NODE || err->code == ERR_NET || err->code == ERR_TIMEOUT) &&
+           node->has_spoken && ++node->n_runs < STAGE_RUNS_MAX;
+}
+
+static void restart(struct staging *staging, struct staging_node *node)
+{
+    forget_state(staging, node);
+    node->port = 0;
+    if (node->in_chain) {
+        node->in_chain = false;
+        stage_cut(staging);
+    }
+    memset(node->item_is_shared, 0, sizeof(node->item_is_shared));
+    node->is_complete = false;
+    strbuf_clear(&node->line);
+}
+
+static enum step step_relay(struct staging *staging, struct staging_node *node,
+                            struct remote *remote, struct err *err)
+{
+    const char *const args[] = {node->work, staging->self_hex, NULL};
+    struct remote_exec exec = {.script = RELAY_SCRIPT,
+                               .args = args,
+                               .input = strbuf_str(&node->order),
+                               .on_output = take_output,
+                               .output_ctx = node,
+                               .deadline_ns = STAGE_RELAY_NS};
+    int64_t now_ns = loop_now_ns(staging->fleet->loop);
+    int status = -1;
+    enum step step = remote->ops->exec(remote, &exec, &status, err);
+    if (step == STEP_FAIL) {
+        if (may_run_again(node, err)) {
+            *err = (struct err){0};
+            restart(staging, node);
+            return STEP_AGAIN;
+        }
+        return step;
+    }
+    if (step == STEP_DONE) {
+        return relay_has_ended(staging, node, status, err);
+    }
+    if (node->failure.code != ERR_NONE && node->failure.code == ERR_INTEGRITY) {
+        remote->ops->abort(remote);
+        *err = node->failure;
+        return STEP_FAIL;
+    }
+    if (node->has_spoken && now_ns - node->heard_ns > STAGE_SILENCE_NS) {
+        remote->ops->abort(remote);
+        return step_fail(err_set(err, ERR_NODE, "its relay has said nothing for %d s",
+                                 (int)(STAGE_SILENCE_NS / NS_PER_S)));
+    }
+    if (node->mode == MODE_COPY && !node->in_chain) {
+        remote->ops->abort(remote);
+        begin_copy(staging, node);
+    }
+    return STEP_AGAIN;
+}
+
+static enum step step_upload(struct staging *staging, struct staging_node *node,
+                             struct remote *remote, struct err *err)
+{
+    const char *const args[] = {node->work, staging->self_hex, NULL};
+    struct remote_exec exec = {.script = UPLOAD_SCRIPT,
+                               .args = args,
+                               .has_input_fd = true,
+                               .input_fd = node->input_fd,
+                               .on_output = take_output,
+                               .output_ctx = node,
+                               .deadline_ns = 10 * REMOTE_EXEC_DEADLINE_NS};
+    int status = -1;
+    enum step step;
+    /* Its own: where the node is this machine, whoever reads shares the descriptor's place in the file. */
+    if (node->input_fd < 0) {
+        node->input_fd = open(staging->opts->self, O_RDONLY | O_CLOEXEC);
+        exec.input_fd = node->input_fd;
+    }
+    if (node->input_fd < 0) {
+        return step_fail(err_set(err, err_code_of_errno(errno), "open %s: %s", staging->opts->self,
+                                 err_errno_text(errno)));
+    }
+    step = remote->ops->exec(remote, &exec, &status, err);
+    if (step == STEP_AGAIN) {
+        return step;
+    }
+    fd_close(&node->input_fd);
+    if (step == STEP_FAIL) {
+        return step;
+    }
+    if (status == EXIT_NO_HASHER) {
+        return relay_has_ended(staging, node, status, err);
+    }
+    if (status != 0) {
+        return step_fail(err_set(err, ERR_NODE, "reperf could not be put into %s/bin: %s",
+                                 node->work,
+                                 node->tail[0] ? node->tail : "the script says nothing"));
+    }
+    node->tail[0] = '\0';
+    node->phase = PHASE_RELAY;
+    return STEP_AGAIN;
+}
+
+/* ---- the beginning ---- */
+
+static int write_order(struct staging *staging, struct staging_node *node, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct relay_order order = staging->order;
+    order.items = arena_array(&arena, struct relay_item, order.n_items);
+    memcpy(order.items, staging->order.items, order.n_items * sizeof(*order.items));
+    order.part = node->part;
+    for (size_t idx = 0; idx < order.n_items; idx++) {
+        order.items[idx].root = stage_item_root(staging, &arena, node->work, idx);
+    }
+    if (relay_order_write(&order, &node->order, err) < 0) {
+        return -1;
+    }
+    staging->orders_bytes += node->order.len;
+    return staging->orders_bytes > STAGE_ORDERS_MAX
+               ? err_set(err, ERR_USAGE, "too many files for so many nodes: pack them first")
+               : 0;
+}
+
+static enum step step_folder(struct staging *staging, struct staging_node *node,
+                             struct remote *remote, struct err *err)
+{
+    const char *work;
+    enum step step = remote->ops->work_folder(remote, &work, err);
+    if (step != STEP_DONE) {
+        return step;
+    }
+    node->work = arena_strndup(staging->arena, work, strlen(work));
+    node->phase = PHASE_RELAY;
+    return write_order(staging, node, err) < 0 ? STEP_FAIL : STEP_AGAIN;
+}
+
+static enum step step_phase(struct staging *staging, struct staging_node *node,
+                            struct remote *remote, struct err *err)
+{
+    switch (node->phase) {
+    case PHASE_FOLDER:
+        return step_folder(staging, node, remote, err);
+    case PHASE_RELAY:
+        return step_relay(staging, node, remote, err);
+    case PHASE_UPLOAD:
+        return step_upload(staging, node, remote, err);
+    case PHASE_COPY:
+        return stage_copy(staging, node, remote, err);
+    case PHASE_OVER:
+        break;
+    }
+    return STEP_DONE;
+}
+
+enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, struct err *err)
+{
+    struct staging *staging = ctx;
+    struct staging_node *node = &staging->nodes[idx];
+    enum stage_phase before = node->phase;
+    enum step step;
+    if (staging->fatal.code != ERR_NONE) {
+        fleet_node->remote->ops->abort(fleet_node->remote);
+        *err = staging->fatal;
+        step = STEP_FAIL;
+    } else {
+        step = step_phase(staging, node, fleet_node->remote, err);
+        /* The next phase begins at once: nothing would wake the loop for it. */
+        if (step == STEP_AGAIN && node->phase != before && node->phase != PHASE_OVER) {
+            step = step_phase(staging, node, fleet_node->remote, err);
+        }
+    }
+    if (step != STEP_AGAIN) {
+        node->phase = PHASE_OVER;
+        node->is_ready = false;
+        if (step == STEP_FAIL && node->in_chain) {
+            stage_cut(staging);
+        }
+    }
+    stage_send(staging);
+    return step;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recomputing every published cell of a report from its logs, once they are read (load/audit_logs.h). Pure. */
+#ifndef JUDGE_AUDIT_H
+#define JUDGE_AUDIT_H
+
+#include "base/map.h"
+#include "judge/finding.h"
+#include "judge/format.h"
+#include "judge/verdict.h"
+#include "report/report.h"
+
+struct log_ref {
+    struct str path; /* below the logs folder: "paddle-perf-8903782/..." */
+    struct str sha256;
+};
+
+/* Where the stated rule does not give the printed value: what the search over named statistics and windows found. */
+struct explanation {
+    size_t n_tried;
+    size_t n_matching; /* candidates that give this cell's printed value */
+    size_t n_single;   /* of those, the ones that are one sample alone */
+    size_t n_group;    /* cells in the group */
+    struct str best;   /* the candidate that gives this cell, in words; NULL where none does */
+    size_t
+        best_explains; /* how many of the group's cells it gives: only n_group of n_group is an explanation */
+};
+
+struct cell_audit {
+    const struct report_case *of_case;
+    const struct cell *cell;
+    double recomputed; /* NAN: none */
+    double rel_diff;   /* NAN: none */
+    enum audit_verdict verdict;
+    struct str rule; /* id, or "derived:ratio" ..., or NULL */
+    struct log_ref *logs;
+    size_t n_logs;
+    const struct measurement **measurements; /* one a log; NULL items where a log is not there */
+    size_t n_used;                           /* samples that the rule used, of the first log */
+    struct explanation explanation;
+    struct str
+        rounding; /* "nearest" or "truncate": how the printed digits were made; NULL where not judged */
+    struct str note;
+};
+
+/* One row of a table, both frameworks judged by one rule: value_a / value_b beside the published ratio. */
+struct like_row {
+    const struct cell_audit *a, *b; /* a: the report's own framework */
+    struct str rule;                /* the one statistic and window, in words */
+    double value_a, value_b;        /* job items per second; NAN where a log is missing */
+    double ratio, published_ratio;
+    struct str note; /* why it is not like for like even so: other network, other optimizer, ... */
+};
+
+struct report_audit {
+    const struct report *report;
+    struct cell_audit *cells; /* in manifest order */
+    size_t n_cells;
+    struct like_row *rows;
+    size_t n_rows;
+    struct findings findings; /* of the audit, then of lint */
+    size_t n_from_logs;       /* the audit's own */
+};
+
+struct audit_log {     /* one log as one format read it */
+    struct str path;   /* below logs_source.path */
+    struct str format; /* id */
+    struct log_ref ref;
+    const struct measurement *measurement; /* NULL: not there, or not readable */
+    struct str why;                        /* then: why */
+    struct str kept_sha256; /* of a raw log, as logs/published records it; NULL: no record */
+};
+
+struct audit_logs {   /* what the report's cells stand on, read (load/audit_logs.h) */
+    struct map items; /* "FORMAT\nPATH" to struct audit_log */
+};
+
+/* NULL where the format did not read such a log. */
+struct audit_log *audit_logs_find(const struct audit_logs *logs, struct str path,
+                                  struct str format);
+/* The log lives in the arena, zero but for path and format; there must be none of both yet. */
+struct audit_log *audit_logs_add(struct audit_logs *logs, struct arena *arena, struct str path,
+                                 struct str format);
+void audit_logs_release(struct audit_logs *logs);
+
+/* The formats that the case's cells are read by. */
+struct str cell_format(const struct report_case *c,
+                       const struct cell *cell); /* in force, or NULL */
+
+/* Every published cell against its logs, explanations, findings. Borrows the report and the logs. */
+void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,
+                 const struct audit_logs *logs, struct report_audit *ret_audit);
+
+#endif

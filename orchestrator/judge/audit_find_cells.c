@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings about single cells and their logs. */
+#include "base/base.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "judge/audit_parts.h"
+
+#define OLD_DAYS         90
+#define DAY_S            86400.0
+#define TIME_REL_MAX     0.05 /* rate beside time to train */
+#define FEW_INTERVALS    10
+#define FEW_STEPS        50
+#define DIGITS_MIN       4 /* fewer printed digits fit some sample by chance */
+#define STEP_WORK_FACTOR 1.5
+#define BEST_SAMPLES_MIN 4
+
+static void find_verdicts(struct audit *audit, const struct cell_audit *a)
+{
+    if (a->verdict != AUDIT_DIFFERS) {
+        return;
+    }
+    if (a->cell->derive == DERIVE_RATIO) {
+        finding_add(&audit->out->findings, audit->arena, "speedup-mismatch", cell_where(audit, a),
+                    "%s: printed %s, and %s over %s is %.4g%s%s", a->cell->id.ptr,
+                    a->cell->printed.ptr, a->cell->of[0].ptr, a->cell->of[1].ptr, a->recomputed,
+                    a->note.ptr ? "; " : "", a->note.ptr ? a->note.ptr : "");
+    } else {
+        finding_add(&audit->out->findings, audit->arena, "cell-differs", cell_where(audit, a),
+                    "%s: printed %s, and %s gives %.6g (%+.2f %%)%s%s", a->cell->id.ptr,
+                    a->cell->printed.ptr, a->rule.ptr, a->recomputed, 100 * a->rel_diff,
+                    a->note.ptr ? "; " : "", a->note.ptr ? a->note.ptr : "");
+    }
+}
+
+static size_t significant_digits(struct str printed)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < printed.len; idx++) {
+        n +=
+            printed.ptr[idx] >= '0' && printed.ptr[idx] <= '9' && (n > 0 || printed.ptr[idx] > '0');
+    }
+    return n;
+}
+
+static bool is_rate(const struct cell_audit *a)
+{
+    return a->cell->metric == METRIC_THROUGHPUT && a->cell->derive == DERIVE_NONE;
+}
+
+/* Only single samples give the number: someone read it off one line. */
+static void find_single(struct audit *audit, const struct cell_audit *a)
+{
+    const struct explanation *e = &a->explanation;
+    if (is_rate(a) && a->verdict == AUDIT_DIFFERS && e->n_matching > 0 &&
+        e->n_matching == e->n_single && significant_digits(a->cell->printed) >= DIGITS_MIN) {
+        finding_add(&audit->out->findings, audit->arena, "samples-hand-picked",
+                    cell_where(audit, a),
+                    "%s: %s is %s and nothing else in the log; the rule gives %.6g",
+                    a->cell->id.ptr, a->cell->printed.ptr, e->best.ptr, a->recomputed);
+    }
+}
+
+static double job_rate(const struct cell_audit *a, const struct interval *i)
+{
+    const struct report_case *c = a->of_case;
+    return (double)i->n_steps * (double)c->gpus * (double)c->batch_per_gpu / i->seconds;
+}
+
+/* The fastest interval of the log is what is printed, and the others are slower. */
+static void find_best(struct audit *audit, const struct cell_audit *a)
+{
+    struct pace pace;
+    double best = 0;
+    double sum = 0;
+    if (!is_rate(a) || a->verdict != AUDIT_DIFFERS || !audit_pace(audit, a, &pace) ||
+        pace.n < BEST_SAMPLES_MIN || pace.series->quantity == QTY_RUNNING_MEAN) {
+        return;
+    }
+    for (size_t idx = 0; idx < pace.n; idx++) {
+        double rate = job_rate(a, &pace.items[idx]);
+        best = rate > best ? rate : best;
+        sum += rate;
+    }
+    if (verdict_audit(best, a->cell->published, a->cell->decimals, ROUND_NEAREST) == AUDIT_EXACT ||
+        verdict_audit(best, a->cell->published, a->cell->decimals, ROUND_TRUNCATE) == AUDIT_EXACT) {
+        finding_add(&audit->out->findings, audit->arena, "best-of", cell_where(audit, a),
+                    "%s: %s is the best of %zu intervals, whose mean is %.6g", a->cell->id.ptr,
+                    a->cell->printed.ptr, pace.n, sum / (double)pace.n);
+    }
+}
+
+static void find_few(struct audit *audit, const struct cell_audit *a)
+{
+    struct pace pace;
+    int64_t n_steps = 0;
+    if (!is_rate(a) || a->n_used >= FEW_INTERVALS || a->n_used == 0 ||
+        !audit_pace(audit, a, &pace) || pace.n < a->n_used ||
+        !str_eq(pace.series->name, measurement_primary(a->measurements[0])->name)) {
+        return;
+    }
+    for (size_t idx = pace.n - a->n_used; idx < pace.n; idx++) {
+        n_steps += pace.items[idx].n_steps;
+    }
+    if (n_steps < FEW_STEPS && a->n_used > 1) {
+        finding_add(&audit->out->findings, audit->arena, "few-samples", cell_where(audit, a),
+                    "%s stands on %zu intervals, %" PRId64 " steps", a->cell->id.ptr, a->n_used,
+                    n_steps);
+    }
+}
+
+struct span { /* of the moments of a log's lines */
+    double from, to;
+    bool is_known;
+};
+
+static bool time_span(const struct measurement *m, double *ret_from, double *ret_to)
+{
+    *ret_from = (double)INFINITY;
+    *ret_to = -(double)INFINITY;
+    for (size_t s = 0; s < m->n_series; s++) {
+        for (size_t idx = 0; idx < m->series[s].n; idx++) {
+            double at = m->series[s].samples[idx].time_s;
+            *ret_from = at < *ret_from ? at : *ret_from;
+            *ret_to = at > *ret_to ? at : *ret_to;
+        }
+    }
+    return *ret_from <= *ret_to;
+}
+
+static void day_of(double time_s, char *ret, size_t size)
+{
+    char text[RFC3339_MAX];
+    clock_rfc3339((int64_t)time_s * NS_PER_S, text);
+    snprintf(ret, size, "%.10s", text);
+}
+
+/* A row of a table whose log is much older than the newest log of the same table. */
+static void find_old(struct audit *audit, const struct span *spans, size_t at)
+{
+    const struct cell_audit *a = &audit->out->cells[at];
+    double newest = -(double)INFINITY;
+    char day[16];
+    char newest_day[16];
+    if (!is_rate(a) || !spans[at].is_known) {
+        return;
+    }
+    for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
+        const struct cell_audit *b = &audit->out->cells[idx];
+        if (is_rate(b) && spans[idx].is_known && str_eq(a->cell->table, b->cell->table) &&
+            spans[idx].from > newest) {
+            newest = spans[idx].from;
+        }
+    }
+    if (newest - spans[at].from > OLD_DAYS * DAY_S) {
+        day_of(spans[at].from, day, sizeof(day));
+        day_of(newest, newest_day, sizeof(newest_day));
+        finding_add(&audit->out->findings, audit->arena, "log-older", cell_where(audit, a),
+                    "%s stands on a log of %s, beside one of %s in the same table", a->cell->id.ptr,
+                    day, newest_day);
+    }
+}
+
+/* Work over time to train against the printed rate. */
+static void find_time(struct audit *audit, const struct cell_audit *a)
+{
+    const struct report_case *c = a->of_case;
+    const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
+    double rate;
+    if (!is_rate(a) || !m || m->last_step <= 0) {
+        return;
+    }
+    for (size_t idx = 0; idx < c->n_cells; idx++) {
+        if (c->cells[idx].metric != METRIC_TIME_TO_TRAIN) {
+            continue;
+        }
+        rate = (double)m->last_step * (double)c->batch_per_gpu * (double)c->gpus /
+               c->cells[idx].published;
+        if (fabs(rel_diff(rate, a->cell->published)) > TIME_REL_MAX) {
+            finding_add(
+                &audit->out->findings, audit->arena, "rate-contradicts-time", cell_where(audit, a),
+                "%s: %" PRId64 " steps of %" PRId64 " items in %s s are %.4g a second, not %s",
+                a->cell->id.ptr, m->last_step, c->batch_per_gpu * c->gpus,
+                c->cells[idx].printed.ptr, rate, a->cell->printed.ptr);
+        }
+    }
+}
+
+/* Two formats read one log: their lines must be of the same days. */
+static void find_clock(struct audit *audit, const struct span *spans, size_t at)
+{
+    const struct cell_audit *a = &audit->out->cells[at];
+    for (size_t idx = 0; spans[at].is_known && idx < audit->out->n_cells; idx++) {
+        const struct cell_audit *b = &audit->out->cells[idx];
+        char day[16];
+        char b_day[16];
+        if (b->of_case != a->of_case || !spans[idx].is_known ||
+            b->measurements[0] == a->measurements[0] || spans[at].from - spans[idx].to <= DAY_S) {
+            continue;
+        }
+        day_of(spans[at].from, day, sizeof(day));
+        day_of(spans[idx].from, b_day, sizeof(b_day));
+        finding_add(&audit->out->findings, audit->arena, "clock-implausible", cell_where(audit, a),
+                    "lines of format %.*s are of %s, and those of %.*s of %s",
+                    STR_ARG(a->measurements[0]->format), day, STR_ARG(b->measurements[0]->format),
+                    b_day);
+        return;
+    }
+}
+
+/* Rate x time between steps = items a step. Source of the factor: half of a step's work again cannot be clock noise. */
+static void find_step_work(struct audit *audit, const struct cell_audit *a)
+{
+    const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
+    const struct series *s = m ? measurement_primary(m) : NULL;
+    const struct sample *first;
+    const struct sample *last;
+    struct str text = STR_EMPTY;
+    struct err err = {0};
+    int64_t accumulated = 1;
+    double stated;
+    double items = 0;
+    if (!is_rate(a) || !s || s->quantity != QTY_RATE || s->scope != SCOPE_JOB || s->n < 3) {
+        return;
+    }
+    first = &s->samples[0];
+    last = &s->samples[s->n - 1];
+    if (first->run != last->run || !(last->time_s > first->time_s) || last->step <= first->step) {
+        return;
+    }
+    if (case_condition(a->of_case, "grad_accumulation", &text) && text.ptr &&
+        str_to_i64(text, 1, INT32_MAX, &accumulated, &err) < 0) {
+        return;
+    }
+    for (size_t idx = 1; idx < s->n; idx++) {
+        double delta_s = s->samples[idx].time_s - s->samples[idx - 1].time_s;
+        items += delta_s > 0 ? s->samples[idx].value * delta_s : 0;
+    }
+    items /= (double)(last->step - first->step);
+    stated = (double)a->of_case->gpus * (double)a->of_case->batch_per_gpu * (double)accumulated;
+    if (items > STEP_WORK_FACTOR * stated) {
+        finding_add(
+            &audit->out->findings, audit->arena, "step-work-differs", cell_where(audit, a),
+            "%s: a step of the log works on %.0f items, and %.0f are stated: %.0f batches a step",
+            a->cell->id.ptr, items, stated, items / stated * (double)accumulated);
+    }
+}
+
+static bool is_noted(const struct findings *list, const char *id, struct str where)
+{
+    for (size_t idx = 0; idx < list->n; idx++) {
+        if (strcmp(list->items[idx].id, id) == 0 && str_eq(list->items[idx].where, where)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A rule that takes the lines of the case's own GPU count tells the runs of a file apart. */
+static bool is_told_apart(const struct audit *audit, const struct cell_audit *a)
+{
+    const struct format *f = format_find(audit->formats, cell_format(a->of_case, a->cell));
+    const struct rule *rule = f && a->rule.ptr ? format_rule(f, a->rule) : NULL;
+    return rule && rule->match_gpus;
+}
+
+/* The raw log is not the one whose digest logs/published holds: the numbers may follow from it, but it is another log. */
+static void find_log_changed(struct audit *audit, const struct cell_audit *a, struct str path)
+{
+    struct findings *list = &audit->out->findings;
+    struct str format = cell_format(a->of_case, a->cell);
+    for (size_t idx = 0; idx < a->of_case->n_logs; idx++) {
+        const struct audit_log *log = audit_logs_find(audit->logs, a->of_case->logs[idx], format);
+        if (log && str_eq(log->ref.path, path) && log->kept_sha256.ptr && log->ref.sha256.ptr &&
+            !str_eq(log->kept_sha256, log->ref.sha256) && !is_noted(list, "log-changed", path)) {
+            finding_add(list, audit->arena, "log-changed", path,
+                        "expected sha256 %.*s as logs/published records it, found %.*s",
+                        STR_ARG(log->kept_sha256), STR_ARG(log->ref.sha256));
+        }
+    }
+}
+
+static void find_log_states(struct audit *audit, const struct cell_audit *a)
+{
+    struct findings *list = &audit->out->findings;
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        const struct measurement *m = a->measurements[idx];
+        struct str path = a->logs[idx].path;
+        if (!m && !is_noted(list, "log-missing", path)) {
+            finding_add(list, audit->arena, "log-missing", path, "%s needs it: %s", a->cell->id.ptr,
+                        a->note.ptr ? a->note.ptr : "it is not there");
+        } else if (m &&
+                   (m->verdict == PARSE_INCOMPLETE || m->verdict == PARSE_TRUNCATED ||
+                    m->verdict == PARSE_NAN) &&
+                   !is_noted(list, "log-incomplete", path)) {
+            finding_add(list, audit->arena, "log-incomplete", path, "%.*s (read as %.*s)",
+                        STR_ARG(m->why), STR_ARG(m->format));
+        } else if (m && m->n_runs > 1 && !is_told_apart(audit, a) &&
+                   !is_noted(list, "log-ambiguous", path)) {
+            finding_add(list, audit->arena, "log-ambiguous", path, "the file holds %d runs",
+                        m->n_runs);
+        }
+        find_log_changed(audit, a, path);
+    }
+}
+
+/* A cell that has its logs and a rule, and still no number: it was not checked, and that must be seen. */
+static void find_unread(struct audit *audit, const struct cell_audit *a)
+{
+    struct findings *list = &audit->out->findings;
+    struct str where = cell_where(audit, a);
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        if (!a->measurements[idx]) {
+            return; /* log-missing says it */
+        }
+    }
+    if (a->n_logs && a->rule.ptr && a->verdict == AUDIT_NO_LOG &&
+        !is_noted(list, "log-without-number", where)) {
+        finding_add(list, audit->arena, "log-without-number", where, "%s by %.*s: %s",
+                    a->cell->id.ptr, STR_ARG(a->rule),
+                    a->note.ptr ? a->note.ptr : "the rule finds no number");
+    }
+}
+
+/* One finding a stack: its numbers that nothing published stands behind. */
+static void find_unpublished(struct audit *audit, const struct stack *stack)
+{
+    size_t n = 0;
+    size_t n_all = 0;
+    for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
+        const struct cell_audit *a = &audit->out->cells[idx];
+        if (a->of_case->stack == stack && a->cell->derive == DERIVE_NONE) {
+            n_all++;
+            n += a->of_case->n_logs == 0;
+        }
+    }
+    if (n) {
+        finding_add(&audit->out->findings, audit->arena, "log-not-published",
+                    arena_str(audit->arena, "%s:$.stacks[%zu]", audit->report->path.ptr,
+                              (size_t)(stack - audit->report->stacks)),
+                    "%s: no log is published for %zu of %zu numbers", stack->label.ptr, n, n_all);
+    }
+}
+
+void audit_find_cells(struct audit *audit)
+{
+    struct span *spans = arena_array(audit->arena, struct span, audit->out->n_cells + 1);
+    for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
+        const struct cell_audit *a = &audit->out->cells[idx];
+        spans[idx].is_known = a->n_logs && a->measurements[0] &&
+                              time_span(a->measurements[0], &spans[idx].from, &spans[idx].to);
+    }
+    for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
+        const struct cell_audit *a = &audit->out->cells[idx];
+        find_verdicts(audit, a);
+        find_single(audit, a);
+        find_best(audit, a);
+        find_few(audit, a);
+        find_old(audit, spans, idx);
+        find_time(audit, a);
+        find_clock(audit, spans, idx);
+        find_step_work(audit, a);
+        find_log_states(audit, a);
+        find_unread(audit, a);
+    }
+    for (size_t idx = 0; idx < audit->report->n_stacks; idx++) {
+        find_unpublished(audit, &audit->report->stacks[idx]);
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the audit (audit.c and audit_*.c). Nobody else includes this. Everything lives in the arena of the audit. */
+#ifndef JUDGE_AUDIT_PARTS_H
+#define JUDGE_AUDIT_PARTS_H
+
+#include "judge/audit.h"
+
+struct audit {
+    struct arena *arena;
+    const struct report *report;
+    const struct format_set *formats;
+    const struct audit_logs *logs;
+    struct report_audit *out;
+};
+
+/* audit_cells.c */
+struct str cell_rule(const struct report_case *c, const struct cell *cell); /* in force, or NULL */
+struct rule_case rule_case_of(const struct report_case *c);
+void audit_cells(struct audit *audit);
+/* The number of this cell by another rule; false where the rule does not apply. */
+bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret);
+
+/* audit_explain.c: for cells that their rule does not give. */
+void audit_explain(struct audit *audit);
+
+/* audit_like.c */
+struct interval { /* from one line of a log to the next */
+    int64_t step; /* of the line at its end, as printed */
+    int64_t n_steps;
+    double seconds;
+};
+struct pace { /* one run of one log as intervals; of the rank that prints first */
+    struct interval *items;
+    size_t n;
+    const struct series *series;
+};
+/* False where the log holds no series of intervals. */
+bool audit_pace(struct audit *audit, const struct cell_audit *cell, struct pace *ret_pace);
+double pace_last_over_slowest(const struct pace *pace, size_t from);
+void audit_like_for_like(struct audit *audit);
+
+/* audit_find_*.c: general rules over cells, series and facts. */
+void audit_find_cells(struct audit *audit);
+void audit_find_windows(struct audit *audit);
+void audit_find_facts(struct audit *audit);
+
+/* "paddle-perf-8903782/ResNet50V1.5/logs/x.txt" of the cell's first log, else the cell's place in the manifest. */
+struct str cell_where(const struct audit *audit, const struct cell_audit *cell);
+struct str arena_str(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log formats as data (manifests/formats/ID.json): patterns with named groups, scope, unit, prefixes to strip, how a run
+   begins and ends, facts, and the rules known for such logs. Parsing is fed with chunks of any size and holds one line at a
+   time, so a log of any length needs the same memory beside its samples. */
+#ifndef JUDGE_FORMAT_H
+#define JUDGE_FORMAT_H
+
+#include "codec/json.h"
+#include "judge/rule.h"
+#include "judge/series.h"
+
+/* A longer line (after splitting at LF and CR, NULs not counted) is ERR_PARSE with its byte offset. */
+#define FORMAT_LINE_MAX    (1u << 20)
+#define FORMAT_SAMPLES_MAX (1u << 24)
+#define FORMATS_MAX        128
+#define FORMAT_SERIES_MAX  16
+#define FORMAT_FACTS_MAX   96
+#define FORMAT_RULES_MAX   64
+#define FORMAT_RANKS_MAX   65536 /* different ranks in one log */
+
+struct format; /* compiled; opaque */
+
+struct format_set {
+    struct format **items; /* sorted by id */
+    size_t n;
+};
+
+/* Patterns are checked here and compiled to machine code on first use. The set lives in the arena, its compiled patterns until format_set_release. */
+MUST_CHECK int format_decode(const struct json *root, struct arena *arena,
+                             struct format **ret_format, struct err *err);
+void format_release(struct format *format);
+
+struct str format_id(const struct format *format);
+struct str format_title(const struct format *format);
+struct str format_framework(const struct format *format);
+size_t format_rules(const struct format *format, const struct rule **ret_rules);
+/* NULL where absent; accepts "FORMAT/NAME" and "NAME". */
+const struct rule *format_rule(const struct format *format, struct str id);
+const struct format *format_find(const struct format_set *set, struct str id);
+
+/* Parsing one log. */
+struct parser;
+MUST_CHECK int parser_new(const struct format *format, struct arena *arena,
+                          struct parser **ret_parser, struct err *err);
+MUST_CHECK int parser_feed(struct parser *parser, const char *ptr, size_t len, struct err *err);
+/* The result lives in the arena given to parser_new. */
+MUST_CHECK int parser_finish(struct parser *parser, struct measurement *ret_measurement,
+                             struct err *err);
+void parser_free(struct parser *parser);
+
+/* Before the first byte: leaves out the series of quantity score, but for the one that is named (ptr NULL: none). */
+void parser_skip_scores(struct parser *parser, struct str named);
+
+/* Which formats read something of a log: fed like a parser. All of them are tried in one pass. */
+struct guesser;
+MUST_CHECK int guesser_new(const struct format_set *set, struct guesser **ret_guesser,
+                           struct err *err);
+MUST_CHECK int guesser_feed(struct guesser *guesser, const char *ptr, size_t len, struct err *err);
+/* ret_fits: one for each format of the set, of those that read something so far. Returns how many. */
+size_t guesser_fits(const struct guesser *guesser, bool *ret_fits);
+MUST_CHECK int guesser_finish(struct guesser *guesser, struct err *err);
+void guesser_free(struct guesser *guesser);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A decoded format, as format.c makes it and the parser reads it. Private to those files. */
+#ifndef JUDGE_FORMAT_IMPL_H
+#define JUDGE_FORMAT_IMPL_H
+
+#include "codec/pattern.h"
+#include "judge/format.h"
+#include "judge/literals.h"
+
+#define NO_LITERAL UINT8_MAX
+
+struct probe {               /* a literal, and a pattern for the lines that hold it */
+    struct str literal;      /* empty: every line of an open table */
+    uint8_t bit;             /* of its literal in a line's mask; NO_LITERAL */
+    struct pattern *pattern; /* owned by the format; NULL: absent */
+};
+
+struct series_spec {
+    struct str name;
+    struct str unit;
+    enum scope scope;
+    enum quantity quantity;
+    bool is_primary;
+    double factor;
+    struct probe line;
+    struct probe after;                              /* opens the table */
+    struct pattern *until;                           /* closes it; NULL: never closes */
+    int value, step, total, epoch, rank, gpus, time; /* groups, -1 absent */
+};
+
+struct fact_spec {
+    struct str name;
+    struct probe line;
+    int value;
+};
+
+struct format {
+    struct str id, title, framework, source;
+    bool strips_mpirun, strips_srun;
+    struct series_spec *series;
+    size_t n_series;
+    struct probe run_start, end, fatal;
+    bool needs_end;
+    struct str total_from; /* name of the fact that states how many steps a run makes, or NULL */
+    struct fact_spec *facts;
+    size_t n_facts;
+    struct rule *rules;
+    size_t n_rules;
+    struct str literals[LITERALS_MAX]; /* different ones; their index is their bit */
+    size_t n_literals;
+    struct literals **search; /* one, owned; NULL in it before first use */
+};
+
+#endif

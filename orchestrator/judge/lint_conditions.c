@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the authors did not state, and what they stated twice with different values. */
+#include "base/base.h"
+
+#include "judge/lint_parts.h"
+
+#define NAMES_MAX  128
+#define LIST_BYTES 600
+#define PREFETCH                                                                                   \
+    2 /* batches that a loader worker holds ahead. Source: default of torch's DataLoader, read 2026 */
+#define CHANNELS        3
+#define BYTES_PER_VALUE 4 /* fp32, as it leaves the loader */
+#define GIB             1073741824.0
+
+/* Conditions that move a throughput and that a reader needs; rules of their own: seed, repeats. */
+static const char *const ESSENTIAL[] = {
+    "cpu",          "cudnn", "driver",         "ecc",     "gpu_clock", "nccl", "power_cap", "cuda",
+    "interconnect", "os",    "python_version", "workers", NULL};
+
+static bool has_own_rule(struct str name)
+{
+    static const char *const NAMES[] = {"seed", "repeats", "log_date", "statistic", NULL};
+    for (const char *const *n = NAMES; *n; n++) {
+        if (str_eq_z(name, *n)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_in(const struct str *names, size_t n, struct str name)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (str_eq(names[idx], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct unstated {
+    struct str names[NAMES_MAX];
+    size_t n;
+};
+
+static void add_unstated(struct unstated *list, struct str name)
+{
+    if (!is_in(list->names, list->n, name) && list->n < NAMES_MAX) {
+        list->names[list->n++] = name;
+    }
+}
+
+/* Names of the case that are null in force, and essential ones that are nowhere. */
+static void collect_unstated(const struct report_case *c, struct unstated *list)
+{
+    const struct conditions *lists[] = {&c->conditions, &c->stack->conditions,
+                                        c->environment ? &c->environment->conditions : NULL};
+    struct str value = STR_EMPTY;
+    for (size_t at = 0; at < ARRAY_LEN(lists); at++) {
+        for (size_t item = 0; lists[at] && item < lists[at]->n; item++) {
+            struct str name = lists[at]->items[item].name;
+            if (case_condition(c, name.ptr, &value) && !value.ptr && !has_own_rule(name)) {
+                add_unstated(list, name);
+            }
+        }
+    }
+    for (const char *const *name = ESSENTIAL; *name; name++) {
+        if (!case_condition(c, *name, &value)) {
+            add_unstated(list, str_of(*name));
+        }
+    }
+}
+
+/* The names that are null, or essential and absent, in some case of the stack. */
+static void lint_not_stated(struct lint *lint, const struct stack *s)
+{
+    CLEANUP(strbuf) struct strbuf list;
+    struct unstated unstated = {.n = 0};
+    strbuf_init(&list, LIST_BYTES);
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *c = &lint->report->cases[idx];
+        if (c->stack == s && c->n_cells) {
+            collect_unstated(c, &unstated);
+        }
+    }
+    for (size_t idx = 0; idx < unstated.n; idx++) {
+        strbuf_printf(&list, "%s%.*s", idx ? ", " : "", STR_ARG(unstated.names[idx]));
+    }
+    if (unstated.n) {
+        lint_add(lint, "not-stated", s, ".conditions", "not stated: %s", list.ptr);
+    }
+}
+
+static bool states(const struct lint *lint, const struct stack *s, const char *name)
+{
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        struct str value = STR_EMPTY;
+        const struct report_case *c = &lint->report->cases[idx];
+        if (c->stack == s && c->n_cells && (!case_condition(c, name, &value) || !value.ptr)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool prints_seed(const struct stack *s)
+{
+    for (size_t idx = 0; idx < s->n_commands; idx++) {
+        if (s->commands[idx].printed.ptr &&
+            str_find(s->commands[idx].printed, STR_LIT("--seed")) >= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "1g", "64g", "512m": bytes; 0 for anything else ("host"). */
+static double size_bytes(struct str text)
+{
+    struct err err = {0};
+    double value = 0;
+    double unit = 0;
+    char last;
+    if (text.len == 0) {
+        return 0;
+    }
+    last = text.ptr[text.len - 1];
+    unit = last == 'g' || last == 'G'   ? GIB
+           : last == 'm' || last == 'M' ? GIB / 1024
+           : last == 'k' || last == 'K' ? GIB / 1024 / 1024
+                                        : 0;
+    if (unit <= 0 || str_to_f64(str_sub(text, 0, text.len - 1), &value, &err) < 0) {
+        return 0;
+    }
+    return value * unit;
+}
+
+/* "512x1024" or "224": pixels; 0 where not that. */
+static double pixels(struct str text)
+{
+    struct err err = {0};
+    int64_t at = str_find(text, STR_LIT("x"));
+    double height = 0;
+    double width = 0;
+    if (!text.ptr || str_to_f64(at > 0 ? str_sub(text, 0, (size_t)at) : text, &height, &err) < 0) {
+        return 0;
+    }
+    width = height;
+    if (at > 0 && str_to_f64(str_sub(text, (size_t)at + 1, SIZE_MAX), &width, &err) < 0) {
+        return 0;
+    }
+    return height * width;
+}
+
+/* --num_workers of the command that runs this case: as printed, or else as it must be. */
+static double workers_of(struct lint *lint, const struct report_case *c)
+{
+    struct err err = {0};
+    struct str text = STR_EMPTY;
+    double n = 0;
+    for (size_t idx = 0; idx < c->stack->n_commands && !text.ptr; idx++) {
+        const struct command *command = &c->stack->commands[idx];
+        if (command_is_for(command, c) &&
+            !shell_option(printed_words(lint, c->stack, command), "--num_workers", &text)) {
+            shell_option(working_words(lint, c->stack, command), "--num_workers", &text);
+        }
+    }
+    if (!text.ptr) {
+        case_condition(c, "workers", &text);
+    }
+    return text.ptr && str_to_f64(text, &n, &err) == 0 ? n : 0;
+}
+
+static void lint_shm(struct lint *lint, const struct stack *s)
+{
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *c = &lint->report->cases[idx];
+        struct str shm = STR_EMPTY;
+        struct str image = STR_EMPTY;
+        double needed;
+        if (c->stack != s || !c->n_cells || !case_condition(c, "shm_size", &shm) || !shm.ptr ||
+            !case_condition(c, "image_size", &image)) {
+            continue;
+        }
+        needed = (double)c->gpus_per_node * workers_of(lint, c) * PREFETCH *
+                 (double)c->batch_per_gpu * CHANNELS * pixels(image) * BYTES_PER_VALUE;
+        if (size_bytes(shm) > 0 && needed > size_bytes(shm)) {
+            lint_add(lint, "shm-too-small", s, ".conditions.shm_size",
+                     "--shm-size=%s for %" PRId64 " ranks x %.0f workers x %d batches of %" PRId64
+                     " images of %s: %.1f GiB",
+                     shm.ptr, c->gpus_per_node, workers_of(lint, c), PREFETCH, c->batch_per_gpu,
+                     image.ptr, needed / GIB);
+            return;
+        }
+    }
+}
+
+static void lint_case_batch(struct lint *lint, const struct report_case *c, size_t idx)
+{
+    struct err err = {0};
+    struct str text = STR_EMPTY;
+    int64_t batch = 0;
+    if (c->n_cells && case_condition(c, "batch_per_gpu", &text) && text.ptr &&
+        str_to_i64(text, 1, INT32_MAX, &batch, &err) == 0 && batch != c->batch_per_gpu) {
+        lint_add(lint, "batch-differs", NULL,
+                 arena_printf(lint->arena, ".cases[%zu].conditions.batch_per_gpu", idx),
+                 "%s: a batch of %" PRId64 " is stated, and the row is for %" PRId64, c->id.ptr,
+                 batch, c->batch_per_gpu);
+    }
+}
+
+static void lint_also(struct lint *lint, const struct report_case *c, size_t case_idx)
+{
+    for (size_t idx = 0; idx < c->n_cells; idx++) {
+        const struct cell *cell = &c->cells[idx];
+        for (size_t also = 0; also < cell->n_also; also++) {
+            struct err err = {0};
+            double other = 0;
+            if (str_to_f64(cell->also[also].printed, &other, &err) == 0 &&
+                (other < cell->published || other > cell->published)) {
+                lint_add(lint, "number-conflict", NULL,
+                         arena_printf(lint->arena, ".cases[%zu].cells[%zu].also_printed[%zu]",
+                                      case_idx, idx, also),
+                         "%s is printed as %s, and as %s in %s", cell->id.ptr, cell->printed.ptr,
+                         cell->also[also].printed.ptr, cell->also[also].source.path.ptr);
+            }
+        }
+    }
+}
+
+void lint_conditions(struct lint *lint)
+{
+    for (size_t idx = 0; idx < lint->report->n_stacks; idx++) {
+        const struct stack *s = &lint->report->stacks[idx];
+        if (!stack_has_cells(lint->report, s)) {
+            continue;
+        }
+        lint_not_stated(lint, s);
+        if (!states(lint, s, "seed") && !prints_seed(s)) {
+            lint_add(lint, "seed-not-stated", s, ".conditions.seed", "no seed is stated");
+        }
+        if (!states(lint, s, "repeats")) {
+            lint_add(lint, "repeats-not-stated", s, ".conditions.repeats",
+                     "no number of repeats is stated, and no spread");
+        }
+        lint_shm(lint, s);
+    }
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        lint_case_batch(lint, &lint->report->cases[idx], idx);
+        lint_also(lint, &lint->report->cases[idx], idx);
+    }
+}

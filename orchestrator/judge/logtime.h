@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moments and numbers as logs print them. Pure. */
+#ifndef JUDGE_LOGTIME_H
+#define JUDGE_LOGTIME_H
+
+#include "base/str.h"
+
+/* Seconds since 1970, the text taken as UTC: "2020-12-16 18:32:38", with "," or "." and digits, with T, with Z;
+   "0826 17:46:24.366020" (glog; no year: 2000); "1558631910.424" (seconds); whole numbers of 13, 16 and 19 digits are
+   milli-, micro- and nanoseconds. False where it is none of these. */
+bool logtime_parse(struct str text, double *ret_s);
+
+enum number_kind { NUMBER_OK, NUMBER_NOT_FINITE, NUMBER_NONE };
+
+/* A decimal number; "nan", "inf" and the like in any case are NUMBER_NOT_FINITE, as is what no double can hold. The result
+   is the double nearest to the text. */
+enum number_kind lognumber_parse(struct str text, double *ret_value);
+
+/* Digits alone, at most max. */
+bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value);
+
+#endif

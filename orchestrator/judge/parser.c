@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes to lines. Text is taken in pieces; the complete lines of a piece are searched for the format's literals as a whole,
+   and only lines that hold one are looked at. Most pieces need no copy. */
+#include "base/base.h"
+
+#include "judge/parser_impl.h"
+
+#define PIECE_BYTES                                                                                \
+    (128u << 10) /* under FORMAT_LINE_MAX: so a line within a piece is never too long */
+
+int parser_new(const struct format *format, struct arena *arena, struct parser **ret_parser,
+               struct err *err)
+{
+    struct parser *p;
+    if (format->n_literals == 0) {
+        return err_set(err, ERR_MANIFEST, "format %.*s has no literal", STR_ARG(format->id));
+    }
+    p = xcalloc(1, sizeof(*p));
+    p->format = format;
+    p->arena = arena;
+    if (!*format->search) {
+        *format->search = literals_new(format->literals, format->n_literals);
+    }
+    p->search = *format->search;
+    p->series = xcalloc(format->n_series, sizeof(p->series[0]));
+    p->has_fact = xcalloc(format->n_facts, sizeof(p->has_fact[0]));
+    p->total_steps = -1;
+    *ret_parser = p;
+    return 0;
+}
+
+void parser_skip_scores(struct parser *parser, struct str named)
+{
+    parser->skips_scores = true;
+    parser->named = named;
+}
+
+void parser_free(struct parser *parser)
+{
+    if (!parser) {
+        return;
+    }
+    for (size_t idx = 0; idx < parser->format->n_series; idx++) {
+        free(parser->series[idx].items);
+        free(parser->series[idx].ranks);
+    }
+    VEC_RELEASE(&parser->facts);
+    VEC_RELEASE(&parser->tags);
+    free(parser->series);
+    free(parser->has_fact);
+    free(parser->carry);
+    free(parser->scratch[0]);
+    free(parser->scratch[1]);
+    free(parser);
+}
+
+static char *scratch_of(struct parser *p, int idx, size_t len)
+{
+    if (p->scratch_max[idx] < len) {
+        free(p->scratch[idx]);
+        p->scratch[idx] = xmalloc(len);
+        p->scratch_max[idx] = len;
+    }
+    return p->scratch[idx];
+}
+
+/* Position after the ESC sequence that begins at `at`: CSI to its final byte, OSC and the like to BEL or ESC \, else two
+   bytes. It ends at the end of the line at the latest. Source: ECMA-48, 5.4 and 5.6. */
+static size_t skip_escape(struct str text, size_t at)
+{
+    size_t end = at + 1;
+    char kind;
+    if (end == text.len || text.ptr[end] == '\n' || text.ptr[end] == '\r') {
+        return end;
+    }
+    kind = text.ptr[end];
+    end++;
+    if (kind == '[') {
+        while (end < text.len && (unsigned char)text.ptr[end] >= 0x20 &&
+               (unsigned char)text.ptr[end] < 0x40) {
+            end++;
+        }
+        return end < text.len && (unsigned char)text.ptr[end] >= 0x40 ? end + 1 : end;
+    }
+    if (kind == ']' || kind == 'P' || kind == '_' || kind == '^' || kind == 'X') {
+        while (end < text.len && text.ptr[end] != '\n' && text.ptr[end] != '\r') {
+            char c = text.ptr[end++];
+            if (c == '\a' || (c == '\\' && text.ptr[end - 2] == '\033')) {
+                break;
+            }
+        }
+        return end;
+    }
+    if (kind == '(' || kind == ')' || kind == '#') { /* one more byte follows */
+        return end < text.len && text.ptr[end] != '\n' && text.ptr[end] != '\r' ? end + 1 : end;
+    }
+    return end;
+}
+
+/* out may be text.ptr. Returns how much is left. */
+static size_t drop_nuls(struct str text, char *out)
+{
+    size_t len = 0;
+    for (size_t at = 0; at < text.len; at++) {
+        out[len] = text.ptr[at];
+        len += text.ptr[at] != '\0';
+    }
+    return len;
+}
+
+static size_t drop_escapes(struct str text, char *out)
+{
+    size_t len = 0;
+    for (size_t at = 0; at < text.len;) {
+        if (text.ptr[at] == '\033') {
+            at = skip_escape(text, at);
+        } else {
+            out[len++] = text.ptr[at++];
+        }
+    }
+    return len;
+}
+
+/* NULs first: what is carried over from piece to piece has lost its own already, and both ways must read the same. */
+static struct str drop_controls(struct parser *p, struct str text)
+{
+    if (memchr(text.ptr, '\0', text.len)) {
+        char *out = scratch_of(p, 0, text.len);
+        text = (struct str){out, drop_nuls(text, out)};
+    }
+    if (memchr(text.ptr, '\033', text.len)) {
+        char *out = text.ptr == p->scratch[0] ? p->scratch[0] : scratch_of(p, 0, text.len);
+        text = (struct str){out, drop_escapes(text, out)};
+    }
+    return text;
+}
+
+/* "Thu Dec 17 15:05:20 2020" before position end: its length, or 0. */
+static size_t date_before(struct str text, size_t end)
+{
+    static const char SHAPE[] = "Aaa Aaa 99 99:99:99 9999";
+    size_t len = sizeof(SHAPE) - 1;
+    if (end < len) {
+        return 0;
+    }
+    for (size_t idx = 0; idx < len; idx++) {
+        char c = text.ptr[end - len + idx];
+        bool is_letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+        bool is_digit =
+            (c >= '0' && c <= '9') || (c == ' ' && idx == 8); /* " 7": day of one digit */
+        bool fits = SHAPE[idx] == '9'   ? is_digit
+                    : SHAPE[idx] == ' ' ? c == ' '
+                    : SHAPE[idx] == ':' ? c == ':'
+                                        : is_letter;
+        if (!fits) {
+            return 0;
+        }
+    }
+    return len;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The "[1,0]<stdout>:" around the "]<std" at `mid`, with the date before it: [*ret_from, *ret_to). */
+static bool find_tag(struct str text, size_t mid, size_t floor, size_t *ret_from, size_t *ret_to,
+                     int32_t *ret_rank)
+{
+    size_t from = mid;
+    size_t comma;
+    int64_t rank;
+    struct err err = {0};
+    struct str rest = str_sub(text, mid, 10);
+    if (str_starts(rest, STR_LIT("]<stdout>:")) || str_starts(rest, STR_LIT("]<stderr>:"))) {
+        *ret_to = mid + 10;
+    } else if (str_starts(rest, STR_LIT("]<stddiag>"))) {
+        *ret_to = mid + 11;
+    } else {
+        return false;
+    }
+    while (from > floor && is_digit(text.ptr[from - 1])) {
+        from--;
+    }
+    comma = from;
+    if (comma == mid || from <= floor || text.ptr[--from] != ',' ||
+        str_to_i64(str_sub(text, comma, mid - comma), 0, INT32_MAX, &rank, &err) < 0) {
+        return false;
+    }
+    while (from > floor && is_digit(text.ptr[from - 1])) {
+        from--;
+    }
+    if (from <= floor || text.ptr[--from] != '[') {
+        return false;
+    }
+    *ret_from = from - date_before(str_sub(text, floor, text.len), from - floor);
+    *ret_rank = (int32_t)rank;
+    return true;
+}
+
+/* Where the next "]<std" is, or text.len. Looked for by its "<", which logs rarely hold otherwise. */
+static size_t next_mark(struct str text, size_t from)
+{
+    size_t at = from + 1;
+    while (at < text.len) {
+        const char *hit = memchr(text.ptr + at, '<', text.len - at);
+        if (!hit) {
+            return text.len;
+        }
+        at = (size_t)(hit - text.ptr) + 1;
+        if (hit[-1] == ']' && str_starts(str_sub(text, at, 3), STR_LIT("std"))) {
+            return at - 2;
+        }
+    }
+    return text.len;
+}
+
+/* Cuts mpirun's tags out, wherever in a line they stand, and remembers whose text follows. */
+static struct str drop_tags(struct parser *p, struct str text)
+{
+    size_t mark = next_mark(text, 0);
+    char *out;
+    size_t len = 0;
+    size_t at = 0;
+    p->tags.n = 0;
+    if (mark == text.len) {
+        return text;
+    }
+    out = scratch_of(p, 1, text.len);
+    while (mark < text.len) {
+        size_t mid = mark;
+        size_t from;
+        size_t to;
+        int32_t rank;
+        if (find_tag(text, mid, at, &from, &to, &rank)) {
+            to = to < text.len ? to : text.len;
+            memcpy(out + len, text.ptr + at, from - at);
+            len += from - at;
+            at = to;
+            VEC_PUSH(&p->tags, (struct tag){len, rank});
+        } else {
+            memcpy(out + len, text.ptr + at, mid + 1 - at);
+            len += mid + 1 - at;
+            at = mid + 1;
+        }
+        mark = next_mark(text, at);
+    }
+    memcpy(out + len, text.ptr + at, text.len - at);
+    return (struct str){out, len + text.len - at};
+}
+
+static int take_region(struct parser *p, struct str text, bool is_cut, struct err *err)
+{
+    struct region region = {.is_cut = is_cut};
+    if (text.len == 0) {
+        return 0;
+    }
+    text = drop_controls(p, text);
+    if (p->format->strips_mpirun) {
+        text = drop_tags(p, text);
+        region.tags = p->tags.items;
+        region.n_tags = p->tags.n;
+    }
+    region.text = text;
+    return parser_region(p, &region, err);
+}
+
+/* Appends what belongs to the line that has not ended, without its NULs. */
+static int carry_add(struct parser *p, const char *ptr, size_t len, struct err *err)
+{
+    if (p->carry_max < p->carry_len + len) {
+        p->carry_max = 2 * (p->carry_len + len);
+        p->carry = xrealloc(p->carry, p->carry_max);
+    }
+    while (len > 0) {
+        const char *nul = memchr(ptr, '\0', len);
+        size_t part = nul ? (size_t)(nul - ptr) : len;
+        memcpy(p->carry + p->carry_len, ptr, part);
+        p->carry_len += part;
+        ptr += part;
+        len -= part;
+        while (len > 0 && *ptr == '\0') {
+            ptr++;
+            len--;
+        }
+    }
+    /* The line break itself, which may be the last byte here, does not count. */
+    if (p->carry_len > FORMAT_LINE_MAX + 1 ||
+        (p->carry_len == FORMAT_LINE_MAX + 1 && p->carry[FORMAT_LINE_MAX] != '\n' &&
+         p->carry[FORMAT_LINE_MAX] != '\r')) {
+        return err_set(err, ERR_PARSE,
+                       "the line at byte %" PRIu64 " is longer than %u bytes; is this a log?",
+                       p->line_at, FORMAT_LINE_MAX);
+    }
+    return 0;
+}
+
+/* Where the first line break is, or len. */
+static size_t first_break(const char *ptr, size_t len)
+{
+    const char *lf = memchr(ptr, '\n', len);
+    size_t end = lf ? (size_t)(lf - ptr) : len;
+    const char *cr = memchr(ptr, '\r', end);
+    return cr ? (size_t)(cr - ptr) : end;
+}
+
+/* Bytes up to and with the last line break. */
+static size_t complete_lines(const char *ptr, size_t len)
+{
+    const char *lf = memrchr(ptr, '\n', len);
+    size_t from = lf ? (size_t)(lf - ptr) + 1 : 0;
+    const char *cr = memrchr(ptr + from, '\r', len - from);
+    return cr ? (size_t)(cr - ptr) + 1 : from;
+}
+
+static int feed_piece(struct parser *p, const char *ptr, size_t len, struct err *err)
+{
+    size_t whole;
+    if (p->carry_len > 0) {
+        size_t end = first_break(ptr, len);
+        size_t take = end < len ? end + 1 : len;
+        size_t carried;
+        if (carry_add(p, ptr, take, err) < 0) {
+            return -1;
+        }
+        p->n_bytes += take;
+        if (end == len) {
+            return 0;
+        }
+        carried = p->carry_len;
+        p->carry_len = 0;
+        if (take_region(p, (struct str){p->carry, carried}, false, err) < 0) {
+            return -1;
+        }
+        ptr += take;
+        len -= take;
+    }
+    whole = complete_lines(ptr, len);
+    if (take_region(p, (struct str){ptr, whole}, false, err) < 0) {
+        return -1;
+    }
+    p->line_at = p->n_bytes + whole;
+    p->n_bytes += len;
+    return carry_add(p, ptr + whole, len - whole, err);
+}
+
+int parser_feed(struct parser *parser, const char *ptr, size_t len, struct err *err)
+{
+    while (len > 0) {
+        size_t piece = len < PIECE_BYTES ? len : PIECE_BYTES;
+        if (feed_piece(parser, ptr, piece, err) < 0) {
+            return -1;
+        }
+        ptr += piece;
+        len -= piece;
+    }
+    return 0;
+}
+
+/* Counts byte c, 16 at a time in the vector registers every machine has. */
+static size_t count_byte(const char *ptr, size_t len, char c)
+{
+    typedef int8_t lanes __attribute__((vector_size(16)));
+    size_t count = 0;
+    while (len >= 16) {
+        lanes sum = {0};
+        size_t rounds = len / 16 < 127 ? len / 16 : 127; /* a lane holds 127 */
+        for (size_t round = 0; round < rounds; round++) {
+            lanes part;
+            memcpy(&part, ptr + 16 * round, 16);
+            sum -= (lanes)(part == c); /* equal lanes are -1 */
+        }
+        for (int lane = 0; lane < 16; lane++) {
+            count += (size_t)sum[lane];
+        }
+        ptr += 16 * rounds;
+        len -= 16 * rounds;
+    }
+    for (size_t idx = 0; idx < len; idx++) {
+        count += ptr[idx] == c;
+    }
+    return count;
+}
+
+static int64_t line_number(struct parser *p, struct str text, size_t at)
+{
+    p->n_lines += (int64_t)count_byte(text.ptr + p->counted, at - p->counted, '\n');
+    p->counted = at;
+    return p->n_lines + 1;
+}
+
+static int32_t rank_at(const struct region *region, size_t line_at, size_t line_end)
+{
+    size_t low = 0;
+    size_t high = region->n_tags;
+    while (low < high) { /* first tag past the line */
+        size_t mid = low + (high - low) / 2;
+        if (region->tags[mid].at <= line_end) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low > 0 && region->tags[low - 1].at >= line_at ? region->tags[low - 1].rank : -1;
+}
+
+/* srun -l puts "12: " before every line. */
+static void strip_srun(struct line *line)
+{
+    size_t len = 0;
+    int64_t rank;
+    struct err err = {0};
+    while (len < line->text.len && line->text.ptr[len] == ' ') {
+        len++;
+    }
+    size_t from = len;
+    while (len < line->text.len && is_digit(line->text.ptr[len])) {
+        len++;
+    }
+    if (len > from && str_starts(str_sub(line->text, len, 2), STR_LIT(": ")) &&
+        str_to_i64(str_sub(line->text, from, len - from), 0, INT32_MAX, &rank, &err) == 0) {
+        line->rank = (int32_t)rank;
+        line->text = str_sub(line->text, len + 2, line->text.len);
+    }
+}
+
+/* The next place in the region that holds literals. */
+struct cursor {
+    size_t at; /* SIZE_MAX: no more */
+    uint64_t mask;
+};
+
+static void move_cursor(const struct parser *p, struct str text, size_t from, struct cursor *cursor)
+{
+    cursor->at = literals_next(p->search, text, from, &cursor->mask);
+}
+
+/* The line around text[hit], and what it holds; the cursor moves past it. */
+static struct line line_at(struct parser *p, const struct region *region, size_t hit, size_t floor,
+                           struct cursor *cursor)
+{
+    struct str text = region->text;
+    size_t from = floor + complete_lines(text.ptr + floor, hit - floor);
+    size_t end = hit + first_break(text.ptr + hit, text.len - hit);
+    struct line line = {.text = {text.ptr + from, end - from}, .end = end, .rank = -1};
+    while (cursor->at < end) {
+        line.mask |= cursor->mask;
+        move_cursor(p, text, cursor->at + 1, cursor);
+    }
+    line.number = line_number(p, text, from);
+    line.is_cut = region->is_cut && end == text.len;
+    if (region->n_tags) {
+        line.rank = rank_at(region, from, end);
+    }
+    if (p->format->strips_srun && line.rank < 0) {
+        strip_srun(&line);
+    }
+    return line;
+}
+
+int parser_region(struct parser *p, const struct region *region, struct err *err)
+{
+    struct str text = region->text;
+    struct cursor cursor;
+    size_t at = 0;
+    p->counted = 0;
+    move_cursor(p, text, 0, &cursor);
+    while (at < text.len) {
+        unsigned n_aims = p->n_aims;
+        /* An open table reads every line, and a cut last line may lack its literal. */
+        size_t hit = p->n_open > 0 || region->is_cut ? at : cursor.at;
+        if (hit == SIZE_MAX) {
+            break;
+        }
+        struct line line = line_at(p, region, hit, at, &cursor);
+        if ((p->guesser ? guesser_line(p->guesser, &line, err) : parser_line(p, &line, err)) < 0) {
+            return -1;
+        }
+        at = line.end + 1;
+        if (p->n_aims != n_aims) { /* the guesser looks for less now, or for nothing */
+            if (!p->search) {
+                break;
+            }
+            move_cursor(p, text, at, &cursor);
+        }
+    }
+    (void)line_number(p, text, text.len);
+    return 0;
+}
+
+int parser_finish_bytes(struct parser *p, struct err *err)
+{
+    size_t carried = p->carry_len;
+    p->carry_len = 0;
+    if (take_region(p, (struct str){p->carry, carried}, true, err) < 0) {
+        return -1;
+    }
+    p->n_lines += carried > 0;
+    return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State of one parse. Private to parser.c (bytes to lines) and parser_line.c (lines to samples). */
+#ifndef JUDGE_PARSER_IMPL_H
+#define JUDGE_PARSER_IMPL_H
+
+#include "base/vec.h"
+#include "judge/format_impl.h"
+
+/* A place in cleaned text from which on, to the end of its line, a rank speaks. */
+struct tag {
+    size_t at;
+    int32_t rank;
+};
+
+/* Complete lines, free of NUL, ESC sequences and launcher tags. */
+struct region {
+    struct str text;
+    const struct tag *tags; /* ascending */
+    size_t n_tags;
+    bool is_cut; /* the last line of the file, which has no line break at its end */
+};
+
+struct line {
+    struct str text;
+    size_t end; /* in the region: its line break */
+    uint64_t mask;
+    int32_t rank;
+    int64_t number; /* from 1, counted by LF */
+    bool is_cut;
+};
+
+struct rank_state {
+    int64_t step;
+    int64_t epoch;
+    bool has_step;
+    bool has_summary;
+};
+
+struct series_state {
+    struct sample *items; /* grows by realloc: large blocks move without being copied */
+    size_t n;
+    size_t n_max;
+    struct rank_state *ranks; /* of this run; index rank + 1 */
+    size_t n_ranks;
+    int64_t ordinal; /* lines of this run */
+    bool is_open;    /* between after and until */
+};
+
+struct guesser;
+
+struct parser {
+    const struct format *format;   /* borrowed */
+    struct arena *arena;           /* borrowed */
+    const struct literals *search; /* borrowed from the format, or from the guesser */
+    unsigned n_aims;               /* how often the guesser has changed it */
+    struct guesser *guesser;       /* borrowed; not NULL: lines are its business */
+    struct str named;              /* with skips_scores: this one is read all the same */
+    bool skips_scores;
+    struct series_state *series; /* owned; n_series of the format */
+    VEC(struct fact) facts;      /* values in the arena */
+    bool *has_fact;              /* owned; by fact_spec, in this run */
+    size_t n_open;
+    int32_t run;
+    bool has_start; /* run_start was seen in this run */
+    bool has_end;
+    int64_t fatal_line; /* of this run: where the log says that it failed; 0 nowhere */
+    bool has_samples;   /* of this run */
+    bool has_date;      /* of this run: fact log_date */
+    int64_t total_steps;
+    int64_t first_bad_line; /* 0: none */
+    char bad_value[40];
+    bool is_truncated;
+    enum parse_verdict first_run; /* known when the second begins */
+
+    char *carry; /* owned: the line that has not ended yet, without NULs */
+    size_t carry_len;
+    size_t carry_max;
+    char *scratch[2]; /* owned: cleaned text */
+    size_t scratch_max[2];
+    VEC(struct tag) tags;
+    uint64_t n_bytes;
+    uint64_t line_at; /* byte offset at which the carried line began */
+    int64_t n_lines;  /* LFs before the region */
+    size_t counted;   /* of the region: LFs up to here are in n_lines */
+};
+
+MUST_CHECK int parser_region(struct parser *parser, const struct region *region, struct err *err);
+/* What is left after the last line break, as one line that may have been cut. */
+MUST_CHECK int parser_finish_bytes(struct parser *parser, struct err *err);
+MUST_CHECK int guesser_line(struct guesser *guesser, const struct line *line, struct err *err);
+MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);
+
+#endif

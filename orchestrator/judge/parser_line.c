@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines to samples, runs and facts, and at the end the verdict. */
+#include "base/base.h"
+
+#include "judge/logtime.h"
+#include "judge/parser_impl.h"
+
+#include <math.h>
+
+#define FACTS_MAX         4096
+#define SAMPLES_FIRST     256
+#define DATE_BYTES        10 /* "2020-12-16" */
+#define PARTIAL_BYTES_MIN 12 /* a cut line must hold this much of a record to count as one */
+
+static bool is_measured(enum quantity quantity)
+{
+    return quantity != QTY_SCORE && quantity != QTY_CLOCK;
+}
+
+static size_t primary_index(const struct format *format)
+{
+    size_t idx = 0;
+    while (!format->series[idx].is_primary) { /* format_decode saw that there is one */
+        idx++;
+    }
+    return idx;
+}
+
+/* Steps between the last two lines of one rank: what a log may lack at its end without being incomplete. */
+static int64_t last_interval(const struct sample *samples, size_t n)
+{
+    const struct sample *last = &samples[n - 1];
+    for (size_t idx = n - 1; idx-- > 0 && samples[idx].run == last->run;) {
+        if (samples[idx].rank == last->rank && samples[idx].step != last->step) {
+            return last->step > samples[idx].step ? last->step - samples[idx].step : 1;
+        }
+    }
+    return last->step;
+}
+
+/* Of the run that ends here. */
+static enum parse_verdict judge_run(const struct parser *p)
+{
+    const struct series_state *primary = &p->series[primary_index(p->format)];
+    const struct sample *last = primary->n ? &primary->items[primary->n - 1] : NULL;
+    if (!last || last->run != p->run) {
+        return p->total_steps > 0 ? PARSE_INCOMPLETE : PARSE_OK;
+    }
+    if (p->fatal_line > 0 || (p->format->needs_end && !p->has_end)) {
+        return PARSE_INCOMPLETE;
+    }
+    return p->total_steps >= 0 &&
+                   p->total_steps - last->step >= last_interval(primary->items, primary->n)
+               ? PARSE_INCOMPLETE
+               : PARSE_OK;
+}
+
+static void next_run(struct parser *p)
+{
+    if (p->run == 0) {
+        p->first_run = judge_run(p);
+    }
+    p->run++;
+    p->has_start = false;
+    p->has_end = false;
+    p->fatal_line = 0;
+    p->has_samples = false;
+    p->has_date = false;
+    p->total_steps = -1;
+    memset(p->has_fact, 0, p->format->n_facts * sizeof(p->has_fact[0]));
+    for (size_t idx = 0; idx < p->format->n_series; idx++) {
+        free(p->series[idx].ranks);
+        p->series[idx].ranks = NULL;
+        p->series[idx].n_ranks = 0;
+        p->series[idx].ordinal = 0;
+    }
+}
+
+/* NULL with *err filled where there are too many ranks. */
+static struct rank_state *rank_state_of(struct series_state *state, int32_t rank, struct err *err)
+{
+    size_t idx = rank < 0 ? 0 : (size_t)rank + 1;
+    if (rank >= FORMAT_RANKS_MAX) {
+        int status =
+            err_set(err, ERR_PARSE, "rank %d: expected less than %d", rank, FORMAT_RANKS_MAX);
+        ASSERT(status < 0);
+        return NULL;
+    }
+    if (idx >= state->n_ranks) {
+        size_t n = 2 * idx + 2;
+        state->ranks = xrealloc(state->ranks, n * sizeof(state->ranks[0]));
+        memset(state->ranks + state->n_ranks, 0, (n - state->n_ranks) * sizeof(state->ranks[0]));
+        state->n_ranks = n;
+    }
+    return &state->ranks[idx];
+}
+
+static int push_sample(const struct parser *p, struct series_state *state,
+                       const struct sample *sample, struct err *err)
+{
+    size_t all = 0;
+    if (state->n == state->n_max) {
+        for (size_t idx = 0; idx < p->format->n_series; idx++) {
+            all += p->series[idx].n;
+        }
+        if (all >= FORMAT_SAMPLES_MAX) {
+            return err_set(err, ERR_PARSE, "more than %u samples in one log", FORMAT_SAMPLES_MAX);
+        }
+        state->n_max = state->n_max ? 2 * state->n_max : SAMPLES_FIRST;
+        state->items = xrealloc(state->items, state->n_max * sizeof(state->items[0]));
+    }
+    state->items[state->n++] = *sample;
+    return 0;
+}
+
+/* A whole number of a group, or `absent` where the group took no part or is none. */
+static int64_t group_i64(const struct series_spec *spec, struct str text, int group, int64_t max,
+                         int64_t absent)
+{
+    int64_t value;
+    return group >= 0 && logwhole_parse(pattern_text(spec->line.pattern, text, group), max, &value)
+               ? value
+               : absent;
+}
+
+/* A step that goes backward while the epoch does not advance, an epoch that goes backward, or a second summary of the same
+   kind begins another run. Equal steps do not: loss scaling repeats an iteration. */
+static bool begins_run(const struct series_spec *spec, const struct rank_state *state,
+                       const struct series_state *series, const struct sample *sample,
+                       int64_t epoch)
+{
+    if (spec->quantity == QTY_SUMMARY) {
+        for (size_t idx = series->n; state->has_summary && idx-- > 0;) {
+            const struct sample *old = &series->items[idx];
+            if (old->run != sample->run) {
+                break;
+            }
+            if (old->rank == sample->rank && old->gpus == sample->gpus) {
+                return true;
+            }
+        }
+        return false;
+    }
+    if (!state->has_step || spec->step < 0 || spec->quantity == QTY_SCORE) {
+        return false;
+    }
+    return epoch < state->epoch || (epoch == state->epoch && sample->step < state->step);
+}
+
+static void note_bad_value(struct parser *p, const struct line *line, struct str value)
+{
+    if (p->first_bad_line == 0) {
+        p->first_bad_line = line->number;
+        snprintf(p->bad_value, sizeof(p->bad_value), "%.*s", STR_ARG(str_sub(value, 0, 30)));
+    }
+}
+
+static double read_value(struct parser *p, const struct series_spec *spec, const struct line *line)
+{
+    struct str text = pattern_text(spec->line.pattern, line->text, spec->value);
+    double value;
+    if (spec->quantity == QTY_CLOCK) {
+        return (double)NAN;
+    }
+    if (lognumber_parse(text, &value) != NUMBER_OK ||
+        (is_measured(spec->quantity) && !(value > 0))) {
+        if (is_measured(spec->quantity)) {
+            note_bad_value(p, line, text);
+        }
+        return (double)NAN;
+    }
+    return spec->factor == 1 ? value : value * spec->factor;
+}
+
+/* A value that touches the end of a line without an end may have lost digits. */
+static bool may_be_cut(const struct series_spec *spec, const struct line *line)
+{
+    struct str value = pattern_text(spec->line.pattern, line->text, spec->value);
+    return line->is_cut && value.ptr && value.ptr + value.len == line->text.ptr + line->text.len;
+}
+
+/* Keeps a fact that is new. The value is text of a line: copied. */
+static void add_fact(struct parser *p, struct str name, struct str value, int64_t line)
+{
+    struct fact fact = {.name = name, .value = str_trim(value), .line = line};
+    for (size_t old = 0; old < p->facts.n; old++) {
+        if (str_eq(p->facts.items[old].name, name) &&
+            str_eq(p->facts.items[old].value, fact.value)) {
+            return;
+        }
+    }
+    if (fact.value.len && p->facts.n < FACTS_MAX) {
+        fact.value = str_dup(p->arena, fact.value);
+        VEC_PUSH(&p->facts, fact);
+    }
+}
+
+static int match_probe(const struct probe *probe, const struct line *line, bool *ret_found,
+                       struct err *err)
+{
+    *ret_found = false;
+    if (!probe->pattern || probe->bit == NO_LITERAL || !(line->mask >> probe->bit & 1)) {
+        return 0;
+    }
+    return pattern_match(probe->pattern, line->text, ret_found, err);
+}
+
+/* Each is read where it stands first in a run. */
+/* A fact that says how many steps the run makes; text that is no such number says nothing. */
+static void note_total(struct parser *p, struct str name, struct str value)
+{
+    struct err ignored = {0};
+    int64_t total;
+    if (p->format->total_from.ptr && str_eq(name, p->format->total_from) &&
+        str_to_i64(value, 1, INT64_MAX, &total, &ignored) == 0) {
+        p->total_steps = total;
+    }
+}
+
+static int read_facts(struct parser *p, const struct line *line, struct err *err)
+{
+    for (size_t idx = 0; idx < p->format->n_facts; idx++) {
+        const struct fact_spec *spec = &p->format->facts[idx];
+        bool is_hit = false;
+        if (p->has_fact[idx]) {
+            continue;
+        }
+        if (match_probe(&spec->line, line, &is_hit, err) < 0) {
+            return -1;
+        }
+        if (is_hit) {
+            p->has_fact[idx] = true;
+            struct str value = pattern_text(spec->line.pattern, line->text, spec->value);
+            add_fact(p, spec->name, value, line->number);
+            note_total(p, spec->name, value);
+        }
+    }
+    return 0;
+}
+
+static int read_sample(struct parser *p, size_t idx, const struct line *line, struct err *err)
+{
+    const struct series_spec *spec = &p->format->series[idx];
+    struct series_state *series = &p->series[idx];
+    struct rank_state *state;
+    struct str time =
+        spec->time < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, line->text, spec->time);
+    int64_t epoch = group_i64(spec, line->text, spec->epoch, INT64_MAX, -1);
+    int64_t total = group_i64(spec, line->text, spec->total, INT64_MAX, -1);
+    struct sample sample = {
+        .step = group_i64(spec, line->text, spec->step, INT64_MAX, -1),
+        .time_s = (double)NAN,
+        .rank = (int32_t)group_i64(spec, line->text, spec->rank, INT32_MAX, line->rank),
+        .run = (int16_t)p->run,
+        .gpus = (int16_t)group_i64(spec, line->text, spec->gpus, INT16_MAX, -1),
+    };
+    if (time.ptr && !logtime_parse(time, &sample.time_s)) {
+        sample.time_s = (double)NAN;
+    }
+    state = rank_state_of(series, sample.rank, err);
+    if (!state) {
+        return -1;
+    }
+    if (begins_run(spec, state, series, &sample, epoch)) {
+        if (p->run == RUNS_MAX) {
+            return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
+        }
+        next_run(p);
+        sample.run = (int16_t)p->run;
+        state = rank_state_of(series, sample.rank, err);
+        if (!state) {
+            return -1;
+        }
+    }
+    if (!p->has_date && time.ptr && time.len > DATE_BYTES && time.ptr[4] == '-') {
+        add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number);
+        p->has_date = true;
+    }
+    series->ordinal++;
+    if (sample.step < 0) {
+        sample.step = series->ordinal;
+    }
+    sample.value = read_value(p, spec, line);
+    *state = (struct rank_state){sample.step, epoch, true, spec->quantity == QTY_SUMMARY};
+    p->has_samples = true;
+    p->total_steps = total >= 0 ? total : p->total_steps;
+    return push_sample(p, series, &sample, err);
+}
+
+static int read_series(struct parser *p, size_t idx, const struct line *line, bool *ret_found,
+                       struct err *err)
+{
+    const struct series_spec *spec = &p->format->series[idx];
+    bool has_literal = spec->line.bit == NO_LITERAL || (line->mask >> spec->line.bit & 1) != 0;
+    bool is_partial = false;
+    *ret_found = false;
+    if (spec->after.pattern && !p->series[idx].is_open) {
+        return 0;
+    }
+    if (p->skips_scores && spec->quantity == QTY_SCORE && !str_eq(spec->name, p->named)) {
+        return 0;
+    }
+    if (has_literal && pattern_match(spec->line.pattern, line->text, ret_found, err) < 0) {
+        return -1;
+    }
+    if (*ret_found && may_be_cut(spec, line)) {
+        /* What was printed is not known. A cut score takes no rate with it. */
+        p->is_truncated = p->is_truncated || is_measured(spec->quantity);
+        return 0;
+    }
+    if (*ret_found) {
+        return read_sample(p, idx, line, err);
+    }
+    if (line->is_cut && spec->quantity != QTY_SCORE) {
+        if (pattern_match_partial(spec->line.pattern, line->text, PARTIAL_BYTES_MIN, &is_partial,
+                                  err) < 0) {
+            return -1;
+        }
+        p->is_truncated = p->is_truncated || is_partial;
+    }
+    return 0;
+}
+
+/* Opens and closes tables. */
+static int follow_table(struct parser *p, size_t idx, const struct line *line, struct err *err)
+{
+    const struct series_spec *spec = &p->format->series[idx];
+    struct series_state *state = &p->series[idx];
+    bool is_hit = false;
+    if (!spec->after.pattern) {
+        return 0;
+    }
+    if (state->is_open && spec->until) {
+        if (pattern_match(spec->until, line->text, &is_hit, err) < 0) {
+            return -1;
+        }
+        p->n_open -= is_hit;
+        state->is_open = !is_hit;
+    }
+    if (!state->is_open) {
+        if (match_probe(&spec->after, line, &is_hit, err) < 0) {
+            return -1;
+        }
+        p->n_open += is_hit;
+        state->is_open = is_hit;
+    }
+    return 0;
+}
+
+int parser_line(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_hit = false;
+    bool is_sample = false;
+    if (match_probe(&p->format->run_start, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (is_hit) {
+        if (p->has_samples || p->has_end) {
+            if (p->run == RUNS_MAX) {
+                return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
+            }
+            next_run(p);
+        }
+        p->has_start = true;
+    }
+    for (size_t idx = 0; idx < p->format->n_series; idx++) {
+        if (read_series(p, idx, line, &is_hit, err) < 0 || follow_table(p, idx, line, err) < 0) {
+            return -1;
+        }
+        is_sample = is_sample || is_hit;
+    }
+    if (match_probe(&p->format->end, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    p->has_end = p->has_end || is_hit;
+    if (match_probe(&p->format->fatal, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (is_hit && p->fatal_line == 0) {
+        p->fatal_line = line->number;
+    }
+    return is_sample ? 0 : read_facts(p, line, err);
+}
+
+static struct str say(struct arena *arena, const char *text)
+{
+    return str_dup(arena, str_of(text));
+}
+
+static struct str say_incomplete(const struct parser *p, const struct measurement *m)
+{
+    if (p->fatal_line > 0) {
+        return str_of(
+            arena_printf(p->arena, "line %" PRId64 " says that the run failed", p->fatal_line));
+    }
+    if (p->format->needs_end && !p->has_end) {
+        return say(p->arena, "the line that ends a run is missing");
+    }
+    return str_of(arena_printf(p->arena, "the log ends at step %" PRId64 " of %" PRId64,
+                               m->last_step, m->total_steps));
+}
+
+static void judge(const struct parser *p, struct measurement *m)
+{
+    const struct series *primary = measurement_primary(m);
+    struct arena *arena = p->arena;
+    m->verdict = PARSE_OK;
+    if (p->first_bad_line > 0) {
+        m->verdict = PARSE_NAN;
+        m->why = str_of(
+            arena_printf(arena, "line %" PRId64 ": \"%s\" where a finite number over 0 is expected",
+                         p->first_bad_line, p->bad_value));
+    } else if (primary->n == 0) {
+        m->verdict = PARSE_NO_METRIC;
+        m->why = p->is_truncated ? say(arena, "the only record is cut off")
+                                 : say(arena, "no line holds this format's metric");
+    } else if (primary->samples[0].run != primary->samples[primary->n - 1].run) {
+        m->verdict = PARSE_AMBIGUOUS;
+        m->why = str_of(arena_printf(arena, "the log holds %d runs", m->n_runs));
+    } else if (p->is_truncated) {
+        m->verdict = PARSE_TRUNCATED;
+        m->why = say(arena, "the last line ends in the middle of a record");
+    } else if (m->last_run == PARSE_INCOMPLETE) {
+        m->verdict = PARSE_INCOMPLETE;
+        m->why = say_incomplete(p, m);
+    }
+}
+
+static int64_t stated_warmup(const struct parser *p)
+{
+    struct err err = {0};
+    int64_t value;
+    for (size_t idx = 0; idx < p->facts.n; idx++) {
+        if (str_eq_z(p->facts.items[idx].name, "warmup") &&
+            str_to_i64(p->facts.items[idx].value, 0, INT64_MAX, &value, &err) == 0) {
+            return value;
+        }
+    }
+    return -1;
+}
+
+int parser_finish(struct parser *p, struct measurement *ret_measurement, struct err *err)
+{
+    const struct format *f = p->format;
+    struct measurement m = {.format = f->id, .last_step = -1};
+    const struct series *primary;
+    if (parser_finish_bytes(p, err) < 0) {
+        return -1;
+    }
+    m.last_run = judge_run(p);
+    m.first_run = p->run > 0 ? p->first_run : m.last_run;
+    m.series = arena_array(p->arena, struct series, f->n_series);
+    m.n_series = f->n_series;
+    for (size_t idx = 0; idx < f->n_series; idx++) {
+        struct series_state *state = &p->series[idx];
+        if (state->n > 0) {
+            state->items = xrealloc(state->items, state->n * sizeof(state->items[0]));
+            arena_adopt(p->arena, state->items);
+        }
+        m.series[idx] = (struct series){
+            .name = f->series[idx].name,
+            .unit = f->series[idx].unit,
+            .scope = f->series[idx].scope,
+            .quantity = f->series[idx].quantity,
+            .is_primary = f->series[idx].is_primary,
+            .samples = state->n ? state->items : NULL,
+            .n = state->n,
+        };
+        m.n_runs = state->n ? p->run + 1 : m.n_runs;
+        state->items = NULL; /* given away, or never there */
+    }
+    m.facts = arena_array(p->arena, struct fact, p->facts.n ? p->facts.n : 1);
+    m.n_facts = p->facts.n;
+    if (p->facts.n) {
+        memcpy(m.facts, p->facts.items, p->facts.n * sizeof(m.facts[0]));
+    }
+    primary = &m.series[primary_index(f)];
+    m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;
+    m.total_steps = p->total_steps;
+    m.warmup_steps = stated_warmup(p);
+    m.n_bytes = p->n_bytes;
+    m.n_lines = (uint64_t)p->n_lines;
+    judge(p, &m);
+    *ret_measurement = m;
+    return 0;
+}

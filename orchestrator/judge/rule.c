@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/rule.h"
+
+#include "base/strbuf.h"
+
+#define COUNT_MAX 1000000000
+
+static const char *const STATISTIC_NAMES[STAT_COUNT] = {[STAT_MEAN] = "mean",
+                                                        [STAT_MEDIAN] = "median",
+                                                        [STAT_TRIMMED_MEAN] = "trimmed_mean",
+                                                        [STAT_OLYMPIC_MEAN] = "olympic_mean",
+                                                        [STAT_HARMONIC_MEAN] = "harmonic_mean",
+                                                        [STAT_TIME_WEIGHTED_MEAN] =
+                                                            "time_weighted_mean",
+                                                        [STAT_MIN] = "min",
+                                                        [STAT_MAX] = "max",
+                                                        [STAT_FIRST] = "first",
+                                                        [STAT_LAST] = "last",
+                                                        [STAT_TIMESTAMPS] = "timestamps",
+                                                        [STAT_TOOL] = "tool"};
+static const char *const SCALE_NAMES[] = {[SCALE_NONE] = "none",
+                                          [SCALE_GPUS] = "gpus",
+                                          [SCALE_NODES] = "nodes",
+                                          [SCALE_GLOBAL_BATCH_OVER] = "global_batch_over"};
+static const char *const ROUNDING_NAMES[] = {
+    [ROUND_NEAREST] = "nearest", [ROUND_TRUNCATE] = "truncate"};
+static const char *const RUN_NAMES[] = {
+    [RUN_ONLY] = "only", [RUN_FIRST] = "first", [RUN_LAST] = "last"};
+static const char *const REPEATS_NAMES[] = {[REPEATS_SINGLE] = "single",
+                                            [REPEATS_MEAN] = "mean",
+                                            [REPEATS_MEDIAN] = "median",
+                                            [REPEATS_OLYMPIC] = "olympic"};
+static const char *const ORIGIN_NAMES[] = {"stated", "inferred", "own"};
+
+const char *statistic_name(enum statistic statistic)
+{
+    ASSERT((unsigned)statistic < STAT_COUNT);
+    return STATISTIC_NAMES[statistic];
+}
+
+const char *scale_name(enum scale scale)
+{
+    return SCALE_NAMES[scale];
+}
+
+const char *rounding_name(enum rounding rounding)
+{
+    return ROUNDING_NAMES[rounding];
+}
+
+const char *repeats_name(enum repeats repeats)
+{
+    return REPEATS_NAMES[repeats];
+}
+
+const char *run_choice_name(enum run_choice run)
+{
+    return RUN_NAMES[run];
+}
+
+/* Index of name, or -1. */
+static int find_name(struct str name, const char *const *names, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (str_eq_z(name, names[idx])) {
+            return (int)idx;
+        }
+    }
+    return -1;
+}
+
+bool statistic_of_name(struct str name, enum statistic *ret_statistic)
+{
+    int idx = find_name(name, STATISTIC_NAMES, STAT_COUNT);
+    if (idx >= 0) {
+        *ret_statistic = (enum statistic)idx;
+    }
+    return idx >= 0;
+}
+
+/* One of `names`, found in member `key` of at; *ret_idx stays where the member is absent. */
+static int decode_choice(const struct json *at, const char *key, struct str value,
+                         const char *const *names, size_t n, int *ret_idx, struct err *err)
+{
+    struct json member;
+    int idx = find_name(value, names, n);
+    if (!value.ptr) {
+        return 0;
+    }
+    if (idx < 0) {
+        char known[200] = "";
+        size_t len = 0;
+        for (size_t each = 0; each < n && len < sizeof(known); each++) {
+            len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", each ? ", " : "",
+                                    names[each]);
+        }
+        if (json_member(at, key, &member, err) < 0) {
+            return -1;
+        }
+        return json_fail(&member, err, "expected one of %s, found \"%.60s\"", known, value.ptr);
+    }
+    *ret_idx = idx;
+    return 0;
+}
+#define CHOICE(at, key, value, names, ret, err)                                                    \
+    decode_choice(at, key, value, names, ARRAY_LEN(names), ret, err)
+
+/* What json_decode fills; the rest of the rule is worked out from it. */
+struct raw {
+    struct str name, series, run, statistic, scale, rounding, repeats, origin, source;
+    int64_t skip, drop_last, last;
+    bool match_gpus, skips_warmup;
+    bool steps, trim; /* only there for the table: read by hand */
+};
+
+#define RAW(member) offsetof(struct raw, member)
+static const struct json_field RAW_FIELDS[] = {
+    {"name", JSON_STR, JSON_REQUIRED, RAW(name), 0, 0},
+    {"series", JSON_STR, JSON_REQUIRED, RAW(series), 0, 0},
+    {"run", JSON_STR, 0, RAW(run), 0, 0},
+    {"match_gpus", JSON_BOOL, 0, RAW(match_gpus), 0, 0},
+    {"warmup", JSON_BOOL, 0, RAW(skips_warmup), 0, 0},
+    {"skip", JSON_I64, 0, RAW(skip), 0, COUNT_MAX},
+    {"drop_last", JSON_I64, 0, RAW(drop_last), 0, COUNT_MAX},
+    {"last", JSON_I64, 0, RAW(last), 0, COUNT_MAX},
+    {"steps", JSON_ANY, JSON_NULLABLE, RAW(steps), 0, 0},
+    {"trim", JSON_ANY, JSON_NULLABLE, RAW(trim), 0, 0},
+    {"statistic", JSON_STR, JSON_REQUIRED, RAW(statistic), 0, 0},
+    {"scale", JSON_STR, 0, RAW(scale), 0, 0},
+    {"rounding", JSON_STR, 0, RAW(rounding), 0, 0},
+    {"repeats", JSON_STR, 0, RAW(repeats), 0, 0},
+    {"origin", JSON_STR, JSON_REQUIRED, RAW(origin), 0, 0},
+    {"source", JSON_STR, JSON_REQUIRED, RAW(source), 0, 0},
+};
+
+static int decode_steps(const struct json *at, struct window *window, struct err *err)
+{
+    struct json list;
+    struct json item;
+    size_t n;
+    if (!json_find(at, "steps", &list) || json_is_null(&list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, 2, &n, err) < 0) {
+        return -1;
+    }
+    if (n != 2) {
+        return json_fail(&list, err, "expected [first, last], found %zu numbers", n);
+    }
+    if (!json_first(&list, &item) || json_i64(&item, 0, INT64_MAX, &window->step_from, err) < 0 ||
+        !json_next(&item) || json_i64(&item, 0, INT64_MAX, &window->step_to, err) < 0) {
+        return -1;
+    }
+    if (window->step_to < window->step_from) {
+        return json_fail(&list, err, "expected the first step before the last");
+    }
+    window->has_steps = true;
+    return 0;
+}
+
+static int decode_trim(const struct json *at, struct rule *rule, struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"count", JSON_I64, 0, offsetof(struct rule, trim_count), 0, COUNT_MAX},
+        {"share", JSON_F64, 0, offsetof(struct rule, trim_share), 0, 0},
+    };
+    struct json trim;
+    bool is_there = json_find(at, "trim", &trim) && !json_is_null(&trim);
+    if (is_there != (rule->statistic == STAT_TRIMMED_MEAN)) {
+        return json_fail(at, err, "\"trim\" belongs to statistic trimmed_mean, and to it alone");
+    }
+    if (!is_there) {
+        return 0;
+    }
+    if (json_decode(&trim, NULL, FIELDS, ARRAY_LEN(FIELDS), rule, err) < 0) {
+        return -1;
+    }
+    if (!(rule->trim_share >= 0 && rule->trim_share < 0.5)) {
+        return json_fail(&trim, err, "expected a share from 0 to under 0.5");
+    }
+    if (rule->trim_count == 0 && rule->trim_share == 0) {
+        return json_fail(&trim, err, "expected a count or a share over 0");
+    }
+    return 0;
+}
+
+static int decode_choices(const struct json *at, const struct raw *raw, struct rule *rule,
+                          struct err *err)
+{
+    int run = RUN_ONLY;
+    int statistic = STAT_MEAN;
+    int scale = SCALE_NONE;
+    int rounding = ROUND_NEAREST;
+    int repeats = REPEATS_SINGLE;
+    int origin = 0;
+    if (CHOICE(at, "run", raw->run, RUN_NAMES, &run, err) < 0 ||
+        CHOICE(at, "statistic", raw->statistic, STATISTIC_NAMES, &statistic, err) < 0 ||
+        CHOICE(at, "scale", raw->scale, SCALE_NAMES, &scale, err) < 0 ||
+        CHOICE(at, "rounding", raw->rounding, ROUNDING_NAMES, &rounding, err) < 0 ||
+        CHOICE(at, "repeats", raw->repeats, REPEATS_NAMES, &repeats, err) < 0 ||
+        CHOICE(at, "origin", raw->origin, ORIGIN_NAMES, &origin, err) < 0) {
+        return -1;
+    }
+    rule->run = (enum run_choice)run;
+    rule->statistic = (enum statistic)statistic;
+    rule->scale = (enum scale)scale;
+    rule->rounding = (enum rounding)rounding;
+    rule->repeats = (enum repeats)repeats;
+    rule->origin = raw->origin;
+    return 0;
+}
+
+static bool is_slug(struct str s)
+{
+    for (size_t idx = 0; idx < s.len; idx++) {
+        char c = s.ptr[idx];
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-')) {
+            return false;
+        }
+    }
+    return s.len > 0;
+}
+
+int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
+                struct rule *ret_rule, struct err *err)
+{
+    struct raw raw = {0};
+    struct rule rule = {0};
+    if (json_decode(at, arena, RAW_FIELDS, ARRAY_LEN(RAW_FIELDS), &raw, err) < 0) {
+        return -1;
+    }
+    if (!is_slug(raw.name)) {
+        return json_fail(at, err, "expected a name of a-z, 0-9 and -, found \"%.60s\"",
+                         raw.name.ptr);
+    }
+    rule.id = str_of(arena_printf(arena, "%.*s/%.*s", STR_ARG(format_id), STR_ARG(raw.name)));
+    rule.series = raw.series;
+    rule.match_gpus = raw.match_gpus;
+    rule.source = raw.source;
+    rule.window.skip = raw.skip;
+    rule.window.drop_last = raw.drop_last;
+    rule.window.last = raw.last;
+    rule.window.skips_warmup = raw.skips_warmup;
+    if (decode_choices(at, &raw, &rule, err) < 0 || decode_steps(at, &rule.window, err) < 0 ||
+        decode_trim(at, &rule, err) < 0) {
+        return -1;
+    }
+    if (rule.statistic == STAT_TIMESTAMPS && rule.scale != SCALE_NONE) {
+        return json_fail(at, err,
+                         "statistic timestamps gives items per second of the job: "
+                         "expected scale none");
+    }
+    *ret_rule = rule;
+    return 0;
+}
+
+static void describe_window(const struct window *w, struct strbuf *out)
+{
+    if (w->has_steps) {
+        strbuf_printf(out, ", steps %" PRId64 " to %" PRId64, w->step_from, w->step_to);
+    }
+    if (w->skips_warmup) {
+        strbuf_add_z(out, ", after the warm-up");
+    }
+    if (w->skip) {
+        strbuf_printf(out, ", skip %" PRId64, w->skip);
+    }
+    if (w->drop_last) {
+        strbuf_printf(out, ", drop the last %" PRId64, w->drop_last);
+    }
+    if (w->last) {
+        strbuf_printf(out, ", the last %" PRId64, w->last);
+    }
+}
+
+void rule_describe(const struct rule *rule, struct strbuf *out)
+{
+    static const char *const SCALES[] = {[SCALE_NONE] = "",
+                                         [SCALE_GPUS] = ", x GPUs",
+                                         [SCALE_NODES] = ", x nodes",
+                                         [SCALE_GLOBAL_BATCH_OVER] = ", global batch over it"};
+    char words[32];
+    snprintf(words, sizeof(words), "%s", statistic_name(rule->statistic));
+    for (char *c = words; *c; c++) {
+        if (*c == '_') {
+            *c = ' ';
+        }
+    }
+    if (rule->statistic == STAT_TOOL) {
+        strbuf_printf(out, "the tool's own %.*s", STR_ARG(rule->series));
+    } else if (rule->statistic == STAT_TIMESTAMPS) {
+        strbuf_printf(out, "items between the timestamps of %.*s", STR_ARG(rule->series));
+    } else {
+        strbuf_printf(out, "%s of %.*s", words, STR_ARG(rule->series));
+    }
+    describe_window(&rule->window, out);
+    if (rule->trim_count || rule->trim_share > 0) {
+        strbuf_printf(out, ", trim %" PRId64 "+%" PRId64, rule->trim_count, rule->trim_count);
+        if (rule->trim_share > 0) {
+            strbuf_printf(out, " or %g %% each if that is more", 100 * rule->trim_share);
+        }
+    }
+    if (rule->match_gpus) {
+        strbuf_add_z(out, ", row of the GPU count");
+    }
+    if (rule->run != RUN_ONLY) {
+        strbuf_printf(out, ", %s run", RUN_NAMES[rule->run]);
+    }
+    strbuf_add_z(out, SCALES[rule->scale]);
+    if (rule->rounding == ROUND_TRUNCATE) {
+        strbuf_add_z(out, ", truncated");
+    }
+    if (rule->repeats != REPEATS_SINGLE) {
+        strbuf_printf(out, ", %s over the repeats", REPEATS_NAMES[rule->repeats]);
+    }
+}

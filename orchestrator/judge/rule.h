@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules: how a series becomes a number. Data (manifests/formats/ID.json, "rules"); the statistics and windows are named here
+   and nowhere else. Pure functions. */
+#ifndef JUDGE_RULE_H
+#define JUDGE_RULE_H
+
+#include "codec/json.h"
+#include "judge/series.h"
+
+enum statistic {
+    STAT_MEAN,
+    STAT_MEDIAN,
+    STAT_TRIMMED_MEAN, /* drops max(trim_count, floor(trim_share n)) at each end */
+    STAT_OLYMPIC_MEAN, /* drops the smallest and the largest */
+    STAT_HARMONIC_MEAN,
+    STAT_TIME_WEIGHTED_MEAN, /* all items over all time: each interval counts by its steps and its rate */
+    STAT_MIN,
+    STAT_MAX,
+    STAT_FIRST,
+    STAT_LAST, /* last-k with window.last > 1 is a mean over window.last */
+    STAT_TIMESTAMPS, /* global batch x (steps between) / (time between), first and last sample of the window */
+    STAT_TOOL, /* the one value of a summary series; more than one (of a rank) is an error */
+    STAT_COUNT,
+};
+
+/* How a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in result.json; replay
+   derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
+   2: result.json states it. */
+enum { DERIVATION_FIRST = 1, DERIVATION_NOW = 2 };
+
+enum scale {
+    SCALE_NONE, /* value as it stands */
+    SCALE_GPUS, /* x GPUs of the case */
+    SCALE_NODES,
+    SCALE_GLOBAL_BATCH_OVER, /* batch_per_gpu x GPUs / value: seconds a step become items per second */
+};
+
+enum rounding { ROUND_NEAREST, ROUND_TRUNCATE };
+enum run_choice { RUN_ONLY, RUN_FIRST, RUN_LAST }; /* RUN_ONLY: a file with two runs is an error */
+enum repeats {
+    REPEATS_SINGLE,
+    REPEATS_MEAN,
+    REPEATS_MEDIAN,
+    REPEATS_OLYMPIC
+}; /* across the logs of one cell */
+
+struct window {
+    int64_t skip;      /* samples dropped at the start */
+    int64_t drop_last; /* samples dropped at the end */
+    int64_t last;      /* > 0: then only this many at the end */
+    bool has_steps;    /* then only step_from <= step <= step_to, before skip and the rest */
+    int64_t step_from, step_to;
+    bool skips_warmup; /* drops the warm-up steps that the log states; it must state them */
+};
+
+struct rule {
+    struct str id; /* "FORMAT/NAME" */
+    struct str series;
+    enum run_choice run;
+    bool match_gpus; /* only samples whose gpus is the case's */
+    struct window window;
+    int64_t trim_count;
+    double trim_share;
+    enum statistic statistic;
+    enum scale scale;
+    enum rounding rounding;
+    enum repeats repeats;
+    struct str origin; /* "stated", "inferred" or "own" */
+    struct str source; /* where it is stated, or how it was found */
+};
+
+/* What a rule must know of the case. 0 or less: not known; a rule that needs it says so. */
+struct rule_case {
+    int64_t gpus;
+    int64_t nodes;
+    int64_t batch_per_gpu;
+};
+
+struct rule_value {
+    double value;    /* not rounded */
+    size_t n_used;   /* samples that went in */
+    size_t n_window; /* samples in the window before trimming */
+};
+
+/* Reads one element of a format's "rules" array. */
+MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
+                           struct rule *ret_rule, struct err *err);
+
+/* ERR_PARSE with the reason where the rule does not apply (series absent, window empty, two runs, batch not known). Where
+   the series is of scope rank and several ranks print, the window counts each rank's own samples. The parse verdict is the
+   caller's to judge: an incomplete log still has a series. */
+MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
+                          const struct rule_case *of, struct rule_value *ret_value,
+                          struct err *err);
+
+/* Which samples of the rule's series are in its window, before trimming: ret_is_used has one entry for each. */
+MUST_CHECK int rule_window(const struct rule *rule, const struct measurement *m,
+                           const struct rule_case *of, bool *ret_is_used, struct err *err);
+
+/* One number from the repeats' numbers. n >= 1; REPEATS_SINGLE with n > 1 is an error. */
+MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, double *ret_value,
+                            struct err *err);
+
+/* value at `decimals` places under the rule's rounding. */
+double rule_round(enum rounding rounding, double value, int decimals);
+
+const char *statistic_name(enum statistic statistic);
+bool statistic_of_name(struct str name, enum statistic *ret_statistic);
+
+const char *rounding_name(enum rounding rounding);
+const char *repeats_name(enum repeats repeats);
+const char *scale_name(enum scale scale);
+const char *run_choice_name(enum run_choice run);
+
+/* "mean of ips, skip 2, trim 5+5, x GPUs": for people. */
+void rule_describe(const struct rule *rule, struct strbuf *out);
+
+#endif

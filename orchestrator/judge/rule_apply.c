@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/rule.h"
+#include "judge/stats.h"
+
+#include <math.h>
+
+struct picked { /* samples in the window, in file order; owned */
+    const struct sample **items;
+    size_t n;
+};
+
+static void picked_cleanup(struct picked *picked)
+{
+    free(picked->items);
+}
+
+/* The run that the rule means: found in the series itself, so that a table after two runs is one run's. */
+static int choose_run(const struct rule *rule, const struct series *series, int32_t *ret_run,
+                      struct err *err)
+{
+    int32_t first = INT32_MAX;
+    int32_t last = -1;
+    for (size_t idx = 0; idx < series->n; idx++) {
+        first = series->samples[idx].run < first ? series->samples[idx].run : first;
+        last = series->samples[idx].run > last ? series->samples[idx].run : last;
+    }
+    if (rule->run == RUN_ONLY && first != last) {
+        return err_set(err, ERR_PARSE, "the log holds %d runs and rule %.*s does not choose one",
+                       last - first + 1, STR_ARG(rule->id));
+    }
+    *ret_run = rule->run == RUN_LAST ? last : first;
+    return 0;
+}
+
+static bool is_wanted(const struct rule *rule, const struct sample *s, int32_t run, int64_t gpus,
+                      int64_t warmup_steps)
+{
+    const struct window *w = &rule->window;
+    return s->run == run && (!rule->match_gpus || s->gpus == gpus) &&
+           (!w->has_steps || (s->step >= w->step_from && s->step <= w->step_to)) &&
+           (!w->skips_warmup || s->step > warmup_steps);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    const struct sample *x = *(const struct sample *const *)a;
+    const struct sample *y = *(const struct sample *const *)b;
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
+    }
+    return (x > y) - (x < y); /* same array: keeps file order */
+}
+
+/* skip, drop_last and last of items[from, to), one rank's or all; the rest moves to items[at...]. Returns how many. */
+static size_t cut_window(const struct window *w, const struct sample **items, size_t from,
+                         size_t to, size_t at)
+{
+    size_t n = to - from;
+    size_t skip = (size_t)w->skip < n ? (size_t)w->skip : n;
+    size_t drop = (size_t)w->drop_last < n - skip ? (size_t)w->drop_last : n - skip;
+    size_t left = n - skip - drop;
+    size_t keep = w->last > 0 && (size_t)w->last < left ? (size_t)w->last : left;
+    if (keep > 0) {
+        memmove(&items[at], &items[from + skip + left - keep], keep * sizeof(items[0]));
+    }
+    return keep;
+}
+
+/* A log in which only some ranks print, or one, is one sequence; with scope rank and several, each rank is. */
+static void cut_windows(const struct rule *rule, const struct series *series, struct picked *picked)
+{
+    const struct sample **items = picked->items;
+    size_t at = 0;
+    bool is_mixed = false;
+    for (size_t idx = 1; idx < picked->n; idx++) {
+        is_mixed = is_mixed || items[idx]->rank != items[0]->rank;
+    }
+    if (!is_mixed || series->scope != SCOPE_RANK) {
+        picked->n = cut_window(&rule->window, items, 0, picked->n, 0);
+        return;
+    }
+    qsort(items, picked->n, sizeof(items[0]), compare_ranks);
+    for (size_t from = 0, to; from < picked->n; from = to) {
+        for (to = from + 1; to < picked->n && items[to]->rank == items[from]->rank; to++) {
+        }
+        at += cut_window(&rule->window, items, from, to, at);
+    }
+    picked->n = at;
+}
+
+static int pick(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
+                const struct series *series, struct picked *ret_picked, struct err *err)
+{
+    int32_t run = 0;
+    if (rule->match_gpus && of->gpus <= 0) {
+        return err_set(err, ERR_PARSE, "rule %.*s needs to know how many GPUs", STR_ARG(rule->id));
+    }
+    if (rule->window.skips_warmup && m->warmup_steps < 0) {
+        return err_set(err, ERR_PARSE, "rule %.*s: the log does not state its warm-up steps",
+                       STR_ARG(rule->id));
+    }
+    if (choose_run(rule, series, &run, err) < 0) {
+        return -1;
+    }
+    ret_picked->items = xcalloc(series->n, sizeof(ret_picked->items[0]));
+    ret_picked->n = 0;
+    for (size_t idx = 0; idx < series->n; idx++) {
+        if (is_wanted(rule, &series->samples[idx], run, of->gpus, m->warmup_steps)) {
+            ret_picked->items[ret_picked->n++] = &series->samples[idx];
+        }
+    }
+    cut_windows(rule, series, ret_picked);
+    if (ret_picked->n == 0) {
+        return err_set(err, ERR_PARSE,
+                       "rule %.*s leaves none of the %zu samples of series \"%.*s\"",
+                       STR_ARG(rule->id), series->n, STR_ARG(series->name));
+    }
+    for (size_t idx = 0; idx < ret_picked->n; idx++) {
+        if (!isfinite(ret_picked->items[idx]->value) && rule->statistic != STAT_TIMESTAMPS) {
+            return err_set(err, ERR_PARSE, "step %" PRId64 " in the window has no usable value",
+                           ret_picked->items[idx]->step);
+        }
+    }
+    return 0;
+}
+
+static int apply_timestamps(const struct rule *rule, const struct rule_case *of,
+                            const struct picked *picked, double *ret_value, struct err *err)
+{
+    const struct sample *first = picked->items[0];
+    const struct sample *last = first;
+    for (size_t idx = 1; idx < picked->n; idx++) {
+        last = picked->items[idx]->rank == first->rank ? picked->items[idx] : last;
+    }
+    if (of->gpus <= 0 || of->batch_per_gpu <= 0) {
+        return err_set(err, ERR_PARSE, "rule %.*s needs to know the batch and how many GPUs",
+                       STR_ARG(rule->id));
+    }
+    if (!(last->time_s > first->time_s) || last->step <= first->step) {
+        return err_set(err, ERR_PARSE,
+                       "rule %.*s: no time passes between steps %" PRId64 " and %" PRId64,
+                       STR_ARG(rule->id), first->step, last->step);
+    }
+    *ret_value = (double)of->gpus * (double)of->batch_per_gpu * (double)(last->step - first->step) /
+                 (last->time_s - first->time_s);
+    return 0;
+}
+
+/* All items over all time. A sample stands for the steps since the one before it of its rank; the first for as many as the
+   second. Rates: steps / sum(steps / rate). Step times: sum(steps x time) / steps. */
+static double time_weighted(const struct series *series, const struct picked *picked,
+                            const double *values)
+{
+    double top = 0;
+    double bottom = 0;
+    for (size_t idx = 0; idx < picked->n; idx++) {
+        size_t from = idx ? idx - 1 : 0;
+        size_t to = idx ? idx : (picked->n > 1 ? 1 : 0);
+        int64_t delta = picked->items[to]->step - picked->items[from]->step;
+        double steps = delta > 0 ? (double)delta : 1;
+        if (series->quantity == QTY_STEP_TIME) {
+            top += steps * values[idx];
+            bottom += steps;
+        } else {
+            top += steps;
+            bottom += steps / values[idx];
+        }
+    }
+    return top / bottom;
+}
+
+static int apply_tool(const struct rule *rule, const struct picked *picked, const double *values,
+                      double *ret_value, struct err *err)
+{
+    for (size_t idx = 1; idx < picked->n; idx++) {
+        if (picked->items[idx]->rank == picked->items[idx - 1]->rank) {
+            return err_set(err, ERR_PARSE,
+                           "rule %.*s expects one value of series \"%.*s\", found %zu",
+                           STR_ARG(rule->id), STR_ARG(rule->series), picked->n);
+        }
+    }
+    *ret_value = stats_mean(values, picked->n);
+    return 0;
+}
+
+static int apply_trimmed(const struct rule *rule, double *values, size_t n, struct rule_value *ret,
+                         struct err *err)
+{
+    size_t each = rule->statistic == STAT_OLYMPIC_MEAN ? 1 : (size_t)rule->trim_count;
+    size_t share = rule->statistic == STAT_OLYMPIC_MEAN
+                       ? 0
+                       : (size_t)floor(rule->trim_share * (double)n + 1e-9);
+    each = share > each ? share : each;
+    if (2 * each >= n) {
+        return err_set(err, ERR_PARSE, "rule %.*s drops %zu at each end, and there are %zu samples",
+                       STR_ARG(rule->id), each, n);
+    }
+    stats_sort(values, n);
+    ret->value = stats_sorted_trimmed_mean(values, n, each);
+    ret->n_used = n - 2 * each;
+    return 0;
+}
+
+static int apply_statistic(const struct rule *rule, const struct rule_case *of,
+                           const struct series *series, const struct picked *picked,
+                           struct rule_value *ret, struct err *err)
+{
+    size_t n = picked->n;
+    CLEANUP(free) double *values = xcalloc(n, sizeof(*values));
+    for (size_t idx = 0; idx < n; idx++) {
+        values[idx] = picked->items[idx]->value;
+    }
+    ret->n_window = n;
+    ret->n_used = n;
+    switch (rule->statistic) {
+    case STAT_MEAN:
+        ret->value = stats_mean(values, n);
+        return 0;
+    case STAT_MEDIAN:
+        stats_sort(values, n);
+        ret->value = stats_sorted_median(values, n);
+        return 0;
+    case STAT_TRIMMED_MEAN:
+    case STAT_OLYMPIC_MEAN:
+        return apply_trimmed(rule, values, n, ret, err);
+    case STAT_HARMONIC_MEAN:
+        ret->value = stats_harmonic_mean(values, n);
+        return 0;
+    case STAT_TIME_WEIGHTED_MEAN:
+        ret->value = time_weighted(series, picked, values);
+        return 0;
+    case STAT_MIN:
+        ret->value = stats_min(values, n);
+        return 0;
+    case STAT_MAX:
+        ret->value = stats_max(values, n);
+        return 0;
+    case STAT_FIRST:
+        ret->value = values[0];
+        ret->n_used = 1;
+        return 0;
+    case STAT_LAST:
+        ret->value = rule->window.last > 1 ? stats_mean(values, n) : values[n - 1];
+        ret->n_used = rule->window.last > 1 ? n : 1;
+        return 0;
+    case STAT_TIMESTAMPS:
+        ret->n_used = n > 1 ? 2 : 1;
+        return apply_timestamps(rule, of, picked, &ret->value, err);
+    case STAT_TOOL:
+        return apply_tool(rule, picked, values, &ret->value, err);
+    case STAT_COUNT:
+        break;
+    }
+    ASSERT(!"statistic");
+    return -1;
+}
+
+static int apply_scale(const struct rule *rule, const struct rule_case *of, double *value,
+                       struct err *err)
+{
+    switch (rule->scale) {
+    case SCALE_NONE:
+        return 0;
+    case SCALE_GPUS:
+        if (of->gpus <= 0) {
+            break;
+        }
+        *value *= (double)of->gpus;
+        return 0;
+    case SCALE_NODES:
+        if (of->nodes <= 0) {
+            break;
+        }
+        *value *= (double)of->nodes;
+        return 0;
+    case SCALE_GLOBAL_BATCH_OVER:
+        if (of->gpus <= 0 || of->batch_per_gpu <= 0) {
+            break;
+        }
+        *value = (double)of->gpus * (double)of->batch_per_gpu / *value;
+        return 0;
+    }
+    return err_set(err, ERR_PARSE, "rule %.*s has scale %s and needs to know the %s",
+                   STR_ARG(rule->id), scale_name(rule->scale),
+                   rule->scale == SCALE_NODES  ? "number of nodes"
+                   : rule->scale == SCALE_GPUS ? "number of GPUs"
+                                               : "batch and the number of GPUs");
+}
+
+int rule_apply(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
+               struct rule_value *ret_value, struct err *err)
+{
+    const struct series *series = measurement_series(m, rule->series);
+    CLEANUP(picked) struct picked picked = {0};
+    struct rule_value value = {0};
+    if (!series || series->n == 0) {
+        return err_set(err, ERR_PARSE, "the log has no series \"%.*s\"", STR_ARG(rule->series));
+    }
+    if (pick(rule, m, of, series, &picked, err) < 0 ||
+        apply_statistic(rule, of, series, &picked, &value, err) < 0 ||
+        apply_scale(rule, of, &value.value, err) < 0) {
+        return -1;
+    }
+    if (!isfinite(value.value)) {
+        return err_set(err, ERR_PARSE, "rule %.*s gives no finite number", STR_ARG(rule->id));
+    }
+    *ret_value = value;
+    return 0;
+}
+
+int rule_window(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
+                bool *ret_is_used, struct err *err)
+{
+    const struct series *series = measurement_series(m, rule->series);
+    CLEANUP(picked) struct picked picked = {0};
+    if (!series || series->n == 0) {
+        return err_set(err, ERR_PARSE, "the log has no series \"%.*s\"", STR_ARG(rule->series));
+    }
+    if (pick(rule, m, of, series, &picked, err) < 0) {
+        return -1;
+    }
+    memset(ret_is_used, 0, series->n * sizeof(*ret_is_used));
+    for (size_t idx = 0; idx < picked.n; idx++) {
+        ret_is_used[picked.items[idx] - series->samples] = true;
+    }
+    return 0;
+}
+
+int rule_combine(enum repeats how, const double *values, size_t n, double *ret_value,
+                 struct err *err)
+{
+    ASSERT(n > 0);
+    if (how == REPEATS_SINGLE && n > 1) {
+        return err_set(err, ERR_PARSE, "the rule is for one log, and there are %zu", n);
+    }
+    if (how == REPEATS_OLYMPIC && n < 3) {
+        return err_set(err, ERR_PARSE, "an olympic mean needs 3 repeats, and there are %zu", n);
+    }
+    if (how == REPEATS_SINGLE || how == REPEATS_MEAN) {
+        *ret_value = stats_mean(values, n);
+        return 0;
+    }
+    CLEANUP(free) double *sorted = xcalloc(n, sizeof(*sorted));
+    memcpy(sorted, values, n * sizeof(*sorted));
+    stats_sort(sorted, n);
+    *ret_value = how == REPEATS_MEDIAN ? stats_sorted_median(sorted, n)
+                                       : stats_sorted_trimmed_mean(sorted, n, 1);
+    return 0;
+}
+
+double rule_round(enum rounding rounding, double value, int decimals)
+{
+    double power = pow(10.0, decimals);
+    double scaled = value * power;
+    double nearest = round(scaled);
+    /* 6.13 x 100 is 612.9999...: what is that near to a whole number is that number. */
+    bool is_whole = fabs(scaled - nearest) < 1e-9 * fmax(1.0, fabs(scaled));
+    return (rounding == ROUND_NEAREST || is_whole ? nearest : trunc(scaled)) / power;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/series.h"
+
+static const char *const SCOPE_NAMES[] = {
+    [SCOPE_RANK] = "rank", [SCOPE_NODE] = "node", [SCOPE_JOB] = "job"};
+static const char *const QUANTITY_NAMES[] = {
+    [QTY_RATE] = "rate",           [QTY_RUNNING_MEAN] = "running_mean",
+    [QTY_STEP_TIME] = "step_time", [QTY_SUMMARY] = "summary",
+    [QTY_CLOCK] = "clock",         [QTY_SCORE] = "score"};
+static const char *const VERDICT_NAMES[] = {
+    [PARSE_OK] = "ok",   [PARSE_NO_METRIC] = "no_metric", [PARSE_INCOMPLETE] = "incomplete",
+    [PARSE_NAN] = "nan", [PARSE_AMBIGUOUS] = "ambiguous", [PARSE_TRUNCATED] = "truncated"};
+
+const char *scope_name(enum scope scope)
+{
+    return SCOPE_NAMES[scope];
+}
+
+const char *quantity_name(enum quantity quantity)
+{
+    return QUANTITY_NAMES[quantity];
+}
+
+const char *parse_verdict_name(enum parse_verdict verdict)
+{
+    return VERDICT_NAMES[verdict];
+}
+
+bool scope_of_name(struct str name, enum scope *ret_scope)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(SCOPE_NAMES); idx++) {
+        if (str_eq_z(name, SCOPE_NAMES[idx])) {
+            *ret_scope = (enum scope)idx;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool quantity_of_name(struct str name, enum quantity *ret_quantity)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(QUANTITY_NAMES); idx++) {
+        if (str_eq_z(name, QUANTITY_NAMES[idx])) {
+            *ret_quantity = (enum quantity)idx;
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct series *measurement_series(const struct measurement *m, struct str name)
+{
+    for (size_t idx = 0; idx < m->n_series; idx++) {
+        if (str_eq(m->series[idx].name, name)) {
+            return &m->series[idx];
+        }
+    }
+    return NULL;
+}
+
+const struct series *measurement_primary(const struct measurement *m)
+{
+    for (size_t idx = 0; idx < m->n_series; idx++) {
+        if (m->series[idx].is_primary) {
+            return &m->series[idx];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/stats.h"
+
+#include <math.h>
+
+double stats_sum(const double *values, size_t n)
+{
+    double sum = 0;
+    double lost = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        double next = sum + values[idx];
+        lost += fabs(sum) >= fabs(values[idx]) ? (sum - next) + values[idx]
+                                               : (values[idx] - next) + sum;
+        sum = next;
+    }
+    return sum + lost;
+}
+
+double stats_mean(const double *values, size_t n)
+{
+    ASSERT(n > 0);
+    return stats_sum(values, n) / (double)n;
+}
+
+double stats_harmonic_mean(const double *values, size_t n)
+{
+    double sum = 0;
+    ASSERT(n > 0);
+    for (size_t idx = 0; idx < n; idx++) {
+        sum += 1.0 / values[idx];
+    }
+    return (double)n / sum;
+}
+
+double stats_weighted_mean(const double *values, const double *weights, size_t n)
+{
+    double sum = 0;
+    double weight = 0;
+    ASSERT(n > 0);
+    for (size_t idx = 0; idx < n; idx++) {
+        sum += values[idx] * weights[idx];
+        weight += weights[idx];
+    }
+    return sum / weight;
+}
+
+double stats_min(const double *values, size_t n)
+{
+    double least = values[0];
+    for (size_t idx = 1; idx < n; idx++) {
+        least = values[idx] < least ? values[idx] : least;
+    }
+    return least;
+}
+
+double stats_max(const double *values, size_t n)
+{
+    double most = values[0];
+    for (size_t idx = 1; idx < n; idx++) {
+        most = values[idx] > most ? values[idx] : most;
+    }
+    return most;
+}
+
+static int compare_f64(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void stats_sort(double *values, size_t n)
+{
+    if (n > 1) {
+        qsort(values, n, sizeof(*values), compare_f64);
+    }
+}
+
+double stats_sorted_median(const double *sorted, size_t n)
+{
+    ASSERT(n > 0);
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+double stats_sorted_percentile(const double *sorted, size_t n, double share)
+{
+    double place = share * (double)(n - 1);
+    size_t low = (size_t)place;
+    ASSERT(n > 0);
+    if (low + 1 >= n) {
+        return sorted[n - 1];
+    }
+    return sorted[low] + (place - (double)low) * (sorted[low + 1] - sorted[low]);
+}
+
+double stats_sorted_trimmed_mean(const double *sorted, size_t n, size_t n_each)
+{
+    ASSERT(n_each < n - n_each);
+    return stats_mean(sorted + n_each, n - 2 * n_each);
+}
+
+double stats_std(const double *values, size_t n)
+{
+    double mean = stats_mean(values, n);
+    double sum = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        sum += (values[idx] - mean) * (values[idx] - mean);
+    }
+    return n > 1 ? sqrt(sum / (double)(n - 1)) : 0;
+}
+
+double stats_sem(const double *values, size_t n)
+{
+    return stats_std(values, n) / sqrt((double)n);
+}
+
+double stats_cv(const double *values, size_t n)
+{
+    return stats_std(values, n) / stats_mean(values, n);
+}
+
+/* Two-sided 95 % points of Student's t for 1 to 30 degrees of freedom; beyond, 1.96 + 2.4 / df is within 0.001.
+   Source: NIST/SEMATECH e-Handbook of Statistical Methods, table 1.3.6.7.2, column 0.975 (read 2026-11). */
+static const double T_975[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                               2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                               2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                               2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+
+double stats_ci95(const double *values, size_t n)
+{
+    size_t df = n - 1;
+    double t;
+    ASSERT(n > 0);
+    if (df == 0) {
+        return (double)NAN;
+    }
+    t = df <= ARRAY_LEN(T_975) ? T_975[df - 1] : 1.96 + 2.4 / (double)df;
+    return t * stats_sem(values, n);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/verdict.h"
+
+#include <math.h>
+
+static const char *const AUDIT_NAMES[] = {"exact", "match", "differs", "no_log"};
+static const char *const RUN_NAMES[] = {"reproduced",     "faster", "slower",
+                                        "not_comparable", "failed", "not_run"};
+
+const char *audit_verdict_name(enum audit_verdict verdict)
+{
+    ASSERT((size_t)verdict < ARRAY_LEN(AUDIT_NAMES));
+    return AUDIT_NAMES[verdict];
+}
+
+const char *run_verdict_name(enum run_verdict verdict)
+{
+    ASSERT((size_t)verdict < ARRAY_LEN(RUN_NAMES));
+    return RUN_NAMES[verdict];
+}
+
+double rel_diff(double value, double reference)
+{
+    return (value - reference) / reference;
+}
+
+/* Half a unit of the last printed place is far above the rounding error of a decimal text read as a double, so that two
+   values at the same place differ by less than a quarter of it only when they are the same text. */
+static bool same_at(double a, double b, int decimals)
+{
+    return fabs(a - b) < 0.25 * pow(10.0, -decimals);
+}
+
+enum audit_verdict verdict_audit(double recomputed, double published, int decimals,
+                                 enum rounding rounding)
+{
+    if (!isfinite(recomputed)) {
+        return AUDIT_NO_LOG;
+    }
+    if (same_at(rule_round(rounding, recomputed, decimals), published, decimals)) {
+        return AUDIT_EXACT;
+    }
+    return fabs(rel_diff(recomputed, published)) <= MATCH_REL_MAX ? AUDIT_MATCH : AUDIT_DIFFERS;
+}
+
+enum run_verdict verdict_run(double measured, double published)
+{
+    double diff = rel_diff(measured, published);
+    if (!isfinite(diff)) {
+        return RUN_FAILED;
+    }
+    if (fabs(diff) <= REPRODUCED_REL_MAX) {
+        return RUN_REPRODUCED;
+    }
+    return diff > 0 ? RUN_FASTER : RUN_SLOWER;
+}

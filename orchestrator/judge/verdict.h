@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Comparing numbers: for published cells (audit) and for runs. The words are part of the JSON contract. */
+#ifndef JUDGE_VERDICT_H
+#define JUDGE_VERDICT_H
+
+#include "judge/rule.h"
+
+enum audit_verdict { AUDIT_EXACT, AUDIT_MATCH, AUDIT_DIFFERS, AUDIT_NO_LOG };
+enum run_verdict {
+    RUN_REPRODUCED,
+    RUN_FASTER,
+    RUN_SLOWER,
+    RUN_NOT_COMPARABLE,
+    RUN_FAILED,
+    RUN_NOT_RUN
+};
+
+/* Source: DESIGN section 5: "match: within 0.05 %". */
+#define MATCH_REL_MAX 0.0005
+/* A run reproduces a throughput when it is within this share of it. Source: ours; day-to-day variation of one machine is up
+   to 4 % (NVIDIA nvbench issue 231), so 5 % is the least that does not call noise a difference. */
+#define REPRODUCED_REL_MAX 0.05
+
+/* exact: `recomputed`, rounded or truncated to the printed digits, is the printed number. */
+enum audit_verdict verdict_audit(double recomputed, double published, int decimals,
+                                 enum rounding rounding);
+enum run_verdict verdict_run(double measured, double published);
+double rel_diff(double value, double reference); /* (value - reference) / reference */
+
+const char *audit_verdict_name(enum audit_verdict verdict);
+const char *run_verdict_name(enum run_verdict verdict);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the audit's measurements come from: raw logs below a folder, or the series kept in logs/published. */
+#include "base/base.h"
+
+#include "load/audit_logs.h"
+
+#include "base/fs.h"
+#include "load/measure.h"
+#include "load/series_file.h"
+
+#define SERIES_FOLDER "logs/published"
+
+struct reading {
+    struct arena *arena;
+    const struct report *report;
+    const struct format_set *formats;
+    const struct audit_opts *opts;
+    struct audit_logs *logs;
+};
+
+static const char *series_path(const struct reading *in, const char *folder,
+                               const struct audit_log *log)
+{
+    const char *below = fs_join(in->arena, folder, str_z(in->arena, in->report->id));
+    return fs_join(in->arena, below, series_file_name(in->arena, log->path, log->format));
+}
+
+static int write_series(const struct reading *in, const struct audit_log *log, struct err *err)
+{
+    const char *path = series_path(in, in->opts->series_folder, log);
+    const char *folder =
+        fs_join(in->arena, in->opts->series_folder, str_z(in->arena, in->report->id));
+    struct series_file file = {in->report->id, log->path, log->ref.sha256, in->report->logs_source,
+                               *log->measurement};
+    if (fs_mkdir_p(folder, err) < 0) {
+        return -1;
+    }
+    return series_file_write(path, &file, err);
+}
+
+/* A log that is not there, cannot be read or is no log of its format is a finding later; anything else stops the audit. */
+static int note_missing(struct audit_log *log, struct arena *arena, const struct err *what,
+                        struct err *err)
+{
+    if (what->code != ERR_NOT_FOUND && what->code != ERR_PARSE) {
+        *err = *what;
+        return -1;
+    }
+    log->why = str_dup(arena, str_of(what->msg));
+    return 0;
+}
+
+/* What logs/published records of this raw log; no record is no claim. */
+static int read_record(struct reading *in, struct audit_log *log, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct series_file file;
+    const char *folder = fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+    struct err what = {0};
+    if (series_file_read(&arena, series_path(in, folder, log), &file, &what) < 0) {
+        return what.code == ERR_NOT_FOUND ? 0 : err_set(err, what.code, "%s", what.msg);
+    }
+    log->kept_sha256 = str_dup(in->arena, file.sha256);
+    return 0;
+}
+
+static int read_raw(struct reading *in, struct audit_log *log, struct err *err)
+{
+    struct arena *arena = in->arena;
+    const struct format *format = format_find(in->formats, log->format);
+    struct measurement *m = arena_new(arena, struct measurement);
+    const char *path = fs_join(arena, in->opts->logs_folder, str_z(arena, log->ref.path));
+    struct err what = {0};
+    if (!format) {
+        return err_set(err, ERR_MANIFEST, "%.*s: no format \"%.*s\" in manifests/formats",
+                       STR_ARG(in->report->path), STR_ARG(log->format));
+    }
+    if (measure_file(arena, format, path, m, &log->ref.sha256, &what) < 0) {
+        return note_missing(log, arena, &what, err);
+    }
+    log->measurement = m;
+    if (read_record(in, log, err) < 0) {
+        return -1;
+    }
+    return in->opts->series_folder ? write_series(in, log, err) : 0;
+}
+
+static int read_kept(struct reading *in, struct audit_log *log, struct err *err)
+{
+    struct arena *arena = in->arena;
+    struct series_file *file = arena_new(arena, struct series_file);
+    const char *folder = fs_join(arena, in->opts->root, SERIES_FOLDER);
+    const char *path = series_path(in, folder, log);
+    struct err what = {0};
+    if (series_file_read(arena, path, file, &what) < 0) {
+        return note_missing(log, arena, &what, err);
+    }
+    if (!str_eq(file->log, log->path) || !str_eq(file->measurement.format, log->format) ||
+        !str_eq(file->source.commit, in->report->logs_source.commit)) {
+        return err_set(
+            err, ERR_MANIFEST, "%s: expected log \"%.*s\" of commit %.*s, found \"%.*s\"", path,
+            STR_ARG(log->path), STR_ARG(in->report->logs_source.commit), STR_ARG(file->log));
+    }
+    log->ref.sha256 = file->sha256;
+    log->measurement = &file->measurement;
+    return 0;
+}
+
+static int read_log(struct reading *in, struct str path, struct str format, struct err *err)
+{
+    struct audit_log *log;
+    if (audit_logs_find(in->logs, path, format)) {
+        return 0;
+    }
+    log = audit_logs_add(in->logs, in->arena, path, format);
+    log->ref.path = str_of(
+        arena_printf(in->arena, "%.*s/%.*s", STR_ARG(in->report->logs_source.path), STR_ARG(path)));
+    return in->opts->logs_folder ? read_raw(in, log, err) : read_kept(in, log, err);
+}
+
+/* Each distinct format that the case's cells name. */
+static int read_case(struct reading *in, const struct report_case *c, struct err *err)
+{
+    for (size_t cell = 0; cell < c->n_cells; cell++) {
+        struct str format = cell_format(c, &c->cells[cell]);
+        for (size_t log = 0; format.ptr && log < c->n_logs; log++) {
+            if (read_log(in, c->logs[log], format, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+static int read_logs(struct reading *in, struct err *err)
+{
+    const struct report *report = in->report;
+    if (in->opts->logs_folder && !fs_is_dir(in->opts->logs_folder)) {
+        return err_set(err, ERR_IO, "%s: not a folder that can be read", in->opts->logs_folder);
+    }
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        const struct report_case *c = &report->cases[idx];
+        if (read_case(in, c, err) < 0) {
+            return -1;
+        }
+        if (in->opts->progress && c->n_cells) {
+            progress_set(in->opts->progress, in->opts->progress->done + c->n_logs);
+        }
+    }
+    return 0;
+}
+
+size_t audit_count_logs(const struct report *report)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        n += report->cases[idx].n_cells ? report->cases[idx].n_logs : 0;
+    }
+    return n;
+}
+
+int audit_report(struct arena *arena, const struct report *report, const struct format_set *formats,
+                 const struct audit_opts *opts, struct report_audit *ret_audit, struct err *err)
+{
+    struct audit_logs logs = {0};
+    struct reading in = {arena, report, formats, opts, &logs};
+    int result = read_logs(&in, err);
+    if (result == 0) {
+        audit_judge(arena, report, formats, &logs, ret_audit);
+    }
+    audit_logs_release(&logs);
+    return result;
+}

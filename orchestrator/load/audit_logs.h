@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit from files: the logs that a report's cells stand on, raw (a folder) or as the series kept in logs/published; then
+   audit_judge. Everything lives in the arena given. */
+#ifndef LOAD_AUDIT_LOGS_H
+#define LOAD_AUDIT_LOGS_H
+
+#include "base/progress.h"
+#include "judge/audit.h"
+
+struct audit_opts {
+    const char *logs_folder; /* NULL: the series in logs/published below root */
+    const char *root;        /* folder that holds manifests/ and logs/ */
+    const char
+        *series_folder; /* with logs_folder: write the series of REPORT to here/REPORT; or NULL */
+    struct progress *progress; /* counts logs; or NULL */
+};
+
+/* How many logs (times formats) audit_report will read: for progress. */
+size_t audit_count_logs(const struct report *report);
+
+/* Errors only where nothing can be read at all; a missing or broken log is a finding. */
+MUST_CHECK int audit_report(struct arena *arena, const struct report *report,
+                            const struct format_set *formats, const struct audit_opts *opts,
+                            struct report_audit *ret_audit, struct err *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading what manifests/ holds below the data folder. */
+#ifndef LOAD_LOAD_H
+#define LOAD_LOAD_H
+
+#include "judge/format.h"
+#include "report/report.h"
+
+/* Every file of manifests/formats; format_set_release at the end. */
+MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
+                            struct err *err);
+/* A set of the one format alone; an empty set where there is none of that id. */
+MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
+                           struct format_set *ret_set, struct err *err);
+void format_set_release(struct format_set *set);
+static inline void format_set_cleanup(struct format_set *set)
+{
+    format_set_release(set);
+}
+
+/* One report by id, or by path where the name holds a slash or ends in .json. ERR_MANIFEST where there is none. */
+MUST_CHECK int load_report(struct arena *arena, const char *root, const char *name,
+                           struct report *ret_report, struct err *err);
+
+struct report_set {
+    struct report *items; /* sorted by id */
+    size_t n;
+};
+MUST_CHECK int load_all_reports(struct arena *arena, const char *root, struct report_set *ret_set,
+                                struct err *err);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log formats from manifests/formats below the data folder. */
+#include "base/base.h"
+
+#include "load/load.h"
+
+#include "base/fs.h"
+
+#define FORMATS_FOLDER "manifests/formats"
+#define SUFFIX         ".json"
+
+static int read_format(struct arena *arena, const char *root, const char *file,
+                       struct format **ret_format, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = fs_join(arena, root, fs_join(arena, FORMATS_FOLDER, file));
+    struct str stem = str_sub(str_of(file), 0, strlen(file) - strlen(SUFFIX));
+    struct json at;
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    at = json_root(&doc);
+    if (format_decode(&at, arena, ret_format, err) < 0) {
+        return -1;
+    }
+    if (!str_eq(format_id(*ret_format), stem)) {
+        struct str id = format_id(*ret_format);
+        int status =
+            json_fail(&at, err, "expected id \"%.*s\" as the file is named, found \"%.*s\"",
+                      STR_ARG(stem), STR_ARG(id));
+        format_release(*ret_format);
+        return status;
+    }
+    return 0;
+}
+
+/* File names are not in the order of ids: "a-b.json" comes before "a.json". */
+static int compare_ids(const void *a, const void *b)
+{
+    return str_cmp(format_id(*(struct format *const *)a), format_id(*(struct format *const *)b));
+}
+
+int load_formats(struct arena *arena, const char *root, struct format_set *ret_set, struct err *err)
+{
+    struct fs_names files;
+    struct format_set set = {0};
+    if (fs_list(arena, fs_join(arena, root, FORMATS_FOLDER), &files, err) < 0) {
+        err->code = ERR_MANIFEST;
+        return -1;
+    }
+    set.items = arena_array(arena, struct format *, FORMATS_MAX);
+    for (size_t idx = 0; idx < files.n; idx++) {
+        if (!str_ends(str_of(files.items[idx]), STR_LIT(SUFFIX)) || files.items[idx][0] == '.') {
+            continue;
+        }
+        if (set.n == FORMATS_MAX) {
+            format_set_release(&set);
+            return err_set(err, ERR_MANIFEST, FORMATS_FOLDER ": more than %d formats", FORMATS_MAX);
+        }
+        if (read_format(arena, root, files.items[idx], &set.items[set.n], err) < 0) {
+            format_set_release(&set);
+            return -1;
+        }
+        set.n++;
+    }
+    qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
+    *ret_set = set;
+    return 0;
+}
+
+int load_format(struct arena *arena, const char *root, const char *id, struct format_set *ret_set,
+                struct err *err)
+{
+    const char *file = arena_printf(arena, "%s" SUFFIX, id);
+    struct format_set set = {arena_array(arena, struct format *, 1), 0};
+    if (!strchr(id, '/') && id[0] != '.' &&
+        fs_exists(fs_join(arena, root, fs_join(arena, FORMATS_FOLDER, file)))) {
+        if (read_format(arena, root, file, &set.items[0], err) < 0) {
+            return -1;
+        }
+        set.n = 1;
+    }
+    *ret_set = set;
+    return 0;
+}
+
+void format_set_release(struct format_set *set)
+{
+    for (size_t idx = 0; idx < set->n; idx++) {
+        format_release(set->items[idx]);
+    }
+    set->n = 0;
+}

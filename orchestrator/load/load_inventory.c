@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "load/load_inventory.h"
+
+#include "base/fs.h"
+#include "codec/json.h"
+#include "report/hostlist.h"
+
+#define INVENTORIES_FOLDER "manifests/inventories"
+#define INVENTORIES_MAX    4096
+#define ID_PART_MAX        256
+#define SUFFIX             ".json"
+
+static int read_inventory(struct arena *arena, const char *path, struct inventory *ret_inventory,
+                          struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return inventory_decode(&root, arena, ret_inventory, err);
+}
+
+/* One that lies in manifests/inventories: its file is named after its id. */
+static int read_stored(struct arena *arena, const char *root, const char *id,
+                       struct inventory *ret_inventory, struct err *err)
+{
+    const char *below = arena_printf(arena, "%s/%s%s", INVENTORIES_FOLDER, id, SUFFIX);
+    if (read_inventory(arena, fs_join(arena, root, below), ret_inventory, err) < 0) {
+        return -1;
+    }
+    return str_eq_z(ret_inventory->id, id)
+               ? 0
+               : err_set(err, ERR_MANIFEST,
+                         "%s:$.id: expected \"%s\" as the file is named, found \"%.100s\"", below,
+                         id, ret_inventory->id.ptr);
+}
+
+static int list_ids(struct arena *arena, const char *root, struct fs_names *ret_ids,
+                    struct err *err)
+{
+    struct fs_names names;
+    size_t n = 0;
+    if (fs_list(arena, fs_join(arena, root, INVENTORIES_FOLDER), &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        char *name = names.items[idx];
+        if (str_ends(str_of(name), STR_LIT(SUFFIX)) && name[0] != '.') {
+            names.items[n++] = arena_strndup(arena, name, strlen(name) - strlen(SUFFIX));
+        }
+    }
+    names.n = n;
+    *ret_ids = names;
+    return n <= INVENTORIES_MAX ? 0
+                                : err_set(err, ERR_MANIFEST, "%s: more than %d inventories",
+                                          INVENTORIES_FOLDER, INVENTORIES_MAX);
+}
+
+/* Position of the colon that parts an inventory from a node set: the first one outside of brackets, or behind ".json"; -1. */
+static int64_t find_colon(const char *text)
+{
+    const char *suffix = strstr(text, SUFFIX ":");
+    const char *colon = suffix ? suffix + strlen(SUFFIX) : strpbrk(text, ":[");
+    return colon && *colon == ':' ? colon - text : -1;
+}
+
+/* A slash inside of brackets is a step: n[0-10/2]. */
+static bool is_path(struct str text)
+{
+    int64_t slash = str_find(text, STR_LIT("/"));
+    int64_t bracket = str_find(text, STR_LIT("["));
+    return (slash >= 0 && (bracket < 0 || slash < bracket)) || str_ends(text, STR_LIT(SUFFIX));
+}
+
+static bool has_id(const struct fs_names *ids, struct str text)
+{
+    for (size_t idx = 0; idx < ids->n; idx++) {
+        if (str_eq_z(text, ids->items[idx])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int load_slurm(struct arena *arena, struct inventory *ret_inventory, struct err *err)
+{
+    const char *list = getenv("SLURM_JOB_NODELIST");
+    const char *gpus = getenv("SLURM_GPUS_ON_NODE");
+    struct hostlist hosts;
+    int64_t n_gpus = 0;
+    if (!list || !list[0]) {
+        return err_set(err, ERR_USAGE,
+                       "nodes \"slurm\": SLURM_JOB_NODELIST is not set: this is no allocation of "
+                       "Slurm (salloc or sbatch make one)");
+    }
+    if (hostlist_expand(arena, str_of(list), HOSTLIST_SLURM, NULL, &hosts, err) < 0) {
+        return err_wrap(err, "SLURM_JOB_NODELIST");
+    }
+    if (gpus && gpus[0] && str_to_i64(str_of(gpus), 0, INVENTORY_GPUS_MAX, &n_gpus, err) < 0) {
+        err->code = ERR_USAGE;
+        return err_wrap(err, "SLURM_GPUS_ON_NODE");
+    }
+    if (inventory_of_hosts(arena, hostlist_fold(arena, hosts.names, hosts.n), ret_inventory, err) <
+        0) {
+        return err_wrap(err, "SLURM_JOB_NODELIST");
+    }
+    for (size_t idx = 0; idx < ret_inventory->n_nodes; idx++) {
+        /* In Slurm's order: its first node is the one where the batch script runs. */
+        ret_inventory->nodes[idx] = (struct inventory_node){
+            .name = hosts.names[idx], .address = hosts.names[idx], .gpus = n_gpus};
+    }
+    return 0;
+}
+
+static void make_local(struct arena *arena, struct inventory *ret_inventory)
+{
+    struct inventory inventory = {.id = STR_LIT(INVENTORY_LOCAL),
+                                  .title = STR_LIT("this machine, no containers"),
+                                  .is_local = true,
+                                  .nodes = arena_new(arena, struct inventory_node),
+                                  .n_nodes = 1};
+    inventory.nodes[0] =
+        (struct inventory_node){.name = inventory.id, .address = STR_LIT("127.0.0.1")};
+    *ret_inventory = inventory;
+}
+
+/* An inventory's own name, without a node set. False: it is none, and nothing was tried. */
+static bool load_named(struct arena *arena, const char *root, struct str text,
+                       struct inventory *ret_inventory, int *ret_result, struct err *err)
+{
+    const char *name = str_z(arena, text);
+    struct fs_names ids = {0};
+    if (is_path(text)) {
+        *ret_result = read_inventory(arena, name, ret_inventory, err);
+        return true;
+    }
+    if (fs_is_dir(fs_join(arena, root, INVENTORIES_FOLDER)) &&
+        list_ids(arena, root, &ids, err) < 0) {
+        *ret_result = -1;
+        return true;
+    }
+    if (has_id(&ids, text)) {
+        *ret_result = read_stored(arena, root, name, ret_inventory, err);
+        return true;
+    }
+    if (str_eq_z(text, INVENTORY_LOCAL)) {
+        make_local(arena, ret_inventory);
+        *ret_result = 0;
+        return true;
+    }
+    if (str_eq_z(text, "slurm")) {
+        *ret_result = load_slurm(arena, ret_inventory, err);
+        return true;
+    }
+    return false;
+}
+
+static int load_part(struct arena *arena, struct str name, struct str nodeset,
+                     struct inventory *inventory, struct err *err)
+{
+    struct str *names;
+    if (inventory_select(inventory, arena, nodeset, inventory, err) < 0) {
+        return -1;
+    }
+    names = arena_array(arena, struct str, inventory->n_nodes);
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        names[idx] = inventory->nodes[idx].name;
+    }
+    inventory->id = str_of(arena_printf(
+        arena, "%.*s:%.*s", STR_ARG(is_path(name) ? inventory->id : name),
+        STR_ARG(str_sub(hostlist_fold(arena, names, inventory->n_nodes), 0, ID_PART_MAX))));
+    return 0;
+}
+
+int inventory_load(struct arena *arena, const char *root, const char *text,
+                   struct inventory *ret_inventory, struct err *err)
+{
+    struct str whole = str_of(text);
+    int64_t colon = find_colon(text);
+    struct str name = colon < 0 ? whole : str_sub(whole, 0, (size_t)colon);
+    struct inventory inventory;
+    int result = 0;
+    if (whole.len == 0) {
+        return err_set(err, ERR_USAGE, "nodes: expected an inventory or host names, found nothing");
+    }
+    if (load_named(arena, root, name, &inventory, &result, err)) {
+        if (result < 0 ||
+            (colon >= 0 && load_part(arena, name, str_sub(whole, (size_t)colon + 1, whole.len),
+                                     &inventory, err) < 0)) {
+            return -1;
+        }
+    } else if (inventory_of_hosts(arena, whole, &inventory, err) < 0) {
+        return err_wrap(err, "no inventory \"%.*s\" in %s, and no list of hosts",
+                        STR_ARG(str_sub(name, 0, 100)), fs_join(arena, root, INVENTORIES_FOLDER));
+    }
+    *ret_inventory = inventory;
+    return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return str_cmp(((const struct inventory *)a)->id, ((const struct inventory *)b)->id);
+}
+
+int inventory_load_all(struct arena *arena, const char *root, struct inventory_set *ret_set,
+                       struct err *err)
+{
+    struct fs_names ids;
+    struct inventory_set set = {0};
+    if (list_ids(arena, root, &ids, err) < 0) {
+        return -1;
+    }
+    set.items = arena_array(arena, struct inventory, ids.n + 1);
+    for (; set.n < ids.n; set.n++) {
+        if (read_stored(arena, root, ids.items[set.n], &set.items[set.n], err) < 0) {
+            return -1;
+        }
+    }
+    qsort(set.items, set.n, sizeof(set.items[0]), compare_ids);
+    *ret_set = set;
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing log files: reads in windows, so a log of any length needs the same memory beside its samples. */
+#ifndef LOAD_MEASURE_H
+#define LOAD_MEASURE_H
+
+#include "judge/format.h"
+
+/* The measurement lives in the arena. ret_sha256 (hex, in the arena) may be NULL; it is computed in the same pass. */
+MUST_CHECK int measure_file(struct arena *arena, const struct format *format, const char *path,
+                            struct measurement *ret_measurement, struct str *ret_sha256,
+                            struct err *err);
+
+/* The beginning of a log, kept so that a short one is read once. Reused from log to log. */
+#define LOG_HEAD_BYTES (1u << 20)  /* of a regular file */
+#define LOG_PIPE_BYTES (64u << 20) /* of what cannot be read again: it must end within */
+struct log_head {
+    char *ptr; /* owned */
+    size_t len;
+    size_t max;
+    bool is_whole;
+};
+static inline void log_head_cleanup(struct log_head *head)
+{
+    free(head->ptr);
+}
+
+/* measure_file without the series of quantity score, but for the named one (ptr NULL: none): faster. head: of the same
+   file, from measure_guess, or NULL. */
+MUST_CHECK int measure_file_rates(struct arena *arena, const struct format *format,
+                                  const char *path, struct str named, const struct log_head *head,
+                                  struct measurement *ret_measurement, struct err *err);
+
+/* --format auto: which formats read something of the log. Its first GUESS_BYTES_MIN bytes are read, and more until one does. */
+#define GUESS_BYTES_MIN (64u << 20)
+struct guess {
+    const struct format *formats[FORMATS_MAX]; /* that fit, in the order of the set */
+    size_t n;                                  /* 1: found; else ambiguous, or unknown */
+};
+MUST_CHECK int measure_guess(const struct format_set *set, const char *path, struct log_head *head,
+                             struct guess *ret_guess, struct err *err);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One file from one or more mirrors into a folder of its own: pieces over several connections, digests while it is written,
+   what is there kept over any death of the process. The folder holds `data` and `state` (which pieces are whole, with a digest
+   of each, so that bytes that did not reach the disk are seen) and is locked while a fetch runs.
+
+   Order of trust: known digests of pieces (a piece that is wrong is fetched again, from another mirror if there is one), the
+   digest of the whole, the size. A whole that is wrong without known pieces is ERR_INTEGRITY after one try of each mirror.
+
+   A file that is another one than at the last time (ETag, Last-Modified, size) is begun anew. Where no mirror has ranges, what is
+   there is kept, but each request reads from the start (is_single_stream); where the size is not known before the end, nothing
+   is kept. The whole is never called whole without a length, a digest, or an end that the protocol shows. */
+#ifndef NET_FETCH_H
+#define NET_FETCH_H
+
+#include "codec/digest.h"
+#include "net/http.h"
+#include "sys/pool.h"
+
+#define FETCH_MIRRORS_MAX     16
+#define FETCH_CONNECTIONS_MAX 16
+#define FETCH_PIECES_MAX      (1u << 20)
+
+struct fetch_pieces { /* SHA-256 of each piece_bytes of the file; the last one is shorter */
+    uint64_t piece_bytes;
+    const uint8_t (*sha256)[SHA256_BYTES];
+    size_t n;
+};
+
+struct fetch_spec {
+    const char *name;        /* for messages: "cityscapes.tar" */
+    const char *const *urls; /* mirrors, best first */
+    size_t n_urls;
+    const struct http_header *headers; /* for every request; a registry's token */
+    size_t n_headers;
+    const char *folder; /* made if it is not there */
+    int64_t size_bytes; /* -1: not known */
+    unsigned kinds;     /* digests wanted besides those expected */
+    const uint8_t *md5; /* expected; NULL: not known */
+    const uint8_t *sha256;
+    const struct fetch_pieces *pieces; /* NULL: none are known */
+    bool wants_pieces;    /* ours into the result, for `lock`; costs a second SHA-256 */
+    size_t n_connections; /* 0: 8 */
+    int n_retries;        /* of one piece and mirror after ERR_NET, ERR_TIMEOUT, 429, 5xx; 0: 5 */
+    int64_t backoff_ns;   /* before the first new try, then twice as long each time; 0: 0.5 s */
+    uint64_t rate_bytes_per_s; /* of all connections together; 0: no limit */
+    uint64_t spare_bytes; /* that must be free on the disk besides the file, for what comes after */
+};
+
+struct fetch_result {
+    struct digest_value value; /* size, and the digests that were wanted or expected */
+    const char *data_path;     /* FOLDER/data, synced */
+    const char *url;           /* that gave most of it */
+    uint64_t received_bytes;   /* over the network in this process, headers not counted */
+    uint64_t kept_bytes;       /* from an earlier process */
+    uint64_t again_bytes;      /* received more than once: bad pieces, cut connections */
+    size_t n_bad_pieces;
+    size_t n_bad_blocks; /* kept ones that had not reached the disk whole */
+    size_t n_restarts;   /* begun anew: another file than before, or a wrong whole */
+    size_t n_requests;
+    bool
+        is_single_stream; /* no ranges: over one connection, and a next try would begin at the start */
+    struct str etag, last_modified;
+    uint64_t piece_bytes; /* digests of the pieces, known or wanted ones; 0: none */
+    const uint8_t (*piece_sha256)[SHA256_BYTES];
+    size_t n_pieces;
+};
+
+struct fetch;
+
+/* Several fetches may share http and pool; both outlive them. The spec is borrowed until fetch_free. ERR_DISK where it would not
+   fit (or later, once the size is known); ERR_IO "is being fetched by another process" where the folder is locked. */
+MUST_CHECK int fetch_new(struct http *http, struct pool *pool, struct loop *loop,
+                         const struct fetch_spec *spec, struct fetch **ret_fetch, struct err *err);
+/* Call after each loop_once. STEP_FAIL: ERR_FETCH (404, 410, gone everywhere), ERR_AUTH (401, 403), ERR_INTEGRITY, ERR_NET
+   (silence, too), ERR_USAGE (URL), ERR_DISK. What is whole stays for the next try, except after ERR_INTEGRITY of the whole. */
+enum step fetch_step(struct fetch *fetch, struct err *err);
+void fetch_progress(const struct fetch *fetch, uint64_t *ret_done_bytes, uint64_t *ret_total_bytes);
+/* After STEP_DONE; lives as long as the fetch. */
+const struct fetch_result *fetch_result(const struct fetch *fetch);
+/* Writes the state, gives up the lock. The folder stays. */
+void fetch_free(struct fetch *fetch);
+static inline void fetch_cleanup(struct fetch **fetch)
+{
+    fetch_free(*fetch);
+}
+
+/* All of it: runs the loop, with a progress bar where wants_progress. should_stop may be NULL; a stop is ERR_INTERRUPTED. */
+struct fetch_run {
+    struct http *http;
+    struct pool *pool;
+    struct loop *loop;
+    bool wants_progress;
+    bool (*should_stop)(void);
+};
+MUST_CHECK int fetch_all(const struct fetch_run *run, struct fetch **fetches, size_t n,
+                         struct err *err);
+
+#endif

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "net/http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "net/http_head.h"
+#include "net/http_impl.h"
+
+#define CONNECT_TIMEOUT_NS (15 * NS_PER_S)
+#define STALL_TIMEOUT_NS   (30 * NS_PER_S)
+#define BUFFER_SMALL_BYTES (64L * 1024)
+#define BUFFER_LARGE_BYTES (256L * 1024)
+#define GET_WAIT_NS        (200 * NS_PER_MS)
+
+/* A stream of a shared HTTP/2 connection, or a connection each. */
+enum { LANE_SHARED, LANE_ALONE, N_LANES };
+
+struct http {
+    struct loop *loop;             /* borrowed */
+    struct http_settings settings; /* strings in the arena */
+    struct arena arena;
+    struct lane lanes[N_LANES];
+    struct http_transfer *first;
+};
+
+/* Names of hosts must be looked up beside the loop, not in it. */
+static int check_library(struct err *err)
+{
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    if (!(info->features & CURL_VERSION_ASYNCHDNS) || !(info->features & CURL_VERSION_SSL)) {
+        return err_set(err, ERR_INTERNAL, "libcurl %s was built without %s", info->version,
+                       info->features & CURL_VERSION_SSL ? "a resolver that does not block"
+                                                         : "TLS");
+    }
+    return 0;
+}
+
+/* A file with logins: of no use if it is not there, and not to be trusted if others read it. */
+static int check_secret(const char *path, struct err *err)
+{
+    struct stat info;
+    CLEANUP(fd) int fd = -1;
+    if (!path) {
+        return 0;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
+    }
+    if (info.st_mode & (S_IRWXG | S_IRWXO)) {
+        return err_set(err, ERR_AUTH, "%s holds secrets and has mode %04o: expected 0600", path,
+                       (unsigned)info.st_mode & 07777);
+    }
+    return 0;
+}
+
+static const char *keep(struct arena *arena, const char *text)
+{
+    return text ? arena_strndup(arena, text, strlen(text)) : NULL;
+}
+
+static void keep_settings(struct http *http, const struct http_settings *settings)
+{
+    struct http_settings *own = &http->settings;
+    if (settings) {
+        *own = *settings;
+    }
+    own->netrc_path = keep(&http->arena, own->netrc_path);
+    own->cookie_path = keep(&http->arena, own->cookie_path);
+    own->proxy = keep(&http->arena, own->proxy);
+    own->ca_path = keep(&http->arena, own->ca_path ? own->ca_path : getenv("SSL_CERT_FILE"));
+    own->connect_timeout_ns =
+        own->connect_timeout_ns ? own->connect_timeout_ns : CONNECT_TIMEOUT_NS;
+    own->stall_timeout_ns = own->stall_timeout_ns ? own->stall_timeout_ns : STALL_TIMEOUT_NS;
+}
+
+int http_new(struct loop *loop, const struct http_settings *settings, struct http **ret_http,
+             struct err *err)
+{
+    CLEANUP(http) struct http *http = NULL;
+    if (check_library(err) < 0 || (settings && (check_secret(settings->netrc_path, err) < 0 ||
+                                                check_secret(settings->cookie_path, err) < 0))) {
+        return -1;
+    }
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        return err_set(err, ERR_INTERNAL, "libcurl: curl_global_init failed");
+    }
+    http = xcalloc(1, sizeof(*http));
+    http->loop = loop;
+    keep_settings(http, settings);
+    if (lane_init(&http->lanes[LANE_SHARED], loop, true, err) < 0 ||
+        lane_init(&http->lanes[LANE_ALONE], loop, false, err) < 0) {
+        return -1;
+    }
+    *ret_http = http;
+    http = NULL;
+    return 0;
+}
+
+void http_free(struct http *http)
+{
+    if (!http) {
+        return;
+    }
+    while (http->first) {
+        http_transfer_free(http->first);
+    }
+    for (size_t idx = 0; idx < N_LANES; idx++) {
+        lane_release(&http->lanes[idx]);
+    }
+    arena_release(&http->arena);
+    free(http);
+    curl_global_cleanup();
+}
+
+/* --- the head ------------------------------------------------------------------------------------- */
+
+static struct str header_of(struct http_transfer *transfer, const char *name)
+{
+    struct curl_header *header = NULL;
+    struct str value;
+    if (curl_easy_header(transfer->easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) {
+        return STR_EMPTY;
+    }
+    value = str_trim(str_of(header->value));
+    return header_value_is_plain(value) ? str_dup(&transfer->arena, value) : STR_EMPTY;
+}
+
+static int64_t info_of(struct http_transfer *transfer, CURLINFO what)
+{
+    curl_off_t value = -1;
+    return curl_easy_getinfo(transfer->easy, what, &value) == CURLE_OK ? value : -1;
+}
+
+static void read_range(struct http_transfer *transfer, struct http_head *head)
+{
+    struct str value = header_of(transfer, "Content-Range");
+    struct content_range range;
+    bool is_one = value.ptr && content_range_parse(value, &range);
+    if (head->status == 200) {
+        head->total_bytes = head->content_bytes;
+    }
+    if (is_one && (head->status == 206 || head->status == 416)) {
+        head->total_bytes = range.total_bytes;
+    }
+    if (is_one && head->status == 206 && range.has_range) {
+        head->has_content_range = true;
+        head->first_byte = range.first;
+    }
+}
+
+static void read_head(struct http_transfer *transfer)
+{
+    struct http_head *head = &transfer->head;
+    long status = 0;
+    long version = 0;
+    int64_t retry_after_s;
+    const char *url = NULL;
+    bool is_chunked = header_of(transfer, "Transfer-Encoding").len > 0;
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
+    head->status = (int)status;
+    head->http_version = version == CURL_HTTP_VERSION_1_0   ? 10
+                         : version == CURL_HTTP_VERSION_1_1 ? 11
+                                                            : 20;
+    head->content_bytes = info_of(transfer, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
+    head->total_bytes = -1;
+    head->url = str_dup(&transfer->arena, str_of(url ? url : transfer->shown));
+    head->is_delimited = head->content_bytes >= 0 || is_chunked || head->http_version == 20;
+    head->is_encoded = content_encoding_changes(header_of(transfer, "Content-Encoding"));
+    retry_after_s = info_of(transfer, CURLINFO_RETRY_AFTER);
+    head->retry_after_ns =
+        retry_after_s > 0 && retry_after_s < INT64_MAX / NS_PER_S ? retry_after_s * NS_PER_S : -1;
+    head->etag = header_of(transfer, "ETag");
+    head->last_modified = header_of(transfer, "Last-Modified");
+    head->content_type = header_of(transfer, "Content-Type");
+    head->www_authenticate = header_of(transfer, "WWW-Authenticate");
+    head->docker_content_digest = header_of(transfer, "Docker-Content-Digest");
+    head->accepts_ranges =
+        head->status == 206 || str_eq_z(header_of(transfer, "Accept-Ranges"), "bytes");
+    read_range(transfer, head);
+}
+
+int transfer_give_head(struct http_transfer *transfer)
+{
+    if (transfer->has_head) {
+        return 0;
+    }
+    if (transfer->easy) {
+        read_head(transfer);
+    }
+    transfer->has_head = true;
+    transfer->drops_body = transfer->head.status >= 400 && !transfer->wants_error_body;
+    if (transfer->on_head &&
+        transfer->on_head(transfer->ctx, &transfer->head, &transfer->err) < 0) {
+        ASSERT(transfer->err.code != ERR_NONE);
+        return -1;
+    }
+    return 0;
+}
+
+int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len)
+{
+    transfer->alive_ns = loop_now_ns(transfer->http->loop);
+    if (transfer->drops_body || !transfer->on_body) {
+        return 0;
+    }
+    if (transfer->on_body(transfer->ctx, ptr, len, &transfer->err) < 0) {
+        ASSERT(transfer->err.code != ERR_NONE);
+        return -1;
+    }
+    return 0;
+}
+
+static size_t on_write(char *ptr, size_t size, size_t n, void *ctx)
+{
+    struct http_transfer *transfer = ctx;
+    size_t len = size * n;
+    if (transfer_give_head(transfer) < 0 ||
+        transfer_give_body(transfer, (const uint8_t *)ptr, len) < 0) {
+        return len ? 0 : CURL_WRITEFUNC_PAUSE; /* both end or stop it; len is never 0 */
+    }
+    return len;
+}
+
+/* --- a transfer ------------------------------------------------------------------------------------ */
+
+static int add_header(struct http_transfer *transfer, const char *name, const char *value,
+                      struct err *err)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    struct curl_slist *longer;
+    if (!header_value_is_plain(str_of(name)) || strpbrk(name, ": ") || strpbrk(value, "\r\n")) {
+        return err_set(err, ERR_USAGE, "header %.40s: a name or value that cannot be sent", name);
+    }
+    longer = curl_slist_append(transfer->headers,
+                               arena_printf(&scratch, value[0] ? "%s: %s" : "%s;", name, value));
+    if (!longer) {
+        return err_set(err, ERR_INTERNAL, "libcurl: out of memory");
+    }
+    transfer->headers = longer;
+    return 0;
+}
+
+static int add_headers(struct http_transfer *transfer, const struct http_request *request,
+                       struct err *err)
+{
+    bool has_encoding = false;
+    if (request->n_headers > HTTP_HEADERS_MAX) {
+        return err_set(err, ERR_USAGE, "%zu headers: expected at most %d", request->n_headers,
+                       HTTP_HEADERS_MAX);
+    }
+    for (size_t idx = 0; idx < request->n_headers; idx++) {
+        const struct http_header *header = &request->headers[idx];
+        has_encoding |= strcasecmp(header->name, "Accept-Encoding") == 0;
+        if (add_header(transfer, header->name, header->value, err) < 0) {
+            return -1;
+        }
+    }
+    /* The bytes as they are: digests and ranges are of those. */
+    return has_encoding ? 0 : add_header(transfer, "Accept-Encoding", "identity", err);
+}
+
+#define SET(option, value) (is_bad |= curl_easy_setopt(easy, (option), (value)) != CURLE_OK)
+
+static int set_common(struct http_transfer *transfer, const struct http_settings *settings,
+                      struct err *err)
+{
+    CURL *easy = transfer->easy;
+    bool is_bad = false;
+    SET(CURLOPT_PRIVATE, transfer);
+    SET(CURLOPT_ERRORBUFFER, transfer->error_text);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_QUICK_EXIT,
+        1L); /* ending a transfer does not wait for a name that is being looked up */
+    SET(CURLOPT_USERAGENT, "reperf/" REPERF_VERSION);
+    SET(CURLOPT_WRITEFUNCTION, on_write);
+    SET(CURLOPT_WRITEDATA, transfer);
+    SET(CURLOPT_HTTPHEADER, transfer->headers);
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_FOLLOWLOCATION, 1L);
+    SET(CURLOPT_MAXREDIRS, (long)HTTP_REDIRECTS_MAX);
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(settings->connect_timeout_ns / NS_PER_MS + 1));
+    if (settings->proxy) {
+        SET(CURLOPT_PROXY, settings->proxy);
+    }
+    if (settings->ca_path) {
+        SET(CURLOPT_CAINFO, settings->ca_path);
+    }
+    if (settings->netrc_path) {
+        SET(CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+        SET(CURLOPT_NETRC_FILE, settings->netrc_path);
+    }
+    if (settings->cookie_path) {
+        SET(CURLOPT_COOKIEFILE, settings->cookie_path);
+    }
+    if (settings->rate_bytes_per_s) {
+        SET(CURLOPT_MAX_RECV_SPEED_LARGE, (curl_off_t)settings->rate_bytes_per_s);
+    }
+    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option") : 0;
+}
+
+static int set_method(CURL *easy, const struct http_request *request, struct err *err)
+{
+    const char *method = request->method ? request->method : request->body.ptr ? "POST" : "GET";
+    bool is_bad = false;
+    if (strcmp(method, "HEAD") == 0) {
+        SET(CURLOPT_NOBODY, 1L);
+    } else if (strcmp(method, "POST") == 0) {
+        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+        SET(CURLOPT_COPYPOSTFIELDS, request->body.ptr ? request->body.ptr : "");
+    } else if (strcmp(method, "GET") != 0) {
+        return err_set(err, ERR_USAGE, "method %.20s: expected GET, HEAD or POST", method);
+    }
+    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option") : 0;
+}
+
+static int set_request(struct http_transfer *transfer, const struct http_request *request,
+                       struct err *err)
+{
+    CURL *easy = transfer->easy;
+    bool is_bad = false;
+    bool is_secure = strncasecmp(request->url, "https:", 6) == 0;
+    SET(CURLOPT_URL, request->url);
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
+    SET(CURLOPT_BUFFERSIZE, request->is_alone ? BUFFER_LARGE_BYTES : BUFFER_SMALL_BYTES);
+    if (request->has_range) {
+        SET(CURLOPT_RANGE, arena_printf(&transfer->arena, "%" PRIu64 "-%" PRIu64,
+                                        request->first_byte, request->last_byte));
+    }
+    return is_bad ? err_set(err, ERR_INTERNAL, "libcurl refuses an option")
+                  : set_method(easy, request, err);
+}
+
+static void on_stall_due(void *ctx)
+{
+    struct http_transfer *transfer = ctx;
+    struct loop *loop = transfer->http->loop;
+    int64_t now_ns = loop_now_ns(loop);
+    int64_t due_ns = transfer->alive_ns + transfer->stall_timeout_ns;
+    transfer->stall_timer = 0;
+    if (transfer->is_done) {
+        return;
+    }
+    if (transfer->is_paused) {
+        due_ns = now_ns + transfer->stall_timeout_ns;
+    }
+    if (due_ns <= now_ns) {
+        (void)!err_set(&transfer->err, ERR_TIMEOUT, "%s: no byte for %.1f s", transfer->shown,
+                       (double)transfer->stall_timeout_ns / (double)NS_PER_S);
+        transfer->is_done = true;
+        return;
+    }
+    if (loop_timer_add(loop, due_ns, on_stall_due, transfer, &transfer->stall_timer,
+                       &transfer->err) < 0) {
+        transfer->is_done = true;
+    }
+}
+
+static int start_curl(struct http_transfer *transfer, const struct http_request *request,
+                      struct err *err)
+{
+    struct http *http = transfer->http;
+    transfer->lane = &http->lanes[request->is_alone ? LANE_ALONE : LANE_SHARED];
+    transfer->error_text = arena_alloc(&transfer->arena, CURL_ERROR_SIZE, 1);
+    transfer->easy = curl_easy_init();
+    if (!transfer->easy) {
+        return err_set(err, ERR_INTERNAL, "libcurl: curl_easy_init failed");
+    }
+    if (add_headers(transfer, request, err) < 0 || set_common(transfer, &http->settings, err) < 0 ||
+        set_request(transfer, request, err) < 0) {
+        return -1;
+    }
+    if (curl_multi_add_handle(transfer->lane->multi, transfer->easy) != CURLM_OK) {
+        return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_add_handle failed");
+    }
+    return loop_timer_add(http->loop, loop_now_ns(http->loop) + transfer->stall_timeout_ns,
+                          on_stall_due, transfer, &transfer->stall_timer, err);
+}
+
+static void url_cleanup(CURLU **url)
+{
+    curl_url_cleanup(*url);
+}
+
+static void text_cleanup(char **text)
+{
+    curl_free(*text);
+}
+
+/* Says no part of a URL that cannot be read: it may hold a password anywhere. */
+static int start_by_scheme(struct http_transfer *transfer, const struct http_request *request,
+                           struct err *err)
+{
+    CLEANUP(url) CURLU *url = curl_url();
+    CLEANUP(text) char *scheme = NULL;
+    CLEANUP(text) char *path = NULL;
+    if (strlen(request->url) > HTTP_URL_MAX || !url ||
+        curl_url_set(url, CURLUPART_URL, request->url, 0) != CURLUE_OK ||
+        curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK) {
+        return err_set(err, ERR_USAGE, "%s: expected a URL", transfer->shown);
+    }
+    if (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0) {
+        return start_curl(transfer, request, err);
+    }
+    if (strcmp(scheme, "file") == 0 && transfer->http->settings.allows_file) {
+        if (curl_url_get(url, CURLUPART_PATH, &path, CURLU_URLDECODE) != CURLUE_OK) {
+            return err_set(err, ERR_USAGE, "%s: expected a path", transfer->shown);
+        }
+        return file_start(transfer, transfer->http->loop, path, request, err);
+    }
+    return err_set(err, ERR_USAGE, "%s: expected a URL of http or https%s", transfer->shown,
+                   transfer->http->settings.allows_file ? " or a file" : "");
+}
+
+int http_start(struct http *http, const struct http_request *request,
+               struct http_transfer **ret_transfer, struct err *err)
+{
+    struct http_transfer *transfer = xcalloc(1, sizeof(*transfer));
+    transfer->http = http;
+    transfer->file.fd = -1;
+    transfer->next = http->first;
+    transfer->place = &http->first;
+    if (http->first) {
+        http->first->place = &transfer->next;
+    }
+    http->first = transfer;
+    transfer->shown = http_url_shown(&transfer->arena, request->url);
+    transfer->wants_error_body = request->wants_error_body;
+    transfer->on_head = request->on_head;
+    transfer->on_body = request->on_body;
+    transfer->ctx = request->ctx;
+    transfer->stall_timeout_ns = http->settings.stall_timeout_ns;
+    transfer->alive_ns = loop_now_ns(http->loop);
+    if (start_by_scheme(transfer, request, err) < 0) {
+        http_transfer_free(transfer);
+        return -1;
+    }
+    *ret_transfer = transfer;
+    return 0;
+}
+
+void http_transfer_free(struct http_transfer *transfer)
+{
+    if (!transfer) {
+        return;
+    }
+    if (transfer->easy) {
+        /* Fails only where it is not in there. */
+        (void)curl_multi_remove_handle(transfer->lane->multi, transfer->easy);
+        curl_easy_cleanup(transfer->easy);
+    }
+    curl_slist_free_all(transfer->headers);
+    loop_timer_drop(transfer->http->loop, transfer->stall_timer);
+    file_release(transfer, transfer->http->loop);
+    *transfer->place = transfer->next;
+    if (transfer->next) {
+        transfer->next->place = transfer->place;
+    }
+    arena_release(&transfer->arena);
+    free(transfer);
+}
+
+void http_pause(struct http_transfer *transfer, bool is_paused)
+{
+    struct loop *loop = transfer->http->loop;
+    if (transfer->is_done || transfer->is_paused == is_paused) {
+        return;
+    }
+    transfer->is_paused = is_paused;
+    transfer->alive_ns = loop_now_ns(loop);
+    if (transfer->easy) {
+        (void)curl_easy_pause(transfer->easy, is_paused ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+    } else if (!is_paused && file_wake(transfer, loop, &transfer->err) < 0) {
+        transfer->is_done = true;
+    }
+}
+
+void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s)
+{
+    if (transfer->easy) {
+        (void)curl_easy_setopt(transfer->easy, CURLOPT_MAX_RECV_SPEED_LARGE,
+                               (curl_off_t)rate_bytes_per_s);
+    }
+}
+
+const struct http_head *http_head(const struct http_transfer *transfer)
+{
+    return transfer->has_head ? &transfer->head : NULL;
+}
+
+/* Head of an answer without a body, then the end. */
+static int finish(struct http_transfer *transfer, struct err *err)
+{
+    if (transfer->err.code == ERR_NONE && transfer->result == CURLE_OK) {
+        (void)!transfer_give_head(transfer);
+    }
+    if (transfer->err.code != ERR_NONE) {
+        *err = transfer->err;
+        return -1;
+    }
+    if (transfer->result != CURLE_OK) {
+        return transfer_failed(transfer, err);
+    }
+    return transfer->head.status == 407
+               ? err_set(err, ERR_AUTH, "%s: the proxy wants a login", transfer->shown)
+               : 0;
+}
+
+enum step http_step(struct http_transfer *transfer, struct err *err)
+{
+    if (!transfer->easy) {
+        file_step(transfer, transfer->http->loop);
+    } else if (!transfer->is_done && transfer->lane->err.code != ERR_NONE) {
+        *err = transfer->lane->err;
+        return STEP_FAIL;
+    }
+    if (!transfer->is_done) {
+        return STEP_AGAIN;
+    }
+    return finish(transfer, err) < 0 ? STEP_FAIL : STEP_DONE;
+}
+
+struct get {
+    struct strbuf *out;
+    const char *shown;
+};
+
+static int on_get_body(void *ctx, const uint8_t *ptr, size_t len, struct err *err)
+{
+    struct get *get = ctx;
+    strbuf_add(get->out, ptr, len);
+    return get->out->is_full
+               ? err_set(err, ERR_FETCH, "%s: more than %zu bytes", get->shown, get->out->cap_bytes)
+               : 0;
+}
+
+int http_get(struct http *http, const struct http_request *request, struct strbuf *out,
+             struct http_transfer **ret_transfer, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(http_transfer) struct http_transfer *transfer = NULL;
+    struct http_request own = *request;
+    struct get get = {out, http_url_shown(&arena, request->url)};
+    enum step step;
+    own.on_head = NULL;
+    own.on_body = on_get_body;
+    own.ctx = &get;
+    if (http_start(http, &own, &transfer, err) < 0) {
+        return -1;
+    }
+    while ((step = http_step(transfer, err)) == STEP_AGAIN) {
+        if (loop_once(http->loop, GET_WAIT_NS, err) < 0) {
+            return -1;
+        }
+    }
+    if (step == STEP_FAIL) {
+        return -1;
+    }
+    *ret_transfer = transfer;
+    transfer = NULL;
+    return 0;
+}

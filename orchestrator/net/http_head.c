@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "net/http_head.h"
+
+#include <strings.h>
+
+#include "net/http.h"
+
+static bool take_number(struct str text, int64_t *ret_value)
+{
+    struct err err = {0};
+    return str_to_i64(text, 0, INT64_MAX, ret_value, &err) == 0;
+}
+
+bool content_range_parse(struct str value, struct content_range *ret_range)
+{
+    struct content_range range = {.total_bytes = -1};
+    struct str rest = str_trim(value);
+    struct str span, first;
+    int64_t from, to;
+    if (rest.len < 6 || strncasecmp(rest.ptr, "bytes ", 6) != 0) {
+        return false;
+    }
+    rest = str_trim(str_sub(rest, 6, rest.len));
+    if (!str_next(&rest, '/', &span) || !rest.ptr) {
+        return false;
+    }
+    if (!str_eq_z(rest, "*") && !take_number(rest, &range.total_bytes)) {
+        return false;
+    }
+    if (str_eq_z(span, "*") && range.total_bytes >= 0) {
+        *ret_range = range;
+        return true;
+    }
+    if (!str_next(&span, '-', &first) || !span.ptr || !take_number(first, &from) ||
+        !take_number(span, &to) || from > to ||
+        (range.total_bytes >= 0 && to >= range.total_bytes)) {
+        return false;
+    }
+    range.has_range = true;
+    range.first = (uint64_t)from;
+    range.last = (uint64_t)to;
+    *ret_range = range;
+    return true;
+}
+
+bool content_encoding_changes(struct str value)
+{
+    value = str_trim(value);
+    return value.len > 0 && !(value.len == 8 && strncasecmp(value.ptr, "identity", 8) == 0);
+}
+
+bool header_value_is_plain(struct str value)
+{
+    for (size_t idx = 0; idx < value.len; idx++) {
+        if (value.ptr[idx] < ' ' || value.ptr[idx] > '~') {
+            return false;
+        }
+    }
+    return value.len <= HTTP_VALUE_MAX;
+}
+
+/* Host, and a port of digits: what is left of an authority without its user info. */
+static bool is_host(struct str host)
+{
+    static const char ALLOWED[] = "-._:[]%";
+    for (size_t idx = 0; idx < host.len; idx++) {
+        char c = host.ptr[idx];
+        bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!is_word && !memchr(ALLOWED, c, sizeof(ALLOWED) - 1)) {
+            return false;
+        }
+    }
+    for (size_t idx = host.len; idx > 0 && host.ptr[idx - 1] != ']'; idx--) {
+        char c = host.ptr[idx - 1];
+        if (c == ':') {
+            return true;
+        }
+        if (c < '0' || c > '9') {
+            return !memchr(host.ptr, ':', idx) || memchr(host.ptr, ']', idx);
+        }
+    }
+    return true;
+}
+
+char *http_url_shown(struct arena *arena, const char *url)
+{
+    static const char NONE[] = "(no URL)";
+    struct str rest = str_of(url);
+    int64_t scheme_len = str_find(rest, STR_LIT("://"));
+    size_t host_at, host_len, path_len;
+    char *shown;
+    if (scheme_len <= 0 || !is_host(str_sub(rest, 0, (size_t)scheme_len))) {
+        return arena_strndup(arena, NONE, sizeof(NONE) - 1);
+    }
+    host_at = (size_t)scheme_len + 3;
+    host_len = strcspn(url + host_at, "/?#\\");
+    path_len = strcspn(url + host_at + host_len, "?#");
+    for (size_t idx = host_len; idx > 0; idx--) {
+        if (url[host_at + idx - 1] == '@') {
+            host_at += idx;
+            host_len -= idx;
+            break;
+        }
+    }
+    if (!is_host((struct str){url + host_at, host_len})) {
+        return arena_strndup(arena, NONE, sizeof(NONE) - 1);
+    }
+    shown = arena_printf(arena, "%.*s://%.*s", (int)scheme_len, url, (int)(host_len + path_len),
+                         url + host_at);
+    for (char *c = shown; *c; c++) {
+        *c = *c < ' ' || *c == 0x7f ? '?' : *c;
+    }
+    return shown;
+}

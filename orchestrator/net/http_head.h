@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What net/http.c reads of single header values: pure, on outside data, fuzzed. */
+#ifndef NET_HTTP_HEAD_H
+#define NET_HTTP_HEAD_H
+
+#include "base/str.h"
+
+struct content_range {
+    bool has_range;       /* false: "bytes *" and a total, of a 416 */
+    uint64_t first, last; /* inclusive */
+    int64_t total_bytes;  /* -1: "*" */
+};
+
+/* Source: RFC 9110 section 14.4. False where it is anything else, first > last, or last is outside the total. */
+bool content_range_parse(struct str value, struct content_range *ret_range);
+
+/* True where the media coding changes the bytes: anything but empty or identity. */
+bool content_encoding_changes(struct str value);
+
+/* Printable ASCII of at most HTTP_VALUE_MAX bytes: what may be kept, sent back and shown. */
+#define HTTP_VALUE_MAX 1024
+bool header_value_is_plain(struct str value);
+
+#endif

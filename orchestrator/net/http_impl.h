@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by net/http.c, net/http_lane.c (both libcurl) and net/http_file.c (file://) alone. */
+#ifndef NET_HTTP_IMPL_H
+#define NET_HTTP_IMPL_H
+
+#include "net/http.h"
+
+/* One multi handle with its own connections. */
+struct lane {
+    struct loop *loop; /* borrowed */
+    void *multi;       /* CURLM */
+    uint64_t timer;
+    struct err err; /* of the loop: no more descriptors or timers */
+};
+
+/* is_shared: streams of one HTTP/2 connection where the server has that, else a connection each. */
+MUST_CHECK int lane_init(struct lane *lane, struct loop *loop, bool is_shared, struct err *err);
+void lane_release(struct lane *lane);
+
+struct file_read { /* a file:// transfer */
+    int fd;        /* -1: it is none */
+    uint64_t left_bytes;
+    uint8_t *buf; /* owned */
+    uint64_t timer;
+};
+
+struct http_transfer {
+    struct http *http; /* borrowed */
+    struct http_transfer *next, **place;
+    struct arena arena; /* strings of the request and of the head */
+    const char *shown;  /* the URL, for messages */
+    void *easy;         /* CURL; NULL: file:// */
+    void *headers;      /* struct curl_slist */
+    struct lane *lane;
+    char *error_text;
+    struct file_read file;
+    struct http_head head;
+    bool has_head;
+    bool is_done;
+    bool is_paused;
+    bool is_redirected;
+    bool drops_body; /* of an error status */
+    bool wants_error_body;
+    int result;     /* CURLcode, once is_done */
+    struct err err; /* of a callback or of the file */
+    int64_t stall_timeout_ns;
+    int64_t alive_ns; /* when the last byte came, or the start */
+    uint64_t stall_timer;
+    http_head_fn on_head;
+    http_body_fn on_body;
+    void *ctx;
+};
+
+/* Fills *err from libcurl's result. */
+int transfer_failed(struct http_transfer *transfer, struct err *err);
+/* Give head and body to the callbacks; -1: transfer->err is set. */
+int transfer_give_head(struct http_transfer *transfer);
+int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len);
+
+/* path: from the URL, decoded. What is wrong with the file is an answer (404, 403, 416) as a server would give it. */
+MUST_CHECK int file_start(struct http_transfer *transfer, struct loop *loop, const char *path,
+                          const struct http_request *request, struct err *err);
+/* Gives the head, then a piece of the body each time it is called. */
+void file_step(struct http_transfer *transfer, struct loop *loop);
+/* The loop comes back at once, while there is something to read. */
+MUST_CHECK int file_wake(struct http_transfer *transfer, struct loop *loop, struct err *err);
+void file_release(struct http_transfer *transfer, struct loop *loop);
+
+#endif

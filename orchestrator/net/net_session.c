@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "net/net_session.h"
+
+#include <unistd.h>
+
+#include "base/fs.h"
+
+void net_init(struct net *net, const struct net_opts *opts)
+{
+    *net = (struct net){.opts = opts, .loop = LOOP_EMPTY};
+}
+
+int net_open(struct net *net, struct err *err)
+{
+    const struct net_opts *opts = net->opts;
+    const struct http_settings settings = {
+        .netrc_path = opts->netrc_path,
+        .cookie_path = opts->cookie_path,
+        .proxy = opts->proxy,
+        .ca_path = opts->ca_path,
+        .allows_file = true,
+    };
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (net->is_open) {
+        return 0;
+    }
+    loop_init(&net->loop, opts->clock);
+    net->is_open = true;
+    if (pool_new(n_cores < 1                  ? 1
+                 : n_cores > POOL_THREADS_MAX ? POOL_THREADS_MAX
+                                              : (size_t)n_cores,
+                 &net->pool, err) < 0) {
+        return -1;
+    }
+    return http_new(&net->loop, &settings, &net->http, err);
+}
+
+void net_close(struct net *net)
+{
+    if (net->is_open) {
+        http_free(net->http);
+        pool_free(net->pool);
+        loop_release(&net->loop);
+        net->http = NULL;
+        net->pool = NULL;
+        net->is_open = false;
+    }
+}
+
+struct fetch_run net_fetch_run(const struct net *net)
+{
+    union {
+        const struct net *in;
+        struct net *out;
+    } own = {.in = net}; /* the loop is the run's to turn */
+    return (struct fetch_run){.http = net->http,
+                              .pool = net->pool,
+                              .loop = &own.out->loop,
+                              .wants_progress = net->opts->wants_progress,
+                              .should_stop = net->opts->should_stop};
+}
+
+bool net_has_login(const struct net_opts *opts)
+{
+    return opts->netrc_path || opts->cookie_path;
+}
+
+static bool is_url(const char *text)
+{
+    return strncmp(text, "http://", 7) == 0 || strncmp(text, "https://", 8) == 0 ||
+           strncmp(text, "file://", 7) == 0;
+}
+
+static void add_escaped(struct strbuf *url, const char *path)
+{
+    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_.~/";
+    for (const char *c = path; *c; c++) {
+        if (strchr(PLAIN, *c)) {
+            strbuf_add_char(url, *c);
+        } else {
+            strbuf_printf(url, "%%%02X", (unsigned)(unsigned char)*c);
+        }
+    }
+}
+
+int net_mirror_url(struct arena *arena, const struct net_opts *opts, const char *name,
+                   char **ret_url, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf url = {0};
+    size_t len = opts->mirror ? strlen(opts->mirror) : 0;
+    if (!opts->mirror) {
+        *ret_url = NULL;
+        return 0;
+    }
+    strbuf_init(&url, HTTP_URL_MAX);
+    if (is_url(opts->mirror)) {
+        strbuf_add_z(&url, opts->mirror);
+    } else {
+        char *whole = realpath(opts->mirror, NULL);
+        if (!whole || !fs_is_dir(whole)) {
+            free(whole);
+            return err_set(err, ERR_USAGE,
+                           "--mirror %.200s: expected http://..., https://..., or a folder that "
+                           "is there",
+                           opts->mirror);
+        }
+        strbuf_add_z(&url, "file://");
+        add_escaped(&url, whole);
+        len = strlen(whole);
+        free(whole);
+    }
+    if (len && url.ptr[url.len - 1] != '/') {
+        strbuf_add_char(&url, '/');
+    }
+    add_escaped(&url, name);
+    if (url.is_full) {
+        return err_set(err, ERR_USAGE, "--mirror: longer than %d bytes", HTTP_URL_MAX);
+    }
+    *ret_url = arena_strndup(arena, url.ptr, url.len);
+    return 0;
+}
+
+bool net_allows_url(const struct net_opts *opts, const char *url)
+{
+    return strncmp(url, "file://", 7) == 0 || !opts->is_offline;
+}

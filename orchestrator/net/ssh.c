@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "net/ssh_impl.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- waiting ---- */
+
+static void on_ready(void *ctx, int fd UNUSED, short events UNUSED)
+{
+    ((struct ssh *)ctx)->is_ready = true;
+}
+
+static void on_tick(void *ctx)
+{
+    struct ssh *ssh = ctx;
+    ssh->tick_timer = 0;
+    ssh->is_tick = !ssh->is_ready;
+    ssh->is_ready = true;
+}
+
+void ssh_unwant(struct ssh *ssh, struct watched *watched)
+{
+    loop_unwatch(ssh->loop, watched->fd);
+    watched->fd = -1;
+}
+
+int ssh_want(struct ssh *ssh, struct watched *watched, int fd, short events, struct err *err)
+{
+    if (watched->fd == fd && watched->events == events) {
+        return 0;
+    }
+    ssh_unwant(ssh, watched);
+    if (fd < 0) {
+        return 0;
+    }
+    if (loop_watch(ssh->loop, fd, events, on_ready, ssh, err) < 0) {
+        return -1;
+    }
+    *watched = (struct watched){fd, events};
+    return 0;
+}
+
+int ssh_want_session(struct ssh_hop *hop, struct err *err)
+{
+    int directions = libssh2_session_block_directions(hop->session);
+    bool wants_out = (directions & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
+    return ssh_want(hop->ssh, &hop->watched, hop->fd, (short)(POLLIN | (wants_out ? POLLOUT : 0)),
+                    err);
+}
+
+int ssh_wake_in(struct ssh *ssh, int64_t span_ns, struct err *err)
+{
+    loop_timer_drop(ssh->loop, ssh->tick_timer);
+    return loop_timer_add(ssh->loop, loop_now_ns(ssh->loop) + span_ns, on_tick, ssh,
+                          &ssh->tick_timer, err);
+}
+
+/* Nobody steps a session between two operations: then nothing of it may end the loop's wait. */
+void ssh_rest(struct ssh *ssh)
+{
+    for (size_t idx = 0; idx < ssh->n_hops; idx++) {
+        struct ssh_hop *hop = &ssh->hops[idx];
+        ssh_unwant(ssh, &hop->watched);
+        ssh_unwant(ssh, &hop->watched_agent);
+        ssh_unwant(ssh, &hop->watched_pump);
+    }
+    loop_timer_drop(ssh->loop, ssh->tick_timer);
+    ssh->tick_timer = 0;
+    ssh->is_ready = true;
+    ssh->is_tick = false;
+}
+
+/* ---- errors ---- */
+
+bool ssh_is_lost(int rc)
+{
+    switch (rc) {
+    case LIBSSH2_ERROR_SOCKET_NONE:
+    case LIBSSH2_ERROR_BANNER_RECV:
+    case LIBSSH2_ERROR_BANNER_SEND:
+    case LIBSSH2_ERROR_INVALID_MAC:
+    case LIBSSH2_ERROR_SOCKET_SEND:
+    case LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE:
+    case LIBSSH2_ERROR_TIMEOUT:
+    case LIBSSH2_ERROR_DECRYPT:
+    case LIBSSH2_ERROR_SOCKET_DISCONNECT:
+    case LIBSSH2_ERROR_PROTO:
+    case LIBSSH2_ERROR_SOCKET_TIMEOUT:
+    case LIBSSH2_ERROR_SOCKET_RECV:
+    case LIBSSH2_ERROR_BAD_SOCKET:
+    case LIBSSH2_ERROR_BAD_USE:
+    case LIBSSH2_ERROR_CHANNEL_CLOSED:
+    case LIBSSH2_ERROR_CHANNEL_EOF_SENT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int ssh_fail(struct ssh_hop *hop, int rc, const char *what, struct err *err)
+{
+    char *text = NULL;
+    int len = 0;
+    libssh2_session_last_error(hop->session, &text, &len, 0);
+    return err_set(err, ssh_is_lost(rc) ? ERR_NET : ERR_NODE, "%s: %s: %.*s (%d)",
+                   hop->target->label, what, len, text ? text : "", rc);
+}
+
+/* ---- life ---- */
+
+struct ssh *ssh_new(struct loop *loop, const struct ssh_plan *plan, struct err *err)
+{
+    struct ssh *ssh;
+    if (libssh2_init(0) != 0) {
+        (void)!err_set(err, ERR_INTERNAL, "libssh2 cannot be started");
+        return NULL;
+    }
+    ssh = xcalloc(1, sizeof(*ssh));
+    ssh->loop = loop;
+    strbuf_init(&ssh->noise, SSH_NOISE_MAX);
+    ssh->n_hops = plan->n_targets;
+    ssh->hops = xcalloc(ssh->n_hops, sizeof(*ssh->hops));
+    for (size_t idx = 0; idx < ssh->n_hops; idx++) {
+        ssh->hops[idx] = (struct ssh_hop){.ssh = ssh,
+                                          .target = &plan->targets[idx],
+                                          .fd = -1,
+                                          .pump_fd = -1,
+                                          .watched.fd = -1,
+                                          .watched_agent.fd = -1,
+                                          .watched_pump.fd = -1,
+                                          .auth.agent.fd = -1};
+    }
+    ssh->is_ready = true;
+    return ssh;
+}
+
+void ssh_free(struct ssh *ssh)
+{
+    if (!ssh) {
+        return;
+    }
+    ssh_abort(ssh);
+    /* The last first: its session's farewell goes through those before it. */
+    for (size_t idx = ssh->n_hops; idx-- > 0;) {
+        hop_release(&ssh->hops[idx]);
+    }
+    strbuf_release(&ssh->job.text);
+    strbuf_release(&ssh->noise);
+    free(ssh->hops);
+    free(ssh);
+    libssh2_exit();
+}
+
+void ssh_pause(struct ssh *ssh)
+{
+    ssh_rest(ssh);
+}
+
+void ssh_go_on(struct ssh *ssh, int64_t deadline_ns)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    ssh->job.from_ns = hop->heard_ns = loop_now_ns(ssh->loop); /* nobody listened meanwhile */
+    ssh->job.until_ns = ssh->job.from_ns + deadline_ns;
+    hop->asked_ns = 0;
+    ssh->is_ready = true;
+}
+
+struct str ssh_login_noise(const struct ssh *ssh)
+{
+    return strbuf_str(&ssh->noise);
+}
+
+uint64_t ssh_rescues(const struct ssh *ssh)
+{
+    return ssh->n_rescues;
+}
+
+/* ---- the chain ---- */
+
+static enum step step_hop(struct ssh_hop *hop, struct err *err)
+{
+    switch (hop->state) {
+    case HOP_RESOLVE:
+        return hop_resolve(hop, err);
+    case HOP_CONNECT:
+        return hop_connect(hop, err);
+    case HOP_HANDSHAKE:
+        return hop_handshake(hop, err);
+    case HOP_HOST_KEY:
+        return hop_check_host_key(hop, err);
+    case HOP_METHODS:
+        return auth_methods(hop, err);
+    case HOP_AGENT:
+        return auth_agent(hop, err);
+    case HOP_KEYS:
+        return auth_keys(hop, err);
+    case HOP_TUNNEL:
+        return tunnel_open(hop, err);
+    case HOP_UP:
+    default:
+        return STEP_DONE;
+    }
+}
+
+static const char *state_text(enum hop_state state)
+{
+    switch (state) {
+    case HOP_RESOLVE:
+        return "its name was not resolved";
+    case HOP_CONNECT:
+        return "the connection was not accepted";
+    case HOP_HANDSHAKE:
+        return "something accepts connections there, but no SSH handshake came";
+    case HOP_AGENT:
+        return "the agent gave no answer";
+    case HOP_TUNNEL:
+        return "it did not open a way to the next stop";
+    case HOP_HOST_KEY:
+    case HOP_METHODS:
+    case HOP_KEYS:
+    case HOP_UP:
+    default:
+        return "it did not let us in";
+    }
+}
+
+static int pump_all(struct ssh *ssh, struct err *err)
+{
+    for (size_t idx = 0; idx < ssh->n_hops; idx++) {
+        if (ssh->hops[idx].tunnel && ssh->hops[idx].state == HOP_UP &&
+            tunnel_pump(&ssh->hops[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static enum step bring_up(struct ssh *ssh, struct err *err)
+{
+    while (ssh->at < ssh->n_hops) {
+        struct ssh_hop *hop = &ssh->hops[ssh->at];
+        enum step step;
+        if (hop->until_ns == 0) {
+            hop->until_ns = loop_now_ns(ssh->loop) + hop->target->connect_timeout_ns;
+        }
+        if (pump_all(ssh, err) < 0) {
+            return STEP_FAIL;
+        }
+        step = step_hop(hop, err);
+        if (step == STEP_FAIL) {
+            return step;
+        }
+        if (step == STEP_AGAIN) {
+            if (loop_now_ns(ssh->loop) < hop->until_ns) {
+                return pump_all(ssh, err) < 0 ? STEP_FAIL : STEP_AGAIN;
+            }
+            return step_fail(err_set(err, ERR_NET, "%s: %s within %.3g s", hop->target->label,
+                                     state_text(hop->state),
+                                     (double)hop->target->connect_timeout_ns / NS_PER_S));
+        }
+        if (hop->state == HOP_UP) {
+            ssh->at++;
+        }
+    }
+    return STEP_DONE;
+}
+
+enum step ssh_connect(struct ssh *ssh, struct err *err)
+{
+    enum step step;
+    if (!ssh->is_ready) {
+        return STEP_AGAIN;
+    }
+    ssh->is_ready = ssh->is_tick = false;
+    step = bring_up(ssh, err);
+    if (step == STEP_AGAIN) {
+        struct ssh_hop *hop = &ssh->hops[ssh->at];
+        /* Nothing tells when a name is resolved. */
+        bool is_resolving = hop->state == HOP_RESOLVE;
+        if (ssh_wake_in(ssh, is_resolving ? 10 * NS_PER_MS : SSH_TICK_NS, err) < 0) {
+            step = STEP_FAIL;
+        }
+    }
+    if (step != STEP_AGAIN) {
+        ssh_rest(ssh);
+    }
+    return step;
+}
+
+enum step ssh_run(struct ssh *ssh, const struct ssh_script *script, int *ret_exit_status,
+                  bool *ret_has_begun, struct err *err)
+{
+    enum step step;
+    bool is_tick = ssh->is_tick;
+    bool has_moved = false;
+    if (!ssh->is_ready) {
+        *ret_has_begun = ssh->job.stream.has_begun;
+        return STEP_AGAIN;
+    }
+    ssh->is_ready = ssh->is_tick = false;
+    step = pump_all(ssh, err) < 0 ? STEP_FAIL : run_step(ssh, script, &has_moved, err);
+    if (step == STEP_AGAIN && pump_all(ssh, err) < 0) {
+        step = STEP_FAIL;
+    }
+    *ret_has_begun = ssh->job.stream.has_begun;
+    *ret_exit_status = ssh->job.stream.exit_status;
+    ssh->n_rescues += is_tick && has_moved;
+    if (step == STEP_AGAIN && !ssh->tick_timer && ssh_wake_in(ssh, SSH_TICK_NS, err) < 0) {
+        step = STEP_FAIL;
+    }
+    if (step != STEP_AGAIN) {
+        ssh_abort(ssh);
+    }
+    return step;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In, by key: those of the agent that the config names, then the agent's others, then files. */
+#include "base/base.h"
+
+#include "net/ssh_impl.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "codec/sign_seed.h"
+#include "net/ssh_key.h"
+
+#define PROMPTS_MAX 3
+
+static const char *user_of(const struct ssh_hop *hop)
+{
+    return hop->target->user;
+}
+
+static void note(struct ssh_auth *auth, const char *name, const char *what)
+{
+    strbuf_printf(&auth->tried, "%s%s: %s", auth->tried.len ? "; " : "", name, what);
+}
+
+static enum step is_in(struct ssh_hop *hop)
+{
+    ssh_unwant(hop->ssh, &hop->watched_agent);
+    auth_release(&hop->auth);
+    hop->heard_ns = loop_now_ns(hop->ssh->loop);
+    hop->state = hop == ssh_last(hop->ssh) ? HOP_UP : HOP_TUNNEL;
+    return STEP_DONE;
+}
+
+void auth_release(struct ssh_auth *auth)
+{
+    ssh_agent_release(&auth->agent);
+    arena_release(&auth->arena);
+    strbuf_release(&auth->tried);
+    *auth = (struct ssh_auth){.agent.fd = -1};
+}
+
+enum step auth_methods(struct ssh_hop *hop, struct err *err)
+{
+    const char *methods =
+        libssh2_userauth_list(hop->session, user_of(hop), (unsigned)strlen(user_of(hop)));
+    struct ssh_auth *auth = &hop->auth;
+    if (!methods && libssh2_session_last_errno(hop->session) == LIBSSH2_ERROR_EAGAIN) {
+        return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
+    }
+    if (!methods && libssh2_userauth_authenticated(hop->session)) {
+        return is_in(hop);
+    }
+    if (!methods) {
+        return step_fail(
+            ssh_fail(hop, libssh2_session_last_errno(hop->session), "authentication", err));
+    }
+    if (!strstr(methods, "publickey")) {
+        return step_fail(err_set(err, ERR_AUTH, "%s: the server takes no keys, only: %s",
+                                 hop->target->label, methods));
+    }
+    strbuf_init(&auth->tried, SSH_TRIED_MAX);
+    ssh_agent_init(&auth->agent);
+    hop->state = HOP_AGENT;
+    return STEP_DONE;
+}
+
+/* ---- which keys there are ---- */
+
+/* What a key file, or the .pub beside it, says. False: it cannot be used, which is noted. */
+static bool inspect(struct ssh_hop *hop, const char *path, struct ssh_key_info *info)
+{
+    struct ssh_auth *auth = &hop->auth;
+    struct err ignored = {0};
+    struct str text;
+    const char *pub = arena_printf(&auth->arena, "%s.pub", path);
+    *info = (struct ssh_key_info){0};
+    if (!fs_exists(path)) {
+        /* The agent may hold it all the same. */
+        if (fs_exists(pub) && fs_read(&auth->arena, pub, SSH_KEY_TEXT_MAX, &text, &ignored) == 0 &&
+            ssh_key_public(&auth->arena, text, &info->blob, &ignored) == 0) {
+            return true;
+        }
+        if (!hop->target->are_identities_default) {
+            note(auth, path, "not there");
+        }
+        return false;
+    }
+    if (fs_read(&auth->arena, path, SSH_KEY_TEXT_MAX, &text, &ignored) < 0 ||
+        ssh_key_inspect(&auth->arena, text, info, &ignored) < 0) {
+        /* IdentityFile may name the public half of a key that the agent holds. */
+        struct err again = {0};
+        if (text.ptr && ssh_key_public(&auth->arena, text, &info->blob, &again) == 0) {
+            return true;
+        }
+        note(auth, path, ignored.msg);
+        return false;
+    }
+    if (!info->blob.len && fs_exists(pub) &&
+        fs_read(&auth->arena, pub, SSH_KEY_TEXT_MAX, &text, &ignored) == 0) {
+        (void)!ssh_key_public(&auth->arena, text, &info->blob, &ignored);
+    }
+    if (!info->type && info->blob.len) {
+        info->type = ssh_key_type_of_name(ssh_key_name_of_blob(info->blob));
+    }
+    return true;
+}
+
+static bool is_usable(struct ssh_auth *auth, const char *name, unsigned type)
+{
+    if (type == SSH_KEY_RSA && !libssh2_version(0x010b00)) {
+        CLEANUP(strbuf) struct strbuf text;
+        strbuf_init(&text, 256);
+        strbuf_printf(
+            &text,
+            "an RSA key, for which libssh2 %s has SHA-1 alone, which servers refuse (1.11 "
+            "has more): use an ed25519 key",
+            libssh2_version(0));
+        note(auth, name, text.ptr);
+        return false;
+    }
+    if (type == SSH_KEY_OTHER) {
+        note(auth, name, "of a type that libssh2 does not know");
+        return false;
+    }
+    return true;
+}
+
+static void add_candidate(struct ssh_auth *auth, const char *path, const char *name,
+                          struct str blob, bool is_encrypted)
+{
+    auth->candidates[auth->n_candidates++] = (struct candidate){path, blob, name, is_encrypted};
+}
+
+static bool agent_has(const struct ssh_auth *auth, struct str blob)
+{
+    for (size_t idx = 0; blob.len && idx < auth->n_agent_keys; idx++) {
+        if (str_eq(auth->agent_keys[idx].blob, blob)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_agent_keys(struct ssh_hop *hop)
+{
+    struct ssh_auth *auth = &hop->auth;
+    size_t n_named = auth->n_candidates;
+    for (size_t idx = 0; idx < auth->n_agent_keys && !hop->target->has_identities_only; idx++) {
+        const struct ssh_agent_key *key = &auth->agent_keys[idx];
+        const char *name = arena_printf(&auth->arena, "agent's %s", key->comment);
+        bool is_named = false;
+        for (size_t at = 0; at < n_named; at++) {
+            is_named |= str_eq(auth->candidates[at].blob, key->blob);
+        }
+        if (!is_named &&
+            is_usable(auth, name, ssh_key_type_of_name(ssh_key_name_of_blob(key->blob)))) {
+            add_candidate(auth, NULL, name, key->blob, false);
+        }
+    }
+}
+
+static void find_candidates(struct ssh_hop *hop)
+{
+    struct ssh_auth *auth = &hop->auth;
+    const struct ssh_target *target = hop->target;
+    struct ssh_key_info *infos =
+        arena_array(&auth->arena, struct ssh_key_info, target->n_identity_files + 1);
+    bool *is_file = arena_array(&auth->arena, bool, target->n_identity_files + 1);
+    auth->candidates = arena_array(&auth->arena, struct candidate,
+                                   target->n_identity_files + auth->n_agent_keys + 1);
+    for (size_t idx = 0; idx < target->n_identity_files; idx++) {
+        const char *path = target->identity_files[idx];
+        if (!inspect(hop, path, &infos[idx]) || !is_usable(auth, path, infos[idx].type)) {
+            continue;
+        }
+        if (agent_has(auth, infos[idx].blob)) {
+            add_candidate(auth, NULL, path, infos[idx].blob, false);
+        } else if (infos[idx].type || infos[idx].is_encrypted || !infos[idx].blob.len) {
+            is_file[idx] = true;
+        } else {
+            note(auth, path, "its private half is neither there nor with the agent");
+        }
+    }
+    add_agent_keys(hop);
+    for (size_t idx = 0; idx < target->n_identity_files; idx++) {
+        if (is_file[idx]) {
+            add_candidate(auth, target->identity_files[idx], target->identity_files[idx], STR_EMPTY,
+                          infos[idx].is_encrypted);
+        }
+    }
+}
+
+enum step auth_agent(struct ssh_hop *hop, struct err *err)
+{
+    struct ssh_auth *auth = &hop->auth;
+    struct err trouble = {0};
+    enum step step = STEP_DONE;
+    if (hop->target->agent_path) {
+        step = auth->agent.fd < 0 &&
+                       ssh_agent_connect(&auth->agent, hop->target->agent_path, &trouble) < 0
+                   ? STEP_FAIL
+                   : ssh_agent_list(&auth->agent, &auth->arena, &auth->agent_keys,
+                                    &auth->n_agent_keys, &trouble);
+    }
+    if (step == STEP_AGAIN) {
+        return ssh_want(hop->ssh, &hop->watched_agent, auth->agent.fd, POLLIN, err) < 0
+                   ? STEP_FAIL
+                   : STEP_AGAIN;
+    }
+    if (step == STEP_FAIL) {
+        note(auth, hop->target->agent_path, trouble.msg);
+        auth->n_agent_keys = 0;
+    }
+    ssh_unwant(hop->ssh, &hop->watched_agent);
+    find_candidates(hop);
+    hop->state = HOP_KEYS;
+    return STEP_DONE;
+}
+
+/* ---- one after the other ---- */
+
+static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_agent)
+{
+    struct ssh_hop *hop = *abstract;
+    struct ssh_auth *auth = &hop->auth;
+    const struct candidate *candidate = &auth->candidates[auth->at];
+    struct err trouble = {0};
+    enum step step;
+    (void)session;
+    step = ssh_agent_sign(&auth->agent, candidate->blob, (struct str){(const char *)data, data_len},
+                          sig, sig_len, &trouble);
+    if (step == STEP_FAIL) {
+        note(auth, candidate->name, trouble.msg);
+    }
+    return step == STEP_DONE ? 0 : step == STEP_AGAIN ? LIBSSH2_ERROR_EAGAIN : -1;
+}
+
+static int try_agent_key(struct ssh_hop *hop, const struct candidate *candidate)
+{
+    void *abstract = hop;
+    return libssh2_userauth_publickey(hop->session, user_of(hop),
+                                      (const unsigned char *)candidate->blob.ptr,
+                                      candidate->blob.len, sign_by_agent, &abstract);
+}
+
+static int read_key(struct ssh_hop *hop, const struct candidate *candidate, struct err *err)
+{
+    struct ssh_auth *auth = &hop->auth;
+    struct stat info;
+    if (stat(candidate->path, &info) == 0 && (info.st_mode & 077) != 0) {
+        return err_set(err, ERR_AUTH,
+                       "its mode is %03o: others may read it; a private key must be 600",
+                       info.st_mode & 0777);
+    }
+    if (fs_read(&auth->arena, candidate->path, SSH_KEY_TEXT_MAX, &auth->key_text, err) < 0) {
+        return -1;
+    }
+    auth->passphrase = NULL;
+    if (!candidate->is_encrypted) {
+        struct ssh_key_info key = {0};
+        if (ssh_key_inspect(&auth->arena, auth->key_text, &key, err) < 0) {
+            return -1;
+        }
+        auth->seed = key.seed;
+        auth->blob = key.blob;
+        return 0;
+    }
+    if (ssh_prompt(candidate->path, false, &auth->passphrase, err) < 0) {
+        return -1;
+    }
+    hop->until_ns = loop_now_ns(hop->ssh->loop) + hop->target->connect_timeout_ns;
+    return 0;
+}
+
+static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_seed)
+{
+    const struct ssh_auth *auth = &((struct ssh_hop *)*abstract)->auth;
+    uint8_t signature[SIGN_BYTES];
+    struct err ignored = {0};
+    (void)session;
+    if (sign_with_seed((const uint8_t *)auth->seed.ptr, (struct str){(const char *)data, data_len},
+                       signature, &ignored) < 0) {
+        return -1;
+    }
+    *sig = xmalloc(sizeof(signature));
+    memcpy(*sig, signature, sizeof(signature));
+    *sig_len = sizeof(signature);
+    return 0;
+}
+
+/* libssh2 offers a key file to one decoder of OpenSSL after the other, twice: 1.5 ms, more than all the rest of getting in. */
+static int try_file_key(struct ssh_hop *hop)
+{
+    struct ssh_auth *auth = &hop->auth;
+    if (auth->seed.len) {
+        void *abstract = hop;
+        return libssh2_userauth_publickey(hop->session, user_of(hop),
+                                          (const unsigned char *)auth->blob.ptr, auth->blob.len,
+                                          sign_by_seed, &abstract);
+    }
+    return libssh2_userauth_publickey_frommemory(hop->session, user_of(hop), strlen(user_of(hop)),
+                                                 NULL, 0, auth->key_text.ptr, auth->key_text.len,
+                                                 auth->passphrase);
+}
+
+static void next_candidate(struct ssh_auth *auth, const struct candidate *candidate,
+                           const char *what)
+{
+    note(auth, candidate->name, what);
+    auth->key_text = auth->seed = STR_EMPTY;
+    auth->at++;
+}
+
+static enum step no_key_left(struct ssh_hop *hop, struct err *err)
+{
+    struct ssh_auth *auth = &hop->auth;
+    return step_fail(err_set(err, ERR_AUTH, "%s: not let in: %s", hop->target->label,
+                             auth->tried.len ? auth->tried.ptr
+                                             : "there is no key: no agent (SSH_AUTH_SOCK), and no "
+                                               "~/.ssh/id_ed25519 or id_ecdsa"));
+}
+
+/* Narrower than ssh_is_lost: a key that cannot be read has codes of that list too. */
+static bool is_gone(int rc)
+{
+    return rc == LIBSSH2_ERROR_SOCKET_SEND || rc == LIBSSH2_ERROR_SOCKET_DISCONNECT ||
+           rc == LIBSSH2_ERROR_SOCKET_RECV || rc == LIBSSH2_ERROR_SOCKET_TIMEOUT ||
+           rc == LIBSSH2_ERROR_BAD_SOCKET;
+}
+
+/* What became of a candidate that was not taken. STEP_DONE: on to the next. */
+static enum step not_taken(struct ssh_hop *hop, const struct candidate *candidate, int rc,
+                           struct err *err)
+{
+    struct ssh_auth *auth = &hop->auth;
+    if (rc == LIBSSH2_ERROR_AUTHENTICATION_FAILED || rc == LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED) {
+        auth->n_refused++;
+        next_candidate(auth, candidate, "refused by the server");
+        return STEP_DONE;
+    }
+    if (is_gone(rc)) {
+        if (auth->n_refused) {
+            /* It hangs up on who has tried too many keys. */
+            note(auth, candidate->name, "the server hung up");
+            return no_key_left(hop, err);
+        }
+        return step_fail(ssh_fail(hop, rc, "authentication", err));
+    }
+    if (candidate->is_encrypted && candidate->path) {
+        if (ssh_prompt(candidate->path, true, &auth->passphrase, err) < 0) {
+            return STEP_FAIL;
+        }
+        hop->until_ns = loop_now_ns(hop->ssh->loop) + hop->target->connect_timeout_ns;
+        return STEP_DONE; /* the same again */
+    }
+    {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        char *text = NULL;
+        int len = 0;
+        libssh2_session_last_error(hop->session, &text, &len, 0);
+        next_candidate(auth, candidate,
+                       arena_printf(&arena, "%.*s (%d)", len, text ? text : "", rc));
+    }
+    return STEP_DONE;
+}
+
+enum step auth_keys(struct ssh_hop *hop, struct err *err)
+{
+    struct ssh_auth *auth = &hop->auth;
+    const struct candidate *candidate;
+    int rc;
+    if (auth->at == auth->n_candidates) {
+        return no_key_left(hop, err);
+    }
+    candidate = &auth->candidates[auth->at];
+    if (candidate->path && !auth->key_text.ptr) {
+        struct err trouble = {0};
+        if (read_key(hop, candidate, &trouble) < 0) {
+            if (trouble.code == ERR_INTERRUPTED) {
+                *err = trouble;
+                return STEP_FAIL;
+            }
+            next_candidate(auth, candidate, trouble.msg);
+            return STEP_DONE;
+        }
+    }
+    rc = candidate->path ? try_file_key(hop) : try_agent_key(hop, candidate);
+    if (rc == LIBSSH2_ERROR_EAGAIN) {
+        if (auth->agent.is_asking &&
+            ssh_want(hop->ssh, &hop->watched_agent, auth->agent.fd, POLLIN, err) < 0) {
+            return STEP_FAIL;
+        }
+        return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
+    }
+    ssh_unwant(hop->ssh, &hop->watched_agent);
+    return rc == 0 ? is_in(hop) : not_taken(hop, candidate, rc, err);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files net/ssh*.c share: a chain of sessions, each through the one before it, and the one channel of the last. */
+#ifndef NET_SSH_IMPL_H
+#define NET_SSH_IMPL_H
+
+#include <libssh2.h>
+#include <netdb.h>
+
+#include "net/ssh.h"
+#include "net/ssh_agent.h"
+#include "net/ssh_known.h"
+
+#define SSH_TICK_NS     (250 * NS_PER_MS)
+#define SSH_BUF_BYTES   32768
+#define SSH_TRIED_MAX   400
+#define SSH_AHEAD_BYTES 256
+#define SSH_NOISE_MAX   4096
+#define SSH_NONCE_BYTES 16
+
+enum hop_state {
+    HOP_RESOLVE,
+    HOP_CONNECT,
+    HOP_HANDSHAKE,
+    HOP_HOST_KEY,
+    HOP_METHODS, /* which ways in the server offers */
+    HOP_AGENT,   /* which keys the agent has */
+    HOP_KEYS,    /* one after the other */
+    HOP_TUNNEL,  /* the channel to the next stop */
+    HOP_UP,
+};
+
+/* A call that libssh2 has half done: it must be made again before any other on this session. */
+enum hop_pending { PENDING_NONE, PENDING_READ, PENDING_WRITE };
+
+struct watched {
+    int fd; /* as it is in the loop; -1: not */
+    short events;
+};
+
+struct candidate {    /* a key to try */
+    const char *path; /* NULL: the agent's */
+    struct str blob;  /* the agent's */
+    const char *name;
+    bool is_encrypted;
+};
+
+struct ssh_auth {
+    struct arena arena;
+    struct ssh_agent agent;
+    struct ssh_agent_key *agent_keys;
+    size_t n_agent_keys;
+    struct candidate *candidates;
+    size_t n_candidates, at;
+    struct str key_text;   /* of the candidate at hand; empty: not read */
+    struct str seed, blob; /* of that file, where it is an Ed25519 key in the clear */
+    const char *passphrase;
+    size_t n_refused;
+    struct strbuf tried; /* for the message when none is left */
+};
+
+struct pump {    /* a buffer on its way */
+    char *bytes; /* owned, SSH_BUF_BYTES */
+    size_t len, sent;
+};
+
+struct ssh_hop {
+    struct ssh *ssh;                 /* borrowed */
+    const struct ssh_target *target; /* borrowed */
+    enum hop_state state;
+    LIBSSH2_SESSION *session; /* owned */
+    int fd;                   /* its socket, owned; -1: none yet */
+    struct watched watched, watched_agent, watched_pump;
+    struct gaicb *lookup; /* owned; under way, or with addresses */
+    struct addrinfo *addresses;
+    const struct addrinfo *address; /* the one at hand */
+    bool is_host_key_checked;
+    struct ssh_auth auth;
+    int64_t until_ns; /* of getting in */
+    int64_t heard_ns;
+    char ahead[SSH_AHEAD_BYTES]; /* received, and not asked for yet */
+    size_t ahead_at, ahead_len;
+    int64_t asked_ns; /* last keepalive */
+    enum hop_pending pending;
+    LIBSSH2_CHANNEL *tunnel; /* to the next stop */
+    int pump_fd;             /* our end of the pair of which the next hop has the other */
+    struct pump up, down;
+};
+
+enum run_state { RUN_IDLE, RUN_OPEN, RUN_EXEC, RUN_STREAM };
+
+struct ssh_stream { /* what comes back */
+    bool has_begun, has_ended;
+    int exit_status;
+    struct strbuf
+        hold; /* not yet told apart: before the begin all, then a tail that may be the end mark */
+    struct strbuf noise; /* what came before the begin, cut */
+};
+
+struct ssh_job { /* the script under way */
+    enum run_state state;
+    int64_t from_ns, until_ns;
+    int64_t open_again_ns; /* the server had no channel for us: when to ask again */
+    int64_t open_wait_ns;
+    char nonce[2 * SSH_NONCE_BYTES + 1];
+    struct strbuf text; /* what goes first into its stdin */
+    size_t sent;        /* of text, then of the input */
+    bool is_text_sent, is_eof_sent;
+    char *chunk; /* owned, SSH_BUF_BYTES: of the input's file */
+    size_t chunk_len, chunk_sent;
+    off_t input_at;
+    struct ssh_stream stream;
+};
+
+struct ssh {
+    struct loop *loop; /* borrowed */
+    struct ssh_hop *hops;
+    size_t n_hops;
+    size_t at; /* the hop that is being brought up; n_hops: all are */
+    LIBSSH2_CHANNEL *channel;
+    LIBSSH2_CHANNEL *closing; /* of the script before: its close is under way */
+    struct ssh_job job;
+    bool is_ready, is_tick;
+    uint64_t tick_timer;
+    uint64_t n_rescues;
+    struct strbuf noise; /* of the login shell, before the last script */
+};
+
+static inline struct ssh_hop *ssh_last(struct ssh *ssh)
+{
+    return &ssh->hops[ssh->n_hops - 1];
+}
+
+/* ssh.c: waiting. Each wait names what it waits for anew. */
+MUST_CHECK int ssh_want(struct ssh *ssh, struct watched *watched, int fd, short events,
+                        struct err *err);
+void ssh_unwant(struct ssh *ssh, struct watched *watched);
+MUST_CHECK int ssh_want_session(struct ssh_hop *hop, struct err *err);
+/* Nothing more is waited for. */
+void ssh_rest(struct ssh *ssh);
+/* At the latest then it is stepped again. */
+MUST_CHECK int ssh_wake_in(struct ssh *ssh, int64_t span_ns, struct err *err);
+/* "LABEL: WHAT: libssh2's words"; ERR_NET where the connection is gone. Returns -1. */
+MUST_CHECK int ssh_fail(struct ssh_hop *hop, int rc, const char *what, struct err *err);
+bool ssh_is_lost(int rc);
+
+/* ssh_hop.c: from a name to a session whose other end is known. */
+enum step hop_resolve(struct ssh_hop *hop, struct err *err);
+enum step hop_connect(struct ssh_hop *hop, struct err *err);
+enum step hop_handshake(struct ssh_hop *hop, struct err *err);
+enum step hop_check_host_key(struct ssh_hop *hop, struct err *err);
+void hop_release(struct ssh_hop *hop);
+
+/* ssh_auth.c: in. STEP_DONE of the last two: the next state is set. */
+enum step auth_methods(struct ssh_hop *hop, struct err *err);
+enum step auth_agent(struct ssh_hop *hop, struct err *err);
+enum step auth_keys(struct ssh_hop *hop, struct err *err);
+void auth_release(struct ssh_auth *auth);
+
+/* ssh_prompt.c. The passphrase stays the prompt's own, for the other nodes that the same key opens. */
+MUST_CHECK int ssh_prompt(const char *path, bool is_again, const char **ret_passphrase,
+                          struct err *err);
+
+/* ssh_tunnel.c */
+enum step tunnel_open(struct ssh_hop *hop, struct err *err);
+MUST_CHECK int tunnel_pump(struct ssh_hop *hop, struct err *err);
+
+/* ssh_run.c. ret_has_moved: bytes went or came. */
+enum step run_step(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
+                   struct err *err);
+
+/* ssh_stream.c: tells login-shell noise, output and end mark apart. Pure. */
+void stream_init(struct ssh_stream *stream);
+void stream_release(struct ssh_stream *stream);
+void stream_take(struct ssh_stream *stream, const char *nonce, struct str bytes,
+                 proc_output_fn on_output, void *ctx);
+/* At the end of the stream: what is held back was output. */
+void stream_finish(struct ssh_stream *stream, proc_output_fn on_output, void *ctx);
+/* What the login shell printed, on one line, for a message; "" where it printed nothing. */
+const char *stream_noise(const struct ssh_stream *stream, struct arena *arena);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One script on one channel. The server's exec request holds a constant word that every login shell takes for the same: no
+   backslash, no line end, no quote and no exclamation mark inside it. Then /bin/sh reads from its stdin: one line that says how
+   to go on, the script up to a line that is the nonce, and the script's own input. */
+#include "base/base.h"
+
+#include "net/ssh_impl.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "codec/digest.h"
+
+#define TEXT_MAX       (32u << 20)
+#define OPEN_WAIT_NS   (20 * NS_PER_MS)
+#define OPEN_WAIT_MAX  (500 * NS_PER_MS)
+#define READS_MAX      256 /* a turn: the other sessions want theirs too */
+#define CHANNEL_WINDOW (2u << 20)
+#define CHANNEL_PACKET 32768
+
+static const char COMMAND[] = "exec /bin/sh -c 'IFS= read -r c && eval \"$c\"'";
+
+/* The line that COMMAND reads; the nonce stands before it as n=... The script runs in a shell of its own, so that it may exit, and
+   nothing of it runs unless all of it came. */
+static const char LOADER[] =
+    "; x=$(printf '\\nx'); x=${x%x}; s=; k=; while IFS= read -r l; do if [ \"$l\" = \"$n\" ]; then "
+    "k=1; break; fi; s=$s$l$x; done; [ \"$k\" ] || exit 71; exec 2>&1; printf 'BEGIN %s\\n' "
+    "\"$n\"; "
+    "(eval \"$s\"); r=$?; printf 'END %s %d\\n' \"$n\" \"$r\"; exit 0\n";
+
+/* ---- begin and end ---- */
+
+static int make_text(struct ssh_job *job, const struct ssh_script *script, struct err *err)
+{
+    uint8_t bytes[SSH_NONCE_BYTES];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+        return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
+    }
+    hex_encode(bytes, sizeof(bytes), job->nonce);
+    strbuf_release(&job->text);
+    strbuf_init(&job->text, TEXT_MAX);
+    strbuf_printf(&job->text, "n=%s%s", job->nonce, LOADER);
+    if (script->args) {
+        strbuf_add_z(&job->text, "set --");
+        for (size_t idx = 0; script->args[idx]; idx++) {
+            strbuf_add_char(&job->text, ' ');
+            shq_append(&job->text, str_of(script->args[idx]));
+        }
+        strbuf_add_char(&job->text, '\n');
+    }
+    strbuf_add_z(&job->text, script->text);
+    strbuf_printf(&job->text, "\n%s\n", job->nonce);
+    if (job->text.is_full) {
+        return err_set(err, ERR_USAGE, "a script of more than %u bytes", TEXT_MAX);
+    }
+    return 0;
+}
+
+static int begin(struct ssh *ssh, const struct ssh_script *script, struct err *err)
+{
+    struct ssh_job *job = &ssh->job;
+    if (make_text(job, script, err) < 0) {
+        return -1;
+    }
+    stream_init(&job->stream);
+    job->from_ns = loop_now_ns(ssh->loop);
+    if (__builtin_add_overflow(job->from_ns, script->deadline_ns, &job->until_ns)) {
+        job->until_ns = INT64_MAX;
+    }
+    job->sent = 0;
+    job->is_text_sent = job->is_eof_sent = false;
+    job->chunk_len = job->chunk_sent = 0;
+    job->input_at = 0;
+    job->open_again_ns = 0;
+    job->open_wait_ns = OPEN_WAIT_NS;
+    job->state = RUN_OPEN;
+    ssh_last(ssh)->heard_ns = job->from_ns;
+    ssh_last(ssh)->asked_ns = 0;
+    return 0;
+}
+
+/* The close of the last channel, as far as it goes without waiting. False: it must be gone on with before anything else. */
+static bool finish_closing(struct ssh *ssh)
+{
+    if (ssh->closing && libssh2_channel_free(ssh->closing) == LIBSSH2_ERROR_EAGAIN) {
+        return false;
+    }
+    ssh->closing = NULL;
+    return true;
+}
+
+void ssh_abort(struct ssh *ssh)
+{
+    struct ssh_job *job = &ssh->job;
+    if (ssh->channel) {
+        ASSERT(!ssh->closing);
+        ssh->closing = ssh->channel;
+        ssh->channel = NULL;
+        (void)finish_closing(ssh);
+    }
+    if (job->state != RUN_IDLE) {
+        strbuf_clear(&ssh->noise);
+        strbuf_add_str(&ssh->noise, strbuf_str(&job->stream.noise));
+        stream_release(&job->stream);
+        free(job->chunk);
+        job->chunk = NULL;
+        job->state = RUN_IDLE;
+    }
+    ssh_rest(ssh);
+}
+
+/* ---- opening ---- */
+
+static enum step again(struct ssh_hop *hop, struct err *err)
+{
+    return ssh_want_session(hop, err) < 0 ? STEP_FAIL : STEP_AGAIN;
+}
+
+static enum step open_channel(struct ssh *ssh, struct err *err)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    struct ssh_job *job = &ssh->job;
+    int rc;
+    if (!finish_closing(ssh)) {
+        return again(hop, err);
+    }
+    if (loop_now_ns(ssh->loop) < job->open_again_ns) {
+        return again(hop, err);
+    }
+    ssh->channel = libssh2_channel_open_ex(hop->session, "session", sizeof("session") - 1,
+                                           CHANNEL_WINDOW, CHANNEL_PACKET, NULL, 0);
+    if (ssh->channel) {
+        job->state = RUN_EXEC;
+        return STEP_DONE;
+    }
+    rc = libssh2_session_last_errno(hop->session);
+    if (rc == LIBSSH2_ERROR_CHANNEL_FAILURE) {
+        /* MaxSessions: the script before may still be ending there. */
+        job->open_again_ns = loop_now_ns(ssh->loop) + job->open_wait_ns;
+        if (ssh_wake_in(ssh, job->open_wait_ns, err) < 0) {
+            return STEP_FAIL;
+        }
+        job->open_wait_ns =
+            job->open_wait_ns * 2 > OPEN_WAIT_MAX ? OPEN_WAIT_MAX : job->open_wait_ns * 2;
+        return again(hop, err);
+    }
+    return rc == LIBSSH2_ERROR_EAGAIN ? again(hop, err)
+                                      : step_fail(ssh_fail(hop, rc, "channel", err));
+}
+
+static enum step exec_command(struct ssh *ssh, struct err *err)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    int rc =
+        libssh2_channel_handle_extended_data2(ssh->channel, LIBSSH2_CHANNEL_EXTENDED_DATA_MERGE);
+    if (rc == 0) {
+        rc = libssh2_channel_process_startup(ssh->channel, "exec", sizeof("exec") - 1, COMMAND,
+                                             sizeof(COMMAND) - 1);
+    }
+    if (rc == LIBSSH2_ERROR_EAGAIN) {
+        return again(hop, err);
+    }
+    if (rc != 0) {
+        return step_fail(ssh_fail(hop, rc, "the server runs no command", err));
+    }
+    ssh->job.state = RUN_STREAM;
+    hop->pending = PENDING_NONE;
+    return STEP_DONE;
+}
+
+/* ---- in and out ---- */
+
+/* What is to be written next; false at the end of all. */
+static int next_bytes(struct ssh_job *job, const struct ssh_script *script, struct str *ret_bytes,
+                      struct err *err)
+{
+    ssize_t len;
+    *ret_bytes = STR_EMPTY;
+    if (!job->is_text_sent) {
+        *ret_bytes = str_sub(strbuf_str(&job->text), job->sent, job->text.len);
+        return 0;
+    }
+    if (script->feed) {
+        *ret_bytes = strbuf_str(script->feed);
+        return 0;
+    }
+    if (script->input_fd < 0) {
+        *ret_bytes = str_sub(script->input, job->sent, script->input.len);
+        return 0;
+    }
+    if (job->chunk_sent == job->chunk_len) {
+        job->chunk = job->chunk ? job->chunk : xmalloc(SSH_BUF_BYTES);
+        len = pread(script->input_fd, job->chunk, SSH_BUF_BYTES, job->input_at);
+        if (len < 0) {
+            return err_set(err, ERR_IO, "input of a script: %s", err_errno_text(errno));
+        }
+        job->chunk_len = (size_t)len;
+        job->chunk_sent = 0;
+        job->input_at += len;
+    }
+    *ret_bytes = (struct str){job->chunk + job->chunk_sent, job->chunk_len - job->chunk_sent};
+    return 0;
+}
+
+static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_t len)
+{
+    if (job->is_text_sent && script->feed) {
+        memmove(script->feed->ptr, script->feed->ptr + len, script->feed->len - len + 1);
+        script->feed->len -= len;
+        return;
+    }
+    if (job->is_text_sent && script->input_fd >= 0) {
+        job->chunk_sent += len;
+        return;
+    }
+    job->sent += len;
+    if (!job->is_text_sent && job->sent == job->text.len) {
+        job->is_text_sent = true;
+        job->sent = 0;
+    }
+}
+
+/* As much as goes. Where libssh2 stops inside a packet, nothing else may be called before it is through. */
+static int send_some(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
+                     struct err *err)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    struct ssh_job *job = &ssh->job;
+    while (!job->is_eof_sent && !job->stream.has_ended) {
+        struct str bytes;
+        ssize_t rc;
+        bool is_end;
+        if (next_bytes(job, script, &bytes, err) < 0) {
+            return -1;
+        }
+        is_end = bytes.len == 0;
+        if (is_end && script->feed) {
+            return 0; /* nothing to say for now */
+        }
+        rc = is_end ? libssh2_channel_send_eof(ssh->channel)
+                    : libssh2_channel_write_ex(ssh->channel, 0, bytes.ptr, bytes.len);
+        if (rc == LIBSSH2_ERROR_EAGAIN || (rc == 0 && !is_end)) {
+            bool is_half_done = rc != 0 && (libssh2_session_block_directions(hop->session) &
+                                            LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
+            hop->pending = is_half_done ? PENDING_WRITE : PENDING_NONE;
+            return 0;
+        }
+        hop->pending = PENDING_NONE;
+        if (rc == LIBSSH2_ERROR_CHANNEL_CLOSED || rc == LIBSSH2_ERROR_CHANNEL_EOF_SENT) {
+            job->is_eof_sent = true; /* it reads no more; what it says is still to come */
+            return 0;
+        }
+        if (rc < 0) {
+            return ssh_fail(hop, (int)rc, "input of a script", err);
+        }
+        *ret_has_moved = true;
+        if (is_end) {
+            job->is_eof_sent = true;
+        } else {
+            was_sent(job, script, (size_t)rc);
+        }
+    }
+    return 0;
+}
+
+/* Until EAGAIN. STEP_DONE: the stream is at its end. */
+static enum step read_some(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
+                           struct err *err)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    struct ssh_job *job = &ssh->job;
+    char bytes[SSH_BUF_BYTES];
+    for (int n_reads = 0; n_reads < READS_MAX; n_reads++) {
+        ssize_t len = libssh2_channel_read_ex(ssh->channel, 0, bytes, sizeof(bytes));
+        if (len == LIBSSH2_ERROR_EAGAIN) {
+            bool is_half_done = (libssh2_session_block_directions(hop->session) &
+                                 LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
+            hop->pending = is_half_done ? PENDING_READ : PENDING_NONE;
+            return STEP_AGAIN;
+        }
+        hop->pending = PENDING_NONE;
+        if (len < 0) {
+            return step_fail(ssh_fail(hop, (int)len, "output of a script", err));
+        }
+        if (len == 0) {
+            return libssh2_channel_eof(ssh->channel) ? STEP_DONE : STEP_AGAIN;
+        }
+        *ret_has_moved = true;
+        stream_take(&job->stream, job->nonce, (struct str){bytes, (size_t)len}, script->on_output,
+                    script->output_ctx);
+        if (job->stream.has_ended) {
+            return STEP_DONE;
+        }
+    }
+    ssh->is_ready = true; /* there may be more */
+    return STEP_AGAIN;
+}
+
+/* ---- judging ---- */
+
+static enum step ended_without_mark(struct ssh *ssh, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct ssh_stream *stream = &ssh->job.stream;
+    const char *label = ssh_last(ssh)->target->label;
+    char *signal_name = NULL;
+    size_t name_len = 0;
+    int status = libssh2_channel_get_exit_status(ssh->channel);
+    (void)libssh2_channel_get_exit_signal(ssh->channel, &signal_name, &name_len, NULL, NULL, NULL,
+                                          NULL);
+    const char *by = signal_name ? arena_printf(&arena, "signal %.*s", (int)name_len, signal_name)
+                                 : arena_printf(&arena, "status %d", status);
+    if (signal_name) {
+        libssh2_free(ssh_last(ssh)->session, signal_name);
+    }
+    if (!stream->has_begun) {
+        return step_fail(
+            err_set(err, ERR_NODE,
+                    "%s: its login shell ended (%s) before the script began; a start-up "
+                    "file of it exits, or it runs no /bin/sh%s",
+                    label, by, stream_noise(stream, &arena)));
+    }
+    return step_fail(
+        err_set(err, ERR_NODE, "%s: the shell of a script was ended from outside (%s)", label, by));
+}
+
+static enum step ran_out(struct ssh *ssh, const struct ssh_script *script, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct ssh_job *job = &ssh->job;
+    const char *label = ssh_last(ssh)->target->label;
+    double span_s = (double)(job->until_ns - job->from_ns) / NS_PER_S;
+    stream_finish(&job->stream, script->on_output, script->output_ctx);
+    if (job->state == RUN_OPEN) {
+        return step_fail(err_set(err, ERR_TIMEOUT,
+                                 "%s: its sshd opened no channel within %.3g s (MaxSessions?)",
+                                 label, span_s));
+    }
+    if (!job->stream.has_begun) {
+        return step_fail(err_set(err, ERR_TIMEOUT,
+                                 "%s: its login shell did not begin the script within %.3g s: a "
+                                 "start-up file of it waits%s",
+                                 label, span_s, stream_noise(&job->stream, &arena)));
+    }
+    return step_fail(
+        err_set(err, ERR_TIMEOUT, "%s: a script did not end within %.3g s", label, span_s));
+}
+
+/* A peer that is silent is asked whether it is there; TCP alone never tells of a node that is frozen. */
+static int check_alive(struct ssh *ssh, int64_t now_ns, struct err *err)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    int64_t interval_ns = hop->target->alive_interval_ns;
+    int64_t silent_ns = now_ns - hop->heard_ns;
+    int seconds;
+    if (!interval_ns || silent_ns < interval_ns) {
+        return 0;
+    }
+    if (silent_ns >= interval_ns * hop->target->alive_count_max) {
+        return err_set(err, ERR_NET, "%s: nothing was heard for %.3g s", hop->target->label,
+                       (double)silent_ns / NS_PER_S);
+    }
+    if (hop->pending == PENDING_NONE && now_ns - hop->asked_ns >= interval_ns) {
+        hop->asked_ns = now_ns;
+        libssh2_keepalive_config(hop->session, 1, 1);
+        int rc = libssh2_keepalive_send(hop->session, &seconds);
+        return rc < 0 ? ssh_fail(hop, rc, "keepalive", err) : 0;
+    }
+    return 0;
+}
+
+static enum step stream_step(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
+                             struct err *err)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    struct ssh_job *job = &ssh->job;
+    enum step step = STEP_AGAIN;
+    if (hop->pending != PENDING_READ && send_some(ssh, script, ret_has_moved, err) < 0) {
+        return STEP_FAIL;
+    }
+    if (hop->pending != PENDING_WRITE) {
+        step = read_some(ssh, script, ret_has_moved, err);
+    }
+    if (step == STEP_AGAIN) {
+        return again(hop, err);
+    }
+    if (step == STEP_FAIL) {
+        return step;
+    }
+    stream_finish(&job->stream, script->on_output, script->output_ctx);
+    return job->stream.has_ended ? STEP_DONE : ended_without_mark(ssh, err);
+}
+
+enum step run_step(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
+                   struct err *err)
+{
+    struct ssh_job *job = &ssh->job;
+    enum step step = STEP_DONE;
+    if (job->state == RUN_IDLE && begin(ssh, script, err) < 0) {
+        return STEP_FAIL;
+    }
+    while (step == STEP_DONE) {
+        switch (job->state) {
+        case RUN_OPEN:
+            step = open_channel(ssh, err);
+            break;
+        case RUN_EXEC:
+            step = exec_command(ssh, err);
+            break;
+        case RUN_STREAM:
+        case RUN_IDLE:
+        default:
+            step = stream_step(ssh, script, ret_has_moved, err);
+            if (step == STEP_DONE) {
+                return step;
+            }
+            break;
+        }
+    }
+    if (step == STEP_AGAIN) {
+        int64_t now_ns = loop_now_ns(ssh->loop);
+        if (now_ns >= job->until_ns) {
+            return ran_out(ssh, script, err);
+        }
+        if (check_alive(ssh, now_ns, err) < 0) {
+            return STEP_FAIL;
+        }
+    }
+    return step;
+}

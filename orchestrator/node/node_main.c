@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reperf-node WORK: serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on
+   a node and starts it there (fleet/remote_node.c); it keeps nothing in memory that is not in the jobs' folders, so that it may be killed
+   and started again at any moment, and what it started goes on without it. Linked statically: it runs on any Linux of its machine. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "base/fs.h"
+#include "node/serve.h"
+
+#define READ_BYTES 65536
+#define IDLE_MS                                                                                    \
+    (10 * 60 *                                                                                     \
+     1000) /* of a channel whose other end may be gone without a word; it may be opened again */
+#define STATUS_USAGE    2
+#define STATUS_PROTOCOL 3
+
+static int answer(const struct server *server, const struct node_request *request)
+{
+    CLEANUP(strbuf) struct strbuf text, frame;
+    struct err err = {0};
+    struct node_answer to = {.seq = request->seq};
+    strbuf_init(&text, NODE_TEXT_MAX);
+    strbuf_init(&frame, NODE_TEXT_MAX + (2u << 10));
+    to.status = serve_request(server, request, &text);
+    to.text = strbuf_str(&text);
+    node_answer_write(&frame, &to);
+    ASSERT(!frame.is_full);
+    return fs_write_all(STDOUT_FILENO, frame.ptr, frame.len, "the channel", &err);
+}
+
+/* All whole requests of what came. -1: none of ours, or nobody listens. */
+static int serve_all(const struct server *server, struct strbuf *input)
+{
+    size_t used = 0;
+    for (;;) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct node_request request;
+        struct err err = {0};
+        size_t len = 0;
+        int rc = node_request_read(&arena, str_sub(strbuf_str(input), used, input->len), &request,
+                                   &len, &err);
+        if (rc < 0 || (rc > 0 && answer(server, &request) < 0)) {
+            return -1;
+        }
+        if (rc == 0) {
+            memmove(input->ptr, input->ptr + used, input->len - used);
+            input->len -= used;
+            return 0;
+        }
+        used += len;
+    }
+}
+
+/* A full pipe blocks: whoever asked reads the answer, or is gone. */
+static int serve_channel(const struct server *server)
+{
+    CLEANUP(strbuf) struct strbuf input;
+    char bytes[READ_BYTES];
+    strbuf_init(&input, NODE_FRAME_MAX + READ_BYTES);
+    for (;;) {
+        struct pollfd channel = {.fd = server->input_fd, .events = POLLIN};
+        ssize_t len;
+        if (poll(&channel, 1, IDLE_MS) == 0) {
+            return 0;
+        }
+        len = read(server->input_fd, bytes, sizeof(bytes));
+        if (len < 0 && errno == EINTR) {
+            continue;
+        }
+        if (len <= 0) {
+            return 0;
+        }
+        strbuf_add(&input, bytes, (size_t)len);
+        if (input.is_full || serve_all(server, &input) < 0) {
+            return STATUS_PROTOCOL;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct server server = {.input_fd = STDIN_FILENO};
+    struct err err = {0};
+    int null_fd;
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("reperf-node %s\n", REPERF_VERSION);
+        return fflush(stdout) == 0 ? 0 : 10;
+    }
+    if (argc != 2 || argv[1][0] != '/') {
+        fprintf(stderr, "usage: reperf-node WORK, which is an absolute folder; reperf starts it on "
+                        "a node and speaks to it over its stdin and stdout\n");
+        return STATUS_USAGE;
+    }
+    server.work_folder = argv[1];
+    null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null_fd < 0) {
+        fprintf(stderr, "reperf-node: /dev/null: %s\n", err_errno_text(errno));
+        return STATUS_PROTOCOL;
+    }
+    (void)dup2(null_fd, STDERR_FILENO); /* the channel carries frames alone */
+    close(null_fd);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGCHLD, SIG_DFL);
+    (void)setenv("LC_ALL", "C", 1); /* of the scripts that it runs, as the shell scripts have it */
+    if (fs_write_all(STDOUT_FILENO, NODE_HELLO, sizeof(NODE_HELLO) - 1, "the channel", &err) < 0) {
+        return STATUS_PROTOCOL;
+    }
+    return serve_channel(&server);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "prep/pack_check.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/progress.h"
+#include "prep/hdf5.h"
+#include "prep/ordered.h"
+#include "prep/packing.h"
+#include "prep/shard_file.h"
+
+#define CHUNK_SAMPLES 256
+
+struct chunk {
+    uint32_t shard, first, n; /* of the shard's samples */
+};
+
+struct checker {
+    const struct check_opts *opts;
+    struct arena *arena;
+    struct check_result result;
+    struct shard_file *files; /* entries only; n_samples 0 where it could not be opened */
+    uint64_t *firsts;         /* first sample of each shard by pack.json */
+    struct chunk *chunks;
+    size_t n_chunks;
+    struct samples samples; /* deep */
+    struct packing_rows rows;
+    struct progress progress;
+};
+
+struct slot {
+    struct {
+        char **items; /* owned */
+        size_t n, n_max;
+    } faults;
+    struct packing_slot packing;
+    uint8_t *found, *made; /* owned: one sample each */
+    size_t found_bytes, made_bytes;
+};
+
+static void forget_faults(struct slot *slot)
+{
+    for (size_t idx = 0; idx < slot->faults.n; idx++) {
+        free(slot->faults.items[idx]);
+    }
+    slot->faults.n = 0;
+}
+
+static void slot_release(void *ptr)
+{
+    struct slot *slot = ptr;
+    forget_faults(slot);
+    VEC_RELEASE(&slot->faults);
+    packing_slot_release(&slot->packing);
+    free(slot->found);
+    free(slot->made);
+}
+
+static void note(struct slot *slot, const char *text)
+{
+    VEC_PUSH(&slot->faults, xstrdup(text));
+}
+
+static void add_fault(struct checker *c, const char *text)
+{
+    if (c->result.n_faults < CHECK_FAULTS_MAX) {
+        c->result.faults[c->result.n_faults++] = arena_printf(c->arena, "%s", text);
+    }
+    c->result.n_all++;
+}
+
+static void take_faults(struct checker *c, struct slot *slot)
+{
+    for (size_t idx = 0; idx < slot->faults.n; idx++) {
+        add_fault(c, slot->faults.items[idx]);
+    }
+    forget_faults(slot);
+}
+
+/* ---- headers and entries ---- */
+
+static int open_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled UNUSED,
+                     struct err *err UNUSED)
+{
+    struct checker *c = ctx;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct pack_file *pack = &c->result.pack;
+    const struct pack_file_shard *row = &pack->shards[job];
+    struct shard_file *file = &c->files[job];
+    struct err fault = {0};
+    char text[ERR_MSG_MAX];
+    if (shard_file_open(file, fs_join(&arena, c->opts->folder, row->name.ptr), row->name.ptr,
+                        &fault) < 0) {
+        note(ptr, fault.msg);
+        shard_file_release(file);
+        return 0;
+    }
+    fd_close(&file->fd);
+    if (file->header.kind != pack->kind || file->header.n_samples != row->n_samples ||
+        file->header.first_sample != c->firsts[job] || file->header.total_bytes != row->bytes) {
+        snprintf(text, sizeof(text), "%s: its header is not the one that " PACK_NAME " describes",
+                 row->name.ptr);
+        note(ptr, text);
+        shard_file_release(file);
+        return 0;
+    }
+    if (memcmp(file->sha256, row->sha256, SHA256_BYTES) != 0) {
+        snprintf(text, sizeof(text),
+                 "%s: the SHA-256 of header and entries is not the one in " PACK_NAME,
+                 row->name.ptr);
+        note(ptr, text);
+    }
+    return 0;
+}
+
+static int take_done(void *ctx, size_t job UNUSED, void *slot, struct err *err UNUSED)
+{
+    take_faults(ctx, slot);
+    return 0;
+}
+
+/* ---- samples ---- */
+
+static void make_room(uint8_t **buf, size_t *size, size_t wanted)
+{
+    if (*size < wanted) {
+        free(*buf);
+        *buf = xmalloc(wanted);
+        *size = wanted;
+    }
+}
+
+/* Decoded again. The sample's bytes are in slot->found. */
+static void compare(const struct checker *c, const struct shard_file *file, uint32_t idx,
+                    const int32_t *row, struct slot *slot)
+{
+    const struct shard_entry *entry = &file->entries[idx];
+    const struct sample *sample = &c->samples.items[file->header.first_sample + idx];
+    struct err fault = {0};
+    char text[ERR_MSG_MAX];
+    int32_t label = c->samples.kind == SHARD_CLASSES ? sample->label : -1;
+    if (sample->bytes != entry->bytes || sample->width != entry->width ||
+        sample->height != entry->height || label != entry->label) {
+        snprintf(text, sizeof(text), "%s: sample %u: size or class is not that of %s", file->name,
+                 idx, sample->path);
+        note(slot, text);
+        return;
+    }
+    make_room(&slot->made, &slot->made_bytes, sample->bytes);
+    if (packing_sample(c->opts->source, &c->samples, sample, row, &slot->packing, slot->made,
+                       &fault) < 0) {
+        note(slot, fault.msg);
+    } else if (memcmp(slot->made, slot->found, sample->bytes) != 0) {
+        snprintf(text, sizeof(text), "%s: sample %u: not what %s decodes to", file->name, idx,
+                 sample->path);
+        note(slot, text);
+    }
+}
+
+static int sample_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled,
+                       struct err *err)
+{
+    const struct checker *c = ctx;
+    struct slot *slot = ptr;
+    const struct chunk *chunk = &c->chunks[job];
+    struct shard_file file = c->files[chunk->shard]; /* borrows the entries; the fd is this job's */
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(fd) int fd = open(fs_join(&arena, c->opts->folder, file.name), O_RDONLY | O_CLOEXEC);
+    file.fd = fd;
+    make_room(&slot->found, &slot->found_bytes, file.sample_bytes_max + SHARD_DATA_ALIGN);
+    for (uint32_t idx = chunk->first; idx < chunk->first + chunk->n; idx++) {
+        const size_t row_len = tokens_len(&c->samples.shape);
+        struct err fault = {0};
+        if (atomic_load(is_cancelled)) {
+            return err_set(err, ERR_INTERRUPTED, "interrupted");
+        }
+        if (shard_file_check(&file, idx, c->result.pack.n_classes, slot->found, &fault) < 0) {
+            note(slot, fault.msg);
+        } else if (c->result.is_deep) {
+            const int32_t *rows = slot->packing.rows;
+            compare(c, &file, idx, rows ? rows + (idx - chunk->first) * row_len : NULL, slot);
+        }
+    }
+    return 0;
+}
+
+static int sample_prepare(void *ctx, size_t job, void *ptr, struct err *err UNUSED)
+{
+    struct checker *c = ctx;
+    struct slot *slot = ptr;
+    const struct chunk *chunk = &c->chunks[job];
+    struct err fault = {0};
+    if (!c->result.is_deep || c->samples.kind != SHARD_TOKENS || c->samples.format != FILE_HDF5) {
+        return 0;
+    }
+    if (packing_rows_read(&c->rows, c->opts->source, &c->samples,
+                          c->files[chunk->shard].header.first_sample + chunk->first, chunk->n,
+                          &slot->packing, &fault) < 0) {
+        note(slot, fault.msg);
+    }
+    return 0;
+}
+
+static int sample_done(void *ctx, size_t job, void *slot, struct err *err UNUSED)
+{
+    struct checker *c = ctx;
+    take_faults(c, slot);
+    progress_set(&c->progress, (job + 1) * CHUNK_SAMPLES);
+    return 0;
+}
+
+static int check_samples(struct checker *c, struct err *err)
+{
+    struct ordered spec = {.ctx = c,
+                           .n_threads = c->opts->n_threads,
+                           .slot_bytes = sizeof(struct slot),
+                           .slot_release = slot_release,
+                           .prepare = sample_prepare,
+                           .work = sample_work,
+                           .done = sample_done,
+                           .should_stop = c->opts->should_stop};
+    size_t n_max = c->result.pack.n_samples / CHUNK_SAMPLES + c->result.pack.n_shards + 1;
+    c->chunks = arena_array(c->arena, struct chunk, n_max);
+    for (uint32_t shard = 0; shard < c->result.pack.n_shards; shard++) {
+        uint32_t n = c->files[shard].header.n_samples;
+        for (uint32_t first = 0; first < n; first += CHUNK_SAMPLES) {
+            uint32_t left = n - first;
+            c->chunks[c->n_chunks++] =
+                (struct chunk){shard, first, left < CHUNK_SAMPLES ? left : CHUNK_SAMPLES};
+        }
+    }
+    spec.n_jobs = c->n_chunks;
+    progress_start(&c->progress, clock_system(), "verify", "samples", c->result.pack.n_samples);
+    int result = ordered_run(&spec, err);
+    progress_end(&c->progress);
+    packing_rows_release(&c->rows);
+    return result;
+}
+
+/* ---- all ---- */
+
+static int find_extra(struct checker *c, struct err *err)
+{
+    struct fs_names names = {0};
+    if (fs_list(c->arena, c->opts->folder, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        bool is_known = strcmp(names.items[idx], PACK_NAME) == 0;
+        for (size_t shard = 0; !is_known && shard < c->result.pack.n_shards; shard++) {
+            is_known = str_eq_z(c->result.pack.shards[shard].name, names.items[idx]);
+        }
+        if (!is_known) {
+            add_fault(
+                c, arena_printf(c->arena, "%s: " PACK_NAME " does not name it", names.items[idx]));
+        }
+    }
+    return 0;
+}
+
+/* The tree's samples; false where they are not the ones that were packed, which is a fault already. */
+static int find_samples(struct checker *c, bool *ret_is_same, struct err *err)
+{
+    const struct pack_file *pack = &c->result.pack;
+    struct samples_opts opts = {.dataset = c->opts->dataset,
+                                .split = pack->split,
+                                .source = c->opts->source,
+                                .is_synthetic = pack->is_synthetic,
+                                .n_threads = c->opts->n_threads,
+                                .should_stop = c->opts->should_stop};
+    struct err fault = {0};
+    *ret_is_same = false;
+    if (!str_eq(pack->dataset, c->opts->dataset->id)) {
+        return err_set(err, ERR_USAGE, "the shards are of %.*s, not of %.*s",
+                       STR_ARG(pack->dataset), STR_ARG(c->opts->dataset->id));
+    }
+    if (samples_find(c->arena, &opts, &c->samples, &fault) < 0) {
+        if (fault.code != ERR_INTEGRITY) {
+            *err = fault;
+            return -1;
+        }
+        add_fault(c, fault.msg);
+        return 0;
+    }
+    if (c->opts->source->listing &&
+        (!pack->has_source ||
+         memcmp(pack->source_sha256, c->opts->source->listing->sha256, SHA256_BYTES) != 0)) {
+        add_fault(c, PACK_NAME ": source_sha256 is not that of the tree's list");
+    }
+    if (c->samples.kind != pack->kind || c->samples.n != pack->n_samples ||
+        memcmp(c->samples.order_sha256, pack->order_sha256, SHA256_BYTES) != 0) {
+        add_fault(c,
+                  PACK_NAME ": the tree holds other samples than were packed, or in another order");
+        return 0;
+    }
+    *ret_is_same = true;
+    return 0;
+}
+
+static int open_all(struct checker *c, struct err *err)
+{
+    struct ordered spec = {.ctx = c,
+                           .n_jobs = c->result.pack.n_shards,
+                           .n_threads = c->opts->n_threads,
+                           .slot_bytes = sizeof(struct slot),
+                           .slot_release = slot_release,
+                           .work = open_work,
+                           .done = take_done,
+                           .should_stop = c->opts->should_stop};
+    uint64_t first = 0;
+    c->files = arena_array(c->arena, struct shard_file, c->result.pack.n_shards + 1);
+    c->firsts = arena_array(c->arena, uint64_t, c->result.pack.n_shards + 1);
+    for (size_t idx = 0; idx < c->result.pack.n_shards; idx++) {
+        c->files[idx] = SHARD_FILE_EMPTY;
+        c->firsts[idx] = first;
+        first += c->result.pack.shards[idx].n_samples;
+        c->result.bytes += c->result.pack.shards[idx].bytes;
+    }
+    return ordered_run(&spec, err);
+}
+
+static int check(struct checker *c, struct err *err)
+{
+    struct err fault = {0};
+    struct str text;
+    bool is_same = false;
+    if (pack_file_read(c->arena, c->opts->folder, &c->result.pack, &text, &fault) < 0) {
+        if (fault.code != ERR_INTEGRITY) {
+            *err = fault;
+            return -1;
+        }
+        c->result.pack = (struct pack_file){0};
+        add_fault(c, fault.msg);
+        return 0;
+    }
+    if (find_extra(c, err) < 0 || open_all(c, err) < 0) {
+        return -1;
+    }
+    if (c->opts->source && find_samples(c, &is_same, err) < 0) {
+        return -1;
+    }
+    c->result.is_deep = is_same;
+    return check_samples(c, err);
+}
+
+int check_folder(struct arena *arena, const struct check_opts *opts,
+                 struct check_result *ret_result, struct err *err)
+{
+    struct checker c = {.opts = opts, .arena = arena};
+    int result;
+    if (!fs_is_dir(opts->folder)) {
+        return err_set(err, ERR_NOT_FOUND, "%s: no such folder", opts->folder);
+    }
+    c.result.faults = arena_array(arena, const char *, CHECK_FAULTS_MAX);
+    result = check(&c, err);
+    for (size_t idx = 0; c.files && idx < c.result.pack.n_shards; idx++) {
+        shard_file_release(&c.files[idx]);
+    }
+    samples_release(&c.samples);
+    if (result == 0) {
+        *ret_result = c.result;
+    }
+    return result;
+}

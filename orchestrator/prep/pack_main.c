@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reperf-pack: synthetic twins of datasets, and packed shards from their trees. Exit statuses as DESIGN.md section 5 has them. */
+#include "base/base.h"
+
+#include <signal.h>
+
+#include "base/log.h"
+#include "prep/pack_stop.h"
+#include "prep/verb.h"
+
+static const struct verb *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_SYNTH, &VERB_VERIFY};
+
+static void print_usage(FILE *out)
+{
+    fprintf(out,
+            "reperf-pack makes synthetic twins of datasets, and packed shards for training.\n\n"
+            "usage: reperf-pack VERB [options]\n\n");
+    for (size_t idx = 0; idx < ARRAY_LEN(VERBS); idx++) {
+        fprintf(out, "  %-10s %s\n", VERBS[idx]->name, VERBS[idx]->summary);
+    }
+    fprintf(out, "\nreperf-pack VERB --help shows the options of a verb.\n");
+}
+
+static void print_verb_help(const struct verb *verb)
+{
+    printf("usage: reperf-pack %s [options] %s\n\n%s\n\n", verb->name, verb->operands,
+           verb->summary);
+    opt_print_help(stdout, verb->opts);
+    printf("  %-30s %s\n", "    --help", "this text");
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int idx = 0; idx < argc && strcmp(argv[idx], "--") != 0; idx++) {
+        if (strcmp(argv[idx], "--help") == 0 || strcmp(argv[idx], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int run_verb(const struct verb *verb, int argc, char **argv)
+{
+    struct err err = {0};
+    int status = verb->run(argc, argv, &err);
+    if (status >= 0) {
+        return status;
+    }
+    log_line(LOG_ERROR, "%s", err.msg);
+    return err.code == ERR_INTERRUPTED && stop_signal() ? 128 + stop_signal()
+                                                        : err_exit_status(err.code);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    stop_catch();
+    log_set_program("reperf-pack");
+    if (argc < 2) {
+        print_usage(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("reperf-pack %s\n", REPERF_VERSION);
+        return fflush(stdout) == 0 ? 0 : 10;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage(stdout);
+        return fflush(stdout) == 0 ? 0 : 10;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(VERBS); idx++) {
+        if (strcmp(VERBS[idx]->name, argv[1]) != 0) {
+            continue;
+        }
+        if (asks_for_help(argc - 2, argv + 2)) {
+            print_verb_help(VERBS[idx]);
+            return fflush(stdout) == 0 ? 0 : 10;
+        }
+        return run_verb(VERBS[idx], argc - 2, argv + 2);
+    }
+    log_line(LOG_ERROR, "unknown verb \"%.100s\"; reperf-pack --help lists them", argv[1]);
+    return 2;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a workload's container is started, as data: read from a report's own `docker run` line, completed by us, turned into an
+   engine's argv by fleet/runtime. Strings live in the arena they were read into. Pure. */
+#ifndef REPORT_CONTAINER_H
+#define REPORT_CONTAINER_H
+
+#include "base/arena.h"
+#include "codec/json.h"
+
+#define CONTAINER_LIST_MAX 64
+#define LIMIT_UNLIMITED    (-1)
+
+struct container_mount {
+    struct str host;   /* absolute path on the node */
+    struct str inside; /* absolute */
+    bool is_writable;
+};
+
+struct container_flags {
+    int64_t shm_bytes; /* 0: not asked */
+    /* Limits inside; 0: not asked, LIMIT_UNLIMITED */
+    int64_t memlock_bytes, stack_bytes, n_files, n_processes;
+    int64_t memory_bytes; /* of its control group; 0: none */
+    bool is_host_net, is_host_ipc, is_host_pid, is_privileged, wants_gpus;
+    struct str *devices; /* "/dev/infiniband" */
+    size_t n_devices;
+    struct str *caps; /* "IPC_LOCK" */
+    size_t n_caps;
+    struct str *security; /* "seccomp=unconfined" */
+    size_t n_security;
+    struct str *env; /* "NAME=VALUE", as the line sets them */
+    size_t n_env;
+    struct str cpuset;  /* "0-3,8"; NULL: all */
+    struct str workdir; /* NULL: the image's */
+    struct str *
+        not_understood; /* words of the line that stand for something else: kept, shown, never dropped silently */
+    size_t n_not_understood;
+};
+
+/* A whole line, taken apart. Each of its words is in exactly one place. */
+struct container_line {
+    struct container_flags flags;
+    struct str image;    /* as written */
+    struct str *command; /* what is run inside */
+    size_t n_command;
+    struct str *left_out; /* ours to choose: mounts, names, -it, --rm, where its log goes */
+    size_t n_left_out;
+    struct str *elsewhere; /* words of other commands in the same text */
+    size_t n_elsewhere;
+    size_t n_words;      /* of the text, comments left out */
+    size_t n_understood; /* that are told by flags, "docker" and "run" among them */
+    size_t n_left_out_words, n_not_understood_words; /* an option and its value are two words */
+};
+
+/* The first `docker run`, `nvidia-docker run` or `podman run` of the text. ERR_MANIFEST where there is none, and for more words or
+   options than are taken. */
+MUST_CHECK int container_line_read(struct arena *arena, struct str text,
+                                   struct container_line *ret_line, struct err *err);
+/* Its flags alone. */
+MUST_CHECK int container_flags_of_command(struct arena *arena, struct str line,
+                                          struct container_flags *ret_flags, struct err *err);
+void container_flags_encode(struct json_out *out, const char *key,
+                            const struct container_flags *flags);
+MUST_CHECK int container_flags_decode(const struct json *at, struct arena *arena,
+                                      struct container_flags *ret_flags, struct err *err);
+
+/* What one word of a list may be: also checked when flags are decoded. */
+bool container_is_device(struct str s);   /* an absolute path, or HOST:INSIDE[:rwm] */
+bool container_is_cap(struct str s);      /* letters, digits and _ */
+bool container_is_security(struct str s); /* printable, no blank */
+bool container_is_env(struct str s);      /* NAME=VALUE, nothing to be expanded by a shell */
+bool container_is_cpuset(struct str s);   /* "0-3,8" */
+bool container_is_path(struct str s);     /* absolute, printable */
+
+#endif

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading `docker run` lines. Names of options, which of them take a value, and how sizes and limits are written. Source: Docker's
+   command line reference, "docker container run" (docs.docker.com, read 2026-11). */
+#include "base/base.h"
+
+#include "report/container.h"
+
+#include "report/shell_text.h"
+
+#define BYTES_MAX (1LL << 53)
+
+enum what {
+    W_OTHER,    /* not understood */
+    W_LEFT_OUT, /* ours to choose */
+    W_CAP,
+    W_CPUSET,
+    W_DEVICE,
+    W_ENV,
+    W_GPUS,
+    W_IPC,
+    W_MEMORY,
+    W_NET,
+    W_PID,
+    W_PRIVILEGED,
+    W_RUNTIME,
+    W_SECURITY,
+    W_SHM,
+    W_ULIMIT,
+    W_WORKDIR,
+};
+
+struct option {
+    const char *name; /* without its dashes */
+    char letter;      /* or '\0' */
+    bool is_claim;    /* takes no value, but for =true and =false */
+    enum what what;
+};
+
+/* Options that take a value and stand for something that we neither set nor leave out are W_OTHER: their value must not be taken for
+   the image. One that is not here at all is taken for a claim. */
+static const struct option OPTIONS[] = {
+    {"add-host", 0, false, W_OTHER},
+    {"annotation", 0, false, W_OTHER},
+    {"attach", 'a', false, W_LEFT_OUT},
+    {"blkio-weight", 0, false, W_OTHER},
+    {"blkio-weight-device", 0, false, W_OTHER},
+    {"cap-add", 0, false, W_CAP},
+    {"cap-drop", 0, false, W_OTHER},
+    {"cgroup-parent", 0, false, W_OTHER},
+    {"cgroupns", 0, false, W_OTHER},
+    {"cidfile", 0, false, W_LEFT_OUT},
+    {"cpu-period", 0, false, W_OTHER},
+    {"cpu-quota", 0, false, W_OTHER},
+    {"cpu-rt-period", 0, false, W_OTHER},
+    {"cpu-rt-runtime", 0, false, W_OTHER},
+    {"cpu-shares", 'c', false, W_OTHER},
+    {"cpus", 0, false, W_OTHER},
+    {"cpuset-cpus", 0, false, W_CPUSET},
+    {"cpuset-mems", 0, false, W_OTHER},
+    {"detach", 'd', true, W_LEFT_OUT},
+    {"detach-keys", 0, false, W_LEFT_OUT},
+    {"device", 0, false, W_DEVICE},
+    {"device-cgroup-rule", 0, false, W_OTHER},
+    {"device-read-bps", 0, false, W_OTHER},
+    {"device-read-iops", 0, false, W_OTHER},
+    {"device-write-bps", 0, false, W_OTHER},
+    {"device-write-iops", 0, false, W_OTHER},
+    {"disable-content-trust", 0, true, W_OTHER},
+    {"dns", 0, false, W_OTHER},
+    {"dns-option", 0, false, W_OTHER},
+    {"dns-search", 0, false, W_OTHER},
+    {"domainname", 0, false, W_OTHER},
+    {"entrypoint", 0, false, W_OTHER},
+    {"env", 'e', false, W_ENV},
+    {"env-file", 0, false, W_OTHER},
+    {"expose", 0, false, W_OTHER},
+    {"gpus", 0, false, W_GPUS},
+    {"group-add", 0, false, W_OTHER},
+    {"health-cmd", 0, false, W_OTHER},
+    {"health-interval", 0, false, W_OTHER},
+    {"health-retries", 0, false, W_OTHER},
+    {"health-start-interval", 0, false, W_OTHER},
+    {"health-start-period", 0, false, W_OTHER},
+    {"health-timeout", 0, false, W_OTHER},
+    {"hostname", 'h', false, W_OTHER},
+    {"init", 0, true, W_LEFT_OUT},
+    {"interactive", 'i', true, W_LEFT_OUT},
+    {"ip", 0, false, W_OTHER},
+    {"ip6", 0, false, W_OTHER},
+    {"ipc", 0, false, W_IPC},
+    {"isolation", 0, false, W_OTHER},
+    {"kernel-memory", 0, false, W_OTHER},
+    {"label", 'l', false, W_LEFT_OUT},
+    {"label-file", 0, false, W_LEFT_OUT},
+    {"link", 0, false, W_OTHER},
+    {"link-local-ip", 0, false, W_OTHER},
+    {"log-driver", 0, false, W_LEFT_OUT},
+    {"log-opt", 0, false, W_LEFT_OUT},
+    {"mac-address", 0, false, W_OTHER},
+    {"memory", 'm', false, W_MEMORY},
+    {"memory-reservation", 0, false, W_OTHER},
+    {"memory-swap", 0, false, W_OTHER},
+    {"memory-swappiness", 0, false, W_OTHER},
+    {"mount", 0, false, W_LEFT_OUT},
+    {"name", 0, false, W_LEFT_OUT},
+    {"net", 0, false, W_NET},
+    {"net-alias", 0, false, W_OTHER},
+    {"network", 0, false, W_NET},
+    {"network-alias", 0, false, W_OTHER},
+    {"no-healthcheck", 0, true, W_OTHER},
+    {"oom-kill-disable", 0, true, W_OTHER},
+    {"oom-score-adj", 0, false, W_OTHER},
+    {"pid", 0, false, W_PID},
+    {"pids-limit", 0, false, W_OTHER},
+    {"platform", 0, false, W_OTHER},
+    {"privileged", 0, true, W_PRIVILEGED},
+    {"publish", 'p', false, W_OTHER},
+    {"publish-all", 'P', true, W_OTHER},
+    {"pull", 0, false, W_LEFT_OUT},
+    {"quiet", 'q', true, W_LEFT_OUT},
+    {"read-only", 0, true, W_OTHER},
+    {"restart", 0, false, W_LEFT_OUT},
+    {"rm", 0, true, W_LEFT_OUT},
+    {"runtime", 0, false, W_RUNTIME},
+    {"security-opt", 0, false, W_SECURITY},
+    {"shm-size", 0, false, W_SHM},
+    {"sig-proxy", 0, true, W_LEFT_OUT},
+    {"stop-signal", 0, false, W_OTHER},
+    {"stop-timeout", 0, false, W_LEFT_OUT},
+    {"storage-opt", 0, false, W_OTHER},
+    {"sysctl", 0, false, W_OTHER},
+    {"tmpfs", 0, false, W_OTHER},
+    {"tty", 't', true, W_LEFT_OUT},
+    {"ulimit", 0, false, W_ULIMIT},
+    {"user", 'u', false, W_OTHER},
+    {"userns", 0, false, W_OTHER},
+    {"uts", 0, false, W_OTHER},
+    {"volume", 'v', false, W_LEFT_OUT},
+    {"volume-driver", 0, false, W_LEFT_OUT},
+    {"volumes-from", 0, false, W_OTHER},
+    {"workdir", 'w', false, W_WORKDIR},
+};
+
+struct reader {
+    struct arena *arena;
+    const struct shell_words *words;
+    size_t at, end; /* of the command's words */
+    struct container_line line;
+};
+
+static int add(struct str **items, size_t *n, size_t max, struct str word)
+{
+    if (*n == max) {
+        return -1;
+    }
+    (*items)[(*n)++] = word;
+    return 0;
+}
+
+/* Quotes inside a word: A='b c' is A=b c. Escapes are left as they are. */
+static struct str unquoted(struct arena *arena, struct str word)
+{
+    char *text = arena_strndup(arena, word.ptr, word.len);
+    size_t len = 0;
+    char quote = '\0';
+    for (size_t idx = 0; idx < word.len; idx++) {
+        char c = word.ptr[idx];
+        if (quote ? c == quote : (c == '"' || c == '\'')) {
+            quote = quote ? '\0' : c;
+        } else {
+            text[len++] = c;
+        }
+    }
+    text[len] = '\0';
+    return (struct str){text, len};
+}
+
+/* "64g", "512MB", "1GiB", "67108864": all powers of 1024. */
+static bool size_of(struct str text, int64_t *ret_bytes)
+{
+    static const char UNITS[] = "bkmgtp";
+    struct err err = {0};
+    int64_t value, scale = 1;
+    size_t digits = 0;
+    struct str unit;
+    while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9') {
+        digits++;
+    }
+    unit = str_sub(text, digits, SIZE_MAX);
+    if (str_to_i64(str_sub(text, 0, digits), 1, BYTES_MAX, &value, &err) < 0 || unit.len > 3) {
+        return false;
+    }
+    if (unit.len) {
+        const char *found = memchr(UNITS, unit.ptr[0] | 0x20, sizeof(UNITS) - 1);
+        struct str rest = str_sub(unit, 1, SIZE_MAX);
+        if (!found || (rest.len && !str_eq_z(rest, "b") && !str_eq_z(rest, "B") &&
+                       !str_eq_z(rest, "ib") && !str_eq_z(rest, "iB"))) {
+            return false;
+        }
+        scale = 1LL << (10 * (found - UNITS));
+    }
+    if (__builtin_mul_overflow(value, scale, &value) || value > BYTES_MAX) {
+        return false;
+    }
+    *ret_bytes = value;
+    return true;
+}
+
+/* "memlock=-1", "stack=67108864", "nofile=1024:1024" */
+static bool take_ulimit(struct container_flags *flags, struct str text)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } LIMITS[] = {{"memlock", offsetof(struct container_flags, memlock_bytes)},
+                  {"stack", offsetof(struct container_flags, stack_bytes)},
+                  {"nofile", offsetof(struct container_flags, n_files)},
+                  {"nproc", offsetof(struct container_flags, n_processes)}};
+    struct err err = {0};
+    struct str name, soft;
+    int64_t value;
+    if (!str_next(&text, '=', &name) || !text.ptr || !str_next(&text, ':', &soft) ||
+        (text.ptr && !str_eq(text, soft)) ||
+        str_to_i64(soft, LIMIT_UNLIMITED, BYTES_MAX, &value, &err) < 0 || value == 0) {
+        return false; /* a limit of 0 and one with another hard limit have no place in the flags */
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(LIMITS); idx++) {
+        if (str_eq_z(name, LIMITS[idx].name)) {
+            memcpy((char *)flags + LIMITS[idx].at, &value, sizeof(value));
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_host(bool *claim, struct str value, const char *usual)
+{
+    *claim = *claim || str_eq_z(value, "host");
+    return str_eq_z(value, "host") || str_eq_z(value, usual);
+}
+
+static bool take_to(struct str **items, size_t *n, struct str value, bool is_valid)
+{
+    return is_valid && add(items, n, CONTAINER_LIST_MAX, value) == 0;
+}
+
+/* False: not understood. */
+static bool take_value(struct container_flags *flags, enum what what, struct str value)
+{
+    switch (what) {
+    case W_CAP:
+        return take_to(&flags->caps, &flags->n_caps, value, container_is_cap(value));
+    case W_CPUSET:
+        flags->cpuset = container_is_cpuset(value) ? value : flags->cpuset;
+        return container_is_cpuset(value);
+    case W_DEVICE:
+        return take_to(&flags->devices, &flags->n_devices, value, container_is_device(value));
+    case W_ENV:
+        return take_to(&flags->env, &flags->n_env, value, container_is_env(value));
+    case W_GPUS:
+        /* Some of them: which ones is for the plan to say, so that the choice is shown. */
+        flags->wants_gpus = true;
+        return str_eq_z(value, "all");
+    case W_IPC:
+        return take_host(&flags->is_host_ipc, value, "private");
+    case W_MEMORY:
+        return size_of(value, &flags->memory_bytes);
+    case W_NET:
+        return take_host(&flags->is_host_net, value, "bridge");
+    case W_PID:
+        return take_host(&flags->is_host_pid, value, "private");
+    case W_RUNTIME:
+        flags->wants_gpus = flags->wants_gpus || str_eq_z(value, "nvidia");
+        return str_eq_z(value, "nvidia") || str_eq_z(value, "runc");
+    case W_SECURITY:
+        return take_to(&flags->security, &flags->n_security, value, container_is_security(value));
+    case W_SHM:
+        return size_of(value, &flags->shm_bytes);
+    case W_ULIMIT:
+        return take_ulimit(flags, value);
+    case W_WORKDIR:
+        flags->workdir = container_is_path(value) ? value : flags->workdir;
+        return container_is_path(value);
+    case W_PRIVILEGED:
+        flags->is_privileged = !str_eq_z(value, "false");
+        return str_eq_z(value, "true") || str_eq_z(value, "false");
+    case W_OTHER:
+    case W_LEFT_OUT:
+        break;
+    }
+    return false;
+}
+
+static const struct option *option_of_name(struct str name)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
+        if (str_eq_z(name, OPTIONS[idx].name)) {
+            return &OPTIONS[idx];
+        }
+    }
+    return NULL;
+}
+
+static const struct option *option_of_letter(char letter)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
+        if (letter && letter == OPTIONS[idx].letter) {
+            return &OPTIONS[idx];
+        }
+    }
+    return NULL;
+}
+
+/* The words from `from` to `to` as one, and what they came to. */
+static int put(struct reader *reader, size_t from, size_t to, enum what what, bool is_taken,
+               struct err *err)
+{
+    struct container_line *line = &reader->line;
+    struct str text = reader->words->items[from].text;
+    size_t n = to - from;
+    if (is_taken) {
+        line->n_understood += n;
+        return 0;
+    }
+    if (n > 1) {
+        text = str_of(arena_printf(reader->arena, "%.*s %.*s", STR_ARG(text),
+                                   STR_ARG(reader->words->items[from + 1].text)));
+    }
+    if (what == W_LEFT_OUT) {
+        line->n_left_out_words += n;
+        line->left_out[line->n_left_out++] = text;
+        return 0;
+    }
+    line->n_not_understood_words += n;
+    return add(&line->flags.not_understood, &line->flags.n_not_understood, CONTAINER_LIST_MAX,
+               text) == 0
+               ? 0
+               : err_set(err, ERR_MANIFEST,
+                         "container command: more than %d options that are not understood",
+                         CONTAINER_LIST_MAX);
+}
+
+/* -itv X, -e=A=1, -m4g: letters that take no value, then perhaps one that does. */
+static const struct option *cluster(struct str word, struct str *ret_value, bool *ret_is_known,
+                                    bool *ret_is_mixed)
+{
+    const struct option *option = NULL;
+    *ret_value = STR_EMPTY;
+    for (size_t idx = 1; idx < word.len; idx++) {
+        const struct option *next = option_of_letter(word.ptr[idx]);
+        *ret_is_known = next != NULL;
+        if (!next) {
+            return NULL;
+        }
+        *ret_is_mixed = *ret_is_mixed || (option && option->what == W_OTHER);
+        if (!option || next->what != W_LEFT_OUT) {
+            option = next;
+        }
+        if (!next->is_claim) {
+            struct str value = str_sub(word, idx + 1, SIZE_MAX);
+            *ret_value = value.len && value.ptr[0] == '=' ? str_sub(value, 1, SIZE_MAX) : value;
+            return next;
+        }
+    }
+    return option;
+}
+
+/* The option at reader->at, which moves behind it and its value. */
+static int read_option(struct reader *reader, struct err *err)
+{
+    size_t from = reader->at++;
+    struct str word = unquoted(reader->arena, reader->words->items[from].text);
+    const struct option *option;
+    struct str value = STR_EMPTY;
+    bool is_known = true;
+    bool is_mixed = false; /* -Pv X: something that is not understood among what is */
+    if (str_starts(word, STR_LIT("--"))) {
+        struct str name, rest = str_sub(word, 2, SIZE_MAX);
+        (void)str_next(&rest, '=', &name);
+        option = option_of_name(name);
+        value = rest;
+        is_known = option != NULL;
+    } else {
+        option = cluster(word, &value, &is_known, &is_mixed);
+        value = value.len ? value : STR_EMPTY;
+    }
+    if (!is_known || !option) {
+        return put(reader, from, reader->at, W_OTHER, false, err);
+    }
+    if (option->is_claim) {
+        value = value.ptr ? value : STR_LIT("true");
+    } else if (!value.ptr) {
+        if (reader->at == reader->end) {
+            return err_set(err, ERR_MANIFEST, "container command: %.*s has no value",
+                           STR_ARG(word));
+        }
+        value = unquoted(reader->arena, reader->words->items[reader->at++].text);
+    }
+    if (is_mixed) {
+        return put(reader, from, reader->at, W_OTHER, false, err);
+    }
+    return put(reader, from, reader->at, option->what,
+               take_value(&reader->line.flags, option->what, value), err);
+}
+
+/* The words of the first simple command that is a `run`; *ret_run: the word "run". */
+static bool find_run(const struct shell_words *words, size_t *ret_first, size_t *ret_run,
+                     size_t *ret_end)
+{
+    static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman"};
+    for (size_t idx = 0; idx < words->n; idx++) {
+        struct str base = path_base(words->items[idx].text);
+        bool is_engine = false;
+        size_t end = idx + 1;
+        for (size_t e = 0; e < ARRAY_LEN(ENGINES); e++) {
+            is_engine = is_engine || str_eq_z(base, ENGINES[e]);
+        }
+        while (end < words->n && !words->items[end].starts) {
+            end++;
+        }
+        for (size_t run = idx + 1; is_engine && words->items[idx].starts && run < end; run++) {
+            if (str_eq_z(words->items[run].text, "run")) {
+                *ret_first = idx;
+                *ret_run = run;
+                *ret_end = end;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static int read_words(struct reader *reader, size_t first, size_t run, struct err *err)
+{
+    struct container_line *line = &reader->line;
+    const struct shell_word *items = reader->words->items;
+    for (size_t idx = 0; idx < reader->words->n; idx++) {
+        if (idx < first || idx >= reader->end) {
+            line->elsewhere[line->n_elsewhere++] = items[idx].text;
+        }
+    }
+    /* Of `docker -H HOST container run` the words between are about which engine, not about the container. */
+    line->n_understood = 2;
+    for (size_t idx = first + 1; idx < run; idx++) {
+        if (put(reader, idx, idx + 1, W_LEFT_OUT, false, err) < 0) {
+            return -1;
+        }
+    }
+    line->flags.wants_gpus = str_eq_z(path_base(items[first].text), "nvidia-docker");
+    for (reader->at = run + 1; reader->at < reader->end;) {
+        struct str word = items[reader->at].text;
+        if (str_eq_z(word, "--")) {
+            line->n_understood++;
+            reader->at++;
+            break;
+        }
+        if (word.len < 2 || word.ptr[0] != '-') {
+            break;
+        }
+        if (read_option(reader, err) < 0) {
+            return -1;
+        }
+    }
+    if (reader->at == reader->end) {
+        return err_set(err, ERR_MANIFEST, "container command: it names no image");
+    }
+    line->image = unquoted(reader->arena, items[reader->at++].text);
+    while (reader->at < reader->end) {
+        line->command[line->n_command++] = items[reader->at++].text;
+    }
+    return 0;
+}
+
+int container_line_read(struct arena *arena, struct str text, struct container_line *ret_line,
+                        struct err *err)
+{
+    struct shell_words words;
+    size_t first, run;
+    struct reader reader = {.arena = arena, .words = &words};
+    struct container_line *line = &reader.line;
+    if (text.len && memchr(text.ptr, '\0', text.len)) {
+        return err_set(err, ERR_MANIFEST, "container command: it has a byte 0");
+    }
+    shell_split(arena, text, &words);
+    if (words.n >= SHELL_WORDS_MAX) {
+        return err_set(err, ERR_MANIFEST, "container command: more than %d words", SHELL_WORDS_MAX);
+    }
+    if (!find_run(&words, &first, &run, &reader.end)) {
+        return err_set(err, ERR_MANIFEST,
+                       "container command: neither docker run, nvidia-docker run nor podman run");
+    }
+    line->n_words = words.n;
+    line->command = arena_array(arena, struct str, words.n);
+    line->left_out = arena_array(arena, struct str, words.n);
+    line->elsewhere = arena_array(arena, struct str, words.n);
+    line->flags.devices = arena_array(arena, struct str, CONTAINER_LIST_MAX);
+    line->flags.caps = arena_array(arena, struct str, CONTAINER_LIST_MAX);
+    line->flags.security = arena_array(arena, struct str, CONTAINER_LIST_MAX);
+    line->flags.env = arena_array(arena, struct str, CONTAINER_LIST_MAX);
+    line->flags.not_understood = arena_array(arena, struct str, CONTAINER_LIST_MAX);
+    if (read_words(&reader, first, run, err) < 0) {
+        return -1;
+    }
+    ASSERT(line->n_understood + line->n_left_out_words + line->n_not_understood_words +
+               line->n_command + line->n_elsewhere + 1 ==
+           line->n_words);
+    *ret_line = *line;
+    return 0;
+}
+
+int container_flags_of_command(struct arena *arena, struct str line,
+                               struct container_flags *ret_flags, struct err *err)
+{
+    struct container_line whole;
+    if (container_line_read(arena, line, &whole, err) < 0) {
+        return -1;
+    }
+    *ret_flags = whole.flags;
+    return 0;
+}

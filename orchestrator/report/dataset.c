@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "report/dataset_decode.h"
+#include "report/report_decode.h"
+
+#define BYTES_MAX      DATASET_BYTES_MAX
+#define CLASSES_MAX    1048576
+#define SEQUENCE_MAX   65536
+#define PIECE_MAX      (1LL << 32)
+#define FILE_NAME_MAX  255
+#define NULLABLE_FIELD (JSON_REQUIRED | JSON_NULLABLE)
+
+static const char *const UNPACKS[] = {"tar", "tar.gz", "tar.zst", "zip", NULL};
+static const char *const KINDS[] = {
+    [PACK_NONE] = "none",
+    [PACK_CLASSES] = "classes",
+    [PACK_SEGMENTS] = "segments",
+    [PACK_TOKENS] = "tokens",
+};
+
+const char *pack_kind_name(enum pack_kind kind)
+{
+    return KINDS[kind];
+}
+
+static int check_file_name(const struct json *at, struct str name, struct err *err)
+{
+    bool is_good = name.len > 0 && name.len <= FILE_NAME_MAX && name.ptr[0] != '.' &&
+                   name.ptr[0] != '_' && name.ptr[0] != '-';
+    for (size_t idx = 0; is_good && idx < name.len; idx++) {
+        char c = name.ptr[idx];
+        is_good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+    }
+    return is_good ? 0
+                   : json_fail(at, err,
+                               "name: expected a file name of letters, digits, . _ and -, found "
+                               "\"%.100s\"",
+                               name.ptr);
+}
+
+static int decode_source_of(const struct json *at, const char *key, struct arena *arena,
+                            struct source_ref *ret, struct err *err)
+{
+    struct json member;
+    if (json_member(at, key, &member, err) < 0) {
+        return -1;
+    }
+    return json_is_null(&member) ? 0 : decode_source(&member, arena, ret, err);
+}
+
+/* ---- files ---- */
+
+/* http://USER:PASSWORD@HOST/: descriptions are shown, printed, bundled. */
+static bool has_login(struct str url)
+{
+    struct str rest = str_sub(url, (size_t)str_find(url, STR_LIT("//")) + 2, url.len);
+    size_t n = 0;
+    while (n < rest.len && !strchr("/?#", rest.ptr[n])) {
+        n++;
+    }
+    return memchr(rest.ptr, '@', n) != NULL;
+}
+
+static int decode_urls(const struct json *at, struct arena *arena, struct dataset_file *ret,
+                       struct err *err)
+{
+    struct json member;
+    if (json_member(at, "urls", &member, err) < 0 ||
+        json_str_list(&member, arena, DATASET_URLS_MAX, &ret->urls, &ret->n_urls, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < ret->n_urls; idx++) {
+        struct str url = ret->urls[idx];
+        bool is_good = str_starts(url, STR_LIT("https://")) || str_starts(url, STR_LIT("http://"));
+        for (size_t pos = 0; is_good && pos < url.len; pos++) {
+            is_good = (unsigned char)url.ptr[pos] > ' ' && url.ptr[pos] != 0x7F;
+        }
+        if (!is_good || url.len > 512) {
+            return json_fail(&member, err, "expected https://..., found \"%.160s\"", url.ptr);
+        }
+        if (has_login(url)) {
+            return json_fail(&member, err,
+                             "a login does not belong into a URL: --netrc, --cookies");
+        }
+    }
+    return 0;
+}
+
+struct file_text { /* of a file: what is decoded further */
+    struct dataset_file file;
+    struct str md5, sha256;
+};
+
+static int decode_file(const struct json *at, struct arena *arena, struct dataset_file *ret,
+                       struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct file_text, file.name), 0, 0},
+        {"urls", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"bytes", JSON_I64, NULLABLE_FIELD, offsetof(struct file_text, file.size_bytes), 1,
+         BYTES_MAX},
+        {"md5", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, md5), 0, 0},
+        {"sha256", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, sha256), 0, 0},
+        {"piece_bytes", JSON_I64, JSON_NULLABLE, offsetof(struct file_text, file.piece_bytes),
+         DATASET_PIECE_MIN, PIECE_MAX},
+        {"pieces", JSON_STR, JSON_NULLABLE, offsetof(struct file_text, file.pieces_path), 0, 0},
+        {"unpack", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, file.unpack), 0, 0},
+        {"nested", JSON_BOOL, JSON_REQUIRED, offsetof(struct file_text, file.is_nested), 0, 0},
+        {"into", JSON_STR, NULLABLE_FIELD, offsetof(struct file_text, file.into), 0, 0},
+        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+    };
+    struct file_text text = {.file.size_bytes = -1};
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
+        check_file_name(at, text.file.name, err) < 0 ||
+        decode_urls(at, arena, &text.file, err) < 0 ||
+        decode_digest(at, "md5", text.md5, MD5_BYTES, text.file.md5, &text.file.has_md5, err) < 0 ||
+        decode_digest(at, "sha256", text.sha256, SHA256_BYTES, text.file.sha256,
+                      &text.file.has_sha256, err) < 0 ||
+        check_word(at, "unpack", text.file.unpack, UNPACKS, err) < 0 ||
+        (text.file.into.ptr && check_rel_path(at, text.file.into, err) < 0) ||
+        (text.file.pieces_path.ptr && check_rel_path(at, text.file.pieces_path, err) < 0) ||
+        decode_source_of(at, "source", arena, &text.file.source, err) < 0) {
+        return -1;
+    }
+    if (!text.file.pieces_path.ptr != !text.file.piece_bytes) {
+        return json_fail(at, err, "expected both of pieces and piece_bytes or none, found one");
+    }
+    if (text.file.is_nested && !text.file.unpack.ptr) {
+        return json_fail(at, err, "nested: expected a kind of archive in unpack, found null");
+    }
+    *ret = text.file;
+    return 0;
+}
+
+static int check_file_names(const struct json *at, const struct dataset_file *files, size_t n,
+                            struct err *err)
+{
+    for (size_t idx = 1; idx < n; idx++) {
+        for (size_t before = 0; before < idx; before++) {
+            if (str_eq(files[idx].name, files[before].name)) {
+                return json_fail(at, err, "two files are named \"%s\"", files[idx].name.ptr);
+            }
+        }
+    }
+    return 0;
+}
+
+static int decode_files(const struct json *at, struct arena *arena, struct dataset *ret,
+                        struct err *err)
+{
+    struct json list;
+    struct json item;
+    size_t idx = 0;
+    if (json_member(at, "files", &list, err) < 0 ||
+        json_expect_array(&list, DATASET_FILES_MAX, &ret->n_files, err) < 0) {
+        return -1;
+    }
+    ret->files = arena_array(arena, struct dataset_file, ret->n_files + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (decode_file(&item, arena, &ret->files[idx++], err) < 0) {
+            return -1;
+        }
+    }
+    return check_file_names(&list, ret->files, ret->n_files, err);
+}
+
+/* ---- splits ---- */
+
+static int decode_splits(const struct json *at, struct arena *arena, struct dataset *ret,
+                         struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_split, name), 0, 0},
+        {"samples", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_split, n_samples), 1,
+         BYTES_MAX},
+        {"classes", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_split, n_classes), 1,
+         CLASSES_MAX},
+    };
+    struct json list;
+    struct json item;
+    size_t idx = 0;
+    if (json_member(at, "splits", &list, err) < 0 ||
+        json_expect_array(&list, DATASET_SPLITS_MAX, &ret->n_splits, err) < 0) {
+        return -1;
+    }
+    ret->splits = arena_array(arena, struct dataset_split, ret->n_splits + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item), idx++) {
+        struct dataset_split *split = &ret->splits[idx];
+        *split = (struct dataset_split){.n_samples = -1, .n_classes = -1};
+        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), split, err) < 0 ||
+            check_slug(&item, "name", split->name, err) < 0) {
+            return -1;
+        }
+        for (size_t before = 0; before < idx; before++) {
+            if (str_eq(ret->splits[before].name, split->name)) {
+                return json_fail(&item, err, "two splits are named \"%s\"", split->name.ptr);
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- list, pack ---- */
+
+static int decode_list(const struct json *at, struct arena *arena, struct dataset *ret,
+                       struct err *err)
+{
+    struct list_text {
+        struct str path, sha256;
+    } text = {0};
+    static const struct json_field FIELDS[] = {
+        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct list_text, path), 0, 0},
+        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct list_text, sha256), 0, 0},
+    };
+    struct json list;
+    if (json_member(at, "list", &list, err) < 0) {
+        return -1;
+    }
+    if (json_is_null(&list)) {
+        return 0;
+    }
+    if (json_decode(&list, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
+        check_rel_path(&list, text.path, err) < 0) {
+        return -1;
+    }
+    ret->list_path = text.path;
+    return decode_digest(&list, "sha256", text.sha256, SHA256_BYTES, ret->list_sha256,
+                         &ret->has_list_sha256, err);
+}
+
+struct pack_text {
+    struct dataset_pack pack;
+    struct str kind;
+};
+
+static int check_pack(const struct json *at, const struct dataset_pack *pack, struct err *err)
+{
+    bool is_tokens = pack->kind == PACK_TOKENS;
+    if (is_tokens != (pack->sequence > 0) || is_tokens != (pack->predictions > 0)) {
+        return json_fail(at, err, "sequence and predictions are of tokens, and needed there");
+    }
+    if (is_tokens == (pack->n_classes > 0) || (is_tokens && pack->short_side > 0)) {
+        return json_fail(at, err, "classes and short_side are of images, classes are needed there");
+    }
+    return pack->predictions <= pack->sequence
+               ? 0
+               : json_fail(at, err, "predictions: expected at most the sequence's length");
+}
+
+static int decode_pack(const struct json *at, struct arena *arena, struct dataset *ret,
+                       struct err *err)
+{
+#define PACK(member) offsetof(struct pack_text, pack.member)
+    static const struct json_field FIELDS[] = {
+        {"kind", JSON_STR, JSON_REQUIRED, offsetof(struct pack_text, kind), 0, 0},
+        {"short_side", JSON_I64, NULLABLE_FIELD, PACK(short_side), 1, DATASET_SIDE_MAX},
+        {"classes", JSON_I64, NULLABLE_FIELD, PACK(n_classes), 1, CLASSES_MAX},
+        {"sequence", JSON_I64, NULLABLE_FIELD, PACK(sequence), 1, SEQUENCE_MAX},
+        {"predictions", JSON_I64, NULLABLE_FIELD, PACK(predictions), 1, SEQUENCE_MAX},
+    };
+#undef PACK
+    struct pack_text text = {
+        .pack = {.short_side = -1, .n_classes = -1, .sequence = -1, .predictions = -1}};
+    struct json pack;
+    int kind;
+    ret->pack = text.pack;
+    if (json_member(at, "pack", &pack, err) < 0) {
+        return -1;
+    }
+    if (json_is_null(&pack)) {
+        return 0;
+    }
+    if (json_decode(&pack, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0) {
+        return -1;
+    }
+    /* From 1: "none" is written null. */
+    kind = dataset_decode_word(&pack, "kind", text.kind, KINDS + 1, ARRAY_LEN(KINDS) - 1, err);
+    if (kind < 0) {
+        return -1;
+    }
+    text.pack.kind = (enum pack_kind)(kind + 1);
+    ret->pack = text.pack;
+    return check_pack(&pack, &text.pack, err);
+}
+
+/* ---- twin ---- */
+
+static int decode_twin_splits(const struct json *at, struct arena *arena, struct dataset *dataset,
+                              struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_twin_split, name), 0, 0},
+        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_twin_split, n_samples), 1,
+         DATASET_IMAGES_MAX},
+        {"folders", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_twin_split, n_folders), 1,
+         DATASET_FOLDERS_MAX},
+    };
+    struct dataset_twin *twin = &dataset->twin;
+    struct json list;
+    struct json item;
+    size_t idx = 0;
+    if (json_member(at, "splits", &list, err) < 0 ||
+        json_expect_array(&list, DATASET_SPLITS_MAX, &twin->n_splits, err) < 0) {
+        return -1;
+    }
+    twin->splits = arena_array(arena, struct dataset_twin_split, twin->n_splits + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item), idx++) {
+        struct dataset_twin_split *split = &twin->splits[idx];
+        if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), split, err) < 0) {
+            return -1;
+        }
+        if (!dataset_has_split(dataset, split->name)) {
+            return json_fail(&item, err, "name: no split is named \"%.100s\"", split->name.ptr);
+        }
+        if (split->n_folders > split->n_samples) {
+            return json_fail(&item, err, "folders: expected at most the %lld samples, found %lld",
+                             (long long)split->n_samples, (long long)split->n_folders);
+        }
+    }
+    return 0;
+}
+
+/* null: the original's archives, of which nothing is known but how they are packed. */
+static int decode_twin_files(const struct json *at, struct arena *arena, struct dataset *dataset,
+                             struct err *err)
+{
+    struct dataset whole = {0};
+    struct dataset_twin *twin = &dataset->twin;
+    struct json files;
+    if (json_member(at, "files", &files, err) < 0) {
+        return -1;
+    }
+    if (!json_is_null(&files)) {
+        if (decode_files(at, arena, &whole, err) < 0) {
+            return -1;
+        }
+    } else {
+        whole = *dataset;
+    }
+    twin->files = arena_array(arena, struct dataset_file, whole.n_files + 1);
+    for (; twin->n_files < whole.n_files; twin->n_files++) {
+        const struct dataset_file *file = &whole.files[twin->n_files];
+        twin->files[twin->n_files] = (struct dataset_file){.name = file->name,
+                                                           .size_bytes = -1,
+                                                           .unpack = file->unpack,
+                                                           .is_nested = file->is_nested,
+                                                           .into = file->into};
+    }
+    return twin->n_files > 0 ? 0
+                             : json_fail(&files, err, "expected the twin's archives, found none");
+}
+
+static int decode_twin(const struct json *at, struct arena *arena, struct dataset *ret,
+                       struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"seed", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_twin, seed), 0, BYTES_MAX},
+        {"width", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_twin, width), 1,
+         DATASET_SIDE_MAX},
+        {"height", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_twin, height), 1,
+         DATASET_SIDE_MAX},
+        {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+    };
+    struct json twin;
+    ret->twin = (struct dataset_twin){.width = -1, .height = -1};
+    if (json_member(at, "twin", &twin, err) < 0) {
+        return -1;
+    }
+    if (json_is_null(&twin)) {
+        return 0;
+    }
+    if (json_decode(&twin, arena, FIELDS, ARRAY_LEN(FIELDS), &ret->twin, err) < 0 ||
+        decode_twin_splits(&twin, arena, ret, err) < 0 ||
+        decode_twin_files(&twin, arena, ret, err) < 0) {
+        return -1;
+    }
+    if ((ret->twin.width < 0) != (ret->twin.height < 0)) {
+        return json_fail(&twin, err, "expected both of width and height or none, found one");
+    }
+    ret->twin.is_there = true;
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+int dataset_decode(const struct json *root, struct arena *arena, struct dataset *ret_dataset,
+                   struct err *err)
+{
+    struct dataset_head {
+        int64_t version;
+        struct dataset dataset;
+    } head = {0};
+#define HEAD(member) offsetof(struct dataset_head, dataset.member)
+    static const struct json_field FIELDS[] = {
+        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_head, version), 1, 1},
+        {"id", JSON_STR, JSON_REQUIRED, HEAD(id), 0, 0},
+        {"title", JSON_STR, JSON_REQUIRED, HEAD(title), 0, 0},
+        {"synthetic", JSON_BOOL, JSON_REQUIRED, HEAD(is_synthetic), 0, 0},
+        {"licence", JSON_STR, NULLABLE_FIELD, HEAD(licence), 0, 0},
+        {"login", JSON_BOOL, JSON_REQUIRED, HEAD(needs_login), 0, 0},
+        {"derived_from", JSON_STR, NULLABLE_FIELD, HEAD(derived_from), 0, 0},
+        {"files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"groups", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"others", JSON_BOOL, JSON_REQUIRED, HEAD(allows_others), 0, 0},
+        {"list", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        {"pack", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        {"twin", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+        {"note", JSON_STR, NULLABLE_FIELD, HEAD(note), 0, 0},
+        {"layout_source", JSON_STR, NULLABLE_FIELD, HEAD(layout_source), 0, 0},
+        {"source", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
+    };
+#undef HEAD
+    struct dataset *dataset = &head.dataset;
+    if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
+        check_slug(root, "id", dataset->id, err) < 0 ||
+        check_line(root, "title", dataset->title, err) < 0 ||
+        check_line(root, "licence", dataset->licence, err) < 0 ||
+        check_slug(root, "derived_from", dataset->derived_from, err) < 0 ||
+        check_line(root, "note", dataset->note, err) < 0 ||
+        check_line(root, "layout_source", dataset->layout_source, err) < 0 ||
+        decode_files(root, arena, dataset, err) < 0 ||
+        decode_splits(root, arena, dataset, err) < 0 ||
+        dataset_decode_groups(root, arena, dataset, err) < 0 ||
+        decode_list(root, arena, dataset, err) < 0 || decode_pack(root, arena, dataset, err) < 0 ||
+        decode_twin(root, arena, dataset, err) < 0 ||
+        decode_source_of(root, "source", arena, &dataset->source, err) < 0) {
+        return -1;
+    }
+    *ret_dataset = *dataset;
+    return 0;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* datasets/ID/dataset.json: what to fetch, how its tree looks once unpacked, how it is packed, and how its synthetic twin is made.
+   The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its authors did not say. */
+#ifndef REPORT_DATASET_H
+#define REPORT_DATASET_H
+
+#include "codec/digest.h"
+#include "codec/json.h"
+#include "report/report.h"
+
+#define DATASET_FILES_MAX   64
+#define DATASET_URLS_MAX    16
+#define DATASET_SPLITS_MAX  16
+#define DATASET_GROUPS_MAX  32
+#define DATASET_ODD_MAX     256
+#define DATASET_FOLDERS_MAX 1048576
+#define DATASET_IMAGES_MAX  (1LL << 32)
+#define DATASET_PIECE_MIN   65536
+
+struct dataset_file { /* one download */
+    struct str name;  /* file name; also in STORE/incoming */
+    struct str *urls; /* mirrors, best first */
+    size_t n_urls;
+    int64_t size_bytes; /* -1: not known */
+    bool has_md5, has_sha256;
+    uint8_t md5[MD5_BYTES];
+    uint8_t sha256[SHA256_BYTES];
+    int64_t piece_bytes;      /* 0: no digests of pieces are known */
+    bool pieces_are_locks;    /* pieces_path is below the lock's folder instead */
+    struct str pieces_path;   /* below the folder of dataset.json: one SHA-256 in hex a line */
+    struct str unpack;        /* "tar", "tar.gz", "tar.zst", "zip"; NULL: kept as it is */
+    bool is_nested;           /* NAME.tar inside it is unpacked into NAME/ */
+    struct str into;          /* folder of the tree that it is unpacked into; NULL: the top */
+    struct source_ref source; /* who stated size and digests */
+};
+
+struct dataset_split {
+    struct str name;
+    int64_t n_samples; /* -1: not stated */
+    int64_t n_classes;
+};
+
+enum file_role { ROLE_IMAGE, ROLE_LABEL, ROLE_RECORDS, ROLE_LIST, ROLE_OTHER };
+enum file_format { FILE_ANY, FILE_JPEG, FILE_PNG, FILE_HDF5, FILE_TFRECORD, FILE_TEXT };
+
+struct dataset_group { /* files of the tree that belong together: what must be there */
+    struct str name;
+    struct str split; /* or NULL */
+    enum file_role role;
+    struct str glob; /* of the path: dataset_glob_matches */
+    int64_t n_files; /* exactly; -1: not stated */
+    int64_t
+        n_folders; /* that hold them; -1: not stated. Of images by class: the classes, in the order of their names */
+    int64_t folder_min, folder_max; /* files in each folder; -1: not stated */
+    enum file_format format;
+    struct str *odd_paths; /* files known to be of another format than their name says */
+    size_t n_odd;
+    int64_t width, height; /* of each image; -1: any */
+    int64_t channels;      /* as stored; -1: any */
+    int64_t n_lines;       /* of a text; -1: not stated */
+    struct str
+        pair_of; /* each file of that group has its partner here, and the other way round; NULL: none */
+    struct str pair_from,
+        pair_to; /* partner's path: every pair_from in the path becomes pair_to, then */
+    struct str pair_from_end, pair_to_end; /* the end pair_from_end becomes pair_to_end */
+};
+
+enum pack_kind { PACK_NONE, PACK_CLASSES, PACK_SEGMENTS, PACK_TOKENS };
+
+struct dataset_pack { /* how shards are made from the tree */
+    enum pack_kind kind;
+    int64_t short_side; /* of a packed image: larger ones are made smaller to it; -1: as it is */
+    int64_t n_classes;  /* labels from 0; -1: not for tokens */
+    int64_t sequence, predictions; /* tokens; else -1 */
+};
+
+struct dataset_twin_split {
+    struct str name;
+    int64_t n_samples;
+    int64_t n_folders; /* classes, cities; of records: the files */
+};
+
+struct dataset_twin { /* how the synthetic twin is made: the same layout, less of it */
+    bool is_there;
+    int64_t seed;
+    int64_t width, height; /* of images made at one size; -1: sizes vary as in the original */
+    struct dataset_twin_split *splits;
+    size_t n_splits;
+    /* Archives that it is made as: the original's, or own ones where nobody hands out the original. No URLs, sizes, digests. */
+    struct dataset_file *files;
+    size_t n_files;
+};
+
+struct dataset {
+    struct str id, title, licence, derived_from, note;
+    bool is_synthetic;
+    bool needs_login;
+    struct dataset_file *files;
+    size_t n_files;
+    struct dataset_split *splits;
+    size_t n_splits;
+    struct dataset_group *groups;
+    size_t n_groups;
+    bool allows_others; /* files that no group names are no fault */
+    struct str
+        list_path; /* tree.sha256 beside dataset.json; NULL: no digests of single files are known */
+    bool has_list_sha256;
+    uint8_t list_sha256[SHA256_BYTES];
+    struct dataset_pack pack;
+    struct dataset_twin twin;
+    struct source_ref source; /* strings NULL: none */
+    struct str layout_source; /* where the facts of the groups were read, in words */
+};
+
+MUST_CHECK int dataset_decode(const struct json *root, struct arena *arena,
+                              struct dataset *ret_dataset, struct err *err);
+
+const char *file_role_name(enum file_role role);
+const char *file_format_name(enum file_format format);
+const char *pack_kind_name(enum pack_kind kind);
+
+/* `*` is any bytes but `/`, `?` one of them, `**` + `/` any number of whole folders, also none. Nothing else is special. */
+bool dataset_glob_matches(struct str glob, struct str path);
+
+/* The first group of the role and split whose glob matches; NULL: none. split NULL: any. */
+const struct dataset_group *dataset_group_of(const struct dataset *dataset, struct str path);
+/* Of the split: its images or records; NULL where it has none. */
+const struct dataset_group *dataset_group_find(const struct dataset *dataset, struct str split,
+                                               enum file_role role);
+/* Path in `group` of the partner of a file of the group pair_of; NULL str where the path has not the stated end. */
+struct str dataset_partner(struct arena *arena, const struct dataset_group *group, struct str path);
+
+/* Its name in the store: the id, with ".synthetic" for a twin. */
+char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_twin);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* images/ID/image.json: the container image of a report's stack, by name and tag as the report has it, by digest where somebody
+   said one. The meaning of each key is in images/README.md. Strings live in the arena; NULL: not said. */
+#ifndef REPORT_IMAGE_H
+#define REPORT_IMAGE_H
+
+#include "codec/json.h"
+#include "codec/oci_ref.h"
+
+#define IMAGE_USES_MAX 64
+
+/* What is known of an image besides its name: from image.json, then from its lock. */
+struct image_pins {
+    bool
+        has_digest; /* of the list, or of the one manifest where there is no list: what a tag gives */
+    bool has_manifest; /* of the platform's manifest */
+    bool has_config;   /* = the image's id in an engine */
+    uint8_t digest[SHA256_BYTES];
+    uint8_t manifest[SHA256_BYTES];
+    uint8_t config[SHA256_BYTES];
+};
+
+struct image {
+    struct str id;
+    struct oci_ref ref; /* name, tag, digest */
+    bool is_local;      /* our own, built and not pulled: neither tag nor digest */
+    bool has_fallback;
+    struct oci_ref fallback;
+    struct str base;        /* what its Dockerfile starts from */
+    struct str replacement; /* what to use where it is gone, in a sentence */
+    struct str status;
+    bool has_dockerfile;
+};
+
+MUST_CHECK int image_decode(const struct json *root, struct arena *arena, struct image *ret_image,
+                            struct err *err);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cluster: manifests/inventories/ID.json, or made from a list of hosts. Everything lives in the arena it was made in.
+   Source of the node-set syntax (gpu[01-04], @group, a,b!c): ClusterShell's documentation, "Node sets". */
+#ifndef REPORT_INVENTORY_H
+#define REPORT_INVENTORY_H
+
+#include "base/strbuf.h"
+#include "codec/json.h"
+
+#define INVENTORY_NODES_MAX 4096
+#define INVENTORY_GPUS_MAX  1024 /* in a node */
+#define INVENTORY_LOCAL     "local"
+
+/* What starts the workload on a node. */
+enum runtime_kind {
+    RUNTIME_NONE, /* the program itself, no container */
+    RUNTIME_DOCKER,
+    RUNTIME_PODMAN,
+    RUNTIME_APPTAINER,
+    RUNTIME_ENROOT,
+    RUNTIME_KIND_COUNT,
+};
+
+/* What brings a job's processes onto its nodes. */
+enum launcher_kind {
+    LAUNCHER_SSH,    /* one job a node, started by us */
+    LAUNCHER_MPIRUN, /* one job on the first node, which starts the others by a hostfile */
+    LAUNCHER_SLURM,  /* sbatch on the login node or this machine; srun inside */
+    LAUNCHER_KIND_COUNT,
+};
+
+struct inventory_node {
+    struct str name;         /* unique */
+    struct str address;      /* of its sshd: host name or IP */
+    int64_t port;            /* 0: as ~/.ssh/config says, else 22 */
+    struct str user;         /* NULL: as ~/.ssh/config says, else the caller's */
+    int64_t gpus;            /* a node */
+    struct str fast_address; /* of its fast network, or NULL: address */
+    struct str work_folder; /* absolute; NULL: ${XDG_STATE_HOME:-$HOME/.local/state}/reperf there */
+    struct str *groups;
+    size_t n_groups;
+};
+
+struct inventory {
+    struct str id; /* "local", or the list as it was given */
+    struct str title;
+    bool is_local; /* this machine, no SSH: exactly one node */
+    enum runtime_kind runtime;
+    enum launcher_kind launcher;
+    struct str
+        registry; /* HOST:PORT[/PREFIX] of a registry that the nodes pull from by digest, or NULL */
+    struct str head_address;  /* of this machine as the nodes see it, or NULL: found out */
+    struct str shared_folder; /* absolute, the same on all nodes, or NULL */
+    struct str login;         /* name of the node on which sbatch is called; NULL: this machine */
+    struct inventory_node *nodes;
+    size_t n_nodes;
+};
+
+/* A pattern such as gpu[01-04] as a node's name stands for as many nodes; its address must then have as many. */
+MUST_CHECK int inventory_decode(const struct json *root, struct arena *arena,
+                                struct inventory *ret_inventory, struct err *err);
+/* The same document again, with patterns expanded: frozen as manifest/inventory.json of a run. */
+void inventory_encode(const struct inventory *inventory, struct strbuf *out);
+
+/* From a node set of host names, without any file: docker is not assumed (runtime none), launcher ssh, gpus 0 each. */
+MUST_CHECK int inventory_of_hosts(struct arena *arena, struct str nodeset,
+                                  struct inventory *ret_inventory, struct err *err);
+
+/* Those nodes of the inventory that a node set names ("gpu[01-03],!gpu02", "@v100", "*"), in the inventory's order.
+   ERR_USAGE for a name that it does not have, or none at all. */
+MUST_CHECK int inventory_select(const struct inventory *inventory, struct arena *arena,
+                                struct str nodeset, struct inventory *ret_selected,
+                                struct err *err);
+
+/* "node[1-4]": the names of those nodes, folded. */
+struct str inventory_fold(struct arena *arena, const struct inventory *inventory,
+                          const size_t *nodes, size_t n_nodes);
+
+const char *runtime_kind_name(enum runtime_kind kind);
+bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind);
+const char *launcher_kind_name(enum launcher_kind kind);
+bool launcher_kind_of_name(struct str name, enum launcher_kind *ret_kind);
+
+/* fast_address, else address. */
+struct str inventory_fast_address(const struct inventory_node *node);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node says of itself. The probe prints one line a fact between "reperf-probe 1 begin" and "reperf-probe 1 end":
+       = KEY VALUE
+       ? KEY WHY     it is not known
+   A tool that is missing gives the second form: a fact that nobody could find out is never a good one. Pure; everything
+   lives in the arena. */
+#ifndef REPORT_NODE_FACTS_H
+#define REPORT_NODE_FACTS_H
+
+#include "base/str.h"
+
+#define FACTS_MAX     8192
+#define FACT_KEY_MAX  128
+#define FACT_TEXT_MAX 8192
+#define FACT_GPUS_MAX 64
+
+struct node_fact {
+    struct str key;
+    struct str value; /* NULL: not known */
+    struct str why;   /* then */
+};
+
+struct node_facts {
+    struct node_fact *items; /* sorted by key, each once */
+    size_t n;
+    size_t n_max;
+    size_t noise_bytes; /* printed before the first line, by a login shell */
+    struct str noise;   /* its first line */
+};
+
+/* ERR_NODE for a text without begin or end, a line of another form, a key that is there twice. Control characters of values
+   become blanks. */
+MUST_CHECK int facts_parse(struct arena *arena, struct str text, struct node_facts *ret_facts,
+                           struct err *err);
+
+/* Adds gpu.count, gpu.N.FIELD, nvidia.driver and nvidia.cuda, read from what nvidia-smi printed (facts smi.*: its CSV with the
+   head line). ERR_NODE where that is no such CSV. */
+MUST_CHECK int facts_expand_gpus(struct arena *arena, struct node_facts *facts, struct err *err);
+
+/* NULL where the node said nothing of it. */
+const struct node_fact *facts_find(const struct node_facts *facts, const char *key);
+/* The value, or a NULL str where it is not known. */
+struct str facts_value(const struct node_facts *facts, const char *key);
+/* Why it is not known; NULL str where it is. */
+struct str facts_why(const struct node_facts *facts, const char *key);
+/* False where it is not known or no whole number from 0 on. */
+bool facts_i64(const struct node_facts *facts, const char *key, int64_t *ret_value);
+bool facts_f64(const struct node_facts *facts, const char *key, double *ret_value);
+
+/* Appends and keeps the order; for parsers of facts. Full: ERR_NODE. */
+MUST_CHECK int facts_add(struct arena *arena, struct node_facts *facts, struct node_fact fact,
+                         struct err *err);
+
+/* One value of a line of nvidia-smi's CSV under a head such as "clocks.max.sm [MHz]": key part "clocks.max.sm_mhz", value "1530",
+   or why it is not known ("[N/A]", "[Not Supported]", ...).
+   Source: `nvidia-smi --help` and --help-query-gpu (R470 to R610): --format=csv prints units in the head and after each value. */
+struct smi_cell {
+    struct str field; /* "clocks.max.sm" */
+    struct str unit;  /* "mhz", "mib", "w", "percent"; NULL: none */
+    struct str value; /* NULL: not known */
+    struct str why;
+};
+#define SMI_COLUMNS_MAX 64
+/* ERR_NODE where line and head have not the same number of columns, or a value has not its head's unit. */
+MUST_CHECK int smi_row(struct arena *arena, struct str head, struct str line,
+                       struct smi_cell cells[SMI_COLUMNS_MAX], size_t *ret_n, struct err *err);
+
+/* Newest CUDA of a banner "... Driver Version: 535.104.05   CUDA Version: 12.2 |" ("CUDA UMD Version:" from R595 on); NULL str:
+   none there. */
+struct str smi_banner_cuda(struct str banner);
+
+#endif

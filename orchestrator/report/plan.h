@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run will do, decided before anything is done: one step for each case, with its argv as data, what it needs, and,
+   for a step that cannot be made here, why. Frozen as manifest/plan.json of the run; a resumed run follows the frozen plan.
+   Everything lives in the arena it was made or decoded into. */
+#ifndef REPORT_PLAN_H
+#define REPORT_PLAN_H
+
+#include "codec/json.h"
+#include "codec/json_override.h"
+#include "report/container.h"
+#include "report/inventory.h"
+#include "report/report.h"
+
+#define PLAN_STEPS_MAX      CASES_MAX
+#define PLAN_ARGV_MAX       256
+#define PLAN_ENV_MAX        128
+#define PLAN_CONDITIONS_MAX 64
+#define PLAN_PINS_MAX       1024
+#define PLAN_NEEDS_MAX      256
+#define PLAN_GLOBS_MAX      64
+#define PLAN_OVERRIDES_MAX  64
+#define REPEATS_RUN_MAX     1000
+#define DEADLINE_S_MAX      2592000 /* 30 days */
+
+enum profile { PROFILE_FULL, PROFILE_SMOKE };
+
+struct plan_step {
+    struct str case_id;
+    struct str baseline; /* case whose published throughput it is held against, or NULL */
+    struct str format;
+    struct str rule;
+    struct str node;     /* where: "local", or the nodes of the inventory, folded */
+    enum err_code cause; /* ERR_NONE: it will be run; else not_run, with the status of this code */
+    struct str why;      /* of a cause; else NULL */
+    struct str *
+        argv; /* argv[0]: "reperf-train" is the program beside reperf, else a path or a name in PATH */
+    size_t n_argv;
+    struct condition *env; /* added to what a child inherits */
+    size_t n_env;
+    struct condition
+        *conditions; /* under which it will be measured; value NULL: there is none (no GPU) */
+    size_t n_conditions;
+    int64_t n_ranks;
+    int64_t n_nodes;         /* that it is spread over evenly; 0, in plans of old: 1 */
+    int64_t gpus_per_node;   /* that each of them must have; 0: none is needed */
+    struct str image;        /* id; NULL: runtime none */
+    struct str image_name;   /* repository, as an engine names it */
+    struct str image_digest; /* "sha256:...", of its manifest */
+    struct str image_id;     /* "sha256:...", of its config, or NULL: not known yet */
+    struct container_flags flags;
+    int64_t n_steps;      /* training steps; 0: not known */
+    int64_t memory_bytes; /* of the program, estimated; 0: not known */
+    int64_t log_bytes;    /* of one repeat, estimated; 0: not known */
+};
+
+#define PLAN_PIN_IMAGE "image digest"
+
+struct missing_pin { /* what its authors did not pin and a run of the step would need */
+    struct str stack;
+    struct str what; /* "image digest", "source commit of URL" */
+};
+
+struct
+    plan_data { /* of `--data`: packed shards that the bundled workload reads; folder NULL: none */
+    struct str dataset; /* id */
+    bool is_synthetic;  /* its synthetic twin */
+    struct str split;
+    struct str folder;
+    struct str pack_sha256;   /* hex, of pack.json, which names every shard's digest */
+    struct str source_sha256; /* hex, of the list of the tree it was packed from */
+    int64_t n_samples;
+};
+
+enum need_state { NEED_ABSENT, NEED_PARTIAL, NEED_READY };
+
+struct plan_need {   /* of the cases' stacks: what a run of them needs from the store */
+    struct str kind; /* "dataset", "image", "source" */
+    struct str name;
+    enum need_state state;
+    int64_t download_bytes; /* still to be fetched; -1: its authors did not say */
+    int64_t disk_bytes;     /* of archives and tree, estimated; -1: likewise */
+    int64_t n_unpinned; /* files without any digest; of an image: 1 where its tag is not locked */
+    bool needs_login;
+};
+
+struct plan {
+    struct str report;        /* id */
+    struct str report_sha256; /* hex, of the frozen file */
+    enum profile profile;
+    int64_t repeats;
+    int64_t deadline_s;   /* of one repeat */
+    struct str inventory; /* "local", else the id of manifest/inventory.json */
+    enum runtime_kind runtime;
+    enum launcher_kind launcher;
+    struct str *globs; /* as asked; empty: all cases */
+    size_t n_globs;
+    struct plan_step *steps;
+    size_t n_steps;
+    struct missing_pin *pins;
+    size_t n_pins;
+    struct plan_data data;
+    struct plan_need *needs;
+    size_t n_needs;
+    struct json_override
+        *overrides; /* -C: what the frozen report.json has otherwise than its file */
+    size_t n_overrides;
+};
+
+const char *need_state_name(enum need_state state);
+
+/* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
+char *plan_data_name(struct arena *arena, const struct plan_data *data);
+/* An object, or null where there is none. */
+void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data);
+
+const char *profile_name(enum profile profile);
+bool profile_of_name(struct str name, enum profile *ret_profile);
+
+/* The document of `reperf plan --json` and of manifest/plan.json. */
+void plan_encode(const struct plan *plan, struct strbuf *out);
+MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
+                           struct err *err);
+
+/* Bytes of disk that the whole plan will need: all repeats' logs twice (where the job runs, and collected), and slack. */
+int64_t plan_disk_bytes(const struct plan *plan);
+size_t plan_runnable(const struct plan *plan); /* steps that will be run */
+
+int64_t plan_step_nodes(const struct plan_step *step);
+/* The members "nodes", "gpus_per_node" and "image" of a step. */
+void plan_place_encode(struct json_out *out, const struct plan_step *step);
+MUST_CHECK int plan_image_decode(const struct json *at, struct arena *arena, struct plan_step *step,
+                                 struct err *err);
+/* The plan's runtime and launcher: none and ssh where it does not say. */
+MUST_CHECK int plan_kinds_decode(const struct json *root, struct arena *arena, struct plan *plan,
+                                 struct err *err);
+/* Whether a node has what each node of the step needs. */
+bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node);
+
+/* fnmatch without FNM_PATHNAME: `*` crosses `/`. True where globs is empty. */
+bool plan_selects(const struct str *globs, size_t n_globs, struct str case_id);
+/* A case id becomes folders: only letters, digits and ._+-, no part that is empty, "." or "..". */
+bool plan_case_id_is_safe(struct str case_id);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A published report as data (manifests/reports/ID.json; described in manifests/README.md, schema in manifests/schema).
+   Everything lives in the arena it was decoded into. A struct str with ptr NULL is a null: its authors did not say. */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "codec/json.h"
+
+#define REPORTS_MAX  256
+#define CASES_MAX    4096
+#define CELLS_MAX    64  /* a case */
+#define LOGS_MAX     64  /* a case */
+#define COMMANDS_MAX 256 /* a stack */
+
+struct source_ref { /* where a statement was read */
+    struct str repository;
+    struct str commit;
+    struct str path;
+    struct str date; /* YYYY-MM-DD */
+};
+
+struct
+    condition { /* name from the closed list in the schema; value as text, NULL where not stated */
+    struct str name;
+    struct str value;
+};
+
+/* Of the closed list in manifests/README.md. */
+bool condition_is_known(struct str name);
+
+struct conditions {
+    struct condition *items; /* sorted by name */
+    size_t n;
+};
+
+struct environment { /* of the machines: its conditions are gpu, cpu, os, driver, cuda, ... */
+    struct str id;
+    struct str title;
+    int64_t nodes, gpus_per_node;
+    struct conditions conditions;
+    struct source_ref source;
+};
+
+struct pin_source {         /* a git repository that the launch needs */
+    struct str repository;  /* a URL that can be cloned */
+    struct str commit;      /* 40 hex digits or NULL */
+    struct str ref;         /* branch or tag that was used instead, or NULL */
+    struct str printed_url; /* as the report prints it, where that is another; or NULL */
+};
+
+struct command {
+    struct str purpose;  /* "pull", "build", "container", "code", "data", "install", "run", "log" */
+    int64_t nodes, gpus; /* of the cases it is for, GPUs of all nodes together; 0: all */
+    int64_t batch;       /* per GPU, likewise */
+    struct str precision; /* or NULL: all */
+    struct str per;       /* "node" (typed on each), "head" (once) */
+    struct str printed;   /* as the report prints it; NULL where it prints none */
+    struct str works;     /* as it must be to work; NULL where the printed one works */
+};
+
+struct stack { /* one framework as one report ran it */
+    struct str id;
+    struct str framework; /* slug: "paddle", "ngc-tf", "reperf" */
+    struct str label;     /* as in the table head: "NGC PyTorch(mmseg)" */
+    struct str image;     /* folder under images/, or NULL (no image) */
+    struct str image_tag;
+    struct str image_digest; /* "sha256:..." or NULL */
+    struct str dataset;      /* folder under datasets/ */
+    struct pin_source *sources;
+    size_t n_sources;
+    struct conditions conditions;
+    struct condition *env; /* environment variables of the launch, in order */
+    size_t n_env;
+    struct command *commands;
+    size_t n_commands;
+};
+
+enum metric {
+    METRIC_THROUGHPUT,
+    METRIC_RUN_THROUGHPUT,
+    METRIC_SPEEDUP,
+    METRIC_TIME_TO_TRAIN,
+    METRIC_ACCURACY
+};
+
+enum derive_kind { DERIVE_NONE, DERIVE_RATIO, DERIVE_MEAN, DERIVE_MEDIAN };
+
+struct
+    also_printed { /* the same quantity, printed with another value elsewhere by the same authors */
+    struct str printed;
+    struct source_ref source;
+};
+
+struct cell {
+    struct str id; /* unique in the report: "CASE#throughput" */
+    enum metric metric;
+    struct str printed; /* "10715.3", "4202.70": digits matter */
+    double published;
+    int decimals;
+    struct str unit;
+    struct str table; /* heading in the report */
+    enum derive_kind derive;
+    struct str
+        *of; /* ids of the cells it is derived from: ratio has two (numerator, denominator) */
+    size_t n_of;
+    struct str rule;   /* overrides the case's rule: "FORMAT/NAME"; or NULL */
+    struct str format; /* overrides the case's format, or NULL */
+    struct also_printed *also;
+    size_t n_also;
+};
+
+struct report_case {
+    struct str id; /* model/framework/precision/nNgG/bsB[/VARIANT] */
+    struct str model, framework, precision, variant; /* from the id; variant NULL */
+    int64_t nodes, gpus_per_node, gpus, batch_per_gpu;
+    const struct stack *stack;
+    const struct environment *environment; /* NULL for framework reperf */
+    struct str group;                      /* cells that one rule must explain together */
+    struct str format;                     /* id, or NULL where there is no log */
+    struct str rule;                       /* "FORMAT/NAME", or NULL */
+    struct str
+        baseline; /* case id that a run of this one is compared with (framework reperf), or NULL */
+    struct str *logs; /* paths below --logs, or empty */
+    size_t n_logs;
+    struct conditions conditions; /* of this case, over the stack's and the environment's */
+    struct cell *cells;
+    size_t n_cells;
+};
+
+struct report {
+    struct str id;
+    struct str title;
+    struct str path; /* of the manifest, for messages: "manifests/reports/ID.json" */
+    struct source_ref source;
+    struct source_ref
+        logs_source; /* path: the folder below --logs; commit: of the logs; NULLs where there are none */
+    struct environment *environments;
+    size_t n_environments;
+    struct stack *stacks;
+    size_t n_stacks;
+    struct report_case *cases;
+    size_t n_cases;
+};
+
+MUST_CHECK int report_decode(const struct json *root, struct arena *arena,
+                             struct report *ret_report, struct err *err);
+
+/* NULL where absent. */
+const struct report_case *report_case_find(const struct report *report, struct str id);
+const struct cell *report_cell_find(const struct report *report, struct str id,
+                                    const struct report_case **ret_case);
+
+/* The value in force: the case's, else the stack's, else the environment's; false where none names it. A name that is there
+   with a null gives true and a NULL str. */
+bool case_condition(const struct report_case *c, const char *name, struct str *ret_value);
+
+/* Whether the command is for this case: at most one of purpose "run" in a stack is for a given case. */
+bool command_is_for(const struct command *command, const struct report_case *c);
+
+const char *metric_name(enum metric metric);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the report decoder (report.c, report_stack.c, report_case.c). Beside them only dataset.c and lock.c include it, for
+   the checks of text. Every function that fails has filled *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
+#ifndef REPORT_REPORT_DECODE_H
+#define REPORT_REPORT_DECODE_H
+
+#include "base/map.h"
+#include "report/report.h"
+
+#define NODES_MAX         65536
+#define GPUS_PER_NODE_MAX 1024
+#define BATCH_MAX         (1 << 24)
+#define PRINTED_MAX       1e15
+
+/* Text forms. A NULL str passes: whether it may be null is the field's own rule. */
+MUST_CHECK int check_slug(const struct json *at, const char *key, struct str value,
+                          struct err *err);
+MUST_CHECK int check_text(const struct json *at, const char *key, struct str value,
+                          struct err *err);
+MUST_CHECK int check_line(const struct json *at, const char *key, struct str value,
+                          struct err *err);
+MUST_CHECK int check_commit(const struct json *at, const char *key, struct str value,
+                            struct err *err);
+MUST_CHECK int check_rel_path(const struct json *at, struct str value, struct err *err);
+/* n bytes in hex; NULL leaves both as they were. */
+MUST_CHECK int decode_digest(const struct json *at, const char *key, struct str hex, size_t n,
+                             uint8_t *ret, bool *ret_has, struct err *err);
+/* One of a list ended by NULL. */
+MUST_CHECK int check_word(const struct json *at, const char *key, struct str value,
+                          const char *const *words, struct err *err);
+
+MUST_CHECK int decode_source(const struct json *at, struct arena *arena, struct source_ref *ret,
+                             struct err *err);
+MUST_CHECK int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,
+                                 struct err *err);
+MUST_CHECK int decode_environment(const struct json *at, struct arena *arena,
+                                  struct environment *ret, struct err *err);
+MUST_CHECK int decode_stack(const struct json *at, struct arena *arena, struct stack *ret,
+                            struct err *err);
+
+struct case_names { /* what a case may name: struct environment by id, struct stack by id */
+    const struct map *environments;
+    const struct map *stacks;
+};
+MUST_CHECK int decode_case(const struct json *at, struct arena *arena,
+                           const struct case_names *names, struct report_case *ret,
+                           struct err *err);
+
+#endif

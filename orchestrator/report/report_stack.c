@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources, conditions, environments and stacks of a report, and the forms that text may have. */
+#include "base/base.h"
+
+#include "report/report_decode.h"
+#include "report/source.h"
+
+#define TEXT_BYTES_MAX 4096
+#define LINE_BYTES_MAX 512
+#define SLUG_BYTES_MAX 64
+#define ENV_BYTES_MAX  1024
+#define SOURCES_MAX    32
+#define ENV_MAX        64
+#define COMMIT_DIGITS  40
+#define DIGEST_DIGITS  64
+#define DIGEST_PREFIX  "sha256:"
+#define CONDITIONS_MAX 128
+#define DATE_BYTES     10
+
+/* manifests/README.md; manifests/schema/report.json has the same list. Sorted. */
+static const char *const CONDITION_NAMES[] = {
+    "batch_per_gpu",
+    "code_version",
+    "cpu",
+    "cpu_cores",
+    "cuda",
+    "cudnn",
+    "data_loader",
+    "dataset",
+    "dataset_images",
+    "dataset_repeats",
+    "driver",
+    "ecc",
+    "epochs",
+    "framework_commit",
+    "framework_version",
+    "global_batch",
+    "gpu",
+    "gpu_clock",
+    "gpu_memory_gb",
+    "grad_accumulation",
+    "image_size",
+    "interconnect",
+    "iterations",
+    "label_smoothing",
+    "layout",
+    "learning_rate",
+    "library_version",
+    "log_date",
+    "log_interval",
+    "loss_scale",
+    "macs_per_sample",
+    "memory_gb",
+    "model_variant",
+    "nccl",
+    "nic",
+    "optimizer",
+    "os",
+    "parameters",
+    "power_cap",
+    "precision_mode",
+    "predictions_per_sequence",
+    "python_version",
+    "repeats",
+    "seed",
+    "sequence_length",
+    "shm_size",
+    "statistic",
+    "sync_bn",
+    "warmup",
+    "weight_decay",
+    "workers",
+    "xla",
+    NULL,
+};
+static const char *const PURPOSES[] = {"pull",    "build", "container", "code", "data",
+                                       "install", "run",   "log",       NULL};
+
+bool condition_is_known(struct str name)
+{
+    for (const char *const *known = CONDITION_NAMES; *known; known++) {
+        if (str_eq_z(name, *known)) {
+            return true;
+        }
+    }
+    return false;
+}
+static const char *const PER[] = {"node", "head", NULL};
+static const char *const PRECISIONS[] = {"fp32", "amp", "fp16", NULL};
+
+static bool is_lower_hex(struct str s)
+{
+    for (size_t idx = 0; idx < s.len; idx++) {
+        char c = s.ptr[idx];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int check_text(const struct json *at, const char *key, struct str value, struct err *err)
+{
+    if (value.ptr && (value.len == 0 || value.len > TEXT_BYTES_MAX)) {
+        return json_fail(at, err, "%s: expected text of 1 to %d bytes, found %zu", key,
+                         TEXT_BYTES_MAX, value.len);
+    }
+    return 0;
+}
+
+int check_line(const struct json *at, const char *key, struct str value, struct err *err)
+{
+    if (value.ptr &&
+        (value.len == 0 || value.len > LINE_BYTES_MAX || memchr(value.ptr, '\n', value.len))) {
+        return json_fail(at, err, "%s: expected one line of 1 to %d bytes, found %zu bytes", key,
+                         LINE_BYTES_MAX, value.len);
+    }
+    for (size_t idx = 0; idx < value.len; idx++) {
+        /* It is printed on terminals, which obey such bytes. */
+        if ((unsigned char)value.ptr[idx] < ' ' || value.ptr[idx] == 0x7F) {
+            return json_fail(at, err, "%s: expected text, found the control character 0x%02x", key,
+                             (unsigned)value.ptr[idx]);
+        }
+    }
+    return 0;
+}
+
+static bool is_slug_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* Letters and digits, with single dots and dashes between them. */
+static bool is_slug(struct str s)
+{
+    bool was_joint = true;
+    for (size_t idx = 0; idx < s.len; idx++) {
+        bool is_joint = s.ptr[idx] == '-' || s.ptr[idx] == '.';
+        if (is_joint ? was_joint : !is_slug_char(s.ptr[idx])) {
+            return false;
+        }
+        was_joint = is_joint;
+    }
+    return s.len > 0 && s.len <= SLUG_BYTES_MAX && !was_joint;
+}
+
+int check_slug(const struct json *at, const char *key, struct str value, struct err *err)
+{
+    return !value.ptr || is_slug(value)
+               ? 0
+               : json_fail(at, err,
+                           "%s: expected small letters and digits joined "
+                           "by - or ., at most %d, found \"%.*s\"",
+                           key, SLUG_BYTES_MAX, (int)(value.len < 100 ? value.len : 100),
+                           value.ptr);
+}
+
+int check_commit(const struct json *at, const char *key, struct str value, struct err *err)
+{
+    if (value.ptr && (value.len != COMMIT_DIGITS || !is_lower_hex(value))) {
+        return json_fail(at, err, "%s: expected %d hex digits (a whole commit), found \"%.100s\"",
+                         key, COMMIT_DIGITS, value.ptr);
+    }
+    return 0;
+}
+
+static bool has_blank(struct str s)
+{
+    for (size_t idx = 0; idx < s.len; idx++) {
+        if ((unsigned char)s.ptr[idx] <= ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_url(const struct json *at, const char *key, struct str value, struct err *err)
+{
+    bool is_good =
+        (str_starts(value, STR_LIT("https://")) || str_starts(value, STR_LIT("http://"))) &&
+        value.len <= LINE_BYTES_MAX && !has_blank(value);
+    return !value.ptr || is_good
+               ? 0
+               : json_fail(at, err, "%s: expected https://..., found \"%.160s\"", key, value.ptr);
+}
+
+int check_rel_path(const struct json *at, struct str value, struct err *err)
+{
+    struct str rest = value;
+    struct str part;
+    bool is_good = value.len > 0 && value.len <= LINE_BYTES_MAX && !has_blank(value);
+    while (is_good && str_next(&rest, '/', &part)) {
+        is_good = part.len > 0 && !str_eq_z(part, ".") && !str_eq_z(part, "..");
+    }
+    return is_good
+               ? 0
+               : json_fail(at, err,
+                           "expected a relative path without blanks, . and .., found \"%.160s\"",
+                           value.ptr);
+}
+
+int check_word(const struct json *at, const char *key, struct str value, const char *const *words,
+               struct err *err)
+{
+    if (!value.ptr) {
+        return 0;
+    }
+    for (const char *const *word = words; *word; word++) {
+        if (str_eq_z(value, *word)) {
+            return 0;
+        }
+    }
+    return json_fail(at, err, "%s: \"%.*s\" is not one of the words for it (%s, %s, ...)", key,
+                     (int)(value.len < 100 ? value.len : 100), value.ptr, words[0], words[1]);
+}
+
+static int check_date(const struct json *at, struct str value, struct err *err)
+{
+    static const char SHAPE[] = "dddd-dd-dd";
+    bool is_good = value.len == DATE_BYTES;
+    for (size_t idx = 0; is_good && idx < DATE_BYTES; idx++) {
+        char c = value.ptr[idx];
+        is_good = SHAPE[idx] == 'd' ? c >= '0' && c <= '9' : c == '-';
+    }
+    return !value.ptr || is_good
+               ? 0
+               : json_fail(at, err, "date: expected YYYY-MM-DD, found \"%.100s\"", value.ptr);
+}
+
+int decode_source(const struct json *at, struct arena *arena, struct source_ref *ret,
+                  struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, repository), 0, 0},
+        {"commit", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, commit), 0, 0},
+        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, path), 0, 0},
+        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, date), 0, 0},
+    };
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
+        check_url(at, "repository", ret->repository, err) < 0 ||
+        check_commit(at, "commit", ret->commit, err) < 0 ||
+        check_rel_path(at, ret->path, err) < 0) {
+        return -1;
+    }
+    return check_date(at, ret->date, err);
+}
+
+/* The members of an object whose values are text or, where nullable, null. */
+static int decode_pairs(const struct json *at, struct arena *arena, size_t max,
+                        struct condition **ret_items, size_t *ret_n, struct err *err)
+{
+    struct json item;
+    struct condition *items;
+    size_t n = 0;
+    if (!json_is_object(at)) {
+        return json_fail(at, err, "expected an object of names and texts");
+    }
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        n++;
+    }
+    if (n > max) {
+        return json_fail(at, err, "expected at most %zu names, found %zu", max, n);
+    }
+    items = arena_array(arena, struct condition, n + 1);
+    n = 0;
+    for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+        struct condition *c = &items[n++];
+        c->name = str_dup(arena, str_of(item.key));
+        if (json_is_null(&item)) {
+            continue;
+        }
+        if (json_str(&item, arena, &c->value, err) < 0) {
+            return -1;
+        }
+    }
+    *ret_items = items;
+    *ret_n = n;
+    return 0;
+}
+
+static int compare_conditions(const void *a, const void *b)
+{
+    return str_cmp(((const struct condition *)a)->name, ((const struct condition *)b)->name);
+}
+
+int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,
+                      struct err *err)
+{
+    if (decode_pairs(at, arena, CONDITIONS_MAX, &ret->items, &ret->n, err) < 0) {
+        return -1;
+    }
+    qsort(ret->items, ret->n, sizeof(ret->items[0]), compare_conditions);
+    for (size_t idx = 0; idx < ret->n; idx++) {
+        const struct condition *c = &ret->items[idx];
+        if (check_word(at, "name", c->name, CONDITION_NAMES, err) < 0 ||
+            check_line(at, c->name.ptr, c->value, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int decode_environment(const struct json *at, struct arena *arena, struct environment *ret,
+                       struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct environment, id), 0, 0},
+        {"title", JSON_STR, JSON_REQUIRED, offsetof(struct environment, title), 0, 0},
+        {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct environment, nodes), 1, NODES_MAX},
+        {"gpus_per_node", JSON_I64, JSON_REQUIRED, offsetof(struct environment, gpus_per_node), 1,
+         GPUS_PER_NODE_MAX},
+        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    };
+    struct json member;
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
+        check_slug(at, "id", ret->id, err) < 0 || check_line(at, "title", ret->title, err) < 0 ||
+        json_member(at, "conditions", &member, err) < 0 ||
+        decode_conditions(&member, arena, &ret->conditions, err) < 0 ||
+        json_member(at, "source", &member, err) < 0) {
+        return -1;
+    }
+    return decode_source(&member, arena, &ret->source, err);
+}
+
+static int decode_pin(const struct json *at, struct arena *arena, struct pin_source *ret,
+                      struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct pin_source, repository), 0, 0},
+        {"commit", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct pin_source, commit), 0,
+         0},
+        {"ref", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct pin_source, ref), 0, 0},
+        {"printed_url", JSON_STR, JSON_REQUIRED | JSON_NULLABLE,
+         offsetof(struct pin_source, printed_url), 0, 0},
+    };
+    struct err why = {0};
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
+        check_commit(at, "commit", ret->commit, err) < 0 ||
+        check_line(at, "ref", ret->ref, err) < 0 ||
+        check_url(at, "printed_url", ret->printed_url, err) < 0) {
+        return -1;
+    }
+    if (check_url(at, "repository", ret->repository, err) < 0) {
+        return -1;
+    }
+    if (str_find(ret->repository, STR_LIT("/tree/")) >= 0 ||
+        source_check_url(ret->repository, &why) < 0) {
+        return json_fail(
+            at, err, "repository: expected an https:// URL that git can clone, found \"%.160s\"",
+            ret->repository.ptr);
+    }
+    return 0;
+}
+
+static int decode_command(const struct json *at, struct arena *arena, struct command *ret,
+                          struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"purpose", JSON_STR, JSON_REQUIRED, offsetof(struct command, purpose), 0, 0},
+        {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct command, nodes), 0, NODES_MAX},
+        {"gpus", JSON_I64, JSON_REQUIRED, offsetof(struct command, gpus), 0,
+         (int64_t)NODES_MAX * GPUS_PER_NODE_MAX},
+        {"batch", JSON_I64, 0, offsetof(struct command, batch), 0, BATCH_MAX},
+        {"precision", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, precision),
+         0, 0},
+        {"per", JSON_STR, JSON_REQUIRED, offsetof(struct command, per), 0, 0},
+        {"printed", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, printed), 0,
+         0},
+        {"works", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct command, works), 0, 0},
+    };
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
+        check_word(at, "purpose", ret->purpose, PURPOSES, err) < 0 ||
+        check_word(at, "per", ret->per, PER, err) < 0 ||
+        check_word(at, "precision", ret->precision, PRECISIONS, err) < 0 ||
+        check_text(at, "printed", ret->printed, err) < 0 ||
+        check_text(at, "works", ret->works, err) < 0) {
+        return -1;
+    }
+    if (!ret->printed.ptr && !ret->works.ptr) {
+        return json_fail(at, err, "expected a command in printed or works, found null in both");
+    }
+    return 0;
+}
+
+static int decode_stack_lists(const struct json *at, struct arena *arena, struct stack *ret,
+                              struct err *err)
+{
+    struct json list;
+    struct json item;
+    size_t idx = 0;
+    if (json_member(at, "sources", &list, err) < 0 ||
+        json_expect_array(&list, SOURCES_MAX, &ret->n_sources, err) < 0) {
+        return -1;
+    }
+    ret->sources = arena_array(arena, struct pin_source, ret->n_sources + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (decode_pin(&item, arena, &ret->sources[idx++], err) < 0) {
+            return -1;
+        }
+    }
+    if (json_member(at, "commands", &list, err) < 0 ||
+        json_expect_array(&list, COMMANDS_MAX, &ret->n_commands, err) < 0) {
+        return -1;
+    }
+    ret->commands = arena_array(arena, struct command, ret->n_commands + 1);
+    idx = 0;
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (decode_command(&item, arena, &ret->commands[idx++], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_digest(const struct json *at, struct str digest, struct err *err)
+{
+    struct str hex = str_sub(digest, sizeof(DIGEST_PREFIX) - 1, SIZE_MAX);
+    if (digest.ptr && (!str_starts(digest, STR_LIT(DIGEST_PREFIX)) || hex.len != DIGEST_DIGITS ||
+                       !is_lower_hex(hex))) {
+        return json_fail(at, err,
+                         "image_digest: expected sha256: and %d hex digits, found \"%.100s\"",
+                         DIGEST_DIGITS, digest.ptr);
+    }
+    return 0;
+}
+
+static int check_env(const struct json *at, const struct stack *s, struct err *err)
+{
+    for (size_t idx = 0; idx < s->n_env; idx++) {
+        struct str name = s->env[idx].name;
+        bool is_good = name.len > 0 && !(name.ptr[0] >= '0' && name.ptr[0] <= '9');
+        for (size_t pos = 0; is_good && pos < name.len; pos++) {
+            char c = name.ptr[pos];
+            is_good = is_slug_char(c) || (c >= 'A' && c <= 'Z') || c == '_';
+        }
+        if (!is_good || s->env[idx].value.len > ENV_BYTES_MAX) {
+            return json_fail(at, err, "%.100s: expected a variable's name and at most %d bytes",
+                             name.ptr, ENV_BYTES_MAX);
+        }
+    }
+    return 0;
+}
+
+int decode_stack(const struct json *at, struct arena *arena, struct stack *ret, struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"id", JSON_STR, JSON_REQUIRED, offsetof(struct stack, id), 0, 0},
+        {"framework", JSON_STR, JSON_REQUIRED, offsetof(struct stack, framework), 0, 0},
+        {"label", JSON_STR, JSON_REQUIRED, offsetof(struct stack, label), 0, 0},
+        {"image", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, image), 0, 0},
+        {"image_tag", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, image_tag), 0,
+         0},
+        {"image_digest", JSON_STR, JSON_REQUIRED | JSON_NULLABLE,
+         offsetof(struct stack, image_digest), 0, 0},
+        {"dataset", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct stack, dataset), 0, 0},
+        {"sources", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"env", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"commands", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    };
+    struct json member;
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
+        check_slug(at, "id", ret->id, err) < 0 ||
+        check_slug(at, "framework", ret->framework, err) < 0 ||
+        check_line(at, "label", ret->label, err) < 0 ||
+        check_slug(at, "image", ret->image, err) < 0 ||
+        check_line(at, "image_tag", ret->image_tag, err) < 0 ||
+        check_digest(at, ret->image_digest, err) < 0 ||
+        check_slug(at, "dataset", ret->dataset, err) < 0 ||
+        json_member(at, "conditions", &member, err) < 0 ||
+        decode_conditions(&member, arena, &ret->conditions, err) < 0 ||
+        json_member(at, "env", &member, err) < 0 ||
+        decode_pairs(&member, arena, ENV_MAX, &ret->env, &ret->n_env, err) < 0 ||
+        check_env(&member, ret, err) < 0) {
+        return -1;
+    }
+    return decode_stack_lists(at, arena, ret, err);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of runs: "20261121T115300.000Z-1a2b3c4d". Sorting by name is sorting by time. */
+#ifndef REPORT_RUN_ID_H
+#define REPORT_RUN_ID_H
+
+#include "base/str.h"
+
+#define RUN_ID_SIZE 30 /* with the NUL */
+
+/* From the moment and 32 random bits, both passed in. */
+void run_id_make(int64_t wall_ns, uint64_t random, char ret_id[RUN_ID_SIZE]);
+bool run_id_is_valid(struct str id);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses of git repositories: which can be cloned at all, what a repository is called in the store, what a submodule's
+   relative address means. Text only. */
+#ifndef REPORT_SOURCE_H
+#define REPORT_SOURCE_H
+
+#include "base/strbuf.h"
+
+#define SOURCE_URL_MAX    2048
+#define SOURCE_COMMIT_HEX 40
+#define SOURCE_REF_MAX    200
+
+struct source_name { /* URL@COMMIT or URL@REF */
+    const char *url;
+    const char *commit; /* NULL: only a ref is known */
+    const char *ref;    /* NULL: a commit */
+};
+
+/* ERR_USAGE with what would be right, where git could not clone it: a page of a web site (/tree/, /blob/, ...), a password in
+   it, a protocol that is not https, http, git, ssh or file, an option. */
+MUST_CHECK int source_check_url(struct str url, struct err *err);
+MUST_CHECK int source_parse_name(struct arena *arena, struct str name, struct source_name *ret_name,
+                                 struct err *err);
+/* "github.com-PaddlePaddle-PaddleSeg-HEX8": two addresses of one name in lower case differ in HEX8, of the whole address. */
+MUST_CHECK int source_repo_name(struct arena *arena, const char *url, char **ret_name,
+                                struct err *err);
+/* "./x" and "../x" of a .gitmodules, against the repository's own address; others are taken as they are. */
+MUST_CHECK int source_resolve_url(struct arena *arena, const char *base, struct str url,
+                                  char **ret_url, struct err *err);
+/* As many lower-case hex digits as a commit has. */
+bool source_is_commit(struct str text);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "run/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "codec/digest.h"
+
+#define RECORD_MAX 8192
+#define CHECK_BYTES                                                                                \
+    8 /* of the SHA-256: against accidents and careless edits; the archive is what is signed */
+
+static const char *const STATE_NAMES[J_STATE_COUNT] = {
+    [J_PLANNED] = "planned",   [J_STARTED] = "started",     [J_LOST] = "lost",
+    [J_FINISHED] = "finished", [J_PARSED] = "parsed",       [J_JUDGED] = "judged",
+    [J_RESULT] = "result",     [J_SEALED] = "sealed",       [J_INTERRUPTED] = "interrupted",
+    [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled",
+};
+
+const char *journal_state_name(enum journal_state state)
+{
+    return STATE_NAMES[state];
+}
+
+static bool state_of_name(struct str name, enum journal_state *ret_state)
+{
+    for (size_t idx = 0; idx < J_STATE_COUNT; idx++) {
+        if (str_eq_z(name, STATE_NAMES[idx])) {
+            *ret_state = (enum journal_state)idx;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- one record ---- */
+
+/* Everything but the check and the closing brace. */
+static void encode_body(const struct journal_record *record, struct strbuf *buf)
+{
+    struct json_out out;
+    jw_begin(&out, buf, true);
+    jw_object(&out, NULL);
+    jw_i64(&out, "seq", record->seq);
+    jw_str(&out, "time", record->time);
+    jw_z(&out, "state", STATE_NAMES[record->state]);
+    jw_str(&out, "case", record->case_id);
+    jw_i64(&out, "repeat", record->repeat);
+    jw_i64(&out, "attempt", record->attempt);
+    jw_str(&out, "outcome", record->outcome);
+    jw_i64(&out, "exit_status", record->exit_status);
+    jw_str(&out, "log_sha256", record->log_sha256);
+    jw_i64(&out, "log_bytes", record->log_bytes);
+    jw_str(&out, "verdict", record->verdict);
+    jw_str(&out, "note", record->note);
+}
+
+static int check_of(const char *last_check, struct str body, char ret_check[JOURNAL_CHECK_SIZE],
+                    struct err *err)
+{
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    struct digest_value value;
+    if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
+        digest_update(&digest, last_check, strlen(last_check), err) < 0 ||
+        digest_update(&digest, body.ptr, body.len, err) < 0 ||
+        digest_finish(&digest, &value, err) < 0) {
+        return -1;
+    }
+    hex_encode(value.sha256, CHECK_BYTES, ret_check);
+    return 0;
+}
+
+static int decode_record(struct arena *arena, struct str line, const char *path,
+                         struct journal_record *ret_record, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct journal_record record = {0};
+    struct json root;
+#define TEXT_FIELD(key, member)                                                                    \
+    {                                                                                              \
+        key, JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct journal_record, member), 0,  \
+            0                                                                                      \
+    }
+#define COUNT_FIELD(key, member)                                                                   \
+    {                                                                                              \
+        key, JSON_I64, JSON_REQUIRED, offsetof(struct journal_record, member), -1, 1LL << 53       \
+    }
+    static const struct json_field FIELDS[] = {
+        COUNT_FIELD("seq", seq),
+        TEXT_FIELD("time", time),
+        {"state", JSON_STR, JSON_REQUIRED, offsetof(struct journal_record, state_name), 0, 0},
+        TEXT_FIELD("case", case_id),
+        COUNT_FIELD("repeat", repeat),
+        COUNT_FIELD("attempt", attempt),
+        TEXT_FIELD("outcome", outcome),
+        COUNT_FIELD("exit_status", exit_status),
+        TEXT_FIELD("log_sha256", log_sha256),
+        COUNT_FIELD("log_bytes", log_bytes),
+        TEXT_FIELD("verdict", verdict),
+        TEXT_FIELD("note", note),
+        {"check", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    };
+    if (json_parse(line, path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &record, err) < 0) {
+        return -1;
+    }
+    if (!state_of_name(record.state_name, &record.state)) {
+        return json_fail(&root, err, "unknown state \"%.*s\"", STR_ARG(record.state_name));
+    }
+    *ret_record = record;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* Whether the line is whole: its check is that of its body after the record before. Takes the check. */
+static int line_holds(struct str line, char *last_check, bool *ret_holds, struct err *err)
+{
+    static const char MARK[] = ",\"check\":\"";
+    const size_t tail = sizeof(MARK) - 1 + JOURNAL_CHECK_SIZE - 1 + 2; /* "} at the end */
+    char check[JOURNAL_CHECK_SIZE];
+    struct str body = str_sub(line, 0, line.len > tail ? line.len - tail : 0);
+    *ret_holds = false;
+    if (!body.len || memcmp(body.ptr + body.len, MARK, sizeof(MARK) - 1) != 0 ||
+        memcmp(line.ptr + line.len - 2, "\"}", 2) != 0) {
+        return 0;
+    }
+    if (check_of(last_check, body, check, err) < 0) {
+        return -1;
+    }
+    if (memcmp(line.ptr + line.len - 2 - (JOURNAL_CHECK_SIZE - 1), check, JOURNAL_CHECK_SIZE - 1) ==
+        0) {
+        memcpy(last_check, check, JOURNAL_CHECK_SIZE);
+        *ret_holds = true;
+    }
+    return 0;
+}
+
+/* The record that begins `rest`. ret_line_bytes 0: the last one was cut short, as if it had not been written. */
+static int read_record(struct arena *arena, const char *path, struct str rest, int64_t seq,
+                       char *last_check, struct journal_record *ret_record, size_t *ret_line_bytes,
+                       struct err *err)
+{
+    const char *end = memchr(rest.ptr, '\n', rest.len);
+    struct str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
+    bool holds = false;
+    *ret_line_bytes = 0;
+    if (end && line_holds(line, last_check, &holds, err) < 0) {
+        return -1;
+    }
+    if (!holds) {
+        bool is_last = !end || line.len + 1 == rest.len;
+        return is_last ? 0
+                       : err_set(err, ERR_INTEGRITY, "%s:%lld: a record that was changed", path,
+                                 (long long)seq);
+    }
+    if (decode_record(arena, line, path, ret_record, err) < 0) {
+        return -1;
+    }
+    if (ret_record->seq != seq || seq > JOURNAL_RECORDS_MAX) {
+        return err_set(err, ERR_INTEGRITY, "%s:%lld: expected record %lld, found %lld", path,
+                       (long long)seq, (long long)seq, (long long)ret_record->seq);
+    }
+    *ret_line_bytes = line.len + 1;
+    return 0;
+}
+
+/* ret_whole_bytes: length of the part that holds. */
+static int read_records(struct arena *arena, const char *path, struct journal_records *ret_records,
+                        char *last_check, uint64_t *ret_whole_bytes, struct err *err)
+{
+    VEC(struct journal_record) list = {0};
+    struct str text = STR_EMPTY;
+    size_t at = 0;
+    size_t line_bytes = 1;
+    int rc = 0;
+    last_check[0] = '\0';
+    if (fs_exists(path) && fs_read(arena, path, JOURNAL_BYTES_MAX, &text, err) < 0) {
+        return -1;
+    }
+    while (rc == 0 && line_bytes > 0 && at < text.len) {
+        struct journal_record record = {0};
+        rc = read_record(arena, path, str_sub(text, at, text.len), (int64_t)list.n + 1, last_check,
+                         &record, &line_bytes, err);
+        if (rc == 0 && line_bytes > 0) {
+            VEC_PUSH(&list, record);
+            at += line_bytes;
+        }
+    }
+    if (rc == 0) {
+        ret_records->n = list.n;
+        ret_records->items = arena_array(arena, struct journal_record, list.n + 1);
+        if (list.n) {
+            memcpy(ret_records->items, list.items, list.n * sizeof(*list.items));
+        }
+        ret_records->torn_bytes = text.len - at;
+        *ret_whole_bytes = at;
+    }
+    VEC_RELEASE(&list);
+    return rc;
+}
+
+int journal_read(struct arena *arena, const char *path, struct journal_records *ret_records,
+                 struct err *err)
+{
+    char last_check[JOURNAL_CHECK_SIZE];
+    uint64_t whole_bytes = 0;
+    return read_records(arena, path, ret_records, last_check, &whole_bytes, err);
+}
+
+int journal_open(struct journal *journal, struct arena *arena, const char *path,
+                 struct clock_src clock, struct journal_records *ret_records, struct err *err)
+{
+    struct journal opened = JOURNAL_EMPTY;
+    const char *crash = getenv("REPERF_CRASH_AFTER");
+    uint64_t whole_bytes = 0;
+    opened.path = path;
+    opened.clock = clock;
+    if (crash && crash[0] &&
+        str_to_i64(str_of(crash), 0, INT64_MAX, &opened.crash_after, err) < 0) {
+        return err_wrap(err, "REPERF_CRASH_AFTER");
+    }
+    if (read_records(arena, path, ret_records, opened.last_check, &whole_bytes, err) < 0) {
+        return -1;
+    }
+    CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0 ||
+        (ret_records->torn_bytes && (ftruncate(fd, (off_t)whole_bytes) < 0 || fsync(fd) < 0))) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    opened.next_seq = (int64_t)ret_records->n + 1;
+    opened.fd = take_fd(&fd);
+    *journal = opened;
+    return 0;
+}
+
+/* ---- writing ---- */
+
+int journal_append(struct journal *journal, const struct journal_record *record, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    struct journal_record full = *record;
+    char time[RFC3339_MAX];
+    char check[JOURNAL_CHECK_SIZE];
+    off_t before = lseek(journal->fd, 0, SEEK_END);
+    strbuf_init(&buf, RECORD_MAX);
+    clock_rfc3339(journal->clock.wall_ns(journal->clock.ctx), time);
+    full.seq = journal->next_seq;
+    full.time = str_of(time);
+    encode_body(&full, &buf);
+    if (check_of(journal->last_check, strbuf_str(&buf), check, err) < 0) {
+        return -1;
+    }
+    strbuf_printf(&buf, ",\"check\":\"%s\"}\n", check);
+    if (buf.is_full) {
+        return err_set(err, ERR_INTERNAL, "%s: a record of more than %d bytes", journal->path,
+                       RECORD_MAX);
+    }
+    if (fs_write_all(journal->fd, buf.ptr, buf.len, journal->path, err) < 0) {
+        if (before >= 0 && ftruncate(journal->fd, before) < 0) {
+            return -1; /* the torn record is dropped by whoever reads */
+        }
+        return -1;
+    }
+    /* What a log said is read from the log again: a record of it need not outlive a power loss before the next one does. */
+    if (record->state != J_PARSED && fsync(journal->fd) < 0) {
+        return err_set(err, err_code_of_errno(errno), "sync %s: %s", journal->path,
+                       err_errno_text(errno));
+    }
+    journal->next_seq++;
+    memcpy(journal->last_check, check, sizeof(check));
+    if (journal->crash_after && full.seq == journal->crash_after) {
+        (void)raise(SIGKILL);
+    }
+    return 0;
+}
+
+void journal_release(struct journal *journal)
+{
+    fd_close(&journal->fd);
+    *journal = JOURNAL_EMPTY;
+}

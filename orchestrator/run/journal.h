@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The journal of a run: journal.jsonl, one record a line, synced before what it announces is done. Each record carries its
+   number and a check over itself and the record before, so a last line that was cut by a crash is seen and dropped, and a
+   line changed or taken away is ERR_INTEGRITY. A journal is written by one process: whoever holds the run's lock. */
+#ifndef RUN_JOURNAL_H
+#define RUN_JOURNAL_H
+
+#include "base/clock.h"
+#include "base/vec.h"
+#include "codec/json.h"
+
+#define JOURNAL_RECORDS_MAX 1000000
+#define JOURNAL_BYTES_MAX   (512u << 20)
+#define JOURNAL_CHECK_SIZE  17
+
+enum journal_state {
+    J_PLANNED, /* the run: its plan is frozen */
+    J_STARTED, /* an attempt of a repeat: its job is about to be started */
+    J_LOST,    /* the attempt left no status, or was stopped: it does not count and is made again */
+    J_FINISHED,    /* the repeat: its log is collected; outcome, exit_status, log_sha256 */
+    J_PARSED,      /* the repeat: verdict, value */
+    J_JUDGED,      /* the case: verdict */
+    J_RESULT,      /* the run: result.json is written; log_sha256 is its digest */
+    J_SEALED,      /* the run: the archive is written */
+    J_INTERRUPTED, /* the run: stopped by a signal; may be resumed */
+    J_RESUMED,
+    J_CANCELLED, /* the run: stopped for good */
+    J_STATE_COUNT,
+};
+
+struct journal_record {
+    int64_t seq; /* from 1 */
+    struct str time;
+    struct str state_name;
+    enum journal_state state;
+    struct str case_id; /* NULL: of the whole run */
+    int64_t repeat;     /* from 1; 0: of the whole case or run */
+    int64_t attempt;    /* from 1; 0: none */
+    struct str outcome; /* of J_FINISHED, J_LOST */
+    int64_t exit_status;
+    struct str log_sha256;
+    int64_t log_bytes;
+    struct str verdict; /* of J_PARSED, J_JUDGED, J_RESULT (status) */
+    struct str note;
+};
+
+struct journal {
+    int fd;
+    const char *path;       /* borrowed */
+    struct clock_src clock; /* of the time in each record */
+    int64_t next_seq;
+    char last_check[JOURNAL_CHECK_SIZE];
+    int64_t
+        crash_after; /* REPERF_CRASH_AFTER, for tests: SIGKILL to ourselves after the record of this number; 0: never */
+};
+
+#define JOURNAL_EMPTY ((struct journal){.fd = -1})
+
+struct journal_records {
+    struct journal_record *items;
+    size_t n;
+    uint64_t torn_bytes; /* of a last record that was cut; dropped */
+};
+
+const char *journal_state_name(enum journal_state state);
+
+/* Reads without changing anything: for status, history. No file: no records. */
+MUST_CHECK int journal_read(struct arena *arena, const char *path,
+                            struct journal_records *ret_records, struct err *err);
+
+/* Opens for appending (made when absent), cuts a torn last record off, returns what is there. */
+MUST_CHECK int journal_open(struct journal *journal, struct arena *arena, const char *path,
+                            struct clock_src clock, struct journal_records *ret_records,
+                            struct err *err);
+
+/* Fills seq, time and state_name, writes, syncs. After a failure the file is cut back to its last whole record. */
+MUST_CHECK int journal_append(struct journal *journal, const struct journal_record *record,
+                              struct err *err);
+
+void journal_release(struct journal *journal);
+static inline void journal_cleanup(struct journal *journal)
+{
+    journal_release(journal);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a step of the plan and the nodes it got to the jobs that make one repeat: each with its argv and rank environment. Pure but
+   for the arena; the runner starts them. */
+#ifndef RUN_LAUNCH_H
+#define RUN_LAUNCH_H
+
+#include "fleet/runtime.h"
+#include "report/plan.h"
+
+struct launch_place {
+    const struct inventory *inventory;
+    const size_t *nodes; /* indices into the inventory, in rank order */
+    size_t n_nodes;
+    int64_t ranks_per_node;
+    const char *master_addr; /* of the first node, on its fast network */
+    int64_t master_port;
+};
+
+struct launch_opts {
+    const char *run_id;
+    const char *
+        job_id; /* RUN/CASE/repeat-N/attempt-M: REPERF_JOB of every rank, which must be the same for all */
+    const char *
+        program; /* path of reperf-train on the nodes where runtime is none; inside an image it is in PATH */
+    enum runtime_kind runtime;
+    const struct runtime_image *image;   /* NULL for runtime none */
+    const struct container_flags *flags; /* NULL: none */
+    bool
+        is_check_required; /* a flag that does not hold inside ends the job before the workload begins */
+    const struct container_mount *mounts;
+    size_t n_mounts;
+    int64_t limit_s;        /* LAUNCHER_SLURM: what Slurm is asked for; 0: its own default */
+    const char *const *env; /* inherited part: of the local node; NULL elsewhere */
+};
+
+struct launch_job {
+    size_t place_idx;      /* which of place->nodes it is started on */
+    struct remote_job job; /* id: job_id, and for several jobs the same on each node */
+    bool has_metric;       /* its log is the one that metrics are read from */
+};
+
+/* LAUNCHER_SSH, and the inventory "local": n_nodes jobs, each starting its local ranks. Ranks get RANK, LOCAL_RANK, WORLD_SIZE,
+   LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, REPERF_RUN_ID, REPERF_JOB, whatever the step's environment says of them; and, more
+   than one, OMP_NUM_THREADS (a node's cores / its ranks) and OMP_WAIT_POLICY=passive unless step or inherited part name them.
+   A step `/bin/sh -c TEXT` is a line of a report that starts its own ranks: it runs once a node, with NODE_RANK, NODE_IPS, NNODES, MASTER_ADDR,
+   MASTER_PORT. LAUNCHER_MPIRUN and LAUNCHER_SLURM: one job. */
+MUST_CHECK int launch_make(struct arena *arena, const struct launch_opts *opts,
+                           const struct plan_step *step, const struct launch_place *place,
+                           struct launch_job **ret_jobs, size_t *ret_n, struct err *err);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One job on the first node: mpirun (Open MPI) with a hostfile. The nodes must reach each other by ssh without a question; users and
+   ports of theirs are what the first node's ~/.ssh/config says. */
+#include "base/base.h"
+
+#include "run/launch_impl.h"
+
+#include <arpa/inet.h>
+
+#define PREFIX_MIN 8 /* bits in common: fewer, and there is no network that is theirs */
+
+/* $1: network that mpirun talks over, or ""; $2: processes a node; $3: nodes, and then their addresses; the rest are mpirun's words. */
+static const char MPIRUN[] =
+    "include=$1 slots=$2 nodes=$3\n"
+    "shift 3\n"
+    "folder=$(mktemp -d \"${TMPDIR:-/tmp}/reperf-hosts.XXXXXX\") || exit 70\n"
+    "trap 'rm -rf \"$folder\"' EXIT\n"
+    "np=$((nodes * slots))\n"
+    "while [ \"$nodes\" -gt 0 ]; do\n"
+    "    echo \"$1 slots=$slots\" >>\"$folder/hosts\" || exit 70\n"
+    "    shift\n"
+    "    nodes=$((nodes - 1))\n"
+    "done\n"
+    "[ -z \"$include\" ] || set -- --mca oob_tcp_if_include \"$include\" --mca btl_tcp_if_include "
+    "\"$include\" \"$@\"\n"
+    "[ \"$(id -u)\" != 0 ] || set -- --allow-run-as-root \"$@\"\n"
+    "child=''\n"
+    "trap 'caught=1; [ -z \"$child\" ] || kill -TERM \"$child\"' TERM INT HUP\n"
+    "caught=0\n"
+    "mpirun --hostfile \"$folder/hosts\" -np \"$np\" --map-by slot --bind-to none \\\n"
+    "    --mca plm_rsh_agent \"ssh -o BatchMode=yes -o ConnectTimeout=15\" \"$@\" </dev/null &\n"
+    "child=$!\n"
+    "[ $caught = 0 ] || kill -TERM \"$child\"\n"
+    "while :; do\n"
+    "    caught=0\n"
+    "    wait \"$child\"\n"
+    "    rc=$?\n"
+    "    [ $caught = 1 ] || exit $rc\n"
+    "done\n";
+
+/* The smallest network with all fast addresses in it, as "10.11.0.0/29": docker0 and its like have the same address on every node,
+   and mpirun would take them for a way between nodes. "" where the addresses are names, or have no network in common. */
+static const char *network_of(const struct launch *launch)
+{
+    const struct launch_place *place = launch->place;
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    uint32_t first = 0;
+    uint32_t differs = 0;
+    int bits = 32;
+    for (size_t idx = 0; idx < place->n_nodes; idx++) {
+        const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];
+        struct in_addr address;
+        if (inet_pton(AF_INET, str_z(&scratch, inventory_fast_address(node)), &address) != 1) {
+            return "";
+        }
+        first = idx ? first : ntohl(address.s_addr);
+        differs |= first ^ ntohl(address.s_addr);
+    }
+    while (bits > 0 && differs) {
+        differs >>= 1;
+        bits--;
+    }
+    if (place->n_nodes < 2 || bits < PREFIX_MIN) {
+        return "";
+    }
+    first &= UINT32_MAX << (32 - bits);
+    return arena_printf(launch->arena, "%u.%u.%u.%u/%d", first >> 24, first >> 16 & 255,
+                        first >> 8 & 255, first & 255, bits);
+}
+
+/* Names of what the ranks must see of the job's own environment. */
+static void export_names(const struct launch *launch, const char *const *env,
+                         struct launch_list *argv)
+{
+    for (size_t idx = 0; env[idx]; idx++) {
+        struct str rest = str_of(env[idx]);
+        struct str name = STR_EMPTY;
+        (void)str_next(&rest, '=', &name);
+        launch_add(argv, "-x");
+        launch_add(argv, str_z(launch->arena, name));
+    }
+}
+
+int launch_by_mpirun(const struct launch *launch, struct launch_job *ret_job, struct err *err)
+{
+    const struct launch_place *place = launch->place;
+    struct remote_job task;
+    struct launch_list argv;
+    int64_t slots = launch_is_per_node(launch) ? 1 : place->ranks_per_node;
+    if (launch_task(launch, &task, err) < 0) {
+        return -1;
+    }
+    argv = launch_list_new(launch->arena, launch_count(task.argv) + 2 * launch_count(task.env) +
+                                              place->n_nodes + 16);
+    launch_add_all(&argv, (const char *[]){"/bin/sh", "-c", MPIRUN, "reperf-mpirun",
+                                           network_of(launch), NULL});
+    launch_add(&argv, arena_printf(launch->arena, "%lld", (long long)slots));
+    launch_add(&argv, arena_printf(launch->arena, "%zu", place->n_nodes));
+    for (size_t idx = 0; idx < place->n_nodes; idx++) {
+        const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];
+        launch_add(&argv, str_z(launch->arena, node->address));
+    }
+    export_names(launch, task.env, &argv);
+    launch_add_all(&argv, task.argv);
+    task.argv = argv.items;
+    *ret_job = (struct launch_job){.place_idx = 0, .job = task, .has_metric = true};
+    return 0;
+}

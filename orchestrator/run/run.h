@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run, from its plan to its sealed archive: made, carried out, taken up again. One orchestrator works on a run (a lock); what it
+   does is in the journal before it is done, so that it may die at any moment and resume ends in the same cells, every repeat
+   counted once. Jobs are detached and outlive it. */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+
+#include "evidence/result.h"
+#include "evidence/rundir.h"
+#include "run/planner.h"
+
+struct run_opts {
+    const char *root;
+    const char *state;
+    const char *self;
+    bool is_offline;    /* what the store lacks is not fetched: cases that need it are not run */
+    const char *report; /* id or path */
+    struct planner_opts
+        plan; /* report_sha256, train_path, inventory, images and clock are filled by run_prepare */
+    const char *nodes;         /* --nodes: NULL: this machine */
+    const char *const *images; /* --image: "ID=NAME@sha256:DIGEST" */
+    size_t n_images;
+    const char *const *overrides; /* -C: PATH=VALUE on the report */
+    size_t n_overrides;
+    const char *run_id;   /* NULL: made from clock and machine's random bits */
+    const char *key_path; /* NULL: the archive is unsigned */
+    const char *store;    /* where packed data is */
+    const char *data;     /* --data: NULL or "synthetic": none */
+    struct clock_src clock;
+};
+
+struct run_prepared {
+    struct str report_text; /* the file's bytes, as they are frozen */
+    struct report report;
+    struct inventory inventory;
+    struct plan plan;
+};
+
+/* Reads the report and plans; changes nothing. */
+MUST_CHECK int run_prepare(struct arena *arena, const struct run_opts *opts,
+                           struct run_prepared *ret_prepared, struct err *err);
+
+/* Freezes the plan into a new run folder. All of the folder appears at once. */
+MUST_CHECK int run_create(struct arena *arena, const struct run_opts *opts,
+                          const struct run_prepared *prepared, struct rundir *ret_dir,
+                          struct err *err);
+
+struct run_end {
+    int stopped_by; /* a signal: the run is not over and can be resumed, unless is_cancelled; then there is no result */
+    bool is_cancelled;
+    struct frozen frozen; /* the result borrows from it: frozen_release */
+    struct run_result result;
+    bool is_signed;
+};
+
+/* Carries a run out from wherever it is. Of opts: state, self, clock and key_path. On an error the job is stopped and the run
+   can be resumed. */
+MUST_CHECK int run_execute(struct arena *arena, const struct run_opts *opts,
+                           const struct rundir *dir, struct run_end *ret_end, struct err *err);
+
+/* Gives a run up: asks its orchestrator to stop, or stops the job that a dead one left. */
+MUST_CHECK int run_cancel(struct arena *arena, const struct run_opts *opts,
+                          const struct rundir *dir, struct err *err);
+
+/* Also for others that write derived files: fs_write_atomic below `folder`, which is the ctx. */
+int run_put_file(void *folder, const char *name, struct str text, struct err *err);
+/* Not synced: run_put_file comes before it counts. */
+int run_put_derived(void *folder, const char *name, struct str text, struct err *err);
+
+#endif

@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One attempt of a repeat, on all its nodes: find its jobs or start them, wait, stop them where need be, read their logs. Each
+   member goes its own way; what concerns all of them is decided in attempt_step. */
+#include "base/base.h"
+
+#include "run/run_attempt.h"
+#include "run/run_data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "fleet/sampler.h"
+
+#define STOP_GRACE_NS    (5 * NS_PER_S)
+#define PEER_GRACE_NS    (20 * NS_PER_S) /* for ranks to notice that another is gone and to say so */
+#define LOOK_LOCAL_NS    (500 * NS_PER_MS) /* how often the log is read while the job runs */
+#define LOOK_NS          (2 * NS_PER_S)
+#define DISK_START_BYTES (1 << 20)
+
+static struct str node_name(const struct attempt *a, const struct member *m)
+{
+    return a->r->fleet.nodes[m->node].spec->name;
+}
+
+static void event(struct attempt *a, const struct member *m, enum event what, const char *text)
+{
+    struct event_fields fields = a->fields;
+    if (m) {
+        fields.node = node_name(a, m);
+    }
+    fields.text = str_of(text);
+    events_write(&a->r->events, what, &fields);
+}
+
+static bool is_at_end(const struct member *m)
+{
+    return m->phase == MEMBER_OVER || m->phase == MEMBER_GONE;
+}
+
+/* ---- beginning ---- */
+
+static int journal_start(struct attempt *a, struct err *err)
+{
+    struct runner *r = a->r;
+    struct unit *unit = a->unit;
+    struct str nodes = inventory_fold(r->arena, r->fleet.inventory, unit->nodes,
+                                      (size_t)plan_step_nodes(unit->step));
+    struct journal_record record = {.state = J_STARTED,
+                                    .case_id = unit->step->case_id,
+                                    .repeat = unit->repeat,
+                                    .attempt = unit->attempt,
+                                    .note = nodes};
+    return journal_append(&r->journal, &record, err);
+}
+
+static int open_part(struct attempt *a, struct member *m, struct err *err)
+{
+    struct runner *r = a->r;
+    m->part = arena_printf(r->arena, "%s/collect-%zu-%zu.part", r->dir.folder,
+                           (size_t)(a->unit - r->units), (size_t)(m - a->members));
+    m->fd = open(m->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (m->fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "create %s: %s", m->part,
+                       err_errno_text(errno));
+    }
+    return digest_start(&m->digest, DIGEST_SHA256, err);
+}
+
+static int make_members(struct attempt *a, bool is_new, struct err *err)
+{
+    struct runner *r = a->r;
+    struct launch_job *jobs = NULL;
+    size_t n = 0;
+    if (run_jobs(r, a->unit, &jobs, &n, err) < 0 ||
+        (is_new && run_write_commands(r, a->unit, jobs, n, err) < 0)) {
+        return -1;
+    }
+    if (r->frozen.plan.launcher == LAUNCHER_SLURM) {
+        a->batch = run_batch_open(r, err);
+        if (!a->batch) {
+            return -1;
+        }
+    }
+    a->n_members = n;
+    a->members = xcalloc(a->n_members, sizeof(*a->members));
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        a->members[idx] = (struct member){
+            .job = jobs[idx], .node = a->unit->nodes[jobs[idx].place_idx], .fd = -1};
+        a->members[idx].remote = a->batch ? a->batch : r->fleet.nodes[a->members[idx].node].remote;
+    }
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        if (open_part(a, &a->members[idx], err) < 0) {
+            return -1;
+        }
+        /* Nobody has seen this attempt's id before. */
+        a->members[idx].phase = is_new ? MEMBER_START : MEMBER_FIND;
+    }
+    return 0;
+}
+
+/* An attempt is taken up again, and a node of it could not be reached: what it began elsewhere ends. */
+static void leave_bad_nodes(struct attempt *a)
+{
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        struct member *m = &a->members[idx];
+        if (a->r->nodes[m->node].is_bad) {
+            m->phase = MEMBER_GONE;
+            m->err = a->r->fleet.nodes[m->node].err;
+            a->failed_member = idx;
+            attempt_stop(a, END_NODE);
+        }
+    }
+}
+
+static int begin_new(struct attempt *a, int64_t now_ns, struct err *err)
+{
+    struct runner *r = a->r;
+    struct unit *unit = a->unit;
+    if (run_expect_disk(r, DISK_START_BYTES + 2 * unit->step->log_bytes, err) < 0 ||
+        run_data_check(&r->frozen.plan.data, err) < 0) {
+        return -1;
+    }
+    unit->attempt++;
+    unit->started_wall_ns = now_ns;
+    if (make_members(a, true, err) < 0 || journal_start(a, err) < 0) {
+        return -1;
+    }
+    unit->state = UNIT_STARTED;
+    return 0;
+}
+
+int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct err *err)
+{
+    int64_t now_ns = r->opts->clock.wall_ns(r->opts->clock.ctx);
+    bool is_new = unit->state == UNIT_TODO;
+    *a = (struct attempt){.r = r, .unit = unit};
+    if ((is_new ? begin_new(a, now_ns, err) : make_members(a, false, err)) < 0) {
+        return -1;
+    }
+    int64_t spent_ns = now_ns - unit->started_wall_ns;
+    int64_t left_ns = r->frozen.plan.deadline_s * NS_PER_S - (spent_ns > 0 ? spent_ns : 0);
+    a->deadline_ns = loop_now_ns(&r->loop) + (left_ns > 0 ? left_ns : 0);
+    a->fields = (struct event_fields){
+        .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
+    a->fields.node = inventory_fold(r->arena, r->fleet.inventory, unit->nodes,
+                                    (size_t)plan_step_nodes(unit->step));
+    leave_bad_nodes(a);
+    return 0;
+}
+
+void attempt_release(struct attempt *a)
+{
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        struct member *m = &a->members[idx];
+        if (!is_at_end(m)) {
+            m->remote->ops->abort(m->remote);
+        }
+        if (m->fd >= 0) {
+            close(m->fd);
+            (void)unlink(m->part);
+        }
+        digest_release(&m->digest);
+        watch_release(&m->watch);
+    }
+    free(a->members);
+    a->members = NULL;
+    a->n_members = 0;
+    remote_free(a->batch);
+    a->batch = NULL;
+}
+
+/* ---- the log, as it grows ---- */
+
+/* Appends what the node has from our offset on. *ret_len 0: nothing new. */
+static enum step read_part(struct attempt *a, struct member *m, size_t *ret_len, struct err *err)
+{
+    struct remote *remote = m->remote;
+    char *chunk = a->r->chunk;
+    enum step step = remote->ops->read_log(remote, m->job.job.id, m->log_bytes, chunk,
+                                           RUN_CHUNK_BYTES, ret_len, err);
+    if (step != STEP_DONE) {
+        return step;
+    }
+    for (size_t idx = 0; idx < *ret_len; idx++) {
+        m->log_lines += chunk[idx] == '\n';
+    }
+    if (fs_write_all(m->fd, chunk, *ret_len, m->part, err) < 0 ||
+        digest_update(&m->digest, chunk, *ret_len, err) < 0) {
+        return STEP_FAIL;
+    }
+    m->log_bytes += *ret_len;
+    return STEP_DONE;
+}
+
+static enum step member_look(struct attempt *a, struct member *m, struct err *err)
+{
+    size_t len = 0;
+    enum step step = read_part(a, m, &len, err);
+    if (step == STEP_DONE) {
+        m->next_look_ns =
+            loop_now_ns(&a->r->loop) + (a->r->fleet.inventory->is_local ? LOOK_LOCAL_NS : LOOK_NS);
+        m->phase = MEMBER_WAIT;
+    }
+    return step;
+}
+
+static enum step member_read(struct attempt *a, struct member *m, struct err *err)
+{
+    size_t len = 0;
+    enum step step = read_part(a, m, &len, err);
+    if (step == STEP_DONE && len == 0) {
+        m->phase = MEMBER_DIGEST;
+    }
+    return step;
+}
+
+/* Its monitor has not begun. */
+static bool was_short(const struct attempt *a, const struct member *m)
+{
+    return m->started_ns && loop_now_ns(&a->r->loop) - m->started_ns < MONITOR_DELAY_S * NS_PER_S;
+}
+
+/* What we have is what the node has. */
+static enum step member_digest(struct attempt *a, struct member *m, struct err *err)
+{
+    struct remote *remote = m->remote;
+    struct digest_value value;
+    const char *there = m->there;
+    enum step step =
+        m->is_reaped ? STEP_DONE : remote->ops->log_digest(remote, m->job.job.id, m->there, err);
+    if (step != STEP_DONE) {
+        return step;
+    }
+    if (digest_finish(&m->digest, &value, err) < 0) {
+        return STEP_FAIL;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, m->sha256);
+    if (there[0] && strcmp(there, m->sha256) != 0 && a->end != END_NONE && a->end != END_EXITED &&
+        a->end != END_DEADLINE) {
+        event(a, m, EV_LOG_NOT_CHECKED, "another log there; the attempt is lost anyway");
+    } else if (there[0] && strcmp(there, m->sha256) != 0) {
+        return step_fail(err_set(err, ERR_INTEGRITY,
+                                 "log of %s: SHA-256 %s there, %s as it arrived here",
+                                 m->job.job.id, there, m->sha256));
+    }
+    if (!there[0] && m->log_bytes) {
+        event(a, m, EV_LOG_NOT_CHECKED, "the node has no tool for SHA-256");
+    }
+    m->phase = run_watches(a->r) && !was_short(a, m) ? MEMBER_UNWATCH : MEMBER_OVER;
+    return STEP_DONE;
+}
+
+/* ---- a member's way ---- */
+
+static void member_ended(struct attempt *a, struct member *m, const struct job_report *report)
+{
+    bool is_lost = report->state != JOB_ENDED ||
+                   (report->cause == ERR_NODE && report->exit_status == 0 && !a->is_stopping);
+    m->is_ended = true;
+    m->exit_status = is_lost ? 128 + SIGTERM : report->exit_status;
+    if (report->cause == ERR_WORKLOAD && m->exit_status == 0) {
+        m->exit_status = 128 + SIGKILL; /* a part of it was killed, whatever the rest said */
+    }
+    m->phase = MEMBER_REAP;
+    if (report->cause != ERR_NONE && !a->is_stopping) {
+        log_line(LOG_WARN, "%s: %s", m->job.job.id, report->why);
+        a->end = report->cause == ERR_TIMEOUT ? END_DEADLINE : a->end;
+    }
+    if (is_lost && !a->is_stopping && a->end == END_NONE) {
+        a->end = report->cause == ERR_NODE ? END_NODE : END_LOST;
+        a->failed_member = (size_t)(m - a->members);
+        snprintf(m->err.msg, sizeof(m->err.msg), "%s", report->why);
+    }
+    if (m->exit_status != 0 && !a->is_stopping && a->exit_status == 0) {
+        a->exit_status = m->exit_status;
+        a->failed_member = (size_t)(m - a->members);
+        a->peers_ns = loop_now_ns(&a->r->loop) + PEER_GRACE_NS;
+    }
+}
+
+static enum step member_find(struct attempt *a, struct member *m, struct err *err)
+{
+    struct remote *remote = m->remote;
+    struct job_report report = {0};
+    enum step step = remote->ops->poll(remote, m->job.job.id, &report, err);
+    if (step != STEP_DONE) {
+        return step;
+    }
+    if (report.state == JOB_ABSENT) {
+        m->phase = MEMBER_READY;
+    } else if (report.state == JOB_RUNNING) {
+        m->phase = MEMBER_WAIT;
+        event(a, m, EV_JOB_ATTACHED, NULL);
+    } else {
+        member_ended(a, m, &report);
+    }
+    return STEP_AGAIN;
+}
+
+/* Once for each node: it costs time, and nothing else tells of it. */
+static void say_by_scripts(struct attempt *a, const struct member *m)
+{
+    struct run_node *node = &a->r->nodes[m->node];
+    const char *why = m->remote->ops->by_scripts ? m->remote->ops->by_scripts(m->remote) : NULL;
+    if (why && !node->is_by_scripts) {
+        node->is_by_scripts = true;
+        log_line(LOG_INFO, "%.*s: jobs by shell scripts, which take longer: %s",
+                 STR_ARG(node_name(a, m)), why);
+        event(a, m, EV_JOBS_BY_SCRIPTS, why);
+    }
+}
+
+static enum step member_start(struct attempt *a, struct member *m, struct err *err)
+{
+    struct remote *remote = m->remote;
+    m->started_ns = m->started_ns ? m->started_ns : loop_now_ns(&a->r->loop);
+    enum step step = remote->ops->start(remote, &m->job.job, err);
+    if (step == STEP_DONE) {
+        m->phase = MEMBER_WAIT;
+        event(a, m, EV_JOB_STARTED, NULL);
+        say_by_scripts(a, m);
+    }
+    return step;
+}
+
+static enum step member_pass(enum step step, struct member *m, enum member_phase next)
+{
+    if (step == STEP_DONE) {
+        m->phase = next;
+    }
+    return step;
+}
+
+static enum step member_wait(struct attempt *a, struct member *m, struct err *err)
+{
+    struct remote *remote = m->remote;
+    struct job_report report = {0};
+    enum step step = remote->ops->poll(remote, m->job.job.id, &report, err);
+    if (step != STEP_DONE) {
+        return step;
+    }
+    if (report.is_waiting) { /* its time runs from when the batch system begins it */
+        a->deadline_ns = loop_now_ns(&a->r->loop) + a->r->frozen.plan.deadline_s * NS_PER_S;
+    }
+    if (report.state != JOB_RUNNING) {
+        member_ended(a, m, &report);
+    } else if (m->job.has_metric && !a->is_stopping &&
+               loop_now_ns(&a->r->loop) >= m->next_look_ns) {
+        m->phase = MEMBER_LOOK;
+    } else if (a->r->nodes[m->node].is_due && !a->is_stopping) {
+        m->phase = MEMBER_RENEW;
+    } else {
+        return STEP_AGAIN;
+    }
+    return STEP_DONE;
+}
+
+static enum step member_renew(struct attempt *a, struct member *m, struct err *err)
+{
+    enum step step = run_renew_lease(a->r, m->node, err);
+    if (step == STEP_DONE) {
+        m->phase = MEMBER_WAIT;
+    }
+    return step;
+}
+
+static enum step member_signal(struct member *m, int signal_no, enum member_phase next,
+                               struct err *err)
+{
+    struct remote *remote = m->remote;
+    enum step step = remote->ops->signal(remote, m->job.job.id, signal_no, err);
+    if (step == STEP_DONE) {
+        m->phase = next;
+    }
+    return step;
+}
+
+/* What the program left running in its session would disturb the next repeat. */
+static enum step member_reap(struct member *m, struct err *err)
+{
+    enum step step;
+    if (!m->remote->ops->reap) {
+        return member_signal(m, SIGKILL, MEMBER_READ, err);
+    }
+    step = m->remote->ops->reap(m->remote, m->job.job.id, m->log_bytes, m->there, err);
+    if (step == STEP_DONE) {
+        m->is_reaped = true;
+        m->phase = MEMBER_READ;
+    }
+    return step;
+}
+
+/* STEP_DONE: something happened, look again; STEP_AGAIN: wait. */
+static enum step member_step(struct attempt *a, struct member *m, struct err *err)
+{
+    switch (m->phase) {
+    case MEMBER_FIND:
+        return member_find(a, m, err);
+    case MEMBER_START:
+        return member_start(a, m, err);
+    case MEMBER_WAIT:
+        return member_wait(a, m, err);
+    case MEMBER_LOOK:
+        return member_look(a, m, err);
+    case MEMBER_RENEW:
+        return member_renew(a, m, err);
+    case MEMBER_TERM:
+        return member_signal(m, SIGTERM, MEMBER_WAIT, err);
+    case MEMBER_KILL:
+        return member_signal(m, SIGKILL, MEMBER_WAIT, err);
+    case MEMBER_REAP:
+        return member_reap(m, err);
+    case MEMBER_READ:
+        return member_read(a, m, err);
+    case MEMBER_DIGEST:
+        return member_digest(a, m, err);
+    case MEMBER_UNWATCH:
+        return member_pass(member_unwatch(a, m, err), m, MEMBER_OVER);
+    case MEMBER_READY:
+    case MEMBER_OVER:
+    case MEMBER_GONE:
+        break;
+    }
+    return STEP_AGAIN;
+}
+
+/* ---- the attempt ---- */
+
+/* Before the first signal: found by a later orchestrator, a job that we ended would look like one that ended so by itself. */
+static void note_cut(struct attempt *a, size_t n_cut)
+{
+    struct err ignored = {0};
+    bool is_lost = a->end == END_STOPPED || a->end == END_NODE || a->end == END_LOST;
+    if (is_lost && n_cut && attempt_note_lost(a, &ignored) < 0) {
+        log_line(LOG_DEBUG, "%s", ignored.msg); /* attempt_lose tries again */
+    }
+}
+
+void attempt_stop(struct attempt *a, enum attempt_end why)
+{
+    size_t n_cut = 0;
+    if (a->is_stopping) {
+        return;
+    }
+    a->is_stopping = true;
+    /* What was known of its end before stays: a part that its node lost is no failure of the others. */
+    if (a->end == END_NONE || why == END_STOPPED || why == END_NODE) {
+        a->end = why;
+    }
+    a->kill_ns = loop_now_ns(&a->r->loop) + STOP_GRACE_NS;
+    if (a->end == END_DEADLINE) {
+        event(a, NULL, EV_JOB_DEADLINE, NULL);
+    }
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        struct member *m = &a->members[idx];
+        if (m->phase == MEMBER_READY) {
+            m->phase = MEMBER_OVER; /* never started */
+        } else if (m->phase <= MEMBER_RENEW) {
+            m->remote->ops->abort(m->remote);
+            m->phase = MEMBER_TERM;
+            n_cut++;
+        }
+    }
+    note_cut(a, n_cut);
+}
+
+static void kill_members(struct attempt *a)
+{
+    a->is_killing = true;
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        struct member *m = &a->members[idx];
+        if (m->phase == MEMBER_WAIT || m->phase == MEMBER_TERM) {
+            m->remote->ops->abort(m->remote);
+            m->phase = MEMBER_KILL;
+        }
+    }
+}
+
+/* A node that cannot be reached takes its attempt down, not the run; what else goes wrong there is the run's own error. */
+static enum step member_failed(struct attempt *a, struct member *m, struct err *err)
+{
+    struct err cause = *err;
+    m->phase = MEMBER_GONE;
+    if (!run_is_node_error(err)) {
+        return step_fail(err_wrap(err, "%.*s", STR_ARG(node_name(a, m))));
+    }
+    *err = (struct err){0};
+    m->err = cause;
+    run_leave_out(a->r, m->node, &cause);
+    if (a->end != END_STOPPED) {
+        a->end = END_NODE;
+        a->failed_member = (size_t)(m - a->members);
+    }
+    attempt_stop(a, a->end);
+    return STEP_DONE;
+}
+
+/* Once all were looked for: none is there and all are started, or some are and the rest must still be. */
+static void start_ready(struct attempt *a)
+{
+    size_t n_ready = 0;
+    size_t n_ended = 0;
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        if (a->members[idx].phase == MEMBER_FIND) {
+            return;
+        }
+        n_ready += a->members[idx].phase == MEMBER_READY;
+        n_ended += a->members[idx].is_ended;
+    }
+    /* Never whole; or nobody was there to start it in its time, which is no failure of its own. */
+    if (n_ready && (n_ended || loop_now_ns(&a->r->loop) >= a->deadline_ns)) {
+        attempt_stop(a, END_LOST);
+        return;
+    }
+    for (size_t idx = 0; n_ready && idx < a->n_members; idx++) {
+        if (a->members[idx].phase == MEMBER_READY) {
+            a->members[idx].phase = MEMBER_START;
+        }
+    }
+}
+
+static void look_at_clock(struct attempt *a)
+{
+    int64_t now_ns = loop_now_ns(&a->r->loop);
+    if (a->r->stop_signal) {
+        attempt_stop(a, END_STOPPED);
+    } else if (now_ns >= a->deadline_ns) {
+        bool is_running = false;
+        for (size_t idx = 0; idx < a->n_members; idx++) {
+            enum member_phase phase = a->members[idx].phase;
+            /* Not before it was looked for: it may have ended while nobody looked. */
+            is_running = is_running || (phase != MEMBER_FIND && phase < MEMBER_REAP);
+        }
+        if (is_running) {
+            attempt_stop(a, END_DEADLINE);
+        }
+    } else if (a->peers_ns && now_ns >= a->peers_ns) {
+        attempt_stop(a, END_EXITED);
+    }
+    if (a->is_stopping && !a->is_killing && (now_ns >= a->kill_ns || a->r->n_signals > 1)) {
+        kill_members(a);
+    }
+}
+
+enum step attempt_step(struct attempt *a, struct err *err)
+{
+    bool is_moving = true;
+    while (is_moving) {
+        size_t n_over = 0;
+        is_moving = false;
+        start_ready(a);
+        look_at_clock(a);
+        for (size_t idx = 0; idx < a->n_members; idx++) {
+            struct member *m = &a->members[idx];
+            enum member_phase before = m->phase;
+            enum step step = is_at_end(m) ? STEP_AGAIN : member_step(a, m, err);
+            if (step == STEP_FAIL && member_failed(a, m, err) == STEP_FAIL) {
+                return STEP_FAIL;
+            }
+            is_moving = is_moving || m->phase != before || step == STEP_DONE;
+            n_over += is_at_end(m);
+        }
+        if (n_over == a->n_members) {
+            a->end = a->end == END_NONE ? END_EXITED : a->end;
+            return STEP_DONE;
+        }
+    }
+    return STEP_AGAIN;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One attempt of a repeat, on one or more nodes; what is left of it. Only run/run*.c include it. */
+#ifndef RUN_RUN_ATTEMPT_H
+#define RUN_RUN_ATTEMPT_H
+
+#include "run/run_impl.h"
+
+enum attempt_end { END_NONE, END_EXITED, END_DEADLINE, END_LOST, END_STOPPED, END_NODE };
+
+enum member_phase {
+    MEMBER_FIND,  /* is its job there already? */
+    MEMBER_READY, /* absent: waits for the others to be found absent too */
+    MEMBER_START,
+    MEMBER_WAIT,
+    MEMBER_LOOK,  /* between two polls: the log's next part */
+    MEMBER_RENEW, /* likewise: the node's lease */
+    MEMBER_TERM,
+    MEMBER_KILL,
+    MEMBER_REAP, /* it is over: whatever it left running ends too */
+    MEMBER_READ, /* the rest of its log */
+    MEMBER_DIGEST,
+    MEMBER_UNWATCH, /* what its monitor said */
+    MEMBER_OVER,
+    MEMBER_GONE, /* its node cannot be reached: err says why */
+};
+
+struct member { /* one job of the attempt */
+    struct launch_job job;
+    size_t node;           /* index into the fleet */
+    struct remote *remote; /* borrowed from the fleet's node, or from the attempt */
+    enum member_phase phase;
+    bool is_ended;
+    int exit_status; /* once ended */
+    int64_t next_look_ns;
+    int fd;           /* of its log here; -1: none yet */
+    const char *part; /* path of that */
+    uint64_t log_bytes, log_lines;
+    struct digest digest; /* of what was read */
+    char sha256[SHA256_HEX_SIZE];
+    struct watch watch;
+    int64_t started_ns; /* by us; 0: it was found */
+    bool is_reaped;     /* then there is what the node says of the whole log */
+    char there[SHA256_HEX_SIZE];
+    struct err err;
+};
+
+struct attempt {
+    struct runner *r;
+    struct unit *unit;
+    struct remote *batch; /* LAUNCHER_SLURM: owned; its one job goes through it */
+    struct member *members;
+    size_t n_members;
+    bool is_stopping;
+    bool is_killing;
+    bool is_noted_lost;   /* J_LOST is in the journal */
+    enum attempt_end end; /* why it is being stopped, then how it ended */
+    int exit_status;      /* of the member that failed first; 0: none did */
+    size_t failed_member; /* that one */
+    int64_t deadline_ns;  /* monotonic */
+    int64_t kill_ns;      /* KILL from then on, once it is being stopped */
+    int64_t peers_ns;     /* members still running then are stopped; 0: none has failed */
+    struct event_fields fields;
+};
+
+/* Journals the attempt and makes its jobs. The unit is placed. */
+MUST_CHECK int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit,
+                             struct err *err);
+/* STEP_DONE: it is over everywhere (a->end says how), logs are read; collect it or lose it. */
+enum step attempt_step(struct attempt *a, struct err *err);
+/* TERM now, KILL after a grace. */
+void attempt_stop(struct attempt *a, enum attempt_end why);
+void attempt_release(struct attempt *a);
+
+/* The log becomes evidence, the outcome is recorded; then it is parsed. */
+MUST_CHECK int attempt_collect(struct attempt *a, struct err *err);
+/* J_LOST, once. */
+MUST_CHECK int attempt_note_lost(struct attempt *a, struct err *err);
+/* The attempt does not count; its logs are kept apart. */
+MUST_CHECK int attempt_lose(struct attempt *a, struct err *err);
+/* A node's failure that this repeat met: the run's end, unless another attempt succeeds. */
+void unit_blame(struct unit *unit, const char *why);
+MUST_CHECK int unit_parse(struct runner *r, struct unit *unit, struct err *err);
+
+/* Free bytes of the run folder's disk are at least these. */
+MUST_CHECK int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err);
+
+#endif

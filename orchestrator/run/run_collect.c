@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is left of an attempt that is over: its logs become evidence and its outcome is recorded, or they are kept apart. Then the
+   log is parsed. */
+#include "base/base.h"
+
+#include "run/run_attempt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define OUTCOME_TEXT_MAX (8u << 20)
+
+/* ---- disk ---- */
+
+static int64_t free_bytes(const struct runner *r)
+{
+    struct statvfs info;
+    return statvfs(r->dir.folder, &info) < 0 ? INT64_MAX : (int64_t)(info.f_bavail * info.f_frsize);
+}
+
+int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err)
+{
+    int64_t left = free_bytes(r);
+    return left >= bytes
+               ? 0
+               : err_set(err, ERR_DISK,
+                         "%s: %lld bytes left on its disk, expected %lld; free some, then "
+                         "reperf resume %.*s",
+                         r->dir.folder, (long long)left, (long long)bytes, STR_ARG(r->dir.id));
+}
+
+/* ---- logs ---- */
+
+static struct str node_name(const struct attempt *a, const struct member *m)
+{
+    return a->r->fleet.nodes[m->node].spec->name;
+}
+
+/* The log that metrics are read from has the plain name. */
+static const char *log_name(struct attempt *a, const struct member *m)
+{
+    const struct unit *unit = a->unit;
+    return m->job.has_metric ? rundir_log_name(a->r->arena, unit->step->case_id, unit->repeat)
+                             : rundir_node_log_name(a->r->arena, unit->step->case_id, unit->repeat,
+                                                    node_name(a, m));
+}
+
+/* All of them before the first is moved: then one commit of the file system serves for all. */
+static int sync_logs(struct attempt *a, struct err *err)
+{
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        (void)sync_file_range(a->members[idx].fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* begun */
+    }
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        const struct member *m = &a->members[idx];
+        if (fsync(m->fd) < 0) {
+            return err_set(err, err_code_of_errno(errno), "sync %s: %s", m->part,
+                           err_errno_text(errno));
+        }
+    }
+    return 0;
+}
+
+/* Synced already, it is moved below the evidence folder: whole, or not there at all. */
+static int keep_log(struct attempt *a, struct member *m, const char *name, struct err *err)
+{
+    char *path = fs_join(a->r->arena, a->r->dir.evidence, name);
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    if (fs_mkdir_p(path, err) < 0) {
+        return -1;
+    }
+    *slash = '/';
+    if (rename(m->part, path) < 0) {
+        return err_set(err, err_code_of_errno(errno), "rename to %s: %s", path,
+                       err_errno_text(errno));
+    }
+    close(m->fd);
+    m->fd = -1;
+    return 0;
+}
+
+/* ---- an attempt that counts ---- */
+
+static const struct member *metric_member(const struct attempt *a)
+{
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        if (a->members[idx].job.has_metric) {
+            return &a->members[idx];
+        }
+    }
+    return &a->members[0];
+}
+
+/* Of a job on this machine alone the record is what it always was. */
+static int note_nodes(struct attempt *a, struct outcome_record *outcome, struct err *err)
+{
+    struct runner *r = a->r;
+    if (r->fleet.inventory->is_local) {
+        return 0;
+    }
+    outcome->nodes = arena_array(r->arena, struct outcome_node, a->n_members);
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        const struct member *m = &a->members[idx];
+        outcome->nodes[outcome->n_nodes++] =
+            (struct outcome_node){.name = node_name(a, m),
+                                  .exit_status = m->exit_status,
+                                  .log = str_of(log_name(a, m)),
+                                  .log_sha256 = str_of(m->sha256),
+                                  .log_bytes = (int64_t)m->log_bytes};
+        if (watch_keep(a, m, &outcome->nodes[idx], err) < 0) {
+            return -1;
+        }
+    }
+    if (a->exit_status != 0) {
+        outcome->failed_node = node_name(a, &a->members[a->failed_member]);
+    }
+    return 0;
+}
+
+static int record_outcome(struct attempt *a, const struct outcome_record *outcome, struct err *err)
+{
+    struct runner *r = a->r;
+    CLEANUP(strbuf) struct strbuf text;
+    const char *name = rundir_outcome_name(r->arena, outcome->case_id, outcome->repeat);
+    strbuf_init(&text, OUTCOME_TEXT_MAX);
+    outcome_encode(outcome, r->arena, &text);
+    return rundir_write(r->arena, r->dir.evidence, name, strbuf_str(&text), err);
+}
+
+int attempt_collect(struct attempt *a, struct err *err)
+{
+    struct runner *r = a->r;
+    struct unit *unit = a->unit;
+    const struct member *metric = metric_member(a);
+    int64_t exit_status = a->end == END_DEADLINE ? metric->exit_status : a->exit_status;
+    struct outcome_record outcome = {.case_id = unit->step->case_id,
+                                     .repeat = unit->repeat,
+                                     .attempt = unit->attempt,
+                                     .outcome =
+                                         a->end == END_DEADLINE ? OUTCOME_DEADLINE : OUTCOME_EXITED,
+                                     .exit_status = exit_status,
+                                     .log_sha256 = str_of(metric->sha256),
+                                     .log_bytes = (int64_t)metric->log_bytes};
+    struct journal_record record = {.state = J_FINISHED,
+                                    .case_id = unit->step->case_id,
+                                    .repeat = unit->repeat,
+                                    .attempt = unit->attempt,
+                                    .outcome = str_of(outcome_name(outcome.outcome)),
+                                    .exit_status = exit_status,
+                                    .log_sha256 = outcome.log_sha256,
+                                    .log_bytes = outcome.log_bytes};
+    if (note_nodes(a, &outcome, err) < 0 || sync_logs(a, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        if (keep_log(a, &a->members[idx], log_name(a, &a->members[idx]), err) < 0) {
+            return -1;
+        }
+    }
+    if (record_outcome(a, &outcome, err) < 0 || journal_append(&r->journal, &record, err) < 0) {
+        return -1;
+    }
+    unit->state = UNIT_FINISHED;
+    unit->log_bytes = outcome.log_bytes;
+    a->fields.value_name = "exit_status";
+    a->fields.value = (double)exit_status;
+    events_write(&r->events, EV_REPEAT_FINISHED, &a->fields);
+    return 0;
+}
+
+/* ---- one that does not ---- */
+
+void unit_blame(struct unit *unit, const char *why)
+{
+    unit->err = (struct err){.code = ERR_NODE};
+    snprintf(unit->err.msg, sizeof(unit->err.msg), "%s", why);
+}
+
+static const char *why_lost(const struct attempt *a)
+{
+    return a->end == END_STOPPED ? "interrupted" : a->end == END_NODE ? LOST_BY_NODE : "lost";
+}
+
+static const char *lost_by(struct attempt *a)
+{
+    const struct member *failed = &a->members[a->failed_member];
+    return arena_printf(a->r->arena, "%.*s: %s", STR_ARG(node_name(a, failed)), failed->err.msg);
+}
+
+int attempt_note_lost(struct attempt *a, struct err *err)
+{
+    struct runner *r = a->r;
+    struct journal_record record = {.state = J_LOST,
+                                    .case_id = a->unit->step->case_id,
+                                    .repeat = a->unit->repeat,
+                                    .attempt = a->unit->attempt,
+                                    .outcome = str_of(why_lost(a))};
+    if (a->is_noted_lost) {
+        return 0;
+    }
+    if (a->end == END_NODE) {
+        record.note = str_sub(str_of(lost_by(a)), 0, 300);
+    }
+    if (journal_append(&r->journal, &record, err) < 0) {
+        return -1;
+    }
+    a->is_noted_lost = true;
+    return 0;
+}
+
+int attempt_lose(struct attempt *a, struct err *err)
+{
+    struct runner *r = a->r;
+    struct unit *unit = a->unit;
+    if (sync_logs(a, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < a->n_members; idx++) {
+        struct member *m = &a->members[idx];
+        /* Kept as evidence of what happened; no number is ever taken from it. */
+        if (m->log_bytes && keep_log(a, m,
+                                     rundir_lost_log_name(
+                                         r->arena, unit->step->case_id, unit->repeat, unit->attempt,
+                                         m->job.has_metric ? STR_EMPTY : node_name(a, m)),
+                                     err) < 0) {
+            return -1;
+        }
+    }
+    if (a->end == END_NODE) {
+        const char *text = lost_by(a);
+        run_note_orphan(r, unit);
+        unit_blame(unit, text);
+        log_line(LOG_WARN, "%.*s repeat %lld: attempt %lld is lost: %s",
+                 STR_ARG(unit->step->case_id), (long long)unit->repeat, (long long)unit->attempt,
+                 text);
+    }
+    if (attempt_note_lost(a, err) < 0) {
+        return -1;
+    }
+    events_write(&r->events, EV_JOB_LOST, &a->fields);
+    unit->state = UNIT_TODO;
+    unit->n_lost += a->end != END_STOPPED;
+    return 0;
+}
+
+/* ---- parsing ---- */
+
+int unit_parse(struct runner *r, struct unit *unit, struct err *err)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    struct repeat_result result;
+    struct event_fields fields = {
+        .case_id = unit->step->case_id, .repeat = unit->repeat, .attempt = unit->attempt};
+    struct journal_record record = {.state = J_PARSED,
+                                    .case_id = unit->step->case_id,
+                                    .repeat = unit->repeat,
+                                    .attempt = unit->attempt};
+    if (result_repeat(&scratch, &r->frozen, unit->step, unit->repeat, run_put_derived,
+                      (void *)(uintptr_t)r->dir.evidence, &result, err) < 0) {
+        return -1;
+    }
+    record.verdict = str_of(parse_verdict_name(result.parse));
+    record.note = result.why.len ? result.why : STR_EMPTY;
+    if (journal_append(&r->journal, &record, err) < 0) {
+        return -1;
+    }
+    unit->state = UNIT_PARSED;
+    unit->counts = result.counts;
+    unit->value = result.value;
+    fields.text = record.note;
+    if (result.counts) {
+        fields.value_name = "value";
+        fields.value = result.value;
+        log_line(LOG_INFO, "%.*s repeat %lld: %.6g %.*s", STR_ARG(unit->step->case_id),
+                 (long long)unit->repeat, result.value, STR_ARG(result.unit));
+    } else {
+        log_line(LOG_WARN, "%.*s repeat %lld does not count: %.*s; its log: %s",
+                 STR_ARG(unit->step->case_id), (long long)unit->repeat, STR_ARG(result.why),
+                 fs_join(&scratch, r->dir.evidence,
+                         rundir_log_name(&scratch, unit->step->case_id, unit->repeat)));
+    }
+    events_write(&r->events, EV_REPEAT_PARSED, &fields);
+    return 0;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "run/run_data.h"
+
+#include <stdlib.h>
+
+#include "base/fs.h"
+#include "codec/digest.h"
+#include "store/dataset_store.h"
+#include "store/noun.h"
+
+#define PACK_NAME     "pack.json" /* workloads/data/shard.h */
+#define PACK_TEXT_MAX (16u << 20)
+
+/* What a run must say of it; the reader itself checks all of it (workloads/data/pack_json.c). */
+static int read_pack(struct arena *arena, const char *path, struct plan_data *ret, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    static const char *const TEXTS[] = {"dataset", "split", "source_sha256"};
+    struct str *const targets[] = {&ret->dataset, &ret->split, &ret->source_sha256};
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    struct str text;
+    struct json root;
+    struct json member;
+    if (fs_read(arena, path, PACK_TEXT_MAX, &text, err) < 0 || sha256_of(text, sha256, err) < 0 ||
+        json_parse(text, path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    for (size_t idx = 0; idx < ARRAY_LEN(TEXTS); idx++) {
+        if (json_member(&root, TEXTS[idx], &member, err) < 0 ||
+            json_str(&member, arena, targets[idx], err) < 0) {
+            return -1;
+        }
+    }
+    if (json_member(&root, "synthetic", &member, err) < 0 ||
+        json_bool(&member, &ret->is_synthetic, err) < 0 ||
+        json_member(&root, "n_samples", &member, err) < 0 ||
+        json_i64(&member, 1, 1LL << 50, &ret->n_samples, err) < 0) {
+        return -1;
+    }
+    hex_encode(sha256, SHA256_BYTES, hex);
+    ret->pack_sha256 = str_dup(arena, str_of(hex));
+    return 0;
+}
+
+static int not_packed(struct arena *arena, const char *store, const struct noun *noun,
+                      struct err *err)
+{
+    const char *twin = arena_printf(arena, "%s/packed/%.*s.synthetic/%s/%s", store,
+                                    STR_ARG(noun->name), RUN_DATA_SPLIT, PACK_NAME);
+    return err_set(
+        err, ERR_USAGE,
+        "--data %.*s%s: not packed in the store; first: reperf fetch %.*s%s, then reperf "
+        "pack %.*s%s%s",
+        STR_ARG(noun->name), noun->is_twin ? ".synthetic" : "", STR_ARG(noun->name),
+        noun->is_twin ? " --synthetic" : "", STR_ARG(noun->name),
+        noun->is_twin ? " --synthetic" : "",
+        !noun->is_twin && fs_exists(twin)
+            ? arena_printf(arena, ". Its synthetic twin is there: --data %.*s.synthetic",
+                           STR_ARG(noun->name))
+            : "");
+}
+
+static int check_source(const struct plan_data *data, const uint8_t *sha256, const char *whose,
+                        struct err *err)
+{
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(sha256, SHA256_BYTES, hex);
+    return str_eq_z(data->source_sha256, hex)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s/%s: packed from a tree whose list has SHA-256 %.64s; %s has %s",
+                         data->folder.ptr, PACK_NAME, data->source_sha256.ptr, whose, hex);
+}
+
+/* In the store's place for it: of this split, and of the tree that is there now. */
+static int check_place(struct arena *arena, const char *store, const char *name,
+                       const struct plan_data *data, struct err *err)
+{
+    const struct store here = {.arena = arena, .folder = store};
+    struct dataset_record tree;
+    if (!str_eq_z(data->split, RUN_DATA_SPLIT)) {
+        return err_set(err, ERR_INTEGRITY, "%s/%s: says that it is split %.60s, not %s",
+                       data->folder.ptr, PACK_NAME, data->split.ptr, RUN_DATA_SPLIT);
+    }
+    if (!fs_exists(fs_join(arena, dataset_tree_path(&here, name), DATASET_TREE_JSON))) {
+        return 0; /* a tree may go once it is packed */
+    }
+    return dataset_tree_read(arena, &here, name, &tree, err) < 0
+               ? (err->code = ERR_INTEGRITY, -1)
+               : check_source(data, tree.seen.list_sha256, "the store's tree", err);
+}
+
+/* Its samples, as many as its authors state. */
+static int check_count(const struct dataset *dataset, const struct plan_data *data, struct err *err)
+{
+    for (size_t idx = 0; idx < dataset->n_splits; idx++) {
+        const struct dataset_split *split = &dataset->splits[idx];
+        if (str_eq(split->name, data->split) && split->n_samples >= 0 &&
+            split->n_samples != data->n_samples) {
+            return err_set(err, ERR_INTEGRITY,
+                           "%s/%s: says that it is %s itself, whose split %s has %lld samples; "
+                           "found %lld",
+                           data->folder.ptr, PACK_NAME, data->dataset.ptr, data->split.ptr,
+                           (long long)split->n_samples, (long long)data->n_samples);
+        }
+    }
+    return 0;
+}
+
+/* The original has a list that description or lock may know, and so many samples; what calls itself so must agree, wherever it
+   lies. */
+static int check_original(struct arena *arena, const char *root, const struct plan_data *data,
+                          struct err *err)
+{
+    struct dataset_here here;
+    if (data->is_synthetic || memchr(data->dataset.ptr, '/', data->dataset.len) ||
+        !fs_exists(arena_printf(arena, "%s/datasets/%s/dataset.json", root, data->dataset.ptr))) {
+        return 0;
+    }
+    if (dataset_load(arena, root, NULL, data->dataset.ptr, false, &here, err) < 0 ||
+        check_count(&here.dataset, data, err) < 0) {
+        return -1;
+    }
+    return here.dataset.has_list_sha256
+               ? check_source(data, here.dataset.list_sha256, data->dataset.ptr, err)
+               : 0;
+}
+
+int run_data_find(struct arena *arena, const char *root, const char *store, const char *text,
+                  struct plan_data *ret_data, struct err *err)
+{
+    struct plan_data data = {0};
+    struct noun noun = {0};
+    const char *folder = text;
+    char *whole;
+    if (!strchr(text, '/')) {
+        if (noun_resolve(arena, root, text, &noun, err) < 0) {
+            return err_wrap(err, "--data");
+        }
+        if (noun.kind != NOUN_DATASET) {
+            return err_set(err, ERR_USAGE, "--data %.100s: expected a dataset, found %s", text,
+                           noun_kind_name(noun.kind));
+        }
+        folder = arena_printf(arena, "%s/packed/%.*s%s/%s", store, STR_ARG(noun.name),
+                              noun.is_twin ? ".synthetic" : "", RUN_DATA_SPLIT);
+        if (!fs_exists(fs_join(arena, folder, PACK_NAME))) {
+            return not_packed(arena, store, &noun, err);
+        }
+    } else if (!fs_exists(fs_join(arena, folder, PACK_NAME))) {
+        return err_set(err, ERR_USAGE, "--data %.200s: no folder with a %s", text, PACK_NAME);
+    }
+    whole = realpath(folder, NULL);
+    data.folder = str_dup(arena, str_of(whole ? whole : folder));
+    free(whole);
+    if (read_pack(arena, fs_join(arena, data.folder.ptr, PACK_NAME), &data, err) < 0) {
+        return -1;
+    }
+    if (noun.name.ptr && (!str_eq(noun.name, data.dataset) || noun.is_twin != data.is_synthetic)) {
+        return err_set(err, ERR_INTEGRITY, "%s/%s: says that it is %.100s%s, not %s",
+                       data.folder.ptr, PACK_NAME, data.dataset.ptr,
+                       data.is_synthetic ? ", synthetic" : "", text);
+    }
+    if ((noun.name.ptr && check_place(arena, store,
+                                      arena_printf(arena, "%.*s%s", STR_ARG(noun.name),
+                                                   noun.is_twin ? ".synthetic" : ""),
+                                      &data, err) < 0) ||
+        check_original(arena, root, &data, err) < 0) {
+        return -1;
+    }
+    *ret_data = data;
+    return 0;
+}
+
+int run_data_check(const struct plan_data *data, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct plan_data now = {0};
+    if (!data->folder.ptr) {
+        return 0;
+    }
+    if (read_pack(&arena, fs_join(&arena, data->folder.ptr, PACK_NAME), &now, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return err_wrap(err, "the run's data");
+    }
+    return str_eq(now.pack_sha256, data->pack_sha256)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s/%s: the run was planned with one of SHA-256 %s, found %s",
+                         data->folder.ptr, PACK_NAME, data->pack_sha256.ptr, now.pack_sha256.ptr);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run from wherever its journal says it is to its sealed archive. */
+#include "base/base.h"
+
+#include "run/run.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "codec/digest.h"
+#include "evidence/seal.h"
+#include "run/run_impl.h"
+#include "sys/proc.h"
+
+int run_put_file(void *folder, const char *name, struct str text, struct err *err)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    return rundir_settle(&scratch, folder, name, text, err);
+}
+
+int run_put_derived(void *folder, const char *name, struct str text, struct err *err)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    return rundir_replace(&scratch, folder, name, text, err);
+}
+
+void runner_cleanup(struct runner *r)
+{
+    for (size_t idx = 0; r->nodes && idx < r->fleet.n_nodes; idx++) {
+        lease_op_release(&r->nodes[idx].lease);
+    }
+    fleet_release(&r->fleet);
+    loop_release(&r->loop);
+    journal_release(&r->journal);
+    events_release(&r->events);
+    frozen_release(&r->frozen);
+    VEC_RELEASE(&r->orphans);
+    VEC_RELEASE(&r->images);
+}
+
+static void on_signal(void *ctx, int signal_no)
+{
+    struct runner *r = ctx;
+    r->stop_signal = r->stop_signal ? r->stop_signal : signal_no;
+    r->n_signals++;
+}
+
+static int append(struct runner *r, enum journal_state state, struct str case_id,
+                  const char *verdict, const char *note, struct err *err)
+{
+    struct journal_record record = {
+        .state = state, .case_id = case_id, .verdict = str_of(verdict), .note = str_of(note)};
+    return journal_append(&r->journal, &record, err);
+}
+
+/* ---- where it is ---- */
+
+void run_make_units(struct runner *r)
+{
+    const struct plan *plan = &r->frozen.plan;
+    r->units = arena_array(r->arena, struct unit, plan->n_steps * (size_t)plan->repeats + 1);
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        for (int64_t repeat = 1; plan->steps[idx].cause == ERR_NONE && repeat <= plan->repeats;
+             repeat++) {
+            r->units[r->n_units++] = (struct unit){.step = &plan->steps[idx], .repeat = repeat};
+        }
+    }
+}
+
+static struct unit *find_unit(struct runner *r, const struct journal_record *record)
+{
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        if (r->units[idx].repeat == record->repeat &&
+            str_eq(r->units[idx].step->case_id, record->case_id)) {
+            return &r->units[idx];
+        }
+    }
+    return NULL;
+}
+
+/* A collected log must still be what it was when it was collected. */
+static int check_log(struct runner *r, const struct journal_record *record, struct err *err)
+{
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    const char *name = rundir_log_name(r->arena, record->case_id, record->repeat);
+    const char *path = fs_join(r->arena, r->dir.evidence, name);
+    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    if (!str_eq_z(record->log_sha256, hex)) {
+        return err_set(err, ERR_INTEGRITY,
+                       "%s: changed since it was collected: SHA-256 was %.*s (journal), is %s",
+                       path, STR_ARG(record->log_sha256), hex);
+    }
+    return 0;
+}
+
+static int64_t wall_of(struct str rfc3339)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    struct tm parts = {0};
+    const char *end = strptime(str_z(&scratch, rfc3339), "%Y-%m-%dT%H:%M:%S", &parts);
+    return end ? (int64_t)timegm(&parts) * NS_PER_S : 0;
+}
+
+static int replay_run_record(struct runner *r, const struct journal_record *record, struct err *err)
+{
+    r->n_judged += record->state == J_JUDGED;
+    r->was_sealed = r->was_sealed || record->state == J_SEALED;
+    return record->state != J_CANCELLED
+               ? 0
+               : err_set(err, ERR_USAGE, "run %.*s was cancelled; start a new one",
+                         STR_ARG(r->dir.id));
+}
+
+int run_replay_record(struct runner *r, const struct journal_record *record, struct err *err)
+{
+    bool is_of_repeat = record->state == J_STARTED || record->state == J_LOST ||
+                        record->state == J_FINISHED || record->state == J_PARSED;
+    struct unit *unit = is_of_repeat ? find_unit(r, record) : NULL;
+    if (!is_of_repeat) {
+        return replay_run_record(r, record, err);
+    }
+    if (!unit) {
+        return err_set(err, ERR_INTEGRITY, "%s:%lld: %.*s repeat %lld is not in the plan",
+                       r->dir.journal, (long long)record->seq, STR_ARG(record->case_id),
+                       (long long)record->repeat);
+    }
+    if (record->state == J_STARTED) {
+        unit->state = UNIT_STARTED;
+        unit->attempt = record->attempt;
+        unit->started_wall_ns = wall_of(record->time);
+        if (run_place_again(r, unit, record, err) < 0) {
+            return -1;
+        }
+    } else if (record->state == J_LOST) {
+        unit->state = UNIT_TODO;
+        if (unit->nodes) { /* it may have outlived whoever wrote that it is lost */
+            run_note_orphan(r, unit);
+        }
+    } else {
+        unit->state =
+            UNIT_FINISHED; /* also where it was parsed: the number comes from the log, not from here */
+    }
+    if (record->state == J_FINISHED) {
+        unit->log_bytes = record->log_bytes;
+        return check_log(r, record, err);
+    }
+    return 0;
+}
+
+static int check_programs(struct runner *r, struct err *err)
+{
+    for (size_t idx = 0; idx < r->frozen.n_programs; idx++) {
+        const struct frozen_program *program = &r->frozen.programs[idx];
+        struct digest_value value;
+        char hex[SHA256_HEX_SIZE];
+        const char *path = str_eq_z(program->name, TRAIN_PROGRAM)
+                               ? planner_train_path(r->arena, r->opts->self)
+                               : r->opts->self;
+        if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+            return err_wrap(err, "run %.*s", STR_ARG(r->dir.id));
+        }
+        hex_encode(value.sha256, SHA256_BYTES, hex);
+        if (!str_eq_z(program->sha256, hex)) {
+            return err_set(err, ERR_INTEGRITY,
+                           "%s: SHA-256 %s is not the pinned one of this run, %.*s", path, hex,
+                           STR_ARG(program->sha256));
+        }
+    }
+    return 0;
+}
+
+static int open_run(struct runner *r, struct err *err)
+{
+    struct journal_records records = {0};
+    bool is_open = false;
+    if (frozen_load(r->arena, r->dir.evidence, &r->frozen, err) < 0 ||
+        journal_open(&r->journal, r->arena, r->dir.journal, r->opts->clock, &records, err) < 0 ||
+        events_open(&r->events, r->dir.events, r->opts->clock, err) < 0) {
+        return -1;
+    }
+    if (records.torn_bytes) {
+        log_line(LOG_WARN, "%s: a last record that was cut (%llu bytes) is dropped", r->dir.journal,
+                 (unsigned long long)records.torn_bytes);
+    }
+    if (run_nodes_open(r, err) < 0) {
+        return -1;
+    }
+    run_make_units(r);
+    for (size_t idx = 0; idx < records.n; idx++) {
+        if (run_replay_record(r, &records.items[idx], err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < r->n_units; idx++) {
+        is_open = is_open || r->units[idx].state < UNIT_FINISHED;
+    }
+    if (is_open && check_programs(r, err) < 0) {
+        return -1;
+    }
+    struct event_fields fields = {.text = r->frozen.plan.report};
+    events_write(&r->events, records.n ? EV_RUN_RESUMED : EV_RUN_PLANNED, &fields);
+    if (r->was_sealed) {
+        return 0;
+    }
+    return append(r, records.n ? J_RESUMED : J_PLANNED, STR_EMPTY, NULL,
+                  r->frozen.plan.report_sha256.ptr, err);
+}
+
+/* ---- the way ---- */
+
+static int note_stop(struct runner *r, struct run_end *end, struct err *err)
+{
+    char note[64];
+    struct event_fields fields = {0};
+    end->stopped_by = r->stop_signal;
+    end->is_cancelled = fs_exists(r->dir.cancel);
+    snprintf(note, sizeof(note), "signal %d", r->stop_signal);
+    fields.text = str_of(note);
+    events_write(&r->events, end->is_cancelled ? EV_RUN_CANCELLED : EV_RUN_INTERRUPTED, &fields);
+    run_write_metrics(r, end->is_cancelled ? "cancelled" : "interrupted");
+    return append(r, end->is_cancelled ? J_CANCELLED : J_INTERRUPTED, STR_EMPTY, NULL, note, err);
+}
+
+/* What ended it is an error of its own; that it could not also be written down is not. */
+static void note_failure(struct runner *r, const struct err *why)
+{
+    struct err ignored = {0};
+    struct event_fields fields = {.text = str_of(why->msg)};
+    events_write(&r->events, EV_RUN_INTERRUPTED, &fields);
+    run_write_metrics(r, "interrupted");
+    if (append(r, J_INTERRUPTED, STR_EMPTY, NULL, why->msg, &ignored) < 0) {
+        log_line(LOG_DEBUG, "%s", ignored.msg);
+    }
+}
+
+static int judge(struct runner *r, struct run_end *end, struct err *err)
+{
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    if (result_derive(r->arena, &r->frozen, run_put_file, (void *)(uintptr_t)r->dir.evidence,
+                      &end->result, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = r->n_judged; idx < end->result.n_cells; idx++) {
+        const struct cell_result *cell = &end->result.cells[idx];
+        const char *verdict = run_verdict_name(cell->verdict);
+        struct event_fields fields = {.case_id = cell->of_case->id, .text = str_of(verdict)};
+        if (append(r, J_JUDGED, cell->of_case->id, verdict, NULL, err) < 0) {
+            return -1;
+        }
+        events_write(&r->events, EV_CASE_JUDGED, &fields);
+    }
+    if (digest_file(fs_join(r->arena, r->dir.evidence, "result.json"), DIGEST_SHA256, &value, err) <
+        0) {
+        return -1;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    return append(r, J_RESULT, STR_EMPTY, NULL, hex, err);
+}
+
+static int seal(struct runner *r, struct run_end *end, struct err *err)
+{
+    CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
+    struct seal_info info;
+    struct err ignored = {0};
+    struct event_fields fields = {0};
+    if (r->opts->key_path && sign_load_private(r->opts->key_path, &key, err) < 0) {
+        return -1;
+    }
+    end->is_signed = r->opts->key_path != NULL;
+    /* A second sealing, after a crash between the archive and its record, gives the same archive again. */
+    struct seal_opts opts = {.folder = r->dir.evidence,
+                             .archive = r->dir.archive,
+                             .key = end->is_signed ? &key : NULL,
+                             .may_replace = true,
+                             .wants_progress = true,
+                             .clock = r->opts->clock};
+    if (seal_folder(r->arena, &opts, &info, err) < 0 ||
+        append(r, J_SEALED, STR_EMPTY, end->is_signed ? "signed" : "unsigned", info.sha256, err) <
+            0) {
+        return -1;
+    }
+    fields.text = str_of(info.sha256);
+    events_write(&r->events, EV_RUN_SEALED, &fields);
+    if (fs_remove_tree(r->dir.jobs, &ignored) < 0) { /* the logs are in the evidence */
+        log_line(LOG_DEBUG, "%s", ignored.msg);
+    }
+    return 0;
+}
+
+static int discard(void *ctx UNUSED, const char *name UNUSED, struct str text UNUSED,
+                   struct err *err UNUSED)
+{
+    return 0;
+}
+
+static int carry_out(struct runner *r, struct run_end *end, struct err *err)
+{
+    if (open_run(r, err) < 0) {
+        return -1;
+    }
+    if (r->was_sealed) {
+        log_line(LOG_INFO, "run %.*s is finished and sealed", STR_ARG(r->dir.id));
+        return result_derive(r->arena, &r->frozen, discard, NULL, &end->result, err);
+    }
+    run_write_metrics(r, "running");
+    if (run_provision(r, err) < 0 || run_schedule(r, err) < 0) {
+        run_leave_nodes(r, false);
+        if (!r->stop_signal || err->code != ERR_INTERRUPTED) {
+            note_failure(r, err);
+            return -1;
+        }
+        *err = (struct err){0}; /* what was under way was given up because of the signal */
+        return note_stop(r, end, err);
+    }
+    run_leave_nodes(r, !r->stop_signal);
+    if (r->stop_signal) {
+        return note_stop(r, end, err);
+    }
+    if (judge(r, end, err) < 0 || seal(r, end, err) < 0) {
+        return -1;
+    }
+    run_write_metrics(r, "sealed");
+    return 0;
+}
+
+int run_execute(struct arena *arena, const struct run_opts *opts, const struct rundir *dir,
+                struct run_end *ret_end, struct err *err)
+{
+    CLEANUP(runner)
+    struct runner r = {.arena = arena,
+                       .opts = opts,
+                       .dir = *dir,
+                       .journal = JOURNAL_EMPTY,
+                       .events = EVENTS_EMPTY,
+                       .loop = LOOP_EMPTY};
+    CLEANUP(fd) int lock = -1;
+    struct run_end end = {0};
+    if (rundir_lock(dir, &lock, err) < 0) {
+        return -1;
+    }
+    loop_init(&r.loop, opts->clock);
+    if (loop_catch_signals(&r.loop, on_signal, &r, err) < 0) {
+        return -1;
+    }
+    if (carry_out(&r, &end, err) < 0) {
+        struct event_fields fields = {.text = str_of(err->msg)};
+        events_write(&r.events, EV_RUN_FAILED, &fields);
+        return -1;
+    }
+    end.frozen = r.frozen;
+    r.frozen.formats = (struct format_set){0}; /* given away */
+    *ret_end = end;
+    return 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of run/run share. */
+#ifndef RUN_RUN_IMPL_H
+#define RUN_RUN_IMPL_H
+
+#include "base/progress.h"
+#include "codec/digest.h"
+#include "fleet/fleet.h"
+#include "fleet/lease.h"
+#include "run/events.h"
+#include "run/journal.h"
+#include "run/launch.h"
+#include "run/run.h"
+#include "run/run_watch.h"
+
+#define LOST_BY_NODE    "node" /* outcome in J_LOST: a node of it could not be reached any more */
+#define RUN_CHUNK_BYTES (256u << 10)
+#define RUN_TICK_NS     (50 * NS_PER_MS)
+
+enum unit_state { UNIT_TODO, UNIT_STARTED, UNIT_FINISHED, UNIT_PARSED };
+
+struct unit { /* one repeat of one step */
+    const struct plan_step *step;
+    int64_t repeat;
+    int64_t attempt; /* of the last that was started; 0: none */
+    enum unit_state state;
+    int64_t started_wall_ns; /* of that attempt */
+    const size_t
+        *nodes;       /* it runs on, in rank order: indices into the fleet; NULL: not placed yet */
+    int n_lost;       /* attempts that this orchestrator lost */
+    bool is_given_up; /* by this orchestrator: err says why; resume tries again */
+    struct err err;
+    bool counts; /* once parsed */
+    double value;
+    int64_t log_bytes;
+};
+
+struct run_orphan { /* an attempt that was given up while a node of it could not be reached */
+    const char *job_id;
+    const size_t *nodes;
+    size_t n_nodes;
+};
+
+struct runner {
+    struct arena *arena;
+    const struct run_opts *opts;
+    struct rundir dir;
+    struct frozen frozen;
+    struct journal journal;
+    struct events events;
+    struct loop loop;
+    struct fleet fleet;     /* the nodes of the frozen inventory */
+    struct run_node *nodes; /* as many */
+    struct progress progress;
+    char *chunk;                  /* of a log on its way, RUN_CHUNK_BYTES; in the arena */
+    const char *const *child_env; /* what a local job inherits; in the arena */
+    struct unit *units;
+    size_t n_units;
+    VEC(struct run_orphan) orphans;
+    VEC(struct runtime_image) images; /* on the nodes */
+    bool has_leases;
+    int64_t lease_due_ns;
+    size_t n_judged; /* cases with a verdict in the journal */
+    int stop_signal; /* 0: none yet */
+    int n_signals;
+    bool was_sealed;
+};
+
+struct run_node {
+    bool is_busy; /* an attempt is on it */
+    bool
+        is_due; /* its lease is to be renewed: by the attempt between two polls, else by the schedule */
+    bool is_renewing;
+    struct lease_op lease;
+    const char *program; /* reperf-train there; NULL: not needed */
+    const char *data;    /* packed data there, or NULL */
+    bool is_by_scripts;  /* its jobs are, and that was said */
+    bool is_bad;         /* it failed: nothing more is placed on it by this orchestrator */
+};
+
+/* ---- all of them ---- */
+
+/* Every unit as far as it gets. 0 with stop_signal set where it was stopped. */
+MUST_CHECK int run_schedule(struct runner *r, struct err *err);
+
+/* ---- where it is ---- */
+
+void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
+void run_make_units(struct runner *r);
+/* One record of the journal, as it was written. */
+MUST_CHECK int run_replay_record(struct runner *r, const struct journal_record *record,
+                                 struct err *err);
+
+/* ---- nodes ---- */
+
+/* Opens the fleet of the frozen inventory. */
+MUST_CHECK int run_nodes_open(struct runner *r, struct err *err);
+/* Leases the nodes and gives them what the steps need. 0 with stop_signal set where it was stopped. */
+MUST_CHECK int run_provision(struct runner *r, struct err *err);
+/* Images, program and data onto the nodes. */
+MUST_CHECK int run_stage(struct runner *r, struct err *err);
+/* NULL: not provided. */
+const struct runtime_image *run_image_of(const struct runner *r, const struct plan_step *step);
+/* Renewing is due from time to time. */
+void run_look_at_leases(struct runner *r);
+enum step run_renew_lease(struct runner *r, size_t node_idx, struct err *err);
+/* Leases go back; the jobs' folders too where the run is over. What fails is said, and ends nothing. */
+void run_leave_nodes(struct runner *r, bool is_over);
+/* Nothing more is asked of the node by this orchestrator. */
+void run_leave_out(struct runner *r, size_t node_idx, const struct err *why);
+bool run_is_node_error(const struct err *err);
+MUST_CHECK int run_judge_nodes(struct runner *r, int n_failed, struct err *err);
+/* The unit's last attempt may live on somewhere: it is ended when its nodes answer again. */
+void run_note_orphan(struct runner *r, const struct unit *unit);
+/* The nodes that a record of J_STARTED names, again. */
+MUST_CHECK int run_place_again(struct runner *r, struct unit *unit,
+                               const struct journal_record *record, struct err *err);
+/* Ends the jobs of an attempt, wherever they are. */
+MUST_CHECK int run_kill_job(struct runner *r, const struct run_orphan *job, struct err *err);
+/* The jobs as data, below the evidence folder, before they are started. */
+MUST_CHECK int run_write_commands(struct runner *r, const struct unit *unit,
+                                  const struct launch_job *jobs, size_t n, struct err *err);
+/* Id of the jobs of an attempt; on a node that several runs share, the run's id comes first. */
+char *run_job_id(struct runner *r, const struct unit *unit);
+/* Slurm, as one attempt's own. NULL and *err where it cannot be asked. */
+struct remote *run_batch_open(struct runner *r, struct err *err);
+/* argv, environment and cleanup of each job of the unit's attempt. */
+MUST_CHECK int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs,
+                        size_t *ret_n, struct err *err);
+
+/* metrics.prom, as far as the run is. Not being able to write it is said, and ends nothing. */
+void run_write_metrics(struct runner *r, const char *state);
+
+/* OpenMetrics text; pure. state: "running", "sealed", ... */
+void metrics_encode(struct strbuf *out, const struct frozen *frozen, const struct unit *units,
+                    size_t n_units, const char *state);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The run's nodes: reached, and what is started on them. */
+#include "base/base.h"
+
+#include "fleet/remote_slurm.h"
+#include "run/run_impl.h"
+
+#include "evidence/environment.h"
+#include "fleet/sampler.h"
+#include "sys/proc.h"
+
+#define RUN_COMMANDS_MAX (16u << 20)
+#define PORT_FIRST                                                                                 \
+    20000 /* of the ranks' rendezvous; below the kernel's own range for outgoing connections */
+#define PORT_COUNT 10000
+
+int run_nodes_open(struct runner *r, struct err *err)
+{
+    size_t n_env = 0;
+    struct fleet_opts opts = {
+        .work_folder = r->dir.folder, .clock = r->opts->clock, .stop_signal = &r->stop_signal};
+    r->chunk = arena_array(r->arena, char, RUN_CHUNK_BYTES);
+    r->child_env = proc_env_allowed(r->arena, &n_env);
+    if (fleet_open(&r->fleet, &r->loop, &r->frozen.inventory, &opts, err) < 0) {
+        return -1;
+    }
+    r->nodes = arena_array(r->arena, struct run_node, r->fleet.n_nodes + 1);
+    return 0;
+}
+
+int run_place_again(struct runner *r, struct unit *unit, const struct journal_record *record,
+                    struct err *err)
+{
+    size_t n_wanted = (size_t)plan_step_nodes(unit->step);
+    size_t *nodes = arena_array(r->arena, size_t, n_wanted);
+    struct inventory selected;
+    size_t n = 0;
+    unit->nodes = nodes;
+    if (!record->note.len) { /* of a run before there were nodes */
+        return 0;
+    }
+    if (inventory_select(r->fleet.inventory, r->arena, record->note, &selected, err) < 0) {
+        return err_wrap(err, "%s:%lld", r->dir.journal, (long long)record->seq);
+    }
+    for (size_t idx = 0; idx < r->fleet.n_nodes && n < n_wanted; idx++) {
+        for (size_t k = 0; k < selected.n_nodes; k++) {
+            if (str_eq(selected.nodes[k].name, r->fleet.nodes[idx].spec->name)) {
+                nodes[n++] = idx;
+                break;
+            }
+        }
+    }
+    return n == n_wanted
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s:%lld: %.*s needs %zu nodes, found \"%.*s\"",
+                         r->dir.journal, (long long)record->seq, STR_ARG(unit->step->case_id),
+                         n_wanted, STR_ARG(record->note));
+}
+
+char *run_job_id(struct runner *r, const struct unit *unit)
+{
+    const char *rest =
+        arena_printf(r->arena, "%.*s/repeat-%lld/attempt-%lld", STR_ARG(unit->step->case_id),
+                     (long long)unit->repeat, (long long)unit->attempt);
+    /* The local node's jobs lie in the run's own folder. */
+    return r->fleet.inventory->is_local
+               ? arena_printf(r->arena, "%s", rest)
+               : arena_printf(r->arena, "%.*s/%s", STR_ARG(r->dir.id), rest);
+}
+
+static int kill_there(struct runner *r, struct remote *remote, const char *id, struct err *err)
+{
+    enum step step;
+    while ((step = remote->ops->signal(remote, id, SIGKILL, err)) == STEP_AGAIN) {
+        if (loop_once(&r->loop, RUN_TICK_NS, err) < 0) {
+            return -1;
+        }
+    }
+    return step == STEP_FAIL ? -1 : 0;
+}
+
+int run_kill_job(struct runner *r, const struct run_orphan *job, struct err *err)
+{
+    if (r->frozen.plan.launcher == LAUNCHER_SLURM) { /* the nodes know nothing of it */
+        struct remote *batch = run_batch_open(r, err);
+        int rc = batch ? kill_there(r, batch, job->job_id, err) : -1;
+        remote_free(batch);
+        return rc;
+    }
+    for (size_t idx = 0; idx < job->n_nodes; idx++) {
+        const struct fleet_node *node = &r->fleet.nodes[job->nodes[idx]];
+        if (kill_there(r, node->remote, job->job_id, err) < 0) {
+            return err_wrap(err, "%.*s", STR_ARG(node->spec->name));
+        }
+    }
+    return 0;
+}
+
+void run_note_orphan(struct runner *r, const struct unit *unit)
+{
+    VEC_PUSH(&r->orphans, (struct run_orphan){run_job_id(r, unit), unit->nodes,
+                                              (size_t)plan_step_nodes(unit->step)});
+}
+
+/* ---- jobs ---- */
+
+/* Equal for one attempt on all its nodes, another for the next: a port that is still closing is not asked for again. */
+static int64_t port_of(const char *job_id)
+{
+    uint64_t hash = 1469598103934665603u; /* FNV-1a */
+    for (const char *at = job_id; *at; at++) {
+        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    }
+    return PORT_FIRST + (int64_t)(hash % PORT_COUNT);
+}
+
+/* What stands for the node's own path in an argv until the job's node is known. */
+#define PLACE_PROGRAM "@reperf-train@"
+#define PLACE_DATA    "@reperf-data@"
+#define INSIDE_DATA   "/reperf/data" /* where a container sees it */
+
+/* The step with the data where its processes will see it. */
+static struct plan_step step_there(struct runner *r, const struct plan_step *step, bool is_inside)
+{
+    struct plan_step there = *step;
+    there.argv = arena_array(r->arena, struct str, step->n_argv + 1);
+    for (size_t idx = 0; idx < step->n_argv; idx++) {
+        bool is_data =
+            r->frozen.plan.data.folder.ptr && str_eq(step->argv[idx], r->frozen.plan.data.folder);
+        there.argv[idx] = !is_data    ? step->argv[idx]
+                          : is_inside ? STR_LIT(INSIDE_DATA)
+                                      : STR_LIT(PLACE_DATA);
+    }
+    return there;
+}
+
+static const char *put_path(struct runner *r, const char *text, const char *place, const char *path)
+{
+    const char *at = path ? strstr(text, place) : NULL;
+    return at ? arena_printf(r->arena, "%.*s%s%s", (int)(at - text), text, path, at + strlen(place))
+              : text;
+}
+
+/* Each node's own paths: WORK need not be the same everywhere. */
+static const char *const *put_paths(struct runner *r, size_t node, const char *const *argv)
+{
+    size_t n = 0;
+    while (argv && argv[n]) {
+        n++;
+    }
+    const char **there = arena_array(r->arena, const char *, n + 1);
+    for (size_t idx = 0; idx < n; idx++) {
+        there[idx] = put_path(r, argv[idx], PLACE_PROGRAM, r->nodes[node].program);
+        there[idx] = put_path(r, there[idx], PLACE_DATA, r->nodes[node].data);
+    }
+    return argv ? there : NULL;
+}
+
+int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs, size_t *ret_n,
+             struct err *err)
+{
+    bool is_inside = r->frozen.plan.runtime != RUNTIME_NONE;
+    bool is_local = r->fleet.inventory->is_local;
+    const struct plan_step step =
+        is_local && !is_inside ? *unit->step : step_there(r, unit->step, is_inside);
+    const struct inventory_node *first = r->fleet.nodes[unit->nodes[0]].spec;
+    const char *job_id = run_job_id(r, unit);
+    const struct container_mount mount = {STR_LIT(PLACE_DATA), STR_LIT(INSIDE_DATA), false};
+    const struct launch_place place = {.inventory = r->fleet.inventory,
+                                       .nodes = unit->nodes,
+                                       .n_nodes = (size_t)plan_step_nodes(&step),
+                                       .ranks_per_node = step.n_ranks / plan_step_nodes(&step),
+                                       .master_addr =
+                                           str_z(r->arena, inventory_fast_address(first)),
+                                       .master_port = port_of(job_id)};
+    const struct launch_opts opts = {
+        .run_id = str_z(r->arena, r->dir.id),
+        .job_id = job_id,
+        .program = is_local ? planner_train_path(r->arena, r->opts->self) : PLACE_PROGRAM,
+        .runtime = r->frozen.plan.runtime,
+        .image = is_inside ? run_image_of(r, &step) : NULL,
+        .flags = is_inside ? &unit->step->flags : NULL,
+        .is_check_required = is_inside,
+        .mounts = &mount,
+        .n_mounts = is_inside && r->frozen.plan.data.folder.ptr ? 1 : 0,
+        .limit_s = r->frozen.plan.deadline_s,
+        .env = is_local ? r->child_env : NULL};
+    if (is_inside && !opts.image) {
+        return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes", STR_ARG(step.image));
+    }
+    if (launch_make(r->arena, &opts, &step, &place, ret_jobs, ret_n, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; !is_local && idx < *ret_n; idx++) {
+        struct launch_job *job = &(*ret_jobs)[idx];
+        job->job.argv = put_paths(r, unit->nodes[job->place_idx], job->job.argv);
+        job->job.beside = run_watches(r) ? monitor_script(r->arena) : NULL;
+    }
+    return 0;
+}
+
+struct remote *run_batch_open(struct runner *r, struct err *err)
+{
+    const struct inventory *inventory = r->fleet.inventory;
+    struct remote_slurm_opts opts = {0};
+    struct remote *via = NULL;
+    int failed = 0;
+    if (!inventory->shared_folder.ptr) {
+        failed = err_set(err, ERR_USAGE,
+                         "inventory %.*s: launcher slurm needs a shared_folder, where the jobs "
+                         "write their logs",
+                         STR_ARG(inventory->id));
+    } else if (!inventory->login.ptr && getenv("SLURM_JOB_ID")) {
+        /* A second job would wait for the nodes that this one holds. */
+        failed = err_set(err, ERR_USAGE,
+                         "inventory %.*s: launcher slurm inside a Slurm allocation; its own nodes "
+                         "are reached with launcher ssh",
+                         STR_ARG(inventory->id));
+    }
+    if (failed) {
+        return NULL;
+    }
+    opts.folder = str_z(r->arena, inventory->shared_folder);
+    for (size_t idx = 0; idx < inventory->n_nodes && inventory->login.ptr && !via; idx++) {
+        const struct inventory_node *node = &inventory->nodes[idx];
+        if (str_eq(node->name, inventory->login)) {
+            via = remote_ssh_new(&r->loop,
+                                 &(struct remote_ssh_opts){
+                                     .host = str_z(r->arena, node->address),
+                                     .port = node->port,
+                                     .user = node->user.ptr ? str_z(r->arena, node->user) : NULL,
+                                     .work_folder = opts.folder},
+                                 err);
+            if (!via) {
+                return NULL;
+            }
+        }
+    }
+    if (!via) {
+        via = remote_local_new(&r->loop, opts.folder);
+    }
+    return remote_slurm_new(&r->loop, via, &opts);
+}
+
+/* ---- as data ---- */
+
+static void encode_words(struct json_out *out, const char *key, const char *const *words)
+{
+    jw_array(out, key);
+    for (size_t idx = 0; words && words[idx]; idx++) {
+        jw_z(out, NULL, words[idx]);
+    }
+    jw_end_array(out);
+}
+
+int run_write_commands(struct runner *r, const struct unit *unit, const struct launch_job *jobs,
+                       size_t n, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct json_out out;
+    strbuf_init(&text, RUN_COMMANDS_MAX);
+    if (r->fleet.inventory->is_local) {
+        return 0; /* the plan has it; what else there is are this machine's own paths */
+    }
+    jw_begin(&out, &text, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schema_version", 1);
+    jw_str(&out, "case", unit->step->case_id);
+    jw_i64(&out, "repeat", unit->repeat);
+    jw_i64(&out, "attempt", unit->attempt);
+    jw_array(&out, "jobs");
+    for (size_t idx = 0; idx < n; idx++) {
+        jw_object(&out, NULL);
+        jw_str(&out, "node", r->fleet.nodes[unit->nodes[jobs[idx].place_idx]].spec->name);
+        encode_words(&out, "argv", jobs[idx].job.argv);
+        encode_words(&out, "env", jobs[idx].job.env);
+        encode_words(&out, "cleanup", jobs[idx].job.cleanup);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    if (text.is_full) {
+        return err_set(err, ERR_INTERNAL, "commands of a repeat: more than %u bytes",
+                       RUN_COMMANDS_MAX);
+    }
+    return rundir_write(r->arena, r->dir.evidence,
+                        rundir_commands_name(r->arena, unit->step->case_id, unit->repeat),
+                        strbuf_str(&text), err);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Planning a run and freezing it. */
+#include "base/base.h"
+
+#include "run/run.h"
+
+#include <errno.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "codec/digest.h"
+#include "evidence/environment.h"
+#include "load/load.h"
+#include "load/load_inventory.h"
+#include "run/run_data.h"
+#include "run/run_images.h"
+#include "run/run_needs.h"
+#include "run/run_override.h"
+
+#define TEXT_MAX (64u << 20)
+
+static const char *report_path(struct arena *arena, const struct run_opts *opts)
+{
+    struct str name = str_of(opts->report);
+    if (memchr(name.ptr, '/', name.len) || str_ends(name, STR_LIT(".json"))) {
+        return opts->report;
+    }
+    return arena_printf(arena, "%s/manifests/reports/%s.json", opts->root, opts->report);
+}
+
+static int sha256_text(struct arena *arena, struct str text, struct str *ret_hex, struct err *err)
+{
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    if (sha256_of(text, sha256, err) < 0) {
+        return -1;
+    }
+    hex_encode(sha256, SHA256_BYTES, hex);
+    *ret_hex = str_dup(arena, str_of(hex));
+    return 0;
+}
+
+/* This machine's GPUs are counted, those of others are as the inventory says until they are looked at. */
+static int load_nodes(struct arena *arena, const struct run_opts *opts, struct inventory *inventory,
+                      struct err *err)
+{
+    if (inventory_load(arena, opts->root, opts->nodes ? opts->nodes : INVENTORY_LOCAL, inventory,
+                       err) < 0) {
+        return -1;
+    }
+    if (inventory->is_local) {
+        inventory->nodes[0].gpus = environment_gpus();
+    }
+    return 0;
+}
+
+int run_prepare(struct arena *arena, const struct run_opts *opts, struct run_prepared *ret_prepared,
+                struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct run_prepared prepared = {0};
+    struct planner_opts plan = opts->plan;
+    struct plan_image *images = NULL;
+    struct json_override *overrides = NULL;
+    const char *path = report_path(arena, opts);
+    struct json root;
+    /* For its messages: what there is, where it is wrong. */
+    if (load_report(arena, opts->root, opts->report, &prepared.report, err) < 0) {
+        return -1;
+    }
+    /* The very bytes that are frozen are the ones that are planned from. */
+    if (fs_read(arena, path, JSON_TEXT_MAX, &prepared.report_text, err) < 0 ||
+        run_override(arena, opts->overrides, opts->n_overrides, &prepared.report_text, &overrides,
+                     err) < 0 ||
+        json_parse(prepared.report_text, path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (report_decode(&root, arena, &prepared.report, err) < 0 ||
+        sha256_text(arena, prepared.report_text, &plan.report_sha256, err) < 0) {
+        return -1;
+    }
+    prepared.report.path = str_of(path);
+    if (opts->data && strcmp(opts->data, RUN_DATA_NONE) != 0 &&
+        run_data_find(arena, opts->root, opts->store, opts->data, &plan.data, err) < 0) {
+        return -1;
+    }
+    if (load_nodes(arena, opts, &prepared.inventory, err) < 0 ||
+        run_images(arena, opts->root, &prepared.report, opts->images, opts->n_images, &images,
+                   &plan.n_images, err) < 0) {
+        return -1;
+    }
+    if (opts->n_images && prepared.inventory.runtime == RUNTIME_NONE) {
+        return err_set(err, ERR_USAGE,
+                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
+                       "an inventory's member runtime says otherwise",
+                       STR_ARG(str_sub(prepared.inventory.id, 0, 100)));
+    }
+    plan.images = images;
+    plan.train_path = planner_train_path(arena, opts->self);
+    plan.inventory = &prepared.inventory;
+    plan.clock = opts->clock;
+    const struct run_needs_opts needs = {.root = opts->root,
+                                         .store = opts->store,
+                                         .is_offline = opts->is_offline,
+                                         .clock = opts->clock};
+    if (plan_make(arena, &prepared.report, &plan, &prepared.plan, err) < 0 ||
+        run_needs(arena, &needs, &prepared.report, &prepared.plan, err) < 0) {
+        return -1;
+    }
+    prepared.plan.overrides = overrides;
+    prepared.plan.n_overrides = opts->n_overrides;
+    *ret_prepared = prepared;
+    return 0;
+}
+
+/* ---- freezing ---- */
+
+static int freeze_formats(struct arena *arena, const struct run_opts *opts, const char *evidence,
+                          const struct plan *plan, struct err *err)
+{
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct plan_step *step = &plan->steps[idx];
+        struct str text;
+        const char *name;
+        if (!step->format.ptr) {
+            continue;
+        }
+        name = arena_printf(arena, "formats/%.*s.json", STR_ARG(step->format));
+        if (fs_exists(arena_printf(arena, "%s/manifest/%s", evidence, name))) {
+            continue;
+        }
+        if (fs_read(arena, arena_printf(arena, "%s/manifests/%s", opts->root, name), JSON_TEXT_MAX,
+                    &text, err) < 0) {
+            err->code = ERR_MANIFEST;
+            return err_wrap(err, "case %.*s", STR_ARG(step->case_id));
+        }
+        if (rundir_write(arena, evidence, arena_printf(arena, "manifest/%s", name), text, err) <
+            0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int program_digest(struct arena *arena, const char *name, const char *path,
+                          struct frozen_program *ret_program, struct err *err)
+{
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    *ret_program = (struct frozen_program){str_of(name), str_dup(arena, str_of(hex))};
+    return 0;
+}
+
+static int freeze_lock(struct arena *arena, const struct run_opts *opts,
+                       const struct run_prepared *prepared, struct str run_id, const char *evidence,
+                       struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct frozen_program programs[2];
+    const char *train = planner_train_path(arena, opts->self);
+    size_t n = 1;
+    strbuf_init(&text, TEXT_MAX);
+    if (program_digest(arena, "reperf", opts->self, &programs[0], err) < 0) {
+        return -1;
+    }
+    if (fs_exists(train)) {
+        if (program_digest(arena, TRAIN_PROGRAM, train, &programs[1], err) < 0) {
+            return -1;
+        }
+        n++;
+    }
+    frozen_encode_lock(run_id, programs, n, &prepared->report, &prepared->plan, &text);
+    return rundir_write(arena, evidence, "lock/lock.json", strbuf_str(&text), err);
+}
+
+static int freeze_environment(struct arena *arena, const struct run_opts *opts,
+                              const char *evidence, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    const char *train = planner_train_path(arena, opts->self);
+    struct environment_opts env = {.root = opts->root,
+                                   .self = opts->self,
+                                   .train_path = fs_exists(train) ? train : NULL,
+                                   .clock = opts->clock};
+    strbuf_init(&text, TEXT_MAX);
+    return environment_collect(&env, &text, err) < 0
+               ? -1
+               : rundir_write(arena, evidence, "environment/local.json", strbuf_str(&text), err);
+}
+
+/* Where a run was says nothing of this machine alone: environment/local.json does. */
+static int freeze_inventory(struct arena *arena, const struct inventory *inventory,
+                            const char *evidence, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, TEXT_MAX);
+    if (inventory->is_local && inventory->runtime == RUNTIME_NONE) {
+        return 0;
+    }
+    inventory_encode(inventory, &text);
+    return rundir_write(arena, evidence, "manifest/inventory.json", strbuf_str(&text), err);
+}
+
+static int freeze_all(struct arena *arena, const struct run_opts *opts,
+                      const struct run_prepared *prepared, struct str run_id, const char *evidence,
+                      struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, TEXT_MAX);
+    plan_encode(&prepared->plan, &text);
+    if (text.is_full) {
+        return err_set(err, ERR_INTERNAL, "plan: more than %u bytes", TEXT_MAX);
+    }
+    if (rundir_write(arena, evidence, "manifest/report.json", prepared->report_text, err) < 0 ||
+        rundir_write(arena, evidence, "manifest/plan.json", strbuf_str(&text), err) < 0) {
+        return -1;
+    }
+    if (freeze_inventory(arena, &prepared->inventory, evidence, err) < 0 ||
+        freeze_formats(arena, opts, evidence, &prepared->plan, err) < 0 ||
+        freeze_lock(arena, opts, prepared, run_id, evidence, err) < 0) {
+        return -1;
+    }
+    return freeze_environment(arena, opts, evidence, err);
+}
+
+static int choose_id(struct arena *arena, const struct run_opts *opts, struct str *ret_id,
+                     struct err *err)
+{
+    char id[RUN_ID_SIZE];
+    uint32_t random = 0;
+    if (opts->run_id) {
+        *ret_id = str_of(opts->run_id);
+        return run_id_is_valid(*ret_id) ? 0
+                                        : err_set(err, ERR_USAGE,
+                                                  "--run-id %.60s: expected a name like "
+                                                  "20261121T115300.000Z-1a2b3c4d",
+                                                  opts->run_id);
+    }
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        return err_set(err, ERR_INTERNAL, "getrandom: %s", err_errno_text(errno));
+    }
+    run_id_make(opts->clock.wall_ns(opts->clock.ctx), random, id);
+    *ret_id = str_dup(arena, str_of(id));
+    return 0;
+}
+
+int run_create(struct arena *arena, const struct run_opts *opts,
+               const struct run_prepared *prepared, struct rundir *ret_dir, struct err *err)
+{
+    struct rundir dir;
+    struct str id = STR_EMPTY;
+    char *fresh;
+    int rc;
+    if (choose_id(arena, opts, &id, err) < 0) {
+        return -1;
+    }
+    rundir_paths(arena, opts->state, id, &dir);
+    if (fs_exists(dir.folder)) {
+        return err_set(err, ERR_USAGE, "run %.*s is there already", STR_ARG(id));
+    }
+    /* Made beside its place and renamed: a run that is there is whole. */
+    fresh = arena_printf(arena, "%s/runs/new-%.*s", opts->state, STR_ARG(id));
+    rc = fs_mkdir_p(fresh, err);
+    if (rc == 0) {
+        rc = freeze_all(arena, opts, prepared, id, fs_join(arena, fresh, "evidence"), err);
+    }
+    if (rc == 0 && rename(fresh, dir.folder) < 0) {
+        rc = err_set(err, err_code_of_errno(errno), "rename to %s: %s", dir.folder,
+                     err_errno_text(errno));
+    }
+    if (rc < 0) {
+        struct err ignored = {0};
+        if (fs_remove_tree(fresh, &ignored) < 0) {
+            log_line(LOG_DEBUG, "%s", ignored.msg);
+        }
+        return -1;
+    }
+    if (fs_sync_dir(arena_printf(arena, "%s/runs", opts->state), err) < 0) {
+        return -1;
+    }
+    *ret_dir = dir;
+    return 0;
+}

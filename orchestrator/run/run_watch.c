@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The monitor beside each job of an attempt on remote nodes: its log is fetched once the job's is here. It is never a
+   reason to lose an attempt: what goes wrong with it is said, and the repeat is then one that nobody watched. */
+#include "base/base.h"
+
+#include "run/run_attempt.h"
+
+#include "base/log.h"
+
+#define WATCH_LOG_MAX (16u << 20)
+
+/* The inventory "local" has this machine to itself or not at all: its runs are as they always were. */
+bool run_watches(const struct runner *r)
+{
+    return !r->fleet.inventory->is_local && r->frozen.plan.launcher != LAUNCHER_SLURM;
+}
+
+/* STEP_FAIL becomes STEP_DONE without a monitor, and the member goes on. */
+static enum step go_on(struct attempt *a, struct member *m, enum step step, struct err *err)
+{
+    if (step == STEP_FAIL) {
+        log_line(LOG_DEBUG, "%.*s: its monitor: %s", STR_ARG(a->r->fleet.nodes[m->node].spec->name),
+                 err->msg);
+        m->watch.is_over = true;
+        *err = (struct err){0};
+        return STEP_DONE;
+    }
+    return step;
+}
+
+/* The job is over, so what is there is all there is. */
+enum step member_unwatch(struct attempt *a, struct member *m, struct err *err)
+{
+    struct watch *watch = &m->watch;
+    size_t len = 0;
+    enum step step;
+    if (!watch->id) {
+        watch->id = arena_printf(a->r->arena, "%s/monitor", m->job.job.id);
+        strbuf_init(&watch->log, WATCH_LOG_MAX);
+    }
+    if (watch->is_over) {
+        return STEP_DONE;
+    }
+    step = m->remote->ops->read_log(m->remote, watch->id, watch->log.len, a->r->chunk,
+                                    RUN_CHUNK_BYTES, &len, err);
+    if (step != STEP_DONE) {
+        return go_on(a, m, step, err);
+    }
+    strbuf_add(&watch->log, a->r->chunk, len);
+    watch->is_over = len < RUN_CHUNK_BYTES || watch->log.is_full;
+    return watch->is_over ? STEP_DONE : STEP_AGAIN;
+}
+
+void watch_release(struct watch *watch)
+{
+    if (watch->log.cap_bytes) {
+        strbuf_release(&watch->log);
+    }
+}
+
+int watch_keep(struct attempt *a, const struct member *m, struct outcome_node *node,
+               struct err *err)
+{
+    struct runner *r = a->r;
+    const struct unit *unit = a->unit;
+    const char *name;
+    if (!m->watch.log.len) {
+        return 0;
+    }
+    name = rundir_monitor_name(r->arena, unit->step->case_id, unit->repeat, node->name);
+    if (rundir_write(r->arena, r->dir.evidence, name, strbuf_str(&m->watch.log), err) < 0) {
+        return -1;
+    }
+    node->monitor = str_of(name);
+    return 0;
+}

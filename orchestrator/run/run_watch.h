@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The monitor beside a job of an attempt (run/run_watch.c). */
+#ifndef RUN_RUN_WATCH_H
+#define RUN_RUN_WATCH_H
+
+#include "base/strbuf.h"
+#include "sys/loop.h"
+
+struct attempt;
+struct member;
+struct outcome_node;
+struct runner;
+
+struct watch {         /* of the monitor beside a job */
+    const char *id;    /* NULL: not asked for yet */
+    struct strbuf log; /* cap_bytes 0: nothing read yet */
+    bool is_over;
+};
+
+/* Whether jobs have monitors. The step of a member never fails. */
+bool run_watches(const struct runner *r);
+enum step member_unwatch(struct attempt *a, struct member *m, struct err *err);
+void watch_release(struct watch *watch);
+/* Its log becomes evidence, and the node's record says where. */
+MUST_CHECK int watch_keep(struct attempt *a, const struct member *m, struct outcome_node *node,
+                          struct err *err);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the runs on this machine, read from their folders without changing anything. */
+#ifndef RUN_RUNS_H
+#define RUN_RUNS_H
+
+#include "evidence/rundir.h"
+#include "fleet/clean.h"
+#include "report/plan.h"
+
+struct run_cell {
+    struct str case_id;
+    struct str verdict;
+    struct str unit; /* NULL: none */
+    double value;    /* NAN: none */
+};
+
+struct run_repeat { /* as the journal has it */
+    struct str case_id;
+    int64_t repeat;
+    int64_t attempt; /* the last; 0: not begun */
+    size_t n_lost;   /* attempts */
+    const char *
+        state; /* "waiting", "running" (or was when its orchestrator ended), "lost", "collected", "ok", or a log's
+                          verdict: "nan", "no_metric", ... */
+    struct str nodes; /* "node[1-4]", or NULL */
+    struct str since; /* time of its last record, RFC 3339; NULL: none */
+    struct str why;   /* of what does not count, or was lost; else NULL */
+};
+
+struct run_info {
+    struct rundir dir;
+    const char *time; /* of its id, RFC 3339 */
+    struct str report;
+    enum profile profile;
+    const char *state;          /* "running", "interrupted", "died", "cancelled", "sealed" */
+    struct str why;             /* of interrupted: the signal or the error; else NULL */
+    size_t n_done, n_total;     /* repeats */
+    size_t n_lost;              /* attempts */
+    int64_t exit_status;        /* once sealed, else -1 */
+    struct run_repeat *repeats; /* of the steps that are run, in plan order; n_total of them */
+    struct run_cell *cells;     /* once there is a result */
+    size_t n_cells;
+};
+
+MUST_CHECK int run_info_load(struct arena *arena, const struct rundir *dir,
+                             struct run_info *ret_info, struct err *err);
+
+/* A clean_run_fn: by the run's lock and journal below state. One whose files cannot be read is resumable, so that nothing of it is
+   thrown away. */
+enum clean_run run_use(struct arena *arena, const char *state, struct str run,
+                       const char **ret_why);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a report needs, in one folder that can be carried to a site without a network, and its way into the store there.
+
+   BUNDLE/bundle.json           what is in it, what is not, when and with which version it was made
+          SHA256SUMS            every other file (`sha256sum -c` checks it)
+          store/                part of a store: blobs, refs, sources; an OCI image layout as well
+          share/reperf/         manifests, locks, images, datasets, published series
+          bin/                  the programs; bin/reperf finds share/reperf by itself
+
+   Both ways read every byte: a bundle is made only from blobs whose digest holds, and imported only when all of SHA256SUMS
+   holds, nothing is missing and nothing is there besides. */
+#ifndef STORE_BUNDLE_H
+#define STORE_BUNDLE_H
+
+#include "base/clock.h"
+#include "net/net_session.h"
+#include "store/store.h"
+
+#define BUNDLE_PARTS_MAX 4096
+
+struct bundle_part {  /* a reference of the store */
+    const char *kind; /* "dataset", "image", "source" */
+    const char *name; /* of refs/KIND/NAME.json */
+    const char *said; /* for people: "dataset cityscapes" */
+};
+
+struct bundle_missing {
+    const char *said, *why;
+};
+
+struct bundle_opts {
+    struct store *store;
+    const char *root; /* the data folder */
+    const char *
+        self; /* this program's file; reperf-train, reperf-pack and reperf-node beside it go along */
+    const struct bundle_part *parts;
+    size_t n_parts;
+    const struct net_opts *net; /* offline */
+    bool allows_missing;
+    const char *folder; /* new; made beside and renamed */
+    struct clock_src clock;
+    bool (*should_stop)(void);
+};
+
+struct bundle_info {
+    size_t n_parts; /* that are in it */
+    size_t n_blobs;
+    uint64_t blob_bytes;
+    size_t n_files; /* all */
+    uint64_t file_bytes;
+    bool is_synthetic; /* some part is a synthetic twin */
+    struct bundle_missing *missing;
+    size_t n_missing;
+    const char **parts; /* "dataset cityscapes", sorted; in the arena */
+};
+
+/* ERR_FETCH names the parts that the store lacks, unless allows_missing. ERR_INTEGRITY: a blob of the store is not what its name
+   says. */
+MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts,
+                           struct bundle_info *ret_info, struct err *err);
+
+struct import_opts {
+    struct store *store;
+    const char *folder;         /* of the bundle */
+    const char *locks;          /* where its locks go */
+    const struct net_opts *net; /* offline */
+    bool (*should_stop)(void);
+};
+
+/* Into the store; what is there already stays. Locks of the bundle go to `locks` where it has none of that name; a lock or a
+   reference that says another thing than the one here is ERR_INTEGRITY, before anything is changed. */
+MUST_CHECK int bundle_import(struct arena *arena, const struct import_opts *opts,
+                             struct bundle_info *ret_info, struct err *err);
+
+#endif

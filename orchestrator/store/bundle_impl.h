@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What making and importing a bundle share. */
+#ifndef STORE_BUNDLE_IMPL_H
+#define STORE_BUNDLE_IMPL_H
+
+#include "store/bundle.h"
+#include "store/source_store.h"
+#include "store/tree.h"
+
+#define BUNDLE_ABOUT  "bundle.json"
+#define BUNDLE_SUMS   "SHA256SUMS"
+#define BUNDLE_SOURCE "source"
+
+/* bundle.json: schema_version, made, version, synthetic, parts, missing. */
+void bundle_about_encode(const struct bundle_info *info, struct clock_src clock,
+                         struct strbuf *out);
+MUST_CHECK int bundle_about_read(struct arena *arena, const char *folder,
+                                 struct bundle_info *ret_info, struct err *err);
+
+/* Digests of all files of a bundle but SHA256SUMS itself. */
+MUST_CHECK int bundle_hash(struct arena *arena, const char *folder, bool (*should_stop)(void),
+                           struct tree_list *ret_list, struct err *err);
+/* Every store/blobs/sha256/HEX has that digest: ERR_INTEGRITY where one has not. */
+MUST_CHECK int bundle_check_blobs(const struct tree_list *list, struct err *err);
+
+/* A reference of a dataset or an image, whole and of that name; ERR_INTEGRITY. */
+MUST_CHECK int bundle_check_ref(struct arena *arena, const char *kind, const char *name,
+                                struct str text, struct err *err);
+/* What it says of its blobs, which are in the store by now: sizes, and MD5s that later count as checked. */
+MUST_CHECK int bundle_check_claims(struct arena *arena, const struct store *store, const char *kind,
+                                   const char *name, struct str text, struct err *err);
+/* A lock, and the one that belongs at KIND/NAME.json. */
+MUST_CHECK int bundle_check_lock(struct arena *arena, const char *path, struct err *err);
+
+/* Of a reference's text: whether it says that it is synthetic. */
+bool bundle_is_synthetic(struct str ref_text);
+/* URL@COMMIT: every object of it and its submodules is hashed again. ERR_NOT_FOUND where the store lacks something. */
+MUST_CHECK int bundle_check_source(struct arena *arena, const struct store *store,
+                                   const struct net_opts *net, const char *name,
+                                   struct source_tree *ret_tree, struct err *err);
+/* Of a bare repository only objects, references and the border of a shallow fetch travel: its config, hooks, attributes and
+   alternates could make git run or read something else where it arrives. */
+bool bundle_skips_in_source(const char *below);
+#define BUNDLE_SOURCE_CONFIG                                                                       \
+    "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
+
+#endif

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bundle into the store. Nothing is changed before every byte of the bundle has been read and holds, and no lock contradicts
+   one that is here. An import that was interrupted is simply done again: blobs that came in stay, references come last. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "store/bundle_copy.h"
+#include "store/bundle_impl.h"
+#include "store/image_store.h"
+
+#define LOCKS_BELOW   "share/reperf/manifests/locks/"
+#define BLOBS_BELOW   "store/blobs/sha256/"
+#define REFS_BELOW    "store/refs/"
+#define SOURCES_BELOW "store/sources/"
+#define SHOWN_MAX     5
+
+struct importer {
+    struct arena *arena;
+    struct store *store;
+    const struct import_opts *opts;
+    const char *folder;
+    bool (*should_stop)(void);
+    struct tree_list list;
+    struct bundle_info info;
+};
+
+static bool starts(const char *path, const char *prefix)
+{
+    return strncmp(path, prefix, strlen(prefix)) == 0;
+}
+
+static char *in_bundle(const struct importer *im, const char *path)
+{
+    return fs_join(im->arena, im->folder, path);
+}
+
+/* ---- the bundle holds ---- */
+
+static int report_differences(const struct importer *im, const struct tree_differences *found,
+                              struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    size_t n = 0;
+    strbuf_init(&text, 4096);
+    for (size_t idx = 0; idx < found->n; idx++) {
+        const struct tree_difference *d = &found->items[idx];
+        /* The list cannot hold its own digest. */
+        if (d->fault == TREE_EXTRA && strcmp(d->path, BUNDLE_SUMS) == 0) {
+            continue;
+        }
+        if (n++ < SHOWN_MAX) {
+            strbuf_printf(&text, "%s%s %s", n > 1 ? ", " : "", tree_fault_name(d->fault), d->path);
+        }
+    }
+    return n == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "bundle %s: %zu files are wrong: %.*s%s", im->folder,
+                         n, STR_ARG(strbuf_str(&text)), n > SHOWN_MAX ? ", ..." : "");
+}
+
+static int check_bundle(struct importer *im, struct err *err)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    struct tree_verify_result result;
+    struct tree_opts opts = {
+        .folder = im->folder, .n_threads = POOL_THREADS_MIN + 1, .should_stop = im->should_stop};
+    if (tree_list_read(im->arena, in_bundle(im, BUNDLE_SUMS), &im->list, err) < 0) {
+        return err_wrap(err, "not a bundle");
+    }
+    if (pool_new(opts.n_threads, &pool, err) < 0) {
+        return -1;
+    }
+    opts.pool = pool;
+    if (tree_verify(im->arena, &opts, &im->list, &result, err) < 0 ||
+        report_differences(im, &result.differences, err) < 0) {
+        return -1;
+    }
+    if (bundle_check_blobs(&im->list, err) < 0) {
+        return err_wrap(err, "bundle %s", im->folder);
+    }
+    return bundle_about_read(im->arena, im->folder, &im->info, err);
+}
+
+/* ---- locks ---- */
+
+static int for_locks(struct importer *im,
+                     int (*fn)(struct importer *, const char *, const char *, struct err *),
+                     struct err *err)
+{
+    for (size_t idx = 0; idx < im->list.n; idx++) {
+        const char *path = im->list.files[idx].path;
+        if (starts(path, LOCKS_BELOW) && str_ends(str_of(path), STR_LIT(".json")) &&
+            fn(im, in_bundle(im, path),
+               fs_join(im->arena, im->opts->locks, path + strlen(LOCKS_BELOW)), err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_lock(struct importer *im, const char *from, const char *to, struct err *err)
+{
+    struct str ours;
+    struct str theirs;
+    if (bundle_check_lock(im->arena, from, err) < 0) {
+        return err_wrap(err, "bundle %s", im->folder);
+    }
+    if (!fs_exists(to)) {
+        return 0;
+    }
+    if (fs_read(im->arena, from, STORE_TEXT_MAX, &theirs, err) < 0 ||
+        fs_read(im->arena, to, STORE_TEXT_MAX, &ours, err) < 0) {
+        return -1;
+    }
+    return str_eq(ours, theirs)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: the lock of the bundle says another thing; look at both, then remove "
+                         "one",
+                         to);
+}
+
+static int put_lock(struct importer *im, const char *from, const char *to, struct err *err)
+{
+    struct str text;
+    const char *slash = strrchr(to, '/');
+    if (fs_exists(to)) {
+        return 0;
+    }
+    if (fs_read(im->arena, from, STORE_TEXT_MAX, &text, err) < 0 ||
+        fs_mkdir_p(arena_strndup(im->arena, to, (size_t)(slash - to)), err) < 0) {
+        return -1;
+    }
+    return fs_write_atomic(to, text, err);
+}
+
+/* ---- into the store ---- */
+
+static int for_refs(struct importer *im,
+                    int (*fn)(struct importer *im, const char *path, struct err *err),
+                    struct err *err)
+{
+    for (size_t idx = 0; idx < im->list.n; idx++) {
+        if (starts(im->list.files[idx].path, REFS_BELOW) &&
+            fn(im, im->list.files[idx].path, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int import_blob(struct importer *im, const struct tree_file *file, struct err *err)
+{
+    const struct store_hooks hooks = {.should_stop = im->should_stop};
+    struct digest_value value;
+    struct err ignored = {0};
+    uint64_t size_bytes = 0;
+    /* One that is here may have rotted; the bundle's is known to be right. */
+    if (!store_has(im->store, file->sha256, &size_bytes) ||
+        digest_file(store_blob_path(im->store, file->sha256), DIGEST_SHA256, &value, &ignored) <
+            0 ||
+        memcmp(value.sha256, file->sha256, SHA256_BYTES) != 0) {
+        if (store_add_file(im->store, in_bundle(im, file->path), &hooks, &value, err) < 0) {
+            return -1;
+        }
+        if (memcmp(value.sha256, file->sha256, SHA256_BYTES) != 0) {
+            return err_set(err, ERR_INTEGRITY, "%s: has changed since it was checked", file->path);
+        }
+        size_bytes = value.size_bytes;
+    }
+    im->info.n_blobs++;
+    im->info.blob_bytes += size_bytes;
+    return 0;
+}
+
+/* store/refs/KIND/NAME.json */
+static int ref_of(const struct importer *im, const char *path, const char **ret_kind,
+                  const char **ret_name, struct str *ret_text, struct err *err)
+{
+    struct str rest = str_of(path + strlen(REFS_BELOW));
+    struct str kind;
+    if (!str_next(&rest, '/', &kind) || !str_ends(rest, STR_LIT(".json"))) {
+        return err_set(err, ERR_INTEGRITY, "%s: expected store/refs/KIND/NAME.json", path);
+    }
+    *ret_kind = str_z(im->arena, kind);
+    *ret_name = store_unescape(im->arena, str_z(im->arena, str_sub(rest, 0, rest.len - 5)));
+    if (!*ret_name) {
+        return err_set(err, ERR_INTEGRITY, "%s: not a name of a reference", path);
+    }
+    return fs_read(im->arena, in_bundle(im, path), STORE_TEXT_MAX, ret_text, err);
+}
+
+struct blobs {
+    uint8_t (*sha256)[SHA256_BYTES];
+    size_t n;
+};
+
+static bool has_blob(const struct blobs *blobs, const uint8_t *sha256)
+{
+    for (size_t idx = 0; idx < blobs->n; idx++) {
+        if (memcmp(blobs->sha256[idx], sha256, SHA256_BYTES) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_all(const struct blobs *more, const struct blobs *less)
+{
+    for (size_t idx = 0; idx < less->n; idx++) {
+        if (!has_blob(more, less->sha256[idx])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A reference grows while it is used, so one that has all of the other's blobs is the same thing. */
+static int is_same_thing(const struct importer *im, struct str ours_text,
+                         const struct blobs *theirs, bool *ret_same, struct err *err)
+{
+    struct blobs ours;
+    if (store_ref_blobs(im->arena, ours_text, "reference in the store", &ours.sha256, &ours.n,
+                        err) < 0) {
+        return -1;
+    }
+    *ret_same = has_all(&ours, theirs) || has_all(theirs, &ours);
+    return 0;
+}
+
+static bool is_in_bundle(const struct importer *im, const char *path)
+{
+    size_t from = 0;
+    size_t to = im->list.n;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        int order = strcmp(im->list.files[mid].path, path);
+        if (order == 0) {
+            return true;
+        }
+        from = order < 0 ? mid + 1 : from;
+        to = order < 0 ? to : mid;
+    }
+    return false;
+}
+
+static int check_blobs_there(const struct importer *im, const char *path, const struct blobs *blobs,
+                             struct err *err)
+{
+    for (size_t idx = 0; idx < blobs->n; idx++) {
+        char hex[SHA256_HEX_SIZE];
+        uint64_t size_bytes;
+        hex_encode(blobs->sha256[idx], SHA256_BYTES, hex);
+        if (!is_in_bundle(im, arena_printf(im->arena, BLOBS_BELOW "%s", hex)) &&
+            !store_has(im->store, blobs->sha256[idx], &size_bytes)) {
+            return err_set(err, ERR_INTEGRITY, "%s: neither the bundle nor the store has sha256:%s",
+                           path, hex);
+        }
+    }
+    return 0;
+}
+
+/* A bundle fills the store; it does not change what a name means here. */
+static int check_ref(struct importer *im, const char *path, struct err *err)
+{
+    const char *kind, *name;
+    struct str ours, theirs;
+    struct err absent = {0};
+    struct blobs blobs;
+    bool is_same = false;
+    if (ref_of(im, path, &kind, &name, &theirs, err) < 0 ||
+        bundle_check_ref(im->arena, kind, name, theirs, err) < 0 ||
+        store_ref_blobs(im->arena, theirs, path, &blobs.sha256, &blobs.n, err) < 0 ||
+        check_blobs_there(im, path, &blobs, err) < 0) {
+        return -1;
+    }
+    if (store_ref_get(im->store, kind, name, &ours, &absent) < 0) {
+        return absent.code == ERR_NOT_FOUND ? 0 : (*err = absent, -1);
+    }
+    if (is_same_thing(im, ours, &blobs, &is_same, err) < 0) {
+        return -1;
+    }
+    return is_same
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s %s: the store has another one than the bundle; nothing was imported",
+                         kind, name);
+}
+
+static int import_ref(struct importer *im, const char *path, struct err *err)
+{
+    const char *kind, *name;
+    struct str text, ours;
+    struct err absent = {0};
+    bool is_new;
+    if (ref_of(im, path, &kind, &name, &text, err) < 0 ||
+        bundle_check_claims(im->arena, im->store, kind, name, text, err) < 0) {
+        return -1;
+    }
+    is_new = store_ref_get(im->store, kind, name, &ours, &absent) < 0;
+    if (is_new && store_ref_put(im->store, kind, name, text, err) < 0) {
+        return -1;
+    }
+    if (strcmp(kind, IMAGE_KIND) != 0 || image_list_again(im->store, name, err) == 0) {
+        return 0;
+    }
+    /* Its manifest is none: the name means nothing here. */
+    absent = (struct err){0};
+    if (is_new && store_ref_drop(im->store, kind, name, &absent) < 0) {
+        log_line(LOG_WARN, "%s", absent.msg);
+    }
+    err->code = err->code == ERR_DISK ? ERR_DISK : ERR_INTEGRITY;
+    return -1;
+}
+
+/* The commits at which a shallow history ends: both repositories' borders hold in what has the objects of both. */
+static int join_borders(struct importer *im, const char *fresh, const char *repo, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const char *to = fs_join(im->arena, repo, "shallow");
+    struct str ours, theirs, line;
+    if (!fs_exists(fresh) || !fs_exists(to)) {
+        return 0;
+    }
+    if (fs_read(im->arena, fresh, STORE_TEXT_MAX, &theirs, err) < 0 ||
+        fs_read(im->arena, to, STORE_TEXT_MAX, &ours, err) < 0) {
+        return -1;
+    }
+    strbuf_init(&text, (size_t)2 * STORE_TEXT_MAX);
+    strbuf_add_str(&text, ours);
+    while (str_next(&theirs, '\n', &line)) {
+        if (line.len && str_find(ours, line) < 0) {
+            strbuf_add_str(&text, line);
+            strbuf_add_char(&text, '\n');
+        }
+    }
+    return fs_write_atomic(to, strbuf_str(&text), err);
+}
+
+static int make_repo(struct importer *im, const char *fresh, const char *repo, struct err *err)
+{
+    if (fs_mkdir_p(fs_join(im->arena, fresh, "objects"), err) < 0 ||
+        fs_mkdir_p(fs_join(im->arena, fresh, "refs"), err) < 0 ||
+        fs_write_atomic(fs_join(im->arena, fresh, "config"), STR_LIT(BUNDLE_SOURCE_CONFIG), err) <
+            0) {
+        return -1;
+    }
+    if (rename(fresh, repo) < 0) {
+        return err_set(err, err_code_of_errno(errno), "rename to %s: %s", repo,
+                       err_errno_text(errno));
+    }
+    return fs_sync_dir(store_path(im->store, "sources"), err);
+}
+
+/* Objects and references that the repository lacks, each by its rename: they are named by what they are. */
+static int fill_repo(struct importer *im, const char *fresh, const char *repo, struct err *err)
+{
+    struct fs_names names;
+    if (fs_walk(im->arena, fresh, &names, err) < 0 ||
+        join_borders(im, fs_join(im->arena, fresh, "shallow"), repo, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        char *to = fs_join(im->arena, repo, names.items[idx]);
+        char *slash = strrchr(to, '/');
+        if (fs_exists(to)) {
+            continue;
+        }
+        if (fs_mkdir_p(arena_strndup(im->arena, to, (size_t)(slash - to)), err) < 0) {
+            return -1;
+        }
+        if (rename(fs_join(im->arena, fresh, names.items[idx]), to) < 0) {
+            return err_set(err, err_code_of_errno(errno), "rename to %s: %s", to,
+                           err_errno_text(errno));
+        }
+    }
+    return fs_remove_tree(fresh, err);
+}
+
+/* All files of store/sources/NAME.git, whose first is files[from]. */
+static int import_source(struct importer *im, size_t from, size_t *ret_end, struct err *err)
+{
+    const char *path = im->list.files[from].path;
+    const char *slash = strchr(path + strlen(SOURCES_BELOW), '/');
+    if (!slash) {
+        return err_set(err, ERR_INTEGRITY, "%s: expected a repository's folder", path);
+    }
+    size_t len = (size_t)(slash - path) + 1; /* of "store/sources/NAME.git/" */
+    const char *repo = store_path(
+        im->store, arena_strndup(im->arena, path + strlen("store/"), len - 1 - strlen("store/")));
+    char *fresh = store_path(im->store, "tmp/import-XXXXXX");
+    if (!mkdtemp(fresh)) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", fresh, err_errno_text(errno));
+    }
+    for (*ret_end = from; *ret_end < im->list.n; ++*ret_end) {
+        const char *name = im->list.files[*ret_end].path;
+        if (strncmp(name, path, len) != 0) {
+            break;
+        }
+        if (copy_file(in_bundle(im, name), fs_join(im->arena, fresh, name + len), im->should_stop,
+                      err) < 0) {
+            return -1;
+        }
+    }
+    return fs_exists(repo) ? fill_repo(im, fresh, repo, err) : make_repo(im, fresh, repo, err);
+}
+
+/* Before anything is changed: no file that could make git run or read something else. */
+static int check_sources(struct importer *im, struct err *err)
+{
+    for (size_t idx = 0; idx < im->list.n; idx++) {
+        const char *path = im->list.files[idx].path;
+        if (!starts(path, SOURCES_BELOW)) {
+            continue;
+        }
+        const char *slash = strchr(path + strlen(SOURCES_BELOW), '/');
+        if (!slash || bundle_skips_in_source(slash + 1)) {
+            return err_set(err, ERR_INTEGRITY, "%s: no file that a bundle may bring", path);
+        }
+    }
+    return 0;
+}
+
+/* Every object of every source that the bundle says it has. */
+static int verify_sources(struct importer *im, struct err *err)
+{
+    for (size_t idx = 0; idx < im->info.n_parts; idx++) {
+        struct source_tree tree;
+        const char *said = im->info.parts[idx];
+        if (starts(said, "source ") &&
+            bundle_check_source(im->arena, im->store, im->opts->net, said + strlen("source "),
+                                &tree, err) < 0) {
+            err->code = err->code == ERR_NOT_FOUND ? ERR_INTEGRITY : err->code;
+            return err_wrap(err, "bundle %s", im->folder);
+        }
+    }
+    return 0;
+}
+
+static int import_files(struct importer *im, struct err *err)
+{
+    for (size_t idx = 0; idx < im->list.n; idx++) {
+        if (starts(im->list.files[idx].path, BLOBS_BELOW) &&
+            import_blob(im, &im->list.files[idx], err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < im->list.n;) {
+        if (!starts(im->list.files[idx].path, SOURCES_BELOW)) {
+            idx++;
+        } else if (import_source(im, idx, &idx, err) < 0) {
+            return -1;
+        }
+    }
+    return verify_sources(im, err) < 0 ? -1 : for_refs(im, import_ref, err);
+}
+
+int bundle_import(struct arena *arena, const struct import_opts *opts, struct bundle_info *ret_info,
+                  struct err *err)
+{
+    struct importer im = {.arena = arena,
+                          .opts = opts,
+                          .store = opts->store,
+                          .folder = opts->folder,
+                          .should_stop = opts->should_stop};
+    if (!fs_is_dir(opts->folder)) {
+        return err_set(err, ERR_NOT_FOUND, "%s: no such folder", opts->folder);
+    }
+    if (check_bundle(&im, err) < 0 || check_sources(&im, err) < 0 ||
+        for_refs(&im, check_ref, err) < 0 || for_locks(&im, check_lock, err) < 0 ||
+        import_files(&im, err) < 0 || for_locks(&im, put_lock, err) < 0) {
+        return -1;
+    }
+    im.info.n_files = im.list.n;
+    *ret_info = im.info;
+    return 0;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The archives of a dataset into the store: from the store itself, from its folder for files that a person brings, or over the
+   network; each held against what is known of it. */
+#include "base/base.h"
+
+#include "store/dataset_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/progress.h"
+
+#define PIECES_TEXT_MAX (FETCH_PIECES_MAX * (size_t)SHA256_HEX_SIZE)
+/* A compressed archive of data that is compressed already (JPEG, PNG, HDF5 with deflate) grows little; label maps and text grow more. */
+#define UNPACK_GROWTH 3
+#define READ_BYTES    (1u << 20)
+
+struct getting {
+    struct arena *arena;
+    struct store *store;
+    const struct dataset_here *here;
+    const struct dataset_fetch_opts *opts;
+    struct dataset_record *record; /* what the store will remember */
+    struct dataset_record earlier; /* what it does */
+    struct dataset_fetched *fetched;
+};
+
+int64_t dataset_unpacked_bytes(const struct dataset_file *file)
+{
+    if (file->size_bytes < 0) {
+        return -1;
+    }
+    return !file->unpack.ptr || str_eq_z(file->unpack, "tar") ? file->size_bytes
+                                                              : UNPACK_GROWTH * file->size_bytes;
+}
+
+const char *dataset_origin_name(enum dataset_origin origin)
+{
+    static const char *const NAMES[] = {
+        [FROM_STORE] = "store",
+        [FROM_INCOMING] = "incoming",
+        [FROM_NET] = "network",
+        [FROM_SYNTH] = "synthetic",
+    };
+    return NAMES[origin];
+}
+
+static const char *now_text(const struct getting *g)
+{
+    char text[RFC3339_MAX];
+    const struct clock_src *clock = &g->opts->net->opts->clock;
+    clock_rfc3339(clock->wall_ns(clock->ctx), text);
+    return arena_printf(g->arena, "%s", text);
+}
+
+static struct lock_item known_of(const struct dataset_file *file)
+{
+    struct lock_item item = {.name = file->name,
+                             .size_bytes = file->size_bytes,
+                             .has_md5 = file->has_md5,
+                             .has_sha256 = file->has_sha256};
+    memcpy(item.md5, file->md5, MD5_BYTES);
+    memcpy(item.sha256, file->sha256, SHA256_BYTES);
+    return item;
+}
+
+static struct lock_item item_of(const struct getting *g, const struct dataset_file *file,
+                                const struct digest_value *value, const char *url)
+{
+    struct lock_item item = {.name = file->name,
+                             .size_bytes = (int64_t)value->size_bytes,
+                             .has_md5 = true,
+                             .has_sha256 = true,
+                             .url = str_of(url),
+                             .date = str_of(now_text(g))};
+    memcpy(item.md5, value->md5, MD5_BYTES);
+    memcpy(item.sha256, value->sha256, SHA256_BYTES);
+    return item;
+}
+
+/* What is had so far, and what an earlier fetch had: a death now must not make gc drop what is still to be looked at. */
+static int remember(struct getting *g, struct err *err)
+{
+    struct dataset_record both = *g->record;
+    size_t n = both.seen.n_items;
+    both.seen.items = arena_array(g->arena, struct lock_item, n + g->earlier.seen.n_items + 1);
+    memcpy(both.seen.items, g->record->seen.items, n * sizeof(both.seen.items[0]));
+    for (size_t idx = 0; idx < g->earlier.seen.n_items; idx++) {
+        const struct lock_item *item = &g->earlier.seen.items[idx];
+        if (!lock_find(&g->record->seen, item->name) && store_has(g->store, item->sha256, NULL)) {
+            both.seen.items[both.seen.n_items++] = *item;
+        }
+    }
+    return dataset_ref_write(g->store, g->here->name, &both, err);
+}
+
+static int keep(struct getting *g, const struct dataset_file *file, const struct dataset_got *got,
+                struct err *err)
+{
+    struct dataset_got *kept = &g->fetched->files[g->fetched->n_files++];
+    *kept = *got;
+    kept->is_checked = file->has_md5 || file->has_sha256;
+    g->record->seen.items[g->record->seen.n_items++] = got->item;
+    g->record->date = str_of(now_text(g));
+    return remember(g, err);
+}
+
+/* ---- from the store ---- */
+
+/* Of an earlier fetch; NULL where there was none or its blob is gone. */
+static const struct lock_item *earlier_item(const struct getting *g, struct str name)
+{
+    const struct lock_item *item = lock_find(&g->earlier.seen, name);
+    return item && store_has(g->store, item->sha256, NULL) ? item : NULL;
+}
+
+/* *ret_has false: not there. A blob that an earlier fetch brought and that is not what is known now stays a stranger. */
+static int from_store(struct getting *g, const struct dataset_file *file, bool *ret_has,
+                      struct err *err)
+{
+    struct lock_item known = known_of(file);
+    const struct lock_item *item = earlier_item(g, file->name);
+    struct dataset_got got = {.origin = FROM_STORE};
+    struct err drift = {0};
+    struct err none = {0};
+    struct digest_value value = {0};
+    *ret_has = false;
+    if (item && lock_check_item(&known, item, file->name.ptr, &drift) == 0) {
+        got.item = *item;
+    } else if (file->has_sha256 && store_has(g->store, file->sha256, &value.size_bytes)) {
+        memcpy(value.sha256, file->sha256, SHA256_BYTES);
+        memcpy(value.md5, file->md5, MD5_BYTES);
+        got.item = item_of(g, file, &value, NULL);
+        got.item.has_md5 = file->has_md5;
+    } else if (file->has_md5 && !file->has_sha256 &&
+               store_find_md5(g->store, file->md5, value.sha256, &none) == 0 &&
+               store_has(g->store, value.sha256, &value.size_bytes)) {
+        memcpy(value.md5, file->md5, MD5_BYTES);
+        got.item = item_of(g, file, &value, NULL);
+    } else {
+        return 0;
+    }
+    *ret_has = true;
+    return keep(g, file, &got, err);
+}
+
+/* ---- brought by a person ---- */
+
+static const char *incoming_path(const struct getting *g, const struct dataset_file *file)
+{
+    return store_path(g->store, arena_printf(g->arena, "incoming/%s", file->name.ptr));
+}
+
+/* Both digests of a file that may be very large: with a bar, and ended by ^C. */
+static int digest_incoming(struct getting *g, const char *path, struct digest_value *ret_value,
+                           struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    const struct net_opts *net = g->opts->net->opts;
+    struct progress progress;
+    char *buf = arena_array(g->arena, char, READ_BYTES);
+    struct stat info;
+    ssize_t n = 1;
+    int result = 0;
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_IO, "%s: expected a regular file", path);
+    }
+    if (digest_start(&digest, DIGEST_MD5 | DIGEST_SHA256, err) < 0) {
+        return -1;
+    }
+    progress_start(&progress, net->clock, "incoming", "bytes", (uint64_t)info.st_size);
+    while (result == 0 && n > 0) {
+        n = read(fd, buf, READ_BYTES);
+        if (n < 0) {
+            result =
+                err_set(err, err_code_of_errno(errno), "read %s: %s", path, err_errno_text(errno));
+        } else if (net->should_stop && net->should_stop()) {
+            result = err_set(err, ERR_INTERRUPTED, "%s: interrupted", path);
+        } else if (n > 0) {
+            result = digest_update(&digest, buf, (size_t)n, err);
+            progress_set(&progress, digest.size_bytes);
+        }
+    }
+    progress_end(&progress);
+    return result < 0 ? -1 : digest_finish(&digest, ret_value, err);
+}
+
+/* "147897477120 bytes, MD5 1d67..., SHA-256 not known" */
+static const char *expected_text(struct arena *arena, const struct dataset_file *file)
+{
+    char md5[MD5_HEX_SIZE] = "not known";
+    char sha256[SHA256_HEX_SIZE] = "not known";
+    const char *size = file->size_bytes < 0
+                           ? "size not known"
+                           : arena_printf(arena, "%lld bytes", (long long)file->size_bytes);
+    if (file->has_md5) {
+        hex_encode(file->md5, MD5_BYTES, md5);
+    }
+    if (file->has_sha256) {
+        hex_encode(file->sha256, SHA256_BYTES, sha256);
+    }
+    return arena_printf(arena, "%s, MD5 %s, SHA-256 %s", size, md5, sha256);
+}
+
+static int from_incoming(struct getting *g, const struct dataset_file *file, bool *ret_has,
+                         struct err *err)
+{
+    const char *path = incoming_path(g, file);
+    struct lock_item known = known_of(file);
+    struct dataset_got got = {.origin = FROM_INCOMING};
+    struct err wrong = {0};
+    struct digest_value value;
+    struct stat info;
+    *ret_has = false;
+    if (lstat(path, &info) < 0) {
+        return 0;
+    }
+    log_line(LOG_INFO, "%s: reading %s", g->here->name, path);
+    if (digest_incoming(g, path, &value, err) < 0) {
+        return -1;
+    }
+    got.item = item_of(g, file, &value, NULL);
+    known.date = STR_LIT("its publication");
+    if (lock_check_item(&known, &got.item, file->name.ptr, &wrong) < 0) {
+        char md5[MD5_HEX_SIZE];
+        hex_encode(value.md5, MD5_BYTES, md5);
+        log_line(LOG_WARN,
+                 "%s: not the file that is expected (%s): it has %llu bytes, MD5 %s; left there",
+                 path, expected_text(g->arena, file), (unsigned long long)value.size_bytes, md5);
+        return 0;
+    }
+    if (S_ISREG(info.st_mode) && info.st_nlink == 1) {
+        if (store_adopt(g->store, path, &value, err) < 0) {
+            return -1;
+        }
+    } else if (store_add_file(g->store, path, NULL, &value, err) < 0) {
+        return -1;
+    }
+    *ret_has = true;
+    return keep(g, file, &got, err);
+}
+
+/* ---- over the network ---- */
+
+static int read_pieces(struct getting *g, const struct dataset_file *file,
+                       struct fetch_pieces *ret_pieces, struct err *err)
+{
+    const char *folder =
+        file->pieces_are_locks ? fs_join(g->arena, g->here->locks, "dataset") : g->here->folder;
+    const char *path = fs_join(g->arena, folder, file->pieces_path.ptr);
+    struct str rest;
+    struct str line;
+    uint8_t(*sha256)[SHA256_BYTES];
+    size_t n = 0;
+    size_t room;
+    if (fs_read(g->arena, path, PIECES_TEXT_MAX, &rest, err) < 0) {
+        return -1;
+    }
+    room = rest.len / (SHA256_HEX_SIZE) + 1;
+    sha256 = arena_alloc_array(g->arena, SHA256_BYTES, room, 1);
+    while (str_next(&rest, '\n', &line)) {
+        struct err ignored = {0};
+        if (line.len == 0 && !rest.ptr) {
+            break;
+        }
+        if (n == room || hex_decode(line, SHA256_BYTES, sha256[n], &ignored) < 0) {
+            return err_set(err, ERR_MANIFEST, "%s:%zu: expected a SHA-256 in hex", path, n + 1);
+        }
+        n++;
+    }
+    *ret_pieces = (struct fetch_pieces){(uint64_t)file->piece_bytes,
+                                        (const uint8_t(*)[SHA256_BYTES])sha256, n};
+    return 0;
+}
+
+/* Nothing may or can be asked for it: a person has to bring it. */
+static int want_it(struct getting *g, const struct dataset_file *file, struct err *err)
+{
+    const struct net_opts *net = g->opts->net->opts;
+    const char *why = g->here->dataset.needs_login && !net_has_login(net) && !net->is_offline
+                          ? "its owner gives it to registered users only (--netrc, --cookies)"
+                      : net->is_offline ? "offline, and it is not in the store"
+                                        : "nobody is known to offer it";
+    g->fetched->wanted[g->fetched->n_wanted++] =
+        (struct dataset_wanted){file, incoming_path(g, file)};
+    return err_set(err, ERR_FETCH, "%s: %s. Expected: %s. From: %s. Put it at %s", file->name.ptr,
+                   why, expected_text(g->arena, file), file->n_urls ? file->urls[0].ptr : "-",
+                   incoming_path(g, file));
+}
+
+/* The mirrors that may be asked, the named one first. */
+static int urls_of(struct getting *g, const struct dataset_file *file, const char **urls,
+                   size_t *ret_n, struct err *err)
+{
+    const struct net_opts *net = g->opts->net->opts;
+    bool is_gated = g->here->dataset.needs_login && !net_has_login(net);
+    char *mirror = NULL;
+    size_t n = 0;
+    if (net_mirror_url(g->arena, net, file->name.ptr, &mirror, err) < 0) {
+        return -1;
+    }
+    if (mirror && net_allows_url(net, mirror)) {
+        urls[n++] = mirror;
+    }
+    for (size_t idx = 0; idx < file->n_urls && n < FETCH_MIRRORS_MAX && !is_gated; idx++) {
+        if (net_allows_url(net, file->urls[idx].ptr)) {
+            urls[n++] = file->urls[idx].ptr;
+        }
+    }
+    *ret_n = n;
+    return 0;
+}
+
+/* What must stay free for the archives that are still to come and for all trees. */
+static uint64_t spare_bytes(const struct getting *g, size_t from)
+{
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(g->here, &n);
+    uint64_t spare = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        int64_t tree = g->opts->wants_tree ? dataset_unpacked_bytes(&files[idx]) : 0;
+        spare += tree > 0 ? (uint64_t)tree : 0;
+        spare += idx > from && files[idx].size_bytes > 0 ? (uint64_t)files[idx].size_bytes : 0;
+    }
+    return spare;
+}
+
+/* The URL by its digest: a mirror's may hold a password, and this is a name on the disk and in messages. */
+static int partial_key(struct arena *arena, const struct dataset_file *file, const char *url,
+                       const char **ret_key, struct err *err)
+{
+    uint8_t of_url[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    if (file->has_sha256) {
+        hex_encode(file->sha256, SHA256_BYTES, hex);
+        *ret_key = arena_printf(arena, "sha256:%s", hex);
+        return 0;
+    }
+    if (file->has_md5) {
+        hex_encode(file->md5, MD5_BYTES, hex);
+        *ret_key = arena_printf(arena, "md5:%s", hex);
+        return 0;
+    }
+    if (sha256_of(str_of(url), of_url, err) < 0) {
+        return -1;
+    }
+    hex_encode(of_url, SHA256_BYTES, hex);
+    *ret_key = arena_printf(arena, "%s-%.16s", file->name.ptr, hex);
+    return 0;
+}
+
+static int adopt(struct getting *g, const struct dataset_file *file,
+                 const struct fetch_result *result, struct err *err)
+{
+    struct dataset_got got = {.origin = FROM_NET,
+                              .received_bytes = result->received_bytes,
+                              .again_bytes = result->again_bytes,
+                              .kept_bytes = result->kept_bytes,
+                              .n_bad_pieces = result->n_bad_pieces};
+    got.item = item_of(g, file, &result->value, http_url_shown(g->arena, result->url));
+    return store_adopt(g->store, result->data_path, &result->value, err) < 0
+               ? -1
+               : keep(g, file, &got, err);
+}
+
+static int from_net(struct getting *g, size_t idx, const struct dataset_file *file, struct err *err)
+{
+    CLEANUP(fetch) struct fetch *fetch = NULL;
+    const struct net_opts *net = g->opts->net->opts;
+    const char *urls[FETCH_MIRRORS_MAX];
+    const char *key = NULL;
+    struct fetch_pieces pieces;
+    struct fetch_spec spec = {.name = file->name.ptr,
+                              .urls = urls,
+                              .size_bytes = file->size_bytes,
+                              .kinds = DIGEST_MD5 | DIGEST_SHA256,
+                              .md5 = file->has_md5 ? file->md5 : NULL,
+                              .sha256 = file->has_sha256 ? file->sha256 : NULL,
+                              .n_connections = net->n_connections,
+                              .n_retries = net->n_retries,
+                              .rate_bytes_per_s = net->rate_bytes_per_s,
+                              .spare_bytes = spare_bytes(g, idx)};
+    struct fetch_run run;
+    if (urls_of(g, file, urls, &spec.n_urls, err) < 0) {
+        return -1;
+    }
+    if (spec.n_urls == 0) {
+        return want_it(g, file, err);
+    }
+    if (file->pieces_path.ptr) {
+        if (read_pieces(g, file, &pieces, err) < 0) {
+            return -1;
+        }
+        spec.pieces = &pieces;
+    }
+    if (partial_key(g->arena, file, urls[spec.n_urls - 1], &key, err) < 0) {
+        return -1;
+    }
+    spec.folder = store_partial(g->store, key);
+    if (net_open(g->opts->net, err) < 0) {
+        return -1;
+    }
+    run = net_fetch_run(g->opts->net);
+    if (fetch_new(run.http, run.pool, run.loop, &spec, &fetch, err) < 0 ||
+        fetch_all(&run, &fetch, 1, err) < 0 || adopt(g, file, fetch_result(fetch), err) < 0) {
+        return -1;
+    }
+    fetch_free(fetch);
+    fetch = NULL;
+    return fs_remove_tree(spec.folder, err);
+}
+
+/* ---- all of them ---- */
+
+static int get_one(struct getting *g, size_t idx, const struct dataset_file *file, struct err *err)
+{
+    bool has = false;
+    if (from_store(g, file, &has, err) < 0 || (!has && from_incoming(g, file, &has, err) < 0)) {
+        return -1;
+    }
+    return has ? 0 : from_net(g, idx, file, err);
+}
+
+int dataset_get_files(struct arena *arena, struct store *store, const struct dataset_here *here,
+                      const struct dataset_fetch_opts *opts, struct dataset_record *record,
+                      struct dataset_fetched *fetched, struct err *err)
+{
+    struct getting g = {.arena = arena,
+                        .store = store,
+                        .here = here,
+                        .opts = opts,
+                        .record = record,
+                        .fetched = fetched};
+    struct err none = {0};
+    struct err first = {0};
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(here, &n);
+    if (dataset_ref_read(arena, store, here->name, &g.earlier, &none) < 0 &&
+        none.code != ERR_NOT_FOUND) {
+        *err = none;
+        return -1;
+    }
+    *record = (struct dataset_record){.seen = {.kind = LOCK_DATASET,
+                                               .id = here->dataset.id,
+                                               .items = arena_array(arena, struct lock_item, n + 1),
+                                               .n_files = -1,
+                                               .file_bytes = -1}};
+    fetched->files = arena_array(arena, struct dataset_got, n + 1);
+    fetched->wanted = arena_array(arena, struct dataset_wanted, n + 1);
+    for (size_t idx = 0; idx < n; idx++) {
+        struct err one = {0};
+        /* A file that a person must bring does not keep the others from being fetched: all are named at once. */
+        if (get_one(&g, idx, &files[idx], &one) < 0) {
+            if (first.code == ERR_NONE) {
+                first = one;
+            }
+            if (one.code != ERR_FETCH) {
+                break;
+            }
+        }
+    }
+    if (first.code != ERR_NONE) {
+        *err = first;
+        return err_wrap(err, "%s", here->name);
+    }
+    return 0;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/dataset_headers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/progress.h"
+#include "codec/file_header.h"
+
+#define TICK_MS     100
+#define THREADS_MAX POOL_THREADS_MAX
+
+struct shared { /* by all jobs */
+    const struct headers_opts *opts;
+    struct header_check *checks;
+    size_t n;
+    atomic_size_t next; /* file to look at */
+    atomic_bool is_stopped;
+};
+
+typedef int (*header_fn)(const uint8_t *ptr, size_t len, bool deep, struct file_header *ret,
+                         struct err *err);
+
+static header_fn reader_of(enum file_format format)
+{
+    switch (format) {
+    case FILE_JPEG:
+        return file_header_jpeg;
+    case FILE_PNG:
+        return file_header_png;
+    case FILE_HDF5:
+        return file_header_hdf5;
+    case FILE_TFRECORD:
+        return file_header_tfrecord;
+    case FILE_TEXT:
+        return file_header_text;
+    case FILE_ANY:
+        break;
+    }
+    return NULL;
+}
+
+static bool is_odd(const struct dataset_group *group, const char *path)
+{
+    for (size_t idx = 0; idx < group->n_odd; idx++) {
+        if (str_eq_z(group->odd_paths[idx], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_facts(const struct headers_opts *opts, const struct dataset_group *group,
+                       const struct file_header *header, struct err *err)
+{
+    if (group->width >= 0 && header->width != group->width) {
+        return err_set(err, ERR_INTEGRITY, "expected a width of %lld, found %lld x %lld pixels",
+                       (long long)group->width, (long long)header->width,
+                       (long long)header->height);
+    }
+    if (group->height >= 0 && header->height != group->height) {
+        return err_set(err, ERR_INTEGRITY, "expected a height of %lld, found %lld x %lld pixels",
+                       (long long)group->height, (long long)header->width,
+                       (long long)header->height);
+    }
+    if (group->channels >= 0 && header->channels != group->channels) {
+        return err_set(err, ERR_INTEGRITY, "expected %lld channels, found %lld",
+                       (long long)group->channels, (long long)header->channels);
+    }
+    if (!opts->ignores_lines && group->n_lines >= 0 && header->n_records != group->n_lines) {
+        return err_set(err, ERR_INTEGRITY, "expected %lld lines, found %lld",
+                       (long long)group->n_lines, (long long)header->n_records);
+    }
+    return 0;
+}
+
+static int check_bytes(const struct headers_opts *opts, struct header_check *check,
+                       const uint8_t *ptr, size_t len, struct err *err)
+{
+    struct file_header header;
+    if (reader_of(check->group->format)(ptr, len, opts->is_deep, &header, err) < 0) {
+        return -1;
+    }
+    check->n_records = header.n_records;
+    return check_facts(opts, check->group, &header, err);
+}
+
+/* The tree is the user's: a file that is changed while it is mapped may end this program with SIGBUS, so that only those are mapped
+   that are large, or of which most is skipped. */
+#define READ_MAX  (64u << 20)
+#define HEAD_MAX  (128u << 10)
+#define TAIL_SIZE 2u
+
+/* Of a JPEG the head and the end marker are enough, and most of a data set is not read a second time. False where they do not show
+   that it is right: then all of it is looked at. */
+static bool is_right_jpeg(const struct headers_opts *opts, struct header_check *check, int fd,
+                          size_t len, struct arena *arena)
+{
+    struct err ignored = {0};
+    uint8_t *bytes;
+    if (len <= HEAD_MAX + TAIL_SIZE) {
+        return false;
+    }
+    bytes = arena_array(arena, uint8_t, HEAD_MAX + TAIL_SIZE);
+    return pread(fd, bytes, HEAD_MAX, 0) == HEAD_MAX &&
+           pread(fd, bytes + HEAD_MAX, TAIL_SIZE, (off_t)(len - TAIL_SIZE)) == TAIL_SIZE &&
+           check_bytes(opts, check, bytes, HEAD_MAX + TAIL_SIZE, &ignored) == 0;
+}
+
+static int check_mapped(const struct headers_opts *opts, struct header_check *check, int fd,
+                        size_t len, struct err *err)
+{
+    int result;
+    void *bytes = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED) {
+        return err_set(err, err_code_of_errno(errno), "%s", err_errno_text(errno));
+    }
+    result = check_bytes(opts, check, bytes, len, err);
+    munmap(bytes, len);
+    return result;
+}
+
+static int check_file(const struct headers_opts *opts, struct header_check *check, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    enum file_format format = check->group->format;
+    const char *path = fs_join(&arena, opts->folder, check->path);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is_skipped = !opts->is_deep && (format == FILE_HDF5 || format == FILE_TFRECORD);
+    struct str text;
+    struct stat info;
+    size_t len;
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s", err_errno_text(errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_INTEGRITY, "not a regular file");
+    }
+    len = (size_t)info.st_size;
+    if (!opts->is_deep && format == FILE_JPEG && is_right_jpeg(opts, check, fd, len, &arena)) {
+        return 0;
+    }
+    if (len > READ_MAX || (is_skipped && len > 0)) {
+        return check_mapped(opts, check, fd, len, err);
+    }
+    return fs_read(&arena, path, READ_MAX, &text, err) < 0
+               ? -1
+               : check_bytes(opts, check, (const uint8_t *)text.ptr, text.len, err);
+}
+
+static void check_one(const struct headers_opts *opts, struct header_check *check)
+{
+    struct err err = {0};
+    check->n_records = -1;
+    if (!check->group || !reader_of(check->group->format) || is_odd(check->group, check->path)) {
+        return;
+    }
+    check->is_seen = true;
+    if (check_file(opts, check, &err) < 0) {
+        check->why = xstrdup(err.msg);
+    }
+}
+
+static int run_job(void *arg, const atomic_bool *is_cancelled, struct err *err UNUSED)
+{
+    struct shared *shared = arg;
+    for (;;) {
+        size_t idx = atomic_fetch_add(&shared->next, 1);
+        if (idx >= shared->n || atomic_load(is_cancelled) || atomic_load(&shared->is_stopped)) {
+            return 0;
+        }
+        check_one(shared->opts, &shared->checks[idx]);
+    }
+}
+
+static bool all_done(struct pool *pool, const struct pool_job *jobs, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (!pool_is_done(pool, &jobs[idx])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int dataset_headers(const struct headers_opts *opts, struct header_check *checks, size_t n,
+                    struct err *err)
+{
+    struct shared shared = {.opts = opts, .checks = checks, .n = n};
+    struct pool_job jobs[THREADS_MAX];
+    struct progress progress;
+    size_t n_jobs = opts->n_threads < THREADS_MAX ? opts->n_threads : THREADS_MAX;
+    int result = 0;
+    n_jobs = n_jobs ? n_jobs : 1;
+    progress_start(&progress, opts->clock, "headers", "files", n);
+    for (size_t idx = 0; idx < n_jobs; idx++) {
+        jobs[idx] = (struct pool_job){.fn = run_job, .arg = &shared};
+        pool_submit(opts->pool, &jobs[idx]);
+    }
+    while (!all_done(opts->pool, jobs, n_jobs)) {
+        struct pollfd fd = {.fd = pool_fd(opts->pool), .events = POLLIN};
+        uint64_t events;
+        if (poll(&fd, 1, TICK_MS) > 0 && read(fd.fd, &events, sizeof(events)) < 0) {
+            /* Read empty by another wait: nothing is lost, the jobs are asked. */
+        }
+        if (opts->should_stop && opts->should_stop()) {
+            atomic_store(&shared.is_stopped, true);
+        }
+        size_t done = atomic_load(&shared.next);
+        progress_set(&progress, done < n ? done : n);
+    }
+    for (size_t idx = 0; idx < n_jobs; idx++) {
+        struct err ignored = {0};
+        if (pool_wait(opts->pool, &jobs[idx], &ignored) < 0) {
+            result = -1;
+            if (err->code == ERR_NONE) {
+                *err = ignored;
+            }
+        }
+    }
+    progress_end(&progress);
+    return result == 0 && atomic_load(&shared.is_stopped)
+               ? err_set(err, ERR_INTERRUPTED, "verify: interrupted")
+               : result;
+}

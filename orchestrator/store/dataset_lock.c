@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/dataset_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/progress.h"
+#include "store/lock_file.h"
+
+#define PIECE_BYTES (16u << 20) /* a bad byte costs one of these again */
+#define READ_BYTES  (1u << 20)
+
+struct piecing {
+    struct arena *arena;
+    const struct net_opts *net;
+    struct progress progress;
+    uint64_t done_bytes;
+};
+
+/* One SHA-256 a line, of each PIECE_BYTES. */
+static int digest_pieces(struct piecing *p, const char *path, struct strbuf *lines, struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    char *buf = arena_array(p->arena, char, READ_BYTES);
+    ssize_t n = 1;
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    while (n > 0) {
+        if (digest_start(&digest, DIGEST_SHA256, err) < 0) {
+            return -1;
+        }
+        for (uint64_t in_piece = 0; in_piece < PIECE_BYTES;) {
+            n = read(fd, buf, READ_BYTES);
+            if (n <= 0) {
+                break;
+            }
+            if (digest_update(&digest, buf, (size_t)n, err) < 0) {
+                return -1;
+            }
+            in_piece += (uint64_t)n;
+            p->done_bytes += (uint64_t)n;
+            progress_set(&p->progress, p->done_bytes);
+        }
+        if (p->net->should_stop && p->net->should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "lock: interrupted");
+        }
+        if (digest_finish(&digest, &value, err) < 0) {
+            return -1;
+        }
+        if (value.size_bytes > 0) {
+            hex_encode(value.sha256, SHA256_BYTES, hex);
+            strbuf_printf(lines, "%s\n", hex);
+        }
+    }
+    return n < 0
+               ? err_set(err, err_code_of_errno(errno), "read %s: %s", path, err_errno_text(errno))
+               : 0;
+}
+
+static int write_pieces(struct piecing *p, const struct store *store,
+                        const struct dataset_here *here, struct lock_item *item, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf lines = {0};
+    const char *folder = fs_join(p->arena, here->locks, lock_kind_name(LOCK_DATASET));
+    const char *name = arena_printf(p->arena, "%s.%s.pieces", here->dataset.id.ptr, item->name.ptr);
+    strbuf_init(&lines, (size_t)FETCH_PIECES_MAX * SHA256_HEX_SIZE);
+    if (digest_pieces(p, store_blob_path(store, item->sha256), &lines, err) < 0) {
+        return -1;
+    }
+    if (lines.is_full) {
+        return err_set(err, ERR_INTERNAL, "%s: more than %u pieces", item->name.ptr,
+                       FETCH_PIECES_MAX);
+    }
+    if (fs_mkdir_p(folder, err) < 0 ||
+        fs_write_atomic(fs_join(p->arena, folder, name), strbuf_str(&lines), err) < 0) {
+        return -1;
+    }
+    item->piece_bytes = PIECE_BYTES;
+    item->pieces_path = str_of(name);
+    return 0;
+}
+
+/* Only of what is new and worth it: a file of one piece is fetched again whole anyway. */
+static int add_pieces(struct arena *arena, const struct store *store,
+                      const struct dataset_here *here, const struct net_opts *net,
+                      const struct lock *known, struct lock *found, struct err *err)
+{
+    struct piecing p = {.arena = arena, .net = net};
+    uint64_t total = 0;
+    int result = 0;
+    for (size_t idx = 0; idx < found->n_items; idx++) {
+        total += (uint64_t)found->items[idx].size_bytes;
+    }
+    progress_start(&p.progress, net->clock, "lock", "bytes", total);
+    for (size_t idx = 0; idx < found->n_items && result == 0; idx++) {
+        struct lock_item *item = &found->items[idx];
+        if (!lock_find(known, item->name) && item->size_bytes > (int64_t)PIECE_BYTES) {
+            result = write_pieces(&p, store, here, item, err);
+        }
+    }
+    progress_end(&p.progress);
+    return result;
+}
+
+int dataset_lock(struct arena *arena, const struct store *store, const struct dataset_here *here,
+                 const struct net_opts *net, const struct dataset_fetched *fetched,
+                 struct dataset_locked *ret_locked, struct err *err)
+{
+    struct dataset_locked locked = {0};
+    struct lock known = {0};
+    struct err none = {0};
+    struct lock found = {.kind = LOCK_DATASET,
+                         .id = here->dataset.id,
+                         .items = arena_array(arena, struct lock_item, fetched->n_files + 1),
+                         .has_list = fetched->has_tree,
+                         .n_files = fetched->tree.seen.n_files,
+                         .file_bytes = fetched->tree.seen.file_bytes};
+    char *path = NULL;
+    if (here->is_twin) {
+        return err_set(err, ERR_USAGE,
+                       "%s: a synthetic twin is made, not published: there is nothing to lock",
+                       here->name);
+    }
+    memcpy(found.list_sha256, fetched->tree.seen.list_sha256, SHA256_BYTES);
+    for (size_t idx = 0; idx < fetched->n_files; idx++) {
+        found.items[found.n_items++] = fetched->files[idx].item;
+    }
+    if (lock_read(arena, here->locks, LOCK_DATASET, here->dataset.id.ptr, &known, &none) < 0 &&
+        none.code != ERR_NOT_FOUND) {
+        *err = none;
+        return -1;
+    }
+    if (lock_check(&known, &found, err) < 0 ||
+        add_pieces(arena, store, here, net, &known, &found, err) < 0 ||
+        lock_settle(arena, here->locks, &found, &locked.is_new, err) < 0 ||
+        lock_path(arena, here->locks, LOCK_DATASET, here->dataset.id.ptr, &path, err) < 0) {
+        return -1;
+    }
+    locked.path = path;
+    locked.lock = found;
+    *ret_locked = locked;
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first sight of a dataset, written down: sizes, digests, digests of pieces, the tree's list, each with date and source. */
+#ifndef STORE_DATASET_LOCK_H
+#define STORE_DATASET_LOCK_H
+
+#include "store/dataset_store.h"
+
+struct dataset_locked {
+    const char *path;
+    bool is_new; /* something was added */
+    struct lock lock;
+};
+
+/* fetched: with its tree. ERR_INTEGRITY where an earlier lock says another thing. */
+MUST_CHECK int dataset_lock(struct arena *arena, const struct store *store,
+                            const struct dataset_here *here, const struct net_opts *net,
+                            const struct dataset_fetched *fetched,
+                            struct dataset_locked *ret_locked, struct err *err);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/dataset_pack.h"
+
+#include "base/fs.h"
+#include "store/pack_program.h"
+
+#define OUTPUT_MAX (4u << 20)
+#define ARGV_MAX   24
+
+static bool is_packable(const struct dataset *dataset, struct str split)
+{
+    return dataset_group_find(dataset, split, ROLE_IMAGE) ||
+           dataset_group_find(dataset, split, ROLE_RECORDS);
+}
+
+/* Those asked for, else all that can be packed; of a twin those that were made. */
+static int choose_splits(struct arena *arena, const struct dataset_here *here,
+                         const struct dataset_record *tree, const struct dataset_pack_opts *opts,
+                         struct str **ret_splits, size_t *ret_n, struct err *err)
+{
+    const struct dataset *dataset = &here->dataset;
+    struct str *splits = arena_array(arena, struct str, DATASET_SPLITS_MAX + opts->n_splits + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < opts->n_splits; idx++) {
+        splits[n] = str_of(opts->splits[idx]);
+        if (!is_packable(dataset, splits[n++])) {
+            return err_set(err, ERR_USAGE,
+                           "--split %.60s: %s has no such split with images or records",
+                           opts->splits[idx], here->name);
+        }
+    }
+    for (size_t idx = 0; idx < dataset->n_splits && opts->n_splits == 0; idx++) {
+        struct str name = dataset->splits[idx].name;
+        bool is_made = !here->is_twin;
+        for (size_t at = 0; at < tree->n_splits; at++) {
+            is_made |= str_eq(tree->splits[at].name, name);
+        }
+        if (is_made && is_packable(dataset, name)) {
+            splits[n++] = name;
+        }
+    }
+    if (n == 0) {
+        return err_set(err, ERR_USAGE, "%s: its description names no files that could be packed",
+                       here->name);
+    }
+    *ret_splits = splits;
+    *ret_n = n;
+    return 0;
+}
+
+/* The list that the packed files are held against is the one that the tree's record names. */
+static int check_list(struct arena *arena, const char *list, const struct dataset_record *tree,
+                      struct err *err)
+{
+    struct digest_value value;
+    (void)arena;
+    if (digest_file(list, DIGEST_SHA256, &value, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    return memcmp(value.sha256, tree->seen.list_sha256, SHA256_BYTES) == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: not the list that %s names: it was changed", list,
+                         DATASET_TREE_JSON);
+}
+
+static int pack_split(struct arena *arena, const struct store *store,
+                      const struct dataset_here *here, const struct dataset_pack_opts *opts,
+                      const char *program, struct dataset_packed *packed, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    const char *tree = dataset_tree_path(store, here->name);
+    const char *argv[ARGV_MAX] = {program,
+                                  "pack",
+                                  "--json",
+                                  "--dataset",
+                                  fs_join(arena, here->folder, "dataset.json"),
+                                  "--tree",
+                                  tree,
+                                  "--list",
+                                  fs_join(arena, tree, DATASET_TREE_LIST),
+                                  "--split",
+                                  str_z(arena, packed->split),
+                                  "--out",
+                                  packed->folder};
+    size_t n = 13;
+    if (here->is_twin) {
+        argv[n++] = "--synthetic";
+    }
+    if (opts->replaces) {
+        argv[n++] = "--force";
+    }
+    if (opts->n_threads) {
+        argv[n++] = "--threads";
+        argv[n++] = arena_printf(arena, "%lld", (long long)opts->n_threads);
+    }
+    if (opts->shard_bytes) {
+        argv[n++] = "--shard-bytes";
+        argv[n++] = arena_printf(arena, "%lld", (long long)opts->shard_bytes);
+    }
+    strbuf_init(&out, OUTPUT_MAX);
+    if (fs_mkdir_p(store_path(store, arena_printf(arena, "packed/%s", here->name)), err) < 0 ||
+        pack_program_run(arena, store, opts->net, argv, &out, err) < 0) {
+        return -1;
+    }
+    packed->said = str_dup(arena, str_trim(strbuf_str(&out)));
+    return 0;
+}
+
+int dataset_pack(struct arena *arena, const struct store *store, const struct dataset_here *here,
+                 const struct dataset_pack_opts *opts, struct dataset_packed **ret_packed,
+                 size_t *ret_n, struct err *err)
+{
+    struct dataset_record tree;
+    struct dataset_packed *packed;
+    const char *program = NULL;
+    struct str *splits = NULL;
+    size_t n = 0;
+    if (here->dataset.pack.kind == PACK_NONE) {
+        return err_set(err, ERR_USAGE, "%s: its description does not say how it is packed",
+                       here->name);
+    }
+    if (dataset_tree_read(arena, store, here->name, &tree, err) < 0) {
+        if (err->code == ERR_NOT_FOUND) {
+            return dataset_no_tree(arena, store, here, err);
+        }
+        return -1;
+    }
+    if (choose_splits(arena, here, &tree, opts, &splits, &n, err) < 0 ||
+        pack_program_find(arena, opts->self, &program, err) < 0 ||
+        check_list(arena, fs_join(arena, dataset_tree_path(store, here->name), DATASET_TREE_LIST),
+                   &tree, err) < 0) {
+        return -1;
+    }
+    packed = arena_array(arena, struct dataset_packed, n);
+    *ret_packed = packed;
+    for (*ret_n = 0; *ret_n < n; (*ret_n)++) {
+        struct dataset_packed *one = &packed[*ret_n];
+        one->split = splits[*ret_n];
+        one->folder = store_path(
+            store, arena_printf(arena, "packed/%s/%.*s", here->name, STR_ARG(one->split)));
+        if (pack_split(arena, store, here, opts, program, one, err) < 0) {
+            return err_wrap(err, "%s, split %.*s", here->name, STR_ARG(one->split));
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dataset in the store: its archives are blobs named by the reference dataset/NAME, its tree is trees/NAME, with two files of
+   ours at the top: tree.sha256 (sha256sum -c checks it) and tree.json, which is written last. NAME is the id, or ID.synthetic for
+   the twin, which goes the same way and says "synthetic": true everywhere. */
+#ifndef STORE_DATASET_STORE_H
+#define STORE_DATASET_STORE_H
+
+#include "net/net_session.h"
+#include "report/dataset.h"
+#include "report/lock.h"
+#include "store/store.h"
+#include "store/tree.h"
+
+#define DATASET_REF_KIND  "dataset"
+#define DATASET_TREE_JSON "tree.json"
+#define DATASET_TREE_LIST "tree.sha256"
+#define DATASETS_MAX      256
+
+struct dataset_here {       /* a description, and where its parts are */
+    struct dataset dataset; /* merged with the lock, unless is_twin */
+    bool is_twin;
+    const char *name;   /* in the store */
+    const char *folder; /* of dataset.json */
+    const char *locks;  /* folder of locks */
+    bool has_lock;
+};
+
+/* locks NULL: manifests/locks. ERR_USAGE for a twin of what has none. */
+MUST_CHECK int dataset_load(struct arena *arena, const char *root, const char *locks,
+                            const char *id, bool is_twin, struct dataset_here *ret_here,
+                            struct err *err);
+/* The files it is unpacked from: the original's, or the twin's. */
+const struct dataset_file *dataset_files_of(const struct dataset_here *here, size_t *ret_n);
+
+/* ---- what the store knows of it ---- */
+
+struct dataset_record { /* of a reference, and of tree.json */
+    bool is_synthetic;
+    struct str recipe; /* of a twin: what it was made from; else NULL */
+    struct str date;
+    struct dataset_twin_split *splits; /* of a twin: what was made; else NULL */
+    size_t n_splits;
+    struct lock seen; /* its archives, and of tree.json also the list */
+};
+
+/* ERR_NOT_FOUND where it was never fetched. */
+MUST_CHECK int dataset_ref_read(struct arena *arena, const struct store *store, const char *name,
+                                struct dataset_record *ret_record, struct err *err);
+MUST_CHECK int dataset_ref_write(struct store *store, const char *name,
+                                 const struct dataset_record *record, struct err *err);
+/* ERR_NOT_FOUND where there is no whole tree. */
+MUST_CHECK int dataset_tree_read(struct arena *arena, const struct store *store, const char *name,
+                                 struct dataset_record *ret_record, struct err *err);
+MUST_CHECK int dataset_record_parse(struct arena *arena, struct str text, const char *name,
+                                    struct dataset_record *ret_record, struct err *err);
+void dataset_record_encode(const struct dataset_record *record, struct strbuf *out);
+/* -1 with what to do about a tree that is not there: ERR_FETCH. */
+int dataset_no_tree(struct arena *arena, const struct store *store, const struct dataset_here *here,
+                    struct err *err);
+/* Path of the tree's folder, whether it is there or not. */
+char *dataset_tree_path(const struct store *store, const char *name);
+
+enum dataset_state { DATASET_ABSENT, DATASET_PARTIAL, DATASET_ARCHIVES, DATASET_TREE };
+/* Bytes that a file becomes once unpacked, where only its own size is known: an estimate, said as such. */
+int64_t dataset_unpacked_bytes(const struct dataset_file *file);
+/* Looks at names and sizes only. PARTIAL: some of its files are there. */
+enum dataset_state dataset_state(struct arena *arena, const struct store *store,
+                                 const struct dataset_here *here);
+const char *dataset_state_name(enum dataset_state state);
+
+/* ---- fetching ---- */
+
+struct dataset_fetch_opts {
+    struct net *net;
+    const char *self;           /* reperf's own path: reperf-pack is beside it */
+    const char *const *samples; /* "SPLIT=N" of a twin */
+    size_t n_samples;
+    bool wants_tree;
+};
+
+enum dataset_origin { FROM_STORE, FROM_INCOMING, FROM_NET, FROM_SYNTH };
+
+struct dataset_got {
+    struct lock_item item; /* url NULL: not over the network */
+    enum dataset_origin origin;
+    bool is_checked; /* against a digest that was known before */
+    uint64_t received_bytes, again_bytes, kept_bytes;
+    size_t n_bad_pieces;
+};
+
+struct dataset_wanted { /* what a person must put into the store */
+    const struct dataset_file *file;
+    const char *put_path;
+};
+
+struct dataset_fetched { /* filled also on failure, as far as it came */
+    struct dataset_wanted *wanted;
+    size_t n_wanted;
+    struct dataset_got *files;
+    size_t n_files;
+    bool has_tree, was_there; /* was_there: the tree needed no work */
+    const char *tree_path;
+    struct dataset_record tree;
+};
+
+const char *dataset_origin_name(enum dataset_origin origin);
+MUST_CHECK int dataset_fetch(struct arena *arena, struct store *store,
+                             const struct dataset_here *here, const struct dataset_fetch_opts *opts,
+                             struct dataset_fetched *fetched, struct err *err);
+
+/* The parts of it, for dataset_fetch alone. */
+MUST_CHECK int dataset_get_files(struct arena *arena, struct store *store,
+                                 const struct dataset_here *here,
+                                 const struct dataset_fetch_opts *opts,
+                                 struct dataset_record *record, struct dataset_fetched *fetched,
+                                 struct err *err);
+MUST_CHECK int dataset_synth_files(struct arena *arena, struct store *store,
+                                   const struct dataset_here *here,
+                                   const struct dataset_fetch_opts *opts,
+                                   struct dataset_record *record, struct dataset_fetched *fetched,
+                                   struct err *err);
+MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
+                                 const struct dataset_here *here,
+                                 const struct dataset_fetch_opts *opts,
+                                 const struct dataset_record *record,
+                                 struct dataset_fetched *fetched, struct err *err);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From archives in the store to trees/NAME: unpacked and digested in one pass into tmp/tree-NAME, listed, renamed. Whatever dies
+   on the way leaves no tree; the next call starts this part again. */
+#include "base/base.h"
+
+#include "store/dataset_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "store/unpack_tree.h"
+
+#define COPY_BYTES  (1u << 20)
+#define DIFFER_SHOW 20
+
+struct making {
+    struct arena *arena;
+    struct store *store;
+    const struct dataset_here *here;
+    const struct dataset_fetch_opts *opts;
+    const struct dataset_record *from;
+    const char *work; /* STORE/tmp/tree-NAME */
+    struct progress progress;
+    uint64_t done_bytes; /* of the archives before this one */
+    struct {
+        struct tree_file *items;
+        size_t n, n_max;
+    } files;
+    uint64_t file_bytes;
+};
+
+static bool same_archives(const struct dataset_record *a, const struct dataset_record *b)
+{
+    if (a->seen.n_items != b->seen.n_items || a->is_synthetic != b->is_synthetic) {
+        return false;
+    }
+    for (size_t idx = 0; idx < a->seen.n_items; idx++) {
+        const struct lock_item *item = lock_find(&b->seen, a->seen.items[idx].name);
+        if (!item || memcmp(item->sha256, a->seen.items[idx].sha256, SHA256_BYTES) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Estimated: a compressed archive says little about what is in it, so the disk may still become full, which is seen then. */
+static int check_space(const struct making *m, struct err *err)
+{
+    struct statvfs info;
+    uint64_t needed = 0;
+    uint64_t free_bytes;
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(m->here, &n);
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct lock_item *item = lock_find(&m->from->seen, files[idx].name);
+        struct dataset_file file = files[idx];
+        file.size_bytes = item ? item->size_bytes : 0;
+        needed += (uint64_t)dataset_unpacked_bytes(&file);
+    }
+    if (statvfs(m->store->folder, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "free space of %s: %s", m->store->folder,
+                       err_errno_text(errno));
+    }
+    free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    return free_bytes >= needed
+               ? 0
+               : err_set(err, ERR_DISK, "%s: %.1f GB free, about %.1f GB needed to unpack %s",
+                         m->store->folder, (double)free_bytes / 1e9, (double)needed / 1e9,
+                         m->here->name);
+}
+
+static void show_progress(void *ctx, uint64_t done, uint64_t total UNUSED)
+{
+    struct making *m = ctx;
+    progress_set(&m->progress, m->done_bytes + done);
+}
+
+static void show_difference(void *ctx, enum tree_fault fault, const char *path)
+{
+    struct making *m = ctx;
+    log_line(LOG_WARN, "%s: %s: %s", m->here->name, path, tree_fault_name(fault));
+}
+
+static void add_file(struct making *m, const char *path, const uint8_t *sha256)
+{
+    struct tree_file file = {.path = path};
+    memcpy(file.sha256, sha256, SHA256_BYTES);
+    VEC_PUSH(&m->files, file);
+}
+
+static const char *into_of(struct making *m, const struct dataset_file *file)
+{
+    return file->into.ptr ? fs_join(m->arena, m->work, file->into.ptr) : m->work;
+}
+
+static int unpack_one(struct making *m, const struct dataset_file *file,
+                      const struct lock_item *item, struct err *err)
+{
+    const struct net_opts *net = m->opts->net->opts;
+    struct unpack_tree_result result;
+    const struct unpack_tree_opts opts = {
+        .archive = store_blob_path(m->store, item->sha256),
+        .into = into_of(m, file),
+        .unpack = {.archive_bytes = (uint64_t)item->size_bytes,
+                   .format = file->unpack.ptr,
+                   .takes_other_format = true,
+                   .is_nested = file->is_nested},
+        .kinds = DIGEST_SHA256,
+        .sha256 = item->sha256,
+        .size_bytes = item->size_bytes,
+        .pool = m->opts->net->pool,
+        .should_stop = net->should_stop,
+        .on_progress = show_progress,
+        .on_difference = show_difference,
+        .ctx = m,
+    };
+    if (unpack_tree(m->arena, &opts, &result, err) < 0) {
+        return err_wrap(err, "unpack %s", file->name.ptr);
+    }
+    if (result.is_other_format) {
+        log_line(LOG_WARN, "%s: said to be %s, is %s", file->name.ptr, file->unpack.ptr,
+                 result.format);
+    }
+    for (size_t idx = 0; idx < result.list.n; idx++) {
+        const char *path = result.list.files[idx].path;
+        add_file(m, file->into.ptr ? arena_printf(m->arena, "%s/%s", file->into.ptr, path) : path,
+                 result.list.files[idx].sha256);
+    }
+    m->file_bytes += result.file_bytes;
+    return 0;
+}
+
+/* A file that is no archive: a copy, since a link to the blob could be written through. */
+static int copy_one(struct making *m, const struct dataset_file *file, const struct lock_item *item,
+                    struct err *err)
+{
+    const char *from = store_blob_path(m->store, item->sha256);
+    const char *to = fs_join(m->arena, into_of(m, file), file->name.ptr);
+    CLEANUP(fd) int in = open(from, O_RDONLY | O_CLOEXEC);
+    CLEANUP(fd) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    struct digest_value value;
+    char *buf = arena_array(m->arena, char, COPY_BYTES);
+    ssize_t n;
+    if (in < 0 || out < 0) {
+        return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
+                       err_errno_text(errno));
+    }
+    if (digest_start(&digest, DIGEST_SHA256, err) < 0) {
+        return -1;
+    }
+    while ((n = read(in, buf, COPY_BYTES)) > 0) {
+        if (fs_write_all(out, buf, (size_t)n, to, err) < 0 ||
+            digest_update(&digest, buf, (size_t)n, err) < 0) {
+            return -1;
+        }
+    }
+    if (n < 0 || fsync(out) < 0) {
+        return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
+                       err_errno_text(errno));
+    }
+    if (digest_finish(&digest, &value, err) < 0) {
+        return -1;
+    }
+    if (memcmp(value.sha256, item->sha256, SHA256_BYTES) != 0) {
+        return err_set(err, ERR_INTEGRITY, "%s: the store's copy is not what its name says", from);
+    }
+    m->file_bytes += value.size_bytes;
+    add_file(m,
+             file->into.ptr ? arena_printf(m->arena, "%s/%s", file->into.ptr, file->name.ptr)
+                            : file->name.ptr,
+             value.sha256);
+    return 0;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    return strcmp(((const struct tree_file *)a)->path, ((const struct tree_file *)b)->path);
+}
+
+static bool is_ours(const char *path, const char *own)
+{
+    size_t len = strlen(own);
+    return strncmp(path, own, len) == 0 && (path[len] == '\0' || path[len] == '/');
+}
+
+static int check_names(const struct making *m, struct err *err)
+{
+    for (size_t idx = 0; idx < m->files.n; idx++) {
+        const char *path = m->files.items[idx].path;
+        if (is_ours(path, DATASET_TREE_JSON) || is_ours(path, DATASET_TREE_LIST)) {
+            return err_set(err, ERR_INTEGRITY, "%s: an archive holds \"%s\", a name that is ours",
+                           m->here->name, path);
+        }
+    }
+    return 0;
+}
+
+/* Against the description's own list, or the lock's digest of it. */
+static int check_list(struct making *m, const struct tree_list *list, const uint8_t *sha256,
+                      struct err *err)
+{
+    const struct dataset *dataset = &m->here->dataset;
+    struct tree_list wanted;
+    struct tree_differences differences = {0};
+    char hex[SHA256_HEX_SIZE];
+    if (m->here->is_twin || !dataset->has_list_sha256 ||
+        memcmp(dataset->list_sha256, sha256, SHA256_BYTES) == 0) {
+        return 0;
+    }
+    if (dataset->list_path.ptr) {
+        if (tree_list_read(m->arena, fs_join(m->arena, m->here->folder, dataset->list_path.ptr),
+                           &wanted, err) < 0) {
+            return -1;
+        }
+        tree_compare(m->arena, &wanted, list, &differences);
+        for (size_t idx = 0; idx < differences.n && idx < DIFFER_SHOW; idx++) {
+            show_difference(m, differences.items[idx].fault, differences.items[idx].path);
+        }
+    }
+    hex_encode(sha256, SHA256_BYTES, hex);
+    return err_set(err, ERR_INTEGRITY,
+                   "%s: the tree is not the one that is known: its list has SHA-256 %s, %zu files "
+                   "differ",
+                   m->here->name, hex, differences.n);
+}
+
+static int write_record(struct making *m, const struct tree_list *list, const uint8_t *sha256,
+                        struct dataset_record *ret_record, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const struct clock_src *clock = &m->opts->net->opts->clock;
+    struct dataset_record record = *m->from;
+    char now[RFC3339_MAX];
+    clock_rfc3339(clock->wall_ns(clock->ctx), now);
+    record.date = str_dup(m->arena, str_of(now));
+    record.seen.has_list = true;
+    memcpy(record.seen.list_sha256, sha256, SHA256_BYTES);
+    record.seen.n_files = (int64_t)list->n;
+    record.seen.file_bytes = (int64_t)m->file_bytes;
+    strbuf_init(&text, 4u << 20);
+    dataset_record_encode(&record, &text);
+    *ret_record = record;
+    return fs_write_atomic(fs_join(m->arena, m->work, DATASET_TREE_JSON), strbuf_str(&text), err);
+}
+
+/* An older tree of other archives goes out of the way first; there is no moment at which half a tree has the name. */
+static int place(struct making *m, struct err *err)
+{
+    const char *to = dataset_tree_path(m->store, m->here->name);
+    const char *old =
+        store_path(m->store, arena_printf(m->arena, "tmp/old-%s-%d", m->here->name, (int)getpid()));
+    if (fs_exists(to) && rename(to, old) < 0) {
+        return err_set(err, err_code_of_errno(errno), "rename %s: %s", to, err_errno_text(errno));
+    }
+    if (rename(m->work, to) < 0) {
+        return err_set(err, err_code_of_errno(errno), "rename %s to %s: %s", m->work, to,
+                       err_errno_text(errno));
+    }
+    return fs_sync_dir(store_path(m->store, "trees"), err) < 0 ? -1 : fs_remove_tree(old, err);
+}
+
+static int unpack_all(struct making *m, struct err *err)
+{
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(m->here, &n);
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct lock_item *item = lock_find(&m->from->seen, files[idx].name);
+        ASSERT(item); /* all were got */
+        if (fs_mkdir_p(into_of(m, &files[idx]), err) < 0 ||
+            (files[idx].unpack.ptr ? unpack_one(m, &files[idx], item, err)
+                                   : copy_one(m, &files[idx], item, err)) < 0) {
+            return -1;
+        }
+        m->done_bytes += (uint64_t)item->size_bytes;
+    }
+    return 0;
+}
+
+static int make(struct making *m, struct dataset_record *ret_record, struct err *err)
+{
+    struct tree_list list;
+    uint8_t sha256[SHA256_BYTES];
+    uint64_t total = 0;
+    int result;
+    for (size_t idx = 0; idx < m->from->seen.n_items; idx++) {
+        total += (uint64_t)m->from->seen.items[idx].size_bytes;
+    }
+    if (fs_remove_tree(m->work, err) < 0 || check_space(m, err) < 0 ||
+        fs_mkdir_p(m->work, err) < 0) {
+        return -1;
+    }
+    progress_start(&m->progress, m->opts->net->opts->clock, "unpack", "bytes", total);
+    result = unpack_all(m, err);
+    progress_end(&m->progress);
+    if (result < 0 || check_names(m, err) < 0) {
+        return -1;
+    }
+    if (m->files.n) {
+        qsort(m->files.items, m->files.n, sizeof(m->files.items[0]), compare_files);
+    }
+    list = (struct tree_list){.files = m->files.items, .n = m->files.n};
+    if (tree_list_write(&list, fs_join(m->arena, m->work, DATASET_TREE_LIST), sha256, err) < 0 ||
+        check_list(m, &list, sha256, err) < 0 ||
+        write_record(m, &list, sha256, ret_record, err) < 0) {
+        return -1;
+    }
+    return place(m, err);
+}
+
+/* One process at a time makes a tree; the lock goes with the descriptor. */
+static int lock_work(struct making *m, int *ret_fd, struct err *err)
+{
+    const char *path =
+        store_path(m->store, arena_printf(m->arena, "tmp/tree-%s.lock", m->here->name));
+    CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "create %s: %s", path, err_errno_text(errno));
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        return err_set(err, ERR_IO, "%s: its tree is being made by another process", m->here->name);
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+int dataset_make_tree(struct arena *arena, struct store *store, const struct dataset_here *here,
+                      const struct dataset_fetch_opts *opts, const struct dataset_record *record,
+                      struct dataset_fetched *fetched, struct err *err)
+{
+    CLEANUP(fd) int lock = -1;
+    struct making m = {.arena = arena,
+                       .store = store,
+                       .here = here,
+                       .opts = opts,
+                       .from = record,
+                       .work = store_path(store, arena_printf(arena, "tmp/tree-%s", here->name))};
+    struct err ignored = {0};
+    struct dataset_record tree;
+    int result;
+    fetched->tree_path = dataset_tree_path(store, here->name);
+    if (lock_work(&m, &lock, err) < 0) {
+        return -1;
+    }
+    if (dataset_tree_read(arena, store, here->name, &tree, &ignored) == 0 &&
+        same_archives(&tree, record)) {
+        fetched->has_tree = fetched->was_there = true;
+        fetched->tree = tree;
+        return 0;
+    }
+    if (net_open(opts->net, err) < 0) {
+        return -1;
+    }
+    result = make(&m, &tree, err);
+    VEC_RELEASE(&m.files);
+    if (result < 0) {
+        struct err dropped = {0};
+        if (fs_remove_tree(m.work, &dropped) < 0) {
+            log_line(LOG_DEBUG, "%s", dropped.msg);
+        }
+        return -1;
+    }
+    fetched->has_tree = true;
+    fetched->tree = tree;
+    return 0;
+}
+
+int dataset_fetch(struct arena *arena, struct store *store, const struct dataset_here *here,
+                  const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+                  struct err *err)
+{
+    struct dataset_record record;
+    size_t n = 0;
+    *fetched = (struct dataset_fetched){0};
+    (void)dataset_files_of(here, &n);
+    if (here->dataset.is_synthetic) {
+        return err_set(err, ERR_USAGE, "%s is made up on the device: there is nothing to fetch",
+                       here->name);
+    }
+    if (n == 0) {
+        return err_set(err, ERR_FETCH, "%s: there is nothing that could be fetched: %.300s",
+                       here->name,
+                       here->dataset.note.ptr ? here->dataset.note.ptr : "no file is named");
+    }
+    if (!here->is_twin && opts->n_samples) {
+        return err_set(err, ERR_USAGE, "--samples: only a synthetic twin has as many as one likes");
+    }
+    if ((here->is_twin ? dataset_synth_files(arena, store, here, opts, &record, fetched, err)
+                       : dataset_get_files(arena, store, here, opts, &record, fetched, err)) < 0) {
+        return -1;
+    }
+    return opts->wants_tree ? dataset_make_tree(arena, store, here, opts, &record, fetched, err)
+                            : 0;
+}

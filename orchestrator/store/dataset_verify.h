@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tree in the store against its description: files by name and digest, groups by number, folder and partner, headers of
+   images and records. Every fault is in the result. What the description leaves open, and what this does not look at, is in
+   not_checked: a verdict of "holds" without that list would claim too much. */
+#ifndef STORE_DATASET_VERIFY_H
+#define STORE_DATASET_VERIFY_H
+
+#include "store/dataset_store.h"
+
+#define VERIFY_SHOWN_MAX 20
+
+struct digest_cache;
+
+enum dataset_fault_kind {
+    FAULT_MISSING,    /* the list or a partner names it */
+    FAULT_EXTRA,      /* nothing names it */
+    FAULT_CORRUPT,    /* its bytes or its header are wrong */
+    FAULT_UNREADABLE, /* the system says so */
+    FAULT_COUNT,      /* a group, folder or split has another number of files */
+};
+#define FAULT_KINDS 5
+
+struct dataset_fault {
+    enum dataset_fault_kind kind;
+    const char *path; /* or a group's name */
+    const char *why;  /* or NULL */
+};
+
+enum dataset_depth { DEPTH_QUICK, DEPTH_NORMAL, DEPTH_DEEP };
+
+struct dataset_verify_opts {
+    enum dataset_depth depth;
+    struct pool *pool;
+    size_t n_threads;
+    struct digest_cache
+        *cache; /* store/digest_cache.h; NULL: every byte is read, as by DEPTH_DEEP */
+    bool (*should_stop)(void);
+    struct clock_src clock;
+};
+
+struct dataset_group_count {
+    const char *name;
+    uint64_t n_files, n_folders, n_headers; /* headers looked at */
+    int64_t wanted_files, wanted_folders;   /* -1: not stated */
+};
+
+enum dataset_verdict { VERDICT_HOLDS, VERDICT_PARTLY, VERDICT_WRONG };
+
+struct dataset_verified {
+    const char *tree_path;
+    struct dataset_record tree;
+    uint64_t n_files, n_from_cache, n_bytes_read, n_headers;
+    struct dataset_group_count *groups;
+    size_t n_groups;
+    struct dataset_fault *faults; /* by kind, then path */
+    size_t n_faults;
+    size_t n_of[FAULT_KINDS];
+    const char **not_checked;
+    size_t n_not_checked;
+    enum dataset_verdict verdict;
+};
+
+const char *dataset_fault_name(enum dataset_fault_kind kind);
+const char *dataset_verdict_name(enum dataset_verdict verdict); /* "holds", "partly", "wrong" */
+
+/* ERR_FETCH where there is no tree; faults are no error here: see the verdict. */
+MUST_CHECK int dataset_verify(struct arena *arena, const struct store *store,
+                              const struct dataset_here *here,
+                              const struct dataset_verify_opts *opts,
+                              struct dataset_verified *ret_verified, struct err *err);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Digests of files that were read before, by (device, inode, size, mtime, ctime): whoever has not changed a file since has not
+   changed these. It trusts the kernel's ctime, which no program can set back; it does not see a disk that rots, for which every
+   byte must be read (deep). A digest older than DIGEST_CACHE_DAYS is forgotten, so that even quick checks read all once a year.
+
+   The racy case: a file that is written in the same tick of the clock in which it was hashed keeps its times. So a digest is
+   only recorded for a file whose times lay back by digest_cache_slack_ns when reading began.
+
+   One file, replaced whole under a lock, mapped for reading; each record has a checksum. What is damaged is dropped with a
+   line in the log and never trusted. Two processes may use it at once: the one that saves keeps what the other has saved. */
+#ifndef STORE_DIGEST_CACHE_H
+#define STORE_DIGEST_CACHE_H
+
+#include "base/clock.h"
+#include "codec/digest.h"
+
+#define DIGEST_CACHE_DAYS        365
+#define DIGEST_CACHE_RECORDS_MAX 8000000
+#define DIGEST_CACHE_PENDING_MAX (1u << 18) /* then it is time to save */
+
+struct digest_cache;
+struct stat;
+
+struct digest_key {
+    uint64_t device, inode, size_bytes;
+    int64_t mtime_ns, ctime_ns;
+};
+void digest_key_of(const struct stat *info, struct digest_key *ret_key);
+
+/* An absent file is an empty cache, and so is a damaged one (logged). path is copied. */
+MUST_CHECK int digest_cache_open(const char *path, struct clock_src clock,
+                                 struct digest_cache **ret_cache, struct err *err);
+/* Forgets what was added and not saved. NULL is fine. */
+void digest_cache_free(struct digest_cache *cache);
+static inline void digest_cache_cleanup(struct digest_cache **cache)
+{
+    digest_cache_free(*cache);
+}
+
+/* All of kinds, or false. Any thread, while no other call than find and settled is under way. */
+bool digest_cache_find(const struct digest_cache *cache, const struct digest_key *key,
+                       unsigned kinds, struct digest_value *ret_value);
+/* True when a file with these times, read from now on, could not change without new times. fd_slack_ns is of its file system. */
+bool digest_cache_is_settled(const struct digest_cache *cache, const struct digest_key *key,
+                             int64_t slack_ns);
+/* 2 s where this kernel's clock stamps the files, 2 min where another machine's may. fd: any on that file system. */
+int64_t digest_cache_slack_ns(int fd);
+
+/* The caller has asked digest_cache_is_settled before it read the file. Found from the next save on. */
+void digest_cache_add(struct digest_cache *cache, const struct digest_key *key, unsigned kinds,
+                      const struct digest_value *value);
+size_t digest_cache_n_pending(const struct digest_cache *cache);
+void digest_cache_forget_pending(struct digest_cache *cache);
+/* Adds what is pending to what is on the disk now. Nothing pending: nothing is written. */
+MUST_CHECK int digest_cache_save(struct digest_cache *cache, struct err *err);
+/* Records that the mapped file has. */
+size_t digest_cache_n_records(const struct digest_cache *cache);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/git.h"
+
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "report/source.h"
+#include "sys/proc.h"
+
+#define ERROR_MAX       (64u << 10)
+#define ERROR_SHOWN_MAX 300
+#define TICK_NS         (100 * NS_PER_MS)
+
+/* Source: git-config(1), git(1); what a repository or its server could otherwise make git do. */
+static const char *const OPTIONS[] = {
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.askPass=",
+    "credential.helper=",
+    "protocol.ext.allow=never",
+    "protocol.file.allow=always",
+    "fetch.fsckObjects=true",
+    "fetch.fsck.zeroPaddedFilemode=warn", /* old repositories have these, and are none the worse */
+    "fetch.fsck.missingSpaceBeforeDate=warn",
+    "fetch.fsck.badTimezone=warn",
+    "fetch.recurseSubmodules=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "safe.directory=*",
+    "core.autocrlf=false",
+    "core.symlinks=true",
+    "core.fileMode=true",
+    "tar.umask=0022",
+    "advice.detachedHead=false",
+};
+static const char *const ENVIRONMENT[] = {
+    "HOME=/nonexistent",
+    "LC_ALL=C",
+    "GIT_CONFIG_NOSYSTEM=1",
+    "GIT_CONFIG_GLOBAL=/dev/null",
+    "GIT_TERMINAL_PROMPT=0",
+    "GIT_ALLOW_PROTOCOL=https:http:git:ssh:file",
+    "GIT_PROTOCOL_FROM_USER=0",
+    "GIT_NO_REPLACE_OBJECTS=1",
+    "GIT_ATTR_NOSYSTEM=1",
+    "GIT_SSH_COMMAND=ssh -o BatchMode=yes -o StrictHostKeyChecking=yes",
+    "GIT_HTTP_LOW_SPEED_LIMIT=1000",
+    "GIT_HTTP_LOW_SPEED_TIME=60",
+};
+static const char *const PASSED[] = {"PATH", "TMPDIR", "SSH_AUTH_SOCK"};
+
+static const char **make_env(const struct git *git, const struct git_call *call)
+{
+    const char **env = arena_array(git->arena, const char *, 64);
+    size_t n = 0;
+    for (size_t idx = 0; idx < ARRAY_LEN(ENVIRONMENT); idx++) {
+        env[n++] = ENVIRONMENT[idx];
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(PASSED); idx++) {
+        const char *value = getenv(PASSED[idx]);
+        if (value) {
+            env[n++] = arena_printf(git->arena, "%s=%s", PASSED[idx], value);
+        }
+    }
+    if (git->proxy) {
+        env[n++] = arena_printf(git->arena, "http_proxy=%s", git->proxy);
+        env[n++] = arena_printf(git->arena, "https_proxy=%s", git->proxy);
+    }
+    if (git->ca_path) {
+        env[n++] = arena_printf(git->arena, "GIT_SSL_CAINFO=%s", git->ca_path);
+    }
+    if (call->git_dir) {
+        env[n++] = arena_printf(git->arena, "GIT_DIR=%s", call->git_dir);
+    }
+    if (call->work_tree) {
+        env[n++] = arena_printf(git->arena, "GIT_WORK_TREE=%s", call->work_tree);
+    }
+    if (call->index_path) {
+        env[n++] = arena_printf(git->arena, "GIT_INDEX_FILE=%s", call->index_path);
+    }
+    if (call->new_objects) {
+        env[n++] = arena_printf(git->arena, "GIT_OBJECT_DIRECTORY=%s", call->new_objects);
+        env[n++] =
+            arena_printf(git->arena, "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s/objects", call->git_dir);
+    }
+    env[n] = NULL;
+    return env;
+}
+
+static const char **make_argv(const struct git *git, const struct git_call *call)
+{
+    const char **argv =
+        arena_array(git->arena, const char *, 2 * ARRAY_LEN(OPTIONS) + GIT_ARGS_MAX + 2);
+    size_t n = 0;
+    argv[n++] = "git";
+    for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
+        argv[n++] = "-c";
+        argv[n++] = OPTIONS[idx];
+    }
+    for (size_t idx = 0; call->args[idx]; idx++) {
+        ASSERT(idx < GIT_ARGS_MAX);
+        argv[n++] = call->args[idx];
+    }
+    argv[n] = NULL;
+    return argv;
+}
+
+static void collect(void *ctx, const char *ptr, size_t len)
+{
+    strbuf_add(ctx, ptr, len);
+}
+
+/* The lines that say why: those with "fatal:", "error:" or "remote:", else the last one; joined, control bytes taken out. */
+static struct str find_error(struct arena *arena, struct str text)
+{
+    CLEANUP(strbuf) struct strbuf found = {0};
+    struct str line, last = STR_EMPTY;
+    strbuf_init(&found, ERROR_MAX);
+    while (str_next(&text, '\n', &line)) {
+        line = str_trim(line);
+        last = line.len ? line : last;
+        if (str_starts(line, STR_LIT("fatal:")) || str_starts(line, STR_LIT("error:")) ||
+            str_starts(line, STR_LIT("remote:"))) {
+            strbuf_add_z(&found, found.len ? "; " : "");
+            strbuf_add_str(&found, line);
+        }
+    }
+    return str_dup(arena, str_sub(found.len ? strbuf_str(&found) : last, 0, ERROR_SHOWN_MAX));
+}
+
+static int wait_for(const struct git *git, struct loop *loop, struct proc *proc, struct err *err)
+{
+    enum step step = STEP_AGAIN;
+    bool is_stopping = false;
+    while (step == STEP_AGAIN) {
+        if (loop_once(loop, TICK_NS, err) < 0) {
+            return -1;
+        }
+        step = proc_step(proc, err);
+        if (!is_stopping && git->should_stop && git->should_stop()) {
+            is_stopping = true;
+            proc_stop(proc);
+        }
+    }
+    if (step == STEP_FAIL) {
+        return -1;
+    }
+    return is_stopping ? err_set(err, ERR_INTERRUPTED, "git was stopped") : 0;
+}
+
+int git_run(const struct git *git, const struct git_call *call, struct strbuf *out,
+            struct git_result *ret_result, struct err *err)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    char *error_path = arena_printf(git->arena, "%s/git-error-XXXXXX", git->tmp_folder);
+    int error_fd = mkstemp(error_path);
+    struct strbuf nothing = {0};
+    struct proc_spec spec = {
+        .argv = make_argv(git, call),
+        .env = make_env(git, call),
+        .folder = call->work_tree ? call->work_tree : git->tmp_folder,
+        .output_path = call->output_path,
+        .error_path = error_path,
+        .on_output = call->output_path ? NULL : collect,
+        .output_ctx = out ? out : &nothing,
+        .deadline_ns = call->deadline_ns,
+    };
+    struct str text = STR_EMPTY;
+    int result;
+    if (error_fd < 0) {
+        return err_set(err, ERR_IO, "no temporary file in %s", git->tmp_folder);
+    }
+    close(error_fd);
+    strbuf_init(&nothing, GIT_OUTPUT_MAX);
+    loop_init(&loop, git->clock);
+    result = proc_start(&proc, &loop, &spec, err);
+    result = result < 0 ? result : wait_for(git, &loop, &proc, err);
+    if (result == 0 && fs_read(git->arena, error_path, ERROR_MAX, &text, err) < 0) {
+        /* Too much of it is no reason to fail; its end is not known then. */
+        *err = (struct err){0};
+    }
+    unlink(error_path);
+    strbuf_release(&nothing);
+    if (result < 0) {
+        return err_wrap(err, "git %s", call->args[0]);
+    }
+    if (proc.is_timed_out) {
+        return err_set(err, ERR_TIMEOUT, "git %s: no answer within %lld s", call->args[0],
+                       (long long)(call->deadline_ns / NS_PER_S));
+    }
+    if (out && out->is_full) {
+        return err_set(err, ERR_INTEGRITY, "git %s: more than %zu bytes of output", call->args[0],
+                       out->cap_bytes);
+    }
+    ret_result->exit_status = proc.signal_no ? 128 + proc.signal_no : proc.exit_status;
+    ret_result->error = find_error(git->arena, text);
+    return 0;
+}
+
+int git_must(const struct git *git, const struct git_call *call, struct strbuf *out,
+             enum err_code code, struct err *err)
+{
+    struct git_result result;
+    if (git_run(git, call, out, &result, err) < 0) {
+        return -1;
+    }
+    return result.exit_status == 0 ? 0
+                                   : err_set(err, code, "git %s: status %d: %.*s", call->args[0],
+                                             result.exit_status, STR_ARG(result.error));
+}
+
+int git_hex(const struct git *git, const struct git_call *call, const char **ret_hex,
+            struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct str hex;
+    strbuf_init(&out, 4096);
+    if (git_must(git, call, &out, ERR_INTEGRITY, err) < 0) {
+        return -1;
+    }
+    hex = str_trim(strbuf_str(&out));
+    if (!source_is_commit(hex)) {
+        return err_set(err, ERR_INTEGRITY, "git %s: expected 40 hex digits, found \"%.*s\"",
+                       call->args[0], STR_ARG(str_sub(hex, 0, 80)));
+    }
+    *ret_hex = str_z(git->arena, hex);
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the images share. Only store/image_store*.c include it. */
+#ifndef STORE_IMAGE_IMPL_H
+#define STORE_IMAGE_IMPL_H
+
+#include "store/image_store.h"
+
+/* Manifests, reference and entry of index.json; config and layers are in the store already. */
+MUST_CHECK int image_keep(struct store *store, const struct image_spec *spec,
+                          const struct image_docs *docs, const char *from, struct clock_src clock,
+                          struct err *err);
+/* Its manifests against the pins. where is for the message. ERR_INTEGRITY. */
+MUST_CHECK int image_check_pins(const struct image_pins *pins, const struct image_docs *docs,
+                                const char *where, struct err *err);
+
+/* The manifest by which OCI tools find an image in a layout: its own, or, for one in Docker's types, which they pass over, the same
+   in OCI's types: same config, same layers, another digest. Equal images give equal bytes. *ret_is_made: the latter. */
+MUST_CHECK int image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
+                                     bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256,
+                                     struct err *err);
+
+/* From a folder or a tar file; blobs go into the store. ERR_NOT_FOUND: another image is in it. */
+MUST_CHECK int image_from_layout(struct arena *arena, struct store *store,
+                                 const struct image_spec *spec, const struct image_places *places,
+                                 const char *path, struct image_docs *ret_docs, struct err *err);
+
+/* The descriptor of a manifest, as a member of out. ref_name NULL: without annotation. */
+struct json_out;
+void image_write_descriptor(struct json_out *out, const char *key, struct str type,
+                            const uint8_t *sha256, uint64_t size_bytes);
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An image in the store: its manifests as blobs, refs/image/NAME.json, which keeps all its blobs from the gc, and an entry of
+   index.json, by which other tools find it (skopeo inspect oci:STORE:NAME). */
+#include "base/base.h"
+
+#include "store/image_impl.h"
+
+#define REF_TEXT_MAX (1u << 20)
+
+void image_write_descriptor(struct json_out *out, const char *key, struct str type,
+                            const uint8_t *sha256, uint64_t size_bytes)
+{
+    char digest[OCI_DIGEST_SIZE];
+    oci_digest_text(sha256, digest);
+    jw_object(out, key);
+    jw_str(out, "mediaType", type);
+    jw_z(out, "digest", digest);
+    jw_i64(out, "size", (int64_t)size_bytes);
+}
+
+static struct str oci_layer_type(enum oci_packing packing)
+{
+    switch (packing) {
+    case OCI_TAR_GZIP:
+        return STR_LIT(OCI_TYPE_LAYER "+gzip");
+    case OCI_TAR_ZSTD:
+        return STR_LIT(OCI_TYPE_LAYER "+zstd");
+    case OCI_TAR:
+        break;
+    }
+    return STR_LIT(OCI_TYPE_LAYER);
+}
+
+int image_layout_manifest(struct arena *arena, const struct oci_manifest *manifest,
+                          bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256,
+                          struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf;
+    struct json_out out;
+    strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
+    *ret_is_made = !str_eq_z(manifest->media_type, OCI_TYPE_MANIFEST);
+    if (!*ret_is_made) {
+        return 0;
+    }
+    jw_begin(&out, &buf, true);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schemaVersion", 2);
+    jw_z(&out, "mediaType", OCI_TYPE_MANIFEST);
+    image_write_descriptor(&out, "config", STR_LIT(OCI_TYPE_CONFIG), manifest->config.sha256,
+                           manifest->config.size_bytes);
+    jw_end_object(&out);
+    jw_array(&out, "layers");
+    for (size_t idx = 0; idx < manifest->n_layers; idx++) {
+        const struct oci_descriptor *layer = &manifest->layers[idx];
+        image_write_descriptor(&out, NULL, oci_layer_type(layer->packing), layer->sha256,
+                               layer->size_bytes);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    ASSERT(!buf.is_full);
+    *ret_text = str_dup(arena, strbuf_str(&buf));
+    return sha256_of(*ret_text, ret_sha256, err);
+}
+
+static void write_digest(struct json_out *out, const char *key, const uint8_t *sha256)
+{
+    char digest[OCI_DIGEST_SIZE];
+    oci_digest_text(sha256, digest);
+    jw_z(out, key, digest);
+}
+
+/* ---- index.json ---- */
+
+/* Anything as it stands; depth is bounded by the parser. */
+static int copy_json(struct json_out *out, const char *key, const struct json *at,
+                     struct arena *arena, struct err *err)
+{
+    struct json item;
+    struct str text;
+    int64_t whole;
+    double number;
+    bool is_on;
+    struct err no = {0};
+    if (json_is_object(at) || json_is_array(at)) {
+        (json_is_object(at) ? jw_object : jw_array)(out, key);
+        for (bool more = json_first(at, &item); more; more = json_next(&item)) {
+            if (copy_json(out, item.key, &item, arena, err) < 0) {
+                return -1;
+            }
+        }
+        (json_is_object(at) ? jw_end_object : jw_end_array)(out);
+        return 0;
+    }
+    if (json_is_null(at)) {
+        jw_null(out, key);
+    } else if (json_is_str(at)) {
+        if (json_str(at, arena, &text, err) < 0) {
+            return -1;
+        }
+        jw_str(out, key, text);
+    } else if (json_i64(at, -(1LL << 53), 1LL << 53, &whole, &no) == 0) {
+        jw_i64(out, key, whole);
+    } else if ((no = (struct err){0}, json_f64(at, &number, &no)) == 0) {
+        jw_f64(out, key, number);
+    } else {
+        if (json_bool(at, &is_on, err) < 0) {
+            return -1;
+        }
+        jw_bool(out, key, is_on);
+    }
+    return 0;
+}
+
+static bool is_named(const struct json *entry, struct arena *arena, const char *name)
+{
+    struct json annotations, ref_name;
+    struct err no = {0};
+    struct str text;
+    return json_is_object(entry) && json_find(entry, "annotations", &annotations) &&
+           json_is_object(&annotations) && json_find(&annotations, OCI_REF_NAME, &ref_name) &&
+           json_is_str(&ref_name) && json_str(&ref_name, arena, &text, &no) == 0 &&
+           str_eq_z(text, name);
+}
+
+/* The entries of others, in their order. */
+static int copy_entries(struct json_out *out, const struct json *root, struct arena *arena,
+                        const char *name, struct err *err)
+{
+    struct json list, item;
+    size_t n;
+    if (json_member(root, "manifests", &list, err) < 0 ||
+        json_expect_array(&list, SIZE_MAX, &n, err) < 0) {
+        return -1;
+    }
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (!is_named(&item, arena, name) && copy_json(out, NULL, &item, arena, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+struct twin { /* image_layout_manifest's */
+    bool is_made;
+    struct str text;
+    uint8_t sha256[SHA256_BYTES];
+};
+
+struct entry { /* always in OCI's types */
+    const uint8_t *sha256;
+    uint64_t size_bytes;
+    struct oci_platform platform;
+};
+
+static void add_entry(struct json_out *out, const char *name, const struct entry *entry)
+{
+    image_write_descriptor(out, NULL, STR_LIT(OCI_TYPE_MANIFEST), entry->sha256, entry->size_bytes);
+    jw_object(out, "annotations");
+    jw_z(out, OCI_REF_NAME, name);
+    jw_end_object(out);
+    jw_object(out, "platform");
+    jw_str(out, "architecture", entry->platform.architecture);
+    jw_str(out, "os", entry->platform.os);
+    jw_end_object(out);
+    jw_end_object(out);
+}
+
+/* entry NULL: it goes. */
+static int change_index(struct store *store, const char *name, const struct entry *entry,
+                        struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(fd) int lock_fd = -1;
+    const char *path = store_path(store, "index.json");
+    struct json_out out;
+    struct json root;
+    struct str text;
+    strbuf_init(&buf, IMAGE_INDEX_MAX);
+    if (store_index_lock(store, &lock_fd, err) < 0 ||
+        fs_read(&arena, path, IMAGE_INDEX_MAX, &text, err) < 0 ||
+        json_parse(text, path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    jw_begin(&out, &buf, false);
+    jw_object(&out, NULL);
+    jw_i64(&out, "schemaVersion", 2);
+    jw_z(&out, "mediaType", OCI_TYPE_INDEX);
+    jw_array(&out, "manifests");
+    if (copy_entries(&out, &root, &arena, name, err) < 0) {
+        return -1;
+    }
+    if (entry) {
+        add_entry(&out, name, entry);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+    if (buf.is_full) {
+        return err_set(err, ERR_IO, "%s: would be longer than %u bytes", path, IMAGE_INDEX_MAX);
+    }
+    return fs_write_atomic(path, strbuf_str(&buf), err);
+}
+
+/* ---- the reference ---- */
+
+static uint64_t all_bytes(const struct image_docs *docs)
+{
+    return oci_manifest_bytes(&docs->manifest) + docs->doc.text.len +
+           (docs->is_list ? docs->top.text.len : 0);
+}
+
+static void write_ref(struct json_out *out, struct arena *arena, const struct image_spec *spec,
+                      const struct image_docs *docs, const struct twin *twin, const char *from,
+                      struct clock_src clock)
+{
+    char date[RFC3339_MAX];
+    clock_rfc3339(clock.wall_ns(clock.ctx), date);
+    jw_object(out, NULL);
+    jw_i64(out, "schema_version", 1);
+    jw_z(out, "name", spec->name);
+    jw_z(out, "reference", oci_ref_text(arena, &spec->ref));
+    jw_z(out, "platform", oci_platform_text(arena, &spec->platform));
+    write_digest(out, "digest", docs->top.sha256);
+    write_digest(out, "manifest", docs->doc.sha256);
+    write_digest(out, "config", docs->manifest.config.sha256);
+    jw_i64(out, "bytes", (int64_t)all_bytes(docs));
+    jw_z(out, "from", from);
+    jw_z(out, "date", date);
+    jw_array(out, "blobs");
+    if (docs->is_list) {
+        write_digest(out, NULL, docs->top.sha256);
+    }
+    write_digest(out, NULL, docs->doc.sha256);
+    if (twin->is_made) {
+        write_digest(out, NULL, twin->sha256);
+    }
+    write_digest(out, NULL, docs->manifest.config.sha256);
+    for (size_t idx = 0; idx < docs->manifest.n_layers; idx++) {
+        write_digest(out, NULL, docs->manifest.layers[idx].sha256);
+    }
+    jw_end_array(out);
+    jw_end_object(out);
+}
+
+static int add_doc(struct store *store, const struct registry_doc *doc, struct err *err)
+{
+    uint8_t sha256[SHA256_BYTES];
+    if (store_add_text(store, doc->text, sha256, err) < 0) {
+        return -1;
+    }
+    ASSERT(memcmp(sha256, doc->sha256, SHA256_BYTES) == 0);
+    return 0;
+}
+
+int image_keep(struct store *store, const struct image_spec *spec, const struct image_docs *docs,
+               const char *from, struct clock_src clock, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf buf;
+    struct json_out out;
+    struct twin twin;
+    strbuf_init(&buf, REF_TEXT_MAX);
+    if (image_layout_manifest(&arena, &docs->manifest, &twin.is_made, &twin.text, twin.sha256,
+                              err) < 0 ||
+        (twin.is_made && store_add_text(store, twin.text, twin.sha256, err) < 0)) {
+        return -1;
+    }
+    if (add_doc(store, &docs->doc, err) < 0 ||
+        (docs->is_list && add_doc(store, &docs->top, err) < 0)) {
+        return -1;
+    }
+    jw_begin(&out, &buf, false);
+    write_ref(&out, &arena, spec, docs, &twin, from, clock);
+    ASSERT(!buf.is_full);
+    /* The reference first: an entry of index.json whose blobs nothing keeps would lie. */
+    if (store_ref_put(store, IMAGE_KIND, spec->name, strbuf_str(&buf), err) < 0) {
+        return -1;
+    }
+    const struct entry entry = {twin.is_made ? twin.sha256 : docs->doc.sha256,
+                                twin.is_made ? twin.text.len : docs->doc.text.len, spec->platform};
+    return change_index(store, spec->name, &entry, err);
+}
+
+int image_remove(struct store *store, const char *name, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str text;
+    struct store here = *store;
+    here.arena = &arena;
+    if (store_ref_get(&here, IMAGE_KIND, name, &text, err) < 0) {
+        return err_wrap(err, "image %s", name);
+    }
+    if (change_index(store, name, NULL, err) < 0) {
+        return -1;
+    }
+    return store_ref_drop(store, IMAGE_KIND, name, err);
+}
+
+int image_names(const struct store *store, struct fs_names *ret_names, struct err *err)
+{
+    return store_ref_list(store, IMAGE_KIND, ret_names, err);
+}
+
+/* ---- reading it back ---- */
+
+struct ref_text {
+    int64_t version, bytes;
+    struct str name, reference, platform, digest, manifest, config, from, date;
+};
+
+static int read_ref(struct arena *arena, struct str text, const char *name, struct ref_text *ret,
+                    struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+#define REF(member) offsetof(struct ref_text, member)
+    static const struct json_field FIELDS[] = {
+        {"schema_version", JSON_I64, JSON_REQUIRED, REF(version), 1, 1},
+        {"name", JSON_STR, JSON_REQUIRED, REF(name), 0, 0},
+        {"reference", JSON_STR, JSON_REQUIRED, REF(reference), 0, 0},
+        {"platform", JSON_STR, JSON_REQUIRED, REF(platform), 0, 0},
+        {"digest", JSON_STR, JSON_REQUIRED, REF(digest), 0, 0},
+        {"manifest", JSON_STR, JSON_REQUIRED, REF(manifest), 0, 0},
+        {"config", JSON_STR, JSON_REQUIRED, REF(config), 0, 0},
+        {"bytes", JSON_I64, JSON_REQUIRED, REF(bytes), 0, 1LL << 53},
+        {"from", JSON_STR, JSON_REQUIRED, REF(from), 0, 0},
+        {"date", JSON_STR, JSON_REQUIRED, REF(date), 0, 0},
+        {"blobs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    };
+#undef REF
+    struct json root;
+    if (json_parse(text, name, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err);
+}
+
+int image_ref_check(struct str text, const char *name, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct ref_text ref = {0};
+    uint8_t sha256[SHA256_BYTES];
+    if (read_ref(&arena, text, name, &ref, err) < 0 ||
+        oci_digest_parse(ref.digest, sha256, err) < 0 ||
+        oci_digest_parse(ref.manifest, sha256, err) < 0 ||
+        oci_digest_parse(ref.config, sha256, err) < 0) {
+        return -1;
+    }
+    return str_eq_z(ref.name, name)
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "expected the reference of image %s, found that of %s",
+                         name, ref.name.ptr);
+}
+
+int image_open(struct arena *arena, const struct store *store, const char *name,
+               struct image_info *ret_info, struct err *err)
+{
+    struct image_info info = {.name = name};
+    struct ref_text ref = {0};
+    struct store here = *store;
+    struct str text;
+    uint8_t found[SHA256_BYTES];
+    here.arena = arena;
+    if (store_ref_get(&here, IMAGE_KIND, name, &text, err) < 0 ||
+        read_ref(arena, text, name, &ref, err) < 0 ||
+        oci_digest_parse(ref.digest, info.pins.digest, err) < 0 ||
+        oci_digest_parse(ref.manifest, info.pins.manifest, err) < 0 ||
+        oci_digest_parse(ref.config, info.pins.config, err) < 0) {
+        return err_wrap(err, "image %s in the store", name);
+    }
+    if (fs_read(arena, store_blob_path(&here, info.pins.manifest), OCI_MANIFEST_BYTES_MAX, &text,
+                err) < 0) {
+        err->code = err->code == ERR_NOT_FOUND ? ERR_INTEGRITY : err->code;
+        return err_wrap(err, "image %s: its manifest", name);
+    }
+    if (sha256_of(text, found, err) < 0) {
+        return -1;
+    }
+    if (memcmp(found, info.pins.manifest, SHA256_BYTES) != 0) {
+        return err_set(err, ERR_INTEGRITY, "image %s: its manifest in the store is corrupt", name);
+    }
+    if (oci_manifest_parse(arena, text, STR_EMPTY, name, &info.manifest, err) < 0) {
+        return -1;
+    }
+    if (info.manifest.is_index) {
+        return err_set(err, ERR_INTEGRITY, "image %s: its manifest is a list", name);
+    }
+    info.pins.has_digest = info.pins.has_manifest = info.pins.has_config = true;
+    info.is_list = memcmp(info.pins.digest, info.pins.manifest, SHA256_BYTES) != 0;
+    info.reference = ref.reference;
+    info.platform = ref.platform;
+    info.from = ref.from;
+    info.date = ref.date;
+    info.bytes = (uint64_t)ref.bytes;
+    info.descriptor =
+        (struct oci_descriptor){.media_type = info.manifest.media_type, .size_bytes = text.len};
+    memcpy(info.descriptor.sha256, info.pins.manifest, SHA256_BYTES);
+    *ret_info = info;
+    return 0;
+}
+
+int image_list_again(struct store *store, const char *name, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct image_info info;
+    struct entry entry = {0};
+    struct twin twin;
+    if (image_open(&arena, store, name, &info, err) < 0 ||
+        oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0 ||
+        image_layout_manifest(&arena, &info.manifest, &twin.is_made, &twin.text, twin.sha256, err) <
+            0) {
+        return -1;
+    }
+    entry.sha256 = twin.is_made ? twin.sha256 : info.descriptor.sha256;
+    entry.size_bytes = twin.is_made ? twin.text.len : info.descriptor.size_bytes;
+    return change_index(store, name, &entry, err);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/image_verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/progress.h"
+#include "codec/unpack_zstd.h"
+#include "store/image_impl.h"
+
+#define THREADS_MAX 16
+#define READ_BYTES  (256u << 10)
+#define WAIT_NS     (100 * NS_PER_MS)
+/* Nothing packs a layer better than that: zeros in gzip give 1030. A layer beyond is made to keep us busy. */
+#define RATIO_MAX 100000
+
+struct blob_check { /* one job of the pool; all in it is its own */
+    struct pool_job job;
+    const char *path;
+    const char *what; /* "layer 3 of 9 sha256:0123456789ab" */
+    uint64_t size_bytes;
+    uint8_t sha256[SHA256_BYTES];
+    bool has_diff_id;
+    enum oci_packing packing;
+    uint8_t diff_id[SHA256_BYTES];
+    /* while it runs */
+    int fd;
+    uint8_t *buf;
+    struct digest packed;
+    const atomic_bool *is_cancelled;
+    atomic_uint_least64_t at_bytes;
+    uint64_t unpacked_bytes;
+};
+
+/* ---- one blob ---- */
+
+static int next_packed(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct blob_check *check = ctx;
+    ssize_t got;
+    if (atomic_load(check->is_cancelled)) {
+        return err_set(err, ERR_INTERRUPTED, "stopped");
+    }
+    do {
+        got = read(check->fd, check->buf, READ_BYTES);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        return err_set(err, err_code_of_errno(errno), "read %s: %s", check->path,
+                       err_errno_text(errno));
+    }
+    atomic_fetch_add(&check->at_bytes, (uint64_t)got);
+    *ret_ptr = check->buf;
+    *ret_len = (size_t)got;
+    return digest_update(&check->packed, check->buf, (size_t)got, err);
+}
+
+struct unpacker {
+    struct gunzip *gunzip;
+    struct unzstd *unzstd;
+};
+static inline void unpacker_cleanup(struct unpacker *unpacker)
+{
+    gunzip_free(unpacker->gunzip);
+    unzstd_free(unpacker->unzstd);
+}
+
+static int open_unpacker(struct blob_check *check, struct unpacker *unpacker, struct err *err)
+{
+    switch (check->packing) {
+    case OCI_TAR_GZIP:
+        return gunzip_new(next_packed, check, &unpacker->gunzip, err);
+    case OCI_TAR_ZSTD:
+        return unzstd_new(next_packed, check, &unpacker->unzstd, err);
+    case OCI_TAR:
+        break;
+    }
+    return 0;
+}
+
+static int next_unpacked(struct blob_check *check, struct unpacker *unpacker, const void **ret_ptr,
+                         size_t *ret_len, struct err *err)
+{
+    return unpacker->gunzip   ? gunzip_next(unpacker->gunzip, ret_ptr, ret_len, err)
+           : unpacker->unzstd ? unzstd_next(unpacker->unzstd, ret_ptr, ret_len, err)
+                              : next_packed(check, ret_ptr, ret_len, err);
+}
+
+static int unpack_all(struct blob_check *check, struct digest_value *ret_value, struct err *err)
+{
+    CLEANUP(unpacker) struct unpacker unpacker = {0};
+    CLEANUP(digest) struct digest unpacked = DIGEST_EMPTY;
+    const void *ptr;
+    size_t len = 1;
+    if (digest_start(&unpacked, DIGEST_SHA256, err) < 0 ||
+        open_unpacker(check, &unpacker, err) < 0) {
+        return -1;
+    }
+    while (len > 0) {
+        if (next_unpacked(check, &unpacker, &ptr, &len, err) < 0 ||
+            digest_update(&unpacked, ptr, len, err) < 0) {
+            return -1;
+        }
+        if (unpacked.size_bytes / RATIO_MAX > check->size_bytes) {
+            return err_set(err, ERR_INTEGRITY, "more than %d times as many bytes come out as go in",
+                           RATIO_MAX);
+        }
+    }
+    return digest_finish(&unpacked, ret_value, err);
+}
+
+/* What the unpacker left unread, so that the digest is the whole blob's. */
+static int read_rest(struct blob_check *check, struct digest_value *ret_value, struct err *err)
+{
+    const void *ptr;
+    size_t len = 1;
+    while (len > 0) {
+        if (next_packed(check, &ptr, &len, err) < 0) {
+            return -1;
+        }
+    }
+    return digest_finish(&check->packed, ret_value, err);
+}
+
+static int judge(const struct blob_check *check, const struct digest_value *packed,
+                 const struct digest_value *unpacked, const struct err *unpack_err, struct err *err)
+{
+    char wanted[OCI_DIGEST_SIZE], found[OCI_DIGEST_SIZE];
+    if (packed->size_bytes != check->size_bytes) {
+        return err_set(err, ERR_INTEGRITY, "expected %" PRIu64 " bytes, found %" PRIu64,
+                       check->size_bytes, packed->size_bytes);
+    }
+    if (memcmp(packed->sha256, check->sha256, SHA256_BYTES) != 0) {
+        oci_digest_text(packed->sha256, found);
+        return err_set(err, ERR_INTEGRITY, "corrupt: its bytes are %s", found);
+    }
+    if (unpack_err->code != ERR_NONE) {
+        *err = *unpack_err;
+        return err_wrap(err, "does not unpack");
+    }
+    if (check->has_diff_id && memcmp(unpacked->sha256, check->diff_id, SHA256_BYTES) != 0) {
+        oci_digest_text(check->diff_id, wanted);
+        oci_digest_text(unpacked->sha256, found);
+        return err_set(err, ERR_INTEGRITY, "unpacks to %s, the config says %s", found, wanted);
+    }
+    return 0;
+}
+
+static int check_blob(void *arg, const atomic_bool *is_cancelled, struct err *err)
+{
+    struct blob_check *check = arg;
+    struct digest_value packed = {0}, unpacked = {0};
+    struct err unpack_err = {0};
+    CLEANUP(fd) int fd = open(check->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    check->is_cancelled = is_cancelled;
+    if (fd < 0) {
+        return errno == ENOENT ? err_set(err, ERR_INTEGRITY, "missing")
+                               : err_set(err, err_code_of_errno(errno), "open %s: %s", check->path,
+                                         err_errno_text(errno));
+    }
+    check->fd = fd;
+    if (digest_start(&check->packed, DIGEST_SHA256, err) < 0) {
+        return -1;
+    }
+    if (check->has_diff_id && unpack_all(check, &unpacked, &unpack_err) < 0 &&
+        unpack_err.code != ERR_INTEGRITY && unpack_err.code != ERR_PARSE) {
+        *err = unpack_err;
+        return -1;
+    }
+    check->unpacked_bytes = unpacked.size_bytes;
+    if (read_rest(check, &packed, err) < 0) {
+        return -1;
+    }
+    return judge(check, &packed, &unpacked, &unpack_err, err);
+}
+
+/* ---- all ---- */
+
+struct verify {
+    struct arena *arena;
+    const struct store *store;
+    struct blob_check *checks;
+    size_t n_checks;
+    struct image_check out;
+    struct pool *pool;
+    bool wants_progress;
+    bool (*should_stop)(void);
+};
+
+static void checks_release(struct verify *v)
+{
+    for (size_t idx = 0; idx < v->n_checks; idx++) {
+        digest_release(&v->checks[idx].packed);
+        free(v->checks[idx].buf);
+    }
+}
+
+static void add_fault(struct verify *v, const char *what, const char *why)
+{
+    if (v->out.n_faults < IMAGE_FAULTS_MAX) {
+        v->out.faults[v->out.n_faults++] = str_of(arena_printf(v->arena, "%s: %s", what, why));
+    }
+}
+
+static void add_blob(struct verify *v, const char *role, const struct oci_descriptor *blob,
+                     const uint8_t *diff_id)
+{
+    struct blob_check *check = &v->checks[v->n_checks++];
+    char digest[OCI_DIGEST_SIZE];
+    oci_digest_text(blob->sha256, digest);
+    check->path = store_blob_path(v->store, blob->sha256);
+    check->what = arena_printf(v->arena, "%s %s", role, digest);
+    check->size_bytes = blob->size_bytes;
+    memcpy(check->sha256, blob->sha256, SHA256_BYTES);
+    check->has_diff_id = diff_id != NULL;
+    check->packing = blob->packing;
+    if (diff_id) {
+        memcpy(check->diff_id, diff_id, SHA256_BYTES);
+    }
+    check->buf = xmalloc(READ_BYTES);
+    check->job = (struct pool_job){.fn = check_blob, .arg = check};
+}
+
+static void check_pin(struct verify *v, const char *what, bool has, const uint8_t *pinned,
+                      const uint8_t *found)
+{
+    char a[OCI_DIGEST_SIZE], b[OCI_DIGEST_SIZE];
+    if (has && memcmp(pinned, found, SHA256_BYTES) != 0) {
+        oci_digest_text(pinned, a);
+        oci_digest_text(found, b);
+        add_fault(v, what, arena_printf(v->arena, "locked as %s, the store has %s", a, b));
+    }
+}
+
+static void check_pins(struct verify *v, const struct image_pins *pins)
+{
+    const struct image_pins *found = &v->out.info.pins;
+    check_pin(v, "config", pins->has_config, pins->config, found->config);
+    /* What docker save kept has the image's config, and a manifest of its own. */
+    if (!pins->has_config) {
+        check_pin(v, "manifest", pins->has_manifest, pins->manifest, found->manifest);
+    }
+    if (!pins->has_config && !pins->has_manifest) {
+        bool is_part = memcmp(pins->digest, found->manifest, SHA256_BYTES) == 0;
+        check_pin(v, "digest", pins->has_digest && !is_part, pins->digest, found->digest);
+    }
+}
+
+/* The config must be whole before its diff_ids mean anything. */
+static int read_config(struct verify *v, struct oci_config *ret_config, bool *ret_is_good,
+                       struct err *err)
+{
+    const struct oci_descriptor *blob = &v->out.info.manifest.config;
+    const char *path = store_blob_path(v->store, blob->sha256);
+    uint8_t found[SHA256_BYTES];
+    struct err why = {0};
+    struct str text;
+    *ret_is_good = false;
+    if (fs_read(v->arena, path, OCI_CONFIG_BYTES_MAX, &text, &why) < 0) {
+        if (why.code == ERR_NOT_FOUND) {
+            return 0; /* its own check says missing */
+        }
+        *err = why;
+        return -1;
+    }
+    if (sha256_of(text, found, err) < 0) {
+        return -1;
+    }
+    if (memcmp(found, blob->sha256, SHA256_BYTES) != 0) {
+        return 0; /* likewise */
+    }
+    if (oci_config_parse(v->arena, text, v->out.info.manifest.n_layers, "config", ret_config,
+                         &why) < 0) {
+        add_fault(v, "config", why.msg);
+        return 0;
+    }
+    *ret_is_good = true;
+    return 0;
+}
+
+static int list_blobs(struct verify *v, struct err *err)
+{
+    const struct image_info *info = &v->out.info;
+    struct oci_descriptor list = {0};
+    struct oci_descriptor made = {0};
+    struct str text = STR_EMPTY;
+    bool is_made;
+    struct oci_config config;
+    bool is_good;
+    v->checks = arena_array(v->arena, struct blob_check, info->manifest.n_layers + 4);
+    if (read_config(v, &config, &is_good, err) < 0) {
+        return -1;
+    }
+    if (info->is_list) {
+        uint64_t size_bytes = 0;
+        memcpy(list.sha256, info->pins.digest, SHA256_BYTES);
+        /* Nobody else says how long it is; its digest covers that. */
+        (void)store_has(v->store, list.sha256, &size_bytes);
+        list.size_bytes = size_bytes;
+        add_blob(v, "list", &list, NULL);
+    }
+    add_blob(v, "manifest", &info->descriptor, NULL);
+    if (image_layout_manifest(v->arena, &info->manifest, &is_made, &text, made.sha256, err) < 0) {
+        return -1;
+    }
+    if (is_made) {
+        made.size_bytes = text.len;
+        add_blob(v, "manifest in OCI's types", &made, NULL);
+    }
+    add_blob(v, "config", &info->manifest.config, NULL);
+    for (size_t idx = 0; idx < info->manifest.n_layers; idx++) {
+        add_blob(v, arena_printf(v->arena, "layer %zu of %zu", idx + 1, info->manifest.n_layers),
+                 &info->manifest.layers[idx], is_good ? config.diff_ids[idx] : NULL);
+    }
+    return 0;
+}
+
+static uint64_t bytes_so_far(struct verify *v)
+{
+    uint64_t bytes = 0;
+    for (size_t idx = 0; idx < v->n_checks; idx++) {
+        bytes += atomic_load(&v->checks[idx].at_bytes);
+    }
+    return bytes;
+}
+
+/* Waits for one job, with an eye on ^C and the bar. A stop cancels through pool_free, which the caller does. */
+static int wait_for(struct verify *v, struct blob_check *check, struct progress *progress,
+                    struct err *err)
+{
+    const struct timespec tick = {.tv_nsec = WAIT_NS};
+    while (!pool_is_done(v->pool, &check->job)) {
+        if (v->should_stop && v->should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "verify: stopped");
+        }
+        if (v->wants_progress) {
+            progress_set(progress, bytes_so_far(v));
+        }
+        nanosleep(&tick, NULL);
+    }
+    struct err why = {0};
+    if (pool_wait(v->pool, &check->job, &why) < 0) {
+        if (why.code != ERR_INTEGRITY) {
+            *err = why;
+            return err_wrap(err, "%s", check->what);
+        }
+        add_fault(v, check->what, why.msg);
+    }
+    v->out.n_blobs++;
+    v->out.packed_bytes += atomic_load(&check->at_bytes);
+    v->out.unpacked_bytes += check->unpacked_bytes;
+    return 0;
+}
+
+static int run_checks(struct verify *v, struct err *err)
+{
+    struct progress progress;
+    int result = 0;
+    if (v->wants_progress) {
+        progress_start(&progress, clock_system(), "verify", "bytes", v->out.info.bytes);
+    }
+    for (size_t idx = 0; idx < v->n_checks; idx++) {
+        pool_submit(v->pool, &v->checks[idx].job);
+    }
+    for (size_t idx = 0; result == 0 && idx < v->n_checks; idx++) {
+        result = wait_for(v, &v->checks[idx], &progress, err);
+    }
+    if (v->wants_progress) {
+        progress_end(&progress);
+    }
+    return result;
+}
+
+static size_t n_threads(void)
+{
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return n_cores < POOL_THREADS_MIN ? POOL_THREADS_MIN
+           : n_cores > THREADS_MAX    ? THREADS_MAX
+                                      : (size_t)n_cores;
+}
+
+int image_verify(struct arena *arena, const struct store *store, const char *name,
+                 const struct image_pins *pins, bool wants_progress, bool (*should_stop)(void),
+                 struct image_check *ret_check, struct err *err)
+{
+    struct verify v = {.arena = arena,
+                       .store = store,
+                       .wants_progress = wants_progress,
+                       .should_stop = should_stop};
+    int result;
+    v.out.faults = arena_array(arena, struct str, IMAGE_FAULTS_MAX);
+    if (image_open(arena, store, name, &v.out.info, err) < 0) {
+        return -1;
+    }
+    if (pins) {
+        check_pins(&v, pins);
+    }
+    result = list_blobs(&v, err);
+    if (result == 0) {
+        result = pool_new(n_threads(), &v.pool, err);
+    }
+    if (result == 0) {
+        result = run_checks(&v, err);
+    }
+    pool_free(v.pool); /* waits for those that run */
+    checks_release(&v);
+    if (result < 0) {
+        return -1;
+    }
+    *ret_check = v.out;
+    return v.out.n_faults == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "image %s: %s%s", name, v.out.faults[0].ptr,
+                         v.out.n_faults > 1 ? ", and more" : "");
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/lock_file.h"
+
+#include "base/fs.h"
+#include "store/store.h"
+
+#define LOCK_TEXT_MAX (4u << 20)
+
+const char *lock_folder(struct arena *arena, const char *root, const char *named)
+{
+    return named ? named : fs_join(arena, root, "manifests/locks");
+}
+
+int lock_path(struct arena *arena, const char *folder, enum lock_kind kind, const char *id,
+              char **ret_path, struct err *err)
+{
+    char *name = NULL;
+    if (store_escape(arena, id, &name, err) < 0) {
+        return -1;
+    }
+    *ret_path = arena_printf(arena, "%s/%s/%s.json", folder, lock_kind_name(kind), name);
+    return 0;
+}
+
+int lock_read(struct arena *arena, const char *folder, enum lock_kind kind, const char *id,
+              struct lock *ret_lock, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root;
+    struct lock lock;
+    char *path = NULL;
+    if (lock_path(arena, folder, kind, id, &path, err) < 0) {
+        return -1;
+    }
+    if (!fs_exists(path)) {
+        return err_set(err, ERR_NOT_FOUND, "%s: there is no lock of it", path);
+    }
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (lock_decode(&root, arena, &lock, err) < 0) {
+        return -1;
+    }
+    if (lock.kind != kind || !str_eq_z(lock.id, id)) {
+        return err_set(err, ERR_MANIFEST, "%s: expected the lock of %s %s, found that of %s %s",
+                       path, lock_kind_name(kind), id, lock_kind_name(lock.kind), lock.id.ptr);
+    }
+    *ret_lock = lock;
+    return 0;
+}
+
+/* What is new beside what is known: items that the known lock has not yet, and what it left open. */
+static void add_to(struct arena *arena, const struct lock *known, const struct lock *found,
+                   struct lock *ret_both, bool *ret_is_more)
+{
+    struct lock both = *known;
+    *ret_is_more = false;
+    both.items = arena_array(arena, struct lock_item, known->n_items + found->n_items + 1);
+    memcpy(both.items, known->items, known->n_items * sizeof(both.items[0]));
+    for (size_t idx = 0; idx < found->n_items; idx++) {
+        if (!lock_find(known, found->items[idx].name)) {
+            both.items[both.n_items++] = found->items[idx];
+            *ret_is_more = true;
+        }
+    }
+    if (!both.has_list && found->has_list) {
+        both.has_list = true;
+        memcpy(both.list_sha256, found->list_sha256, SHA256_BYTES);
+        both.n_files = found->n_files;
+        both.file_bytes = found->file_bytes;
+        *ret_is_more = true;
+    }
+    *ret_both = both;
+}
+
+int lock_settle(struct arena *arena, const char *folder, const struct lock *found, bool *ret_is_new,
+                struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct err none = {0};
+    struct lock known;
+    struct lock both = *found;
+    bool is_more = true;
+    char *path = NULL;
+    if (lock_read(arena, folder, found->kind, found->id.ptr, &known, &none) == 0) {
+        if (lock_check(&known, found, err) < 0) {
+            return -1;
+        }
+        add_to(arena, &known, found, &both, &is_more);
+    } else if (none.code != ERR_NOT_FOUND) {
+        *err = none;
+        return -1;
+    }
+    if (is_more) {
+        strbuf_init(&text, LOCK_TEXT_MAX);
+        lock_encode(&both, &text);
+        if (text.is_full) {
+            return err_set(err, ERR_INTERNAL, "the lock of %s would be larger than %u bytes",
+                           found->id.ptr, LOCK_TEXT_MAX);
+        }
+        if (lock_path(arena, folder, found->kind, found->id.ptr, &path, err) < 0 ||
+            fs_mkdir_p(arena_printf(arena, "%s/%s", folder, lock_kind_name(found->kind)), err) <
+                0 ||
+            fs_write_atomic(path, strbuf_str(&text), err) < 0) {
+            return -1;
+        }
+    }
+    *ret_is_new = is_more;
+    return 0;
+}

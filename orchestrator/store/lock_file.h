@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks on disk: FOLDER/KIND/NAME.json, FOLDER being manifests/locks or another that was named. NAME is the lock's id with what
+   cannot be in a file's name as %XX. */
+#ifndef STORE_LOCK_FILE_H
+#define STORE_LOCK_FILE_H
+
+#include "report/lock.h"
+
+/* manifests/locks below the data folder, unless another was named. */
+const char *lock_folder(struct arena *arena, const char *root, const char *named);
+MUST_CHECK int lock_path(struct arena *arena, const char *folder, enum lock_kind kind,
+                         const char *id, char **ret_path, struct err *err);
+/* ERR_NOT_FOUND where there is none; ERR_MANIFEST where it is another's. */
+MUST_CHECK int lock_read(struct arena *arena, const char *folder, enum lock_kind kind,
+                         const char *id, struct lock *ret_lock, struct err *err);
+/* Holds `found` against the lock that is there (ERR_INTEGRITY), else writes it. *ret_is_new: it was written. */
+MUST_CHECK int lock_settle(struct arena *arena, const char *folder, const struct lock *found,
+                           bool *ret_is_new, struct err *err);
+
+#endif

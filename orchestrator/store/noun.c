@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/noun.h"
+
+#include "base/fs.h"
+#include "codec/oci_ref.h"
+#include "load/load.h"
+#include "report/source.h"
+
+#define TWIN_SUFFIX ".synthetic"
+#define NAMES_MAX   1024
+
+static const char *const KINDS[] = {
+    [NOUN_DATASET] = "dataset",
+    [NOUN_IMAGE] = "image",
+    [NOUN_SOURCE] = "source",
+    [NOUN_REPORT] = "report",
+};
+
+const char *noun_kind_name(enum noun_kind kind)
+{
+    return KINDS[kind];
+}
+
+char *noun_text(struct arena *arena, const struct noun *noun)
+{
+    return arena_printf(arena, "%s:%.*s%s", KINDS[noun->kind], STR_ARG(noun->name),
+                        noun->is_twin ? TWIN_SUFFIX : "");
+}
+
+/* An id is a file's name: whatever else it may hold is not looked for. */
+static bool is_id(struct str name)
+{
+    for (size_t idx = 0; idx < name.len; idx++) {
+        char c = name.ptr[idx];
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+              (c == '.' && idx > 0))) {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static bool is_there(struct arena *arena, const char *root, enum noun_kind kind, struct str name)
+{
+    const char *path = NULL;
+    if (!is_id(name)) {
+        return false;
+    }
+    switch (kind) {
+    case NOUN_DATASET:
+        path = arena_printf(arena, "%s/datasets/%.*s/dataset.json", root, STR_ARG(name));
+        break;
+    case NOUN_IMAGE:
+        path = arena_printf(arena, "%s/images/%.*s/image.json", root, STR_ARG(name));
+        break;
+    case NOUN_REPORT:
+        path = arena_printf(arena, "%s/manifests/reports/%.*s.json", root, STR_ARG(name));
+        break;
+    case NOUN_SOURCE:
+        return false;
+    }
+    return fs_exists(path);
+}
+
+/* False where there is no such thing of the kind. */
+static bool find_kind(struct arena *arena, const char *root, enum noun_kind kind, struct str name,
+                      struct noun *ret_noun)
+{
+    struct str stem = name;
+    bool is_twin = kind == NOUN_DATASET && str_ends(name, STR_LIT(TWIN_SUFFIX));
+    if (is_twin) {
+        stem = str_sub(name, 0, name.len - (sizeof(TWIN_SUFFIX) - 1));
+    }
+    if (kind != NOUN_SOURCE && !is_there(arena, root, kind, stem)) {
+        return false;
+    }
+    *ret_noun = (struct noun){kind, str_dup(arena, stem), is_twin};
+    return true;
+}
+
+static int resolve_source(struct arena *arena, struct str name, struct noun *ret_noun,
+                          struct err *err)
+{
+    struct source_name parts;
+    if (source_parse_name(arena, name, &parts, err) < 0) {
+        return -1;
+    }
+    *ret_noun = (struct noun){NOUN_SOURCE, str_dup(arena, name), false};
+    return 0;
+}
+
+/* image:HOST/NAME@sha256:HEX: an image that no image.json describes. */
+static int resolve_reference(struct arena *arena, struct str name, struct noun *ret_noun,
+                             struct err *err)
+{
+    struct oci_ref ref;
+    if (oci_ref_parse(arena, name, &ref, err) < 0) {
+        return -1;
+    }
+    if (!ref.tag.ptr && !ref.has_digest) {
+        return err_set(err, ERR_USAGE,
+                       "image:%.*s: expected the id of an image, or NAME@sha256:HEX, or NAME:TAG",
+                       (int)(name.len < 200 ? name.len : 200), name.ptr);
+    }
+    *ret_noun = (struct noun){NOUN_IMAGE, str_of(oci_ref_text(arena, &ref)), false};
+    return 0;
+}
+
+int noun_resolve(struct arena *arena, const char *root, const char *name, struct noun *ret_noun,
+                 struct err *err)
+{
+    static const enum noun_kind ORDER[] = {NOUN_DATASET, NOUN_IMAGE, NOUN_REPORT};
+    struct noun found = {0};
+    size_t n_found = 0;
+    for (size_t kind = 0; kind < NOUN_KINDS; kind++) {
+        struct str prefix = str_of(arena_printf(arena, "%s:", KINDS[kind]));
+        struct str rest = str_sub(str_of(name), prefix.len, SIZE_MAX);
+        if (!str_starts(str_of(name), prefix)) {
+            continue;
+        }
+        if (kind == NOUN_SOURCE) {
+            return resolve_source(arena, rest, ret_noun, err);
+        }
+        if (kind == NOUN_IMAGE && !is_id(rest)) {
+            return resolve_reference(arena, rest, ret_noun, err);
+        }
+        return find_kind(arena, root, (enum noun_kind)kind, rest, ret_noun)
+                   ? 0
+                   : err_set(err, ERR_USAGE, "no %s \"%.*s\"; reperf list %ss names them",
+                             KINDS[kind], (int)(rest.len < 200 ? rest.len : 200), rest.ptr,
+                             KINDS[kind]);
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(ORDER); idx++) {
+        struct noun noun;
+        if (find_kind(arena, root, ORDER[idx], str_of(name), &noun)) {
+            if (n_found++ > 0) {
+                return err_set(err, ERR_USAGE,
+                               "\"%.100s\" is a %s and a %s: say %s:%.100s or %s:%.100s", name,
+                               KINDS[found.kind], KINDS[noun.kind], KINDS[found.kind], name,
+                               KINDS[noun.kind], name);
+            }
+            found = noun;
+        }
+    }
+    if (n_found == 0) {
+        return err_set(err, ERR_USAGE,
+                       "\"%.200s\" is no dataset, image or report (reperf list names them) and no "
+                       "source:URL@COMMIT",
+                       name);
+    }
+    *ret_noun = found;
+    return 0;
+}
+
+/* ---- what a report needs ---- */
+
+static void add_once(struct nouns *nouns, enum noun_kind kind, struct str name)
+{
+    for (size_t idx = 0; idx < nouns->n; idx++) {
+        if (nouns->items[idx].kind == kind && str_eq(nouns->items[idx].name, name)) {
+            return;
+        }
+    }
+    if (nouns->n < NAMES_MAX) {
+        nouns->items[nouns->n++] = (struct noun){kind, name, false};
+    }
+}
+
+static int compare_nouns(const void *a, const void *b)
+{
+    const struct noun *one = a;
+    const struct noun *other = b;
+    return one->kind != other->kind ? (int)one->kind - (int)other->kind
+                                    : str_cmp(one->name, other->name);
+}
+
+int noun_of_report(struct arena *arena, const char *root, const char *report,
+                   struct nouns *ret_nouns, struct err *err)
+{
+    struct nouns nouns = {arena_array(arena, struct noun, NAMES_MAX), 0};
+    struct report r = {0};
+    if (load_report(arena, root, report, &r, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < r.n_stacks; idx++) {
+        const struct stack *stack = &r.stacks[idx];
+        if (stack->dataset.ptr && !str_eq_z(stack->dataset, "synthetic")) {
+            add_once(&nouns, NOUN_DATASET, stack->dataset);
+        }
+        if (stack->image.ptr) {
+            add_once(&nouns, NOUN_IMAGE, stack->image);
+        }
+        for (size_t src = 0; src < stack->n_sources; src++) {
+            const struct pin_source *source = &stack->sources[src];
+            struct str pin = source->commit.ptr ? source->commit : source->ref;
+            if (pin.ptr) {
+                add_once(&nouns, NOUN_SOURCE,
+                         str_of(arena_printf(arena, "%.*s@%.*s", STR_ARG(source->repository),
+                                             STR_ARG(pin))));
+            }
+        }
+    }
+    qsort(nouns.items, nouns.n, sizeof(nouns.items[0]), compare_nouns);
+    *ret_nouns = nouns;
+    return 0;
+}

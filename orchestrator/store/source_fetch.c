@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/source_impl.h"
+
+#include <errno.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "report/source.h"
+
+#define PROBE_DEADLINE_NS (30 * NS_PER_S)
+#define FETCH_DEADLINE_NS (6LL * 3600 * NS_PER_S)
+#define LOCK_WAIT_NS      (100 * NS_PER_MS)
+#define REF_PREFIX        "refs/reperf/"
+
+/* Highest of all: what a repository says in its .gitattributes changes no byte of what is checked out or exported. */
+static const char ATTRIBUTES[] =
+    "* -text -ident -filter -working-tree-encoding -export-ignore -export-subst !eol\n";
+
+int sources_init(struct sources *sources, struct arena *arena, const struct store *store,
+                 const struct net_opts *net, struct err *err)
+{
+    *sources = (struct sources){
+        .git = {.arena = arena,
+                .clock = net->clock,
+                .tmp_folder = store_path(store, "tmp"),
+                .proxy = net->proxy,
+                .ca_path = net->ca_path,
+                .should_stop = net->should_stop},
+        .store = store,
+        .net = net,
+    };
+    if (fs_mkdir_p(sources->git.tmp_folder, err) < 0) {
+        return -1;
+    }
+    return fs_mkdir_p(store_path(store, "sources"), err);
+}
+
+/* --- what a server says ------------------------------------------------------------------------------------------------------- */
+
+static bool says(struct str text, const char *words)
+{
+    return str_find(text, str_of(words)) >= 0;
+}
+
+static int fail_remote(const char *url, const struct git_result *result, struct err *err)
+{
+    static const struct {
+        const char *words;
+        enum err_code code;
+    } ROWS[] = {
+        {"could not read Username", ERR_AUTH},
+        {"could not read Password", ERR_AUTH},
+        {"Authentication failed", ERR_AUTH},
+        {"Permission denied", ERR_AUTH},
+        {"returned error: 401", ERR_AUTH},
+        {"returned error: 403", ERR_AUTH},
+        {"Host key verification", ERR_AUTH},
+        {"Could not resolve host", ERR_NET},
+        {"Failed to connect", ERR_NET},
+        {"Connection refused", ERR_NET},
+        {"unable to connect", ERR_NET},
+        {"returned error: 5", ERR_NET},
+        {"timed out", ERR_NET},
+        {"early EOF", ERR_NET},
+        {"hung up unexpectedly", ERR_NET},
+        {"Couldn't connect", ERR_NET},
+    };
+    enum err_code code = ERR_FETCH;
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        if (says(result->error, ROWS[idx].words)) {
+            code = ROWS[idx].code;
+            break;
+        }
+    }
+    return err_set(err, code, "%.200s cannot be %s: %.*s", url,
+                   code == ERR_AUTH ? "cloned without a login" : "cloned", STR_ARG(result->error));
+}
+
+static int check_online(const struct sources *sources, const char *url, struct err *err)
+{
+    if (source_check_url(str_of(url), err) < 0) {
+        return -1;
+    }
+    return net_allows_url(sources->net, url)
+               ? 0
+               : err_set(err, ERR_FETCH, "offline: %.300s would have been asked", url);
+}
+
+int source_probe(struct sources *sources, const char *url, struct err *err)
+{
+    struct git_result result;
+    const struct git_call call = {.args = GIT_ARGS("ls-remote", "--quiet", "--", url, "HEAD"),
+                                  .deadline_ns = PROBE_DEADLINE_NS};
+    if (check_online(sources, url, err) < 0 ||
+        git_run(&sources->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    return result.exit_status == 0 ? 0 : fail_remote(url, &result, err);
+}
+
+struct found_ref {
+    struct str branch, tag, peeled;
+};
+
+/* Lines "HEX\tREF" of ls-remote. */
+static void read_refs(struct str text, const char *ref, struct arena *arena,
+                      struct found_ref *found)
+{
+    struct str line;
+    const char *branch = arena_printf(arena, "refs/heads/%s", ref);
+    const char *tag = arena_printf(arena, "refs/tags/%s", ref);
+    const char *peeled = arena_printf(arena, "refs/tags/%s^{}", ref);
+    while (str_next(&text, '\n', &line)) {
+        struct str hex = str_sub(line, 0, SOURCE_COMMIT_HEX);
+        struct str name = str_sub(line, SOURCE_COMMIT_HEX + 1, line.len);
+        if (!source_is_commit(hex)) {
+            continue;
+        }
+        if (str_eq_z(name, branch) || str_eq_z(name, ref)) {
+            found->branch = hex;
+        } else if (str_eq_z(name, tag)) {
+            found->tag = hex;
+        } else if (str_eq_z(name, peeled)) {
+            found->peeled = hex;
+        }
+    }
+}
+
+int source_resolve(struct sources *sources, const char *url, const char *ref,
+                   const char **ret_commit, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct git_result result;
+    struct found_ref found = {0};
+    struct str tag;
+    const struct git_call call = {.args = GIT_ARGS("ls-remote", "--quiet", "--", url, ref,
+                                                   arena_printf(sources->git.arena, "%s^{}", ref)),
+                                  .deadline_ns = PROBE_DEADLINE_NS};
+    strbuf_init(&out, GIT_OUTPUT_MAX);
+    if (check_online(sources, url, err) < 0 ||
+        git_run(&sources->git, &call, &out, &result, err) < 0) {
+        return -1;
+    }
+    if (result.exit_status != 0) {
+        return fail_remote(url, &result, err);
+    }
+    read_refs(strbuf_str(&out), ref, sources->git.arena, &found);
+    tag = found.peeled.ptr ? found.peeled : found.tag;
+    if (!tag.ptr && !found.branch.ptr) {
+        return err_set(err, ERR_FETCH, "%.200s has no branch and no tag %s", url, ref);
+    }
+    if (tag.ptr && found.branch.ptr && !str_eq(tag, found.branch)) {
+        return err_set(err, ERR_FETCH,
+                       "%.200s has a branch and a tag %s, at different commits: say refs/heads/%s "
+                       "or refs/tags/%s",
+                       url, ref, ref, ref);
+    }
+    *ret_commit = str_z(sources->git.arena, tag.ptr ? tag : found.branch);
+    return 0;
+}
+
+/* --- one repository ----------------------------------------------------------------------------------------------------------- */
+
+static int make_repo(struct sources *sources, const char *repo, struct err *err)
+{
+    char *made = NULL;
+    int result;
+    if (fs_is_dir(repo)) {
+        return 0;
+    }
+    if (source_make_tmp(sources, "git", &made, err) < 0) {
+        return -1;
+    }
+    result =
+        git_must(&sources->git,
+                 &(struct git_call){.args = GIT_ARGS("init", "--quiet", "--bare",
+                                                     "--template=", "--object-format=sha1", made)},
+                 NULL, ERR_IO, err);
+    result = result < 0 ? result : fs_mkdir_p(fs_join(sources->git.arena, made, "info"), err);
+    result = result < 0 ? result
+                        : fs_write_atomic(fs_join(sources->git.arena, made, "info/attributes"),
+                                          STR_LIT(ATTRIBUTES), err);
+    if (result == 0 && rename(made, repo) < 0 && !fs_is_dir(repo)) {
+        result = err_set(err, err_code_of_errno(errno), "make %s: %s", repo, err_errno_text(errno));
+    }
+    source_remove_tmp(made); /* nothing where it was renamed */
+    return result;
+}
+
+/* One process at a time works on a repository. */
+static int lock_repo(const struct sources *sources, const char *repo, int *ret_fd, struct err *err)
+{
+    const char *path = fs_join(sources->git.arena, repo, "reperf.lock");
+    CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    const struct timespec wait = {0, LOCK_WAIT_NS};
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return err_set(err, ERR_IO, "lock %s: %s", path, err_errno_text(errno));
+        }
+        if (sources->git.should_stop && sources->git.should_stop()) {
+            return err_set(err, ERR_INTERRUPTED, "waiting for %s was stopped", path);
+        }
+        nanosleep(&wait, NULL);
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static const char *ref_of(struct arena *arena, const char *commit)
+{
+    return arena_printf(arena, REF_PREFIX "%s", commit);
+}
+
+static int has_ref(struct sources *sources, const char *repo, const char *commit, bool *ret_has,
+                   struct err *err)
+{
+    struct git_result result;
+    *ret_has = false;
+    if (!fs_is_dir(repo)) {
+        return 0;
+    }
+    const struct git_call call = {
+        .git_dir = repo,
+        .args = GIT_ARGS("rev-parse", "--quiet", "--verify", ref_of(sources->git.arena, commit))};
+    if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    *ret_has = result.exit_status == 0;
+    return 0;
+}
+
+/* What the id names: only a commit will do. */
+static int check_type(struct sources *sources, const char *url, const char *repo,
+                      const char *commit, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct git_result result;
+    struct str type;
+    strbuf_init(&out, 4096);
+    if (git_run(&sources->git,
+                &(struct git_call){.git_dir = repo, .args = GIT_ARGS("cat-file", "-t", commit)},
+                &out, &result, err) < 0) {
+        return -1;
+    }
+    type = str_trim(strbuf_str(&out));
+    if (result.exit_status != 0) {
+        return err_set(err, ERR_FETCH, "%.200s has no commit %s (it is on no branch or tag)", url,
+                       commit);
+    }
+    return str_eq_z(type, "commit")
+               ? 0
+               : err_set(err, ERR_MANIFEST,
+                         "%.200s: %s is a %.*s, not a commit: pin the commit that it is about", url,
+                         commit, STR_ARG(type));
+}
+
+static int set_ref(struct sources *sources, const char *repo, const char *commit, struct err *err)
+{
+    return git_must(&sources->git,
+                    &(struct git_call){
+                        .git_dir = repo,
+                        .args = GIT_ARGS("update-ref", ref_of(sources->git.arena, commit), commit)},
+                    NULL, ERR_INTEGRITY, err);
+}
+
+/* Servers that give no commit but those of their refs: all branches and tags, with their histories. */
+static int fetch_refs(struct sources *sources, const char *url, const char *repo, bool is_dumb,
+                      struct err *err)
+{
+    struct git_result result;
+    const struct git_call call = {
+        .git_dir = repo,
+        .args = GIT_ARGS("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force",
+                         is_dumb ? "--jobs=1" : "--depth=2147483647", "--", url,
+                         "+refs/heads/*:refs/reperf-heads/*", "+refs/tags/*:refs/reperf-tags/*"),
+        .deadline_ns = FETCH_DEADLINE_NS};
+    log_line(LOG_INFO, "%s gives no single commits: its branches and tags are fetched whole", url);
+    if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    return result.exit_status == 0 ? 0 : fail_remote(url, &result, err);
+}
+
+/* From one address. The id is the check: whoever gives the bytes, they hash to it or git refuses them. */
+static int fetch_from(struct sources *sources, const char *url, const char *repo,
+                      const char *commit, struct err *err)
+{
+    struct git_result result;
+    bool is_refused, is_dumb;
+    const struct git_call call = {.git_dir = repo,
+                                  .args = GIT_ARGS("fetch", "--quiet", "--no-tags",
+                                                   "--no-write-fetch-head", "--depth=1", "--", url,
+                                                   commit),
+                                  .deadline_ns = FETCH_DEADLINE_NS};
+    if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    is_refused = says(result.error, "unadvertised object");
+    is_dumb = says(result.error, "dumb http");
+    if (result.exit_status != 0 && says(result.error, "not our ref")) {
+        return err_set(err, ERR_FETCH, "%.200s has no commit %s", url, commit);
+    }
+    if (result.exit_status != 0 && (is_refused || is_dumb)) {
+        if (fetch_refs(sources, url, repo, is_dumb, err) < 0) {
+            return -1;
+        }
+    } else if (result.exit_status != 0) {
+        return fail_remote(url, &result, err);
+    }
+    return check_type(sources, url, repo, commit, err) < 0 ? -1
+                                                           : set_ref(sources, repo, commit, err);
+}
+
+static int fetch_repo(struct sources *sources, struct source_part *part, struct err *err)
+{
+    CLEANUP(fd) int lock_fd = -1;
+    char *mirror = NULL;
+    bool has;
+    struct err first = {0};
+    if (make_repo(sources, part->repo, err) < 0 ||
+        lock_repo(sources, part->repo, &lock_fd, err) < 0 ||
+        has_ref(sources, part->repo, part->commit, &has, err) < 0) {
+        return -1;
+    }
+    if (has) {
+        return 0;
+    }
+    part->is_new = true;
+    if (net_mirror_url(sources->git.arena, sources->net,
+                       arena_printf(sources->git.arena, "sources/%s", strrchr(part->repo, '/') + 1),
+                       &mirror, err) < 0) {
+        return -1;
+    }
+    if (mirror && net_allows_url(sources->net, mirror)) {
+        if (fetch_from(sources, mirror, part->repo, part->commit, &first) == 0) {
+            return 0;
+        }
+        if (first.code == ERR_INTERRUPTED) {
+            *err = first;
+            return -1;
+        }
+        log_line(LOG_INFO, "the mirror does not have it: %s", first.msg);
+    }
+    if (check_online(sources, part->url, err) < 0) {
+        return -1;
+    }
+    log_line(LOG_INFO, "fetching %s at %s", part->url, part->commit);
+    return fetch_from(sources, part->url, part->repo, part->commit, err);
+}
+
+/* --- the repository and its submodules ---------------------------------------------------------------------------------------- */
+
+static int check_repo(struct sources *sources, const struct source_part *part, bool is_deep,
+                      struct err *err)
+{
+    bool has;
+    const char *commit;
+    const char *ref = ref_of(sources->git.arena, part->commit);
+    if (has_ref(sources, part->repo, part->commit, &has, err) < 0) {
+        return -1;
+    }
+    if (!has) {
+        return err_set(err, ERR_NOT_FOUND, "the store does not have %.200s at %s", part->url,
+                       part->commit);
+    }
+    if (git_hex(&sources->git,
+                &(struct git_call){.git_dir = part->repo, .args = GIT_ARGS("rev-parse", ref)},
+                &commit, err) < 0) {
+        return -1;
+    }
+    if (strcmp(commit, part->commit) != 0) {
+        return err_set(err, ERR_INTEGRITY, "%s in %s is %s", ref, part->repo, commit);
+    }
+    return git_must(&sources->git,
+                    &(struct git_call){.git_dir = part->repo,
+                                       .args = GIT_ARGS("fsck", "--no-dangling", "--no-progress",
+                                                        is_deep ? "--full" : "--connectivity-only",
+                                                        part->commit)},
+                    NULL, ERR_INTEGRITY, err);
+}
+
+static int find_tree(struct sources *sources, struct source_part *part, struct err *err)
+{
+    return git_hex(&sources->git,
+                   &(struct git_call){.git_dir = part->repo,
+                                      .args = GIT_ARGS("rev-parse", "--verify",
+                                                       arena_printf(sources->git.arena, "%s^{tree}",
+                                                                    part->commit))},
+                   &part->tree, err);
+}
+
+static int set_repo(struct sources *sources, struct source_part *part, struct err *err)
+{
+    char *name;
+    if (source_repo_name(sources->git.arena, part->url, &name, err) < 0) {
+        return -1;
+    }
+    part->repo =
+        store_path(sources->store, arena_printf(sources->git.arena, "sources/%s.git", name));
+    return 0;
+}
+
+static int add_submodules(struct sources *sources, struct source_tree *tree, size_t at,
+                          struct err *err)
+{
+    struct arena *arena = sources->git.arena;
+    const struct source_part part = tree->parts[at];
+    struct gitlinks links;
+    if (source_gitlinks(sources, &part, &links, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < links.n; idx++) {
+        struct source_part sub = {.path = strcmp(part.path, ".") == 0
+                                              ? links.items[idx].path
+                                              : fs_join(arena, part.path, links.items[idx].path),
+                                  .commit = links.items[idx].commit,
+                                  .depth = part.depth + 1};
+        char *url;
+        if (tree->n == SOURCE_PARTS_MAX || sub.depth > SOURCE_DEPTH_MAX) {
+            return err_set(err, ERR_INTEGRITY,
+                           "%.200s has more than %d submodules, or more than %d inside each other",
+                           tree->parts[0].url, SOURCE_PARTS_MAX, SOURCE_DEPTH_MAX);
+        }
+        if (!links.items[idx].url) {
+            log_line(LOG_WARN, "submodule %s of %s: .gitmodules does not say where it is", sub.path,
+                     part.url);
+        } else {
+            if (source_resolve_url(arena, part.url, str_of(links.items[idx].url), &url, err) < 0) {
+                return err_wrap(err, "submodule %.100s", sub.path);
+            }
+            sub.url = url;
+        }
+        tree->parts[tree->n++] = sub;
+    }
+    return 0;
+}
+
+enum how { HOW_FETCH, HOW_VERIFY, HOW_VERIFY_DEEP };
+
+static int walk(struct sources *sources, const char *url, const char *commit, enum how how,
+                struct source_tree *ret_tree, struct err *err)
+{
+    struct source_tree tree = {
+        arena_array(sources->git.arena, struct source_part, SOURCE_PARTS_MAX), 1};
+    if (source_check_url(str_of(url), err) < 0) {
+        return -1;
+    }
+    if (!source_is_commit(str_of(commit))) {
+        return err_set(err, ERR_MANIFEST, "%.200s: \"%.60s\" is no commit: expected 40 hex digits",
+                       url, commit);
+    }
+    tree.parts[0] = (struct source_part){.path = ".", .url = url, .commit = commit};
+    for (size_t idx = 0; idx < tree.n; idx++) {
+        struct source_part *part = &tree.parts[idx];
+        int result;
+        if (!part->url) {
+            continue;
+        }
+        result = set_repo(sources, part, err);
+        if (result == 0) {
+            result = how == HOW_FETCH ? fetch_repo(sources, part, err)
+                                      : check_repo(sources, part, how == HOW_VERIFY_DEEP, err);
+        }
+        if (result < 0 || find_tree(sources, part, err) < 0) {
+            return idx ? err_wrap(err, "submodule %.100s", part->path) : -1;
+        }
+        if (add_submodules(sources, &tree, idx, err) < 0) {
+            return -1;
+        }
+    }
+    *ret_tree = tree;
+    return 0;
+}
+
+int source_fetch(struct sources *sources, const char *url, const char *commit,
+                 struct source_tree *ret_tree, struct err *err)
+{
+    return walk(sources, url, commit, HOW_FETCH, ret_tree, err);
+}
+
+int source_verify(struct sources *sources, const char *url, const char *commit, bool is_deep,
+                  struct source_tree *ret_tree, struct err *err)
+{
+    return walk(sources, url, commit, is_deep ? HOW_VERIFY_DEEP : HOW_VERIFY, ret_tree, err);
+}
+
+void source_lock_of(struct arena *arena, const struct source_tree *tree, const char *id,
+                    const char *ref, const char *date, struct lock *ret_lock)
+{
+    struct lock lock = {.kind = LOCK_SOURCE,
+                        .id = str_of(id),
+                        .items = arena_array(arena, struct lock_item, tree->n),
+                        .n_items = tree->n,
+                        .n_files = -1,
+                        .file_bytes = -1};
+    for (size_t idx = 0; idx < tree->n; idx++) {
+        const struct source_part *part = &tree->parts[idx];
+        lock.items[idx] = (struct lock_item){.name = str_of(part->path),
+                                             .size_bytes = -1,
+                                             .ref = idx == 0 ? str_of(ref) : STR_EMPTY,
+                                             .commit = str_of(part->commit),
+                                             .tree = str_of(part->tree),
+                                             .url = str_of(part->url),
+                                             .date = str_of(date)};
+    }
+    *ret_lock = lock;
+}

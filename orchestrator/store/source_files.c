@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/source_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "report/source.h"
+#include "sys/proc.h"
+
+#define TAR_BLOCK       512
+#define TAR_COPY_BYTES  (1u << 20)
+#define TAR_DEADLINE_NS (3600LL * NS_PER_S)
+#define DIRTY_SHOWN     3
+
+int source_make_tmp(struct sources *sources, const char *what, char **ret_folder, struct err *err)
+{
+    char *folder =
+        arena_printf(sources->git.arena, "%s/source-%s-XXXXXX", sources->git.tmp_folder, what);
+    if (!mkdtemp(folder)) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", folder, err_errno_text(errno));
+    }
+    *ret_folder = folder;
+    return 0;
+}
+
+void source_remove_tmp(const char *folder)
+{
+    struct err err = {0};
+    if (folder && fs_remove_tree(folder, &err) < 0) {
+        log_line(LOG_DEBUG, "%s", err.msg);
+    }
+}
+
+/* --- submodules --------------------------------------------------------------------------------------------------------------- */
+
+/* submodule.NAME.path and submodule.NAME.url of .gitmodules: "KEY\nVALUE\0". */
+static int read_gitmodules(struct sources *sources, const struct source_part *part,
+                           struct gitlinks *links, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct git_result result;
+    struct str rest, entry;
+    const struct git_call call = {
+        .git_dir = part->repo,
+        .args = GIT_ARGS("config", "--blob",
+                         arena_printf(sources->git.arena, "%s:.gitmodules", part->commit), "-z",
+                         "--get-regexp", "^submodule\\..*\\.(path|url)$")};
+    strbuf_init(&out, GIT_OUTPUT_MAX);
+    if (git_run(&sources->git, &call, &out, &result, err) < 0) {
+        return -1;
+    }
+    rest = strbuf_str(&out);
+    /* The url stands where the path of the same name is this one's. */
+    for (size_t idx = 0; result.exit_status == 0 && idx < links->n; idx++) {
+        struct str all = rest, stem = STR_EMPTY;
+        for (int round = 0; round < 2; round++) {
+            all = rest;
+            while (str_next(&all, '\0', &entry)) {
+                int64_t at = str_find(entry, STR_LIT("\n"));
+                struct str key = str_sub(entry, 0, at < 0 ? 0 : (size_t)at);
+                struct str value = str_sub(entry, at < 0 ? 0 : (size_t)at + 1, entry.len);
+                if (round == 0 && str_ends(key, STR_LIT(".path")) &&
+                    str_eq_z(value, links->items[idx].path)) {
+                    stem = str_sub(key, 0, key.len - 5);
+                } else if (round == 1 && stem.len > 0 && str_ends(key, STR_LIT(".url")) &&
+                           str_eq(str_sub(key, 0, key.len - 4), stem)) {
+                    links->items[idx].url = str_z(sources->git.arena, value);
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+int source_gitlinks(struct sources *sources, const struct source_part *part,
+                    struct gitlinks *ret_links, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct gitlinks links = {arena_array(sources->git.arena, struct gitlink, SOURCE_PARTS_MAX), 0};
+    struct str rest, entry;
+    strbuf_init(&out, 4 * (size_t)GIT_OUTPUT_MAX);
+    if (git_must(&sources->git,
+                 &(struct git_call){
+                     .git_dir = part->repo,
+                     .args = GIT_ARGS("ls-tree", "-r", "-z", "--full-tree", part->commit)},
+                 &out, ERR_INTEGRITY, err) < 0) {
+        return -1;
+    }
+    /* "MODE TYPE HEX\tPATH\0" */
+    rest = strbuf_str(&out);
+    while (str_next(&rest, '\0', &entry)) {
+        struct str head = STR_LIT("160000 commit ");
+        if (!str_starts(entry, head)) {
+            continue;
+        }
+        if (links.n == SOURCE_PARTS_MAX || entry.len < head.len + SOURCE_COMMIT_HEX + 2) {
+            return err_set(err, ERR_INTEGRITY, "%.200s has more than %d submodules", part->url,
+                           SOURCE_PARTS_MAX);
+        }
+        links.items[links.n++] = (struct gitlink){
+            .path = str_z(sources->git.arena,
+                          str_sub(entry, head.len + SOURCE_COMMIT_HEX + 1, entry.len)),
+            .commit = str_z(sources->git.arena, str_sub(entry, head.len, SOURCE_COMMIT_HEX)),
+        };
+    }
+    if (links.n > 0 && read_gitmodules(sources, part, &links, err) < 0) {
+        return -1;
+    }
+    *ret_links = links;
+    return 0;
+}
+
+/* --- folders ------------------------------------------------------------------------------------------------------------------ */
+
+/* `git add` of all that is there but the submodules, whose commits are entered by hand; into an index and objects of its own. */
+static int hash_into(struct sources *sources, const struct source_part *part, const char *folder,
+                     const char *tmp, const char **ret_tree, struct err *err)
+{
+    struct arena *arena = sources->git.arena;
+    struct gitlinks links;
+    struct git_call call = {.git_dir = part->repo,
+                            .work_tree = folder,
+                            .index_path = fs_join(arena, tmp, "index"),
+                            .new_objects = tmp};
+    const char **args;
+    size_t n = 0;
+    if (source_gitlinks(sources, part, &links, err) < 0) {
+        return -1;
+    }
+    if (links.n > GIT_ARGS_MAX - 8) {
+        return err_set(err, ERR_INTEGRITY, "%.200s: %zu submodules in one repository", part->url,
+                       links.n);
+    }
+    args = arena_array(arena, const char *, GIT_ARGS_MAX);
+    args[n++] = "add";
+    args[n++] = "--all";
+    args[n++] = "--force";
+    args[n++] = "--";
+    args[n++] = ".";
+    for (size_t idx = 0; idx < links.n; idx++) {
+        args[n++] = arena_printf(arena, ":(exclude,literal)%s", links.items[idx].path);
+    }
+    call.args = args;
+    if (git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < links.n; idx++) {
+        call.args = GIT_ARGS("update-index", "--add", "--cacheinfo", "160000",
+                             links.items[idx].commit, links.items[idx].path);
+        if (git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
+            return -1;
+        }
+    }
+    call.args = GIT_ARGS("write-tree");
+    return git_hex(&sources->git, &call, ret_tree, err);
+}
+
+int source_hash_folder(struct sources *sources, const struct source_part *part, const char *folder,
+                       const char **ret_tree, struct err *err)
+{
+    char *tmp = NULL;
+    int result;
+    if (source_make_tmp(sources, "hash", &tmp, err) < 0) {
+        return -1;
+    }
+    result = hash_into(sources, part, folder, tmp, ret_tree, err);
+    source_remove_tmp(tmp);
+    return result;
+}
+
+static const char *folder_of(struct sources *sources, const char *folder,
+                             const struct source_part *part)
+{
+    return strcmp(part->path, ".") == 0 ? folder : fs_join(sources->git.arena, folder, part->path);
+}
+
+/* The first paths that differ, for the message. */
+static void name_dirty(struct sources *sources, const struct source_part *part, const char *tree,
+                       const char *tmp, struct strbuf *names)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct git_result result;
+    struct err ignored = {0};
+    struct str rest, status, path;
+    size_t n = 0;
+    strbuf_init(&out, GIT_OUTPUT_MAX);
+    if (git_run(&sources->git,
+                &(struct git_call){.git_dir = part->repo,
+                                   .new_objects = tmp,
+                                   .args = GIT_ARGS("diff-tree", "-r", "-z", "--name-status",
+                                                    "--no-renames", part->tree, tree)},
+                &out, &result, &ignored) < 0) {
+        return;
+    }
+    rest = strbuf_str(&out);
+    while (str_next(&rest, '\0', &status) && status.len > 0 && str_next(&rest, '\0', &path)) {
+        if (n++ < DIRTY_SHOWN) {
+            strbuf_printf(names, "%s%.*s %s", n > 1 ? ", " : "", STR_ARG(str_sub(path, 0, 100)),
+                          status.ptr[0] == 'A'   ? "was added"
+                          : status.ptr[0] == 'D' ? "is missing"
+                                                 : "was changed");
+        }
+    }
+    if (n > DIRTY_SHOWN) {
+        strbuf_printf(names, " and %zu more", n - DIRTY_SHOWN);
+    }
+}
+
+static int check_part(struct sources *sources, const struct source_part *part, const char *folder,
+                      struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf names = {0};
+    const char *tree;
+    char *tmp = NULL;
+    int result;
+    strbuf_init(&names, 4096);
+    if (source_make_tmp(sources, "check", &tmp, err) < 0) {
+        return -1;
+    }
+    result = hash_into(sources, part, folder, tmp, &tree, err);
+    if (result == 0 && strcmp(tree, part->tree) != 0) {
+        name_dirty(sources, part, tree, tmp, &names);
+        result = err_set(err, ERR_INTEGRITY, "%.100s: its tree is %s, commit %.12s has %s: %s",
+                         folder, tree, part->commit, part->tree, names.ptr);
+    }
+    source_remove_tmp(tmp);
+    return result;
+}
+
+int source_check_folder(struct sources *sources, const struct source_tree *tree, const char *folder,
+                        struct err *err)
+{
+    for (size_t idx = 0; idx < tree->n; idx++) {
+        const struct source_part *part = &tree->parts[idx];
+        const char *below = folder_of(sources, folder, part);
+        if (!part->url) {
+            continue;
+        }
+        if (!fs_is_dir(below)) {
+            return err_set(err, ERR_INTEGRITY, "%s is missing", below);
+        }
+        if (check_part(sources, part, below, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int checkout_part(struct sources *sources, const struct source_part *part,
+                         const char *folder, struct err *err)
+{
+    struct git_call call = {.git_dir = part->repo, .work_tree = folder};
+    char *tmp = NULL;
+    int result;
+    if (fs_mkdir_p(folder, err) < 0 || source_make_tmp(sources, "index", &tmp, err) < 0) {
+        return -1;
+    }
+    call.index_path = fs_join(sources->git.arena, tmp, "index");
+    call.args = GIT_ARGS("read-tree", part->commit);
+    result = git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err);
+    if (result == 0) {
+        call.args = GIT_ARGS("checkout-index", "--all", "--quiet");
+        result = git_must(&sources->git, &call, NULL, ERR_IO, err);
+    }
+    source_remove_tmp(tmp);
+    return result;
+}
+
+static int checkout_all(struct sources *sources, const struct source_tree *tree, const char *folder,
+                        struct err *err)
+{
+    for (size_t idx = 0; idx < tree->n; idx++) {
+        const struct source_part *part = &tree->parts[idx];
+        if (part->url && checkout_part(sources, part, folder_of(sources, folder, part), err) < 0) {
+            return -1;
+        }
+    }
+    return source_check_folder(sources, tree, folder, err);
+}
+
+int source_checkout(struct sources *sources, const struct source_tree *tree, const char *folder,
+                    struct err *err)
+{
+    char *made = arena_printf(sources->git.arena, "%s.checkout-XXXXXX", folder);
+    char *whole;
+    int result;
+    if (fs_exists(folder)) {
+        return err_set(err, ERR_USAGE, "%s is there already", folder);
+    }
+    if (!mkdtemp(made) || chmod(made, 0755) < 0) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", made, err_errno_text(errno));
+    }
+    whole = realpath(made, NULL); /* git starts elsewhere */
+    result = checkout_all(sources, tree, whole ? whole : made, err);
+    free(whole);
+    if (result == 0 && rename(made, folder) < 0) {
+        result = err_set(err, err_code_of_errno(errno), "rename to %s: %s", folder,
+                         err_errno_text(errno));
+    }
+    source_remove_tmp(made);
+    return result;
+}
+
+/* --- one tar ------------------------------------------------------------------------------------------------------------------ */
+
+/* Copies the entries of a tar that git wrote, without the zeros of its end. */
+static int copy_entries(int in, int out, const char *name, struct err *err)
+{
+    static const char ZERO[TAR_BLOCK];
+    char *buf = xmalloc(TAR_COPY_BYTES);
+    uint64_t left = 0; /* of the entry */
+    int result = -1;
+    for (;;) {
+        size_t want = left < TAR_COPY_BYTES ? (size_t)left : TAR_COPY_BYTES;
+        bool is_header = left == 0;
+        ssize_t got = read(in, buf, is_header ? TAR_BLOCK : want);
+        if (got <= 0 || (is_header && got != TAR_BLOCK)) {
+            result = err_set(err, ERR_INTEGRITY, "%s: the tar of git ends early", name);
+            break;
+        }
+        if (is_header && memcmp(buf, ZERO, TAR_BLOCK) == 0) {
+            result = 0;
+            break;
+        }
+        if (is_header) {
+            /* Sizes of git archive: octal digits, up to 8 GiB; larger ones are in pax headers, and refused here. */
+            for (size_t idx = 124; idx < 135; idx++) {
+                if (buf[idx] < '0' || buf[idx] > '7') {
+                    free(buf);
+                    return err_set(err, ERR_INTEGRITY, "%s: a file of more than 8 GiB", name);
+                }
+                left = left * 8 + (uint64_t)(buf[idx] - '0');
+            }
+            left = (left + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+        } else {
+            left -= (uint64_t)got;
+        }
+        if (fs_write_all(out, buf, (size_t)got, name, err) < 0) {
+            break;
+        }
+    }
+    free(buf);
+    return result;
+}
+
+static int archive_part(struct sources *sources, const struct source_part *part, const char *tmp,
+                        int out, struct err *err)
+{
+    struct arena *arena = sources->git.arena;
+    const char *path = fs_join(arena, tmp, "part.tar");
+    CLEANUP(fd) int in = -1;
+    const struct git_call call = {
+        .git_dir = part->repo,
+        .output_path = path,
+        .args = strcmp(part->path, ".") == 0
+                    ? GIT_ARGS("archive", "--format=tar", part->commit)
+                    : GIT_ARGS("archive", "--format=tar",
+                               arena_printf(arena, "--prefix=%s/", part->path), part->commit)};
+    (void)unlink(path); /* of the part before */
+    if (git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
+        return -1;
+    }
+    in = open(path, O_RDONLY | O_CLOEXEC);
+    return in < 0 ? err_set(err, ERR_IO, "open %s: %s", path, err_errno_text(errno))
+                  : copy_entries(in, out, path, err);
+}
+
+/* The tar as a node would see it. */
+static int check_tar(struct sources *sources, const struct source_tree *tree, const char *tar,
+                     const char *tmp, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    const char *folder = fs_join(sources->git.arena, tmp, "unpacked");
+    const char *const argv[] = {"tar", "-xf", tar, "-C", folder, "--no-same-owner", NULL};
+    int status;
+    strbuf_init(&out, 4096);
+    if (fs_mkdir_p(folder, err) < 0 ||
+        proc_capture(sources->git.clock, argv, TAR_DEADLINE_NS, &out, &status, err) < 0) {
+        return -1;
+    }
+    if (status != 0) {
+        return err_set(err, ERR_INTEGRITY, "tar cannot unpack %s: %.*s", tar,
+                       STR_ARG(str_sub(strbuf_str(&out), 0, 200)));
+    }
+    return source_check_folder(sources, tree, folder, err);
+}
+
+static int export_to(struct sources *sources, const struct source_tree *tree, const char *made,
+                     const char *tmp, struct digest_value *ret_value, struct err *err)
+{
+    static const char ZERO[2 * TAR_BLOCK];
+    CLEANUP(fd) int out = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (out < 0) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", made, err_errno_text(errno));
+    }
+    for (size_t idx = 0; idx < tree->n; idx++) {
+        if (tree->parts[idx].url && archive_part(sources, &tree->parts[idx], tmp, out, err) < 0) {
+            return -1;
+        }
+    }
+    if (fs_write_all(out, ZERO, sizeof(ZERO), made, err) < 0) {
+        return -1;
+    }
+    if (fsync(out) < 0) {
+        return err_set(err, err_code_of_errno(errno), "sync %s: %s", made, err_errno_text(errno));
+    }
+    return check_tar(sources, tree, made, tmp, err) < 0
+               ? -1
+               : digest_file(made, DIGEST_SHA256, ret_value, err);
+}
+
+int source_export(struct sources *sources, const struct source_tree *tree, const char *tar_path,
+                  struct digest_value *ret_value, struct err *err)
+{
+    const char *made = arena_printf(sources->git.arena, "%s.part", tar_path);
+    char *tmp = NULL;
+    int result;
+    if (fs_check_target(tar_path, err) < 0 || source_make_tmp(sources, "tar", &tmp, err) < 0) {
+        return -1;
+    }
+    result = export_to(sources, tree, made, tmp, ret_value, err);
+    if (result == 0 && rename(made, tar_path) < 0) {
+        result = err_set(err, err_code_of_errno(errno), "rename to %s: %s", tar_path,
+                         err_errno_text(errno));
+    }
+    if (result < 0) {
+        (void)unlink(made); /* the first error is the one to tell */
+    }
+    source_remove_tmp(tmp);
+    return result;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources: git repositories at one full commit, with their submodules at the commits that it names. Kept as bare repositories,
+   STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. What git checks by its ids is held against them:
+   a commit is what was pinned, or nothing. One thread. */
+#ifndef STORE_SOURCE_STORE_H
+#define STORE_SOURCE_STORE_H
+
+#include "net/net_session.h"
+#include "report/lock.h"
+#include "store/git.h"
+#include "store/store.h"
+
+#define SOURCE_PARTS_MAX 512 /* submodules of submodules included */
+#define SOURCE_DEPTH_MAX 8
+
+struct sources {
+    struct git git;
+    const struct store *store;  /* borrowed */
+    const struct net_opts *net; /* borrowed: mirror, offline, proxy, CA */
+};
+
+struct source_part {
+    const char *path; /* below the top; "." is the repository itself */
+    const char *url;  /* NULL: .gitmodules does not say; git itself leaves such a folder empty */
+    const char *commit;
+    const char *tree; /* NULL where url is */
+    const char *repo; /* bare repository */
+    size_t depth;
+    bool is_new; /* fetched now */
+};
+
+struct source_tree {           /* in the arena */
+    struct source_part *parts; /* the repository first, then each submodule after what it lies in */
+    size_t n;
+};
+
+MUST_CHECK int sources_init(struct sources *sources, struct arena *arena, const struct store *store,
+                            const struct net_opts *net, struct err *err);
+
+/* Asks the server, within half a minute: ERR_AUTH, ERR_FETCH or ERR_NET where it could not be cloned, ERR_USAGE for a page. */
+MUST_CHECK int source_probe(struct sources *sources, const char *url, struct err *err);
+/* The commit that a branch or tag is at now. ERR_FETCH where there is none, or one of each. */
+MUST_CHECK int source_resolve(struct sources *sources, const char *url, const char *ref,
+                              const char **ret_commit, struct err *err);
+/* Fetches what is not there yet. The mirror is asked first: what it gives is known by its id. */
+MUST_CHECK int source_fetch(struct sources *sources, const char *url, const char *commit,
+                            struct source_tree *ret_tree, struct err *err);
+/* What the store has: ERR_NOT_FOUND where it lacks something; with is_deep every object is hashed again. */
+MUST_CHECK int source_verify(struct sources *sources, const char *url, const char *commit,
+                             bool is_deep, struct source_tree *ret_tree, struct err *err);
+/* id: URL@COMMIT or URL@REF. date: RFC 3339. */
+void source_lock_of(struct arena *arena, const struct source_tree *tree, const char *id,
+                    const char *ref, const char *date, struct lock *ret_lock);
+
+/* All files, without .git, into a new folder: there as a whole or not at all; the trees' hashes are computed again from them. */
+MUST_CHECK int source_checkout(struct sources *sources, const struct source_tree *tree,
+                               const char *folder, struct err *err);
+/* ERR_INTEGRITY, with the first paths, where the folder is not what the commits say: changed, missing or added files. */
+MUST_CHECK int source_check_folder(struct sources *sources, const struct source_tree *tree,
+                                   const char *folder, struct err *err);
+/* The same as one tar, equal bytes for equal commits, for nodes: unpacked again and its trees' hashes computed before it is
+   there. ret_value: SHA-256. */
+MUST_CHECK int source_export(struct sources *sources, const struct source_tree *tree,
+                             const char *tar_path, struct digest_value *ret_value, struct err *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drops from a store what nothing names: blobs that neither a reference nor the image layout's index leads to, aliases of blobs
+   that are gone, trees and shards of datasets that no reference names, what died in tmp/, fetches that nobody goes on with, what
+   was found corrupt. Nothing that is referenced, nothing
+   younger than its grace, and nothing at all while another process has the store open or a reference cannot be read. */
+#ifndef STORE_STORE_GC_H
+#define STORE_STORE_GC_H
+
+#include "store/store.h"
+
+#define STORE_GRACE_S         INT64_C(86400) /* a blob's reference may come from a later process */
+#define STORE_PARTIAL_GRACE_S (7 * STORE_GRACE_S) /* a fetch may be gone on with next week */
+
+struct store_gc_opts {
+    bool is_dry_run; /* says what would go; needs no lock */
+    int64_t now_ns;  /* wall time */
+    int64_t grace_s; /* of blobs, trees, shards, tmp, quarantine */
+    int64_t partial_grace_s;
+};
+
+enum store_gc_kind { GC_BLOB, GC_ALIAS, GC_TREE, GC_PACKED, GC_TMP, GC_PARTIAL, GC_QUARANTINE };
+#define STORE_GC_KINDS 7
+
+struct store_gc_item {
+    enum store_gc_kind kind;
+    const char *name; /* relative to the store, in the arena */
+    uint64_t size_bytes;
+};
+
+struct store_gc_result {
+    struct store_gc_item *items; /* what went, by kind, then by name; in the arena */
+    size_t n;
+    uint64_t bytes;
+    uint64_t n_kept, kept_bytes; /* blobs that are referenced */
+    uint64_t n_young,
+        young_bytes; /* blobs that nothing names yet, and the like, within their grace */
+    uint64_t n_busy; /* fetches that a process is at */
+};
+
+/* "blob", "alias", ... */
+const char *store_gc_kind_name(enum store_gc_kind kind);
+
+MUST_CHECK int store_gc(struct arena *arena, struct store *store, const struct store_gc_opts *opts,
+                        struct store_gc_result *ret_result, struct err *err);
+
+/* Each reference with what it names, by kind and name; a result other than 0 ends it. One that cannot be read is an error. */
+struct store_ref {
+    const char *kind, *name;
+    struct str text;
+    const uint8_t (*blobs)[SHA256_BYTES];
+    size_t n_blobs;
+};
+typedef int (*store_ref_fn)(void *ctx, const struct store_ref *ref, struct err *err);
+MUST_CHECK int store_each_ref(const struct store *store, store_ref_fn fn, void *ctx,
+                              struct err *err);
+
+/* What references and the index lead to, sorted, each once. Also for listing and verifying. */
+struct store_roots {
+    uint8_t (*sha256)[SHA256_BYTES];
+    size_t n;
+};
+MUST_CHECK int store_roots(struct arena *arena, const struct store *store,
+                           struct store_roots *ret_roots, struct err *err);
+bool store_roots_have(const struct store_roots *roots, const uint8_t *sha256);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the store share. Only store/store*.c include it. */
+#ifndef STORE_STORE_IMPL_H
+#define STORE_STORE_IMPL_H
+
+#include "store/store.h"
+
+#define STORE_PATH_MAX 4096
+
+/* The folder of blobs, for errors that name a path. */
+#define STORE_FAIL(err, op, path)                                                                  \
+    err_set((err), err_code_of_errno(errno), "%s %s: %s", (op), (path), err_errno_text(errno))
+
+struct store_temp { /* a file in tmp/ that is removed unless it was renamed away */
+    char path[STORE_PATH_MAX];
+    int fd;
+};
+MUST_CHECK int store_temp_new(const struct store *store, struct store_temp *ret_temp,
+                              struct err *err);
+/* Synced, read-only or not, renamed to path, whose folder is synced. */
+MUST_CHECK int store_temp_place(struct store_temp *temp, const char *path, mode_t mode,
+                                struct err *err);
+void store_temp_cleanup(struct store_temp *temp);
+
+/* A small file that is replaced whole, written by way of tmp/. */
+MUST_CHECK int store_write(const struct store *store, const char *path, struct str text,
+                           struct err *err);
+MUST_CHECK int store_blob_folder_sync(const struct store *store, struct err *err);
+/* path is renamed to the blob's place and becomes read-only; it replaces a blob that is there. */
+MUST_CHECK int store_place_blob(struct store *store, const char *path, const uint8_t *sha256,
+                                struct err *err);
+
+/* "sha256:HEX" */
+MUST_CHECK int store_parse_digest(struct str text, uint8_t *ret_sha256, struct err *err);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names from outside as path components, and references. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "codec/json.h"
+#include "store/store_impl.h"
+
+#define KIND_MAX   32
+#define SUFFIX     ".json"
+#define CUT_KEY_AT 100 /* of a partial's key that is too long to be a name; its digest follows */
+
+/* ---- names ---- */
+
+static bool is_plain(char c, bool is_first)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || (c == '.' && !is_first);
+}
+
+static void escape_into(struct strbuf *buf, const char *name)
+{
+    for (const char *c = name; *c; c++) {
+        if (is_plain(*c, c == name)) {
+            strbuf_add_char(buf, *c);
+        } else {
+            strbuf_printf(buf, "%%%02X", (unsigned)(unsigned char)*c);
+        }
+    }
+}
+
+int store_escape(struct arena *arena, const char *name, char **ret_component, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    strbuf_init(&buf, STORE_NAME_MAX);
+    escape_into(&buf, name);
+    if (buf.is_full || buf.len == 0) {
+        return err_set(err, ERR_USAGE,
+                       "name \"%.100s\": expected 1 to %d bytes, others than A-Z, a-z, 0-9, "
+                       "\".\", \"_\" and \"-\" counting three times",
+                       name, STORE_NAME_MAX);
+    }
+    *ret_component = arena_strndup(arena, buf.ptr, buf.len);
+    return 0;
+}
+
+static int upper_nibble(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+char *store_unescape(struct arena *arena, const char *component)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    size_t len = strlen(component);
+    char *name = arena_alloc(arena, len + 1, 1);
+    char *again = NULL;
+    struct err ignored = {0};
+    size_t n = 0;
+    for (const char *c = component; *c; c++) {
+        if (*c != '%') {
+            name[n++] = *c;
+            continue;
+        }
+        int high = upper_nibble(c[1]);
+        int low = high < 0 ? -1 : upper_nibble(c[2]);
+        if (low < 0) {
+            return NULL;
+        }
+        name[n++] = (char)(high * 16 + low);
+        c += 2;
+    }
+    /* One name has one component: what escaping would not have written is a file of somebody else. */
+    if (store_escape(&scratch, name, &again, &ignored) < 0 || strcmp(again, component) != 0) {
+        return NULL;
+    }
+    return name;
+}
+
+char *store_partial(const struct store *store, const char *key)
+{
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    struct err err = {0};
+    strbuf_init(&buf, 3 * strlen(key) + 1);
+    escape_into(&buf, key);
+    if (buf.len > 0 && buf.len <= STORE_NAME_MAX) {
+        return arena_printf(store->arena, "%s/partial/%s", store->folder, buf.ptr);
+    }
+    /* '~' is in no escaped name. OpenSSL without SHA-256 has ended the program long before. */
+    int result = sha256_of(str_of(key), sha256, &err);
+    ASSERT(result == 0);
+    hex_encode(sha256, SHA256_BYTES, hex);
+    return arena_printf(store->arena, "%s/partial/%.*s~%s", store->folder, CUT_KEY_AT, buf.ptr,
+                        hex);
+}
+
+/* ---- what a reference names ---- */
+
+int store_parse_digest(struct str text, uint8_t *ret_sha256, struct err *err)
+{
+    if (!str_starts(text, STR_LIT("sha256:"))) {
+        return err_set(err, ERR_PARSE, "expected sha256:HEX, found \"%.*s\"",
+                       STR_ARG(str_sub(text, 0, 100)));
+    }
+    return hex_decode(str_sub(text, 7, text.len), SHA256_BYTES, ret_sha256, err);
+}
+
+int store_ref_blobs(struct arena *arena, struct str text, const char *name,
+                    uint8_t (**ret_sha256)[SHA256_BYTES], size_t *ret_n, struct err *err)
+{
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root, list;
+    struct str *items;
+    uint8_t(*sha256)[SHA256_BYTES];
+    size_t n;
+    if (json_parse(text, name, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (json_member(&root, "blobs", &list, err) < 0 ||
+        json_str_list(&list, &scratch, STORE_BLOBS_MAX, &items, &n, err) < 0) {
+        return -1;
+    }
+    sha256 = arena_alloc_array(arena, SHA256_BYTES, n ? n : 1, 1);
+    for (size_t idx = 0; idx < n; idx++) {
+        if (store_parse_digest(items[idx], sha256[idx], err) < 0) {
+            return err_wrap(err, "%s: blobs[%zu]", name, idx);
+        }
+    }
+    *ret_sha256 = sha256;
+    *ret_n = n;
+    return 0;
+}
+
+/* ---- references ---- */
+
+static bool is_kind(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 0 && len <= KIND_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz-") == len;
+}
+
+static int ref_path(const struct store *store, const char *kind, const char *name, char **ret_path,
+                    struct err *err)
+{
+    char *component;
+    ASSERT(is_kind(kind));
+    if (store_escape(store->arena, name, &component, err) < 0) {
+        return err_wrap(err, "%s", kind);
+    }
+    *ret_path = arena_printf(store->arena, "%s/refs/%s/%s" SUFFIX, store->folder, kind, component);
+    return 0;
+}
+
+int store_ref_put(struct store *store, const char *kind, const char *name, struct str text,
+                  struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    uint8_t(*blobs)[SHA256_BYTES];
+    size_t n;
+    const char *folder;
+    char *path;
+    ASSERT(store->lock_fd >= 0);
+    if (text.len > STORE_TEXT_MAX) {
+        return err_set(err, ERR_USAGE, "reference %s %s: longer than %u bytes", kind, name,
+                       STORE_TEXT_MAX);
+    }
+    if (ref_path(store, kind, name, &path, err) < 0 ||
+        store_ref_blobs(&arena, text, path, &blobs, &n, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        char hex[SHA256_HEX_SIZE];
+        if (!store_has(store, blobs[idx], NULL)) {
+            hex_encode(blobs[idx], SHA256_BYTES, hex);
+            return err_set(err, ERR_NOT_FOUND, "reference %s %s: sha256:%s is not in the store",
+                           kind, name, hex);
+        }
+    }
+    folder = fs_join(&arena, store->folder, arena_printf(&arena, "refs/%s", kind));
+    if (!fs_is_dir(folder) && (fs_mkdir_p(folder, err) < 0 ||
+                               fs_sync_dir(fs_join(&arena, store->folder, "refs"), err) < 0)) {
+        return -1;
+    }
+    return store_write(store, path, text, err);
+}
+
+int store_ref_get(const struct store *store, const char *kind, const char *name,
+                  struct str *ret_text, struct err *err)
+{
+    char *path;
+    if (ref_path(store, kind, name, &path, err) < 0) {
+        return -1;
+    }
+    return fs_read(store->arena, path, STORE_TEXT_MAX, ret_text, err);
+}
+
+int store_ref_drop(struct store *store, const char *kind, const char *name, struct err *err)
+{
+    char *path;
+    ASSERT(store->lock_fd >= 0);
+    if (ref_path(store, kind, name, &path, err) < 0) {
+        return -1;
+    }
+    if (unlink(path) < 0) {
+        return STORE_FAIL(err, "remove", path);
+    }
+    return fs_sync_dir(store_path(store, arena_printf(store->arena, "refs/%s", kind)), err);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int store_ref_list(const struct store *store, const char *kind, struct fs_names *ret_names,
+                   struct err *err)
+{
+    const char *folder;
+    struct fs_names names = {0};
+    ASSERT(is_kind(kind));
+    folder = store_path(store, arena_printf(store->arena, "refs/%s", kind));
+    if (fs_is_dir(folder) && fs_list(store->arena, folder, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        struct str file = str_of(names.items[idx]);
+        char *name = NULL;
+        if (str_ends(file, STR_LIT(SUFFIX))) {
+            name = store_unescape(
+                store->arena,
+                str_z(store->arena, str_sub(file, 0, file.len - (sizeof(SUFFIX) - 1))));
+        }
+        if (!name) {
+            return err_set(err, ERR_INTEGRITY, "%s/%s: not a reference of this store", folder,
+                           names.items[idx]);
+        }
+        names.items[idx] = name;
+    }
+    /* The order of the escaped names differs from that of the names: '%' sorts before letters. */
+    if (names.n) {
+        qsort(names.items, names.n, sizeof(*names.items), by_bytes);
+    }
+    *ret_names = names;
+    return 0;
+}
+
+int store_ref_kinds(const struct store *store, struct fs_names *ret_kinds, struct err *err)
+{
+    const char *folder = store_path(store, "refs");
+    struct fs_names names;
+    if (fs_list(store->arena, folder, &names, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        if (!is_kind(names.items[idx])) {
+            return err_set(err, ERR_INTEGRITY, "%s/%s: not a kind of reference", folder,
+                           names.items[idx]);
+        }
+    }
+    *ret_kinds = names;
+    return 0;
+}

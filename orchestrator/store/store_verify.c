@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/store_verify.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/store_gc.h"
+#include "store/store_impl.h"
+
+struct verifying {
+    struct arena *arena;
+    struct store *store;
+    const struct store_verify_opts *opts;
+    struct {
+        struct store_finding *items;
+        size_t n;
+        size_t n_max;
+    } findings;
+    struct store_verify_result result;
+};
+
+const char *store_fault_name(enum store_fault fault)
+{
+    static const char *const NAMES[] = {"corrupt", "missing", "unreadable", "foreign"};
+    return NAMES[fault];
+}
+
+static void note(struct verifying *v, enum store_fault fault, const char *name, const char *where)
+{
+    VEC_PUSH(&v->findings, (struct store_finding){fault, name, where});
+}
+
+/* The names of the blobs are the list of what must be in them. */
+static int list_blobs(struct arena *arena, const struct store *store, struct tree_list *ret_list,
+                      uint64_t *ret_bytes, struct err *err)
+{
+    const char *folder = fs_join(arena, store->folder, "blobs/sha256");
+    struct fs_names names;
+    struct tree_list list = {0};
+    uint64_t bytes = 0;
+    if (fs_list(arena, folder, &names, err) < 0) {
+        return -1;
+    }
+    list.files = arena_array(arena, struct tree_file, names.n ? names.n : 1);
+    for (size_t idx = 0; idx < names.n; idx++) {
+        struct tree_file file = {.path = names.items[idx]};
+        struct stat info;
+        struct err ignored = {0};
+        if (hex_decode(str_of(file.path), SHA256_BYTES, file.sha256, &ignored) < 0) {
+            continue; /* the walk will name it as extra */
+        }
+        if (lstat(fs_join(arena, folder, file.path), &info) < 0) {
+            return STORE_FAIL(err, "stat", file.path);
+        }
+        bytes += (uint64_t)info.st_size;
+        list.files[list.n++] = file;
+    }
+    *ret_list = list;
+    *ret_bytes = bytes;
+    return 0;
+}
+
+int store_extent(const struct store *store, uint64_t *ret_n_blobs, uint64_t *ret_bytes,
+                 struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct tree_list list;
+    if (list_blobs(&arena, store, &list, ret_bytes, err) < 0) {
+        return -1;
+    }
+    *ret_n_blobs = list.n;
+    return 0;
+}
+
+/* ---- blobs ---- */
+
+/* Renamed, so that from this moment no reader opens it; one that has it open sees the corrupt bytes as before. */
+static int quarantine(struct verifying *v, const char *hex, struct err *err)
+{
+    char time[RFC3339_MAX];
+    const char *from, *name;
+    clock_rfc3339(v->opts->now_ns, time);
+    from = store_path(v->store, arena_printf(v->arena, "blobs/sha256/%s", hex));
+    name = arena_printf(v->arena, "quarantine/%s.%s", hex, time);
+    if (rename(from, store_path(v->store, name)) < 0) {
+        return STORE_FAIL(err, "move to quarantine", from);
+    }
+    note(v, STORE_CORRUPT, arena_printf(v->arena, "sha256:%s", hex), name);
+    return store_blob_folder_sync(v->store, err);
+}
+
+static int judge(struct verifying *v, const struct tree_difference *difference, struct err *err)
+{
+    switch (difference->fault) {
+    case TREE_CORRUPT:
+        return quarantine(v, difference->path, err);
+    case TREE_UNREADABLE:
+        note(v, STORE_UNREADABLE, arena_printf(v->arena, "sha256:%s", difference->path), NULL);
+        return 0;
+    case TREE_EXTRA:
+        note(v, STORE_FOREIGN, difference->path, NULL);
+        return 0;
+    case TREE_MISSING:
+        break; /* went between the listing and the walk: no gc can have done that, a person can; a reference will say */
+    }
+    return 0;
+}
+
+static int check_blobs(struct verifying *v, struct err *err)
+{
+    struct tree_opts opts = {.folder = store_path(v->store, "blobs/sha256"),
+                             .pool = v->opts->pool,
+                             .n_threads = v->opts->n_threads,
+                             .cache = v->opts->cache,
+                             .is_deep = !v->opts->is_quick,
+                             .kinds = DIGEST_SHA256,
+                             .should_stop = v->opts->should_stop,
+                             .on_bytes = v->opts->on_bytes,
+                             .progress_ctx = v->opts->progress_ctx};
+    struct tree_verify_result result;
+    struct tree_list list;
+    if (list_blobs(v->arena, v->store, &list, &v->result.blob_bytes, err) < 0 ||
+        tree_verify(v->arena, &opts, &list, &result, err) < 0) {
+        return -1;
+    }
+    v->result.n_blobs = list.n;
+    v->result.n_cached = result.n_cached;
+    v->result.bytes_read = result.n_bytes_read;
+    for (size_t idx = 0; idx < result.differences.n; idx++) {
+        if (judge(v, &result.differences.items[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- references ---- */
+
+static int check_ref(void *ctx, const struct store_ref *ref, struct err *err UNUSED)
+{
+    struct verifying *v = ctx;
+    for (size_t idx = 0; idx < ref->n_blobs; idx++) {
+        char hex[SHA256_HEX_SIZE];
+        if (!store_has(v->store, ref->blobs[idx], NULL)) {
+            hex_encode(ref->blobs[idx], SHA256_BYTES, hex);
+            note(v, STORE_MISSING, arena_printf(v->arena, "sha256:%s", hex),
+                 arena_printf(v->arena, "%s/%s", ref->kind, ref->name));
+        }
+    }
+    return 0;
+}
+
+int store_verify(struct arena *arena, struct store *store, const struct store_verify_opts *opts,
+                 struct store_verify_result *ret_result, struct err *err)
+{
+    struct verifying v = {.arena = arena, .store = store, .opts = opts};
+    int result;
+    ASSERT(store->lock_fd >= 0);
+    /* Blobs first: what goes into quarantine is missing from its references then. */
+    result = check_blobs(&v, err);
+    if (result == 0) {
+        result = store_each_ref(store, check_ref, &v, err);
+    }
+    arena_adopt(arena, v.findings.items);
+    if (result == 0) {
+        v.result.findings = v.findings.items;
+        v.result.n = v.findings.n;
+        *ret_result = v.result;
+    }
+    return result;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every blob of a store against its name, and every reference against the blobs. What is corrupt is taken out of use at once: it
+   moves to quarantine/, so that nobody reads it and the next fetch gets it anew; gc drops it there after its grace. */
+#ifndef STORE_STORE_VERIFY_H
+#define STORE_STORE_VERIFY_H
+
+#include "store/store.h"
+#include "store/tree.h"
+
+enum store_fault {
+    STORE_CORRUPT,    /* a blob whose bytes are not its name's */
+    STORE_MISSING,    /* a reference names a blob that is not there */
+    STORE_UNREADABLE, /* the disk does not give it */
+    STORE_FOREIGN, /* something in blobs/sha256 that is no blob: a file of another tool, perhaps dead */
+};
+const char *store_fault_name(enum store_fault fault);
+
+struct store_finding {
+    enum store_fault fault;
+    const char *name;  /* sha256:HEX, or the file's name */
+    const char *where; /* the reference, KIND/NAME; the place in quarantine/; or NULL */
+};
+
+struct store_verify_opts {
+    struct pool *pool;
+    size_t n_threads;
+    struct digest_cache *cache; /* filled; asked only where is_quick; or NULL */
+    bool is_quick;
+    int64_t now_ns; /* wall time, for the names in quarantine/ */
+    bool (*should_stop)(void);
+    void (*on_bytes)(void *ctx,
+                     uint64_t bytes_done); /* of store_verify_result.blob_bytes; or NULL */
+    void *progress_ctx;
+};
+
+struct store_verify_result {
+    struct store_finding *findings; /* in the arena */
+    size_t n;
+    uint64_t n_blobs, blob_bytes; /* there before anything was taken out of use */
+    uint64_t n_cached, bytes_read;
+};
+
+/* How much there is to read. */
+MUST_CHECK int store_extent(const struct store *store, uint64_t *ret_n_blobs, uint64_t *ret_bytes,
+                            struct err *err);
+MUST_CHECK int store_verify(struct arena *arena, struct store *store,
+                            const struct store_verify_opts *opts,
+                            struct store_verify_result *ret_result, struct err *err);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of store/tree*.c share. */
+#ifndef STORE_TREE_IMPL_H
+#define STORE_TREE_IMPL_H
+
+#include <stdatomic.h>
+
+#include "store/digest_cache.h"
+#include "store/tree.h"
+
+/* ---- tree_walk.c ---- */
+
+/* Each file below the folder, in the order of the whole paths' bytes; path is valid during the call. */
+typedef int (*tree_visit_fn)(void *ctx, const char *path, size_t len, struct err *err);
+MUST_CHECK int tree_walk(const char *folder, bool (*should_stop)(void), tree_visit_fn visit,
+                         void *ctx, struct err *err);
+
+/* ---- tree_run.c: the owner's side of hashing a row of files on the pool ---- */
+
+struct tree_run {
+    const struct tree_opts *opts;
+    unsigned kinds;
+    const struct tree_file *files; /* their paths */
+    size_t n;
+    const uint8_t *is_wanted; /* beside files; NULL: all are */
+    /* From the pool's threads, each idx once. on_unreadable NULL: the first such file ends the run. */
+    void (*on_value)(void *ctx, size_t idx, const struct digest_value *value);
+    void (*on_unreadable)(void *ctx, size_t idx);
+    void *ctx;
+    /* The run's own. */
+    int root_fd;
+    int64_t slack_ns; /* digest_cache_slack_ns of the root */
+    size_t chunk;
+    atomic_size_t next_idx;
+    atomic_size_t n_done, n_cached;
+    atomic_uint_fast64_t bytes_read;
+    atomic_bool must_stop;
+};
+
+MUST_CHECK int tree_run(struct tree_run *run, struct err *err);
+
+/* ---- tree_worker.c, tree_lanes.c: one thread's side ---- */
+
+/* A job ends when it has this many new digests for the cache; the owner takes them and submits it again. */
+#define TREE_FRESH_MAX 16384
+
+struct tree_fresh { /* for the cache */
+    struct digest_key key;
+    struct digest_value value;
+};
+
+enum tree_worker_state { WORKER_RUNNING, WORKER_PAUSED, WORKER_OVER };
+struct tree_worker {
+    struct tree_run *run;
+    struct pool_job job;
+    enum tree_worker_state state; /* the owner's */
+    size_t err_idx;               /* of the file that the error is about */
+    size_t at, end;               /* of its part of the files */
+    struct {
+        struct tree_fresh *items;
+        size_t n;
+        size_t n_max;
+    } fresh;
+};
+int tree_work(void *arg, const atomic_bool *is_cancelled, struct err *err);
+
+struct tree_open { /* a file that is being read */
+    int fd;
+    size_t idx;
+    struct digest_key key;
+    bool is_settled; /* its digest may be cached */
+};
+/* The next file that must be read; those that the cache knows, that are not wanted or that cannot be opened are dealt with on
+   the way. 1: *ret_open is open; 0: there is none (for this job). */
+MUST_CHECK int tree_next(struct tree_worker *worker, struct tree_open *ret_open, struct err *err);
+/* Fills buf unless the file ends. 0, or 1: it cannot be read, which is noted, and the file is closed. */
+MUST_CHECK int tree_fill(struct tree_worker *worker, struct tree_open *open, uint8_t *buf,
+                         size_t size, size_t *ret_len, struct err *err);
+void tree_done(struct tree_worker *worker, struct tree_open *open,
+               const struct digest_value *value);
+/* All of an open file by OpenSSL. */
+MUST_CHECK int tree_digest(struct tree_worker *worker, struct tree_open *open,
+                           struct digest *digest, uint8_t *buf, struct err *err);
+#define TREE_READ_BYTES (128u << 10)
+
+/* The job where the processor computes several files at once: MD5 in vectors, SHA-256 with its own instructions. */
+bool tree_has_lanes(unsigned kinds);
+MUST_CHECK int tree_work_lanes(struct tree_worker *worker, struct err *err);
+
+#endif

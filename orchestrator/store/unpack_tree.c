@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/unpack_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/fs.h"
+#include "base/map.h"
+#include "store/unpack_write.h"
+
+#define LARGE_BYTES (64u << 20) /* for a file of that size free space is looked at before */
+#define FOLDER_MODE 0755
+#define LINKS_MAX   65536
+
+struct link {
+    const char *path, *target; /* target: the file's path */
+    const char *text;          /* of a symlink; NULL: a hard link */
+};
+
+struct job {
+    const struct unpack_tree_opts *opts;
+    struct arena *arena;
+    uint64_t archive_bytes;
+    struct blocks blocks;
+    struct writer writer;
+    struct unpack *unpack;
+    int root_fd; /* borrowed */
+    VEC(struct link) links;
+    struct map hardlinks; /* path to the file's path */
+    uint64_t n_folders, file_bytes;
+};
+
+static int check_stop(const struct job *job, struct err *err)
+{
+    return job->opts->should_stop && job->opts->should_stop()
+               ? err_set(err, ERR_INTERRUPTED, "unpacking %s was stopped", job->opts->archive)
+               : 0;
+}
+
+static int fail_errno(struct err *err, const char *what, const char *path)
+{
+    return err_set(err, err_code_of_errno(errno), "%s %.300s: %s", what, path,
+                   err_errno_text(errno));
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------------------ */
+
+/* What libarchive reads from. Where every block is in use, the work that uses them is waited for. */
+static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
+{
+    struct job *job = ctx;
+    struct block *block;
+    if (check_stop(job, err) < 0) {
+        return -1;
+    }
+    while (!(block = blocks_find_free(&job->blocks))) {
+        bool has_waited;
+        if (blocks_step(&job->blocks, true, err) < 0 ||
+            writer_wait_one(&job->writer, &has_waited, err) < 0) {
+            return -1;
+        }
+    }
+    if (blocks_read(&job->blocks, block, ret_len, err) < 0) {
+        return -1;
+    }
+    *ret_ptr = block->ptr;
+    if (job->opts->on_progress) {
+        job->opts->on_progress(job->opts->ctx, job->blocks.read_bytes, job->archive_bytes);
+    }
+    return 0;
+}
+
+static int check_space(const struct job *job, const struct unpack_entry *entry, struct err *err)
+{
+    struct statvfs info;
+    uint64_t free_bytes;
+    if (!entry->is_size_known || entry->size_bytes < LARGE_BYTES ||
+        fstatvfs(job->root_fd, &info) < 0) {
+        return 0; /* the write itself will say */
+    }
+    free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    return entry->size_bytes > free_bytes
+               ? err_set(err, ERR_DISK, "%.*s needs %" PRIu64 " bytes, %" PRIu64 " are free",
+                         STR_ARG(str_sub(entry->path, 0, 200)), entry->size_bytes, free_bytes)
+               : 0;
+}
+
+static int take_file(struct job *job, const struct unpack_entry *entry, struct err *err)
+{
+    const void *ptr;
+    size_t len;
+    if (check_space(job, entry, err) < 0 ||
+        writer_begin(&job->writer, str_z(job->arena, entry->path), entry->is_executable, err) < 0) {
+        return -1;
+    }
+    for (;;) {
+        if (unpack_data(job->unpack, &ptr, &len, err) < 0) {
+            return -1;
+        }
+        if (len == 0) {
+            return writer_end(&job->writer, err);
+        }
+        if (writer_data(&job->writer, ptr, len, blocks_find(&job->blocks, ptr), err) < 0) {
+            return -1;
+        }
+        job->file_bytes += len;
+    }
+}
+
+/* The path that a symlink's text means; unpack.h vouches that it stays inside. */
+static const char *resolve(struct arena *arena, struct str link, struct str text)
+{
+    CLEANUP(strbuf) struct strbuf path = {0};
+    struct str part;
+    strbuf_init(&path, (size_t)2 * UNPACK_PATH_MAX);
+    while (link.len > 0 && link.ptr[link.len - 1] != '/') {
+        link.len--;
+    }
+    strbuf_add_str(&path, link);
+    while (str_next(&text, '/', &part)) {
+        if (part.len == 0 || str_eq_z(part, ".")) {
+            continue;
+        }
+        if (str_eq_z(part, "..")) {
+            struct str above = str_sub(strbuf_str(&path), 0, path.len ? path.len - 1 : 0);
+            while (above.len > 0 && above.ptr[above.len - 1] != '/') {
+                above.len--;
+            }
+            path.len = above.len;
+            path.ptr[path.len] = '\0';
+            continue;
+        }
+        strbuf_add_str(&path, part);
+        strbuf_add_char(&path, '/');
+    }
+    return arena_strndup(arena, path.ptr, path.len ? path.len - 1 : 0);
+}
+
+static int take_link(struct job *job, const struct unpack_entry *entry, struct err *err)
+{
+    struct link link = {.path = str_z(job->arena, entry->path)};
+    if (job->links.n == LINKS_MAX) {
+        return err_set(err, ERR_INTEGRITY, "%s: more than %d links", job->opts->archive, LINKS_MAX);
+    }
+    if (entry->type == UNPACK_SYMLINK) {
+        link.text = str_z(job->arena, entry->target);
+        link.target = resolve(job->arena, entry->path, entry->target);
+    } else {
+        /* A hard link to a hard link means the file of that. */
+        const char *first = map_get(&job->hardlinks, entry->target);
+        char *target = first ? arena_strndup(job->arena, first, strlen(first))
+                             : str_z(job->arena, entry->target);
+        link.target = target;
+        map_add(&job->hardlinks, str_of(link.path), target);
+    }
+    VEC_PUSH(&job->links, link);
+    return 0;
+}
+
+static int take_entry(struct job *job, const struct unpack_entry *entry, struct err *err)
+{
+    switch (entry->type) {
+    case UNPACK_FILE:
+        return take_file(job, entry, err);
+    case UNPACK_FOLDER: {
+        char path[UNPACK_PATH_MAX];
+        memcpy(path, entry->path.ptr, entry->path.len);
+        path[entry->path.len] = '\0';
+        job->n_folders++;
+        return beneath_mkdir(job->root_fd, path, FOLDER_MODE) < 0
+                   ? fail_errno(err, "make folder", path)
+                   : 0;
+    }
+    case UNPACK_SYMLINK:
+    case UNPACK_HARDLINK:
+        return take_link(job, entry, err);
+    }
+    return err_set(err, ERR_INTERNAL, "an entry of type %d", (int)entry->type);
+}
+
+static int read_all(struct job *job, struct err *err)
+{
+    struct unpack_opts unpack = job->opts->unpack;
+    bool has = true;
+    unpack.archive_bytes = job->archive_bytes;
+    if (unpack_new(&unpack, read_archive, job, job->opts->archive, &job->unpack, err) < 0) {
+        return -1;
+    }
+    while (has) {
+        struct unpack_entry entry;
+        if (check_stop(job, err) < 0 || unpack_next(job->unpack, &entry, &has, err) < 0 ||
+            (has && take_entry(job, &entry, err) < 0)) {
+            return -1;
+        }
+    }
+    return writer_finish(&job->writer, err);
+}
+
+/* --- judging ------------------------------------------------------------------------------------------------------------------ */
+
+static int check_digest(const char *archive, const char *kind, const uint8_t *expected,
+                        const uint8_t *found, size_t n, struct err *err)
+{
+    char hex_expected[SHA256_HEX_SIZE], hex_found[SHA256_HEX_SIZE];
+    if (!expected || memcmp(expected, found, n) == 0) {
+        return 0;
+    }
+    hex_encode(expected, n, hex_expected);
+    hex_encode(found, n, hex_found);
+    return err_set(err, ERR_INTEGRITY, "%s: its %s is %s, expected %s", archive, kind, hex_found,
+                   hex_expected);
+}
+
+static int check_archive(struct job *job, struct digest_value *ret_value, struct err *err)
+{
+    const struct unpack_tree_opts *opts = job->opts;
+    if (blocks_finish(&job->blocks, ret_value, err) < 0 ||
+        check_digest(opts->archive, "MD5", opts->md5, ret_value->md5, MD5_BYTES, err) < 0) {
+        return -1;
+    }
+    return check_digest(opts->archive, "SHA-256", opts->sha256, ret_value->sha256, SHA256_BYTES,
+                        err);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct written *)a)->path, ((const struct written *)b)->path);
+}
+
+/* When every file is there. */
+static int make_links(const struct job *job, struct err *err)
+{
+    for (size_t idx = 0; idx < job->links.n; idx++) {
+        const struct link *link = &job->links.items[idx];
+        int result = link->text ? beneath_symlink(job->root_fd, link->path, link->text)
+                                : beneath_link(job->root_fd, link->target, link->path);
+        if (result < 0) {
+            return fail_errno(err, "make link", link->path);
+        }
+    }
+    return 0;
+}
+
+static void sort_files(struct job *job)
+{
+    if (job->writer.files.n > 0) {
+        qsort(job->writer.files.items, job->writer.files.n, sizeof(struct written), by_path);
+    }
+}
+
+/* In the list links count as the files that they mean. Hard links first, which symlinks may lead to. */
+static int list_links(struct job *job, bool wants_symlinks, struct err *err)
+{
+    size_t n_files = job->writer.files.n;
+    for (size_t idx = 0; idx < job->links.n; idx++) {
+        const struct link *link = &job->links.items[idx];
+        const struct written key = {.path = link->target}, *found;
+        struct written copy;
+        if ((link->text != NULL) != wants_symlinks) {
+            continue;
+        }
+        found =
+            n_files ? bsearch(&key, job->writer.files.items, n_files, sizeof(key), by_path) : NULL;
+        if (!found) {
+            return err_set(err, ERR_INTERNAL, "%s: %.200s is a link to no file", job->opts->archive,
+                           link->path);
+        }
+        copy = *found;
+        copy.path = link->path;
+        VEC_PUSH(&job->writer.files, copy);
+    }
+    sort_files(job);
+    return 0;
+}
+
+static void make_list(struct job *job, struct tree_list *ret_list)
+{
+    size_t n = job->writer.files.n;
+    *ret_list = (struct tree_list){.n = n};
+    ret_list->files = arena_array(job->arena, struct tree_file, n + 1);
+    if (job->writer.kinds & DIGEST_MD5) {
+        ret_list->md5 = arena_alloc_array(job->arena, MD5_BYTES, n + 1, 1);
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct written *file = &job->writer.files.items[idx];
+        ret_list->files[idx].path = file->path;
+        memcpy(ret_list->files[idx].sha256, file->sha256, SHA256_BYTES);
+        if (ret_list->md5) {
+            memcpy(ret_list->md5[idx], file->md5, MD5_BYTES);
+        }
+    }
+}
+
+static int check_list(struct job *job, const struct tree_list *found, struct err *err)
+{
+    const struct unpack_tree_opts *opts = job->opts;
+    struct tree_differences differences;
+    size_t n[TREE_UNREADABLE + 1] = {0};
+    if (!opts->list) {
+        return 0;
+    }
+    tree_compare(job->arena, opts->list, found, &differences);
+    for (size_t idx = 0; idx < differences.n; idx++) {
+        n[differences.items[idx].fault]++;
+        if (opts->on_difference) {
+            opts->on_difference(opts->ctx, differences.items[idx].fault,
+                                differences.items[idx].path);
+        }
+    }
+    if (differences.n == 0) {
+        return 0;
+    }
+    return err_set(
+        err, ERR_INTEGRITY,
+        "%s: of %zu files %zu are missing, %zu extra, %zu corrupt; the first: %.200s is %s",
+        opts->archive, opts->list->n, n[TREE_MISSING], n[TREE_EXTRA], n[TREE_CORRUPT],
+        differences.items[0].path, tree_fault_name(differences.items[0].fault));
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------------------- */
+
+static int unpack_and_check(struct job *job, int archive_fd, struct unpack_tree_result *ret_result,
+                            struct err *err)
+{
+    const struct unpack_tree_opts *opts = job->opts;
+    struct unpack_tree_result result = {0};
+    unsigned file_kinds = DIGEST_SHA256;
+    result.kinds = (opts->kinds ? opts->kinds : DIGEST_SHA256) | (opts->md5 ? DIGEST_MD5 : 0u) |
+                   (opts->sha256 ? DIGEST_SHA256 : 0u);
+    if (opts->list && opts->list->lacks_sha256) {
+        file_kinds |= DIGEST_MD5;
+    }
+    writer_init(&job->writer, job->root_fd, file_kinds, job->arena, opts->pool);
+    if (blocks_init(&job->blocks, archive_fd, opts->archive, result.kinds, opts->pool, err) < 0 ||
+        read_all(job, err) < 0 || check_archive(job, &result.archive, err) < 0 ||
+        make_links(job, err) < 0) {
+        return -1;
+    }
+    sort_files(job);
+    if (list_links(job, false, err) < 0 || list_links(job, true, err) < 0) {
+        return -1;
+    }
+    make_list(job, &result.list);
+    if (check_list(job, &result.list, err) < 0) {
+        return -1;
+    }
+    result.format = unpack_format(job->unpack);
+    result.is_other_format = opts->unpack.format && strcmp(result.format, opts->unpack.format) != 0;
+    result.n_folders = job->n_folders;
+    result.n_links = job->links.n;
+    result.file_bytes = job->file_bytes;
+    *ret_result = result;
+    return 0;
+}
+
+static int run_job(struct arena *arena, const struct unpack_tree_opts *opts, int root_fd,
+                   struct unpack_tree_result *ret_result, struct err *err)
+{
+    CLEANUP(fd) int archive_fd = open(opts->archive, O_RDONLY | O_CLOEXEC);
+    struct job *job; /* too large for the stack */
+    struct stat info;
+    int result;
+    if (archive_fd < 0 || fstat(archive_fd, &info) < 0) {
+        return fail_errno(err, "open", opts->archive);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_USAGE, "%s: not a regular file", opts->archive);
+    }
+    if (opts->size_bytes >= 0 && info.st_size != opts->size_bytes) {
+        return err_set(err, ERR_INTEGRITY, "%s: %" PRId64 " bytes, expected %" PRId64,
+                       opts->archive, (int64_t)info.st_size, opts->size_bytes);
+    }
+    /* Advice: that it is not taken is no fault. */
+    (void)posix_fadvise(archive_fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    job = xcalloc(1, sizeof(*job));
+    job->opts = opts;
+    job->arena = arena;
+    job->root_fd = root_fd;
+    job->archive_bytes = (uint64_t)info.st_size;
+    result = unpack_and_check(job, archive_fd, ret_result, err);
+    /* Files first: they hold blocks. */
+    writer_release(&job->writer);
+    unpack_free(job->unpack);
+    blocks_release(&job->blocks);
+    VEC_RELEASE(&job->links);
+    map_release(&job->hardlinks);
+    free(job);
+    return result;
+}
+
+/* Synced as a whole: a fsync for each of a million files would take hours. */
+static int publish(const char *made, int root_fd, const char *folder, struct arena *arena,
+                   struct err *err)
+{
+    char *above = arena_printf(arena, "%s", folder);
+    char *slash;
+    size_t len = strlen(above);
+    while (len > 1 && above[len - 1] == '/') {
+        above[--len] = '\0';
+    }
+    slash = strrchr(above, '/');
+    if (slash) {
+        slash[slash == above ? 1 : 0] = '\0';
+    }
+    if (syncfs(root_fd) < 0) {
+        return fail_errno(err, "sync", made);
+    }
+    /* Some file systems (NFS) do not know "not over another"; that there was none was seen at the start. */
+    if (renameat2(AT_FDCWD, made, AT_FDCWD, folder, RENAME_NOREPLACE) < 0 &&
+        (errno != EINVAL || rename(made, folder) < 0)) {
+        return fail_errno(err, "rename to", folder);
+    }
+    return fs_sync_dir(slash ? above : ".", err);
+}
+
+static char *made_name(struct arena *arena, const char *folder)
+{
+    size_t len = strlen(folder);
+    while (len > 1 && folder[len - 1] == '/') {
+        len--;
+    }
+    return arena_printf(arena, "%.*s.unpack-XXXXXX", (int)len, folder);
+}
+
+static int unpack_new_folder(struct arena *arena, const struct unpack_tree_opts *opts,
+                             struct unpack_tree_result *ret_result, struct err *err)
+{
+    struct unpack_tree_result result;
+    struct err ignored = {0};
+    CLEANUP(fd) int root_fd = -1;
+    char *made = made_name(arena, opts->new_folder);
+    if (fs_exists(opts->new_folder)) {
+        return err_set(err, ERR_USAGE, "%s is there already", opts->new_folder);
+    }
+    if (!mkdtemp(made)) {
+        return fail_errno(err, "make folder", made);
+    }
+    root_fd = open(made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0 || fchmod(root_fd, FOLDER_MODE) < 0) {
+        (void)rmdir(made); /* empty, and the error is the other one */
+        return fail_errno(err, "open", made);
+    }
+    if (run_job(arena, opts, root_fd, &result, err) < 0 ||
+        publish(made, root_fd, opts->new_folder, arena, err) < 0) {
+        if (fs_remove_tree(made, &ignored) < 0) {
+            return err_wrap(err, "%s could not be removed", made);
+        }
+        return -1;
+    }
+    *ret_result = result;
+    return 0;
+}
+
+int unpack_tree(struct arena *arena, const struct unpack_tree_opts *opts,
+                struct unpack_tree_result *ret_result, struct err *err)
+{
+    CLEANUP(fd) int root_fd = -1;
+    ASSERT(!opts->new_folder != !opts->into);
+    if (opts->new_folder) {
+        return unpack_new_folder(arena, opts, ret_result, err);
+    }
+    root_fd = open(opts->into, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0) {
+        return fail_errno(err, "open", opts->into);
+    }
+    return run_job(arena, opts, root_fd, ret_result, err);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An archive into a folder, in one pass over its bytes: read, digested, unpacked, each file digested as it is written (on the
+   pool), held against the tree's list where there is one. On any failure nothing is left.
+   Files are 0644, or 0755 where the archive says executable; folders 0755; whatever the umask. The times are those of the
+   writing, not the archive's: a digest cache that goes by inode, size and time must never take a new file for an old one. */
+#ifndef STORE_UNPACK_TREE_H
+#define STORE_UNPACK_TREE_H
+
+#include "codec/digest.h"
+#include "codec/unpack.h"
+#include "store/tree.h"
+#include "sys/pool.h"
+
+struct unpack_tree_opts {
+    const char *archive;    /* path */
+    const char *new_folder; /* must not exist; made beside under another name, synced, renamed */
+    const char *
+        into; /* instead of new_folder: a folder of the caller's that exists and may hold files of other archives of the
+                               same dataset (none of the same path); then the caller syncs it, and removes it on failure */
+    struct unpack_opts unpack;
+    unsigned
+        kinds; /* digests of the archive: 0 is DIGEST_SHA256; those that are expected are made anyway */
+    const uint8_t *md5; /* of the archive, expected; NULL: not known */
+    const uint8_t *sha256;
+    int64_t size_bytes;           /* of the archive, expected; -1: not known */
+    const struct tree_list *list; /* expected files, SHA-256 or MD5; NULL: not known */
+    struct pool *pool;
+    bool (*should_stop)(void);
+    void (*on_progress)(void *ctx, uint64_t archive_bytes_done, uint64_t archive_bytes_total);
+    /* Each file that is missing, extra or corrupt, before unpack_tree fails for it. */
+    void (*on_difference)(void *ctx, enum tree_fault fault, const char *path);
+    void *ctx;
+};
+
+struct unpack_tree_result {
+    struct digest_value archive; /* kinds that were made; the others are zeros */
+    unsigned kinds;
+    const char *format;    /* what the archive is: "tar", ...; static */
+    bool is_other_format;  /* than opts.unpack.format; only with takes_other_format */
+    struct tree_list list; /* of what was written, sorted, a link as its file; in the arena */
+    uint64_t n_folders, n_links, file_bytes;
+};
+
+MUST_CHECK int unpack_tree(struct arena *arena, const struct unpack_tree_opts *opts,
+                           struct unpack_tree_result *ret_result, struct err *err);
+
+#endif

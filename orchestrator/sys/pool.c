@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "sys/pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/fs.h"
+
+struct pool {
+    pthread_mutex_t lock; /* guards the queue, is_done of every job, is_ending */
+    pthread_cond_t has_job;
+    pthread_cond_t has_done;
+    struct pool_job *first, *last;
+    pthread_t threads[POOL_THREADS_MAX];
+    size_t n_threads;
+    int done_fd; /* owned */
+    size_t n_attached;
+    bool is_ending;
+    atomic_bool is_cancelled;
+};
+
+/* The next job; NULL when the pool ends. */
+static struct pool_job *take_job(struct pool *pool)
+{
+    struct pool_job *job;
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->first && !pool->is_ending) {
+        pthread_cond_wait(&pool->has_job, &pool->lock);
+    }
+    job = pool->is_ending ? NULL : pool->first;
+    if (job) {
+        pool->first = job->next;
+        pool->last = pool->first ? pool->last : NULL;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return job;
+}
+
+static void *work(void *arg)
+{
+    struct pool *pool = arg;
+    struct pool_job *job;
+    while ((job = take_job(pool))) {
+        const uint64_t one = 1;
+        job->result = job->fn(job->arg, &pool->is_cancelled, &job->err);
+        pthread_mutex_lock(&pool->lock);
+        job->is_done = true;
+        pthread_cond_broadcast(&pool->has_done);
+        pthread_mutex_unlock(&pool->lock);
+        /* Fails only when the counter is full, and then the descriptor is readable anyway. */
+        if (write(pool->done_fd, &one, sizeof(one)) < 0) {
+            continue;
+        }
+    }
+    return NULL;
+}
+
+static int start_threads(struct pool *pool, size_t n_threads, struct err *err)
+{
+    sigset_t all, old;
+    int errnum = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    while (errnum == 0 && pool->n_threads < n_threads) {
+        errnum = pthread_create(&pool->threads[pool->n_threads], NULL, work, pool);
+        pool->n_threads += errnum == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return errnum ? err_set(err, ERR_INTERNAL, "start a thread: %s", err_errno_text(errnum)) : 0;
+}
+
+int pool_new(size_t n_threads, struct pool **ret_pool, struct err *err)
+{
+    struct pool *pool = xcalloc(1, sizeof(*pool));
+    ASSERT(n_threads >= POOL_THREADS_MIN && n_threads <= POOL_THREADS_MAX);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->has_job, NULL);
+    pthread_cond_init(&pool->has_done, NULL);
+    pool->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (pool->done_fd < 0) {
+        int saved = errno;
+        pool_free(pool);
+        return err_set(err, ERR_INTERNAL, "eventfd: %s", err_errno_text(saved));
+    }
+    if (start_threads(pool, n_threads, err) < 0) {
+        pool_free(pool);
+        return -1;
+    }
+    *ret_pool = pool;
+    return 0;
+}
+
+void pool_free(struct pool *pool)
+{
+    if (!pool) {
+        return;
+    }
+    atomic_store(&pool->is_cancelled, true);
+    pthread_mutex_lock(&pool->lock);
+    pool->is_ending = true;
+    pthread_cond_broadcast(&pool->has_job);
+    pthread_mutex_unlock(&pool->lock);
+    for (size_t idx = 0; idx < pool->n_threads; idx++) {
+        pthread_join(pool->threads[idx], NULL);
+    }
+    fd_close(&pool->done_fd);
+    pthread_cond_destroy(&pool->has_job);
+    pthread_cond_destroy(&pool->has_done);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+void pool_submit(struct pool *pool, struct pool_job *job)
+{
+    ASSERT(job->fn != NULL);
+    job->next = NULL;
+    job->is_done = false;
+    job->err = (struct err){0};
+    pthread_mutex_lock(&pool->lock);
+    if (pool->last) {
+        pool->last->next = job;
+    } else {
+        pool->first = job;
+    }
+    pool->last = job;
+    pthread_cond_signal(&pool->has_job);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+bool pool_is_done(struct pool *pool, const struct pool_job *job)
+{
+    bool is_done;
+    pthread_mutex_lock(&pool->lock);
+    is_done = job->is_done;
+    pthread_mutex_unlock(&pool->lock);
+    return is_done;
+}
+
+int pool_wait(struct pool *pool, struct pool_job *job, struct err *err)
+{
+    pthread_mutex_lock(&pool->lock);
+    while (!job->is_done) {
+        pthread_cond_wait(&pool->has_done, &pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (job->result < 0) {
+        *err = job->err;
+    }
+    return job->result;
+}
+
+int pool_fd(const struct pool *pool)
+{
+    return pool->done_fd;
+}
+
+static void on_done(void *ctx UNUSED, int fd, short events UNUSED)
+{
+    uint64_t n_done;
+    /* Fails only where it is empty already. */
+    if (read(fd, &n_done, sizeof(n_done)) < 0) {
+        return;
+    }
+}
+
+int pool_attach(struct pool *pool, struct loop *loop, struct err *err)
+{
+    if (pool->n_attached == 0 && loop_watch(loop, pool->done_fd, POLLIN, on_done, pool, err) < 0) {
+        return -1;
+    }
+    pool->n_attached++;
+    return 0;
+}
+
+void pool_detach(struct pool *pool, struct loop *loop)
+{
+    ASSERT(pool->n_attached > 0);
+    pool->n_attached--;
+    if (pool->n_attached == 0) {
+        loop_unwatch(loop, pool->done_fd);
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Some threads for work that blocks: hashing, zstd, getaddrinfo, fsync (STYLE.md section 9). A job is a function and its
+   argument. From pool_submit until the job is done the argument belongs to the job alone; the job touches nothing else. All
+   functions here are for the one thread that owns the pool. Signals stay with that thread. */
+#ifndef SYS_POOL_H
+#define SYS_POOL_H
+
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "sys/loop.h"
+
+#define POOL_THREADS_MIN 1
+#define POOL_THREADS_MAX 128 /* one a core at most; I/O needs 2 to 4 */
+
+struct pool;
+struct pool_job;
+
+/* 0, or -1 with *err filled. A long job looks at *is_cancelled now and then and ends early with ERR_INTERRUPTED. */
+typedef int (*pool_fn)(void *arg, const atomic_bool *is_cancelled, struct err *err);
+
+struct pool_job {
+    pool_fn fn;
+    void *arg; /* borrowed */
+    /* The pool's own from here on. */
+    struct pool_job *next;
+    int result;
+    struct err err;
+    bool is_done;
+};
+
+MUST_CHECK int pool_new(size_t n_threads, struct pool **ret_pool, struct err *err);
+/* Sets the flag, drops jobs that have not begun, waits for those that have. NULL is fine. */
+void pool_free(struct pool *pool);
+static inline void pool_cleanup(struct pool **pool)
+{
+    pool_free(*pool);
+}
+/* job is borrowed until pool_wait or pool_poll says that it is done; jobs begin in order. */
+void pool_submit(struct pool *pool, struct pool_job *job);
+/* Blocks until the job is done; gives its result and error. */
+MUST_CHECK int pool_wait(struct pool *pool, struct pool_job *job, struct err *err);
+bool pool_is_done(struct pool *pool, const struct pool_job *job);
+/* Becomes readable (eventfd) when a job has ended, for poll(2); the owner reads it empty. */
+int pool_fd(const struct pool *pool);
+/* The end of a job ends the loop's wait; counted, so that several users of one pool may ask for it. Then pool_fd is the loop's. */
+MUST_CHECK int pool_attach(struct pool *pool, struct loop *loop, struct err *err);
+void pool_detach(struct pool *pool, struct loop *loop);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "sys/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+#define TICK_NS (20 * NS_PER_MS)
+
+/* What a child may inherit. Tokens and keys of the caller's shell are not among it. */
+static const char *const ENV_NAMES[] = {
+    "PATH", "HOME",    "TMPDIR", "LANG",         "SLURM_CONF",    "LC_ALL",      "LD_LIBRARY_PATH",
+    "USER", "LOGNAME", "TZ",     "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+/* What is recorded as a condition of a measurement; a child gets these too. */
+static const char *const ENV_PREFIXES[] = {"CUDA_",     "CUDNN_",  "CUBLAS_", "NCCL_", "OMP_",
+                                           "GOMP_",     "KMP_",    "MKL_",    "DNNL_", "ONEDNN_",
+                                           "OPENBLAS_", "NVIDIA_", "FLAGS_",  "UCX_",  "MALLOC_"};
+
+bool proc_env_is_recorded(struct str name)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(ENV_PREFIXES); idx++) {
+        if (str_starts(name, str_of(ENV_PREFIXES[idx]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool may_inherit(struct str name)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(ENV_NAMES); idx++) {
+        if (str_eq_z(name, ENV_NAMES[idx])) {
+            return true;
+        }
+    }
+    return proc_env_is_recorded(name);
+}
+
+const char **proc_env_allowed(struct arena *arena, size_t *ret_n)
+{
+    const char **env = arena_array(arena, const char *, PROC_ENV_MAX + 1);
+    size_t n = 0;
+    for (char **at = environ; *at && n < PROC_ENV_MAX; at++) {
+        const char *equals = strchr(*at, '=');
+        if (equals && may_inherit((struct str){*at, (size_t)(equals - *at)})) {
+            env[n++] = *at;
+        }
+    }
+    env[n] = NULL;
+    *ret_n = n;
+    return env;
+}
+
+/* ---- start ---- */
+
+struct spawn {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+};
+
+static void spawn_cleanup(struct spawn *spawn)
+{
+    posix_spawn_file_actions_destroy(&spawn->actions);
+    posix_spawnattr_destroy(&spawn->attr);
+}
+
+static int set_attributes(struct spawn *spawn, bool is_session)
+{
+    /* Ours may block or ignore signals (signalfd, SIGPIPE); a child starts with the system's own handling. */
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    sigset_t none;
+    sigset_t all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+    flags = (short)(flags | (is_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP));
+    int rc = posix_spawnattr_setsigmask(&spawn->attr, &none);
+    rc = rc ? rc : posix_spawnattr_setsigdefault(&spawn->attr, &all);
+    rc = rc || is_session ? rc : posix_spawnattr_setpgroup(&spawn->attr, 0);
+    return rc ? rc : posix_spawnattr_setflags(&spawn->attr, flags);
+}
+
+static int set_files(struct spawn *spawn, const struct proc_spec *spec, int pipe_fd)
+{
+    posix_spawn_file_actions_t *actions = &spawn->actions;
+    int rc =
+        spec->has_input
+            ? posix_spawn_file_actions_adddup2(actions, spec->input_fd, STDIN_FILENO)
+            : posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!rc && pipe_fd >= 0) {
+        rc = posix_spawn_file_actions_adddup2(actions, pipe_fd, STDOUT_FILENO);
+    } else if (!rc) {
+        rc = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO,
+                                              spec->output_path ? spec->output_path : "/dev/null",
+                                              O_WRONLY | O_CREAT | O_APPEND, 0644);
+    }
+    if (!rc && spec->error_path) {
+        rc = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, spec->error_path,
+                                              O_WRONLY | O_CREAT | O_APPEND, 0644);
+    } else if (!rc) {
+        rc = posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+    }
+    if (!rc && spec->folder) {
+        rc = posix_spawn_file_actions_addchdir_np(actions, spec->folder);
+    }
+    return rc;
+}
+
+static int spawn_child(const struct proc_spec *spec, int pipe_fd, pid_t *ret_pid, struct err *err)
+{
+    CLEANUP(spawn) struct spawn spawn;
+    int rc = 0;
+    posix_spawn_file_actions_init(&spawn.actions);
+    posix_spawnattr_init(&spawn.attr);
+    rc = set_attributes(&spawn, spec->is_session);
+    rc = rc ? rc : set_files(&spawn, spec, pipe_fd);
+    /* posix_spawn takes char *const[] and changes neither array nor texts. */
+    rc = rc ? rc
+            : posix_spawnp(ret_pid, spec->argv[0], &spawn.actions, &spawn.attr,
+                           (char *const *)(uintptr_t)spec->argv,
+                           (char *const *)(uintptr_t)spec->env);
+    if (rc) {
+        return err_set(err, rc == ENOENT ? ERR_NOT_FOUND : ERR_NODE, "start %s: %s", spec->argv[0],
+                       err_errno_text(rc));
+    }
+    return 0;
+}
+
+static void note_ready(void *ctx UNUSED, int fd UNUSED, short events UNUSED)
+{
+    /* proc_step looks for itself: that poll woke up is all that was needed. */
+}
+
+static void on_deadline(void *ctx)
+{
+    struct proc *proc = ctx;
+    proc->deadline_timer = 0;
+    proc->is_timed_out = true;
+    proc_stop(proc);
+}
+
+static int watch(struct proc *proc, const struct proc_spec *spec, struct err *err)
+{
+    struct loop *loop = proc->loop;
+    proc->pid_fd =
+        pidfd_open(proc->pid, 0); /* -1 on old kernels: proc_step is then called by tick */
+    if (proc->pid_fd >= 0 && loop_watch(loop, proc->pid_fd, POLLIN, note_ready, proc, err) < 0) {
+        return -1;
+    }
+    if (proc->out_fd >= 0 && loop_watch(loop, proc->out_fd, POLLIN, note_ready, proc, err) < 0) {
+        return -1;
+    }
+    return !spec->deadline_ns ? 0
+                              : loop_timer_add(loop, loop_now_ns(loop) + spec->deadline_ns,
+                                               on_deadline, proc, &proc->deadline_timer, err);
+}
+
+int proc_start(struct proc *proc, struct loop *loop, const struct proc_spec *spec, struct err *err)
+{
+    int pipe_fds[2] = {-1, -1};
+    int rc;
+    *proc = PROC_EMPTY;
+    proc->loop = loop;
+    proc->on_output = spec->on_output;
+    proc->output_ctx = spec->output_ctx;
+    proc->grace_ns = spec->grace_ns ? spec->grace_ns : PROC_GRACE_NS;
+    if (spec->on_output && !spec->output_path) {
+        if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
+            return err_set(err, ERR_INTERNAL, "pipe: %s", err_errno_text(errno));
+        }
+        proc->out_fd = pipe_fds[0];
+        (void)fcntl(proc->out_fd, F_SETFL, O_NONBLOCK);
+    }
+    rc = spawn_child(spec, pipe_fds[1], &proc->pid, err);
+    fd_close(&pipe_fds[1]);
+    if (rc < 0) {
+        proc->pid = 0;
+        fd_close(&proc->out_fd);
+        return -1;
+    }
+    if (watch(proc, spec, err) < 0) {
+        proc_release(proc);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- end ---- */
+
+void proc_stop(struct proc *proc)
+{
+    if (proc->pid > 0 && !proc->has_ended && !proc->kill_at_ns) {
+        (void)kill(-proc->pid, SIGTERM);
+        proc->kill_at_ns = loop_now_ns(proc->loop) + proc->grace_ns;
+    }
+}
+
+static void reap(struct proc *proc)
+{
+    int status = 0;
+    pid_t got = waitpid(proc->pid, &status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) {
+        return;
+    }
+    proc->has_ended = true;
+    proc->signal_no = got > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    proc->exit_status = got > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (proc->kill_at_ns) {
+        (void)kill(-proc->pid, SIGKILL); /* what the group's leader left behind */
+    }
+}
+
+/* False once the pipe is at its end. */
+static bool read_output(struct proc *proc)
+{
+    char chunk[65536];
+    while (proc->out_fd >= 0) {
+        ssize_t got = read(proc->out_fd, chunk, sizeof(chunk));
+        if (got > 0) {
+            proc->on_output(proc->output_ctx, chunk, (size_t)got);
+        } else if (got < 0 && errno == EINTR) {
+            continue;
+        } else if (got < 0 && errno == EAGAIN) {
+            return true;
+        } else {
+            loop_unwatch(proc->loop, proc->out_fd);
+            fd_close(&proc->out_fd);
+        }
+    }
+    return false;
+}
+
+enum step proc_step(struct proc *proc, struct err *err UNUSED)
+{
+    if (!proc->has_ended) {
+        reap(proc);
+    }
+    if (!proc->has_ended && proc->kill_at_ns && loop_now_ns(proc->loop) >= proc->kill_at_ns) {
+        (void)kill(-proc->pid, SIGKILL);
+    }
+    bool is_open = read_output(proc);
+    if (!proc->has_ended) {
+        return STEP_AGAIN;
+    }
+    /* A grandchild that keeps the pipe must not hold us after a stop was asked. */
+    if (is_open && !proc->kill_at_ns) {
+        return STEP_AGAIN;
+    }
+    return STEP_DONE;
+}
+
+void proc_release(struct proc *proc)
+{
+    if (proc->pid > 0 && !proc->has_ended) {
+        (void)kill(-proc->pid, SIGKILL);
+        while (waitpid(proc->pid, NULL, 0) < 0 && errno == EINTR) {
+            continue;
+        }
+    }
+    proc_detach(proc);
+}
+
+void proc_detach(struct proc *proc)
+{
+    if (proc->loop) {
+        loop_unwatch(proc->loop, proc->out_fd);
+        loop_unwatch(proc->loop, proc->pid_fd);
+        loop_timer_drop(proc->loop, proc->deadline_timer);
+    }
+    fd_close(&proc->out_fd);
+    fd_close(&proc->pid_fd);
+    *proc = PROC_EMPTY;
+}
+
+static void add_to_buf(void *ctx, const char *ptr, size_t len)
+{
+    struct strbuf *out = ctx;
+    size_t room = out->cap_bytes > out->len + 1 ? out->cap_bytes - out->len - 1 : 0;
+    strbuf_add(out, ptr, len < room ? len : room);
+}
+
+int proc_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,
+                 struct strbuf *out, int *ret_exit_status, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    size_t n_env = 0;
+    struct proc_spec spec = {.argv = argv,
+                             .env = proc_env_allowed(&arena, &n_env),
+                             .on_output = add_to_buf,
+                             .output_ctx = out,
+                             .deadline_ns = deadline_ns};
+    enum step step = STEP_AGAIN;
+    loop_init(&loop, clock);
+    if (proc_start(&proc, &loop, &spec, err) < 0) {
+        return -1;
+    }
+    while (step == STEP_AGAIN) {
+        if (loop_once(&loop, TICK_NS, err) < 0) {
+            return -1;
+        }
+        step = proc_step(&proc, err);
+    }
+    if (proc.is_timed_out) {
+        return err_set(err, ERR_TIMEOUT, "%s: did not end within %lld s", argv[0],
+                       (long long)(deadline_ns / NS_PER_S));
+    }
+    *ret_exit_status = proc.signal_no ? 128 + proc.signal_no : proc.exit_status;
+    return 0;
+}
+
+/* ---- /proc ---- */
+
+bool proc_info(pid_t pid, struct proc_info *ret_info)
+{
+    char path[64];
+    char text[1024];
+    ssize_t len;
+    struct str rest;
+    struct str part;
+    struct proc_info info = {0};
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (len <= 0) {
+        return false;
+    }
+    /* PID (NAME) STATE PPID PGRP SESSION ...; NAME may hold blanks and parentheses, so count from its last one.
+       Source: proc(5), /proc/[pid]/stat: session is field 6, starttime field 22. */
+    text[len] = '\0';
+    char *name_end = strrchr(text, ')');
+    if (!name_end || name_end[1] != ' ') {
+        return false;
+    }
+    rest = str_of(name_end + 2);
+    for (int field = 3; field <= 22 && str_next(&rest, ' ', &part); field++) {
+        struct err ignored = {0};
+        int64_t value = 0;
+        if (field == 3) {
+            memcpy(&info.state, part.len ? part.ptr : "?", 1);
+        } else if (str_to_i64(part, INT64_MIN, INT64_MAX, &value, &ignored) < 0) {
+            return false;
+        } else if (field == 6) {
+            info.session = (pid_t)value;
+        } else if (field == 22) {
+            info.start_ticks = (uint64_t)value;
+        }
+    }
+    *ret_info = info;
+    return true;
+}
+
+size_t proc_signal_session(pid_t session, int signal_no)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct fs_names names = {0};
+    struct err ignored = {0};
+    size_t n = 0;
+    if (session <= 1 || fs_list(&arena, "/proc", &names, &ignored) < 0) {
+        return 0;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        struct err not_a_pid = {0};
+        struct proc_info info;
+        int64_t pid = 0;
+        if (str_to_i64(str_of(names.items[idx]), 2, INT32_MAX, &pid, &not_a_pid) == 0 &&
+            proc_info((pid_t)pid, &info) && info.session == session && info.state != 'Z') {
+            (void)kill((pid_t)pid, signal_no);
+            n++;
+        }
+    }
+    return n;
+}

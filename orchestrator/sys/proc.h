@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Child processes: argv arrays (never a shell line), an environment that is given whole, an own process group or session,
+   output to a file or streamed through the loop, a deadline with TERM, then KILL of the whole group. A struct proc is owned
+   by its caller and must stay where it is between proc_start and proc_release. */
+#ifndef SYS_PROC_H
+#define SYS_PROC_H
+
+#include <sys/types.h>
+
+#include "base/strbuf.h"
+#include "sys/loop.h"
+
+#define PROC_GRACE_NS    (5 * NS_PER_S) /* between TERM and KILL */
+#define PROC_ENV_MAX     512
+#define PROC_CAPTURE_MAX (16u << 20)
+
+typedef void (*proc_output_fn)(void *ctx, const char *ptr, size_t len);
+
+struct proc_spec {
+    const char *const *argv; /* argv[0] is a path, or a name looked up in PATH */
+    const char *const *env;  /* NAME=VALUE, ended by NULL */
+    const char *folder;      /* working folder, or NULL: ours */
+    bool has_input; /* input_fd, the caller's own, is the child's stdin; else that is /dev/null */
+    int input_fd;
+    const char *output_path;  /* stdout and stderr are appended there; NULL: see on_output */
+    const char *error_path;   /* stderr alone is appended there; NULL: with stdout */
+    proc_output_fn on_output; /* NULL and no output_path: /dev/null */
+    void *output_ctx;
+    bool is_session;     /* an own session (a detached job), else an own group */
+    int64_t deadline_ns; /* span; 0: none */
+    int64_t grace_ns;    /* 0: PROC_GRACE_NS */
+};
+
+struct proc {
+    struct loop *loop; /* borrowed */
+    pid_t pid;         /* 0: never started */
+    int pid_fd;        /* readable when it has ended; -1 where the kernel has no pidfd */
+    int out_fd;
+    proc_output_fn on_output;
+    void *output_ctx;
+    int64_t kill_at_ns; /* 0: not being stopped */
+    int64_t grace_ns;
+    uint64_t deadline_timer;
+    bool has_ended;
+    bool is_timed_out;
+    int exit_status; /* after its end; -1 where a signal ended it */
+    int signal_no;   /* 0 where it exited */
+};
+
+#define PROC_EMPTY ((struct proc){.pid_fd = -1, .out_fd = -1})
+
+/* A program that is not there is ERR_NOT_FOUND. */
+MUST_CHECK int proc_start(struct proc *proc, struct loop *loop, const struct proc_spec *spec,
+                          struct err *err);
+/* Call after each loop_once. STEP_DONE once it has ended and its output is read to the end. */
+enum step proc_step(struct proc *proc, struct err *err);
+/* TERM to the group now, KILL after the grace. */
+void proc_stop(struct proc *proc);
+/* Forgets a child without ending it: a detached job goes on. */
+void proc_detach(struct proc *proc);
+/* Kills what still runs, reaps it. */
+void proc_release(struct proc *proc);
+static inline void proc_cleanup(struct proc *proc)
+{
+    proc_release(proc);
+}
+
+/* Runs to the end and collects stdout and stderr into out (whose cap cuts it). For short tools only. */
+MUST_CHECK int proc_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,
+                            struct strbuf *out, int *ret_exit_status, struct err *err);
+
+/* Our environment reduced to what a child may see: the names of the allow-list. In the arena, ended by NULL. */
+const char **proc_env_allowed(struct arena *arena, size_t *ret_n);
+/* Whether a name may be recorded: CUDA_*, NCCL_*, OMP_*, ... */
+bool proc_env_is_recorded(struct str name);
+
+/* /proc/PID/stat: moment of start in clock ticks since boot, session and state. False where there is no such process. */
+struct proc_info {
+    uint64_t start_ticks;
+    pid_t session;
+    char state; /* 'Z': dead, not reaped */
+};
+bool proc_info(pid_t pid, struct proc_info *ret_info);
+/* A signal to each process of a session, whatever group it has moved to. Returns how many there were. */
+size_t proc_signal_session(pid_t session, int signal_no);
+
+#endif

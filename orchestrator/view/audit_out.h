@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit's result in its forms: a table for people, the JSON contract, JUnit XML. Writers append to `out`. */
+#ifndef VIEW_AUDIT_OUT_H
+#define VIEW_AUDIT_OUT_H
+
+#include "judge/audit.h"
+
+struct audit_set {
+    const struct report_audit *items;
+    size_t n;
+};
+
+void audit_out_json(const struct audit_set *set, struct strbuf *out);
+/* A table for each report and heading, the findings, and, where asked for, like for like. */
+struct audit_text_opts {
+    bool is_colored, want_like;
+};
+void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
+                    struct strbuf *out);
+/* JUnit XML: a suite a report, a case a cell; differs is a failure, a log that is not there an error, no_log is skipped. */
+void audit_out_junit(const struct audit_set *set, struct strbuf *out);
+
+#endif

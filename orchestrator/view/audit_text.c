@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit for people: a table a report and heading, what the search for other rules found, findings, like for like. */
+#include "base/base.h"
+
+#include <math.h>
+
+#include "base/table.h"
+#include "view/audit_out.h"
+#include "view/findings_out.h"
+
+#define BOLD       "\033[1m"
+#define PLAIN      "\033[0m"
+#define WORD_BYTES 16
+
+struct paint { /* a verdict's colour: green, yellow, red, grey */
+    enum audit_verdict verdict;
+    const char *code;
+};
+static const struct paint PAINTS[] = {{AUDIT_EXACT, "\033[32m"},
+                                      {AUDIT_MATCH, "\033[33m"},
+                                      {AUDIT_DIFFERS, "\033[31m"},
+                                      {AUDIT_NO_LOG, "\033[90m"}};
+
+/* Copies `text`; where it is to be coloured, the verdict words that stand alone between blanks are. */
+static void add_painted(struct strbuf *out, struct str text, bool is_colored)
+{
+    struct str line;
+    struct str rest = text;
+    while (is_colored && str_next(&rest, '\n', &line)) {
+        size_t at = line.len;
+        const char *code = "";
+        struct str word = STR_EMPTY;
+        for (size_t idx = 0; idx < ARRAY_LEN(PAINTS) && at == line.len; idx++) {
+            char padded[WORD_BYTES];
+            int64_t found;
+            snprintf(padded, sizeof(padded), " %s ", audit_verdict_name(PAINTS[idx].verdict));
+            found = str_find(line, str_of(padded));
+            if (found >= 0) {
+                at = (size_t)found;
+                code = PAINTS[idx].code;
+                word = str_sub(line, at, strlen(padded));
+            }
+        }
+        strbuf_add_str(out, str_sub(line, 0, at));
+        if (word.ptr) {
+            strbuf_printf(out, "%s%.*s" PLAIN, code, STR_ARG(word));
+            strbuf_add_str(out, str_sub(line, at + word.len, SIZE_MAX));
+        }
+        if (rest.ptr) {
+            strbuf_add_char(out, '\n');
+        }
+    }
+    if (!is_colored) {
+        strbuf_add_str(out, text);
+    }
+}
+
+static void add_number(struct table *table, double value, int decimals)
+{
+    if (isnan(value)) {
+        table_addf(table, "-");
+    } else {
+        table_addf(table, "%.*f", decimals, value);
+    }
+}
+
+static void add_cell(struct table *table, const struct cell_audit *a)
+{
+    const struct report_case *c = a->of_case;
+    table_add(table, c->model);
+    table_add(table, c->stack->label);
+    table_add(table, c->variant.ptr ? c->variant : STR_LIT(""));
+    table_addf(table, "%" PRId64, c->gpus);
+    table_addf(table, "%" PRId64, c->batch_per_gpu);
+    table_add(table, str_of(metric_name(a->cell->metric)));
+    table_add(table, a->cell->printed);
+    add_number(table, a->recomputed, a->cell->decimals < 4 ? a->cell->decimals + 1 : 4);
+    if (isnan(a->rel_diff)) {
+        table_addf(table, "-");
+    } else {
+        table_addf(table, "%+.3f %%", 100 * a->rel_diff);
+    }
+    table_addf(table, "%s", audit_verdict_name(a->verdict));
+    table_add(table, a->rule.ptr ? a->rule : STR_LIT("-"));
+}
+
+static const struct table_column COLUMNS[] = {
+    {"model", false},     {"framework", false}, {"variant", false},  {"GPUs", true},
+    {"batch", true},      {"metric", false},    {"published", true}, {"recomputed", true},
+    {"difference", true}, {"verdict", false},   {"rule", false}};
+
+static bool is_first_of_table(const struct report_audit *audit, size_t idx)
+{
+    for (size_t before = 0; before < idx; before++) {
+        if (str_eq(audit->cells[before].cell->table, audit->cells[idx].cell->table)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void write_table(const struct report_audit *audit, struct str heading, bool is_colored,
+                        struct strbuf *out)
+{
+    CLEANUP(table) struct table table;
+    CLEANUP(strbuf) struct strbuf text;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    strbuf_init(&text, out->cap_bytes);
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        if (str_eq(audit->cells[idx].cell->table, heading)) {
+            add_cell(&table, &audit->cells[idx]);
+        }
+    }
+    table_render(&table, &text);
+    strbuf_printf(out, "\n%.*s\n", STR_ARG(heading));
+    add_painted(out, strbuf_str(&text), is_colored);
+}
+
+/* Why a cell that does not follow from its rule has the number it has, as far as the search found. */
+static void write_search(const struct report_audit *audit, struct strbuf *out)
+{
+    bool has_any = false;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell_audit *a = &audit->cells[idx];
+        const struct explanation *e = &a->explanation;
+        if (e->n_tried == 0) {
+            continue;
+        }
+        strbuf_printf(out, "%s  %s %s: ",
+                      has_any ? "" : "\nother rules for cells that theirs does not give\n",
+                      a->cell->id.ptr, a->cell->printed.ptr);
+        has_any = true;
+        if (e->n_matching == 0) {
+            strbuf_printf(out, "none of %zu candidates gives it\n", e->n_tried);
+        } else {
+            strbuf_printf(
+                out, "%zu of %zu candidates give it; %s: %zu of the %zu cells of its group%s\n",
+                e->n_matching, e->n_tried, e->best.ptr, e->best_explains, e->n_group,
+                e->best_explains == e->n_group ? ", which explains it" : ", no explanation");
+        }
+    }
+}
+
+static void write_counts(const struct report_audit *audit, struct strbuf *out)
+{
+    size_t n[AUDIT_NO_LOG + 1] = {0};
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        n[audit->cells[idx].verdict]++;
+    }
+    strbuf_printf(out, "\n%zu cells: %zu exact, %zu match, %zu differ, %zu without log\n",
+                  audit->n_cells, n[AUDIT_EXACT], n[AUDIT_MATCH], n[AUDIT_DIFFERS],
+                  n[AUDIT_NO_LOG]);
+}
+
+static void write_like(const struct report_audit *audit, struct strbuf *out)
+{
+    static const struct table_column LIKE[] = {
+        {"row", false},  {"against", false},  {"rate", true},           {"other's", true},
+        {"ratio", true}, {"published", true}, {"rule for both", false}, {"not alike", false}};
+    CLEANUP(table) struct table table;
+    table_init(&table, LIKE, ARRAY_LEN(LIKE));
+    for (size_t idx = 0; idx < audit->n_rows; idx++) {
+        const struct like_row *row = &audit->rows[idx];
+        table_add(&table, row->a->of_case->id);
+        table_add(&table, row->b->of_case->stack->label);
+        add_number(&table, row->value_a, 1);
+        add_number(&table, row->value_b, 1);
+        add_number(&table, row->ratio, 3);
+        add_number(&table, row->published_ratio, 3);
+        table_add(&table, row->rule);
+        table_add(&table, row->note.ptr ? row->note : STR_LIT(""));
+    }
+    strbuf_add_z(out, "\nlike for like: one rule for both frameworks of a row\n");
+    if (audit->n_rows == 0) {
+        strbuf_add_z(out, "no row of two frameworks\n");
+        return;
+    }
+    table_render(&table, out);
+}
+
+/* The audit's own in full; what lint finds in the manifest is counted, as `reperf lint` shows it. */
+static void write_findings(const struct report_audit *audit, bool is_colored, struct strbuf *out)
+{
+    struct findings own = {audit->findings.items, audit->n_from_logs, audit->findings.n_max};
+    struct findings lint = {audit->findings.items + own.n, audit->findings.n - own.n, 0};
+    if (own.n) {
+        strbuf_add_char(out, '\n');
+        findings_out_text(&own, is_colored, out);
+    }
+    if (lint.n) {
+        strbuf_printf(out,
+                      "\nin the manifest, without its logs: %zu errors, %zu warnings, %zu notes; "
+                      "reperf lint %s shows them\n",
+                      findings_count(&lint, LEVEL_ERROR), findings_count(&lint, LEVEL_WARNING),
+                      findings_count(&lint, LEVEL_NOTE), audit->report->id.ptr);
+    }
+}
+
+void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
+                    struct strbuf *out)
+{
+    for (size_t idx = 0; idx < set->n; idx++) {
+        const struct report_audit *audit = &set->items[idx];
+        strbuf_printf(out, "%s%s%s: %s%s\n", idx ? "\n" : "", opts->is_colored ? BOLD : "",
+                      audit->report->id.ptr, audit->report->title.ptr,
+                      opts->is_colored ? PLAIN : "");
+        for (size_t cell = 0; cell < audit->n_cells; cell++) {
+            if (is_first_of_table(audit, cell)) {
+                write_table(audit, audit->cells[cell].cell->table, opts->is_colored, out);
+            }
+        }
+        write_counts(audit, out);
+        write_search(audit, out);
+        if (opts->want_like) {
+            write_like(audit, out);
+        }
+        write_findings(audit, opts->is_colored, out);
+    }
+}

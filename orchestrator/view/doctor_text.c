@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "view/doctor_out.h"
+
+#include "base/clock.h"
+#include "base/table.h"
+
+#define RED    "\033[31m"
+#define YELLOW "\033[33m"
+#define GREEN  "\033[32m"
+#define PLAIN  "\033[0m"
+
+/* ---- the nodes ---- */
+
+static void add_or_dash(struct table *table, struct str text)
+{
+    table_add(table, text.len ? text : STR_LIT("-"));
+}
+
+static void add_gib(struct table *table, const struct node_facts *facts, const char *key)
+{
+    int64_t kb;
+    if (facts_i64(facts, key, &kb)) {
+        table_addf(table, "%.0f", (double)kb / 1048576);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+}
+
+static struct str engine_of(struct arena *arena, const struct inventory *inventory,
+                            const struct node_facts *facts)
+{
+    const char *name = runtime_kind_name(inventory->runtime);
+    struct str version = facts_value(facts, arena_printf(arena, "engine.%s.version", name));
+    return inventory->runtime == RUNTIME_NONE ? STR_LIT("none")
+           : version.ptr ? str_of(arena_printf(arena, "%s %.*s", name, STR_ARG(version)))
+                         : STR_EMPTY;
+}
+
+static void add_patient(struct table *table, struct arena *arena, const struct inventory *inventory,
+                        const struct patient *patient)
+{
+    const struct node_facts *facts = &patient->facts;
+    table_add(table, patient->spec->name);
+    if (!patient->is_reached) {
+        table_add(table, STR_LIT("-"));
+        table_add(table, STR_LIT("-"));
+        for (int idx = 0; idx < 7; idx++) {
+            table_add(table, idx ? STR_LIT("-") : STR_LIT("not reached"));
+        }
+        return;
+    }
+    table_addf(table, "%.0f", (double)patient->connect_ns / (double)NS_PER_MS);
+    if (patient->has_clock) {
+        table_addf(table, "%+.2f",
+                   (double)(patient->clock_low_ns + patient->clock_high_ns) / 2 / (double)NS_PER_S);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    add_or_dash(table, facts_value(facts, "system.os"));
+    add_or_dash(table, facts_value(facts, "cpu.threads"));
+    add_gib(table, facts, "memory.total_kb");
+    add_gib(table, facts, "disk.work.free_kb");
+    add_or_dash(table, engine_of(arena, inventory, facts));
+    add_or_dash(table, facts_value(facts, "nvidia.driver"));
+    add_or_dash(table, gpus_in_words(arena, facts, "name"));
+}
+
+static void put_patients(const struct doctor_view *view, struct arena *arena, struct strbuf *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"node", false},   {"answers ms", true}, {"clock s", true},  {"system", false},
+        {"CPUs", true},    {"memory GiB", true}, {"free GiB", true}, {"engine", false},
+        {"driver", false}, {"GPUs", false}};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < view->result->patients.n; idx++) {
+        add_patient(&table, arena, view->inventory, &view->result->patients.items[idx]);
+    }
+    table_render(&table, out);
+}
+
+/* ---- the checks ---- */
+
+static const char *word_of(const struct check *check)
+{
+    static const char *const WORDS[2][3] = {{"holds", "FAILS", "NOT KNOWN"},
+                                            {"holds", "advised", "not known"}};
+    return WORDS[check->level][check->verdict];
+}
+
+static const char *color_of(const struct check *check)
+{
+    if (check->verdict == CHECK_HOLDS) {
+        return GREEN;
+    }
+    return check->level == CHECK_REQUIRED && check->verdict == CHECK_FAILS ? RED : YELLOW;
+}
+
+static bool is_same(const struct check *a, const struct check *b)
+{
+    return strcmp(a->id, b->id) == 0 && a->verdict == b->verdict && a->level == b->level &&
+           str_eq(a->expected, b->expected) && str_eq(a->found, b->found) &&
+           str_eq(a->advice, b->advice) && (a->node.ptr != NULL) == (b->node.ptr != NULL);
+}
+
+static size_t index_of(const struct inventory *inventory, struct str node)
+{
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        if (str_eq(inventory->nodes[idx].name, node)) {
+            return idx;
+        }
+    }
+    return 0;
+}
+
+/* Text of a node may hold what would drive a terminal. */
+static void put_plain(struct strbuf *out, struct str text)
+{
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        strbuf_add_char(out, (unsigned char)c < 0x20 || c == 0x7f ? '?' : c);
+    }
+}
+
+static void put_check(const struct doctor_view *view, struct strbuf *out, const struct check *check,
+                      struct str nodes)
+{
+    strbuf_printf(out, "%s%-9s%s  %-16s ", view->want_color ? color_of(check) : "", word_of(check),
+                  view->want_color ? PLAIN : "", check->id);
+    put_plain(out, nodes);
+    strbuf_add_z(out, nodes.len ? ": " : "");
+    strbuf_add_z(out, "expected ");
+    put_plain(out, check->expected);
+    strbuf_add_z(out, "; found ");
+    put_plain(out, check->found);
+    strbuf_add_char(out, '\n');
+    if (check->advice.len) {
+        strbuf_printf(out, "%28s", "-> ");
+        put_plain(out, check->advice);
+        strbuf_add_char(out, '\n');
+    }
+}
+
+/* Each check once, with all nodes of which the same was found. */
+static void put_checks(const struct doctor_view *view, struct arena *arena, struct strbuf *out)
+{
+    const struct checks *checks = &view->result->checks;
+    bool *is_shown = arena_array(arena, bool, checks->n + 1);
+    size_t *nodes = arena_array(arena, size_t, checks->n + 1);
+    for (size_t idx = 0; idx < checks->n; idx++) {
+        const struct check *check = &checks->items[idx];
+        size_t n = 0;
+        if (is_shown[idx] || (check->verdict == CHECK_HOLDS && !view->want_all)) {
+            continue;
+        }
+        for (size_t at = idx; at < checks->n; at++) {
+            if (is_same(check, &checks->items[at])) {
+                is_shown[at] = true;
+                nodes[n++] =
+                    check->node.ptr ? index_of(view->inventory, checks->items[at].node) : 0;
+            }
+        }
+        put_check(view, out, check,
+                  check->node.ptr ? inventory_fold(arena, view->inventory, nodes, n) : STR_EMPTY);
+    }
+}
+
+static void put_sum(const struct doctor_result *result, struct strbuf *out)
+{
+    size_t n[2][3] = {{0}};
+    for (size_t idx = 0; idx < result->checks.n; idx++) {
+        n[result->checks.items[idx].level][result->checks.items[idx].verdict]++;
+    }
+    strbuf_printf(out,
+                  "required: %zu hold, %zu fail, %zu not known; advised: %zu hold, %zu do not, %zu "
+                  "not known\n",
+                  n[CHECK_REQUIRED][CHECK_HOLDS], n[CHECK_REQUIRED][CHECK_FAILS],
+                  n[CHECK_REQUIRED][CHECK_UNKNOWN], n[CHECK_ADVISED][CHECK_HOLDS],
+                  n[CHECK_ADVISED][CHECK_FAILS], n[CHECK_ADVISED][CHECK_UNKNOWN]);
+}
+
+void doctor_out_text(const struct doctor_view *view, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    strbuf_printf(out, "%.*s: %zu node%s, runtime %s", STR_ARG(view->inventory->id),
+                  view->inventory->n_nodes, view->inventory->n_nodes == 1 ? "" : "s",
+                  runtime_kind_name(view->inventory->runtime));
+    if (view->report) {
+        strbuf_printf(out, "; %.*s, %zu cases", STR_ARG(view->report->id), view->result->n_cases);
+    }
+    strbuf_add_char(out, '\n');
+    put_patients(view, &arena, out);
+    strbuf_add_char(out, '\n');
+    put_checks(view, &arena, out);
+    put_sum(view->result, out);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings in their forms: text, JSON, SARIF 2.1.0. Writers append to `out`. */
+#ifndef VIEW_FINDINGS_OUT_H
+#define VIEW_FINDINGS_OUT_H
+
+#include "base/strbuf.h"
+#include "judge/finding.h"
+#include "load/load.h"
+
+struct json_out;
+
+/* An array under `key`: the same in audit and lint. */
+void findings_out_json(const struct findings *list, const char *key, struct json_out *out);
+
+/* `lint --json` (manifests/schema/lint-output.json): one list a report. */
+void lint_out_json(const struct report_set *reports, const struct findings *lists,
+                   struct strbuf *out);
+
+void findings_out_sarif(const struct findings *list, struct strbuf *out);
+
+/* Worst first; one block a rule, a line a place. */
+void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out);
+
+size_t findings_count(const struct findings *list, enum finding_level level);
+
+#endif

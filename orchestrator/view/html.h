@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTML and SVG text. Every text from outside goes through html_text: markup characters are escaped, control characters and
+   bad UTF-8 become U+FFFD, so that the result is valid in HTML and in XML. Pure; writes into the caller's buffer. */
+#ifndef VIEW_HTML_H
+#define VIEW_HTML_H
+
+#include "base/strbuf.h"
+
+#define HTML_BYTES_MAX (256u << 20)
+
+void html_text(struct strbuf *out, struct str text);
+
+/* `markup` is ours; each {} in it takes the next argument, escaped. As many {} as arguments. */
+void html_fill(struct strbuf *out, const char *markup, const struct str *args, size_t n_args);
+#define HTML(out, markup, ...)                                                                     \
+    html_fill(out, markup, (const struct str[]){__VA_ARGS__},                                      \
+              sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
+
+/* A formatted text in the arena, as an argument of HTML. */
+struct str textf(struct arena *arena, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#endif

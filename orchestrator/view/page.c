@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "view/page.h"
+#include "view/page_parts.h"
+
+#include <math.h>
+
+void page_begin(struct page *page, struct str title)
+{
+    HTML(page->out,
+         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+         "<meta name=\"color-scheme\" content=\"light dark\">\n"
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+         "style-src 'unsafe-inline'\">\n<title>{}</title>\n<style>",
+         title);
+    for (const char *const *piece = PAGE_CSS; *piece; piece++) {
+        strbuf_add_z(page->out, *piece);
+    }
+    strbuf_add_z(page->out, "</style>\n</head>\n<body>\n"
+                            "<a class=\"skip\" href=\"#main\">Skip to the results</a>\n");
+}
+
+void page_end(struct page *page)
+{
+    strbuf_add_z(page->out,
+                 "</main>\n<footer><p>Made by reperf " REPERF_VERSION
+                 ". This page holds all its data and asks nothing of the network.</p></footer>\n"
+                 "</body>\n</html>\n");
+}
+
+struct verdict_counts count_verdicts(const struct report_audit *audit)
+{
+    struct verdict_counts counts = {.n = audit->n_cells};
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        counts.of[audit->cells[idx].verdict]++;
+    }
+    return counts;
+}
+
+void add_verdict(struct page *page, enum audit_verdict verdict)
+{
+    static const char *const ICONS[] = {[AUDIT_EXACT] = "=",
+                                        [AUDIT_MATCH] = "\xe2\x89\x88",
+                                        [AUDIT_DIFFERS] = "\xe2\x89\xa0",
+                                        [AUDIT_NO_LOG] = "\xe2\x80\x93"};
+    static const char *const WORDS[] = {[AUDIT_EXACT] = "exact",
+                                        [AUDIT_MATCH] = "match",
+                                        [AUDIT_DIFFERS] = "differs",
+                                        [AUDIT_NO_LOG] = "no log"};
+    strbuf_printf(page->out, "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>",
+                  audit_verdict_name(verdict), ICONS[verdict], WORDS[verdict]);
+}
+
+void add_scroll_begin(struct page *page, struct str label)
+{
+    HTML(page->out,
+         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>", label);
+}
+
+void add_scroll_end(struct page *page)
+{
+    strbuf_add_z(page->out, "</table></div>\n");
+}
+
+struct str percent_text(struct page *page, double share)
+{
+    double percent = share * 100;
+    if (!isfinite(percent)) {
+        return STR_LIT("");
+    }
+    if (fabs(percent) < 0.005) {
+        return STR_LIT("0.00\xc2\xa0%");
+    }
+    return textf(&page->arena, "%s%.2f\xc2\xa0%%", percent < 0 ? "\xe2\x88\x92" : "+",
+                 fabs(percent));
+}
+
+struct str number_text(struct page *page, double value, int decimals)
+{
+    return isfinite(value) ? textf(&page->arena, "%.*f", decimals, value) : STR_LIT("");
+}
+
+struct str case_text(struct page *page, const struct report_case *c)
+{
+    return textf(&page->arena, "%.*s, %" PRId64 " GPU%s, batch %" PRId64 "%s%.*s",
+                 STR_ARG(c->stack->label), c->gpus, c->gpus == 1 ? "" : "s", c->batch_per_gpu,
+                 c->variant.len ? ", " : "", STR_ARG(c->variant));
+}
+
+const struct rule *rule_of(const struct page *page, const struct cell_audit *ca)
+{
+    int64_t slash = ca->rule.ptr ? str_find(ca->rule, STR_LIT("/")) : -1;
+    const struct format *format;
+    if (slash < 0) {
+        return NULL;
+    }
+    format = format_find(page->formats, str_sub(ca->rule, 0, (size_t)slash));
+    return format ? format_rule(format, ca->rule) : NULL;
+}
+
+struct str recomputed_text(struct page *page, const struct cell_audit *ca)
+{
+    const struct rule *rule = rule_of(page, ca);
+    enum rounding rounding = rule ? rule->rounding : ROUND_NEAREST;
+    if (!isfinite(ca->recomputed)) {
+        return STR_LIT("");
+    }
+    if (ca->verdict == AUDIT_EXACT) {
+        return ca->cell->printed;
+    }
+    return number_text(page, rule_round(rounding, ca->recomputed, ca->cell->decimals),
+                       ca->cell->decimals);
+}
+
+static void add_source(struct page *page, const char *what, const struct source_ref *source)
+{
+    if (!source->repository.ptr) {
+        return;
+    }
+    HTML(page->out, "<p class=\"meta\">{}: {}", str_of(what), source->repository);
+    if (source->commit.ptr) {
+        HTML(page->out, " at <code>{}</code>", source->commit);
+    }
+    if (source->path.ptr) {
+        HTML(page->out, ", <code>{}</code>", source->path);
+    }
+    if (source->date.ptr) {
+        HTML(page->out, ", <span class=\"v\" style=\"font-weight:400\">{}</span>", source->date);
+    }
+    strbuf_add_z(page->out, "</p>\n");
+}
+
+/* Links to the parts of one report; the parts' ids start with the report's. */
+static void add_nav(struct page *page, struct str id)
+{
+    static const char *const PARTS[][2] = {
+        {"cells", "Cells"},           {"like", "Like for like"},        {"scaling", "Scaling"},
+        {"series", "Step series"},    {"explanations", "Explanations"}, {"findings", "Findings"},
+        {"conditions", "Conditions"}, {"provenance", "Provenance"}};
+    HTML(page->out, "<nav aria-label=\"Parts of {}\"><ul>", id);
+    for (size_t idx = 0; idx < ARRAY_LEN(PARTS); idx++) {
+        HTML(page->out, "<li><a href=\"#{}-{}\">{}</a></li>", id, str_of(PARTS[idx][0]),
+             str_of(PARTS[idx][1]));
+    }
+    strbuf_add_z(page->out, "</ul></nav>\n");
+}
+
+static void add_report(struct page *page, const struct report_audit *audit, bool is_alone)
+{
+    const struct report *report = audit->report;
+    HTML(page->out, "<h2 id=\"{}\" class=\"{}\">{}</h2>\n", report->id,
+         is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
+    add_source(page, "Report", &report->source);
+    add_source(page, "Logs", &report->logs_source);
+    add_nav(page, report->id);
+    add_summary(page, audit);
+    add_cells(page, audit);
+    add_like(page, audit);
+    add_scaling(page, audit);
+    add_series(page, audit);
+    add_explanations(page, audit);
+    add_findings(page, audit);
+    add_conditions(page, audit);
+    add_provenance(page, audit);
+}
+
+void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
+                const struct format_set *formats)
+{
+    struct page page = {.out = out, .formats = formats};
+    struct str title = n == 1 ? audits[0].report->title
+                              : STR_LIT("Published performance reports against their logs");
+    ASSERT(n > 0);
+    page_begin(&page, textf(&page.arena, "%.*s \xc2\xb7 reperf", STR_ARG(title)));
+    HTML(out, "<header><h1>{}</h1>\n", title);
+    strbuf_add_z(out, "<p>Every published number, computed again from the published logs by the "
+                      "rule that the manifest names.</p></header>\n<main id=\"main\">\n");
+    if (n > 1) {
+        add_overview(&page, audits, n);
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        add_report(&page, &audits[idx], n == 1);
+    }
+    page_end(&page);
+    arena_release(&page.arena);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scaling curves and step series. */
+#include "base/base.h"
+
+#include "view/chart.h"
+#include "view/page_parts.h"
+
+#include <math.h>
+
+#define SHOWN_MIN 3 /* samples that make a curve */
+
+/* Frameworks use other batches for what is one row of a table, so rows are told apart by the batch's rank (small, large)
+   among the cases of one stack, precision and GPU count. */
+static size_t batch_rank(const struct report_audit *audit, const struct cell_audit *of)
+{
+    size_t rank = 0;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell_audit *ca = &audit->cells[idx];
+        rank += ca->cell->metric == METRIC_THROUGHPUT && ca->of_case->stack == of->of_case->stack &&
+                str_eq(ca->of_case->model, of->of_case->model) &&
+                str_eq(ca->of_case->precision, of->of_case->precision) &&
+                str_eq(ca->of_case->variant, of->of_case->variant) &&
+                ca->of_case->gpus == of->of_case->gpus &&
+                ca->of_case->batch_per_gpu < of->of_case->batch_per_gpu;
+    }
+    return rank;
+}
+
+static bool same_chart(const struct report_audit *audit, const struct cell_audit *a,
+                       const struct cell_audit *b)
+{
+    return str_eq(a->of_case->model, b->of_case->model) &&
+           str_eq(a->of_case->precision, b->of_case->precision) &&
+           batch_rank(audit, a) == batch_rank(audit, b);
+}
+
+/* The colour of a stack: its place among the report's stacks that ran this model. */
+static size_t stack_color(const struct report_audit *audit, const struct cell_audit *of)
+{
+    const struct stack *seen[CHART_LINES_MAX];
+    size_t n = 0;
+    for (size_t idx = 0; idx < audit->n_cells && n < CHART_LINES_MAX; idx++) {
+        const struct report_case *c = audit->cells[idx].of_case;
+        size_t at = 0;
+        if (!str_eq(c->model, of->of_case->model)) {
+            continue;
+        }
+        while (at < n && seen[at] != c->stack) {
+            at++;
+        }
+        if (c->stack == of->of_case->stack) {
+            return at % CHART_COLORS;
+        }
+        if (at == n) {
+            seen[n++] = c->stack;
+        }
+    }
+    return 0;
+}
+
+static struct chart_line *find_line(struct page *page, struct chart *chart,
+                                    const struct report_audit *audit, const struct cell_audit *ca)
+{
+    struct str label = ca->of_case->stack->label;
+    if (ca->of_case->variant.len) {
+        label = textf(&page->arena, "%.*s, %.*s", STR_ARG(label), STR_ARG(ca->of_case->variant));
+    }
+    for (size_t idx = 0; idx < chart->n; idx++) {
+        if (str_eq(chart->lines[idx].label, label)) {
+            return &chart->lines[idx];
+        }
+    }
+    if (chart->n == CHART_LINES_MAX) {
+        return NULL;
+    }
+    chart->lines[chart->n] = (struct chart_line){.label = label, .color = stack_color(audit, ca)};
+    return &chart->lines[chart->n++];
+}
+
+/* Points stay sorted by GPUs. */
+static void add_chart_point(struct chart_line *line, const struct cell_audit *ca)
+{
+    size_t at = line->n;
+    if (line->n == CHART_POINTS_MAX) {
+        return;
+    }
+    while (at > 0 && line->points[at - 1].gpus > (double)ca->of_case->gpus) {
+        line->points[at] = line->points[at - 1];
+        at--;
+    }
+    line->points[at] =
+        (struct chart_point){(double)ca->of_case->gpus, ca->cell->published, ca->recomputed};
+    line->n++;
+}
+
+static void add_legend(struct page *page, const struct chart *chart)
+{
+    strbuf_add_z(page->out, "<ul class=\"legend\">");
+    for (size_t idx = 0; idx < chart->n; idx++) {
+        strbuf_add_z(page->out, "<li><svg viewBox=\"0 0 18 18\" aria-hidden=\"true\">");
+        chart_marker(page->out, 9, 9, chart->lines[idx].color, false);
+        HTML(page->out, "</svg> {}</li>", chart->lines[idx].label);
+    }
+    strbuf_add_z(page->out, "</ul>");
+}
+
+/* Throughput a GPU at the most GPUs, as a share of that at the fewest: one sentence a line. */
+static void add_efficiency(struct page *page, const struct chart *chart)
+{
+    bool has_any = false;
+    for (size_t idx = 0; idx < chart->n; idx++) {
+        const struct chart_line *line = &chart->lines[idx];
+        const struct chart_point *first = &line->points[0];
+        const struct chart_point *last = &line->points[line->n - 1];
+        double share = last->published / last->gpus / (first->published / first->gpus);
+        if (line->n < 2 || !isfinite(share)) {
+            continue;
+        }
+        HTML(page->out, "{}{} {} % of ideal at {} GPUs",
+             has_any ? STR_LIT("; ") : STR_LIT("As published: "), line->label,
+             textf(&page->arena, "%.0f", 100 * share), textf(&page->arena, "%g", last->gpus));
+        has_any = true;
+    }
+    strbuf_add_z(page->out, has_any ? "." : "");
+}
+
+static void add_chart(struct page *page, const struct report_audit *audit, size_t first)
+{
+    const struct cell_audit *head = &audit->cells[first];
+    struct chart *chart = arena_new(&page->arena, struct chart);
+    size_t rank = batch_rank(audit, head);
+    chart->id = arena_printf(&page->arena, "chart-%zu", ++page->n_charts);
+    chart->unit = head->cell->unit;
+    chart->title = textf(&page->arena, "%.*s, %.*s%s", STR_ARG(head->of_case->model),
+                         STR_ARG(head->of_case->precision), rank ? ", larger batch" : "");
+    for (size_t idx = first; idx < audit->n_cells; idx++) {
+        const struct cell_audit *ca = &audit->cells[idx];
+        struct chart_line *line;
+        if (ca->cell->metric != METRIC_THROUGHPUT || !same_chart(audit, head, ca)) {
+            continue;
+        }
+        line = find_line(page, chart, audit, ca);
+        if (line) {
+            add_chart_point(line, ca);
+        }
+    }
+    HTML(page->out,
+         "<figure><figcaption><b>{}</b> <span class=\"soft\">{} a GPU</span></figcaption>\n",
+         chart->title, chart->unit);
+    chart_scaling(page->out, chart);
+    add_legend(page, chart);
+    strbuf_add_z(page->out, "<figcaption><small>");
+    add_efficiency(page, chart);
+    strbuf_add_z(page->out, "</small></figcaption></figure>\n");
+}
+
+static bool is_first_of_chart(const struct report_audit *audit, size_t idx)
+{
+    if (audit->cells[idx].cell->metric != METRIC_THROUGHPUT) {
+        return false;
+    }
+    for (size_t before = 0; before < idx; before++) {
+        if (audit->cells[before].cell->metric == METRIC_THROUGHPUT &&
+            same_chart(audit, &audit->cells[before], &audit->cells[idx])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void add_scaling(struct page *page, const struct report_audit *audit)
+{
+    HTML(page->out,
+         "<section class=\"card\" id=\"{}-scaling\"><h3>Scaling</h3>\n<p>Throughput of one "
+         "GPU over the number of GPUs: ideal scaling is level (dotted). Filled: as published. "
+         "Ring: computed from the log; where they part, the number does not follow.</p>\n"
+         "<div class=\"grid2\">\n",
+         audit->report->id);
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        if (is_first_of_chart(audit, idx)) {
+            add_chart(page, audit, idx);
+        }
+    }
+    strbuf_add_z(page->out, "</div></section>\n");
+}
+
+/* What one spark line shows. */
+struct shown {
+    const struct series *series;
+    double *values;
+    bool *is_used; /* NULL: not known */
+    size_t n;
+    size_t n_used;
+    double level;
+    bool is_step_time; /* made of the moments of the lines */
+    bool is_mixed;     /* several ranks */
+};
+
+/* Seconds between one line and the next, for series that only say when a step was done. */
+static void times_of_clock(struct shown *shown)
+{
+    const struct sample *samples = shown->series->samples;
+    for (size_t idx = 0; idx < shown->n; idx++) {
+        shown->values[idx] = idx ? samples[idx].time_s - samples[idx - 1].time_s : (double)NAN;
+    }
+    shown->is_step_time = true;
+}
+
+/* The rule's own series with what it uses; the log's primary series where the rule takes one number the tool printed. */
+static bool find_shown(struct page *page, const struct spark_of *of, struct shown *shown)
+{
+    const struct series *series = of->rule ? measurement_series(of->m, of->rule->series) : NULL;
+    struct err err = {0};
+    bool has_own = series && series->n > 1 && series->quantity != QTY_SUMMARY;
+    *shown = (struct shown){.series = has_own ? series : measurement_primary(of->m),
+                            .level = (double)NAN};
+    if (!shown->series || shown->series->n < SHOWN_MIN || shown->series->quantity == QTY_SUMMARY) {
+        return false;
+    }
+    shown->n = shown->series->n;
+    shown->values = arena_array(&page->arena, double, shown->n);
+    for (size_t idx = 0; idx < shown->n; idx++) {
+        shown->values[idx] = shown->series->samples[idx].value;
+        shown->is_mixed =
+            shown->is_mixed || shown->series->samples[idx].rank != shown->series->samples[0].rank;
+    }
+    if (shown->series->quantity == QTY_CLOCK) {
+        times_of_clock(shown);
+    }
+    if (has_own) {
+        struct rule plain = *of->rule;
+        struct rule_value value;
+        bool *is_used = arena_array(&page->arena, bool, shown->n);
+        plain.scale = SCALE_NONE;
+        if (rule_window(of->rule, of->m, &of->rule_case, is_used, &err) == 0) {
+            shown->is_used = is_used;
+        }
+        err = (struct err){0};
+        if (!shown->is_step_time && rule_apply(&plain, of->m, &of->rule_case, &value, &err) == 0) {
+            shown->level = value.value;
+        }
+    }
+    for (size_t idx = 0; idx < shown->n; idx++) {
+        shown->n_used += !shown->is_used || shown->is_used[idx];
+    }
+    return true;
+}
+
+static struct str scale_text(struct page *page, double value)
+{
+    return textf(&page->arena, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
+}
+
+void add_spark_figure(struct page *page, const struct spark_of *of)
+{
+    struct shown shown;
+    double low;
+    double high;
+    if (!find_shown(page, of, &shown)) {
+        return;
+    }
+    struct str unit = shown.is_step_time ? STR_LIT("s between lines") : shown.series->unit;
+    struct spark spark = {
+        .title = textf(&page->arena, "%.*s of %.*s over %zu samples, %zu of them used",
+                       STR_ARG(shown.series->name), STR_ARG(of->name), shown.n, shown.n_used),
+        .values = shown.values,
+        .is_used = shown.is_used,
+        .n = shown.n,
+        .level = shown.level,
+        .is_dots = shown.is_mixed};
+    HTML(page->out, "<figure class=\"step-series\"><figcaption><b>{}</b>{}</figcaption>\n",
+         of->name, of->note);
+    chart_spark(page->out, &spark, &low, &high);
+    HTML(page->out,
+         "<figcaption><small><code>{}</code> in {}, {} to {}; {} of {} samples used</small>"
+         "</figcaption></figure>\n",
+         shown.series->name, unit, scale_text(page, low), scale_text(page, high),
+         textf(&page->arena, "%zu", shown.n_used), textf(&page->arena, "%zu", shown.n));
+}
+
+static void add_cell_spark(struct page *page, const struct cell_audit *ca, size_t log)
+{
+    const struct report_case *c = ca->of_case;
+    if (!ca->measurements || !ca->measurements[log]) {
+        return;
+    }
+    struct spark_of of = {.rule = rule_of(page, ca),
+                          .rule_case = {c->gpus, c->nodes, c->batch_per_gpu},
+                          .m = ca->measurements[log],
+                          .name = case_text(page, c),
+                          .note = ca->n_logs > 1
+                                      ? textf(&page->arena, ", log %zu of %zu", log + 1, ca->n_logs)
+                                      : STR_EMPTY};
+    add_spark_figure(page, &of);
+}
+
+static bool has_series(const struct cell_audit *ca)
+{
+    bool has_any = false;
+    for (size_t log = 0; ca->measurements && log < ca->n_logs; log++) {
+        has_any = has_any || ca->measurements[log];
+    }
+    return has_any;
+}
+
+static bool same_series_group(const struct cell_audit *a, const struct cell_audit *b)
+{
+    return str_eq(a->of_case->model, b->of_case->model) &&
+           str_eq(a->of_case->precision, b->of_case->precision);
+}
+
+static bool is_first_of_series(const struct report_audit *audit, size_t idx)
+{
+    if (!has_series(&audit->cells[idx])) {
+        return false;
+    }
+    for (size_t before = 0; before < idx; before++) {
+        if (has_series(&audit->cells[before]) &&
+            same_series_group(&audit->cells[before], &audit->cells[idx])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void add_series(struct page *page, const struct report_audit *audit)
+{
+    bool has_any = false;
+    HTML(page->out,
+         "<section class=\"card\" id=\"{}-series\"><h3>Step series</h3>\n<p>Each log's samples in "
+         "order. "
+         "<span class=\"key shade\"></span> left out by the rule, <span class=\"key dash\"></span> "
+         "the number the rule gives. The scale is that of the samples used; what lies beyond is "
+         "drawn "
+         "at the edge.</p>\n",
+         audit->report->id);
+    for (size_t first = 0; first < audit->n_cells; first++) {
+        const struct cell_audit *head = &audit->cells[first];
+        if (!is_first_of_series(audit, first)) {
+            continue;
+        }
+        HTML(page->out, "<details{}><summary>{}, {}</summary>\n<div class=\"grid3\">\n",
+             has_any ? STR_EMPTY : STR_LIT(" open"), head->of_case->model,
+             head->of_case->precision);
+        has_any = true;
+        for (size_t idx = first; idx < audit->n_cells; idx++) {
+            const struct cell_audit *ca = &audit->cells[idx];
+            for (size_t log = 0; same_series_group(head, ca) && log < ca->n_logs; log++) {
+                add_cell_spark(page, ca, log);
+            }
+        }
+        strbuf_add_z(page->out, "</div></details>\n");
+    }
+    strbuf_add_z(page->out,
+                 has_any ? "</section>\n" : "<p>No log of this report is here.</p></section>\n");
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page of a run. */
+#include "base/base.h"
+
+#include "view/page.h"
+#include "view/page_parts.h"
+
+#include <math.h>
+
+static const struct {
+    enum run_verdict verdict;
+    const char *css; /* a class of page_css.c */
+    const char *icon;
+    const char *word;
+    const char *words;
+} VERDICTS[] = {
+    {RUN_REPRODUCED, "exact", "=", "reproduced", "within 5 % of the published number"},
+    {RUN_FASTER, "match", "\xe2\x86\x91", "faster", "by more than 5 %"},
+    {RUN_SLOWER, "differs", "\xe2\x86\x93", "slower", "by more than 5 %"},
+    {RUN_NOT_COMPARABLE, "no_log", "\xe2\x80\x93", "not comparable",
+     "no published number is claimed"},
+    {RUN_FAILED, "differs", "\xc3\x97", "failed", "it ran and gave no number"},
+    {RUN_NOT_RUN, "warning", "\xe2\x88\x85", "not run", "it could not be run here"},
+};
+
+static void add_run_verdict(struct page *page, enum run_verdict verdict)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
+        if (VERDICTS[idx].verdict == verdict) {
+            strbuf_printf(page->out,
+                          "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>",
+                          VERDICTS[idx].css, VERDICTS[idx].icon, VERDICTS[idx].word);
+        }
+    }
+}
+
+static void add_tiles(struct page *page, const struct run_result *result)
+{
+    strbuf_add_z(page->out, "<ul class=\"tiles\">");
+    for (size_t idx = 0; idx < ARRAY_LEN(VERDICTS); idx++) {
+        size_t n = 0;
+        for (size_t cell = 0; cell < result->n_cells; cell++) {
+            n += result->cells[cell].verdict == VERDICTS[idx].verdict;
+        }
+        if (n == 0) {
+            continue;
+        }
+        strbuf_printf(page->out, "<li class=\"%s\"><b>%zu</b>", VERDICTS[idx].css, n);
+        add_run_verdict(page, VERDICTS[idx].verdict);
+        HTML(page->out, "<br><span>{}</span></li>", str_of(VERDICTS[idx].words));
+    }
+    strbuf_add_z(page->out, "</ul>\n");
+}
+
+static struct str g_text(struct page *page, double value)
+{
+    return isfinite(value) ? textf(&page->arena, "%.6g", value) : STR_EMPTY;
+}
+
+static void add_run_cell(struct page *page, const struct cell_result *cell)
+{
+    HTML(page->out,
+         "<tr class=\"cell\" data-cell=\"{}\"><th scope=\"row\"><code>{}</code></th><td "
+         "class=\"n\">{}"
+         "</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>",
+         cell->of_case->id, cell->of_case->id,
+         cell->published ? cell->published->printed : STR_LIT("\xe2\x80\x93"),
+         g_text(page, cell->value), g_text(page, cell->summary.std),
+         textf(&page->arena, "%zu", cell->summary.n));
+    add_run_verdict(page, cell->verdict);
+    HTML(page->out,
+         "</td><td class=\"n\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>"
+         "</td></tr>\n",
+         percent_text(page, cell->rel_diff), cell->why, cell->step->rule);
+}
+
+static void add_run_cells(struct page *page, const struct run_result *result)
+{
+    strbuf_add_z(page->out,
+                 "<section class=\"card\" id=\"cells\"><h2 class=\"first\">Published against "
+                 "measured</h2>\n");
+    add_scroll_begin(page, STR_LIT("Cells"));
+    strbuf_add_z(
+        page->out,
+        "<caption>Items a second of the whole job: mean over the repeats, and their spread"
+        "</caption><thead><tr><th scope=\"col\">Case</th>"
+        "<th scope=\"col\" class=\"n\">Published</th><th scope=\"col\" class=\"n\">Measured</th>"
+        "<th scope=\"col\" class=\"n\">Std. dev.</th>"
+        "<th scope=\"col\" class=\"n\">Repeats</th><th scope=\"col\">Verdict</th>"
+        "<th scope=\"col\" class=\"n\">Difference</th><th scope=\"col\">Why, and the rule</th>"
+        "</tr></thead>\n<tbody>\n");
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        add_run_cell(page, &result->cells[idx]);
+    }
+    strbuf_add_z(page->out, "</tbody>");
+    add_scroll_end(page);
+    strbuf_add_z(page->out, "</section>\n");
+}
+
+static void add_differences(struct page *page, const struct cell_result *cell, bool is_open)
+{
+    HTML(page->out,
+         "<details{}><summary><code>{}</code> <span class=\"soft\">against</span> "
+         "<code>{}</code></summary>\n",
+         is_open ? STR_LIT(" open") : STR_EMPTY, cell->of_case->id, cell->baseline->id);
+    add_scroll_begin(page, cell->of_case->id);
+    HTML(page->out,
+         "<caption>Conditions that differ from {}</caption><thead><tr><th "
+         "scope=\"col\">Condition</th>"
+         "<th scope=\"col\">Published</th><th scope=\"col\">This run</th></tr></thead>\n<tbody>\n",
+         cell->baseline->id);
+    for (size_t idx = 0; idx < cell->n_differs; idx++) {
+        const struct run_difference *d = &cell->differs[idx];
+        HTML(page->out, "<tr class=\"wide\"><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n",
+             d->name, d->published, d->run.ptr ? d->run : STR_LIT("none"));
+    }
+    strbuf_add_z(page->out, "</tbody>");
+    add_scroll_end(page);
+    if (cell->n_not_stated) {
+        strbuf_add_z(page->out, "<p class=\"soft\">Not stated by the report: ");
+        for (size_t idx = 0; idx < cell->n_not_stated; idx++) {
+            HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, cell->not_stated[idx]);
+        }
+        strbuf_add_z(page->out, ".</p>\n");
+    }
+    strbuf_add_z(page->out, "</details>\n");
+}
+
+static void add_run_conditions(struct page *page, const struct run_result *result)
+{
+    bool has_any = false;
+    strbuf_add_z(page->out,
+                 "<section class=\"card\" id=\"conditions\"><h2 class=\"first\">What differs "
+                 "from the published conditions</h2>\n");
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        if (result->cells[idx].baseline && result->cells[idx].n_differs) {
+            add_differences(page, &result->cells[idx], !has_any);
+            has_any = true;
+        }
+    }
+    strbuf_add_z(page->out, has_any ? "</section>\n" : "<p>Nothing that is known.</p></section>\n");
+}
+
+static struct str taints_of(struct page *page, const struct repeat_result *repeat)
+{
+    return repeat->n_taints == 0 ? STR_EMPTY
+                                 : textf(&page->arena, ": tainted (%zu): %.*s", repeat->n_taints,
+                                         STR_ARG(repeat->taints[0]));
+}
+
+static int add_cell_series(struct page *page, const struct run_view *view,
+                           const struct cell_result *cell, struct err *err)
+{
+    const struct format *format = format_find(&view->frozen.formats, cell->step->format);
+    bool is_smoke = view->frozen.plan.profile == PROFILE_SMOKE;
+    HTML(page->out, "<h3><code>{}</code></h3>\n<div class=\"grid3\">\n", cell->of_case->id);
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        struct measurement m;
+        if (run_view_log(&page->arena, view, cell, idx, &m, err) < 0) {
+            return -1;
+        }
+        struct spark_of of = {
+            .rule = format ? format_rule(format, cell->step->rule) : NULL,
+            .rule_case = {cell->step->n_ranks, is_smoke ? 1 : cell->of_case->nodes,
+                          is_smoke ? 0 : cell->of_case->batch_per_gpu},
+            .m = &m,
+            .name = textf(&page->arena, "Repeat %" PRId64, cell->repeats[idx].repeat),
+            .note = cell->repeats[idx].counts
+                        ? taints_of(page, &cell->repeats[idx])
+                        : textf(&page->arena, ": %.*s", STR_ARG(cell->repeats[idx].why))};
+        add_spark_figure(page, &of);
+    }
+    strbuf_add_z(page->out, "</div>\n");
+    return 0;
+}
+
+static int add_run_series(struct page *page, const struct run_view *view, struct err *err)
+{
+    strbuf_add_z(
+        page->out,
+        "<section class=\"card\" id=\"series\"><h2 class=\"first\">Step series</h2>\n<p>Each "
+        "repeat's samples in order. <span class=\"key shade\"></span> left out by the rule, "
+        "<span class=\"key dash\"></span> the number the rule gives.</p>\n");
+    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
+        if (view->result.cells[idx].n_repeats &&
+            add_cell_series(page, view, &view->result.cells[idx], err) < 0) {
+            return -1;
+        }
+    }
+    strbuf_add_z(page->out, "</section>\n");
+    return 0;
+}
+
+int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
+{
+    struct page page = {.out = out, .formats = &view->frozen.formats};
+    int rc;
+    page_begin(&page, textf(&page.arena, "Run %.*s \xc2\xb7 reperf", STR_ARG(view->frozen.run_id)));
+    HTML(out,
+         "<header><h1>Run {}</h1>\n<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} "
+         "repeats a case.</p></header>\n<main id=\"main\">\n<section class=\"card\">"
+         "<h2 class=\"first\">{} case{}</h2>\n",
+         view->frozen.run_id, view->frozen.report.title, view->frozen.plan.report,
+         str_of(profile_name(view->frozen.plan.profile)),
+         textf(&page.arena, "%" PRId64, view->frozen.plan.repeats),
+         textf(&page.arena, "%zu", view->result.n_cells),
+         view->result.n_cells == 1 ? STR_EMPTY : STR_LIT("s"));
+    add_tiles(&page, &view->result);
+    strbuf_add_z(out, "</section>\n");
+    add_run_cells(&page, &view->result);
+    add_run_conditions(&page, &view->result);
+    add_run_places(&page, view);
+    rc = add_run_series(&page, view, err);
+    add_run_machines(&page, view);
+    add_run_logs(&page, view);
+    page_end(&page);
+    arena_release(&page.arena);
+    return rc;
+}

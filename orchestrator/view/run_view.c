@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "view/run_view.h"
+
+#include <errno.h>
+
+#include "base/fs.h"
+#include "codec/json.h"
+#include "evidence/rundir.h"
+#include "evidence/verify_archive.h"
+#include "load/measure.h"
+
+#define RESULT_BYTES_MAX (256u << 20)
+
+static bool has_result(struct arena *arena, const char *folder)
+{
+    return fs_exists(fs_join(arena, folder, "result.json"));
+}
+
+/* Unpacks into a new folder below $TMPDIR. */
+static int open_archive(struct arena *arena, struct clock_src clock, const char *path,
+                        struct run_view *view, struct err *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *scratch = arena_printf(arena, "%s/reperf-view.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    struct verify_info info;
+    struct verify_opts opts = {
+        .path = path, .allows_unsigned = true, .wants_progress = true, .clock = clock};
+    if (!mkdtemp(scratch)) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", scratch,
+                       err_errno_text(errno));
+    }
+    view->scratch = xstrdup(scratch);
+    view->is_archive = true;
+    opts.unpack_to = fs_join(arena, scratch, "run");
+    view->folder = opts.unpack_to;
+    return verify_archive(arena, &opts, &info, err);
+}
+
+static int find_folder(struct arena *arena, struct clock_src clock, const char *state,
+                       const char *name, struct run_view *view, struct err *err)
+{
+    struct rundir dir;
+    if (fs_is_dir(name)) {
+        const char *inner = fs_join(arena, name, "evidence");
+        view->folder = has_result(arena, name) ? name : inner;
+    } else if (fs_exists(name)) {
+        return open_archive(arena, clock, name, view, err);
+    } else {
+        if (rundir_find(arena, state, name, &dir, err) < 0) {
+            return -1;
+        }
+        view->folder = dir.evidence;
+    }
+    if (!has_result(arena, view->folder)) {
+        return err_set(err, ERR_NOT_FOUND,
+                       "%s: no result.json; the run is not over (reperf status says how far it is)",
+                       view->folder);
+    }
+    return 0;
+}
+
+bool run_view_is_run(struct arena *arena, const char *state, const char *name)
+{
+    struct fs_names ids = {0};
+    struct err ignored = {0};
+    size_t len = strlen(name);
+    if (len > 8 && strcmp(name + len - 8, ".tar.zst") == 0) {
+        return true;
+    }
+    if (fs_is_dir(name)) {
+        return has_result(arena, name) || has_result(arena, fs_join(arena, name, "evidence"));
+    }
+    if (strcmp(name, "last") == 0) {
+        return true;
+    }
+    if (rundir_list(arena, state, &ids, &ignored) < 0) {
+        return false;
+    }
+    for (size_t idx = 0; idx < ids.n; idx++) {
+        if (len > 0 && strncmp(ids.items[idx], name, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct derived { /* what result_derive must give again */
+    struct arena *arena;
+    const char *folder;
+};
+
+static int check_derived(void *ctx, const char *name, struct str text, struct err *err)
+{
+    const struct derived *derived = ctx;
+    const char *path = fs_join(derived->arena, derived->folder, name);
+    struct str kept;
+    if (fs_read(derived->arena, path, RESULT_BYTES_MAX, &kept, err) < 0) {
+        return -1;
+    }
+    if (!str_eq(kept, text)) {
+        return err_set(err, ERR_INTEGRITY, "%s does not follow from the raw logs", path);
+    }
+    return 0;
+}
+
+/* ---- the machine ---- */
+
+struct settings { /* of one node */
+    struct str node;
+    struct setting *items;
+    size_t n;
+};
+
+static struct str scalar_text(const struct json *at, struct arena *arena)
+{
+    struct err ignored = {0};
+    struct str text = STR_EMPTY;
+    double number = 0;
+    bool truth = false;
+    if (json_is_null(at)) {
+        return STR_EMPTY;
+    }
+    if (json_is_str(at)) {
+        return json_str(at, arena, &text, &ignored) == 0 ? text : STR_EMPTY;
+    }
+    if (json_f64(at, &number, &ignored) == 0) {
+        return str_of(arena_printf(arena, "%.15g", number));
+    }
+    ignored = (struct err){0};
+    return json_bool(at, &truth, &ignored) < 0 ? STR_EMPTY
+           : truth                             ? STR_LIT("true")
+                                               : STR_LIT("false");
+}
+
+/* An array's element is named by its own "name", else by its place. */
+static struct str element_name(const struct json *item, struct arena *arena, size_t idx)
+{
+    struct json name;
+    if (json_is_object(item) && json_find(item, "name", &name) && json_is_str(&name)) {
+        return scalar_text(&name, arena);
+    }
+    return str_of(arena_printf(arena, "%zu", idx));
+}
+
+int setting_cmp(const struct setting *a, const struct setting *b)
+{
+    int order = str_cmp(a->node, b->node);
+    return order ? order : str_cmp(a->name, b->name);
+}
+
+static int compare_settings(const void *a, const void *b)
+{
+    return setting_cmp(a, b);
+}
+
+struct place { /* a cursor must live as long as those reached from it: they all lie in the arena */
+    struct json at;
+    struct str name;
+};
+
+/* Every scalar of the document under its path; depth is bounded by the reader, the number of values by SETTINGS_MAX. */
+static int flatten(struct arena *arena, struct arena *scratch, const struct json *root,
+                   struct settings *out, struct err *err)
+{
+    struct place *stack = arena_array(scratch, struct place, SETTINGS_MAX);
+    size_t n = 0;
+    stack[n++] = (struct place){*root, STR_LIT("")};
+    while (n > 0) {
+        struct place *place = arena_new(scratch, struct place);
+        struct json item;
+        size_t idx = 0;
+        *place = stack[--n];
+        bool is_array = json_is_array(&place->at);
+        if (!is_array && !json_is_object(&place->at)) {
+            out->items[out->n++] =
+                (struct setting){out->node, place->name, scalar_text(&place->at, arena)};
+            continue;
+        }
+        for (bool more = json_first(&place->at, &item); more; more = json_next(&item), idx++) {
+            struct str key = is_array ? element_name(&item, arena, idx) : str_of(item.key);
+            if (!is_array && str_eq_z(key, "name") && json_is_str(&item)) {
+                continue; /* stands in the path already */
+            }
+            if (n + out->n + 1 >= SETTINGS_MAX) {
+                return json_fail(root, err, "expected at most %d values", SETTINGS_MAX);
+            }
+            stack[n++] = (struct place){
+                item, place->name.len ? str_of(arena_printf(arena, "%.*s.%.*s",
+                                                            STR_ARG(place->name), STR_ARG(key)))
+                                      : str_dup(arena, key)};
+        }
+    }
+    return 0;
+}
+
+static int load_node(struct arena *arena, const struct run_view *view, struct settings *ret,
+                     struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
+    const char *path =
+        arena_printf(arena, "%s/environment/%.*s.json", view->folder, STR_ARG(ret->node));
+    struct settings one = {ret->node, arena_array(&scratch, struct setting, SETTINGS_MAX), 0};
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    struct json root = json_root(&doc);
+    if (flatten(arena, &scratch, &root, &one, err) < 0) {
+        return -1;
+    }
+    ret->n = one.n;
+    ret->items = arena_array(arena, struct setting, one.n + 1);
+    for (size_t idx = 0; idx < one.n; idx++) {
+        ret->items[idx] = one.items[idx];
+    }
+    return 0;
+}
+
+static bool has_file(struct arena *arena, const struct run_view *view, struct str node)
+{
+    return fs_exists(arena_printf(arena, "%s/environment/%.*s.json", view->folder, STR_ARG(node)));
+}
+
+/* Of a node that could never be asked there is no file. */
+static int load_settings(struct arena *arena, struct run_view *view, struct err *err)
+{
+    const struct inventory *inventory = &view->frozen.inventory;
+    size_t n_nodes = inventory->is_local ? 0 : inventory->n_nodes;
+    struct settings *of = arena_array(arena, struct settings, n_nodes + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx <= n_nodes; idx++) {
+        of[idx].node = idx == 0 ? STR_LIT("local") : inventory->nodes[idx - 1].name;
+        if ((idx == 0 || has_file(arena, view, of[idx].node)) &&
+            load_node(arena, view, &of[idx], err) < 0) {
+            return -1;
+        }
+        n += of[idx].n;
+    }
+    view->settings = arena_array(arena, struct setting, n + 1);
+    for (size_t idx = 0; idx <= n_nodes; idx++) {
+        for (size_t at = 0; at < of[idx].n; at++) {
+            view->settings[view->n_settings++] = of[idx].items[at];
+        }
+    }
+    qsort(view->settings, view->n_settings, sizeof(view->settings[0]), compare_settings);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+int run_view_open(struct arena *arena, struct clock_src clock, const char *state, const char *name,
+                  struct run_view *ret_view, struct err *err)
+{
+    CLEANUP(run_view) struct run_view view = {0};
+    struct derived derived = {.arena = arena};
+    if (find_folder(arena, clock, state, name, &view, err) < 0 ||
+        frozen_load(arena, view.folder, &view.frozen, err) < 0) {
+        return -1;
+    }
+    derived.folder = view.folder;
+    if (result_derive(arena, &view.frozen, check_derived, &derived, &view.result, err) < 0 ||
+        load_settings(arena, &view, err) < 0) {
+        return -1;
+    }
+    *ret_view = view;
+    view = (struct run_view){0};
+    return 0;
+}
+
+void run_view_close(struct run_view *view)
+{
+    struct err ignored = {0};
+    frozen_release(&view->frozen);
+    if (view->scratch && fs_remove_tree(view->scratch, &ignored) < 0) {
+        ignored.code = ERR_NONE; /* a folder of $TMPDIR stays behind */
+    }
+    free(view->scratch);
+    *view = (struct run_view){0};
+}
+
+int run_view_log(struct arena *arena, const struct run_view *view, const struct cell_result *cell,
+                 size_t repeat_idx, struct measurement *ret_measurement, struct err *err)
+{
+    const struct format *format = format_find(&view->frozen.formats, cell->step->format);
+    const char *path = fs_join(arena, view->folder, str_z(arena, cell->repeats[repeat_idx].log));
+    ASSERT(format);
+    return measure_file(arena, format, path, ret_measurement, NULL, err);
+}

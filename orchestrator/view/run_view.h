@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A finished run as something to look at: what it froze, its result derived again from its raw logs and held against its
+   result.json, and its machine. Opened by id, folder or archive; an archive is checked (verify_archive) and unpacked first. */
+#ifndef VIEW_RUN_VIEW_H
+#define VIEW_RUN_VIEW_H
+
+#include "base/clock.h"
+#include "evidence/result.h"
+
+#define SETTINGS_MAX 4096
+
+struct
+    setting { /* one value of environment/NODE.json: "machine.kernel", "software.programs.reperf.sha256" */
+    struct str node; /* "local": the machine where the run was started */
+    struct str name;
+    struct str value; /* NULL: null */
+};
+
+struct run_view {
+    const char *folder; /* the evidence */
+    char *scratch;      /* owned: what was unpacked, removed at the end; or NULL */
+    bool is_archive;
+    struct frozen frozen;
+    struct run_result result;
+    struct setting *settings; /* sorted by setting_cmp: those of a node stand together */
+    size_t n_settings;
+};
+
+/* ERR_NOT_FOUND where there is no such run, ERR_INTEGRITY where result.json does not follow from the logs. */
+MUST_CHECK int run_view_open(struct arena *arena, struct clock_src clock, const char *state,
+                             const char *name, struct run_view *ret_view, struct err *err);
+void run_view_close(struct run_view *view);
+static inline void run_view_cleanup(struct run_view *view)
+{
+    run_view_close(view);
+}
+
+/* By node, then by name. */
+int setting_cmp(const struct setting *a, const struct setting *b);
+
+/* True where `name` can only be a run: a folder with a result, an archive, the id of a run on this machine. */
+bool run_view_is_run(struct arena *arena, const char *state, const char *name);
+
+/* The log of one repeat, parsed by the format it was measured with. */
+MUST_CHECK int run_view_log(struct arena *arena, const struct run_view *view,
+                            const struct cell_result *cell, size_t repeat_idx,
+                            struct measurement *ret_measurement, struct err *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* May this build run on that device? Pure: what was found goes in, one clear message comes out. */
+#ifndef BACKEND_CUDA_DEVICE_FIT_H
+#define BACKEND_CUDA_DEVICE_FIT_H
+
+#include "base/err.h"
+
+#define DEVICE_CAPABILITY_MIN 70 /* Volta: the first with tensor cores */
+
+/* Versions as the CUDA runtime counts them: 13020 is 13.2. */
+struct device_facts {
+    int driver_version;  /* newest CUDA that the driver knows; 0: there is no driver */
+    int runtime_version; /* that this build was made with */
+    int n_devices;       /* visible */
+    int wanted;          /* which of them, from 0 */
+    const char *name;    /* of that one */
+    int major, minor;    /* its compute capability */
+    const char *archs;   /* "75_80_90": what the kernels were compiled for */
+};
+
+/* Looks at driver and number of devices alone: the others are not known before. */
+MUST_CHECK int device_judge_driver(const struct device_facts *facts, struct err *err);
+MUST_CHECK int device_judge(const struct device_facts *facts, struct err *err);
+
+/* Code for 8.0 runs on 8.6, but not on 9.0 and not on 7.5. */
+bool device_runs(const char *archs, int major, int minor);
+
+#endif
