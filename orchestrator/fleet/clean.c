@@ -111,8 +111,8 @@ static enum step await_end(struct apply *apply, struct apply_node *of, struct re
     return step;
 }
 
-/* KILL at once, to all processes of its session: TERM would end its wrapper, by which it is known, and leave a program that takes no
-   notice. For one that has ended too: KILL is also what runs a job's cleanup, for its container's sake. */
+/* KILL at once, to all processes of its session: TERM would leave a program that takes no notice. For one that has ended too: KILL is
+   also what runs a job's cleanup, for its container's sake. */
 static enum step step_job(struct apply *apply, struct fleet_node *node, size_t node_idx,
                           struct clean_item *item, struct err *err)
 {

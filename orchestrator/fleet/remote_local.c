@@ -22,9 +22,11 @@
 #define CLEANUP_NS     (30 * NS_PER_S) /* for a job's cleanup script, after a KILL */
 
 /* $1 is the job's folder, the rest its argv. The status appears by rename, so that a half-written one is never read; it is
-   synced before, so that a status that is there means a log that is there. */
+   synced before, so that a status that is there means a log that is there. The wrapper outlives a SIGTERM to the session: until
+   it has ended the job has not, and may use its grace. */
 static const char WRAPPER[] =
     "dir=$1; shift\n"
+    "trap : TERM INT HUP\n"
     "mkdir \"$dir/claim\" 2>/dev/null || exit 0\n"
     "read -r stat </proc/$$/stat\n"
     "start=$(set -- ${stat##*) }; echo \"${20}\")\n"

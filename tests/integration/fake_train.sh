@@ -58,6 +58,12 @@ hangs)
     trap '' TERM
     while :; do sleep 1; done
     ;;
+saves)
+    start
+    steps 1 5
+    trap 'sleep 1; echo whole >"$dir/checkpoint"; exit 3' TERM
+    while :; do sleep 0.05; done
+    ;;
 slow)
     start
     steps 1 5

@@ -133,6 +133,11 @@ sleep 1
 [ -z "$(pgrep -f "$T/fake/train.sh")" ]
 ok $? "nothing of a stopped job is left, though it ignores TERM"
 
+forget_runs
+mode saves
+exits 124 "a job past its deadline" smoke --repeats 1 --deadline 2
+is "$(cat "$T/fake/checkpoint" 2>&1)" whole "has its grace to write a checkpoint, as over SSH"
+
 # --- what cannot be run here is never silent ---
 forget_runs
 exits 7 "other frameworks are not run, with their cause's status" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke --json

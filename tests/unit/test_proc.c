@@ -266,6 +266,34 @@ static void a_job_outlives_its_starter_and_is_lost_when_killed(void **state)
     remote_free(remote);
 }
 
+/* As over SSH: between TERM and KILL a program has time to save what it has, and says itself how it ended. */
+static void a_job_that_is_told_to_end_has_its_grace(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
+    const char *saved = fs_join(&arena, *state, "checkpoint");
+    const char *ready = fs_join(&arena, *state, "ready");
+    const char *script = arena_printf(&arena,
+                                      "trap 'sleep 1; echo saved >\"%s\"; exit 3' TERM\n"
+                                      "touch \"%s\"; while :; do sleep 0.05; done",
+                                      saved, ready);
+    struct err err = {0};
+    struct job_report report = {0};
+    start_job(remote, "saves", script);
+    while (!fs_exists(ready)) {
+        const struct timespec tick = {0, TICK_NS};
+        nanosleep(&tick, NULL);
+    }
+    assert_int_equal(remote->ops->signal(remote, "saves", SIGTERM, &err), STEP_DONE);
+    report = wait_job(remote, "saves", JOB_RUNNING);
+    assert_true(fs_exists(saved));
+    assert_int_equal(report.state, JOB_ENDED);
+    assert_int_equal(report.exit_status, 3);
+    remote_free(remote);
+}
+
 static void a_process_number_of_another_boot_is_nobody(void **state)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -371,6 +399,8 @@ int main(void)
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_job_outlives_its_starter_and_is_lost_when_killed,
                                         scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_job_that_is_told_to_end_has_its_grace, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test_setup_teardown(a_script_gets_arguments_and_input_and_gives_output,
                                         scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(a_jobs_cleanup_runs_at_its_end_and_after_a_kill,
