@@ -8,23 +8,26 @@
 #define STATUS_FULL 10
 
 /* $1 WORK, $2 run, $3 seconds, $4 take or drop. Times are the node's own clock's. A job lives whose
-   process is the one that wrote its pid file, not one that has its number since, as after a reboot. A holder that left no name is one that is
-   writing it, unless that is long ago. */
+   process is the one that wrote its pid file, not one that has its number since, as after a reboot. Where WORK lies may have blanks and
+   what a shell takes for a pattern in its name. A holder that left no name is one that is writing it, unless that is long ago. */
 static const char SCRIPT[] =
     "lease=$1/lease run=$2 ttl=$3\n"
     "now=$(date +%s) || exit 70\n"
     "read -r boot </proc/sys/kernel/random/boot_id\n"
     "held() { echo \"held $holder\"; exit 3; }\n"
-    "alive() {\n"
-    "  for pid_file in $(find \"$1\" -name pid 2>/dev/null); do\n"
-    "    [ -e \"${pid_file%/pid}/status\" ] && continue\n"
-    "    read -r pid start of_boot <\"$pid_file\" && [ \"$of_boot\" = \"$boot\" ] || continue\n"
-    "    read -r stat 2>/dev/null <\"/proc/$pid/stat\" || continue\n"
-    "    set -- ${stat##*) }\n"
-    "    [ \"${20}\" = \"$start\" ] && [ \"$1\" != Z ] && return 0\n"
-    "  done\n"
-    "  return 1\n"
-    "}\n"
+    "alive() (\n"
+    "  cd \"$1\" 2>/dev/null || exit 1\n"
+    "  find . -name pid 2>/dev/null | {\n"
+    "    while IFS= read -r pid_file; do\n"
+    "      [ -e \"${pid_file%/pid}/status\" ] && continue\n"
+    "      read -r pid start of_boot <\"$pid_file\" && [ \"$of_boot\" = \"$boot\" ] || continue\n"
+    "      read -r stat 2>/dev/null <\"/proc/$pid/stat\" || continue\n"
+    "      set -- ${stat##*) }\n"
+    "      [ \"${20}\" = \"$start\" ] && [ \"$1\" != Z ] && exit 0\n"
+    "    done\n"
+    "    exit 1\n"
+    "  }\n"
+    ")\n"
     "holder=unknown since=0\n"
     "[ -f \"$lease/holder\" ] && read -r holder since <\"$lease/holder\"\n"
     "if [ \"$4\" = drop ]; then\n"

@@ -81,22 +81,37 @@ static void write_pid(const char *job, int64_t start_offset, const char *boot)
     assert_int_equal(fs_write_atomic(fs_join(&texts, job, "pid"), str_of(text), &err), 0);
 }
 
-static void a_lease_of_the_dead_is_taken_over_unless_a_job_lives(void **state)
+static void take_over(const char *work)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     struct err err = {0};
     loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
-    const char *job = arena_printf(&texts, "%s/jobs/run-a/case/attempt-1", (const char *)*state);
+    struct remote *remote = remote_local_new(&loop, work);
+    const char *job = arena_printf(&texts, "%s/jobs/run-a/case/attempt-1", work);
+    const char *dead = arena_printf(&texts, "%s/jobs/run-a/case/attempt-0", work);
+    assert_int_equal(fs_mkdir_p(work, &err), 0);
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
-    write_holder(*state, "run-a 1000\n"); /* 1970 */
+    write_holder(work, "run-a 1000\n"); /* 1970 */
+    assert_int_equal(fs_mkdir_p(dead, &err), 0);
+    write_pid(dead, 1, NULL);
     assert_int_equal(fs_mkdir_p(job, &err), 0);
     write_pid(job, 0, NULL);
-    assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
+    if (strcmp(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a") != 0) {
+        fail_msg("%s: stolen while a job lives", work);
+    }
     assert_int_equal(fs_write_atomic(fs_join(&texts, job, "status"), STR_LIT("exit 0\n"), &err), 0);
     assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "run-b");
     remote_free(remote);
+}
+
+static void a_lease_of_the_dead_is_taken_over_unless_a_job_lives(void **state)
+{
+    static const char *const NAMES[] = {"work",      "work folder", " two  blanks ", "a\ttab",
+                                        "new\nline", "[a-z]*?",     "quo\"te's $x"};
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        take_over(fs_join(&texts, *state, NAMES[idx]));
+    }
 }
 
 /* After a reboot, or much later, its number is somebody else's. */
