@@ -55,6 +55,14 @@ static int journal_start(struct attempt *a, struct err *err)
     return journal_append(&r->journal, &record, err);
 }
 
+static void drop_part(struct member *m)
+{
+    if (m->fd >= 0) {
+        (void)unlink(m->part);
+    }
+    fd_close(&m->fd);
+}
+
 static int open_part(struct attempt *a, struct member *m, struct err *err)
 {
     struct runner *r = a->r;
@@ -65,7 +73,11 @@ static int open_part(struct attempt *a, struct member *m, struct err *err)
         return err_set(err, err_code_of_errno(errno), "create %s: %s", m->part,
                        err_errno_text(errno));
     }
-    return digest_start(&m->digest, DIGEST_SHA256, err);
+    if (digest_start(&m->digest, DIGEST_SHA256, err) < 0) {
+        drop_part(m);
+        return -1;
+    }
+    return 0;
 }
 
 static int make_members(struct attempt *a, bool is_new, struct err *err)
@@ -89,13 +101,13 @@ static int make_members(struct attempt *a, bool is_new, struct err *err)
         a->members[idx] = (struct member){
             .job = jobs[idx], .node = a->unit->nodes[jobs[idx].place_idx], .fd = -1};
         a->members[idx].remote = a->batch ? a->batch : r->fleet.nodes[a->members[idx].node].remote;
+        /* Nobody has seen a new attempt's id before; until it is journaled nothing of it is started, nor lost. */
+        a->members[idx].phase = is_new ? MEMBER_READY : MEMBER_FIND;
     }
     for (size_t idx = 0; idx < a->n_members; idx++) {
         if (open_part(a, &a->members[idx], err) < 0) {
             return -1;
         }
-        /* Nobody has seen this attempt's id before. */
-        a->members[idx].phase = is_new ? MEMBER_START : MEMBER_FIND;
     }
     return 0;
 }
@@ -157,10 +169,7 @@ void attempt_release(struct attempt *a)
         if (!is_at_end(m)) {
             m->remote->ops->abort(m->remote);
         }
-        if (m->fd >= 0) {
-            close(m->fd);
-            (void)unlink(m->part);
-        }
+        drop_part(m);
         digest_release(&m->digest);
         watch_release(&m->watch);
     }
@@ -188,6 +197,7 @@ static enum step read_part(struct attempt *a, struct member *m, size_t *ret_len,
     }
     if (fs_write_all(m->fd, chunk, *ret_len, m->part, err) < 0 ||
         digest_update(&m->digest, chunk, *ret_len, err) < 0) {
+        drop_part(m);
         return STEP_FAIL;
     }
     m->log_bytes += *ret_len;
@@ -209,6 +219,10 @@ static enum step member_look(struct attempt *a, struct member *m, struct err *er
 static enum step member_read(struct attempt *a, struct member *m, struct err *err)
 {
     size_t len = 0;
+    if (m->fd < 0) { /* nowhere to put it: the attempt is given up */
+        m->phase = MEMBER_OVER;
+        return STEP_DONE;
+    }
     enum step step = read_part(a, m, &len, err);
     if (step == STEP_DONE && len == 0) {
         m->phase = MEMBER_DIGEST;
@@ -482,7 +496,8 @@ static void kill_members(struct attempt *a)
 static enum step member_failed(struct attempt *a, struct member *m, struct err *err)
 {
     struct err cause = *err;
-    m->phase = MEMBER_GONE;
+    /* A job whose log cannot be written here runs on, and is still to be stopped. */
+    m->phase = m->fd < 0 && !m->is_ended && !a->is_stopping ? MEMBER_WAIT : MEMBER_GONE;
     if (!run_is_node_error(err)) {
         return step_fail(err_wrap(err, "%.*s", STR_ARG(node_name(a, m))));
     }

@@ -246,7 +246,7 @@ static void abandon(struct schedule *s)
             struct err ignored = {0};
             if (a->unit) {
                 attempt_stop(a, END_STOPPED);
-                is_any = attempt_step(a, &ignored) == STEP_AGAIN || is_any; /* each of them */
+                is_any = attempt_step(a, &ignored) != STEP_DONE || is_any; /* each of them */
             }
         }
         struct err wait = {0};

@@ -205,6 +205,14 @@ if [ "$(id -u)" -eq 0 ] && mkdir -p "$T/small" && mount -t tmpfs -o size=4m tmpf
     rm -f "$T/small/fake/fill" "$T/small/fake/mode"
     exits 0 "resume with room again" "$REPERF" resume $ID
     is "$(value "$F/evidence/result.json" 'd["cells"][0]["repeats"][0]["samples_used"]')" 16 "with a whole log"
+    forget_runs
+    REPERF_CRASH_AFTER=1 smoke --repeats 1 --run-id $ID >/dev/null 2>&1
+    mount -o "remount,nr_inodes=$(($(df --output=iused "$T/small" | tail -n 1)))" "$T/small"
+    exits 10 "a disk that takes no more files: resume" "$REPERF" resume $ID
+    like "$(cat "$T/err")" 'create .*/collect-0-0\.part: No space left on device' "names the log that could not be made"
+    is "$(grep -cE '"state":"(started|lost)"' "$F/journal.jsonl") $(tail -n 1 "$F/journal.jsonl" | grep -c '"state":"interrupted"')" "0 1" "no attempt was begun"
+    mount -o remount,nr_inodes=10000 "$T/small"
+    exits 0 "resume once it takes files" "$REPERF" resume $ID
     mount -o remount,ro "$T/small"
     exits 10 "a read-only folder: run" smoke --repeats 1
     exits 0 "a read-only folder: status" "$REPERF" status

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logs of a run that cannot be made or written here: an error like any other, after which nothing runs on and the journal agrees. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "run_stage.h"
+#include "scratch.h"
+
+/* The log of the unit's member, while it is collected. */
+static const char *part_of(struct stage *stage, size_t unit, size_t member)
+{
+    return arena_printf(&stage->arena, "%s/collect-%zu-%zu.part", stage->r.dir.folder, unit,
+                        member);
+}
+
+static void fails_for(struct stage *stage, enum err_code code, const char *path)
+{
+    struct err err = {0};
+    (void)alarm(HANGS_S);
+    assert_int_equal(run_schedule(&stage->r, &err), -1);
+    (void)alarm(0);
+    assert_int_equal(err.code, code);
+    assert_non_null(strstr(err.msg, path));
+    assert_int_equal(stage->n_at_once, 0);
+}
+
+/* In the journal nothing is lost that was not started, and what runs beside it is stopped. */
+static void a_log_that_cannot_be_made_ends_the_run(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, ONE_NODE, N_NODES + 1);
+    for (size_t idx = 0; idx < N_NODES - 1; idx++) {
+        stage.fakes[idx]->way = FAKE_HANGS;
+    }
+    const char *path = part_of(&stage, N_NODES, 0);
+    assert_int_equal(fs_mkdir_p(path, &err), 0);
+    fails_for(&stage, ERR_IO, path);
+    assert_int_equal(count(&stage, J_STARTED), N_NODES);
+    assert_int_equal(count(&stage, J_LOST), N_NODES - 1);
+    assert_int_equal(count(&stage, J_PARSED), 1);
+    assert_int_equal(stage.fakes[N_NODES - 1]->n_started, 1);
+    assert_false(fs_exists(part_of(&stage, 0, 0)));
+    assert_true(fs_exists(path)); /* not ours */
+    tear_down(&stage);
+}
+
+static void one_of_several_logs_that_cannot_be_made_ends_the_run(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, FOUR_NODES, 1);
+    const char *path = part_of(&stage, 0, 2);
+    assert_int_equal(fs_mkdir_p(path, &err), 0);
+    fails_for(&stage, ERR_IO, path);
+    assert_int_equal(count(&stage, J_STARTED), 0);
+    assert_int_equal(count(&stage, J_LOST), 0);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_int_equal(stage.fakes[idx]->n_started, 0);
+    }
+    tear_down(&stage);
+}
+
+static void jobs_that_are_found_and_cannot_be_followed_are_stopped(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up_resumed(&stage, *state);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        struct fake *fake = stage.fakes[idx];
+        snprintf(fake->job, sizeof(fake->job), "%s", run_job_id(&stage.r, &stage.r.units[0]));
+        fake->is_started = true;
+        fake->way = FAKE_HANGS;
+        stage.n_at_once++;
+    }
+    const char *path = part_of(&stage, 0, 2);
+    assert_int_equal(fs_mkdir_p(path, &err), 0);
+    fails_for(&stage, ERR_IO, path);
+    assert_int_equal(count(&stage, J_LOST), 1);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_true(stage.fakes[idx]->is_killed && stage.fakes[idx]->was_journaled);
+    }
+    tear_down(&stage);
+}
+
+static void a_job_whose_log_meets_a_full_disk_is_stopped(void **state)
+{
+    struct stage stage;
+    set_up(&stage, *state, FOUR_NODES, 1);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        stage.fakes[idx]->way = FAKE_HANGS;
+    }
+    const char *path = part_of(&stage, 0, 0);
+    assert_int_equal(symlink("/dev/full", path), 0);
+    fails_for(&stage, ERR_DISK, path);
+    assert_int_equal(count(&stage, J_STARTED), 1);
+    assert_int_equal(count(&stage, J_LOST), 1);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_true(stage.fakes[idx]->is_killed && stage.fakes[idx]->was_journaled);
+    }
+    tear_down(&stage);
+}
+
+int main(void)
+{
+#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_make, scratch_remove)
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(a_log_that_cannot_be_made_ends_the_run),
+        IN_SCRATCH(one_of_several_logs_that_cannot_be_made_ends_the_run),
+        IN_SCRATCH(jobs_that_are_found_and_cannot_be_followed_are_stopped),
+        IN_SCRATCH(a_job_whose_log_meets_a_full_disk_is_stopped),
+    };
+    return cmocka_run_group_tests_name("run_logs", tests, scratch_group_start, scratch_group_end);
+}
