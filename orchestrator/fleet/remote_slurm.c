@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's folder, on a file system that the login node and the compute nodes share: batch (the script), slurm (the job's number),
-   claim/ (whoever made it runs the job: a job submitted twice runs once), log, status ("exit N").
+   claim/ (whoever made it runs the job: a job submitted twice runs once; claim/job: its number), log, status ("exit N").
    Source: Slurm 22.05, sbatch(1), squeue(1), scancel(1). */
 #include "base/base.h"
 
@@ -20,38 +20,56 @@
 #define EX_REFUSED    74
 #define EX_SILENT     75
 
-/* $1: folder, $2: job's name; the rest: options of sbatch. stdin: the batch script. Slurm is asked for the name before: who submitted
-   it may have died before it could write the number down. */
+/* The jobs of that name, the first of them in id. */
+#define ASK_BY_NAME                                                                                \
+    "all=$(squeue --noheader --states=all --name=\"$name\" --format=%A 2>&1) || {\n"               \
+    "    echo \"$all\"\n"                                                                          \
+    "    exit 75\n"                                                                                \
+    "}\n"                                                                                          \
+    "all=$(echo \"$all\" | sed -n '/^[0-9][0-9]*$/p' | sort -n)\n"                                 \
+    "id=$(echo \"$all\" | head -n 1)\n"
+
+/* Of a job that was submitted twice all the same, the one that runs. */
+#define READ_ID                                                                                    \
+    "for file in \"$dir/claim/job\" \"$dir/slurm\"; do\n"                                          \
+    "    [ -n \"$id\" ] || [ ! -s \"$file\" ] || read -r id <\"$file\"\n"                          \
+    "done\n"
+
+/* $1: folder, $2: job's name, $3: bytes of the batch script, which is stdin; the rest: options of sbatch. Slurm is asked for the name
+   before: who submitted it may have died before it could write the number down. It is asked after, too: a script whose connection was
+   lost may still be at it when this one is run again. The first number is the job; another that waits leaves the queue. */
 static const char START[] =
-    "dir=$1 name=$2\n"
-    "shift 2\n"
+    "dir=$1 name=$2 size=$3\n"
+    "shift 3\n"
     "[ ! -e \"$dir/status\" ] || exit 0\n"
     "mkdir -p \"$dir\" || exit 73\n"
     "[ ! -s \"$dir/slurm\" ] || exit 0\n"
-    "id=$(squeue --noheader --states=all --name=\"$name\" --format=%A 2>&1) || { echo \"$id\"; "
-    "exit 75; }\n"
-    "id=$(echo \"$id\" | sort -n | head -n 1)\n"
-    "if [ -z \"$id\" ]; then\n"
-    "    cat >\"$dir/batch.part\" && mv \"$dir/batch.part\" \"$dir/batch\" || exit 73\n"
-    "    id=$(sbatch --parsable --job-name=\"$name\" \"$@\" \"$dir/batch\" 2>\"$dir/sbatch.err\") "
+    "part=$dir/batch.$$\n" ASK_BY_NAME "if [ -z \"$id\" ]; then\n"
+    "    cat >\"$part\" || exit 73\n"
+    "    if [ \"$(wc -c <\"$part\")\" -ne \"$size\" ]; then\n"
+    "        rm -f \"$part\"\n"
+    "        echo 'the batch script came incomplete'\n"
+    "        exit 74\n"
+    "    fi\n"
+    "    mv \"$part\" \"$dir/batch\" || exit 73\n"
+    "    ours=$(sbatch --parsable --job-name=\"$name\" \"$@\" \"$dir/batch\" "
+    "2>\"$dir/sbatch.err\") "
     "|| {\n"
     "        cat \"$dir/sbatch.err\"\n"
     "        exit 74\n"
-    "    }\n"
-    "    id=${id%%;*}\n"
+    "    }\n" ASK_BY_NAME "    id=${id:-${ours%%;*}}\n"
     "fi\n"
-    "echo \"$id\" >\"$dir/slurm.part\" && mv \"$dir/slurm.part\" \"$dir/slurm\" || exit 73\n";
+    "for other in $all; do\n"
+    "    [ \"$other\" = \"$id\" ] || scancel --state=PENDING \"$other\" >/dev/null 2>&1\n"
+    "done\n"
+    "echo \"$id\" >\"$part\" && mv \"$part\" \"$dir/slurm\" || exit 73\n";
 
 /* $1: folder, $2: name. "absent", "ended STATUS [JOB STATE REASON]", "slurm CLAIMED JOB STATE REASON". */
 static const char POLL[] =
     "dir=$1 name=$2 status='' id='' state='' claim=0\n"
-    "[ ! -d \"$dir/claim\" ] || claim=1\n"
-    "[ ! -s \"$dir/slurm\" ] || read -r id <\"$dir/slurm\"\n"
+    "[ ! -d \"$dir/claim\" ] || claim=1\n" READ_ID
     "if [ -z \"$id\" ] && [ ! -e \"$dir/status\" ]; then\n"
-    "    [ -d \"$dir\" ] || { echo absent; exit 0; }\n"
-    "    id=$(squeue --noheader --states=all --name=\"$name\" --format=%A 2>&1) || { echo \"$id\"; "
-    "exit 75; }\n"
-    "    id=$(echo \"$id\" | sort -n | head -n 1)\n"
+    "    [ -d \"$dir\" ] || { echo absent; exit 0; }\n" ASK_BY_NAME
     "    [ -n \"$id\" ] || { echo absent; exit 0; }\n"
     "fi\n"
     "[ ! -e \"$dir/status\" ] || read -r word status <\"$dir/status\"\n"
@@ -73,8 +91,7 @@ static const char POLL[] =
 static const char SIGNAL[] =
     "dir=$1 name=$2 signal=$3 id=''\n"
     "[ ! -e \"$dir/status\" ] || exit 0\n"
-    "[ -d \"$dir\" ] || exit 0\n"
-    "[ ! -s \"$dir/slurm\" ] || read -r id <\"$dir/slurm\"\n"
+    "[ -d \"$dir\" ] || exit 0\n" READ_ID
     "[ -n \"$id\" ] || id=$(squeue --noheader --name=\"$name\" --format=%A 2>/dev/null | head -n "
     "1)\n"
     "[ -n \"$id\" ] || exit 0\n"
@@ -101,6 +118,7 @@ static const char SIGNAL[] =
    well, unless it says itself how it ended. A controller that died may begin a job that was taken out of its queue. */
 static const char BATCH[] =
     "mkdir \"$dir/claim\" 2>/dev/null || exit 0\n"
+    "echo \"$SLURM_JOB_ID\" >\"$dir/claim/job\"\n"
     "if [ -s \"$dir/stop\" ]; then\n"
     "    read -r rc <\"$dir/stop\"\n"
     "    echo \"exit $rc\" >\"$dir/status.part\" && mv \"$dir/status.part\" \"$dir/status\"\n"
@@ -146,11 +164,12 @@ struct slurm {
 
 /* ---- scripts on the login node ---- */
 
-/* One script, waited for. Output in slurm->said. */
+/* One script, waited for. Output in slurm->said. All of ours may be repeated, so that a connection lost in their midst is had again. */
 static enum step ask(struct slurm *slurm, const char *script, const char *const *args,
                      int *ret_exit_status, struct err *err)
 {
-    struct remote_exec exec = {.script = script, .args = args, .output = &slurm->said};
+    struct remote_exec exec = {
+        .script = script, .args = args, .output = &slurm->said, .is_repeatable = true};
     if (!slurm->is_busy) {
         strbuf_clear(&slurm->said);
         slurm->is_busy = true;
@@ -277,6 +296,7 @@ static const char **sbatch_options(const struct slurm *slurm, struct arena *aren
     size_t n = 0;
     args[n++] = folder;
     args[n++] = job_name(arena, job->id);
+    args[n++] = number(arena, "", (int64_t)slurm->input.len);
     args[n++] = arena_printf(arena, "--comment=%s", job->id);
     args[n++] = arena_printf(arena, "--chdir=%s", folder);
     args[n++] = log_option(arena, "--output=", folder);

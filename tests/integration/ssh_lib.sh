@@ -36,7 +36,7 @@ CONFIG
 sshd_listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 start_sshd() { # NAME [CONFIG LINE...]
-    local name=$1 port tries=0 dir="$T/sshd-$1"
+    local name=$1 port key tries=0 dir="$T/sshd-$1"
     shift
     mkdir -p "$dir"
     [ -e "$dir/host" ] || ssh-keygen -q -t ed25519 -N '' -C host -f "$dir/host"
@@ -66,8 +66,12 @@ CONFIG
             # Another may have had the port: then ours ends in a moment.
             if sshd_listens "$port" && sleep 0.03 && kill -0 "${ssh_pid[$name]}" 2>/dev/null; then
                 ssh_port[$name]=$port
-                sed -i '/^\[127.0.0.1\]:'"$port"' /d' "$T/ssh/known_hosts"
-                echo "[127.0.0.1]:$port $(cut -d' ' -f1,2 "$dir/host.pub")" >>"$T/ssh/known_hosts"
+                key="[127.0.0.1]:$port $(cut -d' ' -f1,2 "$dir/host.pub")"
+                # One that is back is known all the time: whoever lost it may be there at once.
+                grep -qxF "$key" "$T/ssh/known_hosts" || {
+                    sed -i '/^\[127.0.0.1\]:'"$port"' /d' "$T/ssh/known_hosts"
+                    echo "$key" >>"$T/ssh/known_hosts"
+                }
                 return 0
             fi
             sleep 0.02

@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Jobs by a real Slurm of two nodes: ranks, statuses, signals, the queue, and a job whose submitter died.
+# Jobs by a real Slurm of two nodes: ranks, statuses, signals, the queue, a job whose submitter died, and connections to the login node that
+# are lost.
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/slurm_lib.sh disable=SC2317
 . "$(dirname "$0")/slurm_lib.sh"
+# shellcheck source=tests/integration/ssh_lib.sh
+. "$(dirname "$0")/ssh_lib.sh"
 waiting_for() { # SECONDS COMMAND...: polls until it holds
     local tries=$(($1 * 10))
     shift
@@ -37,8 +40,9 @@ job() { # a new one
     F="$W/jobs/$LAUNCH_JOB"
 }
 DO=''
+more=()
 slurm() { # VERB
-    timeout 60 "$B/servers/slurm_job" "$1" "${NODES:-2}" 2 "$W" "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" -- "$T/rank.sh" $'a \'b\'\nc'
+    timeout 60 "$B/servers/slurm_job" "$1" "${NODES:-2}" 2 "$W" "ODD=x 'y' \"z\" \$HOME; %j"$'\n'"next" "DO=$DO" "${more[@]+"${more[@]}"}" -- "$T/rank.sh" $'a \'b\'\nc'
 }
 slurm_id() { cat "$F/slurm" 2>/dev/null; }
 
@@ -118,6 +122,102 @@ is_back() { # it may have come back by itself
 }
 waiting_for 30 is_back
 ok $? "the node is back"
+
+# --- through a login node over SSH, whose connection is lost in the midst of a script ---
+if have_sshd "Slurm through a login node"; then
+    trap 'touch "$T/go"; stop_sshds; slurm_down; rm -rf "$T"' EXIT
+    unset SSH_AUTH_SOCK
+    ssh_keys
+    export REPERF_SSH_CONFIG="$T/ssh/config"
+    mkdir -p "$T/login"
+    # What `held` names waits, once, until it is let go; sbatch when it has submitted, where that was asked.
+    for tool in cat squeue sbatch tail; do
+        cat >"$T/login/$tool" <<EOF
+#!/bin/sh
+wait_for_go() { mv "$T/held" "$T/met"; while [ ! -e "$T/go" ]; do sleep 0.05; done; }
+read -r held when 2>/dev/null <"$T/held"
+[ "\$held \$when" != "$tool before" ] || wait_for_go
+[ "\$held \$when" = "$tool after" ] || exec $(command -v $tool) "\$@"
+said=\$($(command -v $tool) "\$@") || exit
+wait_for_go
+echo "\$said"
+EOF
+        chmod +x "$T/login/$tool"
+    done
+    start_sshd login "SetEnv HOME=$T/home PATH=$T/login:$PATH SLURM_CONF=$SLURM_CONF"
+    ok $? "a login node is up"
+    by_login() { LAUNCH_LOGIN=${ssh_port[login]} slurm "$@"; }
+    # shellcheck disable=SC2317
+    is_met() { [ -e "$T/met" ]; }
+    # shellcheck disable=SC2317
+    is_let_go() { # no script is left on the login node
+        local file
+        while IFS= read -r file; do
+            grep -qsz '^SLURM_JOB_ID=' "$file" || return 1
+        done < <(grep -lszF "PATH=$T/login:" /proc/[0-9]*/environ)
+    }
+    loses() { # TOOL BEFORE|AFTER VERB: the connection, while the tool runs in the verb's script, which is had again; its output in $T/said
+        local pid
+        rm -f "$T/go" "$T/met"
+        echo "$1 $2" >"$T/held"
+        by_login "$3" >"$T/said" 2>&1 &
+        pid=$!
+        waiting_for 20 is_met
+        ok $? "$1 of $3 runs"
+        kill_sshd login
+        start_sshd login "SetEnv HOME=$T/home PATH=$T/login:$PATH SLURM_CONF=$SLURM_CONF"
+        wait "$pid"
+        is "$?" 0 "lost in $1 of $3: it is asked again"
+    }
+    let_go() { # the script that nobody listens to goes on
+        touch "$T/go"
+        waiting_for 20 is_let_go
+        ok $? "the script that was lost ends"
+    }
+    once() { # NAME CANCELLED: one job is there, but for so many that left the queue again; its ranks run once
+        local name states
+        name=$(squeue -h --states=all -j "$(slurm_id)" --format=%j)
+        states=$(squeue -h --states=all --name="$name" --format=%T)
+        is "$(grep -c CANCELLED <<<"$states") $(grep -vc CANCELLED <<<"$states")" "$2 1" "$1: one job"
+        is "$(by_login wait)" "ended 0 - none " "$1: it ends well"
+        is "$(grep -c '^rank ' "$F/log")" 4 "$1: its ranks ran once"
+    }
+    job
+    DO="while [ ! -e '$T/go_on' ]; do sleep 0.1; done"
+    by_login start
+    # shellcheck disable=SC2317
+    has_claimed() { [ -s "$F/claim/job" ]; }
+    waiting_for 20 has_claimed
+    is "$(cat "$F/claim/job")" "$(slurm_id)" "who runs the job is who was submitted"
+    loses squeue before poll
+    like "$(cat "$T/said")" '^running 0 - none Slurm job [0-9]+: RUNNING' "a poll"
+    let_go
+    rm "$F/slurm" "$F/claim/job"
+    loses squeue before poll
+    like "$(cat "$T/said")" '^running 0 - none Slurm job [0-9]+: RUNNING' "a poll by name"
+    let_go
+    loses tail before log
+    let_go
+    touch "$T/go_on"
+    is "$(by_login wait)" "ended 0 - none " "it ends well"
+    DO='sleep 1'
+    job
+    loses sbatch after start
+    let_go
+    once "submitted before the connection was lost" 0
+    job
+    loses sbatch before start
+    let_go
+    once "submitted again after it" 1
+    job
+    for n_more in 1 2 3 4 5 6; do # more than what the login node takes before it is read
+        more+=("MORE_$n_more=$(head -c 100000 /dev/zero | tr '\0' x)")
+    done
+    loses cat before start
+    let_go
+    once "a batch script of which half came" 0
+    more=()
+fi
 
 job
 DO='exit 0'

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One operation on a job of Slurm, as the runner does it: slurm_job VERB NODES RANKS_PER_NODE FOLDER [NAME=VALUE...] -- ARGV...
-   VERB: start, poll ("STATE STATUS WAITING CAUSE WHY"), wait (until it is over; then as poll), log, digest, forget, or a signal's number. */
+   VERB: start, poll ("STATE STATUS WAITING CAUSE WHY"), wait (until it is over; then as poll), log, digest, forget, or a signal's number.
+   LAUNCH_LOGIN=PORT: through a login node on that port of 127.0.0.1, by $REPERF_SSH_CONFIG. */
 #include "tests/servers/launch_fixture.h"
 
 #include "fleet/remote_slurm.h"
@@ -95,6 +96,22 @@ static void do_verb(struct ask *ask, const char *verb)
     }
 }
 
+static struct remote *open_login(struct loop *loop, const char *folder)
+{
+    const char *port = getenv("LAUNCH_LOGIN");
+    struct err err = {0};
+    if (!port) {
+        return remote_local_new(loop, folder);
+    }
+    const struct remote_ssh_opts opts = {
+        .host = "127.0.0.1", .port = number(port), .work_folder = folder};
+    struct remote *remote = remote_ssh_new(loop, &opts, &err);
+    if (!remote) {
+        fail(&err);
+    }
+    return remote;
+}
+
 int main(int argc, char **argv)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -107,7 +124,7 @@ int main(int argc, char **argv)
     argv[1] = slurm;
     struct made made = launch_fixture(&arena, argc, argv);
     loop_init(&ask.loop, clock_system());
-    ask.remote = remote_slurm_new(&ask.loop, remote_local_new(&ask.loop, argv[4]),
+    ask.remote = remote_slurm_new(&ask.loop, open_login(&ask.loop, argv[4]),
                                   &(struct remote_slurm_opts){.folder = argv[4]});
     ask.job = &made.jobs[0].job;
     do_verb(&ask, verb);
