@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "codec/digest.h"
 
 #define RECORD_MAX 8192
@@ -222,22 +223,23 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
 {
     struct journal opened = JOURNAL_EMPTY;
     const char *crash = getenv("REPERF_CRASH_AFTER");
-    uint64_t whole_bytes = 0;
     opened.path = path;
     opened.clock = clock;
     if (crash && crash[0] &&
         str_to_i64(str_of(crash), 0, INT64_MAX, &opened.crash_after, err) < 0) {
         return err_wrap(err, "REPERF_CRASH_AFTER");
     }
-    if (read_records(arena, path, ret_records, opened.last_check, &whole_bytes, err) < 0) {
+    if (read_records(arena, path, ret_records, opened.end.check, &opened.end.bytes, err) < 0) {
         return -1;
     }
     CLEANUP(fd) int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0 ||
-        (ret_records->torn_bytes && (ftruncate(fd, (off_t)whole_bytes) < 0 || fsync(fd) < 0))) {
+    /* What is read and built upon must be on the disk, also where a killed process has left it in memory alone. */
+    if (fd < 0 || (ret_records->torn_bytes && ftruncate(fd, (off_t)opened.end.bytes) < 0) ||
+        fsync(fd) < 0) {
         return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
     }
-    opened.next_seq = (int64_t)ret_records->n + 1;
+    opened.end.seq = (int64_t)ret_records->n;
+    opened.durable = opened.end;
     opened.fd = take_fd(&fd);
     *journal = opened;
     return 0;
@@ -245,39 +247,68 @@ int journal_open(struct journal *journal, struct arena *arena, const char *path,
 
 /* ---- writing ---- */
 
+/* After a write or sync that failed: which bytes are on the disk is not known, so the file ends with what the last sync that worked
+   has put there, or nothing is appended any more. A reader drops a torn last record; behind one no other may follow. */
+static void cut_back(struct journal *journal)
+{
+    struct journal_mark *kept = &journal->durable;
+    if (ftruncate(journal->fd, (off_t)kept->bytes) < 0 || fsync(journal->fd) < 0) {
+        log_line(LOG_DEBUG, "%s: cannot be cut back to %llu bytes: %s", journal->path,
+                 (unsigned long long)kept->bytes, err_errno_text(errno));
+        fd_close(&journal->fd);
+        return;
+    }
+    journal->end = *kept;
+}
+
+static int put_line(struct journal *journal, struct str line, bool must_last, struct err *err)
+{
+    if (fs_write_all(journal->fd, line.ptr, line.len, journal->path, err) < 0) {
+        cut_back(journal);
+        return -1;
+    }
+    if (must_last && fsync(journal->fd) < 0) {
+        int why = errno;
+        cut_back(journal);
+        return err_set(err, err_code_of_errno(why), "sync %s: %s", journal->path,
+                       err_errno_text(why));
+    }
+    return 0;
+}
+
 int journal_append(struct journal *journal, const struct journal_record *record, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf;
     struct journal_record full = *record;
+    struct journal_mark end = journal->end;
     char time[RFC3339_MAX];
-    char check[JOURNAL_CHECK_SIZE];
-    off_t before = lseek(journal->fd, 0, SEEK_END);
+    /* What a log said is read from the log again: a record of it need not outlive a power loss before the next one does. */
+    bool must_last = record->state != J_PARSED;
     strbuf_init(&buf, RECORD_MAX);
+    if (journal->fd < 0) {
+        return err_set(err, ERR_IO, "%s: nothing is appended after a write that failed",
+                       journal->path);
+    }
     clock_rfc3339(journal->clock.wall_ns(journal->clock.ctx), time);
-    full.seq = journal->next_seq;
+    full.seq = ++end.seq;
     full.time = str_of(time);
     encode_body(&full, &buf);
-    if (check_of(journal->last_check, strbuf_str(&buf), check, err) < 0) {
+    if (check_of(journal->end.check, strbuf_str(&buf), end.check, err) < 0) {
         return -1;
     }
-    strbuf_printf(&buf, ",\"check\":\"%s\"}\n", check);
+    strbuf_printf(&buf, ",\"check\":\"%s\"}\n", end.check);
     if (buf.is_full) {
         return err_set(err, ERR_INTERNAL, "%s: a record of more than %d bytes", journal->path,
                        RECORD_MAX);
     }
-    if (fs_write_all(journal->fd, buf.ptr, buf.len, journal->path, err) < 0) {
-        if (before >= 0 && ftruncate(journal->fd, before) < 0) {
-            return -1; /* the torn record is dropped by whoever reads */
-        }
+    if (put_line(journal, strbuf_str(&buf), must_last, err) < 0) {
         return -1;
     }
-    /* What a log said is read from the log again: a record of it need not outlive a power loss before the next one does. */
-    if (record->state != J_PARSED && fsync(journal->fd) < 0) {
-        return err_set(err, err_code_of_errno(errno), "sync %s: %s", journal->path,
-                       err_errno_text(errno));
+    end.bytes += buf.len;
+    journal->end = end;
+    if (must_last) {
+        journal->durable = end;
     }
-    journal->next_seq++;
-    memcpy(journal->last_check, check, sizeof(check));
     if (journal->crash_after && full.seq == journal->crash_after) {
         (void)raise(SIGKILL);
     }

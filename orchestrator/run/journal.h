@@ -44,12 +44,19 @@ struct journal_record {
     struct str note;
 };
 
+struct journal_mark { /* the end of a record */
+    uint64_t bytes;   /* of the file until there */
+    int64_t seq;
+    char check[JOURNAL_CHECK_SIZE];
+};
+
 struct journal {
-    int fd;
-    const char *path;       /* borrowed */
-    struct clock_src clock; /* of the time in each record */
-    int64_t next_seq;
-    char last_check[JOURNAL_CHECK_SIZE];
+    int fd; /* -1 also after a failure that could not be taken back: every append fails then */
+    const char *path;        /* borrowed */
+    struct clock_src clock;  /* of the time in each record */
+    struct journal_mark end; /* of the last record */
+    struct journal_mark
+        durable; /* of the last one that was synced, or was there when it was opened */
     int64_t
         crash_after; /* REPERF_CRASH_AFTER, for tests: SIGKILL to ourselves after the record of this number; 0: never */
 };
@@ -73,7 +80,8 @@ MUST_CHECK int journal_open(struct journal *journal, struct arena *arena, const 
                             struct clock_src clock, struct journal_records *ret_records,
                             struct err *err);
 
-/* Fills seq, time and state_name, writes, syncs. After a failure the file is cut back to its last whole record. */
+/* Fills seq, time and state_name, writes, syncs. After a failure the file is cut back to its last record that was synced; where
+   that fails too, the handle is dead: no later record follows bytes of which nobody knows. */
 MUST_CHECK int journal_append(struct journal *journal, const struct journal_record *record,
                               struct err *err);
 

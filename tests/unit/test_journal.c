@@ -1,13 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/fs.h"
 #include "run/journal.h"
 #include "scratch.h"
+
+/* The C library's, which fail when they are told to: countdown to the call that fails, 0: none. */
+static int fsync_fails_at;
+static int ftruncate_fails_at;
+
+static bool fails_now(int *countdown)
+{
+    errno = EIO;
+    return *countdown > 0 && --*countdown == 0;
+}
+
+int fsync(int fd)
+{
+    return fails_now(&fsync_fails_at) ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int ftruncate(int fd, off_t len)
+{
+    return fails_now(&ftruncate_fails_at) ? -1 : (int)syscall(SYS_ftruncate, fd, len);
+}
 
 static const char *path_of(struct arena *arena, void **state)
 {
@@ -107,6 +132,115 @@ static void every_flipped_bit_of_an_earlier_record_is_seen(void **state)
     }
 }
 
+static const struct journal_record STARTED = {
+    .state = J_STARTED, .case_id = {"m/f", 3}, .repeat = 1, .attempt = 1};
+static const struct journal_record PARSED = {
+    .state = J_PARSED, .case_id = {"m/f", 3}, .repeat = 1, .attempt = 1};
+static const struct journal_record INTERRUPTED = {.state = J_INTERRUPTED};
+static const struct journal_record RESUMED = {.state = J_RESUMED};
+
+/* The journal is what `states` say, reopens, and takes one more. */
+static void assert_goes_on(struct arena *arena, const char *path, const enum journal_state *states,
+                           size_t n)
+{
+    CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
+    struct journal_records records = {0};
+    struct err err = {0};
+    assert_int_equal(journal_open(&journal, arena, path, clock_system(), &records, &err), 0);
+    assert_int_equal(records.n, n);
+    for (size_t idx = 0; idx < n; idx++) {
+        assert_int_equal(records.items[idx].state, states[idx]);
+    }
+    assert_int_equal(journal_append(&journal, &RESUMED, &err), 0);
+    assert_int_equal(journal_read(arena, path, &records, &err), 0);
+    assert_int_equal(records.n, n + 1);
+    assert_int_equal(records.torn_bytes, 0);
+}
+
+/* A record whose sync fails is taken back, with what was not synced before it: the next one follows the last that was. */
+static void a_failed_sync_takes_its_record_back(void **state)
+{
+    static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
+    struct journal_records records = {0};
+    struct err err = {0};
+    struct err failed = {0};
+    const char *path = path_of(&arena, state);
+    write_three(&arena, path);
+    assert_int_equal(journal_open(&journal, &arena, path, clock_system(), &records, &err), 0);
+    assert_int_equal(journal_append(&journal, &PARSED, &err), 0);
+    fsync_fails_at = 1;
+    assert_int_equal(journal_append(&journal, &STARTED, &failed), -1);
+    assert_int_equal(failed.code, ERR_IO);
+    assert_non_null(strstr(failed.msg, "journal.jsonl"));
+    assert_int_equal(journal_append(&journal, &INTERRUPTED, &err), 0);
+    journal_release(&journal);
+    assert_goes_on(&arena, path, LEFT, ARRAY_LEN(LEFT));
+}
+
+/* Half a record is written before the disk is full. */
+static int append_torn(struct journal *journal, struct err *err)
+{
+    struct rlimit old;
+    struct rlimit full;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    full = old;
+    full.rlim_cur = (rlim_t)lseek(journal->fd, 0, SEEK_END) + 50;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    int rc = journal_append(journal, &STARTED, err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    return rc;
+}
+
+static void a_torn_record_is_taken_back(void **state)
+{
+    static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_INTERRUPTED};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
+    struct journal_records records = {0};
+    struct err err = {0};
+    struct err failed = {0};
+    const char *path = path_of(&arena, state);
+    write_three(&arena, path);
+    assert_int_equal(journal_open(&journal, &arena, path, clock_system(), &records, &err), 0);
+    assert_int_equal(append_torn(&journal, &failed), -1);
+    assert_int_equal(journal_append(&journal, &INTERRUPTED, &err), 0);
+    journal_release(&journal);
+    assert_goes_on(&arena, path, LEFT, ARRAY_LEN(LEFT));
+}
+
+/* What cannot be taken back stays the last: the handle appends nothing any more, and who opens it next goes on. */
+static void nothing_follows_a_record_that_cannot_be_taken_back(void **state)
+{
+    static const enum journal_state LEFT[] = {J_PLANNED, J_STARTED, J_FINISHED, J_STARTED};
+    static const size_t N_LEFT[] = {4, 3, 3}; /* whole though not synced; torn; taken back */
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *path = path_of(&arena, state);
+    for (size_t way = 0; way < ARRAY_LEN(N_LEFT); way++) {
+        CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
+        struct journal_records records = {0};
+        struct err err = {0};
+        struct err failed = {0};
+        struct err dead = {0};
+        (void)unlink(path);
+        write_three(&arena, path);
+        assert_int_equal(journal_open(&journal, &arena, path, clock_system(), &records, &err), 0);
+        fsync_fails_at = way == 1 ? 0 : 1;
+        ftruncate_fails_at = way == 2 ? 0 : 1;
+        int rc =
+            way == 0 ? journal_append(&journal, &STARTED, &failed) : append_torn(&journal, &failed);
+        assert_int_equal(rc, -1);
+        assert_int_equal(fsync_fails_at, 0);
+        assert_int_equal(ftruncate_fails_at, 0);
+        assert_int_equal(journal_append(&journal, &INTERRUPTED, &dead), -1);
+        assert_int_equal(dead.code, ERR_IO);
+        journal_release(&journal);
+        assert_goes_on(&arena, path, LEFT, N_LEFT[way]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +248,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_cut_leaves_whole_records, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(every_flipped_bit_of_an_earlier_record_is_seen,
+                                        scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_failed_sync_takes_its_record_back, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_torn_record_is_taken_back, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(nothing_follows_a_record_that_cannot_be_taken_back,
                                         scratch_make, scratch_remove),
     };
     return cmocka_run_group_tests_name("journal", tests, scratch_group_start, scratch_group_end);
