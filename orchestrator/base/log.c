@@ -2,9 +2,14 @@
 #include "base/log.h"
 
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 2048
+#include "base/str.h"
+
+#define LINE_MAX_BYTES  2048
+#define COLUMNS_DEFAULT 80
+#define COLUMNS_MAX     65535 /* of struct winsize */
 
 static enum log_level current_level =
     LOG_INFO; /* set once by main before any other thread exists */
@@ -16,11 +21,38 @@ void log_set_level(enum log_level level)
     current_level = level;
 }
 
-static atomic_bool is_line_unended;
-
-void log_set_unended(bool is_unended)
+int log_columns(void)
 {
-    atomic_store(&is_line_unended, is_unended);
+    const char *said = getenv("COLUMNS");
+    struct err ignored = {0};
+    struct winsize size = {0};
+    int64_t columns;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        return size.ws_col;
+    }
+    return said && str_to_i64(str_of(said), 1, COLUMNS_MAX, &columns, &ignored) == 0
+               ? (int)columns
+               : COLUMNS_DEFAULT;
+}
+
+static atomic_int unended_cells;
+
+void log_set_unended(int n_cells)
+{
+    atomic_store(&unended_cells, n_cells);
+}
+
+size_t log_take_unended(char *dst, size_t size)
+{
+    int n = atomic_exchange(&unended_cells, 0);
+    int columns = log_columns();
+    if (n <= 0) {
+        return 0;
+    }
+    /* In the last column a terminal may begin the next row already. */
+    n = n < columns ? n : columns - 1;
+    n = snprintf(dst, size, "\r%*s\r", n, "");
+    return (size_t)n < size ? (size_t)n : size - 1;
 }
 
 void log_set_program(const char *name)
@@ -45,9 +77,7 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (level > current_level) {
         return;
     }
-    start = atomic_exchange(&is_line_unended, false)
-                ? snprintf(line, sizeof(line), "\r%*s\r", PROGRESS_CELLS, "")
-                : 0;
+    start = (int)log_take_unended(line, sizeof(line) / 2);
     len = start +
           snprintf(line + start, sizeof(line) - (size_t)start, "%s: %s", program, LEVELS[level]);
     va_start(args, fmt);

@@ -9,6 +9,7 @@
 #define TERMINAL_STEP_NS (100 * NS_PER_MS)
 #define PLAIN_STEP_NS    (5 * NS_PER_S)
 #define BAR_CELLS        24
+#define LINE_BYTES       512
 #define SLOW_RATE        10 /* a second: below, decimals matter */
 
 void progress_start(struct progress *p, struct clock_src clock, const char *what, const char *unit,
@@ -28,39 +29,64 @@ static void format_amount(char *dst, size_t size, uint64_t amount, const char *u
     }
 }
 
-static void show(struct progress *p, int64_t now_ns)
+/* Returns the length, as snprintf does. */
+static int format_line(const struct progress *p, int64_t now_ns, int n_cells, char *dst,
+                       size_t size)
 {
     double seconds = (double)(now_ns - p->start_ns) / (double)NS_PER_S;
     double rate = seconds > 0 ? (double)p->done / seconds : 0;
     double share = p->total ? (double)p->done / (double)p->total : 0;
-    int cells = (int)(share * BAR_CELLS);
+    int cells = (int)(share * n_cells);
     char done[48];
     char per_s[48];
-    char line[256];
-    int len;
+    char left[96];
     format_amount(done, sizeof(done), p->done, p->unit);
     if (rate > 0 && rate < SLOW_RATE) {
         snprintf(per_s, sizeof(per_s), "%.2f %s", rate, p->unit);
     } else {
         format_amount(per_s, sizeof(per_s), (uint64_t)rate, p->unit);
     }
-    if (p->total && share <= 1.0) {
-        char left[96];
-        if (rate > 0) {
-            snprintf(left, sizeof(left), "%s/s, %.0f s left", per_s,
-                     (double)(p->total - p->done) / rate);
-        } else {
-            snprintf(left, sizeof(left), "%.0f s", seconds); /* how long it takes is not known */
-        }
-        len = snprintf(line, sizeof(line), "%s [%.*s%.*s] %3.0f %%  %s, %s", p->what, cells,
-                       "########################", BAR_CELLS - cells, "........................",
-                       share * 100, done, left);
-    } else {
-        len = snprintf(line, sizeof(line), "%s  %s, %s/s, %.0f s", p->what, done, per_s, seconds);
+    if (!p->total || share > 1.0) {
+        return snprintf(dst, size, "%s  %s, %s/s, %.0f s", p->what, done, per_s, seconds);
     }
-    fprintf(stderr, p->is_terminal ? "\r%-*s" : "%.*s\n", p->is_terminal ? PROGRESS_CELLS : len,
-            line);
-    log_set_unended(p->is_terminal);
+    if (rate > 0) {
+        snprintf(left, sizeof(left), "%s/s, %.0f s left", per_s,
+                 (double)(p->total - p->done) / rate);
+    } else {
+        snprintf(left, sizeof(left), "%.0f s", seconds); /* how long it takes is not known */
+    }
+    return snprintf(dst, size, "%s [%.*s%.*s] %3.0f %%  %s, %s", p->what, cells,
+                    "########################", n_cells - cells, "........................",
+                    share * 100, done, left);
+}
+
+/* Within one row: the bar gives way first, then the end of the text. The last column stays free: a terminal may begin the next row there. */
+static void show_on_terminal(const struct progress *p, int64_t now_ns)
+{
+    char line[LINE_BYTES];
+    char before[LINE_BYTES];
+    int room = log_columns() - 1;
+    int len = format_line(p, now_ns, BAR_CELLS, line, sizeof(line));
+    if (len > room) {
+        int n_cells = len - room < BAR_CELLS ? BAR_CELLS - (len - room) : 0;
+        len = format_line(p, now_ns, n_cells, line, sizeof(line));
+    }
+    len = len < room ? len : room;
+    len = len < LINE_BYTES ? len : LINE_BYTES - 1;
+    before[log_take_unended(before, sizeof(before))] = '\0';
+    fprintf(stderr, "%s\r%.*s", before, len, line);
+    log_set_unended(len);
+}
+
+static void show(struct progress *p, int64_t now_ns)
+{
+    if (p->is_terminal) {
+        show_on_terminal(p, now_ns);
+    } else {
+        char line[LINE_BYTES];
+        (void)format_line(p, now_ns, BAR_CELLS, line, sizeof(line));
+        fprintf(stderr, "%s\n", line);
+    }
     p->shown_ns = now_ns;
 }
 
@@ -78,8 +104,9 @@ void progress_set(struct progress *p, uint64_t done)
 void progress_end(struct progress *p)
 {
     if (p->shown_ns && p->is_terminal) {
-        fprintf(stderr, "\r%*s\r", PROGRESS_CELLS, "");
-        log_set_unended(false);
+        char before[LINE_BYTES];
+        before[log_take_unended(before, sizeof(before))] = '\0';
+        fputs(before, stderr);
     }
     p->shown_ns = 0;
 }

@@ -6,12 +6,16 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "base/opt.h"
+#include "base/progress.h"
 #include "base/rng.h"
 #include "base/strbuf.h"
 
@@ -229,6 +233,154 @@ static void a_pipe_is_written_to_and_not_replaced(void **state UNUSED)
     assert_int_equal(fs_remove_tree(folder, &err), 0);
 }
 
+/* ---- a progress line on a terminal ---- */
+
+static int64_t stepped_ns(void *ctx)
+{
+    return *(int64_t *)ctx;
+}
+
+struct screen { /* a terminal, as far as it goes: a row that is full goes on in the next one */
+    int columns;
+    int column;
+    int n_rows; /* that it went on to */
+    char row[256];
+};
+
+/* Takes what was written to the pty until now. */
+static void screen_take(struct screen *screen, int fd)
+{
+    char bytes[4096];
+    ssize_t n = read(fd, bytes, sizeof(bytes));
+    for (ssize_t idx = 0; idx < n; idx++) {
+        if (bytes[idx] == '\r') {
+            screen->column = 0;
+            continue;
+        }
+        if (bytes[idx] == '\n' || screen->column == screen->columns) {
+            screen->n_rows++;
+            screen->column = bytes[idx] == '\n' ? screen->column : 0;
+            memset(screen->row, ' ', sizeof(screen->row));
+        }
+        if (bytes[idx] != '\n') {
+            screen->row[screen->column++] = bytes[idx];
+        }
+    }
+}
+
+struct terminal {
+    int fd;
+    int stderr_fd; /* as it was */
+    struct screen screen;
+    int64_t now_ns;
+    struct progress progress;
+};
+
+static void terminal_resize(struct terminal *t, unsigned short columns)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = columns};
+    assert_int_equal(ioctl(t->fd, TIOCSWINSZ, &size), 0);
+    t->screen.columns = columns ? columns : 80;
+    memset(t->screen.row, ' ', sizeof(t->screen.row));
+    t->screen.column = 0;
+}
+
+static void terminal_open(struct terminal *t, unsigned short columns)
+{
+    int slave = -1;
+    *t = (struct terminal){.now_ns = 1};
+    fflush(NULL);
+    assert_int_equal(openpty(&t->fd, &slave, NULL, NULL, NULL), 0);
+    assert_int_equal(fcntl(t->fd, F_SETFL, O_NONBLOCK), 0);
+    terminal_resize(t, columns);
+    t->stderr_fd = dup(STDERR_FILENO);
+    assert_true(dup2(slave, STDERR_FILENO) == STDERR_FILENO);
+    close(slave);
+    progress_start(&t->progress, (struct clock_src){stepped_ns, stepped_ns, &t->now_ns}, "unpack",
+                   "bytes", 1u << 31);
+}
+
+static void terminal_close(struct terminal *t)
+{
+    dup2(t->stderr_fd, STDERR_FILENO);
+    close(t->stderr_fd);
+    close(t->fd);
+}
+
+/* Shows how far it is; returns the row, without the blanks at its end. */
+static const char *terminal_show(struct terminal *t, uint64_t done)
+{
+    static char row[257];
+    size_t len = sizeof(t->screen.row);
+    t->now_ns += 2 * NS_PER_S;
+    progress_set(&t->progress, done);
+    screen_take(&t->screen, t->fd);
+    while (len > 0 && t->screen.row[len - 1] == ' ') {
+        len--;
+    }
+    memcpy(row, t->screen.row, len);
+    row[len] = '\0';
+    return row;
+}
+
+static void progress_stays_in_its_row(void **state UNUSED)
+{
+    static const unsigned short COLUMNS[] = {80, 132, 60, 40, 20, 2, 1};
+    for (size_t idx = 0; idx < ARRAY_LEN(COLUMNS); idx++) {
+        struct terminal t;
+        terminal_open(&t, COLUMNS[idx]);
+        const char *row = terminal_show(&t, 1u << 30);
+        assert_true(strlen(row) < COLUMNS[idx]);
+        assert_int_equal(t.screen.n_rows, 0);
+        if (COLUMNS[idx] >= 60) { /* the bar gives way before what it means */
+            assert_non_null(strstr(row, "MB/s, 2 s left"));
+        }
+        row = terminal_show(&t, 1);
+        assert_int_equal(t.screen.n_rows, 0);
+        /* A message takes its place, and leaves nothing of it. */
+        log_line(LOG_WARN, "x");
+        screen_take(&t.screen, t.fd);
+        assert_true(t.screen.n_rows == 1 || COLUMNS[idx] < 20);
+        terminal_close(&t);
+    }
+}
+
+static void progress_follows_its_terminal(void **state UNUSED)
+{
+    struct terminal t;
+    terminal_open(&t, 120);
+    size_t wide = strlen(terminal_show(&t, 1u << 30));
+    assert_true(wide > 50 && wide < 80);
+    terminal_resize(&t, 50);
+    assert_true(strlen(terminal_show(&t, 1u << 30)) < 50);
+    assert_int_equal(t.screen.n_rows, 0);
+    terminal_resize(&t, 120);
+    assert_int_equal(strlen(terminal_show(&t, (1u << 30) + 7)), wide);
+    progress_end(&t.progress);
+    screen_take(&t.screen, t.fd);
+    for (size_t idx = 0; idx < sizeof(t.screen.row); idx++) {
+        assert_int_equal(t.screen.row[idx], ' ');
+    }
+    assert_int_equal(t.screen.n_rows, 0);
+    terminal_close(&t);
+}
+
+/* A terminal that does not say how wide it is: COLUMNS, else 80. */
+static void progress_asks_the_environment(void **state UNUSED)
+{
+    struct terminal t;
+    terminal_open(&t, 0);
+    assert_int_equal(setenv("COLUMNS", "44", 1), 0);
+    assert_true(strlen(terminal_show(&t, 1u << 30)) == 43);
+    assert_int_equal(setenv("COLUMNS", "-1", 1), 0);
+    assert_int_equal(log_columns(), 80);
+    assert_int_equal(unsetenv("COLUMNS"), 0);
+    assert_int_equal(log_columns(), 80);
+    terminal_resize(&t, 33);
+    assert_int_equal(log_columns(), 33);
+    terminal_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +395,9 @@ int main(void)
         cmocka_unit_test(options_parse_or_say_why),
         cmocka_unit_test(files_are_written_whole_and_found),
         cmocka_unit_test(a_pipe_is_written_to_and_not_replaced),
+        cmocka_unit_test(progress_stays_in_its_row),
+        cmocka_unit_test(progress_follows_its_terminal),
+        cmocka_unit_test(progress_asks_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
