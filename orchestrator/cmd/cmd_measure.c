@@ -68,7 +68,8 @@ static bool series_has_rows(const struct series *series)
 /* Without a rule: the plain mean of the primary series, of the rows for the GPU count where it is a table. */
 static int apply_mean(const struct args *args, struct finding_of_log *f, struct err *err)
 {
-    const struct rule_case of = {args->gpus, args->nodes, args->batch};
+    const struct rule_case of = {
+        .gpus = args->gpus, .nodes = args->nodes, .batch_per_gpu = args->batch};
     struct rule mean = {.id = STR_LIT("mean"), .series = f->series->name, .statistic = STAT_MEAN};
     mean.match_gpus = series_has_rows(f->series);
     return rule_apply(&mean, &f->m, &of, &f->value, err);
@@ -76,7 +77,8 @@ static int apply_mean(const struct args *args, struct finding_of_log *f, struct 
 
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
 {
-    const struct rule_case of = {args->gpus, args->nodes, args->batch};
+    const struct rule_case of = {
+        .gpus = args->gpus, .nodes = args->nodes, .batch_per_gpu = args->batch};
     struct err err = {0};
     bool chooses_run = f->rule && f->rule->run != RUN_ONLY;
     f->verdict = f->m.verdict;

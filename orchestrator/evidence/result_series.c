@@ -278,7 +278,8 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     bool is_smoke = frozen->plan.profile == PROFILE_SMOKE;
     struct rule_case of = {.gpus = step->n_ranks,
                            .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
-                           .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu};
+                           .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu,
+                           .derivation = frozen->derivation};
     struct rule_value value = {0};
     struct err err = {0};
     if (m->verdict != PARSE_OK) {

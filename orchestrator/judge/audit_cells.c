@@ -24,7 +24,8 @@ struct str cell_rule(const struct report_case *c, const struct cell *cell)
 
 struct rule_case rule_case_of(const struct report_case *c)
 {
-    return (struct rule_case){c->gpus, c->nodes, c->batch_per_gpu};
+    return (struct rule_case){
+        .gpus = c->gpus, .nodes = c->nodes, .batch_per_gpu = c->batch_per_gpu};
 }
 
 static const char *const DERIVE_RULES[] = {[DERIVE_NONE] = "",

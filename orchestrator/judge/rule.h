@@ -25,8 +25,8 @@ enum statistic {
 
 /* How a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in result.json; replay
    derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
-   2: result.json states it. */
-enum { DERIVATION_FIRST = 1, DERIVATION_NOW = 2 };
+   2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. */
+enum { DERIVATION_FIRST = 1, DERIVATION_RANK_INTERVALS = 3, DERIVATION_NOW = 3 };
 
 enum scale {
     SCALE_NONE, /* value as it stands */
@@ -74,6 +74,7 @@ struct rule_case {
     int64_t gpus;
     int64_t nodes;
     int64_t batch_per_gpu;
+    int64_t derivation; /* 0: the one in force */
 };
 
 struct rule_value {

@@ -148,24 +148,65 @@ static int apply_timestamps(const struct rule *rule, const struct rule_case *of,
     return 0;
 }
 
-/* All items over all time. A sample stands for the steps since the one before it of its rank; the first for as many as the
-   second. Rates: steps / sum(steps / rate). Step times: sum(steps x time) / steps. */
-static double time_weighted(const struct series *series, const struct picked *picked,
-                            const double *values)
+/* Derivation 1 and 2: the first sample of all, alone, counts for as many steps as the one after it; where another rank begins, 1. */
+static void weigh_in_a_row(const struct picked *picked, double *weights)
 {
-    double top = 0;
-    double bottom = 0;
     for (size_t idx = 0; idx < picked->n; idx++) {
         size_t from = idx ? idx - 1 : 0;
         size_t to = idx ? idx : (picked->n > 1 ? 1 : 0);
         int64_t delta = picked->items[to]->step - picked->items[from]->step;
-        double steps = delta > 0 ? (double)delta : 1;
+        weights[idx] = delta > 0 ? (double)delta : 1;
+    }
+}
+
+/* A sample counts for the steps since the one before it of its rank. The first of a rank has none before it, nor has one whose step
+   is not after it: such a sample counts for as many steps as the next of its rank that has an interval, else the last before it, else
+   (a rank with one sample) the first of any rank, else 1. items are sorted by rank. */
+static void weigh_by_rank(const struct picked *picked, double *weights)
+{
+    const struct sample *const *items = picked->items;
+    double first_of_any = 0;
+    for (size_t idx = 0; idx < picked->n; idx++) {
+        bool is_first = idx == 0 || items[idx]->rank != items[idx - 1]->rank;
+        int64_t delta = is_first ? 0 : items[idx]->step - items[idx - 1]->step;
+        weights[idx] = delta > 0 ? (double)delta : 0;
+        first_of_any = first_of_any > 0 ? first_of_any : weights[idx];
+    }
+    for (size_t idx = picked->n - 1; idx-- > 0;) {
+        bool is_one_rank = items[idx]->rank == items[idx + 1]->rank;
+        weights[idx] = weights[idx] <= 0 && is_one_rank ? weights[idx + 1] : weights[idx];
+    }
+    for (size_t idx = 0; idx < picked->n; idx++) {
+        bool is_one_rank = idx > 0 && items[idx]->rank == items[idx - 1]->rank;
+        weights[idx] = weights[idx] > 0   ? weights[idx]
+                       : is_one_rank      ? weights[idx - 1]
+                       : first_of_any > 0 ? first_of_any
+                                          : 1;
+    }
+}
+
+/* All items over all time, each sample by the steps that it counts for. Rates: steps / sum(steps / rate). Step times: sum(steps x
+   time) / steps. */
+static double time_weighted(const struct series *series, const struct rule_case *of,
+                            const struct picked *picked)
+{
+    CLEANUP(free) double *weights = xcalloc(picked->n, sizeof(*weights));
+    double top = 0;
+    double bottom = 0;
+    if (of->derivation > 0 && of->derivation < DERIVATION_RANK_INTERVALS) {
+        weigh_in_a_row(picked, weights);
+    } else {
+        qsort(picked->items, picked->n, sizeof(picked->items[0]), compare_ranks);
+        weigh_by_rank(picked, weights);
+    }
+    for (size_t idx = 0; idx < picked->n; idx++) {
+        double value = picked->items[idx]->value;
         if (series->quantity == QTY_STEP_TIME) {
-            top += steps * values[idx];
-            bottom += steps;
+            top += weights[idx] * value;
+            bottom += weights[idx];
         } else {
-            top += steps;
-            bottom += steps / values[idx];
+            top += weights[idx];
+            bottom += weights[idx] / value;
         }
     }
     return top / bottom;
@@ -229,7 +270,7 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
         ret->value = stats_harmonic_mean(values, n);
         return 0;
     case STAT_TIME_WEIGHTED_MEAN:
-        ret->value = time_weighted(series, picked, values);
+        ret->value = time_weighted(series, of, picked);
         return 0;
     case STAT_MIN:
         ret->value = stats_min(values, n);

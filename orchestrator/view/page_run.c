@@ -161,8 +161,10 @@ static int add_cell_series(struct page *page, const struct run_view *view,
         }
         struct spark_of of = {
             .rule = format ? format_rule(format, cell->step->rule) : NULL,
-            .rule_case = {cell->step->n_ranks, is_smoke ? 1 : cell->of_case->nodes,
-                          is_smoke ? 0 : cell->of_case->batch_per_gpu},
+            .rule_case = {.gpus = cell->step->n_ranks,
+                          .nodes = is_smoke ? 1 : cell->of_case->nodes,
+                          .batch_per_gpu = is_smoke ? 0 : cell->of_case->batch_per_gpu,
+                          .derivation = view->frozen.derivation},
             .m = &m,
             .name = textf(&page->arena, "Repeat %" PRId64, cell->repeats[idx].repeat),
             .note = cell->repeats[idx].counts

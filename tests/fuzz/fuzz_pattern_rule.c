@@ -57,7 +57,7 @@ static void try_rule(struct str text)
     struct sample samples[SAMPLES];
     struct series series = {.name = STR_LIT("s"), .samples = samples, .n = SAMPLES};
     struct measurement m = {.series = &series, .n_series = 1, .n_runs = 2, .warmup_steps = 5};
-    const struct rule_case of = {8, 1, 4};
+    const struct rule_case of = {.gpus = 8, .nodes = 1, .batch_per_gpu = 4};
     struct rule rule;
     struct rule_value value;
     struct err err = {0};

@@ -64,6 +64,16 @@ saves)
     trap 'sleep 1; echo whole >"$dir/checkpoint"; exit 3' TERM
     while :; do sleep 0.05; done
     ;;
+ranks) # every tenth step, of two ranks
+    start
+    for row in '10 8.0 0' '20 8.0 0' '10 0.8 1' '20 8.0 1'; do
+        # shellcheck disable=SC2086
+        set -- $row
+        step "$1" "$2" | sed "s/\"rank\":0/\"rank\":$3/"
+    done
+    stop
+    exit 0
+    ;;
 slow)
     start
     steps 1 5
