@@ -274,6 +274,16 @@ static int64_t index_of_config(const struct descriptor *config, struct descripto
                   : whole_of(config, FAKE_ENGINE_INDEX);
 }
 
+static const struct engine *engine_of_config(const struct descriptor *config,
+                                             struct descriptor **ret_graph)
+{
+    const struct engine *engine = engine_of(index_of_config(config, ret_graph));
+    if (!engine) {
+        fake_die("cudnn: a plan of an engine that there is not");
+    }
+    return engine;
+}
+
 static cudnnStatus_t get_notes(const struct descriptor *engine, cudnnBackendAttributeName_t name,
                                int64_t *count, void *values)
 {
@@ -327,7 +337,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const ptr,
     }
     if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
         struct descriptor *config = child_of(desc, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-        *(int64_t *)values = engine_of(index_of_config(config, &graph))->workspace;
+        *(int64_t *)values = engine_of_config(config, &graph)->workspace;
         return CUDNN_STATUS_SUCCESS;
     }
     const struct attribute *at = attribute_of(desc, name);
@@ -348,7 +358,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const struct descriptor *pack = finished(pack_ptr);
     struct descriptor *graph = NULL;
     struct descriptor *config = child_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-    const struct engine *engine = engine_of(index_of_config(config, &graph));
+    const struct engine *engine = engine_of_config(config, &graph);
     const struct attribute *uids = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     const struct attribute *pointers = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     const struct attribute *workspace = attribute_of(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);

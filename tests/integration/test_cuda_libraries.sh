@@ -13,6 +13,9 @@ fi
 export REPERF_CUDNN_DIR="$B/fake" REPERF_CUBLAS_DIR="$B/fake"
 unset REPERF_TEST_PLANS
 
+# An optimising compiler sees more: what the tests do not run is built without a warning all the same.
+exits 0 "the made-up libraries are built with MODE=release" make -s MODE=release build/release/fake/libcudnn.so.9 "build/release/fake/$(cd "$B/fake" && echo libcublasLt*)"
+
 holds() { # CALL NAME: all cases of both precisions, and nothing is left behind
     "$program" "$1" >"$T/out" 2>"$T/err"
     local status=$?
