@@ -50,7 +50,7 @@ int main(void)
 #else
 int main(void)
 {
-    (void)printf("1..0 # SKIP this build has no nccl.h\n");
+    (void)printf("1..0 # SKIP this build is without NCCL, which needs CUDA and nccl.h\n");
     return 0;
 }
 #endif
