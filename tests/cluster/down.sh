@@ -34,9 +34,7 @@ state=${1:-${REPERF_CLUSTER:-}}
 if [ -n "$state" ]; then
     take_down "$state" || status=1
 else
-    while IFS= read -r state; do
-        [ "$(cat "$state/net" 2>/dev/null)" != shared ] || take_down "$state" || status=1
-    done < <(cluster_list)
+    ! state=$(cluster_shared) || take_down "$state" || status=1
     # The kernel takes links down in its own time.
     link_is_gone() { ! ip link show "$HEAD_LINK" >/dev/null 2>&1; }
     wait_for 10 link_is_gone || status=1

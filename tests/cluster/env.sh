@@ -122,7 +122,8 @@ cluster_is_up() { [ -e "$1/alive" ] && ! flock --nonblock "$1/alive" true; } # S
 cluster_clean() { # STATE, of a dead one: its groups, its folder, its entry in the list
     local state=$1 entry
     [ -n "$state" ] && [ -e "$state/alive" ] || return 0
-    unshare --mount --propagation unchanged bash -c ". '$CLUSTER_DIR/env.sh'; mount --make-rprivate / 2>/dev/null; cgroup_remove \"\$1\"" bash "$state" ||
+    # shellcheck disable=SC2016
+    unshare --mount --propagation unchanged bash -c '. "$1/env.sh"; mount --make-rprivate / 2>/dev/null; cgroup_remove "$2"' bash "$CLUSTER_DIR" "$state" ||
         echo "control groups of $state are left" >&2
     for entry in "$CLUSTER_LIST"/*; do
         [ -f "$entry" ] && [ "$(cat "$entry")" = "$state" ] && rm -f "$entry"
@@ -140,6 +141,16 @@ cluster_list() { # the folders of all that are listed
     for entry in "$CLUSTER_LIST"/*; do
         [ -f "$entry" ] && cat "$entry"
     done
+}
+cluster_shared() { # the folder of the one whose head is this machine: others may be up in networks of their own
+    local state pid
+    while IFS= read -r state; do
+        if [ "$(cat "$state/net" 2>/dev/null)" = shared ] && pid=$(recorded_alive "$state/watch.pid") && [ "/proc/$pid/ns/net" -ef /proc/self/ns/net ]; then
+            echo "$state"
+            return 0
+        fi
+    done < <(cluster_list)
+    return 1
 }
 cluster_sweep() { # removes what dead ones left
     local state

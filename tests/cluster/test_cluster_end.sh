@@ -54,14 +54,23 @@ fi
     ok "$([ "$(processes "$group" "$S")" -gt 20 ]; echo $?)" "with processes that this test can see"
     ssh -F "$S/ssh_config" node4 hostname >"$T.out" 2>&1
     is "$(cat "$T.out")" node4 "which answers on this machine's network"
-    exits 1 "a second one is refused" "$C/up.sh"
-    like "$(cat "$T/err")" 'is up already: .*reperf-cluster' "and the first is named"
+    exits 0 "a second call is no error" "$C/up.sh"
+    is "$(cat "$T/out")" "$S" "and prints the folder of the one that is up"
+    REPERF_CLUSTER="$T/other" exits 1 "a second one in another folder is refused" "$C/up.sh"
+    like "$(cat "$T/err")" "is up already: $S; down.sh" "and the first is named"
     rm -f "$T/out" "$T/err"
+    unshare --net "$C/down.sh"
+    ok "$([ -e "$S/ready" ] && cluster_is_up "$S"; echo $?)" "down.sh in another network leaves it alone"
     "$C/down.sh"
     ok $? "it is taken down"
     nothing_left "down.sh"
     "$C/down.sh"
     ok $? "taking down what is down is no error"
+    ip link add rp-head type veth peer name rp-other
+    exits 1 "a link of the head's name that is no cluster's is an error" "$C/up.sh"
+    like "$(cat "$T/err")" '^rp-head is a link of this machine, but of no cluster that is up' "and said"
+    ip link del rp-head
+    rm -f "$T/out" "$T/err"
 
     sleep 100 &
     owner=$!

@@ -3,7 +3,7 @@
 # Brings a cluster of four nodes up and prints its folder: up.sh [--private] [--owner PID]
 #   --private    the head is a network namespace of its own, not this machine: it can clash with nothing; enter it with shell.sh
 #   --owner PID  the cluster is taken down when this process ends; otherwise it stays until down.sh
-# The folder is $REPERF_CLUSTER, or a new one. Ends with 77 and says why where there can be no cluster.
+# The folder is $REPERF_CLUSTER, or a new one; where this machine is the head of one already, it is that one's. Nothing else goes to stdout. Ends with 77 and says why where there can be no cluster.
 set -eu
 # shellcheck source=tests/cluster/env.sh
 . "$(dirname "$0")/env.sh"
@@ -27,8 +27,24 @@ if ! why=$(cluster_needs); then
     exit 77
 fi
 cluster_sweep
+no_docker_said() { [ ! -s "$1/no-docker" ] || echo "no containers in this cluster: $(cat "$1/no-docker")" >&2; } # STATE
+if [ "$net" = shared ] && state=$(cluster_shared); then
+    if [ "$owner" != 0 ] || [ "${REPERF_CLUSTER:-$state}" != "$state" ]; then
+        echo "a cluster is up already: $state; down.sh takes it down" >&2
+        exit 1
+    fi
+    # shellcheck disable=SC2317
+    is_settled() { [ -e "$state/ready" ] || ! cluster_is_up "$state"; }
+    if ! wait_for 240 is_settled || [ ! -e "$state/ready" ]; then
+        echo "the cluster in $state did not come up" >&2
+        exit 1
+    fi
+    no_docker_said "$state"
+    echo "$state"
+    exit 0
+fi
 if [ "$net" = shared ] && ip link show "$HEAD_LINK" >/dev/null 2>&1; then
-    echo "a cluster is up already: $(cluster_list | tr '\n' ' '); down.sh takes it down" >&2
+    echo "$HEAD_LINK is a link of this machine, but of no cluster that is up" >&2
     exit 1
 fi
 if [ "$net" = shared ] && ip -4 route get "$(node_ip 1)" 2>/dev/null | grep -qvE ' via | dev lo |cache'; then
@@ -71,5 +87,5 @@ if ! wait_for 240 has_started || [ ! -e "$state/ready" ]; then
     exit 1
 fi
 rm -f "$state/starting"
-[ ! -s "$state/no-docker" ] || echo "no containers in this cluster: $(cat "$state/no-docker")" >&2
+no_docker_said "$state"
 echo "$state"
