@@ -23,7 +23,7 @@ done
 rm -rf "$T/in" "$T/tree"
 steps=$((2 * SAMPLES / 32))
 bytes=$(du -cb "$T"/pack/*.shard | tail -n 1 | cut -f1)
-read_it() { echo "$B/reperf-train --model resnet50 --batch 32 --steps $1 --data $T/pack --data-only --workers $2"; } # STEPS WORKERS
+read_it() { echo "'$B/reperf-train' --model resnet50 --batch 32 --steps $1 --data $T/pack --data-only --workers $2"; } # STEPS WORKERS
 for workers in 1 2 4; do
     for ((round = 0; round < ROUNDS; round++)); do
         time_once bash -c "$(read_it "$steps" "$workers") >$T/out" || exit 1

@@ -62,7 +62,7 @@ make_layout() { # FOLDER
 if [ ! -e "$layout/digests" ]; then
     mkdir -p "$B/tests"
     # Of what was made before, the newest few are kept.
-    find "$B/tests" -maxdepth 1 -name 'image-*' -printf '%T@ %p\n' | sort -rn | tail -n +9 | cut -d' ' -f2- | xargs -r rm -rf
+    find "$B/tests" -maxdepth 1 -name 'image-*' -printf '%T@ %p\n' | sort -rn | tail -n +9 | cut -d' ' -f2- | xargs -r -d '\n' rm -rf
     make_layout "$layout.new.$$" "$@"
     mv -T "$layout.new.$$" "$layout" 2>/dev/null || rm -rf "$layout.new.$$"
 fi

@@ -37,10 +37,7 @@ for folder in docker containerd containers; do
 done
 mount --bind "$N/home" "$R/root"
 # The checkout and what it built are this machine's alone: what a node has of them was brought to it.
-case $repository/ in
-/tmp/* | /root/* | /home/*) ;;
-*) mount -t tmpfs -o mode=755 none "$R$repository" ;;
-esac
+[ ! -d "$R$repository" ] || mount -t tmpfs -o mode=755 none "$R$repository"
 mkdir -p "$R$S/shared"
 mount --bind "$S/shared" "$R$S/shared"
 # Control groups, with this node's own as the root.
