@@ -112,15 +112,15 @@ all: $(addprefix $(B)/,$(PROGRAMS))     ## build MODE=release (debug, asan, tsan
 
 # --- set-up: `demo`, `test` and `bench` install what is missing before anything is compiled -------
 # An included makefile that make remakes first and then starts over, so that what it installed is seen.
-DEPS_WANTED := $(if $(filter test bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo deps,$(MAKECMDGOALS)),$(DEPS_BUILD)))
+DEPS_WANTED := $(if $(filter deps test bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo,$(MAKECMDGOALS)),$(DEPS_BUILD)))
 ifneq ($(DEPS_WANTED),)
 DEPS_STAMP := build/deps-$(firstword $(shell echo '$(DEPS_WANTED)' | cksum)).mk
 include $(DEPS_STAMP)
 $(DEPS_STAMP):
 	@mkdir -p build; tests/deps.sh $(DEPS_WANTED) && touch $@
 endif
-deps:                            ## install what is missing for the build, by the distribution's client
-	@echo "build dependencies are installed"
+deps:                            ## install all that building and testing need, by the distribution's client; demo: what the build needs
+	@echo "all that building and testing need is installed"
 
 # --- rules, once for each mode --------------------------------------------------------------------
 # A change of flags rebuilds: the stamp's content is the flags.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs those of the named packages that are missing, by the distribution's own client, and says which.
+# Installs those of the named packages that are missing, by the distribution's own client, and says which on stderr: stdout is the caller's, as in
+# C=$(make -s cluster-up).
 set -eu
 missing=()
 for package in "$@"; do
@@ -11,7 +12,7 @@ done
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0
 fi
-echo "installing: ${missing[*]}"
+echo "installing: ${missing[*]}" >&2
 if ! command -v apt-get >/dev/null; then
     echo "this machine has no apt-get; please install the packages above by hand" >&2
     exit 1

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` puts somewhere works from there, and `make uninstall` takes all of it away.
+# What `make install` puts somewhere works from there, and `make uninstall` takes all of it away. What `make` itself asks the distribution for, on a
+# machine that has nothing.
 . "$(dirname "$0")/../tap_lib.sh"
 to="$T/a folder"
 mode=$(basename "$B")
@@ -21,4 +22,25 @@ like "$(cd / && REPERF_STATE="$T/state" "$root/bin/reperf" plan paddle-perf-2020
     'resnet50/reperf/fp32/n1g1/bs96' "and a run can be planned"
 exits 0 "make uninstall" make -s MODE="$mode" DESTDIR="$to" PREFIX=/opt/reperf uninstall
 is "$(find "$to" ! -type d | head -n 5)" "" "leaves no file"
+
+# ---- packages: a made-up distribution that has none of them installed ----
+tree="$T/a checkout" bin="$T/bin"
+mkdir -p "$tree/tests/cluster" "$bin"
+cp Makefile "$tree/"
+cp tests/deps.sh "$tree/tests/"
+printf '#!/bin/sh\necho /folder\n' >"$tree/tests/cluster/up.sh"
+printf '#!/bin/sh\nexit 1\n' >"$bin/dpkg-query"
+printf '#!/bin/sh\necho "$*" >>"%s/asked"\necho reading lists\n' "$T" >"$bin/apt-get"
+printf '#!/bin/sh\nexec "$@"\n' >"$bin/sudo"
+chmod +x "$tree/tests/cluster/up.sh" "$bin"/*
+asked() { # GOAL...: what the distribution is asked for, of one package of the build and one of the tests
+    rm -rf "$tree/build" "$T/asked"
+    PATH="$bin:$PATH" make -s -C "$tree" "$@" >"$T/out" 2>"$T/err"
+    grep -owE 'libcjson-dev|libcmocka-dev' "$T/asked" | xargs
+}
+is "$(asked demo)" "libcjson-dev" "make demo installs what the build needs"
+is "$(asked deps)" "libcjson-dev libcmocka-dev" "make deps what the tests need, too"
+is "$(asked cluster-up)" "libcjson-dev libcmocka-dev" "as does make cluster-up"
+is "$(cat "$T/out")" /folder "which prints the folder of the cluster and nothing else"
+like "$(cat "$T/err")" '^installing: .*libcmocka-dev' "what is installed is said beside it"
 tap_done
