@@ -116,7 +116,8 @@ struct remote_ssh_opts {
         work_folder; /* there; NULL: ${XDG_STATE_HOME:-$HOME/.local/state}/reperf; jobs lie in WORK/jobs/ID */
     const char *config_path;    /* NULL: $REPERF_SSH_CONFIG, else ~/.ssh/config */
     int64_t connect_timeout_ns; /* 0: 10 s */
-    int64_t outage_ns; /* how long a lost connection is tried again before ERR_NODE; 0: 30 s */
+    /* How long a lost connection is tried again before ERR_NODE; 0: REPERF_OUTAGE, or 30 s. */
+    int64_t outage_ns;
 };
 MUST_CHECK struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *opts,
                                          struct err *err);

@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <sys/random.h>
 
-#define OUTAGE_DEFAULT_NS (30 * NS_PER_S)
-#define BACKOFF_FIRST_NS  (100 * NS_PER_MS)
-#define BACKOFF_MAX_NS    (2 * NS_PER_S)
-#define OWN_OUTPUT_MAX    (64u << 10)
+#define OUTAGE_DEFAULT_S 30
+#define OUTAGE_MAX_S     86400
+#define BACKOFF_FIRST_NS (100 * NS_PER_MS)
+#define BACKOFF_MAX_NS   (2 * NS_PER_S)
+#define OWN_OUTPUT_MAX   (64u << 10)
 
 /* ---- connection ---- */
 
@@ -358,6 +359,23 @@ static const struct remote_ops SSH_OPS = {
     .by_scripts = ssh_remote_by_scripts,
 };
 
+/* What a site knows of its network; who says nothing gets the default. */
+static int find_outage(const struct remote_ssh_opts *opts, int64_t *ret_ns, struct err *err)
+{
+    const char *wanted = getenv("REPERF_OUTAGE");
+    int64_t seconds = OUTAGE_DEFAULT_S;
+    struct err why = {0};
+    if (opts->outage_ns) {
+        *ret_ns = opts->outage_ns;
+        return 0;
+    }
+    if (wanted && *wanted && str_to_i64(str_of(wanted), 1, OUTAGE_MAX_S, &seconds, &why) < 0) {
+        return err_set(err, ERR_USAGE, "REPERF_OUTAGE: %s", why.msg);
+    }
+    *ret_ns = seconds * NS_PER_S;
+    return 0;
+}
+
 struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *opts,
                               struct err *err)
 {
@@ -367,10 +385,14 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
                                       .config_path = opts->config_path,
                                       .connect_timeout_ns = opts->connect_timeout_ns};
     struct remote_ssh *r;
+    int64_t outage_ns = 0;
     uint64_t seed = 0;
     if (opts->work_folder && opts->work_folder[0] && opts->work_folder[0] != '/') {
         (void)!err_set(err, ERR_USAGE, "%s: its work folder %s is not absolute", opts->host,
                        opts->work_folder);
+        return NULL;
+    }
+    if (find_outage(opts, &outage_ns, err) < 0) {
         return NULL;
     }
     if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
@@ -385,7 +407,7 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
         return NULL;
     }
     r->work_wanted = xstrdup(opts->work_folder ? opts->work_folder : "");
-    r->outage_ns = opts->outage_ns ? opts->outage_ns : OUTAGE_DEFAULT_NS;
+    r->outage_ns = outage_ns;
     r->known_size = -1;
     rng_init(&r->rng, seed);
     strbuf_init(&r->ahead, READ_AHEAD_MAX);

@@ -129,7 +129,6 @@ fails_as short 9 parse incomplete
 fails_as fails 8 workload "exit status 3"
 fails_as killed 8 workload "signal 9"
 fails_as hangs 124 timeout "deadline of 3 s"
-sleep 1
 [ -z "$(pgrep -f "$T/fake/train.sh")" ]
 ok $? "nothing of a stopped job is left, though it ignores TERM"
 
@@ -168,7 +167,11 @@ mkdir -p "$T/gone"
 printf '{"schema_version":1,"id":"gone","title":"nobody is there","remote":"ssh","runtime":"none","source":null,"nodes":[%s]}\n' \
     '{"name":"gone","address":"127.0.0.1","port":1,"user":"nobody","gpus":0,"fast_address":null,"work_folder":null,"groups":[]}' >"$T/gone/i.json"
 printf 'Host *\n  ConnectTimeout 1\n' >"$T/gone/config"
-exits 6 "a node that cannot be reached" env REPERF_SSH_CONFIG="$T/gone/config" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --nodes "$T/gone/i.json"
+gone() { REPERF_SSH_CONFIG="$T/gone/config" REPERF_OUTAGE=$1 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --nodes "$T/gone/i.json"; } # SECONDS
+exits 2 "a node is waited for no time at all" gone 0
+like "$(cat "$T/err")" "REPERF_OUTAGE: expected 1 to 86400, found 0" "and what was expected"
+exits 6 "a node that cannot be reached" gone 2
+like "$(cat "$T/err")" "unreachable for [2-9]" "is waited for as long as was said"
 like "$(cat "$T/err")" "nothing is sealed: reperf resume" "what can be done is said"
 exits 0 "its status" "$REPERF" status last
 like "$(cat "$T/out")" "interrupted: .*(unreachable|nodes)" "says that it ended, and why"
@@ -188,19 +191,4 @@ is "$(value "$T/out" '[(c["verdict"], c["value"]) for c in d["cells"]]')" "[('no
 exits 0 "explain" "$REPERF" explain 8 124 130 not_comparable run_sealed
 exits 2 "explain of nothing known" "$REPERF" explain 77
 
-# --- the real workload, once ---
-if [ -x "$TRAIN" ]; then
-    forget_runs
-    unset REPERF_TRAIN
-    exits 0 "the bundled workload trains, is judged and sealed" smoke --repeats 1 --json
-    value "$T/out" 'd["cells"][0]["value"] > 0' | grep -q True
-    ok $? "with a value"
-    is "$(value "$T/out" 'd["cells"][0]["repeats"][0]["samples_used"]')" 16 "of the 16 steps after warm-up"
-    exits 0 "and replays" "$REPERF" replay last
-    exits 0 "HRNet-W18 as its report's case runs it" "$REPERF" run paddle-perf-hrnetw18 --case 'hrnetw18/reperf/fp32/n1g1/*' --profile smoke --repeats 1 --json
-    is "$(value "$T/out" '[(c["case"], c["verdict"], c["repeats"][0]["samples_used"]) for c in d["cells"]]')" \
-        "[('hrnetw18/reperf/fp32/n1g1/bs8', 'not_comparable', 16)]" "trains, is judged, and claims no number"
-else
-    skip "the bundled workload" "reperf-train is not built"
-fi
 tap_done

@@ -13,7 +13,9 @@ try() { # MODEL REPORT CASE
     cp "$T/out" "$T/run.json"
     is "$(jq -r '[.cells[].verdict] | unique | join(" ")' "$T/run.json")" not_comparable "and judged: smoke claims no number"
     is "$(jq -r '[.cells[] | .value > 0] | unique | join(" ")' "$T/run.json")" true "with a value"
+    is "$(jq -r '[.cells[].repeats[].samples_used] | join(" ")' "$T/run.json")" 16 "of the 16 steps after warm-up"
     exits 0 "its archive is verified" "$REPERF" verify --unsigned "$(jq -r .archive "$T/run.json")"
+    exits 0 "and replays" "$REPERF" replay last
     log=$(find "$T/state" -path "*$3*" -name '*.log' | head -n 1)
     falls "$log"
     ok $? "its loss falls"
