@@ -23,6 +23,14 @@ begin() { # NAME CASE NODES OPTION...: in the background
         --run-id "$(runs_id "$name")" "$@" >"$T/$name/out" 2>"$T/$name/err" &
     echo $! >"$T/$name/pid"
 }
+# Silence is noticed after three times so many seconds, and a node that does not come back is given up after three more: begin ... with the product's own
+# settings, so that nobody waits a minute for what is sure.
+ssh_notices() { # SECONDS COMMAND...
+    local file="$T/ssh_config_$1"
+    [ -e "$file" ] || { printf 'Host *\n  ServerAliveInterval %s\n  ServerAliveCountMax 3\n' "$1" && cat "$S/ssh_config"; } >"$file"
+    REPERF_SSH_CONFIG="$file" "${@:2}"
+}
+gives_up_soon() { REPERF_OUTAGE=3 ssh_notices 2 "$@"; } # COMMAND...
 finish() { # NAME STATUS TEXT: it ends with that status
     wait "$(cat "$T/$1/pid")" 2>/dev/null
     ends "$1" $? "$2" "$3"
