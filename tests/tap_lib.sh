@@ -46,6 +46,11 @@ skip() { # NAME REASON
     tap_n=$((tap_n + 1))
     echo "ok $tap_n - $1 # SKIP $2"
 }
+in_test_all() { # WHAT: true in make test-all; otherwise false, and named at the end of make test
+    [ "${TIER:-everyday}" = all ] && return 0
+    echo "# test-all: $1"
+    return 1
+}
 need_shared() { # NAME: false, and a named skip, where the published logs are absent
     [ -d "$SHARED/published/logs" ] && return 0
     skip "$1" "the published logs (../shared/published/logs) are not here"

@@ -185,7 +185,12 @@ ok $? "and nothing came out of them"
 tar -cf run.tar run && zstd -qf run.tar -o plain.tar.zst
 exits 5 "an ordinary tar.zst" "$REPERF" verify plain.tar.zst --unsigned
 exits 5 "an empty file" "$REPERF" verify /dev/null --unsigned
-truncate -s 8G bomb.bin && zstd -q -1 --no-content-size -c bomb.bin >bomb.zst
+# 8 GiB of zeros as zstd has them, in one frame without its size: header, window of 512 KiB, 65,536 blocks that repeat one byte 128 Ki times.
+/usr/bin/python3 -c '
+import sys
+blocks = [((1 << 20) | 2 | (n == 65535)).to_bytes(3, "little") + b"\0" for n in range(65536)]
+sys.stdout.buffer.write(bytes.fromhex("28b52ffd0048") + b"".join(blocks))' >bomb.zst
+is "$(zstd -dc bomb.zst | head -c 10000000 | tr -d '\0' | wc -c)" 0 "a bomb is a frame that zstd reads"
 { cat bomb.zst && tail -c $closing_bytes open.tar.zst; } >bomb.tar.zst
 exits 5 "a bomb" timeout 300 "$REPERF" verify bomb.tar.zst --unsigned
 rm -f bomb.*

@@ -5,7 +5,9 @@
 LINES="$B/servers/nodeset_lines"
 
 if /usr/bin/python3 -c 'import ClusterShell' 2>/dev/null; then
-    for seed in 1 2 3; do
+    seeds=(1)
+    ! in_test_all "random node sets of three seeds" || seeds=(1 2 3)
+    for seed in "${seeds[@]}"; do
         exits 0 "2000 random sets of seed $seed are what ClusterShell makes of them" \
             /usr/bin/python3 tests/integration/check_nodesets.py "$LINES" "$seed" 2000
         tail -n 5 "$T/out" | cut -c1-300 | sed 's/^#* */# /'
