@@ -45,7 +45,7 @@ nothing_left "before a step" 1 2 3 4
 
 # --- a disk that fills while the workload writes; a shell that sleeps; two orchestrators; a node that is down
 node_disk 1 8m
-node_shell 2 'sleep 2'
+node_shell 2 'sleep 1'
 world disk-fills fills
 world shell-sleeps ''
 world first waits
@@ -55,8 +55,10 @@ begin shell-sleeps "$ONE" "$N:node2" --repeats 1
 begin first "$ONE" "$N:node3"
 waits_for_ranks first 1
 begin second "$ONE" "$N:node3"
-sleep 2
-is "$(count second begun)" 0 "a second orchestrator does not measure beside the first"
+is_told() { grep -q "is held by run" "$T/second/err"; }
+wait_for 60 is_told
+ok $? "a second orchestrator is told who has the node"
+is "$(count second begun)" 0 "and does not measure beside the first"
 go first
 finish first 0 "the first of two orchestrators ends as if alone"
 whole first 1
@@ -67,12 +69,12 @@ whole second 1
 finish disk-fills 10 "a disk that fills while the workload writes: status 10"
 no_success disk-fills
 node_disk_end 1
-finish shell-sleeps 0 "a login shell that sleeps two seconds"
+finish shell-sleeps 0 "a login shell that sleeps"
 whole shell-sleeps 1 1
 node_shell_plain 2
 node_off 4
 world off waits
-begin off "$FOUR" "$N" --deadline 60
+gives_up_soon begin off "$FOUR" "$N" --deadline 60
 finish off 6 "a node that is down before a step of four: status 6"
 says off 'node4' "and the node is named"
 no_success off
@@ -84,7 +86,7 @@ whole off 4
 
 # --- during a step of four, and after: the node goes before its log is collected
 world during waits
-begin during "$FOUR" "$N"
+gives_up_soon begin during "$FOUR" "$N"
 waits_for_ranks during 4
 node_off 2
 finish during 6 "a node that goes down during a step of four: status 6"
@@ -96,7 +98,7 @@ go during
 take_up during 0 "resume, with the node back"
 whole during 4
 world after waits
-begin after "$FOUR" "$N"
+gives_up_soon begin after "$FOUR" "$N"
 waits_for_ranks after 4
 node_cut 3
 go after
