@@ -17,6 +17,22 @@ layer=$(sha "$T/one.tar")
 big=$(sha "$T/two.tar")
 fresh() { rm -rf "$REPERF_STORE"; }
 
+# --- a registry that says nothing: asked now, looked at in the end -----------------------------------------
+S=$(free_port)
+/usr/bin/python3 - "$S" <<'EOF' &
+import socket, sys, time
+s = socket.socket()
+s.bind(("127.0.0.1", int(sys.argv[1])))
+s.listen(16)
+kept = []
+while True:
+    kept.append(s.accept())
+EOF
+PIDS+=("$!")
+wait_port "$S" "$!"
+REPERF_STORE="$T/silent-store" "$REPERF" fetch --locks "$T/silent-locks" "image:127.0.0.1:$S/img:v1" >"$T/silent.out" 2>"$T/silent.err" &
+silent=$!
+
 # www/v2/NAME/{manifests,blobs}: one tree of files a fault.
 site() { # NAME: a repository with good files
     local dir="$T/www/v2/$1" file
@@ -140,19 +156,8 @@ wait "$pid"
 is "$?" 143 "stopped: 128 and the signal"
 exits 0 "and the next one goes on" img fetch "$R/slow:v1"
 
-# --- a registry that says nothing -------------------------------------------------------------------------
-S=$(free_port)
-/usr/bin/python3 - "$S" <<'EOF' &
-import socket, sys, time
-s = socket.socket()
-s.bind(("127.0.0.1", int(sys.argv[1])))
-s.listen(16)
-kept = []
-while True:
-    kept.append(s.accept())
-EOF
-PIDS+=("$!")
-wait_port "$S" "$!"
-exits 124 "a registry that takes the connection and says nothing" img fetch "127.0.0.1:$S/img:v1"
-like "$(cat "$T/err")" "unreachable" "is unreachable, after a while"
+# --- the registry that says nothing ------------------------------------------------------------------------
+wait "$silent"
+is $? 124 "a registry that takes the connection and says nothing"
+like "$(cat "$T/silent.err")" "unreachable" "is unreachable, after a while"
 tap_done

@@ -47,19 +47,37 @@ deaf='trap "" TERM; echo >$T/ready-$RANK; while :; do sleep 0.2; done'
 ranks() { start 0 2 "$1" "$2" "T=$T" -- "$T/rank.sh" 'a  b' $'new\nline'; } # RANKS NODE
 # shellcheck disable=SC2317
 all_ready() { for r in "$@"; do [ -e "$T/ready-$r" ] || return 1; done; }
-gone() { # RANK...: none of them runs
+gone() { # RANK...: none of them runs, of those in the folder $D
     local r
-    for r in "$@"; do ! kill -0 "$(cat "$T/pid-$r")" 2>/dev/null || return 1; done
+    for r in "$@"; do ! kill -0 "$(cat "${D:-$T}/pid-$r")" 2>/dev/null || return 1; done
 }
 
-shells=(dash bash)
+shells=(dash bash) deaf_pid=()
 command -v busybox >/dev/null && shells+=(busybox)
-for name in "${shells[@]}"; do
-    case $name in
+as() { # SHELL: what runs a script in it
+    case $1 in
     bash) AS=("$(command -v bash)" --posix) ;;
     busybox) AS=("$(command -v busybox)" sh) ;;
-    *) AS=("$(command -v "$name")") ;;
+    *) AS=("$(command -v "$1")") ;;
     esac
+}
+# Those that do not listen are killed after seconds: all shells' at one time, each in a folder of its own.
+deaf_ranks() { # SHELL
+    as "$1"
+    T="$T/deaf-$1"
+    mkdir "$T"
+    cp "$T/../rank.sh" "$T/"
+    echo "until [ -e $T/ready-0 ] && [ -e $T/ready-1 ]; do sleep 0.05; done; kill -9 \$\$" >"$T/do-2"
+    echo "$deaf" | tee "$T/do-0" >"$T/do-1"
+    (ranks 3 0) >"$T/log" 2>&1
+    echo $? >"$T/status"
+}
+for name in "${shells[@]}"; do
+    (deaf_ranks "$name") &
+    deaf_pid[${#deaf_pid[@]}]=$!
+done
+for name in "${shells[@]}"; do
+    as "$name"
     fresh
     (ranks 3 1) >"$T/log" 2>&1
     is $? 0 "$name: three ranks that end well"
@@ -80,14 +98,6 @@ for name in "${shells[@]}"; do
     gone 0 1 2
     ok $? "$name: and have"
     fresh
-    echo "until [ -e $T/ready-0 ] && [ -e $T/ready-1 ]; do sleep 0.05; done; kill -9 \$\$" >"$T/do-2"
-    echo "$deaf" | tee "$T/do-0" >"$T/do-1"
-    (ranks 3 0) >"$T/log" 2>&1
-    is $? 137 "$name: one that is killed, with others that do not listen"
-    is "$(grep -c '"rank":2,.*status 137' "$T/log")" 1 "$name: it is named"
-    gone 0 1 2
-    ok $? "$name: the others are killed too"
-    fresh
     echo "$stays" | tee "$T/do-0" >"$T/do-1"
     (ranks 2 0) >"$T/log" 2>&1 &
     job=$!
@@ -104,6 +114,14 @@ for name in "${shells[@]}"; do
     is "$(grep -c 'threads 11 ' "$T/log")" 2 "$name: the step's own number of threads is kept"
     (start 0 1 2 0 -- "$T/absent") >"$T/log" 2>&1
     is $? 127 "$name: a program that is not there"
+done
+
+wait "${deaf_pid[@]}"
+for name in "${shells[@]}"; do
+    is "$(cat "$T/deaf-$name/status")" 137 "$name: one that is killed, with others that do not listen"
+    is "$(grep -c '"rank":2,.*status 137' "$T/deaf-$name/log")" 1 "$name: it is named"
+    D="$T/deaf-$name" gone 0 1 2
+    ok $? "$name: the others are killed too"
 done
 
 # --- mpirun ---
