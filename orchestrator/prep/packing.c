@@ -396,6 +396,14 @@ static bool is_ours(struct str name)
            str_eq_z(name, PACK_NAME) || str_eq_z(name, PLAN_NAME);
 }
 
+/* The last two: what fs_write_atomic had not renamed when it was killed, six characters after the name. */
+static bool is_torn(struct str name)
+{
+    return str_ends(name, STR_LIT(".shard.part")) ||
+           (str_starts(name, STR_LIT(PACK_NAME ".")) && name.len == sizeof(PACK_NAME) + 6) ||
+           (str_starts(name, STR_LIT(PLAN_NAME ".")) && name.len == sizeof(PLAN_NAME) + 6);
+}
+
 /* What is left of an earlier packing: all of it, or what a stop left half written. */
 static int remove_ours(struct packer *p, bool is_all, struct err *err)
 {
@@ -405,7 +413,7 @@ static int remove_ours(struct packer *p, bool is_all, struct err *err)
     }
     for (size_t idx = 0; idx < names.n; idx++) {
         struct str name = str_of(names.items[idx]);
-        if (is_all ? is_ours(name) : str_ends(name, STR_LIT(".shard.part"))) {
+        if (is_torn(name) || (is_all && is_ours(name))) {
             const char *path = fs_join(p->arena, p->opts->folder, names.items[idx]);
             if (unlink(path) < 0) {
                 return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
@@ -554,7 +562,8 @@ static int pack_into(struct packer *p, struct packing_result *ret_result, struct
     result.was_there = found == FOUND_ALL && result.n_kept == p->plan.n_shards;
     *ret_result = result;
     if (result.was_there) {
-        return 0;
+        (void)unlink(fs_join(p->arena, p->opts->folder, PLAN_NAME));
+        return remove_ours(p, false, err);
     }
     if (check_disk(p, err) < 0 || prepare_folder(p, strbuf_str(&head), found, err) < 0 ||
         write_shards(p, err) < 0) {
