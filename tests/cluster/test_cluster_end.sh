@@ -29,11 +29,11 @@ fi
         ls "$T"
     }
     processes() { # NAME-OF-GROUP STATE: those that are of a cluster, wherever they are
-        local dir n=0
-        for dir in /proc/[0-9]*; do
-            if grep -qF "$1" "$dir/cgroup" 2>/dev/null || { [ "$dir" != "/proc/$$" ] && tr '\0' ' ' 2>/dev/null <"$dir/cmdline" | grep -qF "$2"; }; then n=$((n + 1)); fi
-        done
-        echo "$n"
+        echo "$2" >"$T.state"
+        {
+            grep -lsF "$1" /proc/[0-9]*/cgroup
+            grep -lsaF -f "$T.state" /proc/[0-9]*/cmdline
+        } | cut -d/ -f3 | sort -u | grep -cvx "$$"
     }
     groups() { find /sys/fs/cgroup -type d -name "$1" 2>/dev/null | wc -l; }
     before=$(machine)
@@ -105,6 +105,6 @@ fi
     ok "$([ ! -e "$old" ]; echo $?)" "and has removed it"
     "$C/down.sh"
     nothing_left "after that"
-    rm -f "$T.err" "$T.out"
+    rm -f "$T.err" "$T.out" "$T.state"
 }
 tap_done
