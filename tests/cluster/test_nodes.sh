@@ -41,6 +41,9 @@ node_refuse_key 2
 "$REPERF" nodes exec -w node2 "$I" -- true >"$T/out" 2>"$T/err"
 is $? 5 "a refused key: status 5"
 node_accept_key 2
+# The one that is off is given a second to answer; so are no others.
+{ printf 'Host node4 %s\n  ConnectTimeout 1\n' "$(node_ip 4)" && cat "$S/ssh_config"; } >"$T/ssh_config"
+export REPERF_SSH_CONFIG="$T/ssh_config"
 "$REPERF" nodes exec "$I" --json -- hostname >"$T/out" 2>"$T/err"
 is $? 6 "a node that is off: status 6"
 is "$(jq -r '.nodes[] | "\(.node) \(.exit_status) \(.error == null)"' "$T/out" | tr '\n' ',')" "node1 0 true,node2 0 true,node3 0 true,node4 null false," "only that one, and the others' output is there"
@@ -49,6 +52,7 @@ is "$(jq -r '.nodes[] | "\(.node) \(.exit_status) \(.error == null)"' "$T/out" |
 "$REPERF" nodes doctor "$I" --json >"$T/out" 2>"$T/err"
 is $? 6 "doctor with a node that is off: status 6"
 like "$(cat "$T/out" "$T/err")" 'node4' "which is named"
+export REPERF_SSH_CONFIG="$S/ssh_config"
 node_on 4
 "$REPERF" nodes doctor "$I" --json >"$T/doctor.json" 2>"$T/err"
 is $? 6 "doctor: the GPUs that the inventory claims are not there"
