@@ -34,6 +34,8 @@ wait_for() { # COMMAND...: up to 10 s
     done
     return 1
 }
+held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME: what a job does until `go NAME`
+go() { : >"$T/go-$1"; }
 servers() { pgrep -xf "$(there) $work"; } # the processes that serve a channel, and the wrappers made by them
 in_sessions() { ps -o sid= -p "$1" | tr -d ' '; }
 
@@ -81,14 +83,16 @@ is "$(tr '\n' ' ' <"$T/out")" "m/1 between m/2 between " "its channel makes room
 node=a
 
 # ---- mixed with the scripts ----
-one 127.0.0.1 start mix/1 sh -c 'sleep 2; echo finished; exit 6' 2>"$T/err"
+one 127.0.0.1 start mix/1 sh -c "$(held 1); echo finished; exit 6" 2>"$T/err"
 exits 0 "a job that reperf-node started" scripts 127.0.0.1 start mix/1 sh -c 'echo twice'
+go 1
 exits 0 "is waited for by scripts" scripts 127.0.0.1 wait mix/1
 like "$(cat "$T/err")" 'state 2 6 after' "to its end"
 is "$(scripts 127.0.0.1 log mix/1 2>"$T/err") $(scripts 127.0.0.1 digest mix/1 2>"$T/err")" "finished $(echo finished | sha256sum | cut -c1-64)" "log and digest by scripts"
 exits 0 "and forgotten by them" scripts 127.0.0.1 forget mix/1
-scripts cleanup="echo cleaned >>'$T/cleaned'" 127.0.0.1 start mix/2 sh -c 'sleep 2; echo finished; exit 7' 2>"$T/err"
+scripts cleanup="echo cleaned >>'$T/cleaned'" 127.0.0.1 start mix/2 sh -c "$(held 2); echo finished; exit 7" 2>"$T/err"
 exits 0 "a job that scripts started" one 127.0.0.1 start mix/2 sh -c 'echo twice'
+go 2
 gives 0 'state 2 7 after' "is waited for by reperf-node" 127.0.0.1 wait mix/2
 is "$(one 127.0.0.1 log mix/2 2>"$T/err") $(one 127.0.0.1 digest mix/2 2>"$T/err")" "finished $(echo finished | sha256sum | cut -c1-64)" "log and digest by it"
 is "$(sort -u "$T/cleaned")" cleaned "cleaned up after"
@@ -122,7 +126,7 @@ scripts 127.0.0.1 start same/b sh -c 'env; pwd; umask; ulimit -c; trap' 2>"$T/er
 is "$(one 127.0.0.1 log same/a 2>"$T/err")" "$(scripts 127.0.0.1 log same/b 2>"$T/err")" "a job's environment, folder, mask, limits and signals are the same"
 
 # ---- killed ----
-one 127.0.0.1 start kill/1 sh -c 'sleep 3; echo whole; exit 8' 2>"$T/err"
+one 127.0.0.1 start kill/1 sh -c "$(held 3); echo whole; exit 8" 2>"$T/err"
 one 127.0.0.1 wait kill/1 >"$T/got" 2>"$T/err" &
 pid=$!
 read -r wrapper _ <"$work/jobs/kill/1/pid"
@@ -130,6 +134,7 @@ serves() { servers | grep -qvx "$wrapper"; }
 wait_for serves
 ok $? "a look is served"
 servers | grep -vx "$wrapper" | xargs kill -9
+go 3
 wait "$pid"
 is "$? $(grep -c 'state 2 8 after' "$T/err")" "0 1" "reperf-node killed under it: it is begun again, and the job's end is seen"
 is "$(one 127.0.0.1 log kill/1 2>"$T/err")" whole "the job did not notice"

@@ -31,14 +31,19 @@ wait_for() { # COMMAND...: up to 10 s
     return 1
 }
 
+# What a job or a script does until it is let go: so none is over before it was looked at, however busy this machine is.
+held() { echo "until [ -e '$T/go-$1' ]; do sleep 0.05; done"; } # NAME
+go() { : >"$T/go-$1"; }
+
 # ---- a job's life ----
 is "$(one 127.0.0.1 folder 2>&1)" "$work" "the work folder is made and named"
 is "$(cd / && one work= 127.0.0.1 folder 2>&1)" "$T/home/.local/state/reperf" "its default is below the node's home"
 gives 0 'state absent' "a job that never was" 127.0.0.1 poll run/none
 exits 0 "a job starts" one env='A=it'"'"'s $HOME' env='N=two
-lines' 127.0.0.1 start run/case/1 sh -c 'printf "%s|%s|" "$A" "$N" "$@"; echo err >&2; sleep 8; echo end; exit 5' sh 'a  b'
+lines' 127.0.0.1 start run/case/1 sh -c 'printf "%s|%s|" "$A" "$N" "$@"; echo err >&2; '"$(held case)"'; echo end; exit 5' sh 'a  b'
 exits 0 "starting it again starts nothing" one 127.0.0.1 start run/case/1 sh -c 'echo twice'
 gives 0 'state running' "it runs" limit_ms=20000 127.0.0.1 poll run/case/1
+go case
 gives 0 'state 2 5 after' "it ended with its status" 127.0.0.1 wait run/case/1
 is "$(one 127.0.0.1 log run/case/1 2>"$T/err")" "it's \$HOME|two
 lines|a  b||err
@@ -89,12 +94,13 @@ echo "$$ 1 00000000-0000-0000-0000-000000000000" >"$work/jobs/run/lost/pid"
 gives 0 'state lost' "nor is one of another boot" 127.0.0.1 poll run/lost
 
 # ---- the connection is lost ----
-one 127.0.0.1 exec "touch '$T/in'; sleep 1; echo survived" >"$T/got" 2>"$T/err" &
+one 127.0.0.1 exec "touch '$T/in'; $(held killed); echo survived" >"$T/got" 2>"$T/err" &
 pid=$!
 wait_for test -e "$T/in"
 kill_sshd a
 wait "$pid"
 is "$?" 6 "a script whose sshd is killed"
+go killed
 like "$(cat "$T/err")" 'connection lost while a script was running' "is not run twice, and that is said"
 start_sshd a || exit 1
 rm -f "$T/in"
@@ -105,12 +111,14 @@ kill_sshd a
 start_sshd a || exit 1
 wait "$pid"
 is "$? $(tr '\n' ' ' <"$T/got")" "0 run whole " "one that may be repeated is, and its output counts once"
-one 127.0.0.1 start run/on sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.4; done; exit 7' 2>"$T/err"
-one 127.0.0.1 wait run/on >"$T/got" 2>"$T/err" &
+one 127.0.0.1 start run/on sh -c "echo 1; echo 2; $(held on); echo 3; echo 4; echo 5; exit 7" 2>"$T/err"
+one outage_ms=20000 127.0.0.1 wait run/on >"$T/got" 2>"$T/err" &
 pid=$!
 sleep 0.3
 kill_sshd a
-sleep 0.5
+go on
+wait_for test -s "$work/jobs/run/on/status"
+ok $? "a job ends while its node has no sshd"
 start_sshd a || exit 1
 wait "$pid"
 like "$? $(cat "$T/err")" '^0 state 2 7 after' "a job goes on without its sshd, and is attached to again"
@@ -137,7 +145,7 @@ is "$?" 6 "a node that freezes under a script"
 like "$(cat "$T/err")" 'nothing was heard for' "is heard of by its silence"
 # shellcheck disable=SC2086
 kill -CONT $frozen
-is "$(one config="$T/ssh/alive" 127.0.0.1 exec 'sleep 6; echo late' 2>&1 | head -1)" late "a script that is long silent on a node that lives"
+is "$(one config="$T/ssh/alive" 127.0.0.1 exec 'sleep 5; echo late' 2>&1 | head -1)" late "a script that is long silent on a node that lives"
 
 # ---- stingy servers ----
 start_sshd single 'MaxSessions 1' || exit 1
@@ -181,7 +189,8 @@ if mount -t tmpfs -o size=128k none "$T/small" 2>"$T/err"; then
     mounted="$T/small"
     work="$T/small/work"
     exits 0 "a small disk" one 127.0.0.1 folder
-    one 127.0.0.1 start run/fill sh -c 'sleep 1; cat /dev/zero >'"'$T/small/fill'"'; echo "metric 1"; exit 0' 2>"$T/err"
+    one 127.0.0.1 start run/fill sh -c "$(held fill)"'; cat /dev/zero >'"'$T/small/fill'"'; echo "metric 1"; exit 0' 2>"$T/err"
+    go fill
     gives 10 'disk: .*No space left on device' "a job that ends on a full disk is not taken for a good one" 127.0.0.1 wait run/fill
     gives 10 'disk: .*No space left on device' "nothing starts there" 127.0.0.1 start run/more true
     gives 10 'disk: .*No space left on device' "nor is it a work folder" 127.0.0.1 folder
