@@ -1,18 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs test programs and scripts that speak TAP, and ends with the one line "N passed, N failed, N skipped". Programs, lint and the workloads'
-# scripts, which compute, go one after the other; beside them, likewise, other scripts, and those on the cluster: they mostly wait. TAP_LANES=1: one row.
-# A program that dies, hangs past its limit, plans other than it runs, or says nothing at all counts as failed.
+# Runs test programs and scripts that speak TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run beside each other:
+# what computes (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others;
+# what waits (other scripts) and what runs on the cluster, one at a time each. TAP_LANES=1: all in one lane, in the order given.
+# A program that dies, hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why
+# ("1..0 # SKIP why") is one skip. TIER=all has tests do what is long by nature, too; otherwise they name it ("# test-all: what"), and it is listed.
 set -u
-: "${B:=build/debug}"
-export B CMOCKA_MESSAGE_OUTPUT=TAP
+: "${B:=build/release}"
+: "${TIER:=everyday}"
+export B TIER CMOCKA_MESSAGE_OUTPUT=TAP
+case $TIER in everyday | all) ;; *)
+    echo "TIER=$TIER: expected everyday or all" >&2
+    exit 2
+    ;;
+esac
 # Threads that wait must not spin: tests share the machine with other work.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
 # The first test that needs the cluster brings it up for all of this run (tests/cluster/lib.sh).
 export TAP_OWNER=$$
 sums=$(mktemp -d) || exit 1
-counts_to=$sums/counts
 lanes=()
 finish() {
     local pid
@@ -34,38 +41,68 @@ file_of() { # TEST
     echo "$out_dir/${name//[\/ ]/_}.tap"
 }
 
+# ok, failed, skipped, left to test-all, planned or -1. A TODO that fails is a skip, and cmocka writes a skip as "not ok N # SKIP".
+count() { # FILE
+    awk '
+        { low = tolower($0) }
+        /^# test-all: / { later++ }
+        /^not ok/ { if (low ~ /# *(todo|skip)/) skip++; else bad++ }
+        /^ok/ { if (low ~ /# *skip/) skip++; else ok++ }
+        /^1\.\.[0-9]+/ { split($0, p, /\.\./); planned += p[2] + 0; has_plan = 1; none = low ~ /^1\.\.0 *# *skip/ }
+        END {
+            if (none && planned + ok + bad + skip == 0) skip = planned = 1
+            print ok + 0, bad + 0, skip + 0, later + 0, has_plan ? planned : -1
+        }' "$1"
+}
+
 judge() { # TEST STATUS FILE
-    local name=${1#build/} status=$2 file=$3 counts ok bad skip planned
-    counts=$(awk '
-        /^[ \t]*#/ { next }
-        /^not ok/ { if ($0 ~ /# *(TODO|SKIP)/) skip++; else bad++; next } # cmocka writes a skip as "not ok N # SKIP"
-        /^ok/ { if ($0 ~ /# *[Ss][Kk][Ii][Pp]/) skip++; else ok++; next }
-        /^1\.\.[0-9]+/ { split($0, p, /\.\./); planned += p[2] + 0; has_plan = 1 }
-        END { print ok + 0, bad + 0, skip + 0, has_plan ? planned : -1 }' "$file")
-    read -r ok bad skip planned <<<"$counts"
+    local name=${1#build/} status=$2 file=$3 ok bad skip later planned
+    read -r ok bad skip later planned < <(count "$file")
     if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
         bad=1
-        echo "not ok $name ended with status $status" >>"$file"
-    elif [ "$planned" -ge 0 ] && [ "$planned" -ne $((ok + bad + skip)) ]; then
+        if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+            echo "not ok $name ended with status $status: $limit_s s is its limit" >>"$file"
+        else
+            echo "not ok $name ended with status $status" >>"$file"
+        fi
+    elif [ "$planned" -lt 0 ]; then
+        bad=$((bad + 1))
+        echo "not ok $name has no plan" >>"$file"
+    elif [ "$planned" -ne $((ok + bad + skip)) ]; then
         bad=$((bad + 1))
         echo "not ok $name planned $planned tests and ran $((ok + bad + skip - 1))" >>"$file"
-    elif [ $((ok + bad + skip)) -eq 0 ]; then
+    elif [ $((ok + bad + skip + later)) -eq 0 ]; then
         bad=1
         echo "not ok $name ran no test" >>"$file"
     fi
-    echo "$ok $bad $skip $1" >>"$counts_to"
+    echo "$ok $bad $skip $1" >>"$sums/counts"
     { # in one piece: another lane prints too
-        printf '%-56s %4d passed %3d failed %3d skipped %4ds\n' "$name" "$ok" "$bad" "$skip" "$SECONDS"
-        [ "$bad" -eq 0 ] || grep -vE '^ok' "$file" | tail -n 60 | sed 's/^/    /'
+        printf '%-56s %4d passed %3d failed %3d skipped %4d s, computing %s s\n' "$name" "$ok" "$bad" "$skip" "$SECONDS" "$(cpu_s)"
+        [ "$bad" -eq 0 ] || grep -avE '^ok' "$file" | tail -n 60 | sed 's/^/    /'
     } >"$file.said"
     cat "$file.said"
     rm -f "$file.said"
 }
 
-run() { # TEST...
-    local test file args child=
+# What the lane's programs have used since the last call, from two lines of the shell's own (`times`): this shell, and what it has waited for.
+cpu_s() {
+    awk -v was="$(cat "$cpu_file.was" 2>/dev/null)" 'NR == 2 {
+        split($1, user, /[ms]/)
+        split($2, sys, /[ms]/)
+        now = 60 * (user[1] + sys[1]) + user[2] + sys[2]
+        printf "%.1f", now - was
+        printf "%f", now >(FILENAME ".was")
+    }' "$cpu_file"
+}
+
+run() { # QUEUE TEST...: those of the queue that no other lane has taken
+    local queue=$1 n=0 test file args status child='' cpu_file="$sums/cpu.$BASHPID"
+    shift
+    # Whoever waits for an answer in time is served first.
+    [ "$queue" != computing ] || renice -n 10 -p "$BASHPID" >/dev/null 2>&1
     trap '[ -z "$child" ] || kill "$child"; exit 143' INT TERM HUP
     for test in "$@"; do
+        mkdir "$sums/$queue.$((n += 1))" 2>/dev/null || continue
         file=$(file_of "$test")
         SECONDS=0
         args=()
@@ -75,33 +112,41 @@ run() { # TEST...
         timeout -k 10 "$limit_s" "$test" "${args[@]}" >"$file" 2>&1 </dev/null &
         child=$!
         wait "$child"
-        judge "$test" $? "$file"
+        status=$?
+        times >"$cpu_file"
+        judge "$test" "$status" "$file"
     done
     echo ended >>"$sums/lanes"
 }
 
-computing=() waiting=() on_cluster=()
+first=() computing=() waiting=() on_cluster=()
 for test in "$@"; do
     case "$test" in
-    tests/integration/test_wl_torch*) waiting+=("$test") ;; # the rows then end at about the same time
-    build/* | tests/lint/* | tests/integration/test_wl_*) computing+=("$test") ;;
+    # What is long begins first, so that no lane is left alone with it.
+    tests/lint/c_checks.sh | tests/integration/test_wl_torch* | tests/integration/test_wl_cuda.sh | tests/integration/test_wl_dist.sh) first+=("$test") ;;
+    build/*/emu/test_* | tests/integration/test_wl_bench.sh) first+=("$test") ;;
+    build/* | tests/lint/* | tests/integration/test_wl_* | tests/fuzz/*) computing+=("$test") ;;
     tests/cluster/*) on_cluster+=("$test") ;;
     *) waiting+=("$test") ;;
     esac
 done
+computing=("${first[@]+"${first[@]}"}" "${computing[@]+"${computing[@]}"}")
 n_lanes=0
-lane() { # TEST...
-    [ $# -gt 0 ] || return 0
+lane() { # QUEUE TEST...
+    [ $# -gt 1 ] || return 0
     n_lanes=$((n_lanes + 1))
     run "$@" &
     lanes+=($!)
 }
-if [ "${TAP_LANES:-3}" = 1 ]; then
-    lane "$@"
+if [ "${TAP_LANES:-}" = 1 ]; then
+    lane all "$@"
 else
-    lane "${computing[@]+"${computing[@]}"}"
-    lane "${waiting[@]+"${waiting[@]}"}"
-    lane "${on_cluster[@]+"${on_cluster[@]}"}"
+    lane waiting "${waiting[@]+"${waiting[@]}"}"
+    lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"
+    n_processors=$(nproc)
+    for ((i = 0; i < (n_processors < 4 ? n_processors : 4); i++)); do
+        lane computing "${computing[@]+"${computing[@]}"}"
+    done
 fi
 wait
 lanes=()
@@ -111,29 +156,12 @@ if [ "$(wc -l <"$sums/lanes")" -ne $n_lanes ] || [ "$(wc -l <"$sums/counts")" -n
     complete=0
 fi
 
-# TEST_AGAIN=N: what failed runs once more, alone, on a new cluster, unless more than N did. Both runs are shown, and what passes only then is named.
-mapfile -t bad < <(awk '$2 > 0 { print $4 }' "$sums/counts")
-if [ $complete = 1 ] && [ ${#bad[@]} -gt 0 ] && [ ${#bad[@]} -le "${TEST_AGAIN:-0}" ]; then
-    echo "once more, one at a time: ${bad[*]#build/}"
-    counts_to=$sums/again
-    for test in "${bad[@]}"; do
-        tests/cluster/down.sh --owned-by $$
-        mv "$(file_of "$test")" "$(file_of "$test").first"
-        run "$test" &
-        lanes=($!)
-        wait
-        lanes=()
-    done
-    awk 'NR == FNR { again[$4] = $0; n++; next }
-        $4 in again { was = $2; $0 = again[$4]; if ($2 == 0) printf "unsteady: %s: %d failed in its first run, none in its second\n", $4, was }
-        { print >out }' out="$sums/merged" "$sums/again" "$sums/counts"
-    mv "$sums/merged" "$sums/counts"
-    [ "$(wc -l <"$sums/again")" -eq ${#bad[@]} ] || complete=0
-fi
-
 for test in "$@"; do
-    grep -aiE "^(not )?ok.*# *skip" "$(file_of "$test")" | sed "s|^|skipped: ${test#build/}: |"
+    grep -aiE '^(not ok.*# *(skip|todo)|ok.*# *skip|1\.\.0 *# *skip)' "$(file_of "$test")" | sed "s|^|skipped: ${test#build/}: |"
 done
+# No skips: this machine could run them.
+later=$(for test in "$@"; do sed -n "s|^# test-all: |only in make test-all: ${test#build/}: |p" "$(file_of "$test")"; done)
+[ -z "$later" ] || printf '%s\n%s\n' "$later" "make test-all runs these as well; it is run before an issue is closed"
 read -r n_tests passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print NR, p + 0, f + 0, s + 0 }' "$sums/counts")
 if [ $complete = 0 ] || [ "$n_tests" -ne $# ]; then
     echo "not ok $# tests were to run, $n_tests were judged"

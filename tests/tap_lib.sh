@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # TAP for shell tests: source it, call ok / skip / is / exits, end with tap_done. Each script gets its own folder $T, removed at the end.
-: "${B:=build/debug}"
+: "${B:=build/release}"
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT" || exit 1
 B=$(cd "$B" && pwd) || exit 1

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/tap.sh notices programs that die, hang, stop in the middle or say nothing, and takes a skip for what it is.
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 1
+tree=$(mktemp -d "${TMPDIR:-/tmp}/reperf-planted.XXXXXX") || exit 1
+trap 'rm -rf "$tree"' EXIT
+n=0 bad=0
+check() { # NAME SUMMARY STATUS [LINE OF ITS OUTPUT]: a program, its text on standard input, alone in a run
+    local output status good=0
+    { echo '#!/bin/bash' && cat; } >"$tree/$1"
+    chmod +x "$tree/$1"
+    output=$(B="$tree/b" TEST_LIMIT_S=1 TIER="${tier:-everyday}" tests/tap.sh "$tree/$1" 2>&1)
+    status=$?
+    [ "$(tail -n 1 <<<"$output")" = "$2" ] && [ "$status" -eq "$3" ] && grep -qE -- "${4:-passed}" <<<"$output" || good=1
+    n=$((n + 1))
+    if [ "$good" -eq 0 ]; then echo "ok $n - $1: $2"; else
+        echo "not ok $n - $1: $2"
+        printf '# status %s: %s\n' "$status" "${output//$'\n'/$'\n'# }"
+        bad=1
+    fi
+}
+check passes "2 passed, 0 failed, 0 skipped" 0 <<<'printf "ok 1 - a\nok 2 - b\n1..2\n"'
+check fails "1 passed, 1 failed, 0 skipped" 1 'not ok 2 - b' <<<'printf "ok 1 - a\nnot ok 2 - b\n1..2\n"; exit 1'
+check fails_with_0 "1 passed, 1 failed, 0 skipped" 1 <<<'printf "ok 1 - a\nnot ok 2 - b\n1..2\n"'
+check dies "1 passed, 1 failed, 0 skipped" 1 'ended with status 137' <<<'echo ok 1 - a; kill -9 $$'
+check ends_badly "2 passed, 1 failed, 0 skipped" 1 'ended with status 3' <<<'printf "ok 1 - a\nok 2 - b\n1..2\n"; exit 3'
+check hangs "1 passed, 1 failed, 0 skipped" 1 'status 124: 1 s is its limit' <<<'echo ok 1 - a; exec sleep 60'
+check stops_early "1 passed, 1 failed, 0 skipped" 1 'planned 2 tests and ran 1' <<<'printf "1..2\nok 1 - a\n"'
+check runs_more "2 passed, 1 failed, 0 skipped" 1 'planned 1 tests and ran 2' <<<'printf "1..1\nok 1 - a\nok 2 - b\n"'
+check no_plan "1 passed, 1 failed, 0 skipped" 1 'has no plan' <<<'echo ok 1 - a'
+check says_nothing "0 passed, 1 failed, 0 skipped" 1 'has no plan' <<<':'
+check plans_nothing "0 passed, 1 failed, 0 skipped" 1 'ran no test' <<<'echo 1..0'
+check is_not_there "0 passed, 1 failed, 0 skipped" 1 'status 12[67]' <<<'exec /nowhere'
+# Nothing passed: no run is green for what it left out.
+check skips_all "0 passed, 0 failed, 1 skipped" 1 'skipped: .*skips_all: 1..0 # SKIP no such device' <<<'echo "1..0 # SKIP no such device"'
+check skips_all_and_dies "0 passed, 1 failed, 1 skipped" 1 'ended with status 4' <<<'echo "1..0 # SKIP no such device"; exit 4'
+check skips_one "1 passed, 0 failed, 1 skipped" 0 'skipped: .*skips_one: ok 2 - b # skip no GPU' <<<'printf "ok 1 - a\nok 2 - b # skip no GPU\n1..2\n"'
+check skips_as_cmocka "1 passed, 0 failed, 1 skipped" 0 'skipped: .*not ok 2 # SKIP b' <<<'printf "1..2\nok 1 - a\nnot ok 2 # SKIP b\n"'
+check todo "1 passed, 0 failed, 1 skipped" 0 'skipped: .*not ok 2 - b # TODO issue 4' <<<'printf "ok 1 - a\nnot ok 2 - b # TODO issue 4\n1..2\n"'
+check leaves_to_all "1 passed, 0 failed, 0 skipped" 0 'only in make test-all: .*leaves_to_all: the whole network' <<<'printf "ok 1 - a\n# test-all: the whole network\n1..1\n"'
+# shellcheck disable=SC2016
+long='. tests/tap_lib.sh; in_test_all "the whole network" && ok 0 "the whole network"; ok 0 "a"; tap_done'
+mkdir -p "$tree/b"
+check everyday "1 passed, 0 failed, 0 skipped" 0 'only in make test-all: .*: the whole network$' <<<"$long"
+tier=all check in_all "2 passed, 0 failed, 0 skipped" 0 '^[^ ]*in_all +2 passed' <<<"$long"
+tier=some check no_such_tier "TIER=some: expected everyday or all" 2 expected <<<"$long"
+echo "1..$n"
+exit $bad
