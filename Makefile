@@ -102,7 +102,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo test test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo test test-all test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -112,7 +112,7 @@ all: $(addprefix $(B)/,$(PROGRAMS))     ## build MODE=release (debug, asan, tsan
 
 # --- set-up: `demo`, `test` and `bench` install what is missing before anything is compiled -------
 # An included makefile that make remakes first and then starts over, so that what it installed is seen.
-DEPS_WANTED := $(if $(filter deps test bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo,$(MAKECMDGOALS)),$(DEPS_BUILD)))
+DEPS_WANTED := $(if $(filter deps test test-all bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo,$(MAKECMDGOALS)),$(DEPS_BUILD)))
 ifneq ($(DEPS_WANTED),)
 DEPS_STAMP := build/deps-$(firstword $(shell echo '$(DEPS_WANTED)' | cksum)).mk
 include $(DEPS_STAMP)
@@ -252,20 +252,23 @@ INTEGRATION := $(sort $(wildcard tests/integration/test_*.sh))
 E2E      := $(sort $(wildcard tests/e2e/test_*.sh))
 CLUSTER  := $(sort $(wildcard tests/cluster/test_*.sh))
 LINT     := $(sort $(wildcard tests/lint/*.sh))
-FUZZ_BIN := $(patsubst tests/fuzz/fuzz_%.c,build/fuzz/%,$(FUZZ_SRC))
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
 in_mode   = $(patsubst $(B)/%,build/$(1)/%,$(2))
 TAP      := B=$(B) tests/tap.sh
 
-# The tests' own modes, whatever MODE is: scripts run debug programs, unit tests are built with ASan + UBSan, which see all that a plain build
-# would; but for whole models on the emulator, which the sanitizers make several times slower: they have had its kernels one by one.
+# The tests' own modes, whatever MODE is, and no third: scripts run the programs that `make` builds and `make install` installs, unit tests are built
+# with ASan + UBSan, which see all that a plain build would; but for whole models on the emulator, which the sanitizers make several times slower:
+# they have had its kernels one by one.
 EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
 EMU_RUN  := $(B)/emu/reperf-train
 EMU_SLOW := $(B)/emu/test_models $(B)/emu/test_steps
-TEST_OWN := $(call in_mode,asan,$(UNIT) $(filter-out $(EMU_SLOW),$(EMU_TEST)) $(REPLAY)) $(call in_mode,debug,$(EMU_SLOW))
-test-programs: $(TEST_OWN) $(call in_mode,debug,$(EMU_LIB) $(EMU_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) \
-               $(addprefix build/release/,$(PROGRAMS)) ## what test runs
-test: test-programs              ## all tests this machine can run; installs what they need
-	@B=build/debug tests/tap.sh $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
+TEST_OWN := $(call in_mode,asan,$(UNIT) $(filter-out $(EMU_SLOW),$(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(EMU_SLOW))
+TEST_RUN := $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
+test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
+test: test-programs              ## all tests this machine can run, but for what test-all names; installs what they need
+	@B=build/release tests/tap.sh $(TEST_RUN)
+test-all: test-programs $(FUZZ_BIN) ## test, and what is long by nature: whole networks, lint from nothing, fuzzing; before an issue is closed
+	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) tests/fuzz/run.sh
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE
@@ -293,20 +296,28 @@ bench: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)
 demo: all                        ## set up, build, audit the published reports, train, seal and verify
 	@B=$(B) tests/e2e/demo.sh
 
-hdr-check: $(patsubst %,build/debug/hdr/%.ok,$(HDRS))
-build/debug/hdr/%.ok: % build/debug/flags
-	@mkdir -p $(@D); printf '#include "base/base.h"\n#include "%s"\n' "$(patsubst workloads/%,%,$(patsubst orchestrator/%,%,$<))" | \
-	$(CC) $(BASE_CFLAGS) $(WL_CFLAGS) $(PREP_CFLAGS) -fsyntax-only -xc - && touch $@
+# Each header in a file of its own, which the compiler's cache knows again.
+hdr-check: $(patsubst %,build/hdr/%.o,$(HDRS))
+build/hdr/%.o: % build/release/flags
+	@mkdir -p $(@D); printf '#include "base/base.h"\n#include "%s"\n' "$(patsubst workloads/%,%,$(patsubst orchestrator/%,%,$<))" >$@.c
+	@$(CCACHE) $(CC) $(BASE_CFLAGS) $(WL_CFLAGS) $(PREP_CFLAGS) -O0 -MMD -MP -MT $@ -c $@.c -o $@
+-include $(shell find build/hdr -name '*.d' 2>/dev/null)
 format:                          ## lay out all C by .clang-format
 	@clang-format -i $(sort $(ALL_C) $(HDRS) $(wildcard tests/*/*.h workloads/*/*.cu workloads/*/*.cuh tests/*/*.cpp))
 
 fuzz: $(FUZZ_BIN)                ## libFuzzer, SECS seconds a target
-	@for t in $^; do n=$${t##*/}; mkdir -p build/fuzz/new-$$n; \
-	$$t -max_total_time=$(SECS) -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 build/fuzz/new-$$n tests/fuzz/corpus/$$n || exit 1; done
-build/fuzz/%: tests/fuzz/fuzz_%.c $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(WL_SRC) $(HDRS)
+	@SECS=$(SECS) tests/fuzz/run.sh
+FUZZ_CFLAGS := -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -ffile-prefix-map="$(CURDIR)=." -Iorchestrator -Iworkloads -I. $(PREP_CFLAGS)
+FUZZ_LIB    := $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) \
+               $(filter-out $(addprefix workloads/,backend_cpu/% backend_cuda/% bench/% dist/nccl% graph/% models/% train/%),$(WL_SRC))
+build/fuzz/obj/%.c.o: %.c
 	@mkdir -p $(@D)
-	$(CLANG) -std=gnu17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iorchestrator -Iworkloads -I. $(PREP_CFLAGS) \
-	$< $(BASE_SRC) $(ORCH_SRC) $(PREP_SRC) $(filter-out $(addprefix workloads/,backend_cpu/% backend_cuda/% bench/% dist/nccl% graph/% models/% train/%),$(WL_SRC)) $(ORCH_LIBS) $(PREP_LIBS) -o $@
+	@echo "CC fuzz $<"; $(CCACHE) $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+build/fuzz/lib.a: $(patsubst %,build/fuzz/obj/%.o,$(FUZZ_LIB))
+	@rm -f $@; ar rcsD $@ $^
+build/fuzz/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.c.o build/fuzz/lib.a
+	@$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(ORCH_LIBS) $(PREP_LIBS) -o $@
+-include $(shell find build/fuzz -name '*.d' 2>/dev/null)
 
 # --- the rest ---------------------------------------------------------------------------------------
 doctor:                          ## say what is here and what would be built
