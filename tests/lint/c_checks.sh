@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Layout, headers that compile alone, sizes, licence lines, and (slow, only on files that changed since the last good run) clang-tidy.
+# Layout, headers that compile alone, sizes, licence lines, and (slow, and so only of what is not known to be good) clang-tidy.
 # tests/lint/planted.sh sees each of these fail.
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
 mapfile -t files < <(git ls-files 'orchestrator/*.[ch]' 'workloads/*.[ch]' 'workloads/*.cu' 'workloads/*.cuh' 'tests/*.[ch]' 'tests/*.cpp')
@@ -41,8 +41,41 @@ loose=$(awk '
 ' "${files[@]}")
 [ -z "$loose" ]
 report $? "what CLEANUP frees has a value before any return ${loose:+: $loose}"
-shellcheck -x -e SC1091 "${scripts[@]}" 2>&1 | head -n 40 | sed 's/^/# /'
-report "${PIPESTATUS[0]}" "shellcheck"
+
+# What passed is not looked at again, in whatever clone, until it, what it includes, the checks or the checking program are others: a file named by
+# the digest of all that says so. make test-all (TIER=all) looks at everything.
+known="${XDG_CACHE_HOME:-$HOME/.cache}/reperf-lint"
+work=$(mktemp -d "${TMPDIR:-/tmp}/reperf-lint.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$known" "$work/made_of" && find "$known" -type f -mtime +30 -delete
+unknown() { # "KEY FILE" a line on standard input: KEY and FILE, a line each, of what is to be looked at; KEY is - where there is none
+    local key file
+    while read -r key file; do
+        [ "${TIER:-everyday}" != all ] && [ -e "$known/$key" ] || printf '%s\n%s\n' "$key" "$file"
+    done
+}
+# shellcheck disable=SC2317
+pass_or_say() { # KEY FILE PATTERN COMMAND...: FILE is known if COMMAND passes, otherwise what matches PATTERN is shown
+    local key=$1 log="$work/${2//\//%}.log" pattern=$3
+    shift 3
+    if "$@" >"$log" 2>&1; then
+        [ "$key" = - ] || : >"$known/$key"
+    else
+        grep -E "$pattern" "$log" | head -n 10 | sed 's/^/# /'
+        return 1
+    fi
+}
+export -f pass_or_say
+export known work
+# Any script may include any that is no test.
+shell_salt=$({ shellcheck --version && printf '%s\n' "${scripts[@]}" | grep -vE '/test_[^/]*$' | xargs -d '\n' cat; } | sha256sum)
+for script in "${scripts[@]}"; do
+    echo "$({ echo "shellcheck $shell_salt $script" && cat "$script"; } | sha256sum | cut -c1-64) $script"
+done | unknown >"$work/new"
+echo "# shellcheck: ${#scripts[@]} scripts, $(($(wc -l <"$work/new") / 2)) of them not known to be good"
+# shellcheck disable=SC2016
+xargs -r -d '\n' -P "$(nproc)" -n 2 bash -c 'pass_or_say "$1" "$2" . shellcheck -x -e SC1091 "$2"' bash <"$work/new"
+report $? "shellcheck"
 mandoc -T lint -W warning orchestrator/man/*.1 2>&1 | head -n 20 | sed 's/^/# /'
 report "${PIPESTATUS[0]}" "mandoc"
 
@@ -56,26 +89,31 @@ flags='-std=gnu17 -D_GNU_SOURCE -Iorchestrator -Iworkloads -I. -isystem /usr/inc
 cuda="${CUDA_HOME:-/usr/local/cuda}/include"
 no_cuda='^$'
 if [ -e "$cuda/cuda_runtime_api.h" ]; then flags="$flags -DREPERF_HAVE_CUDA=1 -isystem $cuda"; else no_cuda='^workloads/(backend_cuda/|dist/nccl)'; fi
-mkdir -p build/tidy
+keys() { # FILE...: "KEY FILE" a line; KEY is the digest of the digests of all that the file is made of, - where that cannot be told
+    local file
+    # shellcheck disable=SC2016
+    printf '%s\0' "$@" | xargs -0 -P "$(nproc)" -n 32 bash -c 'gcc -M $flags "$@" >"$work/rules.$$"' bash 2>/dev/null
+    awk '{ sub(/^[^ ]+: /, ": "); gsub(/\\$/, ""); gsub(/ +/, "\n"); print }' "$work"/rules.* | grep . >"$work/parts"
+    grep -vx : "$work/parts" | sort -u | xargs -d '\n' sha256sum >"$work/digests"
+    { clang-tidy --version && echo "clang-tidy $checks $config $flags"; } >"$work/how"
+    awk -v salt="$(sha256sum <"$work/how")" -v to="$work/made_of/" '
+        NR == FNR { digest[substr($0, 67)] = $1; next }
+        $0 == ":" { if (out) close(out); out = ""; next }
+        out == "" { out = $0; gsub("/", "%", out); out = to out; print salt >out }
+        { print digest[$0] >out }' "$work/digests" "$work/parts"
+    for file in "$@"; do [ -s "$work/made_of/${file//\//%}" ] || echo "- $file"; done
+    (cd "$work/made_of" && find . -type f -printf '%f\0' | xargs -0 -r sha256sum | sed 's/  / /; s#%#/#g')
+}
 # shellcheck disable=SC2086,SC2317
-tidy_one() { # FILE: read again when it, a header it includes, or what is checked has changed
-    local file=$1 sum stamp
-    sum=$({
-        gcc -MM $flags "$file" | tr ' ' '\n' | grep -E '\.[ch]$' | xargs cat
-        echo "$checks $config $flags"
-    } | cksum | tr ' ' '-')
-    stamp="build/tidy/$(echo "$file" | tr / _).$sum"
-    [ -e "$stamp" ] && return 0
-    if clang-tidy --quiet --warnings-as-errors='*' --checks="$checks" --config="$config" "$file" -- $flags >"$stamp.log" 2>&1; then
-        mv "$stamp.log" "$stamp"
-    else
-        grep -E 'error' "$stamp.log" | head -n 10 | sed 's/^/# /'
-        return 1
-    fi
+tidy_one() { # KEY FILE
+    pass_or_say "$1" "$2" error clang-tidy --quiet --warnings-as-errors='*' --checks="$checks" --config="$config" "$2" -- $flags
 }
 export -f tidy_one
 export checks config flags
-printf '%s\n' "${files[@]}" | grep -E '^(orchestrator|workloads)/.*\.c$' | grep -vE "$no_cuda" | xargs -P "$(nproc)" -I{} bash -c 'tidy_one {}'
+mapfile -t tidied < <(printf '%s\n' "${files[@]}" | grep -E '^(orchestrator|workloads)/.*\.c$' | grep -vE "$no_cuda")
+keys "${tidied[@]}" | unknown >"$work/new"
+echo "# clang-tidy: ${#tidied[@]} files, $(($(wc -l <"$work/new") / 2)) of them not known to be good"
+xargs -r -d '\n' -P "$(nproc)" -n 2 bash -c 'tidy_one "$@"' bash <"$work/new"
 report $? "clang-tidy"
 if [ "$no_cuda" = '^$' ]; then :; else echo "ok $((n += 1)) - clang-tidy of what needs CUDA # SKIP no CUDA headers in $cuda"; fi
 echo "1..$n"

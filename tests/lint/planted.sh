@@ -32,19 +32,40 @@ printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nrm $1\n' >"$tree/tes
 printf '.Dd November 21, 2026\n.Dt REPERF 1\n.Os\n.Sh NAME\n.Nm reperf\n.Nd x\n.Bogus\n' >"$tree/orchestrator/man/reperf.1"
 echo x >"$tree/extra/file"
 git -C "$tree" init -q && git -C "$tree" add -A
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "codec/good.h"\nint good(int a)\n{\n    return one(a);\n}\n' >"$tree/orchestrator/codec/good.c"
+printf '/* SPDX-License-Identifier: Apache-2.0 */\nint good(int a);\nstatic int one(int a)\n{\n    return a;\n}\n' >"$tree/orchestrator/codec/good.h"
+git -C "$tree" add -A
+export XDG_CACHE_HOME="$tree/cache" # of what is known to be good
+unset TIER
 output=$(LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
 for name in clang-format 'each header compiles alone' 'files of at most' 'an SPDX line' 'the top level holds' 'what CLEANUP frees has a value' shellcheck mandoc clang-tidy; do
     seen "$output" "$name"
 done
-output=$(LINT_ROOT="$tree" "$here/layers.sh" 2>&1)
+said() { # OUTPUT TEXT NAME
+    n=$((n + 1))
+    if grep -qF "$2" <<<"$1"; then echo "ok $n - $3"; else
+        echo "not ok $n - $3"
+        bad=1
+    fi
+}
+# What is known to be good: never what failed, and nothing whose header has changed since.
+again=$(LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
+said "$again" "clang-tidy: 3 files, 2 of them not known to be good" "what clang-tidy passed is known"
+seen "$again" "clang-tidy"
+seen "$again" "shellcheck"
+sed -i 's/    return a;/    if (a)\n        return 1;\n    return a;/' "$tree/orchestrator/codec/good.h"
+again=$(LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
+said "$again" "clang-tidy: 3 files, 3 of them not known to be good" "and with another header it is not"
+output="$output
+$again"
+all=$(TIER=all LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
+said "$all" "shellcheck: 1 scripts, 1 of them not known to be good" "in make test-all nothing is"
+output="$output
+$(LINT_ROOT="$tree" "$here/layers.sh" 2>&1)"
 seen "$output" layers
 for line in 'room base may not include "codec/up.h"' '<openssl/evp.h> belongs to' 'room report may not include "sys/loop.h"' '"judge/format_impl.h" is private to judge' \
     'two product files are called up.c' 'orchestrator/report/ has no README.md'; do
-    n=$((n + 1))
-    if grep -qF "$line" <<<"$output"; then echo "ok $n - layers says: $line"; else
-        echo "not ok $n - layers says: $line"
-        bad=1
-    fi
+    said "$output" "$line" "layers says: $line"
 done
 [ "$bad" -eq 0 ] || printf '# %s\n' "${output//$'\n'/$'\n'# }"
 echo "1..$n"
