@@ -53,7 +53,8 @@ NVCC        := $(CUDA_HOME)/bin/nvcc
 # What this nvcc can make: Volta until CUDA 12, Turing to Hopper since 11.8.
 CUDA_ARCHS  := $(if $(filter undefined,$(origin CUDA_ARCHS)),$(if $(HAVE_CUDA),$(filter $(shell $(NVCC) --list-gpu-arch | sed 's/compute_//'),70 75 80 90)),$(CUDA_ARCHS))
 NVCCFLAGS   := -std=c++17 -O3 -lineinfo $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -Iworkloads -Iorchestrator -Xcompiler -Wall,-Wextra -Werror all-warnings
-EMU_CFLAGS  := -Itests/cuda_emu -Itests/nccl_fake -DREPERF_HAVE_NCCL=1 -Iworkloads -Iorchestrator -I. -DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=70_75_80_90 -O1
+EMU_CFLAGS  := -Itests/cuda_emu -Itests/nccl_fake -DREPERF_HAVE_NCCL=1 -Iworkloads -Iorchestrator -I. -DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=70_75_80_90
+EMU_OPT      = $(if $(filter release,$(1)),-O2,-O1)
 EMU_CXXFLAGS := -std=c++17 -g3 -Wall -Wextra -Wno-unknown-pragmas $(WERROR) -ffile-prefix-map="$(CURDIR)=."
 CUDA_LIBS   := $(if $(HAVE_CUDA),$(addprefix -L,$(wildcard $(addprefix $(CUDA_HOME)/,lib64 lib targets/x86_64-linux/lib))) -lcudart_static -lstdc++ -ldl -lrt -lpthread)
 EMPTY :=
@@ -107,6 +108,9 @@ PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP
 .DELETE_ON_ERROR:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),) # -jN where another number of processors is meant
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 all: $(addprefix $(B)/,$(PROGRAMS))     ## build MODE=release (debug, asan, tsan, cov) into build/MODE/
 
@@ -146,10 +150,10 @@ build/$(1)/wl.a: $(patsubst %,build/$(1)/%.o,$(WL_SRC)) $(CU_OBJ)
 	@rm -f $$@; ar rcsD $$@ $$^
 build/$(1)/cuda_emu/%.c.o: %.c build/$(1)/flags
 	@mkdir -p $$(@D)
-	@echo "CC $(1) emulated $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EMU_CFLAGS) -MMD -MP -c $$< -o $$@
+	@echo "CC $(1) emulated $$<"; $$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(EMU_CFLAGS) $(EMU_OPT) -MMD -MP -c $$< -o $$@
 build/$(1)/cuda_emu/%.cu.o: %.cu tests/cuda_emu/emu.ld build/$(1)/flags
 	@mkdir -p $$(@D)
-	@echo "CXX $(1) emulated $$<"; $$(CCACHE) $(CXX) -x c++ $$(EMU_CXXFLAGS) $$(filter-out -O0,$$(OPT.$(1))) $$(EMU_CFLAGS) $$(if $$(filter asan,$(1)),-fsanitize-sections=emu_shared_memory) \
+	@echo "CXX $(1) emulated $$<"; $$(CCACHE) $(CXX) -x c++ $$(EMU_CXXFLAGS) $$(filter-out -O0,$$(OPT.$(1))) $$(EMU_CFLAGS) $(EMU_OPT) $$(if $$(filter asan,$(1)),-fsanitize-sections=emu_shared_memory) \
 	  -MMD -MP -MT $$@ -c $$< -o $$@.tmp && ld -r --force-group-allocation -T tests/cuda_emu/emu.ld $$@.tmp -o $$@ && rm $$@.tmp
 build/$(1)/held.a: $(patsubst %,build/$(1)/%.o,$(HELD_SRC))
 	@rm -f $$@; ar rcsD $$@ $$^
@@ -257,12 +261,12 @@ in_mode   = $(patsubst $(B)/%,build/$(1)/%,$(2))
 TAP      := B=$(B) tests/tap.sh
 
 # The tests' own modes, whatever MODE is, and no third: scripts run the programs that `make` builds and `make install` installs, unit tests are built
-# with ASan + UBSan, which see all that a plain build would; but for whole models on the emulator, which the sanitizers make several times slower:
-# they have had its kernels one by one.
+# with ASan + UBSan, which see all that a plain build would; but for whole networks, which the sanitizers make several times slower: they have had
+# the parts of these one by one.
 EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
 EMU_RUN  := $(B)/emu/reperf-train
-EMU_SLOW := $(B)/emu/test_models $(B)/emu/test_steps
-TEST_OWN := $(call in_mode,asan,$(UNIT) $(filter-out $(EMU_SLOW),$(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(EMU_SLOW))
+WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab)
+TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
 TEST_RUN := $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
 test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
 test: test-programs              ## all tests this machine can run, but for what test-all names; installs what they need

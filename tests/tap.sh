@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs test programs and scripts that speak TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run beside each other:
-# what computes (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others;
-# what waits (other scripts) and what runs on the cluster, one at a time each. TAP_LANES=1: all in one lane, in the order given.
+# what computes (programs, lint, the workloads' scripts), the long ones first, in a lane more than there are processors (some wait at times) and behind
+# all others; what waits (other scripts) and what runs on the cluster, one at a time each. TAP_LANES=1: all in one lane, in the order given.
 # A program that dies, hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why
 # ("1..0 # SKIP why") is one skip. TIER=all has tests do what is long by nature, too; otherwise they name it ("# test-all: what"), and it is listed.
 set -u
@@ -17,6 +17,8 @@ esac
 # Threads that wait must not spin: tests share the machine with other work.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
+# A make that a test starts is none of this one's.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 # The first test that needs the cluster brings it up for all of this run (tests/cluster/lib.sh).
 export TAP_OWNER=$$
 sums=$(mktemp -d) || exit 1
@@ -124,7 +126,7 @@ for test in "$@"; do
     case "$test" in
     # What is long begins first, so that no lane is left alone with it.
     tests/lint/c_checks.sh | tests/integration/test_wl_torch* | tests/integration/test_wl_cuda.sh | tests/integration/test_wl_dist.sh) first+=("$test") ;;
-    build/*/emu/test_* | tests/integration/test_wl_bench.sh) first+=("$test") ;;
+    build/*/emu/test_* | */test_wl_net | */test_wl_checkpoint | */test_wl_fuse | */test_wl_feed | tests/integration/test_wl_bench.sh) first+=("$test") ;;
     build/* | tests/lint/* | tests/integration/test_wl_* | tests/fuzz/*) computing+=("$test") ;;
     tests/cluster/*) on_cluster+=("$test") ;;
     *) waiting+=("$test") ;;
@@ -144,7 +146,7 @@ else
     lane waiting "${waiting[@]+"${waiting[@]}"}"
     lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"
     n_processors=$(nproc)
-    for ((i = 0; i < (n_processors < 4 ? n_processors : 4); i++)); do
+    for ((i = 0; i <= (n_processors < 4 ? n_processors : 4); i++)); do
         lane computing "${computing[@]+"${computing[@]}"}"
     done
 fi
@@ -160,7 +162,7 @@ for test in "$@"; do
     grep -aiE '^(not ok.*# *(skip|todo)|ok.*# *skip|1\.\.0 *# *skip)' "$(file_of "$test")" | sed "s|^|skipped: ${test#build/}: |"
 done
 # No skips: this machine could run them.
-later=$(for test in "$@"; do sed -n "s|^# test-all: |only in make test-all: ${test#build/}: |p" "$(file_of "$test")"; done)
+later=$(for test in "$@"; do sed -n "s|^# test-all: |only in make test-all: ${test#build/}: |p" "$(file_of "$test")" | sort -u; done)
 [ -z "$later" ] || printf '%s\n%s\n' "$later" "make test-all runs these as well; it is run before an issue is closed"
 read -r n_tests passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print NR, p + 0, f + 0, s + 0 }' "$sums/counts")
 if [ $complete = 0 ] || [ "$n_tests" -ne $# ]; then
