@@ -240,8 +240,12 @@ cudaError_t emu_enqueue(struct emu_work *work, cudaStream_t stream, struct emu_o
 
 struct emu_op *emu_stream_replace_last(cudaStream_t stream, const struct emu_work *work)
 {
+    cudaStream_t s = stream_of(stream);
+    if (s == NULL) {
+        emu_die("work for a stream that is not there");
+    }
     struct emu_op *op = emu_op_add(work, true);
-    set_last(stream_of(stream), op);
+    set_last(s, op);
     return op;
 }
 

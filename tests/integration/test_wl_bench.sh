@@ -4,8 +4,6 @@
 # its run sealed and verified.
 . "$(dirname "$0")/../tap_lib.sh"
 BENCH="$B/reperf-bench"
-release="$ROOT/build/release/reperf-train"
-[ -x "$release" ] && TRAIN="$release" # the same code, faster
 python=/usr/bin/python3
 export OMP_WAIT_POLICY=passive
 tiny=(--model bert_tiny --device cpu --batch 2 --sequence 8 --predictions 2 --turns 3 --turn 2 --train "$TRAIN" --out "$T/runs")

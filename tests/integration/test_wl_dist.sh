@@ -40,7 +40,7 @@ same_as_one() { # NAME STEPS BATCH TOLERANCE RANKS COMMAND...
 same=("$TRAIN" --backend plain --sync-bn --data synthetic-fresh --image 64 --lr 1e-4 --model)
 same_as_one "ResNet-50, f32" 2 4 1e-5 2 "${same[@]}" resnet50
 same_as_one "DeepLabV3+, f32, dropout" 2 4 1e-5 2 "${same[@]}" deeplabv3p
-same_as_one "ResNet-50, f64" 3 2 1e-9 2 "${same[@]}" resnet50 --dtype f64
+same_as_one "ResNet-50, f64" 3 2 1e-9 2 "${same[@]}" resnet50 --image 40 --dtype f64
 same_as_one "HRNet, f32" 4 4 1e-5 4 "${same[@]}" hrnet_w18
 like "$(head -n 1 "$T/out.0")" '"batch":1,.*"ranks":4,"rank":0,"global_batch":4,"comm":"tcp_ring","sync_bn":true,"gradient_bytes":[1-9][0-9]*,' "run_start says what the job is"
 /usr/bin/python3 - "$T/out.0" <<'PY'
@@ -54,8 +54,8 @@ assert abs(stop["samples_per_s"] - 16e9 / stop["elapsed_ns"]) < 1e-6 * stop["sam
 PY
 ok $? "rank 0 counts the samples of all ranks"
 first=$(losses "$T/out.0")
-job 4 "${same[@]}" hrnet_w18 --steps 4 --batch 1
-is "$(losses "$T/out.0")" "$first" "and again the same bits"
+job 4 "${same[@]}" hrnet_w18 --steps 2 --batch 1
+is "$(losses "$T/out.0")" "$(cut -d ' ' -f 1,2 <<<"$first") " "and again the same bits"
 
 # --- several batches in one step: two ranks of two are one rank of four ------------------------------
 exits 0 "one rank, four batches a step" "$TRAIN" --backend plain --model resnet50 --image 40 --dtype f64 --data synthetic-fresh --lr 1e-3 --steps 2 --batch 2 --accumulate 4
@@ -67,7 +67,7 @@ close "$(losses "$T/out.0")" "$one" 1e-10
 ok $? "the same losses: $(losses "$T/out.0")and $one"
 
 # --- a checkpoint of two ranks ----------------------------------------------------------------------
-going=("$TRAIN" --backend plain --sync-bn --model resnet50 --image 40 --data synthetic-fresh --batch 2 --recipe dlperf)
+going=("$TRAIN" --backend plain --sync-bn --model hrnet_w18 --image 32 --data synthetic-fresh --batch 2 --recipe paddle --schedule-steps 9)
 job 2 "${going[@]}" --steps 3 --save "$T/three"
 whole=$(losses "$T/out.0")
 job 2 "${going[@]}" --steps 2 --save "$T/two"
@@ -111,7 +111,7 @@ else
 fi
 
 # --- what ends a job -------------------------------------------------------------------------------
-long=("$TRAIN" --model hrnet_w18 --image 64 --backend plain --batch 1 --steps 100000 --comm-timeout 5)
+long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --batch 1 --steps 100000 --comm-timeout 5)
 no_metric_after_fatal() { ! sed -n '/"event":"fatal"/,$p' "$T/out.$1" | tail -n +2 | grep -q .; }
 begin() {
     next_port
@@ -158,12 +158,12 @@ is "$statuses" "70 143 70" "rank 1 is told to stop: the others end"
 like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"rank 1 failed: signal 15' "and say why"
 is "$(cat "$T/out.1")" "" "rank 1 itself prints no fatal line"
 
-job 2 "$TRAIN" --model hrnet_w18 --image 64 --backend plain --batch 1 --steps 5 --lr 1e300
+job 2 "$TRAIN" --model hrnet_w18 --image 32 --backend plain --batch 2 --steps 5 --lr 1e300
 is "$statuses" "8 8" "a loss that is not finite ends all"
 like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"loss is ' "in a fatal line"
 
 # --- the rendezvous --------------------------------------------------------------------------------
-quick=("$TRAIN" --model hrnet_w18 --image 64 --backend plain --steps 1 --rendezvous-timeout 20)
+quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 20)
 next_port
 start 0 2 "${quick[@]}" --batch 1
 start 1 2 "${quick[@]}" --batch 2
