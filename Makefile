@@ -108,7 +108,8 @@ PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP
 .DELETE_ON_ERROR:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules
-ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),) # -jN where another number of processors is meant
+# As many jobs as processors, but for an own -jN, and for several targets, which are made in their order.
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS))$(word 2,$(MAKECMDGOALS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
