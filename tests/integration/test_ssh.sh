@@ -48,7 +48,7 @@ is "$(one 127.0.0.1 exec 'echo a; exec sh -c "echo b"' 2>&1)" "a
 b
 status 0" "a script may become another program"
 like "$(one 127.0.0.1 exec 'kill -9 $(exec sh -c "echo \$PPID")' 2>&1)" '^status 137$' "a script that a signal ends"
-gives 6 'the shell of a script was ended from outside \(signal KILL\)' "its shell is killed" 127.0.0.1 exec 'kill -9 $$; sleep 5'
+gives 6 'the shell of a script was ended from outside \(signal KILL\)' "its shell is killed" 127.0.0.1 exec 'kill -9 $$; sleep 1'
 exits 0 "what a script leaves behind is not waited for" one deadline_ms=20000 127.0.0.1 exec 'sleep 30 & echo done'
 gives 124 'a script did not end within 1 s' "a deadline" deadline_ms=1000 127.0.0.1 exec 'sleep 5'
 gives 6 'a script printed more than' "output past its cap" repeatable=1 127.0.0.1 exec 'head -c 80000000 /dev/zero'
