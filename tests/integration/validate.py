@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validates JSON documents against a JSON Schema with python3-jsonschema: validate.py SCHEMA FILE...
 
-Prints FILE:$.path: message for everything that is wrong. Exit 0: all valid; 1: some are not; 2: it could not be judged."""
+Prints FILE:$.path: message for everything that is wrong. Exit 0: all valid; 1: some are not; 2: it could not be judged.
+validate.py --each, for many: each line of standard input is SCHEMA, a tab and FILE; the exit status of each is printed instead."""
+import contextlib
+import io
 import json
 import sys
 
@@ -27,6 +30,16 @@ def load(path):
 
 
 def main(args):
+    if args == ["--each"]:
+        for line in sys.stdin:
+            with contextlib.redirect_stdout(io.StringIO()):
+                status = judge(line.rstrip("\n").split("\t"))
+            print(status)
+        return 0
+    return judge(args)
+
+
+def judge(args):
     if len(args) < 2:
         print("usage: validate.py SCHEMA FILE...", file=sys.stderr)
         return 2
