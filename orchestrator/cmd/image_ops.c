@@ -151,6 +151,9 @@ int image_op_verify(struct noun_job *job, const struct noun *noun, struct noun_s
     for (size_t idx = 0; idx < check.n_faults; idx++) {
         strbuf_printf(sink->text, "  %.*s\n", STR_ARG(check.faults[idx]));
     }
+    if (check.n_all > check.n_faults) {
+        strbuf_printf(sink->text, "  and %zu more\n", check.n_all - check.n_faults);
+    }
     if (!is_locked && !spec.pins.has_digest) {
         strbuf_add_z(sink->text, "  no lock says which image it should be\n");
     }

@@ -55,7 +55,11 @@ static int resolve_all(struct noun_job *job, const struct opt_list *names, bool 
         } else {
             some = (struct nouns){&one, 1};
         }
-        for (size_t at = 0; at < some.n && nouns.n < NOUNS_MAX; at++) {
+        if (nouns.n + some.n > NOUNS_MAX) {
+            return err_set(err, ERR_USAGE, "more than %d datasets, images and sources at once",
+                           NOUNS_MAX);
+        }
+        for (size_t at = 0; at < some.n; at++) {
             nouns.items[nouns.n] = some.items[at];
             nouns.items[nouns.n].is_twin |= is_synthetic && some.items[at].kind == NOUN_DATASET;
             nouns.n++;

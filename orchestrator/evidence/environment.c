@@ -14,7 +14,6 @@
 #define PROC_FILE_MAX    (8u << 20)
 #define TOOL_DEADLINE_NS (10 * NS_PER_S)
 #define TOOL_OUTPUT_MAX  65536
-#define LIBRARIES_MAX    64
 #define PROC_TEXT_BYTES  262144
 
 /* Files below /proc and /sys say size 0, so they are read until their end. */
@@ -212,9 +211,8 @@ static int put_libraries(struct json_out *out, struct arena *arena,
     const char *const argv[] = {"ldd", path, NULL};
     struct str rest = ask(arena, opts, argv);
     struct str line;
-    size_t n = 0;
     jw_array(out, "libraries");
-    while (n < LIBRARIES_MAX && str_next(&rest, '\n', &line)) {
+    while (str_next(&rest, '\n', &line)) {
         int64_t arrow = str_find(line, STR_LIT(" => /"));
         int64_t paren = str_find(line, STR_LIT(" (0x"));
         if (arrow < 0 || paren < arrow) {
@@ -231,7 +229,6 @@ static int put_libraries(struct json_out *out, struct arena *arena,
                 return -1;
             }
             jw_end_object(out);
-            n++;
         }
     }
     jw_end_array(out);

@@ -182,8 +182,10 @@ int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *
         return -1;
     }
     frozen->machine = arena_array(arena, struct condition, MACHINE_CONDITIONS_MAX);
-    for (bool more = json_first(&list, &item); more && frozen->n_machine < MACHINE_CONDITIONS_MAX;
-         more = json_next(&item)) {
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (frozen->n_machine == MACHINE_CONDITIONS_MAX) {
+            return json_fail(&list, err, "expected at most %d conditions", MACHINE_CONDITIONS_MAX);
+        }
         struct condition *c = &frozen->machine[frozen->n_machine++];
         c->name = str_dup(arena, str_of(item.key));
         if (!json_is_null(&item) && json_str(&item, arena, &c->value, err) < 0) {

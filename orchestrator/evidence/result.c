@@ -8,7 +8,6 @@
 #include "judge/stats.h"
 
 #define RESULT_TEXT_MAX (256u << 20)
-#define NAMES_MAX       256
 #define HELD_STATUS     1 /* a cell does not hold */
 
 /* ---- conditions ---- */
@@ -19,8 +18,9 @@ struct named { /* what was in force when we measured */
 };
 
 struct names {
-    struct named items[NAMES_MAX];
+    struct named *items;
     size_t n;
+    size_t n_max; /* all that there is to put, were each name another */
 };
 
 static void put_name(struct names *names, struct str name, struct str value)
@@ -31,9 +31,8 @@ static void put_name(struct names *names, struct str name, struct str value)
             return;
         }
     }
-    if (names->n < NAMES_MAX) {
-        names->items[names->n++] = (struct named){name, value};
-    }
+    ASSERT(names->n < names->n_max);
+    names->items[names->n++] = (struct named){name, value};
 }
 
 /* The log says "ID.synthetic" of a twin's shards; where that is the twin that was planned with, it is said in words. */
@@ -116,6 +115,11 @@ static void note_differences(struct arena *arena, const struct frozen *frozen,
                              struct cell_result *cell)
 {
     struct names *names = arena_new(arena, struct names);
+    names->n_max = frozen->n_machine + cell->step->n_conditions;
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        names->n_max += cell->repeats[idx].n_facts;
+    }
+    names->items = arena_array(arena, struct named, names->n_max + 1);
     conditions_of_run(arena, frozen, cell, names);
     cell->differs =
         arena_array(arena, struct run_difference, names->n + frozen->plan.n_overrides + 1);

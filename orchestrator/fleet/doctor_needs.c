@@ -9,11 +9,9 @@
 #include "store/image_spec.h"
 #include "store/lock_file.h"
 
-#define NAMES_MAX 256
-
 struct room { /* on a node, for everything once */
     int64_t bytes;
-    struct str names[NAMES_MAX]; /* counted already */
+    struct str *names; /* counted already; room for two of each case */
     size_t n;
     struct strbuf unknown; /* whose size nobody states */
 };
@@ -25,9 +23,7 @@ static bool is_new(struct room *room, struct str name)
             return false;
         }
     }
-    if (room->n < NAMES_MAX) {
-        room->names[room->n++] = name;
-    }
+    room->names[room->n++] = name;
     return true;
 }
 
@@ -119,6 +115,7 @@ int doctor_wants(struct arena *arena, const struct doctor_opts *opts, struct wan
     struct room *room = arena_new(arena, struct room);
     bool is_training = false;
     result->cases = arena_array(arena, struct str, opts->report->n_cases + 1);
+    room->names = arena_array(arena, struct str, 2 * opts->report->n_cases + 1);
     strbuf_init(&room->unknown, 1u << 16);
     for (size_t idx = 0; idx < opts->report->n_cases; idx++) {
         const struct report_case *c = &opts->report->cases[idx];

@@ -15,7 +15,7 @@
 #define SIGNAL_GAP_NS (1 * NS_PER_S)
 #define BATCH_MAX     (4u << 20)
 #define SAID_MAX      4096
-#define OPTIONS_MAX   64
+#define OPTIONS_MAX   16 /* of our own */
 #define EX_UNWRITTEN  73
 #define EX_REFUSED    74
 #define EX_SILENT     75
@@ -292,7 +292,11 @@ static const char **sbatch_options(const struct slurm *slurm, struct arena *aren
                                    const struct remote_job *job, const char *folder)
 {
     const struct remote_batch *batch = job->batch;
-    const char **args = arena_array(arena, const char *, OPTIONS_MAX + 1);
+    size_t n_extra = 0;
+    while (slurm->extra && slurm->extra[n_extra]) {
+        n_extra++;
+    }
+    const char **args = arena_array(arena, const char *, OPTIONS_MAX + n_extra + 1);
     size_t n = 0;
     args[n++] = folder;
     args[n++] = job_name(arena, job->id);
@@ -318,7 +322,8 @@ static const char **sbatch_options(const struct slurm *slurm, struct arena *aren
             args[n++] = arena_printf(arena, "--nodelist=%s", batch->nodelist);
         }
     }
-    for (size_t idx = 0; slurm->extra && slurm->extra[idx] && n < OPTIONS_MAX; idx++) {
+    ASSERT(n <= OPTIONS_MAX);
+    for (size_t idx = 0; idx < n_extra; idx++) {
         args[n++] = slurm->extra[idx];
     }
     return args;

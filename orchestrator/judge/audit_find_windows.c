@@ -137,7 +137,7 @@ static void find_mixed_rules(struct audit *audit, size_t first)
     const struct report_audit *out = audit->out;
     const struct cell_audit *a = &out->cells[first];
     CLEANUP(strbuf) struct strbuf list;
-    const struct rule *seen[16] = {rule_of(audit, a)};
+    const struct rule **seen = arena_array(audit->arena, const struct rule *, out->n_cells + 1);
     size_t n = 1;
     strbuf_init(&list, LIST_BYTES);
     for (size_t idx = 0; idx < first; idx++) {
@@ -145,8 +145,9 @@ static void find_mixed_rules(struct audit *audit, size_t first)
             return; /* said at its first cell */
         }
     }
+    seen[0] = rule_of(audit, a);
     strbuf_printf(&list, "%s", seen[0] ? seen[0]->id.ptr : "");
-    for (size_t idx = first + 1; idx < out->n_cells && n < ARRAY_LEN(seen); idx++) {
+    for (size_t idx = first + 1; idx < out->n_cells; idx++) {
         const struct cell_audit *b = &out->cells[idx];
         const struct rule *rule = is_rate(b) && same_column(a, b) ? rule_of(audit, b) : NULL;
         bool is_new = rule != NULL;

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#define INTERFACES_MAX  256
 #define PAIRS_NODES_MAX 16 /* 240 pairs */
 
 /* ---- which interface NCCL takes ---- */
@@ -28,7 +27,7 @@ static bool list_interfaces(struct arena *arena, const struct node_facts *facts,
                             struct interface *items, size_t *ret_n)
 {
     size_t n = 0;
-    for (size_t idx = 0; idx < facts->n && n < INTERFACES_MAX; idx++) {
+    for (size_t idx = 0; idx < facts->n; idx++) {
         struct str key = facts->items[idx].key;
         struct str name;
         if (!str_starts(key, STR_LIT("net.")) || !str_ends(key, STR_LIT(".index"))) {
@@ -81,7 +80,7 @@ struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
     static const char *const IB[] = {"ib", NULL};
     static const char *const LAST[] = {"docker", "lo", NULL};
     static const char *const DOCKER[] = {"docker", NULL};
-    struct interface items[INTERFACES_MAX];
+    struct interface *items = arena_array(arena, struct interface, facts->n + 1);
     size_t n = 0;
     struct str variable = facts_value(facts, "env.NCCL_SOCKET_IFNAME");
     if (!list_interfaces(arena, facts, items, &n)) {

@@ -7,18 +7,24 @@
 #define DISTANCE_MAX   2
 #define NAME_BYTES_MIN 5
 #define COMMIT_DIGITS  40
-#define NAMES_MAX      512
 
 struct names {
-    struct str items[NAMES_MAX];
+    struct str *items;
     size_t n;
+    size_t n_max;
 };
 
-static void add_name(struct names *names, struct str name)
+static void add_name(struct arena *arena, struct names *names, struct str name)
 {
-    if (names->n < NAMES_MAX) {
-        names->items[names->n++] = name;
+    if (names->n == names->n_max) {
+        struct str *old = names->items;
+        names->n_max = old ? 2 * names->n_max : 32;
+        names->items = arena_array(arena, struct str, names->n_max);
+        if (old) {
+            memcpy(names->items, old, names->n * sizeof(*old));
+        }
     }
+    names->items[names->n++] = name;
 }
 
 static bool has_name(const struct names *names, struct str name)
@@ -31,18 +37,19 @@ static bool has_name(const struct names *names, struct str name)
     return false;
 }
 
-static void collect_names(const struct lint_command *c, struct names *assigned, struct names *used)
+static void collect_names(struct arena *arena, const struct lint_command *c, struct names *assigned,
+                          struct names *used)
 {
     struct str name;
     struct str value;
     bool has_default;
     for (size_t idx = 0; idx < c->words.n; idx++) {
         if (shell_assignment(c->words.items[idx].text, &name, &value)) {
-            add_name(assigned, name);
+            add_name(arena, assigned, name);
         }
     }
     for (size_t at = 0; shell_next_use(c->command->printed, &at, &name, &has_default);) {
-        add_name(used, name);
+        add_name(arena, used, name);
     }
 }
 
@@ -70,7 +77,7 @@ static void lint_misspelt(struct lint *lint, const struct lint_command *c, const
 {
     struct names assigned = {.n = 0};
     struct names used = {.n = 0};
-    collect_names(c, &assigned, &used);
+    collect_names(lint->arena, c, &assigned, &used);
     for (size_t u = 0; u < used.n; u++) {
         if (has_name(&assigned, used.items[u]) || used.items[u].len < NAME_BYTES_MIN) {
             continue;
@@ -340,7 +347,7 @@ static void collect_saved(struct lint *lint, const struct stack *s, struct names
         for (size_t word = 0; word < words->n; word++) {
             struct str name = is_download(words, word) ? saved_name(words, word) : STR_EMPTY;
             if (name.ptr && ends_in_any(name, ARCHIVE_SUFFIXES)) {
-                add_name(saved, name);
+                add_name(lint->arena, saved, name);
             }
         }
     }
@@ -354,7 +361,7 @@ static void collect_assigned(struct lint *lint, const struct stack *s, struct na
         const struct shell_words *words = printed_words(lint, s, &s->commands[idx]);
         for (size_t word = 0; word < words->n; word++) {
             if (shell_assignment(words->items[word].text, &name, &value)) {
-                add_name(assigned, name);
+                add_name(lint->arena, assigned, name);
             }
         }
     }

@@ -4,7 +4,6 @@
 
 #include "judge/lint_parts.h"
 
-#define NAMES_MAX  128
 #define LIST_BYTES 600
 #define PREFETCH                                                                                   \
     2 /* batches that a loader worker holds ahead. Source: default of torch's DataLoader, read 2026 */
@@ -39,13 +38,14 @@ static bool is_in(const struct str *names, size_t n, struct str name)
 }
 
 struct unstated {
-    struct str names[NAMES_MAX];
+    struct str names[CONDITION_NAMES_MAX];
     size_t n;
 };
 
 static void add_unstated(struct unstated *list, struct str name)
 {
-    if (!is_in(list->names, list->n, name) && list->n < NAMES_MAX) {
+    if (!is_in(list->names, list->n, name)) {
+        ASSERT(list->n < CONDITION_NAMES_MAX);
         list->names[list->n++] = name;
     }
 }

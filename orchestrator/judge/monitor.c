@@ -348,9 +348,8 @@ static int read_line(struct reader *reader, struct str line, struct err *err)
 static void add_taint(struct reader *reader, const char *id, char *text)
 {
     struct monitor_report *report = reader->report;
-    if (report->n_taints < MONITOR_TAINTS_MAX) {
-        report->taints[report->n_taints++] = (struct taint){id, str_of(text)};
-    }
+    ASSERT(report->n_taints < MONITOR_TAINTS_MAX); /* so many verdicts are there on each */
+    report->taints[report->n_taints++] = (struct taint){id, str_of(text)};
 }
 
 static void judge_gpu(struct reader *reader, struct gpu_state *gpu, int64_t ranks)

@@ -17,7 +17,7 @@
 #define MONITOR_TEXT_MAX   (64u << 20)
 #define MONITOR_GPUS_MAX   64
 #define MONITOR_PORTS_MAX  256
-#define MONITOR_TAINTS_MAX 512
+#define MONITOR_TAINTS_MAX (6 * MONITOR_GPUS_MAX + 2 * MONITOR_PORTS_MAX + 1)
 
 /* A GPU counts as at work from this utilisation on. Own choice: below it clocks fall by themselves. */
 #define MONITOR_BUSY_PERCENT 50

@@ -180,19 +180,25 @@ static bool may_be_cut(const struct series_spec *spec, const struct line *line)
 }
 
 /* Keeps a fact that is new. The value is text of a line: copied. */
-static void add_fact(struct parser *p, struct str name, struct str value, int64_t line)
+static int add_fact(struct parser *p, struct str name, struct str value, int64_t line,
+                    struct err *err)
 {
     struct fact fact = {.name = name, .value = str_trim(value), .line = line};
     for (size_t old = 0; old < p->facts.n; old++) {
         if (str_eq(p->facts.items[old].name, name) &&
             str_eq(p->facts.items[old].value, fact.value)) {
-            return;
+            return 0;
         }
     }
-    if (fact.value.len && p->facts.n < FACTS_MAX) {
-        fact.value = str_dup(p->arena, fact.value);
-        VEC_PUSH(&p->facts, fact);
+    if (!fact.value.len) {
+        return 0;
     }
+    if (p->facts.n == FACTS_MAX) {
+        return err_set(err, ERR_PARSE, "more than %d different facts in one log", FACTS_MAX);
+    }
+    fact.value = str_dup(p->arena, fact.value);
+    VEC_PUSH(&p->facts, fact);
+    return 0;
 }
 
 static int match_probe(const struct probe *probe, const struct line *line, bool *ret_found,
@@ -231,7 +237,9 @@ static int read_facts(struct parser *p, const struct line *line, struct err *err
         if (is_hit) {
             p->has_fact[idx] = true;
             struct str value = pattern_text(spec->line.pattern, line->text, spec->value);
-            add_fact(p, spec->name, value, line->number);
+            if (add_fact(p, spec->name, value, line->number, err) < 0) {
+                return -1;
+            }
             note_total(p, spec->name, value);
         }
     }
@@ -273,8 +281,10 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         }
     }
     if (!p->has_date && time.ptr && time.len > DATE_BYTES && time.ptr[4] == '-') {
-        add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number);
         p->has_date = true;
+        if (add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, err) < 0) {
+            return -1;
+        }
     }
     series->ordinal++;
     if (sample.step < 0) {

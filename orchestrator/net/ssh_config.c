@@ -260,16 +260,24 @@ static int set_special(struct reader *reader, struct str key, struct str value, 
     return 0;
 }
 
-static void set_files(struct ssh_settings *settings, const struct key *key, struct arena *arena,
-                      const struct words *words)
+static int set_files(struct reader *reader, const struct key *key, const struct words *words,
+                     struct err *err)
 {
+    struct ssh_settings *settings = reader->settings;
     const char **files =
         key->offset == AT(known_files) ? settings->known_files : settings->global_known_files;
     size_t *n =
         key->offset == AT(known_files) ? &settings->n_known_files : &settings->n_global_known_files;
-    for (size_t idx = 0, had = *n; had == 0 && idx < words->n && idx < SSH_KNOWN_FILES_MAX; idx++) {
-        files[(*n)++] = str_z(arena, words->items[idx]);
+    if (*n > 0) {
+        return 0;
     }
+    if (words->n > SSH_KNOWN_FILES_MAX) {
+        return err_set(err, ERR_MANIFEST, "%s: more than %d files", key->name, SSH_KNOWN_FILES_MAX);
+    }
+    for (size_t idx = 0; idx < words->n; idx++) {
+        files[(*n)++] = str_z(reader->arena, words->items[idx]);
+    }
+    return 0;
 }
 
 static int set_number(void *field, const struct key *key, struct str value, struct err *err)
@@ -316,8 +324,7 @@ static int set_key(struct reader *reader, const struct key *key, struct str name
         }
         return 0;
     case KEY_FILES:
-        set_files(reader->settings, key, reader->arena, words);
-        return 0;
+        return set_files(reader, key, words, err);
     case KEY_SPECIAL:
         return set_special(reader, name, value, err);
     case KEY_REFUSED_YES:

@@ -482,7 +482,7 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
         return err_set(err, ERR_MANIFEST, "container command: it has a byte 0");
     }
     shell_split(arena, text, &words);
-    if (words.n >= SHELL_WORDS_MAX) {
+    if (words.n > SHELL_WORDS_MAX) {
         return err_set(err, ERR_MANIFEST, "container command: more than %d words", SHELL_WORDS_MAX);
     }
     if (!find_run(&words, &first, &run, &reader.end)) {

@@ -6,11 +6,12 @@
 
 #include "codec/json.h"
 
-#define REPORTS_MAX  256
-#define CASES_MAX    4096
-#define CELLS_MAX    64  /* a case */
-#define LOGS_MAX     64  /* a case */
-#define COMMANDS_MAX 256 /* a stack */
+#define REPORTS_MAX         256
+#define CASES_MAX           4096
+#define CELLS_MAX           64  /* a case */
+#define LOGS_MAX            64  /* a case */
+#define COMMANDS_MAX        256 /* a stack */
+#define CONDITION_NAMES_MAX 64  /* of the closed list */
 
 struct source_ref { /* where a statement was read */
     struct str repository;

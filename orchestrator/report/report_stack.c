@@ -73,6 +73,7 @@ static const char *const CONDITION_NAMES[] = {
     "xla",
     NULL,
 };
+_Static_assert(ARRAY_LEN(CONDITION_NAMES) - 1 <= CONDITION_NAMES_MAX, "the closed list fits");
 static const char *const PURPOSES[] = {"pull",    "build", "container", "code", "data",
                                        "install", "run",   "log",       NULL};
 

@@ -65,7 +65,7 @@ static bool is_opener(struct str word)
 
 void shell_split(struct arena *arena, struct str text, struct shell_words *ret_words)
 {
-    size_t n_max = text.len / 2 + 1 < SHELL_WORDS_MAX ? text.len / 2 + 1 : SHELL_WORDS_MAX;
+    size_t n_max = text.len + 1;
     struct shell_word *items = arena_array(arena, struct shell_word, n_max);
     size_t n = 0;
     size_t at = 0;

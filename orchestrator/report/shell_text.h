@@ -20,7 +20,7 @@ struct shell_words {
     size_t n;
 };
 
-/* Comments are left out. More than SHELL_WORDS_MAX words: the rest is not read. */
+/* Comments are left out. A word takes a byte of the text or more, so there are as many as the text allows. */
 void shell_split(struct arena *arena, struct str text, struct shell_words *ret_words);
 
 /* NAME=VALUE: true, and both parts, the value without quotes around it. */

@@ -16,6 +16,7 @@
 #define STEP_LINE_BYTES 256
 #define RUN_LINES_BYTES 4096
 #define WORD_MAX        4096
+#define WORDS_ADDED_MAX 32 /* by a profile: an option and its value each */
 
 struct planner { /* what is the same for all steps */
     struct arena *arena;
@@ -56,8 +57,7 @@ static bool split_words(struct arena *arena, struct str text, struct str **ret_w
                 return false;
             }
         }
-        /* Room is left for what a profile adds. */
-        if (word.len && n + 16 < PLAN_ARGV_MAX) {
+        if (word.len && n + WORDS_ADDED_MAX < PLAN_ARGV_MAX) {
             words[n++] = word;
         } else if (word.len) {
             return false;
@@ -86,6 +86,7 @@ static void set_option(struct plan_step *step, const char *name, const char *val
             return;
         }
     }
+    ASSERT(step->n_argv + 2 <= PLAN_ARGV_MAX);
     step->argv[step->n_argv++] = str_of(name);
     step->argv[step->n_argv++] = str_of(value);
 }
@@ -109,15 +110,14 @@ struct str plan_number(struct arena *arena, int64_t value)
     return str_of(arena_printf(arena, "%lld", (long long)value));
 }
 
-/* As the report's data has them for this case; a profile then overrides. */
+/* As the report's data has them for this case, over what it has for the stack; a profile then overrides. Names are of a closed list. */
 static void base_conditions(struct arena *arena, const struct report_case *c,
                             struct plan_step *step)
 {
     const struct conditions *lists[] = {&c->stack->conditions, &c->conditions};
     step->conditions = arena_array(arena, struct condition, PLAN_CONDITIONS_MAX);
     for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
-        for (size_t idx = 0; idx < lists[list]->n && step->n_conditions < PLAN_CONDITIONS_MAX / 2;
-             idx++) {
+        for (size_t idx = 0; idx < lists[list]->n; idx++) {
             plan_set_condition(step, lists[list]->items[idx].name.ptr,
                                lists[list]->items[idx].value);
         }
@@ -286,7 +286,8 @@ static void plan_case(struct planner *p, const struct report_case *c, struct pla
                                .rule = c->rule,
                                .node = STR_LIT("local")};
     step->env = arena_array(arena, struct condition, PLAN_ENV_MAX);
-    for (size_t idx = 0; idx < c->stack->n_env && idx + 16 < PLAN_ENV_MAX; idx++) {
+    ASSERT(c->stack->n_env <= PLAN_ENV_MAX); /* the reader takes fewer */
+    for (size_t idx = 0; idx < c->stack->n_env; idx++) {
         step->env[step->n_env++] = c->stack->env[idx];
     }
     base_conditions(arena, c, step);
@@ -339,16 +340,19 @@ static void plan_case(struct planner *p, const struct report_case *c, struct pla
 
 /* ---- the whole ---- */
 
-static void add_pin(struct plan *plan, const struct stack *stack, const char *what)
+static int add_pin(struct plan *plan, const struct stack *stack, const char *what, struct err *err)
 {
-    if (plan->n_pins < PLAN_PINS_MAX) {
-        plan->pins[plan->n_pins++] = (struct missing_pin){stack->id, str_of(what)};
+    if (plan->n_pins == PLAN_PINS_MAX) {
+        return err_set(err, ERR_MANIFEST, "more than %d images and commits are not pinned",
+                       PLAN_PINS_MAX);
     }
+    plan->pins[plan->n_pins++] = (struct missing_pin){stack->id, str_of(what)};
+    return 0;
 }
 
 /* Of the stacks of the cases that were asked for, each once. */
-static void note_missing_pins(struct arena *arena, const struct report *report,
-                              const bool *is_asked, struct plan *plan)
+static int note_missing_pins(struct arena *arena, const struct report *report, const bool *is_asked,
+                             struct plan *plan, struct err *err)
 {
     plan->pins = arena_array(arena, struct missing_pin, PLAN_PINS_MAX);
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
@@ -357,17 +361,20 @@ static void note_missing_pins(struct arena *arena, const struct report *report,
         if (!is_asked[idx] || str_eq_z(stack->framework, "reperf")) {
             continue;
         }
-        if (!stack->image_digest.ptr) {
-            add_pin(plan, stack, PLAN_PIN_IMAGE);
+        if (!stack->image_digest.ptr && add_pin(plan, stack, PLAN_PIN_IMAGE, err) < 0) {
+            return -1;
         }
         for (size_t src = 0; src < stack->n_sources; src++) {
-            if (!stack->sources[src].commit.ptr) {
-                add_pin(
-                    plan, stack,
-                    arena_printf(arena, "commit of %.*s", STR_ARG(stack->sources[src].repository)));
+            const struct pin_source *source = &stack->sources[src];
+            if (!source->commit.ptr &&
+                add_pin(plan, stack,
+                        arena_printf(arena, "commit of %.*s", STR_ARG(source->repository)),
+                        err) < 0) {
+                return -1;
             }
         }
     }
+    return 0;
 }
 
 static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
@@ -387,8 +394,7 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
         plan_case(p, c, &plan->steps[plan->n_steps++]);
         is_asked[c->stack - report->stacks] = true;
     }
-    note_missing_pins(p->arena, report, is_asked, plan);
-    return 0;
+    return note_missing_pins(p->arena, report, is_asked, plan, err);
 }
 
 int plan_make(struct arena *arena, const struct report *report, const struct planner_opts *opts,

@@ -49,6 +49,16 @@ static void sizes_of(const struct dataset_here *here, const struct store *store,
     }
 }
 
+static int add_need(struct plan *plan, const struct plan_need *need, struct err *err)
+{
+    if (plan->n_needs == PLAN_NEEDS_MAX) {
+        return err_set(err, ERR_MANIFEST,
+                       "the cases need more than %d datasets, images and sources", PLAN_NEEDS_MAX);
+    }
+    plan->needs[plan->n_needs++] = *need;
+    return 0;
+}
+
 static int add_dataset(struct arena *arena, const char *root, const struct store *store,
                        struct str id, struct plan *plan, struct err *err)
 {
@@ -66,14 +76,13 @@ static int add_dataset(struct arena *arena, const char *root, const struct store
     if (dataset_load(arena, root, NULL, id.ptr, false, &here, err) < 0) {
         return -1;
     }
-    if (here.dataset.is_synthetic || plan->n_needs == PLAN_NEEDS_MAX) {
+    if (here.dataset.is_synthetic) {
         return 0;
     }
     need.needs_login = here.dataset.needs_login;
     need.state = store ? STATES[dataset_state(arena, store, &here)] : NEED_ABSENT;
     sizes_of(&here, store, &need);
-    plan->needs[plan->n_needs++] = need;
-    return 0;
+    return add_need(plan, &need, err);
 }
 
 /* A lock answers what the report's authors left open. */
@@ -111,7 +120,7 @@ static int add_image(struct arena *arena, const char *root, const struct store *
             return 0;
         }
     }
-    if (spec.is_local || plan->n_needs == PLAN_NEEDS_MAX) {
+    if (spec.is_local) {
         return 0;
     }
     need.n_unpinned = !spec.pins.has_digest;
@@ -122,8 +131,7 @@ static int add_image(struct arena *arena, const char *root, const struct store *
         need.download_bytes = 0;
         need.disk_bytes = (int64_t)info.bytes;
     }
-    plan->needs[plan->n_needs++] = need;
-    return 0;
+    return add_need(plan, &need, err);
 }
 
 /* What is at hand without asking anybody: git itself looks into the repository of the store. */
@@ -143,9 +151,6 @@ static int add_source(struct arena *arena, const struct store *store, const stru
             return 0;
         }
     }
-    if (plan->n_needs == PLAN_NEEDS_MAX) {
-        return 0;
-    }
     if (store) {
         if (sources_init(&sources, arena, store, net, err) < 0) {
             return -1;
@@ -159,8 +164,7 @@ static int add_source(struct arena *arena, const struct store *store, const stru
             return -1;
         }
     }
-    plan->needs[plan->n_needs++] = need;
-    return 0;
+    return add_need(plan, &need, err);
 }
 
 static int add_stack(struct arena *arena, const struct run_needs_opts *opts,

@@ -310,10 +310,15 @@ static int urls_of(struct getting *g, const struct dataset_file *file, const cha
     if (mirror && net_allows_url(net, mirror)) {
         urls[n++] = mirror;
     }
-    for (size_t idx = 0; idx < file->n_urls && n < FETCH_MIRRORS_MAX && !is_gated; idx++) {
-        if (net_allows_url(net, file->urls[idx].ptr)) {
-            urls[n++] = file->urls[idx].ptr;
+    for (size_t idx = 0; idx < file->n_urls && !is_gated; idx++) {
+        if (!net_allows_url(net, file->urls[idx].ptr)) {
+            continue;
         }
+        if (n == FETCH_MIRRORS_MAX) {
+            return err_set(err, ERR_USAGE, "%s: more than %d addresses, the mirror's among them",
+                           file->name.ptr, FETCH_MIRRORS_MAX);
+        }
+        urls[n++] = file->urls[idx].ptr;
     }
     *ret_n = n;
     return 0;

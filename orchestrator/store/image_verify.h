@@ -15,6 +15,7 @@ struct image_check {
     uint64_t unpacked_bytes; /* of the layers */
     struct str *faults;      /* in the arena, each names the blob */
     size_t n_faults;
+    size_t n_all; /* also those beyond IMAGE_FAULTS_MAX */
 };
 
 /* pins: of the lock or image.json; NULL: the store's own reference alone. ERR_INTEGRITY where a fault was found; *ret_check is

@@ -156,16 +156,18 @@ int noun_resolve(struct arena *arena, const char *root, const char *name, struct
 
 /* ---- what a report needs ---- */
 
-static void add_once(struct nouns *nouns, enum noun_kind kind, struct str name)
+static int add_once(struct nouns *nouns, enum noun_kind kind, struct str name, struct err *err)
 {
     for (size_t idx = 0; idx < nouns->n; idx++) {
         if (nouns->items[idx].kind == kind && str_eq(nouns->items[idx].name, name)) {
-            return;
+            return 0;
         }
     }
-    if (nouns->n < NAMES_MAX) {
-        nouns->items[nouns->n++] = (struct noun){kind, name, false};
+    if (nouns->n == NAMES_MAX) {
+        return err_set(err, ERR_MANIFEST, "more than %d datasets, images and sources", NAMES_MAX);
     }
+    nouns->items[nouns->n++] = (struct noun){kind, name, false};
+    return 0;
 }
 
 static int compare_nouns(const void *a, const void *b)
@@ -186,19 +188,21 @@ int noun_of_report(struct arena *arena, const char *root, const char *report,
     }
     for (size_t idx = 0; idx < r.n_stacks; idx++) {
         const struct stack *stack = &r.stacks[idx];
-        if (stack->dataset.ptr && !str_eq_z(stack->dataset, "synthetic")) {
-            add_once(&nouns, NOUN_DATASET, stack->dataset);
+        if (stack->dataset.ptr && !str_eq_z(stack->dataset, "synthetic") &&
+            add_once(&nouns, NOUN_DATASET, stack->dataset, err) < 0) {
+            return -1;
         }
-        if (stack->image.ptr) {
-            add_once(&nouns, NOUN_IMAGE, stack->image);
+        if (stack->image.ptr && add_once(&nouns, NOUN_IMAGE, stack->image, err) < 0) {
+            return -1;
         }
         for (size_t src = 0; src < stack->n_sources; src++) {
             const struct pin_source *source = &stack->sources[src];
             struct str pin = source->commit.ptr ? source->commit : source->ref;
-            if (pin.ptr) {
-                add_once(&nouns, NOUN_SOURCE,
-                         str_of(arena_printf(arena, "%.*s@%.*s", STR_ARG(source->repository),
-                                             STR_ARG(pin))));
+            if (pin.ptr && add_once(&nouns, NOUN_SOURCE,
+                                    str_of(arena_printf(arena, "%.*s@%.*s",
+                                                        STR_ARG(source->repository), STR_ARG(pin))),
+                                    err) < 0) {
+                return -1;
             }
         }
     }

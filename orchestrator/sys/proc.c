@@ -47,9 +47,13 @@ static bool may_inherit(struct str name)
 
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n)
 {
-    const char **env = arena_array(arena, const char *, PROC_ENV_MAX + 1);
     size_t n = 0;
-    for (char **at = environ; *at && n < PROC_ENV_MAX; at++) {
+    for (char **at = environ; *at; at++) {
+        n++;
+    }
+    const char **env = arena_array(arena, const char *, n + 1);
+    n = 0;
+    for (char **at = environ; *at; at++) {
         const char *equals = strchr(*at, '=');
         if (equals && may_inherit((struct str){*at, (size_t)(equals - *at)})) {
             env[n++] = *at;

@@ -11,7 +11,6 @@
 #include "sys/loop.h"
 
 #define PROC_GRACE_NS    (5 * NS_PER_S) /* between TERM and KILL */
-#define PROC_ENV_MAX     512
 #define PROC_CAPTURE_MAX (16u << 20)
 
 typedef void (*proc_output_fn)(void *ctx, const char *ptr, size_t len);

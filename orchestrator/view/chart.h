@@ -6,9 +6,7 @@
 
 #include "view/html.h"
 
-#define CHART_COLORS     6
-#define CHART_LINES_MAX  16
-#define CHART_POINTS_MAX 16 /* of a line */
+#define CHART_COLORS 6
 
 struct chart_point {
     double gpus;
@@ -19,7 +17,7 @@ struct chart_point {
 struct chart_line {
     struct str label;
     size_t color; /* below CHART_COLORS; also chooses the marker */
-    struct chart_point points[CHART_POINTS_MAX];
+    struct chart_point *points;
     size_t n;
 };
 
@@ -27,7 +25,7 @@ struct chart {
     struct str title;
     struct str unit;
     const char *id; /* unique on the page */
-    struct chart_line lines[CHART_LINES_MAX];
+    struct chart_line *lines;
     size_t n;
 };
 

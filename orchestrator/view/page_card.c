@@ -179,7 +179,9 @@ void page_card(struct strbuf *out, const struct report_audit *audit,
     if (n_rows) {
         add_rows(&page, audit, n_rows);
     }
-    HTML(out, "<text class=\"s\" x=\"28\" y=\"{}\">reperf report {} --svg FILE</text>\n</svg>\n",
-         textf(&page.arena, "%.0f", height - 14), audit->report->id);
+    HTML(out, "<text class=\"s\" x=\"28\" y=\"{}\">reperf report {} --svg FILE{}</text>\n</svg>\n",
+         textf(&page.arena, "%.0f", height - 14), audit->report->id,
+         n_rows < audit->n_rows ? textf(&page.arena, " (%zu of %zu rows)", n_rows, audit->n_rows)
+                                : STR_EMPTY);
     arena_release(&page.arena);
 }

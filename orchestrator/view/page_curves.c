@@ -35,11 +35,13 @@ static bool same_chart(const struct report_audit *audit, const struct cell_audit
 }
 
 /* The colour of a stack: its place among the report's stacks that ran this model. */
-static size_t stack_color(const struct report_audit *audit, const struct cell_audit *of)
+static size_t stack_color(struct page *page, const struct report_audit *audit,
+                          const struct cell_audit *of)
 {
-    const struct stack *seen[CHART_LINES_MAX];
+    const struct stack **seen =
+        arena_array(&page->arena, const struct stack *, audit->report->n_stacks + 1);
     size_t n = 0;
-    for (size_t idx = 0; idx < audit->n_cells && n < CHART_LINES_MAX; idx++) {
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct report_case *c = audit->cells[idx].of_case;
         size_t at = 0;
         if (!str_eq(c->model, of->of_case->model)) {
@@ -70,10 +72,10 @@ static struct chart_line *find_line(struct page *page, struct chart *chart,
             return &chart->lines[idx];
         }
     }
-    if (chart->n == CHART_LINES_MAX) {
-        return NULL;
-    }
-    chart->lines[chart->n] = (struct chart_line){.label = label, .color = stack_color(audit, ca)};
+    chart->lines[chart->n] = (struct chart_line){
+        .label = label,
+        .color = stack_color(page, audit, ca),
+        .points = arena_array(&page->arena, struct chart_point, audit->n_cells)};
     return &chart->lines[chart->n++];
 }
 
@@ -81,9 +83,6 @@ static struct chart_line *find_line(struct page *page, struct chart *chart,
 static void add_chart_point(struct chart_line *line, const struct cell_audit *ca)
 {
     size_t at = line->n;
-    if (line->n == CHART_POINTS_MAX) {
-        return;
-    }
     while (at > 0 && line->points[at - 1].gpus > (double)ca->of_case->gpus) {
         line->points[at] = line->points[at - 1];
         at--;
@@ -129,20 +128,17 @@ static void add_chart(struct page *page, const struct report_audit *audit, size_
     const struct cell_audit *head = &audit->cells[first];
     struct chart *chart = arena_new(&page->arena, struct chart);
     size_t rank = batch_rank(audit, head);
+    chart->lines = arena_array(&page->arena, struct chart_line, audit->n_cells);
     chart->id = arena_printf(&page->arena, "chart-%zu", ++page->n_charts);
     chart->unit = head->cell->unit;
     chart->title = textf(&page->arena, "%.*s, %.*s%s", STR_ARG(head->of_case->model),
                          STR_ARG(head->of_case->precision), rank ? ", larger batch" : "");
     for (size_t idx = first; idx < audit->n_cells; idx++) {
         const struct cell_audit *ca = &audit->cells[idx];
-        struct chart_line *line;
         if (ca->cell->metric != METRIC_THROUGHPUT || !same_chart(audit, head, ca)) {
             continue;
         }
-        line = find_line(page, chart, audit, ca);
-        if (line) {
-            add_chart_point(line, ca);
-        }
+        add_chart_point(find_line(page, chart, audit, ca), ca);
     }
     HTML(page->out,
          "<figure><figcaption><b>{}</b> <span class=\"soft\">{} a GPU</span></figcaption>\n",

@@ -70,16 +70,13 @@ struct values {
     bool is_named;
 };
 
-#define NAMES_MAX  256
-#define STACKS_MAX 16
-
 /* One table: the frameworks that ran one model, and every condition that any of them names. */
 struct conditions_table {
     const struct report *report;
     struct str model;
-    const struct stack *stacks[STACKS_MAX];
+    const struct stack **stacks; /* room for all of the report */
     size_t n_stacks;
-    const char *names[NAMES_MAX];
+    const char *names[CONDITION_NAMES_MAX];
     size_t n_names;
 };
 
@@ -156,12 +153,13 @@ static void add_condition(struct page *page, const struct conditions_table *t, c
 static void add_names(struct page *page, struct conditions_table *t,
                       const struct conditions *conditions)
 {
-    for (size_t idx = 0; idx < conditions->n && t->n_names < NAMES_MAX; idx++) {
+    for (size_t idx = 0; idx < conditions->n; idx++) {
         size_t at = 0;
         while (at < t->n_names && !str_eq_z(conditions->items[idx].name, t->names[at])) {
             at++;
         }
         if (at == t->n_names) {
+            ASSERT(t->n_names < CONDITION_NAMES_MAX);
             t->names[t->n_names++] = str_z(&page->arena, conditions->items[idx].name);
         }
     }
@@ -173,7 +171,7 @@ static void add_stack(struct conditions_table *t, const struct stack *stack)
     while (at < t->n_stacks && t->stacks[at] != stack) {
         at++;
     }
-    if (at == t->n_stacks && at < STACKS_MAX) {
+    if (at == t->n_stacks) {
         t->stacks[t->n_stacks++] = stack;
     }
 }
@@ -198,6 +196,7 @@ static void add_conditions_table(struct page *page, const struct report *report,
 {
     struct conditions_table *t = arena_new(&page->arena, struct conditions_table);
     *t = (struct conditions_table){.report = report, .model = model};
+    t->stacks = arena_array(&page->arena, const struct stack *, report->n_stacks + 1);
     find_table(page, t);
     add_scroll_begin(page, textf(&page->arena, "Conditions of %.*s", STR_ARG(model)));
     HTML(page->out,

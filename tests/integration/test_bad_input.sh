@@ -258,6 +258,14 @@ inventory "the same node twice" '.nodes += .nodes' '"node1" is there twice'
 inventory "five thousand nodes" '.nodes = [range(5000) | {name: "n\(.)", address: "a", port: null, user: null, gpus: 0, fast_address: null, work_folder: null, groups: []}]' '\$\.nodes: '
 [ ! -e hit ]
 ok $? "nothing of it was run"
+# --- lists end with an error that names the limit, never without a word ---
+awk 'BEGIN { for (run = 1; run <= 4200; run++) { printf "{\"event\":\"run_start\",\"version\":\"v%d\"}\n", run
+    for (step = 1; step <= 2; step++) printf "{\"event\":\"step\",\"step\":%d,\"steps\":2,\"rank\":0,\"loss\":1,\"samples_per_s\":8}\n", step } }' >facts.log
+"$REPERF" measure --format reperf facts.log >out 2>err
+is "$? $(grep -c 'more than 4096 different facts in one log' err)" "9 1" "more facts than a log may state: exit 9"
+# shellcheck disable=SC2046
+"$REPERF" verify $(for n in $(seq 4097); do echo "source:https://h/r@$(printf %040d "$n")"; done) >out 2>err
+is "$? $(grep -c 'more than 4096 datasets, images and sources at once' err)" "2 1" "more names than one command takes: exit 2"
 for set in 'a;touch hit' '$(touch hit)' '-oProxyCommand=touch' 'n[1-99999999999]' 'a[1-4096]b[1-4096]' "$(printf 'a[1],%.0s' {1..9000})" 'root@host'; do
     "$REPERF" nodes exec -- "$set" true >out 2>err
     is "$? $(wc -c <out) $(grep -cE "no list of hosts: " err)" "2 0 1" "hosts \"${set:0:24}\": exit 2, and why"

@@ -228,6 +228,20 @@ static void what_nccl_takes(void **state UNUSED)
     }
 }
 
+/* The last of many, after those of containers. */
+static void nccl_takes_the_300th(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf lines;
+    strbuf_init(&lines, 1 << 20);
+    for (int idx = 1; idx < 300; idx++) {
+        strbuf_printf(&lines, NET("docker%d", "%d", "1.1.1.1"), idx, idx, idx, idx);
+    }
+    strbuf_add_z(&lines, NET("eth0", "300", "1.1.1.1"));
+    struct node_facts facts = facts_of(&arena, lines.ptr);
+    assert_true(str_eq_z(nccl_interfaces(&arena, &facts), "eth0"));
+}
+
 static void what_differs(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -330,10 +344,15 @@ static void clocks(void **state UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions),         cmocka_unit_test(wants_are_joined),
-        cmocka_unit_test(limits_and_sizes), cmocka_unit_test(models_and_drivers),
-        cmocka_unit_test(what_nccl_takes),  cmocka_unit_test(what_differs),
-        cmocka_unit_test(clocks),           cmocka_unit_test(ports_of_many),
+        cmocka_unit_test(versions),
+        cmocka_unit_test(wants_are_joined),
+        cmocka_unit_test(limits_and_sizes),
+        cmocka_unit_test(models_and_drivers),
+        cmocka_unit_test(what_nccl_takes),
+        cmocka_unit_test(what_differs),
+        cmocka_unit_test(nccl_takes_the_300th),
+        cmocka_unit_test(clocks),
+        cmocka_unit_test(ports_of_many),
     };
     return cmocka_run_group_tests_name("checks", tests, NULL, NULL);
 }

@@ -67,14 +67,18 @@ static void text_of_any_length_is_formatted(void **state UNUSED)
 
 static void scaling_shows_every_point_once(void **state UNUSED)
 {
-    struct chart chart = {.title = STR_LIT("a & b"), .unit = STR_LIT("img/s"), .id = "x", .n = 2};
+    struct chart_point points[2][3];
+    struct chart_line lines[2];
+    struct chart chart = {
+        .title = STR_LIT("a & b"), .unit = STR_LIT("img/s"), .id = "x", .lines = lines, .n = 2};
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 1 << 20);
-    chart.lines[0] = (struct chart_line){.label = STR_LIT("one"), .n = 3};
+    chart.lines[0] = (struct chart_line){.label = STR_LIT("one"), .points = points[0], .n = 3};
     chart.lines[0].points[0] = (struct chart_point){1, 100, 100};
     chart.lines[0].points[1] = (struct chart_point){8, 700, 690};
     chart.lines[0].points[2] = (struct chart_point){32, 2500, NAN};
-    chart.lines[1] = (struct chart_line){.label = STR_LIT("two"), .color = 1, .n = 1};
+    chart.lines[1] =
+        (struct chart_line){.label = STR_LIT("two"), .color = 1, .points = points[1], .n = 1};
     chart.lines[1].points[0] = (struct chart_point){8, NAN, 650};
     chart_scaling(&out, &chart);
     assert_int_equal(count(&out, "<circle class=\"c0 solid\""), 3);
@@ -92,10 +96,12 @@ static void scaling_shows_every_point_once(void **state UNUSED)
 
 static void nothing_to_draw_draws_nothing(void **state UNUSED)
 {
-    struct chart chart = {.id = "x", .n = 1};
+    struct chart_point point;
+    struct chart_line line;
+    struct chart chart = {.id = "x", .lines = &line, .n = 1};
     CLEANUP(strbuf) struct strbuf out = {0};
     strbuf_init(&out, 1024);
-    chart.lines[0] = (struct chart_line){.n = 1};
+    chart.lines[0] = (struct chart_line){.points = &point, .n = 1};
     chart.lines[0].points[0] = (struct chart_point){1, NAN, NAN};
     chart_scaling(&out, &chart);
     assert_string_equal(out.ptr, "");

@@ -121,6 +121,27 @@ static void taints(void **state UNUSED)
 }
 
 /* At rest a GPU's clock is low and it says why; counters that went back were reset. */
+/* As many interfaces as are read, each with all that is wrong with one. */
+static void every_interface_may_taint(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 1 << 20);
+    strbuf_add_z(&text, "reperf-monitor 1 begin 2\n");
+    for (int round = 0; round < 2; round++) {
+        strbuf_printf(&text, "t 10%d.00 1.0\nc cpu  %d 0 50 1000 0 0 0 %d 0 0\n", round,
+                      100 + 900 * round, 900 * round);
+        for (int port = 0; port < MONITOR_PORTS_MAX; port++) {
+            strbuf_printf(&text, "n e%d %d %d %d %d 0 0 0 0\n", port, 9000 * round, 9000 * round,
+                          90 * round, 9000 * round);
+        }
+    }
+    strbuf_add_z(&text, "reperf-monitor 1 end job ended\n");
+    struct monitor_report report = judged(&arena, text.ptr);
+    assert_int_equal(report.n_taints, 2 * MONITOR_PORTS_MAX + 1);
+    assert_string_equal(report.taints[report.n_taints - 1].id, "cpu-steal");
+}
+
 static void no_taints(void **state UNUSED)
 {
     static const char *const ROWS[][2] = {
@@ -219,8 +240,11 @@ static int end(void **state UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_clean_run), cmocka_unit_test(taints),
-        cmocka_unit_test(no_taints),   cmocka_unit_test(logs_that_are_cut_or_none),
+        cmocka_unit_test(a_clean_run),
+        cmocka_unit_test(taints),
+        cmocka_unit_test(every_interface_may_taint),
+        cmocka_unit_test(no_taints),
+        cmocka_unit_test(logs_that_are_cut_or_none),
         cmocka_unit_test(the_sampler),
     };
     return cmocka_run_group_tests_name("monitor", tests, start, end);

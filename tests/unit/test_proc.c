@@ -192,6 +192,23 @@ static void only_what_is_listed_is_recorded(void **state UNUSED)
     assert_false(proc_env_is_recorded(STR_LIT("AWS_SECRET_ACCESS_KEY")));
 }
 
+static void a_large_environment_is_passed_on_whole(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    size_t n_before = 0;
+    size_t n = 0;
+    const char **env = proc_env_allowed(&arena, &n_before);
+    for (int idx = 0; idx < 1000; idx++) {
+        assert_int_equal(setenv(arena_printf(&arena, "OMP_X%d", idx), "1", 1), 0);
+    }
+    env = proc_env_allowed(&arena, &n);
+    assert_int_equal(n, n_before + 1000);
+    assert_null(env[n]);
+    for (int idx = 0; idx < 1000; idx++) {
+        assert_int_equal(unsetenv(arena_printf(&arena, "OMP_X%d", idx)), 0);
+    }
+}
+
 /* ---- detached jobs ---- */
 
 static struct job_report wait_job(struct remote *remote, const char *id, enum job_state not_this)
@@ -395,6 +412,7 @@ int main(void)
         cmocka_unit_test(a_deadline_is_an_error_of_its_own),
         cmocka_unit_test(output_of_megabytes_is_whole),
         cmocka_unit_test(only_what_is_listed_is_recorded),
+        cmocka_unit_test(a_large_environment_is_passed_on_whole),
         cmocka_unit_test_setup_teardown(a_job_leaves_log_and_status_for_whoever_comes, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_job_outlives_its_starter_and_is_lost_when_killed,

@@ -49,8 +49,9 @@ static void globs_cross_slashes(void **state UNUSED)
     assert_true(plan_selects(NULL, 0, STR_LIT("anything")));
 }
 
-static struct plan make_plan(struct arena *arena, struct report *report, enum profile profile,
-                             const char *glob, int64_t n_nodes, int64_t n_gpus)
+static int plan_of(struct arena *arena, const struct report *report, enum profile profile,
+                   const char *glob, int64_t n_nodes, int64_t n_gpus, struct plan *ret_plan,
+                   struct err *err)
 {
     struct inventory *inventory = arena_new(arena, struct inventory);
     *inventory = (struct inventory){.id = STR_LIT("local"), .is_local = n_nodes == 1};
@@ -68,10 +69,16 @@ static struct plan make_plan(struct arena *arena, struct report *report, enum pr
                                 .report_sha256 = STR_LIT("none"),
                                 .train_path = "/bin/true", /* can do whatever it is asked */
                                 .clock = clock_system()};
+    return plan_make(arena, report, &opts, ret_plan, err);
+}
+
+static struct plan make_plan(struct arena *arena, struct report *report, enum profile profile,
+                             const char *glob, int64_t n_nodes, int64_t n_gpus)
+{
     struct plan plan;
     struct err err = {0};
     assert_int_equal(load_report(arena, ".", REPORT, report, &err), 0);
-    assert_int_equal(plan_make(arena, report, &opts, &plan, &err), 0);
+    assert_int_equal(plan_of(arena, report, profile, glob, n_nodes, n_gpus, &plan, &err), 0);
     return plan;
 }
 
@@ -109,6 +116,97 @@ static void smoke_makes_it_small_with_1_2_and_4_ranks(void **state UNUSED)
     assert_int_equal(n_run, plan_runnable(&plan));
     assert_true(n_run > 0);
     assert_int_equal(seen, 1u << 1 | 1u << 2 | 1u << 4);
+}
+
+static struct report_case *case_of(struct report *report)
+{
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        if (str_eq_z(report->cases[idx].id, CASE_ID)) {
+            return &report->cases[idx];
+        }
+    }
+    fail_msg("no case %s", CASE_ID);
+    return NULL;
+}
+
+static struct condition *conditions_made(struct arena *arena, const char *name, const char *value,
+                                         size_t n)
+{
+    struct condition *items = arena_array(arena, struct condition, n);
+    for (size_t idx = 0; idx < n; idx++) {
+        items[idx] =
+            (struct condition){str_of(arena_printf(arena, "%s%zu", name, idx)), str_of(value)};
+    }
+    return items;
+}
+
+static struct str condition_of(const struct plan_step *step, const char *name)
+{
+    for (size_t idx = 0; idx < step->n_conditions; idx++) {
+        if (str_eq_z(step->conditions[idx].name, name)) {
+            return step->conditions[idx].value;
+        }
+    }
+    return STR_EMPTY;
+}
+
+/* As many as the closed list may have: none is left out, and the case's value is over its stack's. */
+static void every_condition_is_planned_and_the_cases_wins(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct report report;
+    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0);
+    struct report_case *c = case_of(&report);
+    struct stack *stack = arena_new(&arena, struct stack);
+    struct err err = {0};
+    report.stacks = stack;
+    report.n_stacks = 1;
+    *stack = *c->stack;
+    c->stack = stack;
+    stack->conditions.items = conditions_made(&arena, "x", "stack", CONDITION_NAMES_MAX);
+    stack->conditions.n = CONDITION_NAMES_MAX;
+    c->conditions.items = conditions_made(&arena, "x", "case", CONDITION_NAMES_MAX - 1);
+    c->conditions.n = CONDITION_NAMES_MAX - 1;
+    stack->env = conditions_made(&arena, "E", "1", PLAN_ENV_MAX);
+    stack->n_env = PLAN_ENV_MAX;
+    report.cases = c;
+    report.n_cases = 1;
+    assert_int_equal(plan_of(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, &err), 0);
+    for (size_t idx = 0; idx < CONDITION_NAMES_MAX; idx++) {
+        const char *name = arena_printf(&arena, "x%zu", idx);
+        struct str value = condition_of(&plan.steps[0], name);
+        if (!str_eq_z(value, idx + 1 < CONDITION_NAMES_MAX ? "case" : "stack")) {
+            fail_msg("%s: \"%.*s\"", name, STR_ARG(value));
+        }
+    }
+    assert_true(str_eq_z(condition_of(&plan.steps[0], "iterations"), "20"));
+    assert_int_equal(plan.steps[0].n_env, PLAN_ENV_MAX);
+}
+
+static void too_many_pins_are_an_error(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct report report;
+    struct plan plan = make_plan(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0);
+    struct report_case *c = case_of(&report);
+    struct stack *stack = arena_new(&arena, struct stack);
+    struct err err = {0};
+    *stack = *c->stack;
+    stack->framework = STR_LIT("other");
+    stack->image_digest = STR_EMPTY;
+    c->stack = stack;
+    report.stacks = stack;
+    report.n_stacks = 1;
+    report.cases = c;
+    report.n_cases = 1;
+    stack->n_sources = PLAN_PINS_MAX - 1;
+    stack->sources = arena_array(&arena, struct pin_source, PLAN_PINS_MAX);
+    assert_int_equal(plan_of(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, &err), 0);
+    assert_int_equal(plan.n_pins, PLAN_PINS_MAX);
+    stack->n_sources++;
+    assert_int_equal(plan_of(&arena, &report, PROFILE_SMOKE, CASE_ID, 1, 0, &plan, &err), -1);
+    assert_int_equal(err.code, ERR_MANIFEST);
+    assert_non_null(strstr(err.msg, "more than 1024"));
 }
 
 static void a_step_gets_the_nodes_that_it_needs(void **state UNUSED)
@@ -292,6 +390,46 @@ static void full_runs_are_held_against_the_published_number(void **state)
     }
 }
 
+/* A result names every condition in force that the published case does not state. */
+static void no_condition_of_a_run_is_left_out(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(frozen) struct frozen frozen = {0};
+    struct run_result result;
+    struct err err = {0};
+    put_frozen(&arena, *state, PROFILE_FULL);
+    put_log(&arena, *state, 383, 0);
+    assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
+    frozen.machine = conditions_made(&arena, "m", "1", 200);
+    frozen.n_machine = 200;
+    frozen.plan.steps[0].conditions = conditions_made(&arena, "p", "1", 200);
+    frozen.plan.steps[0].n_conditions = 200;
+    assert_int_equal(result_derive(&arena, &frozen, keep_nothing, NULL, &result, &err), 0);
+    assert_true(result.cells[0].n_not_stated >= 400);
+}
+
+static void a_machine_of_too_many_conditions_is_refused(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf text;
+    struct err err = {0};
+    strbuf_init(&text, 1 << 20);
+    put_frozen(&arena, *state, PROFILE_FULL);
+    for (int n = 64; n <= 65; n++) {
+        CLEANUP(frozen) struct frozen frozen = {0};
+        strbuf_clear(&text);
+        strbuf_add_z(&text, "{\"conditions\": {");
+        for (int idx = 0; idx < n; idx++) {
+            strbuf_printf(&text, "%s\"m%d\": \"1\"", idx ? ", " : "", idx);
+        }
+        strbuf_add_z(&text, "}}");
+        assert_int_equal(
+            rundir_write(&arena, *state, "environment/local.json", strbuf_str(&text), &err), 0);
+        assert_int_equal(frozen_load(&arena, *state, &frozen, &err), n == 64 ? 0 : -1);
+    }
+    assert_non_null(strstr(err.msg, "expected at most 64 conditions"));
+}
+
 static void a_log_that_changed_is_refused(void **state)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -315,11 +453,17 @@ int main(void)
         cmocka_unit_test(case_ids_become_folders_only_when_safe),
         cmocka_unit_test(globs_cross_slashes),
         cmocka_unit_test(smoke_makes_it_small_with_1_2_and_4_ranks),
+        cmocka_unit_test(every_condition_is_planned_and_the_cases_wins),
+        cmocka_unit_test(too_many_pins_are_an_error),
         cmocka_unit_test(a_step_gets_the_nodes_that_it_needs),
         cmocka_unit_test(full_is_as_the_report_says_and_needs_its_gpus),
         cmocka_unit_test(plans_are_read_back_as_written),
         cmocka_unit_test_setup_teardown(full_runs_are_held_against_the_published_number,
                                         scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(no_condition_of_a_run_is_left_out, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_machine_of_too_many_conditions_is_refused, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test_setup_teardown(a_log_that_changed_is_refused, scratch_make,
                                         scratch_remove),
     };

@@ -67,6 +67,8 @@ static const struct case_text CASES[] = {
     {"IgnoreUnknown Non*\nNonsense 1\nUser a\n", NULL, "a", 0, NULL},
     {"ForwardAgent yes\nControlMaster auto\nUser a\n", NULL, "a", 0, NULL},
     {"CertificateFile c\n", NULL, NULL, 0, "CertificateFile is not supported"},
+    {"UserKnownHostsFile a b c d e f g h i\n", NULL, NULL, 0,
+     "UserKnownHostsFile: more than 8 files"},
     {"PubkeyAuthentication no\n", NULL, NULL, 0, "PubkeyAuthentication no"},
     {"KnownHostsCommand none\nUser a\n", NULL, "a", 0, NULL},
 };
