@@ -101,7 +101,7 @@ run() { # QUEUE TEST...: those of the queue that no other lane has taken
     local queue=$1 n=0 test file args status child='' cpu_file="$sums/cpu.$BASHPID"
     shift
     # Whoever waits for an answer in time is served first.
-    [ "$queue" != computing ] || renice -n 10 -p "$BASHPID" >/dev/null 2>&1
+    [ "$queue" != computing ] || renice -n 5 -p "$BASHPID" >/dev/null 2>&1
     trap '[ -z "$child" ] || kill "$child"; exit 143' INT TERM HUP
     for test in "$@"; do
         mkdir "$sums/$queue.$((n += 1))" 2>/dev/null || continue

@@ -10,7 +10,7 @@ check() { # NAME SUMMARY STATUS [LINE OF ITS OUTPUT]: a program, its text on sta
     local output status good=0
     { echo '#!/bin/bash' && cat; } >"$tree/$1"
     chmod +x "$tree/$1"
-    output=$(B="$tree/b" TEST_LIMIT_S=1 TIER="${tier:-everyday}" tests/tap.sh "$tree/$1" 2>&1)
+    output=$(B="$tree/b" TEST_LIMIT_S="${limit:-60}" TIER="${tier:-everyday}" tests/tap.sh "$tree/$1" 2>&1)
     status=$?
     [ "$(tail -n 1 <<<"$output")" = "$2" ] && [ "$status" -eq "$3" ] && grep -qE -- "${4:-passed}" <<<"$output" || good=1
     n=$((n + 1))
@@ -25,7 +25,7 @@ check fails "1 passed, 1 failed, 0 skipped" 1 'not ok 2 - b' <<<'printf "ok 1 - 
 check fails_with_0 "1 passed, 1 failed, 0 skipped" 1 <<<'printf "ok 1 - a\nnot ok 2 - b\n1..2\n"'
 check dies "1 passed, 1 failed, 0 skipped" 1 'ended with status 137' <<<'echo ok 1 - a; kill -9 $$'
 check ends_badly "2 passed, 1 failed, 0 skipped" 1 'ended with status 3' <<<'printf "ok 1 - a\nok 2 - b\n1..2\n"; exit 3'
-check hangs "1 passed, 1 failed, 0 skipped" 1 'status 124: 1 s is its limit' <<<'echo ok 1 - a; exec sleep 60'
+limit=1 check hangs "1 passed, 1 failed, 0 skipped" 1 'status 124: 1 s is its limit' <<<'echo ok 1 - a; exec sleep 60'
 check stops_early "1 passed, 1 failed, 0 skipped" 1 'planned 2 tests and ran 1' <<<'printf "1..2\nok 1 - a\n"'
 check runs_more "2 passed, 1 failed, 0 skipped" 1 'planned 1 tests and ran 2' <<<'printf "1..1\nok 1 - a\nok 2 - b\n"'
 check no_plan "1 passed, 1 failed, 0 skipped" 1 'has no plan' <<<'echo ok 1 - a'
