@@ -22,11 +22,11 @@ static const struct {
     struct model_opts size;
     bool is_slow; /* on the emulator, and left to TIER=all where all are looked at */
 } MODELS[] = {
-    {"resnet50", {.batch = 3, .height = 33, .width = 33}},
-    {"hrnet_w18", {.batch = 2, .height = 33, .width = 40}},
-    {"deeplabv3p", {.batch = 5, .height = 17, .width = 25}},
+    {"resnet50", {.batch = 3, .height = 33, .width = 33}, false},
+    {"hrnet_w18", {.batch = 2, .height = 33, .width = 40}, false},
+    {"deeplabv3p", {.batch = 5, .height = 17, .width = 25}, false},
     {"deeplabv3p_mmseg", {.batch = 5, .height = 17, .width = 25}, true}, /* the one above, wider */
-    {"bert_tiny", {.batch = 3, .sequence = 16, .predictions = 3, .has_dropout = true}},
+    {"bert_tiny", {.batch = 3, .sequence = 16, .predictions = 3, .has_dropout = true}, false},
 };
 
 /* --- one step --------------------------------------------------------------------------------------- */
