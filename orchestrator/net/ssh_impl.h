@@ -173,6 +173,8 @@ void stream_init(struct ssh_stream *stream);
 void stream_release(struct ssh_stream *stream);
 void stream_take(struct ssh_stream *stream, const char *nonce, struct str bytes,
                  proc_output_fn on_output, void *ctx);
+/* What came beside the stream. */
+void stream_take_noise(struct ssh_stream *stream, struct str bytes);
 /* At the end of the stream: what is held back was output. */
 void stream_finish(struct ssh_stream *stream, proc_output_fn on_output, void *ctx);
 /* What the login shell printed, on one line, for a message; "" where it printed nothing. */

@@ -153,12 +153,8 @@ static enum step open_channel(struct ssh *ssh, struct err *err)
 static enum step exec_command(struct ssh *ssh, struct err *err)
 {
     struct ssh_hop *hop = ssh_last(ssh);
-    int rc =
-        libssh2_channel_handle_extended_data2(ssh->channel, LIBSSH2_CHANNEL_EXTENDED_DATA_MERGE);
-    if (rc == 0) {
-        rc = libssh2_channel_process_startup(ssh->channel, "exec", sizeof("exec") - 1, COMMAND,
+    int rc = libssh2_channel_process_startup(ssh->channel, "exec", sizeof("exec") - 1, COMMAND,
                                              sizeof(COMMAND) - 1);
-    }
     if (rc == LIBSSH2_ERROR_EAGAIN) {
         return again(hop, err);
     }
@@ -265,6 +261,39 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, bool *ret
     return 0;
 }
 
+/* EAGAIN, half-way or not. */
+static enum step read_again(struct ssh_hop *hop)
+{
+    bool is_half_done =
+        (libssh2_session_block_directions(hop->session) & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
+    hop->pending = is_half_done ? PENDING_READ : PENDING_NONE;
+    return STEP_AGAIN;
+}
+
+/* LOADER sends all that a script says through stdout. What comes on stderr is of the login shell, and may come late: the server
+   reads two pipes, in an order of its own. */
+static enum step read_noise(struct ssh *ssh, struct err *err)
+{
+    struct ssh_hop *hop = ssh_last(ssh);
+    char bytes[SSH_BUF_BYTES];
+    for (int n_reads = 0; n_reads < READS_MAX; n_reads++) {
+        ssize_t len =
+            libssh2_channel_read_ex(ssh->channel, SSH_EXTENDED_DATA_STDERR, bytes, sizeof(bytes));
+        if (len == LIBSSH2_ERROR_EAGAIN) {
+            return read_again(hop);
+        }
+        hop->pending = PENDING_NONE;
+        if (len < 0) {
+            return step_fail(ssh_fail(hop, (int)len, "output of a login shell", err));
+        }
+        if (len == 0) {
+            return STEP_DONE;
+        }
+        stream_take_noise(&ssh->job.stream, (struct str){bytes, (size_t)len});
+    }
+    return STEP_DONE;
+}
+
 /* Until EAGAIN. STEP_DONE: the stream is at its end. */
 static enum step read_some(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
                            struct err *err)
@@ -272,19 +301,22 @@ static enum step read_some(struct ssh *ssh, const struct ssh_script *script, boo
     struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     char bytes[SSH_BUF_BYTES];
+    if (read_noise(ssh, err) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
     for (int n_reads = 0; n_reads < READS_MAX; n_reads++) {
         ssize_t len = libssh2_channel_read_ex(ssh->channel, 0, bytes, sizeof(bytes));
         if (len == LIBSSH2_ERROR_EAGAIN) {
-            bool is_half_done = (libssh2_session_block_directions(hop->session) &
-                                 LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0;
-            hop->pending = is_half_done ? PENDING_READ : PENDING_NONE;
-            return STEP_AGAIN;
+            return read_again(hop);
         }
         hop->pending = PENDING_NONE;
         if (len < 0) {
             return step_fail(ssh_fail(hop, (int)len, "output of a script", err));
         }
         if (len == 0) {
+            if (read_noise(ssh, err) == STEP_FAIL) { /* unread, it would hide the end */
+                return STEP_FAIL;
+            }
             return libssh2_channel_eof(ssh->channel) ? STEP_DONE : STEP_AGAIN;
         }
         *ret_has_moved = true;

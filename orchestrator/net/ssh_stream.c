@@ -34,10 +34,15 @@ static void give(struct ssh_stream *stream, size_t len, proc_output_fn on_output
     }
 }
 
-static void add_noise(struct ssh_stream *stream, size_t len)
+void stream_take_noise(struct ssh_stream *stream, struct str bytes)
 {
     size_t left = SSH_NOISE_MAX - stream->noise.len - 1;
-    strbuf_add(&stream->noise, stream->hold.ptr, len < left ? len : left);
+    strbuf_add(&stream->noise, bytes.ptr, bytes.len < left ? bytes.len : left);
+}
+
+static void add_noise(struct ssh_stream *stream, size_t len)
+{
+    stream_take_noise(stream, (struct str){stream->hold.ptr, len});
     drop_front(&stream->hold, len);
 }
 

@@ -206,6 +206,10 @@ common
 printf 'echo "welcome to the node"; printf "no line end"; echo oops >&2\n' >"$T/home/.bashrc"
 is "$(one 127.0.0.1 exec 'echo clean' 2>&1)" "clean
 status 0" "a login shell that prints: of that nothing is output"
+# The server reads stdout and stderr in an order of its own: what a login shell writes to the latter may come when the script has begun.
+echo '(until [ -e "$HOME/begun" ]; do sleep 0.02; done; echo "late noise" >&2; : >"$HOME/noisy") &' >"$T/home/.bashrc"
+is "$(one 127.0.0.1 exec ': >"$HOME/begun"; until [ -e "$HOME/noisy" ]; do sleep 0.02; done; sleep 0.5; echo clean' 2>&1)" "clean
+status 0" "noise of a login shell that comes late"
 echo 'echo bye; exit 0' >"$T/home/.bashrc"
 gives 6 'login shell ended \(status 0\) before the script began.*it printed: bye' "a login shell that exits well" 127.0.0.1 exec 'echo x'
 echo 'echo dozing; sleep 30' >"$T/home/.bashrc"
