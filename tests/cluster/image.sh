@@ -13,7 +13,7 @@ cluster_is_up "$S" || {
     exit 1
 }
 shift $(($# < 2 ? $# : 2))
-B=${B:-$CLUSTER_DIR/../../build/debug}
+B=${B:-$CLUSTER_DIR/../../build/release}
 [ $# -gt 0 ] || set -- "$B/reperf-train" "$B/reperf"
 command -v busybox >/dev/null || {
     echo "busybox is not installed" >&2
