@@ -268,6 +268,13 @@ static enum step member_digest(struct attempt *a, struct member *m, struct err *
 
 /* ---- a member's way ---- */
 
+/* The first that is seen to fail, but for one that a signal ended: those beside it, which say that they lost it, may be seen before. */
+static bool is_cause(const struct attempt *a, const struct member *m)
+{
+    return !a->is_stopping && m->exit_status != 0 &&
+           (a->exit_status == 0 || (m->exit_status > 128 && a->exit_status <= 128));
+}
+
 static void member_ended(struct attempt *a, struct member *m, const struct job_report *report)
 {
     bool is_lost = report->state != JOB_ENDED ||
@@ -287,10 +294,10 @@ static void member_ended(struct attempt *a, struct member *m, const struct job_r
         a->failed_member = (size_t)(m - a->members);
         snprintf(m->err.msg, sizeof(m->err.msg), "%s", report->why);
     }
-    if (m->exit_status != 0 && !a->is_stopping && a->exit_status == 0) {
+    if (is_cause(a, m)) {
         a->exit_status = m->exit_status;
         a->failed_member = (size_t)(m - a->members);
-        a->peers_ns = loop_now_ns(&a->r->loop) + PEER_GRACE_NS;
+        a->peers_ns = a->peers_ns ? a->peers_ns : loop_now_ns(&a->r->loop) + PEER_GRACE_NS;
     }
 }
 

@@ -54,7 +54,7 @@ struct attempt {
     bool is_killing;
     bool is_noted_lost;   /* J_LOST is in the journal */
     enum attempt_end end; /* why it is being stopped, then how it ended */
-    int exit_status;      /* of the member that failed first; 0: none did */
+    int exit_status; /* of the member that failed first, or was ended by a signal; 0: none did */
     size_t failed_member; /* that one */
     int64_t deadline_ns;  /* monotonic */
     int64_t kill_ns;      /* KILL from then on, once it is being stopped */

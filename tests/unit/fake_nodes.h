@@ -19,6 +19,7 @@
 enum fake_way {
     FAKE_WELL,    /* its jobs end with 0 after some polls */
     FAKE_FAILS,   /* with 3 */
+    FAKE_KILLED,  /* by a signal of somebody else, seen a poll later */
     FAKE_LOSES,   /* without a status */
     FAKE_HANGS,   /* never, until they are killed */
     FAKE_DROPS,   /* after two polls the node cannot be reached any more */
@@ -93,7 +94,10 @@ static enum step fake_poll(struct remote *remote, const char *id, struct job_rep
         ret_report->cause = ERR_NODE;
         return STEP_DONE;
     }
-    if (fake->n_polls > 3 && fake->way != FAKE_HANGS) {
+    if (fake->n_polls > 4 && fake->way == FAKE_KILLED) {
+        return fake_end(fake, ret_report, JOB_ENDED, 128 + SIGKILL);
+    }
+    if (fake->n_polls > 3 && fake->way != FAKE_HANGS && fake->way != FAKE_KILLED) {
         return fake_end(fake, ret_report, fake->way == FAKE_LOSES ? JOB_LOST : JOB_ENDED,
                         fake->way == FAKE_FAILS ? 3 : 0);
     }

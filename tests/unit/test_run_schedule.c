@@ -46,12 +46,23 @@ static void one_job_a_node_and_each_log_is_kept(void **state)
     tear_down(&stage);
 }
 
+/* What is recorded of the one repeat on four nodes. */
+static void says_failed(struct stage *stage, const char *status, const char *node)
+{
+    struct err err = {0};
+    struct str outcome;
+    const char *name = rundir_outcome_name(&stage->arena, STR_LIT(FOUR_NODES), 1);
+    const char *path = fs_join(&stage->arena, stage->r.dir.evidence, name);
+    assert_int_equal(fs_read(&stage->arena, path, 65536, &outcome, &err), 0);
+    assert_non_null(strstr(outcome.ptr, status));
+    assert_non_null(strstr(outcome.ptr, node));
+}
+
 /* One rank that fails: the others are stopped, the repeat is collected with that status, and does not count. */
 static void a_rank_that_fails_takes_the_others_down(void **state)
 {
     struct stage stage;
     struct err err = {0};
-    struct str outcome;
     set_up(&stage, *state, FOUR_NODES, 1);
     stage.fakes[2]->way = FAKE_FAILS;
     for (size_t idx = 0; idx < 2; idx++) {
@@ -62,12 +73,22 @@ static void a_rank_that_fails_takes_the_others_down(void **state)
     assert_false(stage.r.units[0].counts);
     assert_true(stage.fakes[0]->is_killed && stage.fakes[1]->is_killed);
     assert_int_equal(stage.n_at_once, 0);
-    const char *name = rundir_outcome_name(&stage.arena, STR_LIT(FOUR_NODES), 1);
-    assert_int_equal(fs_read(&stage.arena, fs_join(&stage.arena, stage.r.dir.evidence, name), 65536,
-                             &outcome, &err),
-                     0);
-    assert_non_null(strstr(outcome.ptr, "\"exit_status\": 3"));
-    assert_non_null(strstr(outcome.ptr, "\"failed_node\": \"n3\""));
+    says_failed(&stage, "\"exit_status\": 3", "\"failed_node\": \"n3\"");
+    tear_down(&stage);
+}
+
+/* Ranks that say that they lost another may be seen to end before the one that was killed. */
+static void a_rank_that_was_killed_is_named_before_those_that_lost_it(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, FOUR_NODES, 1);
+    stage.fakes[1]->way = FAKE_FAILS;
+    stage.fakes[2]->way = FAKE_KILLED;
+    stage.fakes[3]->way = FAKE_FAILS;
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_false(stage.r.units[0].counts);
+    says_failed(&stage, "\"exit_status\": 137", "\"failed_node\": \"n3\"");
     tear_down(&stage);
 }
 
@@ -414,6 +435,7 @@ int main(void)
         IN_SCRATCH(repeats_on_other_nodes_run_at_one_time),
         IN_SCRATCH(one_job_a_node_and_each_log_is_kept),
         IN_SCRATCH(a_rank_that_fails_takes_the_others_down),
+        IN_SCRATCH(a_rank_that_was_killed_is_named_before_those_that_lost_it),
         IN_SCRATCH(a_lost_node_is_left_out_and_others_take_its_repeats),
         IN_SCRATCH(too_few_nodes_left_is_a_node_failure_that_resume_mends),
         IN_SCRATCH(too_few_nodes_from_the_first_are_named),
