@@ -53,6 +53,18 @@ static int compare_ranks(const void *a, const void *b)
     return (x > y) - (x < y); /* same array: keeps file order */
 }
 
+/* Most logs hold one rank, and are in order as they are. */
+static void sort_by_rank(const struct sample **items, size_t n)
+{
+    size_t n_sorted = n ? 1 : 0;
+    while (n_sorted < n && items[n_sorted - 1]->rank <= items[n_sorted]->rank) {
+        n_sorted++;
+    }
+    if (n_sorted < n) {
+        qsort(items, n, sizeof(items[0]), compare_ranks);
+    }
+}
+
 /* skip, drop_last and last of items[from, to), one rank's or all; the rest moves to items[at...]. Returns how many. */
 static size_t cut_window(const struct window *w, const struct sample **items, size_t from,
                          size_t to, size_t at)
@@ -81,7 +93,7 @@ static void cut_windows(const struct rule *rule, const struct series *series, st
         picked->n = cut_window(&rule->window, items, 0, picked->n, 0);
         return;
     }
-    qsort(items, picked->n, sizeof(items[0]), compare_ranks);
+    sort_by_rank(items, picked->n);
     for (size_t from = 0, to; from < picked->n; from = to) {
         for (to = from + 1; to < picked->n && items[to]->rank == items[from]->rank; to++) {
         }
@@ -196,7 +208,7 @@ static double time_weighted(const struct series *series, const struct rule_case 
     if (of->derivation > 0 && of->derivation < DERIVATION_RANK_INTERVALS) {
         weigh_in_a_row(picked, weights);
     } else {
-        qsort(picked->items, picked->n, sizeof(picked->items[0]), compare_ranks);
+        sort_by_rank(picked->items, picked->n);
         weigh_by_rank(picked, weights);
     }
     for (size_t idx = 0; idx < picked->n; idx++) {
