@@ -12,7 +12,7 @@
 
 #define LEASE_DEADLINE_NS (90 * NS_PER_S) /* for one node to answer */
 #define LEASE_WAIT_NS     (2 * NS_PER_S)  /* between two looks at a node that another run has */
-#define DROP_DEADLINE_NS  (10 * NS_PER_S)
+#define LEAVE_DEADLINE_NS (30 * NS_PER_S) /* likewise, at the end */
 
 void run_leave_out(struct runner *r, size_t node_idx, const struct err *why)
 {
@@ -66,8 +66,7 @@ static enum step lease_node(void *ctx, struct fleet_node *node, size_t node_idx,
                       &leases->holders[node_idx], err);
 }
 
-static int lease_round(struct leases *leases, enum lease_mode mode, int64_t deadline_ns,
-                       struct err *err)
+static int lease_round(struct leases *leases, enum lease_mode mode, struct err *err)
 {
     struct runner *r = leases->r;
     int n_failed;
@@ -76,7 +75,7 @@ static int lease_round(struct leases *leases, enum lease_mode mode, int64_t dead
         lease_op_release(&leases->ops[idx]);
         leases->holders[idx] = STR_EMPTY;
     }
-    n_failed = fleet_each(&r->fleet, deadline_ns, lease_node, leases, err);
+    n_failed = fleet_each(&r->fleet, LEASE_DEADLINE_NS, lease_node, leases, err);
     return run_judge_nodes(r, n_failed, err);
 }
 
@@ -108,7 +107,7 @@ static int take_leases(struct leases *leases, struct err *err)
     int64_t until_ns = loop_now_ns(&r->loop) + r->frozen.plan.deadline_s * NS_PER_S;
     bool is_said = false;
     for (;;) {
-        if (lease_round(leases, LEASE_TAKE, LEASE_DEADLINE_NS, err) < 0) {
+        if (lease_round(leases, LEASE_TAKE, err) < 0) {
             return -1;
         }
         size_t held = first_held(leases);
@@ -117,7 +116,7 @@ static int take_leases(struct leases *leases, struct err *err)
         }
         const char *holder = str_z(r->arena, leases->holders[held]);
         struct str node = r->fleet.nodes[held].spec->name;
-        if (lease_round(leases, LEASE_DROP, LEASE_DEADLINE_NS, err) < 0) {
+        if (lease_round(leases, LEASE_DROP, err) < 0) {
             return -1;
         }
         if (loop_now_ns(&r->loop) >= until_ns) {
@@ -139,7 +138,7 @@ static int take_leases(struct leases *leases, struct err *err)
 static int check_leases(struct leases *leases, struct err *err)
 {
     struct runner *r = leases->r;
-    if (lease_round(leases, LEASE_TAKE, LEASE_DEADLINE_NS, err) < 0) {
+    if (lease_round(leases, LEASE_TAKE, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
@@ -326,15 +325,43 @@ static enum step forget_run(void *ctx, struct fleet_node *node, size_t node_idx 
     return node->remote->ops->forget(node->remote, r->dir.id.ptr, err);
 }
 
+/* Where that cannot be done it is said: nobody else gets such a node for a while. A lease of before may be where nobody asked, too. */
+static void drop_leases(struct runner *r)
+{
+    struct leases leases = leases_of(r);
+    size_t *left = arena_array(r->arena, size_t, r->fleet.n_nodes + 1);
+    size_t n_left = 0;
+    struct err why = {0};
+    leases.mode = LEASE_DROP;
+    bool is_cut = fleet_each(&r->fleet, LEAVE_DEADLINE_NS, lease_node, &leases, &why) < 0;
+    for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
+        const struct fleet_node *node = &r->fleet.nodes[idx];
+        if (is_cut || node->is_left_out || node->err.code != ERR_NONE) {
+            why = is_cut || n_left ? why : node->err;
+            left[n_left++] = idx;
+        }
+    }
+    if (n_left) {
+        log_line(LOG_WARN,
+                 "the lease of run %.*s may be left on %.*s: %s; another run gets the node %d s "
+                 "after it was last renewed, if no job of this one lives there, or after reperf "
+                 "nodes clean",
+                 STR_ARG(r->dir.id),
+                 STR_ARG(inventory_fold(r->arena, r->fleet.inventory, left, n_left)), why.msg,
+                 LEASE_TTL_S);
+    }
+    release_ops(&leases);
+}
+
 void run_leave_nodes(struct runner *r, bool is_over)
 {
     struct err ignored = {0};
-    struct leases leases;
     if (r->fleet.inventory == NULL || r->fleet.inventory->is_local || !r->has_leases) {
         return;
     }
     r->fleet.stop_signal = NULL; /* also after ^C */
-    bool is_left = is_over && fleet_each(&r->fleet, DROP_DEADLINE_NS, forget_run, r, &ignored) != 0;
+    bool is_left =
+        is_over && fleet_each(&r->fleet, LEAVE_DEADLINE_NS, forget_run, r, &ignored) != 0;
     for (size_t idx = 0; is_over && idx < r->fleet.n_nodes; idx++) {
         is_left = is_left || r->nodes[idx].is_bad; /* nobody asked it */
     }
@@ -344,11 +371,6 @@ void run_leave_nodes(struct runner *r, bool is_over)
                  "nodes clean removes them",
                  STR_ARG(r->dir.id));
     }
-    leases = leases_of(r);
-    ignored = (struct err){0};
-    if (lease_round(&leases, LEASE_DROP, DROP_DEADLINE_NS, &ignored) < 0) {
-        log_line(LOG_DEBUG, "%s", ignored.msg);
-    }
-    release_ops(&leases);
+    drop_leases(r);
     r->has_leases = false;
 }

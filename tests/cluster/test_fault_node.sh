@@ -91,6 +91,7 @@ waits_for_ranks during 4
 node_off 2
 finish during 6 "a node that goes down during a step of four: status 6"
 says during 'node2' "and the node is named"
+says during 'lease of run [^ ]* may be left on node2: ' "and that its lease could not be given back"
 no_success during
 nothing_runs "during" 1 3 4
 node_on 2

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "evidence/result.h"
@@ -280,6 +281,33 @@ static void leases_are_kept_while_nodes_are_provisioned(void **state)
     tear_down(&stage);
 }
 
+/* Each takes 15 s to answer. */
+static void nodes_that_are_slow_get_their_leases_back_and_others_are_said(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    struct str said;
+    CLEANUP(fd) int before = dup(STDERR_FILENO);
+    const char *path;
+    set_up(&stage, *state, ONE_NODE, 1);
+    path = fs_join(&stage.arena, *state, "said");
+    CLEANUP(fd) int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    run_leave_out(&stage.r, 1, &(struct err){.code = ERR_NODE, .msg = "unreachable for 30 s"});
+    stage.r.has_leases = true;
+    assert_true(file >= 0 && before >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+    run_leave_nodes(&stage.r, false);
+    assert_true(dup2(before, STDERR_FILENO) == STDERR_FILENO);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_int_equal(stage.fakes[idx]->n_asked, idx == 1 ? 0 : 1);
+    }
+    assert_int_equal(fs_read(&stage.arena, path, 65536, &said, &err), 0);
+    if (str_find(said, STR_LIT("may be left on n2: unreachable for 30 s")) < 0) {
+        fail_msg("%.*s", STR_ARG(said));
+    }
+    assert_false(stage.r.has_leases);
+    tear_down(&stage);
+}
+
 /* ---- resumed long after ---- */
 
 static struct str read_outcome_text(struct stage *stage)
@@ -447,6 +475,7 @@ int main(void)
         IN_SCRATCH(a_lease_that_is_due_does_not_keep_a_job_from_its_kill),
         IN_SCRATCH(nodes_that_are_busy_with_their_lease_are_waited_for),
         IN_SCRATCH(leases_are_kept_while_nodes_are_provisioned),
+        IN_SCRATCH(nodes_that_are_slow_get_their_leases_back_and_others_are_said),
         IN_SCRATCH(an_attempt_with_a_node_that_is_gone_is_lost),
         IN_SCRATCH(jobs_that_ended_while_nobody_looked_ended_in_time),
         IN_SCRATCH(jobs_that_were_never_started_are_not_past_their_deadline),
