@@ -318,6 +318,14 @@ int run_provision(struct runner *r, struct err *err)
 
 /* ---- leaving ---- */
 
+/* A remote does one thing at a time, and a lease that is taken after it was dropped would stay. */
+static enum step end_renewal(void *ctx, struct fleet_node *node UNUSED, size_t node_idx,
+                             struct err *err)
+{
+    struct runner *r = ctx;
+    return r->nodes[node_idx].is_renewing ? run_renew_lease(r, node_idx, err) : STEP_DONE;
+}
+
 static enum step forget_run(void *ctx, struct fleet_node *node, size_t node_idx UNUSED,
                             struct err *err)
 {
@@ -360,6 +368,10 @@ void run_leave_nodes(struct runner *r, bool is_over)
         return;
     }
     r->fleet.stop_signal = NULL; /* also after ^C */
+    if (fleet_each(&r->fleet, LEAVE_DEADLINE_NS, end_renewal, r, &ignored) < 0) {
+        log_line(LOG_DEBUG, "%s", ignored.msg);
+        ignored = (struct err){0};
+    }
     bool is_left =
         is_over && fleet_each(&r->fleet, LEAVE_DEADLINE_NS, forget_run, r, &ignored) != 0;
     for (size_t idx = 0; is_over && idx < r->fleet.n_nodes; idx++) {

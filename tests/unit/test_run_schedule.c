@@ -308,6 +308,24 @@ static void nodes_that_are_slow_get_their_leases_back_and_others_are_said(void *
     tear_down(&stage);
 }
 
+/* Taken for the end of the dropping, its end would leave the lease there. */
+static void a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    set_up(&stage, *state, ONE_NODE, 1);
+    stage.r.nodes[3].is_due = true;
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_true(stage.r.nodes[3].is_renewing);
+    stage.r.has_leases = true;
+    run_leave_nodes(&stage.r, true);
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        assert_int_equal(stage.fakes[idx]->n_asked, idx == 3 ? 2 : 1);
+    }
+    assert_false(stage.r.nodes[3].is_renewing);
+    tear_down(&stage);
+}
+
 /* ---- resumed long after ---- */
 
 static struct str read_outcome_text(struct stage *stage)
@@ -476,6 +494,7 @@ int main(void)
         IN_SCRATCH(nodes_that_are_busy_with_their_lease_are_waited_for),
         IN_SCRATCH(leases_are_kept_while_nodes_are_provisioned),
         IN_SCRATCH(nodes_that_are_slow_get_their_leases_back_and_others_are_said),
+        IN_SCRATCH(a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it),
         IN_SCRATCH(an_attempt_with_a_node_that_is_gone_is_lost),
         IN_SCRATCH(jobs_that_ended_while_nobody_looked_ended_in_time),
         IN_SCRATCH(jobs_that_were_never_started_are_not_past_their_deadline),
