@@ -31,7 +31,7 @@ static const char SCRIPT[] =
     "holder=unknown since=0\n"
     "[ -f \"$lease/holder\" ] && read -r holder since <\"$lease/holder\"\n"
     "if [ \"$4\" = drop ]; then\n"
-    "  [ \"$holder\" != \"$run\" ] || rm -rf \"$lease\"\n"
+    "  [ \"$holder\" != \"$run\" ] || rm -rf \"$lease\" || exit 10\n"
     "  exit 0\n"
     "fi\n"
     "mkdir -p \"$1\" || exit 10\n"

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -54,6 +55,36 @@ static void a_lease_is_held_against_others_until_dropped(void **state)
     assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_DROP), "");
     assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
+    remote_free(remote);
+}
+
+/* A file system that takes no changes any more; root could remove what has no write bit. */
+static void a_lease_that_cannot_be_removed_is_an_error(void **state)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    struct lease_op op = {0};
+    struct str holder = STR_EMPTY;
+    struct err err = {0};
+    enum step step;
+    char *path = xstrdup(getenv("PATH"));
+    const char *fails = fs_join(&texts, *state, "rm");
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, *state);
+    assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
+    assert_int_equal(
+        fs_write_atomic(fails, STR_LIT("#!/bin/sh\necho Read-only file system\nexit 1\n"), &err),
+        0);
+    assert_int_equal(chmod(fails, 0700), 0);
+    assert_int_equal(setenv("PATH", arena_printf(&texts, "%s:%s", (const char *)*state, path), 1),
+                     0);
+    while ((step = lease_step(&op, remote, "run-a", LEASE_DROP, &holder, &err)) == STEP_AGAIN) {
+        assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+    }
+    assert_int_equal(setenv("PATH", path, 1), 0);
+    free(path);
+    assert_int_equal(step, STEP_FAIL);
+    assert_int_equal(err.code, ERR_DISK);
+    lease_op_release(&op);
     remote_free(remote);
 }
 
@@ -140,6 +171,8 @@ static void a_process_with_the_number_of_a_job_is_not_the_job(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_lease_that_cannot_be_removed_is_an_error, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test_setup_teardown(a_lease_is_held_against_others_until_dropped, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_lease_of_the_dead_is_taken_over_unless_a_job_lives,
