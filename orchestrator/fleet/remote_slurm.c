@@ -73,7 +73,7 @@ static const char POLL[] =
     "    [ -n \"$id\" ] || { echo absent; exit 0; }\n"
     "fi\n"
     "[ ! -e \"$dir/status\" ] || read -r word status <\"$dir/status\"\n"
-    "if [ -n \"$status\" ] && { [ \"$status\" -le 128 ] || [ -z \"$id\" ]; }; then\n"
+    "if [ -n \"$status\" ] && { [ \"$status\" = 0 ] || [ -z \"$id\" ]; }; then\n"
     "    echo \"ended $status\"\n"
     "    exit 0\n"
     "fi\n"

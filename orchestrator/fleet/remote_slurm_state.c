@@ -60,7 +60,8 @@ static bool has_lasted(int64_t now_ns, int64_t *since_ns)
     return now_ns - *since_ns >= LAG_NS;
 }
 
-/* "ended STATUS [JOB STATE REASON]", with the latter for ranks that a signal ended: they may see a lost node before Slurm says so. */
+/* "ended STATUS [JOB STATE REASON]", with the latter where it did not end well: ranks may see a lost node before Slurm says so, and
+   srun's own status of a job that Slurm ended may be 1. */
 static int read_ended(struct str words, int64_t now_ns, int64_t *gone_ns, struct job_report *report,
                       struct err *err)
 {

@@ -116,6 +116,8 @@ slurm start
 waiting_for 20 is_running
 scontrol update nodename=node2 state=down reason=test
 like "$(slurm wait)" '^(ended [1-9][0-9]*|lost 0) - node Slurm job [0-9]+: NODE_FAIL' "a node that goes down is the node's fault"
+echo exit 1 >"$F/status" # as where srun ended before its ranks
+like "$(slurm poll)" "^ended 1 - node Slurm job [0-9]+: NODE_FAIL" "whatever srun's own status is"
 # shellcheck disable=SC2317
 is_back() { # it may have come back by itself
     are_idle || { scontrol update nodename=node2 state=resume 2>/dev/null; false; }
