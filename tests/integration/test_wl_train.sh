@@ -85,7 +85,8 @@ if [ -e /proc/self/limits ]; then
     like "$(tail -n 1 "$T/out")" '^\{"event":"fatal",.*large' "ends in a fatal line"
     is "$(grep -c run_stop "$T/out")$(ls "$T"/large* 2>/dev/null)" 0 "without run_stop, and without a part of it"
 fi
-"${small[@]}" --steps 100000 --save "$T/saved" --save-every 3 --load "$T/saved" >"$T/out" 2>"$T/err" &
+: >"$T/out"
+"${small[@]}" --steps 100000 --backend plain --save "$T/saved" --save-every 3 --load "$T/saved" >"$T/out" 2>"$T/err" &
 pid=$!
 for _ in $(seq 600); do
     grep -q '"event":"checkpoint"' "$T/out" && break
