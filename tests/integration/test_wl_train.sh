@@ -86,7 +86,7 @@ if [ -e /proc/self/limits ]; then
     is "$(grep -c run_stop "$T/out")$(ls "$T"/large* 2>/dev/null)" 0 "without run_stop, and without a part of it"
 fi
 : >"$T/out"
-"${small[@]}" --steps 100000 --backend plain --save "$T/saved" --save-every 3 --load "$T/saved" >"$T/out" 2>"$T/err" &
+"${small[@]}" --steps 100000 --save "$T/saved" --save-every 3 --load "$T/saved" >"$T/out" 2>"$T/err" &
 pid=$!
 for _ in $(seq 600); do
     grep -q '"event":"checkpoint"' "$T/out" && break
@@ -95,6 +95,16 @@ done
 kill -TERM "$pid"
 wait "$pid"
 is $? 143 "a run that is ended"
+for turn in $(seq 12); do # in the midst of another kernel each time
+    "${small[@]}" --steps 100000 >"$T/out" 2>"$T/err" &
+    pid=$!
+    sleep "0.$((RANDOM % 8 + 2))"
+    kill -TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" = 143 ] || break
+done
+is "$turn $status" "12 143" "wherever the signal meets it"
 exits 0 "goes on from its last checkpoint" "${small[@]}" --steps 1 --load "$T/saved"
 like "$(head -n 1 "$T/out")" '"first_step":[0-9]+,"loaded_sha256"' "and says so"
 

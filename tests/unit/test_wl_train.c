@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "core/interrupt.h"
 #include "core/mlog.h"
 #include "train/device.h"
 #include "train/train.h"
@@ -360,6 +361,39 @@ static void a_full_disk_is_an_error(void **state UNUSED)
     fclose(full);
 }
 
+/* What a kernel keeps below the stack's pointer stands there still after a signal. */
+__attribute__((no_sanitize("address"), noinline)) static size_t n_changed_by_a_signal(void)
+{
+    enum { NEAR_BYTES = 1024, FAR_BYTES = 16384, MARK = 0xa5 }; /* kill's own frames lie nearer */
+    volatile unsigned char *here = __builtin_frame_address(0);
+    size_t n_changed = 0;
+    kill(getpid(), 0); /* the loader has looked both up before the marks are set */
+    for (int below = NEAR_BYTES; below < FAR_BYTES; below++) {
+        here[-below] = MARK;
+    }
+    kill(getpid(), SIGTERM);
+    for (int below = NEAR_BYTES; below < FAR_BYTES; below++) {
+        n_changed += here[-below] != MARK;
+    }
+    return n_changed;
+}
+
+static void a_signal_leaves_the_stack_as_it_is(void **state UNUSED)
+{
+    struct sigaction before;
+    sigaction(SIGTERM, NULL, &before);
+    const volatile sig_atomic_t *caught = interrupt_catch();
+    assert_int_equal(*caught, 0);
+    assert_int_equal(n_changed_by_a_signal(), 0);
+    assert_int_equal(*caught, SIGTERM);
+    struct sigaction on_the_stack;
+    sigaction(SIGTERM, NULL, &on_the_stack);
+    on_the_stack.sa_flags &= ~SA_ONSTACK;
+    sigaction(SIGTERM, &on_the_stack, NULL);
+    assert_int_not_equal(n_changed_by_a_signal(), 0); /* the test would see it */
+    sigaction(SIGTERM, &before, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +406,7 @@ int main(void)
         cmocka_unit_test(a_signal_ends_the_run_without_run_stop),
         cmocka_unit_test(what_does_not_fit_is_said_before_the_first_step),
         cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(a_signal_leaves_the_stack_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,17 +6,11 @@
 
 #include "base/opt.h"
 #include "base/strbuf.h"
+#include "core/interrupt.h"
 #include "core/json_writer.h"
 
 #include <stdio.h>
 #include <unistd.h>
-
-static volatile sig_atomic_t stop_signal; /* the one thing a signal handler may touch */
-
-static void on_signal(int signal_number)
-{
-    stop_signal = signal_number;
-}
 
 struct raw {
     const char *model, *image;
@@ -201,7 +195,8 @@ int bench_floor(const struct bench_opts *opts, struct err *err)
     return 0;
 }
 
-static int run(struct raw *raw, const struct opt_list *operands, struct err *err)
+static int run(struct raw *raw, const struct opt_list *operands, const volatile sig_atomic_t *stop,
+               struct err *err)
 {
     static const struct {
         const char *name;
@@ -228,7 +223,7 @@ static int run(struct raw *raw, const struct opt_list *operands, struct err *err
     if (commands[i].needs_out && !raw->opts.out) {
         return err_set(err, ERR_USAGE, "--out is needed");
     }
-    return commands[i].run ? commands[i].run(&raw->opts, clock_system(), &stop_signal, err)
+    return commands[i].run ? commands[i].run(&raw->opts, clock_system(), stop, err)
                            : bench_floor(&raw->opts, err);
 }
 
@@ -242,11 +237,7 @@ int main(int argc, char **argv)
                                .deadline_s = 530,
                                .python = "python3",
                                .competitors = "workloads/competitors"}};
-    struct sigaction action = {.sa_handler = on_signal};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGPIPE, &ignore, NULL);
+    const volatile sig_atomic_t *stop = interrupt_catch();
     int result = opt_parse(ROWS, argc - 1, argv + 1, &raw, &operands, &err);
     if (result == 0 && raw.is_help) {
         print_help();
@@ -256,9 +247,9 @@ int main(int argc, char **argv)
         printf("reperf-bench %s\n", REPERF_VERSION);
         return 0;
     }
-    if (result < 0 || run(&raw, &operands, &err) < 0) {
+    if (result < 0 || run(&raw, &operands, stop, &err) < 0) {
         fprintf(stderr, "reperf-bench: %s\n", err.msg);
-        return err.code == ERR_INTERRUPTED ? 128 + (int)stop_signal : err_exit_status(err.code);
+        return err.code == ERR_INTERRUPTED ? 128 + (int)*stop : err_exit_status(err.code);
     }
     return fflush(stdout) == 0 ? 0 : err_exit_status(ERR_DISK);
 }

@@ -221,12 +221,17 @@ void nccl_close(struct nccl *nccl, struct comm *comm)
 /* What ranks tell each other before they meet. */
 struct card {
     char gpu[NCCL_GPU_MAX];
-    int32_t version;
+    int32_t version; /* of the library; 0: the rank has none that it can use */
 };
 
 static int compare(const struct card *cards, int n, bool *ret_is_alike, struct err *err)
 {
     *ret_is_alike = true;
+    for (int i = 0; i < n; i++) {
+        if (cards[i].version == 0) {
+            return err_set(err, ERR_USAGE, "rank %d has no NCCL that it can use, and says why", i);
+        }
+    }
     for (int i = 1; i < n; i++) {
         char mine[LOAD_VERSION_MAX];
         char theirs[LOAD_VERSION_MAX];
@@ -248,8 +253,9 @@ static int compare(const struct card *cards, int n, bool *ret_is_alike, struct e
     return 0;
 }
 
-static int introduce(const struct nccl *nccl, struct comm *comm, bool *ret_is_alike,
-                     struct err *err)
+/* A rank without the library says so here too, so that all end alike, whoever is first; *missing then is its own reason. */
+static int introduce(const struct nccl *nccl, struct comm *comm, const struct err *missing,
+                     bool *ret_is_alike, struct err *err)
 {
     CLEANUP(free) struct card *cards = xcalloc((size_t)comm->n_ranks, sizeof(*cards));
     struct card *own = &cards[comm->rank];
@@ -258,6 +264,11 @@ static int introduce(const struct nccl *nccl, struct comm *comm, bool *ret_is_al
     comm_all_gather(comm, cards, sizeof(*cards));
     if (comm->err.code != ERR_NONE) {
         *err = comm->err;
+        return -1;
+    }
+    if (missing->code != ERR_NONE) {
+        *ret_is_alike = true;
+        *err = *missing;
         return -1;
     }
     return compare(cards, comm->n_ranks, ret_is_alike, err);
@@ -286,12 +297,10 @@ int nccl_open(struct nccl **ret_nccl, struct comm *comm, const struct nccl_opts 
 {
     struct nccl *nccl = xcalloc(1, sizeof(*nccl));
     *nccl = (struct nccl){.opts = *opts, .rank = comm->rank, .n_ranks = comm->n_ranks};
+    struct err missing = {0};
     *ret_is_alike = false;
-    if (nccl_api_open(&nccl->api, err) < 0) {
-        free(nccl);
-        return -1;
-    }
-    if (introduce(nccl, comm, ret_is_alike, err) < 0 || meet(nccl, comm, err) < 0) {
+    (void)!nccl_api_open(&nccl->api, &missing);
+    if (introduce(nccl, comm, &missing, ret_is_alike, err) < 0 || meet(nccl, comm, err) < 0) {
         abort_it(nccl);
         nccl_api_close(&nccl->api);
         free(nccl);

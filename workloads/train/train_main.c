@@ -2,25 +2,10 @@
 /* reperf-train: trains a bundled network. Exit statuses as DESIGN.md section 5 has them. */
 #include "base/base.h"
 
+#include "core/interrupt.h"
 #include "train/train.h"
 
 #include <unistd.h>
-
-static stop_flag stop_signal; /* the one thing a signal handler may touch */
-
-static void on_signal(int signal_number)
-{
-    stop_signal = signal_number;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGPIPE, &ignore, NULL); /* a reader that is gone is a write error, with its status */
-}
 
 /* Threads of GNU OpenMP that wait for the others spin for some 10 ms by default: on a machine with other work a step then takes
    several times as long (README, "Measured"). It reads the setting before main, so the program starts itself once more with
@@ -38,7 +23,7 @@ static void wait_briefly(char **argv)
     }
 }
 
-static int run_mode(const struct train_opts *opts, struct err *err)
+static int run_mode(const struct train_opts *opts, const stop_flag *stop, struct err *err)
 {
     switch (opts->mode) {
     case TRAIN_HELP:
@@ -50,15 +35,15 @@ static int run_mode(const struct train_opts *opts, struct err *err)
     case TRAIN_DESCRIBE:
         return train_describe(opts, clock_system(), STDOUT_FILENO, err);
     case TRAIN_READ:
-        return train_read(opts, clock_system(), STDOUT_FILENO, &stop_signal, err);
+        return train_read(opts, clock_system(), STDOUT_FILENO, stop, err);
     case TRAIN_CHECK:
-        return train_check(opts, &stop_signal, err);
+        return train_check(opts, stop, err);
     case TRAIN_MAKE_CHECK:
         return train_make_check(opts, err);
     case TRAIN_RUN:
         break;
     }
-    return train_run(opts, clock_system(), STDOUT_FILENO, &stop_signal, err);
+    return train_run(opts, clock_system(), STDOUT_FILENO, stop, err);
 }
 
 int main(int argc, char **argv)
@@ -66,10 +51,10 @@ int main(int argc, char **argv)
     struct err err = {0};
     struct train_opts opts;
     wait_briefly(argv);
-    catch_signals();
-    if (train_options(argc - 1, argv + 1, &opts, &err) < 0 || run_mode(&opts, &err) < 0) {
+    const stop_flag *stop = interrupt_catch();
+    if (train_options(argc - 1, argv + 1, &opts, &err) < 0 || run_mode(&opts, stop, &err) < 0) {
         fprintf(stderr, "reperf-train: %s\n", err.msg);
-        return err.code == ERR_INTERRUPTED ? 128 + (int)stop_signal : err_exit_status(err.code);
+        return err.code == ERR_INTERRUPTED ? 128 + (int)*stop : err_exit_status(err.code);
     }
     if (fflush(stdout) != 0) {
         fprintf(stderr, "reperf-train: standard output cannot be written\n");
