@@ -20,7 +20,8 @@ DEPS_BUILD := gcc g++ make libc6-dev libcjson-dev libpcre2-dev libarchive-dev zl
 DEPS_TEST  := $(DEPS_BUILD) ccache clang clang-22 clang-tidy clang-format libclang-rt-14-dev zsh fish libomp-14-dev libcmocka-dev shellcheck mandoc \
               python3 python3-jsonschema python3-sarif-python-om python3-junitparser python3-prometheus-client python3-torch python3-numpy libxml2-utils chromium fonts-dejavu-core openssl curl \
               bash-completion util-linux procps strace nginx-light fcgiwrap docker-registry skopeo aria2 libarchive-tools docker.io podman apache2-utils time rhash \
-              openssh-server openssh-client iptables iproute2 busybox-static jq slurm-wlm munge pdsh clustershell openmpi-bin libopenmpi-dev
+              openssh-server openssh-client iptables iproute2 busybox-static jq slurm-wlm munge pdsh clustershell openmpi-bin libopenmpi-dev \
+              debootstrap python3-pip python3-setuptools python3-wheel
 
 ifeq ($(filter $(MODE),$(MODES)),)
 $(error MODE=$(MODE): expected one of $(MODES))
@@ -333,13 +334,14 @@ repro-check:                     ## build twice in two folders and compare the p
 	@tests/repro_check.sh
 INSTALL_TO := $(DESTDIR)$(PREFIX)
 install: all                     ## into $(DESTDIR)$(PREFIX): programs, man page, completion, manifests
-	install -d "$(INSTALL_TO)/bin" "$(INSTALL_TO)/share/man/man1" "$(INSTALL_TO)/share/reperf/logs" \
+	install -d "$(INSTALL_TO)/bin" "$(INSTALL_TO)/share/man/man1" "$(INSTALL_TO)/share/reperf/logs" "$(INSTALL_TO)/share/reperf/workloads" \
 	  "$(INSTALL_TO)/share/bash-completion/completions"
 	install -m755 $(addprefix $(B)/,$(PROGRAMS)) "$(INSTALL_TO)/bin/"
 	install -m644 orchestrator/man/reperf.1 orchestrator/man/reperf-pack.1 "$(INSTALL_TO)/share/man/man1/"
 	$(B)/reperf completion bash > "$(INSTALL_TO)/share/bash-completion/completions/reperf"
 	cp -R manifests images datasets "$(INSTALL_TO)/share/reperf/"
 	cp -R logs/published "$(INSTALL_TO)/share/reperf/logs/"
+	cp -R workloads/competitors "$(INSTALL_TO)/share/reperf/workloads/"
 uninstall:                       ## take away what install put there
 	rm -f $(foreach program,$(PROGRAMS),"$(INSTALL_TO)/bin/$(program)") "$(INSTALL_TO)/share/man/man1/reperf.1" "$(INSTALL_TO)/share/man/man1/reperf-pack.1" \
 	  "$(INSTALL_TO)/share/bash-completion/completions/reperf"

@@ -1,0 +1,189 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes one of our images from the distribution, the Python index and our own programs alone, without a registry:
+#   images/build.sh NAME [--push REGISTRY/REPOSITORY [--plain-http]] [--relock | --cached]
+# Prints REPOSITORY@sha256:DIGEST (what --image NAME= takes) where it pushed, else the folder of the OCI layout. Each layer is kept under a key of what
+# it is made from in ${REPERF_IMAGES:-${XDG_CACHE_HOME:-~/.cache}/reperf-images}; the same inputs give the same bytes. images/NAME has
+#   system.in         packages of the distribution; system.lock: every package and version that they stood for when --relock was last given
+#   requirements.in   of the Python index, with --no-deps where its first line says so; requirements.lock: each file by its digest; may be absent
+#   programs.in       of this project, as they lie in ${B:-build/release}; may be absent
+# A build that gets other versions fails and says which. --cached makes nothing: status 4 where the image was not made before. Needs root, debootstrap and pip; skopeo to push.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+suite=bookworm python=3.11
+method=1 # of how layers are made below: another number, where the same inputs would give other bytes
+die() {
+    echo "build.sh: $1" >&2
+    exit "${2:-7}"
+}
+name='' push='' tls=true relock='' cached=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --push) push=${2:?--push: expected REGISTRY/REPOSITORY} && shift ;;
+        --plain-http) tls=false ;;
+        --relock) relock=1 ;;
+        --cached) cached=1 ;;
+        -*) die "unknown option $1" 2 ;;
+        *) name=$1 ;;
+    esac
+    shift
+done
+[ -n "$name" ] || die "expected the NAME of a folder of images/ with a system.in" 2
+own=$here/$name
+if [ ! -e "$own/system.in" ]; then
+    [ -e "$own/Dockerfile" ] || die "images/$name: no such image" 2
+    die "images/$name is made from its Dockerfile by an engine that reaches a registry: docker build -f images/$name/Dockerfile ."
+fi
+cache=${REPERF_IMAGES:-${XDG_CACHE_HOME:-$HOME/.cache}/reperf-images}
+mkdir -p "$cache"
+work=$(mktemp -d "$cache/work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+sha() { sha256sum "$@" | cut -d' ' -f1; }
+words() { sed 's/#.*//' "$1" | xargs; }
+lacks() { command -v "$1" >/dev/null || die "$1 is not installed"; }
+# Both layers' times, owners and order are fixed, so that their bytes hang on nothing but what is in them.
+pack() { # ROOT LAYER
+    tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=posix \
+        --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime -cf "$2.tar" .
+    gzip -n6 <"$2.tar" >"$2.tar.gz"
+    sha256sum "$2.tar" | cut -d" " -f1 >"$2.diff_id"
+    rm "$2.tar"
+}
+
+# ---- system ----
+
+bootstrap() { # ROOT
+    local root=$1 mirror sources=/etc/apt/sources.list
+    lacks debootstrap
+    [ "$(id -u)" = 0 ] || die "only root can make a root file system"
+    mirror=$({ cat "$sources" "$sources".d/* 2>/dev/null || :; } | awk '!found && ($1 == "URIs:" || $1 == "deb") { print $2; found = 1 }')
+    debootstrap --variant=minbase --include="$(words "$own/system.in" | tr ' ' ,)" "$suite" "$root" "$mirror" >"$work/debootstrap.log" 2>&1 ||
+        die "debootstrap: $(tail -n 3 "$work/debootstrap.log")" 4
+    chroot "$root" dpkg-query -W | sed 's/:amd64//; s/\t/ /' | LC_ALL=C sort >"$work/system.lock"
+    # What differs from build to build, and where it was fetched from.
+    rm -rf "${root:?}"/{var/{cache/{apt,ldconfig,debconf,fontconfig},lib/{apt/lists,systemd},log},usr/share/{doc,man,locale,info,lintian},dev,tmp,run}/* \
+        "$root"/var/lib/dpkg/*-old "$root"/etc/{resolv.conf,hostname,machine-id,apt/sources.list,{passwd,group,shadow,gshadow,subuid,subgid}-}
+    find "$root" -name __pycache__ -type d -prune -exec rm -rf {} +
+    sed -i -E 's/^([^:]*:[^:]*:)[0-9]+:/\119000:/' "$root/etc/shadow"
+}
+keep() { # ROOT LAYER: packed, under the layer's name
+    pack "$1" "$work/layer"
+    mv "$work/layer.diff_id" "$2.diff_id" && mv "$work/layer.tar.gz" "$2.tar.gz"
+}
+touch -a "$own/system.lock"
+key() { { echo "$method $suite $python" && cat "$@"; } | sha; }
+system_layer() { echo "$cache/system-$(key "$own/system.in" "$own/system.lock")"; }
+is_here() { # LAYER: false where it is to be made
+    [ -e "$1.tar.gz" ] || { [ -z "$cached" ] || die "images/$name was not made yet: images/build.sh $name" 4; false; }
+}
+make_system() {
+    bootstrap "$work/root"
+    if [ -n "$relock" ]; then
+        cp "$work/system.lock" "$own/system.lock"
+    elif ! diff "$own/system.lock" "$work/system.lock" >"$work/diff"; then
+        die "images/$name/system.lock: the distribution has other versions now (< locked, > now; --relock takes them):
+$(grep '^[<>]' "$work/diff" | head -n 20)" 5
+    fi
+    keep "$work/root" "$(system_layer)"
+}
+if [ -n "$relock" ] || ! is_here "$(system_layer)"; then make_system; fi
+layers=("$(system_layer)")
+
+# ---- framework ----
+
+pip() {
+    [ "$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = "$python" ] || die "/usr/bin/python3 is not Python $python"
+    # What pip says of root and of newer versions of itself is not for people.
+    PIP_ROOT_USER_ACTION=ignore SOURCE_DATE_EPOCH=315532800 /usr/bin/python3 -m pip --disable-pip-version-check --no-input --quiet "$@" >&2
+}
+wheels=$cache/wheels
+mkdir -p "$wheels"
+relock_requirements() { # each file of the index that a build takes, by its digest: a wheel, or where there is none the source
+    local file no_deps=()
+    ! head -n 1 "$own/requirements.in" | grep -q -- --no-deps || no_deps=(--no-deps)
+    pip download "${no_deps[@]}" --no-build-isolation --dest "$work/wheels" --find-links "$wheels" -r "$own/requirements.in" || die "requirements.in is not on the Python index" 4
+    for file in "$work/wheels"/*; do
+        echo "$(basename "$file" | sed -E 's/\.tar\.gz$|\.zip$//; s/^([^-]*(-[^-0-9][^-]*)*)-([^-]*).*/\1==\3/') --hash=sha256:$(sha "$file")"
+    done | LC_ALL=C sort >"$own/requirements.lock"
+    cp -n "$work/wheels"/* "$wheels/"
+}
+make_framework() { # LAYER
+    local site=usr/local/lib/python$python/dist-packages
+    mkdir -p "$work/own/$site"
+    pip download --no-deps --require-hashes --no-build-isolation --dest "$wheels" -r "$own/requirements.lock" ||
+        die "what images/$name/requirements.lock names is not on the Python index as it was" 4
+    pip install --no-deps --require-hashes --no-index --find-links "$wheels" --no-build-isolation --no-compile --no-warn-script-location \
+        --target "$work/own/$site" -r "$own/requirements.lock" || die "pip could not install images/$name/requirements.lock" 5
+    rm -rf "$work/own/$site/bin"
+    # pip writes here when and by whom it was installed.
+    find "$work/own/$site" -path '*.dist-info/*' \( -name INSTALLER -o -name REQUESTED -o -name direct_url.json \) -delete
+    sed -i -E '/\.dist-info\/(INSTALLER|REQUESTED|direct_url\.json),|^\.\.\/|^bin\/|__pycache__/d' "$work/own/$site"/*.dist-info/RECORD
+    find "$work/own/$site" -name __pycache__ -type d -prune -exec rm -rf {} +
+    keep "$work/own" "$1"
+}
+if [ -e "$own/requirements.in" ]; then
+    [ -z "$relock" ] || relock_requirements
+    layer=$cache/framework-$(key "$own/requirements.lock")
+    is_here "$layer" || make_framework "$layer"
+    layers+=("$layer")
+fi
+
+# ---- programs ----
+
+make_programs() { # LAYER FILE...
+    local layer=$1
+    shift
+    mkdir -p "$work/programs/usr/local/bin"
+    install -m 755 "$@" "$work/programs/usr/local/bin/"
+    keep "$work/programs" "$layer"
+}
+if [ -e "$own/programs.in" ]; then
+    files=()
+    for program in $(words "$own/programs.in"); do
+        files+=("${B:-$here/../build/release}/$program")
+        [ -x "${files[-1]}" ] || die "${files[-1]} is not built: make"
+    done
+    layer=$cache/programs-$(key "${files[@]}")
+    [ -e "$layer.tar.gz" ] || make_programs "$layer" "${files[@]}"
+    layers+=("$layer")
+fi
+
+# ---- image ----
+
+layout=$cache/$name-$(printf '%s\n' "${layers[@]##*/}" | sha)
+blob() { # FILE: prints its digest and size
+    local digest
+    digest=$(sha "$1")
+    ln -f "$1" "$work/layout/blobs/sha256/$digest" 2>/dev/null || cp "$1" "$work/layout/blobs/sha256/$digest"
+    echo "$digest $(stat -c %s "$1")"
+}
+make_layout() {
+    local parts='' diffs='' history='' layer what digest size config
+    mkdir -p "$work/layout/blobs/sha256"
+    for layer in "${layers[@]}"; do
+        read -r digest size < <(blob "$layer.tar.gz")
+        parts+="${parts:+,}{\"mediaType\":\"application/vnd.oci.image.layer.v1.tar+gzip\",\"digest\":\"sha256:$digest\",\"size\":$size}"
+        diffs+="${diffs:+,}\"sha256:$(cat "$layer.diff_id")\""
+        what=${layer##*/}
+        history+="${history:+,}{\"created_by\":\"images/build.sh: ${what%%-*}\"}"
+    done
+    printf '{"architecture":"amd64","os":"linux","created":"1970-01-01T00:00:00Z","config":{"Env":["PATH=/usr/local/bin:/usr/bin:/bin","LANG=C.UTF-8","PYTHONUNBUFFERED=1","PYTHONDONTWRITEBYTECODE=1"],"Cmd":["/bin/sh"]},"rootfs":{"type":"layers","diff_ids":[%s]},"history":[%s]}' \
+        "$diffs" "$history" >"$work/config"
+    read -r digest size < <(blob "$work/config")
+    config="{\"mediaType\":\"application/vnd.oci.image.config.v1+json\",\"digest\":\"sha256:$digest\",\"size\":$size}"
+    printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":%s,"layers":[%s]}' "$config" "$parts" >"$work/manifest"
+    read -r digest size < <(blob "$work/manifest")
+    printf '{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:%s","size":%s,"platform":{"architecture":"amd64","os":"linux"}}]}' \
+        "$digest" "$size" >"$work/layout/index.json"
+    echo '{"imageLayoutVersion":"1.0.0"}' >"$work/layout/oci-layout"
+    rm -rf "$layout"
+    mv "$work/layout" "$layout"
+}
+[ -e "$layout/index.json" ] || make_layout
+if [ -z "$push" ]; then
+    echo "$layout"
+    exit
+fi
+lacks skopeo
+skopeo copy -q --preserve-digests --dest-tls-verify="$tls" "oci:$layout" "docker://$push:latest" >&2 || die "push to $push failed" 4
+echo "$push@$(sed 's/.*"digest":"\(sha256:[0-9a-f]*\)".*/\1/' "$layout/index.json")"
