@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
 #include "codec/json.h"
+#include "report/dataset.h"
 #include "store/bundle.h"
 #include "store/noun.h"
 
@@ -124,8 +125,8 @@ static void parts_cleanup(struct parts *parts)
 static void add_part(struct arena *arena, const struct noun *noun, struct parts *parts)
 {
     const char *kind = noun_kind_name(noun->kind);
-    const char *name =
-        arena_printf(arena, "%.*s%s", STR_ARG(noun->name), noun->is_twin ? ".synthetic" : "");
+    const char *name = arena_printf(arena, "%.*s%s", STR_ARG(noun->name),
+                                    noun->is_twin ? DATASET_TWIN_SUFFIX : "");
     for (size_t idx = 0; idx < parts->n; idx++) {
         if (strcmp(parts->items[idx].kind, kind) == 0 &&
             strcmp(parts->items[idx].name, name) == 0) {

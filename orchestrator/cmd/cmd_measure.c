@@ -65,11 +65,16 @@ static bool series_has_rows(const struct series *series)
     return false;
 }
 
+static struct rule_case case_asked(const struct args *args)
+{
+    return (struct rule_case){
+        .gpus = args->gpus, .nodes = args->nodes, .batch_per_gpu = args->batch};
+}
+
 /* Without a rule: the plain mean of the primary series, of the rows for the GPU count where it is a table. */
 static int apply_mean(const struct args *args, struct finding_of_log *f, struct err *err)
 {
-    const struct rule_case of = {
-        .gpus = args->gpus, .nodes = args->nodes, .batch_per_gpu = args->batch};
+    const struct rule_case of = case_asked(args);
     struct rule mean = {.id = STR_LIT("mean"), .series = f->series->name, .statistic = STAT_MEAN};
     mean.match_gpus = series_has_rows(f->series);
     return rule_apply(&mean, &f->m, &of, &f->value, err);
@@ -77,8 +82,7 @@ static int apply_mean(const struct args *args, struct finding_of_log *f, struct 
 
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
 {
-    const struct rule_case of = {
-        .gpus = args->gpus, .nodes = args->nodes, .batch_per_gpu = args->batch};
+    const struct rule_case of = case_asked(args);
     struct err err = {0};
     bool chooses_run = f->rule && f->rule->run != RUN_ONLY;
     f->verdict = f->m.verdict;
@@ -109,10 +113,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
         return;
     }
     f->has_value = true;
-    if (f->rule &&
-        (f->rule->scale == SCALE_GLOBAL_BATCH_OVER || f->rule->statistic == STAT_TIMESTAMPS)) {
-        f->unit = STR_LIT("samples/s");
-    }
+    f->unit = f->rule ? rule_unit(f->rule, f->series->unit) : f->unit;
 }
 
 static int name_formats(const struct format_set *set, const char *asked, struct err *err)

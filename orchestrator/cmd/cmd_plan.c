@@ -21,7 +21,8 @@ static int plan(const struct cmd_ctx *ctx, int argc, char **argv, struct err *er
         status = err_set(err, ERR_USAGE, "expected one report");
     }
     status = status < 0 ? -1 : run_args_opts(ctx, &args, operands.items[0], &opts, err);
-    status = status < 0 ? -1 : run_prepare(&arena, &opts, &prepared, err);
+    status = status < 0 ? -1 : run_read(&arena, &opts, &prepared, err);
+    status = status < 0 ? -1 : run_plan(&arena, &opts, &prepared, err);
     status = status < 0 ? -1 : run_print_plan(&prepared.plan, args.want_json, err);
     opt_list_cleanup(&args.cases);
     opt_list_cleanup(&args.images);

@@ -3,6 +3,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
+#include "cmd/run_get.h"
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,
@@ -13,6 +14,7 @@ static const struct opt OPTS[] = {
     RUN_OPT_REPEATS,
     RUN_OPT_DEADLINE,
     RUN_OPT_DATA,
+    NET_ARGS_ASK_OPTS,
     RUN_OPT_OFFLINE,
     RUN_OPT_KEY,
     {.name = "run-id",
@@ -41,13 +43,20 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         status = err_set(err, ERR_USAGE, "expected one report");
     }
     status = status < 0 ? -1 : run_args_opts(ctx, &args, operands.items[0], &opts, err);
-    status = status < 0 ? -1 : run_prepare(&arena, &opts, &prepared, err);
+    status = status < 0 ? -1 : run_read(&arena, &opts, &prepared, err);
+    if (status == 0 && !args.is_dry_run && !args.net.is_offline) {
+        status = run_get(ctx, &args, &opts, &prepared, err);
+    }
+    if (status == 0) {
+        status = run_plan(&arena, &opts, &prepared, err);
+    }
     if (status == 0 && args.is_dry_run) {
         status = run_print_plan(&prepared.plan, args.want_json, err);
     } else if (status == 0) {
         status = run_create(&arena, &opts, &prepared, &dir, err);
         status = status < 0 ? -1 : run_and_print(&opts, &dir, args.want_json, err);
     }
+    net_args_cleanup(&args.net);
     opt_list_cleanup(&args.cases);
     opt_list_cleanup(&args.images);
     opt_list_cleanup(&args.overrides);

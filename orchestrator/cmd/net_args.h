@@ -27,7 +27,7 @@ static inline void net_args_cleanup(struct net_args *args)
     VEC_RELEASE(&args->layouts);
 }
 
-#define NET_ARGS_OPTS                                                                              \
+#define NET_ARGS_ASK_OPTS                                                                          \
     {.name = "connections",                                                                        \
      .kind = OPT_I64,                                                                              \
      .value = "N",                                                                                 \
@@ -82,11 +82,13 @@ static inline void net_args_cleanup(struct net_args *args)
          .value = "HOST",                                                                          \
          .help = "may be spoken to in plain HTTP; may be given more than once",                    \
          .offset = offsetof(struct net_args, plain_hosts)},                                        \
-        {.name = "layout",                                                                         \
-         .kind = OPT_LIST,                                                                         \
-         .value = "PATH",                                                                          \
-         .help = "OCI layout or docker save's tar that may hold an image; likewise",               \
-         .offset = offsetof(struct net_args, layouts)},                                            \
+    {                                                                                              \
+        .name = "layout", .kind = OPT_LIST, .value = "PATH",                                       \
+        .help = "OCI layout or docker save's tar that may hold an image; likewise",                \
+        .offset = offsetof(struct net_args, layouts)                                               \
+    }
+#define NET_ARGS_OPTS                                                                              \
+    NET_ARGS_ASK_OPTS,                                                                             \
     {                                                                                              \
         .name = "offline", .kind = OPT_FLAG,                                                       \
         .help = "only what is in the store or in --mirror DIR",                                    \

@@ -111,20 +111,35 @@ static bool run_one(struct noun_job *job, enum noun_verb verb, const struct noun
     return err.code != ERR_INTERRUPTED;
 }
 
-static int print_all(struct strbuf *text, struct err *err)
+static void log_lines(struct str text)
 {
+    struct str line;
+    while (str_next(&text, '\n', &line)) {
+        if (line.len) {
+            log_line(LOG_INFO, "%.*s", STR_ARG(line));
+        }
+    }
+}
+
+static int print_all(const struct noun_job *job, struct strbuf *text, struct err *err)
+{
+    if (job->is_aside) {
+        log_lines(strbuf_str(text));
+        return 0;
+    }
     return text->is_full ? err_set(err, ERR_INTERNAL, "more than %u bytes of text", OUTPUT_MAX)
                          : cmd_print(strbuf_str(text), err);
 }
 
 /* The failure stands, whether or not its document could be written. */
-static int end(struct strbuf *text, const struct err *first, struct err *err)
+static int end(const struct noun_job *job, struct strbuf *text, const struct err *first,
+               struct err *err)
 {
     struct err print_err = {0};
     if (first->code == ERR_NONE) {
-        return print_all(text, err);
+        return print_all(job, text, err);
     }
-    if (print_all(text, &print_err) < 0) {
+    if (print_all(job, text, &print_err) < 0) {
         log_line(LOG_DEBUG, "%s", print_err.msg);
     }
     if (first->code == ERR_INTERRUPTED && stop_is_asked()) {
@@ -170,5 +185,5 @@ int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_lis
     }
     jw_end_array(&out);
     jw_end_object(&out);
-    return end(want_json ? &document : &text, &first, err);
+    return end(job, want_json ? &document : &text, &first, err);
 }

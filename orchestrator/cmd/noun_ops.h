@@ -19,6 +19,7 @@ struct noun_job { /* what was asked, the same for all names of a command */
     const struct opt_list *samples;  /* --samples SPLIT=N of twins; may be NULL */
     enum noun_depth depth;           /* verify */
     bool wants_tree;                 /* fetch: unpack datasets, too */
+    bool is_aside; /* of another command: its lines are logged, stdout is not touched */
     /* Made by noun_ops_run. */
     struct arena *arena;
     struct store *store;

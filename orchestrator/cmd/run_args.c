@@ -26,7 +26,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .n_images = args->images.n,
                             .overrides = args->overrides.items,
                             .n_overrides = args->overrides.n,
-                            .is_offline = args->is_offline,
+                            .is_offline = args->net.is_offline,
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.repeats = args->repeats,
                                       .deadline_s = args->deadline_s,
@@ -50,8 +50,14 @@ static void print_place(struct strbuf *buf, const struct plan *plan, const struc
     if (step->n_ranks > 1 || plan_step_nodes(step) > 1) {
         strbuf_printf(buf, "           %lld ranks, %lld a node, started by %s\n",
                       (long long)step->n_ranks, (long long)(step->n_ranks / plan_step_nodes(step)),
-                      plan->launcher == LAUNCHER_SSH ? "us, one job a node"
-                                                     : launcher_kind_name(plan->launcher));
+                      step->is_per_node                ? "the command, once a node"
+                      : plan->launcher == LAUNCHER_SSH ? "us, one job a node"
+                                                       : launcher_kind_name(plan->launcher));
+    }
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        const struct plan_mount *mount = &step->mounts[idx];
+        strbuf_printf(buf, "           %s %.*s at %.*s\n", recipe_mount_kind_name(mount->kind),
+                      STR_ARG(mount->name), STR_ARG(mount->inside));
     }
     if (step->image.ptr) {
         strbuf_printf(buf, "           in %s, image %.*s@%.*s\n", runtime_kind_name(plan->runtime),
@@ -59,15 +65,32 @@ static void print_place(struct strbuf *buf, const struct plan *plan, const struc
     }
 }
 
+static void print_step_needs(struct strbuf *buf, const struct plan_step *step)
+{
+    strbuf_printf(buf, "  not run  %.*s\n           %s (exit status %d): %.*s\n",
+                  STR_ARG(step->case_id), err_code_name(step->cause), err_exit_status(step->cause),
+                  STR_ARG(step->why));
+    for (size_t idx = 0; idx < step->n_needs; idx++) {
+        const struct step_need *need = &step->needs[idx];
+        if (!str_eq(need->what, step->why)) {
+            strbuf_printf(buf, "           needs %.*s\n", STR_ARG(need->what));
+        }
+        if (need->command.ptr) {
+            strbuf_printf(buf, "           $ %.*s\n", STR_ARG(need->command));
+        }
+    }
+}
+
 static void print_step(struct strbuf *buf, const struct plan *plan, const struct plan_step *step)
 {
     if (step->cause != ERR_NONE) {
-        strbuf_printf(buf, "  not run  %.*s\n           %s (exit status %d): %.*s\n",
-                      STR_ARG(step->case_id), err_code_name(step->cause),
-                      err_exit_status(step->cause), STR_ARG(step->why));
+        print_step_needs(buf, step);
         return;
     }
     strbuf_printf(buf, "  run x%-3lld %.*s\n", (long long)plan->repeats, STR_ARG(step->case_id));
+    if (step->recipe.ptr) {
+        strbuf_printf(buf, "           %.*s\n", STR_ARG(step->recipe));
+    }
     print_place(buf, plan, step);
     strbuf_printf(buf, "           on %.*s:", STR_ARG(step->node));
     for (size_t idx = 0; idx < step->n_env; idx++) {
@@ -126,34 +149,46 @@ static void print_needs(struct strbuf *buf, const struct plan *plan)
     }
 }
 
+static void print_plan(struct strbuf *buf, const struct plan *plan)
+{
+    strbuf_printf(buf, "%.*s, profile %s: %zu of %zu cases can be run here\n",
+                  STR_ARG(plan->report), profile_name(plan->profile), plan_runnable(plan),
+                  plan->n_steps);
+    for (size_t idx = 0; idx < plan->n_overrides; idx++) {
+        const struct json_override *set = &plan->overrides[idx];
+        strbuf_printf(buf, "set      %.*s: %.*s, in the report %.*s\n", STR_ARG(set->path),
+                      STR_ARG(set->value), STR_ARG(set->was.ptr ? set->was : STR_LIT("absent")));
+    }
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        print_step(buf, plan, &plan->steps[idx]);
+    }
+    strbuf_add_z(buf, "steps    collect and parse each log, judge each case, seal the archive\n");
+    print_needs(buf, plan);
+    strbuf_printf(buf, "disk     %.1f MB of logs and archive\ndeadline %lld s a repeat\n",
+                  (double)plan_disk_bytes(plan) / 1e6, (long long)plan->deadline_s);
+    for (size_t idx = 0; idx < plan->n_pins; idx++) {
+        strbuf_printf(buf, "not pinned by its authors: %.*s: %.*s\n",
+                      STR_ARG(plan->pins[idx].stack), STR_ARG(plan->pins[idx].what));
+    }
+}
+
+/* Nothing to run is no success: the status of what keeps the first case from it. */
 int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf;
     strbuf_init(&buf, OUTPUT_MAX);
     if (want_json) {
         plan_encode(plan, &buf);
-        return cmd_print(strbuf_str(&buf), err);
+    } else {
+        print_plan(&buf, plan);
     }
-    strbuf_printf(&buf, "%.*s, profile %s: %zu of %zu cases can be run here\n",
-                  STR_ARG(plan->report), profile_name(plan->profile), plan_runnable(plan),
-                  plan->n_steps);
-    for (size_t idx = 0; idx < plan->n_overrides; idx++) {
-        const struct json_override *set = &plan->overrides[idx];
-        strbuf_printf(&buf, "set      %.*s: %.*s, in the report %.*s\n", STR_ARG(set->path),
-                      STR_ARG(set->value), STR_ARG(set->was.ptr ? set->was : STR_LIT("absent")));
+    if (cmd_print(strbuf_str(&buf), err) < 0) {
+        return -1;
     }
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        print_step(&buf, plan, &plan->steps[idx]);
-    }
-    strbuf_add_z(&buf, "steps    collect and parse each log, judge each case, seal the archive\n");
-    print_needs(&buf, plan);
-    strbuf_printf(&buf, "disk     %.1f MB of logs and archive\ndeadline %lld s a repeat\n",
-                  (double)plan_disk_bytes(plan) / 1e6, (long long)plan->deadline_s);
-    for (size_t idx = 0; idx < plan->n_pins; idx++) {
-        strbuf_printf(&buf, "not pinned by its authors: %.*s: %.*s\n",
-                      STR_ARG(plan->pins[idx].stack), STR_ARG(plan->pins[idx].what));
-    }
-    return cmd_print(strbuf_str(&buf), err);
+    return plan_runnable(plan) ? 0
+                               : err_set(err, plan->steps[0].cause,
+                                         "no case can be run as things are; the plan says what "
+                                         "each needs");
 }
 
 /* ---- the end of a run ---- */

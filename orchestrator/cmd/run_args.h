@@ -3,10 +3,11 @@
 #ifndef CMD_RUN_ARGS_H
 #define CMD_RUN_ARGS_H
 
-#include "cmd/cmd.h"
+#include "cmd/net_args.h"
 #include "run/run.h"
 
 struct run_args {
+    struct net_args net; /* first: NET_ARGS_OPTS of run */
     struct opt_list cases;
     struct opt_list images;
     struct opt_list overrides;
@@ -17,7 +18,6 @@ struct run_args {
     const char *data;
     int64_t repeats;
     int64_t deadline_s;
-    bool is_offline;
     bool is_dry_run;
     bool want_json;
 };
@@ -74,7 +74,7 @@ struct run_args {
     {                                                                                              \
         .name = "offline", .kind = OPT_FLAG,                                                       \
         .help = "a case whose image, data or code the store lacks is not run (status 4)",          \
-        .offset = offsetof(struct run_args, is_offline)                                            \
+        .offset = offsetof(struct run_args, net.is_offline)                                        \
     }
 #define RUN_OPT_KEY                                                                                \
     {                                                                                              \

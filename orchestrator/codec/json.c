@@ -121,21 +121,26 @@ int json_parse(struct str text, const char *name, struct json_doc *ret_doc, stru
     return 0;
 }
 
-int json_read_file(const char *path, struct json_doc *ret_doc, struct err *err)
+int json_read_text(struct arena *arena, const char *path, struct str *ret_text, struct err *err)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct str text;
     struct stat info;
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > JSON_TEXT_MAX) {
         return err_set(err, ERR_MANIFEST, "%s: %lld bytes, expected at most %u", path,
                        (long long)info.st_size, JSON_TEXT_MAX);
     }
-    if (fs_read(&arena, path, JSON_TEXT_MAX, &text, err) < 0) {
+    if (fs_read(arena, path, JSON_TEXT_MAX, ret_text, err) < 0) {
         err->code =
             ERR_MANIFEST; /* absent, unreadable, no file, too large: the place is this document */
         return -1;
     }
-    return json_parse(text, path, ret_doc, err);
+    return 0;
+}
+
+int json_read_file(const char *path, struct json_doc *ret_doc, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str text;
+    return json_read_text(&arena, path, &text, err) < 0 ? -1 : json_parse(text, path, ret_doc, err);
 }
 
 void json_doc_release(struct json_doc *doc)

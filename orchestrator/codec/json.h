@@ -27,6 +27,9 @@ struct json {
 /* ERR_MANIFEST with line:column for bad grammar, with the path for a duplicate key. */
 MUST_CHECK int json_parse(struct str text, const char *name, struct json_doc *ret_doc,
                           struct err *err);
+/* A document's bytes; whatever is wrong with the file is ERR_MANIFEST. */
+MUST_CHECK int json_read_text(struct arena *arena, const char *path, struct str *ret_text,
+                              struct err *err);
 MUST_CHECK int json_read_file(const char *path, struct json_doc *ret_doc,
                               struct err *err); /* at most JSON_TEXT_MAX */
 void json_doc_release(struct json_doc *doc);

@@ -99,6 +99,9 @@ MUST_CHECK int result_check_outcome(struct arena *arena, const struct frozen *fr
                                     const struct plan_step *step, int64_t repeat,
                                     const struct outcome_record *record, struct err *err);
 
+/* What rules must know of the step, as it was run. */
+struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step);
+
 /* From the monitors' logs of all nodes. */
 MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
                              const struct outcome_record *outcome, struct str **ret_taints,

@@ -267,27 +267,14 @@ static void judge_end(struct arena *arena, const struct frozen *frozen,
     }
 }
 
-/* The rule's number. What the log lacks is a cause, not an error: the run goes on and says so. */
-static void judge_log(struct arena *arena, const struct frozen *frozen,
-                      const struct plan_step *step, const struct measurement *m,
-                      struct repeat_result *repeat)
+struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step)
 {
     const struct report_case *c = report_case_find(&frozen->report, step->case_id);
-    const struct format *format = format_find(&frozen->formats, step->format);
-    const struct rule *rule = format_rule(format, step->rule);
     bool is_smoke = frozen->plan.profile == PROFILE_SMOKE;
     struct rule_case of = {.gpus = step->n_ranks,
                            .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
                            .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu,
                            .derivation = frozen->derivation};
-    struct rule_value value = {0};
-    struct err err = {0};
-    if (m->verdict != PARSE_OK) {
-        does_not_count(repeat, ERR_PARSE,
-                       arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(m->verdict),
-                                    m->why.len ? ": " : "", STR_ARG(m->why)));
-        return;
-    }
     for (size_t idx = 0; is_smoke && idx < step->n_conditions; idx++) {
         struct err not_a_number = {0};
         if (str_eq_z(step->conditions[idx].name, "batch_per_gpu") &&
@@ -296,12 +283,31 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
             of.batch_per_gpu = 0;
         }
     }
+    return of;
+}
+
+/* The rule's number. What the log lacks is a cause, not an error: the run goes on and says so. */
+static void judge_log(struct arena *arena, const struct frozen *frozen,
+                      const struct plan_step *step, const struct measurement *m,
+                      struct repeat_result *repeat)
+{
+    const struct format *format = format_find(&frozen->formats, step->format);
+    const struct rule *rule = format_rule(format, step->rule);
+    struct rule_case of = result_rule_case(frozen, step);
+    struct rule_value value = {0};
+    struct err err = {0};
+    if (m->verdict != PARSE_OK) {
+        does_not_count(repeat, ERR_PARSE,
+                       arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(m->verdict),
+                                    m->why.len ? ": " : "", STR_ARG(m->why)));
+        return;
+    }
     if (rule_apply(rule, m, &of, &value, &err) < 0) {
         does_not_count(repeat, ERR_PARSE, arena_printf(arena, "rule: %s", err.msg));
         return;
     }
     const struct series *series = measurement_series(m, rule->series);
-    repeat->unit = series ? series->unit : STR_EMPTY;
+    repeat->unit = series ? rule_unit(rule, series->unit) : STR_EMPTY;
     repeat->value = value.value;
     repeat->n_used = value.n_used;
     repeat->n_window = value.n_window;

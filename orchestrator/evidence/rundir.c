@@ -179,6 +179,11 @@ static char *make_way(struct arena *arena, const char *folder, const char *name,
     return path;
 }
 
+char *rundir_overlay_name(struct arena *arena, struct str name)
+{
+    return arena_printf(arena, "manifest/overlay/%.*s", STR_ARG(name));
+}
+
 int rundir_write(struct arena *arena, const char *folder, const char *name, struct str content,
                  struct err *err)
 {

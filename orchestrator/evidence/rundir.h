@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a run lives: STATE/runs/RUN/
-     evidence/       what is sealed, and nothing else: manifest/ (report.json, formats/, plan.json), lock/lock.json,
+     evidence/       what is sealed, and nothing else: manifest/ (report.json, formats/, plan.json, overlay/), lock/lock.json,
                      environment/NODE.json, logs/raw/CASE/repeat-N.log, logs/outcome/CASE/repeat-N.json, series/, result.json
      journal.jsonl   how far it is (run/journal.h)
      events.jsonl    what happened when (run/events.h)
@@ -56,6 +56,9 @@ char *rundir_lost_log_name(struct arena *arena, struct str case_id, int64_t repe
                            struct str node);
 char *rundir_outcome_name(struct arena *arena, struct str case_id, int64_t repeat);
 char *rundir_series_name(struct arena *arena, struct str case_id, int64_t repeat);
+
+/* Folder with the files of ours that a container of the run sees. */
+char *rundir_overlay_name(struct arena *arena, struct str name);
 
 /* fs_write_atomic after making the folders on the way. */
 MUST_CHECK int rundir_write(struct arena *arena, const char *folder, const char *name,

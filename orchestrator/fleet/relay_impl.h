@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of fleet/relay_server*.c share: one relay on a node. */
+/* What the files of fleet/relay*.c share: one relay on a node. */
 #ifndef FLEET_RELAY_IMPL_H
 #define FLEET_RELAY_IMPL_H
 

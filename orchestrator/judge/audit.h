@@ -82,9 +82,10 @@ struct audit_log *audit_logs_add(struct audit_logs *logs, struct arena *arena, s
                                  struct str format);
 void audit_logs_release(struct audit_logs *logs);
 
-/* The formats that the case's cells are read by. */
-struct str cell_format(const struct report_case *c,
-                       const struct cell *cell); /* in force, or NULL */
+/* By which format the cell's logs are read: in force, or NULL. */
+struct str cell_format(const struct report_case *c, const struct cell *cell);
+/* What rules must know of the case, as published. */
+struct rule_case rule_case_of(const struct report_case *c);
 
 /* Every published cell against its logs, explanations, findings. Borrows the report and the logs. */
 void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,

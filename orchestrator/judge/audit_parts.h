@@ -15,7 +15,6 @@ struct audit {
 
 /* audit_cells.c */
 struct str cell_rule(const struct report_case *c, const struct cell *cell); /* in force, or NULL */
-struct rule_case rule_case_of(const struct report_case *c);
 void audit_cells(struct audit *audit);
 /* The number of this cell by another rule; false where the rule does not apply. */
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret);

@@ -2,30 +2,18 @@
 /* Slips that can be seen in one printed command, or in the printed commands of one stack. */
 #include "base/base.h"
 
+#include "base/vec.h"
 #include "judge/lint_parts.h"
 
 #define DISTANCE_MAX   2
 #define NAME_BYTES_MIN 5
 #define COMMIT_DIGITS  40
 
-struct names {
+struct names { /* a VEC */
     struct str *items;
     size_t n;
     size_t n_max;
 };
-
-static void add_name(struct arena *arena, struct names *names, struct str name)
-{
-    if (names->n == names->n_max) {
-        struct str *old = names->items;
-        names->n_max = old ? 2 * names->n_max : 32;
-        names->items = arena_array(arena, struct str, names->n_max);
-        if (old) {
-            memcpy(names->items, old, names->n * sizeof(*old));
-        }
-    }
-    names->items[names->n++] = name;
-}
 
 static bool has_name(const struct names *names, struct str name)
 {
@@ -37,19 +25,18 @@ static bool has_name(const struct names *names, struct str name)
     return false;
 }
 
-static void collect_names(struct arena *arena, const struct lint_command *c, struct names *assigned,
-                          struct names *used)
+static void collect_names(const struct lint_command *c, struct names *assigned, struct names *used)
 {
     struct str name;
     struct str value;
     bool has_default;
     for (size_t idx = 0; idx < c->words.n; idx++) {
         if (shell_assignment(c->words.items[idx].text, &name, &value)) {
-            add_name(arena, assigned, name);
+            VEC_PUSH(assigned, name);
         }
     }
     for (size_t at = 0; shell_next_use(c->command->printed, &at, &name, &has_default);) {
-        add_name(arena, used, name);
+        VEC_PUSH(used, name);
     }
 }
 
@@ -77,7 +64,7 @@ static void lint_misspelt(struct lint *lint, const struct lint_command *c, const
 {
     struct names assigned = {.n = 0};
     struct names used = {.n = 0};
-    collect_names(lint->arena, c, &assigned, &used);
+    collect_names(c, &assigned, &used);
     for (size_t u = 0; u < used.n; u++) {
         if (has_name(&assigned, used.items[u]) || used.items[u].len < NAME_BYTES_MIN) {
             continue;
@@ -93,6 +80,8 @@ static void lint_misspelt(struct lint *lint, const struct lint_command *c, const
             }
         }
     }
+    VEC_RELEASE(&assigned);
+    VEC_RELEASE(&used);
 }
 
 /* One part of a list such as $NODE1,$NODE2,NODE3: a name without its dollar, beside siblings that have one? */
@@ -347,7 +336,7 @@ static void collect_saved(struct lint *lint, const struct stack *s, struct names
         for (size_t word = 0; word < words->n; word++) {
             struct str name = is_download(words, word) ? saved_name(words, word) : STR_EMPTY;
             if (name.ptr && ends_in_any(name, ARCHIVE_SUFFIXES)) {
-                add_name(lint->arena, saved, name);
+                VEC_PUSH(saved, name);
             }
         }
     }
@@ -361,7 +350,7 @@ static void collect_assigned(struct lint *lint, const struct stack *s, struct na
         const struct shell_words *words = printed_words(lint, s, &s->commands[idx]);
         for (size_t word = 0; word < words->n; word++) {
             if (shell_assignment(words->items[word].text, &name, &value)) {
-                add_name(lint->arena, assigned, name);
+                VEC_PUSH(assigned, name);
             }
         }
     }
@@ -391,6 +380,8 @@ static void lint_stack(struct lint *lint, const struct stack *s)
         lint_add(lint, "command-changed", s, ".commands",
                  "%zu of %zu commands had to be changed to work", n_changed, s->n_commands);
     }
+    VEC_RELEASE(&saved);
+    VEC_RELEASE(&assigned);
 }
 
 void lint_commands(struct lint *lint)

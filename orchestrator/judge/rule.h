@@ -87,6 +87,9 @@ struct rule_value {
 MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
                            struct rule *ret_rule, struct err *err);
 
+/* Of the rule's value, from the unit of its series: steps that were timed give items per second. */
+struct str rule_unit(const struct rule *rule, struct str series_unit);
+
 /* ERR_PARSE with the reason where the rule does not apply (series absent, window empty, two runs, batch not known). Where
    the series is of scope rank and several ranks print, the window counts each rank's own samples. The parse verdict is the
    caller's to judge: an incomplete log still has a series. */

@@ -342,6 +342,12 @@ static int apply_scale(const struct rule *rule, const struct rule_case *of, doub
                                                : "batch and the number of GPUs");
 }
 
+struct str rule_unit(const struct rule *rule, struct str series_unit)
+{
+    bool is_timed = rule->scale == SCALE_GLOBAL_BATCH_OVER || rule->statistic == STAT_TIMESTAMPS;
+    return is_timed ? STR_LIT("samples/s") : series_unit;
+}
+
 int rule_apply(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
                struct rule_value *ret_value, struct err *err)
 {

@@ -21,6 +21,16 @@ static inline void format_set_cleanup(struct format_set *set)
 /* One report by id, or by path where the name holds a slash or ends in .json. ERR_MANIFEST where there is none. */
 MUST_CHECK int load_report(struct arena *arena, const char *root, const char *name,
                            struct report *ret_report, struct err *err);
+/* The same in two steps, for those who change its text in between. */
+struct report_file {
+    const char *path;
+    struct str id;   /* that it must have, as it is named; NULL: read by path */
+    struct str text; /* its bytes */
+};
+MUST_CHECK int load_report_file(struct arena *arena, const char *root, const char *name,
+                                struct report_file *ret_file, struct err *err);
+MUST_CHECK int load_report_decode(struct arena *arena, const struct report_file *file,
+                                  struct report *ret_report, struct err *err);
 
 struct report_set {
     struct report *items; /* sorted by id */

@@ -9,34 +9,39 @@
 #define REPORTS_FOLDER "manifests/reports"
 #define SUFFIX         ".json"
 
-static int read_report(struct arena *arena, const char *path, struct report *ret_report,
-                       struct err *err)
+static const char *below_of(struct arena *arena, struct str id)
+{
+    return arena_printf(arena, REPORTS_FOLDER "/%.*s" SUFFIX, STR_ARG(id));
+}
+
+/* One that lies in manifests/reports is named after its id, and messages name it below the data folder. */
+int load_report_decode(struct arena *arena, const struct report_file *file,
+                       struct report *ret_report, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
-    if (json_read_file(path, &doc, err) < 0) {
+    if (json_parse(file->text, file->path, &doc, err) < 0) {
         return -1;
     }
     root = json_root(&doc);
-    return report_decode(&root, arena, ret_report, err);
-}
-
-/* A report that lies in manifests/reports: its file is named after its id, and messages name it below the data folder. */
-static int read_stored(struct arena *arena, const char *root, const char *file,
-                       struct report *ret_report, struct err *err)
-{
-    const char *below = fs_join(arena, REPORTS_FOLDER, file);
-    struct str stem = str_sub(str_of(file), 0, strlen(file) - strlen(SUFFIX));
-    if (read_report(arena, fs_join(arena, root, below), ret_report, err) < 0) {
+    if (report_decode(&root, arena, ret_report, err) < 0) {
         return -1;
     }
-    if (!str_eq(ret_report->id, stem)) {
+    if (file->id.ptr && !str_eq(ret_report->id, file->id)) {
         return err_set(err, ERR_MANIFEST,
-                       "%s:$.id: expected \"%.*s\" as the file is named, found \"%s\"", below,
-                       STR_ARG(stem), ret_report->id.ptr);
+                       "%s:$.id: expected \"%.*s\" as the file is named, found \"%s\"",
+                       below_of(arena, file->id), STR_ARG(file->id), ret_report->id.ptr);
     }
-    ret_report->path = str_of(below);
+    ret_report->path = str_of(file->id.ptr ? below_of(arena, file->id) : file->path);
     return 0;
+}
+
+static int read_stored(struct arena *arena, const char *root, const char *name,
+                       struct report_file *ret_file, struct err *err)
+{
+    struct str id = str_sub(str_of(name), 0, strlen(name) - strlen(SUFFIX));
+    *ret_file = (struct report_file){.path = fs_join(arena, root, below_of(arena, id)), .id = id};
+    return json_read_text(arena, ret_file->path, &ret_file->text, err);
 }
 
 static int list_files(struct arena *arena, const char *root, struct fs_names *ret, struct err *err)
@@ -57,25 +62,35 @@ static int list_files(struct arena *arena, const char *root, struct fs_names *re
                                       REPORTS_FOLDER, n, REPORTS_MAX);
 }
 
-int load_report(struct arena *arena, const char *root, const char *name, struct report *ret_report,
-                struct err *err)
+int load_report_file(struct arena *arena, const char *root, const char *name,
+                     struct report_file *ret_file, struct err *err)
 {
     struct fs_names files = {0};
+    size_t len = strlen(name);
     if (strchr(name, '/') || str_ends(str_of(name), STR_LIT(SUFFIX))) {
-        return read_report(arena, name, ret_report, err);
+        *ret_file = (struct report_file){.path = name};
+        return json_read_text(arena, name, &ret_file->text, err);
     }
     if (list_files(arena, root, &files, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < files.n; idx++) {
-        size_t len = strlen(name);
         if (strncmp(files.items[idx], name, len) == 0 &&
             strcmp(files.items[idx] + len, SUFFIX) == 0) {
-            return read_stored(arena, root, files.items[idx], ret_report, err);
+            return read_stored(arena, root, files.items[idx], ret_file, err);
         }
     }
     return err_set(err, ERR_MANIFEST, "no report \"%.100s\" in %s; reperf list reports names them",
                    name, fs_join(arena, root, REPORTS_FOLDER));
+}
+
+int load_report(struct arena *arena, const char *root, const char *name, struct report *ret_report,
+                struct err *err)
+{
+    struct report_file file;
+    return load_report_file(arena, root, name, &file, err) < 0
+               ? -1
+               : load_report_decode(arena, &file, ret_report, err);
 }
 
 /* File names are not in the order of ids: "a-b.json" comes before "a.json". */
@@ -98,7 +113,9 @@ int load_all_reports(struct arena *arena, const char *root, struct report_set *r
     }
     set.items = arena_array(arena, struct report, files.n + 1);
     for (; set.n < files.n; set.n++) {
-        if (read_stored(arena, root, files.items[set.n], &set.items[set.n], err) < 0) {
+        struct report_file file;
+        if (read_stored(arena, root, files.items[set.n], &file, err) < 0 ||
+            load_report_decode(arena, &file, &set.items[set.n], err) < 0) {
             return -1;
         }
     }

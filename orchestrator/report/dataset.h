@@ -130,7 +130,8 @@ const struct dataset_group *dataset_group_find(const struct dataset *dataset, st
 /* Path in `group` of the partner of a file of the group pair_of; NULL str where the path has not the stated end. */
 struct str dataset_partner(struct arena *arena, const struct dataset_group *group, struct str path);
 
-/* Its name in the store: the id, with ".synthetic" for a twin. */
+#define DATASET_TWIN_SUFFIX ".synthetic"
+/* Its name in the store: the id, with the suffix for a twin. */
 char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_twin);
 
 #endif

@@ -106,5 +106,5 @@ struct str dataset_partner(struct arena *arena, const struct dataset_group *grou
 
 char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_twin)
 {
-    return arena_printf(arena, "%s%s", dataset->id.ptr, is_twin ? ".synthetic" : "");
+    return arena_printf(arena, "%s%s", dataset->id.ptr, is_twin ? DATASET_TWIN_SUFFIX : "");
 }

@@ -25,7 +25,7 @@ bool profile_of_name(struct str name, enum profile *ret_profile)
     return false;
 }
 
-static bool code_of_name(struct str name, enum err_code *ret_code)
+bool plan_cause_of_name(struct str name, enum err_code *ret_code)
 {
     for (int code = ERR_NONE + 1; code < ERR_CODE_COUNT; code++) {
         if (str_eq_z(name, err_code_name((enum err_code)code))) {
@@ -143,6 +143,7 @@ static void encode_step(struct json_out *out, const struct plan_step *step)
     jw_end_array(out);
     encode_pairs(out, "env", step->env, step->n_env);
     encode_pairs(out, "conditions", step->conditions, step->n_conditions);
+    jw_str(out, "recipe", step->recipe);
     jw_i64(out, "ranks", step->n_ranks);
     plan_place_encode(out, step);
     jw_i64(out, "steps", step->n_steps);
@@ -315,6 +316,11 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
         {"nodes", JSON_I64, 0, offsetof(struct plan_step, n_nodes), 1, INVENTORY_NODES_MAX},
         {"gpus_per_node", JSON_I64, 0, offsetof(struct plan_step, gpus_per_node), 0, INT32_MAX},
         {"image", JSON_ANY, JSON_NULLABLE, 0, 0, 0},
+        /* Absent in the plans of runs before there were recipes. */
+        {"recipe", JSON_STR, JSON_NULLABLE, offsetof(struct plan_step, recipe), 0, 0},
+        {"starts", JSON_ANY, 0, 0, 0, 0},
+        {"mounts", JSON_ANY, 0, 0, 0, 0},
+        {"needs", JSON_ANY, 0, 0, 0, 0},
     };
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &step, err) < 0 ||
         json_member(at, "cause", &member, err) < 0) {
@@ -323,7 +329,7 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
     if (!json_is_null(&member) && (json_str(&member, arena, &cause, err) < 0)) {
         return -1;
     }
-    if (cause.ptr && !code_of_name(cause, &step.cause)) {
+    if (cause.ptr && !plan_cause_of_name(cause, &step.cause)) {
         return json_fail(&member, err, "unknown cause \"%.*s\"", STR_ARG(cause));
     }
     if (!plan_case_id_is_safe(step.case_id)) {
@@ -336,7 +342,7 @@ static int decode_step(const struct json *at, struct arena *arena, struct plan_s
         json_member(at, "conditions", &member, err) < 0 ||
         decode_pairs(&member, arena, PLAN_CONDITIONS_MAX, &step.conditions, &step.n_conditions,
                      err) < 0 ||
-        plan_image_decode(at, arena, &step, err) < 0) {
+        plan_place_decode(at, arena, &step, err) < 0) {
         return -1;
     }
     if (step.cause == ERR_NONE && step.n_argv == 0) {

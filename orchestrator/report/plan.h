@@ -17,12 +17,33 @@
 #define PLAN_CONDITIONS_MAX (CONDITION_NAMES_MAX + 64) /* a report's, and what a plan adds */
 #define PLAN_PINS_MAX       1024
 #define PLAN_NEEDS_MAX      256
+#define STEP_NEEDS_MAX      (RECIPE_MOUNTS_MAX + 16)
 #define PLAN_GLOBS_MAX      64
 #define PLAN_OVERRIDES_MAX  64
 #define REPEATS_RUN_MAX     1000
 #define DEADLINE_S_MAX      2592000 /* 30 days */
 
 enum profile { PROFILE_FULL, PROFILE_SMOKE };
+
+/* What a step lacks to be run. */
+struct step_need {
+    enum err_code cause;
+    struct str what;
+    struct str command; /* that brings it, as it can be typed; NULL: none does */
+    struct str noun;    /* that `reperf fetch`, or where is_lock `reperf lock`, brings; or NULL */
+    bool is_lock;
+    bool needs_login; /* only registered users get it */
+};
+
+/* A folder that the step's container sees, read-only. */
+struct plan_mount {
+    enum recipe_mount_kind kind;
+    struct str name; /* as in struct recipe_mount; of a dataset's twin: ID.synthetic */
+    struct str
+        version;       /* hex: a source's commit, else SHA-256 of the files' list; NULL: not here */
+    struct str folder; /* here; of a source NULL: it is checked out when it is needed */
+    struct str inside; /* absolute */
+};
 
 struct plan_step {
     struct str case_id;
@@ -32,6 +53,12 @@ struct plan_step {
     struct str node;     /* where: "local", or the nodes of the inventory, folded */
     enum err_code cause; /* ERR_NONE: it will be run; else not_run, with the status of this code */
     struct str why;      /* of a cause; else NULL */
+    struct step_need *needs; /* the first is cause and why; decoded: what, cause and command */
+    size_t n_needs;
+    struct str recipe; /* its title, or NULL: as the report has it */
+    bool is_per_node;  /* argv starts the ranks of its node itself; else it is one rank */
+    struct plan_mount *mounts;
+    size_t n_mounts;
     struct str *
         argv; /* argv[0]: "reperf-train" is the program beside reperf, else a path or a name in PATH */
     size_t n_argv;
@@ -126,9 +153,11 @@ int64_t plan_disk_bytes(const struct plan *plan);
 size_t plan_runnable(const struct plan *plan); /* steps that will be run */
 
 int64_t plan_step_nodes(const struct plan_step *step);
-/* The members "nodes", "gpus_per_node" and "image" of a step. */
+bool plan_cause_of_name(struct str name, enum err_code *ret_code);
+/* The members "nodes", "gpus_per_node", "image", "starts", "mounts" and "needs" of a step; "nodes" and "gpus_per_node" are decoded elsewhere. argv comes
+   before. */
 void plan_place_encode(struct json_out *out, const struct plan_step *step);
-MUST_CHECK int plan_image_decode(const struct json *at, struct arena *arena, struct plan_step *step,
+MUST_CHECK int plan_place_decode(const struct json *at, struct arena *arena, struct plan_step *step,
                                  struct err *err);
 /* The plan's runtime and launcher: none and ssh where it does not say. */
 MUST_CHECK int plan_kinds_decode(const struct json *root, struct arena *arena, struct plan *plan,

@@ -4,6 +4,9 @@
 
 #include "report/plan.h"
 
+#define STARTS_NODE "node"
+#define STARTS_RANK "rank"
+
 int64_t plan_step_nodes(const struct plan_step *step)
 {
     return step->n_nodes > 0 ? step->n_nodes : 1;
@@ -29,15 +32,47 @@ static void encode_image(struct json_out *out, const struct plan_step *step)
     jw_end_object(out);
 }
 
+static void encode_mounts(struct json_out *out, const struct plan_step *step)
+{
+    jw_array(out, "mounts");
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        const struct plan_mount *mount = &step->mounts[idx];
+        jw_object(out, NULL);
+        jw_z(out, "kind", recipe_mount_kind_name(mount->kind));
+        jw_str(out, "name", mount->name);
+        jw_str(out, "version", mount->version);
+        jw_str(out, "folder", mount->folder);
+        jw_str(out, "inside", mount->inside);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+static void encode_needs(struct json_out *out, const struct plan_step *step)
+{
+    jw_array(out, "needs");
+    for (size_t idx = 0; idx < step->n_needs; idx++) {
+        jw_object(out, NULL);
+        jw_z(out, "cause", err_code_name(step->needs[idx].cause));
+        jw_str(out, "what", step->needs[idx].what);
+        jw_str(out, "command", step->needs[idx].command);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
 void plan_place_encode(struct json_out *out, const struct plan_step *step)
 {
     jw_i64(out, "nodes", plan_step_nodes(step));
     jw_i64(out, "gpus_per_node", step->gpus_per_node);
     encode_image(out, step);
+    jw_z(out, "starts", step->is_per_node ? STARTS_NODE : STARTS_RANK);
+    encode_mounts(out, step);
+    encode_needs(out, step);
 }
 
-int plan_image_decode(const struct json *at, struct arena *arena, struct plan_step *step,
-                      struct err *err)
+static int decode_image(const struct json *at, struct arena *arena, struct plan_step *step,
+                        struct err *err)
 {
     static const struct json_field FIELDS[] = {
         {"id", JSON_STR, JSON_REQUIRED, offsetof(struct plan_step, image), 0, 0},
@@ -58,6 +93,121 @@ int plan_image_decode(const struct json *at, struct arena *arena, struct plan_st
         return -1;
     }
     return container_flags_decode(&flags, arena, &step->flags, err);
+}
+
+/* Without a word: a line for a shell starts its node's ranks. */
+static int decode_starts(const struct json *at, struct arena *arena, struct plan_step *step,
+                         struct err *err)
+{
+    struct json member;
+    struct str starts;
+    step->is_per_node =
+        step->n_argv > 1 && str_eq_z(step->argv[0], "/bin/sh") && str_eq_z(step->argv[1], "-c");
+    if (!json_find(at, "starts", &member)) {
+        return 0;
+    }
+    if (json_str(&member, arena, &starts, err) < 0) {
+        return -1;
+    }
+    step->is_per_node = str_eq_z(starts, STARTS_NODE);
+    return step->is_per_node || str_eq_z(starts, STARTS_RANK)
+               ? 0
+               : json_fail(&member, err, "expected " STARTS_NODE " or " STARTS_RANK);
+}
+
+static int decode_mount(const struct json *at, struct arena *arena, struct plan_mount *ret,
+                        struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"kind", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct plan_mount, name), 0, 0},
+        {"version", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_mount, version),
+         0, 0},
+        {"folder", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_mount, folder), 0,
+         0},
+        {"inside", JSON_STR, JSON_REQUIRED, offsetof(struct plan_mount, inside), 0, 0},
+    };
+    struct json member;
+    struct str kind;
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
+        json_member(at, "kind", &member, err) < 0 || json_str(&member, arena, &kind, err) < 0) {
+        return -1;
+    }
+    if (!recipe_mount_kind_of_name(kind, &ret->kind) || !container_is_path(ret->inside)) {
+        return json_fail(at, err, "expected the kind of a mount, and an absolute path inside");
+    }
+    return 0;
+}
+
+static int decode_mounts(const struct json *at, struct arena *arena, struct plan_step *step,
+                         struct err *err)
+{
+    struct json list;
+    struct json item;
+    size_t idx = 0;
+    if (!json_find(at, "mounts", &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, RECIPE_MOUNTS_MAX, &step->n_mounts, err) < 0) {
+        return -1;
+    }
+    step->mounts = arena_array(arena, struct plan_mount, step->n_mounts + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (decode_mount(&item, arena, &step->mounts[idx++], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int decode_need(const struct json *at, struct arena *arena, struct step_need *ret,
+                       struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"cause", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"what", JSON_STR, JSON_REQUIRED, offsetof(struct step_need, what), 0, 0},
+        {"command", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct step_need, command), 0,
+         0},
+    };
+    struct json member;
+    struct str cause;
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
+        json_member(at, "cause", &member, err) < 0 || json_str(&member, arena, &cause, err) < 0) {
+        return -1;
+    }
+    return plan_cause_of_name(cause, &ret->cause)
+               ? 0
+               : json_fail(&member, err, "unknown cause \"%.*s\"", STR_ARG(cause));
+}
+
+static int decode_needs(const struct json *at, struct arena *arena, struct plan_step *step,
+                        struct err *err)
+{
+    struct json list;
+    struct json item;
+    size_t idx = 0;
+    if (!json_find(at, "needs", &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, STEP_NEEDS_MAX, &step->n_needs, err) < 0) {
+        return -1;
+    }
+    step->needs = arena_array(arena, struct step_need, step->n_needs + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (decode_need(&item, arena, &step->needs[idx++], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int plan_place_decode(const struct json *at, struct arena *arena, struct plan_step *step,
+                      struct err *err)
+{
+    return decode_image(at, arena, step, err) < 0 || decode_starts(at, arena, step, err) < 0 ||
+                   decode_mounts(at, arena, step, err) < 0
+               ? -1
+               : decode_needs(at, arena, step, err);
 }
 
 int plan_kinds_decode(const struct json *root, struct arena *arena, struct plan *plan,

@@ -74,6 +74,17 @@ bool command_is_for(const struct command *command, const struct report_case *c)
            (!command->precision.ptr || str_eq(command->precision, c->precision));
 }
 
+const struct command *run_command_for(const struct command *commands, size_t n,
+                                      const struct report_case *c)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (str_eq_z(commands[idx].purpose, "run") && command_is_for(&commands[idx], c)) {
+            return &commands[idx];
+        }
+    }
+    return NULL;
+}
+
 static int decode_environments(const struct json *list, struct arena *arena, struct map *seen,
                                struct report *report, struct err *err)
 {

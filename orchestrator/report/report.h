@@ -4,34 +4,19 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
-#include "codec/json.h"
+#include "report/recipe.h"
 
-#define REPORTS_MAX         256
-#define CASES_MAX           4096
-#define CELLS_MAX           64  /* a case */
-#define LOGS_MAX            64  /* a case */
-#define COMMANDS_MAX        256 /* a stack */
-#define CONDITION_NAMES_MAX 64  /* of the closed list */
+#define REPORTS_MAX  256
+#define CASES_MAX    4096
+#define CELLS_MAX    64  /* a case */
+#define LOGS_MAX     64  /* a case */
+#define COMMANDS_MAX 256 /* a stack */
 
 struct source_ref { /* where a statement was read */
     struct str repository;
     struct str commit;
     struct str path;
     struct str date; /* YYYY-MM-DD */
-};
-
-struct
-    condition { /* name from the closed list in the schema; value as text, NULL where not stated */
-    struct str name;
-    struct str value;
-};
-
-/* Of the closed list in manifests/README.md. */
-bool condition_is_known(struct str name);
-
-struct conditions {
-    struct condition *items; /* sorted by name */
-    size_t n;
 };
 
 struct environment { /* of the machines: its conditions are gpu, cpu, os, driver, cuda, ... */
@@ -49,16 +34,6 @@ struct pin_source {         /* a git repository that the launch needs */
     struct str printed_url; /* as the report prints it, where that is another; or NULL */
 };
 
-struct command {
-    struct str purpose;  /* "pull", "build", "container", "code", "data", "install", "run", "log" */
-    int64_t nodes, gpus; /* of the cases it is for, GPUs of all nodes together; 0: all */
-    int64_t batch;       /* per GPU, likewise */
-    struct str precision; /* or NULL: all */
-    struct str per;       /* "node" (typed on each), "head" (once) */
-    struct str printed;   /* as the report prints it; NULL where it prints none */
-    struct str works;     /* as it must be to work; NULL where the printed one works */
-};
-
 struct stack { /* one framework as one report ran it */
     struct str id;
     struct str framework; /* slug: "paddle", "ngc-tf", "reperf" */
@@ -74,6 +49,9 @@ struct stack { /* one framework as one report ran it */
     size_t n_env;
     struct command *commands;
     size_t n_commands;
+    struct recipes smoke; /* none: its cases cannot be run under that profile */
+    /* None: commands as the report has them, in its image; only where it asks for no code, installs or data. */
+    struct recipes full;
 };
 
 enum metric {
@@ -157,6 +135,9 @@ bool case_condition(const struct report_case *c, const char *name, struct str *r
 
 /* Whether the command is for this case: at most one of purpose "run" in a stack is for a given case. */
 bool command_is_for(const struct command *command, const struct report_case *c);
+/* That one, or NULL. */
+const struct command *run_command_for(const struct command *commands, size_t n,
+                                      const struct report_case *c);
 
 const char *metric_name(enum metric metric);
 

@@ -284,12 +284,12 @@ static int decode_case_lists(const struct json *at, struct arena *arena, struct 
 }
 
 /* Two ways to start one case would leave open which of them its number stands for. */
-static int check_run_command(const struct json *at, const struct report_case *c, struct err *err)
+static int check_run_command(const struct json *at, const struct report_case *c,
+                             const struct command *commands, size_t n, struct err *err)
 {
     size_t n_runs = 0;
-    for (size_t idx = 0; idx < c->stack->n_commands; idx++) {
-        const struct command *command = &c->stack->commands[idx];
-        n_runs += str_eq_z(command->purpose, "run") && command_is_for(command, c);
+    for (size_t idx = 0; idx < n; idx++) {
+        n_runs += str_eq_z(commands[idx].purpose, "run") && command_is_for(&commands[idx], c);
     }
     return n_runs <= 1
                ? 0
@@ -297,6 +297,24 @@ static int check_run_command(const struct json *at, const struct report_case *c,
                            "stack \"%.100s\": expected at most one run command for this case, "
                            "found %zu",
                            c->stack->id.ptr, n_runs);
+}
+
+static int check_run_commands(const struct json *at, const struct report_case *c, struct err *err)
+{
+    const struct stack *stack = c->stack;
+    const struct recipes *lists[] = {&stack->smoke, &stack->full};
+    if (check_run_command(at, c, stack->commands, stack->n_commands, err) < 0) {
+        return -1;
+    }
+    for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
+        for (size_t idx = 0; idx < lists[list]->n; idx++) {
+            const struct recipe *recipe = &lists[list]->items[idx];
+            if (check_run_command(at, c, recipe->commands, recipe->n_commands, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
 }
 
 /* The case's stack and environment by name, and that its counts fit them. */
@@ -313,7 +331,7 @@ static int link_case(const struct json *at, const struct case_names *names, stru
         return json_fail(at, err, "id: framework \"%.*s\", but stack \"%.100s\" is \"%.100s\"",
                          STR_ARG(c->framework), stack.ptr, c->stack->framework.ptr);
     }
-    if (check_run_command(at, c, err) < 0) {
+    if (check_run_commands(at, c, err) < 0) {
         return -1;
     }
     if (environment.ptr && !c->environment) {

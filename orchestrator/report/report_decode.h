@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the report decoder (report.c, report_stack.c, report_case.c). Beside them only dataset.c and lock.c include it, for
+/* The parts of the report decoder (report.c, report_stack.c, report_recipe.c, report_case.c). Beside them only dataset.c and lock.c include it, for
    the checks of text. Every function that fails has filled *err with "file:$.path: expected ..., found ...". Memory is the arena's. */
 #ifndef REPORT_REPORT_DECODE_H
 #define REPORT_REPORT_DECODE_H
@@ -33,6 +33,18 @@ MUST_CHECK int decode_source(const struct json *at, struct arena *arena, struct 
                              struct err *err);
 MUST_CHECK int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,
                                  struct err *err);
+/* Names of `also` may stand there too. */
+MUST_CHECK int decode_conditions_and(const struct json *at, struct arena *arena,
+                                     const char *const *also, size_t n_also, struct conditions *ret,
+                                     struct err *err);
+/* The member "env", where there is one. */
+MUST_CHECK int decode_env(const struct json *at, struct arena *arena, struct condition **ret_env,
+                          size_t *ret_n, struct err *err);
+MUST_CHECK int decode_command(const struct json *at, struct arena *arena, struct command *ret,
+                              struct err *err);
+/* The members "smoke" and "full", after everything else of the stack. */
+MUST_CHECK int decode_recipes(const struct json *at, struct arena *arena, struct stack *stack,
+                              struct err *err);
 MUST_CHECK int decode_environment(const struct json *at, struct arena *arena,
                                   struct environment *ret, struct err *err);
 MUST_CHECK int decode_stack(const struct json *at, struct arena *arena, struct stack *ret,

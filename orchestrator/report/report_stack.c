@@ -86,7 +86,7 @@ bool condition_is_known(struct str name)
     }
     return false;
 }
-static const char *const PER[] = {"node", "head", NULL};
+static const char *const PER[] = {"node", "rank", "head", NULL};
 static const char *const PRECISIONS[] = {"fp32", "amp", "fp16", NULL};
 
 static bool is_lower_hex(struct str s)
@@ -284,8 +284,18 @@ static int compare_conditions(const void *a, const void *b)
     return str_cmp(((const struct condition *)a)->name, ((const struct condition *)b)->name);
 }
 
-int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,
-                      struct err *err)
+static bool is_one_of(struct str name, const char *const *words, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (str_eq_z(name, words[idx])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int decode_conditions_and(const struct json *at, struct arena *arena, const char *const *also,
+                          size_t n_also, struct conditions *ret, struct err *err)
 {
     if (decode_pairs(at, arena, CONDITIONS_MAX, &ret->items, &ret->n, err) < 0) {
         return -1;
@@ -293,12 +303,19 @@ int decode_conditions(const struct json *at, struct arena *arena, struct conditi
     qsort(ret->items, ret->n, sizeof(ret->items[0]), compare_conditions);
     for (size_t idx = 0; idx < ret->n; idx++) {
         const struct condition *c = &ret->items[idx];
-        if (check_word(at, "name", c->name, CONDITION_NAMES, err) < 0 ||
+        if ((!is_one_of(c->name, also, n_also) &&
+             check_word(at, "name", c->name, CONDITION_NAMES, err) < 0) ||
             check_line(at, c->name.ptr, c->value, err) < 0) {
             return -1;
         }
     }
     return 0;
+}
+
+int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,
+                      struct err *err)
+{
+    return decode_conditions_and(at, arena, NULL, 0, ret, err);
 }
 
 int decode_environment(const struct json *at, struct arena *arena, struct environment *ret,
@@ -354,8 +371,7 @@ static int decode_pin(const struct json *at, struct arena *arena, struct pin_sou
     return 0;
 }
 
-static int decode_command(const struct json *at, struct arena *arena, struct command *ret,
-                          struct err *err)
+int decode_command(const struct json *at, struct arena *arena, struct command *ret, struct err *err)
 {
     static const struct json_field FIELDS[] = {
         {"purpose", JSON_STR, JSON_REQUIRED, offsetof(struct command, purpose), 0, 0},
@@ -426,21 +442,33 @@ static int check_digest(const struct json *at, struct str digest, struct err *er
     return 0;
 }
 
-static int check_env(const struct json *at, const struct stack *s, struct err *err)
+static int check_env(const struct json *at, const struct condition *env, size_t n, struct err *err)
 {
-    for (size_t idx = 0; idx < s->n_env; idx++) {
-        struct str name = s->env[idx].name;
+    for (size_t idx = 0; idx < n; idx++) {
+        struct str name = env[idx].name;
         bool is_good = name.len > 0 && !(name.ptr[0] >= '0' && name.ptr[0] <= '9');
         for (size_t pos = 0; is_good && pos < name.len; pos++) {
             char c = name.ptr[pos];
             is_good = is_slug_char(c) || (c >= 'A' && c <= 'Z') || c == '_';
         }
-        if (!is_good || s->env[idx].value.len > ENV_BYTES_MAX) {
+        if (!is_good || env[idx].value.len > ENV_BYTES_MAX) {
             return json_fail(at, err, "%.100s: expected a variable's name and at most %d bytes",
                              name.ptr, ENV_BYTES_MAX);
         }
     }
     return 0;
+}
+
+int decode_env(const struct json *at, struct arena *arena, struct condition **ret_env,
+               size_t *ret_n, struct err *err)
+{
+    struct json member;
+    if (!json_find(at, "env", &member)) {
+        return 0;
+    }
+    return decode_pairs(&member, arena, ENV_MAX, ret_env, ret_n, err) < 0
+               ? -1
+               : check_env(&member, *ret_env, *ret_n, err);
 }
 
 int decode_stack(const struct json *at, struct arena *arena, struct stack *ret, struct err *err)
@@ -459,6 +487,8 @@ int decode_stack(const struct json *at, struct arena *arena, struct stack *ret, 
         {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"env", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"commands", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"smoke", JSON_ANY, 0, 0, 0, 0},
+        {"full", JSON_ANY, 0, 0, 0, 0},
     };
     struct json member;
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
@@ -471,10 +501,9 @@ int decode_stack(const struct json *at, struct arena *arena, struct stack *ret, 
         check_slug(at, "dataset", ret->dataset, err) < 0 ||
         json_member(at, "conditions", &member, err) < 0 ||
         decode_conditions(&member, arena, &ret->conditions, err) < 0 ||
-        json_member(at, "env", &member, err) < 0 ||
-        decode_pairs(&member, arena, ENV_MAX, &ret->env, &ret->n_env, err) < 0 ||
-        check_env(&member, ret, err) < 0) {
+        decode_env(at, arena, &ret->env, &ret->n_env, err) < 0 ||
+        decode_stack_lists(at, arena, ret, err) < 0) {
         return -1;
     }
-    return decode_stack_lists(at, arena, ret, err);
+    return decode_recipes(at, arena, ret, err);
 }

@@ -54,9 +54,9 @@ static bool is_env_name(struct str name)
 static bool is_rank_name(struct str name)
 {
     static const char *const NAMES[] = {
-        "RANK",        "LOCAL_RANK",  "WORLD_SIZE",    "LOCAL_WORLD_SIZE",
-        "MASTER_ADDR", "MASTER_PORT", "REPERF_RUN_ID", "REPERF_JOB",
-        "NODE_RANK",   "NODE_IPS",    "NNODES",        LAUNCH_NODE_RANK};
+        "RANK",        "LOCAL_RANK",     "WORLD_SIZE",    "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+        "MASTER_PORT", "REPERF_RUN_ID",  "REPERF_JOB",    "NODE_RANK",        "NODE_IPS",
+        "NNODES",      "NPROC_PER_NODE", LAUNCH_NODE_RANK};
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         if (str_eq_z(name, NAMES[idx])) {
             return true;
@@ -138,8 +138,9 @@ int launch_env(const struct launch *launch, struct launch_list *ret_env, struct 
     launch_add(&env, arena_printf(arena, "REPERF_JOB=%s", launch->opts->job_id));
     launch_add(&env, arena_printf(arena, "MASTER_ADDR=%s", place->master_addr));
     add_number(arena, &env, "MASTER_PORT", place->master_port);
-    if (launch->is_shell) {
+    if (launch->step->is_per_node) {
         add_number(arena, &env, "NNODES", (int64_t)place->n_nodes);
+        add_number(arena, &env, "NPROC_PER_NODE", place->ranks_per_node);
         launch_add(&env, node_ips(launch));
         *ret_env = env;
         return 0;
@@ -173,8 +174,6 @@ static int set_program(struct launch *launch, struct err *err)
     if (launch->opts->runtime == RUNTIME_NONE && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         launch->program.items[0] = launch->opts->program;
     }
-    launch->is_shell =
-        step->n_argv > 1 && str_eq_z(step->argv[0], "/bin/sh") && str_eq_z(step->argv[1], "-c");
     return 0;
 }
 
@@ -213,7 +212,7 @@ static int wrap_container(const struct launch *launch, size_t place_idx,
                                  .argv = argv->items,
                                  .env = env->items,
                                  .run_id = opts->run_id,
-                                 .keeps_entrypoint = launch->is_shell};
+                                 .keeps_entrypoint = launch->step->is_per_node};
     if (!opts->image) {
         return err_set(err, ERR_INTERNAL, "case %.*s: runtime %s without an image",
                        STR_ARG(launch->step->case_id), runtime_kind_name(opts->runtime));

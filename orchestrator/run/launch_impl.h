@@ -21,8 +21,7 @@ struct launch {
     const struct plan_step *step;
     const struct launch_place *place;
     int64_t n_ranks;
-    bool is_shell; /* `/bin/sh -c TEXT` of a report: once a node, it starts its own ranks there */
-    struct launch_list program; /* argv of one rank, or of one node where is_shell */
+    struct launch_list program; /* argv of one rank, or of one node where the step is per node */
 };
 
 struct launch_list launch_list_new(struct arena *arena, size_t n_max);

@@ -149,7 +149,7 @@ int launch_by_ssh(const struct launch *launch, struct launch_job *ret_jobs, stru
         if (launch_env(launch, &env, err) < 0) {
             return -1;
         }
-        if (launch->is_shell) {
+        if (launch->step->is_per_node) {
             launch_add(&env, number(launch, "NODE_RANK=", (int64_t)idx));
         } else if (launch->n_ranks == 1) {
             launch_add(&env, "RANK=0");

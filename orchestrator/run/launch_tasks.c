@@ -33,7 +33,7 @@ static const char NODE[] =
 
 bool launch_is_per_node(const struct launch *launch)
 {
-    return launch->is_shell || launch->opts->runtime != RUNTIME_NONE;
+    return launch->step->is_per_node || launch->opts->runtime != RUNTIME_NONE;
 }
 
 int launch_task(const struct launch *launch, struct remote_job *ret_job, struct err *err)
@@ -55,7 +55,7 @@ int launch_task(const struct launch *launch, struct remote_job *ret_job, struct 
     if (launch->opts->runtime != RUNTIME_NONE) {
         launch_add(&env, LAUNCH_NODE_RANK "=" LAUNCH_HOLE);
     }
-    argv = launch->is_shell ? launch->program : launch_starter(launch, "");
+    argv = launch->step->is_per_node ? launch->program : launch_starter(launch, "");
     if (launch_wrap(launch, 0, &argv, &env, &inner, err) < 0) {
         return -1;
     }

@@ -3,10 +3,10 @@
 
 #include "run/planner.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/map.h"
 #include "run/planner_impl.h"
 #include "sys/proc.h"
 
@@ -15,81 +15,6 @@
 /* Of one training step's metric line, from above; and of start and stop. */
 #define STEP_LINE_BYTES 256
 #define RUN_LINES_BYTES 4096
-#define WORD_MAX        4096
-#define WORDS_ADDED_MAX 32 /* by a profile: an option and its value each */
-
-struct planner { /* what is the same for all steps */
-    struct arena *arena;
-    const struct planner_opts *opts;
-    const struct report *report;
-    struct map probes; /* argv as text -> struct probe: one probe for equal commands */
-};
-
-/* ---- commands ---- */
-
-static const struct command *run_command_of(const struct report_case *c)
-{
-    for (size_t idx = 0; idx < c->stack->n_commands; idx++) {
-        const struct command *command = &c->stack->commands[idx];
-        if (str_eq_z(command->purpose, "run") &&
-            (command->nodes == 0 || command->nodes == c->nodes) &&
-            (command->gpus == 0 || command->gpus == c->gpus) &&
-            (command->batch == 0 || command->batch == c->batch_per_gpu) &&
-            (!command->precision.ptr || str_eq(command->precision, c->precision))) {
-            return command;
-        }
-    }
-    return NULL;
-}
-
-/* A command of plain words becomes an argv. False where it needs a shell. */
-static bool split_words(struct arena *arena, struct str text, struct str **ret_words, size_t *ret_n)
-{
-    static const char PLAIN[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+";
-    struct str *words = arena_array(arena, struct str, PLAN_ARGV_MAX);
-    struct str rest = str_trim(text);
-    struct str word;
-    size_t n = 0;
-    while (str_next(&rest, ' ', &word)) {
-        for (size_t idx = 0; idx < word.len; idx++) {
-            if (!memchr(PLAIN, word.ptr[idx], sizeof(PLAIN) - 1)) {
-                return false;
-            }
-        }
-        if (word.len && n + WORDS_ADDED_MAX < PLAN_ARGV_MAX) {
-            words[n++] = word;
-        } else if (word.len) {
-            return false;
-        }
-    }
-    *ret_words = words;
-    *ret_n = n;
-    return n > 0;
-}
-
-static struct str option_value(const struct plan_step *step, const char *name)
-{
-    for (size_t idx = 1; idx + 1 < step->n_argv; idx++) {
-        if (str_eq_z(step->argv[idx], name)) {
-            return step->argv[idx + 1];
-        }
-    }
-    return STR_EMPTY;
-}
-
-static void set_option(struct plan_step *step, const char *name, const char *value)
-{
-    for (size_t idx = 1; idx + 1 < step->n_argv; idx++) {
-        if (str_eq_z(step->argv[idx], name)) {
-            step->argv[idx + 1] = str_of(value);
-            return;
-        }
-    }
-    ASSERT(step->n_argv + 2 <= PLAN_ARGV_MAX);
-    step->argv[step->n_argv++] = str_of(name);
-    step->argv[step->n_argv++] = str_of(value);
-}
 
 /* ---- conditions ---- */
 
@@ -110,33 +35,23 @@ struct str plan_number(struct arena *arena, int64_t value)
     return str_of(arena_printf(arena, "%lld", (long long)value));
 }
 
-/* As the report's data has them for this case, over what it has for the stack; a profile then overrides. Names are of a closed list. */
-static void base_conditions(struct arena *arena, const struct report_case *c,
-                            struct plan_step *step)
-{
-    const struct conditions *lists[] = {&c->stack->conditions, &c->conditions};
-    step->conditions = arena_array(arena, struct condition, PLAN_CONDITIONS_MAX);
-    for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
-        for (size_t idx = 0; idx < lists[list]->n; idx++) {
-            plan_set_condition(step, lists[list]->items[idx].name.ptr,
-                               lists[list]->items[idx].value);
-        }
-    }
-    plan_set_condition(step, "framework", c->framework);
-    plan_set_condition(step, "precision", c->precision);
-    plan_set_condition(step, "nodes", plan_number(arena, c->nodes));
-    plan_set_condition(step, "gpus", plan_number(arena, c->gpus));
-    plan_set_condition(step, "batch_per_gpu", plan_number(arena, c->batch_per_gpu));
-}
-
 /* ---- what stands in the way ---- */
 
-void plan_cannot(struct plan_step *step, enum err_code cause, const char *why)
+void plan_lacks(struct plan_step *step, const struct step_need *need)
 {
+    ASSERT(step->n_needs < STEP_NEEDS_MAX);
+    step->needs[step->n_needs++] = *need;
     if (step->cause == ERR_NONE) {
-        step->cause = cause;
-        step->why = str_of(why);
+        step->cause = need->cause;
+        step->why = need->what;
     }
+}
+
+void plan_cannot(struct plan_step *step, enum err_code cause, const char *why, const char *command)
+{
+    plan_lacks(step, &(struct step_need){.cause = cause,
+                                         .what = str_of(why),
+                                         .command = command ? str_of(command) : STR_EMPTY});
 }
 
 struct probe {
@@ -209,133 +124,135 @@ static struct probe *probe_train(struct planner *p, const struct plan_step *step
     return probe;
 }
 
-/* ---- profiles ---- */
+/* ---- a case ---- */
 
-/* Source: DESIGN section 5: CPU, fp32, 64x64 (segmentation 128x64, sequence 32), batch 4, 20 steps. */
-static void smoke_options(struct arena *arena, struct plan_step *step)
+/* As the report's data has them for this case, over what it has for the stack; a profile then overrides. Names are of a closed list. */
+static void base_conditions(struct arena *arena, const struct report_case *c,
+                            struct plan_step *step)
 {
-    struct str model = option_value(step, "--model");
-    bool is_text = str_starts(model, STR_LIT("bert"));
-    bool is_segmentation =
-        str_starts(model, STR_LIT("hrnet")) || str_starts(model, STR_LIT("deeplab"));
-    static const struct {
-        const char *option, *value, *condition;
-    } SET[] = {{"--device", "cpu", "device"},
-               {"--precision", "fp32", "precision"},
-               {"--batch", "4", "batch_per_gpu"},
-               {"--steps", "20", "iterations"},
-               {"--warmup", "4", "warmup"}};
-    static const char *const ABSENT[] = {"gpu", "gpu_memory_gb", "driver", "cuda", "cudnn", "nccl"};
-    for (size_t idx = 0; idx < ARRAY_LEN(SET); idx++) {
-        set_option(step, SET[idx].option, SET[idx].value);
-        plan_set_condition(step, SET[idx].condition, str_of(SET[idx].value));
-    }
-    if (is_text) {
-        set_option(step, "--sequence", "32");
-        plan_set_condition(step, "sequence_length", STR_LIT("32"));
-    } else {
-        const char *image = is_segmentation ? "64x128" : "64";
-        set_option(step, "--image", image);
-        set_option(step, "--lr", "0.01"); /* a report's own is for a far larger batch */
-        plan_set_condition(step, "image_size", str_of(image));
-        plan_set_condition(step, "learning_rate", STR_LIT("0.01"));
-    }
-    set_option(step, "--warmup-lr-steps", "0"); /* 20 steps of 10,000 would train nothing */
-    for (size_t idx = 0; idx < ARRAY_LEN(ABSENT); idx++) {
-        plan_set_condition(step, ABSENT[idx], STR_EMPTY);
-    }
-    plan_set_condition(step, "global_batch", plan_number(arena, 4 * step->n_ranks));
-    plan_set_condition(step, "gpus", STR_LIT("0"));
-    step->n_steps = 20;
-}
-
-static void plan_full(struct planner *p, const struct report_case *c, struct plan_step *step)
-{
-    struct err ignored = {0};
-    struct str steps = option_value(step, "--steps");
-    plan_set_condition(step, "device", STR_LIT("gpu"));
-    if (steps.ptr) {
-        plan_set_condition(step, "iterations", steps);
-        if (str_to_i64(steps, 1, 1LL << 40, &step->n_steps, &ignored) < 0) {
-            step->n_steps = 0; /* the program itself will refuse it */
+    const struct conditions *lists[] = {&c->stack->conditions, &c->conditions};
+    step->conditions = arena_array(arena, struct condition, PLAN_CONDITIONS_MAX);
+    for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
+        for (size_t idx = 0; idx < lists[list]->n; idx++) {
+            plan_set_condition(step, lists[list]->items[idx].name.ptr,
+                               lists[list]->items[idx].value);
         }
     }
-    plan_place_full(p->arena, p->opts, c, step);
+    plan_set_condition(step, "framework", c->framework);
+    plan_set_condition(step, "precision", c->precision);
+    plan_set_condition(step, "nodes", plan_number(arena, c->nodes));
+    plan_set_condition(step, "gpus", plan_number(arena, c->gpus));
+    plan_set_condition(step, "batch_per_gpu", plan_number(arena, c->batch_per_gpu));
 }
 
-/* The data is a condition like any other: a verdict lists it where it is not the published run's. */
-static void use_data(struct planner *p, struct plan_step *step)
+static struct plan_step new_step(struct arena *arena, const struct report_case *c)
 {
-    const struct plan_data *data = &p->opts->data;
-    if (data->folder.ptr && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
-        set_option(step, "--data", data->folder.ptr);
-        plan_set_condition(step, "dataset", str_of(plan_data_name(p->arena, data)));
-        plan_set_condition(step, "dataset_images", plan_number(p->arena, data->n_samples));
-    }
+    struct plan_step step = {.case_id = c->id,
+                             .baseline = c->baseline.ptr ? c->baseline : c->id,
+                             .format = c->format,
+                             .rule = c->rule,
+                             .node = STR_LIT(INVENTORY_LOCAL)};
+    step.needs = arena_array(arena, struct step_need, STEP_NEEDS_MAX);
+    step.env = arena_array(arena, struct condition, PLAN_ENV_MAX);
+    step.argv = arena_array(arena, struct str, PLAN_ARGV_MAX);
+    base_conditions(arena, c, &step);
+    return step;
 }
 
-static void plan_case(struct planner *p, const struct report_case *c, struct plan_step *step)
+/* Whether the report's commands alone would do: nothing has to be got into the image first. */
+static bool is_self_contained(const struct stack *stack)
 {
-    struct arena *arena = p->arena;
-    const struct command *command = run_command_of(c);
-    struct str text = !command ? STR_EMPTY : command->works.ptr ? command->works : command->printed;
-    bool is_ours = str_eq_z(c->framework, "reperf");
-    *step = (struct plan_step){.case_id = c->id,
-                               .baseline = c->baseline.ptr ? c->baseline : c->id,
-                               .format = c->format,
-                               .rule = c->rule,
-                               .node = STR_LIT("local")};
-    step->env = arena_array(arena, struct condition, PLAN_ENV_MAX);
-    ASSERT(c->stack->n_env <= PLAN_ENV_MAX); /* the reader takes fewer */
-    for (size_t idx = 0; idx < c->stack->n_env; idx++) {
-        step->env[step->n_env++] = c->stack->env[idx];
-    }
-    base_conditions(arena, c, step);
-    if (!text.ptr || !split_words(arena, text, &step->argv, &step->n_argv)) {
-        step->argv = arena_array(arena, struct str, PLAN_ARGV_MAX);
-        if (text.ptr) {
-            const struct str words[] = {STR_LIT("/bin/sh"), STR_LIT("-c"), text};
-            memcpy(step->argv, words, sizeof(words));
-            step->n_argv = ARRAY_LEN(words);
+    static const char *const BEFORE[] = {"code", "data", "install", "build"};
+    for (size_t idx = 0; idx < stack->n_commands; idx++) {
+        for (size_t purpose = 0; purpose < ARRAY_LEN(BEFORE); purpose++) {
+            if (str_eq_z(stack->commands[idx].purpose, BEFORE[purpose])) {
+                return false;
+            }
         }
     }
-    if (!is_ours) {
-        step->n_ranks = c->gpus;
-        if (p->opts->profile == PROFILE_FULL) {
-            plan_full(p, c, step);
-        }
-        plan_cannot(step, ERR_CONTAINER,
-                    arena_printf(arena,
-                                 "framework %.*s is not installed here, and this version does not "
-                                 "run its image; leave it out with --case",
-                                 STR_ARG(c->framework)));
-        return;
+    return stack->n_sources == 0;
+}
+
+/* Without one: the report's commands in its image, where nothing else is asked for. */
+static const struct recipe *as_the_report(struct planner *p, const struct stack *stack)
+{
+    struct recipe *recipe = arena_new(p->arena, struct recipe);
+    recipe->image = stack->image;
+    if (p->opts->profile == PROFILE_SMOKE || !is_self_contained(stack)) {
+        recipe->why_not =
+            str_of(arena_printf(p->arena,
+                                "stack %.*s of the report's data has no recipe for profile %s; "
+                                "leave it out with --case",
+                                STR_ARG(stack->id), profile_name(p->opts->profile)));
     }
-    if (!step->n_argv || str_eq_z(step->argv[0], "/bin/sh")) {
-        plan_cannot(step, ERR_MANIFEST,
-                    "the report's data has no run command of plain words for this case");
-        return;
-    }
-    if (!c->format.ptr || !c->rule.ptr) {
-        plan_cannot(step, ERR_MANIFEST,
-                    "the report's data names no format or no rule for this case");
-    }
-    if (p->opts->profile == PROFILE_SMOKE) {
-        plan_place_smoke(arena, p->opts, c, step);
-        smoke_options(arena, step);
-    } else {
-        plan_full(p, c, step);
-    }
-    plan_choose_image(arena, p->opts, c, step);
-    use_data(p, step);
-    step->log_bytes = RUN_LINES_BYTES + step->n_ranks * step->n_steps * STEP_LINE_BYTES;
-    if (step->cause == ERR_NONE && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
+    return recipe;
+}
+
+static void probe(struct planner *p, struct plan_step *step)
+{
+    const struct inventory *inventory = p->opts->inventory;
+    if (step->cause == ERR_NONE && inventory->is_local && inventory->runtime == RUNTIME_NONE &&
+        str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
         const struct probe *probe = probe_train(p, step);
         step->memory_bytes = probe->memory_bytes;
         if (!probe->is_fine) {
-            plan_cannot(step, probe->cause, probe->why.ptr);
+            plan_cannot(step, probe->cause, probe->why.ptr, NULL);
         }
     }
+}
+
+static int plan_by(struct planner *p, const struct report_case *c, const struct recipe *recipe,
+                   struct plan_step *ret_step, struct err *err)
+{
+    *ret_step = new_step(p->arena, c);
+    if (plan_follow(p, c, recipe, ret_step, err) < 0) {
+        return -1;
+    }
+    ret_step->log_bytes = RUN_LINES_BYTES + ret_step->n_ranks * ret_step->n_steps * STEP_LINE_BYTES;
+    probe(p, ret_step);
+    return 0;
+}
+
+bool plan_can_get(const struct plan_step *step)
+{
+    for (size_t idx = 0; idx < step->n_needs; idx++) {
+        if (!step->needs[idx].noun.ptr) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* 0: it can be run. */
+static int distance(const struct planner *p, const struct plan_step *step)
+{
+    if (step->cause == ERR_NONE || (p->opts->counts_gettable && plan_can_get(step))) {
+        return 0;
+    }
+    return plan_can_get(step) ? 1 : 2;
+}
+
+/* Of several recipes the first that lacks nothing, else the first that lacks only what reperf can get, else the first. */
+static int plan_case(struct planner *p, const struct report_case *c, struct plan_step *ret_step,
+                     struct err *err)
+{
+    const struct recipes *recipes =
+        p->opts->profile == PROFILE_FULL ? &c->stack->full : &c->stack->smoke;
+    int least = INT_MAX;
+    if (recipes->n == 0) {
+        return plan_by(p, c, as_the_report(p, c->stack), ret_step, err);
+    }
+    for (size_t idx = 0; idx < recipes->n && least > 0; idx++) {
+        struct plan_step step;
+        if (plan_by(p, c, &recipes->items[idx], &step, err) < 0) {
+            return -1;
+        }
+        if (distance(p, &step) < least) {
+            least = distance(p, &step);
+            *ret_step = step;
+        }
+    }
+    return 0;
 }
 
 /* ---- the whole ---- */
@@ -351,17 +268,21 @@ static int add_pin(struct plan *plan, const struct stack *stack, const char *wha
 }
 
 /* Of the stacks of the cases that were asked for, each once. */
-static int note_missing_pins(struct arena *arena, const struct report *report, const bool *is_asked,
-                             struct plan *plan, struct err *err)
+static int note_missing_pins(struct planner *p, const bool *is_asked, struct plan *plan,
+                             struct err *err)
 {
+    struct arena *arena = p->arena;
+    const struct planner_opts *opts = p->opts;
+    const struct report *report = p->report;
     plan->pins = arena_array(arena, struct missing_pin, PLAN_PINS_MAX);
     for (size_t idx = 0; idx < report->n_stacks; idx++) {
         const struct stack *stack = &report->stacks[idx];
-        /* The bundled workload is pinned by its digest in lock/lock.json; under runtime none it has no image. */
-        if (!is_asked[idx] || str_eq_z(stack->framework, "reperf")) {
+        if (!is_asked[idx]) {
             continue;
         }
-        if (!stack->image_digest.ptr && add_pin(plan, stack, PLAN_PIN_IMAGE, err) < 0) {
+        /* What is built here is pinned by its digest in lock/lock.json. */
+        if (!stack->image_digest.ptr && !plan_is_built(opts, stack->image) &&
+            add_pin(plan, stack, PLAN_PIN_IMAGE, err) < 0) {
             return -1;
         }
         for (size_t src = 0; src < stack->n_sources; src++) {
@@ -391,10 +312,12 @@ static int plan_cases(struct planner *p, struct plan *plan, struct err *err)
             return err_set(err, ERR_MANIFEST, "%.*s: case id \"%.*s\" cannot be a folder's name",
                            STR_ARG(report->path), STR_ARG(c->id));
         }
-        plan_case(p, c, &plan->steps[plan->n_steps++]);
+        if (plan_case(p, c, &plan->steps[plan->n_steps++], err) < 0) {
+            return -1;
+        }
         is_asked[c->stack - report->stacks] = true;
     }
-    return note_missing_pins(p->arena, report, is_asked, plan, err);
+    return note_missing_pins(p, is_asked, plan, err);
 }
 
 int plan_make(struct arena *arena, const struct report *report, const struct planner_opts *opts,
@@ -418,6 +341,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
     }
     int rc = plan_cases(&p, &plan, err);
     map_release(&p.probes);
+    map_release(&p.mounts);
     if (rc < 0) {
         return -1;
     }

@@ -1,29 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a report and what was asked to a plan (report/plan.h). Looks at this machine (GPUs, what reperf-train can do) and
-   changes nothing. A case that cannot be run here stays in the plan with its cause. */
+/* From a report and what was asked to a plan (report/plan.h): each case by the first recipe of its stack that has all it needs, no
+   framework known by name. Looks at the store and changes nothing; asks the bundled program what it can do only where this
+   machine itself is the node. A case that lacks something stays in the plan with what it needs. */
 #ifndef RUN_PLANNER_H
 #define RUN_PLANNER_H
 
 #include "base/clock.h"
 #include "report/plan.h"
+#include "store/store.h"
+#include "store/tree.h"
 
 #define REPEATS_DEFAULT  3
 #define DEADLINE_SMOKE_S 600
 #define DEADLINE_FULL_S  86400
 #define TRAIN_PROGRAM    "reperf-train"
-#define RUN_IMAGE_SMOKE  "reperf-cpu" /* of the bundled workload under the smoke profile */
 
 struct plan_image { /* strings as in struct plan_step */
-    struct str id, name, digest;
+    struct str id, name;
+    struct str digest; /* NULL: it is described, and not pinned */
     struct str config; /* or NULL */
+    bool is_built;     /* there is nothing to pull */
+    bool is_given;     /* by --image */
 };
 
 struct planner_opts {
     enum profile profile;
+    bool
+        counts_gettable; /* of several recipes, one that lacks only what reperf can get is as good as one that lacks nothing */
+    const char *root;
+    const struct store *store; /* NULL: there is none, and nothing in it */
     int64_t repeats;
     int64_t deadline_s;                /* 0: the profile's default */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */
-    const struct plan_image *images;   /* pinned ones: from locks, descriptions and --image */
+    const struct plan_image
+        *images; /* of the report, as locks, descriptions and --image have them */
     size_t n_images;
     const char *const *globs;
     size_t n_globs;
@@ -36,6 +46,13 @@ struct planner_opts {
 /* ERR_USAGE where the globs select nothing. */
 MUST_CHECK int plan_make(struct arena *arena, const struct report *report,
                          const struct planner_opts *opts, struct plan *ret_plan, struct err *err);
+
+/* Whether reperf itself can bring all that the step lacks: fetch or lock it. */
+bool plan_can_get(const struct plan_step *step);
+
+/* The files of a folder and the SHA-256 of their list, in hex: the version of an overlay. */
+MUST_CHECK int plan_hash_folder(struct arena *arena, const char *folder, struct tree_list *ret_list,
+                                struct str *ret_version, struct err *err);
 
 /* $REPERF_TRAIN, else reperf-train beside the program `self`. In the arena. */
 const char *planner_train_path(struct arena *arena, const char *self);

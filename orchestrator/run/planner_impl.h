@@ -3,12 +3,27 @@
 #ifndef RUN_PLANNER_IMPL_H
 #define RUN_PLANNER_IMPL_H
 
+#include "base/map.h"
 #include "run/planner.h"
+
+struct planner { /* what is the same for all steps */
+    struct arena *arena;
+    const struct planner_opts *opts;
+    const struct report *report;
+    struct map probes; /* argv as text -> struct probe: one probe for equal commands */
+    struct map mounts; /* name -> struct plan_found: looked for once */
+};
 
 void plan_set_condition(struct plan_step *step, const char *name, struct str value);
 struct str plan_number(struct arena *arena, int64_t value);
-/* The first cause stays. */
-void plan_cannot(struct plan_step *step, enum err_code cause, const char *why);
+/* One more thing that the step lacks. The first is the step's cause. */
+void plan_lacks(struct plan_step *step, const struct step_need *need);
+/* One that reperf cannot bring; command NULL: nothing brings it. */
+void plan_cannot(struct plan_step *step, enum err_code cause, const char *why, const char *command);
+
+/* The step as the recipe has it: command, environment, conditions, place, image, mounts. */
+MUST_CHECK int plan_follow(struct planner *p, const struct report_case *c,
+                           const struct recipe *recipe, struct plan_step *step, struct err *err);
 
 /* How many ranks on how many nodes of the inventory. */
 void plan_place_smoke(struct arena *arena, const struct planner_opts *opts,
@@ -16,7 +31,13 @@ void plan_place_smoke(struct arena *arena, const struct planner_opts *opts,
 void plan_place_full(struct arena *arena, const struct planner_opts *opts,
                      const struct report_case *c, struct plan_step *step);
 /* The image that the step runs in, where the inventory's runtime wants one: pinned by digest, or the step cannot be run. */
-void plan_choose_image(struct arena *arena, const struct planner_opts *opts,
-                       const struct report_case *c, struct plan_step *step);
+void plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,
+                       struct plan_step *step);
+/* Of an image of the report: there is nothing to pull. False of what is not described. */
+bool plan_is_built(const struct planner_opts *opts, struct str id);
+/* The folders that its container sees; what is not here becomes a need. */
+MUST_CHECK int plan_find_mounts(struct planner *p, const struct report_case *c,
+                                const struct recipe *recipe, struct plan_step *step,
+                                struct err *err);
 
 #endif

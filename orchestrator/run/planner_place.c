@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "run/planner_impl.h"
+#include "store/image_store.h"
 
 #define SMOKE_RANKS_MAX      4 /* Source: DESIGN section 5 */
 #define SMOKE_NODE_RANKS_MAX 2 /* so that a report's 1, 8 and 32 GPUs become 1, 2 and 4 ranks */
@@ -56,14 +57,16 @@ void plan_place_full(struct arena *arena, const struct planner_opts *opts,
         plan_cannot(step, ERR_NODE,
                     arena_printf(arena, "needs %lld nodes: the inventory \"%.*s\" has %zu",
                                  (long long)c->nodes, STR_ARG(opts->inventory->id),
-                                 opts->inventory->n_nodes));
+                                 opts->inventory->n_nodes),
+                    NULL);
     }
     if (n_fit < c->nodes) {
         plan_cannot(step, ERR_NODE,
                     arena_printf(arena, "needs %lld GPUs a node: %s has %lld",
                                  (long long)c->gpus_per_node,
                                  opts->inventory->is_local ? "this machine" : "no other node",
-                                 (long long)most));
+                                 (long long)most),
+                    NULL);
     }
 }
 
@@ -79,39 +82,114 @@ static const struct plan_image *image_given(const struct planner_opts *opts, str
     return NULL;
 }
 
-/* The report's own flags where its data has a line that starts the container. */
-static void take_flags(struct arena *arena, const struct report_case *c, struct plan_step *step)
+bool plan_is_built(const struct planner_opts *opts, struct str id)
 {
-    for (size_t idx = 0; idx < c->stack->n_commands; idx++) {
-        const struct command *command = &c->stack->commands[idx];
-        struct str line = command->works.ptr ? command->works : command->printed;
-        struct err err = {0};
-        if (!str_eq_z(command->purpose, "container") ||
-            (command->nodes != 0 && command->nodes != c->nodes)) {
-            continue;
-        }
-        if (container_flags_of_command(arena, line, &step->flags, &err) < 0) {
-            plan_cannot(step, ERR_MANIFEST, arena_printf(arena, "container line: %s", err.msg));
-        }
-        return;
-    }
-    /* The bundled workload's ranks find each other by the nodes' own addresses. */
-    step->flags.is_host_net = true;
-    step->flags.wants_gpus = step->gpus_per_node > 0;
+    const struct plan_image *given = id.ptr ? image_given(opts, id) : NULL;
+    return given && given->is_built;
 }
 
-void plan_choose_image(struct arena *arena, const struct planner_opts *opts,
-                       const struct report_case *c, struct plan_step *step)
+static struct str container_line(const struct planner_opts *opts, const struct report_case *c,
+                                 const struct recipe *recipe)
 {
-    struct str id = opts->profile == PROFILE_SMOKE && str_eq_z(c->framework, "reperf")
-                        ? STR_LIT(RUN_IMAGE_SMOKE)
-                        : c->stack->image;
+    const struct stack *stack = c->stack;
+    if (recipe->container.ptr || opts->profile == PROFILE_SMOKE) {
+        return recipe->container;
+    }
+    for (size_t idx = 0; idx < stack->n_commands; idx++) {
+        const struct command *command = &stack->commands[idx];
+        if (str_eq_z(command->purpose, "container") &&
+            (command->nodes == 0 || command->nodes == c->nodes)) {
+            return command->works.ptr ? command->works : command->printed;
+        }
+    }
+    return STR_EMPTY;
+}
+
+/* Without a line that starts it, ranks find each other by the nodes' own addresses. */
+static void take_flags(struct arena *arena, struct str line, struct plan_step *step)
+{
+    struct err err = {0};
+    if (!line.ptr) {
+        step->flags.is_host_net = true;
+        step->flags.wants_gpus = step->gpus_per_node > 0;
+    } else if (container_flags_of_command(arena, line, &step->flags, &err) < 0) {
+        plan_cannot(step, ERR_MANIFEST, arena_printf(arena, "container line: %s", err.msg), NULL);
+    }
+}
+
+/* given NULL: not even described. */
+static void need_pin(struct arena *arena, struct str id, const struct plan_image *given,
+                     struct plan_step *step)
+{
+    if (given && given->is_built) {
+        plan_cannot(step, ERR_CONTAINER,
+                    arena_printf(arena,
+                                 "image %.*s is built, not pulled: images/build.sh %.*s --push "
+                                 "REGISTRY/NAME prints what --image %.*s= takes",
+                                 STR_ARG(id), STR_ARG(id), STR_ARG(id)),
+                    arena_printf(arena, "images/build.sh %.*s --push REGISTRY/NAME", STR_ARG(id)));
+        return;
+    }
+    const char *noun = arena_printf(arena, "image:%.*s", STR_ARG(id));
+    struct step_need need = {
+        .cause = ERR_CONTAINER,
+        .what = str_of(arena_printf(arena,
+                                    "image %.*s is not pinned: reperf lock image:%.*s, or --image "
+                                    "%.*s=NAME@sha256:...",
+                                    STR_ARG(id), STR_ARG(id), STR_ARG(id)))};
+    if (given) {
+        need.noun = str_of(noun);
+        need.is_lock = true;
+        need.command = str_of(arena_printf(arena, "reperf lock %s", noun));
+    }
+    plan_lacks(step, &need);
+}
+
+/* The nodes get it from the inventory's registry, else from the store. */
+static void need_stored(struct planner *p, struct str id, const struct plan_image *given,
+                        struct plan_step *step)
+{
+    const struct planner_opts *opts = p->opts;
+    const char *whole =
+        arena_printf(p->arena, "%.*s@%.*s", STR_ARG(given->name), STR_ARG(given->digest));
+    const char *noun = given->is_given ? whole : id.ptr;
+    struct image_info info;
+    struct err absent = {0};
+    if (opts->inventory->registry.ptr ||
+        (opts->store && (image_open(p->arena, opts->store, id.ptr, &info, &absent) == 0 ||
+                         image_open(p->arena, opts->store, whole, &info, &absent) == 0))) {
+        return;
+    }
+    noun = arena_printf(p->arena, "image:%s", noun);
+    plan_lacks(step, &(struct step_need){
+                         .cause = ERR_FETCH,
+                         .what = str_of(
+                             arena_printf(p->arena,
+                                          "image %.*s is neither in the store nor in a registry of "
+                                          "the inventory's",
+                                          STR_ARG(id))),
+                         .command = str_of(arena_printf(p->arena, "reperf fetch %s", noun)),
+                         .noun = str_of(noun)});
+}
+
+void plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,
+                       struct plan_step *step)
+{
+    struct arena *arena = p->arena;
+    const struct planner_opts *opts = p->opts;
+    struct str id = recipe->image;
     const struct plan_image *given;
     if (opts->inventory->runtime == RUNTIME_NONE) {
+        if (step->n_argv && !str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
+            plan_cannot(
+                step, ERR_CONTAINER,
+                arena_printf(arena, "runs in image %.*s: the nodes have runtime none", STR_ARG(id)),
+                NULL);
+        }
         return;
     }
     if (!id.ptr) {
-        plan_cannot(step, ERR_CONTAINER, "the report's data names no image for this case");
+        plan_cannot(step, ERR_CONTAINER, "the report's data names no image for this case", NULL);
         return;
     }
     given = image_given(opts, id);
@@ -119,13 +197,11 @@ void plan_choose_image(struct arena *arena, const struct planner_opts *opts,
     step->image_name = given ? given->name : id;
     step->image_digest = given ? given->digest : STR_EMPTY;
     step->image_id = given ? given->config : STR_EMPTY;
-    take_flags(arena, c, step);
+    take_flags(arena, container_line(opts, c, recipe), step);
     if (!step->image_digest.ptr) {
-        plan_cannot(step, ERR_CONTAINER,
-                    arena_printf(arena,
-                                 "image %.*s is not pinned: reperf lock image:%.*s, or --image "
-                                 "%.*s=NAME@sha256:...",
-                                 STR_ARG(id), STR_ARG(id), STR_ARG(id)));
+        need_pin(arena, id, given, step);
+    } else {
+        need_stored(p, id, given, step);
     }
     plan_set_condition(step, "image", step->image_digest);
 }

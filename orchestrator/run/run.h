@@ -16,7 +16,7 @@ struct run_opts {
     bool is_offline;    /* what the store lacks is not fetched: cases that need it are not run */
     const char *report; /* id or path */
     struct planner_opts
-        plan; /* report_sha256, train_path, inventory, images and clock are filled by run_prepare */
+        plan; /* report_sha256, train_path, inventory, images and clock are filled by run_plan */
     const char *nodes;         /* --nodes: NULL: this machine */
     const char *const *images; /* --image: "ID=NAME@sha256:DIGEST" */
     size_t n_images;
@@ -30,15 +30,21 @@ struct run_opts {
 };
 
 struct run_prepared {
-    struct str report_text; /* the file's bytes, as they are frozen */
+    struct str report_text;          /* the file's bytes, as they are frozen */
+    struct str report_sha256;        /* hex */
+    struct json_override *overrides; /* n_overrides of the options */
     struct report report;
     struct inventory inventory;
+    struct plan_data data;
     struct plan plan;
 };
 
-/* Reads the report and plans; changes nothing. */
-MUST_CHECK int run_prepare(struct arena *arena, const struct run_opts *opts,
-                           struct run_prepared *ret_prepared, struct err *err);
+/* Reads all that was asked for: the report with its overrides, the inventory, the packed data. */
+MUST_CHECK int run_read(struct arena *arena, const struct run_opts *opts,
+                        struct run_prepared *ret_prepared, struct err *err);
+/* Plans the cases; changes nothing. May be called again when more is in the store or locked. */
+MUST_CHECK int run_plan(struct arena *arena, const struct run_opts *opts,
+                        struct run_prepared *prepared, struct err *err);
 
 /* Freezes the plan into a new run folder. All of the folder appears at once. */
 MUST_CHECK int run_create(struct arena *arena, const struct run_opts *opts,

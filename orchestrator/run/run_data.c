@@ -55,7 +55,7 @@ static int not_packed(struct arena *arena, const char *store, const struct noun 
         err, ERR_USAGE,
         "--data %.*s%s: not packed in the store; first: reperf fetch %.*s%s, then reperf "
         "pack %.*s%s%s",
-        STR_ARG(noun->name), noun->is_twin ? ".synthetic" : "", STR_ARG(noun->name),
+        STR_ARG(noun->name), noun->is_twin ? DATASET_TWIN_SUFFIX : "", STR_ARG(noun->name),
         noun->is_twin ? " --synthetic" : "", STR_ARG(noun->name),
         noun->is_twin ? " --synthetic" : "",
         !noun->is_twin && fs_exists(twin)
@@ -146,7 +146,7 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
                            noun_kind_name(noun.kind));
         }
         folder = arena_printf(arena, "%s/packed/%.*s%s/%s", store, STR_ARG(noun.name),
-                              noun.is_twin ? ".synthetic" : "", RUN_DATA_SPLIT);
+                              noun.is_twin ? DATASET_TWIN_SUFFIX : "", RUN_DATA_SPLIT);
         if (!fs_exists(fs_join(arena, folder, PACK_NAME))) {
             return not_packed(arena, store, &noun, err);
         }
@@ -166,7 +166,7 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
     }
     if ((noun.name.ptr && check_place(arena, store,
                                       arena_printf(arena, "%.*s%s", STR_ARG(noun.name),
-                                                   noun.is_twin ? ".synthetic" : ""),
+                                                   noun.is_twin ? DATASET_TWIN_SUFFIX : ""),
                                       &data, err) < 0) ||
         check_original(arena, root, &data, err) < 0) {
         return -1;

@@ -37,6 +37,7 @@ void runner_cleanup(struct runner *r)
     frozen_release(&r->frozen);
     VEC_RELEASE(&r->orphans);
     VEC_RELEASE(&r->images);
+    VEC_RELEASE(&r->places);
 }
 
 static void on_signal(void *ctx, int signal_no)

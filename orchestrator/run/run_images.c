@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which images a run's cases may use: those that are pinned, by `--image`, by a lock or by their description. */
+/* The images that a run's cases name, and what pins them: `--image`, a lock or their description. */
 #include "base/base.h"
 
 #include "run/run_images.h"
@@ -36,7 +36,8 @@ static int read_given(struct arena *arena, const char *text, struct plan_image *
     *ret_image =
         (struct plan_image){.id = str_dup(arena, (struct str){text, (size_t)(equals - text)}),
                             .name = str_of(oci_ref_name(arena, &ref)),
-                            .digest = digest_text(arena, ref.sha256)};
+                            .digest = digest_text(arena, ref.sha256),
+                            .is_given = true};
     return 0;
 }
 
@@ -50,14 +51,14 @@ static bool has_image(const struct plan_image *images, size_t n, struct str id)
     return false;
 }
 
-/* False where it is not pinned, or not described here. */
-static int read_pinned(struct arena *arena, const char *root, struct str id,
-                       struct plan_image *ret_image, bool *ret_is_pinned, struct err *err)
+/* False where it is not described here. */
+static int read_described(struct arena *arena, const char *root, struct str id,
+                          struct plan_image *ret_image, bool *ret_is_described, struct err *err)
 {
     struct image_spec spec;
     bool is_locked = false;
     const char *path = arena_printf(arena, "%s/images/%s/image.json", root, id.ptr);
-    *ret_is_pinned = false;
+    *ret_is_described = false;
     if (!fs_exists(path)) {
         return 0;
     }
@@ -65,41 +66,79 @@ static int read_pinned(struct arena *arena, const char *root, struct str id,
                         err) < 0) {
         return -1;
     }
+    *ret_image = (struct plan_image){
+        .id = id, .name = str_of(oci_ref_name(arena, &spec.ref)), .is_built = spec.is_local};
     if (spec.pins.has_manifest || spec.pins.has_digest) {
-        *ret_image = (struct plan_image){
-            .id = id,
-            .name = str_of(oci_ref_name(arena, &spec.ref)),
-            .digest =
-                digest_text(arena, spec.pins.has_manifest ? spec.pins.manifest : spec.pins.digest),
-            .config = spec.pins.has_config ? digest_text(arena, spec.pins.config) : STR_EMPTY};
-        *ret_is_pinned = true;
+        ret_image->digest =
+            digest_text(arena, spec.pins.has_manifest ? spec.pins.manifest : spec.pins.digest);
+        ret_image->config = spec.pins.has_config ? digest_text(arena, spec.pins.config) : STR_EMPTY;
     }
+    *ret_is_described = true;
     return 0;
 }
 
-/* One that no case could use was meant for another. */
-static int check_known(const struct report *report, struct str id, struct err *err)
+struct image_ids {
+    struct str *items;
+    size_t n;
+};
+
+static void add_id(struct image_ids *ids, struct str id)
 {
-    if (str_eq_z(id, RUN_IMAGE_SMOKE)) {
-        return 0;
-    }
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        if (report->stacks[idx].image.ptr && str_eq(report->stacks[idx].image, id)) {
-            return 0;
+    for (size_t idx = 0; idx < ids->n; idx++) {
+        if (str_eq(ids->items[idx], id)) {
+            return;
         }
     }
-    return err_set(err, ERR_USAGE,
-                   "--image %.*s: no case of %.*s runs in that image; under the smoke profile all "
-                   "run in %s",
-                   STR_ARG(str_sub(id, 0, 100)), STR_ARG(report->id), RUN_IMAGE_SMOKE);
+    if (id.ptr) {
+        ids->items[ids->n++] = id;
+    }
+}
+
+static void add_recipes(struct image_ids *ids, const struct recipes *recipes)
+{
+    for (size_t idx = 0; idx < recipes->n; idx++) {
+        add_id(ids, recipes->items[idx].image);
+    }
+}
+
+/* All that its stacks name, each once. */
+static struct image_ids ids_of(struct arena *arena, const struct report *report)
+{
+    size_t n_max = 1;
+    struct image_ids ids = {0};
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        n_max += 1 + report->stacks[idx].smoke.n + report->stacks[idx].full.n;
+    }
+    ids.items = arena_array(arena, struct str, n_max);
+    for (size_t idx = 0; idx < report->n_stacks; idx++) {
+        add_id(&ids, report->stacks[idx].image);
+        add_recipes(&ids, &report->stacks[idx].smoke);
+        add_recipes(&ids, &report->stacks[idx].full);
+    }
+    return ids;
+}
+
+/* One that no case could use was meant for another. */
+static int check_known(struct arena *arena, const struct report *report,
+                       const struct image_ids *ids, struct str id, struct err *err)
+{
+    const char *known = "";
+    for (size_t idx = 0; idx < ids->n; idx++) {
+        if (str_eq(ids->items[idx], id)) {
+            return 0;
+        }
+        known = arena_printf(arena, "%s%s%.*s", known, idx ? ", " : "", STR_ARG(ids->items[idx]));
+    }
+    return err_set(err, ERR_USAGE, "--image %.*s: no case of %.*s runs in that image; its are %s",
+                   STR_ARG(str_sub(id, 0, 100)), STR_ARG(report->id), known);
 }
 
 int run_images(struct arena *arena, const char *root, const struct report *report,
                const char *const *given, size_t n_given, struct plan_image **ret_images,
                size_t *ret_n, struct err *err)
 {
-    struct plan_image *images =
-        arena_array(arena, struct plan_image, n_given + report->n_stacks + 1);
+    const struct image_ids ids = ids_of(arena, report);
+    struct plan_image *images = arena_array(arena, struct plan_image, n_given + ids.n + 1);
     size_t n = 0;
     for (size_t idx = 0; idx < n_given; idx++) {
         if (read_given(arena, given[idx], &images[n], err) < 0) {
@@ -108,22 +147,20 @@ int run_images(struct arena *arena, const char *root, const struct report *repor
         if (has_image(images, n, images[n].id)) {
             return err_set(err, ERR_USAGE, "--image: %s is named twice", images[n].id.ptr);
         }
-        if (check_known(report, images[n].id, err) < 0) {
+        if (check_known(arena, report, &ids, images[n].id, err) < 0) {
             return -1;
         }
         n++;
     }
-    for (size_t idx = 0; idx <= report->n_stacks; idx++) {
-        struct str id =
-            idx < report->n_stacks ? report->stacks[idx].image : STR_LIT(RUN_IMAGE_SMOKE);
-        bool is_pinned = false;
-        if (!id.ptr || has_image(images, n, id)) {
+    for (size_t idx = 0; idx < ids.n; idx++) {
+        bool is_described = false;
+        if (has_image(images, n, ids.items[idx])) {
             continue;
         }
-        if (read_pinned(arena, root, id, &images[n], &is_pinned, err) < 0) {
+        if (read_described(arena, root, ids.items[idx], &images[n], &is_described, err) < 0) {
             return -1;
         }
-        n += is_pinned;
+        n += is_described;
     }
     *ret_images = images;
     *ret_n = n;

@@ -58,6 +58,7 @@ struct runner {
     size_t n_units;
     VEC(struct run_orphan) orphans;
     VEC(struct runtime_image) images; /* on the nodes */
+    VEC(const char *) places; /* what stands in an argv for a staged thing's path on the node */
     bool has_leases;
     int64_t lease_due_ns;
     size_t n_judged; /* cases with a verdict in the journal */
@@ -72,10 +73,9 @@ struct run_node {
         is_due; /* its lease is to be renewed: by the attempt between two polls, else by the schedule */
     bool is_renewing;
     struct lease_op lease;
-    const char *program; /* reperf-train there; NULL: not needed */
-    const char *data;    /* packed data there, or NULL */
-    bool is_by_scripts;  /* its jobs are, and that was said */
-    bool is_bad;         /* it failed: nothing more is placed on it by this orchestrator */
+    const char **paths; /* there, of each of the run's places; NULL: none were staged */
+    bool is_by_scripts; /* its jobs are, and that was said */
+    bool is_bad;        /* it failed: nothing more is placed on it by this orchestrator */
 };
 
 /* ---- all of them ---- */
@@ -99,6 +99,10 @@ MUST_CHECK int run_nodes_open(struct runner *r, struct err *err);
 MUST_CHECK int run_provision(struct runner *r, struct err *err);
 /* Images, program and data onto the nodes. */
 MUST_CHECK int run_stage(struct runner *r, struct err *err);
+/* What stands for the absolute path on the node in an argv until the job's node is known. */
+#define RUN_PLACE_PROGRAM "/@reperf-train@"
+#define RUN_PLACE_DATA    "/@reperf-data@"
+char *run_place_of(struct arena *arena, const struct plan_mount *mount);
 /* NULL: not provided. */
 const struct runtime_image *run_image_of(const struct runner *r, const struct plan_step *step);
 /* Renewing is due from time to time. */
@@ -124,6 +128,21 @@ MUST_CHECK int run_write_commands(struct runner *r, const struct unit *unit,
 char *run_job_id(struct runner *r, const struct unit *unit);
 /* Slurm, as one attempt's own. NULL and *err where it cannot be asked. */
 struct remote *run_batch_open(struct runner *r, struct err *err);
+/* What is known of an attempt before a node is asked. */
+struct run_launch {
+    const struct plan *plan;
+    const struct inventory *inventory;
+    const size_t *nodes; /* in rank order: indices into the inventory */
+    const char *run_id;
+    const char *job_id;
+    const char *program;               /* of the local node */
+    const struct runtime_image *image; /* NULL: not provided, or runtime none */
+    const char *const *env;            /* inherited: of the local node */
+};
+/* Its jobs, with RUN_PLACE_* and run_place_of() for paths on a node. Pure but for the arena. */
+MUST_CHECK int run_launch(struct arena *arena, const struct run_launch *launch,
+                          const struct plan_step *step, struct launch_job **ret_jobs, size_t *ret_n,
+                          struct err *err);
 /* argv, environment and cleanup of each job of the unit's attempt. */
 MUST_CHECK int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs,
                         size_t *ret_n, struct err *err);

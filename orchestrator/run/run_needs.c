@@ -9,16 +9,13 @@
 #include "store/lock_file.h"
 #include "store/source_store.h"
 
-static bool is_run(const struct report *report, const struct plan *plan, const struct stack *stack)
-{
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        const struct report_case *c = report_case_find(report, plan->steps[idx].case_id);
-        if (c && c->stack == stack) {
-            return true;
-        }
-    }
-    return false;
-}
+struct needs {
+    struct arena *arena;
+    const struct run_needs_opts *opts;
+    struct net_opts net;
+    const struct report *report;
+    struct plan *plan;
+};
 
 /* Sums, -1 as soon as one part is not known. */
 static void add(int64_t *sum, int64_t bytes)
@@ -49,6 +46,16 @@ static void sizes_of(const struct dataset_here *here, const struct store *store,
     }
 }
 
+static struct plan_need *find_need(const struct plan *plan, const char *kind, struct str name)
+{
+    for (size_t idx = 0; idx < plan->n_needs; idx++) {
+        if (str_eq_z(plan->needs[idx].kind, kind) && str_eq(plan->needs[idx].name, name)) {
+            return &plan->needs[idx];
+        }
+    }
+    return NULL;
+}
+
 static int add_need(struct plan *plan, const struct plan_need *need, struct err *err)
 {
     if (plan->n_needs == PLAN_NEEDS_MAX) {
@@ -59,66 +66,86 @@ static int add_need(struct plan *plan, const struct plan_need *need, struct err 
     return 0;
 }
 
-static int add_dataset(struct arena *arena, const char *root, const struct store *store,
-                       struct str id, struct plan *plan, struct err *err)
+/* Fetching comes before everything else that could go wrong with a case, so its cause is the one that counts. */
+static void settle(struct needs *n, struct plan_step *step, const char *kind, struct str name)
+{
+    const struct plan_need *need = find_need(n->plan, kind, name);
+    bool is_said = step->why.ptr && str_starts(step->why, STR_LIT("--offline"));
+    if (n->opts->is_offline && need && need->state != NEED_READY && !is_said) {
+        step->cause = ERR_FETCH;
+        step->why = str_of(arena_printf(n->arena, "--offline, and the store lacks %.*s %.*s",
+                                        STR_ARG(need->kind), STR_ARG(need->name)));
+    }
+}
+
+static int add_dataset(struct needs *n, struct str id, bool is_twin, struct err *err)
 {
     static const enum need_state STATES[] = {[DATASET_ABSENT] = NEED_ABSENT,
                                              [DATASET_PARTIAL] = NEED_PARTIAL,
                                              [DATASET_ARCHIVES] = NEED_PARTIAL,
                                              [DATASET_TREE] = NEED_READY};
-    struct plan_need need = {.kind = STR_LIT("dataset"), .name = id};
+    struct plan_need need = {.kind = STR_LIT("dataset")};
     struct dataset_here here;
-    for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        if (str_eq_z(plan->needs[idx].kind, "dataset") && str_eq(plan->needs[idx].name, id)) {
-            return 0;
-        }
-    }
-    if (dataset_load(arena, root, NULL, id.ptr, false, &here, err) < 0) {
+    if (dataset_load(n->arena, n->opts->root, NULL, id.ptr, is_twin, &here, err) < 0) {
         return -1;
     }
-    if (here.dataset.is_synthetic) {
+    if (here.dataset.is_synthetic) { /* made up on the device */
         return 0;
     }
-    need.needs_login = here.dataset.needs_login;
-    need.state = store ? STATES[dataset_state(arena, store, &here)] : NEED_ABSENT;
-    sizes_of(&here, store, &need);
-    return add_need(plan, &need, err);
+    need.name = str_of(here.name);
+    need.needs_login = here.dataset.needs_login && !is_twin;
+    need.state =
+        n->opts->store ? STATES[dataset_state(n->arena, n->opts->store, &here)] : NEED_ABSENT;
+    sizes_of(&here, n->opts->store, &need);
+    return add_need(n->plan, &need, err);
 }
 
-/* A lock answers what the report's authors left open. */
-static void drop_pin(struct plan *plan, struct str stack)
+static int want_dataset(struct needs *n, struct plan_step *step, struct str id, bool is_twin,
+                        struct err *err)
 {
-    size_t n = 0;
+    struct str name =
+        str_of(arena_printf(n->arena, "%.*s%s", STR_ARG(id), is_twin ? DATASET_TWIN_SUFFIX : ""));
+    if (!find_need(n->plan, "dataset", name) && add_dataset(n, id, is_twin, err) < 0) {
+        return -1;
+    }
+    settle(n, step, "dataset", name);
+    return 0;
+}
+
+/* A lock answers what the report's authors left open, for every stack of that image. */
+static void drop_pins(struct needs *n, struct str image)
+{
+    struct plan *plan = n->plan;
+    size_t n_kept = 0;
     for (size_t idx = 0; idx < plan->n_pins; idx++) {
-        if (!str_eq(plan->pins[idx].stack, stack) ||
-            !str_eq_z(plan->pins[idx].what, PLAN_PIN_IMAGE)) {
-            plan->pins[n++] = plan->pins[idx];
+        bool is_answered = false;
+        for (size_t at = 0; at < n->report->n_stacks; at++) {
+            const struct stack *stack = &n->report->stacks[at];
+            is_answered |= str_eq(stack->id, plan->pins[idx].stack) && stack->image.ptr &&
+                           str_eq(stack->image, image) &&
+                           str_eq_z(plan->pins[idx].what, PLAN_PIN_IMAGE);
+        }
+        if (!is_answered) {
+            plan->pins[n_kept++] = plan->pins[idx];
         }
     }
-    plan->n_pins = n;
+    plan->n_pins = n_kept;
 }
 
-static int add_image(struct arena *arena, const char *root, const struct store *store,
-                     const struct stack *stack, struct plan *plan, struct err *err)
+static int add_image(struct needs *n, struct str id, struct err *err)
 {
+    const char *locks = lock_folder(n->arena, n->opts->root, NULL);
     struct plan_need need = {
-        .kind = STR_LIT("image"), .name = stack->image, .download_bytes = -1, .disk_bytes = -1};
+        .kind = STR_LIT("image"), .name = id, .download_bytes = -1, .disk_bytes = -1};
     struct image_info info;
     struct image_spec spec;
     struct err none = {0};
     bool is_locked;
-    if (image_spec_load(arena, root, lock_folder(arena, root, NULL), stack->image.ptr, &spec,
-                        &is_locked, err) < 0) {
+    if (image_spec_load(n->arena, n->opts->root, locks, id.ptr, &spec, &is_locked, err) < 0) {
         return -1;
     }
     if (spec.pins.has_digest) {
-        drop_pin(plan, stack->id);
-    }
-    for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        if (str_eq_z(plan->needs[idx].kind, "image") &&
-            str_eq(plan->needs[idx].name, stack->image)) {
-            return 0;
-        }
+        drop_pins(n, id);
     }
     if (spec.is_local) {
         return 0;
@@ -126,37 +153,37 @@ static int add_image(struct arena *arena, const char *root, const struct store *
     need.n_unpinned = !spec.pins.has_digest;
     need.disk_bytes = spec.bytes;
     need.download_bytes = spec.bytes;
-    if (store && image_open(arena, store, spec.name, &info, &none) == 0) {
+    if (n->opts->store && image_open(n->arena, n->opts->store, spec.name, &info, &none) == 0) {
         need.state = NEED_READY;
         need.download_bytes = 0;
         need.disk_bytes = (int64_t)info.bytes;
     }
-    return add_need(plan, &need, err);
+    return add_need(n->plan, &need, err);
+}
+
+static int want_image(struct needs *n, struct plan_step *step, struct str id, struct err *err)
+{
+    if (!find_need(n->plan, "image", id) && add_image(n, id, err) < 0) {
+        return -1;
+    }
+    settle(n, step, "image", id);
+    return 0;
 }
 
 /* What is at hand without asking anybody: git itself looks into the repository of the store. */
-static int add_source(struct arena *arena, const struct store *store, const struct net_opts *net,
-                      const struct pin_source *pin, struct plan *plan, struct err *err)
+static int add_source(struct needs *n, struct str name, struct str url, struct str commit,
+                      struct err *err)
 {
     struct plan_need need = {
-        .kind = STR_LIT("source"),
-        .name = str_of(arena_printf(arena, "%s@%s", pin->repository.ptr, pin->commit.ptr)),
-        .download_bytes = -1,
-        .disk_bytes = -1};
+        .kind = STR_LIT("source"), .name = name, .download_bytes = -1, .disk_bytes = -1};
     struct sources sources;
     struct source_tree tree;
     struct err absent = {0};
-    for (size_t idx = 0; idx < plan->n_needs; idx++) {
-        if (str_eq(plan->needs[idx].name, need.name)) {
-            return 0;
-        }
-    }
-    if (store) {
-        if (sources_init(&sources, arena, store, net, err) < 0) {
+    if (n->opts->store) {
+        if (sources_init(&sources, n->arena, n->opts->store, &n->net, err) < 0) {
             return -1;
         }
-        if (source_verify(&sources, pin->repository.ptr, pin->commit.ptr, false, &tree, &absent) ==
-            0) {
+        if (source_verify(&sources, url.ptr, commit.ptr, false, &tree, &absent) == 0) {
             need.state = NEED_READY;
             need.download_bytes = 0;
         } else if (absent.code != ERR_NOT_FOUND) {
@@ -164,102 +191,82 @@ static int add_source(struct arena *arena, const struct store *store, const stru
             return -1;
         }
     }
-    return add_need(plan, &need, err);
+    return add_need(n->plan, &need, err);
 }
 
-static int add_stack(struct arena *arena, const struct run_needs_opts *opts,
-                     const struct store *store, const struct stack *stack, struct plan *plan,
-                     struct err *err)
+static int want_source(struct needs *n, struct plan_step *step, struct str url, struct str commit,
+                       struct err *err)
 {
-    const struct net_opts net = {.is_offline = true, .clock = opts->clock};
-    bool is_ours = str_eq_z(stack->framework, "reperf");
-    if (stack->dataset.ptr &&
-        add_dataset(arena, opts->root, store, stack->dataset, plan, err) < 0) {
+    if (!commit.ptr) {
+        return 0;
+    }
+    struct str name = str_of(arena_printf(n->arena, "%.*s@%.*s", STR_ARG(url), STR_ARG(commit)));
+    if (!find_need(n->plan, "source", name) && add_source(n, name, url, commit, err) < 0) {
         return -1;
     }
-    if (stack->image.ptr && !is_ours && add_image(arena, opts->root, store, stack, plan, err) < 0) {
+    settle(n, step, "source", name);
+    return 0;
+}
+
+/* ---- of a step ---- */
+
+static int as_the_stack(struct needs *n, struct plan_step *step, const struct stack *stack,
+                        struct err *err)
+{
+    if (stack->image.ptr && want_image(n, step, stack->image, err) < 0) {
+        return -1;
+    }
+    if (stack->dataset.ptr && want_dataset(n, step, stack->dataset, false, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < stack->n_sources; idx++) {
-        if (stack->sources[idx].commit.ptr &&
-            add_source(arena, store, &net, &stack->sources[idx], plan, err) < 0) {
+        if (want_source(n, step, stack->sources[idx].repository, stack->sources[idx].commit, err) <
+            0) {
             return -1;
         }
     }
     return 0;
 }
 
-/* ---- without a network ---- */
-
-static const struct plan_need *find_need(const struct plan *plan, const char *kind, struct str name)
+static int as_the_recipe(struct needs *n, struct plan_step *step, struct err *err)
 {
-    for (size_t idx = 0; name.ptr && idx < plan->n_needs; idx++) {
-        if (str_eq_z(plan->needs[idx].kind, kind) && str_eq(plan->needs[idx].name, name)) {
-            return &plan->needs[idx];
+    if (step->image.ptr && want_image(n, step, step->image, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        const struct plan_mount *mount = &step->mounts[idx];
+        bool is_twin = str_ends(mount->name, STR_LIT(DATASET_TWIN_SUFFIX));
+        struct str id =
+            is_twin ? str_dup(n->arena, str_sub(mount->name, 0,
+                                                mount->name.len - strlen(DATASET_TWIN_SUFFIX)))
+                    : mount->name;
+        if ((mount->kind == MOUNT_DATASET && want_dataset(n, step, id, is_twin, err) < 0) ||
+            (mount->kind == MOUNT_SOURCE &&
+             want_source(n, step, mount->name, mount->version, err) < 0)) {
+            return -1;
         }
     }
-    return NULL;
-}
-
-static bool lacks(const struct plan_need *need)
-{
-    return need && need->state != NEED_READY;
-}
-
-/* The first thing that a stack needs and the store lacks. */
-static const struct plan_need *missing_of(struct arena *arena, const struct plan *plan,
-                                          const struct stack *stack)
-{
-    const struct plan_need *need = find_need(plan, "image", stack->image);
-    if (lacks(need)) {
-        return need;
-    }
-    need = find_need(plan, "dataset", stack->dataset);
-    for (size_t idx = 0; !lacks(need) && idx < stack->n_sources; idx++) {
-        const struct pin_source *pin = &stack->sources[idx];
-        need = pin->commit.ptr ? find_need(plan, "source",
-                                           str_of(arena_printf(arena, "%s@%s", pin->repository.ptr,
-                                                               pin->commit.ptr)))
-                               : NULL;
-    }
-    return lacks(need) ? need : NULL;
-}
-
-/* Fetching comes before everything else that could go wrong with a case, so its cause is the one that counts. */
-static void refuse_what_is_missing(struct arena *arena, const struct report *report,
-                                   struct plan *plan)
-{
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        struct plan_step *step = &plan->steps[idx];
-        const struct report_case *c = report_case_find(report, step->case_id);
-        const struct plan_need *need = c ? missing_of(arena, plan, c->stack) : NULL;
-        if (need) {
-            step->cause = ERR_FETCH;
-            step->why = str_of(arena_printf(arena, "--offline, and the store lacks %.*s %.*s",
-                                            STR_ARG(need->kind), STR_ARG(need->name)));
-        }
-    }
+    return 0;
 }
 
 int run_needs(struct arena *arena, const struct run_needs_opts *opts, const struct report *report,
               struct plan *plan, struct err *err)
 {
-    CLEANUP(store) struct store store = STORE_EMPTY;
-    bool has_store = fs_is_dir(fs_join(arena, opts->store, "blobs/sha256"));
+    struct needs n = {.arena = arena,
+                      .opts = opts,
+                      .net = {.is_offline = true, .clock = opts->clock},
+                      .report = report,
+                      .plan = plan};
     plan->needs = arena_array(arena, struct plan_need, PLAN_NEEDS_MAX);
     plan->n_needs = 0;
-    if (has_store && store_open(arena, opts->store, &store, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < report->n_stacks; idx++) {
-        const struct stack *stack = &report->stacks[idx];
-        if (is_run(report, plan, stack) &&
-            add_stack(arena, opts, has_store ? &store : NULL, stack, plan, err) < 0) {
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        struct plan_step *step = &plan->steps[idx];
+        const struct report_case *c = report_case_find(report, step->case_id);
+        int rc =
+            step->recipe.ptr ? as_the_recipe(&n, step, err) : as_the_stack(&n, step, c->stack, err);
+        if (rc < 0) {
             return -1;
         }
-    }
-    if (opts->is_offline) {
-        refuse_what_is_missing(arena, report, plan);
     }
     return 0;
 }

@@ -114,29 +114,9 @@ static int64_t port_of(const char *job_id)
     return PORT_FIRST + (int64_t)(hash % PORT_COUNT);
 }
 
-/* What stands for the node's own path in an argv until the job's node is known. */
-#define PLACE_PROGRAM "@reperf-train@"
-#define PLACE_DATA    "@reperf-data@"
-#define INSIDE_DATA   "/reperf/data" /* where a container sees it */
-
-/* The step with the data where its processes will see it. */
-static struct plan_step step_there(struct runner *r, const struct plan_step *step, bool is_inside)
-{
-    struct plan_step there = *step;
-    there.argv = arena_array(r->arena, struct str, step->n_argv + 1);
-    for (size_t idx = 0; idx < step->n_argv; idx++) {
-        bool is_data =
-            r->frozen.plan.data.folder.ptr && str_eq(step->argv[idx], r->frozen.plan.data.folder);
-        there.argv[idx] = !is_data    ? step->argv[idx]
-                          : is_inside ? STR_LIT(INSIDE_DATA)
-                                      : STR_LIT(PLACE_DATA);
-    }
-    return there;
-}
-
 static const char *put_path(struct runner *r, const char *text, const char *place, const char *path)
 {
-    const char *at = path ? strstr(text, place) : NULL;
+    const char *at = strstr(text, place);
     return at ? arena_printf(r->arena, "%.*s%s%s", (int)(at - text), text, path, at + strlen(place))
               : text;
 }
@@ -150,45 +130,96 @@ static const char *const *put_paths(struct runner *r, size_t node, const char *c
     }
     const char **there = arena_array(r->arena, const char *, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
-        there[idx] = put_path(r, argv[idx], PLACE_PROGRAM, r->nodes[node].program);
-        there[idx] = put_path(r, there[idx], PLACE_DATA, r->nodes[node].data);
+        there[idx] = argv[idx];
+        for (size_t at = 0; r->nodes[node].paths && at < r->places.n; at++) {
+            there[idx] = put_path(r, there[idx], r->places.items[at], r->nodes[node].paths[at]);
+        }
     }
     return argv ? there : NULL;
+}
+
+#define INSIDE_DATA "/reperf/data" /* where a container sees it */
+
+/* The step with the data where its processes will see it. */
+static struct plan_step step_there(struct arena *arena, const struct plan *plan,
+                                   const struct plan_step *step, bool is_inside)
+{
+    struct plan_step there = *step;
+    there.argv = arena_array(arena, struct str, step->n_argv + 1);
+    for (size_t idx = 0; idx < step->n_argv; idx++) {
+        bool is_data = plan->data.folder.ptr && str_eq(step->argv[idx], plan->data.folder);
+        there.argv[idx] = !is_data    ? step->argv[idx]
+                          : is_inside ? STR_LIT(INSIDE_DATA)
+                                      : STR_LIT(RUN_PLACE_DATA);
+    }
+    return there;
+}
+
+/* What the step's container sees: packed data, and what its recipe names. */
+static struct container_mount *mounts_of(struct arena *arena, const struct plan *plan,
+                                         const struct plan_step *step, size_t *ret_n)
+{
+    struct container_mount *mounts = arena_array(arena, struct container_mount, step->n_mounts + 1);
+    size_t n = 0;
+    if (plan->data.folder.ptr) {
+        mounts[n++] =
+            (struct container_mount){STR_LIT(RUN_PLACE_DATA), STR_LIT(INSIDE_DATA), false};
+    }
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        mounts[n++] = (struct container_mount){str_of(run_place_of(arena, &step->mounts[idx])),
+                                               step->mounts[idx].inside, false};
+    }
+    *ret_n = n;
+    return mounts;
+}
+
+int run_launch(struct arena *arena, const struct run_launch *launch, const struct plan_step *step,
+               struct launch_job **ret_jobs, size_t *ret_n, struct err *err)
+{
+    const struct plan *plan = launch->plan;
+    bool is_inside = plan->runtime != RUNTIME_NONE;
+    bool is_local = launch->inventory->is_local;
+    const struct plan_step there =
+        is_local && !is_inside ? *step : step_there(arena, plan, step, is_inside);
+    const struct inventory_node *first = &launch->inventory->nodes[launch->nodes[0]];
+    size_t n_mounts = 0;
+    const struct container_mount *mounts = mounts_of(arena, plan, step, &n_mounts);
+    const struct launch_place place = {.inventory = launch->inventory,
+                                       .nodes = launch->nodes,
+                                       .n_nodes = (size_t)plan_step_nodes(step),
+                                       .ranks_per_node = step->n_ranks / plan_step_nodes(step),
+                                       .master_addr = str_z(arena, inventory_fast_address(first)),
+                                       .master_port = port_of(launch->job_id)};
+    const struct launch_opts opts = {.run_id = launch->run_id,
+                                     .job_id = launch->job_id,
+                                     .program = is_local ? launch->program : RUN_PLACE_PROGRAM,
+                                     .runtime = plan->runtime,
+                                     .image = is_inside ? launch->image : NULL,
+                                     .flags = is_inside ? &step->flags : NULL,
+                                     .is_check_required = is_inside,
+                                     .mounts = mounts,
+                                     .n_mounts = is_inside ? n_mounts : 0,
+                                     .limit_s = plan->deadline_s,
+                                     .env = is_local ? launch->env : NULL};
+    if (is_inside && !opts.image) {
+        return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes", STR_ARG(step->image));
+    }
+    return launch_make(arena, &opts, &there, &place, ret_jobs, ret_n, err);
 }
 
 int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs, size_t *ret_n,
              struct err *err)
 {
-    bool is_inside = r->frozen.plan.runtime != RUNTIME_NONE;
     bool is_local = r->fleet.inventory->is_local;
-    const struct plan_step step =
-        is_local && !is_inside ? *unit->step : step_there(r, unit->step, is_inside);
-    const struct inventory_node *first = r->fleet.nodes[unit->nodes[0]].spec;
-    const char *job_id = run_job_id(r, unit);
-    const struct container_mount mount = {STR_LIT(PLACE_DATA), STR_LIT(INSIDE_DATA), false};
-    const struct launch_place place = {.inventory = r->fleet.inventory,
-                                       .nodes = unit->nodes,
-                                       .n_nodes = (size_t)plan_step_nodes(&step),
-                                       .ranks_per_node = step.n_ranks / plan_step_nodes(&step),
-                                       .master_addr =
-                                           str_z(r->arena, inventory_fast_address(first)),
-                                       .master_port = port_of(job_id)};
-    const struct launch_opts opts = {
-        .run_id = str_z(r->arena, r->dir.id),
-        .job_id = job_id,
-        .program = is_local ? planner_train_path(r->arena, r->opts->self) : PLACE_PROGRAM,
-        .runtime = r->frozen.plan.runtime,
-        .image = is_inside ? run_image_of(r, &step) : NULL,
-        .flags = is_inside ? &unit->step->flags : NULL,
-        .is_check_required = is_inside,
-        .mounts = &mount,
-        .n_mounts = is_inside && r->frozen.plan.data.folder.ptr ? 1 : 0,
-        .limit_s = r->frozen.plan.deadline_s,
-        .env = is_local ? r->child_env : NULL};
-    if (is_inside && !opts.image) {
-        return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes", STR_ARG(step.image));
-    }
-    if (launch_make(r->arena, &opts, &step, &place, ret_jobs, ret_n, err) < 0) {
+    const struct run_launch launch = {.plan = &r->frozen.plan,
+                                      .inventory = r->fleet.inventory,
+                                      .nodes = unit->nodes,
+                                      .run_id = str_z(r->arena, r->dir.id),
+                                      .job_id = run_job_id(r, unit),
+                                      .program = planner_train_path(r->arena, r->opts->self),
+                                      .image = run_image_of(r, unit->step),
+                                      .env = r->child_env};
+    if (run_launch(r->arena, &launch, unit->step, ret_jobs, ret_n, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; !is_local && idx < *ret_n; idx++) {

@@ -17,17 +17,9 @@
 #include "run/run_images.h"
 #include "run/run_needs.h"
 #include "run/run_override.h"
+#include "store/tree.h"
 
 #define TEXT_MAX (64u << 20)
-
-static const char *report_path(struct arena *arena, const struct run_opts *opts)
-{
-    struct str name = str_of(opts->report);
-    if (memchr(name.ptr, '/', name.len) || str_ends(name, STR_LIT(".json"))) {
-        return opts->report;
-    }
-    return arena_printf(arena, "%s/manifests/reports/%s.json", opts->root, opts->report);
-}
 
 static int sha256_text(struct arena *arena, struct str text, struct str *ret_hex, struct err *err)
 {
@@ -55,63 +47,75 @@ static int load_nodes(struct arena *arena, const struct run_opts *opts, struct i
     return 0;
 }
 
-int run_prepare(struct arena *arena, const struct run_opts *opts, struct run_prepared *ret_prepared,
-                struct err *err)
+static int check_images(const struct run_opts *opts, const struct inventory *inventory,
+                        struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
+    return opts->n_images && inventory->runtime == RUNTIME_NONE
+               ? err_set(err, ERR_USAGE,
+                         "--image: nodes %.*s have runtime none, nothing there runs in an image; "
+                         "an inventory's member runtime says otherwise",
+                         STR_ARG(str_sub(inventory->id, 0, 100)))
+               : 0;
+}
+
+/* The very bytes that are frozen are the ones that are planned from. */
+int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepared *ret_prepared,
+             struct err *err)
+{
     struct run_prepared prepared = {0};
+    struct report_file file;
+    if (load_report_file(arena, opts->root, opts->report, &file, err) < 0 ||
+        run_override(arena, opts->overrides, opts->n_overrides, &file.text, &prepared.overrides,
+                     err) < 0 ||
+        load_report_decode(arena, &file, &prepared.report, err) < 0 ||
+        sha256_text(arena, file.text, &prepared.report_sha256, err) < 0) {
+        return -1;
+    }
+    prepared.report_text = file.text;
+    if (opts->data && strcmp(opts->data, RUN_DATA_NONE) != 0 &&
+        run_data_find(arena, opts->root, opts->store, opts->data, &prepared.data, err) < 0) {
+        return -1;
+    }
+    if (load_nodes(arena, opts, &prepared.inventory, err) < 0) {
+        return -1;
+    }
+    *ret_prepared = prepared;
+    return 0;
+}
+
+int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepared *prepared,
+             struct err *err)
+{
+    CLEANUP(store) struct store store = STORE_EMPTY;
     struct planner_opts plan = opts->plan;
     struct plan_image *images = NULL;
-    struct json_override *overrides = NULL;
-    const char *path = report_path(arena, opts);
-    struct json root;
-    /* For its messages: what there is, where it is wrong. */
-    if (load_report(arena, opts->root, opts->report, &prepared.report, err) < 0) {
+    if (run_images(arena, opts->root, &prepared->report, opts->images, opts->n_images, &images,
+                   &plan.n_images, err) < 0 ||
+        check_images(opts, &prepared->inventory, err) < 0) {
         return -1;
     }
-    /* The very bytes that are frozen are the ones that are planned from. */
-    if (fs_read(arena, path, JSON_TEXT_MAX, &prepared.report_text, err) < 0 ||
-        run_override(arena, opts->overrides, opts->n_overrides, &prepared.report_text, &overrides,
-                     err) < 0 ||
-        json_parse(prepared.report_text, path, &doc, err) < 0) {
+    bool has_store = fs_is_dir(fs_join(arena, opts->store, "blobs/sha256"));
+    if (has_store && store_open(arena, opts->store, &store, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
-    if (report_decode(&root, arena, &prepared.report, err) < 0 ||
-        sha256_text(arena, prepared.report_text, &plan.report_sha256, err) < 0) {
-        return -1;
-    }
-    prepared.report.path = str_of(path);
-    if (opts->data && strcmp(opts->data, RUN_DATA_NONE) != 0 &&
-        run_data_find(arena, opts->root, opts->store, opts->data, &plan.data, err) < 0) {
-        return -1;
-    }
-    if (load_nodes(arena, opts, &prepared.inventory, err) < 0 ||
-        run_images(arena, opts->root, &prepared.report, opts->images, opts->n_images, &images,
-                   &plan.n_images, err) < 0) {
-        return -1;
-    }
-    if (opts->n_images && prepared.inventory.runtime == RUNTIME_NONE) {
-        return err_set(err, ERR_USAGE,
-                       "--image: nodes %.*s have runtime none, nothing there runs in an image; "
-                       "an inventory's member runtime says otherwise",
-                       STR_ARG(str_sub(prepared.inventory.id, 0, 100)));
-    }
+    plan.report_sha256 = prepared->report_sha256;
+    plan.data = prepared->data;
     plan.images = images;
     plan.train_path = planner_train_path(arena, opts->self);
-    plan.inventory = &prepared.inventory;
+    plan.inventory = &prepared->inventory;
     plan.clock = opts->clock;
+    plan.root = opts->root;
+    plan.store = has_store ? &store : NULL;
     const struct run_needs_opts needs = {.root = opts->root,
-                                         .store = opts->store,
+                                         .store = plan.store,
                                          .is_offline = opts->is_offline,
                                          .clock = opts->clock};
-    if (plan_make(arena, &prepared.report, &plan, &prepared.plan, err) < 0 ||
-        run_needs(arena, &needs, &prepared.report, &prepared.plan, err) < 0) {
+    if (plan_make(arena, &prepared->report, &plan, &prepared->plan, err) < 0 ||
+        run_needs(arena, &needs, &prepared->report, &prepared->plan, err) < 0) {
         return -1;
     }
-    prepared.plan.overrides = overrides;
-    prepared.plan.n_overrides = opts->n_overrides;
-    *ret_prepared = prepared;
+    prepared->plan.overrides = prepared->overrides;
+    prepared->plan.n_overrides = opts->n_overrides;
     return 0;
 }
 
@@ -207,6 +211,48 @@ static int freeze_inventory(struct arena *arena, const struct inventory *invento
     return rundir_write(arena, evidence, "manifest/inventory.json", strbuf_str(&text), err);
 }
 
+/* The very files that were planned with. */
+static int freeze_overlay(struct arena *arena, const char *evidence, const struct plan_mount *mount,
+                          struct err *err)
+{
+    const char *there = rundir_overlay_name(arena, mount->name);
+    struct tree_list list;
+    struct str version;
+    struct str text;
+    if (plan_hash_folder(arena, mount->folder.ptr, &list, &version, err) < 0) {
+        return -1;
+    }
+    if (!str_eq(version, mount->version)) {
+        return err_set(err, ERR_INTEGRITY, "%s: changed while the run was planned",
+                       mount->folder.ptr);
+    }
+    for (size_t idx = 0; idx < list.n; idx++) {
+        const char *path = list.files[idx].path;
+        if (fs_read(arena, fs_join(arena, mount->folder.ptr, path), TEXT_MAX, &text, err) < 0 ||
+            rundir_write(arena, evidence, fs_join(arena, there, path), text, err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int freeze_overlays(struct arena *arena, const struct plan *plan, const char *evidence,
+                           struct err *err)
+{
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct plan_step *step = &plan->steps[idx];
+        for (size_t at = 0; at < step->n_mounts && step->cause == ERR_NONE; at++) {
+            const struct plan_mount *mount = &step->mounts[at];
+            const char *folder = rundir_overlay_name(arena, mount->name);
+            if (mount->kind == MOUNT_OVERLAY && !fs_is_dir(fs_join(arena, evidence, folder)) &&
+                freeze_overlay(arena, evidence, mount, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
 static int freeze_all(struct arena *arena, const struct run_opts *opts,
                       const struct run_prepared *prepared, struct str run_id, const char *evidence,
                       struct err *err)
@@ -223,6 +269,7 @@ static int freeze_all(struct arena *arena, const struct run_opts *opts,
     }
     if (freeze_inventory(arena, &prepared->inventory, evidence, err) < 0 ||
         freeze_formats(arena, opts, evidence, &prepared->plan, err) < 0 ||
+        freeze_overlays(arena, &prepared->plan, evidence, err) < 0 ||
         freeze_lock(arena, opts, prepared, run_id, evidence, err) < 0) {
         return -1;
     }

@@ -6,6 +6,8 @@
 
 #include "fleet/node_image.h"
 #include "fleet/stage.h"
+#include "store/dataset_store.h"
+#include "store/source_store.h"
 
 static bool is_to_run(const struct runner *r, const struct plan_step *step)
 {
@@ -144,37 +146,171 @@ static bool needs_program(const struct runner *r)
     return false;
 }
 
+struct things { /* to be staged; beside each what stands for it in an argv: runner.places */
+    VEC(struct stage_item) items;
+};
+
+static void things_cleanup(struct things *things)
+{
+    VEC_RELEASE(&things->items);
+}
+
+static void add_thing(struct runner *r, struct things *things, const char *place,
+                      struct stage_item item)
+{
+    VEC_PUSH(&things->items, item);
+    VEC_PUSH(&r->places, place);
+}
+
+char *run_place_of(struct arena *arena, const struct plan_mount *mount)
+{
+    return arena_printf(arena, "/@reperf-%s-%.*s@", recipe_mount_kind_name(mount->kind),
+                        STR_ARG(mount->version));
+}
+
+/* The commit's files, checked by their trees' hashes; made once a run. */
+static int check_out(struct runner *r, const struct plan_mount *mount, const char **ret_folder,
+                     struct err *err)
+{
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    const struct net_opts net = {.is_offline = true, .clock = r->opts->clock};
+    struct sources sources;
+    struct source_tree tree;
+    const char *folder =
+        arena_printf(r->arena, "%s/sources/%.*s", r->dir.folder, STR_ARG(mount->version));
+    *ret_folder = folder;
+    if (fs_is_dir(folder)) {
+        return 0;
+    }
+    if (store_open(r->arena, r->opts->store, &store, err) < 0 ||
+        sources_init(&sources, r->arena, &store, &net, err) < 0 ||
+        source_verify(&sources, str_z(r->arena, mount->name), str_z(r->arena, mount->version),
+                      false, &tree, err) < 0 ||
+        fs_mkdir_p(fs_join(r->arena, r->dir.folder, "sources"), err) < 0) {
+        return -1;
+    }
+    return source_checkout(&sources, &tree, folder, err);
+}
+
+/* As it was planned with, or not at all. */
+static int check_tree(struct runner *r, const struct plan_mount *mount, struct err *err)
+{
+    CLEANUP(store) struct store store = STORE_EMPTY;
+    struct dataset_record record;
+    char hex[SHA256_HEX_SIZE];
+    if (store_open(r->arena, r->opts->store, &store, err) < 0 ||
+        dataset_tree_read(r->arena, &store, str_z(r->arena, mount->name), &record, err) < 0) {
+        return -1;
+    }
+    hex_encode(record.seen.list_sha256, SHA256_BYTES, hex);
+    return str_eq_z(mount->version, hex)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "dataset %.*s: the run was planned with the tree of list SHA-256 %.*s, "
+                         "found %s",
+                         STR_ARG(mount->name), STR_ARG(mount->version), hex);
+}
+
+static int add_mount(struct runner *r, struct things *things, const struct plan_mount *mount,
+                     struct err *err)
+{
+    static const char *const FOLDERS[] = {
+        [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "data"};
+    const char *place = run_place_of(r->arena, mount);
+    struct stage_item item = {.kind = STAGE_FOLDER, .may_be_shared = true};
+    for (size_t idx = 0; idx < r->places.n; idx++) {
+        if (strcmp(r->places.items[idx], place) == 0) {
+            return 0;
+        }
+    }
+    item.target = arena_printf(r->arena, "%s/%.*s", FOLDERS[mount->kind], STR_ARG(mount->version));
+    if (mount->kind == MOUNT_OVERLAY) {
+        item.source =
+            fs_join(r->arena, r->dir.evidence, rundir_overlay_name(r->arena, mount->name));
+    } else if (mount->kind == MOUNT_SOURCE) {
+        if (check_out(r, mount, &item.source, err) < 0) {
+            return -1;
+        }
+    } else {
+        item.source = str_z(r->arena, mount->folder);
+        if (check_tree(r, mount, err) < 0) {
+            return -1;
+        }
+    }
+    add_thing(r, things, place, item);
+    return 0;
+}
+
+static int collect_things(struct runner *r, struct things *things, struct err *err)
+{
+    const struct plan *plan = &r->frozen.plan;
+    struct stage_item item;
+    if (needs_program(r)) {
+        if (stage_program_item(r->arena, planner_train_path(r->arena, r->opts->self), &item, err) <
+            0) {
+            return -1;
+        }
+        add_thing(r, things, RUN_PLACE_PROGRAM, item);
+    }
+    if (plan->data.folder.ptr) {
+        if (stage_packed_item(r->arena, plan->data.folder.ptr, &item, err) < 0) {
+            return -1;
+        }
+        add_thing(r, things, RUN_PLACE_DATA, item);
+    }
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct plan_step *step = &plan->steps[idx];
+        for (size_t at = 0; at < step->n_mounts && is_to_run(r, step); at++) {
+            if (add_mount(r, things, &step->mounts[at], err) < 0) {
+                return err_wrap(err, "case %.*s", STR_ARG(step->case_id));
+            }
+        }
+    }
+    return 0;
+}
+
+/* A container's engine takes a folder by a path that needs no quoting. */
+static int check_paths(const struct runner *r, size_t node, struct err *err)
+{
+    const char *const *paths = r->nodes[node].paths;
+    for (size_t idx = 0; idx < r->places.n && r->frozen.plan.runtime != RUNTIME_NONE; idx++) {
+        if (!container_is_path(str_of(paths[idx]))) {
+            return err_set(err, ERR_CONTAINER,
+                           "%.*s: \"%s\" cannot be mounted: expected a work folder without blanks, "
+                           "$ ` and ,",
+                           STR_ARG(r->fleet.nodes[node].spec->name), paths[idx]);
+        }
+    }
+    return 0;
+}
+
 static int stage_files(struct runner *r, struct err *err)
 {
-    struct stage_item items[2];
+    CLEANUP(things) struct things things = {0};
     struct stage_report report = {0};
-    const struct plan_data *data = &r->frozen.plan.data;
     /* Packed data are large, and read for their digests once. */
     const struct stage_opts opts = {.self = r->opts->self,
                                     .cache_path =
                                         fs_join(r->arena, r->opts->state, "cache/digests"),
                                     .clock = r->opts->clock};
-    const char *train = planner_train_path(r->arena, r->opts->self);
-    bool has_program = needs_program(r);
-    size_t n = 0;
-    int n_failed;
-    if (has_program && stage_program_item(r->arena, train, &items[n++], err) < 0) {
+    r->places.n = 0;
+    if (collect_things(r, &things, err) < 0) {
         return -1;
     }
-    if (data->folder.ptr && stage_packed_item(r->arena, data->folder.ptr, &items[n++], err) < 0) {
-        return -1;
-    }
-    if (n == 0) {
+    if (things.items.n == 0) {
         return 0;
     }
-    n_failed = stage_items(r->arena, &r->fleet, &opts, items, n, &report, err);
+    int n_failed =
+        stage_items(r->arena, &r->fleet, &opts, things.items.items, things.items.n, &report, err);
     if (run_judge_nodes(r, n_failed, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < r->fleet.n_nodes; idx++) {
         if (!r->nodes[idx].is_bad) {
-            r->nodes[idx].program = has_program ? report.nodes[idx].paths[0] : NULL;
-            r->nodes[idx].data = data->folder.ptr ? report.nodes[idx].paths[n - 1] : NULL;
+            r->nodes[idx].paths = report.nodes[idx].paths;
+            if (check_paths(r, idx, err) < 0) {
+                return -1;
+            }
         }
     }
     return 0;

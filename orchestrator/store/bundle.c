@@ -228,7 +228,8 @@ static int copy_parts(struct maker *m, struct err *err)
 
 static int copy_data(struct maker *m, struct err *err)
 {
-    static const char *const FOLDERS[] = {"manifests", "images", "datasets", "logs/published"};
+    static const char *const FOLDERS[] = {"manifests", "images", "datasets", "logs/published",
+                                          "workloads/competitors"};
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
         const char *from = fs_join(m->arena, m->opts->root, FOLDERS[idx]);
         if (fs_is_dir(from) &&

@@ -28,8 +28,8 @@ static int check_record(struct arena *arena, const char *name, struct str text, 
         store_ref_blobs(arena, text, name, &blobs, &n, err) < 0) {
         return -1;
     }
-    const char *own =
-        arena_printf(arena, "%s%s", record.seen.id.ptr, record.is_synthetic ? ".synthetic" : "");
+    const char *own = arena_printf(arena, "%s%s", record.seen.id.ptr,
+                                   record.is_synthetic ? DATASET_TWIN_SUFFIX : "");
     if (strcmp(own, name) != 0) {
         return err_set(err, ERR_INTEGRITY, "expected the reference of dataset %s, found that of %s",
                        name, own);

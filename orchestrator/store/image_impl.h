@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the images share. Only store/image_store*.c include it. */
+/* What the files of the images share. Only store/image*.c include it. */
 #ifndef STORE_IMAGE_IMPL_H
 #define STORE_IMAGE_IMPL_H
 

@@ -6,10 +6,10 @@
 #include "base/fs.h"
 #include "codec/oci_ref.h"
 #include "load/load.h"
+#include "report/dataset.h"
 #include "report/source.h"
 
-#define TWIN_SUFFIX ".synthetic"
-#define NAMES_MAX   1024
+#define NAMES_MAX 1024
 
 static const char *const KINDS[] = {
     [NOUN_DATASET] = "dataset",
@@ -26,7 +26,7 @@ const char *noun_kind_name(enum noun_kind kind)
 char *noun_text(struct arena *arena, const struct noun *noun)
 {
     return arena_printf(arena, "%s:%.*s%s", KINDS[noun->kind], STR_ARG(noun->name),
-                        noun->is_twin ? TWIN_SUFFIX : "");
+                        noun->is_twin ? DATASET_TWIN_SUFFIX : "");
 }
 
 /* An id is a file's name: whatever else it may hold is not looked for. */
@@ -69,9 +69,9 @@ static bool find_kind(struct arena *arena, const char *root, enum noun_kind kind
                       struct noun *ret_noun)
 {
     struct str stem = name;
-    bool is_twin = kind == NOUN_DATASET && str_ends(name, STR_LIT(TWIN_SUFFIX));
+    bool is_twin = kind == NOUN_DATASET && str_ends(name, STR_LIT(DATASET_TWIN_SUFFIX));
     if (is_twin) {
-        stem = str_sub(name, 0, name.len - (sizeof(TWIN_SUFFIX) - 1));
+        stem = str_sub(name, 0, name.len - (sizeof(DATASET_TWIN_SUFFIX) - 1));
     }
     if (kind != NOUN_SOURCE && !is_there(arena, root, kind, stem)) {
         return false;

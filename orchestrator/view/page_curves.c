@@ -280,13 +280,13 @@ static void add_cell_spark(struct page *page, const struct cell_audit *ca, size_
     if (!ca->measurements || !ca->measurements[log]) {
         return;
     }
-    struct spark_of of = {
-        .rule = rule_of(page, ca),
-        .rule_case = {.gpus = c->gpus, .nodes = c->nodes, .batch_per_gpu = c->batch_per_gpu},
-        .m = ca->measurements[log],
-        .name = case_text(page, c),
-        .note = ca->n_logs > 1 ? textf(&page->arena, ", log %zu of %zu", log + 1, ca->n_logs)
-                               : STR_EMPTY};
+    struct spark_of of = {.rule = rule_of(page, ca),
+                          .rule_case = rule_case_of(c),
+                          .m = ca->measurements[log],
+                          .name = case_text(page, c),
+                          .note = ca->n_logs > 1
+                                      ? textf(&page->arena, ", log %zu of %zu", log + 1, ca->n_logs)
+                                      : STR_EMPTY};
     add_spark_figure(page, &of);
 }
 

@@ -152,7 +152,6 @@ static int add_cell_series(struct page *page, const struct run_view *view,
                            const struct cell_result *cell, struct err *err)
 {
     const struct format *format = format_find(&view->frozen.formats, cell->step->format);
-    bool is_smoke = view->frozen.plan.profile == PROFILE_SMOKE;
     HTML(page->out, "<h3><code>{}</code></h3>\n<div class=\"grid3\">\n", cell->of_case->id);
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         struct measurement m;
@@ -161,10 +160,7 @@ static int add_cell_series(struct page *page, const struct run_view *view,
         }
         struct spark_of of = {
             .rule = format ? format_rule(format, cell->step->rule) : NULL,
-            .rule_case = {.gpus = cell->step->n_ranks,
-                          .nodes = is_smoke ? 1 : cell->of_case->nodes,
-                          .batch_per_gpu = is_smoke ? 0 : cell->of_case->batch_per_gpu,
-                          .derivation = view->frozen.derivation},
+            .rule_case = result_rule_case(&view->frozen, cell->step),
             .m = &m,
             .name = textf(&page->arena, "Repeat %" PRId64, cell->repeats[idx].repeat),
             .note = cell->repeats[idx].counts

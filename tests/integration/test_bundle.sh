@@ -94,10 +94,10 @@ exits 0 "import again changes nothing" away "$REPERF" import "$T/b"
 exits 4 "what is not in the bundle cannot be fetched offline" away "$T/b/bin/reperf" fetch imagenet-2012 --offline
 
 # --- run --offline, there ---
-exits 4 "a case whose image is not there is not run" away "$T/b/bin/reperf" run paddle-perf-hrnetw18 --profile smoke --offline \
+exits 4 "a case whose data is not there is not run" away "$T/b/bin/reperf" run paddle-perf-hrnetw18 --profile smoke --offline \
     --case 'hrnetw18/paddle/fp32/n1g1/*' --json
 is "$(value "$T/out" '[(c["verdict"], c["cause"]) for c in d["cells"]]')" "[('not_run', 'fetch')]" "not_run, because of fetch"
-like "$(value "$T/out" 'd["cells"][0]["why"]')" "store lacks image paddle-benchmark-2.5.0" "which names what is missing"
+like "$(value "$T/out" 'd["cells"][0]["why"]')" "store lacks dataset cityscapes.synthetic" "which names what is missing"
 exits 6 "without --offline it is for want of a node" "$REPERF" run paddle-perf-hrnetw18 --case 'hrnetw18/paddle/fp32/n1g1/*'
 exits 0 "packs there" away "$T/b/bin/reperf" pack cityscapes-300 --synthetic
 exits 0 "and trains there, on the twin" away "$T/b/bin/reperf" run paddle-perf-2020 --profile smoke --offline --repeats 1 --json \

@@ -16,7 +16,7 @@ exits 0 "run --dry-run" smoke --dry-run --json
 cmp -s "$T/out" "$T/plan.json"
 ok $? "run --dry-run prints the plan"
 exits 0 "plan as text" "$REPERF" plan paddle-perf-2020 --profile smoke
-like "$(cat "$T/out")" "is not installed here" "plan says why a case cannot be run"
+like "$(cat "$T/out")" "has no recipe for profile smoke" "plan says why a case cannot be run"
 like "$(cat "$T/out")" "not pinned by its authors" "plan lists missing pins"
 [ ! -e "$REPERF_STATE" ]
 ok $? "nothing was written"

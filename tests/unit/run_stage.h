@@ -146,8 +146,10 @@ static void set_up(struct stage *stage, const char *folder, const char *glob, in
     }
     r->fleet.n_nodes = N_NODES;
     r->nodes = arena_array(&stage->arena, struct run_node, N_NODES);
+    VEC_PUSH(&r->places, RUN_PLACE_PROGRAM);
     for (size_t idx = 0; idx < N_NODES; idx++) {
-        r->nodes[idx].program = "/disk/reperf-train";
+        r->nodes[idx].paths = arena_array(&stage->arena, const char *, 1);
+        r->nodes[idx].paths[0] = "/disk/reperf-train";
     }
     r->chunk = arena_array(&stage->arena, char, RUN_CHUNK_BYTES);
     run_make_units(r);
@@ -168,6 +170,18 @@ static void set_up_resumed(struct stage *stage, const char *folder)
     stage->r.units[0].attempt = 1;
     stage->r.units[0].started_wall_ns = NS_PER_S; /* 1970 */
     stage->r.units[0].nodes = ALL;
+}
+
+/* As the orchestrator before has left them: each node has the unit's job. */
+static void put_jobs(struct stage *stage, enum fake_way way)
+{
+    for (size_t idx = 0; idx < N_NODES; idx++) {
+        struct fake *fake = stage->fakes[idx];
+        snprintf(fake->job, sizeof(fake->job), "%s", run_job_id(&stage->r, &stage->r.units[0]));
+        fake->is_started = true;
+        fake->way = way;
+        stage->n_at_once++;
+    }
 }
 
 #endif

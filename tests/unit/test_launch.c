@@ -146,6 +146,7 @@ static void a_shell_line_runs_once_a_node(void **state UNUSED)
 {
     struct fixture f;
     init(&f, 2, 8);
+    f.step.is_per_node = true;
     f.argv[0] = STR_LIT("/bin/sh");
     f.argv[1] = STR_LIT("-c");
     f.argv[2] = STR_LIT("launch --node_rank=$NODE_RANK 'a b'");
@@ -155,7 +156,8 @@ static void a_shell_line_runs_once_a_node(void **state UNUSED)
                  (const char *[]){"/bin/sh", "-c", "launch --node_rank=$NODE_RANK 'a b'", NULL});
     assert_words(f.jobs[1].job.env,
                  (const char *[]){ENV_RUN, ENV_JOB, "MASTER_ADDR=10.12.0.2", "MASTER_PORT=29501",
-                                  "NNODES=2", "NODE_IPS=10.12.0.2,10.12.0.3", "NODE_RANK=1", NULL});
+                                  "NNODES=2", "NPROC_PER_NODE=8", "NODE_IPS=10.12.0.2,10.12.0.3",
+                                  "NODE_RANK=1", NULL});
     arena_release(&f.arena);
 }
 
@@ -266,6 +268,7 @@ static void mpirun_starts_all_from_the_first_node(void **state UNUSED)
     arena_release(&f.arena);
     init(&f, 2, 8); /* a line that starts its own ranks: one process a node */
     f.inventory.launcher = LAUNCHER_MPIRUN;
+    f.step.is_per_node = true;
     f.argv[0] = STR_LIT("/bin/sh");
     f.argv[1] = STR_LIT("-c");
     f.argv[2] = STR_LIT("echo $NODE_RANK");

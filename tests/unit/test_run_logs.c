@@ -70,13 +70,7 @@ static void jobs_that_are_found_and_cannot_be_followed_are_stopped(void **state)
     struct stage stage;
     struct err err = {0};
     set_up_resumed(&stage, *state);
-    for (size_t idx = 0; idx < N_NODES; idx++) {
-        struct fake *fake = stage.fakes[idx];
-        snprintf(fake->job, sizeof(fake->job), "%s", run_job_id(&stage.r, &stage.r.units[0]));
-        fake->is_started = true;
-        fake->way = FAKE_HANGS;
-        stage.n_at_once++;
-    }
+    put_jobs(&stage, FAKE_HANGS);
     const char *path = part_of(&stage, 0, 2);
     assert_int_equal(fs_mkdir_p(path, &err), 0);
     fails_for(&stage, ERR_IO, path);

@@ -48,15 +48,22 @@ static void one_job_a_node_and_each_log_is_kept(void **state)
 }
 
 /* What is recorded of the one repeat on four nodes. */
-static void says_failed(struct stage *stage, const char *status, const char *node)
+static struct str read_outcome_text(struct stage *stage)
 {
     struct err err = {0};
-    struct str outcome;
+    struct str text;
     const char *name = rundir_outcome_name(&stage->arena, STR_LIT(FOUR_NODES), 1);
-    const char *path = fs_join(&stage->arena, stage->r.dir.evidence, name);
-    assert_int_equal(fs_read(&stage->arena, path, 65536, &outcome, &err), 0);
-    assert_non_null(strstr(outcome.ptr, status));
-    assert_non_null(strstr(outcome.ptr, node));
+    assert_int_equal(fs_read(&stage->arena, fs_join(&stage->arena, stage->r.dir.evidence, name),
+                             65536, &text, &err),
+                     0);
+    return text;
+}
+
+static void says_failed(struct stage *stage, const char *status, const char *node)
+{
+    struct str text = read_outcome_text(stage);
+    assert_non_null(strstr(text.ptr, status));
+    assert_non_null(strstr(text.ptr, node));
 }
 
 /* One rank that fails: the others are stopped, the repeat is collected with that status, and does not count. */
@@ -328,28 +335,14 @@ static void a_lease_that_is_being_renewed_at_the_end_is_dropped_after_it(void **
 
 /* ---- resumed long after ---- */
 
-static struct str read_outcome_text(struct stage *stage)
-{
-    struct err err = {0};
-    struct str text;
-    const char *name = rundir_outcome_name(&stage->arena, STR_LIT(FOUR_NODES), 1);
-    assert_int_equal(fs_read(&stage->arena, fs_join(&stage->arena, stage->r.dir.evidence, name),
-                             65536, &text, &err),
-                     0);
-    return text;
-}
-
 static void jobs_that_ended_while_nobody_looked_ended_in_time(void **state)
 {
     struct stage stage;
     struct err err = {0};
     set_up_resumed(&stage, *state);
+    put_jobs(&stage, FAKE_WELL);
     for (size_t idx = 0; idx < N_NODES; idx++) {
-        struct fake *fake = stage.fakes[idx];
-        snprintf(fake->job, sizeof(fake->job), "%s", run_job_id(&stage.r, &stage.r.units[0]));
-        fake->is_started = true;
-        fake->n_polls = 4;
-        stage.n_at_once++;
+        stage.fakes[idx]->n_polls = 4;
     }
     assert_int_equal(run_schedule(&stage.r, &err), 0);
     struct str text = read_outcome_text(&stage);
@@ -366,13 +359,7 @@ static void an_attempt_with_a_node_that_is_gone_is_lost(void **state)
     struct stage stage;
     struct err err = {0};
     set_up_resumed(&stage, *state);
-    for (size_t idx = 0; idx < N_NODES; idx++) {
-        struct fake *fake = stage.fakes[idx];
-        snprintf(fake->job, sizeof(fake->job), "%s", run_job_id(&stage.r, &stage.r.units[0]));
-        fake->is_started = true;
-        fake->way = FAKE_HANGS;
-        stage.n_at_once++;
-    }
+    put_jobs(&stage, FAKE_HANGS);
     run_leave_out(&stage.r, 3, &(struct err){.code = ERR_NODE, .msg = "unreachable for 30 s"});
     (void)alarm(HANGS_S);
     assert_int_equal(run_schedule(&stage.r, &err), -1);

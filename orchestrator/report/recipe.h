@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the cases of a stack are carried out under a profile (manifests/README.md): decoded with the report that they stand in, and as
+   long-lived. A struct str with ptr NULL is a null. */
+#ifndef REPORT_RECIPE_H
+#define REPORT_RECIPE_H
+
+#include "codec/json.h"
+
+#define CONDITION_NAMES_MAX 64 /* of the closed list */
+#define RECIPES_MAX         8  /* a profile */
+#define RECIPE_MOUNTS_MAX   16
+
+/* Name from the closed list in manifests/README.md; value as text, NULL where not stated. */
+struct condition {
+    struct str name;
+    struct str value;
+};
+
+bool condition_is_known(struct str name);
+
+struct conditions {
+    struct condition *items; /* sorted by name */
+    size_t n;
+};
+
+struct command {
+    struct str purpose;  /* "pull", "build", "container", "code", "data", "install", "run", "log" */
+    int64_t nodes, gpus; /* of the cases it is for, GPUs of all nodes together; 0: all */
+    int64_t batch;       /* per GPU, likewise */
+    struct str precision; /* or NULL: all */
+    struct str per; /* "node" (typed on each), "rank" (of "run": a process each), "head" (once) */
+    struct str printed; /* as the report prints it; NULL where it prints none */
+    struct str works;   /* as it must be to work; NULL where the printed one works */
+};
+
+enum recipe_mount_kind { MOUNT_OVERLAY, MOUNT_SOURCE, MOUNT_DATASET };
+
+/* A folder that its container sees, read-only. */
+struct recipe_mount {
+    enum recipe_mount_kind kind;
+    struct str
+        name;     /* below workloads/competitors; a repository of the stack's sources; a dataset */
+    bool is_twin; /* of a dataset: its synthetic twin */
+    struct str inside; /* absolute path there */
+};
+
+/* Without commands: by the stack's own. */
+struct recipe {
+    struct str title;   /* one line for people: what runs */
+    struct str why_not; /* one line: why nothing can; else NULL, and then there is an image */
+    struct str image;   /* folder under images/ */
+    struct str
+        container; /* "docker run ..." whose flags hold; NULL: under full the report's own, under smoke the host's network */
+    struct str before; /* lines of a shell that run in the container first, once a node; or NULL */
+    struct recipe_mount *mounts;
+    size_t n_mounts;
+    struct condition *env; /* after the stack's own */
+    size_t n_env;
+    struct conditions
+        conditions;           /* what it does otherwise than the case; also device and precision */
+    struct command *commands; /* all "run"; at most one for a case */
+    size_t n_commands;
+};
+
+/* Of one profile, the preferred one first: the first that has all it needs is taken. */
+struct recipes {
+    struct recipe *items;
+    size_t n;
+};
+
+const char *recipe_mount_kind_name(enum recipe_mount_kind kind);
+bool recipe_mount_kind_of_name(struct str name, enum recipe_mount_kind *ret_kind);
+
+#endif

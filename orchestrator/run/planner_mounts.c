@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folders that a step's container sees: where they are here, and of which version. */
+#include "base/base.h"
+
+#include "base/fs.h"
+#include "run/planner_impl.h"
+#include "store/dataset_store.h"
+#include "store/source_store.h"
+#include "sys/pool.h"
+
+#define OVERLAYS "workloads/competitors"
+
+struct plan_found {
+    struct plan_mount mount; /* but for where it is inside */
+    struct step_need need;   /* what NULL: it is here */
+};
+
+static struct str hex_of(struct arena *arena, const uint8_t *sha256)
+{
+    char hex[SHA256_HEX_SIZE];
+    hex_encode(sha256, SHA256_BYTES, hex);
+    return str_dup(arena, str_of(hex));
+}
+
+/* ---- files of ours ---- */
+
+int plan_hash_folder(struct arena *arena, const char *folder, struct tree_list *ret_list,
+                     struct str *ret_version, struct err *err)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    struct tree_opts opts = {.folder = folder, .n_threads = 1, .kinds = DIGEST_SHA256};
+    uint8_t sha256[SHA256_BYTES];
+    if (pool_new(1, &pool, err) < 0) {
+        return -1;
+    }
+    opts.pool = pool;
+    if (tree_hash(arena, &opts, ret_list, err) < 0 || tree_list_sha256(ret_list, sha256, err) < 0) {
+        return -1;
+    }
+    *ret_version = hex_of(arena, sha256);
+    return 0;
+}
+
+static int find_overlay(struct planner *p, const struct recipe_mount *mount,
+                        struct plan_found *found, struct err *err)
+{
+    struct tree_list list;
+    const char *folder =
+        arena_printf(p->arena, "%s/" OVERLAYS "/%s", p->opts->root, mount->name.ptr);
+    if (!fs_is_dir(folder)) {
+        return err_set(err, ERR_MANIFEST, "recipe of %.*s: no folder %s", STR_ARG(p->report->id),
+                       folder);
+    }
+    found->mount.folder = str_of(folder);
+    return plan_hash_folder(p->arena, folder, &list, &found->mount.version, err);
+}
+
+/* ---- of the store ---- */
+
+static int find_source(struct planner *p, const struct stack *stack,
+                       const struct recipe_mount *mount, struct plan_found *found, struct err *err)
+{
+    const struct pin_source *pin = stack->sources;
+    const struct net_opts net = {.is_offline = true, .clock = p->opts->clock};
+    struct sources sources;
+    struct source_tree tree;
+    struct err absent = {0};
+    while (!str_eq(pin->repository, mount->name)) {
+        pin++; /* the reader has looked: it is there */
+    }
+    if (!pin->commit.ptr) {
+        found->need = (struct step_need){
+            .cause = ERR_FETCH,
+            .what =
+                str_of(arena_printf(p->arena, "commit of %s is not pinned", pin->repository.ptr))};
+        return 0;
+    }
+    const char *name = arena_printf(p->arena, "%s@%s", pin->repository.ptr, pin->commit.ptr);
+    found->mount.version = pin->commit;
+    if (p->opts->store) {
+        if (sources_init(&sources, p->arena, p->opts->store, &net, err) < 0) {
+            return -1;
+        }
+        if (source_verify(&sources, pin->repository.ptr, pin->commit.ptr, false, &tree, &absent) ==
+            0) {
+            return 0;
+        }
+        if (absent.code != ERR_NOT_FOUND) {
+            *err = absent;
+            return -1;
+        }
+    }
+    const char *noun = arena_printf(p->arena, "source:%s", name);
+    found->need =
+        (struct step_need){.cause = ERR_FETCH,
+                           .what = str_of(arena_printf(p->arena, "source %s", name)),
+                           .command = str_of(arena_printf(p->arena, "reperf fetch %s", noun)),
+                           .noun = str_of(noun)};
+    return 0;
+}
+
+static int find_dataset(struct planner *p, const struct recipe_mount *mount,
+                        struct plan_found *found, struct err *err)
+{
+    const struct store *store = p->opts->store;
+    struct dataset_here here;
+    struct dataset_record record;
+    if (dataset_load(p->arena, p->opts->root, NULL, mount->name.ptr, mount->is_twin, &here, err) <
+        0) {
+        return -1;
+    }
+    found->mount.name = str_of(here.name);
+    const enum dataset_state state = store ? dataset_state(p->arena, store, &here) : DATASET_ABSENT;
+    if (state == DATASET_TREE) {
+        if (dataset_tree_read(p->arena, store, here.name, &record, err) < 0) {
+            return -1;
+        }
+        found->mount.folder = str_of(dataset_tree_path(store, here.name));
+        found->mount.version = hex_of(p->arena, record.seen.list_sha256);
+        return 0;
+    }
+    bool needs_login = here.dataset.needs_login && !mount->is_twin && state != DATASET_ARCHIVES;
+    found->need = (struct step_need){
+        .cause = ERR_FETCH,
+        .what = str_of(arena_printf(p->arena, "dataset %s%s", here.name,
+                                    needs_login ? ", for registered users only" : "")),
+        .command = str_of(arena_printf(p->arena, "reperf fetch %s%s", mount->name.ptr,
+                                       mount->is_twin ? " --synthetic" : "")),
+        .noun = str_of(arena_printf(p->arena, "dataset:%s", here.name)),
+        .needs_login = needs_login};
+    return 0;
+}
+
+/* ---- all ---- */
+
+static int find(struct planner *p, const struct stack *stack, const struct recipe_mount *mount,
+                struct plan_found *found, struct err *err)
+{
+    found->mount = (struct plan_mount){.kind = mount->kind, .name = mount->name};
+    switch (mount->kind) {
+    case MOUNT_OVERLAY:
+        return find_overlay(p, mount, found, err);
+    case MOUNT_SOURCE:
+        return find_source(p, stack, mount, found, err);
+    case MOUNT_DATASET:
+        return find_dataset(p, mount, found, err);
+    }
+    return 0;
+}
+
+/* A stack may name a repository that another pins otherwise. */
+static const struct plan_found *found_once(struct planner *p, const struct stack *stack,
+                                           const struct recipe_mount *mount, struct err *err)
+{
+    struct str key = str_of(arena_printf(
+        p->arena, "%d %d %.*s %.*s", (int)mount->kind, mount->is_twin,
+        STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")), STR_ARG(mount->name)));
+    struct plan_found *found = map_get(&p->mounts, key);
+    if (!found) {
+        found = arena_new(p->arena, struct plan_found);
+        if (find(p, stack, mount, found, err) < 0) {
+            return NULL;
+        }
+        (void)map_add(&p->mounts, key, found);
+    }
+    return found;
+}
+
+int plan_find_mounts(struct planner *p, const struct report_case *c, const struct recipe *recipe,
+                     struct plan_step *step, struct err *err)
+{
+    step->mounts = arena_array(p->arena, struct plan_mount, recipe->n_mounts + 1);
+    for (size_t idx = 0; idx < recipe->n_mounts; idx++) {
+        const struct plan_found *found = found_once(p, c->stack, &recipe->mounts[idx], err);
+        if (!found) {
+            return -1;
+        }
+        step->mounts[idx] = found->mount;
+        step->mounts[idx].inside = recipe->mounts[idx].inside;
+        step->n_mounts++;
+        if (found->need.what.ptr) {
+            plan_lacks(step, &found->need);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a recipe to a step: its command, environment and conditions. */
+#include "base/base.h"
+
+#include "run/planner_impl.h"
+
+#define WORDS_ADDED_MAX 32 /* by what is asked for: an option and its value each */
+
+/* ---- commands ---- */
+
+/* A command of plain words becomes an argv. False where it needs a shell. */
+static bool split_words(struct str text, struct str *words, size_t *ret_n)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+";
+    struct str rest = str_trim(text);
+    struct str word;
+    size_t n = 0;
+    while (str_next(&rest, ' ', &word)) {
+        for (size_t idx = 0; idx < word.len; idx++) {
+            if (!memchr(PLAIN, word.ptr[idx], sizeof(PLAIN) - 1)) {
+                return false;
+            }
+        }
+        if (word.len && n + WORDS_ADDED_MAX < PLAN_ARGV_MAX) {
+            words[n++] = word;
+        } else if (word.len) {
+            return false;
+        }
+    }
+    *ret_n = n;
+    return n > 0;
+}
+
+static void set_option(struct plan_step *step, const char *name, const char *value)
+{
+    for (size_t idx = 1; idx + 1 < step->n_argv; idx++) {
+        if (str_eq_z(step->argv[idx], name)) {
+            step->argv[idx + 1] = str_of(value);
+            return;
+        }
+    }
+    ASSERT(step->n_argv + 2 <= PLAN_ARGV_MAX);
+    step->argv[step->n_argv++] = str_of(name);
+    step->argv[step->n_argv++] = str_of(value);
+}
+
+static struct str text_of(const struct command *command)
+{
+    return command->works.ptr ? command->works : command->printed;
+}
+
+/* Plain words as they are, everything else by a shell. */
+static void set_command(struct arena *arena, const struct recipe *recipe,
+                        const struct command *command, struct plan_step *step)
+{
+    struct str text = text_of(command);
+    step->is_per_node = !str_eq_z(command->per, "rank");
+    if (recipe->before.ptr) {
+        text = str_of(
+            arena_printf(arena, "set -e\n%.*s\n%.*s", STR_ARG(recipe->before), STR_ARG(text)));
+    }
+    if (recipe->before.ptr || !split_words(text, step->argv, &step->n_argv)) {
+        step->argv[0] = STR_LIT("/bin/sh");
+        step->argv[1] = STR_LIT("-c");
+        step->argv[2] = text;
+        step->n_argv = 3;
+    }
+}
+
+static void choose_command(struct arena *arena, const struct report_case *c,
+                           const struct recipe *recipe, struct plan_step *step)
+{
+    const struct stack *stack = c->stack;
+    const struct command *command = recipe->n_commands
+                                        ? run_command_for(recipe->commands, recipe->n_commands, c)
+                                        : run_command_for(stack->commands, stack->n_commands, c);
+    if (command) {
+        set_command(arena, recipe, command, step);
+    } else {
+        plan_cannot(step, ERR_MANIFEST, "the report's data has no run command for this case", NULL);
+    }
+}
+
+/* ---- environment and conditions ---- */
+
+static void set_env(struct plan_step *step, const struct condition *env, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        size_t at = 0;
+        while (at < step->n_env && !str_eq(step->env[at].name, env[idx].name)) {
+            at++;
+        }
+        ASSERT(at < PLAN_ENV_MAX); /* the reader takes fewer */
+        step->env[at] = env[idx];
+        step->n_env = at == step->n_env ? at + 1 : step->n_env;
+    }
+}
+
+static int64_t number_of(const struct plan_step *step, const char *name)
+{
+    struct err ignored = {0};
+    int64_t value = 0;
+    for (size_t idx = 0; idx < step->n_conditions; idx++) {
+        if (str_eq_z(step->conditions[idx].name, name) &&
+            str_to_i64(step->conditions[idx].value, 1, 1LL << 40, &value, &ignored) < 0) {
+            value = 0;
+        }
+    }
+    return value;
+}
+
+static void set_conditions(struct arena *arena, const struct planner_opts *opts,
+                           const struct recipe *recipe, struct plan_step *step)
+{
+    bool is_smoke = opts->profile == PROFILE_SMOKE;
+    plan_set_condition(step, "device", is_smoke ? STR_LIT("cpu") : STR_LIT("gpu"));
+    for (size_t idx = 0; idx < recipe->conditions.n; idx++) {
+        plan_set_condition(step, recipe->conditions.items[idx].name.ptr,
+                           recipe->conditions.items[idx].value);
+    }
+    if (is_smoke) {
+        plan_set_condition(step, "gpus", STR_LIT("0"));
+        plan_set_condition(step, "global_batch",
+                           plan_number(arena, number_of(step, "batch_per_gpu") * step->n_ranks));
+    }
+    step->n_steps = number_of(step, "iterations");
+}
+
+/* The data is a condition like any other: a verdict lists it where it is not the published run's. */
+static void use_data(struct arena *arena, const struct planner_opts *opts, struct plan_step *step)
+{
+    const struct plan_data *data = &opts->data;
+    if (data->folder.ptr && step->n_argv && str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
+        set_option(step, "--data", data->folder.ptr);
+        plan_set_condition(step, "dataset", str_of(plan_data_name(arena, data)));
+        plan_set_condition(step, "dataset_images", plan_number(arena, data->n_samples));
+    }
+}
+
+/* ---- the whole ---- */
+
+int plan_follow(struct planner *p, const struct report_case *c, const struct recipe *recipe,
+                struct plan_step *step, struct err *err)
+{
+    struct arena *arena = p->arena;
+    const struct planner_opts *opts = p->opts;
+    step->recipe = recipe->title;
+    if (opts->profile == PROFILE_SMOKE) {
+        plan_place_smoke(arena, opts, c, step);
+    } else {
+        plan_place_full(arena, opts, c, step);
+    }
+    set_env(step, c->stack->env, c->stack->n_env);
+    if (recipe->why_not.ptr) {
+        plan_cannot(step, ERR_CONTAINER, recipe->why_not.ptr, NULL);
+        return 0;
+    }
+    if (!c->format.ptr || !c->rule.ptr) {
+        plan_cannot(step, ERR_MANIFEST,
+                    "the report's data names no format or no rule for this case", NULL);
+    }
+    set_env(step, recipe->env, recipe->n_env);
+    set_conditions(arena, opts, recipe, step);
+    choose_command(arena, c, recipe, step);
+    plan_choose_image(p, c, recipe, step);
+    use_data(arena, opts, step);
+    return plan_find_mounts(p, c, recipe, step, err);
+}

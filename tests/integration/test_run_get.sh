@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What a case lacks: plan says it with the command that brings it, and run brings it itself.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/run_lib.sh disable=SC1091
+source "$(dirname "$0")/run_lib.sh"
+export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
+CASE='resnet50/reperf/fp32/n1g1/bs96'
+with() { echo "stacks[reperf].smoke[0].mounts=[$1]"; } # MOUNT[,MOUNT]: the bundled workload's recipe sees them
+mount() { echo "{\"kind\":\"dataset\",\"name\":\"$1\",\"synthetic\":$2,\"inside\":\"/data/$1\"}"; } # ID SYNTHETIC
+twin=$(with "$(mount cityscapes-300 true)")
+ask=(paddle-perf-2020 --profile smoke --case "$CASE")
+
+exits 4 "a plan of which nothing can be run" "$REPERF" plan "${ask[@]}" -C "$twin"
+like "$(cat "$T/out")" 'dataset cityscapes-300.synthetic' "says what the case lacks"
+command=$(sed -n 's/^ *\$ //p' "$T/out" | head -n 1)
+is "$command" "reperf fetch cityscapes-300 --synthetic" "and the command that brings it"
+"$REPERF" plan "${ask[@]}" -C "$twin" --json >"$T/plan.json" 2>"$T/err"
+is "$? $(jq -r '.steps[0].needs[] | [.cause, .what, .command] | join("|")' "$T/plan.json")" "4 fetch|dataset cityscapes-300.synthetic|$command" "so does the document"
+exits 4 "offline nothing is fetched" "$REPERF" run "${ask[@]}" -C "$twin" --offline --repeats 1
+exits 0 "a run gets it itself" "$REPERF" run "${ask[@]}" -C "$twin" --repeats 1 --json
+is "$(jq -r '.cells[] | .verdict' "$T/out")" "not_comparable" "runs the case, and prints one document"
+like "$(cat "$T/err")" "getting dataset:cityscapes-300.synthetic" "having said what it gets"
+exits 0 "then a plan finds it" "$REPERF" plan "${ask[@]}" -C "$twin"
+exits 0 "and so does a run, which gets nothing" "$REPERF" run "${ask[@]}" -C "$twin" --repeats 1
+is "$(grep -c getting "$T/err")" 0 "nothing"
+rm -rf "$T/store"
+sh -c "PATH=$(dirname "$REPERF"):\$PATH; $command" >"$T/out" 2>&1
+is "$?" 0 "the command, typed as it is printed"
+exits 0 "brings it" "$REPERF" plan "${ask[@]}" -C "$twin"
+
+# What only registered users get, all of it at once, before anything is asked for or begun.
+n_before=$(find "$T/state/runs" -mindepth 1 -maxdepth 1 | wc -l)
+exits 4 "without the logins" "$REPERF" run "${ask[@]}" -C "$(with "$(mount imagenet-2012 false),$(mount imagenet-54289 false)")"
+like "$(cat "$T/err")" "for registered users only: dataset:imagenet-2012, dataset:imagenet-54289; name a login" "they are listed together"
+is "$(grep -c getting "$T/err")" 0 "and nothing is asked for"
+is "$(find "$T/state/runs" -mindepth 1 -maxdepth 1 | wc -l)" "$n_before" "and no run is begun"
+exits 2 "a netrc that is not there" "$REPERF" run "${ask[@]}" --netrc "$T/none"
+
+# What cannot be got is said, and is the case's own cause.
+mkdir "$T/empty"
+exits 4 "a mirror that lacks the data" "$REPERF" run "${ask[@]}" -C "$(with "$(mount cityscapes false)")" --mirror "$T/empty" --proxy http://127.0.0.1:9 --repeats 1 --json
+is "$(jq -r '.cells[] | .verdict + " " + .cause' "$T/out")" "not_run fetch" "the case is not run, because of fetch"
+tap_done
