@@ -132,7 +132,7 @@ static int report_run(const struct cmd_ctx *ctx, const struct report_args *args,
     } else {
         strbuf_printf(&text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view.frozen.run_id),
                       STR_ARG(view.frozen.plan.report), profile_name(view.frozen.plan.profile));
-        run_text_cells(&text, &view.result);
+        run_text_cells(&text, &view.frozen, &view.result);
     }
     return put(args->html, &text, err);
 }

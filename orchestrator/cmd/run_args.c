@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/table.h"
+#include "evidence/columns.h"
 
 #define OUTPUT_MAX (256u << 20)
 
@@ -222,13 +223,43 @@ static void print_taints(struct strbuf *buf, const struct cell_result *cell)
     }
 }
 
-void run_text_cells(struct strbuf *buf, const struct run_result *result)
+/* One line a row: each framework's value, and its ratio to the first that has one. */
+static void print_columns(struct strbuf *buf, const struct columns *columns)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(table) struct table table;
+    struct table_column *heads =
+        arena_array(&arena, struct table_column, columns->n_frameworks + 1);
+    heads[0] = (struct table_column){"side by side", false};
+    for (size_t idx = 0; idx < columns->n_frameworks; idx++) {
+        heads[idx + 1] = (struct table_column){str_z(&arena, columns->frameworks[idx]), true};
+    }
+    if (columns->n_rows == 0) {
+        return;
+    }
+    table_init(&table, heads, columns->n_frameworks + 1);
+    for (size_t idx = 0; idx < columns->n_rows; idx++) {
+        const struct column_row *row = &columns->rows[idx];
+        table_addf(&table, "%.*s %.*s, %lld GPU%s", STR_ARG(row->model), STR_ARG(row->precision),
+                   (long long)row->gpus, row->gpus == 1 ? "" : "s");
+        for (size_t column = 0; column < columns->n_frameworks; column++) {
+            table_add(&table, columns_cell_text(&arena, &row->cells[column]));
+        }
+    }
+    table_render(&table, buf);
+    columns_notes(buf, columns);
+}
+
+void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
+                    const struct run_result *result)
 {
     static const struct table_column COLUMNS[] = {
         {"case", false}, {"n", true},         {"value", true},    {"std", true},
         {"unit", false}, {"published", true}, {"verdict", false},
     };
     CLEANUP(table) struct table table;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct columns columns;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
@@ -251,11 +282,13 @@ void run_text_cells(struct strbuf *buf, const struct run_result *result)
         print_taints(buf, cell);
         print_differences(buf, cell);
     }
+    columns_of(&arena, frozen, result, &columns);
+    print_columns(buf, &columns);
 }
 
 static void print_text(struct strbuf *buf, const struct rundir *dir, const struct run_end *end)
 {
-    run_text_cells(buf, &end->result);
+    run_text_cells(buf, &end->frozen, &end->result);
     strbuf_printf(buf, "run     %.*s\narchive %s%s\n", STR_ARG(dir->id), dir->archive,
                   end->is_signed ? "" : " (not signed)");
 }
@@ -264,6 +297,7 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct run
                        const struct run_end *end)
 {
     struct json_out out;
+    struct columns columns;
     jw_begin(&out, buf, false);
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
@@ -278,6 +312,8 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct run
         result_encode_cell(&out, arena, &end->result.cells[idx]);
     }
     jw_end_array(&out);
+    columns_of(arena, &end->frozen, &end->result, &columns);
+    columns_encode(&out, &columns);
     jw_end_object(&out);
 }
 

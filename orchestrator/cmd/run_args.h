@@ -96,7 +96,8 @@ MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *a
 MUST_CHECK int run_print_plan(const struct plan *plan, bool want_json, struct err *err);
 
 /* Cells, verdicts, what differs: for people. */
-void run_text_cells(struct strbuf *buf, const struct run_result *result);
+void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
+                    const struct run_result *result);
 
 /* Carries the run out and prints what came of it; returns the exit status, or -1. */
 MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,

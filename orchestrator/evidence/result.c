@@ -189,8 +189,7 @@ static int combine(struct arena *arena, const struct frozen *frozen, struct cell
     return rule_combine(rule->repeats, values, n, &cell->value, err);
 }
 
-/* Items are images, sequences or samples, by the model: the same thing counted. */
-static bool is_item_rate(struct str unit)
+bool result_is_item_rate(struct str unit)
 {
     static const char *const UNITS[] = {"samples/s",     "images/s",   "sequences/s", "img/s",
                                         "sequences/sec", "images/sec", "samples/sec"};
@@ -209,7 +208,7 @@ static void judge_full(struct cell_result *cell)
     if (!cell->published) {
         cell->verdict = RUN_NOT_COMPARABLE;
         cell->why = STR_LIT("the report publishes no throughput for this case");
-    } else if (!is_item_rate(cell->unit) || !is_item_rate(cell->published->unit)) {
+    } else if (!result_is_item_rate(cell->unit) || !result_is_item_rate(cell->published->unit)) {
         cell->verdict = RUN_NOT_COMPARABLE;
         cell->why = STR_LIT("the units are not both items per second");
     } else {

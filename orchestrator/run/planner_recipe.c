@@ -138,6 +138,20 @@ static void use_data(struct arena *arena, const struct planner_opts *opts, struc
     }
 }
 
+/* The recipe's, where what it runs prints otherwise than the case's framework or too little for its rule. */
+static void choose_rule(const struct recipe *recipe, struct plan_step *step)
+{
+    struct str rest = recipe->rule;
+    if (recipe->rule.ptr) {
+        step->rule = recipe->rule;
+        (void)str_next(&rest, '/', &step->format);
+    }
+    if (!step->format.ptr || !step->rule.ptr) {
+        plan_cannot(step, ERR_MANIFEST,
+                    "the report's data names no format or no rule for this case", NULL);
+    }
+}
+
 /* ---- the whole ---- */
 
 int plan_follow(struct planner *p, const struct report_case *c, const struct recipe *recipe,
@@ -156,10 +170,7 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
         plan_cannot(step, ERR_CONTAINER, recipe->why_not.ptr, NULL);
         return 0;
     }
-    if (!c->format.ptr || !c->rule.ptr) {
-        plan_cannot(step, ERR_MANIFEST,
-                    "the report's data names no format or no rule for this case", NULL);
-    }
+    choose_rule(recipe, step);
     set_env(step, recipe->env, recipe->n_env);
     set_conditions(arena, opts, recipe, step);
     choose_command(arena, c, recipe, step);

@@ -2,6 +2,7 @@
 /* The page of a run. */
 #include "base/base.h"
 
+#include "evidence/columns.h"
 #include "view/page.h"
 #include "view/page_parts.h"
 
@@ -91,6 +92,54 @@ static void add_run_cells(struct page *page, const struct run_result *result)
         "</tr></thead>\n<tbody>\n");
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         add_run_cell(page, &result->cells[idx]);
+    }
+    strbuf_add_z(page->out, "</tbody>");
+    add_scroll_end(page);
+    strbuf_add_z(page->out, "</section>\n");
+}
+
+static void add_column_cell(struct page *page, const struct column_cell *at)
+{
+    strbuf_add_z(page->out, "<td class=\"n\">");
+    HTML(page->out, "{}", columns_cell_text(&page->arena, at));
+    if (at->cell && at->cell->published) {
+        HTML(page->out, "<small>published {}</small>", at->cell->published->printed);
+    }
+    if (at->why) {
+        HTML(page->out, "<small>{}</small>", str_of(at->why));
+    }
+    for (size_t idx = 0; idx < at->n_differs; idx++) {
+        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_LIT("<small>"), str_of(at->differs[idx]));
+    }
+    strbuf_add_z(page->out, at->n_differs ? " differ</small></td>" : "</td>");
+}
+
+static void add_columns(struct page *page, const struct run_view *view)
+{
+    struct columns columns;
+    columns_of(&page->arena, &view->frozen, &view->result, &columns);
+    if (columns.n_rows == 0) {
+        return;
+    }
+    strbuf_add_z(page->out,
+                 "<section class=\"card\" id=\"columns\"><h2 class=\"first\">Side by side</h2>\n");
+    add_scroll_begin(page, STR_LIT("Side by side"));
+    strbuf_add_z(page->out, "<caption>Items a second of the whole job; in brackets the ratio to "
+                            "the row's first framework "
+                            "that has a value, with the 95 % interval of their repeats</caption>"
+                            "<thead><tr><th scope=\"col\">Model, precision, GPUs</th>");
+    for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
+        HTML(page->out, "<th scope=\"col\" class=\"n\">{}</th>", columns.frameworks[idx]);
+    }
+    strbuf_add_z(page->out, "</tr></thead>\n<tbody>\n");
+    for (size_t idx = 0; idx < columns.n_rows; idx++) {
+        const struct column_row *row = &columns.rows[idx];
+        HTML(page->out, "<tr><th scope=\"row\">{} {}, {}</th>", row->model, row->precision,
+             textf(&page->arena, "%" PRId64, row->gpus));
+        for (size_t column = 0; column < columns.n_frameworks; column++) {
+            add_column_cell(page, &row->cells[column]);
+        }
+        strbuf_add_z(page->out, "</tr>\n");
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
@@ -206,6 +255,7 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
     add_tiles(&page, &view->result);
     strbuf_add_z(out, "</section>\n");
     add_run_cells(&page, &view->result);
+    add_columns(&page, view);
     add_run_conditions(&page, &view->result);
     add_run_places(&page, view);
     rc = add_run_series(&page, view, err);

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# images/build.sh: what it refuses, and in make test-all that the same inputs give the same image.
+# shellcheck source=tests/tap_lib.sh
+. "$(dirname "$0")/../tap_lib.sh"
+export REPERF_IMAGES="$T/one"
+exits 2 "no name" images/build.sh
+exits 2 "an image that nobody describes" images/build.sh none-such
+exits 2 "an option that there is not" images/build.sh paddle-cpu --fast
+exits 7 "an image on top of a public one" images/build.sh ngc-pytorch-20.06
+like "$(cat "$T/err")" 'images/ngc-pytorch-20.06/Dockerfile' "its Dockerfile is named"
+for image in images/*/system.in; do
+    name=$(basename "$(dirname "$image")")
+    exits 4 "$name was not made yet" images/build.sh "$name" --cached
+    like "$(cat "$T/err")" "images/build.sh $name" "and how it is made"
+    is "$(wc -l <"images/$name/system.lock")" "$(grep -cE '^[a-z0-9.+-]+ [^ ]+$' "images/$name/system.lock")" "$name: each package is locked to a version"
+    [ ! -e "images/$name/requirements.in" ] || is "$(wc -l <"images/$name/requirements.lock")" \
+        "$(grep -cE '^[^ ]+==[^ ]+ --hash=sha256:[0-9a-f]{64}$' "images/$name/requirements.lock")" "$name: each file of the index is locked to a digest"
+done
+
+in_test_all "an image built twice" || tap_done
+if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
+    skip "an image built twice" "debootstrap and root are needed"
+    tap_done
+fi
+mkdir -p "$T/images/tiny" && cp images/build.sh "$T/images/"
+echo python3-minimal >"$T/images/tiny/system.in"
+echo six==1.16.0 >"$T/images/tiny/requirements.in"
+build() { "$T/images/build.sh" tiny "$@"; }
+digest() { jq -r '.manifests[0].digest' "$(cat "$T/out")/index.json"; }
+if ! build --relock >"$T/out" 2>"$T/err" && grep -q 'debootstrap:\|not on the Python index' "$T/err"; then
+    skip "an image built twice" "the distribution's mirror or the Python index is not within reach"
+    tap_done
+fi
+first=$(digest)
+like "$first" '^sha256:[0-9a-f]{64}$' "is built, and locked"
+exits 0 "again from what was kept" build --cached
+is "$(digest)" "$first" "is that image"
+export REPERF_IMAGES="$T/two"
+exits 0 "from nothing" build
+is "$(digest)" "$first" "is that image, byte for byte"
+sed -i 's/^python3-minimal .*/python3-minimal 3.0/' "$T/images/tiny/system.lock"
+exits 5 "another version of a package than the locked one" build
+like "$(cat "$T/err")" '^< python3-minimal 3.0' "is named"
+exits 0 "taken on purpose" build --relock
+sed -i 's/sha256:0/sha256:X/; s/sha256:[^X]/sha256:0/; s/sha256:X/sha256:1/' "$T/images/tiny/requirements.lock"
+exits 4 "another file of the index than the locked one" build
+like "$(cat "$T/err")" 'requirements.lock' "is named"
+tap_done
