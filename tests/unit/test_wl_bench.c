@@ -210,20 +210,30 @@ static void other_lines_are_refused(void **state UNUSED)
 
 struct two {
     float loss, gradient[3];
+    float logits[2];
+    bool has_logits;
 };
 
 static void make_file(struct arena *arena, const struct two *values, int n_gradients,
                       struct st_file *ret)
 {
-    struct st_tensor *tensors = arena_array(arena, struct st_tensor, 2);
+    struct st_tensor *tensors = arena_array(arena, struct st_tensor, 3);
     tensors[0] = (struct st_tensor){.name = "grad.a",
                                     .dtype = DT_F32,
                                     .shape = SHAPE(3),
                                     .data = values->gradient,
                                     .bytes = 12};
-    tensors[n_gradients] = (struct st_tensor){
+    int n = n_gradients;
+    if (values->has_logits) {
+        tensors[n++] = (struct st_tensor){.name = "logits",
+                                          .dtype = DT_F32,
+                                          .shape = SHAPE(2),
+                                          .data = values->logits,
+                                          .bytes = 8};
+    }
+    tensors[n++] = (struct st_tensor){
         .name = "loss", .dtype = DT_F32, .shape = SHAPE_SCALAR, .data = &values->loss, .bytes = 4};
-    *ret = (struct st_file){.tensors = tensors, .n_tensors = n_gradients + 1};
+    *ret = (struct st_file){.tensors = tensors, .n_tensors = n};
 }
 
 static bool holds(const struct two *a, const struct two *b, const char *precision)
@@ -233,7 +243,7 @@ static bool holds(const struct two *a, const struct two *b, const char *precisio
     struct st_file ours;
     struct st_file theirs;
     struct agreement found;
-    const struct agree_limits limits = agree_limits_of(precision);
+    const struct agree_limits limits = agree_limits_of(precision, "cuda");
     make_file(&arena, a, 1, &ours);
     make_file(&arena, b, 1, &theirs);
     MUST_PASS(agree(&ours, &theirs, &limits, &found, &err), err);
@@ -243,12 +253,12 @@ static bool holds(const struct two *a, const struct two *b, const char *precisio
 
 static void agreement_has_limits(void **state UNUSED)
 {
-    const struct two base = {2.0F, {3.0F, 0.0F, 4.0F}};
-    const struct two near_loss = {2.00015F, {3.0F, 0.0F, 4.0F}};
-    const struct two far_loss = {2.0003F, {3.0F, 0.0F, 4.0F}};
-    const struct two far_gradient = {2.0F, {3.0F, 0.0F, 4.2F}};
-    const struct two not_a_number = {NAN, {3.0F, 0.0F, 4.0F}};
-    const struct two not_a_gradient = {2.0F, {3.0F, NAN, 4.0F}};
+    const struct two base = {.loss = 2.0F, .gradient = {3.0F, 0.0F, 4.0F}};
+    const struct two near_loss = {.loss = 2.00015F, .gradient = {3.0F, 0.0F, 4.0F}};
+    const struct two far_loss = {.loss = 2.0003F, .gradient = {3.0F, 0.0F, 4.0F}};
+    const struct two far_gradient = {.loss = 2.0F, .gradient = {3.0F, 0.0F, 4.2F}};
+    const struct two not_a_number = {.loss = NAN, .gradient = {3.0F, 0.0F, 4.0F}};
+    const struct two not_a_gradient = {.loss = 2.0F, .gradient = {3.0F, NAN, 4.0F}};
     assert_true(holds(&base, &base, "fp32"));
     assert_true(holds(&base, &near_loss, "fp32"));
     assert_false(holds(&base, &far_loss, "fp32"));
@@ -260,12 +270,27 @@ static void agreement_has_limits(void **state UNUSED)
     assert_false(holds(&not_a_number, &not_a_number, "amp"));
 }
 
+static void logits_are_held_where_both_have_them(void **state UNUSED)
+{
+    const struct two base = {2.0F, {3.0F, 0.0F, 4.0F}, {-8.0F, 1.0F}, true};
+    const struct two near = {2.0F, {3.0F, 0.0F, 4.0F}, {-8.0F, 1.007F}, true};
+    const struct two far = {2.0F, {3.0F, 0.0F, 4.0F}, {-8.0F, 1.009F}, true};
+    const struct two none = {2.0F, {3.0F, 0.0F, 4.0F}, {0.0F, 0.0F}, false};
+    const struct two not_a_number = {2.0F, {3.0F, 0.0F, 4.0F}, {NAN, 1.0F}, true};
+    assert_true(holds(&base, &near, "fp32"));
+    assert_false(holds(&base, &far, "fp32"));
+    assert_true(holds(&base, &far, "amp"));
+    assert_true(holds(&base, &none, "fp32"));
+    assert_false(holds(&base, &not_a_number, "amp"));
+    assert_true(agree_limits_of("fp32", "cpu").loss < agree_limits_of("fp32", "cuda").loss);
+}
+
 static void files_must_match(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
-    const struct two values = {2.0F, {3.0F, 0.0F, 4.0F}};
-    const struct agree_limits limits = agree_limits_of("amp");
+    const struct two values = {.loss = 2.0F, .gradient = {3.0F, 0.0F, 4.0F}};
+    const struct agree_limits limits = agree_limits_of("amp", "cuda");
     struct st_file ours;
     struct st_file theirs;
     struct agreement found;
@@ -288,10 +313,15 @@ static void files_must_match(void **state UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floor_of_a_small_network), cmocka_unit_test(floor_of_a_sum),
-        cmocka_unit_test(floors_of_the_models),     cmocka_unit_test(peaks_are_plausible),
-        cmocka_unit_test(lines_are_read),           cmocka_unit_test(other_lines_are_refused),
-        cmocka_unit_test(agreement_has_limits),     cmocka_unit_test(files_must_match),
+        cmocka_unit_test(floor_of_a_small_network),
+        cmocka_unit_test(floor_of_a_sum),
+        cmocka_unit_test(floors_of_the_models),
+        cmocka_unit_test(peaks_are_plausible),
+        cmocka_unit_test(lines_are_read),
+        cmocka_unit_test(other_lines_are_refused),
+        cmocka_unit_test(agreement_has_limits),
+        cmocka_unit_test(files_must_match),
+        cmocka_unit_test(logits_are_held_where_both_have_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,20 +7,21 @@
 
 /* A relative difference above one of these is a disagreement. */
 struct agree_limits {
-    double loss, gradient_norm;
+    double loss, gradient_norm, logits;
 };
 
 struct agreement {
     double our_loss, loss;
     double our_norm, norm;                   /* of the gradient of all parameters as one vector */
     double loss_difference, norm_difference; /* relative */
+    double logits_difference; /* the largest, over the largest of ours; NAN: not given */
     double distance; /* norm of the gradients' difference, relative: told, not judged (README) */
     int64_t n_elements;
     bool holds;
 };
 
-/* "fp32" or "amp". */
-struct agree_limits agree_limits_of(const char *precision);
+/* "fp32" or "amp"; "cpu" or "cuda". */
+struct agree_limits agree_limits_of(const char *precision, const char *device);
 
 MUST_CHECK int agree_loss(const struct st_file *file, double *ret_loss, struct err *err);
 

@@ -34,7 +34,9 @@ static const struct opt ROWS[] = {
     {"sequence", 0, OPT_I64, "N", "tokens a sample (128)", AT(opts.sequence), 1, 65536},
     {"predictions", 0, OPT_I64, "N", "of them that are predicted (20)", AT(opts.predictions), 1,
      65536},
-    {"rivals", 0, OPT_TEXT, "LIST", "of eager, compile, jax; empty: none (eager,compile,jax)",
+    {"rivals", 0, OPT_TEXT, "LIST",
+     "of eager, compile, jax; agree: also paddleseg, mmseg, torchvision; empty: none "
+     "(eager,compile,jax)",
      AT(opts.rivals), 0, 0},
     {"turns", 0, OPT_I64, "N", "of each program; the first is warm-up (12)", AT(opts.n_turns), 2,
      STEPS_MAX},

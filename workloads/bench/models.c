@@ -81,7 +81,7 @@ static void doubt_times(struct rival *rival, int64_t turn_steps)
 /* What was timed must be what was checked: the first step is from the same numbers, where no dropout is in it. */
 static void hold_first_loss(struct bench *bench, struct bench_program *program)
 {
-    const struct agree_limits limits = agree_limits_of(bench->opts->precision);
+    const struct agree_limits limits = agree_limits_of(bench->opts->precision, bench->opts->device);
     struct rival *rival = &program->rival;
     if (!program->is_ours || rival->state != RIVAL_DONE || bench->has_dropout) {
         return;

@@ -136,35 +136,41 @@ static const char *in_scratch(const struct bench *bench, const char *name)
     return arena_printf(bench->arena, "%s/%s.safetensors", bench->scratch, name);
 }
 
-/* "eager", "compile" and "jax" are what competitors/ has. */
+/* What competitors/ has. */
+static const struct {
+    const char *which, *name, *program, *mode;
+} RIVALS[] = {{"eager", "torch-eager", "peer_torch.py", "eager"},
+              {"compile", "torch-compile", "peer_torch.py", "compile"},
+              {"jax", "jax", "peer_jax.py", "jit"},
+              {"paddleseg", "paddleseg", "peer_original.py", "paddleseg"},
+              {"mmseg", "mmseg", "peer_original.py", "mmseg"},
+              {"torchvision", "torchvision", "peer_original.py", "torchvision"}};
+
 static int add_rival(struct bench *bench, struct str which, struct err *err)
 {
     const struct bench_opts *o = bench->opts;
-    bool is_jax = str_eq_z(which, "jax");
-    if (!is_jax && !str_eq_z(which, "eager") && !str_eq_z(which, "compile")) {
-        return err_set(err, ERR_USAGE, "--rivals: %.*s: expected eager, compile or jax",
+    size_t idx = 0;
+    while (idx < ARRAY_LEN(RIVALS) && !str_eq_z(which, RIVALS[idx].which)) {
+        idx++;
+    }
+    if (idx == ARRAY_LEN(RIVALS)) {
+        return err_set(err, ERR_USAGE,
+                       "--rivals: %.*s: expected eager, compile, jax, paddleseg, mmseg or "
+                       "torchvision",
                        STR_ARG(which));
     }
     if (bench->n_programs > BENCH_RIVALS_MAX) {
         return err_set(err, ERR_USAGE, "--rivals: at most %d", BENCH_RIVALS_MAX);
     }
     struct rival *rival = &bench->programs[bench->n_programs++].rival;
-    const char *mode = is_jax ? "jit" : str_z(bench->arena, which);
-    rival_init(rival, is_jax ? "jax" : arena_printf(bench->arena, "torch-%s", mode));
-    const char *args[] = {
-        o->python,
-        arena_printf(bench->arena, "%s/peer_%s.py", o->competitors, is_jax ? "jax" : "torch"),
-        "--model",
-        o->model->name,
-        "--mode",
-        mode,
-        "--check",
-        in_scratch(bench, "start"),
-        "--out",
-        in_scratch(bench, rival->name),
-        "--warmup",
-        WARMUP,
-        NULL};
+    rival_init(rival, RIVALS[idx].name);
+    const char *args[] = {o->python,  fs_join(bench->arena, o->competitors, RIVALS[idx].program),
+                          "--model",  o->model->name,
+                          "--mode",   RIVALS[idx].mode,
+                          "--check",  in_scratch(bench, "start"),
+                          "--out",    in_scratch(bench, rival->name),
+                          "--warmup", WARMUP,
+                          NULL};
     add_args(rival, args);
     add_device(bench, rival);
     add_args(rival, recipe_of(o)->shared);
@@ -303,7 +309,7 @@ int bench_judge(struct bench *bench, struct bench_program *program, struct err *
     struct st_file mine;
     struct st_file theirs;
     struct err wrong = {0};
-    const struct agree_limits limits = agree_limits_of(bench->opts->precision);
+    const struct agree_limits limits = agree_limits_of(bench->opts->precision, bench->opts->device);
     struct rival *rival = &program->rival;
     if (program->is_ours || (rival->state != RIVAL_READY && rival->state != RIVAL_DONE)) {
         return 0;
@@ -320,10 +326,11 @@ int bench_judge(struct bench *bench, struct bench_program *program, struct err *
     if (!program->agreement.holds) {
         const struct agreement *a = &program->agreement;
         rival_fail(rival, arena_printf(bench->arena,
-                                       "computes another loss or gradient: %.9g and norm %.9g, "
-                                       "expected %.9g and %.9g within %g and %g",
+                                       "computes another loss, gradient or logits: %.9g and norm "
+                                       "%.9g, expected %.9g and %.9g within %g and %g; logits off "
+                                       "by %g, at most %g",
                                        a->loss, a->norm, a->our_loss, a->our_norm, limits.loss,
-                                       limits.gradient_norm));
+                                       limits.gradient_norm, a->logits_difference, limits.logits));
     }
     return 0;
 }
