@@ -30,6 +30,7 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .is_offline = args->net.is_offline,
                             .clock = ctx->clock};
     opts.plan = (struct planner_opts){.repeats = args->repeats,
+                                      .takes_turns = args->takes_turns,
                                       .deadline_s = args->deadline_s,
                                       .globs = args->cases.items,
                                       .n_globs = args->cases.n};
@@ -224,7 +225,8 @@ static void print_taints(struct strbuf *buf, const struct cell_result *cell)
 }
 
 /* One line a row: each framework's value, and its ratio to the first that has one. */
-static void print_columns(struct strbuf *buf, const struct columns *columns)
+static void print_columns(struct strbuf *buf, const struct frozen *frozen,
+                          const struct columns *columns)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(table) struct table table;
@@ -233,9 +235,6 @@ static void print_columns(struct strbuf *buf, const struct columns *columns)
     heads[0] = (struct table_column){"side by side", false};
     for (size_t idx = 0; idx < columns->n_frameworks; idx++) {
         heads[idx + 1] = (struct table_column){str_z(&arena, columns->frameworks[idx]), true};
-    }
-    if (columns->n_rows == 0) {
-        return;
     }
     table_init(&table, heads, columns->n_frameworks + 1);
     for (size_t idx = 0; idx < columns->n_rows; idx++) {
@@ -247,7 +246,7 @@ static void print_columns(struct strbuf *buf, const struct columns *columns)
         }
     }
     table_render(&table, buf);
-    columns_notes(buf, columns);
+    columns_notes(buf, frozen, columns);
 }
 
 void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
@@ -283,7 +282,9 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
         print_differences(buf, cell);
     }
     columns_of(&arena, frozen, result, &columns);
-    print_columns(buf, &columns);
+    if (columns.n_rows) {
+        print_columns(buf, frozen, &columns);
+    }
 }
 
 static void print_text(struct strbuf *buf, const struct rundir *dir, const struct run_end *end)

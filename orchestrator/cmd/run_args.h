@@ -17,6 +17,7 @@ struct run_args {
     const char *run_id;
     const char *data;
     int64_t repeats;
+    bool takes_turns;
     int64_t deadline_s;
     bool is_dry_run;
     bool want_json;
@@ -57,6 +58,12 @@ struct run_args {
     {                                                                                              \
         .name = "repeats", .kind = OPT_I64, .value = "N", .help = "processes a case (3)",          \
         .offset = offsetof(struct run_args, repeats), .min = 1, .max = REPEATS_RUN_MAX             \
+    }
+#define RUN_OPT_TURNS                                                                              \
+    {                                                                                              \
+        .name = "columns", .kind = OPT_FLAG,                                                       \
+        .help = "frameworks of a row in turns on the same nodes, nothing beside them",             \
+        .offset = offsetof(struct run_args, takes_turns)                                           \
     }
 #define RUN_OPT_DEADLINE                                                                           \
     {                                                                                              \

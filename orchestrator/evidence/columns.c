@@ -252,11 +252,20 @@ static void add_notes(struct arena *arena, struct strbuf *out, const struct colu
     }
 }
 
-void columns_notes(struct strbuf *out, const struct columns *columns)
+const char *columns_order(const struct frozen *frozen)
+{
+    return frozen->plan.takes_turns ? "the frameworks took turns on the same nodes"
+                                    : "the frameworks ran whenever nodes were free";
+}
+
+void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct columns *columns)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    strbuf_add_z(out, "in brackets: ratio to the row's first that has a value, with the 95 % "
-                      "interval of their repeats\n");
+    strbuf_printf(
+        out,
+        "in brackets: ratio to the row's first that has a value, with the 95 %% interval of "
+        "their repeats; %s\n",
+        columns_order(frozen));
     for (size_t column = 0; column < columns->n_frameworks; column++) {
         add_notes(&arena, out, columns, column);
     }

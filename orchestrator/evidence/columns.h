@@ -38,8 +38,10 @@ void columns_of(struct arena *arena, const struct frozen *frozen, const struct r
 
 /* "1.80 (0.47, 0.45 to 0.50)": value, ratio and interval; "-" where the run has none. In the arena. */
 struct str columns_cell_text(struct arena *arena, const struct column_cell *at);
+/* How they were run, in words. */
+const char *columns_order(const struct frozen *frozen);
 /* Lines for people: to what the ratios are, which rows are not of like with like and in what, where there is none and why. */
-void columns_notes(struct strbuf *out, const struct columns *columns);
+void columns_notes(struct strbuf *out, const struct frozen *frozen, const struct columns *columns);
 
 /* "rows" of `reperf run --json`. */
 void columns_encode(struct json_out *out, const struct columns *columns);

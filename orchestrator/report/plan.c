@@ -212,6 +212,9 @@ void plan_encode(const struct plan *plan, struct strbuf *buf)
     jw_str(&out, "report_sha256", plan->report_sha256);
     jw_z(&out, "profile", profile_name(plan->profile));
     jw_i64(&out, "repeats", plan->repeats);
+    if (plan->takes_turns) {
+        jw_bool(&out, "takes_turns", true);
+    }
     jw_i64(&out, "deadline_s", plan->deadline_s);
     jw_str(&out, "inventory", plan->inventory);
     jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
@@ -434,6 +437,7 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
         {"report_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct plan, report_sha256), 0, 0},
         {"profile", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"repeats", JSON_I64, JSON_REQUIRED, offsetof(struct plan, repeats), 1, REPEATS_RUN_MAX},
+        {"takes_turns", JSON_BOOL, 0, offsetof(struct plan, takes_turns), 0, 0},
         {"deadline_s", JSON_I64, JSON_REQUIRED, offsetof(struct plan, deadline_s), 1,
          DEADLINE_S_MAX},
         {"inventory", JSON_STR, JSON_REQUIRED, offsetof(struct plan, inventory), 0, 0},

@@ -115,6 +115,7 @@ struct plan {
     struct str report_sha256; /* hex, of the frozen file */
     enum profile profile;
     int64_t repeats;
+    bool takes_turns;     /* the frameworks of a row run one at a time and in turns: A B, A B */
     int64_t deadline_s;   /* of one repeat */
     struct str inventory; /* "local", else the id of manifest/inventory.json */
     enum runtime_kind runtime;

@@ -328,6 +328,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
                         .report_sha256 = opts->report_sha256,
                         .profile = opts->profile,
                         .repeats = opts->repeats,
+                        .takes_turns = opts->takes_turns,
                         .inventory = opts->inventory->id,
                         .runtime = opts->inventory->runtime,
                         .launcher = opts->inventory->launcher};

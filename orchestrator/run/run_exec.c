@@ -57,10 +57,48 @@ static int append(struct runner *r, enum journal_state state, struct str case_id
 
 /* ---- where it is ---- */
 
+/* Of the steps of the same model, precision, nodes and GPUs the first in the plan. */
+static size_t row_of(const struct frozen *frozen, size_t step)
+{
+    const struct report_case *c =
+        report_case_find(&frozen->report, frozen->plan.steps[step].case_id);
+    size_t idx = 0;
+    for (; idx < step; idx++) {
+        const struct report_case *other =
+            report_case_find(&frozen->report, frozen->plan.steps[idx].case_id);
+        if (str_eq(other->model, c->model) && str_eq(other->precision, c->precision) &&
+            other->nodes == c->nodes && other->gpus == c->gpus) {
+            break;
+        }
+    }
+    return idx;
+}
+
+/* Row by row, and of each its repeats in turn: A 1, B 1, A 2, B 2. */
+static void make_units_in_turns(struct runner *r)
+{
+    const struct plan *plan = &r->frozen.plan;
+    for (size_t row = 0; row < plan->n_steps; row++) {
+        for (int64_t repeat = 1; row_of(&r->frozen, row) == row && repeat <= plan->repeats;
+             repeat++) {
+            for (size_t idx = row; idx < plan->n_steps; idx++) {
+                if (plan->steps[idx].cause == ERR_NONE && row_of(&r->frozen, idx) == row) {
+                    r->units[r->n_units++] =
+                        (struct unit){.step = &plan->steps[idx], .repeat = repeat};
+                }
+            }
+        }
+    }
+}
+
 void run_make_units(struct runner *r)
 {
     const struct plan *plan = &r->frozen.plan;
     r->units = arena_array(r->arena, struct unit, plan->n_steps * (size_t)plan->repeats + 1);
+    if (plan->takes_turns) {
+        make_units_in_turns(r);
+        return;
+    }
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         for (int64_t repeat = 1; plan->steps[idx].cause == ERR_NONE && repeat <= plan->repeats;
              repeat++) {

@@ -51,18 +51,22 @@ static bool is_free(const struct runner *r, size_t node)
     return !r->nodes[node].is_busy && !r->nodes[node].is_bad && !r->nodes[node].is_renewing;
 }
 
-/* Nodes with the GPUs it needs, in the inventory's order. */
+/* Nodes with the GPUs it needs, in the inventory's order: those that are free; of who takes turns always the same, once they are. */
 static bool place(struct runner *r, struct unit *unit)
 {
+    bool takes_turns = r->frozen.plan.takes_turns;
     size_t n_wanted = (size_t)plan_step_nodes(unit->step);
     size_t *nodes = arena_array(r->arena, size_t, n_wanted);
+    size_t n_free = 0;
     size_t n = 0;
     for (size_t idx = 0; idx < r->fleet.n_nodes && n < n_wanted; idx++) {
-        if (is_free(r, idx) && plan_step_fits(unit->step, r->fleet.nodes[idx].spec)) {
+        bool is_eligible = is_free(r, idx) || (takes_turns && !r->nodes[idx].is_bad);
+        if (is_eligible && plan_step_fits(unit->step, r->fleet.nodes[idx].spec)) {
             nodes[n++] = idx;
+            n_free += is_free(r, idx);
         }
     }
-    if (n < n_wanted) {
+    if (n_free < n_wanted) {
         return false;
     }
     unit->nodes = nodes;
@@ -171,6 +175,17 @@ static bool must_give_up(struct runner *r, struct unit *unit)
     return false;
 }
 
+/* Who takes turns waits until the one before is over, so that both have the same nodes to themselves. */
+static bool must_wait(const struct schedule *s)
+{
+    for (size_t idx = 0; idx < s->n_slots; idx++) {
+        if (s->active[idx].unit && s->r->frozen.plan.takes_turns) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* First those that run already, on the nodes that they have; then in plan order whatever fits. */
 static int begin_what_fits(struct schedule *s, struct err *err)
 {
@@ -185,6 +200,9 @@ static int begin_what_fits(struct schedule *s, struct err *err)
             }
             if (is_new && must_give_up(r, unit)) {
                 give_up(unit);
+                continue;
+            }
+            if (is_new && must_wait(s)) {
                 continue;
             }
             is_ready = is_new ? place(r, unit) : nodes_are_idle(r, unit);

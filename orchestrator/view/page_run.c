@@ -100,18 +100,22 @@ static void add_run_cells(struct page *page, const struct run_result *result)
 
 static void add_column_cell(struct page *page, const struct column_cell *at)
 {
-    strbuf_add_z(page->out, "<td class=\"n\">");
-    HTML(page->out, "{}", columns_cell_text(&page->arena, at));
-    if (at->cell && at->cell->published) {
+    HTML(page->out, "<td class=\"n\">{}", columns_cell_text(&page->arena, at));
+    /* Ours has none of its own: it is held against another's. */
+    if (at->cell && at->cell->published && at->cell->baseline == at->cell->of_case) {
         HTML(page->out, "<small>published {}</small>", at->cell->published->printed);
     }
     if (at->why) {
         HTML(page->out, "<small>{}</small>", str_of(at->why));
     }
-    for (size_t idx = 0; idx < at->n_differs; idx++) {
-        HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_LIT("<small>"), str_of(at->differs[idx]));
+    if (at->n_differs) {
+        strbuf_add_z(page->out, "<small>other ");
+        for (size_t idx = 0; idx < at->n_differs; idx++) {
+            HTML(page->out, "{}{}", idx ? STR_LIT(", ") : STR_EMPTY, str_of(at->differs[idx]));
+        }
+        strbuf_add_z(page->out, "</small>");
     }
-    strbuf_add_z(page->out, at->n_differs ? " differ</small></td>" : "</td>");
+    strbuf_add_z(page->out, "</td>");
 }
 
 static void add_columns(struct page *page, const struct run_view *view)
@@ -124,10 +128,11 @@ static void add_columns(struct page *page, const struct run_view *view)
     strbuf_add_z(page->out,
                  "<section class=\"card\" id=\"columns\"><h2 class=\"first\">Side by side</h2>\n");
     add_scroll_begin(page, STR_LIT("Side by side"));
-    strbuf_add_z(page->out, "<caption>Items a second of the whole job; in brackets the ratio to "
-                            "the row's first framework "
-                            "that has a value, with the 95 % interval of their repeats</caption>"
-                            "<thead><tr><th scope=\"col\">Model, precision, GPUs</th>");
+    HTML(page->out,
+         "<caption>Items a second of the whole job; in brackets the ratio to the row's first "
+         "framework that has a value, with the 95 % interval of their repeats; {}</caption>"
+         "<thead><tr><th scope=\"col\">Model, precision, GPUs</th>",
+         str_of(columns_order(&view->frozen)));
     for (size_t idx = 0; idx < columns.n_frameworks; idx++) {
         HTML(page->out, "<th scope=\"col\" class=\"n\">{}</th>", columns.frameworks[idx]);
     }

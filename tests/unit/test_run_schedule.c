@@ -47,6 +47,33 @@ static void one_job_a_node_and_each_log_is_kept(void **state)
     tear_down(&stage);
 }
 
+/* Two cases of one row: a repeat of each, then the next of each, one at a time and all on the first node. */
+static void frameworks_of_a_row_take_turns(void **state)
+{
+    struct stage stage;
+    struct err err = {0};
+    struct journal_records records = {0};
+    const char *cases[] = {"resnet50/reperf/amp/n1g1/bs128", "resnet50/reperf/amp/n1g1/bs208"};
+    size_t n = 0;
+    set_up(&stage, *state, "resnet50/reperf/amp/n1g1/*", 2);
+    stage.r.frozen.plan.takes_turns = true;
+    stage.r.n_units = 0;
+    run_make_units(&stage.r);
+    assert_int_equal(run_schedule(&stage.r, &err), 0);
+    assert_int_equal(stage.most_at_once, 1);
+    assert_int_equal(stage.fakes[0]->n_started, 4);
+    assert_int_equal(journal_read(&stage.arena, stage.r.dir.journal, &records, &err), 0);
+    for (size_t idx = 0; idx < records.n; idx++) {
+        if (records.items[idx].state == J_STARTED) {
+            assert_true(str_eq_z(records.items[idx].case_id, cases[n % 2]));
+            assert_int_equal(records.items[idx].repeat, 1 + (int64_t)n / 2);
+            n++;
+        }
+    }
+    assert_int_equal(n, 4);
+    tear_down(&stage);
+}
+
 /* What is recorded of the one repeat on four nodes. */
 static struct str read_outcome_text(struct stage *stage)
 {
@@ -466,6 +493,7 @@ int main(void)
 #define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_make, scratch_remove)
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(repeats_on_other_nodes_run_at_one_time),
+        IN_SCRATCH(frameworks_of_a_row_take_turns),
         IN_SCRATCH(one_job_a_node_and_each_log_is_kept),
         IN_SCRATCH(a_rank_that_fails_takes_the_others_down),
         IN_SCRATCH(a_rank_that_was_killed_is_named_before_those_that_lost_it),
