@@ -51,6 +51,7 @@ struct recipe {
     struct str image;   /* folder under images/ */
     struct str
         container; /* "docker run ..." whose flags hold; NULL: under full the report's own, under smoke the host's network */
+    struct str rule;   /* of smoke: what reads its few steps instead of the case's rule; or NULL */
     struct str before; /* lines of a shell that run in the container first, once a node; or NULL */
     struct recipe_mount *mounts;
     size_t n_mounts;

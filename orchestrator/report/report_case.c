@@ -299,6 +299,21 @@ static int check_run_command(const struct json *at, const struct report_case *c,
                            c->stack->id.ptr, n_runs);
 }
 
+/* Whatever the rule, the log is read by the format of the case. */
+static int check_recipe_rule(const struct json *at, const struct report_case *c,
+                             const struct recipe *recipe, struct err *err)
+{
+    struct str rule = recipe->rule;
+    if (!rule.ptr ||
+        (c->format.ptr && rule.len > c->format.len + 1 && rule.ptr[c->format.len] == '/' &&
+         str_eq((struct str){rule.ptr, c->format.len}, c->format))) {
+        return 0;
+    }
+    return json_fail(at, err,
+                     "stack \"%.100s\": a recipe's rule \"%.100s\" is not of this case's format",
+                     c->stack->id.ptr, rule.ptr);
+}
+
 static int check_run_commands(const struct json *at, const struct report_case *c, struct err *err)
 {
     const struct stack *stack = c->stack;
@@ -309,7 +324,8 @@ static int check_run_commands(const struct json *at, const struct report_case *c
     for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
         for (size_t idx = 0; idx < lists[list]->n; idx++) {
             const struct recipe *recipe = &lists[list]->items[idx];
-            if (check_run_command(at, c, recipe->commands, recipe->n_commands, err) < 0) {
+            if (check_run_command(at, c, recipe->commands, recipe->n_commands, err) < 0 ||
+                check_recipe_rule(at, c, recipe, err) < 0) {
                 return -1;
             }
         }

@@ -135,6 +135,7 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
         {"why_not", JSON_STR, 0, offsetof(struct recipe, why_not), 0, 0},
         {"image", JSON_STR, 0, offsetof(struct recipe, image), 0, 0},
         {"container", JSON_STR, 0, offsetof(struct recipe, container), 0, 0},
+        {"rule", JSON_STR, 0, offsetof(struct recipe, rule), 0, 0},
         {"before", JSON_STR, 0, offsetof(struct recipe, before), 0, 0},
         {"mounts", JSON_ANY, 0, 0, 0, 0},
         {"env", JSON_ANY, 0, 0, 0, 0},
@@ -146,6 +147,7 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
         check_line(at, "why_not", ret->why_not, err) < 0 ||
         check_slug(at, "image", ret->image, err) < 0 ||
         check_text(at, "container", ret->container, err) < 0 ||
+        check_line(at, "rule", ret->rule, err) < 0 ||
         check_text(at, "before", ret->before, err) < 0) {
         return -1;
     }
@@ -173,8 +175,12 @@ static int decode_list(const struct json *stack_at, const char *profile, struct 
     }
     ret->items = arena_array(arena, struct recipe, ret->n + 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (decode_recipe(&item, arena, stack, &ret->items[idx++], err) < 0) {
+        struct recipe *recipe = &ret->items[idx++];
+        if (decode_recipe(&item, arena, stack, recipe, err) < 0) {
             return -1;
+        }
+        if (recipe->rule.ptr && ret != &stack->smoke) {
+            return json_fail(&item, err, "rule: a full run is judged by its case's own");
         }
     }
     return 0;

@@ -160,6 +160,7 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
         plan_cannot(step, ERR_MANIFEST,
                     "the report's data names no format or no rule for this case", NULL);
     }
+    step->rule = recipe->rule.ptr ? recipe->rule : step->rule;
     set_env(step, recipe->env, recipe->n_env);
     set_conditions(arena, opts, recipe, step);
     choose_command(arena, c, recipe, step);
