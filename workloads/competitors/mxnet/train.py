@@ -42,10 +42,12 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-train", required=True, help="a folder a class")
     parser.add_argument("--data-backend", default="mxnet", choices=["mxnet"])
-    for name, default in (("gpus", 1), ("batch-size", 4), ("benchmark-iters", 20), ("num-epochs", 2), ("warmup-epochs", 1), ("image-size", 64), ("disp-batches", 1), ("seed", 0)):
+    for name, default in (("batch-size", 4), ("benchmark-iters", 20), ("num-epochs", 2), ("warmup-epochs", 1), ("image-size", 64), ("disp-batches", 1), ("seed", 0)):
         parser.add_argument("--" + name, type=int, default=default)
     for name, default in (("lr", 0.01), ("mom", 0.875), ("wd", 3.0517578125e-05), ("label-smoothing", 0.1)):
         parser.add_argument("--" + name, type=float, default=default)
+    parser.add_argument("--gpus", type=lambda text: list(range(int(text))), default=[0])
+    parser.set_defaults(arch="resnetv15", num_layers=50, dtype="float32")
     return parser.parse_args()
 
 
@@ -62,7 +64,7 @@ def main():
     logging.basicConfig(level=logging.INFO, format="%(asctime)s:%(levelname)s: %(message)s")
     logging.info("Start with arguments %s", opts)
     mx.random.seed(opts.seed)
-    devices = [mx.cpu(i) for i in range(opts.gpus)]
+    devices = [mx.cpu(i) for i in opts.gpus]
     net = resnet50()
     net.initialize(mx.init.Xavier(), ctx=devices)
     net.hybridize(static_alloc=True, static_shape=True)
@@ -89,7 +91,7 @@ def main():
                 raise SystemExit("the loss is not a number")
     logging.info("Parameters: %d", sum(p.data(devices[0]).size for p in net.collect_params().values() if p.grad_req != "null"))
     print("train.total_ips\n           |  {0:^7}  |\n{1}\n   {2:^7} | {3:^9.4g} |\n".format(
-        opts.batch_size // opts.gpus, "-" * 24, opts.gpus, opts.batch_size * len(times) / sum(times)), flush=True)
+        opts.batch_size // len(opts.gpus), "-" * 24, len(opts.gpus), opts.batch_size * len(times) / sum(times)), flush=True)
 
 
 main()
