@@ -151,6 +151,9 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
         check_text(at, "before", ret->before, err) < 0) {
         return -1;
     }
+    if (ret->rule.ptr && str_find(ret->rule, STR_LIT("/")) <= 0) {
+        return json_fail(at, err, "rule: expected FORMAT/NAME, found \"%.160s\"", ret->rule.ptr);
+    }
     if (!ret->why_not.ptr == !ret->image.ptr) {
         return json_fail(at, err, "expected either an image or why_not");
     }

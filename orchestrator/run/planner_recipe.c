@@ -120,9 +120,10 @@ static void set_conditions(struct arena *arena, const struct planner_opts *opts,
                            recipe->conditions.items[idx].value);
     }
     if (is_smoke) {
+        int64_t parts = number_of(step, "grad_accumulation");
+        int64_t batch = number_of(step, "batch_per_gpu") * (parts ? parts : 1);
         plan_set_condition(step, "gpus", STR_LIT("0"));
-        plan_set_condition(step, "global_batch",
-                           plan_number(arena, number_of(step, "batch_per_gpu") * step->n_ranks));
+        plan_set_condition(step, "global_batch", plan_number(arena, batch * step->n_ranks));
     }
     step->n_steps = number_of(step, "iterations");
 }

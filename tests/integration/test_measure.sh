@@ -37,6 +37,15 @@ exits 10 "a log that is not there" "$REPERF" measure "$T/absent.log"
 is "$(wc -c <"$T/out")" 0 "prints no half document"
 exits 10 "a folder is no log" "$REPERF" measure "$T" --format paddleseg
 
+# --- what the frameworks themselves wrote (logs/README.md) ---------------------------------------------
+real() { # FILE FORMAT/RULE GPUS VALUE RECORDS
+    measure "tests/integration/logs/$1" --format "${2%/*}" --rule "${2#*/}" --gpus "$3"
+    is "$status $(field "$out" verdict) $(field "$out" value) $(field "$out" records)" "0 ok $4 $5" "$1"
+}
+real tf2-resnet50.log tf2-timehistory/skip1 1 0.77 6 # of 0.79 0.79 0.71 0.76 0.80
+real mxnet-resnet50.log mxnet/table 2 4.018 1
+real bert-torch.log ngc-pytorch-bert/tool 2 0.3645967685731278 1
+
 verdict() { # NAME WANTED-VERDICT [ARGS...] < log
     local name=$1 wanted=$2
     shift 2

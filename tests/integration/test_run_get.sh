@@ -42,4 +42,18 @@ exits 2 "a netrc that is not there" "$REPERF" run "${ask[@]}" --netrc "$T/none"
 mkdir "$T/empty"
 exits 4 "a mirror that lacks the data" "$REPERF" run "${ask[@]}" -C "$(with "$(mount cityscapes false)")" --mirror "$T/empty" --proxy http://127.0.0.1:9 --repeats 1 --json
 is "$(jq -r '.cells[] | .verdict + " " + .cause' "$T/out")" "not_run fetch" "the case is not run, because of fetch"
+
+# A recipe may be read by another rule of the case's format, under smoke alone.
+rule() { # RULE
+    jq -c --arg rule "$1" '.stacks[] | select(.id == "reperf") | "stacks[reperf].smoke=" + (.smoke | .[0].rule = $rule | tojson)' -r manifests/reports/paddle-perf-2020.json
+}
+"$REPERF" plan "${ask[@]}" -C "$(rule reperf/run-stop)" --json >"$T/plan.json" 2>"$T/err"
+is "$? $(jq -r '.steps[0].rule' "$T/plan.json")" "0 reperf/run-stop" "a recipe's own rule is the plan's"
+exits 0 "and the run's" "$REPERF" run "${ask[@]}" -C "$(rule reperf/run-stop)" --repeats 1 --json
+is "$(jq -r '.cells[] | .rule + " " + .verdict' "$T/out")" "reperf/run-stop not_comparable" "which says so"
+exits 3 "a rule of another format" "$REPERF" plan "${ask[@]}" -C "$(rule mlperf/throughput)"
+like "$(cat "$T/err")" "a recipe's rule \"mlperf/throughput\" is not of this case's format" "is refused"
+full='stacks[reperf].full=[{"title":"x","image":"reperf-cuda12","rule":"reperf/run-stop"}]'
+exits 3 "a rule of a full recipe" "$REPERF" plan "${ask[@]}" -C "$full"
+like "$(cat "$T/err")" "a full run is judged by its case's own" "is refused"
 tap_done
