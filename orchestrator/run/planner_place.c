@@ -158,9 +158,10 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
     const char *noun = given->is_given ? whole : id.ptr;
     struct image_info info;
     struct err absent = {0};
+    struct err whole_absent = {0};
     if (opts->inventory->registry.ptr ||
         (opts->store && (image_open(p->arena, opts->store, id.ptr, &info, &absent) == 0 ||
-                         image_open(p->arena, opts->store, whole, &info, &absent) == 0))) {
+                         image_open(p->arena, opts->store, whole, &info, &whole_absent) == 0))) {
         return;
     }
     noun = arena_printf(p->arena, "image:%s", noun);
