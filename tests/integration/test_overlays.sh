@@ -21,9 +21,10 @@ def loadmat(path, squeeze_me):
     row = lambda number, name, children: {"ILSVRC2012_ID": number, "WNID": name, "num_children": children}
     return {"synsets": [row(1, "n02", 0), row(2, "n01", 0), row(3, "n00", 2)]}
 EOF
+# shellcheck disable=SC2317 # called by exits
 layout() { PYTHONPATH="$T/lib" /usr/bin/python3 "$O/imagenet/layout.py" "$@"; }
 exits 0 "ImageNet is laid out" layout "$I" "$T/laid"
-like "$(cat "$T/laid/val_list.txt" | tr '\n' ' ')" "^val/n01/ILSVRC2012_val_00000001.JPEG 0 val/n01/ILSVRC2012_val_00000003.JPEG 0 val/n02/ILSVRC2012_val_00000002.JPEG 1 $" "each validation image under its class"
+like "$(tr '\n' ' ' <"$T/laid/val_list.txt")" "^val/n01/ILSVRC2012_val_00000001.JPEG 0 val/n01/ILSVRC2012_val_00000003.JPEG 0 val/n02/ILSVRC2012_val_00000002.JPEG 1 $" "each validation image under its class"
 is "$(tr '\n' ' ' <"$T/laid/train_list.txt")" "train/n01/n01_1.JPEG 0 train/n01/n01_2.JPEG 0 train/n02/n02_1.JPEG 1 " "labels by the classes' names in order"
 is "$(cat "$T/laid/val/n02/"*) $(cat "$T/laid/train/n02/n02_1.JPEG")" "val 2 n02/n02_1" "the images themselves, linked"
 echo 2 >>"$I/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt"
@@ -71,15 +72,15 @@ fi
 export NODE_IPS=127.0.0.1,127.0.0.2,127.0.0.3 NPROC_PER_NODE=2 MASTER_PORT=$((21000 + $$ % 8000)) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 node() { NODE_RANK=$1 exec timeout 90 /usr/bin/python3 "$O/mpi/nodes.py" mpiexec --oversubscribe -np 6 "${@:2}"; } # RANK COMMAND...
 job() {                                                                                                           # COMMAND...: its status and those of the other nodes
-    local pid=() idx statuses
+    local idx statuses others=()
     for idx in 1 2; do
         (node $idx "$@") >"$T/node-$idx" 2>&1 &
-        pid[idx]=$!
+        others[idx]=$!
     done
     (node 0 "$@") >"$T/node-0" 2>&1
     statuses=$?
     for idx in 1 2; do
-        wait "${pid[idx]}"
+        wait "${others[idx]}"
         statuses+=" $?"
     done
     echo "$statuses"
@@ -92,7 +93,7 @@ is "$(sort "$T/node-0" | tr '\n' ';')" "rank 0 of 6, local 0: ;rank 1 of 6, loca
 is "$(job sh -c '[ $OMPI_COMM_WORLD_RANK != 4 ] || exit 3; exec sleep 60')" "3 3 3" "one that fails ends all nodes with its status"
 # Nobody but the first node is listened to.
 (NODE_RANK=1 exec timeout 30 /usr/bin/python3 "$O/mpi/nodes.py" true) >"$T/node-1" 2>&1 &
-pid=$!
+alone=$!
 /usr/bin/python3 - "$T/planted" <<'EOF'
 import os, socket, struct, sys, time
 text = ("touch " + sys.argv[1]).encode()
@@ -112,7 +113,7 @@ except OSError:
 EOF
 [ ! -e "$T/planted" ]
 ok $? "another's command is not run"
-kill -TERM $pid
-wait $pid
+kill -TERM $alone
+wait $alone
 is $? 143 "a node that waits can be ended"
 tap_done

@@ -58,6 +58,30 @@ jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$
 "$REPERF" plan paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" --case '*/mmseg/*' >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" '[$] images/build.sh mmseg-0.30.0 --push registry.example:5000/mmseg-0.30.0' "an inventory's registry stands in the command"
 
+# --- every recipe's commands ---
+# With made-up images and nothing to mount: each script is one that a shell can read, and ends in no redirection, since its log is what it prints.
+for report in "${REPORTS[@]}"; do
+    given=()
+    for id in $(jq -r '[.stacks[] | .image, .full[]?.image | values] | unique | .[]' "manifests/reports/$report.json"); do
+        given+=(--image "$id=docker.io/made/up@sha256:$(printf 'b%.0s' {1..64})")
+    done
+    for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
+    "$REPERF" run "$report" --profile full --nodes "$T/with-registry.json" --dry-run --json "${given[@]}" 2>/dev/null
+done >"$T/all"
+is "$(jq -s '[.[].steps[] | select(.cause == null)] | length' "$T/all")" 156 "cases that images, code and data alone keep from being run"
+jq -c '.commands[] | [.case, .argv[-1]] | select(.[1] | contains("\n"))' "$T/all" | sort -u >"$T/scripts"
+bad=0
+while read -r row; do
+    jq -r '.[1]' <<<"$row" >"$T/script"
+    if ! sh -n "$T/script" || tail -n 1 "$T/script" | grep -q ' >' || ! grep -qE '^(python|python3|pip3.7)( -m pip)? freeze' "$T/script"; then
+        bad=$((bad + 1))
+        jq -r '"# " + .[0]' <<<"$row"
+    fi
+done <"$T/scripts"
+is "$bad of $(wc -l <"$T/scripts")" "0 of 103" "scripts of published frameworks are whole, print their log and what is installed"
+"$REPERF" plan paddle-perf-2020 --profile full --nodes v100-4x8 --case 'bert-base/ngc-tf/fp32/n*g8/bs32' -C 'stacks[bert-ngc-tf].full[0].commands=[]' >"$T/out" 2>&1
+is "$(grep -B1 -A9 'the command is typed on the first node alone' "$T/out" | grep -c '^  not run')" 1 "a command of the first node alone is refused on four nodes"
+
 # --- made-up pins, code and data: what would be started ---
 git init -q "$T/code"
 git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m 1
