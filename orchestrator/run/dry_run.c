@@ -13,7 +13,7 @@
 #define WORK_UNKNOWN                                                                               \
     "${XDG_STATE_HOME:-$HOME/.local/state}/reperf" /* as the node's own program finds it */
 
-struct thing { /* what lies below each node's work folder */
+struct thing { /* what lies below each node's work folder, unless its target is absolute */
     const char *place, *target;
 };
 
@@ -49,6 +49,15 @@ static int add_program(struct dry *d, struct err *err)
     return 0;
 }
 
+/* On this machine things are where they are; a commit is checked out into the run's folder. */
+static const char *target_of(const struct dry *d, const struct plan_mount *mount)
+{
+    return !d->inventory->is_local ? run_target_of(d->arena, mount)
+           : mount->folder.ptr     ? str_z(d->arena, mount->folder)
+                                   : arena_printf(d->arena, "%s/runs/" RUN_NAME "/sources/%.*s",
+                                                  d->opts->state, STR_ARG(mount->version));
+}
+
 static int find_things(struct dry *d, struct err *err)
 {
     struct stage_item item;
@@ -59,13 +68,14 @@ static int find_things(struct dry *d, struct err *err)
         if (stage_packed_item(d->arena, d->plan->data.folder.ptr, &item, err) < 0) {
             return -1;
         }
-        VEC_PUSH(&d->things, ((struct thing){RUN_PLACE_DATA, item.target}));
+        VEC_PUSH(&d->things, ((struct thing){RUN_PLACE_DATA,
+                                             d->inventory->is_local ? item.source : item.target}));
     }
     for (size_t idx = 0; idx < d->plan->n_steps; idx++) {
         const struct plan_step *step = &d->plan->steps[idx];
         for (size_t at = 0; step->cause == ERR_NONE && at < step->n_mounts; at++) {
             struct thing thing = {run_place_of(d->arena, &step->mounts[at]),
-                                  run_target_of(d->arena, &step->mounts[at])};
+                                  target_of(d, &step->mounts[at])};
             VEC_PUSH(&d->things, thing);
         }
     }
@@ -112,8 +122,12 @@ static void add_word(const struct dry *d, const char *work, const char *word, st
         if (at != rest) {
             shq_append(out, (struct str){rest, (size_t)(at - rest)});
         }
-        add_work(out, work);
-        shq_append(out, str_of(arena_printf(d->arena, "/%s", thing->target)));
+        if (thing->target[0] == '/') {
+            shq_append(out, str_of(thing->target));
+        } else {
+            add_work(out, work);
+            shq_append(out, str_of(arena_printf(d->arena, "/%s", thing->target)));
+        }
         rest = at + strlen(thing->place);
     }
     if (*rest || rest == word) {
@@ -134,8 +148,10 @@ static const char *const *put_paths(const struct dry *d, const char *work, const
         const char *at;
         there[idx] = words[idx];
         while ((at = find_place(d, there[idx], &thing))) {
-            there[idx] = arena_printf(d->arena, "%.*s%s/%s%s", (int)(at - there[idx]), there[idx],
-                                      work, thing->target, at + strlen(thing->place));
+            bool is_below = thing->target[0] != '/';
+            there[idx] = arena_printf(d->arena, "%.*s%s%s%s%s", (int)(at - there[idx]), there[idx],
+                                      is_below ? work : "", is_below ? "/" : "", thing->target,
+                                      at + strlen(thing->place));
         }
     }
     return words ? there : NULL;
