@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes one of our images from the distribution, the Python index and our own programs alone, without a registry:
+# Makes one of our images from the distribution, the Python index and our own programs alone, without a registry; or, where there is a Dockerfile and no
+# system.in, on top of the image that it names:
 #   images/build.sh NAME [--push REGISTRY/REPOSITORY [--plain-http]] [--relock | --cached]
 # Prints REPOSITORY@sha256:DIGEST (what --image NAME= takes) where it pushed, else the folder of the OCI layout. Each layer is kept under a key of what
 # it is made from in ${REPERF_IMAGES:-${XDG_CACHE_HOME:-~/.cache}/reperf-images}; the same inputs give the same bytes. images/NAME has
@@ -28,11 +29,25 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ -n "$name" ] || die "expected the NAME of a folder of images/ with a system.in" 2
+# On top of another image, by this machine's engine, which must reach that image's registry. BASE: another image to start from, or the same by its digest.
+from_dockerfile() {
+    local engine what=${push:-reperf/$name}:latest
+    [ -z "$relock$cached" ] || die "images/$name is made from its Dockerfile: it has no --relock and no --cached" 2
+    engine=$(command -v docker || command -v podman) || die "images/$name is made from its Dockerfile: neither docker nor podman is installed"
+    "$engine" build ${BASE:+--build-arg BASE="$BASE"} -f "$own/Dockerfile" -t "$what" "$here/.." >&2 || die "images/$name: its Dockerfile cannot be built here"
+    if [ -z "$push" ]; then
+        "$engine" image inspect --format '{{.Id}}' "$what"
+        return
+    fi
+    "$engine" push "$what" >&2 || die "push to $push failed" 4
+    "$engine" image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$what" | grep -F "$push@sha256:" || die "the engine names no digest of $push" 5
+}
+[ -n "$name" ] || die "expected the NAME of a folder of images/ with a system.in or a Dockerfile" 2
 own=$here/$name
 if [ ! -e "$own/system.in" ]; then
     [ -e "$own/Dockerfile" ] || die "images/$name: no such image" 2
-    die "images/$name is made from its Dockerfile by an engine that reaches a registry: docker build -f images/$name/Dockerfile ."
+    from_dockerfile
+    exit
 fi
 cache=${REPERF_IMAGES:-${XDG_CACHE_HOME:-$HOME/.cache}/reperf-images}
 mkdir -p "$cache"

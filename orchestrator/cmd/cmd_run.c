@@ -25,7 +25,7 @@ static const struct opt OPTS[] = {
      .offset = offsetof(struct run_args, run_id)},
     {.name = "dry-run",
      .kind = OPT_FLAG,
-     .help = "print the plan and do nothing",
+     .help = "print the plan and each node's commands, and do nothing",
      .offset = offsetof(struct run_args, is_dry_run)},
     RUN_OPT_JSON,
     OPT_END,
@@ -52,7 +52,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         status = run_plan(&arena, &opts, &prepared, err);
     }
     if (status == 0 && args.is_dry_run) {
-        status = run_print_plan(&prepared.plan, args.want_json, err);
+        status = run_print_dry(&opts, &prepared, args.want_json, err);
     } else if (status == 0) {
         status = run_create(&arena, &opts, &prepared, &dir, err);
         status = status < 0 ? -1 : run_and_print(&opts, &dir, args.want_json, err);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/table.h"
 #include "evidence/columns.h"
+#include "run/dry_run.h"
 
 #define OUTPUT_MAX (256u << 20)
 
@@ -175,6 +176,14 @@ static void print_plan(struct strbuf *buf, const struct plan *plan)
 }
 
 /* Nothing to run is no success: the status of what keeps the first case from it. */
+static int plan_status(const struct plan *plan, struct err *err)
+{
+    return plan_runnable(plan) ? 0
+                               : err_set(err, plan->steps[0].cause,
+                                         "no case can be run as things are; the plan says what "
+                                         "each needs");
+}
+
 int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf;
@@ -184,13 +193,71 @@ int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
     } else {
         print_plan(&buf, plan);
     }
-    if (cmd_print(strbuf_str(&buf), err) < 0) {
+    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : plan_status(plan, err);
+}
+
+/* ---- dry run ---- */
+
+static void encode_words(struct json_out *out, const char *key, const char *const *words)
+{
+    jw_array(out, key);
+    for (size_t idx = 0; words && words[idx]; idx++) {
+        jw_z(out, NULL, words[idx]);
+    }
+    jw_end_array(out);
+}
+
+static void encode_dry(struct strbuf *buf, const struct plan *plan,
+                       const struct dry_commands *commands)
+{
+    struct json_out out;
+    jw_begin(&out, buf, false);
+    jw_object(&out, NULL);
+    plan_encode_members(plan, &out);
+    jw_array(&out, "commands");
+    for (size_t idx = 0; idx < commands->n; idx++) {
+        const struct dry_command *command = &commands->items[idx];
+        jw_object(&out, NULL);
+        jw_str(&out, "case", command->case_id);
+        jw_str(&out, "node", command->node);
+        jw_z(&out, "shell", command->shell);
+        encode_words(&out, "argv", command->argv);
+        encode_words(&out, "env", command->env);
+        encode_words(&out, "cleanup", command->cleanup);
+        jw_end_object(&out);
+    }
+    jw_end_array(&out);
+    jw_end_object(&out);
+}
+
+static void print_dry(struct strbuf *buf, const struct plan *plan,
+                      const struct dry_commands *commands)
+{
+    print_plan(buf, plan);
+    strbuf_add_z(buf, commands->n
+                          ? "\n# Commands of each case's first repeat, once its image, code "
+                            "and data are on the nodes; a run takes nodes that are free,\n"
+                            "# and puts its own id for DRY-RUN and another port a repeat.\n"
+                          : "");
+    for (size_t idx = 0; idx < commands->n; idx++) {
+        const struct dry_command *command = &commands->items[idx];
+        strbuf_printf(buf, "\n# %.*s on %.*s\n%s\n", STR_ARG(command->case_id),
+                      STR_ARG(command->node), command->shell);
+    }
+}
+
+int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared, bool want_json,
+                  struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf buf;
+    struct dry_commands commands;
+    strbuf_init(&buf, OUTPUT_MAX);
+    if (dry_run(&arena, opts, prepared, &commands, err) < 0) {
         return -1;
     }
-    return plan_runnable(plan) ? 0
-                               : err_set(err, plan->steps[0].cause,
-                                         "no case can be run as things are; the plan says what "
-                                         "each needs");
+    (want_json ? encode_dry : print_dry)(&buf, &prepared->plan, &commands);
+    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : plan_status(&prepared->plan, err);
 }
 
 /* ---- the end of a run ---- */

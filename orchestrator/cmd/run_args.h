@@ -101,6 +101,9 @@ MUST_CHECK int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *a
 
 /* The plan as text or as its JSON document. */
 MUST_CHECK int run_print_plan(const struct plan *plan, bool want_json, struct err *err);
+/* The plan with each command of each node. */
+MUST_CHECK int run_print_dry(const struct run_opts *opts, const struct run_prepared *prepared,
+                             bool want_json, struct err *err);
 
 /* Cells, verdicts, what differs: for people. */
 void run_text_cells(struct strbuf *buf, const struct frozen *frozen,

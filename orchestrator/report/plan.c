@@ -202,45 +202,50 @@ static void encode_overrides(struct json_out *out, const struct plan *plan)
     jw_end_array(out);
 }
 
+void plan_encode_members(const struct plan *plan, struct json_out *out)
+{
+    jw_i64(out, "schema_version", 1);
+    jw_str(out, "report", plan->report);
+    jw_str(out, "report_sha256", plan->report_sha256);
+    jw_z(out, "profile", profile_name(plan->profile));
+    jw_i64(out, "repeats", plan->repeats);
+    if (plan->takes_turns) {
+        jw_bool(out, "takes_turns", true);
+    }
+    jw_i64(out, "deadline_s", plan->deadline_s);
+    jw_str(out, "inventory", plan->inventory);
+    jw_z(out, "runtime", runtime_kind_name(plan->runtime));
+    jw_z(out, "launcher", launcher_kind_name(plan->launcher));
+    jw_i64(out, "disk_bytes", plan_disk_bytes(plan));
+    jw_array(out, "globs");
+    for (size_t idx = 0; idx < plan->n_globs; idx++) {
+        jw_str(out, NULL, plan->globs[idx]);
+    }
+    jw_end_array(out);
+    jw_array(out, "steps");
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        encode_step(out, &plan->steps[idx]);
+    }
+    jw_end_array(out);
+    jw_array(out, "missing_pins");
+    for (size_t idx = 0; idx < plan->n_pins; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "stack", plan->pins[idx].stack);
+        jw_str(out, "what", plan->pins[idx].what);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    plan_data_encode(out, "data", &plan->data);
+    encode_needs(out, plan);
+    encode_overrides(out, plan);
+}
+
 void plan_encode(const struct plan *plan, struct strbuf *buf)
 {
     struct json_out out;
     jw_begin(&out, buf, false);
     jw_object(&out, NULL);
-    jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "report", plan->report);
-    jw_str(&out, "report_sha256", plan->report_sha256);
-    jw_z(&out, "profile", profile_name(plan->profile));
-    jw_i64(&out, "repeats", plan->repeats);
-    if (plan->takes_turns) {
-        jw_bool(&out, "takes_turns", true);
-    }
-    jw_i64(&out, "deadline_s", plan->deadline_s);
-    jw_str(&out, "inventory", plan->inventory);
-    jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
-    jw_z(&out, "launcher", launcher_kind_name(plan->launcher));
-    jw_i64(&out, "disk_bytes", plan_disk_bytes(plan));
-    jw_array(&out, "globs");
-    for (size_t idx = 0; idx < plan->n_globs; idx++) {
-        jw_str(&out, NULL, plan->globs[idx]);
-    }
-    jw_end_array(&out);
-    jw_array(&out, "steps");
-    for (size_t idx = 0; idx < plan->n_steps; idx++) {
-        encode_step(&out, &plan->steps[idx]);
-    }
-    jw_end_array(&out);
-    jw_array(&out, "missing_pins");
-    for (size_t idx = 0; idx < plan->n_pins; idx++) {
-        jw_object(&out, NULL);
-        jw_str(&out, "stack", plan->pins[idx].stack);
-        jw_str(&out, "what", plan->pins[idx].what);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
-    plan_data_encode(&out, "data", &plan->data);
-    encode_needs(&out, plan);
-    encode_overrides(&out, plan);
+    plan_encode_members(plan, &out);
     jw_end_object(&out);
 }
 

@@ -146,6 +146,8 @@ bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */
 void plan_encode(const struct plan *plan, struct strbuf *out);
+/* Its members, into an object that has more of them. */
+void plan_encode_members(const struct plan *plan, struct json_out *out);
 MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_plan,
                            struct err *err);
 

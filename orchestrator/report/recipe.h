@@ -39,7 +39,9 @@ enum recipe_mount_kind { MOUNT_OVERLAY, MOUNT_SOURCE, MOUNT_DATASET };
 struct recipe_mount {
     enum recipe_mount_kind kind;
     struct str
-        name;     /* below workloads/competitors; a repository of the stack's sources; a dataset */
+        name; /* below workloads/competitors; a repository of the stack's sources; a dataset */
+    struct str
+        commit;   /* of a source: any repository's; NULL: what the stack pins of one of its own */
     bool is_twin; /* of a dataset: its synthetic twin */
     struct str inside; /* absolute path there */
 };
@@ -55,7 +57,7 @@ struct recipe {
     struct str before; /* lines of a shell that run in the container first, once a node; or NULL */
     struct recipe_mount *mounts;
     size_t n_mounts;
-    struct condition *env; /* after the stack's own */
+    struct condition *env; /* after the stack's own; value NULL: without the stack's of that name */
     size_t n_env;
     struct conditions
         conditions;           /* what it does otherwise than the case; also device and precision */

@@ -4,6 +4,7 @@
 
 #include "report/container.h"
 #include "report/report_decode.h"
+#include "report/source.h"
 
 static const char *const MOUNT_KINDS[] = {
     [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "dataset", NULL};
@@ -36,12 +37,26 @@ static bool has_source(const struct stack *stack, struct str repository)
     return false;
 }
 
+static int check_source(const struct json *at, const struct stack *stack,
+                        const struct recipe_mount *mount, struct err *err)
+{
+    struct err why = {0};
+    if (!mount->commit.ptr) {
+        return has_source(stack, mount->name)
+                   ? 0
+                   : json_fail(at, err, "name: expected a repository of the stack's sources");
+    }
+    return source_check_url(mount->name, &why) < 0 ? json_fail(at, err, "name: %s", why.msg)
+                                                   : check_commit(at, "commit", mount->commit, err);
+}
+
 static int decode_mount(const struct json *at, struct arena *arena, const struct stack *stack,
                         struct recipe_mount *ret, struct err *err)
 {
     static const struct json_field FIELDS[] = {
         {"kind", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"name", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, name), 0, 0},
+        {"commit", JSON_STR, 0, offsetof(struct recipe_mount, commit), 0, 0},
         {"synthetic", JSON_BOOL, 0, offsetof(struct recipe_mount, is_twin), 0, 0},
         {"inside", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, inside), 0, 0},
     };
@@ -53,11 +68,12 @@ static int decode_mount(const struct json *at, struct arena *arena, const struct
         return -1;
     }
     (void)recipe_mount_kind_of_name(kind, &ret->kind);
-    if (ret->kind == MOUNT_SOURCE && !has_source(stack, ret->name)) {
-        return json_fail(at, err, "name: expected a repository of the stack's sources");
-    }
-    if (ret->kind != MOUNT_SOURCE && check_slug(at, "name", ret->name, err) < 0) {
+    if ((ret->kind == MOUNT_SOURCE ? check_source(at, stack, ret, err)
+                                   : check_slug(at, "name", ret->name, err)) < 0) {
         return -1;
+    }
+    if (ret->commit.ptr && ret->kind != MOUNT_SOURCE) {
+        return json_fail(at, err, "commit: only a source has one");
     }
     if (ret->is_twin && ret->kind != MOUNT_DATASET) {
         return json_fail(at, err, "synthetic: only a dataset has a twin");

@@ -30,7 +30,7 @@ struct planner_opts {
     const char *root;
     const struct store *store; /* NULL: there is none, and nothing in it */
     int64_t repeats;
-    bool takes_turns; /* of the frameworks of a row */
+    bool takes_turns;                  /* of the frameworks of a row */
     int64_t deadline_s;                /* 0: the profile's default */
     const struct inventory *inventory; /* the nodes' GPUs are as it says */
     const struct plan_image

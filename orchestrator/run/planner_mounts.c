@@ -60,7 +60,8 @@ static int find_overlay(struct planner *p, const struct recipe_mount *mount,
 static int find_source(struct planner *p, const struct stack *stack,
                        const struct recipe_mount *mount, struct plan_found *found, struct err *err)
 {
-    const struct pin_source *pin = stack->sources;
+    const struct pin_source own = {.repository = mount->name, .commit = mount->commit};
+    const struct pin_source *pin = mount->commit.ptr ? &own : stack->sources;
     const struct net_opts net = {.is_offline = true, .clock = p->opts->clock};
     struct sources sources;
     struct source_tree tree;
@@ -153,8 +154,9 @@ static const struct plan_found *found_once(struct planner *p, const struct stack
                                            const struct recipe_mount *mount, struct err *err)
 {
     struct str key = str_of(arena_printf(
-        p->arena, "%d %d %.*s %.*s", (int)mount->kind, mount->is_twin,
-        STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")), STR_ARG(mount->name)));
+        p->arena, "%d %d %.*s %.*s@%.*s", (int)mount->kind, mount->is_twin,
+        STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")), STR_ARG(mount->name),
+        STR_ARG(mount->commit.ptr ? mount->commit : STR_LIT(""))));
     struct plan_found *found = map_get(&p->mounts, key);
     if (!found) {
         found = arena_new(p->arena, struct plan_found);

@@ -118,16 +118,19 @@ static void take_flags(struct arena *arena, struct str line, struct plan_step *s
 }
 
 /* given NULL: not even described. */
-static void need_pin(struct arena *arena, struct str id, const struct plan_image *given,
-                     struct plan_step *step)
+static void need_pin(struct arena *arena, const struct inventory *inventory, struct str id,
+                     const struct plan_image *given, struct plan_step *step)
 {
     if (given && given->is_built) {
+        struct str registry = inventory->registry.ptr ? inventory->registry : STR_LIT("REGISTRY");
+        const char *command = arena_printf(arena, "images/build.sh %.*s --push %.*s/%.*s",
+                                           STR_ARG(id), STR_ARG(registry), STR_ARG(id));
         plan_cannot(step, ERR_CONTAINER,
                     arena_printf(arena,
-                                 "image %.*s is built, not pulled: images/build.sh %.*s --push "
-                                 "REGISTRY/NAME prints what --image %.*s= takes",
-                                 STR_ARG(id), STR_ARG(id), STR_ARG(id)),
-                    arena_printf(arena, "images/build.sh %.*s --push REGISTRY/NAME", STR_ARG(id)));
+                                 "image %.*s is built, not pulled: %s prints what --image %.*s= "
+                                 "takes",
+                                 STR_ARG(id), command, STR_ARG(id)),
+                    command);
         return;
     }
     const char *noun = arena_printf(arena, "image:%.*s", STR_ARG(id));
@@ -155,9 +158,10 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
     const char *noun = given->is_given ? whole : id.ptr;
     struct image_info info;
     struct err absent = {0};
+    struct err whole_absent = {0};
     if (opts->inventory->registry.ptr ||
         (opts->store && (image_open(p->arena, opts->store, id.ptr, &info, &absent) == 0 ||
-                         image_open(p->arena, opts->store, whole, &info, &absent) == 0))) {
+                         image_open(p->arena, opts->store, whole, &info, &whole_absent) == 0))) {
         return;
     }
     noun = arena_printf(p->arena, "image:%s", noun);
@@ -199,7 +203,7 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
     step->image_id = given ? given->config : STR_EMPTY;
     take_flags(arena, container_line(opts, c, recipe), step);
     if (!step->image_digest.ptr) {
-        need_pin(arena, id, given, step);
+        need_pin(arena, opts->inventory, id, given, step);
     } else {
         need_stored(p, id, given, step);
     }

@@ -77,6 +77,12 @@ static void choose_command(struct arena *arena, const struct report_case *c,
                                         : run_command_for(stack->commands, stack->n_commands, c);
     if (command) {
         set_command(arena, recipe, command, step);
+        if (str_eq_z(command->per, "head") && step->n_nodes > 1) {
+            plan_cannot(step, ERR_MANIFEST,
+                        "the command is typed on the first node alone and brings itself to the "
+                        "others: nothing here lets it into their containers",
+                        NULL);
+        }
     } else {
         plan_cannot(step, ERR_MANIFEST, "the report's data has no run command for this case", NULL);
     }
@@ -90,6 +96,11 @@ static void set_env(struct plan_step *step, const struct condition *env, size_t 
         size_t at = 0;
         while (at < step->n_env && !str_eq(step->env[at].name, env[idx].name)) {
             at++;
+        }
+        if (!env[idx].value.ptr) { /* the stack's own is not wanted */
+            step->n_env -= at < step->n_env;
+            memmove(&step->env[at], &step->env[at + 1], (step->n_env - at) * sizeof(*step->env));
+            continue;
         }
         ASSERT(at < PLAN_ENV_MAX); /* the reader takes fewer */
         step->env[at] = env[idx];

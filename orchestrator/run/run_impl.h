@@ -103,6 +103,8 @@ MUST_CHECK int run_stage(struct runner *r, struct err *err);
 #define RUN_PLACE_PROGRAM "/@reperf-train@"
 #define RUN_PLACE_DATA    "/@reperf-data@"
 char *run_place_of(struct arena *arena, const struct plan_mount *mount);
+/* Where its folder lies below a node's work folder. */
+char *run_target_of(struct arena *arena, const struct plan_mount *mount);
 /* NULL: not provided. */
 const struct runtime_image *run_image_of(const struct runner *r, const struct plan_step *step);
 /* Renewing is due from time to time. */

@@ -210,7 +210,6 @@ int run_launch(struct arena *arena, const struct run_launch *launch, const struc
 int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs, size_t *ret_n,
              struct err *err)
 {
-    bool is_local = r->fleet.inventory->is_local;
     const struct run_launch launch = {.plan = &r->frozen.plan,
                                       .inventory = r->fleet.inventory,
                                       .nodes = unit->nodes,
@@ -222,7 +221,7 @@ int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_
     if (run_launch(r->arena, &launch, unit->step, ret_jobs, ret_n, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; !is_local && idx < *ret_n; idx++) {
+    for (size_t idx = 0; idx < *ret_n; idx++) {
         struct launch_job *job = &(*ret_jobs)[idx];
         job->job.argv = put_paths(r, unit->nodes[job->place_idx], job->job.argv);
         job->job.beside = run_watches(r) ? monitor_script(r->arena) : NULL;

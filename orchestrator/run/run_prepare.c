@@ -83,6 +83,25 @@ int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepar
     return 0;
 }
 
+/* A rule that there is not would be found when all is over. */
+static int check_rules(struct arena *arena, const char *root, const struct plan *plan,
+                       struct err *err)
+{
+    CLEANUP(format_set) struct format_set formats = {0};
+    if (load_formats(arena, root, &formats, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < plan->n_steps; idx++) {
+        const struct plan_step *step = &plan->steps[idx];
+        const struct format *format = step->format.ptr ? format_find(&formats, step->format) : NULL;
+        if (step->rule.ptr && (!format || !format_rule(format, step->rule))) {
+            return err_set(err, ERR_MANIFEST, "case %.*s: there is no rule %.*s",
+                           STR_ARG(step->case_id), STR_ARG(step->rule));
+        }
+    }
+    return 0;
+}
+
 int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepared *prepared,
              struct err *err)
 {
@@ -116,7 +135,7 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     }
     prepared->plan.overrides = prepared->overrides;
     prepared->plan.n_overrides = opts->n_overrides;
-    return 0;
+    return check_rules(arena, opts->root, &prepared->plan, err);
 }
 
 /* ---- freezing ---- */

@@ -298,8 +298,11 @@ static int stage_under_leases(struct runner *r, struct leases *leases, struct er
 int run_provision(struct runner *r, struct err *err)
 {
     int rc;
-    if (r->fleet.inventory->is_local) {
-        return sweep_orphans(r, err);
+    if (r->fleet.inventory
+            ->is_local) { /* nothing to lease; its containers need what others' need */
+        bool is_inside = r->frozen.plan.runtime != RUNTIME_NONE;
+        rc = sweep_orphans(r, err);
+        return rc == 0 && is_inside && has_work(r) ? run_stage(r, err) : rc;
     }
     if (!has_work(r)) {
         /* Whoever did it may have been killed before it left the nodes. */

@@ -168,6 +168,13 @@ char *run_place_of(struct arena *arena, const struct plan_mount *mount)
                         STR_ARG(mount->version));
 }
 
+char *run_target_of(struct arena *arena, const struct plan_mount *mount)
+{
+    static const char *const FOLDERS[] = {
+        [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "data"};
+    return arena_printf(arena, "%s/%.*s", FOLDERS[mount->kind], STR_ARG(mount->version));
+}
+
 /* The commit's files, checked by their trees' hashes; made once a run. */
 static int check_out(struct runner *r, const struct plan_mount *mount, const char **ret_folder,
                      struct err *err)
@@ -214,8 +221,6 @@ static int check_tree(struct runner *r, const struct plan_mount *mount, struct e
 static int add_mount(struct runner *r, struct things *things, const struct plan_mount *mount,
                      struct err *err)
 {
-    static const char *const FOLDERS[] = {
-        [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "data"};
     const char *place = run_place_of(r->arena, mount);
     struct stage_item item = {.kind = STAGE_FOLDER, .may_be_shared = true};
     for (size_t idx = 0; idx < r->places.n; idx++) {
@@ -223,7 +228,7 @@ static int add_mount(struct runner *r, struct things *things, const struct plan_
             return 0;
         }
     }
-    item.target = arena_printf(r->arena, "%s/%.*s", FOLDERS[mount->kind], STR_ARG(mount->version));
+    item.target = run_target_of(r->arena, mount);
     if (mount->kind == MOUNT_OVERLAY) {
         item.source =
             fs_join(r->arena, r->dir.evidence, rundir_overlay_name(r->arena, mount->name));

@@ -178,6 +178,30 @@ static int compare_nouns(const void *a, const void *b)
                                     : str_cmp(one->name, other->name);
 }
 
+static int add_source(struct arena *arena, struct nouns *nouns, struct str repository,
+                      struct str pin, struct err *err)
+{
+    const char *name = arena_printf(arena, "%.*s@%.*s", STR_ARG(repository), STR_ARG(pin));
+    return add_once(nouns, NOUN_SOURCE, str_of(name), err);
+}
+
+/* Beside the stack's own: what its recipes name by commit. */
+static int add_recipes(struct arena *arena, struct nouns *nouns, const struct recipes *recipes,
+                       struct err *err)
+{
+    for (size_t idx = 0; idx < recipes->n; idx++) {
+        const struct recipe *recipe = &recipes->items[idx];
+        for (size_t at = 0; at < recipe->n_mounts; at++) {
+            const struct recipe_mount *mount = &recipe->mounts[at];
+            if (mount->commit.ptr &&
+                add_source(arena, nouns, mount->name, mount->commit, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
 int noun_of_report(struct arena *arena, const char *root, const char *report,
                    struct nouns *ret_nouns, struct err *err)
 {
@@ -198,12 +222,13 @@ int noun_of_report(struct arena *arena, const char *root, const char *report,
         for (size_t src = 0; src < stack->n_sources; src++) {
             const struct pin_source *source = &stack->sources[src];
             struct str pin = source->commit.ptr ? source->commit : source->ref;
-            if (pin.ptr && add_once(&nouns, NOUN_SOURCE,
-                                    str_of(arena_printf(arena, "%.*s@%.*s",
-                                                        STR_ARG(source->repository), STR_ARG(pin))),
-                                    err) < 0) {
+            if (pin.ptr && add_source(arena, &nouns, source->repository, pin, err) < 0) {
                 return -1;
             }
+        }
+        if (add_recipes(arena, &nouns, &stack->smoke, err) < 0 ||
+            add_recipes(arena, &nouns, &stack->full, err) < 0) {
+            return -1;
         }
     }
     qsort(nouns.items, nouns.n, sizeof(nouns.items[0]), compare_nouns);

@@ -13,8 +13,13 @@ exits 0 "plan" "$REPERF" plan paddle-perf-2020 --case "$CASE" --profile smoke --
 cp "$T/out" "$T/plan.json"
 valid plan.json "$T/plan.json" "plan --json validates"
 exits 0 "run --dry-run" smoke --dry-run --json
-cmp -s "$T/out" "$T/plan.json"
-ok $? "run --dry-run prints the plan"
+valid plan.json "$T/out" "its document validates"
+is "$(jq -cS 'del(.commands)' "$T/out")" "$(jq -cS . "$T/plan.json")" "run --dry-run prints the plan"
+is "$(jq -r '.commands[] | .case + " " + .node' "$T/out")" "$CASE local" "and the command"
+(eval "$(jq -r '.commands[0].shell' "$T/out")") >"$T/typed" 2>&1
+is "$? $(grep -c '"event":"step"' "$T/typed")" "0 20" "which can be typed"
+is "$(times_run)" 1 "and is the workload's own"
+rm -f "$T/fake/count"
 exits 0 "plan as text" "$REPERF" plan paddle-perf-2020 --profile smoke
 like "$(cat "$T/out")" "has no recipe for profile smoke" "plan says why a case cannot be run"
 like "$(cat "$T/out")" "not pinned by its authors" "plan lists missing pins"

@@ -51,8 +51,10 @@ rule() { # RULE
 is "$? $(jq -r '.steps[0].rule' "$T/plan.json")" "0 reperf/run-stop" "a recipe's own rule is the plan's"
 exits 0 "and the run's" "$REPERF" run "${ask[@]}" -C "$(rule reperf/run-stop)" --repeats 1 --json
 is "$(jq -r '.cells[] | .rule + " " + .verdict' "$T/out")" "reperf/run-stop not_comparable" "which says so"
-exits 3 "a rule of another format" "$REPERF" plan "${ask[@]}" -C "$(rule mlperf/throughput)"
-like "$(cat "$T/err")" "a recipe's rule \"mlperf/throughput\" is not of this case's format" "is refused"
+exits 3 "a rule that there is not" "$REPERF" plan "${ask[@]}" -C "$(rule mlperf/none-such)"
+like "$(cat "$T/err")" "there is no rule mlperf/none-such" "is refused before anything runs"
+exits 3 "a rule without its format" "$REPERF" plan "${ask[@]}" -C "$(rule throughput)"
+like "$(cat "$T/err")" 'rule: expected FORMAT/NAME, found "throughput"' "is refused"
 full='stacks[reperf].full=[{"title":"x","image":"reperf-cuda12","rule":"reperf/run-stop"}]'
 exits 3 "a rule of a full recipe" "$REPERF" plan "${ask[@]}" -C "$full"
 like "$(cat "$T/err")" "a full run is judged by its case's own" "is refused"

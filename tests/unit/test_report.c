@@ -33,6 +33,11 @@
 #define RUN_OF(batch)                                                                              \
     "{\"purpose\":\"run\",\"nodes\":2,\"gpus\":16,\"batch\":" batch                                \
     ",\"precision\":\"fp32\",\"per\":\"node\",\"printed\":\"go\",\"works\":null}"
+#define ENV           "\"env\":{\"A\":\"1\",\"B\":null},"
+#define FULL(members) ENV "\"full\":[{\"title\":\"T\"," members "}],"
+#define MOUNTS(kind, name, more)                                                                   \
+    FULL("\"image\":\"i\",\"mounts\":[{\"kind\":\"" kind "\",\"name\":\"" name                     \
+         "\",\"inside\":\"/s\"" more "}]")
 #define ID       "m/fw/fp32/n2g8/bs4"
 #define ONE_CELL CELL(ID "#throughput", "117.205", "samples/s", "null")
 #define GOOD     REPORT(CASE(ID, ONE_CELL))
@@ -145,6 +150,13 @@ static const struct fault FAULTS[] = {
     {"\"derive\":null", "\"derive\":{\"kind\":\"mean\",\"of\":[\"" ID "#throughput\"]}",
      "goes in a circle"},
     {"\"logs\":{", "\"logs\":null,\"logs\":{", "duplicate key"},
+    {ENV, FULL("\"image\":\"i\",\"why_not\":\"w\""), "either an image or why_not"},
+    {ENV, MOUNTS("source", "https://example.org/d.git", ""), "a repository of the stack's sources"},
+    {ENV, MOUNTS("source", "https://example.org/d.git", ",\"commit\":\"0123\""),
+     "commit: expected 40 hex"},
+    {ENV, MOUNTS("source", "https://user:word@example.org/o/d", ",\"commit\":\"" COMMIT "\""),
+     "mounts[0]: name: "},
+    {ENV, MOUNTS("dataset", "d", ",\"commit\":\"" COMMIT "\""), "only a source has one"},
 };
 
 static void a_wrong_report_is_refused_with_its_place(void **state UNUSED)

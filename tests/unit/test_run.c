@@ -62,6 +62,7 @@ static int plan_of(struct arena *arena, const struct report *report, enum profil
     }
     const char *const globs[] = {glob};
     struct planner_opts opts = {.profile = profile,
+                                .root = ".",
                                 .repeats = 1,
                                 .inventory = inventory,
                                 .globs = globs,

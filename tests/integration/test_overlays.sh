@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Overlays of the full profile's recipes, without the frameworks: ImageNet laid out, TFRecords of it, one MPI job over nodes without sshd.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+O=workloads/competitors
+mkdir -p "$T/lib/scipy"
+
+# --- imagenet/layout.py ---
+# Two classes; validation images without folders, of which the development kit knows class by number. scipy's reader is stood in for.
+I="$T/imagenet"
+mkdir -p "$I"/train/{n02,n01} "$I/val" "$I/ILSVRC2012_devkit_t12/data"
+for image in n01/n01_1 n01/n01_2 n02/n02_1; do echo "$image" >"$I/train/$image.JPEG"; done
+for n in 1 2 3; do echo "val $n" >"$I/val/ILSVRC2012_val_0000000$n.JPEG"; done
+printf '2\n1\n2\n' >"$I/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt"
+touch "$T/lib/scipy/__init__.py" "$I/ILSVRC2012_devkit_t12/data/meta.mat"
+cat >"$T/lib/scipy/io.py" <<'EOF'
+import os
+def loadmat(path, squeeze_me):
+    assert squeeze_me and os.path.exists(path)
+    row = lambda number, name, children: {"ILSVRC2012_ID": number, "WNID": name, "num_children": children}
+    return {"synsets": [row(1, "n02", 0), row(2, "n01", 0), row(3, "n00", 2)]}
+EOF
+# shellcheck disable=SC2317 # called by exits
+layout() { PYTHONPATH="$T/lib" /usr/bin/python3 "$O/imagenet/layout.py" "$@"; }
+exits 0 "ImageNet is laid out" layout "$I" "$T/laid"
+like "$(tr '\n' ' ' <"$T/laid/val_list.txt")" "^val/n01/ILSVRC2012_val_00000001.JPEG 0 val/n01/ILSVRC2012_val_00000003.JPEG 0 val/n02/ILSVRC2012_val_00000002.JPEG 1 $" "each validation image under its class"
+is "$(tr '\n' ' ' <"$T/laid/train_list.txt")" "train/n01/n01_1.JPEG 0 train/n01/n01_2.JPEG 0 train/n02/n02_1.JPEG 1 " "labels by the classes' names in order"
+is "$(cat "$T/laid/val/n02/"*) $(cat "$T/laid/train/n02/n02_1.JPEG")" "val 2 n02/n02_1" "the images themselves, linked"
+echo 2 >>"$I/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt"
+exits 1 "a kit that knows another number of images" layout "$I" "$T/out2"
+like "$(cat "$T/err")" "3 images in .*, the development kit knows 4" "is said"
+mkdir -p "$I/val/n03"
+exits 1 "a validation class without training images" layout "$I" "$T/out3"
+like "$(cat "$T/err")" "no training images of n03" "is said"
+
+# --- imagenet/tfrecords.py ---
+# TensorFlow is stood in for by what it is asked to write.
+cat >"$T/lib/tensorflow.py" <<'EOF'
+import types
+class Feature:
+    def __init__(self, bytes_list=None, int64_list=None):
+        self.text = repr(bytes_list or int64_list)
+class Example:
+    def __init__(self, features):
+        self.features = features
+    def SerializeToString(self):
+        return " ".join("%s=%s" % (name, self.features[name].text) for name in sorted(self.features))
+class Writer:
+    def __init__(self, path):
+        self.file = open(path, "w")
+    def write(self, text):
+        self.file.write(text + "\n")
+    def close(self):
+        self.file.close()
+train = types.SimpleNamespace(Feature=Feature, Example=Example, BytesList=lambda value: value, Int64List=lambda value: value, Features=lambda feature: feature)
+io = types.SimpleNamespace(TFRecordWriter=Writer)
+EOF
+records() { PYTHONPATH="$T/lib" /usr/bin/python3 "$O/imagenet/tfrecords.py" "$T/laid" "$1"; }
+exits 0 "records are written" records "$T/records"
+is "$(cd "$T/records" && echo *)" "train-00000-of-00003 train-00001-of-00003 train-00002-of-00003 validation-00000-of-00003 validation-00001-of-00003 validation-00002-of-00003" "under the names that are looked for"
+is "$(sort "$T"/records/train-* | tr '\n' ';')" "image/class/label=[1] image/encoded=[b'n01/n01_1\\n'];image/class/label=[1] image/encoded=[b'n01/n01_2\\n'];image/class/label=[2] image/encoded=[b'n02/n02_1\\n'];" \
+    "each image once, its own bytes, classes from 1"
+records "$T/again" >/dev/null && diff -r "$T/records" "$T/again"
+ok $? "the same order again"
+
+# --- mpi/nodes.py ---
+if ! command -v mpiexec >/dev/null; then
+    skip "one MPI job over nodes without sshd" "openmpi-bin is not installed"
+    tap_done
+fi
+export NODE_IPS=127.0.0.1,127.0.0.2,127.0.0.3 NPROC_PER_NODE=2 MASTER_PORT=$((21000 + $$ % 8000)) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+node() { NODE_RANK=$1 exec timeout 90 /usr/bin/python3 "$O/mpi/nodes.py" mpiexec --oversubscribe -np 6 "${@:2}"; } # RANK COMMAND...
+job() {                                                                                                           # COMMAND...: its status and those of the other nodes
+    local idx statuses others=()
+    for idx in 1 2; do
+        (node $idx "$@") >"$T/node-$idx" 2>&1 &
+        others[idx]=$!
+    done
+    (node 0 "$@") >"$T/node-0" 2>&1
+    statuses=$?
+    for idx in 1 2; do
+        wait "${others[idx]}"
+        statuses+=" $?"
+    done
+    echo "$statuses"
+}
+# shellcheck disable=SC2016 # for each rank
+is "$(job sh -c 'echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE, local $OMPI_COMM_WORLD_LOCAL_RANK: $ODD"')" "0 0 0" "six ranks on three nodes"
+is "$(sort "$T/node-0" | tr '\n' ';')" "rank 0 of 6, local 0: ;rank 1 of 6, local 1: ;rank 2 of 6, local 0: ;rank 3 of 6, local 1: ;rank 4 of 6, local 0: ;rank 5 of 6, local 1: ;" \
+    "each knows its place, and the first node's log has what they say"
+# shellcheck disable=SC2016
+is "$(job sh -c '[ $OMPI_COMM_WORLD_RANK != 4 ] || exit 3; exec sleep 60')" "3 3 3" "one that fails ends all nodes with its status"
+# Nobody but the first node is listened to.
+(NODE_RANK=1 exec timeout 30 /usr/bin/python3 "$O/mpi/nodes.py" true) >"$T/node-1" 2>&1 &
+alone=$!
+/usr/bin/python3 - "$T/planted" <<'EOF'
+import os, socket, struct, sys, time
+text = ("touch " + sys.argv[1]).encode()
+for _ in range(50):
+    sock = socket.socket()
+    sock.bind(("127.0.0.9", 0))
+    try:
+        sock.connect(("127.0.0.2", int(os.environ["MASTER_PORT"]) + 1))
+        break
+    except OSError:
+        time.sleep(0.1)
+try:
+    sock.sendall(struct.pack("!I", len(text)) + text)
+    sock.recv(4)
+except OSError:
+    pass
+EOF
+[ ! -e "$T/planted" ]
+ok $? "another's command is not run"
+kill -TERM $alone
+wait $alone
+is $? 143 "a node that waits can be ended"
+tap_done

@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The full profile on the reports' own cluster: what each case needs, each command that brings it, and, with made-up pins, code and data, what would be started.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
+REPORTS=(airank-mmseg-deeplabv3plus dlperf-paddle-resnet50 dlperf-tf2-resnet50 paddle-perf-2020 paddle-perf-deeplabv3p paddle-perf-hrnetw18)
+mkdir "$T/bin"
+ln -s "$REPERF" "$T/bin/reperf"
+
+# --- every case of every report ---
+for report in "${REPORTS[@]}"; do
+    "$REPERF" plan "$report" --profile full --nodes v100-4x8 --json 2>/dev/null
+done | jq -s '[.[].steps[]]' >"$T/steps"
+is "$(jq 'length' "$T/steps")" 179 "cases of six reports"
+is "$(jq '[.[] | select(.case | contains("/reperf/") | not)] | length' "$T/steps")" 126 "of published frameworks"
+is "$(jq '[.[].needs[] | select(.what | contains("has no recipe"))] | length' "$T/steps")" 0 "none of them without a recipe"
+is "$(jq '[.[] | select(.cause and (.needs | length) == 0)] | length' "$T/steps")" 0 "what cannot be run says what it needs"
+is "$(jq -r '[.[].needs[] | select(.command == null) | .what] | group_by(.) | .[] | "\(length) \(.[0])"' "$T/steps")" \
+    "5 the report publishes no version, no commands and no logs of its OneFlow runs
+6 the report's 640,512 images of ImageNet as TFRecords were never published, nor how they were made, and it names no image to run in
+6 the report's data names no format or no rule for this case
+6 which 54,289 images of ImageNet the report used was never published, and it names no image to run in" "each need but these has a command that brings it"
+
+# --- each command, as it is printed ---
+# An engine that notes what it is asked and names a digest; nothing is built.
+cat >"$T/bin/docker" <<'EOF'
+#!/bin/sh
+printf '%s\n' "$*" >>"$NOTES"
+case $1 in image) echo "$(printf %s "$5" | sed 's/:latest$//')@sha256:0" ;; esac
+EOF
+chmod +x "$T/bin/docker"
+export NOTES="$T/notes"
+n=0
+while read -r command; do
+    n=$((n + 1))
+    case $command in
+    images/build.sh*)
+        id=$(cut -d' ' -f2 <<<"$command")
+        out=$(PATH="$T/bin:$PATH" sh -c "$command" 2>"$T/err")
+        is "$? $out" "0 REGISTRY/$id@sha256:0" "$command"
+        like "$(cat "$NOTES")" "build -f .*images/$id/Dockerfile -t REGISTRY/$id:latest" "builds that image"
+        like "$(cat "$NOTES")" "push REGISTRY/$id:latest" "and pushes it"
+        ;;
+    *) # Without a network as far as it gets: it is understood, and what it would ask for is known.
+        PATH="$T/bin:$PATH" sh -c "$command --offline" >"$T/out" 2>"$T/err"
+        is $? 4 "$command: only the network is missing"
+        ;;
+    esac
+done < <(jq -r '[.[].needs[].command | values] | unique | .[]' "$T/steps")
+is "$n" 23 "commands in all"
+mkdir "$T/none"
+PATH="$T/none:/usr/bin:/bin" sh -c 'command -v docker podman' >/dev/null || {
+    exits 7 "an image on top of another, without an engine" env PATH="$T/none:/usr/bin:/bin" images/build.sh mmseg-0.30.0
+}
+exits 2 "a Dockerfile has no --relock" images/build.sh mmseg-0.30.0 --relock
+jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/with-registry.json"
+"$REPERF" plan paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" --case '*/mmseg/*' >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" '[$] images/build.sh mmseg-0.30.0 --push registry.example:5000/mmseg-0.30.0' "an inventory's registry stands in the command"
+
+# --- every recipe's commands ---
+# With made-up images and nothing to mount: each script is one that a shell can read, and ends in no redirection, since its log is what it prints.
+for report in "${REPORTS[@]}"; do
+    given=()
+    for id in $(jq -r '[.stacks[] | .image, .full[]?.image | values] | unique | .[]' "manifests/reports/$report.json"); do
+        given+=(--image "$id=docker.io/made/up@sha256:$(printf 'b%.0s' {1..64})")
+    done
+    for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
+    "$REPERF" run "$report" --profile full --nodes "$T/with-registry.json" --dry-run --json "${given[@]}" 2>/dev/null
+done >"$T/all"
+is "$(jq -s '[.[].steps[] | select(.cause == null)] | length' "$T/all")" 156 "cases that images, code and data alone keep from being run"
+jq -c '.commands[] | [.case, .argv[-1]] | select(.[1] | contains("\n"))' "$T/all" | sort -u >"$T/scripts"
+bad=0
+while read -r row; do
+    jq -r '.[1]' <<<"$row" >"$T/script"
+    if ! sh -n "$T/script" || tail -n 1 "$T/script" | grep -q ' >' || ! grep -qE '^(python|python3|pip3.7)( -m pip)? freeze' "$T/script"; then
+        bad=$((bad + 1))
+        jq -r '"# " + .[0]' <<<"$row"
+    fi
+done <"$T/scripts"
+is "$bad of $(wc -l <"$T/scripts")" "0 of 103" "scripts of published frameworks are whole, print their log and what is installed"
+"$REPERF" plan paddle-perf-2020 --profile full --nodes v100-4x8 --case 'bert-base/ngc-tf/fp32/n*g8/bs32' -C 'stacks[bert-ngc-tf].full[0].commands=[]' >"$T/out" 2>&1
+is "$(grep -B1 -A9 'the command is typed on the first node alone' "$T/out" | grep -c '^  not run')" 1 "a command of the first node alone is refused on four nodes"
+
+# --- made-up pins, code and data: what would be started ---
+git init -q "$T/code"
+git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m 1
+commit=$(git -C "$T/code" rev-parse HEAD)
+source="{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"inside\":\"/reperf/source\"}"
+data='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/reperf/data"}'
+ask=(paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" -C "stacks[paddle].full[0].mounts=[$source,$data]" -C "stacks[mmseg].full[0].mounts=[$data]")
+digest=$(printf 'a%.0s' {1..64})
+for id in paddle-benchmark-2.5.0 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
+exits 4 "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
+like "$(cat "$T/out")" "[$] reperf fetch source:file://$T/code@$commit" "a recipe's own commit is fetched"
+"$REPERF" fetch "source:file://$T/code@$commit" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
+exits 0 "with them" "$REPERF" run "${ask[@]}" --dry-run --json
+cp "$T/out" "$T/dry.json"
+is "$(jq '[.steps[] | select(.cause == null)] | length' "$T/dry.json")" 18 "all 18 cases are ready"
+/usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/dry.json" >"$T/valid" 2>&1
+ok $? "the document validates"
+is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/dry.json")" "36 nodes, 246 ranks" \
+    "launcher, world, argv and environment of every node are what the report's commands say"
+# The check can fail.
+jq '(.commands[] | select(.node == "node3") | .argv) |= map(if . == "NODE_RANK=2" then "NODE_RANK=3" else . end)' "$T/dry.json" >"$T/forged.json"
+/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/forged.json" >"$T/out"
+is "$? $(grep -c "node 2" "$T/out")" "1 8" "two nodes of one number are seen"
+is "$(jq -r '.commands[] | select(.case == "hrnetw18/paddle/fp32/n1g1/bs8") | .argv[]' "$T/dry.json" | sed -n '/^type=bind/p' | sed 's/data\/[0-9a-f]*/data\/LIST/')" \
+    "type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/source/$commit,target=/reperf/source,readonly
+type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/data/LIST,target=/reperf/data,readonly" "code and data are where they are staged"
+
+# --- pasted ---
+# ssh runs it here, the engine notes its words: they are those of the document, with the node's own work folder.
+cat >"$T/bin/ssh" <<'EOF'
+#!/bin/bash
+printf '%s\n' "${*:1:$#-1}" >"$NOTES.ssh"
+HOME=/there XDG_STATE_HOME='' exec sh -c "${!#}"
+EOF
+cat >"$T/bin/docker" <<'EOF'
+#!/bin/bash
+[ "$1" != run ] || printf '%s\0' "${@:4}" >"$NOTES.words"
+EOF
+chmod +x "$T/bin/ssh"
+case_id=hrnetw18/paddle/amp/n4g8/bs8
+jq -r --arg c "$case_id" '.commands[] | select(.case == $c and .node == "node2") | .shell' "$T/dry.json" >"$T/line"
+(PATH="$T/bin:$PATH" bash "$T/line") >"$T/out" 2>&1
+is "$? $(cat "$NOTES.ssh")" "0 -p 22 10.11.0.3" "a command typed as it is printed goes to its node"
+# shellcheck disable=SC2016 # jq's own
+jq -j --arg c "$case_id" '[.commands[] | select(.case == $c and .node == "node2") | .argv[]] | .[index("docker") + 1:][] | gsub("\\$\\{XDG_STATE_HOME:-\\$HOME/.local/state\\}"; "/there/.local/state") + "\u0000"' "$T/dry.json" >"$T/words"
+cmp "$T/words" "$NOTES.words"
+ok $? "and the engine gets each word whole: $(tr -cd '\0' <"$T/words" | wc -c)"
+exits 0 "as text" "$REPERF" run "${ask[@]}" --dry-run --case "$case_id"
+is "$(grep -c "^# $case_id on node[1-4]$" "$T/out")" 4 "a command a node"
+is "$(grep -cFx -f <(head -n 1 "$T/line") "$T/out")" 1 "the same line"
+[ ! -e "$REPERF_STATE/runs" ]
+ok $? "no run was begun"
+tap_done

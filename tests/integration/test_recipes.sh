@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The scripts of the full profile's recipes, each run once a node in a root of its own with made-up code, data and frameworks: folders, links, edits of the
+# report's own scripts, and what is started at the end. (That the frameworks then do what they are asked is not seen here.)
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
+R="$T/root"
+mkdir -p "$R"/{dev,stubs,etc,reperf/{source,perf/ResNet50V1.5/scripts,cityscapes-data/cityscapes,bert-data/top,imagenet,mpi}} "$R"/mmsegmentation/configs/_base_/models
+if ! unshare -m true 2>/dev/null; then
+    skip "recipes' scripts" "needs root and mount namespaces"
+    tap_done
+fi
+
+# --- frameworks ---
+# Each notes its words, its folder, and how many of the places where data may be are there; an install says so, and wants its list.
+cat >"$R/stubs/stub" <<'EOF'
+#!/bin/sh
+case "${0##*/} $*" in
+"pip"* | *" -m pip "* | *" -c import "*)
+    echo "would ${0##*/} $*"
+    for word; do
+        [ "$before" != -r ] || [ -e "$word" ] || exit 1
+        before=$word
+    done
+    ;;
+"git "*) ;;
+*"/reperf/imagenet/layout.py "*) mkdir -p "$3/train" ;;
+*"/reperf/imagenet/tfrecords.py "*) [ -d "$2/train" ] && mkdir -p "$3" ;;
+*) exec /usr/bin/python3 -S /stubs/note.py "${0##*/}" "$@" ;;
+esac
+EOF
+cat >"$R/stubs/note.py" <<'EOF'
+import json, os, sys
+hdf5 = "data/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5"
+places = ["data/cityscapes", "test_tipc/data/cityscapes", "/data/train", "/data/tfrecords", "/data/imagenet/train-val-recordio-passthrough", "/imagenet/train",
+          os.environ.get("DATA_DIR", "data") + "/part_training.hdf5", "data/tfrecord/sequences", hdf5 + "/part.hdf5"]
+with open("/note", "a") as note:
+    note.write(json.dumps({"words": sys.argv[1:], "cwd": os.getcwd(), "data": sum(map(os.path.exists, places))}) + "\n")
+EOF
+chmod +x "$R/stubs/stub"
+for name in python python3 python3.7 pip3.7 fleetrun mpiexec git; do ln -s stub "$R/stubs/$name"; done
+
+# --- code ---
+S="$R/reperf/source"
+touch "$S/requirements.txt" "$R/reperf/perf/ResNet50V1.5/scripts/ResNet50_1gpu_fp32_bs96.yaml"
+mkdir -p "$S/PaddleNLP/benchmark/bert" "$S"/{TensorFlow,PyTorch}/Classification/ConvNets "$S"/{TensorFlow,PyTorch}/LanguageModeling/BERT/{scripts,data} "$S/MxNet/Classification/RN50v1.5/scripts"
+touch "$S"/PaddleNLP/requirements.txt "$S"/{TensorFlow,PyTorch}/Classification/ConvNets/requirements.txt "$S/MxNet/Classification/RN50v1.5/requirements.txt"
+mkdir -p "$S/result_v0.1/software/train/pytorch_samples/linux/deeplabv3plus/code/mmsegmentation/tools"
+# shellcheck disable=SC2016 # for the script
+printf '#!/bin/sh\n[ -d "$1/train" ] && [ -d "$2" ]\n' >"$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
+chmod +x "$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
+# Made-up scripts with lines where the report edits some.
+at_line() { # FILE LINE TEXT: fills up to it
+    while [ "$(wc -l <"$1")" -lt $(($2 - 1)) ]; do echo : >>"$1"; done
+    echo "$3" >>"$1"
+}
+F="$S/TensorFlow/LanguageModeling/BERT/scripts/run_pretraining_lamb.sh"
+# shellcheck disable=SC2016 # for the scripts
+{
+    : >"$F"
+    at_line "$F" 58 'bash scripts/run_pretraining_lamb_phase1.sh "$@" |& cat'
+    at_line "$F" 60 'bash scripts/run_pretraining_lamb_phase2.sh "$@" |& cat'
+    cat >"${F%.sh}_phase1.sh" <<'EOF'
+mpi=""
+if [ $8 -gt 1 ]; then
+   mpi="mpiexec --allow-run-as-root -np $8 --bind-to socket"
+fi
+grep -q '"hidden_size": 768' data/download/google_pretrained_weights/uncased_L-12_H-768_A-12/bert_config.json || exit 1
+ $mpi python /workspace/bert/run_pretraining.py --train_batch_size=$1 --num_accumulation_steps=${13}
+EOF
+    F="$S/PyTorch/LanguageModeling/BERT/scripts/run_pretraining.sh"
+    : >"$F"
+    at_line "$F" 39 'BERT_CONFIG=bert_config.json'
+    at_line "$F" 40 'train_batch_size=$1 num_gpus=$4 accumulate=${10} steps=${11}'
+    at_line "$F" 41 'CMD=" /workspace/bert/run_pretraining.py --train_batch_size=$train_batch_size --config_file=$BERT_CONFIG"'
+    at_line "$F" 42 '[ "$accumulate" != true ] || CMD+=" --gradient_accumulation_steps=$steps"'
+    at_line "$F" 110 'CMD+=" --bert_model=bert-large-uncased"'
+    at_line "$F" 120 'if [ "$num_gpus" -gt 1 ] ; then'
+    at_line "$F" 121 '   CMD="python3 -m torch.distributed.launch --nproc_per_node=$num_gpus $CMD"'
+    at_line "$F" 122 'else'
+    at_line "$F" 123 '   CMD="python3  $CMD"'
+    at_line "$F" 124 'fi'
+    at_line "$F" 150 '[ -f "$BERT_CONFIG" ] && $CMD'
+    at_line "$F" 160 'python3 phase2.py'
+}
+
+# --- data ---
+touch "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,sequences} "$R"/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
+
+# --- what would be started ---
+jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/nodes.json"
+for report in airank-mmseg-deeplabv3plus paddle-perf-2020 paddle-perf-deeplabv3p paddle-perf-hrnetw18; do
+    given=()
+    for id in $(jq -r '.stacks[].full[]?.image | values' "manifests/reports/$report.json" | sort -u); do given+=(--image "$id=docker.io/made/up@sha256:$(printf 'c%.0s' {1..64})"); done
+    for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
+    "$REPERF" run "$report" --profile full --nodes "$T/nodes.json" --dry-run --json "${given[@]}" 2>/dev/null
+done | jq -s '[.[].commands[]]' >"$T/commands"
+cat >"$T/in-root.sh" <<EOF
+mount --bind /dev $R/dev && mkdir -p $R/usr && mount --bind /usr $R/usr || exit 70
+for name in bin lib lib64 sbin; do [ ! -e /\$name ] || { [ -L /\$name ] && cp -P /\$name $R/\$name; } || { mkdir $R/\$name && mount --bind /\$name $R/\$name; }; done
+exec /usr/bin/python3 tests/integration/rehearse.py $R
+EOF
+unshare -m sh "$T/in-root.sh" <"$T/commands" >"$T/said" 2>&1
+is "$? $(tail -n 1 "$T/said")" "0 140 scripts of 103 cases, 0 faults" "every script gets its framework started as its case says"
+[ "$(wc -l <"$T/said")" = 1 ] || sed 's/^/# /' "$T/said" | cut -c1-400 | head -n 40
+
+# The check can fail.
+jq '[.[] | select(.case | endswith("bert-base/ngc-pytorch/fp32/n4g8/bs32")) | .argv[-1] |= sub("fp32 8 0.2843"; "fp32 4 0.2843")]' "$T/commands" >"$T/few"
+unshare -m sh "$T/in-root.sh" <"$T/few" >"$T/said" 2>&1
+is "$? $(grep -c '16 ranks, expected 32' "$T/said")" "1 2" "too few ranks are seen"
+tap_done

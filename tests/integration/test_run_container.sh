@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A case in a container on this machine, by a real dockerd and registry: a recipe's code at its commit, overlay and data, what runs first, and its log; and
+# the dry run's line, typed, prints the same.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/image_lib.sh disable=SC1091
+source "$ROOT/tests/integration/image_lib.sh"
+# shellcheck source=tests/integration/engines_lib.sh disable=SC1091
+source "$ROOT/tests/integration/engines_lib.sh"
+trap 'end_engines; end_servers; rm -rf "$T"' EXIT
+for tool in docker-registry busybox jq git; do
+    command -v "$tool" >/dev/null || { skip "a case in a container here" "$tool is not installed"; tap_done; }
+done
+start_docker || { skip "a case in a container here" "$(cat "$T/why")"; tap_done; }
+start_registry main
+import_image docker example.org/made:1 >/dev/null
+"$T/bin/docker" tag example.org/made:1 "127.0.0.1:$PORT/made:1" && "$T/bin/docker" push -q "127.0.0.1:$PORT/made:1" >/dev/null
+image=$("$T/bin/docker" image inspect --format '{{index .RepoDigests 0}}' "127.0.0.1:$PORT/made:1")
+jq --arg registry "127.0.0.1:$PORT" '.id = "here" | .runtime = "docker" | .registry = $registry' manifests/inventories/local.json >"$T/here.json"
+
+git init -q "$T/code"
+echo "the code" >"$T/code/file"
+git -C "$T/code" add file && git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q -m 1
+commit=$(git -C "$T/code" rev-parse HEAD)
+recipe='"image":"mmseg-cpu","env":{"LD_LIBRARY_PATH":null,"GIVEN":"a  b"},"before":"cd /tmp\ncat /reperf/source/file >own\necho installed",'
+recipe+="\"mounts\":[{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"inside\":\"/reperf/source\"},{\"kind\":\"overlay\",\"name\":\"mmseg\",\"inside\":\"/reperf/overlay\"},"
+recipe+='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/reperf/data"}],'
+# shellcheck disable=SC2016 # for the container's shell
+recipe+='"commands":[{"purpose":"run","nodes":0,"gpus":0,"precision":null,"per":"node","printed":null,"works":"cat own; echo \"$GIVEN\" $LD_LIBRARY_PATH $NNODES; cat /reperf/overlay/smoke.py | head -n 1; ls /reperf/data; touch /reperf/source/x || true"}]'
+ask=(paddle-perf-hrnetw18 --profile smoke --case '*/mmseg/fp32/n1g1/*' --nodes "$T/here.json" --image "mmseg-cpu=$image" --repeats 1 -C "stacks[mmseg].smoke=[{\"title\":\"made up\",$recipe}]")
+exits 4 "without code and data nothing runs" env PATH="$T/bin:$PATH" "$REPERF" run "${ask[@]}" --offline
+"$REPERF" fetch "source:file://$T/code@$commit" >/dev/null 2>&1 && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null 2>&1
+rm -rf "$REPERF_STATE"
+# It prints no rate, so that its cell fails; its log is what is looked at.
+exits 9 "a case in a container of this machine, whose log has no rate" env PATH="$T/bin:$PATH" "$REPERF" run "${ask[@]}" --offline --json
+log=$(find "$REPERF_STATE" -name 'repeat-1.log')
+own() { grep -v '^{"event"' "$1" | sort; } # FILE: in what order its two streams come is the engine's
+is "$(own "$log")" "$(printf '%s\n' installed "the code" "a  b 1" "$(head -n 1 workloads/competitors/mmseg/smoke.py)" cityscapes_300imgs tree.json tree.sha256 \
+    "touch: /reperf/source/x: Read-only file system" | sort)" "what runs first, the code, its environment, overlay and data, which it cannot write to"
+like "$(cat "$log")" '"event":"container","holds":true' "and what the container gives"
+is "$("$T/bin/docker" ps -aq | wc -l)" 0 "no container is left"
+exits 0 "its dry run" env PATH="$T/bin:$PATH" "$REPERF" run "${ask[@]}" --offline --dry-run --json
+jq -r '.commands[0].shell' "$T/out" >"$T/line"
+# The commit is checked out by a run alone.
+mkdir -p "$REPERF_STATE/runs/DRY-RUN/sources" && git clone -q "$T/code" "$REPERF_STATE/runs/DRY-RUN/sources/$commit"
+(PATH="$T/bin:$PATH" sh "$T/line") >"$T/typed" 2>&1
+is "$? $(own "$T/typed")" "0 $(own "$log")" "typed, it prints the same"
+tap_done

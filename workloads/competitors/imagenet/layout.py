@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""layout.py IN OUT: ImageNet as frameworks read it. OUT/train and OUT/val get a folder a class, OUT/train_list.txt and OUT/val_list.txt a line
+"PATH LABEL" an image (labels from 0, by the classes' names in order). Images are linked, never copied. Where the images of IN/val lie in no
+folders, the development kit says of which class each is: that takes scipy."""
+import os
+import sys
+
+
+def folders(path):
+    return sorted(name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)))
+
+
+def val_by_kit(root, out):
+    from scipy.io import loadmat
+    kit = os.path.join(root, "ILSVRC2012_devkit_t12", "data")
+    names = {int(s["ILSVRC2012_ID"]): str(s["WNID"])
+             for s in loadmat(os.path.join(kit, "meta.mat"), squeeze_me=True)["synsets"] if int(s["num_children"]) == 0}
+    images = sorted(os.listdir(os.path.join(root, "val")))
+    with open(os.path.join(kit, "ILSVRC2012_validation_ground_truth.txt")) as lines:
+        truth = [names[int(line)] for line in lines]
+    if len(images) != len(truth):
+        sys.exit("layout.py: %d images in %s/val, the development kit knows %d" % (len(images), root, len(truth)))
+    for image, name in zip(images, truth):
+        os.makedirs(os.path.join(out, name), exist_ok=True)
+        os.symlink(os.path.join(root, "val", image), os.path.join(out, name, image))
+
+
+def write_list(out, split, classes):
+    n = 0
+    with open(os.path.join(out, split + "_list.txt"), "w") as lines:
+        for label, name in enumerate(classes):
+            folder = os.path.join(out, split, name)
+            for image in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+                lines.write("%s/%s/%s %d\n" % (split, name, image, label))
+                n += 1
+    return n
+
+
+def main():
+    root, out = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    os.makedirs(out, exist_ok=True)
+    os.symlink(os.path.join(root, "train"), os.path.join(out, "train"))
+    if folders(os.path.join(root, "val")):
+        os.symlink(os.path.join(root, "val"), os.path.join(out, "val"))
+    else:
+        val_by_kit(root, os.path.join(out, "val"))
+    classes = folders(os.path.join(out, "train"))
+    others = set(folders(os.path.join(out, "val"))) - set(classes)
+    if others:
+        sys.exit("layout.py: no training images of %s" % ", ".join(sorted(others)[:5]))
+    counts = tuple(write_list(out, split, classes) for split in ("train", "val"))
+    print("ImageNet at %s: %d classes, %d training and %d validation images" % ((out, len(classes)) + counts))
+
+
+main()

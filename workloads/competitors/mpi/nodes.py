@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""nodes.py MPIRUN...: one MPI job over the containers of all nodes, none of which has an sshd. Started once a node with NODE_RANK, NODE_IPS,
+NPROC_PER_NODE and MASTER_PORT. Node 0 runs the command with itself as MPI's remote shell; each other node waits until node 0, and nobody else,
+asks it to start MPI's daemon, and ends when node 0 does. With Open MPI's options in the environment: the command stays as the report prints it."""
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+LINE_MAX = 1 << 20
+WAIT_S = 600  # for the other nodes' containers, which install first
+
+
+def port():
+    return int(os.environ["MASTER_PORT"]) + 1
+
+
+def receive(sock, size):
+    data = b""
+    while len(data) < size:
+        part = sock.recv(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+def receive_text(sock):
+    size, = struct.unpack("!I", receive(sock, 4))
+    if size > LINE_MAX:
+        sys.exit("nodes.py: a command of %d bytes" % size)
+    return receive(sock, size).decode()
+
+
+def ask(ip, text):
+    """The status of `text` on that node; empty: whether anybody is there."""
+    data = text.encode()
+    with socket.create_connection((ip, port()), timeout=10) as sock:
+        sock.settimeout(None)
+        sock.sendall(struct.pack("!I", len(data)) + data)
+        return struct.unpack("!i", receive(sock, 4))[0]
+
+
+def end_with(sock, child):
+    """Where node 0 hangs up first, its daemon is to end too."""
+    try:
+        receive(sock, 1)
+    except (EOFError, OSError):
+        pass
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGTERM)
+
+
+def answer(sock, ended):
+    with sock:
+        text = receive_text(sock)
+        if text.startswith("end "):
+            ended.append(int(text[4:]))
+            status = 0
+        elif text:
+            child = subprocess.Popen(["/bin/sh", "-c", text], stdin=subprocess.DEVNULL, start_new_session=True)
+            threading.Thread(target=end_with, args=(sock, child), daemon=True).start()
+            status = child.wait()
+        else:
+            status = 0
+        try:
+            sock.sendall(struct.pack("!i", status))
+        except OSError:
+            pass
+
+
+def serve(own, head):
+    """Ends with node 0's own status."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((own, port()))
+    listener.listen(16)
+    listener.settimeout(1)
+    ended = []
+    while not ended:
+        try:
+            sock, peer = listener.accept()
+        except socket.timeout:
+            continue
+        if peer[0] != head:
+            sock.close()
+            continue
+        sock.settimeout(None)
+        threading.Thread(target=answer, args=(sock, ended), daemon=True).start()
+    return ended[0]
+
+
+def wait_for(ip):
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return ask(ip, "")
+        except OSError as why:
+            if time.monotonic() > until:
+                sys.exit("nodes.py: %s does not answer: %s" % (ip, why))
+            time.sleep(1)
+
+
+def lead(ips, argv):
+    with tempfile.NamedTemporaryFile("w", suffix=".hosts") as hosts:
+        hosts.write("".join("%s slots=%s\n" % (ip, os.environ["NPROC_PER_NODE"]) for ip in ips))
+        hosts.flush()
+        for ip in ips[1:]:
+            wait_for(ip)
+        env = dict(os.environ, OMPI_MCA_orte_default_hostfile=hosts.name, OMPI_MCA_plm="rsh", OMPI_MCA_plm_rsh_no_tree_spawn="1",
+                   OMPI_MCA_plm_rsh_agent="%s %s --agent" % (sys.executable, os.path.abspath(__file__)))
+        status = 70
+        try:
+            status = subprocess.call(argv, env=env)
+        finally:
+            for ip in ips[1:]:
+                ask(ip, "end %d" % status)
+    return status
+
+
+def main():
+    if sys.argv[1] == "--agent":  # HOST COMMAND..., as MPI calls its remote shell
+        return ask(sys.argv[2], " ".join(sys.argv[3:]))
+    ips, rank = os.environ["NODE_IPS"].split(","), int(os.environ["NODE_RANK"])
+    # To end is to clean up, by either way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    return lead(ips, sys.argv[1:]) if rank == 0 else serve(ips[rank], ips[0])
+
+
+sys.exit(main() & 0xff)
