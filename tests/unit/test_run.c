@@ -61,7 +61,8 @@ static int plan_of(struct arena *arena, const struct report *report, enum profil
             .name = str_of(arena_printf(arena, "n%zu", inventory->n_nodes)), .gpus = n_gpus};
     }
     const char *const globs[] = {glob};
-    struct planner_opts opts = {.profile = profile,
+    struct planner_opts opts = {.root = ".",
+                                .profile = profile,
                                 .repeats = 1,
                                 .inventory = inventory,
                                 .globs = globs,
