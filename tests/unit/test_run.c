@@ -184,6 +184,18 @@ static void every_condition_is_planned_and_the_cases_wins(void **state UNUSED)
     assert_int_equal(plan.steps[0].n_env, PLAN_ENV_MAX);
 }
 
+static void a_global_batch_counts_accumulation(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct report report;
+    struct plan plan =
+        make_plan(&arena, &report, PROFILE_SMOKE, "bert-base/ngc-pytorch/fp32/n1g8/bs32", 1, 0);
+    assert_int_equal(plan.steps[0].n_ranks, 2);
+    assert_true(str_eq_z(condition_of(&plan.steps[0], "batch_per_gpu"), "1"));
+    assert_true(str_eq_z(condition_of(&plan.steps[0], "grad_accumulation"), "2"));
+    assert_true(str_eq_z(condition_of(&plan.steps[0], "global_batch"), "4"));
+}
+
 static void too_many_pins_are_an_error(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -455,6 +467,7 @@ int main(void)
         cmocka_unit_test(globs_cross_slashes),
         cmocka_unit_test(smoke_makes_it_small_with_1_2_and_4_ranks),
         cmocka_unit_test(every_condition_is_planned_and_the_cases_wins),
+        cmocka_unit_test(a_global_batch_counts_accumulation),
         cmocka_unit_test(too_many_pins_are_an_error),
         cmocka_unit_test(a_step_gets_the_nodes_that_it_needs),
         cmocka_unit_test(full_is_as_the_report_says_and_needs_its_gpus),

@@ -44,7 +44,7 @@ def main():
         write_records(samples, split, records)
     strategy = "multi_worker_mirrored" if int(os.environ["WORLD_SIZE"]) > 1 else "one_device"
     sys.argv = ["classifier_trainer.py", "--mode=train_and_eval", "--model_type=resnet", "--dataset=imagenet", f"--model_dir={tempfile.mkdtemp()}",
-                f"--data_dir={records}", f"--config_file={config}", "--log_steps=4",
+                f"--data_dir={records}", f"--config_file={config}", "--log_steps=2",
                 f"--params_override=runtime.distribution_strategy={strategy},train_dataset.num_devices={os.environ['WORLD_SIZE']}"]
     runpy.run_module("official.legacy.image_classification.classifier_trainer", run_name="__main__", alter_sys=True)
 
