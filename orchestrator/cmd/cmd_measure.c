@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "base/strbuf.h"
 #include "base/table.h"
+#include "judge/identity.h"
 #include "judge/stats.h"
 #include "load/load.h"
 #include "load/measure.h"
@@ -32,10 +33,11 @@ static const struct opt OPTS[] = {
      ARG(format), 0, 0},
     {"rule", 'r', OPT_TEXT, "RULE", "rule that turns the series into a number (default: its mean)",
      ARG(rule), 0, 0},
-    {"gpus", 'g', OPT_I64, "N", "GPUs of the job, for rules that need it", ARG(gpus), 1, 1000000},
-    {"nodes", 'n', OPT_I64, "N", "nodes of the job, for rules that need it", ARG(nodes), 1,
+    {"gpus", 'g', OPT_I64, "N", "GPUs of the job, where the log does not state it", ARG(gpus), 1,
      1000000},
-    {"batch", 'b', OPT_I64, "N", "batch of one GPU, for rules that need it", ARG(batch), 1,
+    {"nodes", 'n', OPT_I64, "N", "nodes of the job, where the log does not state it", ARG(nodes), 1,
+     1000000},
+    {"batch", 'b', OPT_I64, "N", "batch of one GPU, where the log does not state it", ARG(batch), 1,
      1000000000},
     {"json", 0, OPT_FLAG, NULL, "one JSON document instead of a table", ARG(want_json), 0, 0},
     OPT_END,
@@ -46,6 +48,7 @@ struct finding_of_log {
     const char *file;
     struct str format; /* NULL: not found */
     struct measurement m;
+    struct log_counts counts;
     const struct series *series; /* primary, or the rule's; NULL where there is no format */
     enum parse_verdict verdict;
     struct str why;
@@ -65,16 +68,38 @@ static bool series_has_rows(const struct series *series)
     return false;
 }
 
-static struct rule_case case_asked(const struct args *args)
+/* What the log states counts; what is asked for where it states nothing. */
+static struct rule_case case_of(const struct args *args, const struct finding_of_log *f)
 {
-    return (struct rule_case){
-        .gpus = args->gpus, .nodes = args->nodes, .batch_per_gpu = args->batch};
+    return (struct rule_case){.gpus = f->counts.gpus > 0 ? f->counts.gpus : args->gpus,
+                              .nodes = f->counts.nodes > 0 ? f->counts.nodes : args->nodes,
+                              .batch_per_gpu = f->counts.batch_per_gpu > 0 ? f->counts.batch_per_gpu
+                                                                           : args->batch};
+}
+
+/* A number that was given must not be another than the one that the log states. */
+static int check_asked(const struct args *args, const struct finding_of_log *f, struct err *err)
+{
+    const struct {
+        const char *option;
+        int64_t asked, stated;
+    } counts[] = {{"--gpus", args->gpus, f->counts.gpus},
+                  {"--nodes", args->nodes, f->counts.nodes},
+                  {"--batch", args->batch, f->counts.batch_per_gpu}};
+    for (size_t idx = 0; idx < ARRAY_LEN(counts); idx++) {
+        if (counts[idx].asked > 0 && counts[idx].stated > 0 &&
+            counts[idx].asked != counts[idx].stated) {
+            return err_set(err, ERR_PARSE, "%s: %s %" PRId64 ", and the log states %" PRId64,
+                           f->file, counts[idx].option, counts[idx].asked, counts[idx].stated);
+        }
+    }
+    return 0;
 }
 
 /* Without a rule: the plain mean of the primary series, of the rows for the GPU count where it is a table. */
 static int apply_mean(const struct args *args, struct finding_of_log *f, struct err *err)
 {
-    const struct rule_case of = case_asked(args);
+    const struct rule_case of = case_of(args, f);
     struct rule mean = {.id = STR_LIT("mean"), .series = f->series->name, .statistic = STAT_MEAN};
     mean.match_gpus = series_has_rows(f->series);
     return rule_apply(&mean, &f->m, &of, &f->value, err);
@@ -82,7 +107,7 @@ static int apply_mean(const struct args *args, struct finding_of_log *f, struct 
 
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
 {
-    const struct rule_case of = case_asked(args);
+    const struct rule_case of = case_of(args, f);
     struct err err = {0};
     bool chooses_run = f->rule && f->rule->run != RUN_ONLY;
     f->verdict = f->m.verdict;
@@ -201,6 +226,10 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     }
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
     f->unit = f->series->unit;
+    f->counts = identity_counts(format, &f->m);
+    if (check_asked(args, f, err) < 0) {
+        return -1;
+    }
     judge(arena, args, f);
     return 0;
 }

@@ -119,8 +119,17 @@ const struct finding_rule FINDING_RULES[] = {
     {"repeats-not-stated", LEVEL_WARNING, "One run, no spread",
      "No number of repeats and no variance: nobody can tell a difference from noise. Repeat and "
      "print the spread."},
+    {"row-differs", LEVEL_ERROR, "The log is of another row",
+     "What the log states of its own run is not what the row says: its number is no proof of this "
+     "cell. Publish the row's own log."},
     {"rule-differs-within-table", LEVEL_WARNING, "Cells of one table follow different rules",
      "Windows or statistics differ from cell to cell. Use one rule, stated in the report."},
+    {"rule-picks-sample", LEVEL_ERROR, "A rule that nobody stated takes one sample",
+     "Among many samples one gives almost any number. Use a mean over a window, or state the rule "
+     "in the report."},
+    {"rule-scale-differs", LEVEL_ERROR, "A rule scales by what its series does not count",
+     "A rank's rate times the GPUs is the job's; a job's rate times anything is nobody's. Use the "
+     "scale that fits the scope, or state the rule in the report."},
     {"running-mean-averaged", LEVEL_WARNING, "Running means are averaged",
      "Each printed value already averages all steps so far: their mean weights early steps most. "
      "Average the steps."},

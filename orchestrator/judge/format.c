@@ -3,6 +3,7 @@
 
 #include "judge/format_impl.h"
 
+#include "judge/identity.h"
 #include "report/report.h"
 
 /* Where the decoding of one format stands. */
@@ -242,6 +243,66 @@ static int decode_series(const struct decoder *d, const struct json *root, struc
     return 0;
 }
 
+struct raw_fact {
+    struct str name, literal, pattern, says, why;
+    bool is_list, is_absent;
+};
+
+#define RFA(member) offsetof(struct raw_fact, member)
+static const struct json_field FACT_FIELDS[] = {
+    {"name", JSON_STR, JSON_REQUIRED, RFA(name), 0, 0},
+    {"literal", JSON_STR, 0, RFA(literal), 0, 0},
+    {"pattern", JSON_STR, 0, RFA(pattern), 0, 0},
+    {"says", JSON_STR, 0, RFA(says), 0, 0},
+    {"list", JSON_BOOL, 0, RFA(is_list), 0, 0},
+    {"absent", JSON_BOOL, 0, RFA(is_absent), 0, 0},
+    {"why", JSON_STR, 0, RFA(why), 0, 0},
+};
+
+static int add_absent(const struct json *at, struct format *f, const struct raw_fact *raw,
+                      struct err *err)
+{
+    if (raw->literal.ptr || raw->pattern.ptr || raw->says.ptr || raw->is_list || !raw->why.len) {
+        return json_fail(at, err, "an absent fact has a name and \"why\", and nothing else");
+    }
+    f->absent[f->n_absent++] = (struct absent_fact){raw->name, raw->why};
+    return 0;
+}
+
+static int decode_fact(const struct decoder *d, const struct json *at, struct err *err)
+{
+    struct format *f = d->format;
+    struct raw_fact raw = {0};
+    struct fact_spec *fact;
+    if (json_decode(at, d->arena, FACT_FIELDS, ARRAY_LEN(FACT_FIELDS), &raw, err) < 0) {
+        return -1;
+    }
+    if (!condition_is_known(raw.name) && !identity_is_known(raw.name)) {
+        return json_fail(at, err, "\"%.60s\" is not in the list of conditions", raw.name.ptr);
+    }
+    if (raw.is_absent) {
+        return add_absent(at, f, &raw, err);
+    }
+    if (raw.why.ptr || !raw.literal.ptr || !raw.pattern.ptr) {
+        return json_fail(at, err, "a fact has a literal and a pattern, or is absent");
+    }
+    fact = &f->facts[f->n_facts++];
+    fact->name = raw.name;
+    fact->says = raw.says;
+    fact->is_list = raw.is_list;
+    fact->line.literal = raw.literal;
+    if (add_literal(at, f, &fact->line, err) < 0 ||
+        decode_pattern(at, raw.pattern, &fact->line.pattern, err) < 0) {
+        return -1;
+    }
+    fact->value = pattern_group(fact->line.pattern, "value");
+    if ((fact->value < 0) != (raw.says.len > 0)) {
+        return json_fail(at, err,
+                         "a fact's pattern has a group \"value\", or the fact \"says\" it");
+    }
+    return 0;
+}
+
 static int decode_facts(const struct decoder *d, const struct json *root, struct err *err)
 {
     struct format *f = d->format;
@@ -253,32 +314,16 @@ static int decode_facts(const struct decoder *d, const struct json *root, struct
         return -1;
     }
     f->facts = arena_array(d->arena, struct fact_spec, n ? n : 1);
+    f->absent = arena_array(d->arena, struct absent_fact, n ? n : 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct {
-            struct str name, literal, pattern;
-        } raw = {0};
-        static const struct json_field FIELDS[] = {
-            {"name", JSON_STR, JSON_REQUIRED, 0, 0, 0},
-            {"literal", JSON_STR, JSON_REQUIRED, sizeof(struct str), 0, 0},
-            {"pattern", JSON_STR, JSON_REQUIRED, 2 * sizeof(struct str), 0, 0},
-        };
-        struct fact_spec *fact = &f->facts[f->n_facts++];
-        if (json_decode(&item, d->arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
+        if (decode_fact(d, &item, err) < 0) {
             return -1;
         }
-        if (!condition_is_known(raw.name)) {
-            return json_fail(&item, err, "\"%.60s\" is not in the list of conditions",
-                             raw.name.ptr);
-        }
-        fact->name = raw.name;
-        fact->line.literal = raw.literal;
-        if (add_literal(&item, f, &fact->line, err) < 0 ||
-            decode_pattern(&item, raw.pattern, &fact->line.pattern, err) < 0) {
-            return -1;
-        }
-        fact->value = pattern_group(fact->line.pattern, "value");
-        if (fact->value < 0) {
-            return json_fail(&item, err, "a fact's pattern has a group \"value\"");
+    }
+    for (size_t idx = 0; idx < f->n_absent; idx++) {
+        if (format_reads(f, f->absent[idx].name.ptr)) {
+            return json_fail(&list, err, "fact \"%.60s\" is read and absent",
+                             f->absent[idx].name.ptr);
         }
     }
     return 0;
@@ -455,6 +500,26 @@ const struct rule *format_rule(const struct format *format, struct str id)
         }
     }
     return NULL;
+}
+
+bool format_reads(const struct format *format, const char *fact)
+{
+    for (size_t idx = 0; idx < format->n_facts; idx++) {
+        if (str_eq_z(format->facts[idx].name, fact)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct str format_absent(const struct format *format, const char *fact)
+{
+    for (size_t idx = 0; idx < format->n_absent; idx++) {
+        if (str_eq_z(format->absent[idx].name, fact)) {
+            return format->absent[idx].why;
+        }
+    }
+    return STR_EMPTY;
 }
 
 const struct format *format_find(const struct format_set *set, struct str id)

@@ -31,7 +31,14 @@ struct series_spec {
 struct fact_spec {
     struct str name;
     struct probe line;
-    int value;
+    int value;       /* group; -1 where says is set */
+    struct str says; /* what a line that matches states, or NULL */
+    bool is_list;    /* the value is a list with commas, and the fact is how many it has */
+};
+
+struct absent_fact { /* what no log of the format states */
+    struct str name;
+    struct str why;
 };
 
 struct format {
@@ -44,6 +51,8 @@ struct format {
     struct str total_from; /* name of the fact that states how many steps a run makes, or NULL */
     struct fact_spec *facts;
     size_t n_facts;
+    struct absent_fact *absent;
+    size_t n_absent;
     struct rule *rules;
     size_t n_rules;
     struct str literals[LITERALS_MAX]; /* different ones; their index is their bit */

@@ -223,6 +223,17 @@ static void note_total(struct parser *p, struct str name, struct str value)
     }
 }
 
+/* How many parts a list with commas has. */
+static struct str count_parts(struct str list, char *buf, size_t size)
+{
+    size_t n = 1;
+    for (size_t idx = 0; idx < list.len; idx++) {
+        n += list.ptr[idx] == ',';
+    }
+    snprintf(buf, size, "%zu", list.len ? n : 0);
+    return str_of(buf);
+}
+
 static int read_facts(struct parser *p, const struct line *line, struct err *err)
 {
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
@@ -236,7 +247,13 @@ static int read_facts(struct parser *p, const struct line *line, struct err *err
         }
         if (is_hit) {
             p->has_fact[idx] = true;
-            struct str value = pattern_text(spec->line.pattern, line->text, spec->value);
+            struct str value = spec->says.ptr
+                                   ? spec->says
+                                   : pattern_text(spec->line.pattern, line->text, spec->value);
+            char count[32];
+            if (spec->is_list) {
+                value = count_parts(value, count, sizeof(count));
+            }
             if (add_fact(p, spec->name, value, line->number, err) < 0) {
                 return -1;
             }
