@@ -10,6 +10,7 @@
 #include "base/table.h"
 #include "judge/identity.h"
 #include "judge/stats.h"
+#include "judge/whole.h"
 #include "load/load.h"
 #include "load/measure.h"
 
@@ -24,7 +25,7 @@ struct args {
     const char *format;
     const char *rule;
     int64_t gpus, nodes, batch;
-    bool want_json;
+    bool want_json, allows_incomplete;
 };
 
 #define ARG(member) offsetof(struct args, member)
@@ -39,6 +40,8 @@ static const struct opt OPTS[] = {
      1000000},
     {"batch", 'b', OPT_I64, "N", "batch of one GPU, where the log does not state it", ARG(batch), 1,
      1000000000},
+    {"allow-incomplete", 0, OPT_FLAG, NULL, "a log that is not whole is no failure",
+     ARG(allows_incomplete), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document instead of a table", ARG(want_json), 0, 0},
     OPT_END,
 };
@@ -105,6 +108,12 @@ static int apply_mean(const struct args *args, struct finding_of_log *f, struct 
     return rule_apply(&mean, &f->m, &of, &f->value, err);
 }
 
+/* Of a log that ends too early, or lacks lines, a number is given all the same, by its name. */
+static bool is_part(const struct finding_of_log *f)
+{
+    return f->verdict == PARSE_INCOMPLETE || f->verdict == PARSE_TRUNCATED;
+}
+
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
 {
     const struct rule_case of = case_of(args, f);
@@ -116,7 +125,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
         f->verdict = f->m.last_run; /* what was asked for is there */
         f->why = f->verdict == PARSE_OK ? STR_EMPTY : STR_LIT("the run did not end as it should");
     }
-    if (f->verdict == PARSE_AMBIGUOUS && chooses_run) {
+    if (f->verdict == PARSE_AMBIGUOUS && chooses_run && f->m.causes.n[CAUSE_RUNS] > 0) {
         bool is_last = f->rule->run == RUN_LAST;
         f->verdict = is_last ? f->m.last_run : f->m.first_run;
         f->why = f->verdict == PARSE_OK
@@ -124,7 +133,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
                      : str_of(arena_printf(arena, "the %s run is %s", is_last ? "last" : "first",
                                            parse_verdict_name(f->verdict)));
     }
-    if (f->verdict != PARSE_OK) {
+    if (f->verdict != PARSE_OK && !is_part(f)) {
         return;
     }
     if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
@@ -278,6 +287,18 @@ static int put_samples(struct json_out *out, const struct finding_of_log *f, str
     return 0;
 }
 
+/* Every line that looks like the metric, and what is the matter with those that are not samples of one whole run. */
+static void put_counts(struct json_out *out, const struct finding_of_log *f)
+{
+    jw_object(out, "counts");
+    jw_i64(out, "lines", (int64_t)f->m.n_lines);
+    jw_i64(out, "read", f->series ? (int64_t)f->series->n : 0);
+    for (int cause = 0; cause < CAUSES; cause++) {
+        jw_i64(out, cause_name((enum cause)cause), f->m.causes.n[cause]);
+    }
+    jw_end_object(out);
+}
+
 static void put_more(struct json_out *out, const struct finding_of_log *f)
 {
     size_t n = f->series ? f->series->n : 0;
@@ -302,6 +323,7 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
     jw_i64(out, "runs", f->m.n_runs);
     jw_i64(out, "lines", (int64_t)f->m.n_lines);
     jw_i64(out, "bytes", (int64_t)f->m.n_bytes);
+    put_counts(out, f);
     jw_array(out, "facts");
     for (size_t idx = 0; idx < f->m.n_facts; idx++) {
         jw_object(out, NULL);
@@ -458,7 +480,7 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
             }
             put_error(sink, f.file, &why);
         } else {
-            if (!f.has_value) {
+            if (!f.has_value || (is_part(&f) && !sink->args->allows_incomplete)) {
                 sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
             }
             if (put_result(sink, &f, err) < 0) {

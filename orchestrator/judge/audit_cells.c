@@ -149,13 +149,23 @@ static void judge_none(struct cell_audit *a, enum log_state state, struct str wh
     }
 }
 
-static bool is_whole(const struct rule *rule, const struct measurement *m)
+static enum log_state state_of(const struct rule *rule, const struct measurement *m)
 {
-    if (m->verdict == PARSE_AMBIGUOUS || m->verdict == PARSE_NO_METRIC) {
-        /* Of several runs the rule's; of none with the primary figure, the last, whose other one it reads. */
-        return (rule->run == RUN_FIRST ? m->first_run : m->last_run) == PARSE_OK;
+    if (!m) {
+        return LOG_ABSENT;
     }
-    return m->verdict == PARSE_OK;
+    if (!rule) {
+        return LOG_NO_RULE;
+    }
+    if (m->verdict == PARSE_NAN) {
+        return LOG_UNREADABLE;
+    }
+    if (m->n_runs > 1 || m->verdict == PARSE_NO_METRIC) {
+        /* Of several runs the rule's; of none with the primary figure, the last, whose other one it reads. */
+        return (rule->run == RUN_FIRST ? m->first_run : m->last_run) == PARSE_OK ? LOG_WHOLE
+                                                                                 : LOG_INCOMPLETE;
+    }
+    return m->verdict == PARSE_OK ? LOG_WHOLE : LOG_INCOMPLETE;
 }
 
 /* What each log shows of the row, and whether it is whole. */
@@ -166,10 +176,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct
         const struct measurement *m = a->measurements[idx];
         struct identity one = m ? identity_of(audit->arena, format, m, a->of_case, a->cell, rule)
                                 : identity_none(STR_LIT("the log is not there"));
-        enum log_state state = !m                  ? LOG_ABSENT
-                               : !rule             ? LOG_NO_RULE
-                               : is_whole(rule, m) ? LOG_WHOLE
-                                                   : LOG_INCOMPLETE;
+        enum log_state state = state_of(rule, m);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
         }

@@ -141,8 +141,8 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
 }
 
 struct raw_series {
-    struct str name, literal, pattern, unit, scope, quantity, until;
-    bool primary, after;
+    struct str name, literal, pattern, unit, scope, quantity, like, until;
+    bool primary, repeats, after;
     double factor;
 };
 
@@ -155,8 +155,10 @@ static const struct json_field SERIES_FIELDS[] = {
     {"scope", JSON_STR, JSON_REQUIRED, RS(scope), 0, 0},
     {"quantity", JSON_STR, JSON_REQUIRED, RS(quantity), 0, 0},
     {"primary", JSON_BOOL, JSON_REQUIRED, RS(primary), 0, 0},
+    {"repeats", JSON_BOOL, 0, RS(repeats), 0, 0},
     {"factor", JSON_F64, 0, RS(factor), 0, 0},
     {"after", JSON_ANY, JSON_NULLABLE, RS(after), 0, 0},
+    {"like", JSON_STR, JSON_NULLABLE, RS(like), 0, 0},
     {"until", JSON_STR, JSON_NULLABLE, RS(until), 0, 0},
 };
 
@@ -183,6 +185,7 @@ static int decode_series_names(const struct json *at, const struct raw_series *r
     s->name = raw->name;
     s->unit = raw->unit;
     s->is_primary = raw->primary;
+    s->repeats = raw->repeats;
     s->factor = raw->factor;
     return 0;
 }
@@ -205,6 +208,9 @@ static int decode_one_series(const struct decoder *d, const struct json *at, str
     }
     if (!raw.literal.len && !s->after.pattern) {
         return json_fail(at, err, "a series has a literal, or \"after\" opens its table");
+    }
+    if (raw.like.ptr && decode_pattern(at, raw.like, &s->like, err) < 0) {
+        return -1;
     }
     if (raw.until.ptr && !s->after.pattern) {
         return json_fail(at, err, "\"until\" closes what \"after\" opens, and there is none");
@@ -400,10 +406,44 @@ static const struct json_field FORMAT_FIELDS[] = {
     {"run_start", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"end", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"fatal", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
+    {"done", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"total_from", JSON_STR, JSON_NULLABLE, RF(total_from), 0, 0},
     {"facts", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"rules", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
 };
+
+/* "done": a line that says how many steps are made. */
+static int decode_done(const struct decoder *d, const struct json *root, struct err *err)
+{
+    struct format *f = d->format;
+    if (decode_probe(d, root, "done", &f->done, err) < 0) {
+        return -1;
+    }
+    f->done_step = f->done.pattern ? pattern_group(f->done.pattern, "step") : -1;
+    return f->done.pattern && f->done_step < 0
+               ? json_fail(root, err, "done: its pattern has a group \"step\"")
+               : 0;
+}
+
+/* By which a Python or CUDA program breaks off, whatever it trains. That TensorFlow's allocator "ran out of memory" is said to be no
+   failure. */
+static int add_crashes(const struct json *root, struct format *f, struct err *err)
+{
+    static const char *const CRASHES[] = {"Traceback (most recent call last)",
+                                          "CUDA out of memory",
+                                          "OutOfMemoryError",
+                                          "ResourceExhaustedError",
+                                          "RESOURCE_EXHAUSTED",
+                                          "Segmentation fault"};
+    for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
+        struct probe probe = {.literal = str_of(CRASHES[idx])};
+        if (add_literal(root, f, &probe, err) < 0) {
+            return -1;
+        }
+        f->crash_mask |= 1ull << probe.bit;
+    }
+    return 0;
+}
 
 static int check_total_from(const struct format *f, const struct json *root, struct err *err)
 {
@@ -435,7 +475,8 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     if (decode_prefixes(&d, root, err) < 0 || decode_series(&d, root, err) < 0 ||
         decode_probe(&d, root, "run_start", &f->run_start, err) < 0 ||
         decode_probe(&d, root, "end", &f->end, err) < 0 ||
-        decode_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_facts(&d, root, err) < 0 ||
+        decode_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_done(&d, root, err) < 0 ||
+        decode_facts(&d, root, err) < 0 || add_crashes(root, f, err) < 0 ||
         decode_rules(&d, root, err) < 0) {
         format_release(f);
         return -1;
@@ -457,6 +498,7 @@ void format_release(struct format *format)
         pattern_free(format->series[idx].line.pattern);
         pattern_free(format->series[idx].after.pattern);
         pattern_free(format->series[idx].until);
+        pattern_free(format->series[idx].like);
     }
     for (size_t idx = 0; idx < format->n_facts; idx++) {
         pattern_free(format->facts[idx].line.pattern);
@@ -464,6 +506,7 @@ void format_release(struct format *format)
     pattern_free(format->run_start.pattern);
     pattern_free(format->end.pattern);
     pattern_free(format->fatal.pattern);
+    pattern_free(format->done.pattern);
     if (format->search) {
         literals_free(*format->search);
     }

@@ -51,6 +51,8 @@ MUST_CHECK int parser_finish(struct parser *parser, struct measurement *ret_meas
                              struct err *err);
 void parser_free(struct parser *parser);
 
+/* Before the first byte: judged as it was by this derivation (judge/rule.h); without it, by the one in force. */
+void parser_judge_by(struct parser *parser, int64_t derivation);
 /* Before the first byte: leaves out the series of quantity score, but for the one that is named (ptr NULL: none). */
 void parser_skip_scores(struct parser *parser, struct str named);
 

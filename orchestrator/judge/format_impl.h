@@ -21,9 +21,12 @@ struct series_spec {
     enum scope scope;
     enum quantity quantity;
     bool is_primary;
+    bool repeats; /* the tool may print a step again (loss scaling repeats an iteration) */
     double factor;
     struct probe line;
-    struct probe after;                              /* opens the table */
+    struct probe after; /* opens the table */
+    struct pattern
+        *like; /* of the lines that hold its literal, those that look like it; NULL: all */
     struct pattern *until;                           /* closes it; NULL: never closes */
     int value, step, total, epoch, rank, gpus, time; /* groups, -1 absent */
 };
@@ -46,7 +49,9 @@ struct format {
     bool strips_mpirun, strips_srun;
     struct series_spec *series;
     size_t n_series;
-    struct probe run_start, end, fatal;
+    struct probe run_start, end, fatal, done;
+    int done_step;       /* group of done: steps that the run has made */
+    uint64_t crash_mask; /* literals by which any program breaks off */
     bool needs_end;
     struct str total_from; /* name of the fact that states how many steps a run makes, or NULL */
     struct fact_spec *facts;
