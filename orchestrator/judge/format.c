@@ -209,6 +209,9 @@ static int decode_one_series(const struct decoder *d, const struct json *at, str
     if (!raw.literal.len && !s->after.pattern) {
         return json_fail(at, err, "a series has a literal, or \"after\" opens its table");
     }
+    if (raw.like.ptr && !raw.literal.len) {
+        return json_fail(at, err, "\"like\" is for lines that hold the literal, and there is none");
+    }
     if (raw.like.ptr && decode_pattern(at, raw.like, &s->like, err) < 0) {
         return -1;
     }

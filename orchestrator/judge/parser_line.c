@@ -282,9 +282,6 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     if (!is_stepless) {
         *state = (struct rank_state){sample.step, epoch, true, spec->quantity == QTY_SUMMARY};
     }
-    if (is_loss(spec) && !isfinite(sample.value)) {
-        cause_add(&p->run_causes, CAUSE_NAN_LOSS, line->number);
-    }
     p->has_samples = true;
     p->total_steps = total >= 0 ? total : p->total_steps;
     return push_sample(p, series, &sample, err);
@@ -350,7 +347,7 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
-/* Scores are left out; that the loss of a sample is no number is seen all the same. Few lines hold such letters. */
+/* Whether the loss on a sample's line is a number: seen even where scores are left out. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
     static const char *const WORDS[] = {"nan", "NaN", "NAN", "inf", "Inf", "INF"};
@@ -362,7 +359,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
         const struct series_spec *spec = &p->format->series[idx];
         bool is_there = false;
         double value;
-        if (!is_loss(spec) || str_eq(spec->name, p->named)) {
+        if (!is_loss(spec)) {
             continue;
         }
         if (pattern_match(spec->line.pattern, line->text, &is_there, err) < 0) {
@@ -394,9 +391,8 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
     }
     for (size_t idx = 0; idx < f->n_series; idx++) {
         const struct series_spec *spec = &f->series[idx];
-        bool is_like = is_measured(spec->quantity) && spec->line.bit != NO_LITERAL &&
-                       (line->mask >> spec->line.bit & 1) != 0;
-        if (is_like && spec->like && pattern_match(spec->like, line->text, &is_like, err) < 0) {
+        bool is_like = spec->like && (line->mask >> spec->line.bit & 1) != 0;
+        if (is_like && pattern_match(spec->like, line->text, &is_like, err) < 0) {
             return -1;
         }
         if (is_like) {
@@ -434,9 +430,9 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         is_sample = is_sample || is_hit;
         is_primary = is_primary || (is_hit && p->format->series[idx].is_primary);
     }
-    if ((is_primary && p->skips_scores ? look_at_loss(p, line, err)
-         : is_sample || line->is_cut   ? 0
-                                       : look_at_rest(p, line, err)) < 0) {
+    if ((is_primary                  ? look_at_loss(p, line, err)
+         : is_sample || line->is_cut ? 0
+                                     : look_at_rest(p, line, err)) < 0) {
         return -1;
     }
     if (match_probe(&p->format->end, line, &is_hit, err) < 0) {
