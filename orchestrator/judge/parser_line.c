@@ -406,22 +406,33 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
+/* A line by which a run begins: another one where there is one already. */
+static int follow_start(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_hit = false;
+    if (match_probe(&p->format->run_start, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (!is_hit) {
+        return 0;
+    }
+    if (p->has_samples || p->has_end) {
+        if (p->run == RUNS_MAX) {
+            return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
+        }
+        next_run(p);
+    }
+    p->has_start = true;
+    return 0;
+}
+
 int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
     bool is_sample = false;
     bool is_primary = false;
-    if (match_probe(&p->format->run_start, line, &is_hit, err) < 0) {
+    if (follow_start(p, line, err) < 0) {
         return -1;
-    }
-    if (is_hit) {
-        if (p->has_samples || p->has_end) {
-            if (p->run == RUNS_MAX) {
-                return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
-            }
-            next_run(p);
-        }
-        p->has_start = true;
     }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         if (read_series(p, idx, line, &is_hit, err) < 0 || follow_table(p, idx, line, err) < 0) {
