@@ -81,8 +81,9 @@ const struct finding_rule FINDING_RULES[] = {
     {"log-contradicts-condition", LEVEL_WARNING, "The log states another condition than the report",
      "The log was written by the run, the report by people: the number belongs to what the log "
      "says."},
-    {"log-incomplete", LEVEL_WARNING, "The log ends before the run does",
-     "The log was cut, or the run failed. A number from it is a number of a part of the run."},
+    {"log-incomplete", LEVEL_WARNING, "The log is not the whole of one run",
+     "It was cut, the run failed, or lines are missing, doubled or cannot be read. A number from it "
+     "is a number of what is left."},
     {"log-links-swapped", LEVEL_WARNING, "A link to a log is labelled as another case",
      "The label says one precision and the file's name another."},
     {"log-missing", LEVEL_ERROR, "A log that the manifest names is not there",

@@ -93,5 +93,7 @@ audited() { # SED: verdict and log_state of a cell on such a log
 is "$(audited)" "exact whole" "an audited cell on a whole log"
 is "$(audited 4,5d)" "exact incomplete" "on one with gaps it keeps its verdict, and the state is said"
 is "$(audited 7,8d)" "exact incomplete" "so on one that is cut"
+is "$(audited 4p)" "exact incomplete" "and on one with a step twice"
+like "$(cat "$T/out")" '"id": "log-incomplete"' "which is found"
 is "$(audited '6s#loss: 1.5#loss: nan#')" "exact unreadable" "and on one with a loss that is none"
 tap_done
