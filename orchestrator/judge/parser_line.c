@@ -347,14 +347,34 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
+static bool is_letter_at(struct str text, size_t at)
+{
+    char c = at < text.len ? (char)(text.ptr[at] | 0x20) : '\0';
+    return c >= 'a' && c <= 'z';
+}
+
+/* "nan" or "inf" in any case, as a word; "[INFO]" is none. */
+static bool holds_no_number(struct str text)
+{
+    for (size_t idx = 1; idx + 1 < text.len; idx++) {
+        if ((text.ptr[idx] | 0x20) != 'n') {
+            continue;
+        }
+        char before = (char)(text.ptr[idx - 1] | 0x20);
+        char after = (char)(text.ptr[idx + 1] | 0x20);
+        if ((before == 'i' && after == 'f' &&
+             (!is_letter_at(text, idx + 2) || (text.ptr[idx + 2] | 0x20) == 'i')) ||
+            (before == 'a' && !is_letter_at(text, idx + 1))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the loss on a sample's line is a number: seen even where scores are left out. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
-    static const char *const WORDS[] = {"nan", "NaN", "NAN", "inf", "Inf", "INF"};
-    bool is_hit = false;
-    for (size_t idx = 0; idx < ARRAY_LEN(WORDS) && !is_hit; idx++) {
-        is_hit = str_find(line->text, str_of(WORDS[idx])) >= 0;
-    }
+    bool is_hit = holds_no_number(line->text);
     for (size_t idx = 0; is_hit && idx < p->format->n_series; idx++) {
         const struct series_spec *spec = &p->format->series[idx];
         bool is_there = false;
