@@ -347,24 +347,22 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
-static bool is_letter_at(struct str text, size_t at)
+/* A letter stands where the number of a loss should: "loss: nan", "\"loss\":inf". */
+static bool has_loss_in_letters(struct str text)
 {
-    char c = at < text.len ? (char)(text.ptr[at] | 0x20) : '\0';
-    return c >= 'a' && c <= 'z';
-}
-
-/* "nan" or "inf" in any case, as a word; "[INFO]" is none. */
-static bool holds_no_number(struct str text)
-{
-    for (size_t idx = 1; idx + 1 < text.len; idx++) {
-        if ((text.ptr[idx] | 0x20) != 'n') {
+    size_t at = 0;
+    while (at < text.len) {
+        const char *hit = memchr(text.ptr + at, 's', text.len - at); /* few letters are */
+        if (!hit) {
+            return false;
+        }
+        at = (size_t)(hit - text.ptr) + 1;
+        if (at < 3 || memcmp(hit - 2, "loss", at < text.len ? 4 : 3) != 0) {
             continue;
         }
-        char before = (char)(text.ptr[idx - 1] | 0x20);
-        char after = (char)(text.ptr[idx + 1] | 0x20);
-        if ((before == 'i' && after == 'f' &&
-             (!is_letter_at(text, idx + 2) || (text.ptr[idx + 2] | 0x20) == 'i')) ||
-            (before == 'a' && !is_letter_at(text, idx + 1))) {
+        for (at++; at < text.len && strchr("\" :=+-", text.ptr[at]); at++) {
+        }
+        if (at < text.len && ((text.ptr[at] | 0x20) == 'n' || (text.ptr[at] | 0x20) == 'i')) {
             return true;
         }
     }
@@ -374,7 +372,7 @@ static bool holds_no_number(struct str text)
 /* Whether the loss on a sample's line is a number: seen even where scores are left out. Few lines hold such letters. */
 static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
 {
-    bool is_hit = holds_no_number(line->text);
+    bool is_hit = has_loss_in_letters(line->text);
     for (size_t idx = 0; is_hit && idx < p->format->n_series; idx++) {
         const struct series_spec *spec = &p->format->series[idx];
         bool is_there = false;
