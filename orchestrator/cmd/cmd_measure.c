@@ -8,7 +8,9 @@
 #include "base/progress.h"
 #include "base/strbuf.h"
 #include "base/table.h"
+#include "judge/identity.h"
 #include "judge/stats.h"
+#include "judge/whole.h"
 #include "load/load.h"
 #include "load/measure.h"
 
@@ -23,7 +25,7 @@ struct args {
     const char *format;
     const char *rule;
     int64_t gpus, nodes, batch;
-    bool want_json;
+    bool want_json, allows_incomplete;
 };
 
 #define ARG(member) offsetof(struct args, member)
@@ -32,11 +34,14 @@ static const struct opt OPTS[] = {
      ARG(format), 0, 0},
     {"rule", 'r', OPT_TEXT, "RULE", "rule that turns the series into a number (default: its mean)",
      ARG(rule), 0, 0},
-    {"gpus", 'g', OPT_I64, "N", "GPUs of the job, for rules that need it", ARG(gpus), 1, 1000000},
-    {"nodes", 'n', OPT_I64, "N", "nodes of the job, for rules that need it", ARG(nodes), 1,
+    {"gpus", 'g', OPT_I64, "N", "GPUs of the job, where the log does not state it", ARG(gpus), 1,
      1000000},
-    {"batch", 'b', OPT_I64, "N", "batch of one GPU, for rules that need it", ARG(batch), 1,
+    {"nodes", 'n', OPT_I64, "N", "nodes of the job, where the log does not state it", ARG(nodes), 1,
+     1000000},
+    {"batch", 'b', OPT_I64, "N", "batch of one GPU, where the log does not state it", ARG(batch), 1,
      1000000000},
+    {"allow-incomplete", 0, OPT_FLAG, NULL, "a log that is not whole is no failure",
+     ARG(allows_incomplete), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document instead of a table", ARG(want_json), 0, 0},
     OPT_END,
 };
@@ -46,6 +51,7 @@ struct finding_of_log {
     const char *file;
     struct str format; /* NULL: not found */
     struct measurement m;
+    struct log_counts counts;
     const struct series *series; /* primary, or the rule's; NULL where there is no format */
     enum parse_verdict verdict;
     struct str why;
@@ -65,24 +71,52 @@ static bool series_has_rows(const struct series *series)
     return false;
 }
 
-static struct rule_case case_asked(const struct args *args)
+/* What the log states counts; what is asked for where it states nothing. */
+static struct rule_case case_of(const struct args *args, const struct finding_of_log *f)
 {
-    return (struct rule_case){
-        .gpus = args->gpus, .nodes = args->nodes, .batch_per_gpu = args->batch};
+    return (struct rule_case){.gpus = f->counts.gpus > 0 ? f->counts.gpus : args->gpus,
+                              .nodes = f->counts.nodes > 0 ? f->counts.nodes : args->nodes,
+                              .batch_per_gpu = f->counts.batch_per_gpu > 0 ? f->counts.batch_per_gpu
+                                                                           : args->batch};
+}
+
+/* A number that was given must not be another than the one that the log states. */
+static int check_asked(const struct args *args, const struct finding_of_log *f, struct err *err)
+{
+    const struct {
+        const char *option;
+        int64_t asked, stated;
+    } counts[] = {{"--gpus", args->gpus, f->counts.gpus},
+                  {"--nodes", args->nodes, f->counts.nodes},
+                  {"--batch", args->batch, f->counts.batch_per_gpu}};
+    for (size_t idx = 0; idx < ARRAY_LEN(counts); idx++) {
+        if (counts[idx].asked > 0 && counts[idx].stated > 0 &&
+            counts[idx].asked != counts[idx].stated) {
+            return err_set(err, ERR_PARSE, "%s: %s %" PRId64 ", and the log states %" PRId64,
+                           f->file, counts[idx].option, counts[idx].asked, counts[idx].stated);
+        }
+    }
+    return 0;
 }
 
 /* Without a rule: the plain mean of the primary series, of the rows for the GPU count where it is a table. */
 static int apply_mean(const struct args *args, struct finding_of_log *f, struct err *err)
 {
-    const struct rule_case of = case_asked(args);
+    const struct rule_case of = case_of(args, f);
     struct rule mean = {.id = STR_LIT("mean"), .series = f->series->name, .statistic = STAT_MEAN};
     mean.match_gpus = series_has_rows(f->series);
     return rule_apply(&mean, &f->m, &of, &f->value, err);
 }
 
+/* Of a log that ends too early, or lacks lines, a number is given all the same, by its name. */
+static bool is_part(const struct finding_of_log *f)
+{
+    return f->verdict == PARSE_INCOMPLETE || f->verdict == PARSE_TRUNCATED;
+}
+
 static void judge(struct arena *arena, const struct args *args, struct finding_of_log *f)
 {
-    const struct rule_case of = case_asked(args);
+    const struct rule_case of = case_of(args, f);
     struct err err = {0};
     bool chooses_run = f->rule && f->rule->run != RUN_ONLY;
     f->verdict = f->m.verdict;
@@ -91,7 +125,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
         f->verdict = f->m.last_run; /* what was asked for is there */
         f->why = f->verdict == PARSE_OK ? STR_EMPTY : STR_LIT("the run did not end as it should");
     }
-    if (f->verdict == PARSE_AMBIGUOUS && chooses_run) {
+    if (f->verdict == PARSE_AMBIGUOUS && chooses_run && f->m.causes.n[CAUSE_RUNS] > 0) {
         bool is_last = f->rule->run == RUN_LAST;
         f->verdict = is_last ? f->m.last_run : f->m.first_run;
         f->why = f->verdict == PARSE_OK
@@ -99,7 +133,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
                      : str_of(arena_printf(arena, "the %s run is %s", is_last ? "last" : "first",
                                            parse_verdict_name(f->verdict)));
     }
-    if (f->verdict != PARSE_OK) {
+    if (f->verdict != PARSE_OK && !is_part(f)) {
         return;
     }
     if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
@@ -201,6 +235,10 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     }
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
     f->unit = f->series->unit;
+    f->counts = identity_counts(format, &f->m);
+    if (check_asked(args, f, err) < 0) {
+        return -1;
+    }
     judge(arena, args, f);
     return 0;
 }
@@ -249,6 +287,18 @@ static int put_samples(struct json_out *out, const struct finding_of_log *f, str
     return 0;
 }
 
+/* Every line that looks like the metric, and what is the matter with those that are not samples of one whole run. */
+static void put_counts(struct json_out *out, const struct finding_of_log *f)
+{
+    jw_object(out, "counts");
+    jw_i64(out, "lines", (int64_t)f->m.n_lines);
+    jw_i64(out, "read", f->series ? (int64_t)f->series->n : 0);
+    for (int cause = 0; cause < CAUSES; cause++) {
+        jw_i64(out, cause_name((enum cause)cause), f->m.causes.n[cause]);
+    }
+    jw_end_object(out);
+}
+
 static void put_more(struct json_out *out, const struct finding_of_log *f)
 {
     size_t n = f->series ? f->series->n : 0;
@@ -273,6 +323,7 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
     jw_i64(out, "runs", f->m.n_runs);
     jw_i64(out, "lines", (int64_t)f->m.n_lines);
     jw_i64(out, "bytes", (int64_t)f->m.n_bytes);
+    put_counts(out, f);
     jw_array(out, "facts");
     for (size_t idx = 0; idx < f->m.n_facts; idx++) {
         jw_object(out, NULL);
@@ -429,7 +480,7 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
             }
             put_error(sink, f.file, &why);
         } else {
-            if (!f.has_value) {
+            if (!f.has_value || (is_part(&f) && !sink->args->allows_incomplete)) {
                 sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
             }
             if (put_result(sink, &f, err) < 0) {

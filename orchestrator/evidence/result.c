@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "judge/identity.h"
 #include "judge/stats.h"
 
 #define RESULT_TEXT_MAX (256u << 20)
@@ -60,6 +61,9 @@ static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         const struct repeat_result *repeat = &cell->repeats[idx];
         for (size_t fact = 0; repeat->counts && fact < repeat->n_facts; fact++) {
+            if (identity_is_known(repeat->facts[fact].name)) {
+                continue; /* which row it is, is no condition of it */
+            }
             put_name(
                 names, repeat->facts[fact].name,
                 said_value(arena, frozen, repeat->facts[fact].name, repeat->facts[fact].value));

@@ -314,13 +314,13 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
 }
 
 /* A log that cannot be read at all (one endless line) is a log without a metric, not an error of ours. */
-static int measure_log(struct arena *arena, const struct format *format, const char *path,
+static int measure_log(struct arena *arena, const struct reading_by *by, const char *path,
                        struct measurement *ret_m, struct str *ret_sha256, struct err *err)
 {
     struct err refused = {0};
     struct digest_value value;
     char hex[SHA256_HEX_SIZE];
-    if (measure_file(arena, format, path, ret_m, ret_sha256, &refused) == 0) {
+    if (measure_file_by(arena, by, path, ret_m, ret_sha256, &refused) == 0) {
         return 0;
     }
     if (refused.code != ERR_PARSE) {
@@ -331,7 +331,7 @@ static int measure_log(struct arena *arena, const struct format *format, const c
     }
     hex_encode(value.sha256, SHA256_BYTES, hex);
     *ret_sha256 = str_dup(arena, str_of(hex));
-    *ret_m = (struct measurement){.format = format_id(format),
+    *ret_m = (struct measurement){.format = format_id(by->format),
                                   .verdict = PARSE_NO_METRIC,
                                   .why = str_of(arena_printf(arena, "%s", refused.msg)),
                                   .last_step = -1,
@@ -349,6 +349,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, const struct
     struct measurement m = {0};
     struct str sha256;
     const struct format *format = format_find(&frozen->formats, step->format);
+    const struct reading_by by = {format, frozen->derivation};
     const char *outcome_path =
         fs_join(arena, frozen->folder, rundir_outcome_name(arena, step->case_id, repeat_no));
     strbuf_init(&text, SERIES_TEXT_MAX);
@@ -360,8 +361,8 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, const struct
     }
     if (read_outcome(arena, outcome_path, &repeat.outcome, err) < 0 ||
         result_check_outcome(arena, frozen, step, repeat_no, &repeat.outcome, err) < 0 ||
-        measure_log(arena, format, fs_join(arena, frozen->folder, repeat.log.ptr), &m, &sha256,
-                    err) < 0) {
+        measure_log(arena, &by, fs_join(arena, frozen->folder, repeat.log.ptr), &m, &sha256, err) <
+            0) {
         return -1;
     }
     if (!str_eq(sha256, repeat.outcome.log_sha256) ||

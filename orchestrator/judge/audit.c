@@ -69,6 +69,7 @@ void audit_judge(struct arena *arena, const struct report *report, const struct 
     audit_cells(&audit);
     audit_explain(&audit);
     audit_like_for_like(&audit);
+    audit_find_rows(&audit);
     audit_find_cells(&audit);
     audit_find_windows(&audit);
     audit_find_facts(&audit);

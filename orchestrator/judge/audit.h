@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "judge/finding.h"
 #include "judge/format.h"
+#include "judge/identity.h"
 #include "judge/verdict.h"
 #include "report/report.h"
 
@@ -17,13 +18,17 @@ struct log_ref {
 /* Where the stated rule does not give the printed value: what the search over named statistics and windows found. */
 struct explanation {
     size_t n_tried;
-    size_t n_matching; /* candidates that give this cell's printed value */
-    size_t n_single;   /* of those, the ones that are one sample alone */
-    size_t n_group;    /* cells in the group */
-    struct str best;   /* the candidate that gives this cell, in words; NULL where none does */
-    size_t
-        best_explains; /* how many of the group's cells it gives: only n_group of n_group is an explanation */
+    size_t n_matching;    /* candidates that give this cell's printed value */
+    size_t n_single;      /* of those, the ones that are one sample alone */
+    size_t n_group;       /* cells in the group */
+    struct str best;      /* the candidate that gives this cell, in words; NULL where none does */
+    size_t best_explains; /* how many of the group's cells it gives */
 };
+/* Whether the best candidate gives every cell of a group of several: a group of one shows nothing. */
+bool explains(const struct explanation *e);
+
+/* What its logs are to a cell; of several the worst, in this order. */
+enum log_state { LOG_WHOLE, LOG_INCOMPLETE, LOG_UNREADABLE, LOG_NO_RULE, LOG_ABSENT };
 
 struct cell_audit {
     const struct report_case *of_case;
@@ -40,6 +45,12 @@ struct cell_audit {
     struct str
         rounding; /* "nearest" or "truncate": how the printed digits were made; NULL where not judged */
     struct str note;
+    enum proof proof;
+    enum log_state log_state;
+    struct identity
+        identity; /* what of the row its logs show; of several, and of derived cells, the worst */
+    size_t identity_log; /* the log that contradicts */
+    struct str digits;   /* of a match: "58.715 for 58.716"; else NULL */
 };
 
 /* One row of a table, both frameworks judged by one rule: value_a / value_b beside the published ratio. */
@@ -57,8 +68,9 @@ struct report_audit {
     size_t n_cells;
     struct like_row *rows;
     size_t n_rows;
-    struct findings findings; /* of the audit, then of lint */
-    size_t n_from_logs;       /* the audit's own */
+    struct findings findings;  /* of the audit, then of lint */
+    size_t n_from_logs;        /* the audit's own */
+    struct str written_sha256; /* of the list of series that was written for it, or NULL */
 };
 
 struct audit_log {     /* one log as one format read it */
@@ -86,6 +98,7 @@ void audit_logs_release(struct audit_logs *logs);
 struct str cell_format(const struct report_case *c, const struct cell *cell);
 /* What rules must know of the case, as published. */
 struct rule_case rule_case_of(const struct report_case *c);
+const char *log_state_name(enum log_state state);
 
 /* Every published cell against its logs, explanations, findings. Borrows the report and the logs. */
 void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,

@@ -28,6 +28,12 @@ struct rule_case rule_case_of(const struct report_case *c)
         .gpus = c->gpus, .nodes = c->nodes, .batch_per_gpu = c->batch_per_gpu};
 }
 
+const char *log_state_name(enum log_state state)
+{
+    static const char *const STATES[] = {"whole", "incomplete", "unreadable", "no_rule", "absent"};
+    return STATES[state];
+}
+
 static const char *const DERIVE_RULES[] = {[DERIVE_NONE] = "",
                                            [DERIVE_RATIO] = "derived:ratio",
                                            [DERIVE_MEAN] = "derived:mean",
@@ -71,12 +77,6 @@ static void judge_derived(struct audit *audit, struct cell_audit *a)
     }
 }
 
-static const struct rule *find_rule(const struct audit *audit, struct str format, struct str id)
-{
-    const struct format *f = format_find(audit->formats, format);
-    return f ? format_rule(f, id) : NULL;
-}
-
 static void link_logs(struct audit *audit, const struct report_case *c, struct str format,
                       struct cell_audit *a)
 {
@@ -94,16 +94,31 @@ static void link_logs(struct audit *audit, const struct report_case *c, struct s
     }
 }
 
-static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
-                         struct rule_value *ret, struct err *err)
+/* As published, but for the counts that the log itself states: a rate is scaled by what ran. */
+static struct rule_case case_of_log(const struct report_case *c, const struct format *format,
+                                    const struct measurement *m)
 {
-    struct rule_case of = rule_case_of(a->of_case);
+    struct rule_case of = rule_case_of(c);
+    struct log_counts counts = identity_counts(format, m);
+    of.gpus = counts.gpus > 0 ? counts.gpus : of.gpus;
+    of.nodes = counts.nodes > 0 ? counts.nodes : of.nodes;
+    of.batch_per_gpu = counts.batch_per_gpu > 0 ? counts.batch_per_gpu : of.batch_per_gpu;
+    return of;
+}
+
+/* format: of the logs, where what they state is to count; NULL: the row's own counts. */
+static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
+                         const struct format *format, struct rule_value *ret, struct err *err)
+{
     double values[LOGS_MAX];
     struct rule_value one = {0};
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         if (!a->measurements[idx]) {
             return err_set(err, ERR_PARSE, "log not there");
         }
+        struct rule_case of = format && !rule->match_gpus
+                                  ? case_of_log(a->of_case, format, a->measurements[idx])
+                                  : rule_case_of(a->of_case);
         if (rule_apply(rule, a->measurements[idx], &of, &one, err) < 0) {
             return a->n_logs > 1 ? err_wrap(err, "%.*s", STR_ARG(a->logs[idx].path)) : -1;
         }
@@ -118,17 +133,105 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret)
 {
     struct err err = {0};
-    return cell->n_logs > 0 && apply_to_logs(rule, cell, ret, &err) == 0;
+    return cell->n_logs > 0 && apply_to_logs(rule, cell, NULL, ret, &err) == 0;
 }
 
 /* No number of this cell can be recomputed: the verdict says so, and the note says why. */
-static void judge_none(struct cell_audit *a, struct str why)
+static void judge_none(struct cell_audit *a, enum log_state state, struct str why)
 {
     a->verdict = AUDIT_NO_LOG;
     a->recomputed = (double)NAN;
     a->rel_diff = (double)NAN;
+    a->log_state = state > a->log_state ? state : a->log_state;
+    a->proof = identity_proof(&a->identity);
     if (!a->note.ptr) {
         a->note = why;
+    }
+}
+
+static enum log_state state_of(const struct rule *rule, const struct measurement *m)
+{
+    if (!m) {
+        return LOG_ABSENT;
+    }
+    if (!rule) {
+        return LOG_NO_RULE;
+    }
+    if (m->verdict == PARSE_NAN) {
+        return LOG_UNREADABLE;
+    }
+    if (m->n_runs > 1 || m->verdict == PARSE_NO_METRIC) {
+        /* Of several runs the rule's; of none with the primary figure, the last, whose other one it reads. */
+        return (rule->run == RUN_FIRST ? m->first_run : m->last_run) == PARSE_OK ? LOG_WHOLE
+                                                                                 : LOG_INCOMPLETE;
+    }
+    return m->verdict == PARSE_OK ? LOG_WHOLE : LOG_INCOMPLETE;
+}
+
+/* What each log shows of the row, and whether it is whole. */
+static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct format *format,
+                         const struct rule *rule)
+{
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        const struct measurement *m = a->measurements[idx];
+        struct identity one = m ? identity_of(audit->arena, format, m, a->of_case, a->cell, rule)
+                                : identity_none(STR_LIT("the log is not there"));
+        enum log_state state = state_of(rule, m);
+        if (identity_proof(&one) > identity_proof(&a->identity)) {
+            a->identity_log = idx;
+        }
+        identity_join(&a->identity, &one);
+        a->log_state = state > a->log_state ? state : a->log_state;
+    }
+}
+
+/* The log is of another row: whatever its number is, it is not this cell's. */
+static void judge_row(struct audit *audit, struct cell_audit *a)
+{
+    a->proof = identity_proof(&a->identity);
+    if (a->proof != PROOF_CONTRADICTED) {
+        return;
+    }
+    a->verdict = AUDIT_DIFFERS;
+    for (size_t idx = 0; idx < IDENTITY_FACTS && !a->note.ptr; idx++) {
+        if (a->identity.items[idx].state == ID_CONTRADICTED) {
+            a->note = arena_str(audit->arena, "the log is of another row: %.*s",
+                                STR_ARG(a->identity.items[idx].why));
+        }
+    }
+}
+
+/* One digit that is another, before the last: no rounding makes that, a hand does. */
+static bool is_slip(const char *printed, const char *found)
+{
+    size_t len = strlen(printed);
+    size_t n = 0;
+    size_t at = 0;
+    if (len != strlen(found)) {
+        return false;
+    }
+    for (size_t idx = 0; idx < len; idx++) {
+        if (printed[idx] != found[idx]) {
+            n++;
+            at = idx;
+        }
+    }
+    return n == 1 && at + 1 < len;
+}
+
+/* A match shows its digits. */
+static void judge_digits(struct audit *audit, struct cell_audit *a, enum rounding rounding)
+{
+    struct str found;
+    if (a->verdict != AUDIT_MATCH) {
+        return;
+    }
+    found = arena_str(audit->arena, "%.*f", a->cell->decimals,
+                      rule_round(rounding, a->recomputed, a->cell->decimals));
+    a->digits = arena_str(audit->arena, "%s printed for %s", a->cell->printed.ptr, found.ptr);
+    if (is_slip(a->cell->printed.ptr, found.ptr)) {
+        a->verdict = AUDIT_DIFFERS;
+        a->note = arena_str(audit->arena, "a slip of one digit: %s", a->digits.ptr);
     }
 }
 
@@ -136,25 +239,31 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
 {
     const struct report_case *c = a->of_case;
     const struct cell *cell = a->cell;
-    struct str format = cell_format(c, cell);
+    const struct format *format = format_find(audit->formats, cell_format(c, cell));
     struct str id = cell_rule(c, cell);
-    const struct rule *rule;
+    const struct rule *rule = format && id.ptr ? format_rule(format, id) : NULL;
     struct rule_value value = {0};
     struct err err = {0};
     if (c->n_logs == 0) {
-        judge_none(a, STR_LIT("no log is published for it"));
+        a->identity = identity_none(STR_LIT("no log is published for it"));
+        judge_none(a, LOG_ABSENT, STR_LIT("no log is published for it"));
         return;
     }
-    link_logs(audit, c, format, a);
-    rule = id.ptr ? find_rule(audit, format, id) : NULL;
+    link_logs(audit, c, cell_format(c, cell), a);
+    if (!format) {
+        a->identity = identity_none(STR_LIT("no format reads its log"));
+    } else {
+        look_at_logs(audit, a, format, rule);
+    }
     if (!rule) {
-        judge_none(a, id.ptr ? arena_str(audit->arena, "there is no rule %.*s", STR_ARG(id))
-                             : STR_LIT("no rule says how its log gives this number"));
+        judge_none(a, LOG_NO_RULE,
+                   id.ptr ? arena_str(audit->arena, "there is no rule %.*s", STR_ARG(id))
+                          : STR_LIT("no rule says how its log gives this number"));
         return;
     }
     a->rule = rule->id;
-    if (apply_to_logs(rule, a, &value, &err) < 0) {
-        judge_none(a, str_dup(audit->arena, str_of(err.msg)));
+    if (apply_to_logs(rule, a, format, &value, &err) < 0) {
+        judge_none(a, LOG_UNREADABLE, str_dup(audit->arena, str_of(err.msg)));
         return;
     }
     a->recomputed = value.value;
@@ -162,6 +271,31 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     a->rel_diff = rel_diff(value.value, cell->published);
     a->rounding = rule->rounding == ROUND_TRUNCATE ? STR_LIT("truncate") : STR_LIT("nearest");
     a->verdict = verdict_audit(value.value, cell->published, cell->decimals, rule->rounding);
+    judge_digits(audit, a, rule->rounding);
+    judge_row(audit, a);
+}
+
+static struct cell_audit *find_audited(const struct report_audit *out, struct str id)
+{
+    for (size_t idx = 0; idx < out->n_cells; idx++) {
+        if (str_eq(out->cells[idx].cell->id, id)) {
+            return &out->cells[idx];
+        }
+    }
+    return NULL;
+}
+
+/* A derived cell is proven as far as the cells that it is derived from. */
+static void prove_derived(struct audit *audit, struct cell_audit *a)
+{
+    const struct report_audit *out = audit->out;
+    for (size_t idx = 0; idx < a->cell->n_of; idx++) {
+        const struct cell_audit *of = find_audited(out, a->cell->of[idx]);
+        ASSERT(of);
+        identity_join(&a->identity, &of->identity);
+        a->log_state = of->log_state > a->log_state ? of->log_state : a->log_state;
+    }
+    judge_row(audit, a);
 }
 
 void audit_cells(struct audit *audit)
@@ -183,6 +317,13 @@ void audit_cells(struct audit *audit)
                 judge_derived(audit, a);
             } else {
                 judge_logged(audit, a);
+            }
+        }
+    }
+    for (int pass = 0; pass <= DERIVE_DEPTH_MAX; pass++) { /* each settles one more level */
+        for (size_t idx = 0; idx < out->n_cells; idx++) {
+            if (out->cells[idx].cell->derive != DERIVE_NONE) {
+                prove_derived(audit, &out->cells[idx]);
             }
         }
     }

@@ -157,7 +157,7 @@ static void try_batches(struct search *s, struct rule rule, int64_t n)
     s->batch_factor = 1;
 }
 
-static enum scale scale_of(const struct series *series)
+enum scale audit_scale_of(const struct series *series)
 {
     if (series->quantity == QTY_STEP_TIME) {
         return SCALE_GLOBAL_BATCH_OVER;
@@ -185,7 +185,7 @@ static void search_series(struct search *s, const struct series *series)
     int64_t n = (int64_t)series->n;
     bool is_own = str_eq(series->name, s->base->series);
     rule.series = series->name;
-    rule.scale = is_own ? s->base->scale : scale_of(series);
+    rule.scale = is_own ? s->base->scale : audit_scale_of(series);
     rule.window = (struct window){0};
     rule.rounding = ROUND_NEAREST;
     rule.trim_count = 0;
@@ -270,6 +270,11 @@ static void search_ratio(struct audit *audit, struct cell_audit *a)
     }
 }
 
+bool explains(const struct explanation *e)
+{
+    return e->best.ptr && e->n_group > 1 && e->best_explains == e->n_group;
+}
+
 static void note_search(struct audit *audit, struct cell_audit *a)
 {
     const struct explanation *e = &a->explanation;
@@ -278,9 +283,14 @@ static void note_search(struct audit *audit, struct cell_audit *a)
     }
     if (e->n_matching == 0) {
         a->note = arena_str(audit->arena, "none of %zu other rules gives it", e->n_tried);
-    } else if (e->best_explains == e->n_group) {
+    } else if (explains(e)) {
         a->note =
             arena_str(audit->arena, "%s gives all %zu cells of its group", e->best.ptr, e->n_group);
+    } else if (e->n_group == 1) {
+        a->note =
+            arena_str(audit->arena,
+                      "%zu of %zu other rules give it; alone in its group, it shows none of them",
+                      e->n_matching, e->n_tried);
     } else {
         a->note =
             arena_str(audit->arena,

@@ -19,6 +19,9 @@ void audit_cells(struct audit *audit);
 /* The number of this cell by another rule; false where the rule does not apply. */
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret);
 
+/* What turns a value of the series into a number of the job. */
+enum scale audit_scale_of(const struct series *series);
+
 /* audit_explain.c: for cells that their rule does not give. */
 void audit_explain(struct audit *audit);
 
@@ -39,6 +42,7 @@ double pace_last_over_slowest(const struct pace *pace, size_t from);
 void audit_like_for_like(struct audit *audit);
 
 /* audit_find_*.c: general rules over cells, series and facts. */
+void audit_find_rows(struct audit *audit);
 void audit_find_cells(struct audit *audit);
 void audit_find_windows(struct audit *audit);
 void audit_find_facts(struct audit *audit);

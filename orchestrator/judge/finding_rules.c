@@ -81,8 +81,9 @@ const struct finding_rule FINDING_RULES[] = {
     {"log-contradicts-condition", LEVEL_WARNING, "The log states another condition than the report",
      "The log was written by the run, the report by people: the number belongs to what the log "
      "says."},
-    {"log-incomplete", LEVEL_WARNING, "The log ends before the run does",
-     "The log was cut, or the run failed. A number from it is a number of a part of the run."},
+    {"log-incomplete", LEVEL_WARNING, "The log is not the whole of one run",
+     "It was cut, the run failed, or lines are missing, doubled or cannot be read. A number from it "
+     "is a number of what is left."},
     {"log-links-swapped", LEVEL_WARNING, "A link to a log is labelled as another case",
      "The label says one precision and the file's name another."},
     {"log-missing", LEVEL_ERROR, "A log that the manifest names is not there",
@@ -119,8 +120,17 @@ const struct finding_rule FINDING_RULES[] = {
     {"repeats-not-stated", LEVEL_WARNING, "One run, no spread",
      "No number of repeats and no variance: nobody can tell a difference from noise. Repeat and "
      "print the spread."},
+    {"row-differs", LEVEL_ERROR, "The log is of another row",
+     "What the log states of its own run is not what the row says: its number is no proof of this "
+     "cell. Publish the row's own log."},
     {"rule-differs-within-table", LEVEL_WARNING, "Cells of one table follow different rules",
      "Windows or statistics differ from cell to cell. Use one rule, stated in the report."},
+    {"rule-picks-sample", LEVEL_ERROR, "A rule that nobody stated takes one sample",
+     "Among many samples one gives almost any number. Use a mean over a window, or state the rule "
+     "in the report."},
+    {"rule-scale-differs", LEVEL_ERROR, "A rule scales by what its series does not count",
+     "A rank's rate times the GPUs is the job's; a job's rate times anything is nobody's. Use the "
+     "scale that fits the scope, or state the rule in the report."},
     {"running-mean-averaged", LEVEL_WARNING, "Running means are averaged",
      "Each printed value already averages all steps so far: their mean weights early steps most. "
      "Average the steps."},

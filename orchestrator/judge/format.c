@@ -3,6 +3,7 @@
 
 #include "judge/format_impl.h"
 
+#include "judge/identity.h"
 #include "report/report.h"
 
 /* Where the decoding of one format stands. */
@@ -140,8 +141,8 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
 }
 
 struct raw_series {
-    struct str name, literal, pattern, unit, scope, quantity, until;
-    bool primary, after;
+    struct str name, literal, pattern, unit, scope, quantity, like, until;
+    bool primary, repeats, after;
     double factor;
 };
 
@@ -154,8 +155,10 @@ static const struct json_field SERIES_FIELDS[] = {
     {"scope", JSON_STR, JSON_REQUIRED, RS(scope), 0, 0},
     {"quantity", JSON_STR, JSON_REQUIRED, RS(quantity), 0, 0},
     {"primary", JSON_BOOL, JSON_REQUIRED, RS(primary), 0, 0},
+    {"repeats", JSON_BOOL, 0, RS(repeats), 0, 0},
     {"factor", JSON_F64, 0, RS(factor), 0, 0},
     {"after", JSON_ANY, JSON_NULLABLE, RS(after), 0, 0},
+    {"like", JSON_STR, JSON_NULLABLE, RS(like), 0, 0},
     {"until", JSON_STR, JSON_NULLABLE, RS(until), 0, 0},
 };
 
@@ -182,6 +185,7 @@ static int decode_series_names(const struct json *at, const struct raw_series *r
     s->name = raw->name;
     s->unit = raw->unit;
     s->is_primary = raw->primary;
+    s->repeats = raw->repeats;
     s->factor = raw->factor;
     return 0;
 }
@@ -204,6 +208,12 @@ static int decode_one_series(const struct decoder *d, const struct json *at, str
     }
     if (!raw.literal.len && !s->after.pattern) {
         return json_fail(at, err, "a series has a literal, or \"after\" opens its table");
+    }
+    if (raw.like.ptr && !raw.literal.len) {
+        return json_fail(at, err, "\"like\" is for lines that hold the literal, and there is none");
+    }
+    if (raw.like.ptr && decode_pattern(at, raw.like, &s->like, err) < 0) {
+        return -1;
     }
     if (raw.until.ptr && !s->after.pattern) {
         return json_fail(at, err, "\"until\" closes what \"after\" opens, and there is none");
@@ -242,6 +252,66 @@ static int decode_series(const struct decoder *d, const struct json *root, struc
     return 0;
 }
 
+struct raw_fact {
+    struct str name, literal, pattern, says, why;
+    bool is_list, is_absent;
+};
+
+#define RFA(member) offsetof(struct raw_fact, member)
+static const struct json_field FACT_FIELDS[] = {
+    {"name", JSON_STR, JSON_REQUIRED, RFA(name), 0, 0},
+    {"literal", JSON_STR, 0, RFA(literal), 0, 0},
+    {"pattern", JSON_STR, 0, RFA(pattern), 0, 0},
+    {"says", JSON_STR, 0, RFA(says), 0, 0},
+    {"list", JSON_BOOL, 0, RFA(is_list), 0, 0},
+    {"absent", JSON_BOOL, 0, RFA(is_absent), 0, 0},
+    {"why", JSON_STR, 0, RFA(why), 0, 0},
+};
+
+static int add_absent(const struct json *at, struct format *f, const struct raw_fact *raw,
+                      struct err *err)
+{
+    if (raw->literal.ptr || raw->pattern.ptr || raw->says.ptr || raw->is_list || !raw->why.len) {
+        return json_fail(at, err, "an absent fact has a name and \"why\", and nothing else");
+    }
+    f->absent[f->n_absent++] = (struct absent_fact){raw->name, raw->why};
+    return 0;
+}
+
+static int decode_fact(const struct decoder *d, const struct json *at, struct err *err)
+{
+    struct format *f = d->format;
+    struct raw_fact raw = {0};
+    struct fact_spec *fact;
+    if (json_decode(at, d->arena, FACT_FIELDS, ARRAY_LEN(FACT_FIELDS), &raw, err) < 0) {
+        return -1;
+    }
+    if (!condition_is_known(raw.name) && !identity_is_known(raw.name)) {
+        return json_fail(at, err, "\"%.60s\" is not in the list of conditions", raw.name.ptr);
+    }
+    if (raw.is_absent) {
+        return add_absent(at, f, &raw, err);
+    }
+    if (raw.why.ptr || !raw.literal.ptr || !raw.pattern.ptr) {
+        return json_fail(at, err, "a fact has a literal and a pattern, or is absent");
+    }
+    fact = &f->facts[f->n_facts++];
+    fact->name = raw.name;
+    fact->says = raw.says;
+    fact->is_list = raw.is_list;
+    fact->line.literal = raw.literal;
+    if (add_literal(at, f, &fact->line, err) < 0 ||
+        decode_pattern(at, raw.pattern, &fact->line.pattern, err) < 0) {
+        return -1;
+    }
+    fact->value = pattern_group(fact->line.pattern, "value");
+    if ((fact->value < 0) != (raw.says.len > 0)) {
+        return json_fail(at, err,
+                         "a fact's pattern has a group \"value\", or the fact \"says\" it");
+    }
+    return 0;
+}
+
 static int decode_facts(const struct decoder *d, const struct json *root, struct err *err)
 {
     struct format *f = d->format;
@@ -253,32 +323,16 @@ static int decode_facts(const struct decoder *d, const struct json *root, struct
         return -1;
     }
     f->facts = arena_array(d->arena, struct fact_spec, n ? n : 1);
+    f->absent = arena_array(d->arena, struct absent_fact, n ? n : 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct {
-            struct str name, literal, pattern;
-        } raw = {0};
-        static const struct json_field FIELDS[] = {
-            {"name", JSON_STR, JSON_REQUIRED, 0, 0, 0},
-            {"literal", JSON_STR, JSON_REQUIRED, sizeof(struct str), 0, 0},
-            {"pattern", JSON_STR, JSON_REQUIRED, 2 * sizeof(struct str), 0, 0},
-        };
-        struct fact_spec *fact = &f->facts[f->n_facts++];
-        if (json_decode(&item, d->arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
+        if (decode_fact(d, &item, err) < 0) {
             return -1;
         }
-        if (!condition_is_known(raw.name)) {
-            return json_fail(&item, err, "\"%.60s\" is not in the list of conditions",
-                             raw.name.ptr);
-        }
-        fact->name = raw.name;
-        fact->line.literal = raw.literal;
-        if (add_literal(&item, f, &fact->line, err) < 0 ||
-            decode_pattern(&item, raw.pattern, &fact->line.pattern, err) < 0) {
-            return -1;
-        }
-        fact->value = pattern_group(fact->line.pattern, "value");
-        if (fact->value < 0) {
-            return json_fail(&item, err, "a fact's pattern has a group \"value\"");
+    }
+    for (size_t idx = 0; idx < f->n_absent; idx++) {
+        if (format_reads(f, f->absent[idx].name.ptr)) {
+            return json_fail(&list, err, "fact \"%.60s\" is read and absent",
+                             f->absent[idx].name.ptr);
         }
     }
     return 0;
@@ -355,10 +409,44 @@ static const struct json_field FORMAT_FIELDS[] = {
     {"run_start", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"end", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"fatal", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
+    {"done", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"total_from", JSON_STR, JSON_NULLABLE, RF(total_from), 0, 0},
     {"facts", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"rules", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
 };
+
+/* "done": a line that says how many steps are made. */
+static int decode_done(const struct decoder *d, const struct json *root, struct err *err)
+{
+    struct format *f = d->format;
+    if (decode_probe(d, root, "done", &f->done, err) < 0) {
+        return -1;
+    }
+    f->done_step = f->done.pattern ? pattern_group(f->done.pattern, "step") : -1;
+    return f->done.pattern && f->done_step < 0
+               ? json_fail(root, err, "done: its pattern has a group \"step\"")
+               : 0;
+}
+
+/* By which a Python or CUDA program breaks off, whatever it trains. That TensorFlow's allocator "ran out of memory" is said to be no
+   failure. */
+static int add_crashes(const struct json *root, struct format *f, struct err *err)
+{
+    static const char *const CRASHES[] = {"Traceback (most recent call last)",
+                                          "CUDA out of memory",
+                                          "OutOfMemoryError",
+                                          "ResourceExhaustedError",
+                                          "RESOURCE_EXHAUSTED",
+                                          "Segmentation fault"};
+    for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
+        struct probe probe = {.literal = str_of(CRASHES[idx])};
+        if (add_literal(root, f, &probe, err) < 0) {
+            return -1;
+        }
+        f->crash_mask |= 1ull << probe.bit;
+    }
+    return 0;
+}
 
 static int check_total_from(const struct format *f, const struct json *root, struct err *err)
 {
@@ -390,7 +478,8 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     if (decode_prefixes(&d, root, err) < 0 || decode_series(&d, root, err) < 0 ||
         decode_probe(&d, root, "run_start", &f->run_start, err) < 0 ||
         decode_probe(&d, root, "end", &f->end, err) < 0 ||
-        decode_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_facts(&d, root, err) < 0 ||
+        decode_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_done(&d, root, err) < 0 ||
+        decode_facts(&d, root, err) < 0 || add_crashes(root, f, err) < 0 ||
         decode_rules(&d, root, err) < 0) {
         format_release(f);
         return -1;
@@ -412,6 +501,7 @@ void format_release(struct format *format)
         pattern_free(format->series[idx].line.pattern);
         pattern_free(format->series[idx].after.pattern);
         pattern_free(format->series[idx].until);
+        pattern_free(format->series[idx].like);
     }
     for (size_t idx = 0; idx < format->n_facts; idx++) {
         pattern_free(format->facts[idx].line.pattern);
@@ -419,6 +509,7 @@ void format_release(struct format *format)
     pattern_free(format->run_start.pattern);
     pattern_free(format->end.pattern);
     pattern_free(format->fatal.pattern);
+    pattern_free(format->done.pattern);
     if (format->search) {
         literals_free(*format->search);
     }
@@ -455,6 +546,26 @@ const struct rule *format_rule(const struct format *format, struct str id)
         }
     }
     return NULL;
+}
+
+bool format_reads(const struct format *format, const char *fact)
+{
+    for (size_t idx = 0; idx < format->n_facts; idx++) {
+        if (str_eq_z(format->facts[idx].name, fact)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct str format_absent(const struct format *format, const char *fact)
+{
+    for (size_t idx = 0; idx < format->n_absent; idx++) {
+        if (str_eq_z(format->absent[idx].name, fact)) {
+            return format->absent[idx].why;
+        }
+    }
+    return STR_EMPTY;
 }
 
 const struct format *format_find(const struct format_set *set, struct str id)

@@ -36,6 +36,9 @@ struct str format_framework(const struct format *format);
 size_t format_rules(const struct format *format, const struct rule **ret_rules);
 /* NULL where absent; accepts "FORMAT/NAME" and "NAME". */
 const struct rule *format_rule(const struct format *format, struct str id);
+/* Whether a pattern reads this fact; and why no log of the format states it, or NULL where the format does not say so. */
+bool format_reads(const struct format *format, const char *fact);
+struct str format_absent(const struct format *format, const char *fact);
 const struct format *format_find(const struct format_set *set, struct str id);
 
 /* Parsing one log. */
@@ -48,6 +51,8 @@ MUST_CHECK int parser_finish(struct parser *parser, struct measurement *ret_meas
                              struct err *err);
 void parser_free(struct parser *parser);
 
+/* Before the first byte: judged as it was by this derivation (judge/rule.h); without it, by the one in force. */
+void parser_judge_by(struct parser *parser, int64_t derivation);
 /* Before the first byte: leaves out the series of quantity score, but for the one that is named (ptr NULL: none). */
 void parser_skip_scores(struct parser *parser, struct str named);
 

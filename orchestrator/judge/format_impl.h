@@ -21,9 +21,12 @@ struct series_spec {
     enum scope scope;
     enum quantity quantity;
     bool is_primary;
+    bool repeats; /* the tool may print a step again (loss scaling repeats an iteration) */
     double factor;
     struct probe line;
-    struct probe after;                              /* opens the table */
+    struct probe after; /* opens the table */
+    struct pattern
+        *like; /* of the lines that hold its literal, those that look like it; NULL: all */
     struct pattern *until;                           /* closes it; NULL: never closes */
     int value, step, total, epoch, rank, gpus, time; /* groups, -1 absent */
 };
@@ -31,7 +34,14 @@ struct series_spec {
 struct fact_spec {
     struct str name;
     struct probe line;
-    int value;
+    int value;       /* group; -1 where says is set */
+    struct str says; /* what a line that matches states, or NULL */
+    bool is_list;    /* the value is a list with commas, and the fact is how many it has */
+};
+
+struct absent_fact { /* what no log of the format states */
+    struct str name;
+    struct str why;
 };
 
 struct format {
@@ -39,11 +49,15 @@ struct format {
     bool strips_mpirun, strips_srun;
     struct series_spec *series;
     size_t n_series;
-    struct probe run_start, end, fatal;
+    struct probe run_start, end, fatal, done;
+    int done_step;       /* group of done: steps that the run has made */
+    uint64_t crash_mask; /* literals by which any program breaks off */
     bool needs_end;
     struct str total_from; /* name of the fact that states how many steps a run makes, or NULL */
     struct fact_spec *facts;
     size_t n_facts;
+    struct absent_fact *absent;
+    size_t n_absent;
     struct rule *rules;
     size_t n_rules;
     struct str literals[LITERALS_MAX]; /* different ones; their index is their bit */

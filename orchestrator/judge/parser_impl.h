@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "judge/format_impl.h"
+#include "judge/whole.h"
 
 /* A place in cleaned text from which on, to the end of its line, a rank speaks. */
 struct tag {
@@ -70,7 +71,12 @@ struct parser {
     int64_t first_bad_line; /* 0: none */
     char bad_value[40];
     bool is_truncated;
-    enum parse_verdict first_run; /* known when the second begins */
+    enum parse_verdict first_run, last_run; /* known when they end */
+    int64_t derivation;                     /* by which it is judged */
+    struct causes causes;                   /* of the runs before */
+    struct causes run_causes;               /* of this run */
+    int64_t done_step; /* of this run: steps that it says it has made; -1 not said */
+    bool has_stepless; /* of this run: a sample whose line has no step */
 
     char *carry; /* owned: the line that has not ended yet, without NULs */
     size_t carry_len;
@@ -88,6 +94,11 @@ MUST_CHECK int parser_region(struct parser *parser, const struct region *region,
 /* What is left after the last line break, as one line that may have been cut. */
 MUST_CHECK int parser_finish_bytes(struct parser *parser, struct err *err);
 MUST_CHECK int guesser_line(struct guesser *guesser, const struct line *line, struct err *err);
+/* parser_judge.c: when a run ends, and when the log does. */
+void parser_end_run(struct parser *parser);
+void parser_judge(struct parser *parser, struct measurement *m);
+bool parser_is_done(const struct parser *parser); /* it has made the steps it was to make */
+size_t parser_primary(const struct parser *parser);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);
 
 #endif

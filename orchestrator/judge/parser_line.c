@@ -17,49 +17,9 @@ static bool is_measured(enum quantity quantity)
     return quantity != QTY_SCORE && quantity != QTY_CLOCK;
 }
 
-static size_t primary_index(const struct format *format)
-{
-    size_t idx = 0;
-    while (!format->series[idx].is_primary) { /* format_decode saw that there is one */
-        idx++;
-    }
-    return idx;
-}
-
-/* Steps between the last two lines of one rank: what a log may lack at its end without being incomplete. */
-static int64_t last_interval(const struct sample *samples, size_t n)
-{
-    const struct sample *last = &samples[n - 1];
-    for (size_t idx = n - 1; idx-- > 0 && samples[idx].run == last->run;) {
-        if (samples[idx].rank == last->rank && samples[idx].step != last->step) {
-            return last->step > samples[idx].step ? last->step - samples[idx].step : 1;
-        }
-    }
-    return last->step;
-}
-
-/* Of the run that ends here. */
-static enum parse_verdict judge_run(const struct parser *p)
-{
-    const struct series_state *primary = &p->series[primary_index(p->format)];
-    const struct sample *last = primary->n ? &primary->items[primary->n - 1] : NULL;
-    if (!last || last->run != p->run) {
-        return p->total_steps > 0 ? PARSE_INCOMPLETE : PARSE_OK;
-    }
-    if (p->fatal_line > 0 || (p->format->needs_end && !p->has_end)) {
-        return PARSE_INCOMPLETE;
-    }
-    return p->total_steps >= 0 &&
-                   p->total_steps - last->step >= last_interval(primary->items, primary->n)
-               ? PARSE_INCOMPLETE
-               : PARSE_OK;
-}
-
 static void next_run(struct parser *p)
 {
-    if (p->run == 0) {
-        p->first_run = judge_run(p);
-    }
+    parser_end_run(p);
     p->run++;
     p->has_start = false;
     p->has_end = false;
@@ -67,6 +27,8 @@ static void next_run(struct parser *p)
     p->has_samples = false;
     p->has_date = false;
     p->total_steps = -1;
+    p->done_step = -1;
+    p->has_stepless = false;
     memset(p->has_fact, 0, p->format->n_facts * sizeof(p->has_fact[0]));
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         free(p->series[idx].ranks);
@@ -149,6 +111,7 @@ static bool begins_run(const struct series_spec *spec, const struct rank_state *
 
 static void note_bad_value(struct parser *p, const struct line *line, struct str value)
 {
+    cause_add(&p->run_causes, CAUSE_UNREADABLE, line->number);
     if (p->first_bad_line == 0) {
         p->first_bad_line = line->number;
         snprintf(p->bad_value, sizeof(p->bad_value), "%.*s", STR_ARG(str_sub(value, 0, 30)));
@@ -170,6 +133,11 @@ static double read_value(struct parser *p, const struct series_spec *spec, const
         return (double)NAN;
     }
     return spec->factor == 1 ? value : value * spec->factor;
+}
+
+static bool is_loss(const struct series_spec *spec)
+{
+    return spec->quantity == QTY_SCORE && str_eq_z(spec->name, "loss");
 }
 
 /* A value that touches the end of a line without an end may have lost digits. */
@@ -223,6 +191,17 @@ static void note_total(struct parser *p, struct str name, struct str value)
     }
 }
 
+/* How many parts a list with commas has. */
+static struct str count_parts(struct str list, char *buf, size_t size)
+{
+    size_t n = 1;
+    for (size_t idx = 0; idx < list.len; idx++) {
+        n += list.ptr[idx] == ',';
+    }
+    snprintf(buf, size, "%zu", list.len ? n : 0);
+    return str_of(buf);
+}
+
 static int read_facts(struct parser *p, const struct line *line, struct err *err)
 {
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
@@ -236,7 +215,13 @@ static int read_facts(struct parser *p, const struct line *line, struct err *err
         }
         if (is_hit) {
             p->has_fact[idx] = true;
-            struct str value = pattern_text(spec->line.pattern, line->text, spec->value);
+            struct str value = spec->says.ptr
+                                   ? spec->says
+                                   : pattern_text(spec->line.pattern, line->text, spec->value);
+            char count[32];
+            if (spec->is_list) {
+                value = count_parts(value, count, sizeof(count));
+            }
             if (add_fact(p, spec->name, value, line->number, err) < 0) {
                 return -1;
             }
@@ -251,6 +236,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     const struct series_spec *spec = &p->format->series[idx];
     struct series_state *series = &p->series[idx];
     struct rank_state *state;
+    bool is_stepless;
     struct str time =
         spec->time < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, line->text, spec->time);
     int64_t epoch = group_i64(spec, line->text, spec->epoch, INT64_MAX, -1);
@@ -269,7 +255,9 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     if (!state) {
         return -1;
     }
-    if (begins_run(spec, state, series, &sample, epoch)) {
+    is_stepless = p->derivation >= DERIVATION_WHOLE && spec->step >= 0 && sample.step < 0;
+    p->has_stepless = p->has_stepless || is_stepless;
+    if (!is_stepless && begins_run(spec, state, series, &sample, epoch)) {
         if (p->run == RUNS_MAX) {
             return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
         }
@@ -291,7 +279,9 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         sample.step = series->ordinal;
     }
     sample.value = read_value(p, spec, line);
-    *state = (struct rank_state){sample.step, epoch, true, spec->quantity == QTY_SUMMARY};
+    if (!is_stepless) {
+        *state = (struct rank_state){sample.step, epoch, true, spec->quantity == QTY_SUMMARY};
+    }
     p->has_samples = true;
     p->total_steps = total >= 0 ? total : p->total_steps;
     return push_sample(p, series, &sample, err);
@@ -357,27 +347,122 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
+/* A letter stands where the number of a loss should: "loss: nan", "\"loss\":inf". */
+static bool has_loss_in_letters(struct str text)
+{
+    size_t at = 0;
+    while (at < text.len) {
+        const char *hit = memchr(text.ptr + at, 's', text.len - at); /* few letters are */
+        if (!hit) {
+            return false;
+        }
+        at = (size_t)(hit - text.ptr) + 1;
+        if (at < 3 || memcmp(hit - 2, "loss", at < text.len ? 4 : 3) != 0) {
+            continue;
+        }
+        for (at++; at < text.len && strchr("\" :=+-", text.ptr[at]); at++) {
+        }
+        if (at < text.len && ((text.ptr[at] | 0x20) == 'n' || (text.ptr[at] | 0x20) == 'i')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the loss on a sample's line is a number: seen even where scores are left out. Few lines hold such letters. */
+static int look_at_loss(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_hit = has_loss_in_letters(line->text);
+    for (size_t idx = 0; is_hit && idx < p->format->n_series; idx++) {
+        const struct series_spec *spec = &p->format->series[idx];
+        bool is_there = false;
+        double value;
+        if (!is_loss(spec)) {
+            continue;
+        }
+        if (pattern_match(spec->line.pattern, line->text, &is_there, err) < 0) {
+            return -1;
+        }
+        if (is_there && lognumber_parse(pattern_text(spec->line.pattern, line->text, spec->value),
+                                        &value) != NUMBER_OK) {
+            cause_add(&p->run_causes, CAUSE_NAN_LOSS, line->number);
+        }
+    }
+    return 0;
+}
+
+/* A line that no series reads: it may look like one all the same, say how far the run is, or be how a program breaks off. */
+static int look_at_rest(struct parser *p, const struct line *line, struct err *err)
+{
+    const struct format *f = p->format;
+    bool is_hit = false;
+    if (match_probe(&f->done, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (is_hit) {
+        int64_t step;
+        if (logwhole_parse(pattern_text(f->done.pattern, line->text, f->done_step), INT64_MAX,
+                           &step)) {
+            p->done_step = step > p->done_step ? step : p->done_step;
+        }
+        return 0;
+    }
+    for (size_t idx = 0; idx < f->n_series; idx++) {
+        const struct series_spec *spec = &f->series[idx];
+        bool is_like = spec->like && (line->mask >> spec->line.bit & 1) != 0;
+        if (is_like && pattern_match(spec->like, line->text, &is_like, err) < 0) {
+            return -1;
+        }
+        if (is_like) {
+            cause_add(&p->run_causes, CAUSE_UNREADABLE, line->number);
+            return 0;
+        }
+    }
+    if ((line->mask & f->crash_mask) != 0 && p->has_samples && !p->has_end && !parser_is_done(p)) {
+        cause_add(&p->run_causes, CAUSE_CRASH, line->number);
+    }
+    return 0;
+}
+
+/* A line by which a run begins: another one where there is one already. */
+static int follow_start(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_hit = false;
+    if (match_probe(&p->format->run_start, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if (!is_hit) {
+        return 0;
+    }
+    if (p->has_samples || p->has_end) {
+        if (p->run == RUNS_MAX) {
+            return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
+        }
+        next_run(p);
+    }
+    p->has_start = true;
+    return 0;
+}
+
 int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
     bool is_sample = false;
-    if (match_probe(&p->format->run_start, line, &is_hit, err) < 0) {
+    bool is_primary = false;
+    if (follow_start(p, line, err) < 0) {
         return -1;
-    }
-    if (is_hit) {
-        if (p->has_samples || p->has_end) {
-            if (p->run == RUNS_MAX) {
-                return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
-            }
-            next_run(p);
-        }
-        p->has_start = true;
     }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         if (read_series(p, idx, line, &is_hit, err) < 0 || follow_table(p, idx, line, err) < 0) {
             return -1;
         }
         is_sample = is_sample || is_hit;
+        is_primary = is_primary || (is_hit && p->format->series[idx].is_primary);
+    }
+    if ((is_primary                  ? look_at_loss(p, line, err)
+         : is_sample || line->is_cut ? 0
+                                     : look_at_rest(p, line, err)) < 0) {
+        return -1;
     }
     if (match_probe(&p->format->end, line, &is_hit, err) < 0) {
         return -1;
@@ -390,50 +475,6 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         p->fatal_line = line->number;
     }
     return is_sample ? 0 : read_facts(p, line, err);
-}
-
-static struct str say(struct arena *arena, const char *text)
-{
-    return str_dup(arena, str_of(text));
-}
-
-static struct str say_incomplete(const struct parser *p, const struct measurement *m)
-{
-    if (p->fatal_line > 0) {
-        return str_of(
-            arena_printf(p->arena, "line %" PRId64 " says that the run failed", p->fatal_line));
-    }
-    if (p->format->needs_end && !p->has_end) {
-        return say(p->arena, "the line that ends a run is missing");
-    }
-    return str_of(arena_printf(p->arena, "the log ends at step %" PRId64 " of %" PRId64,
-                               m->last_step, m->total_steps));
-}
-
-static void judge(const struct parser *p, struct measurement *m)
-{
-    const struct series *primary = measurement_primary(m);
-    struct arena *arena = p->arena;
-    m->verdict = PARSE_OK;
-    if (p->first_bad_line > 0) {
-        m->verdict = PARSE_NAN;
-        m->why = str_of(
-            arena_printf(arena, "line %" PRId64 ": \"%s\" where a finite number over 0 is expected",
-                         p->first_bad_line, p->bad_value));
-    } else if (primary->n == 0) {
-        m->verdict = PARSE_NO_METRIC;
-        m->why = p->is_truncated ? say(arena, "the only record is cut off")
-                                 : say(arena, "no line holds this format's metric");
-    } else if (primary->samples[0].run != primary->samples[primary->n - 1].run) {
-        m->verdict = PARSE_AMBIGUOUS;
-        m->why = str_of(arena_printf(arena, "the log holds %d runs", m->n_runs));
-    } else if (p->is_truncated) {
-        m->verdict = PARSE_TRUNCATED;
-        m->why = say(arena, "the last line ends in the middle of a record");
-    } else if (m->last_run == PARSE_INCOMPLETE) {
-        m->verdict = PARSE_INCOMPLETE;
-        m->why = say_incomplete(p, m);
-    }
 }
 
 static int64_t stated_warmup(const struct parser *p)
@@ -454,11 +495,12 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     const struct format *f = p->format;
     struct measurement m = {.format = f->id, .last_step = -1};
     const struct series *primary;
+    size_t first;
     if (parser_finish_bytes(p, err) < 0) {
         return -1;
     }
-    m.last_run = judge_run(p);
-    m.first_run = p->run > 0 ? p->first_run : m.last_run;
+    parser_end_run(p);
+    first = parser_primary(p);
     m.series = arena_array(p->arena, struct series, f->n_series);
     m.n_series = f->n_series;
     for (size_t idx = 0; idx < f->n_series; idx++) {
@@ -472,7 +514,7 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
             .unit = f->series[idx].unit,
             .scope = f->series[idx].scope,
             .quantity = f->series[idx].quantity,
-            .is_primary = f->series[idx].is_primary,
+            .is_primary = idx == first,
             .samples = state->n ? state->items : NULL,
             .n = state->n,
         };
@@ -484,13 +526,13 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     if (p->facts.n) {
         memcpy(m.facts, p->facts.items, p->facts.n * sizeof(m.facts[0]));
     }
-    primary = &m.series[primary_index(f)];
+    primary = &m.series[first];
     m.last_step = primary->n ? primary->samples[primary->n - 1].step : -1;
     m.total_steps = p->total_steps;
     m.warmup_steps = stated_warmup(p);
     m.n_bytes = p->n_bytes;
     m.n_lines = (uint64_t)p->n_lines;
-    judge(p, &m);
+    parser_judge(p, &m);
     *ret_measurement = m;
     return 0;
 }

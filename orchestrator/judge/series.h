@@ -43,9 +43,7 @@ struct fact {
     int64_t line;     /* from 1 */
 };
 
-/* Where several hold, the first of nan, no_metric, ambiguous, truncated, incomplete is given. nan: a rate or time that is not
-   a number over 0. no_metric: nothing was read for the primary series. ambiguous: two runs. truncated: the last line ends
-   in the middle of a record. incomplete: the steps it was to make, or the end it must have, were not reached. */
+/* What a log that is not ok is called; why is its cause. */
 enum parse_verdict {
     PARSE_OK,
     PARSE_NO_METRIC,
@@ -55,10 +53,38 @@ enum parse_verdict {
     PARSE_TRUNCATED
 };
 
+/* A log that is not whole has one verdict: that of the first cause it has, in this order. */
+enum cause {
+    CAUSE_UNREADABLE, /* a line looks like the metric and holds no number over 0 */
+    CAUSE_NAN_LOSS,   /* the loss on a line of the samples is not finite */
+    CAUSE_NO_METRIC,  /* no line holds the metric */
+    CAUSE_RUNS,       /* several runs */
+    CAUSE_WRITERS,    /* several ranks print the figure of the whole job */
+    CAUSE_DUPLICATE,  /* a step that the same rank has printed */
+    CAUSE_BEYOND,     /* a step after the last that the run was to make */
+    CAUSE_CLOCK,      /* a line earlier than the one before it */
+    CAUSE_TRUNCATED,  /* the last line ends in the middle of a record */
+    CAUSE_FATAL,      /* the log says that the run failed */
+    CAUSE_CRASH,      /* a traceback or want of memory before the run's end */
+    CAUSE_NO_END,     /* the line that ends a run is missing */
+    CAUSE_SHORT,      /* steps that the run was to make are missing at the end */
+    CAUSE_GAP,        /* lines are missing in the grid of steps that the log itself shows */
+    CAUSES
+};
+
+struct causes {
+    int64_t n[CAUSES]; /* how often */
+    int64_t
+        at[CAUSES]; /* of the first: line, or step for those that are about steps; 0 not known */
+    char bad_value[40];  /* what stands on the first unreadable line; empty: not known */
+    int64_t total_steps; /* of a run that is short */
+};
+
 struct measurement {
     struct str format; /* id */
     enum parse_verdict verdict;
-    struct str why; /* of a verdict other than ok: one sentence; else empty */
+    struct str why;       /* of a verdict other than ok: one sentence; else empty */
+    struct causes causes; /* counted; all 0 in a series that was kept, and before derivation 4 */
     struct series *series;
     size_t n_series;
     struct fact *facts;

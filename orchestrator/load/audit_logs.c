@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "load/measure.h"
 #include "load/series_file.h"
+#include "load/series_list.h"
 
 #define SERIES_FOLDER "logs/published"
 
@@ -16,6 +17,7 @@ struct reading {
     const struct format_set *formats;
     const struct audit_opts *opts;
     struct audit_logs *logs;
+    struct series_list *list; /* digests of the kept series; empty where raw logs are read */
 };
 
 static const char *series_path(const struct reading *in, const char *folder,
@@ -30,8 +32,11 @@ static int write_series(const struct reading *in, const struct audit_log *log, s
     const char *path = series_path(in, in->opts->series_folder, log);
     const char *folder =
         fs_join(in->arena, in->opts->series_folder, str_z(in->arena, in->report->id));
-    struct series_file file = {in->report->id, log->path, log->ref.sha256, in->report->logs_source,
-                               *log->measurement};
+    struct series_file file = {.report = in->report->id,
+                               .log = log->path,
+                               .sha256 = log->ref.sha256,
+                               .source = in->report->logs_source,
+                               .measurement = *log->measurement};
     if (fs_mkdir_p(folder, err) < 0) {
         return -1;
     }
@@ -101,6 +106,9 @@ static int read_kept(struct reading *in, struct audit_log *log, struct err *err)
             err, ERR_MANIFEST, "%s: expected log \"%.*s\" of commit %.*s, found \"%.*s\"", path,
             STR_ARG(log->path), STR_ARG(in->report->logs_source.commit), STR_ARG(file->log));
     }
+    if (series_list_check(in->list, path, file->own_sha256, err) < 0) {
+        return -1;
+    }
     log->ref.sha256 = file->sha256;
     log->measurement = &file->measurement;
     return 0;
@@ -130,6 +138,28 @@ static int read_case(struct reading *in, const struct report_case *c, struct err
         }
     }
     return 0;
+}
+
+/* A report with published logs has its series kept, each with its digest. */
+static int read_list(struct reading *in, struct err *err)
+{
+    const char *folder = fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+    const char *below = fs_join(in->arena, folder, str_z(in->arena, in->report->id));
+    if (in->opts->logs_folder || !in->report->logs_source.path.ptr ||
+        audit_count_logs(in->report) == 0 || !fs_is_dir(below)) {
+        return 0; /* a series that is not there is a finding */
+    }
+    return series_list_read(in->arena, in->report, below, in->list, err);
+}
+
+static int write_list(const struct reading *in, struct str *ret_sha256, struct err *err)
+{
+    const char *folder =
+        fs_join(in->arena, in->opts->series_folder, str_z(in->arena, in->report->id));
+    if (!fs_is_dir(folder)) {
+        return 0; /* nothing was published */
+    }
+    return series_list_write(in->arena, folder, ret_sha256, err);
 }
 
 static int read_logs(struct reading *in, struct err *err)
@@ -163,10 +193,17 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
                  const struct audit_opts *opts, struct report_audit *ret_audit, struct err *err)
 {
     struct audit_logs logs = {0};
-    struct reading in = {arena, report, formats, opts, &logs};
-    int result = read_logs(&in, err);
+    CLEANUP(series_list) struct series_list list = {0};
+    struct reading in = {arena, report, formats, opts, &logs, &list};
+    struct str written = STR_EMPTY;
+    int result = read_list(&in, err);
+    result = result < 0 ? -1 : read_logs(&in, err);
+    if (result == 0 && opts->series_folder) {
+        result = write_list(&in, &written, err);
+    }
     if (result == 0) {
         audit_judge(arena, report, formats, &logs, ret_audit);
+        ret_audit->written_sha256 = written;
     }
     audit_logs_release(&logs);
     return result;

@@ -69,14 +69,17 @@ static int feed_all(int fd, const char *path, struct parser *parser, struct dige
     }
 }
 
-static int parse_file(struct arena *arena, const struct format *format, const char *path,
+static int parse_file(struct arena *arena, const struct reading_by *by, const char *path,
                       struct measurement *ret_measurement, struct digest *digest, struct err *err)
 {
     CLEANUP(fd) int fd = -1;
     CLEANUP(parser) struct parser *parser = NULL;
     struct measurement m;
-    if (open_log(path, &fd, err) < 0 || parser_new(format, arena, &parser, err) < 0 ||
-        feed_all(fd, path, parser, digest, err) < 0) {
+    if (open_log(path, &fd, err) < 0 || parser_new(by->format, arena, &parser, err) < 0) {
+        return -1;
+    }
+    parser_judge_by(parser, by->derivation);
+    if (feed_all(fd, path, parser, digest, err) < 0) {
         return -1;
     }
     if (parser_finish(parser, &m, err) < 0) {
@@ -89,19 +92,26 @@ static int parse_file(struct arena *arena, const struct format *format, const ch
 int measure_file(struct arena *arena, const struct format *format, const char *path,
                  struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
 {
+    const struct reading_by by = {format, DERIVATION_NOW};
+    return measure_file_by(arena, &by, path, ret_measurement, ret_sha256, err);
+}
+
+int measure_file_by(struct arena *arena, const struct reading_by *by, const char *path,
+                    struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
+{
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     struct digest_value value;
     struct stat st;
     char *hex;
     if (!ret_sha256) {
-        return parse_file(arena, format, path, ret_measurement, NULL, err);
+        return parse_file(arena, by, path, ret_measurement, NULL, err);
     }
     /* What a digest stands for can be read again; a pipe cannot, and may never end. */
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         return err_set(err, ERR_IO, "%s: expected a regular file", path);
     }
     if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
-        parse_file(arena, format, path, ret_measurement, &digest, err) < 0 ||
+        parse_file(arena, by, path, ret_measurement, &digest, err) < 0 ||
         digest_finish(&digest, &value, err) < 0) {
         return -1;
     }

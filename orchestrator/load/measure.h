@@ -5,10 +5,19 @@
 
 #include "judge/format.h"
 
+struct reading_by {
+    const struct format *format;
+    int64_t derivation;
+};
+
 /* The measurement lives in the arena. ret_sha256 (hex, in the arena) may be NULL; it is computed in the same pass. */
 MUST_CHECK int measure_file(struct arena *arena, const struct format *format, const char *path,
                             struct measurement *ret_measurement, struct str *ret_sha256,
                             struct err *err);
+/* The same, judged by a derivation (judge/rule.h). */
+MUST_CHECK int measure_file_by(struct arena *arena, const struct reading_by *by, const char *path,
+                               struct measurement *ret_measurement, struct str *ret_sha256,
+                               struct err *err);
 
 /* The beginning of a log, kept so that a short one is read once. Reused from log to log. */
 #define LOG_HEAD_BYTES (1u << 20)  /* of a regular file */

@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "judge/format.h"
+#include "load/series_list.h"
 
 #define SCHEMA_VERSION 1
 #define FILE_BYTES_MAX JSON_TEXT_MAX
@@ -543,5 +544,7 @@ int series_file_read(struct arena *arena, const char *path, struct series_file *
         return -1;
     }
     root = json_root(&doc);
-    return read_file(&root, arena, ret_file, err);
+    return read_file(&root, arena, ret_file, err) < 0
+               ? -1
+               : sha256_text(arena, text, &ret_file->own_sha256, err);
 }

@@ -14,6 +14,7 @@ struct series_file {
     struct str sha256; /* of the raw log, hex */
     struct source_ref source;
     struct measurement measurement;
+    struct str own_sha256; /* of the file as it was read, hex */
 };
 
 /* "ResNet50V1.5/logs/x.txt" read as "f" is "ResNet50V1.5--logs--x.txt.f.json". In the arena. */

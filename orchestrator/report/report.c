@@ -9,7 +9,6 @@
 
 #define ENVIRONMENTS_MAX 16
 #define STACKS_MAX       32
-#define DERIVE_DEPTH_MAX 8
 #define SCHEMA_VERSION   1
 
 static const char *const METRIC_NAMES[] = {"throughput", "run_throughput", "speedup",
@@ -295,7 +294,7 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
         return -1;
     }
     if (!json_is_null(&member)) {
-        if (decode_source(&member, arena, &report.logs_source, err) < 0) {
+        if (decode_logs(&member, arena, &report, err) < 0) {
             return -1;
         }
     }

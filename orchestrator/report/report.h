@@ -6,11 +6,12 @@
 
 #include "report/recipe.h"
 
-#define REPORTS_MAX  256
-#define CASES_MAX    4096
-#define CELLS_MAX    64  /* a case */
-#define LOGS_MAX     64  /* a case */
-#define COMMANDS_MAX 256 /* a stack */
+#define REPORTS_MAX      256
+#define CASES_MAX        4096
+#define CELLS_MAX        64  /* a case */
+#define LOGS_MAX         64  /* a case */
+#define COMMANDS_MAX     256 /* a stack */
+#define DERIVE_DEPTH_MAX 8
 
 struct source_ref { /* where a statement was read */
     struct str repository;
@@ -113,6 +114,7 @@ struct report {
     struct source_ref source;
     struct source_ref
         logs_source; /* path: the folder below --logs; commit: of the logs; NULLs where there are none */
+    struct str series_sha256; /* of the list of its kept series' digests, hex; NULL: none is kept */
     struct environment *environments;
     size_t n_environments;
     struct stack *stacks;

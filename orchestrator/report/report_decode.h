@@ -29,6 +29,8 @@ MUST_CHECK int decode_digest(const struct json *at, const char *key, struct str 
 MUST_CHECK int check_word(const struct json *at, const char *key, struct str value,
                           const char *const *words, struct err *err);
 
+MUST_CHECK int decode_logs(const struct json *at, struct arena *arena, struct report *report,
+                           struct err *err);
 MUST_CHECK int decode_source(const struct json *at, struct arena *arena, struct source_ref *ret,
                              struct err *err);
 MUST_CHECK int decode_conditions(const struct json *at, struct arena *arena, struct conditions *ret,

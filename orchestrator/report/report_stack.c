@@ -228,6 +228,16 @@ static int check_date(const struct json *at, struct str value, struct err *err)
                : json_fail(at, err, "date: expected YYYY-MM-DD, found \"%.100s\"", value.ptr);
 }
 
+static int check_source(const struct json *at, const struct source_ref *ret, struct err *err)
+{
+    if (check_url(at, "repository", ret->repository, err) < 0 ||
+        check_commit(at, "commit", ret->commit, err) < 0 ||
+        check_rel_path(at, ret->path, err) < 0) {
+        return -1;
+    }
+    return check_date(at, ret->date, err);
+}
+
 int decode_source(const struct json *at, struct arena *arena, struct source_ref *ret,
                   struct err *err)
 {
@@ -237,13 +247,35 @@ int decode_source(const struct json *at, struct arena *arena, struct source_ref 
         {"path", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, path), 0, 0},
         {"date", JSON_STR, JSON_REQUIRED, offsetof(struct source_ref, date), 0, 0},
     };
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
-        check_url(at, "repository", ret->repository, err) < 0 ||
-        check_commit(at, "commit", ret->commit, err) < 0 ||
-        check_rel_path(at, ret->path, err) < 0) {
+    return json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0
+               ? -1
+               : check_source(at, ret, err);
+}
+
+int decode_logs(const struct json *at, struct arena *arena, struct report *report, struct err *err)
+{
+    struct raw_logs {
+        struct source_ref source;
+        struct str series;
+    } raw = {0};
+    static const struct json_field FIELDS[] = {
+        {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.repository), 0, 0},
+        {"commit", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.commit), 0, 0},
+        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.path), 0, 0},
+        {"date", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.date), 0, 0},
+        {"series_sha256", JSON_STR, 0, offsetof(struct raw_logs, series), 0, 0},
+    };
+    uint8_t ignored[32];
+    bool has_digest = false;
+    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
+        check_source(at, &raw.source, err) < 0 ||
+        decode_digest(at, "series_sha256", raw.series, sizeof(ignored), ignored, &has_digest, err) <
+            0) {
         return -1;
     }
-    return check_date(at, ret->date, err);
+    report->logs_source = raw.source;
+    report->series_sha256 = raw.series;
+    return 0;
 }
 
 /* The members of an object whose values are text or, where nullable, null. */

@@ -26,8 +26,25 @@ static void write_explanation(const struct explanation *e, struct json_out *out)
     jw_i64(out, "group", (int64_t)e->n_group);
     jw_str(out, "best", e->best);
     jw_i64(out, "best_explains", (int64_t)e->best_explains);
-    jw_bool(out, "is_explanation", e->best.ptr && e->best_explains == e->n_group);
+    jw_bool(out, "is_explanation", explains(e));
     jw_end_object(out);
+}
+
+/* Facts of the row in one state, each with its reason. */
+static void write_identity(const struct cell_audit *a, const char *key, enum identity_state state,
+                           struct json_out *out)
+{
+    jw_array(out, key);
+    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
+        const struct identity_item *item = &a->identity.items[fact];
+        if (item->state == state) {
+            jw_object(out, NULL);
+            jw_z(out, "fact", identity_name((enum identity_fact)fact));
+            jw_str(out, "why", item->why);
+            jw_end_object(out);
+        }
+    }
+    jw_end_array(out);
 }
 
 static void write_cell(const struct cell_audit *a, struct json_out *out)
@@ -50,6 +67,11 @@ static void write_cell(const struct cell_audit *a, struct json_out *out)
     jw_f64(out, "recomputed", a->recomputed);
     jw_f64(out, "rel_diff", a->rel_diff);
     jw_z(out, "verdict", audit_verdict_name(a->verdict));
+    jw_str(out, "digits", a->digits);
+    jw_z(out, "proof", proof_name(a->proof));
+    write_identity(a, "unproven", ID_UNPROVEN, out);
+    write_identity(a, "contradicted", ID_CONTRADICTED, out);
+    jw_z(out, "log_state", log_state_name(a->log_state));
     jw_str(out, "rule", a->rule);
     jw_str(out, "rounding", a->rounding);
     jw_i64(out, "samples", (int64_t)a->n_used);

@@ -81,13 +81,16 @@ static void add_cell(struct table *table, const struct cell_audit *a)
         table_addf(table, "%+.3f %%", 100 * a->rel_diff);
     }
     table_addf(table, "%s", audit_verdict_name(a->verdict));
+    table_addf(table, "%s", proof_name(a->proof));
+    table_addf(table, "%s", log_state_name(a->log_state));
     table_add(table, a->rule.ptr ? a->rule : STR_LIT("-"));
 }
 
 static const struct table_column COLUMNS[] = {
     {"model", false},     {"framework", false}, {"variant", false},  {"GPUs", true},
     {"batch", true},      {"metric", false},    {"published", true}, {"recomputed", true},
-    {"difference", true}, {"verdict", false},   {"rule", false}};
+    {"difference", true}, {"verdict", false},   {"proof", false},    {"log", false},
+    {"rule", false}};
 
 static bool is_first_of_table(const struct report_audit *audit, size_t idx)
 {
@@ -136,20 +139,85 @@ static void write_search(const struct report_audit *audit, struct strbuf *out)
             strbuf_printf(
                 out, "%zu of %zu candidates give it; %s: %zu of the %zu cells of its group%s\n",
                 e->n_matching, e->n_tried, e->best.ptr, e->best_explains, e->n_group,
-                e->best_explains == e->n_group ? ", which explains it" : ", no explanation");
+                explains(e) ? ", which explains it" : ", no explanation");
         }
     }
 }
 
-static void write_counts(const struct report_audit *audit, struct strbuf *out)
+struct counts {
+    size_t n, of[AUDIT_NO_LOG + 1];
+    size_t full, partial; /* of those that are exact or match */
+};
+
+static void count_cells(const struct report_audit *audit, struct counts *counts)
 {
-    size_t n[AUDIT_NO_LOG + 1] = {0};
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        n[audit->cells[idx].verdict]++;
+        const struct cell_audit *a = &audit->cells[idx];
+        bool is_good = a->verdict == AUDIT_EXACT || a->verdict == AUDIT_MATCH;
+        counts->n++;
+        counts->of[a->verdict]++;
+        counts->full += is_good && a->proof == PROOF_FULL;
+        counts->partial += is_good && a->proof == PROOF_PARTIAL;
     }
-    strbuf_printf(out, "\n%zu cells: %zu exact, %zu match, %zu differ, %zu without log\n",
-                  audit->n_cells, n[AUDIT_EXACT], n[AUDIT_MATCH], n[AUDIT_DIFFERS],
-                  n[AUDIT_NO_LOG]);
+}
+
+static void write_counts(const char *what, const struct counts *c, struct strbuf *out)
+{
+    strbuf_printf(
+        out,
+        "\n%s%zu cells: %zu exact, %zu match, %zu differ, %zu without log; of the exact and "
+        "matching %zu are proven in full, %zu in part\n",
+        what, c->n, c->of[AUDIT_EXACT], c->of[AUDIT_MATCH], c->of[AUDIT_DIFFERS],
+        c->of[AUDIT_NO_LOG], c->full, c->partial);
+}
+
+static bool is_unproven_by(const struct cell_audit *a, size_t fact, struct str why)
+{
+    return a->n_logs > 0 && (a->verdict == AUDIT_EXACT || a->verdict == AUDIT_MATCH) &&
+           a->identity.items[fact].state == ID_UNPROVEN && str_eq(a->identity.items[fact].why, why);
+}
+
+/* What the logs of exact and matching cells do not show, each reason once. */
+static void write_unproven(const struct report_audit *audit, struct strbuf *out)
+{
+    bool has_any = false;
+    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
+        for (size_t idx = 0; idx < audit->n_cells; idx++) {
+            struct str why = audit->cells[idx].identity.items[fact].why;
+            size_t first = 0;
+            size_t n = 0;
+            if (!is_unproven_by(&audit->cells[idx], fact, why)) {
+                continue;
+            }
+            while (!is_unproven_by(&audit->cells[first], fact, why)) {
+                first++;
+            }
+            for (size_t cell = 0; first == idx && cell < audit->n_cells; cell++) {
+                n += is_unproven_by(&audit->cells[cell], fact, why);
+            }
+            if (n > 0) {
+                strbuf_printf(out, "%s  %s of %zu cell%s: %.*s\n",
+                              has_any ? "" : "\nnot proven by the logs of cells that hold\n",
+                              identity_name((enum identity_fact)fact), n, n == 1 ? "" : "s",
+                              STR_ARG(why));
+                has_any = true;
+            }
+        }
+    }
+}
+
+/* The digits of what is near and not the same. */
+static void write_matches(const struct report_audit *audit, struct strbuf *out)
+{
+    bool has_any = false;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell_audit *a = &audit->cells[idx];
+        if (a->digits.ptr) {
+            strbuf_printf(out, "%s  %s: %s\n", has_any ? "" : "\nnear, and not the same\n",
+                          a->cell->id.ptr, a->digits.ptr);
+            has_any = true;
+        }
+    }
 }
 
 static void write_like(const struct report_audit *audit, struct strbuf *out)
@@ -199,6 +267,7 @@ static void write_findings(const struct report_audit *audit, bool is_colored, st
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
                     struct strbuf *out)
 {
+    struct counts all = {0};
     for (size_t idx = 0; idx < set->n; idx++) {
         const struct report_audit *audit = &set->items[idx];
         strbuf_printf(out, "%s%s%s: %s%s\n", idx ? "\n" : "", opts->is_colored ? BOLD : "",
@@ -209,11 +278,19 @@ void audit_out_text(const struct audit_set *set, const struct audit_text_opts *o
                 write_table(audit, audit->cells[cell].cell->table, opts->is_colored, out);
             }
         }
-        write_counts(audit, out);
+        struct counts counts = {0};
+        count_cells(audit, &counts);
+        count_cells(audit, &all);
+        write_counts("", &counts, out);
+        write_unproven(audit, out);
+        write_matches(audit, out);
         write_search(audit, out);
         if (opts->want_like) {
             write_like(audit, out);
         }
         write_findings(audit, opts->is_colored, out);
+    }
+    if (set->n > 1) {
+        write_counts("all reports: ", &all, out);
     }
 }

@@ -59,6 +59,30 @@ static void add_rule(struct page *page, const struct cell_audit *ca)
     strbuf_add_z(page->out, "</td>");
 }
 
+/* "proof partial: gpus, nodes", and what the log is where it is not whole. */
+static void add_proof(struct page *page, const struct cell_audit *ca)
+{
+    const char *before = ": ";
+    if (ca->verdict == AUDIT_NO_LOG) {
+        return;
+    }
+    HTML(page->out, "<small class=\"proof\">proof {}", str_of(proof_name(ca->proof)));
+    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
+        if (ca->identity.items[fact].state != ID_PROVEN) {
+            HTML(page->out, "{}{}", str_of(before),
+                 str_of(identity_name((enum identity_fact)fact)));
+            before = ", ";
+        }
+    }
+    if (ca->log_state != LOG_WHOLE) {
+        HTML(page->out, "; log {}", str_of(log_state_name(ca->log_state)));
+    }
+    if (ca->digits.ptr) {
+        HTML(page->out, "; {}", ca->digits);
+    }
+    strbuf_add_z(page->out, "</small>");
+}
+
 static void add_cell(struct page *page, const struct cell_audit *ca, struct str report_id,
                      size_t idx)
 {
@@ -77,6 +101,7 @@ static void add_cell(struct page *page, const struct cell_audit *ca, struct str 
          whole_text(page, c->batch_per_gpu), whole_text(page, c->gpus),
          whole_text(page, c->batch_per_gpu), ca->cell->printed, recomputed_text(page, ca));
     add_verdict(page, ca->verdict);
+    add_proof(page, ca);
     HTML(page->out, "</td><td class=\"n\">{}</td>", percent_text(page, ca->rel_diff));
     add_rule(page, ca);
     strbuf_add_z(page->out, "</tr>\n");
@@ -212,8 +237,7 @@ static void add_explanation(struct page *page, const struct cell_audit *ca)
     }
     HTML(page->out, "<td class=\"rule\">{}</td><td>{} of {}{}</td></tr>\n", e->best,
          textf(&page->arena, "%zu", e->best_explains), textf(&page->arena, "%zu", e->n_group),
-         e->best_explains == e->n_group ? STR_LIT(": explains the group")
-                                        : STR_LIT(": not an explanation"));
+         explains(e) ? STR_LIT(": explains the group") : STR_LIT(": not an explanation"));
 }
 
 void add_explanations(struct page *page, const struct report_audit *audit)

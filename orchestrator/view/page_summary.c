@@ -86,7 +86,7 @@ static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
              ? STR_EMPTY
              : textf(&page->arena, ", %s", metric_words(ca->cell->metric)),
          ca->cell->printed, recomputed_text(page, ca), percent_text(page, ca->rel_diff));
-    if (e->best.ptr && e->n_group > 0 && e->best_explains == e->n_group) {
+    if (explains(e)) {
         HTML(page->out, " All {} cells of its group follow from \xe2\x80\x9c{}\xe2\x80\x9d.",
              textf(&page->arena, "%zu", e->n_group), e->best);
     } else if (e->best.ptr) {

@@ -51,9 +51,9 @@ for r in json.load(open(sys.argv[1]))["reports"]:
 }
 new_root
 TF2=resnet50/tf2/fp32/n4g8/bs128
-sed -i 's/"9418.44"/"9418.54"/' "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
-exits 0 "the last but one digit of a printed number changed: within 0.05 %" "$REPERF" audit dlperf-tf2-resnet50 --json
-is "$(cell "$T/out" "$TF2#throughput" verdict)" match "a hundred-thousandth off: match, and the explanation is searched"
+sed -i 's/"9418.44"/"9418.45"/' "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
+exits 0 "the last digit of a printed number changed: within 0.05 %" "$REPERF" audit dlperf-tf2-resnet50 --json
+is "$(cell "$T/out" "$TF2#throughput" verdict)" match "a millionth off: match, and the explanation is searched"
 is "$(cell "$T/out" "$TF2#speedup" verdict)" exact "the speed-up still follows at its digits"
 new_root
 sed -i 's/"9418.44"/"9518.44"/' "$T/root/manifests/reports/dlperf-tf2-resnet50.json"

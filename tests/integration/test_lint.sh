@@ -102,7 +102,7 @@ audited() { # IDS: of the report and logs as they are now
     new_logs
 }
 L="$T/logs/made-up/logs"
-sed -i 's/batch_size: 8/batch_size: 16/' "$L/alpha_1_fp32.log" && audited batch-differs
+sed -i 's/batch_size: 8/batch_size: 16/' "$L/alpha_1_fp32.log" && audited "batch-differs cell-differs row-differs speedup-mismatch"
 sed -i 's/cuda_12.1/cuda_11.0/' "$L/alpha_8_fp32.log" && audited "log-contradicts-condition software-differs"
 sed -i '$d' "$L/beta_1_fp32.log" && audited log-incomplete
 sed -i 's/2026-01-02 /2025-01-02 /' "$L/alpha_8_fp32.log" "$L/beta_8_fp32.log" && audited log-older

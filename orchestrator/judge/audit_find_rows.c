@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings about what ties a cell to its log: the row that the log is of, and the rule that reads it. */
+#include "base/base.h"
+
+#include "judge/audit_parts.h"
+
+static struct str where_of(const struct audit *audit, const struct cell_audit *a, int64_t line)
+{
+    if (a->n_logs == 0 || line == 0) {
+        return cell_where(audit, a);
+    }
+    return arena_str(audit->arena, "%.*s:%" PRId64, STR_ARG(a->logs[a->identity_log].path), line);
+}
+
+static void find_other_row(struct audit *audit, const struct cell_audit *a)
+{
+    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
+        const struct identity_item *item = &a->identity.items[fact];
+        if (item->state == ID_CONTRADICTED) {
+            finding_add(&audit->out->findings, audit->arena, "row-differs",
+                        where_of(audit, a, item->line), "%s: %.*s", a->cell->id.ptr,
+                        STR_ARG(item->why));
+        }
+    }
+}
+
+/* One sample of many, whichever way it is picked. A tool's own figure is no sample. */
+static bool picks_sample(const struct rule *rule, const struct cell_audit *a,
+                         const struct series *series)
+{
+    bool is_extreme = rule->statistic == STAT_MIN || rule->statistic == STAT_MAX;
+    return series->n > 1 && series->quantity != QTY_SUMMARY &&
+           (is_extreme || (a->n_used == 1 && a->verdict != AUDIT_NO_LOG));
+}
+
+static bool fits_scope(const struct rule *rule, const struct series *series)
+{
+    bool is_time = str_eq_z(series->unit, "s") && series->quantity != QTY_STEP_TIME;
+    bool is_whole = rule->statistic == STAT_TIMESTAMPS || series->quantity == QTY_SCORE || is_time;
+    return rule->scale == (is_whole ? SCALE_NONE : audit_scale_of(series));
+}
+
+/* What the report itself states is its own affair; what somebody found that fits must not be a sample or a wrong product. */
+static void find_rule(struct audit *audit, const struct cell_audit *a)
+{
+    struct findings *list = &audit->out->findings;
+    const struct format *f = format_find(audit->formats, cell_format(a->of_case, a->cell));
+    const struct rule *rule = f && a->rule.ptr ? format_rule(f, a->rule) : NULL;
+    const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
+    const struct series *series = rule && m ? measurement_series(m, rule->series) : NULL;
+    if (!series || str_eq_z(rule->origin, "stated")) {
+        return;
+    }
+    if (picks_sample(rule, a, series)) {
+        finding_add(list, audit->arena, "rule-picks-sample", cell_where(audit, a),
+                    "%s: %.*s takes one of %zu samples, and the report does not say so",
+                    a->cell->id.ptr, STR_ARG(rule->id), series->n);
+    }
+    if (!fits_scope(rule, series)) {
+        finding_add(list, audit->arena, "rule-scale-differs", cell_where(audit, a),
+                    "%s: %.*s scales by %s, and a value of %.*s is that of a %s", a->cell->id.ptr,
+                    STR_ARG(rule->id), scale_name(rule->scale), STR_ARG(series->name),
+                    scope_name(series->scope));
+    }
+}
+
+void audit_find_rows(struct audit *audit)
+{
+    for (size_t idx = 0; idx < audit->out->n_cells; idx++) {
+        const struct cell_audit *a = &audit->out->cells[idx];
+        if (a->cell->derive == DERIVE_NONE) {
+            find_other_row(audit, a);
+            find_rule(audit, a);
+        }
+    }
+}

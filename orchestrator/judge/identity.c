@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/identity.h"
+
+#define COUNT_MAX  1000000000
+#define STATED_MAX 16
+#define NAME_BYTES 64
+#define LIST_BYTES 160
+
+static const char *const NAMES[IDENTITY_FACTS] = {
+    [ID_GPUS] = "gpus",   [ID_NODES] = "nodes", [ID_PRECISION] = "precision",
+    [ID_BATCH] = "batch", [ID_MODEL] = "model", [ID_UNIT] = "unit"};
+
+bool identity_is_known(struct str name)
+{
+    static const char *const FACTS[] = {"gpus", "nodes", "gpus_per_node", "precision", "model"};
+    for (size_t idx = 0; idx < ARRAY_LEN(FACTS); idx++) {
+        if (str_eq_z(name, FACTS[idx])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *identity_name(enum identity_fact fact)
+{
+    return NAMES[fact];
+}
+
+const char *proof_name(enum proof proof)
+{
+    static const char *const PROOFS[] = {"full", "partial", "contradicted"};
+    return PROOFS[proof];
+}
+
+/* ---- what the log states ---- */
+
+/* The different values that a log states for one name, in the order of its lines. */
+struct stated {
+    const struct fact *items[STATED_MAX];
+    size_t n;
+};
+
+static struct stated stated_of(const struct measurement *m, const char *name)
+{
+    struct stated s = {0};
+    for (size_t idx = 0; idx < m->n_facts && s.n < STATED_MAX; idx++) {
+        bool is_new = str_eq_z(m->facts[idx].name, name);
+        for (size_t old = 0; old < s.n; old++) {
+            is_new = is_new && !str_eq(s.items[old]->value, m->facts[idx].value);
+        }
+        if (is_new) {
+            s.items[s.n++] = &m->facts[idx];
+        }
+    }
+    return s;
+}
+
+static int64_t to_count(struct str text)
+{
+    struct err ignored = {0};
+    int64_t value;
+    return str_to_i64(text, 1, COUNT_MAX, &value, &ignored) == 0 ? value : 0;
+}
+
+/* 0 where the log states none, or several. */
+static int64_t count_stated(const struct measurement *m, const char *name)
+{
+    struct stated s = stated_of(m, name);
+    return s.n == 1 ? to_count(s.items[0]->value) : 0;
+}
+
+/* Whole quotient, or 0. */
+static int64_t whole(int64_t product, int64_t factor)
+{
+    return product > 0 && factor > 0 && product % factor == 0 ? product / factor : 0;
+}
+
+/* What one optimizer step adds up: 1 where the format knows no accumulation, 0 where it does and the log does not say. */
+static int64_t accumulated(const struct format *format, const struct measurement *m)
+{
+    return format_reads(format, "grad_accumulation") ? count_stated(m, "grad_accumulation") : 1;
+}
+
+struct log_counts identity_counts(const struct format *format, const struct measurement *m)
+{
+    int64_t per_node = count_stated(m, "gpus_per_node");
+    int64_t global = whole(count_stated(m, "global_batch"), accumulated(format, m));
+    struct log_counts c = {count_stated(m, "gpus"), count_stated(m, "nodes"),
+                           count_stated(m, "batch_per_gpu")};
+    if (c.gpus == 0 && stated_of(m, "gpus").n == 0) {
+        c.gpus = c.nodes > 0 && per_node > 0 ? c.nodes * per_node : whole(global, c.batch_per_gpu);
+    }
+    if (c.nodes == 0 && stated_of(m, "nodes").n == 0) {
+        c.nodes = c.gpus == 1 ? 1 : whole(c.gpus, per_node);
+    }
+    if (c.batch_per_gpu == 0 && stated_of(m, "batch_per_gpu").n == 0) {
+        c.batch_per_gpu = whole(global, c.gpus);
+    }
+    return c;
+}
+
+/* ---- comparing ---- */
+
+static struct identity_item unproven(struct str why)
+{
+    return (struct identity_item){ID_UNPROVEN, why, 0};
+}
+
+static struct identity_item proven(void)
+{
+    return (struct identity_item){ID_PROVEN, STR_EMPTY, 0};
+}
+
+/* The format never reads it, or this log lacks it. */
+static struct identity_item lacking(struct arena *arena, const struct format *format,
+                                    const char *fact, const char *words)
+{
+    struct str why = format_absent(format, fact);
+    return unproven(why.ptr ? why
+                            : str_of(arena_printf(arena, "the log does not state %s", words)));
+}
+
+typedef bool (*same_fn)(struct str row, struct str stated);
+
+/* All of what is stated against the row. Several that are not the same prove nothing; none of them being the row's contradicts. */
+static struct identity_item compare(struct arena *arena, const struct stated *s, struct str row,
+                                    same_fn same, const char *words)
+{
+    char list[LIST_BYTES] = "";
+    size_t len = 0;
+    size_t n_same = 0;
+    for (size_t idx = 0; idx < s->n; idx++) {
+        n_same += same(row, s->items[idx]->value);
+        if (len < sizeof(list)) {
+            len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s", idx ? " and " : "",
+                                    STR_ARG(s->items[idx]->value));
+        }
+    }
+    if (n_same == s->n) {
+        return proven();
+    }
+    return (struct identity_item){
+        n_same > 0 ? ID_UNPROVEN : ID_CONTRADICTED,
+        str_of(arena_printf(arena, "the row's %s is %.*s, and the log states %s", words,
+                            STR_ARG(row), list)),
+        n_same > 0 ? 0 : s->items[0]->line};
+}
+
+static bool same_count(struct str row, struct str stated)
+{
+    return to_count(row) > 0 && to_count(row) == to_count(stated);
+}
+
+static struct str count_text(struct arena *arena, int64_t count)
+{
+    return str_of(arena_printf(arena, "%" PRId64, count));
+}
+
+/* A count that follows from others the log states. */
+static struct identity_item follows(struct arena *arena, int64_t row, int64_t found,
+                                    const char *words)
+{
+    if (row == found) {
+        return proven();
+    }
+    return (struct identity_item){ID_CONTRADICTED,
+                                  str_of(arena_printf(arena,
+                                                      "the row's %s is %" PRId64
+                                                      ", and by what the log states it is %" PRId64,
+                                                      words, row, found)),
+                                  0};
+}
+
+static struct identity_item check_count(struct arena *arena, const struct format *format,
+                                        const struct measurement *m, enum identity_fact fact,
+                                        int64_t row, int64_t counted)
+{
+    bool is_gpus = fact == ID_GPUS;
+    const char *words = is_gpus ? "number of GPUs" : "number of nodes";
+    struct stated s = stated_of(m, NAMES[fact]);
+    if (s.n > 0) {
+        return compare(arena, &s, count_text(arena, row), same_count, words);
+    }
+    return counted > 0 ? follows(arena, row, counted, words)
+                       : lacking(arena, format, NAMES[fact],
+                                 is_gpus ? "how many GPUs there are" : "how many nodes there are");
+}
+
+/* A batch of all GPUs tells that of one where the GPUs are known and nothing is accumulated; where something is, and how much is not
+   stated, it must at least be a multiple of one node's. */
+static struct identity_item check_global(struct arena *arena, const struct format *format,
+                                         const struct measurement *m, const struct report_case *c,
+                                         bool knows_gpus)
+{
+    struct stated s = stated_of(m, "global_batch");
+    int64_t row = c->batch_per_gpu * c->gpus;
+    bool accumulates = format_reads(format, "grad_accumulation");
+    struct identity_item item;
+    if (accumulates && s.n == 1 &&
+        to_count(s.items[0]->value) % (c->batch_per_gpu * c->gpus_per_node) == 0) {
+        return unproven(
+            STR_LIT("batches of GPUs are added up, and the log does not state that of one"));
+    }
+    item = compare(arena, &s, count_text(arena, row), same_count, "batch of all GPUs");
+    return item.state == ID_PROVEN && !knows_gpus
+               ? unproven(
+                     STR_LIT("the log states the batch of all GPUs, and not how many there are"))
+               : item;
+}
+
+static struct identity_item check_batch(struct arena *arena, const struct format *format,
+                                        const struct measurement *m, const struct report_case *c,
+                                        bool knows_gpus)
+{
+    struct stated s = stated_of(m, "batch_per_gpu");
+    if (s.n > 0) {
+        return compare(arena, &s, count_text(arena, c->batch_per_gpu), same_count,
+                       "batch of a GPU");
+    }
+    if (stated_of(m, "global_batch").n > 0) {
+        return check_global(arena, format, m, c, knows_gpus);
+    }
+    return lacking(arena, format,
+                   format_absent(format, "batch_per_gpu").ptr ? "batch_per_gpu" : "global_batch",
+                   "the batch");
+}
+
+/* 'f' full, 'h' half in any mixture, 'b' bfloat16; 0 another word, which is only equal to itself. */
+static char precision_class(struct str text)
+{
+    static const struct {
+        const char *name;
+        char kind;
+    } KINDS[] = {{"fp32", 'f'},    {"float32", 'f'}, {"O0", 'f'},      {"amp", 'h'},
+                 {"fp16", 'h'},    {"O1", 'h'},      {"O2", 'h'},      {"O3", 'h'},
+                 {"float16", 'h'}, {"bf16", 'b'},    {"bfloat16", 'b'}};
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        if (str_eq_z(text, KINDS[idx].name)) {
+            return KINDS[idx].kind;
+        }
+    }
+    return '\0';
+}
+
+static bool same_precision(struct str row, struct str stated)
+{
+    char kind = precision_class(row);
+    return kind ? kind == precision_class(stated) : str_eq(row, stated);
+}
+
+/* Letters and digits alone, in lower case. */
+static size_t bare_name(struct str text, char *out, size_t size)
+{
+    size_t len = 0;
+    for (size_t idx = 0; idx < text.len && len < size; idx++) {
+        char c = text.ptr[idx];
+        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            out[len++] = c;
+        }
+    }
+    return len;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "HRNet_W18" is "hrnetw18"; "deeplabv3p" stands for "deeplabv3plus-mmseg", "resnet50" not for "resnet501". */
+static bool same_model(struct str row, struct str stated)
+{
+    char a[NAME_BYTES];
+    char b[NAME_BYTES];
+    size_t n_a = bare_name(row, a, sizeof(a));
+    size_t n_b = bare_name(stated, b, sizeof(b));
+    size_t n = n_a < n_b ? n_a : n_b;
+    const char *longer = n_a > n_b ? a : b;
+    if (n == 0 || memcmp(a, b, n) != 0) {
+        return false;
+    }
+    return n_a == n_b || !is_digit(longer[n - 1]) || !is_digit(longer[n]);
+}
+
+/* The kind of thing that a rate counts; "samples" are images or sequences. */
+static const char *unit_kind(struct str unit)
+{
+    static const char *const KINDS[][2] = {{"samples/s", "samples"},
+                                           {"img/s", "images"},
+                                           {"images/s", "images"},
+                                           {"seq/s", "sequences"},
+                                           {"sequences/s", "sequences"},
+                                           {"tokens/s", "tokens"},
+                                           {"s", "seconds"},
+                                           {"%", "share"},
+                                           {"", "share"}};
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        if (str_eq_z(unit, KINDS[idx][0])) {
+            return KINDS[idx][1];
+        }
+    }
+    return "";
+}
+
+static bool is_item(const char *kind)
+{
+    return strcmp(kind, "images") == 0 || strcmp(kind, "sequences") == 0;
+}
+
+static struct identity_item check_unit(struct arena *arena, const struct measurement *m,
+                                       const struct cell *cell, const struct rule *rule)
+{
+    const struct series *series = rule ? measurement_series(m, rule->series) : NULL;
+    struct str unit;
+    const char *a;
+    const char *b;
+    if (!series) {
+        return unproven(STR_LIT("no rule gives the number"));
+    }
+    unit = rule_unit(rule, series->unit);
+    a = unit_kind(cell->unit);
+    b = unit_kind(unit);
+    if (*a && (strcmp(a, b) == 0 || (strcmp(a, "samples") == 0 && is_item(b)) ||
+               (strcmp(b, "samples") == 0 && is_item(a)))) {
+        return proven();
+    }
+    return (struct identity_item){
+        ID_CONTRADICTED,
+        str_of(arena_printf(arena, "the row's unit is %.*s, and %.*s gives %.*s",
+                            STR_ARG(cell->unit), STR_ARG(rule->id),
+                            STR_ARG(unit.len ? unit : STR_LIT("a score")))),
+        0};
+}
+
+struct identity identity_of(struct arena *arena, const struct format *format,
+                            const struct measurement *m, const struct report_case *c,
+                            const struct cell *cell, const struct rule *rule)
+{
+    struct log_counts counts = identity_counts(format, m);
+    struct identity id = {0};
+    struct stated precision = stated_of(m, "precision");
+    struct stated model = stated_of(m, "model");
+    bool is_row_of_gpus = rule && rule->match_gpus; /* the rule took the row of this many */
+    id.items[ID_GPUS] =
+        is_row_of_gpus ? proven() : check_count(arena, format, m, ID_GPUS, c->gpus, counts.gpus);
+    id.items[ID_NODES] = is_row_of_gpus && c->gpus == 1
+                             ? follows(arena, c->nodes, 1, "number of nodes")
+                             : check_count(arena, format, m, ID_NODES, c->nodes, counts.nodes);
+    id.items[ID_BATCH] = check_batch(arena, format, m, c, id.items[ID_GPUS].state == ID_PROVEN);
+    id.items[ID_PRECISION] =
+        precision.n ? compare(arena, &precision, c->precision, same_precision, "precision")
+                    : lacking(arena, format, "precision", "the precision");
+    id.items[ID_MODEL] = model.n ? compare(arena, &model, c->model, same_model, "model")
+                                 : lacking(arena, format, "model", "the model");
+    id.items[ID_UNIT] = check_unit(arena, m, cell, rule);
+    return id;
+}
+
+struct identity identity_none(struct str why)
+{
+    struct identity id;
+    for (size_t idx = 0; idx < IDENTITY_FACTS; idx++) {
+        id.items[idx] = unproven(why);
+    }
+    return id;
+}
+
+void identity_join(struct identity *into, const struct identity *other)
+{
+    for (size_t idx = 0; idx < IDENTITY_FACTS; idx++) {
+        if (other->items[idx].state > into->items[idx].state) {
+            into->items[idx] = other->items[idx];
+        }
+    }
+}
+
+enum proof identity_proof(const struct identity *identity)
+{
+    enum identity_state worst = ID_PROVEN;
+    for (size_t idx = 0; idx < IDENTITY_FACTS; idx++) {
+        worst = identity->items[idx].state > worst ? identity->items[idx].state : worst;
+    }
+    return worst == ID_PROVEN     ? PROOF_FULL
+           : worst == ID_UNPROVEN ? PROOF_PARTIAL
+                                  : PROOF_CONTRADICTED;
+}

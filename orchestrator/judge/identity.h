@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does a log show that it is of the row that is judged by it? GPUs, nodes, precision, batch and model as the log states them, and the
+   unit of the rule's number, against the row's. Pure. */
+#ifndef JUDGE_IDENTITY_H
+#define JUDGE_IDENTITY_H
+
+#include "judge/format.h"
+#include "report/report.h"
+
+enum identity_fact { ID_GPUS, ID_NODES, ID_PRECISION, ID_BATCH, ID_MODEL, ID_UNIT, IDENTITY_FACTS };
+enum identity_state { ID_PROVEN, ID_UNPROVEN, ID_CONTRADICTED }; /* ascending: the worst counts */
+
+struct identity_item {
+    enum identity_state state;
+    struct str why; /* of a state other than proven */
+    int64_t line;   /* of the log, where it contradicts; 0 not known */
+};
+struct identity {
+    struct identity_item items[IDENTITY_FACTS];
+};
+
+enum proof { PROOF_FULL, PROOF_PARTIAL, PROOF_CONTRADICTED };
+
+/* Counts that the log states, once and the same: 0 where it does not. Where it states a product and a factor, their quotient. */
+struct log_counts {
+    int64_t gpus, nodes, batch_per_gpu;
+};
+
+/* Names of facts beside the conditions: gpus, nodes, gpus_per_node, precision, model. */
+bool identity_is_known(struct str name);
+const char *identity_name(enum identity_fact fact);
+const char *proof_name(enum proof proof);
+
+struct log_counts identity_counts(const struct format *format, const struct measurement *m);
+
+/* The row that a log stands for. rule is NULL where no rule gives its number: then the unit is unproven. */
+struct identity identity_of(struct arena *arena, const struct format *format,
+                            const struct measurement *m, const struct report_case *c,
+                            const struct cell *cell, const struct rule *rule);
+struct identity identity_none(struct str why); /* everything is unproven */
+/* Of each fact the worse of both. */
+void identity_join(struct identity *into, const struct identity *other);
+enum proof identity_proof(const struct identity *identity);
+
+#endif

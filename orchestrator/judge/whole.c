@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/whole.h"
+
+#include <math.h>
+
+#define CLOCK_SLACK_S   1.0
+#define YEAR_WRAP_S     (300 * 86400.0) /* times without a year begin anew in January */
+#define GRID_DELTAS_MIN 3               /* intervals that show a grid, */
+#define GRID_ALIKE      2               /* of which at least 2 of 3 are alike */
+#define GRID_OF         3
+
+struct cause_row {
+    const char *name;
+    enum parse_verdict verdict;
+};
+static const struct cause_row ROWS[CAUSES] = {[CAUSE_UNREADABLE] = {"unreadable", PARSE_NAN},
+                                              [CAUSE_NAN_LOSS] = {"nan_loss", PARSE_NAN},
+                                              [CAUSE_NO_METRIC] = {"no_metric", PARSE_NO_METRIC},
+                                              [CAUSE_RUNS] = {"runs", PARSE_AMBIGUOUS},
+                                              [CAUSE_WRITERS] = {"writers", PARSE_AMBIGUOUS},
+                                              [CAUSE_DUPLICATE] = {"duplicates", PARSE_AMBIGUOUS},
+                                              [CAUSE_BEYOND] = {"beyond", PARSE_AMBIGUOUS},
+                                              [CAUSE_CLOCK] = {"clock", PARSE_AMBIGUOUS},
+                                              [CAUSE_TRUNCATED] = {"truncated", PARSE_TRUNCATED},
+                                              [CAUSE_FATAL] = {"fatal", PARSE_INCOMPLETE},
+                                              [CAUSE_CRASH] = {"crash", PARSE_INCOMPLETE},
+                                              [CAUSE_NO_END] = {"no_end", PARSE_INCOMPLETE},
+                                              [CAUSE_SHORT] = {"short", PARSE_INCOMPLETE},
+                                              [CAUSE_GAP] = {"gaps", PARSE_INCOMPLETE}};
+
+const char *cause_name(enum cause cause)
+{
+    return ROWS[cause].name;
+}
+
+enum parse_verdict cause_verdict(enum cause cause)
+{
+    return ROWS[cause].verdict;
+}
+
+void cause_add(struct causes *causes, enum cause cause, int64_t at)
+{
+    if (causes->n[cause]++ == 0) {
+        causes->at[cause] = at;
+    }
+}
+
+static int first_of(const struct causes *causes)
+{
+    int cause = 0;
+    while (cause < CAUSES && causes->n[cause] == 0) {
+        cause++;
+    }
+    return cause;
+}
+
+enum parse_verdict causes_verdict(const struct causes *causes)
+{
+    int cause = first_of(causes);
+    return cause == CAUSES ? PARSE_OK : ROWS[cause].verdict;
+}
+
+#define N "%" PRId64
+
+struct str causes_why(struct arena *arena, const struct causes *causes)
+{
+    int first = first_of(causes);
+    int64_t n = first < CAUSES ? causes->n[first] : 0;
+    int64_t at = first < CAUSES ? causes->at[first] : 0;
+    const char *why = "";
+    switch ((enum cause)first) {
+    case CAUSE_UNREADABLE:
+        why =
+            *causes->bad_value
+                ? arena_printf(arena, "line " N ": \"%s\" where a finite number over 0 is expected",
+                               at, causes->bad_value)
+                : arena_printf(arena, "line " N " looks like the metric and cannot be read", at);
+        break;
+    case CAUSE_NAN_LOSS:
+        why = arena_printf(arena, "line " N ": the loss is not a finite number", at);
+        break;
+    case CAUSE_NO_METRIC:
+        why = causes->n[CAUSE_TRUNCATED] ? "the only record is cut off"
+                                         : "no line holds this format's metric";
+        break;
+    case CAUSE_RUNS:
+        why = arena_printf(arena, "the log holds " N " runs", n);
+        break;
+    case CAUSE_WRITERS:
+        why = arena_printf(arena, N " ranks print the figure of the whole job", n);
+        break;
+    case CAUSE_DUPLICATE:
+        why = arena_printf(arena, "step " N " is there twice (" N " such steps)", at, n);
+        break;
+    case CAUSE_BEYOND:
+        why = arena_printf(arena, "step " N " is beyond the last of the run, " N, at,
+                           causes->total_steps);
+        break;
+    case CAUSE_CLOCK:
+        why = arena_printf(arena, "the clock goes back at step " N, at);
+        break;
+    case CAUSE_TRUNCATED:
+        why = "the last line ends in the middle of a record";
+        break;
+    case CAUSE_FATAL:
+        why = arena_printf(arena, "line " N " says that the run failed", at);
+        break;
+    case CAUSE_CRASH:
+        why = arena_printf(arena, "line " N ": the program broke off in the midst of the run", at);
+        break;
+    case CAUSE_NO_END:
+        why = "the line that ends a run is missing";
+        break;
+    case CAUSE_SHORT:
+        why = arena_printf(arena, "the log ends at step " N " of " N, at, causes->total_steps);
+        break;
+    case CAUSE_GAP:
+        why = arena_printf(arena, N " line%s missing before step " N, n, n == 1 ? " is" : "s are",
+                           at);
+        break;
+    case CAUSES:
+        return STR_EMPTY;
+    }
+    return str_dup(arena, str_of(why));
+}
+
+/* ---- the samples of one run ---- */
+
+/* Each sample of the run beside the one before it of the same rank. */
+struct pairs {
+    const struct series *series;
+    int32_t run;
+    size_t at;
+    const struct sample **last; /* by rank + 1; owned */
+    size_t n_last;
+};
+
+static const struct sample **last_of(struct pairs *p, int32_t rank)
+{
+    size_t idx = rank < 0 ? 0 : (size_t)rank + 1;
+    if (idx >= p->n_last) {
+        size_t n = 2 * idx + 2;
+        p->last = xrealloc(p->last, n * sizeof(p->last[0]));
+        memset(p->last + p->n_last, 0, (n - p->n_last) * sizeof(p->last[0]));
+        p->n_last = n;
+    }
+    return &p->last[idx];
+}
+
+/* *ret_before is NULL for a rank's first. */
+static bool next_pair(struct pairs *p, const struct sample **ret_before,
+                      const struct sample **ret_sample)
+{
+    while (p->at < p->series->n && p->series->samples[p->at].run != p->run) {
+        p->at++;
+    }
+    if (p->at == p->series->n) {
+        return false;
+    }
+    *ret_sample = &p->series->samples[p->at++];
+    const struct sample **last = last_of(p, (*ret_sample)->rank);
+    *ret_before = *last;
+    *last = *ret_sample;
+    return true;
+}
+
+/* Steps between lines that at least two of three intervals have; 0 where the log shows none. The vote finds the only
+   candidate for a majority in one pass. */
+static int64_t grid_of(const struct run_seen *run)
+{
+    struct pairs p = {.series = run->primary, .run = run->run};
+    const struct sample *before;
+    const struct sample *s;
+    int64_t candidate = 0;
+    int64_t votes = 0;
+    int64_t n = 0;
+    int64_t alike = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        p.at = 0;
+        if (p.n_last > 0) {
+            memset(p.last, 0, p.n_last * sizeof(p.last[0]));
+        }
+        while (next_pair(&p, &before, &s)) {
+            int64_t delta = before ? s->step - before->step : 0;
+            if (delta <= 0) {
+                continue;
+            }
+            if (pass == 1) {
+                alike += delta == candidate;
+                continue;
+            }
+            n++;
+            candidate = votes == 0 ? delta : candidate;
+            votes += delta == candidate ? 1 : -1;
+        }
+    }
+    free(p.last);
+    return n >= GRID_DELTAS_MIN && alike * GRID_OF >= n * GRID_ALIKE ? candidate : 0;
+}
+
+static void look_at_steps(const struct run_seen *run, int64_t grid, const struct sample *before,
+                          const struct sample *s, struct causes *causes)
+{
+    int64_t delta = before ? s->step - before->step : 0;
+    if (before && delta == 0 && !run->repeats) {
+        cause_add(causes, CAUSE_DUPLICATE, s->step);
+    }
+    if (grid > 0 && delta > grid) {
+        cause_add(causes, CAUSE_GAP, s->step);
+        causes->n[CAUSE_GAP] += (delta - 1) / grid - 1;
+    }
+    if (run->total_steps >= 0 && s->step > run->total_steps) {
+        cause_add(causes, CAUSE_BEYOND, s->step);
+        causes->total_steps = run->total_steps;
+    }
+}
+
+static void look_at_clock(const struct sample *before, const struct sample *s,
+                          struct causes *causes)
+{
+    double back = before ? before->time_s - s->time_s : 0; /* NAN where a line has no time */
+    if (back > CLOCK_SLACK_S && back < YEAR_WRAP_S) {
+        cause_add(causes, CAUSE_CLOCK, s->step);
+    }
+}
+
+/* Steps between the last two lines of one rank: what a log may lack at its end without being incomplete. */
+static int64_t last_interval(const struct run_seen *run)
+{
+    const struct sample *samples = run->primary->samples;
+    size_t n = run->primary->n;
+    const struct sample *last = &samples[n - 1];
+    for (size_t idx = n - 1; idx-- > 0 && samples[idx].run == last->run;) {
+        if (samples[idx].rank == last->rank && samples[idx].step != last->step) {
+            return last->step > samples[idx].step ? last->step - samples[idx].step : 1;
+        }
+    }
+    return last->step;
+}
+
+static void look_at_end(const struct run_seen *run, struct causes *causes)
+{
+    const struct sample *last =
+        run->primary->n ? &run->primary->samples[run->primary->n - 1] : NULL;
+    bool has_samples = last && last->run == run->run;
+    int64_t step = has_samples ? last->step : 0;
+    int64_t interval = has_samples ? last_interval(run) : 1;
+    step = run->done_step > step ? run->done_step : step;
+    if (run->total_steps > 0 && run->total_steps - step >= interval) {
+        cause_add(causes, CAUSE_SHORT, step);
+        causes->total_steps = run->total_steps;
+    }
+}
+
+void whole_look(const struct run_seen *run, struct causes *causes)
+{
+    struct pairs p = {.series = run->primary, .run = run->run};
+    const struct sample *before;
+    const struct sample *s;
+    int64_t grid = run->has_steps ? grid_of(run) : 0;
+    int64_t n_ranks = 0;
+    while (next_pair(&p, &before, &s)) {
+        n_ranks += !before && s->rank >= 0;
+        if (run->has_steps) {
+            look_at_steps(run, grid, before, s, causes);
+        }
+        look_at_clock(before, s, causes);
+    }
+    free(p.last);
+    if (n_ranks > 1 && run->primary->scope == SCOPE_JOB) {
+        causes->n[CAUSE_WRITERS] = n_ranks;
+    }
+    look_at_end(run, causes);
+}

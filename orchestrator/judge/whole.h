@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a log is the whole record of one run, and if not, why: the one table of causes, and the one function that looks at the
+   samples of a run. measure, audit and run judge by it alone. Pure. */
+#ifndef JUDGE_WHOLE_H
+#define JUDGE_WHOLE_H
+
+#include "judge/series.h"
+
+struct run_seen { /* one run of one log */
+    const struct series *primary;
+    int32_t run;
+    int64_t total_steps; /* that it was to make; -1 not said */
+    int64_t done_step;   /* that it says it has made, beside the samples; -1 none */
+    bool repeats;        /* a step may be printed again */
+    bool has_steps;      /* the samples' steps are printed, not counted */
+};
+
+const char *cause_name(enum cause cause);
+enum parse_verdict cause_verdict(enum cause cause);
+/* Of the first cause; PARSE_OK where there is none. */
+enum parse_verdict causes_verdict(const struct causes *causes);
+/* One sentence about the first cause; empty where there is none. */
+struct str causes_why(struct arena *arena, const struct causes *causes);
+/* Adds what the run's samples show. */
+void whole_look(const struct run_seen *run, struct causes *causes);
+/* Once more, first at line or step `at`. */
+void cause_add(struct causes *causes, enum cause cause, int64_t at);
+
+#endif

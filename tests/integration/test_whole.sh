@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every line that looks like a metric is accounted for: each way in which a log is damaged has its cause, its count and no "ok".
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+source "$(dirname "$0")/../tap_lib.sh"
+export REPERF_ROOT="$ROOT"
+
+told() { # FORMAT [OPTIONS] < log: status, verdict, value, the counts that are not 0
+    cat >"$T/made.log"
+    "$REPERF" measure "$T/made.log" --format "$@" --json >"$T/out" 2>"$T/err"
+    local status=$?
+    echo "$status $(jq -r '[.verdict, (.value | tostring), (.counts | to_entries | map(select(.value != 0 and .key != "lines" and .key != "read") | "\(.key)=\(.value)") | join(","))] | join(" ")' "$T/out")"
+}
+seg() { # [SED]: eight lines of PaddleSeg, 10 samples/s
+    for step in 10 20 30 40 50 60 70 80; do
+        echo "2023-07-27 12:51:$((step % 60 / 10))$((step / 10)) [INFO]	[TRAIN] epoch: 1, iter: $step/80, loss: 1.5, lr: 0.01, batch_cost: 0.8, reader_cost: 0.1, ips: 10.0000 samples/sec | ETA 00:00:01"
+    done | sed 's/12:51:[0-9]*/12:51:00/' | sed -E "${1:-}"
+}
+is "$(seg | told paddleseg)" "0 ok 10 " "a whole log"
+is "$(jq -c '.counts | [.lines, .read]' "$T/out")" "[8,8]" "its lines and what was read of them"
+n=0
+for number in 12,5 1_335 12.5x 3,105.25 1.2.3 12,500.5e 0x10; do
+    is "$(seg "3s#ips: 10.0000#ips: $number#" | told paddleseg)" "9 nan null unreadable=1" "$number is no number, and no line is lost"
+    n=$((n + 1))
+done
+like "$(cat "$T/out")" 'line 3: .*0x10.* where a finite number over 0' "the line is named"
+is "$(seg '3s#iter: 30/80#iter: 3o/80#' | told paddleseg)" "9 nan null unreadable=1,gaps=1" "a step that is none"
+is "$(seg '3s#ips: 10.0000 samples/sec#ips:  samples/sec#' | told paddleseg)" "9 nan null unreadable=1,gaps=1" "a number that is not there"
+is "$(seg 4p | told paddleseg)" "9 ambiguous null duplicates=1" "a step twice"
+is "$(seg 4,5d | told paddleseg)" "9 incomplete 10 gaps=2" "two lines missing in the grid of ten steps"
+is "$(jq -r .why "$T/out")" "2 lines are missing before step 60" "and where"
+is "$(seg '5s#12:51:00#12:49:00#' | told paddleseg)" "9 ambiguous null clock=1" "the clock goes back"
+is "$(seg '8s#iter: 80/80#iter: 90/80#;7s#iter: 70#iter: 80#' | told paddleseg | sed 's/gaps=[0-9]*//;s/,$//')" "9 ambiguous null beyond=1" "a step beyond the total"
+is "$(seg '6s#loss: 1.5#loss: nan#' | told paddleseg)" "9 nan null nan_loss=1" "a loss that is NaN on a sample's line"
+is "$(seg '6s#loss: 1.5#loss: inf#' | told paddleseg)" "9 nan null nan_loss=1" "or infinite"
+is "$(seg '6a Traceback (most recent call last):' | told paddleseg)" "9 incomplete 10 crash=1" "a traceback in mid-log"
+is "$(seg '6a RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' | told paddleseg)" "9 incomplete 10 crash=1" "want of memory in mid-log"
+is "$(seg '8a Traceback (most recent call last):' | told paddleseg)" "0 ok 10 " "not after the last step"
+is "$(seg '1i Traceback (most recent call last):' | told paddleseg)" "0 ok 10 " "nor before the first"
+is "$(seg 7,8d | told paddleseg)" "9 incomplete 10 short=1" "cut at a line's end, where the run states its length"
+is "$(seg 7,8d | told paddleseg --allow-incomplete)" "0 incomplete 10 short=1" "--allow-incomplete: the same, status 0"
+is "$(seg 1,3d | told paddleseg)" "0 ok 10 " "a log of a run that was taken up"
+
+job() { # RANK STEP
+    echo '{"event":"step","step":'"$2"',"steps":3,"rank":'"$1"',"loss":7.5,"step_time_ns":500000000,"samples_per_s":8.0,"lr":0.01}'
+}
+stop='{"event":"run_stop","steps":3,"warmup_steps":0,"rank":0,"elapsed_ns":8000000000,"samples_per_s":8,"loss_first":7.5,"loss_last":7.5}'
+is "$( (for s in 1 2 3; do job 0 $s; done && echo "$stop") | told reperf)" "0 ok 8 " "one rank that prints for the job"
+is "$( (for s in 1 2 3; do job 0 $s && job 1 $s; done && echo "$stop") | told reperf)" "9 ambiguous null writers=2" "two are too many"
+is "$( (for s in 1 2 3; do job 0 $s; done && echo "$stop") | sed '2s/:8.0,/:12,5,/' | told reperf)" "9 nan null unreadable=1" "a number with a comma in JSON lines"
+is "$(for s in 1 2 3; do echo "DLL 2020-12-16 07:19:2$s.497140 - (0, $s) total_ips : 3,105.25"; done | told dllogger-tf | sed 's/,no_end.*//')" "9 nan null unreadable=3" "3,105.25 at a line's end is not read as 3"
+
+# mmsegmentation writes its checkpoint after the last line.
+mm() {
+    for step in 50 100 150; do
+        echo "2021-03-29 17:51:$((10 + step / 50)),600 - mmseg - INFO - Iter [$step/$1]	lr: 1.0e-02, eta: 0:00:10, time: 0.500, data_time: 0.010, memory: 100, loss: 1.0"
+    done
+}
+is "$(mm 200 | told mmseg)" "9 incomplete 0.5 short=1" "mmsegmentation, 150 of 200 steps"
+is "$( (mm 200 && echo '2021-03-29 17:53:00,600 - mmseg - INFO - Saving checkpoint at 200 iterations') | told mmseg)" "0 ok 0.5 " "that say 200 are made"
+
+# MLPerf logging: a throughput without a step is no run; tracked_stats is another series.
+ml() { # KEY VALUE METADATA MS
+    echo ':::MLLOG {"namespace": "", "time_ms": 160000000'"$4"', "event_type": "POINT_IN_TIME", "key": "'"$1"'", "value": '"$2"', "metadata": {"file": "x.py", "lineno": 1'"$3"'}}'
+}
+for i in 1001 1002 1003 1004; do
+    ml throughput 50$((i % 10)).0 "" $i
+    ml tracked_stats '{"throughput": 900.0}' ', "step": '$((i - 1000)) $i
+done >"$T/ml"
+mlstop=$(ml run_stop null ', "status": "success"' 1009)
+echo "$mlstop" >>"$T/ml"
+is "$(told mlperf <"$T/ml" | cut -d' ' -f2-)" "ok 502.5 " "throughput without a step: one run"
+is "$(jq -c '[.runs, .name, .records]' "$T/out")" '[1,"throughput",4]' "and one series"
+is "$(told mlperf --rule tracked-stats <"$T/ml" | cut -d' ' -f3)" 900 "tracked_stats is another"
+is "$(grep -E 'tracked|run_stop' "$T/ml" | told mlperf | cut -d' ' -f2-)" "ok 900 " "and takes the place of the first where that is absent"
+is "$(jq -r .name "$T/out")" tracked_stats "by its own name"
+(for i in 1001 1002; do ml throughput 500.0 ', "step": '$((i - 1000)) $i; done && ml throughput 500.0 "" 1003 && ml throughput 500.0 ', "step": 3' 1004 && echo "$mlstop") >"$T/mixed"
+is "$(told mlperf <"$T/mixed" | cut -d' ' -f2-)" "ok 500 " "one line without a step among others begins no run"
+
+# A run and an audit judge by the same causes.
+cp tests/integration/fake_train.sh "$T/train.sh"
+printf '%s\n' '#!/bin/sh' '"${0%/*}/train.sh" "$@" | sed "/\"step\":9,/d"' >"$T/gap.sh" && chmod +x "$T/gap.sh"
+exits 9 "a run whose log lacks a step does not count" env REPERF_TRAIN="$T/gap.sh" REPERF_STATE="$T/gap" "$REPERF" run paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*' --repeats 1
+is "$(jq -c '.cells[0].repeats[0].counts' "$T"/gap/runs/2*/evidence/result.json)" false "as its result says"
+like "$(cat "$T"/gap/runs/2*/evidence/result.json)" '1 line is missing before step 10' "with the cause"
+mkdir -p "$T/logs/made"
+audited() { # SED: verdict and log_state of a cell on such a log
+    (printf 'GPUs used: 8\nbatch_size: 8\n' && seg "$1") >"$T/logs/made/x.log"
+    /usr/bin/python3 tests/integration/forge.py manifests/reports/paddle-perf-hrnetw18.json "$T/forged.json" hrnetw18/paddle/fp32/n1g8/bs8 folder=made log=x.log format=paddleseg rule=paddleseg/skip1 printed=80.0
+    "$REPERF" audit "$T/forged.json" --logs "$T/logs" --json >"$T/out" 2>/dev/null
+    jq -r '.reports[0].cells[0] | [.verdict, .log_state] | join(" ")' "$T/out"
+}
+is "$(audited)" "exact whole" "an audited cell on a whole log"
+is "$(audited 4,5d)" "exact incomplete" "on one with gaps it keeps its verdict, and the state is said"
+is "$(audited 7,8d)" "exact incomplete" "so on one that is cut"
+is "$(audited 4p)" "exact incomplete" "and on one with a step twice"
+like "$(cat "$T/out")" '"id": "log-incomplete"' "which is found"
+is "$(audited '6s#loss: 1.5#loss: nan#')" "exact unreadable" "and on one with a loss that is none"
+tap_done
