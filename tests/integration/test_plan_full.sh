@@ -132,6 +132,13 @@ ok $? "and the engine gets each word whole: $(tr -cd '\0' <"$T/words" | wc -c)"
 exits 0 "as text" "$REPERF" run "${ask[@]}" --dry-run --case "$case_id"
 is "$(grep -c "^# $case_id on node[1-4]$" "$T/out")" 4 "a command a node"
 is "$(grep -cFx -f <(head -n 1 "$T/line") "$T/out")" 1 "the same line"
+for launcher in mpirun slurm; do
+    jq --arg launcher "$launcher" '.launcher = $launcher | .shared_folder = "/shared" | .login = "node2"' "$T/with-registry.json" >"$T/$launcher.json"
+    exits 0 "by $launcher" "$REPERF" run "${ask[@]}" --nodes "$T/$launcher.json" --dry-run --json --case "$case_id"
+    jq -r '.commands[].shell' "$T/out" >"$T/line"
+    is "$(jq -r '[.commands[].node] | join(" ")' "$T/out") $(bash -n "$T/line" && echo whole)" "node1 whole" "one command starts all nodes"
+done
+like "$(cat "$T/line")" "^ssh -p 22 '10.11.0.3' 'salloc --nodes=4 --ntasks-per-node=1 --nodelist=.*node.1-4.* --gpus-per-node=8 " "of Slurm on the login node"
 [ ! -e "$REPERF_STATE/runs" ]
 ok $? "no run was begun"
 tap_done
