@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "run/planner_impl.h"
 #include "store/dataset_store.h"
+#include "store/lock_file.h"
 #include "store/source_store.h"
 #include "sys/pool.h"
 
@@ -57,23 +58,65 @@ static int find_overlay(struct planner *p, const struct recipe_mount *mount,
 
 /* ---- of the store ---- */
 
+/* The commit that a lock has for the branch or tag of a pin without one. */
+static int read_lock(struct planner *p, struct pin_source *pin, struct err *err)
+{
+    const char *id = arena_printf(p->arena, "%s@%s", pin->repository.ptr, pin->ref.ptr);
+    struct lock lock;
+    struct err absent = {0};
+    if (lock_read(p->arena, lock_folder(p->arena, p->opts->root, NULL), LOCK_SOURCE, id, &lock,
+                  &absent) < 0) {
+        if (absent.code == ERR_NOT_FOUND) {
+            return 0;
+        }
+        *err = absent;
+        return -1;
+    }
+    const struct lock_item *top = lock_find(&lock, STR_LIT("."));
+    pin->commit = top ? top->commit : STR_EMPTY;
+    return 0;
+}
+
+static struct step_need need_lock(struct planner *p, const struct pin_source *pin)
+{
+    struct step_need need = {
+        .cause = ERR_FETCH,
+        .what = str_of(arena_printf(p->arena, "commit of %s is not pinned", pin->repository.ptr))};
+    if (pin->ref.ptr) {
+        need.noun =
+            str_of(arena_printf(p->arena, "source:%s@%s", pin->repository.ptr, pin->ref.ptr));
+        need.command = str_of(arena_printf(p->arena, "reperf lock %s", need.noun.ptr));
+        need.is_lock = true;
+    }
+    return need;
+}
+
+static struct pin_source pin_of(const struct stack *stack, const struct recipe_mount *mount)
+{
+    const struct pin_source *pin = stack->sources;
+    if (mount->commit.ptr) {
+        return (struct pin_source){.repository = mount->name, .commit = mount->commit};
+    }
+    while (!str_eq(pin->repository, mount->name)) {
+        pin++; /* the reader has looked: it is there */
+    }
+    return *pin;
+}
+
 static int find_source(struct planner *p, const struct stack *stack,
                        const struct recipe_mount *mount, struct plan_found *found, struct err *err)
 {
-    const struct pin_source own = {.repository = mount->name, .commit = mount->commit};
-    const struct pin_source *pin = mount->commit.ptr ? &own : stack->sources;
+    struct pin_source pinned = pin_of(stack, mount);
+    const struct pin_source *pin = &pinned;
     const struct net_opts net = {.is_offline = true, .clock = p->opts->clock};
     struct sources sources;
     struct source_tree tree;
     struct err absent = {0};
-    while (!str_eq(pin->repository, mount->name)) {
-        pin++; /* the reader has looked: it is there */
+    if (!pin->commit.ptr && pin->ref.ptr && read_lock(p, &pinned, err) < 0) {
+        return -1;
     }
     if (!pin->commit.ptr) {
-        found->need = (struct step_need){
-            .cause = ERR_FETCH,
-            .what =
-                str_of(arena_printf(p->arena, "commit of %s is not pinned", pin->repository.ptr))};
+        found->need = need_lock(p, pin);
         return 0;
     }
     const char *name = arena_printf(p->arena, "%s@%s", pin->repository.ptr, pin->commit.ptr);

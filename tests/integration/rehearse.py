@@ -12,7 +12,7 @@ import sys
 
 root = sys.argv[1]
 NOTE = os.path.join(root, "note")
-OWN = ("workspace", "data", "imagenet", "ILSVRC2012", "tmp", "results", "root")
+OWN = ("workspace", "data", "datasets", "imagenet", "ILSVRC2012", "tmp", "results", "root")
 
 
 def inside(words):
@@ -32,13 +32,16 @@ def value(words, *names):
     return None
 
 
-def ranks(words):
+def ranks(words, hosts):
     gpus = value(words, "--devices", "--gpus")
     if "mpiexec" in words:
         return int(value(words, "-np"))
     if "paddle.distributed.launch" in words or words[0] == "fleetrun":
         ips = value(words, "--ips")
         return len(gpus.split(",")) * (len(ips.split(",")) if ips else int(value(words, "--nnodes") or 1))
+    over = value(words, "--params_override")
+    if over:
+        return int(re.search(r"num_gpus=(\d+)", over).group(1)) * max(hosts, 1)
     return int(value(words, "--nproc_per_node") or 1) * int(value(words, "--nnodes") or 1)
 
 
@@ -81,15 +84,15 @@ def faults_of(command, node_rank):
     if value(words, "-n") == "1,8": # measures both in one go
         found = gpus * nodes if str(gpus * nodes) in ("1", "8") else 0
     else:
-        found = ranks(words)
+        found = ranks(words, calls[0]["hosts"])
     if found != nodes * gpus:
         yield "%d ranks, expected %d: %s" % (found, nodes * gpus, words)
-    asked = value(words, "--rank", "--node_rank")
+    asked = value(words, "--rank", "--node_rank") or (re.findall(r"task_index=(\d+)", " ".join(words)) or [None])[0]
     if asked is not None and int(asked) != node_rank:
         yield "node %d says that it is %s" % (node_rank, asked)
     if batch(words) and batch(words) != int(bs[2:]):
         yield "batch %d, expected %s: %s" % (batch(words), bs, words)
-    if not batch(words) and "tools/train.py" not in words:
+    if not batch(words) and not {"tools/train.py", "classifier_trainer.py"} & set(words):
         yield "no batch in %s" % words
     if calls[0]["data"] < 1:
         yield "started in %s, where no data are found" % calls[0]["cwd"]

@@ -18,7 +18,6 @@ is "$(jq '[.[].needs[] | select(.what | contains("has no recipe"))] | length' "$
 is "$(jq '[.[] | select(.cause and (.needs | length) == 0)] | length' "$T/steps")" 0 "what cannot be run says what it needs"
 is "$(jq -r '[.[].needs[] | select(.command == null) | .what] | group_by(.) | .[] | "\(length) \(.[0])"' "$T/steps")" \
     "5 the report publishes no version, no commands and no logs of its OneFlow runs
-6 the report's 640,512 images of ImageNet as TFRecords were never published, nor how they were made, and it names no image to run in
 6 the report's data names no format or no rule for this case
 6 which 54,289 images of ImageNet the report used was never published, and it names no image to run in" "each need but these has a command that brings it"
 
@@ -48,7 +47,7 @@ while read -r command; do
         ;;
     esac
 done < <(jq -r '[.[].needs[].command | values] | unique | .[]' "$T/steps")
-is "$n" 23 "commands in all"
+is "$n" 26 "commands in all"
 mkdir "$T/none"
 PATH="$T/none:/usr/bin:/bin" sh -c 'command -v docker podman' >/dev/null || {
     exits 7 "an image on top of another, without an engine" env PATH="$T/none:/usr/bin:/bin" images/build.sh mmseg-0.30.0
@@ -68,7 +67,7 @@ for report in "${REPORTS[@]}"; do
     for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
     "$REPERF" run "$report" --profile full --nodes "$T/with-registry.json" --dry-run --json "${given[@]}" 2>/dev/null
 done >"$T/all"
-is "$(jq -s '[.[].steps[] | select(.cause == null)] | length' "$T/all")" 156 "cases that images, code and data alone keep from being run"
+is "$(jq -s '[.[].steps[] | select(.cause == null)] | length' "$T/all")" 162 "cases that images, code and data alone keep from being run"
 jq -c '.commands[] | [.case, .argv[-1]] | select(.[1] | contains("\n"))' "$T/all" | sort -u >"$T/scripts"
 bad=0
 while read -r row; do
@@ -78,9 +77,24 @@ while read -r row; do
         jq -r '"# " + .[0]' <<<"$row"
     fi
 done <"$T/scripts"
-is "$bad of $(wc -l <"$T/scripts")" "0 of 103" "scripts of published frameworks are whole, print their log and what is installed"
+is "$bad of $(wc -l <"$T/scripts")" "0 of 109" "scripts of published frameworks are whole, print their log and what is installed"
 "$REPERF" plan paddle-perf-2020 --profile full --nodes v100-4x8 --case 'bert-base/ngc-tf/fp32/n*g8/bs32' -C 'stacks[bert-ngc-tf].full[0].commands=[]' >"$T/out" 2>&1
 is "$(grep -B1 -A9 'the command is typed on the first node alone' "$T/out" | grep -c '^  not run')" 1 "a command of the first node alone is refused on four nodes"
+
+# What its authors named by a branch is locked first.
+"$REPERF" plan dlperf-tf2-resnet50 --profile full --nodes v100-4x8 --case '*/tf2/fp32/n4g8/*' >"$T/out" 2>&1
+like "$(cat "$T/out")" '[$] reperf lock source:https://github.com/tensorflow/models.git@r2.3.0' "a branch without a commit is to be locked"
+
+# Locked, in a data folder of the test's own: the lock's commit is fetched.
+mkdir -p "$T/data"
+for name in images datasets workloads; do ln -s "$ROOT/$name" "$T/data/$name"; done
+cp -R manifests "$T/data/manifests"
+git init -q "$T/models" && git -C "$T/models" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m 1 && git -C "$T/models" branch -M main
+"$REPERF" lock --locks "$T/locks" "source:file://$T/models@main" >/dev/null 2>&1
+mkdir -p "$T/data/manifests/locks/source"
+jq '.id = "https://github.com/tensorflow/models.git@r2.3.0"' "$T"/locks/source/*.json >"$T/data/manifests/locks/source/https%3A%2F%2Fgithub.com%2Ftensorflow%2Fmodels.git%40r2.3.0.json"
+REPERF_ROOT="$T/data" "$REPERF" plan dlperf-tf2-resnet50 --profile full --nodes v100-4x8 --case '*/tf2/fp32/n4g8/*' >"$T/out" 2>&1
+like "$(cat "$T/out")" "[$] reperf fetch source:https://github.com/tensorflow/models.git@$(git -C "$T/models" rev-parse HEAD)" "locked, that commit is to be fetched"
 
 # --- made-up pins, code and data: what would be started ---
 git init -q "$T/code"
@@ -132,6 +146,13 @@ ok $? "and the engine gets each word whole: $(tr -cd '\0' <"$T/words" | wc -c)"
 exits 0 "as text" "$REPERF" run "${ask[@]}" --dry-run --case "$case_id"
 is "$(grep -c "^# $case_id on node[1-4]$" "$T/out")" 4 "a command a node"
 is "$(grep -cFx -f <(head -n 1 "$T/line") "$T/out")" 1 "the same line"
+for launcher in mpirun slurm; do
+    jq --arg launcher "$launcher" '.launcher = $launcher | .shared_folder = "/shared" | .login = "node2"' "$T/with-registry.json" >"$T/$launcher.json"
+    exits 0 "by $launcher" "$REPERF" run "${ask[@]}" --nodes "$T/$launcher.json" --dry-run --json --case "$case_id"
+    jq -r '.commands[].shell' "$T/out" >"$T/line"
+    is "$(jq -r '[.commands[].node] | join(" ")' "$T/out") $(bash -n "$T/line" && echo whole)" "node1 whole" "one command starts all nodes"
+done
+like "$(cat "$T/line")" "^ssh -p 22 '10.11.0.3' 'salloc --nodes=4 --ntasks-per-node=1 --nodelist=.*node.1-4.* --gpus-per-node=8 " "of Slurm on the login node"
 [ ! -e "$REPERF_STATE/runs" ]
 ok $? "no run was begun"
 tap_done

@@ -33,10 +33,12 @@ EOF
 cat >"$R/stubs/note.py" <<'EOF'
 import json, os, sys
 hdf5 = "data/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5"
-places = ["data/cityscapes", "test_tipc/data/cityscapes", "/data/train", "/data/tfrecords", "/data/imagenet/train-val-recordio-passthrough", "/imagenet/train",
+places = ["data/cityscapes", "test_tipc/data/cityscapes", "/data/train", "/data/tfrecords", "/data/imagenet/train-val-recordio-passthrough", "/imagenet/train", "/datasets/ImageNet/tfrecord",
           os.environ.get("DATA_DIR", "data") + "/part_training.hdf5", "data/tfrecord/sequences", hdf5 + "/part.hdf5"]
+configs = [word.split("=", 1)[1] for word in sys.argv if word.startswith("--config_file=")]
+hosts = sum(line.count(":11111") for name in configs for line in open(name))
 with open("/note", "a") as note:
-    note.write(json.dumps({"words": sys.argv[1:], "cwd": os.getcwd(), "data": sum(map(os.path.exists, places))}) + "\n")
+    note.write(json.dumps({"words": sys.argv[1:], "cwd": os.getcwd(), "data": sum(map(os.path.exists, places)), "hosts": hosts}) + "\n")
 EOF
 chmod +x "$R/stubs/stub"
 for name in python python3 python3.7 pip3.7 fleetrun mpiexec git; do ln -s stub "$R/stubs/$name"; done
@@ -50,6 +52,10 @@ mkdir -p "$S/result_v0.1/software/train/pytorch_samples/linux/deeplabv3plus/code
 # shellcheck disable=SC2016 # for the script
 printf '#!/bin/sh\n[ -d "$1/train" ] && [ -d "$2" ]\n' >"$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
 chmod +x "$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
+D="$S/official/vision/image_classification/configs/examples/resnet/imagenet"
+mkdir -p "$D" "$R/reperf/dlperf/Tensorflow/resnet50v1.5/scripts"
+touch "$S/official/requirements.txt" "$D/gpu.yaml"
+for name in two_node_gpu multi_node_gpu; do echo "  worker_hosts: 'nobody'" >"$R/reperf/dlperf/Tensorflow/resnet50v1.5/scripts/$name.yaml"; done
 # Made-up scripts with lines where the report edits some.
 at_line() { # FILE LINE TEXT: fills up to it
     while [ "$(wc -l <"$1")" -lt $(($2 - 1)) ]; do echo : >>"$1"; done
@@ -90,7 +96,7 @@ touch "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,sequences} "$R"/mm
 
 # --- what would be started ---
 jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/nodes.json"
-for report in airank-mmseg-deeplabv3plus paddle-perf-2020 paddle-perf-deeplabv3p paddle-perf-hrnetw18; do
+for report in airank-mmseg-deeplabv3plus dlperf-tf2-resnet50 paddle-perf-2020 paddle-perf-deeplabv3p paddle-perf-hrnetw18; do
     given=()
     for id in $(jq -r '.stacks[].full[]?.image | values' "manifests/reports/$report.json" | sort -u); do given+=(--image "$id=docker.io/made/up@sha256:$(printf 'c%.0s' {1..64})"); done
     for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
@@ -102,7 +108,7 @@ for name in bin lib lib64 sbin; do [ ! -e /\$name ] || { [ -L /\$name ] && cp -P
 exec /usr/bin/python3 tests/integration/rehearse.py $R
 EOF
 unshare -m sh "$T/in-root.sh" <"$T/commands" >"$T/said" 2>&1
-is "$? $(tail -n 1 "$T/said")" "0 140 scripts of 103 cases, 0 faults" "every script gets its framework started as its case says"
+is "$? $(tail -n 1 "$T/said")" "0 148 scripts of 109 cases, 0 faults" "every script gets its framework started as its case says"
 [ "$(wc -l <"$T/said")" = 1 ] || sed 's/^/# /' "$T/said" | cut -c1-400 | head -n 40
 
 # The check can fail.
