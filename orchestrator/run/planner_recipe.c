@@ -84,7 +84,10 @@ static void choose_command(struct arena *arena, const struct report_case *c,
                         NULL);
         }
     } else {
-        plan_cannot(step, ERR_MANIFEST, "the report's data has no run command for this case", NULL);
+        plan_cannot(step, ERR_MANIFEST,
+                    recipe->n_commands ? "the recipe has no command for so many GPUs"
+                                       : "the report's data has no run command for this case",
+                    NULL);
     }
 }
 

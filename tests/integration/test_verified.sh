@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# logs/verified: the sealed smoke runs of every framework that runs here, verified, replayed, and their real logs read again by `measure`.
+# shellcheck source=tests/tap_lib.sh
+. "$(dirname "$0")/../tap_lib.sh"
+V=logs/verified
+for archive in "$V"/*/*.tar.zst; do
+    run=$(basename "$archive" .tar.zst)
+    exits 0 "$run: every byte, and who signed" "$REPERF" verify "$archive" --key "$V/reperf.key.pub"
+    exits 0 "$run: its numbers follow from its logs" "$REPERF" replay "$archive"
+    mkdir "$T/$run" && tar --zstd -xf "$archive" -C "$T/$run"
+    R=$T/$run
+    is "$(jq -r .run_id "$R/result.json")" "$run" "$run: is in its own folder"
+    is "$(jq -c '[.cells[] | select(.verdict != "not_comparable" or .value == null)]' "$R/result.json")" "[]" "$run: each case has a number, and claims nothing"
+    jq -r '[.report, (.cells[] | .case)] | .[0] as $report | .[1:][] | "\($report) \(.)"' "$R/result.json" >>"$T/cases"
+    # Every real log of a framework, by the format that the reader finds of itself.
+    while read -r log format; do
+        got=$("$REPERF" measure --json "$R/$log" 2>"$T/err" | jq -r '"\(.format) \(.verdict)"')
+        [ "$got" = "$format ok" ] || { echo "# $log: $got, expected $format ok" && echo "$log" >>"$T/unread"; }
+    done < <(jq -r --slurpfile plan "$R/manifest/plan.json" '.cells[] | .case as $case | ($plan[0].steps[] | select(.case == $case) | .format) as $format
+        | .repeats[] | "\(.log) \($format)"' "$R/result.json")
+done
+is "$(cat "$T/unread" 2>/dev/null)" "" "every log is found and read as what it is"
+
+# No framework that the manifests say runs is without evidence.
+for report in manifests/reports/*.json; do
+    jq -r '.id as $report | .stacks as $stacks | .cases[] | .stack as $id | select(any($stacks[]; .id == $id and any(.smoke[]?; .image))) | "\($report) \($id) \(.id)"' "$report"
+done >"$T/runs"
+awk 'NR == FNR { sealed[$1 " " $2] = 1; next } { stacks[$1 " " $2] = stacks[$1 " " $2] || sealed[$1 " " $3] }
+    END { for (stack in stacks) if (!stacks[stack]) print stack }' "$T/cases" "$T/runs" | LC_ALL=C sort >"$T/missing"
+is "$(cat "$T/missing")" "" "every stack with a smoke recipe has a case here"
+tap_done
