@@ -174,6 +174,8 @@ undeclared=$(for f in manifests/formats/*.json; do
 done)
 is "$undeclared" "" "each format reads GPUs, nodes, precision, batch and model, or says why no log of it states them"
 
+is "$(jq -r '.id as $id | .facts | group_by(tojson) | .[] | select(length > 1) | $id + " " + .[0].name' manifests/formats/*.json)" "" "and none reads a fact twice in the same way"
+
 # --- the published logs ------------------------------------------------------------------------------------
 if need_shared "published logs as proof of other rows; no published log states what its format declares absent"; then
     L=$SHARED/published/logs
