@@ -82,7 +82,8 @@ const struct finding_rule FINDING_RULES[] = {
      "The log was written by the run, the report by people: the number belongs to what the log "
      "says."},
     {"log-incomplete", LEVEL_WARNING, "The log is not the whole of one run",
-     "It was cut, the run failed, or lines are missing, doubled or cannot be read. A number from it "
+     "It was cut, the run failed, or lines are missing, doubled or cannot be read. A number from "
+     "it "
      "is a number of what is left."},
     {"log-links-swapped", LEVEL_WARNING, "A link to a log is labelled as another case",
      "The label says one precision and the file's name another."},

@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 #include "codec/digest.h"
 
-#define LIST_NAME      "SHA256SUMS"
+#define LIST_NAME      "series.sha256"
 #define LIST_BYTES_MAX (4u << 20)
 #define DIGEST_CHARS   (SHA256_HEX_SIZE - 1)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The digests of a report's kept series: logs/published/REPORT/SHA256SUMS, as sha256sum writes and checks it. The report's manifest
+/* The digests of a report's kept series: logs/published/REPORT/series.sha256, as sha256sum writes and checks it. The report's manifest
    holds the digest of that file (logs.series_sha256), so that an edited series is found without the raw log. */
 #ifndef LOAD_SERIES_LIST_H
 #define LOAD_SERIES_LIST_H

@@ -190,7 +190,7 @@ if [ -x "$TRAIN" ]; then
     wait "$pid"
     is "$? $(grep -c run_stop train.log)" "130 0" "reperf-train, ^C: 130 and no run_stop"
     "$REPERF" measure train.log --format reperf --json >out 2>err
-    is "$? $(verdict | cut -d' ' -f2)" "9 None" "its log gives no value"
+    is "$? $(verdict | cut -d" " -f1)" "9 incomplete" "its log is that of a part of a run"
 else
     skip "tensors and training" "reperf-train is not built"
 fi

@@ -75,8 +75,8 @@ jq '.facts |= map(select(.name != "precision"))' manifests/formats/tf2-timehisto
 for f in "$T"/root/logs/published/dlperf-tf2-resnet50/*.json; do
     sed -i 's/\["precision","fp32",[0-9]*\],//' "$f"
 done
-(cd "$T/root/logs/published/dlperf-tf2-resnet50" && sha256sum -- *.json >SHA256SUMS)
-sum=$(sha256sum "$T/root/logs/published/dlperf-tf2-resnet50/SHA256SUMS" | cut -c1-64)
+(cd "$T/root/logs/published/dlperf-tf2-resnet50" && sha256sum -- *.json >series.sha256)
+sum=$(sha256sum "$T/root/logs/published/dlperf-tf2-resnet50/series.sha256" | cut -c1-64)
 sed -i "s/\"series_sha256\": \"[0-9a-f]*\"/\"series_sha256\": \"$sum\"/" "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
 exits 0 "logs that do not state the precision: it still holds" "$REPERF" audit dlperf-tf2-resnet50 --json
 is "$(jq '[.reports[].cells[] | .verdict, .proof] | unique | join(" ")' -r "$T/out")" "exact partial" "in part"
@@ -141,13 +141,13 @@ one=$(ls "$T/root/logs/published/dlperf-tf2-resnet50/"*1n1g--rn50_b128_fp32_3*)
 sed -i 's/"value":\[\([0-9]*\)/"value":[1\1/' "$one"
 exits 5 "one value of a kept series edited: status 5" "$REPERF" audit dlperf-tf2-resnet50 --json
 like "$(cat "$T/err")" '1n1g--rn50_b128_fp32_3.*expected sha256 [0-9a-f]{64}, found' "with the file"
-(cd "${one%/*}" && sha256sum -- *.json >SHA256SUMS)
+(cd "${one%/*}" && sha256sum -- *.json >series.sha256)
 exits 5 "and the list of digests made again: status 5" "$REPERF" audit dlperf-tf2-resnet50 --json
-like "$(cat "$T/err")" 'SHA256SUMS: expected sha256 .* as .*dlperf-tf2-resnet50.json holds it' "by the manifest's digest"
+like "$(cat "$T/err")" 'series.sha256: expected sha256 .* as .*dlperf-tf2-resnet50.json holds it' "by the manifest's digest"
 new_root
 cp "$one" "${one%.json}.x.json"
-sed -i '/1n1g--rn50_b128_fp32_3/d' "${one%/*}/SHA256SUMS"
-sum=$(sha256sum "${one%/*}/SHA256SUMS" | cut -c1-64)
+sed -i '/1n1g--rn50_b128_fp32_3/d' "${one%/*}/series.sha256"
+sum=$(sha256sum "${one%/*}/series.sha256" | cut -c1-64)
 sed -i "s/\"series_sha256\": \"[0-9a-f]*\"/\"series_sha256\": \"$sum\"/" "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
 exits 5 "a series that the list does not name: status 5" "$REPERF" audit dlperf-tf2-resnet50
 sed -i 's/, "series_sha256": "[0-9a-f]*"//' "$T/root/manifests/reports/dlperf-tf2-resnet50.json"
@@ -173,6 +173,8 @@ undeclared=$(for f in manifests/formats/*.json; do
            (if ($n | any(. == "batch_per_gpu" or . == "global_batch")) then empty else "batch" end)] | .[] | $id + " " + .' "$f"
 done)
 is "$undeclared" "" "each format reads GPUs, nodes, precision, batch and model, or says why no log of it states them"
+
+is "$(jq -r '.id as $id | .facts | group_by(tojson) | .[] | select(length > 1) | $id + " " + .[0].name' manifests/formats/*.json)" "" "and none reads a fact twice in the same way"
 
 # --- the published logs ------------------------------------------------------------------------------------
 if need_shared "published logs as proof of other rows; no published log states what its format declares absent"; then

@@ -464,6 +464,43 @@ static void literals_are_all_found(void **state UNUSED)
     literals_free(literals);
 }
 
+/* What was sealed is judged as it was: a step twice, a gap and a step that goes back are nothing to derivation 3. */
+static void each_derivation_judges_as_it_did(void **state UNUSED)
+{
+    static const struct {
+        const char *text;
+        enum parse_verdict before, now;
+    } LOGS[] = {
+        {"iter: 1, ips: 1 samples/sec\niter: 1, ips: 2 samples/sec\n", PARSE_OK, PARSE_AMBIGUOUS},
+        {"iter: 1, ips: 1 samples/sec\niter: 2, ips: 2 samples/sec\niter: 3, ips: 2 samples/sec\n"
+         "iter: 5, ips: 2 samples/sec\niter: 6, ips: 2 samples/sec\n",
+         PARSE_OK, PARSE_INCOMPLETE},
+        {"iter: 1/2, ips: 1 samples/sec\niter: 3/2, ips: 2 samples/sec\n", PARSE_OK,
+         PARSE_AMBIGUOUS},
+        {"iter: 1/2, ips: 1 samples/sec\niter: 2/2, ips: 2 samples/sec\n", PARSE_OK, PARSE_OK},
+        {"iter: 1/9, ips: 1 samples/sec\niter: 2/9, ips: 2 samples/sec\n", PARSE_INCOMPLETE,
+         PARSE_INCOMPLETE},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(LOGS); idx++) {
+        for (int64_t derivation = DERIVATION_FIRST; derivation <= DERIVATION_NOW; derivation++) {
+            struct made made;
+            struct parser *parser = NULL;
+            struct measurement m = {0};
+            struct err err = {0};
+            decode(&made, TRAIN);
+            assert_int_equal(parser_new(made.format, &made.arena, &parser, &err), 0);
+            parser_judge_by(parser, derivation);
+            assert_int_equal(parser_feed(parser, LOGS[idx].text, strlen(LOGS[idx].text), &err), 0);
+            assert_int_equal(parser_finish(parser, &m, &err), 0);
+            assert_int_equal(m.verdict,
+                             derivation < DERIVATION_WHOLE ? LOGS[idx].before : LOGS[idx].now);
+            assert_int_equal(m.verdict == PARSE_OK, m.why.len == 0);
+            parser_free(parser);
+            release(&made);
+        }
+    }
+}
+
 static void bad_formats_name_the_place(void **state UNUSED)
 {
     static const struct {
@@ -488,6 +525,16 @@ static void bad_formats_name_the_place(void **state UNUSED)
         {"\"run_start\": {\"literal\"", "\"run_start\": {\"required\": true, \"literal\"",
          "required"},
         {"(?<value>\\\\d.*)", "(\\\\d.*)", "$.facts[0]: a fact's pattern"},
+        {"\"name\": \"cuda\",", "\"name\": \"cuda\", \"says\": \"x\",", "or the fact \"says\" it"},
+        {"\"name\": \"cuda\",", "\"name\": \"cuda\", \"absent\": true, \"why\": \"x\",",
+         "$.facts[0]: an absent fact has"},
+        {"\"name\": \"cuda\",", "\"name\": \"cuba\",", "not in the list of conditions"},
+        {"\"facts\": [", "\"facts\": [{\"name\": \"cuda\", \"absent\": true, \"why\": \"x\"}, ",
+         "is read and absent"},
+        {"\"facts\": [", "\"facts\": [{\"name\": \"nodes\", \"absent\": true}, ",
+         "an absent fact has"},
+        {"\"end\": null", "\"end\": null, \"done\": {\"literal\": \"done\", \"pattern\": \"done\"}",
+         "done: its pattern has a group"},
         {"\"scope\": \"rank\"", "\"factor\": 0, \"scope\": \"rank\"", "factor"},
         {"\"scope\": \"rank\"", "\"until\": \"x\", \"scope\": \"rank\"", "until"},
     };
@@ -530,6 +577,7 @@ int main(void)
         cmocka_unit_test(scores_can_be_left_out),
         cmocka_unit_test(guessing),
         cmocka_unit_test(literals_are_all_found),
+        cmocka_unit_test(each_derivation_judges_as_it_did),
         cmocka_unit_test(bad_formats_name_the_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
