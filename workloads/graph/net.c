@@ -331,7 +331,7 @@ static double *read_f64(const struct net *net, int value)
     return wide;
 }
 
-void net_take_running(struct net *net)
+void net_take_running(struct net *net, struct comm *comm)
 {
     ASSERT(net->graph->is_inference);
     for (int i = 0; i < net->graph->n_ops; i++) {
@@ -343,6 +343,10 @@ void net_take_running(struct net *net)
         CLEANUP(free) double *rstd = read_f64(net, op->in[4]);
         for (int64_t c = 0; c < op->geom.bn.c; c++) {
             rstd[c] = 1.0 / sqrt(rstd[c] + op->geom.bn.eps);
+        }
+        if (comm) {
+            comm_broadcast(comm, mean, op->geom.bn.c * (int64_t)sizeof(*mean), 0);
+            comm_broadcast(comm, rstd, op->geom.bn.c * (int64_t)sizeof(*rstd), 0);
         }
         net_write_f64(net, op->out[1], mean);
         net_write_f64(net, op->out[2], rstd);

@@ -108,8 +108,9 @@ void net_broadcast(struct net *net);
 /* The same of what the optimiser keeps beside masters, and its state. */
 void net_broadcast_optimizer(struct net *net);
 
-/* For inference, before net_gradients: batch norms go by the running statistics as they are now. */
-void net_take_running(struct net *net);
+/* For inference, before net_gradients: batch norms go by the running statistics as they are now; with a comm, whose failure is its own, by
+   those of rank 0. */
+void net_take_running(struct net *net, struct comm *comm);
 
 /* Forward and backward; for inference forward alone. With several ranks the gradients are then the sums over all. Where an update takes several micro-batches,
    each call is one of them, and what is then summed, over them and the ranks, is in update.sum after the last. Looks at
