@@ -267,7 +267,7 @@ TAP      := B=$(B) tests/tap.sh
 # the parts of these one by one.
 EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
 EMU_RUN  := $(B)/emu/reperf-train
-WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks)
+WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval)
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
 TEST_RUN := $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
 test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs

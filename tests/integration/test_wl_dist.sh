@@ -57,6 +57,20 @@ first=$(losses "$T/out.0")
 job 4 "${same[@]}" hrnet_w18 --steps 2 --batch 1
 is "$(losses "$T/out.0")" "$(cut -d ' ' -f 1,2 <<<"$first") " "and again the same bits"
 
+# --- each rank evaluates its share -------------------------------------------------------------------
+# In f64 no answer lies so near another that rounding decides.
+evals() { grep '"event":"eval"' "$1" | grep -o '"value":[^,]*,"samples":[^,]*,"counted":[^,]*,"unanswered":[^,]*' | tr '\n' ' '; }
+shared=("$TRAIN" --backend plain --sync-bn --data synthetic-learnable --model hrnet_w18 --dtype f64 --image 32 --steps 4 --eval-every 2 --until 1)
+exits 8 "evaluation: one rank" "${shared[@]}" --batch 4
+one=$(evals "$T/out")
+like "$one" '^"value":0\.[0-9]+,"samples":32,"counted":[1-9][0-9]*,"unanswered":0 "value":0\.[0-9]+,"samples":32,"counted":[1-9][0-9]*,"unanswered":0 $' "evaluation: of 32 images, twice"
+job 2 "${shared[@]}" --batch 2
+is "$statuses" "8 8" "evaluation: 2 ranks miss the target alike"
+is "$(evals "$T/out.0")" "$one" "evaluation: counts and value are those of one rank"
+like "$(cat "$T/err.1")" 'the target was not reached' "evaluation: rank 1 ends by the same words"
+job 2 "${shared[@]}" --batch 2 --until 1e-4
+is "$statuses $(grep -c '"event":"step"' "$T/out.0") $(grep -c '"reached":true' "$T/out.0")" "0 0 2 1" "evaluation: 2 ranks end at the target alike"
+
 # --- several batches in one step: two ranks of two are one rank of four ------------------------------
 exits 0 "one rank, four batches a step" "$TRAIN" --backend plain --model resnet50 --image 40 --dtype f64 --data synthetic-fresh --lr 1e-3 --steps 2 --batch 2 --accumulate 4
 one=$(losses "$T/out")

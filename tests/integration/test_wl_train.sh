@@ -46,6 +46,42 @@ if [ -n "$largest" ]; then
     [ "$needed" -le $((free * 2)) ] && [ "$more" -gt "$needed" ]
     ok $? "it needs no more than there is"
 fi
+# --- evaluation and a target --------------------------------------------------------------------------
+# Eight classes of a thousand: to answer one of them always is right one time in eight, and a network that knows nothing one in a thousand.
+learn=("${run[@]}" --image 32 --batch 8 --lr 0.02 --data synthetic-learnable --eval-every 6)
+exits 0 "a target that is reached ends the run" "${learn[@]}" --steps 40 --until 0.05
+cp "$T/out" "$T/reached.jsonl"
+/usr/bin/python3 - "$T/out" <<'PY'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+start, stop, end = lines[0], lines[-1], lines[-2]
+evals = [l for l in lines if l["event"] == "eval"]
+steps = [l for l in lines if l["event"] == "step"]
+assert end["event"] == "time_to_train" and stop["event"] == "run_stop", (end, stop)
+assert (start["eval_metric"], start["eval_every"], start["target"], start["eval_seed"]) == ("top1", 6, 0.05, 1), start
+assert 6 <= len(steps) < 40 and len(steps) == 6 * len(evals) == stop["steps"] == end["step"] == evals[-1]["step"]
+assert all(e["samples"] == e["counted"] == 64 and e["unanswered"] == 0 for e in evals) and all(e["value"] < 0.05 for e in evals[:-1])
+assert end["reached"] is True and end["value"] == evals[-1]["value"] >= 0.05 and end["samples"] == 8 * len(steps)
+assert end["elapsed_ns"] == evals[-1]["elapsed_ns"] >= stop["elapsed_ns"] + sum(e["eval_time_ns"] for e in evals)
+assert stop["elapsed_ns"] == sum(s["step_time_ns"] for s in steps)
+PY
+ok $? "its lines say when, and evaluations have no part in the steps' time"
+measured() { # FILE RULE: value, unit and verdict
+    "$REPERF" measure "$1" --format reperf --rule "reperf/$2" --json | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["value"], d["unit"], d["verdict"])'
+}
+of_event() { # FILE EVENT KEY: of the last line of an event
+    /usr/bin/python3 -c 'import json, sys; print([l for l in map(json.loads, open(sys.argv[1])) if l["event"] == sys.argv[2]][-1][sys.argv[3]])' "$@"
+}
+is "$(measured "$T/reached.jsonl" accuracy-last)" "$(of_event "$T/reached.jsonl" eval value)  ok" "measure reads the last accuracy"
+like "$(measured "$T/reached.jsonl" time-to-train)" '^[0-9.]+ s ok$' "and the time to train"
+is "$(measured "$T/reached.jsonl" run-stop)" "$(of_event "$T/reached.jsonl" run_stop samples_per_s) samples/s ok" "a run that its target ended is whole"
+exits 8 "a target that is not reached" "${learn[@]}" --steps 8 --until 1
+like "$(cat "$T/err")" 'top1 is .* after the last of 8 steps, the target was not reached' "is said"
+is "$(grep -c '"event":"eval"' "$T/out") $(of_event "$T/out" time_to_train reached) $(of_event "$T/out" run_stop steps)" "2 False 8" "after every 6th step and the last"
+is "$(measured "$T/out" time-to-train)" "None s ok" "and has no time to train"
+exits 2 "evaluation on a GPU is refused, not left out" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda --eval-every 5
+is "$(wc -c <"$T/out")" 0 "before any line"
+
 exits 8 "a loss that is not finite" "${run[@]}" --image 32 --batch 2 --lr 1e300 --steps 5
 like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,.*"what":"loss is ' "ends in a fatal line"
 exits 0 "help" "$TRAIN" --help

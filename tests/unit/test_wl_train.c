@@ -110,6 +110,22 @@ static const struct {
     {"--model resnet50 --check a --out b --dtype f64", "do not go with it"},
     {"--model resnet50 --check a --out b --batch 3", "do not go with it"},
     {"--model resnet50 --bogus", "--bogus"},
+    {"--model resnet50 --eval-every 0", "--eval-every"},
+    {"--model resnet50 --until 0.5", "the last three with the first"},
+    {"--model resnet50 --eval-every 5 --describe", "go with training"},
+    {"--model resnet50 --eval-every 5 --eval-data d", "--data FOLDER only"},
+    {"--model resnet50 --data d --eval-every 5", "needs --eval-data"},
+    {"--model resnet50 --eval-every 5 --until 0", "expected above 0, at most 1"},
+    {"--model resnet50 --eval-every 5 --until 1.5", "expected above 0, at most 1"},
+    {"--model resnet50 --eval-every 5 --until nan", "--until"},
+    {"--model resnet50 --eval-every 5 --until 1 --warmup 5", "within its --warmup of 5"},
+    {"--model resnet50 --eval-every 5 --eval-image 0", "--eval-image 0"},
+    {"--model bert_tiny --eval-every 5 --eval-image 64", "reads tokens and no images"},
+    {"--model resnet50 --eval-every 5 --turn 2", "--turn does not go with"},
+    {"--model bert_tiny --data synthetic-learnable", "is of images"},
+    {"--model resnet50 --inference", "goes with --check without --steps"},
+    {"--model resnet50 --check a --out b --inference --steps 1 --optimizer sgd --lr 1",
+     "goes with --check without --steps"},
     {"--model resnet50 more", "unexpected argument more"},
     {"--model", "--model"},
 };
@@ -136,6 +152,9 @@ static void a_device_is_there_or_refused(void **state UNUSED)
         {"--model resnet50 --device cuda --precision fp64", "fp32 or amp"},
         {"--model resnet50 --device cuda --backend plain", "--device cpu only"},
         {"--model resnet50 --device cuda --precision amp --tf32", "--precision fp32"},
+        {"--model resnet50 --device cuda --eval-every 5",
+         "--eval-every: --device cuda has no forward pass by running statistics yet"},
+        {"--model resnet50 --device cuda --check a --out b --inference", "--inference: --device"},
     };
     struct train_opts opts;
     bool is_built = device_is_built("cuda");

@@ -18,6 +18,7 @@ struct hand_pack {
     uint32_t n_samples, per_shard;
     uint32_t n_classes, sequence, predictions;
     bool is_synthetic;
+    const char *split; /* NULL: "train" */
     void (*spoil_header)(struct shard_header *header, struct shard_entry *entries);
     bool keeps_crc; /* of header and entries, as they were before spoil_header */
 };
@@ -161,10 +162,11 @@ static UNUSED void hand_write(const struct hand_pack *pack, const char *folder)
     snprintf(classes, sizeof(classes), "%u", pack->n_classes);
     strbuf_printf(&json,
                   "{\"schema_version\":1,\"dataset\":\"by-hand\",\"synthetic\":%s,\"kind\":\"%s\","
-                  "\"split\":\"train\",\"n_samples\":%u,\"n_classes\":%s,\"source_sha256\":null,"
+                  "\"split\":\"%s\",\"n_samples\":%u,\"n_classes\":%s,\"source_sha256\":null,"
                   "\"recipe\":{\"side\":[1,-2.5e3],\"x\":{}},\"sample_order_sha256\":\"%s\","
                   "\"shards\":[",
-                  pack->is_synthetic ? "true" : "false", kinds[pack->kind], pack->n_samples,
+                  pack->is_synthetic ? "true" : "false", kinds[pack->kind],
+                  pack->split ? pack->split : "train", pack->n_samples,
                   pack->kind == SHARD_TOKENS ? "null" : classes, zeros);
     for (uint32_t i = 0; i * pack->per_shard < pack->n_samples; i++) {
         hand_shard(pack, folder, i, &json);

@@ -13,6 +13,7 @@ EVERYDAY = [
     ("check_torch_seg.py", "deeplabv3p"),
     ("check_torch_seg.py", "deeplabv3p_mmseg"),
     ("check_torch_bert.py", "bert_tiny"),
+    ("check_torch_inference.py",),
     # The reports' optimisers.
     ("check_torch_steps.py", "bert_tiny:adamw:f32", "bert_tiny:lamb", "resnet50:sgd", "hrnet_w18:sgd"),
 ]

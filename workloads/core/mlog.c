@@ -130,6 +130,26 @@ static void put_bool(struct json_out *out, const char *key, bool value)
     json_out_bool(out, value);
 }
 
+static void put_eval(struct json_out *out, const struct mlog_eval_setup *eval)
+{
+    json_out_put_text(out, "eval_metric", eval->metric);
+    json_out_put_i64(out, "eval_every", eval->every);
+    if (eval->has_target) {
+        json_out_put_f64(out, "target", eval->target);
+    }
+    json_out_put_text(out, "eval_data", eval->data);
+    if (eval->pack_sha256) {
+        json_out_put_text(out, "eval_split", eval->split);
+        json_out_put_text(out, "eval_pack_sha256", eval->pack_sha256);
+    } else {
+        json_out_put_i64(out, "eval_seed", (int64_t)eval->seed);
+    }
+    json_out_key(out, "eval_size");
+    json_out_open(out, '{');
+    mlog_put_size(out, &eval->size);
+    json_out_close(out, '}');
+}
+
 static void put_gpu(struct json_out *out, const struct mlog_gpu *gpu)
 {
     json_out_put_text(out, "gpu", gpu->name);
@@ -185,6 +205,9 @@ int mlog_run_start(const struct mlog *log, const struct mlog_start *start, struc
         put_data(&out, start->packed);
     }
     put_training(&out, &start->training);
+    if (start->eval) {
+        put_eval(&out, start->eval);
+    }
     if (start->gpu) {
         put_gpu(&out, start->gpu);
     }
@@ -247,6 +270,38 @@ int mlog_checkpoint(const struct mlog *log, const struct mlog_checkpoint *checkp
     json_out_put_text(&out, "sha256", checkpoint->sha256);
     json_out_put_i64(&out, "tensor_bytes", checkpoint->n_bytes);
     json_out_put_i64(&out, "elapsed_ns", checkpoint->elapsed_ns);
+    return put_line(log, &line, err);
+}
+
+int mlog_eval(const struct mlog *log, const struct mlog_eval *eval, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf line;
+    struct json_out out = start_line(&line, "eval");
+    json_out_put_i64(&out, "step", eval->step);
+    json_out_put_i64(&out, "rank", log->rank);
+    json_out_put_text(&out, "metric", eval->metric);
+    json_out_put_f64(&out, "value", eval->value);
+    json_out_put_i64(&out, "samples", eval->n_samples);
+    json_out_put_i64(&out, "counted", eval->n_counted);
+    json_out_put_i64(&out, "unanswered", eval->n_unanswered);
+    json_out_put_i64(&out, "eval_time_ns", eval->eval_time_ns);
+    json_out_put_i64(&out, "elapsed_ns", eval->elapsed_ns);
+    return put_line(log, &line, err);
+}
+
+int mlog_time_to_train(const struct mlog *log, const struct mlog_time_to_train *end,
+                       struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf line;
+    struct json_out out = start_line(&line, "time_to_train");
+    json_out_put_i64(&out, "step", end->step);
+    json_out_put_i64(&out, "rank", log->rank);
+    json_out_put_text(&out, "metric", end->metric);
+    json_out_put_f64(&out, "target", end->target);
+    put_bool(&out, "reached", end->is_reached);
+    json_out_put_f64(&out, "value", end->value);
+    json_out_put_i64(&out, "samples", end->n_samples);
+    json_out_put_i64(&out, "elapsed_ns", end->elapsed_ns);
     return put_line(log, &line, err);
 }
 

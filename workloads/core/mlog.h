@@ -53,6 +53,18 @@ struct mlog_training {
     const char *loaded_sha256; /* of the checkpoint it goes on from; NULL: none */
 };
 
+/* How a run is evaluated. */
+struct mlog_eval_setup {
+    const char *metric; /* "top1", "miou", "masked_lm_accuracy" */
+    int64_t every;      /* steps */
+    bool has_target;
+    double target;
+    const char *data;                /* as in mlog_start */
+    const char *split, *pack_sha256; /* NULL for data made here, */
+    uint64_t seed;                   /* which has a seed */
+    struct sample_size size;
+};
+
 /* What a run on a GPU says of it and of how it is used. */
 struct mlog_gpu {
     const char *name, *driver, *runtime, *libraries;
@@ -90,7 +102,8 @@ struct mlog_start {
     bool is_synthetic;
     const struct mlog_data *packed; /* NULL for data made here */
     struct mlog_training training;
-    const struct mlog_gpu *gpu; /* NULL on a CPU */
+    const struct mlog_eval_setup *eval; /* NULL: nothing is evaluated */
+    const struct mlog_gpu *gpu;         /* NULL on a CPU */
 };
 
 struct mlog_step {
@@ -132,6 +145,32 @@ struct mlog_checkpoint {
 };
 MUST_CHECK int mlog_checkpoint(const struct mlog *log, const struct mlog_checkpoint *checkpoint,
                                struct err *err);
+
+/* An evaluation after a step, whose time has no part of it. */
+struct mlog_eval {
+    int64_t step;
+    const char *metric;
+    double value;                 /* from 0 to 1 */
+    int64_t n_samples, n_counted; /* samples; labels of theirs that count */
+    int64_t n_unanswered;         /* of those: a logit is not finite */
+    int64_t eval_time_ns;
+    int64_t elapsed_ns; /* by the clock, from the start of the first step to the evaluation's end */
+};
+MUST_CHECK int mlog_eval(const struct mlog *log, const struct mlog_eval *eval, struct err *err);
+
+/* The end of a run with a target. */
+struct mlog_time_to_train {
+    int64_t step; /* the last */
+    const char *metric;
+    double target;
+    bool is_reached;
+    double value;      /* of the last evaluation */
+    int64_t n_samples; /* trained on */
+    int64_t
+        elapsed_ns; /* as the last evaluation's: where the target was reached, the time to train */
+};
+MUST_CHECK int mlog_time_to_train(const struct mlog *log, const struct mlog_time_to_train *end,
+                                  struct err *err);
 
 /* Why a rank stops: no metric line follows it. `where` is file:line or a step. */
 MUST_CHECK int mlog_fatal(const struct mlog *log, const char *device, const char *where,

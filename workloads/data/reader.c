@@ -370,6 +370,13 @@ static int take_memory(struct reader *reader, struct err *err)
         slot->images =
             reader->opts.is_raw ? xcalloc((size_t)reader->opts.batch, sizeof(*slot->images)) : NULL;
         slot->samples = xcalloc((size_t)reader->opts.batch, sizeof(int64_t));
+        if (reader->opts.is_evaluation &&
+            slot->input) { /* a short batch is zeros at its end, or samples before */
+            memset(slot->input, 0, (size_t)bytes.input);
+        }
+        if (reader->opts.is_evaluation && slot->labels) {
+            memset(slot->labels, 0, (size_t)bytes.labels);
+        }
     }
     return 0;
 }

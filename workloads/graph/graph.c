@@ -27,6 +27,12 @@ void graph_set_ranks(struct graph *graph, const struct graph_ranks *ranks)
     graph->ranks = *ranks;
 }
 
+void graph_set_inference(struct graph *graph)
+{
+    ASSERT(graph->n_values == 0);
+    graph->is_inference = true;
+}
+
 void graph_fail(struct graph *graph, enum err_code code, const char *fmt, ...)
 {
     if (graph->err.code != ERR_NONE) {

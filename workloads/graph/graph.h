@@ -123,6 +123,7 @@ struct graph {
     int *grad_ready;                /* call index that completes grad_order[i] */
     int loss;                       /* value id of the loss, set by graph_loss */
     int n_fused[GRAPH_FUSIONS_MAX]; /* places by pattern, what graph_fuse has done */
+    bool is_inference;              /* graph_set_inference */
     bool is_finished;
 };
 
@@ -137,6 +138,10 @@ static inline struct tensor_desc value_desc(const struct value *value)
 /* Before anything is built; without it there is one rank. Losses are then means over all ranks' labels, dropout goes by the
    element's number in the whole batch, and parameter gradients are this rank's share: their sum is the gradient. */
 void graph_set_ranks(struct graph *graph, const struct graph_ranks *ranks);
+
+/* Before anything is built: calls forward only, and only what the outputs but the loss need, which has no value. A batch norm goes by
+   its running statistics, from two inputs without names that net_take_running fills; there is no dropout. */
+void graph_set_inference(struct graph *graph);
 
 /* Builds the calls: forward in order, then backward. Needed before anything else is done with the graph. */
 MUST_CHECK int graph_finish(struct graph *graph, struct err *err);

@@ -68,6 +68,14 @@ static bool wants_grad(const struct graph *graph, int x)
 
 static void forward_bn(struct graph *graph, const struct op *op)
 {
+    if (graph->is_inference) {
+        struct call *apply = new_call(graph, op, K_BN_APPLY);
+        const int given[] = {op->in[0], op->in[1], op->in[2], op->out[1], op->out[2]};
+        memcpy(apply->in, given, sizeof(given));
+        apply->out[0] = op->out[0];
+        apply->inplace[0] = 1U << 0;
+        return;
+    }
     struct call *call = new_call(graph, op, K_BN_FWD);
     set_in(call, op->in[0], op->in[1], op->in[2]);
     const int out[] = {op->out[0], op->out[1], op->out[2], op->in[3], op->in[4]};
@@ -305,17 +313,24 @@ static void backward(struct graph *graph, const struct op *op)
 
 /* ---- the order in which gradients become complete ---- */
 
-void graph_order_gradients(struct graph *graph)
+/* In the order in which the model made them. */
+static void list_params(struct graph *graph)
 {
     graph->n_params = 0;
-    graph->params = arena_array(graph->arena, int, (size_t)graph->n_values);
+    graph->params = arena_array(graph->arena, int, (size_t)graph->n_values + 1);
+    graph->grad_order = arena_array(graph->arena, int, (size_t)graph->n_values + 1);
+    graph->grad_ready = arena_array(graph->arena, int, (size_t)graph->n_values + 1);
     for (int i = 0; i < graph->n_values; i++) {
         if (graph->values[i].kind == VALUE_PARAM) {
+            graph->grad_order[graph->n_params] = i;
             graph->params[graph->n_params++] = i;
         }
     }
-    graph->grad_order = arena_array(graph->arena, int, (size_t)graph->n_params + 1);
-    graph->grad_ready = arena_array(graph->arena, int, (size_t)graph->n_params + 1);
+}
+
+void graph_order_gradients(struct graph *graph)
+{
+    list_params(graph);
     int *last_write = arena_array(graph->arena, int, (size_t)graph->n_values);
     for (int i = 0; i < graph->n_calls; i++) {
         for (int j = 0; j < KERNEL_OUT_MAX; j++) {
@@ -357,9 +372,56 @@ static void check_roles(struct graph *graph)
     }
 }
 
+/* ---- forward only ---- */
+
+static bool makes_needed(const struct op *op, const bool *is_needed)
+{
+    for (int i = 0; i < OP_OUT_MAX; i++) {
+        if (op->out[i] != NO_VALUE && is_needed[op->out[i]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the outputs need, the loss apart: a head that only training has does not run. */
+static void lower_inference(struct graph *graph)
+{
+    bool *is_needed = arena_array(graph->arena, bool, (size_t)graph->n_values + 1);
+    bool *is_run = arena_array(graph->arena, bool, (size_t)graph->n_ops + 1);
+    struct value *loss = &graph->values[graph->loss];
+    loss->name = NULL;
+    loss->is_kept = false;
+    for (int i = 0; i < graph->n_values; i++) {
+        is_needed[i] = graph->values[i].kind == VALUE_ACT && graph->values[i].is_kept;
+    }
+    for (int i = graph->n_ops - 1; i >= 0; i--) {
+        const struct op *op = &graph->ops[i];
+        is_run[i] = makes_needed(op, is_needed);
+        for (int k = 0; k < OP_IN_MAX && is_run[i]; k++) {
+            if (op->in[k] != NO_VALUE) {
+                is_needed[op->in[k]] = true;
+            }
+        }
+    }
+    for (int i = 0; i < graph->n_ops; i++) {
+        if (is_run[i]) {
+            forward(graph, &graph->ops[i]);
+        }
+    }
+    if (graph->n_calls == 0) {
+        graph_fail(graph, ERR_INTERNAL, "the network has no output but its loss");
+    }
+    list_params(graph);
+}
+
 void graph_lower(struct graph *graph)
 {
     check_roles(graph);
+    if (graph->is_inference) {
+        lower_inference(graph);
+        return;
+    }
     for (int i = 0; i < graph->n_ops; i++) {
         forward(graph, &graph->ops[i]);
     }

@@ -130,13 +130,15 @@ static int place_flat(const struct graph *graph, struct memplan *plan, struct er
     for (int i = 0; i < graph->n_params; i++) {
         int param = graph->grad_order[i];
         plan->places[param].offset_bytes = total;
-        plan->places[graph->values[param].grad].offset_bytes = total;
+        if (!graph->is_inference) {
+            plan->places[graph->values[param].grad].offset_bytes = total;
+        }
         if (__builtin_add_overflow(total, plan->places[param].size_bytes, &total)) {
             return err_set(err, ERR_USAGE, "parameters: size overflows");
         }
     }
     plan->arena_bytes[MEMPLAN_PARAM] = total;
-    plan->arena_bytes[MEMPLAN_GRAD] = total;
+    plan->arena_bytes[MEMPLAN_GRAD] = graph->is_inference ? 0 : total;
     int64_t states = 0;
     for (int i = 0; i < graph->n_values; i++) {
         if (plan->places[i].arena == MEMPLAN_STATE) {

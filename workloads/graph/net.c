@@ -3,6 +3,8 @@
 
 #include "graph/net.h"
 
+#include <math.h>
+
 #include "base/rng.h"
 
 #define WORKSPACE_ALIGN 256 /* as cudaMalloc's; more than any kernel asks for */
@@ -113,10 +115,31 @@ int net_plan_ranks(struct net *net, struct arena *arena, const struct graph *gra
         *net = (struct net){0};
         return -1;
     }
-    if (net->comm) {
+    if (net->comm && !graph->is_inference) {
         plan_buckets(net, arena);
     }
     return 0;
+}
+
+void net_share(struct net *net, struct arena *arena, const struct net *owner)
+{
+    const struct graph *graph = net->graph;
+    ASSERT(graph->is_inference && owner->backend == net->backend);
+    net->owner = owner;
+    net->twins = arena_array(arena, int, (size_t)graph->n_values + 1);
+    for (int i = 0; i < graph->n_values; i++) {
+        const struct value *value = &graph->values[i];
+        net->twins[i] = NO_VALUE;
+        if (value->kind == VALUE_PARAM || value->kind == VALUE_STATE) {
+            int twin = graph_find(owner->graph, value->name);
+            ASSERT(twin != NO_VALUE);
+            ASSERT(owner->graph->values[twin].dtype == value->dtype);
+            ASSERT(shape_eq(&owner->graph->values[twin].shape, &value->shape));
+            net->twins[i] = twin;
+        }
+    }
+    net->plan.arena_bytes[MEMPLAN_PARAM] = 0;
+    net->plan.arena_bytes[MEMPLAN_STATE] = 0;
 }
 
 void net_plan_staging(struct net *net, struct arena *arena)
@@ -158,8 +181,10 @@ static void *value_ptr(const struct net *net, int value)
     if (value == NO_VALUE) {
         return NULL;
     }
-    const struct place *place = &net->plan.places[value];
-    return (char *)net->mem[place->arena] + place->offset_bytes;
+    bool is_theirs = net->twins && net->twins[value] != NO_VALUE;
+    const struct net *in = is_theirs ? net->owner : net;
+    const struct place *place = &in->plan.places[is_theirs ? net->twins[value] : value];
+    return (char *)in->mem[place->arena] + place->offset_bytes;
 }
 
 static void bind_calls(struct net *net)
@@ -287,6 +312,45 @@ void net_write_f64(struct net *net, int value, const double *host)
         narrow[i] = (float)host[i];
     }
     net_write(net, value, narrow);
+}
+
+static double *read_f64(const struct net *net, int value)
+{
+    const struct value *v = &net->graph->values[value];
+    int64_t count = shape_count(&v->shape);
+    double *wide = xcalloc((size_t)count, sizeof(*wide));
+    if (v->dtype == DT_F64) {
+        net_read(net, value, wide);
+        return wide;
+    }
+    CLEANUP(free) float *narrow = xcalloc((size_t)count, sizeof(*narrow));
+    net_read(net, value, narrow);
+    for (int64_t i = 0; i < count; i++) {
+        wide[i] = (double)narrow[i];
+    }
+    return wide;
+}
+
+void net_take_running(struct net *net, struct comm *comm)
+{
+    ASSERT(net->graph->is_inference);
+    for (int i = 0; i < net->graph->n_ops; i++) {
+        const struct op *op = &net->graph->ops[i];
+        if (op->kind != OP_BN) {
+            continue;
+        }
+        CLEANUP(free) double *mean = read_f64(net, op->in[3]);
+        CLEANUP(free) double *rstd = read_f64(net, op->in[4]);
+        for (int64_t c = 0; c < op->geom.bn.c; c++) {
+            rstd[c] = 1.0 / sqrt(rstd[c] + op->geom.bn.eps);
+        }
+        if (comm) {
+            comm_broadcast(comm, mean, op->geom.bn.c * (int64_t)sizeof(*mean), 0);
+            comm_broadcast(comm, rstd, op->geom.bn.c * (int64_t)sizeof(*rstd), 0);
+        }
+        net_write_f64(net, op->out[1], mean);
+        net_write_f64(net, op->out[2], rstd);
+    }
 }
 
 /* Each value has a stream of its own, from the seed and its name, so that it does not depend on what else is there.

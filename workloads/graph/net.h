@@ -39,9 +39,11 @@ struct net {
     int64_t stream_at[NET_STREAMS_MAX]; /* where each stream's begins */
     int n_streams;
     bool has_optimizer, has_masters;
-    struct opt_args update; /* what it points to on the device is owned */
-    int64_t wide_bytes;     /* of masters, of each moment, of the sums */
-    int64_t n_micro_done;   /* micro-batches since the last update, where it takes several */
+    struct opt_args update;  /* what it points to on the device is owned */
+    int64_t wide_bytes;      /* of masters, of each moment, of the sums */
+    int64_t n_micro_done;    /* micro-batches since the last update, where it takes several */
+    const struct net *owner; /* borrowed: whose parameters and states these are; NULL: its own */
+    int *twins;              /* in the arena, with an owner: what they are there, else NO_VALUE */
 };
 
 struct net_bytes {
@@ -60,6 +62,10 @@ MUST_CHECK int net_plan(struct net *net, struct arena *arena, const struct graph
 /* The same for a graph of several ranks: comm has theirs. It is not used before net_gradients and may be opened until then. */
 MUST_CHECK int net_plan_ranks(struct net *net, struct arena *arena, const struct graph *graph,
                               const struct backend *backend, struct comm *comm, struct err *err);
+
+/* Between net_plan of a graph for inference and net_alloc: parameters and states are those of the owner, a network of the same model on the
+   same backend, which has its memory and keeps it for as long as this one is used. */
+void net_share(struct net *net, struct arena *arena, const struct net *owner);
 
 /* What weight decay (and LAMB's ratio) applies to: every parameter, or only those of two dimensions and more. */
 enum net_decay { NET_DECAY_ALL, NET_DECAY_MATRICES };
@@ -102,7 +108,11 @@ void net_broadcast(struct net *net);
 /* The same of what the optimiser keeps beside masters, and its state. */
 void net_broadcast_optimizer(struct net *net);
 
-/* Forward and backward. With several ranks the gradients are then the sums over all. Where an update takes several micro-batches,
+/* For inference, before net_gradients: batch norms go by the running statistics as they are now; with a comm, whose failure is its own, by
+   those of rank 0. */
+void net_take_running(struct net *net, struct comm *comm);
+
+/* Forward and backward; for inference forward alone. With several ranks the gradients are then the sums over all. Where an update takes several micro-batches,
    each call is one of them, and what is then summed, over them and the ranks, is in update.sum after the last. Looks at
    *stop and at the comm between calls; true: one of them ended it and the step is unfinished. stop may be NULL. */
 MUST_CHECK bool net_gradients(struct net *net, const volatile sig_atomic_t *stop);

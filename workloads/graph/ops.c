@@ -113,7 +113,7 @@ int graph_bn(struct graph *graph, int x, const struct bn_opts *opts)
         .has_relu = opts->has_relu,
         .n_ranks = graph->ranks.has_sync_bn ? graph->ranks.n_ranks : 1,
     };
-    if (geom.n * geom.plane * geom.n_ranks == 1) {
+    if (geom.n * geom.plane * geom.n_ranks == 1 && !graph->is_inference) {
         graph_fail(graph, ERR_USAGE,
                    "%s: one value per channel has no variance; batch norm needs a larger batch or "
                    "image",
@@ -279,6 +279,7 @@ static int dropout(struct graph *graph, int x, int step, double rate, bool is_by
     }
     struct shape shape = graph->values[x].shape;
     ASSERT(!is_by_channel || shape.n_dims == 4);
+    ASSERT(!graph->is_inference); /* the model was asked for none */
     int y = graph_activation(graph, shape, graph->dtype, graph_needs_grad(graph, x));
     struct op *op = graph_add_op(graph, OP_DROPOUT);
     if (graph->err.code != ERR_NONE) {

@@ -38,13 +38,15 @@ int graph_activation(struct graph *graph, struct shape shape, enum dtype dtype, 
                                                  .needs_grad = needs_grad});
 }
 
-/* A number for each channel of a batch: its mean, its deviation. */
+/* A number for each channel of a batch: its mean, its deviation. For inference they are given. */
 int graph_channel_stat(struct graph *graph, int64_t channels)
 {
-    return graph_add_value(graph, (struct value){.shape = SHAPE(channels),
-                                                 .dtype = graph->types.stat,
-                                                 .role = ROLE_CHANNEL,
-                                                 .kind = VALUE_ACT});
+    return graph_add_value(graph,
+                           (struct value){.shape = SHAPE(channels),
+                                          .dtype = graph->types.stat,
+                                          .role = ROLE_CHANNEL,
+                                          .kind = graph->is_inference ? VALUE_INPUT : VALUE_ACT,
+                                          .is_kept = graph->is_inference});
 }
 
 struct elem_geom graph_elem_geom(const struct shape *shape, bool has_relu)

@@ -279,6 +279,7 @@ int graph_attention(struct graph *graph, int qkv, const struct attention_opts *o
     if (!attention_geometry(graph, qkv, opts, &geom)) {
         return NO_VALUE;
     }
+    ASSERT(!graph->is_inference || opts->rate <= 0.0); /* the model was asked for none */
     int context = graph_activation(graph, SHAPE(geom.n * geom.s, geom.heads * geom.d), graph->dtype,
                                    graph_needs_grad(graph, qkv));
     int lse = graph_activation(graph, SHAPE(geom.n, geom.heads, geom.s), graph->types.stat, false);

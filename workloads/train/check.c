@@ -168,7 +168,8 @@ static bool is_batch_counter(const struct graph *graph, const struct st_tensor *
 
 static bool is_given(const struct value *value)
 {
-    return value->kind == VALUE_PARAM || value->kind == VALUE_STATE || value->kind == VALUE_INPUT;
+    return value->name &&
+           (value->kind == VALUE_PARAM || value->kind == VALUE_STATE || value->kind == VALUE_INPUT);
 }
 
 static int check_labels(const struct st_tensor *labels, const struct model *model, struct err *err)
@@ -271,7 +272,8 @@ static int collect_results(const struct net *net, struct arena *arena, struct st
     for (int i = 0; i < graph->n_values; i++) {
         const struct value *value = &graph->values[i];
         bool is_of_samples = value->kind == VALUE_ACT && value->shape.n_dims > 0;
-        bool is_result = value->kind == VALUE_GRAD_PARAM || value->kind == VALUE_STATE ||
+        bool is_result = value->kind == VALUE_GRAD_PARAM ||
+                         (value->kind == VALUE_STATE && !graph->is_inference) ||
                          (value->kind == VALUE_PARAM && is_trained) ||
                          (value->kind == VALUE_ACT && value->name);
         if (!is_result) {
@@ -304,7 +306,7 @@ static void digest_batch(const struct graph *graph, const struct st_file *file, 
     char hex[SHA256_HEX_LEN + 1];
     sha256_init(&sha);
     for (int i = 0; i < graph->n_values; i++) {
-        bool is_input = graph->values[i].kind == VALUE_INPUT;
+        bool is_input = graph->values[i].kind == VALUE_INPUT && graph->values[i].name;
         const struct st_tensor *tensor = is_input ? st_find(file, graph->values[i].name) : NULL;
         if (tensor) {
             sha256_add(&sha, tensor->data, (size_t)tensor->bytes);
@@ -385,7 +387,7 @@ static int pass(struct net *net, const struct train_opts *opts, const stop_flag 
     if (net_gradients(net, stop)) {
         return step_ended(net, opts, stop, err);
     }
-    return isfinite(net_loss(net)) ? 0 : loss_ended(opts, err);
+    return opts->is_inference || isfinite(net_loss(net)) ? 0 : loss_ended(opts, err);
 }
 
 /* So many passes, an update after each; all on the one batch. */
@@ -422,6 +424,9 @@ static int compute(struct net *net, const struct train_opts *opts, const struct 
     } else {
         write_inputs(net, file);
         net_broadcast(net);
+        if (opts->is_inference) {
+            net_take_running(net, NULL);
+        }
         int status = opts->steps > 0 ? steps(net, opts, stop, err) : pass(net, opts, stop, err);
         if (status < 0) {
             return -1;

@@ -10,15 +10,19 @@
 #define PATCH_PIXELS   16
 #define IGNORED_ONE_IN 20
 
-static int64_t draw_label(struct rng *rng, const struct model *model)
+/* What can be learnt from the pixels: bit k of the class lifts or lowers channel k. */
+#define LEARNABLE_CLASSES 8   /* three bits, and no model has fewer classes */
+#define LEARNABLE_LIFT    1.5 /* of pixels whose deviation is 1 */
+
+static int64_t draw_label(struct rng *rng, const struct model *model, int64_t n_classes)
 {
-    int64_t label = (int64_t)rng_below(rng, (uint64_t)model->n_classes);
+    int64_t label = (int64_t)rng_below(rng, (uint64_t)n_classes);
     bool may_ignore = model->ignore_label != LOSS_IGNORE_NONE;
     return may_ignore && rng_below(rng, IGNORED_ONE_IN) == 0 ? model->ignore_label : label;
 }
 
-static void draw_patches(struct rng *rng, const struct model *model, const struct shape *shape,
-                         int64_t *labels)
+static void draw_patches(struct rng *rng, const struct model *model, int64_t n_classes,
+                         const struct shape *shape, int64_t *labels)
 {
     int64_t height = shape->dim[1];
     int64_t width = shape->dim[2];
@@ -27,7 +31,7 @@ static void draw_patches(struct rng *rng, const struct model *model, const struc
         int64_t column = i % width;
         bool is_corner = row % PATCH_PIXELS == 0 && column % PATCH_PIXELS == 0;
         int64_t above = (i - row % PATCH_PIXELS * width) - column % PATCH_PIXELS;
-        labels[i] = is_corner ? draw_label(rng, model) : labels[above];
+        labels[i] = is_corner ? draw_label(rng, model, n_classes) : labels[above];
     }
 }
 
@@ -102,10 +106,24 @@ static void token_batch(struct net *net, const struct model *model, struct part 
     }
 }
 
+/* pixels (N, 3, plane); labels (N), or one a pixel where is_dense. */
+static void colour(double *pixels, const struct shape *shape, const int64_t *labels, bool is_dense)
+{
+    int64_t plane = shape->dim[2] * shape->dim[3];
+    for (int64_t i = 0; i < shape_count(shape); i++) {
+        int64_t channel = i / plane % shape->dim[1];
+        int64_t n = i / plane / shape->dim[1];
+        int64_t label = labels[is_dense ? n * plane + i % plane : n];
+        double lift = (label >> channel & 1) != 0 ? LEARNABLE_LIFT : -LEARNABLE_LIFT;
+        pixels[i] += label < LEARNABLE_CLASSES ? lift : 0.0; /* else the ignored one */
+    }
+}
+
 /* The step's samples are drawn whole, labels first, and one part is kept: any number of ranks and micro-batches sees the same ones. */
 static void image_batch(struct net *net, const struct model *model, struct part own,
-                        struct rng *rng)
+                        struct rng *rng, bool is_learnable)
 {
+    int64_t n_classes = is_learnable ? LEARNABLE_CLASSES : model->n_classes;
     int input = graph_find(net->graph, "input");
     int labels = graph_find(net->graph, "labels");
     struct shape all = net->graph->values[labels].shape;
@@ -115,10 +133,10 @@ static void image_batch(struct net *net, const struct model *model, struct part 
     CLEANUP(free) double *pixels = xcalloc((size_t)n_pixels, sizeof(double));
     CLEANUP(free) int64_t *label = xcalloc((size_t)shape_count(&all), sizeof(int64_t));
     if (all.n_dims == 3) {
-        draw_patches(rng, model, &all, label);
+        draw_patches(rng, model, n_classes, &all, label);
     } else {
         for (int64_t i = 0; i < shape_count(&all); i++) {
-            label[i] = draw_label(rng, model);
+            label[i] = draw_label(rng, model, n_classes);
         }
     }
     for (int64_t i = 0; i < own.idx * n_pixels; i++) {
@@ -127,29 +145,32 @@ static void image_batch(struct net *net, const struct model *model, struct part 
     for (int64_t i = 0; i < n_pixels; i++) {
         pixels[i] = rng_normal(rng);
     }
+    if (is_learnable) {
+        colour(pixels, &net->graph->values[input].shape, label + own.idx * n_labels,
+               all.n_dims == 3);
+    }
     net_write_f64(net, input, pixels);
     net_write(net, labels, label + own.idx * n_labels);
 }
 
-void synthetic_micro(struct net *net, const struct model *model, uint64_t seed, int64_t idx,
-                     int64_t micro, int64_t n_micro)
+void synthetic_micro(struct net *net, const struct model *model, const struct synthetic *what)
 {
     const struct graph_ranks *ranks = &net->graph->ranks;
-    const struct part own = {.idx = micro * ranks->n_ranks + ranks->rank,
-                             .n_parts = n_micro * ranks->n_ranks};
+    const struct part own = {.idx = what->micro * ranks->n_ranks + ranks->rank,
+                             .n_parts = what->n_micro * ranks->n_ranks};
     struct rng rng;
-    rng_init(&rng, seed);
-    rng_init(&rng, rng_u64(&rng) ^ (uint64_t)idx);
+    rng_init(&rng, what->seed);
+    rng_init(&rng, rng_u64(&rng) ^ (uint64_t)what->idx);
     if (model->kind == MODEL_TOKENS) {
         token_batch(net, model, own, &rng);
     } else {
-        image_batch(net, model, own, &rng);
+        image_batch(net, model, own, &rng, what->is_learnable);
     }
 }
 
 void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx)
 {
-    synthetic_micro(net, model, seed, idx, 0, 1);
+    synthetic_micro(net, model, &(struct synthetic){.seed = seed, .idx = idx, .n_micro = 1});
 }
 
 void set_step(struct net *net, int64_t step)

@@ -79,6 +79,9 @@ static void choose_recipe(struct feed *feed)
     if (opts->has_std) {
         memcpy(feed->recipe.std, opts->std, sizeof(opts->std));
     }
+    if (opts->is_inference) {
+        feed->recipe.kind = AUGMENT_CENTRE_CROP;
+    }
 }
 
 static int open_packed(struct feed *feed, const struct graph *graph, struct err *err)
@@ -103,9 +106,14 @@ static int open_packed(struct feed *feed, const struct graph *graph, struct err 
                                              .first_step = opts->start_step * opts->rule.n_micro,
                                              .n_steps = opts->steps * opts->rule.n_micro,
                                              .n_workers = (int)opts->n_workers,
-                                             .is_raw = opts->is_augmented_on_device};
+                                             .is_raw = opts->is_augmented_on_device,
+                                             .is_evaluation = opts->is_inference};
     if (check_model(feed, graph, err) < 0) {
-        return err_wrap(err, "--data %s", opts->data_path);
+        return err_wrap(err, "%s %s", opts->is_inference ? "--eval-data" : "--data",
+                        opts->data_path);
+    }
+    if (opts->is_inference) {
+        feed->reader_opts.n_steps = reader_steps_per_epoch(&feed->reader_opts);
     }
     if (reader_bytes(&feed->reader_opts, &feed->bytes, err) < 0) {
         return -1;
@@ -127,7 +135,7 @@ int feed_open(struct feed *feed, const struct train_opts *opts, const struct gra
               struct clock_src clock, struct err *err)
 {
     *feed = (struct feed){.opts = opts, .clock = clock, .open_ns = clock.mono_ns(clock.ctx)};
-    feed->name = opts->is_fresh_data ? "synthetic-fresh" : "synthetic";
+    feed->name = synthetic_name(opts);
     return opts->data_path ? open_packed(feed, graph, err) : 0;
 }
 
@@ -145,6 +153,12 @@ int feed_start(struct feed *feed, struct err *err)
     return feed->is_packed ? reader_open(&feed->reader, &feed->reader_opts, err) : 0;
 }
 
+void feed_stop(struct feed *feed)
+{
+    reader_close(feed->reader);
+    feed->reader = NULL;
+}
+
 /* What a shard holds of 32 bits is 64 in the network. A token that the network has no row for is an error of the sample. */
 static int write_tokens(const struct feed *feed, struct net *net, const struct reader_batch *batch,
                         struct err *err)
@@ -155,10 +169,10 @@ static int write_tokens(const struct feed *feed, struct net *net, const struct r
     for (enum token_part part = TOKENS_IDS; part < TOKEN_PARTS; part++) {
         int64_t each = token_part_count(&form, part);
         CLEANUP(free) int64_t *wide = xcalloc((size_t)(opts->batch * each), sizeof(*wide));
-        for (int64_t i = 0; i < opts->batch * each; i++) {
+        for (int64_t i = 0; i < batch->n_samples * each; i++) {
             wide[i] = batch->tokens[part][i];
         }
-        for (int64_t n = 0; n < opts->batch; n++) {
+        for (int64_t n = 0; n < batch->n_samples; n++) {
             if (tokens_within(&form, part, wide + n * each, each, err) < 0) {
                 return err_wrap(err, "%s, sample %" PRId64, opts->data_path, batch->samples[n]);
             }
@@ -233,7 +247,12 @@ static void make_batch(const struct feed *feed, struct net *net, int64_t step, i
     const struct train_opts *opts = feed->opts;
     if (feed_makes(feed, step)) {
         int64_t idx = opts->is_fresh_data ? opts->start_step + step - 1 : 0;
-        synthetic_micro(net, opts->model, (uint64_t)opts->seed, idx, micro, opts->rule.n_micro);
+        const struct synthetic what = {.seed = (uint64_t)opts->seed,
+                                       .idx = idx,
+                                       .micro = micro,
+                                       .n_micro = opts->rule.n_micro,
+                                       .is_learnable = opts->is_learnable};
+        synthetic_micro(net, opts->model, &what);
     }
 }
 
@@ -241,6 +260,7 @@ int feed_next(struct feed *feed, struct net *net, int64_t micro, const stop_flag
               struct mlog_step *ret_step, struct err *err)
 {
     struct reader_batch batch;
+    feed->n_samples = feed->opts->batch;
     if (!feed->is_packed) {
         make_batch(feed, net, ret_step->step, micro);
         return 0;
@@ -250,6 +270,7 @@ int feed_next(struct feed *feed, struct net *net, int64_t micro, const stop_flag
         return -1;
     }
     int64_t end_ns = feed->clock.mono_ns(feed->clock.ctx);
+    feed->n_samples = batch.n_samples;
     if (feed->first_batch_ns == 0) {
         feed->first_batch_ns = end_ns - feed->open_ns;
     }

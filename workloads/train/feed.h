@@ -19,19 +19,22 @@ struct feed {
     struct image_cut *cuts; /* a batch of images for a device that cuts them out; owned */
     int64_t open_ns;
     int64_t first_batch_ns; /* from feed_open to the first batch; 0 before it */
+    int64_t n_samples;      /* of the last batch that count: all but at the end of an evaluation */
     const char *name;       /* of the data, for run_start; in the pack's arena */
     int64_t bytes;          /* what the batches being read take; 0 for data made here */
 };
 
-/* Opens the data set and holds it against the model's inputs; nothing is read yet. */
+/* Opens the data set and holds it against the model's inputs; nothing is read yet. With opts->is_inference its samples are read in order,
+   once, from their middle. */
 MUST_CHECK int feed_open(struct feed *feed, const struct train_opts *opts,
                          const struct graph *graph, struct clock_src clock, struct err *err);
 
 /* Before the network's memory is taken: what a device needs beside it to make images ready itself. */
 MUST_CHECK int feed_plan(const struct feed *feed, struct net *net, struct err *err);
 
-/* Starts the reader's threads. */
+/* Starts the reader's threads, and ends them: then it may be started anew. */
 MUST_CHECK int feed_start(struct feed *feed, struct err *err);
+void feed_stop(struct feed *feed);
 
 /* The batch of ret_step->step (from 1) into the net's inputs, or of several that are one step the one of number `micro` from 0; packed data is read
    and dropped where net is NULL. Of packed data ret_step gets epoch and position of the first, and data_wait_ns is added to. */

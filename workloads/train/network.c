@@ -17,19 +17,23 @@ static int build(const struct train_opts *opts, struct arena *arena, bool has_ra
     const struct graph_types types = device_types(opts);
     bool is_check = opts->mode == TRAIN_CHECK || opts->mode == TRAIN_MAKE_CHECK;
     struct graph *graph = graph_new_typed(arena, &types);
+    if (opts->is_inference) {
+        graph_set_inference(graph);
+    }
     if (has_ranks) {
         graph_set_ranks(graph, &(struct graph_ranks){.rank = opts->ranks.rank,
                                                      .n_ranks = opts->ranks.n_ranks,
                                                      .has_sync_bn = opts->has_sync_bn});
     }
-    opts->model->build(graph, &(struct model_opts){.batch = opts->batch,
-                                                   .height = opts->size.height,
-                                                   .width = opts->size.width,
-                                                   .sequence = opts->size.sequence,
-                                                   .predictions = opts->size.predictions,
-                                                   .has_logits = opts->mode == TRAIN_CHECK,
-                                                   .label_smoothing = opts->label_smoothing,
-                                                   .has_dropout = !is_check});
+    opts->model->build(
+        graph, &(struct model_opts){.batch = opts->batch,
+                                    .height = opts->size.height,
+                                    .width = opts->size.width,
+                                    .sequence = opts->size.sequence,
+                                    .predictions = opts->size.predictions,
+                                    .has_logits = opts->mode == TRAIN_CHECK || opts->is_inference,
+                                    .label_smoothing = opts->label_smoothing,
+                                    .has_dropout = !is_check && !opts->is_inference});
     *ret_graph = graph;
     return graph_finish(graph, err);
 }

@@ -67,7 +67,9 @@ static const struct opt ROWS[] = {
     {"predictions", 0, OPT_I64, "N", "of them that are predicted, at most (20, or --sequence)",
      AT(opts.size.predictions), 1, SEQUENCE_MAX},
     {"data", 0, OPT_TEXT, "NAME",
-     "synthetic: one batch again and again; synthetic-fresh; or a folder made by reperf-pack",
+     "synthetic: one batch again and again; synthetic-fresh: a new one each step; "
+     "synthetic-learnable: the same, of images whose pixels say their labels; or a folder made by "
+     "reperf-pack",
      AT(data), 0, 0},
     {"data-seed", 0, OPT_I64, "N", "of a folder's order and crops (that of --seed)",
      AT(opts.data_seed), 0, INT64_C(1) << 53},
@@ -136,6 +138,18 @@ static const struct opt ROWS[] = {
     {"save-every", 0, OPT_I64, "N", "and after every N steps", AT(opts.save_every), 1, STEPS_MAX},
     {"load", 0, OPT_TEXT, "FILE", "go on from a checkpoint, with its next batch",
      AT(opts.load_path), 0, 0},
+    {"eval-every", 0, OPT_I64, "N",
+     "cpu: evaluate after every N steps and the last, out of their time: top-1, mean IoU, or the "
+     "share of masked words",
+     AT(opts.eval_every), 1, STEPS_MAX},
+    {"eval-data", 0, OPT_TEXT, "FOLDER",
+     "a held-out split of --data FOLDER's set (of synthetic data: batches of another seed)",
+     AT(opts.eval_path), 0, 0},
+    {"eval-image", 0, OPT_TEXT, "N|HxW", "what is cut out of the middle of its images (--image)",
+     AT(eval_image), 0, 0},
+    {"until", 0, OPT_F64, "TARGET",
+     "end with the evaluation that reaches it, status 0; with 8 where --steps are over before",
+     AT(until), 0, 0},
     {"data-only", 0, OPT_FLAG, NULL,
      "read a folder's batches, train nothing, print the rate as JSON", AT(is_data_only), 0, 0},
     {"describe", 0, OPT_FLAG, NULL, "print size and cost of the network as JSON and end",
@@ -144,6 +158,9 @@ static const struct opt ROWS[] = {
      "one forward and backward, or --steps of training, on the tensors of FILE", AT(check), 0, 0},
     {"out", 0, OPT_TEXT, "FILE",
      "where --check writes logits, loss, gradients, and what --steps made of parameters", AT(out),
+     0, 0},
+    {"inference", 0, OPT_FLAG, NULL,
+     "cpu, --check: forward only, by running statistics; write logits alone", AT(opts.is_inference),
      0, 0},
     {"make-check", 0, OPT_TEXT, "FILE",
      "write the parameters of --seed and a synthetic batch as --check takes them", AT(make_check),
@@ -161,7 +178,7 @@ void train_print_help(FILE *out)
                  "       reperf-train --model NAME --check IN.safetensors --out OUT.safetensors\n"
                  "       reperf-train --model NAME --make-check IN.safetensors\n\n"
                  "Trains a bundled network and prints one JSON object a line (run_start, step,\n"
-                 "run_stop, fatal). Options:\n");
+                 "eval, checkpoint, time_to_train, run_stop, fatal). Options:\n");
     opt_print_help(out, ROWS);
     fprintf(
         out,
@@ -213,6 +230,21 @@ static int choose_sequence(struct train_opts *opts, struct err *err)
     return 0;
 }
 
+int parse_image(const char *name, const char *text, const struct model *model,
+                struct sample_size *ret_size, struct err *err)
+{
+    struct str rest = str_of(text);
+    struct str part = STR_EMPTY;
+    (void)str_next(&rest, 'x', &part); /* text without an x is one part */
+    struct str second = rest.ptr ? rest : part;
+    if (str_to_i64(part, model->image_min, IMAGE_MAX, &ret_size->height, err) < 0 ||
+        str_to_i64(second, model->image_min, IMAGE_MAX, &ret_size->width, err) < 0) {
+        err->code = ERR_USAGE;
+        return err_wrap(err, "--%s %s", name, text);
+    }
+    return 0;
+}
+
 static int choose_image(struct raw *raw, struct err *err)
 {
     struct train_opts *opts = &raw->opts;
@@ -232,16 +264,7 @@ static int choose_image(struct raw *raw, struct err *err)
         opts->size.width = opts->model->width_default;
         return 0;
     }
-    struct str rest = str_of(raw->image);
-    struct str part = STR_EMPTY;
-    (void)str_next(&rest, 'x', &part); /* text without an x is one part */
-    struct str second = rest.ptr ? rest : part;
-    if (str_to_i64(part, opts->model->image_min, IMAGE_MAX, &opts->size.height, err) < 0 ||
-        str_to_i64(second, opts->model->image_min, IMAGE_MAX, &opts->size.width, err) < 0) {
-        err->code = ERR_USAGE;
-        return err_wrap(err, "--image %s", raw->image);
-    }
-    return 0;
+    return parse_image("image", raw->image, opts->model, &opts->size, err);
 }
 
 int parse_numbers(const char *name, const char *text, int n_max, double *ret_values, int *ret_n,
@@ -293,12 +316,18 @@ static int choose_pixels(struct raw *raw, struct err *err)
 static int choose_data(struct raw *raw, struct err *err)
 {
     struct train_opts *opts = &raw->opts;
-    bool is_made = !raw->data || strcmp(raw->data, "synthetic") == 0 ||
-                   strcmp(raw->data, "synthetic-fresh") == 0;
+    const char *data = raw->data ? raw->data : "synthetic";
+    opts->is_learnable = strcmp(data, "synthetic-learnable") == 0;
+    opts->is_fresh_data = opts->is_learnable || strcmp(data, "synthetic-fresh") == 0;
+    bool is_made = opts->is_fresh_data || strcmp(data, "synthetic") == 0;
     bool has_more = opts->data_seed != UNSET || opts->start_step != UNSET ||
                     opts->n_workers != UNSET || raw->mean || raw->std || raw->is_data_only;
-    opts->is_fresh_data = is_made && raw->data && strcmp(raw->data, "synthetic-fresh") == 0;
     opts->data_path = is_made ? NULL : raw->data;
+    if (opts->is_learnable && opts->model->kind == MODEL_TOKENS) {
+        return err_set(err, ERR_USAGE,
+                       "--data synthetic-learnable is of images: %s can learn synthetic-fresh",
+                       opts->model->name);
+    }
     if (is_made && has_more) {
         return err_set(
             err, ERR_USAGE,
@@ -400,7 +429,8 @@ static int understand(struct raw *raw, struct err *err)
 {
     if (choose_mode(raw, err) < 0 || choose_model(raw, err) < 0 || choose_device(raw, err) < 0 ||
         choose_image(raw, err) < 0 || choose_data(raw, err) < 0 ||
-        check_steps(&raw->opts, err) < 0 || choose_ranks(&raw->opts, err) < 0) {
+        check_steps(&raw->opts, err) < 0 || choose_ranks(&raw->opts, err) < 0 ||
+        choose_eval(raw, err) < 0) {
         return -1;
     }
     return choose_training(raw, err);
@@ -421,6 +451,7 @@ struct raw raw_start(void)
         .lr_power = (double)NAN,
         .lr_factor = (double)NAN,
         .warmup_lr_start = (double)NAN,
+        .until = (double)NAN,
         .schedule_steps = UNSET,
         .warmup_lr_steps = UNSET,
         .accumulate = 1,

@@ -41,6 +41,7 @@ struct train_opts {
     int64_t turn_steps;          /* above 0: so many for each line of standard input */
     const char *data_path;       /* of a packed data set; NULL: synthetic */
     bool is_fresh_data;          /* synthetic: a new batch each step; else the same one */
+    bool is_learnable;           /* fresh, and pixels say their labels */
     int64_t data_seed;           /* of order and crops */
     int64_t start_step;          /* the data's, from 0 */
     int64_t n_workers;           /* threads that read */
@@ -61,6 +62,13 @@ struct train_opts {
     bool has_sync_bn;
     int64_t rendezvous_s, comm_timeout_s;
     const char *check_path, *out_path; /* of a --make-check it is out_path */
+    bool
+        is_inference; /* forward only, by running statistics: a check, or what an evaluation is run with */
+    int64_t eval_every;           /* steps; 0: nothing is evaluated */
+    const char *eval_path;        /* of a packed data set; NULL: synthetic */
+    struct sample_size eval_size; /* of its samples */
+    bool has_target;
+    double target;                     /* the run ends with the evaluation that reaches it */
     const char *save_path, *load_path; /* of checkpoints; may be NULL */
     int64_t save_every;                /* steps; 0: after the last only */
     const char *loaded_sha256;         /* of the checkpoint that start_step is from; NULL: none */
@@ -72,6 +80,14 @@ struct train_opts {
 static inline int64_t samples_per_step(const struct train_opts *opts)
 {
     return opts->batch * opts->ranks.n_ranks * opts->rule.n_micro;
+}
+
+/* Of data made here. */
+static inline const char *synthetic_name(const struct train_opts *opts)
+{
+    return opts->is_learnable    ? "synthetic-learnable"
+           : opts->is_fresh_data ? "synthetic-fresh"
+                                 : "synthetic";
 }
 
 /* Where the schedule goes by the run's length: again after start_step has changed. */

@@ -11,6 +11,8 @@ struct raw {
     const char *model, *device, *precision, *dtype, *backend, *data, *image, *mean, *std;
     const char *check, *out, *make_check, *plan_cache, *augment_on;
     const char *recipe, *optimizer, *decay, *schedule, *lr_drops, *loss_scale;
+    const char *eval_image;
+    double until;
     double lr, momentum, beta1, beta2, eps, weight_decay, max_grad_norm, label_smoothing;
     double lr_end, lr_power, lr_factor, warmup_lr_start;
     int64_t schedule_steps, warmup_lr_steps, accumulate, loss_scale_window;
@@ -27,6 +29,13 @@ MUST_CHECK int choose_device(struct raw *raw, struct err *err);
 
 /* Where a folder's images are made ready; device, model and data are known. */
 MUST_CHECK int choose_augment(struct raw *raw, struct err *err);
+
+/* Evaluation; all of the run and its data are known. */
+MUST_CHECK int choose_eval(struct raw *raw, struct err *err);
+
+/* "--name N" or "--name HxW" into height and width. */
+MUST_CHECK int parse_image(const char *name, const char *text, const struct model *model,
+                           struct sample_size *ret_size, struct err *err);
 
 /* Recipe, optimiser, schedule, accumulation, loss scale; model, mode, batch, steps and ranks are known. */
 MUST_CHECK int choose_training(struct raw *raw, struct err *err);

@@ -150,7 +150,8 @@ bool run_is_saved(const struct run *run, int64_t step)
 {
     const struct train_opts *opts = run->opts;
     int64_t done = opts->start_step + step;
-    bool is_due = step == opts->steps || (opts->save_every > 0 && done % opts->save_every == 0);
+    bool is_last = step == opts->steps || (run->eval && run->eval->is_target_there);
+    bool is_due = is_last || (opts->save_every > 0 && done % opts->save_every == 0);
     return opts->save_path && is_due && opts->ranks.rank == 0;
 }
 
@@ -179,13 +180,19 @@ int run_save(const struct run *run, int64_t step, struct err *err)
 
 static int each_step(struct run *run, int64_t *ret_step, struct err *err)
 {
-    for (int64_t i = 1; i <= run->opts->steps; i++) {
+    const struct clock_src *clock = &run->feed->clock;
+    bool is_done = false;
+    for (int64_t i = 1; i <= run->opts->steps && !is_done; i++) {
         struct mlog_step step = {.step = i, .steps = run->opts->steps};
         *ret_step = i;
+        if (run->eval && i == 1) {
+            run->eval->start_ns = clock->mono_ns(clock->ctx);
+        }
         if (run_wait_turn(run, i, err) < 0 || one_step(run, &step, err) < 0 ||
-            run_save(run, i, err) < 0) {
+            eval_step(run, i, err) < 0 || run_save(run, i, err) < 0) {
             return -1;
         }
+        is_done = run->eval && run->eval->is_target_there;
     }
     return 0;
 }
@@ -197,22 +204,27 @@ static int steps(struct run *run, int64_t *ret_step, struct err *err)
     const struct backend *backend = run->net->backend;
     struct mlog_stop *total = &run->total;
     bool is_ahead = backend->async.mark != NULL;
-    *total = (struct mlog_stop){.steps = opts->steps,
-                                .warmup_steps = opts->warmup_steps,
-                                .is_packed = run->feed->is_packed,
-                                .next_step = opts->start_step + opts->steps};
+    *total =
+        (struct mlog_stop){.warmup_steps = opts->warmup_steps, .is_packed = run->feed->is_packed};
+    ASSERT(!is_ahead || !run->eval); /* the options refuse it */
     if ((is_ahead ? run_ahead : each_step)(run, ret_step, err) < 0) {
         return -1;
     }
     comm_barrier(&run->job->comm); /* the job has done its steps when every rank has */
     if (comm_has_failed(&run->job->comm)) {
-        return run_say_unfinished(run, opts->steps, err);
+        return run_say_unfinished(run, *ret_step, err);
     }
+    total->steps = *ret_step;
+    total->next_step = opts->start_step + *ret_step;
     total->peak_memory_bytes = is_ahead ? backend->async.memory_peak(backend->self) : 0;
     total->first_batch_ns = run->feed->first_batch_ns;
     total->samples_per_s =
-        rate(samples_per_step(opts) * (opts->steps - opts->warmup_steps), total->elapsed_ns);
-    return opts->ranks.rank == 0 ? mlog_run_stop(run->log, total, err) : 0;
+        rate(samples_per_step(opts) * (*ret_step - opts->warmup_steps), total->elapsed_ns);
+    if (eval_say_target(run, *ret_step, err) < 0 ||
+        (opts->ranks.rank == 0 && mlog_run_stop(run->log, total, err) < 0)) {
+        return -1;
+    }
+    return eval_end(run, err);
 }
 
 /* Rank 0 reads the checkpoint, and all go on from its step. */
@@ -257,10 +269,39 @@ static int make_values(struct run *run, struct err *err)
     return comm_has_failed(&run->job->comm) ? run_say_unfinished(run, 0, err) : 0;
 }
 
+/* What an evaluation takes beside. */
+static int open_eval(struct run *run, int64_t *ret_bytes, struct err *err)
+{
+    const struct train_opts *opts = run->opts;
+    if (!run->eval) {
+        return 0;
+    }
+    if (eval_open(run->eval, run->arena, opts, run->net, run->feed, err) < 0) {
+        return err_wrap(err, "evaluation");
+    }
+    *ret_bytes += eval_bytes(run->eval);
+    return 0;
+}
+
+/* All ranks have the same data. */
+static int agree_on_data(struct run *run, struct err *err)
+{
+    const struct feed *feed = run->feed;
+    if (!feed->is_packed) {
+        return 0;
+    }
+    if (team_agree_on_data(run->job, "--data", feed->pack.sha256, err) < 0) {
+        return -1;
+    }
+    return run->eval ? team_agree_on_data(run->job, "--eval-data", run->eval->feed.pack.sha256, err)
+                     : 0;
+}
+
 /* Checkpoint, data, memory. */
 static int make_ready(struct run *run, struct err *err)
 {
     struct feed *feed = run->feed;
+    int64_t bytes = 0;
     const struct train_opts *opts = run->opts;
     bool is_first = opts->ranks.rank == 0;
     if ((opts->save_path && is_first && checkpoint_try_path(opts->save_path, err) < 0) ||
@@ -268,13 +309,13 @@ static int make_ready(struct run *run, struct err *err)
         feed_open(feed, opts, run->net->graph, feed->clock, err) < 0 ||
         (opts->load_path && is_first &&
          checkpoint_check_data(&run->checkpoint, opts, data_of(run), err) < 0) ||
-        feed_plan(feed, run->net, err) < 0 || train_alloc(opts, run->net, feed->bytes, err) < 0 ||
-        feed_start(feed, err) < 0 ||
-        (feed->is_packed && team_agree_on_data(run->job, feed->pack.sha256, err) < 0) ||
-        make_values(run, err) < 0) {
+        feed_plan(feed, run->net, err) < 0 || open_eval(run, &bytes, err) < 0 ||
+        train_alloc(opts, run->net, bytes + feed->bytes, err) < 0 ||
+        (run->eval && eval_alloc(run->eval, err) < 0) || feed_start(feed, err) < 0 ||
+        agree_on_data(run, err) < 0 || make_values(run, err) < 0) {
         return -1;
     }
-    return is_first ? say_start(opts, run->net, feed, run->job, run->device, run->log, err) : 0;
+    return is_first ? say_start(run, err) : 0;
 }
 
 int train_run(const struct train_opts *given, struct clock_src clock, int fd, const stop_flag *stop,
@@ -285,6 +326,7 @@ int train_run(const struct train_opts *given, struct clock_src clock, int fd, co
     CLEANUP(job) struct job job = {0};
     CLEANUP(net) struct net net = {0};
     CLEANUP(feed) struct feed feed = {.clock = clock};
+    CLEANUP(eval) struct eval eval = {0};
     struct backend backend;
     struct train_opts own = *given; /* a checkpoint has the step to start from */
     const struct train_opts *opts = &own;
@@ -292,6 +334,7 @@ int train_run(const struct train_opts *given, struct clock_src clock, int fd, co
     struct run run = {.opts = &own,
                       .net = &net,
                       .feed = &feed,
+                      .eval = opts->eval_every > 0 ? &eval : NULL,
                       .job = &job,
                       .log = &log,
                       .stop = stop,

@@ -5,6 +5,7 @@
 
 #include "train/checkpoint.h"
 #include "train/device.h"
+#include "train/eval.h"
 #include "train/feed.h"
 #include "train/say.h"
 
@@ -12,6 +13,7 @@ struct run {
     struct train_opts *opts;
     struct net *net;
     struct feed *feed;
+    struct eval *eval; /* NULL: nothing is evaluated */
     struct job *job;
     const struct mlog *log;
     const stop_flag *stop;

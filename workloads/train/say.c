@@ -5,6 +5,7 @@
 #include "train/say.h"
 
 #include "graph/fuse.h"
+#include "train/run.h"
 
 #include <math.h>
 
@@ -51,12 +52,14 @@ static struct mlog_training training_of(const struct train_opts *opts)
     return training;
 }
 
-int say_start(const struct train_opts *opts, const struct net *net, const struct feed *feed,
-              const struct job *job, const struct device *device, const struct mlog *log,
-              struct err *err)
+int say_start(const struct run *run, struct err *err)
 {
+    const struct train_opts *opts = run->opts;
+    const struct net *net = run->net;
+    const struct feed *feed = run->feed;
     struct mlog_data packed = {0};
-    const struct device_about *about = &device->about;
+    struct mlog_eval_setup eval = {0};
+    const struct device_about *about = &run->device->about;
     struct mlog_count fusions[FUSE_PATTERN_COUNT];
     for (int i = 0; i < FUSE_PATTERN_COUNT; i++) {
         fusions[i] =
@@ -77,7 +80,10 @@ int say_start(const struct train_opts *opts, const struct net *net, const struct
     if (feed->is_packed) {
         packed = feed_facts(feed);
     }
-    return mlog_run_start(log,
+    if (run->eval) {
+        eval = eval_facts(run->eval);
+    }
+    return mlog_run_start(run->log,
                           &(struct mlog_start){
                               .model = opts->model->name,
                               .device = opts->device,
@@ -90,7 +96,7 @@ int say_start(const struct train_opts *opts, const struct net *net, const struct
                               .steps = opts->steps,
                               .warmup_steps = opts->warmup_steps,
                               .n_ranks = opts->ranks.n_ranks,
-                              .comm = job->comm.name,
+                              .comm = run->job->comm.name,
                               .has_sync_bn = opts->has_sync_bn,
                               .gradient_bytes = gradient_bytes(net),
                               .n_threads = net->backend->n_threads,
@@ -104,6 +110,7 @@ int say_start(const struct train_opts *opts, const struct net *net, const struct
                               .is_synthetic = !feed->is_packed || feed->pack.is_synthetic,
                               .packed = feed->is_packed ? &packed : NULL,
                               .training = training_of(opts),
+                              .eval = run->eval ? &eval : NULL,
                               .gpu = about->gpu[0] != '\0' ? &gpu : NULL,
                           },
                           err);

@@ -8,9 +8,9 @@
 #include "train/device.h"
 #include "train/feed.h"
 
-MUST_CHECK int say_start(const struct train_opts *opts, const struct net *net,
-                         const struct feed *feed, const struct job *job,
-                         const struct device *device, const struct mlog *log, struct err *err);
+struct run;
+
+MUST_CHECK int say_start(const struct run *run, struct err *err);
 
 /* The training itself has failed: says so in a fatal line; always -1, with ERR_WORKLOAD. */
 MUST_CHECK int say_end(const struct train_opts *opts, const struct mlog *log, int64_t step,

@@ -44,10 +44,7 @@ static void put_facts(struct strbuf *text, const struct train_opts *opts, const 
                   opts->mode == TRAIN_CHECK ? "check" : "train", opts->steps, opts->warmup_steps);
     strbuf_printf(text, " sync_bn=%d", opts->has_sync_bn);
     strbuf_printf(text, " label_smoothing=%.17g seed=%" PRId64 " data=%s", opts->label_smoothing,
-                  opts->seed,
-                  opts->data_path       ? "folder"
-                  : opts->is_fresh_data ? "synthetic-fresh"
-                                        : "synthetic");
+                  opts->seed, opts->data_path ? "folder" : synthetic_name(opts));
     if (opts->data_path) {
         strbuf_printf(text, " data_seed=%" PRId64 " start_step=%" PRId64 " augment_on=%s",
                       opts->data_seed, opts->start_step,
@@ -59,6 +56,10 @@ static void put_facts(struct strbuf *text, const struct train_opts *opts, const 
     for (int i = 0; i < 3 && opts->has_std; i++) {
         strbuf_printf(text, " std%d=%.17g", i, opts->std[i]);
     }
+    strbuf_printf(text, " inference=%d eval_every=%" PRId64 " eval_image=%" PRId64 "x%" PRId64,
+                  opts->is_inference, opts->eval_every, opts->eval_size.height,
+                  opts->eval_size.width);
+    strbuf_printf(text, " until=%.17g", opts->target);
     strbuf_printf(text, "%s%s", extra[0] != '\0' ? " " : "", extra);
     put_training(text, opts);
 }
@@ -141,7 +142,7 @@ int team_open(struct job *job, const struct train_opts *opts, const struct net *
     return status;
 }
 
-int team_agree_on_data(struct job *job, const char *sha256_hex, struct err *err)
+int team_agree_on_data(struct job *job, const char *option, const char *sha256_hex, struct err *err)
 {
     struct comm *comm = &job->comm;
     CLEANUP(free) char *rows = xcalloc((size_t)comm->n_ranks, SHA256_HEX_LEN);
@@ -156,9 +157,9 @@ int team_agree_on_data(struct job *job, const char *sha256_hex, struct err *err)
         if (memcmp(rows, theirs, SHA256_HEX_LEN) != 0) {
             job_ends_alike(job);
             return err_set(err, ERR_USAGE,
-                           "--data: rank %d has another data set (pack.json %.12s) than rank 0 "
+                           "%s: rank %d has another data set (pack.json %.12s) than rank 0 "
                            "(%.12s)",
-                           rank, theirs, rows);
+                           option, rank, theirs, rows);
         }
     }
     return 0;

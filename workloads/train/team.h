@@ -13,8 +13,9 @@ MUST_CHECK int team_open(struct job *job, const struct train_opts *opts, const s
                          const char *extra, const stop_flag *stop, const struct mlog *log,
                          struct err *err);
 
-/* All ranks have opened the same data: its digest is 64 hex digits. */
-MUST_CHECK int team_agree_on_data(struct job *job, const char *sha256_hex, struct err *err);
+/* All ranks have opened the same data by that option: its digest is 64 hex digits. */
+MUST_CHECK int team_agree_on_data(struct job *job, const char *option, const char *sha256_hex,
+                                  struct err *err);
 
 /* After a failure: if it came from another rank, says so in a fatal line (where: "step 7") and fills *err; if it is our own, which
    is in *err, tells the others. Always -1. */

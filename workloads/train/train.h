@@ -53,8 +53,12 @@ int64_t memory_available_by(const char *proc, const char *cgroups);
 void synthetic_batch(struct net *net, const struct model *model, uint64_t seed, int64_t idx);
 
 /* The same for micro-batch `micro` of n_micro, of a batch that is as many times as large: together they are its samples. */
-void synthetic_micro(struct net *net, const struct model *model, uint64_t seed, int64_t idx,
-                     int64_t micro, int64_t n_micro);
+struct synthetic {
+    uint64_t seed;
+    int64_t idx, micro, n_micro;
+    bool is_learnable; /* images: of few classes, whose number is in the colour of the pixels */
+};
+void synthetic_micro(struct net *net, const struct model *model, const struct synthetic *what);
 
 /* The number of the coming step into the net's input "step", if it has one: dropout depends on it. */
 void set_step(struct net *net, int64_t step);

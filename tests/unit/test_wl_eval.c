@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Evaluations of a run on packed data: which samples, what is said of them, that they change nothing, what is refused. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "train/train.h"
+#include "wl_pack.h"
+
+#define ARGS_MAX 40
+
+static const struct hand_pack CLASSES = {
+    .kind = SHARD_CLASSES, .n_samples = 7, .per_shard = 4, .n_classes = 7};
+static const struct hand_pack SEGMENTS = {
+    .kind = SHARD_SEGMENTS, .n_samples = 5, .per_shard = 3, .n_classes = 19};
+static const struct hand_pack TOKENS = {
+    .kind = SHARD_TOKENS, .n_samples = 10, .per_shard = 6, .sequence = 8, .predictions = 3};
+
+/* Each reading of the clock is 0.25 s after the last. */
+static int64_t ticking(void *ctx)
+{
+    int64_t *now_ns = ctx;
+    *now_ns += NS_PER_S / 4;
+    return *now_ns;
+}
+
+/* The pack as split train in FOLDER/train, and as the other split in FOLDER/eval. */
+static void write_both(const struct hand_pack *pack, const char *folder, const char *split)
+{
+    struct err err = {0};
+    struct hand_pack held_out = *pack;
+    held_out.split = split;
+    const char *const paths[] = {fs_join(&scratch_arena, folder, "train"),
+                                 fs_join(&scratch_arena, folder, "eval")};
+    assert_int_equal(fs_mkdir_p(paths[0], &err), 0);
+    assert_int_equal(fs_mkdir_p(paths[1], &err), 0);
+    hand_write(pack, paths[0]);
+    hand_write(&held_out, paths[1]);
+}
+
+/* What a run on FOLDER/train prints. */
+static struct str run_of(const char *folder, const char *line, struct err *err)
+{
+    char *argv[ARGS_MAX] = {
+        arena_printf(&scratch_arena, "--data=%s", fs_join(&scratch_arena, folder, "train")),
+        arena_printf(&scratch_arena, "--threads=1")};
+    int argc = 2;
+    int64_t now_ns = 0;
+    struct clock_src clock = {.mono_ns = ticking, .ctx = &now_ns};
+    struct train_opts opts;
+    struct str rest = str_of(line);
+    struct str word;
+    static const stop_flag never;
+    const char *path = fs_join(&scratch_arena, folder, "out");
+    while (rest.ptr && str_next(&rest, ' ', &word)) {
+        argv[argc++] = str_z(&scratch_arena, word);
+    }
+    if (train_options(argc, argv, &opts, err) < 0) {
+        fail_msg("%s", err->msg);
+    }
+    int fd = scratch_create(path);
+    int status = train_run(&opts, clock, fd, &never, err);
+    close(fd);
+    assert_int_equal(status < 0, err->code != ERR_NONE);
+    return scratch_read(path);
+}
+
+static const char *with_eval(const char *folder, const char *line)
+{
+    return arena_printf(&scratch_arena, "--eval-data %s %s",
+                        fs_join(&scratch_arena, folder, "eval"), line);
+}
+
+static struct str runs(const char *folder, const char *line)
+{
+    struct err err = {0};
+    struct str text = run_of(folder, line, &err);
+    if (err.code != ERR_NONE) {
+        fail_msg("%s: %s", line, err.msg);
+    }
+    return text;
+}
+
+/* The n-th line, from 0, of those of an event. */
+static struct str nth_of(struct str text, const char *event, int n)
+{
+    struct str line;
+    const char *start = arena_printf(&scratch_arena, "{\"event\":\"%s\",", event);
+    while (text.ptr && str_next(&text, '\n', &line)) {
+        if (str_starts(line, str_of(start)) && n-- == 0) {
+            return line;
+        }
+    }
+    fail_msg("no such %s", event);
+    return STR_EMPTY;
+}
+
+static void holds(struct str line, const char *part)
+{
+    if (str_find(line, str_of(part)) < 0) {
+        fail_msg("%.*s\nis without %s", STR_ARG(line), part);
+    }
+}
+
+static void an_evaluation_reads_each_sample_once(void **state)
+{
+    write_both(&CLASSES, *state, "val");
+    struct str text = runs(
+        *state, with_eval(*state, "--model resnet50 --backend plain --image 16 --batch 4 --lr 1e-3 "
+                                  "--steps 3 --eval-every 2 --eval-image 17x19"));
+    struct str start = nth_of(text, "run_start", 0);
+    holds(start, "\"eval_metric\":\"top1\",\"eval_every\":2,\"eval_data\":\"by-hand\",");
+    holds(start, "\"eval_split\":\"val\",\"eval_pack_sha256\":\"");
+    holds(start, "\"eval_size\":{\"image\":[17,19]}}");
+    holds(nth_of(text, "eval", 0), "\"step\":2,\"rank\":0,\"metric\":\"top1\",\"value\":");
+    holds(nth_of(text, "eval", 0),
+          ",\"samples\":7,\"counted\":7,\"unanswered\":0,\"eval_time_ns\":");
+    holds(nth_of(text, "eval", 1), "\"step\":3,");
+    /* Ticks between the first step's start and the first evaluation's end: 6 a step; of an evaluation its start and end, and two for
+       each of two batches, of whose seven samples the second has three. */
+    holds(nth_of(text, "eval", 0), "\"eval_time_ns\":1250000000,\"elapsed_ns\":4500000000}");
+    for (int i = 0; i < 3; i++) {
+        holds(nth_of(text, "step", i), "\"step_time_ns\":1000000000,"); /* no evaluation in it */
+    }
+    holds(nth_of(text, "run_stop", 0), "\"steps\":3,\"warmup_steps\":0,\"rank\":0,"
+                                       "\"elapsed_ns\":3000000000,");
+    assert_true(str_find(text, STR_LIT("time_to_train")) < 0); /* without a target */
+}
+
+static void what_does_not_count_is_left_out(void **state)
+{
+    write_both(&TOKENS, *state, "val");
+    struct str text =
+        runs(*state, with_eval(*state, "--model bert_tiny --sequence 8 --predictions 3 --batch 4 "
+                                       "--steps 1 --eval-every 1"));
+    holds(nth_of(text, "run_start", 0), "\"eval_metric\":\"masked_lm_accuracy\",");
+    holds(nth_of(text, "run_start", 0), "\"eval_size\":{\"sequence\":8,\"predictions\":3}}");
+    holds(nth_of(text, "eval", 0), ",\"samples\":10,\"counted\":30,");
+    write_both(&SEGMENTS, *state, "val");
+    text = runs(*state, with_eval(*state, "--model hrnet_w18 --image 64x32 --batch 2 --steps 1 "
+                                          "--eval-every 1"));
+    int64_t n_labelled = 0;
+    for (uint32_t n = 0; n < SEGMENTS.n_samples; n++) { /* each is smaller than what is cut out */
+        for (uint32_t i = 0; i < (uint32_t)hand_height(n) * hand_width(n); i++) {
+            n_labelled += hand_segment(&SEGMENTS, n, i) != 255;
+        }
+    }
+    holds(nth_of(text, "run_start", 0), "\"eval_metric\":\"miou\",");
+    holds(nth_of(text, "eval", 0),
+          arena_printf(&scratch_arena, ",\"samples\":5,\"counted\":%" PRId64 ",", n_labelled));
+}
+
+/* Running statistics, dropout's steps, the order of the data: a run goes on as if it had not been evaluated. */
+static void an_evaluation_changes_nothing(void **state)
+{
+    static const char *const line =
+        "--model deeplabv3p --backend plain --image 32 --batch 2 --steps 3 --lr 1e-3";
+    write_both(&SEGMENTS, *state, "val");
+    struct str bare = runs(*state, line);
+    struct str text =
+        runs(*state, with_eval(*state, arena_printf(&scratch_arena, "%s --eval-every 1", line)));
+    for (int i = 0; i < 3; i++) {
+        assert_true(str_eq(nth_of(bare, "step", i), nth_of(text, "step", i)));
+    }
+}
+
+static void a_target_ends_the_run(void **state)
+{
+    struct err err = {0};
+    write_both(&SEGMENTS, *state, "val");
+    const char *line =
+        with_eval(*state, "--model hrnet_w18 --backend plain --image 32 --batch 2 --dtype f64 "
+                          "--steps 8 --schedule-steps 4 --eval-every 4");
+    struct str text = runs(*state, arena_printf(&scratch_arena, "%s --until 1e-4", line));
+    struct str end = nth_of(text, "time_to_train", 0);
+    holds(end, "\"step\":4,\"rank\":0,\"metric\":\"miou\",\"target\":0.0001,\"reached\":true,");
+    holds(end, "\"samples\":8,\"elapsed_ns\":");
+    holds(nth_of(text, "run_stop", 0), "\"steps\":4,");
+    holds(nth_of(text, "run_stop", 0), "\"next_step\":4}");
+    text = run_of(*state, arena_printf(&scratch_arena, "%s --until 1", line), &err);
+    assert_int_equal(err.code, ERR_WORKLOAD);
+    assert_non_null(strstr(err.msg, "after the last of 8 steps, the target was not reached"));
+    holds(nth_of(text, "time_to_train", 0), "\"step\":8,");
+    holds(nth_of(text, "time_to_train", 0), "\"reached\":false,");
+    holds(nth_of(text, "run_stop", 0), "\"steps\":8,");
+    assert_true(str_find(text, STR_LIT("\"event\":\"fatal\"")) < 0);
+}
+
+static void refused(const char *folder, const char *line, const char *message)
+{
+    struct err err = {0};
+    struct str text = run_of(folder, with_eval(folder, line), &err);
+    if (err.code != ERR_USAGE || !strstr(err.msg, message)) {
+        fail_msg("%s: \"%s\"; expected \"%s\"", err_code_name(err.code), err.msg, message);
+    }
+    assert_int_equal(text.len, 0); /* before any line */
+}
+
+static void what_is_not_held_out_is_refused(void **state)
+{
+    static const char *const line = "--model resnet50 --image 16 --batch 4 --eval-every 1";
+    write_both(&CLASSES, *state, "train");
+    refused(*state, line, "split train is what --data trains on, expected a held-out one");
+    struct hand_pack other = CLASSES;
+    other.is_synthetic = true;
+    other.split = "val";
+    hand_write(&other, fs_join(&scratch_arena, *state, "eval"));
+    refused(*state, line, "of by-hand.synthetic, but --data is of by-hand");
+    other = SEGMENTS;
+    other.split = "val";
+    hand_write(&other, fs_join(&scratch_arena, *state, "eval"));
+    refused(*state, line, "kind segments, but resnet50 learns from classes");
+}
+
+/* The run ends where a sample of an evaluation is damaged, and counts none. */
+static void a_bad_sample_ends_the_run(void **state)
+{
+    struct err err = {0};
+    write_both(&CLASSES, *state, "val");
+    const char *path =
+        fs_join(&scratch_arena, fs_join(&scratch_arena, *state, "eval"), "00001.shard");
+    struct str bytes = scratch_read(path);
+    char *copy = arena_strndup(&scratch_arena, bytes.ptr, bytes.len);
+    copy[bytes.len - 1] = (char)~copy[bytes.len - 1];
+    scratch_write(path, (struct str){copy, bytes.len});
+    struct str text = run_of(
+        *state, with_eval(*state, "--model resnet50 --image 16 --batch 4 --steps 2 --eval-every 1"),
+        &err);
+    assert_int_equal(err.code, ERR_INTEGRITY);
+    holds(nth_of(text, "fatal", 0), "sample 2 (6 of the set): CRC-32C is");
+    assert_true(str_find(text, STR_LIT("\"event\":\"eval\"")) < 0);
+    assert_true(str_find(text, STR_LIT("run_stop")) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_evaluation_reads_each_sample_once, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_does_not_count_is_left_out, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(an_evaluation_changes_nothing, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_target_ends_the_run, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(what_is_not_held_out_is_refused, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_bad_sample_ends_the_run, scratch_make, scratch_remove),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);
+}
