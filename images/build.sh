@@ -45,7 +45,8 @@ from_dockerfile() {
 [ -n "$name" ] || die "expected the NAME of a folder of images/ with a system.in or a Dockerfile" 2
 own=$here/$name
 if [ ! -e "$own/system.in" ]; then
-    [ -e "$own/Dockerfile" ] || die "images/$name: no such image" 2
+    [ -d "$own" ] || die "images/$name: no such image" 2
+    [ -e "$own/Dockerfile" ] || die "images/$name is pulled as it is: reperf fetch image:$name" 2
     from_dockerfile
     exit
 fi

@@ -24,7 +24,7 @@ framework() { # STATUS NAME CASE PER SHELL OPTION...
 }
 raw() { echo "$(jq -r .folder "$T/out")/evidence/logs/raw/$1"; } # CASE
 one=hrnetw18/paddle/fp32/n1g1/bs8 four=hrnetw18/paddle/fp32/n4g8/bs8
-shell='echo "fact $NODE_RANK $NNODES $NPROC_PER_NODE $NODE_IPS $MASTER_ADDR"; ls /reperf/overlay/train.py /reperf/data/leftImg8bit; touch /reperf/overlay/x 2>/dev/null && echo "fact writable"; RATE=3; '$LINES_OF
+shell='echo "fact $NODE_RANK $NNODES $NPROC_PER_NODE $NODE_IPS $MASTER_ADDR"; ls /reperf/overlay/train.py /reperf/data/cityscapes/leftImg8bit; touch /reperf/overlay/x 2>/dev/null && echo "fact writable"; RATE=3; '$LINES_OF
 framework 0 "a command a node, on four nodes" $four node "${shell//\'/}"
 is "$(jq -r '.cells[0] | "\(.verdict) \(.value) \(.unit)"' "$T/out")" "not_comparable 12 samples/s" "its rate is that of four ranks"
 log=$(raw $four)

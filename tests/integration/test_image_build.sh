@@ -6,9 +6,10 @@
 export REPERF_IMAGES="$T/one"
 exits 2 "no name" images/build.sh
 exits 2 "an image that nobody describes" images/build.sh none-such
+like "$(cat "$T/err")" 'no such image' "is said"
 exits 2 "an option that there is not" images/build.sh paddle-cpu --fast
-exits 7 "an image on top of a public one" images/build.sh ngc-pytorch-20.06
-like "$(cat "$T/err")" 'images/ngc-pytorch-20.06/Dockerfile' "its Dockerfile is named"
+exits 2 "an image that is pulled" images/build.sh ngc-pytorch-20.06
+like "$(cat "$T/err")" 'reperf fetch image:ngc-pytorch-20.06' "is not built, and how it is got is said"
 for image in images/*/system.in; do
     name=$(basename "$(dirname "$image")")
     exits 4 "$name was not made yet" images/build.sh "$name" --cached

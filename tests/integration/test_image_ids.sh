@@ -25,6 +25,7 @@ push "$L:one" "$M/elsewhere/bench:v1"
 ID=paddle-benchmark-2.5.0
 mkdir -p "$T/root"
 cp -R manifests images datasets "$T/root/"
+mkdir "$T/root/workloads" && cp -R workloads/competitors "$T/root/workloads/"
 export REPERF_ROOT="$T/root"
 sed -E "s#\"name\": .*#\"name\": \"$R/paddlepaddle/bench\",#; s#\"tag\": .*#\"tag\": \"v1\",#" "images/$ID/image.json" >"$T/root/images/$ID/image.json"
 exits 0 "a registry of a laboratory has a port" /usr/bin/python3 tests/integration/validate.py manifests/schema/image.json "$T/root/images/$ID/image.json"

@@ -12,21 +12,19 @@ for archive in "$V"/*/*.tar.zst; do
     R=$T/$run
     is "$(jq -r .run_id "$R/result.json")" "$run" "$run: is in its own folder"
     is "$(jq -c '[.cells[] | select(.verdict != "not_comparable" or .value == null)]' "$R/result.json")" "[]" "$run: each case has a number, and claims nothing"
-    jq -r '[.report, (.cells[] | .case)] | .[0] as $report | .[1:][] | "\($report) \(.)"' "$R/result.json" >>"$T/cases"
+    jq -r '.report as $report | .steps[] | select(.recipe) | "\($report)\t\(.recipe)"' "$R/manifest/plan.json" >>"$T/sealed"
     # Every real log of a framework, by the format that the reader finds of itself.
     while read -r log format; do
         got=$("$REPERF" measure --json "$R/$log" 2>"$T/err" | jq -r '"\(.format) \(.verdict)"')
         [ "$got" = "$format ok" ] || { echo "# $log: $got, expected $format ok" && echo "$log" >>"$T/unread"; }
     done < <(jq -r --slurpfile plan "$R/manifest/plan.json" '.cells[] | .case as $case | ($plan[0].steps[] | select(.case == $case) | .format) as $format
-        | .repeats[] | "\(.log) \($format)"' "$R/result.json")
+        | .repeats[] | "\(.log.path) \($format)"' "$R/result.json")
 done
 is "$(cat "$T/unread" 2>/dev/null)" "" "every log is found and read as what it is"
 
-# No framework that the manifests say runs is without evidence.
-for report in manifests/reports/*.json; do
-    jq -r '.id as $report | .stacks as $stacks | .cases[] | .stack as $id | select(any($stacks[]; .id == $id and any(.smoke[]?; .image))) | "\($report) \($id) \(.id)"' "$report"
-done >"$T/runs"
-awk 'NR == FNR { sealed[$1 " " $2] = 1; next } { stacks[$1 " " $2] = stacks[$1 " " $2] || sealed[$1 " " $3] }
-    END { for (stack in stacks) if (!stacks[stack]) print stack }' "$T/cases" "$T/runs" | LC_ALL=C sort >"$T/missing"
-is "$(cat "$T/missing")" "" "every stack with a smoke recipe has a case here"
+# No stack that the manifests say runs is without evidence: of one of its recipes.
+jq -r '.id as $report | .stacks[] | select(any(.smoke[]?; .image)) | .id as $stack | .smoke[] | "\($report)\t\(.title)\t\($report) \($stack)"' manifests/reports/*.json >"$T/recipes"
+awk -F '\t' 'NR == FNR { sealed[$1 "\t" $2] = 1; next } { has[$3] += sealed[$1 "\t" $2] } END { for (stack in has) if (!has[stack]) print stack }' \
+    "$T/sealed" "$T/recipes" | LC_ALL=C sort >"$T/missing"
+is "$(cat "$T/missing")" "" "every stack with a smoke recipe has one of them here"
 tap_done

@@ -302,6 +302,20 @@ int bench_check_ours(struct bench *bench, struct err *err)
     return result < 0 ? result : read_loss(bench, err);
 }
 
+static const char *disagreement(struct arena *arena, const struct agreement *a,
+                                const struct agree_limits *limits)
+{
+    if (a->logits_difference > limits->logits) {
+        return arena_printf(arena, "computes other logits: off by %g, at most %g",
+                            a->logits_difference, limits->logits);
+    }
+    return arena_printf(arena,
+                        "computes another loss or gradient: %.9g and norm %.9g, expected %.9g and "
+                        "%.9g within %g and %g",
+                        a->loss, a->norm, a->our_loss, a->our_norm, limits->loss,
+                        limits->gradient_norm);
+}
+
 /* A rival that computes something else has no number. */
 int bench_judge(struct bench *bench, struct bench_program *program, struct err *err)
 {
@@ -324,13 +338,7 @@ int bench_judge(struct bench *bench, struct bench_program *program, struct err *
     }
     program->has_agreement = true;
     if (!program->agreement.holds) {
-        const struct agreement *a = &program->agreement;
-        rival_fail(rival, arena_printf(bench->arena,
-                                       "computes another loss, gradient or logits: %.9g and norm "
-                                       "%.9g, expected %.9g and %.9g within %g and %g; logits off "
-                                       "by %g, at most %g",
-                                       a->loss, a->norm, a->our_loss, a->our_norm, limits.loss,
-                                       limits.gradient_norm, a->logits_difference, limits.logits));
+        rival_fail(rival, disagreement(bench->arena, &program->agreement, &limits));
     }
     return 0;
 }
