@@ -130,8 +130,10 @@ registry_mend() {
 }
 
 # --- everything whole again ------------------------------------------------------------------------------
+# The first bound is that of an answer; the second that of work: a framework's image of some gigabytes takes a busy machine a minute to remove.
 node_is_well() {
-    timeout 10 ssh -F "$S/ssh_config" "node$1" 'rm -rf /var/lib/reperf; [ -z "$(docker ps -aq 2>/dev/null)" ] || docker rm -f $(docker ps -aq) >/dev/null
+    timeout 10 ssh -F "$S/ssh_config" "node$1" true 2>/dev/null || return 1
+    timeout 300 ssh -F "$S/ssh_config" "node$1" 'rm -rf /var/lib/reperf; [ -z "$(docker ps -aq 2>/dev/null)" ] || docker rm -f $(docker ps -aq) >/dev/null
         mountpoint -q /var/lib/reperf && exit 1; docker image prune -af >/dev/null 2>&1' 2>/dev/null || { [ $? = 1 ] && [ -s "$S/no-docker" ]; }
 }
 cluster_reset() {
