@@ -34,7 +34,7 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
-limit_s="${TEST_LIMIT_S:-1200}"
+limit_s="${TEST_LIMIT_S:-2400}"
 out_dir="$B/tests"
 mkdir -p "$out_dir"
 
