@@ -531,6 +531,16 @@ struct str format_framework(const struct format *format)
     return format->framework;
 }
 
+bool format_has_series(const struct format *format, struct str name)
+{
+    for (size_t idx = 0; idx < format->n_series; idx++) {
+        if (str_eq(format->series[idx].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t format_rules(const struct format *format, const struct rule **ret_rules)
 {
     *ret_rules = format->rules;
