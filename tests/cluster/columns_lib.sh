@@ -12,7 +12,7 @@ column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh 
     exits 0 "$name" "$REPERF" run "$1" --profile smoke --nodes "$nodes" --image "$2=$pin" --case "$4" --repeats 1 --offline --json
     is "$(jq -r '[.cells[] | select(.verdict == "not_comparable" and .value > 0 and (.unit | test("^(samples|images|sequences)/s$")))] | length' "$T/out")" "$5" "$name: every case has its rate, and claims nothing"
     is "$(jq -r '[.cells[] | select(.time_to_target.step > 0 and .time_to_target.value > 0)] | length' "$T/out")" "$targets" "$name: the time to its target beside it"
-    jq -r '.cells[] | "# \(.case): \(.value) \(.unit)\(.time_to_target // empty | ", \(.value) s to the target, step \(.step) \(.why // "")")"' "$T/out"
+    jq -r '.cells[] | "# \(.case): \(.value) \(.unit)\(if .time_to_target then .time_to_target | ", \(.value) s to the target, step \(.step) \(.why // "")" else "" end)"' "$T/out"
     [ -z "${7:-}" ] || like "$(jq -r '.steps[].recipe' "$(jq -r .folder "$T/out")/evidence/manifest/plan.json" | sort -u)" "^$7" "$name: by the program that was meant"
     exits 0 "$name: the archive replays" "$REPERF" replay "$(jq -r .archive "$T/out")"
 }
@@ -23,7 +23,7 @@ from_source() { # NAME REPORT URL COMMAND...: by the project's own code at the r
     if [ -z "${SOURCES:-}" ]; then
         skip "$name itself" "SOURCES=DIR names no mirror of $url"
     elif ! "$REPERF" fetch "source:$url@$commit" --mirror "$SOURCES" >"$T/out" 2>"$T/err"; then
-        skip "$name itself" "$(tail -n 1 "$T/err")"
+        skip "$name itself" "$(grep -m 1 'mirror' "$T/err" || tail -n 1 "$T/err")"
     else
         "$@"
     fi
