@@ -104,7 +104,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo test test-all test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -118,7 +118,7 @@ all: $(addprefix $(B)/,$(PROGRAMS))     ## build MODE=release (debug, asan, tsan
 
 # --- set-up: `demo`, `test` and `bench` install what is missing before anything is compiled -------
 # An included makefile that make remakes first and then starts over, so that what it installed is seen.
-DEPS_WANTED := $(if $(filter deps test test-all bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo,$(MAKECMDGOALS)),$(DEPS_BUILD)))
+DEPS_WANTED := $(if $(filter deps test test-all test-frameworks bench fuzz lint cluster cluster-up,$(MAKECMDGOALS)),$(DEPS_TEST),$(if $(filter demo,$(MAKECMDGOALS)),$(DEPS_BUILD)))
 ifneq ($(DEPS_WANTED),)
 DEPS_STAMP := build/deps-$(firstword $(shell echo '$(DEPS_WANTED)' | cksum)).mk
 include $(DEPS_STAMP)
@@ -275,6 +275,8 @@ test: test-programs              ## all tests this machine can run, but for what
 	@B=build/release tests/tap.sh $(TEST_RUN)
 test-all: test-programs $(FUZZ_BIN) ## test, and what is long by nature: whole networks, lint from nothing, fuzzing; before an issue is closed
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) tests/fuzz/run.sh
+test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code
+	@SOURCES="$(SOURCES)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE

@@ -4,7 +4,8 @@
 # what computes (programs, lint, the workloads' scripts), the long ones first, in a lane more than there are processors (some wait at times) and behind
 # all others; what waits (other scripts) and what runs on the cluster, one at a time each. TAP_LANES=1: all in one lane, in the order given.
 # A program that dies, hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why
-# ("1..0 # SKIP why") is one skip. TIER=all has tests do what is long by nature, too; otherwise they name it ("# test-all: what"), and it is listed.
+# ("1..0 # SKIP why") is one skip. TIER=all has tests do what is long by nature, too; otherwise they name it ("# test-all: what"), and it is listed, as is
+# what only make test-frameworks does ("# test-frameworks: what").
 set -u
 : "${B:=build/release}"
 : "${TIER:=everyday}"
@@ -47,7 +48,7 @@ file_of() { # TEST
 count() { # FILE
     awk '
         { low = tolower($0) }
-        /^# test-all: / { later++ }
+        /^# test-(all|frameworks): / { later++ }
         /^not ok/ { if (low ~ /# *(todo|skip)/) skip++; else bad++ }
         /^ok/ { if (low ~ /# *skip/) skip++; else ok++ }
         /^1\.\.[0-9]+/ { split($0, p, /\.\./); planned += p[2] + 0; has_plan = 1; none = low ~ /^1\.\.0 *# *skip/ }
@@ -162,7 +163,13 @@ for test in "$@"; do
     grep -aiE '^(not ok.*# *(skip|todo)|ok.*# *skip|1\.\.0 *# *skip)' "$(file_of "$test")" | sed "s|^|skipped: ${test#build/}: |"
 done
 # No skips: this machine could run them.
-later=$(for test in "$@"; do sed -n "s|^# test-all: |only in make test-all: ${test#build/}: |p" "$(file_of "$test")" | sort -u; done)
+only_in() { # TARGET TEST...
+    local target=$1 test
+    shift
+    for test in "$@"; do sed -n "s|^# $target: |only in make $target: ${test#build/}: |p" "$(file_of "$test")" | sort -u; done
+}
+only_in test-frameworks "$@"
+later=$(only_in test-all "$@")
 [ -z "$later" ] || printf '%s\n%s\n' "$later" "make test-all runs these as well; it is run before an issue is closed"
 read -r n_tests passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print NR, p + 0, f + 0, s + 0 }' "$sums/counts")
 if [ $complete = 0 ] || [ "$n_tests" -ne $# ]; then

@@ -321,12 +321,16 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
 {
     static const struct table_column COLUMNS[] = {
         {"case", false}, {"n", true},         {"value", true},    {"std", true},
-        {"unit", false}, {"published", true}, {"verdict", false},
+        {"unit", false}, {"published", true}, {"verdict", false}, {"s to target", true},
     };
+    bool has_target = false;
     CLEANUP(table) struct table table;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct columns columns;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        has_target = has_target || result->cells[idx].step->target.series.ptr;
+    }
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !has_target);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
         table_add(&table, cell->of_case->id);
@@ -336,6 +340,9 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
         table_add(&table, cell->unit.ptr ? cell->unit : STR_LIT("-"));
         table_add(&table, cell->published ? cell->published->printed : STR_LIT("-"));
         table_add(&table, str_of(run_verdict_name(cell->verdict)));
+        if (has_target) {
+            add_number(&table, cell->target.step ? cell->target.elapsed_s : (double)NAN);
+        }
     }
     table_render(&table, buf);
     for (size_t idx = 0; idx < result->n_cells; idx++) {
@@ -344,6 +351,10 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
             strbuf_printf(buf, "%.*s: %s%s%.*s\n", STR_ARG(cell->of_case->id),
                           cell->cause ? err_code_name(cell->cause) : "", cell->cause ? ": " : "",
                           STR_ARG(cell->why));
+        }
+        if (cell->target.why.len && cell->step->target.series.ptr) {
+            strbuf_printf(buf, "%.*s: target: %.*s\n", STR_ARG(cell->of_case->id),
+                          STR_ARG(cell->target.why));
         }
         print_taints(buf, cell);
         print_differences(buf, cell);

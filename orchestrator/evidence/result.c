@@ -173,6 +173,21 @@ static struct summary summarise(struct arena *arena, const struct cell_result *c
     return s;
 }
 
+static struct target_result combine_targets(const struct cell_result *cell)
+{
+    struct target_result all = {.elapsed_s = 0};
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        const struct repeat_result *repeat = &cell->repeats[idx];
+        if (!repeat->counts || repeat->target.step == 0) {
+            return (struct target_result){.elapsed_s = (double)NAN,
+                                          .why = repeat->counts ? repeat->target.why : repeat->why};
+        }
+        all.elapsed_s += repeat->target.elapsed_s / (double)cell->n_repeats;
+        all.step = repeat->target.step > all.step ? repeat->target.step : all.step;
+    }
+    return all;
+}
+
 /* Across repeats as the rule says; a rule for a single log stands for their mean here. */
 static int combine(struct arena *arena, const struct frozen *frozen, struct cell_result *cell,
                    struct err *err)
@@ -294,6 +309,7 @@ static int derive_cell(struct arena *arena, const struct frozen *frozen,
         }
     }
     cell->summary = summarise(arena, cell);
+    cell->target = combine_targets(cell);
     if (cell->baseline) {
         note_differences(arena, frozen, cell);
     }
@@ -318,7 +334,17 @@ static int exit_status_of(const struct run_result *result, enum profile profile)
 
 /* ---- result.json ---- */
 
-static void encode_repeat(struct json_out *out, const struct repeat_result *repeat)
+static void encode_target(struct json_out *out, const struct target_result *target)
+{
+    jw_object(out, "time_to_target");
+    jw_f64(out, "value", target->elapsed_s);
+    jw_z(out, "unit", "s");
+    jw_i64(out, "step", target->step);
+    jw_str(out, "why", target->why.len ? target->why : STR_EMPTY);
+    jw_end_object(out);
+}
+
+static void encode_repeat(struct json_out *out, const struct repeat_result *repeat, bool has_target)
 {
     jw_object(out, NULL);
     jw_i64(out, "repeat", repeat->repeat);
@@ -330,6 +356,9 @@ static void encode_repeat(struct json_out *out, const struct repeat_result *repe
     jw_i64(out, "samples_used", (int64_t)repeat->n_used);
     jw_i64(out, "samples_in_window", (int64_t)repeat->n_window);
     jw_str(out, "why", repeat->why);
+    if (has_target && repeat->counts) {
+        encode_target(out, &repeat->target);
+    }
     if (repeat->n_taints) {
         jw_array(out, "taints");
         for (size_t idx = 0; idx < repeat->n_taints; idx++) {
@@ -381,6 +410,7 @@ void result_encode_cell(struct json_out *out, struct arena *arena UNUSED,
                         const struct cell_result *cell)
 {
     const struct report_case *c = cell->of_case;
+    bool has_target = cell->step->target.series.ptr && cell->n_repeats;
     jw_object(out, NULL);
     jw_str(out, "case", c->id);
     jw_str(out, "framework", c->framework);
@@ -400,10 +430,13 @@ void result_encode_cell(struct json_out *out, struct arena *arena UNUSED,
     jw_str(out, "why", cell->why.len ? cell->why : STR_EMPTY);
     jw_str(out, "rule", cell->step->rule);
     encode_summary(out, &cell->summary);
+    if (has_target) {
+        encode_target(out, &cell->target);
+    }
     encode_differences(out, cell);
     jw_array(out, "repeats");
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        encode_repeat(out, &cell->repeats[idx]);
+        encode_repeat(out, &cell->repeats[idx], has_target);
     }
     jw_end_array(out);
     jw_end_object(out);

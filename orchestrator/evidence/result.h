@@ -33,6 +33,12 @@ struct
     struct str failed_node; /* whose job ended first with another status than 0, or NULL */
 };
 
+struct target_result { /* of a step that has a target */
+    double elapsed_s;  /* NAN: not reached, or not to be told from the log: why */
+    int64_t step;      /* 0: none */
+    struct str why;
+};
+
 struct repeat_result {
     int64_t repeat;
     struct outcome_record outcome;
@@ -48,6 +54,7 @@ struct repeat_result {
     size_t n_facts;
     struct str *taints; /* "node2: ...": reasons to doubt the number, which they do not change */
     size_t n_taints;
+    struct target_result target; /* of a repeat that counts */
 };
 
 struct run_difference {
@@ -75,6 +82,7 @@ struct cell_result {
     struct repeat_result *repeats;
     size_t n_repeats;
     struct summary summary;
+    struct target_result target; /* the mean over the repeats, of the last step; of all, or none */
     struct run_difference *differs;
     size_t n_differs;
     struct str *not_stated; /* conditions of ours that the published case does not state */

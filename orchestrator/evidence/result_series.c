@@ -12,6 +12,7 @@
 #include "codec/digest.h"
 #include "evidence/rundir.h"
 #include "fleet/runtime.h"
+#include "judge/target.h"
 #include "load/measure.h"
 #include "report/inventory.h"
 
@@ -286,6 +287,26 @@ struct rule_case result_rule_case(const struct frozen *frozen, const struct plan
     return of;
 }
 
+/* A loss that did not come down is no failure of the run: it says so beside the rate. */
+static void judge_target(struct arena *arena, const struct plan_step *step,
+                         const struct measurement *m, const struct rule_case *of,
+                         struct target_result *ret)
+{
+    struct target_value value;
+    struct err err = {0};
+    *ret = (struct target_result){.elapsed_s = (double)NAN};
+    if (target_apply(&step->target, m, of, &value, &err) < 0) {
+        ret->why = str_of(arena_printf(arena, "%s", err.msg));
+    } else if (value.step == 0) {
+        ret->why =
+            str_of(arena_printf(arena, "%.*s came down to %.4g, not to %.4g",
+                                STR_ARG(step->target.series), value.lowest, step->target.at_most));
+    } else {
+        ret->elapsed_s = value.elapsed_s;
+        ret->step = value.step;
+    }
+}
+
 /* The rule's number. What the log lacks is a cause, not an error: the run goes on and says so. */
 static void judge_log(struct arena *arena, const struct frozen *frozen,
                       const struct plan_step *step, const struct measurement *m,
@@ -311,6 +332,9 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
     repeat->value = value.value;
     repeat->n_used = value.n_used;
     repeat->n_window = value.n_window;
+    if (step->target.series.ptr) {
+        judge_target(arena, step, m, &of, &repeat->target);
+    }
 }
 
 /* A log that cannot be read at all (one endless line) is a log without a metric, not an error of ours. */

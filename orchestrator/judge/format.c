@@ -254,7 +254,7 @@ static int decode_series(const struct decoder *d, const struct json *root, struc
 
 struct raw_fact {
     struct str name, literal, pattern, says, why;
-    bool is_list, is_absent;
+    bool is_list, is_last, is_absent;
 };
 
 #define RFA(member) offsetof(struct raw_fact, member)
@@ -264,6 +264,7 @@ static const struct json_field FACT_FIELDS[] = {
     {"pattern", JSON_STR, 0, RFA(pattern), 0, 0},
     {"says", JSON_STR, 0, RFA(says), 0, 0},
     {"list", JSON_BOOL, 0, RFA(is_list), 0, 0},
+    {"last", JSON_BOOL, 0, RFA(is_last), 0, 0},
     {"absent", JSON_BOOL, 0, RFA(is_absent), 0, 0},
     {"why", JSON_STR, 0, RFA(why), 0, 0},
 };
@@ -271,7 +272,8 @@ static const struct json_field FACT_FIELDS[] = {
 static int add_absent(const struct json *at, struct format *f, const struct raw_fact *raw,
                       struct err *err)
 {
-    if (raw->literal.ptr || raw->pattern.ptr || raw->says.ptr || raw->is_list || !raw->why.len) {
+    if (raw->literal.ptr || raw->pattern.ptr || raw->says.ptr || raw->is_list || raw->is_last ||
+        !raw->why.len) {
         return json_fail(at, err, "an absent fact has a name and \"why\", and nothing else");
     }
     f->absent[f->n_absent++] = (struct absent_fact){raw->name, raw->why};
@@ -299,6 +301,7 @@ static int decode_fact(const struct decoder *d, const struct json *at, struct er
     fact->name = raw.name;
     fact->says = raw.says;
     fact->is_list = raw.is_list;
+    fact->is_last = raw.is_last;
     fact->line.literal = raw.literal;
     if (add_literal(at, f, &fact->line, err) < 0 ||
         decode_pattern(at, raw.pattern, &fact->line.pattern, err) < 0) {
@@ -529,6 +532,16 @@ struct str format_title(const struct format *format)
 struct str format_framework(const struct format *format)
 {
     return format->framework;
+}
+
+bool format_has_series(const struct format *format, struct str name)
+{
+    for (size_t idx = 0; idx < format->n_series; idx++) {
+        if (str_eq(format->series[idx].name, name)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 size_t format_rules(const struct format *format, const struct rule **ret_rules)

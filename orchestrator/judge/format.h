@@ -33,6 +33,7 @@ void format_release(struct format *format);
 struct str format_id(const struct format *format);
 struct str format_title(const struct format *format);
 struct str format_framework(const struct format *format);
+bool format_has_series(const struct format *format, struct str name);
 size_t format_rules(const struct format *format, const struct rule **ret_rules);
 /* NULL where absent; accepts "FORMAT/NAME" and "NAME". */
 const struct rule *format_rule(const struct format *format, struct str id);

@@ -36,6 +36,7 @@ struct fact_spec {
     struct probe line;
     int value;       /* group; -1 where says is set */
     struct str says; /* what a line that matches states, or NULL */
+    bool is_last;    /* the last line of a run that matches counts, not the first */
     bool is_list;    /* the value is a list with commas, and the fact is how many it has */
 };
 

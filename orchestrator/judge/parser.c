@@ -23,7 +23,7 @@ int parser_new(const struct format *format, struct arena *arena, struct parser *
     }
     p->search = *format->search;
     p->series = xcalloc(format->n_series, sizeof(p->series[0]));
-    p->has_fact = xcalloc(format->n_facts, sizeof(p->has_fact[0]));
+    p->fact_of = xcalloc(format->n_facts, sizeof(p->fact_of[0]));
     p->total_steps = -1;
     p->done_step = -1;
     p->derivation = DERIVATION_NOW;
@@ -54,7 +54,7 @@ void parser_free(struct parser *parser)
     VEC_RELEASE(&parser->facts);
     VEC_RELEASE(&parser->tags);
     free(parser->series);
-    free(parser->has_fact);
+    free(parser->fact_of);
     free(parser->carry);
     free(parser->scratch[0]);
     free(parser->scratch[1]);

@@ -59,7 +59,8 @@ struct parser {
     bool skips_scores;
     struct series_state *series; /* owned; n_series of the format */
     VEC(struct fact) facts;      /* values in the arena */
-    bool *has_fact;              /* owned; by fact_spec, in this run */
+    size_t *
+        fact_of; /* owned; by fact_spec, in this run: 0 none yet, else one more than its place in facts */
     size_t n_open;
     int32_t run;
     bool has_start; /* run_start was seen in this run */

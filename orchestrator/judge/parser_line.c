@@ -29,7 +29,7 @@ static void next_run(struct parser *p)
     p->total_steps = -1;
     p->done_step = -1;
     p->has_stepless = false;
-    memset(p->has_fact, 0, p->format->n_facts * sizeof(p->has_fact[0]));
+    memset(p->fact_of, 0, p->format->n_facts * sizeof(p->fact_of[0]));
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
         free(p->series[idx].ranks);
         p->series[idx].ranks = NULL;
@@ -147,18 +147,20 @@ static bool may_be_cut(const struct series_spec *spec, const struct line *line)
     return line->is_cut && value.ptr && value.ptr + value.len == line->text.ptr + line->text.len;
 }
 
-/* Keeps a fact that is new. The value is text of a line: copied. */
+/* Keeps a fact that is new; *ret_place is one more than where it is, SIZE_MAX of one that says nothing. The value is text of a line: copied. */
 static int add_fact(struct parser *p, struct str name, struct str value, int64_t line,
-                    struct err *err)
+                    size_t *ret_place, struct err *err)
 {
     struct fact fact = {.name = name, .value = str_trim(value), .line = line};
     for (size_t old = 0; old < p->facts.n; old++) {
         if (str_eq(p->facts.items[old].name, name) &&
             str_eq(p->facts.items[old].value, fact.value)) {
+            *ret_place = old + 1;
             return 0;
         }
     }
     if (!fact.value.len) {
+        *ret_place = SIZE_MAX;
         return 0;
     }
     if (p->facts.n == FACTS_MAX) {
@@ -166,6 +168,7 @@ static int add_fact(struct parser *p, struct str name, struct str value, int64_t
     }
     fact.value = str_dup(p->arena, fact.value);
     VEC_PUSH(&p->facts, fact);
+    *ret_place = p->facts.n;
     return 0;
 }
 
@@ -179,7 +182,6 @@ static int match_probe(const struct probe *probe, const struct line *line, bool 
     return pattern_match(probe->pattern, line->text, ret_found, err);
 }
 
-/* Each is read where it stands first in a run. */
 /* A fact that says how many steps the run makes; text that is no such number says nothing. */
 static void note_total(struct parser *p, struct str name, struct str value)
 {
@@ -202,19 +204,29 @@ static struct str count_parts(struct str list, char *buf, size_t size)
     return str_of(buf);
 }
 
+/* Of what was read by one spec before in this run: the later statement holds. */
+static void replace_fact(struct parser *p, size_t at, struct str value, int64_t line)
+{
+    struct fact *fact = &p->facts.items[at];
+    value = str_trim(value);
+    if (value.len && !str_eq(fact->value, value)) {
+        *fact = (struct fact){fact->name, str_dup(p->arena, value), line};
+    }
+}
+
+/* Each is read where it stands first in a run, or last. */
 static int read_facts(struct parser *p, const struct line *line, struct err *err)
 {
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
         const struct fact_spec *spec = &p->format->facts[idx];
         bool is_hit = false;
-        if (p->has_fact[idx]) {
+        if (p->fact_of[idx] && !spec->is_last) {
             continue;
         }
         if (match_probe(&spec->line, line, &is_hit, err) < 0) {
             return -1;
         }
         if (is_hit) {
-            p->has_fact[idx] = true;
             struct str value = spec->says.ptr
                                    ? spec->says
                                    : pattern_text(spec->line.pattern, line->text, spec->value);
@@ -222,7 +234,9 @@ static int read_facts(struct parser *p, const struct line *line, struct err *err
             if (spec->is_list) {
                 value = count_parts(value, count, sizeof(count));
             }
-            if (add_fact(p, spec->name, value, line->number, err) < 0) {
+            if (p->fact_of[idx] && p->fact_of[idx] <= p->facts.n) {
+                replace_fact(p, p->fact_of[idx] - 1, value, line->number);
+            } else if (add_fact(p, spec->name, value, line->number, &p->fact_of[idx], err) < 0) {
                 return -1;
             }
             note_total(p, spec->name, value);
@@ -269,8 +283,10 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         }
     }
     if (!p->has_date && time.ptr && time.len > DATE_BYTES && time.ptr[4] == '-') {
+        size_t place;
         p->has_date = true;
-        if (add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, err) < 0) {
+        if (add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, &place,
+                     err) < 0) {
             return -1;
         }
     }

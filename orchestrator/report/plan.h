@@ -50,7 +50,8 @@ struct plan_step {
     struct str baseline; /* case whose published throughput it is held against, or NULL */
     struct str format;
     struct str rule;
-    struct str node;     /* where: "local", or the nodes of the inventory, folded */
+    struct loss_target target; /* series NULL: none */
+    struct str node;           /* where: "local", or the nodes of the inventory, folded */
     enum err_code cause; /* ERR_NONE: it will be run; else not_run, with the status of this code */
     struct str why;      /* of a cause; else NULL */
     struct step_need *needs; /* the first is cause and why; decoded: what, cause and command */

@@ -46,6 +46,15 @@ struct recipe_mount {
     struct str inside; /* absolute path there */
 };
 
+#define TARGET_MEAN_MAX 1000
+
+/* Where a training is to come: the first step at which the mean of the last mean_of losses is no more than at_most. */
+struct loss_target {
+    struct str series; /* the format's, of losses; NULL: there is no target */
+    double at_most;
+    int64_t mean_of;
+};
+
 /* Without commands: by the stack's own. */
 struct recipe {
     struct str title;   /* one line for people: what runs */
@@ -53,7 +62,8 @@ struct recipe {
     struct str image;   /* folder under images/ */
     struct str
         container; /* "docker run ..." whose flags hold; NULL: under full the report's own, under smoke the host's network */
-    struct str rule;   /* of smoke: FORMAT/NAME that reads its log instead of the case's; or NULL */
+    struct str rule; /* of smoke: FORMAT/NAME that reads its log instead of the case's; or NULL */
+    struct loss_target target; /* of smoke */
     struct str before; /* lines of a shell that run in the container first, once a node; or NULL */
     struct recipe_mount *mounts;
     size_t n_mounts;
@@ -73,5 +83,9 @@ struct recipes {
 
 const char *recipe_mount_kind_name(enum recipe_mount_kind kind);
 bool recipe_mount_kind_of_name(struct str name, enum recipe_mount_kind *ret_kind);
+
+/* Of member "target" of at, which may be absent. */
+MUST_CHECK int loss_target_decode(const struct json *at, struct arena *arena,
+                                  struct loss_target *ret_target, struct err *err);
 
 #endif

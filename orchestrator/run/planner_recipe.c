@@ -186,6 +186,7 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
         return 0;
     }
     choose_rule(recipe, step);
+    step->target = recipe->target;
     set_env(step, recipe->env, recipe->n_env);
     set_conditions(arena, opts, recipe, step);
     choose_command(arena, c, recipe, step);

@@ -98,6 +98,12 @@ static int check_rules(struct arena *arena, const char *root, const struct plan 
             return err_set(err, ERR_MANIFEST, "case %.*s: there is no rule %.*s",
                            STR_ARG(step->case_id), STR_ARG(step->rule));
         }
+        if (format && step->target.series.ptr && !format_has_series(format, step->target.series)) {
+            return err_set(
+                err, ERR_MANIFEST,
+                "case %.*s: its target is of series \"%.*s\", which format %.*s does not have",
+                STR_ARG(step->case_id), STR_ARG(step->target.series), STR_ARG(step->format));
+        }
     }
     return 0;
 }

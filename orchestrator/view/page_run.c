@@ -58,6 +58,20 @@ static struct str g_text(struct page *page, double value)
     return isfinite(value) ? textf(&page->arena, "%.6g", value) : STR_EMPTY;
 }
 
+/* The time to the recipe's target, beside the rate. */
+static void add_target(struct page *page, const struct cell_result *cell)
+{
+    const struct loss_target *target = &cell->step->target;
+    if (target->series.ptr && cell->target.step) {
+        HTML(page->out, "<small>{} at most {} after {}</small>", target->series,
+             g_text(page, target->at_most),
+             textf(&page->arena, "%.3g s, step %" PRId64, cell->target.elapsed_s,
+                   cell->target.step));
+    } else if (target->series.ptr && cell->n_repeats) {
+        HTML(page->out, "<small>{}</small>", cell->target.why);
+    }
+}
+
 static void add_run_cell(struct page *page, const struct cell_result *cell)
 {
     HTML(page->out,
@@ -70,9 +84,10 @@ static void add_run_cell(struct page *page, const struct cell_result *cell)
          textf(&page->arena, "%zu", cell->summary.n));
     add_run_verdict(page, cell->verdict);
     HTML(page->out,
-         "</td><td class=\"n\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>"
-         "</td></tr>\n",
+         "</td><td class=\"n\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>",
          percent_text(page, cell->rel_diff), cell->why, cell->step->rule);
+    add_target(page, cell);
+    strbuf_add_z(page->out, "</td></tr>\n");
 }
 
 static void add_run_cells(struct page *page, const struct run_result *result)
@@ -101,6 +116,9 @@ static void add_run_cells(struct page *page, const struct run_result *result)
 static void add_column_cell(struct page *page, const struct column_cell *at)
 {
     HTML(page->out, "<td class=\"n\">{}", columns_cell_text(&page->arena, at));
+    if (at->cell) {
+        add_target(page, at->cell);
+    }
     /* Ours has none of its own: it is held against another's. */
     if (at->cell && at->cell->published && at->cell->baseline == at->cell->of_case) {
         HTML(page->out, "<small>published {}</small>", at->cell->published->printed);

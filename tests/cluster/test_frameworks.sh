@@ -6,6 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cluster/fault_lib.sh
 . "$(dirname "$0")/fault_lib.sh"
+# shellcheck source=tests/cluster/columns_lib.sh
+. "$(dirname "$0")/columns_lib.sh"
 cluster_reset || exit 1
 if no_docker "frameworks on four nodes in containers"; then tap_done; fi
 R=paddle-perf-hrnetw18
@@ -27,6 +29,7 @@ one=hrnetw18/paddle/fp32/n1g1/bs8 four=hrnetw18/paddle/fp32/n4g8/bs8
 shell='echo "fact $NODE_RANK $NNODES $NPROC_PER_NODE $NODE_IPS $MASTER_ADDR"; ls /reperf/overlay/train.py /reperf/data/cityscapes/leftImg8bit; touch /reperf/overlay/x 2>/dev/null && echo "fact writable"; RATE=3; '$LINES_OF
 framework 0 "a command a node, on four nodes" $four node "${shell//\'/}"
 is "$(jq -r '.cells[0] | "\(.verdict) \(.value) \(.unit)"' "$T/out")" "not_comparable 12 samples/s" "its rate is that of four ranks"
+is "$(jq -r '.cells[0].time_to_target | "\(.step) \(.value * 1000 | round) \(.unit)"' "$T/out")" "5 3333 s" "the time to its target is that of five steps of two samples a rank"
 log=$(raw $four)
 is "$(cat "$log"/*.log | grep '^fact' | sort)" "$(for i in 0 1 2 3; do echo "fact $i 4 1 10.11.0.2,10.11.0.3,10.11.0.4,10.11.0.5 10.11.0.2"; done)" "each node knows its number, all addresses and the first"
 is "$(cat "$log"/*.log | grep -c -x -e /reperf/overlay/train.py -e train)" 8 "each sees the overlay and the data, and cannot write there"
@@ -54,24 +57,15 @@ like "$(why)" '^failed null container' "is the image's failure"
 nothing_left "after all of it" 1 2 3 4
 
 # --- the frameworks themselves ---------------------------------------------------------------------
-column() { # REPORT IMAGE NAME CASES N: what images/build.sh has made, by digest
-    local pin name="$3 itself"
-    if ! pin=$(images/build.sh "$2" --cached --push "$HEAD_IP:$REGISTRY_PORT/reperf/$2" --plain-http 2>"$T/err"); then
-        skip "$name" "$(tail -n 1 "$T/err")"
-        return
-    fi
-    exits 0 "$name" "$REPERF" run "$1" --profile smoke --nodes "$S/inventory.json" --image "$2=$pin" --case "$4" --repeats 1 --offline --json
-    is "$(jq -r '[.cells[] | select(.verdict == "not_comparable" and .value > 0 and (.unit | test("^(samples|images|sequences)/s$")))] | length' "$T/out")" "$5" "$name: every case has its rate, and claims nothing"
-    exits 0 "$name: the archive replays" "$REPERF" replay "$(jq -r .archive "$T/out")"
-}
-column $R paddle-cpu PaddleSeg 'hrnetw18/paddle/fp32/*' 3
-column $R mmseg-cpu mmsegmentation 'hrnetw18/mmseg/fp32/n1g1/*' 1
+column $R paddle-cpu PaddleSeg 'hrnetw18/paddle/fp32/*' 3 3
+column $R mmseg-cpu mmsegmentation 'hrnetw18/mmseg/fp32/n1g1/*' 1 1
 if in_test_all "the columns of TensorFlow 2, MXNet and BERT"; then
-    for twin in imagenet-2012 bert-hdf5-sample bert-tfrecord-sample; do exits 0 "the twin of $twin" "$REPERF" fetch "$twin" --synthetic; done
+    twins imagenet-2012 bert-hdf5-sample bert-tfrecord-sample
     column dlperf-tf2-resnet50 tf2-cpu TensorFlow 'resnet50/tf2/fp32/n1g1/*' 1
     column paddle-perf-2020 mxnet-cpu MXNet 'resnet50/ngc-mxnet/fp32/*' 2
     column paddle-perf-2020 bert-torch-cpu "PyTorch's BERT" 'bert-base/ngc-pytorch/fp32/n1g8/bs32' 1
     column paddle-perf-2020 tf2-cpu "TensorFlow's BERT" 'bert-base/ngc-tf/fp32/n1g1/bs32' 1
 fi
+echo "# test-frameworks: every column that runs on a CPU, with SOURCES=DIR also by the projects' own code; less than 45 minutes"
 nothing_left "at the end" 1 2 3 4
 tap_done

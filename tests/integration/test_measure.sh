@@ -43,6 +43,8 @@ real() { # FILE FORMAT/RULE GPUS VALUE RECORDS
     is "$status $(field "$out" verdict) $(field "$out" value) $(field "$out" records)" "0 ok $4 $5" "$1"
 }
 real tf2-resnet50.log tf2-timehistory/skip1 1 0.77 6 # of 0.79 0.79 0.71 0.76 0.80
+is "$(jq -c '[.facts[] | select(.name == "batch_per_gpu" or .name == "dataset_images") | .value]' <<<"$out")" '["2","60"]' "of two configurations that it prints, the later one holds"
+real dle-resnet50.log dllogger-pytorch/skip1 1 0.41944444444444445 19
 real mxnet-resnet50.log mxnet/table 2 4.018 1
 real bert-tf.log ngc-tf-bert/last20 1 0.3562222222222222 9
 real bert-torch.log ngc-pytorch-bert/tool 2 0.3645967685731278 1

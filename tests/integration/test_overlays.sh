@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Overlays of the full profile's recipes, without the frameworks: ImageNet laid out, TFRecords of it, one MPI job over nodes without sshd.
+# Overlays, without the frameworks: ImageNet laid out, TFRecords of it, DeepLearningExamples without a GPU, one MPI job over nodes without sshd.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 O=workloads/competitors
@@ -63,6 +63,67 @@ is "$(sort "$T"/records/train-* | tr '\n' ';')" "image/class/label=[1] image/enc
     "each image once, its own bytes, classes from 1"
 records "$T/again" >/dev/null && diff -r "$T/records" "$T/again"
 ok $? "the same order again"
+
+# --- ngc-pytorch ---
+# What main.py asks of CUDA, apex, DALI and DLLogger, asked by a program of two ranks of our own; its lines are read as the report's are.
+if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+    skip "DeepLearningExamples' overlay" "python3-torch is not installed"
+else
+    cat >"$T/main.py" <<'EOT'
+import os
+import dllogger
+import torch
+import torch.distributed as dist
+from apex import amp
+from apex.fp16_utils import *
+from apex.parallel import DistributedDataParallel
+from nvidia.dali.pipeline import Pipeline
+from nvidia.dali.plugin.pytorch import DALIClassificationIterator
+import nvidia.dali.ops as ops, nvidia.dali.types as types
+
+class Pipe(Pipeline):
+    pass
+
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank % torch.cuda.device_count())
+dist.init_process_group(backend="nccl", init_method="env://")
+for absent in (Pipe, amp.initialize, FP16_Optimizer, network_to_half):
+    try:
+        absent()
+    except RuntimeError as said:
+        print(rank, said)
+model = DistributedDataParallel(torch.nn.Linear(2, 1).cuda())
+loss = model(torch.full((1, 2), 1.0 + rank).cuda()).sum()
+loss.backward()
+with torch.cuda.stream(torch.cuda.Stream()):
+    torch.cuda.current_stream().wait_stream(None)
+torch.cuda.synchronize()
+if rank == 0:
+    print("gradient", to_python_float(next(model.parameters()).grad[0, 0]))
+    dllogger.init([dllogger.StdOutBackend(dllogger.Verbosity.DEFAULT, step_format=lambda step: step if isinstance(step, str) else "Epoch: %d Iteration: %d " % step if step else "Summary:"),
+                   dllogger.JSONStreamBackend(dllogger.Verbosity.VERBOSE, os.environ["REPORT"])])
+    dllogger.log(step="PARAMETER", data={"data": "/tmp", "arch": "resnet50", "batch_size": 2, "fp16": False, "amp": False, "prof": 3, "print_freq": 1, "world_size": 2})
+    dllogger.metadata("train.loss", {"format": ":.5f"})
+    dllogger.metadata("train.total_ips", {"unit": "img/s", "format": ":.2f"})
+    for step in (1, 2):
+        dllogger.log(step=(0, step), data={"train.loss": 7.0 / step, "train.total_ips": 2.0 * step}, verbosity=dllogger.Verbosity.DEFAULT)
+        dllogger.log(step=(0, step), data={"train.data_time": 0.1}, verbosity=dllogger.Verbosity.VERBOSE)
+    dllogger.log(step=(), data={"train.loss": 5.25, "train.total_ips": 3.0})
+    dllogger.flush()
+EOT
+    rank() { # RANK
+        env PYTHONPATH="$O/ngc-pytorch" REPERF_DEVICE=cpu NPROC_PER_NODE=2 RANK="$1" WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((31000 + $$ % 1000)) OMP_NUM_THREADS=1 \
+            REPORT="$T/report.json" timeout 100 /usr/bin/python3 "$T/main.py" 2>"$T/rank-$1.err"
+    }
+    rank 1 >"$T/rank-1" &
+    exits 0 "two ranks under DeepLearningExamples' overlay" rank 0
+    wait $!
+    is "$? $(grep -c 'is not here' "$T/rank-1")" "0 4" "DALI, AMP and FP16 can be named, and say that they are not here when they are used"
+    is "$(grep gradient "$T/out")" "gradient 1.5" "gradients are averaged over the ranks"
+    is "$("$REPERF" measure --json --format dllogger-pytorch --rule summary "$T/out" | jq -r '"\(.verdict) \(.value) \(.records) " + ([.facts[] | select(.name | test("gpus|precision|model|batch|iterations")) | .value] | join(" "))')" \
+        "ok 3 1 2 fp32 resnet50 2 3" "its log is read, with what it states"
+    is "$(grep -c DLLL "$T/report.json") $(grep -c data_time "$T/out")" "6 0" "what is verbose goes into its file alone"
+fi
 
 # --- mpi/nodes.py ---
 if ! command -v mpiexec >/dev/null; then

@@ -1,12 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Bundled models train for real in a case of their own reports, ResNet-50 every day (HRNet-W18: tests/e2e/test_data_way.sh) and all of them in test-all:
-# run by `reperf run` under the smoke profile, judged, sealed, verified; the loss of a fixed batch falls. Each can be planned.
+# run by `reperf run` under the smoke profile, judged, sealed, verified; its loss falls, and comes to a target in a time. Each can be planned.
 . "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store"
 
 falls() { # LOG: the last loss is below the first
     jq -se '[.[] | select(.event == "step") | .loss] | length == 20 and .[-1] < .[0]' "$1" >/dev/null
+}
+to_target() { # LOG LOSS: [step, microseconds], by the sum of the step times up to the first step at which the mean of five losses is no more
+    jq -sc --argjson at_most "$2" '[.[] | select(.event == "step")] as $all | [range(5; 21) | select(([$all[. - 5:.][].loss] | add / 5) <= $at_most)][0]
+        | [., ([$all[:.][].step_time_ns] | add / 1000 | round)]' "$1"
 }
 try() { # MODEL REPORT CASE
     exits 0 "$1 is run" "$REPERF" run "$2" --case "$3" --profile smoke --repeats 1 --json
@@ -17,6 +21,7 @@ try() { # MODEL REPORT CASE
     exits 0 "its archive is verified" "$REPERF" verify --unsigned "$(jq -r .archive "$T/run.json")"
     exits 0 "and replays" "$REPERF" replay last
     log=$(find "$T/state" -path "*$3*" -name '*.log' | head -n 1)
+    [ "$1" != resnet50 ] || is "$(jq -c '.cells[0].time_to_target | [.step, (1e6 * .value | round)]' "$T/run.json")" "$(to_target "$log" 5.5)" "the time to its target is what its steps took, up to the first with a low mean of losses"
     falls "$log"
     ok $? "its loss falls"
     like "$(head -n 1 "$log")" "\"model\":\"$1\"" "it was that model"

@@ -39,6 +39,7 @@ check skips_one "1 passed, 0 failed, 1 skipped" 0 'skipped: .*skips_one: ok 2 - 
 check skips_as_cmocka "1 passed, 0 failed, 1 skipped" 0 'skipped: .*not ok 2 # SKIP b' <<<'printf "1..2\nok 1 - a\nnot ok 2 # SKIP b\n"'
 check todo "1 passed, 0 failed, 1 skipped" 0 'skipped: .*not ok 2 - b # TODO issue 4' <<<'printf "ok 1 - a\nnot ok 2 - b # TODO issue 4\n1..2\n"'
 check leaves_to_all "1 passed, 0 failed, 0 skipped" 0 'only in make test-all: .*leaves_to_all: the whole network' <<<'printf "ok 1 - a\n# test-all: the whole network\n1..1\n"'
+check leaves_to_frameworks "1 passed, 0 failed, 0 skipped" 0 'only in make test-frameworks: .*leaves_to_frameworks: every column' <<<'printf "ok 1 - a\n# test-frameworks: every column\n1..1\n"'
 # shellcheck disable=SC2016
 long='. tests/tap_lib.sh; in_test_all "the whole network" && ok 0 "the whole network"; ok 0 "a"; tap_done'
 mkdir -p "$tree/b"

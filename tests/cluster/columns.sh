@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every framework's column that runs on a CPU, for `make test-frameworks`: one image on the nodes at a time, one node but for HRNet. With SOURCES=DIR, a mirror as
+# `reperf fetch --mirror` takes, also by the projects' own code at the reports' commits. What does not run is a named skip.
+# shellcheck source=tests/cluster/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cluster/fault_lib.sh
+. "$(dirname "$0")/fault_lib.sh"
+# shellcheck source=tests/cluster/columns_lib.sh
+. "$(dirname "$0")/columns_lib.sh"
+cluster_reset || exit 1
+if no_docker "frameworks on four nodes in containers"; then tap_done; fi
+twins cityscapes
+one=$T/one.json
+jq '.nodes[0] += {name: "node1", address: "10.11.0.2"}' "$S/inventory.json" >"$one"
+P=https://github.com/PaddlePaddle N=https://github.com/NVIDIA
+twins imagenet-2012 bert-hdf5-sample bert-tfrecord-sample
+column paddle-perf-hrnetw18 paddle-cpu PaddleSeg 'hrnetw18/paddle/fp32/*' 3 3 'paddleseg 2.8.0'
+nodes=$one
+column paddle-perf-deeplabv3p paddle-cpu "PaddleSeg's DeepLabV3+" 'deeplabv3p/paddle/fp32/n1g1/*' 1
+from_source "PaddleSeg's tools/train.py" paddle-perf-hrnetw18 $P/PaddleSeg.git column paddle-perf-hrnetw18 paddle-cpu "PaddleSeg's tools/train.py" 'hrnetw18/paddle/fp32/n1g1/*' 1 1 "PaddleSeg's tools/train.py"
+from_source PaddleClas paddle-perf-2020 $P/PaddleClas.git column paddle-perf-2020 paddle-cpu PaddleClas 'resnet50/paddle/fp32/n1g1/*' 1 0 "PaddleClas's tools/static/train.py"
+cluster_reset
+nodes=$S/inventory.json
+column paddle-perf-hrnetw18 mmseg-cpu mmsegmentation 'hrnetw18/mmseg/fp32/*' 3 3
+nodes=$one
+column airank-mmseg-deeplabv3plus mmseg-cpu "mmsegmentation's DeepLabV3+" 'deeplabv3plus-mmseg/mmseg/fp32/n1g1/*' 1
+column paddle-perf-2020 mmseg-cpu mmclassification 'resnet50/ngc-pytorch/fp32/n1g1/*' 1 0 'mmclassification'
+from_source DeepLearningExamples paddle-perf-2020 $N/DeepLearningExamples column paddle-perf-2020 mmseg-cpu DeepLearningExamples 'resnet50/ngc-pytorch/fp32/n1g1/*' 1 1 "DeepLearningExamples' main.py"
+cluster_reset
+column dlperf-tf2-resnet50 tf2-cpu TensorFlow 'resnet50/tf2/fp32/n1g1/*' 1
+column paddle-perf-2020 tf2-cpu "TensorFlow's BERT" 'bert-base/ngc-tf/fp32/n1g1/bs32' 1
+cluster_reset
+column paddle-perf-2020 mxnet-cpu MXNet 'resnet50/ngc-mxnet/fp32/n1g1/*' 1
+cluster_reset
+column paddle-perf-2020 bert-torch-cpu "PyTorch's BERT" 'bert-base/ngc-pytorch/fp32/n1g1/bs32' 1
+cluster_reset
+# What no recipe can run, by its own words.
+while IFS=$'\t' read -r title why; do skip "$title" "$why"; done < <(jq -r '.stacks[] | select(.smoke and all(.smoke[]; .why_not)) | .smoke[0] | "\(.title)\t\(.why_not)"' manifests/reports/*.json | sort -u)
+nothing_left "at the end" 1 2 3 4
+tap_done

@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# A framework's column of a report, on nodes of the cluster: source it after lib.sh. $nodes is the inventory.
+nodes=$S/inventory.json
+twins() { for twin; do exits 0 "the twin of $twin" "$REPERF" fetch "$twin" --synthetic; done; } # NAME...
+column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh has made, by digest; of N cases, how many come to their target; by the recipe that the text begins
+    local pin name="$3 itself" targets=${6:-0}
+    if ! pin=$(images/build.sh "$2" --cached --push "$HEAD_IP:$REGISTRY_PORT/reperf/$2" --plain-http 2>"$T/err"); then
+        skip "$name" "$(tail -n 1 "$T/err")"
+        return
+    fi
+    exits 0 "$name" "$REPERF" run "$1" --profile smoke --nodes "$nodes" --image "$2=$pin" --case "$4" --repeats 1 --offline --json
+    is "$(jq -r '[.cells[] | select(.verdict == "not_comparable" and .value > 0 and (.unit | test("^(samples|images|sequences)/s$")))] | length' "$T/out")" "$5" "$name: every case has its rate, and claims nothing"
+    is "$(jq -r '[.cells[] | select(.time_to_target.step > 0 and .time_to_target.value > 0)] | length' "$T/out")" "$targets" "$name: the time to its target beside it"
+    jq -r '.cells[] | "# \(.case): \(.value) \(.unit)\(if .time_to_target then .time_to_target | ", \(.value) s to the target, step \(.step) \(.why // "")" else "" end)"' "$T/out"
+    [ -z "${7:-}" ] || like "$(jq -r '.steps[].recipe' "$(jq -r .folder "$T/out")/evidence/manifest/plan.json" | sort -u)" "^$7" "$name: by the program that was meant"
+    exits 0 "$name: the archive replays" "$REPERF" replay "$(jq -r .archive "$T/out")"
+}
+from_source() { # NAME REPORT URL COMMAND...: by the project's own code at the report's commit, where $SOURCES names a mirror of it (reperf fetch --mirror)
+    local name=$1 report=$2 url=$3 commit
+    shift 3
+    commit=$(jq -r --arg url "$url" 'first(.stacks[] | select(any(.smoke[]?.mounts[]?; .kind == "source" and .name == $url and (.commit | not))) | .sources[] | select(.repository == $url) | .commit)' "manifests/reports/$report.json")
+    if [ -z "${SOURCES:-}" ]; then
+        skip "$name itself" "SOURCES=DIR names no mirror of $url"
+    elif ! "$REPERF" fetch "source:$url@$commit" --mirror "$SOURCES" >"$T/out" 2>"$T/err"; then
+        skip "$name itself" "$(grep -m 1 'mirror' "$T/err" || tail -n 1 "$T/err")"
+    else
+        "$@"
+    fi
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The time until a running loss was low enough, of made-up logs. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "judge/target.h"
+
+#define SAMPLES_MAX 16
+
+static const struct rule_case CASE = {.gpus = 4, .nodes = 2, .batch_per_gpu = 2};
+
+/* Losses 5, 4, 3, ... and the times given, of steps every, 2 every, ... */
+struct made {
+    struct sample losses[SAMPLES_MAX], times[SAMPLES_MAX];
+    struct series series[2];
+    struct measurement m;
+};
+
+static void fill(struct made *made, const double *times, size_t n, int64_t every)
+{
+    *made = (struct made){0};
+    for (size_t idx = 0; idx < n; idx++) {
+        struct sample at = {.step = every * (int64_t)(idx + 1), .rank = -1, .gpus = -1};
+        made->losses[idx] = at;
+        made->losses[idx].value = 5.0 - (double)idx;
+        made->times[idx] = at;
+        made->times[idx].value = times[idx];
+    }
+    made->series[0] = (struct series){.name = STR_LIT("t"),
+                                      .quantity = QTY_STEP_TIME,
+                                      .is_primary = true,
+                                      .samples = made->times,
+                                      .n = n};
+    made->series[1] = (struct series){
+        .name = STR_LIT("loss"), .quantity = QTY_SCORE, .samples = made->losses, .n = n};
+    made->m = (struct measurement){.series = made->series, .n_series = 2, .n_runs = 1};
+}
+
+static struct target_value reach(struct made *made, double at_most, int64_t mean_of)
+{
+    struct loss_target target = {STR_LIT("loss"), at_most, mean_of};
+    struct target_value value = {0};
+    struct err err = {0};
+    if (target_apply(&target, &made->m, &CASE, &value, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return value;
+}
+
+static void refuses(struct made *made, double at_most, int64_t mean_of, const char *says)
+{
+    struct loss_target target = {STR_LIT("loss"), at_most, mean_of};
+    struct target_value value = {0};
+    struct err err = {0};
+    assert_int_equal(target_apply(&target, &made->m, &CASE, &value, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    if (!strstr(err.msg, says)) {
+        fail_msg("\"%s\" does not say \"%s\"", err.msg, says);
+    }
+}
+
+static const double TIMES[] = {10, 1, 2, 4, 8};
+
+static void test_first_step(void **state UNUSED)
+{
+    struct made made;
+    fill(&made, TIMES, 5, 1);
+    struct target_value value = reach(&made, 3, 1);
+    assert_int_equal(value.step, 3);
+    assert_float_equal(value.elapsed_s, 13, 1e-12); /* the cold first step too */
+    value = reach(&made, 5, 1);
+    assert_int_equal(value.step, 1);
+    assert_float_equal(value.elapsed_s, 10, 1e-12);
+    value = reach(&made, 3, 3); /* (4 + 3 + 2) / 3 */
+    assert_int_equal(value.step, 4);
+    assert_float_equal(value.elapsed_s, 17, 1e-12);
+    made.losses[1].value = 0; /* one low loss is no low mean */
+    assert_int_equal(reach(&made, 1, 3).step, 0);
+}
+
+static void test_never(void **state UNUSED)
+{
+    struct made made;
+    fill(&made, TIMES, 5, 1);
+    struct target_value value = reach(&made, 0.5, 2);
+    assert_int_equal(value.step, 0);
+    assert_true(isnan(value.elapsed_s));
+    assert_float_equal(value.lowest, 1.5, 1e-12);
+}
+
+/* Rates: of the job, a node's and a rank's, 2 x 4 samples a step; a line every ten steps. */
+static void test_rates(void **state UNUSED)
+{
+    static const double RATES[] = {8, 16};
+    struct made made;
+    fill(&made, RATES, 2, 10);
+    made.series[0].quantity = QTY_RATE;
+    made.series[0].scope = SCOPE_JOB;
+    assert_float_equal(reach(&made, 4, 1).elapsed_s, 15, 1e-12);
+    made.series[0].scope = SCOPE_NODE;
+    assert_float_equal(reach(&made, 4, 1).elapsed_s, 7.5, 1e-12);
+    made.series[0].scope = SCOPE_RANK;
+    assert_float_equal(reach(&made, 4, 1).elapsed_s, 3.75, 1e-12);
+}
+
+/* Of several ranks in one log the lowest counts; another's times and losses are not mixed in. */
+static void test_ranks(void **state UNUSED)
+{
+    struct made made;
+    fill(&made, TIMES, 5, 1);
+    for (size_t idx = 0; idx < 5; idx++) {
+        made.losses[idx].rank = idx == 1 ? 3 : 0;
+        made.times[idx].rank = idx == 1 ? 3 : 0;
+    }
+    struct target_value value = reach(&made, 4, 1);
+    assert_int_equal(value.step, 3);
+    assert_float_equal(value.elapsed_s, 10 + 2 * 2, 1e-12);
+}
+
+static void test_refuses(void **state UNUSED)
+{
+    struct made made;
+    fill(&made, TIMES, 5, 1);
+    refuses(&made, 1, 6, "the log has 5 losses, fewer than a mean of 6");
+    made.losses[2].value = (double)NAN;
+    refuses(&made, 1, 1, "step 3 has no usable loss");
+    fill(&made, TIMES, 5, 1);
+    made.times[1].value = 0;
+    refuses(&made, 3, 1, "step 2 after 1 has no usable time");
+    fill(&made, TIMES, 5, 1);
+    made.times[1].step = 1;
+    refuses(&made, 3, 1, "step 1 after 1 has no usable time");
+    fill(&made, TIMES, 5, 1);
+    made.series[0].n = 2;
+    refuses(&made, 3, 1, "does not say how long step 3 took");
+    made.m.n_runs = 2;
+    refuses(&made, 3, 1, "the log holds 2 runs");
+    fill(&made, TIMES, 5, 1);
+    made.series[0].quantity = QTY_RUNNING_MEAN;
+    refuses(&made, 3, 1, "says nothing of single steps");
+    made.series[1].name = STR_LIT("other");
+    refuses(&made, 3, 1, "no series \"loss\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_step), cmocka_unit_test(test_never),
+        cmocka_unit_test(test_rates),      cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_refuses),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
