@@ -7,9 +7,8 @@
 
 #define MESSAGE_BYTES 1024
 
-const char *const ARCHIVE_SUFFIXES[] = {".tar",    ".tar.gz", ".tgz",     ".zip",
-                                        ".tar.bz2", ".tbz2",   ".tar.xz",  ".txz",
-                                        ".tar.zst", NULL};
+const char *const ARCHIVE_SUFFIXES[] = {".tar",  ".tar.gz", ".tgz", ".zip",     ".tar.bz2",
+                                        ".tbz2", ".tar.xz", ".txz", ".tar.zst", NULL};
 
 size_t stack_index(const struct report *report, const struct stack *stack)
 {

@@ -21,10 +21,9 @@ struct unpacking {
     struct str filter; /* "gzip", "bzip2", "xz", "zip"; NULL: left to the program */
 };
 
-static const char *const CHECKERS[] = {"md5sum",    "sha1sum",   "sha224sum", "sha256sum",
-                                       "sha384sum", "sha512sum", "shasum",    "b2sum",
-                                       "cksum",     "md5",       "xxhsum",    "rhash",
-                                       "hashdeep",  NULL};
+static const char *const CHECKERS[] = {
+    "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "shasum",
+    "b2sum",  "cksum",   "md5",       "xxhsum",    "rhash",     "hashdeep",  NULL};
 
 bool is_checksum(const struct shell_run *run)
 {
@@ -58,9 +57,9 @@ static struct str filter_of_name(struct str file)
 {
     static const struct {
         const char *suffix, *filter;
-    } ROWS[] = {{".tar", "none"},    {".tar.gz", "gzip"}, {".tgz", "gzip"},   {".tar.bz2", "bzip2"},
-                {".tbz2", "bzip2"},  {".tbz", "bzip2"},   {".tar.xz", "xz"},  {".txz", "xz"},
-                {".tar.zst", "zstd"}, {".zip", "zip"},    {".gz", "gzip"}};
+    } ROWS[] = {{".tar", "none"},     {".tar.gz", "gzip"}, {".tgz", "gzip"},  {".tar.bz2", "bzip2"},
+                {".tbz2", "bzip2"},   {".tbz", "bzip2"},   {".tar.xz", "xz"}, {".txz", "xz"},
+                {".tar.zst", "zstd"}, {".zip", "zip"},     {".gz", "gzip"}};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         if (str_ends(file, str_of(ROWS[idx].suffix))) {
             return str_of(ROWS[idx].filter);
@@ -237,6 +236,9 @@ static bool checks_file(const struct step *step, struct str file)
 {
     bool names_other = false;
     struct str piped = piped_file(step);
+    if (piped.ptr && str_eq(path_base(piped), path_base(file))) {
+        return true;
+    }
     for (size_t at = 1; at < step->run->n; at++) {
         struct str word = step->run->words[at].text;
         if (str_eq(path_base(word), path_base(file))) {
@@ -251,8 +253,7 @@ static bool checks_file(const struct step *step, struct str file)
             }
         }
     }
-    return !names_other && (!piped.ptr || str_eq(path_base(piped), path_base(file)) ||
-                            !is_archive(piped)) &&
+    return !names_other && (!piped.ptr || !is_archive(piped)) &&
            (shell_run_flag(step->run, "-c") || shell_run_flag(step->run, "--check") ||
             shell_run_flag(step->run, "-sc"));
 }
@@ -295,10 +296,13 @@ static bool is_mover(const struct shell_run *run)
 /* Whether the run moves a thing of this name: one of its operands but the last, or any where -t gives the target. */
 static bool moves(const struct shell_run *run, struct str name)
 {
-    struct str target;
+    struct str target = STR_EMPTY;
     size_t end = run->n - !shell_run_letter(run, 't', &target);
     for (size_t at = 1; at < end; at++) {
         struct str word = run->words[at].text;
+        if (word.ptr + word.len == target.ptr + target.len) {
+            continue;
+        }
         while (word.len > 1 && word.ptr[word.len - 1] == '/') {
             word.len--;
         }
@@ -345,9 +349,9 @@ static struct str url_of(const struct shell_run *run)
 /* The name under which a download is saved; NULL: none, or none that the text tells. *ret_is_unknown: the latter. */
 static struct str saved_name(const struct shell_run *run, bool *ret_is_unknown)
 {
-    static const char *const OTHERS[] = {"gdown",  "kaggle", "gsutil", "aws",
-                                         "axel",   "bcecmd", "ossutil", "huggingface-cli",
-                                         "bypy",   "megadl", "rclone",  NULL};
+    static const char *const OTHERS[] = {"gdown", "kaggle", "gsutil",  "aws",
+                                         "axel",  "bcecmd", "ossutil", "huggingface-cli",
+                                         "bypy",  "megadl", "rclone",  NULL};
     bool is_wget = shell_is(run, "wget") || shell_is(run, "aria2c");
     struct str url = url_of(run);
     struct str name = STR_EMPTY;

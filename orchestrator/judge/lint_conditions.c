@@ -146,10 +146,7 @@ static double size_bytes(struct str text)
     }
     if (text.len && !is_digit(text.ptr[text.len - 1])) {
         char last = (char)(text.ptr[--text.len] | 0x20);
-        unit = last == 'g'   ? GIB
-               : last == 'm' ? GIB / 1024
-               : last == 'k' ? GIB / 1024 / 1024
-                             : 0;
+        unit = last == 'g' ? GIB : last == 'm' ? GIB / 1024 : last == 'k' ? GIB / 1024 / 1024 : 0;
     }
     return text.len && str_to_f64(text, &value, &err) == 0 ? value * unit : 0;
 }

@@ -18,9 +18,9 @@ static bool has_verb(const struct shell_run *run, const char *verb)
     if (!is_engine(run)) {
         return false;
     }
-    while (at < run->n && (str_eq_z(run->words[at].text, "container") ||
-                           str_eq_z(run->words[at].text, "image") ||
-                           str_eq_z(run->words[at].text, "buildx"))) {
+    while (at < run->n &&
+           (str_eq_z(run->words[at].text, "container") || str_eq_z(run->words[at].text, "image") ||
+            str_eq_z(run->words[at].text, "buildx"))) {
         at++;
     }
     return at < run->n && str_eq_z(run->words[at].text, verb);
@@ -173,8 +173,8 @@ static void lint_library_path(struct lint *lint, const struct lint_command *c,
 
 /* Words of well-known model families; a name that holds one is about that model. */
 static const char *const FAMILIES[] = {
-    "transformer",  "bert",     "resnet",    "mobilenet", "yolo",     "hrnet", "deeplab",
-    "gpt",          "wavenet",  "tacotron",  "ernie",     "vgg",      "gnmt",  "dlrm",
+    "transformer",  "bert",     "resnet",    "mobilenet", "yolo",      "hrnet", "deeplab",
+    "gpt",          "wavenet",  "tacotron",  "ernie",     "vgg",       "gnmt",  "dlrm",
     "efficientnet", "densenet", "mask_rcnn", "maskrcnn",  "inception", NULL};
 
 static bool is_own_family(const struct lint *lint, const struct stack *s, const char *family)
@@ -214,9 +214,9 @@ static void lint_names(struct lint *lint, const struct lint_command *c, const st
 {
     static const struct {
         const char *option, *what;
-    } NAMES[] = {{"--name", "container name"},  {"--hostname", "host name"},
-                 {"-h", "host name"},           {"-w", "folder"},
-                 {"--workdir", "folder"},       {"-v", "folder"},
+    } NAMES[] = {{"--name", "container name"}, {"--hostname", "host name"},
+                 {"-h", "host name"},          {"-w", "folder"},
+                 {"--workdir", "folder"},      {"-v", "folder"},
                  {"--volume", "folder"}};
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         struct shell_word value;
@@ -268,11 +268,11 @@ bool lint_container_of(struct lint *lint, const struct stack *s, struct lint_con
             }
             of.shm = shell_run_option(run, "--shm-size", &from, &value) ? value.text : STR_EMPTY;
             from = 1;
-            of.is_host_ipc = shell_run_option(run, "--ipc", &from, &value) &&
-                             !str_eq_z(value.text, "private");
+            of.is_host_ipc =
+                shell_run_option(run, "--ipc", &from, &value) && !str_eq_z(value.text, "private");
             for (size_t word = 1; word < run->n; word++) {
-                of.is_host_ipc = of.is_host_ipc ||
-                                 str_find(run->words[word].text, STR_LIT("/dev/shm")) >= 0;
+                of.is_host_ipc =
+                    of.is_host_ipc || str_find(run->words[word].text, STR_LIT("/dev/shm")) >= 0;
             }
             *ret = of;
             return true;

@@ -14,7 +14,8 @@ struct git_step {
     struct str folder;   /* a clone's own; else where it is typed; NULL: not told */
     struct str clone_at; /* of a clone: where it is typed */
     struct str text;     /* of GIT_MOVE: what to say; of GIT_CLONE: the URL */
-    bool is_commit, has_ref, stays; /* stays: in the folder of an earlier clone, not in what that made */
+    bool is_commit, has_ref,
+        stays; /* stays: in the folder of an earlier clone, not in what that made */
     size_t command_idx;
     const char *place;
 };
@@ -91,10 +92,9 @@ static void follow_cd(struct git_walk *w, const struct shell_run *run)
 
 static bool takes_value(struct str option)
 {
-    static const char *const OPTIONS[] = {"-b",        "--branch", "--depth", "-o",
-                                          "--origin",  "-c",       "-u",      "--reference",
-                                          "--config",  "-j",       "-m",      "-s",
-                                          "--upload-pack", "-B",   NULL};
+    static const char *const OPTIONS[] = {"-b", "--branch", "--depth",       "-o",       "--origin",
+                                          "-c", "-u",       "--reference",   "--config", "-j",
+                                          "-m", "-s",       "--upload-pack", "-B",       NULL};
     for (const char *const *name = OPTIONS; *name; name++) {
         if (str_eq_z(option, *name)) {
             return true;
@@ -119,15 +119,13 @@ static struct str operand(const struct shell_run *run, size_t at, size_t nth)
 
 static struct git_step *add_step(struct git_walk *w, enum git_kind kind, struct str folder)
 {
-    struct git_step step = {.kind = kind,
-                            .folder = folder,
-                            .command_idx = w->command_idx,
-                            .place = w->place};
+    struct git_step step = {
+        .kind = kind, .folder = folder, .command_idx = w->command_idx, .place = w->place};
     for (size_t idx = 0; kind != GIT_CLONE && idx < w->steps.n; idx++) {
         const struct git_step *clone = &w->steps.items[idx];
-        step.stays = step.stays ||
-                     (clone->kind == GIT_CLONE && clone->command_idx == w->command_idx &&
-                      folder.ptr && clone->clone_at.ptr && str_eq(folder, clone->clone_at));
+        step.stays =
+            step.stays || (clone->kind == GIT_CLONE && clone->command_idx == w->command_idx &&
+                           folder.ptr && clone->clone_at.ptr && str_eq(folder, clone->clone_at));
     }
     for (size_t idx = 0; idx < w->steps.n; idx++) {
         const struct git_step *clone = &w->steps.items[idx];
@@ -152,7 +150,8 @@ static struct str trimmed(struct str url)
     return url;
 }
 
-static void read_clone(struct git_walk *w, const struct shell_run *run, size_t at, struct str folder)
+static void read_clone(struct git_walk *w, const struct shell_run *run, size_t at,
+                       struct str folder)
 {
     struct shell_word branch = {.text = STR_EMPTY};
     struct str url = trimmed(operand(run, at, 0));
@@ -218,12 +217,11 @@ static void read_checkout(struct git_walk *w, const struct shell_run *run, size_
 static void read_moving(struct git_walk *w, struct str folder, struct str verb)
 {
     struct git_step *step = add_step(w, GIT_MOVE, folder);
-    step->text =
-        str_eq_z(verb, "pull")
-            ? STR_LIT("git pull takes whatever the branch holds that day")
-            : str_of(arena_printf(w->lint->arena,
-                                  "git %.*s takes whatever the branch holds that day",
-                                  STR_ARG(verb)));
+    step->text = str_eq_z(verb, "pull")
+                     ? STR_LIT("git pull takes whatever the branch holds that day")
+                     : str_of(arena_printf(w->lint->arena,
+                                           "git %.*s takes whatever the branch holds that day",
+                                           STR_ARG(verb)));
 }
 
 static void read_git(struct git_walk *w, const struct shell_run *run)
@@ -307,8 +305,7 @@ static void judge_step(const struct git_walk *w, size_t idx)
                  "clone stays on its default branch");
     } else if (step->kind == GIT_MOVE && !is_pinned) {
         lint_add(w->lint, "git-pull-moving", w->stack, step->place, "%.*s", STR_ARG(step->text));
-    } else if (step->kind == GIT_CLONE && !step->has_ref && !is_pinned &&
-               !has_later_ref(w, idx)) {
+    } else if (step->kind == GIT_CLONE && !step->has_ref && !is_pinned && !has_later_ref(w, idx)) {
         lint_add(w->lint, "git-pull-moving", w->stack, step->place,
                  "git clone of %.*s is followed by no checkout of a commit", STR_ARG(step->text));
     }

@@ -146,8 +146,8 @@ static void lint_hosts(struct lint *lint, const struct lint_command *c,
 /* The number of a list of GPUs, "0,1,2"; 0: no list of numbers. *ret_is_plain: it counts from 0 upwards. */
 static int64_t read_devices(struct str list, bool *ret_is_plain)
 {
-    static const char *const PREFIXES[] = {"\"",         "'",     "device=", "localhost:",
-                                           "127.0.0.1:", "cuda:", "gpu:",    "["};
+    static const char *const PREFIXES[] = {
+        "\"", "'", "device=", "localhost:", "127.0.0.1:", "cuda:", "gpu:", "["};
     struct str part;
     int64_t n = 0;
     for (size_t idx = 0; idx < ARRAY_LEN(PREFIXES); idx++) {
@@ -221,11 +221,16 @@ static void lint_cuda_words(struct lint *lint, const struct lint_command *c,
 
 static bool is_device_variable(struct str name)
 {
-    static const char *const NAMES[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
-                                        "HIP_VISIBLE_DEVICES",  "ROCR_VISIBLE_DEVICES",
-                                        "NV_GPU",               "GPU_ID",
-                                        "GPU_IDS",              "CUDA_DEVICE",
-                                        "FLAGS_selected_gpus",  NULL};
+    static const char *const NAMES[] = {"CUDA_VISIBLE_DEVICES",
+                                        "NVIDIA_VISIBLE_DEVICES",
+                                        "HIP_VISIBLE_DEVICES",
+                                        "ROCR_VISIBLE_DEVICES",
+                                        "NV_GPU",
+                                        "GPU_ID",
+                                        "GPU_IDS",
+                                        "CUDA_DEVICE",
+                                        "FLAGS_selected_gpus",
+                                        NULL};
     for (const char *const *known = NAMES; *known; known++) {
         if (str_eq_z(name, *known)) {
             return true;
@@ -238,10 +243,10 @@ static bool is_device_variable(struct str name)
 
 static bool is_node_variable(struct str name)
 {
-    static const char *const NAMES[] = {"NODE_RANK",         "RANK",   "MACHINE_RANK", "GROUP_RANK",
-                                        "PADDLE_TRAINER_ID", "NODEID", "NODE_ID",      "POD_IP",
-                                        "CURRENT_NODE",      "NODE_IP", "HOST_IP",     "LOCAL_IP",
-                                        "CURRENT_NODE_IP",   "SLURM_NODEID", NULL};
+    static const char *const NAMES[] = {
+        "NODE_RANK", "RANK",     "MACHINE_RANK",    "GROUP_RANK",   "PADDLE_TRAINER_ID",
+        "NODEID",    "NODE_ID",  "POD_IP",          "CURRENT_NODE", "NODE_IP",
+        "HOST_IP",   "LOCAL_IP", "CURRENT_NODE_IP", "SLURM_NODEID", NULL};
     for (const char *const *known = NAMES; *known; known++) {
         if (str_eq_z(name, *known)) {
             return true;
@@ -322,9 +327,9 @@ static void lint_set(struct lint *lint, const struct lint_command *c, const stru
     static const struct {
         const char *name;
         fit_fn fits;
-    } SIZES[] = {{"NUM_GPUS", fits_node_or_job},  {"NGPUS", fits_node_or_job},
-                 {"NUM_GPU", fits_node_or_job},   {"GPU_NUM", fits_node_or_job},
-                 {"GPUS_PER_NODE", fits_node},    {"NPROC_PER_NODE", fits_node},
+    } SIZES[] = {{"NUM_GPUS", fits_node_or_job},    {"NGPUS", fits_node_or_job},
+                 {"NUM_GPU", fits_node_or_job},     {"GPU_NUM", fits_node_or_job},
+                 {"GPUS_PER_NODE", fits_node},      {"NPROC_PER_NODE", fits_node},
                  {"WORLD_SIZE", fits_job_or_nodes}, {"NNODES", fits_nodes},
                  {"NUM_NODES", fits_nodes}};
     struct str name;
@@ -416,9 +421,8 @@ static void lint_container_devices(struct lint *lint, const struct lint_command 
     }
     for (size_t at = 1; at < run->n_own; at++) {
         struct shell_word word = run->words[at];
-        word.text = str_starts(word.text, STR_LIT("--env="))
-                        ? str_sub(word.text, 6, SIZE_MAX)
-                        : word.text;
+        word.text =
+            str_starts(word.text, STR_LIT("--env=")) ? str_sub(word.text, 6, SIZE_MAX) : word.text;
         lint_set(lint, c, &word);
     }
 }
@@ -491,8 +495,8 @@ void lint_launches(struct lint *lint, const struct stack *s)
         for (size_t at = 0; at < c.script->n; at++) {
             lint_run(lint, &c, at);
         }
-        if (c.command->printed.ptr && str_eq_z(c.command->purpose, "run") &&
-            c.command->nodes > 1 && str_eq_z(c.command->per, "node")) {
+        if (c.command->printed.ptr && str_eq_z(c.command->purpose, "run") && c.command->nodes > 1 &&
+            str_eq_z(c.command->per, "node")) {
             lint_add(lint, "command-typed-on-nodes", s, c.place,
                      "the command for %" PRId64 " nodes is typed on each of them",
                      c.command->nodes);

@@ -7,9 +7,9 @@
 /* A variable that stands for something else than the number of the run. */
 static bool counts_other_things(struct str name)
 {
-    static const char *const PARTS[] = {"bs",   "batch", "gpu",  "node", "host",  "rank", "dev",
-                                        "card", "work",  "lr",   "port", "size",  "len",  "prec",
-                                        "amp",  "type",  "model", "np",  "epoch", "file", NULL};
+    static const char *const PARTS[] = {"bs",   "batch", "gpu",   "node", "host",  "rank", "dev",
+                                        "card", "work",  "lr",    "port", "size",  "len",  "prec",
+                                        "amp",  "type",  "model", "np",   "epoch", "file", NULL};
     for (const char *const *part = PARTS; *part; part++) {
         if (holds_text(name, *part)) {
             return true;
@@ -185,7 +185,7 @@ static int64_t count_loop(const struct shell_script *script, const struct shell_
     int64_t first = 0;
     if (loop->kind == SHELL_FOR) {
         return counts_other_things(loop->name) && is_identifier(loop->name) ? 0
-               : loop->n ? count_values(loop)
+               : loop->n                                                    ? count_values(loop)
                          : count_c_loop(loop->name);
     }
     if (!read_condition(loop, &c) || counts_other_things(c.name) ||
@@ -203,8 +203,8 @@ static bool launches(const struct shell_script *script, const struct shell_loop 
         const struct shell_run *run = &script->runs[idx];
         struct str program = shell_program(run);
         if (run->n && (option_is_launcher(run) || ends_in_any(program, SCRIPTS) ||
-                       (option_is_training(run) && (!str_eq(program, run->words[0].text) ||
-                                                    program.ptr[0] == '$')))) {
+                       (option_is_training(run) &&
+                        (!str_eq(program, run->words[0].text) || program.ptr[0] == '$')))) {
             return true;
         }
     }

@@ -54,8 +54,12 @@ static bool is_code_host(struct str host)
 
 static bool is_raw_host(struct str host)
 {
-    static const char *const HOSTS[] = {"raw.githubusercontent.com", "raw.github.com",
-                                        "rawgit.com", "cdn.rawgit.com", "raw.gitmirror.com", NULL};
+    static const char *const HOSTS[] = {"raw.githubusercontent.com",
+                                        "raw.github.com",
+                                        "rawgit.com",
+                                        "cdn.rawgit.com",
+                                        "raw.gitmirror.com",
+                                        NULL};
     for (const char *const *name = HOSTS; *name; name++) {
         if (str_eq_z(host, *name)) {
             return true;
@@ -76,9 +80,9 @@ static size_t count_parts(struct str path)
 
 bool url_can_be_cloned(struct str url)
 {
-    static const char *const PAGES[] = {"/tree/",   "/blob/", "/commit/", "/releases", "/archive/",
-                                        "/pull/",   "/raw/",  "/wiki",    "/issues",   "/-/",
-                                        "/commits/", "/src/", "?",        "#",         NULL};
+    static const char *const PAGES[] = {"/tree/",    "/blob/", "/commit/", "/releases", "/archive/",
+                                        "/pull/",    "/raw/",  "/wiki",    "/issues",   "/-/",
+                                        "/commits/", "/src/",  "?",        "#",         NULL};
     struct str host;
     struct str path;
     if (is_unknown(url) || !url_parts(url, &host, &path)) {
@@ -120,10 +124,9 @@ static void read_ref(struct str rest, struct download *d)
 /* What a page of a code host is below OWNER/NAME/: the words before the ref are skipped. False where it names no state. */
 static bool read_page(struct str path, struct download *d)
 {
-    static const char *const KINDS[] = {"raw",     "archive", "tarball",    "zipball",
-                                        "zip",     "tar.gz",  "legacy.zip", "legacy.tar.gz",
-                                        "resolve", "get",     "blob",       "tree",
-                                        "trunk",   NULL};
+    static const char *const KINDS[] = {"raw",    "archive",    "tarball",       "zipball", "zip",
+                                        "tar.gz", "legacy.zip", "legacy.tar.gz", "resolve", "get",
+                                        "blob",   "tree",       "trunk",         NULL};
     struct str part = STR_EMPTY;
     if (str_starts(path, STR_LIT("-/"))) {
         path = str_sub(path, 2, SIZE_MAX);
@@ -193,8 +196,8 @@ static void lint_download(struct lint *lint, const struct lint_command *c,
 {
     struct download d = {.is_tag = false};
     bool is_page = str_find(word, STR_LIT("/blob/")) > 0 || str_find(word, STR_LIT("/tree/")) > 0;
-    static const char *const FETCHERS[] = {"wget", "curl", "aria2c", "axel", "pip", "pip3",
-                                           "svn",  NULL};
+    static const char *const FETCHERS[] = {"wget", "curl", "aria2c", "axel",
+                                           "pip",  "pip3", "svn",    NULL};
     int64_t scheme = str_find(word, STR_LIT("://"));
     if (scheme < 0 || (is_page && !shell_is_any(run, FETCHERS)) ||
         str_find(word, STR_LIT("git+")) == 0 || !read_download(word, &d)) {
@@ -230,7 +233,8 @@ static void lint_git_package(struct lint *lint, const struct lint_command *c, st
     }
     rest = str_sub(rest, (size_t)ref_at + 1, SIZE_MAX);
     if (!is_commit(rest) && !is_unknown(rest)) {
-        lint_add(lint, "git-pull-moving", c->stack, c->place, "%.*s is installed from branch or tag %.*s",
+        lint_add(lint, "git-pull-moving", c->stack, c->place,
+                 "%.*s is installed from branch or tag %.*s",
                  STR_ARG(str_sub(url, 0, url.len - rest.len - 1)), STR_ARG(rest));
     }
 }
@@ -238,11 +242,23 @@ static void lint_git_package(struct lint *lint, const struct lint_command *c, st
 /* A framework's package by its bare name: whatever is the newest. */
 static void lint_bare_package(struct lint *lint, const struct lint_command *c, struct str word)
 {
-    static const char *const PACKAGES[] = {
-        "torch",          "tensorflow", "tensorflow-gpu", "tf-nightly", "tf-nightly-gpu",
-        "paddlepaddle",   "paddlepaddle-gpu", "mxnet",    "mxnet-cu",   "oneflow",
-        "jax",            "jaxlib",     "mindspore",      "mindspore-gpu", "pytorch",
-        "tensorflow-cpu", NULL};
+    static const char *const PACKAGES[] = {"torch",
+                                           "tensorflow",
+                                           "tensorflow-gpu",
+                                           "tf-nightly",
+                                           "tf-nightly-gpu",
+                                           "paddlepaddle",
+                                           "paddlepaddle-gpu",
+                                           "mxnet",
+                                           "mxnet-cu",
+                                           "oneflow",
+                                           "jax",
+                                           "jaxlib",
+                                           "mindspore",
+                                           "mindspore-gpu",
+                                           "pytorch",
+                                           "tensorflow-cpu",
+                                           NULL};
     for (const char *const *name = PACKAGES; *name; name++) {
         if (str_eq_z(word, *name)) {
             lint_add(lint, "framework-version-moving", c->stack, c->place,
@@ -272,12 +288,15 @@ static struct str stated_cuda(const struct lint *lint, const struct stack *s)
 static void lint_package_cuda(struct lint *lint, const struct lint_command *c, struct str word)
 {
     char built[16];
+    char other[16];
     struct str cuda = stated_cuda(lint, c->stack);
     struct str version = STR_EMPTY;
-    if (!cuda.ptr || !package_cuda(word, built, sizeof(built)) || same_cuda(built, cuda) ||
-        (stack_condition(c->stack, "framework_version", &version) && version.ptr &&
-         str_find(word, version) >= 0)) {
+    if (!cuda.ptr || !package_cuda(word, built, sizeof(built)) || same_cuda(built, cuda)) {
         return;
+    }
+    if (stack_condition(c->stack, "framework_version", &version) && version.ptr &&
+        str_find(word, version) >= 0 && package_cuda(version, other, sizeof(other))) {
+        return; /* said of the version that is stated */
     }
     lint_add(lint, "cuda-of-wheel-differs", c->stack, c->place,
              "package %.*s is built for CUDA %s, and CUDA %.*s is stated", STR_ARG(word), built,

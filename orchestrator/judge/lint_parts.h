@@ -12,10 +12,11 @@ struct lint {
     struct arena *arena;
     const struct report *report;
     struct findings *findings;
-    size_t first;                  /* of this report's findings */
-    size_t *first_command;         /* by stack: how many commands stand before its own */
-    struct shell_script **scripts; /* by command: as it works, as it is printed; NULL until asked for */
-    char **places;                 /* by command; NULL until asked for */
+    size_t first;          /* of this report's findings */
+    size_t *first_command; /* by stack: how many commands stand before its own */
+    struct shell_script *
+        *scripts;  /* by command: as it works, as it is printed; NULL until asked for */
+    char **places; /* by command; NULL until asked for */
 };
 
 /* A command as it is printed, read. */
@@ -40,10 +41,10 @@ void lint_commands(struct lint *lint);   /* printed commands, stack by stack, by
 void lint_conditions(struct lint *lint); /* what is not stated, what is stated twice */
 void lint_rows(struct lint *lint);       /* what is compared with what */
 
-void lint_archives(struct lint *lint, const struct stack *s);   /* downloads, unpacking, checksums */
-void lint_git(struct lint *lint, const struct stack *s);        /* clones and checkouts */
-void lint_packages(struct lint *lint, const struct stack *s);   /* downloads of code, installs */
-void lint_variables(struct lint *lint, const struct stack *s);  /* misspelt, without a dollar */
+void lint_archives(struct lint *lint, const struct stack *s);  /* downloads, unpacking, checksums */
+void lint_git(struct lint *lint, const struct stack *s);       /* clones and checkouts */
+void lint_packages(struct lint *lint, const struct stack *s);  /* downloads of code, installs */
+void lint_variables(struct lint *lint, const struct stack *s); /* misspelt, without a dollar */
 void lint_containers(struct lint *lint, const struct stack *s); /* docker run and its like */
 void lint_launches(struct lint *lint, const struct stack *s);   /* sizes and places of the job */
 void lint_settings(struct lint *lint, const struct stack *s);   /* batch, steps, seed, precision */

@@ -33,54 +33,74 @@ static void lint_image(struct lint *lint, const struct stack *s)
     }
 }
 
-/* The first run of digits, dot, digits, dot, digits: "2.5.0" in "2.5.0-cuda11.2". */
-static struct str version_in(struct str s)
+struct version {
+    int64_t parts[VERSION_PARTS];
+    size_t n;
+};
+
+/* Digits, dot, digits and perhaps more at s[at]. */
+static struct version version_at(struct str s, size_t at)
 {
-    for (size_t from = 0; from < s.len; from++) {
-        size_t at = from;
-        int parts = 0;
-        if (from > 0 &&
-            ((s.ptr[from - 1] >= '0' && s.ptr[from - 1] <= '9') || s.ptr[from - 1] == '.')) {
-            continue;
+    struct version v = {.n = 0};
+    while (v.n < VERSION_PARTS) {
+        size_t from = at;
+        while (at < s.len && is_digit(s.ptr[at])) {
+            at++;
         }
-        while (parts < VERSION_PARTS) {
-            size_t digits = at;
-            while (at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9') {
-                at++;
-            }
-            if (at == digits) {
-                break;
-            }
-            parts++;
-            if (parts < VERSION_PARTS) {
-                if (at >= s.len || s.ptr[at] != '.') {
-                    break;
-                }
-                at++;
-            }
+        if (!to_count(str_sub(s, from, at - from), INT32_MAX, &v.parts[v.n])) {
+            break;
         }
-        if (parts == VERSION_PARTS) {
-            return str_sub(s, from, at - from);
+        v.n++;
+        if (at >= s.len || s.ptr[at] != '.') {
+            break;
+        }
+        at++;
+    }
+    return v;
+}
+
+/* The first version of two parts or more that begins a word: 2.5.0 in "2.5.0-cuda11.2", 1.2 in "v1.2"; n is 0 where there is none. */
+static struct version version_in(struct str s)
+{
+    for (size_t at = 0; at < s.len; at++) {
+        size_t word = at > 0 && s.ptr[at - 1] == 'v' ? at - 1 : at;
+        char before = word > 0 ? s.ptr[word - 1] : '-';
+        struct version v = {.n = 0};
+        if (is_digit(s.ptr[at]) && strchr("-_ :", before)) {
+            v = version_at(s, at);
+        }
+        if (v.n > 1) {
+            return v;
         }
     }
-    return STR_EMPTY;
+    return (struct version){.n = 0};
+}
+
+/* Monthly names such as 20.06 are of the image, not of what it holds. */
+static bool is_month(const struct version *v)
+{
+    return v->n == 2 && v->parts[0] >= 15 && v->parts[1] >= 1 && v->parts[1] <= 12;
 }
 
 static void lint_image_version(struct lint *lint, const struct stack *s)
 {
     struct str stated = STR_EMPTY;
     int64_t colon = s->image_tag.ptr ? str_find(s->image_tag, STR_LIT(":")) : -1;
-    struct str tag =
-        colon >= 0 ? version_in(str_sub(s->image_tag, (size_t)colon + 1, SIZE_MAX)) : STR_EMPTY;
-    struct str run;
-    if (!tag.ptr || !stack_condition(s, "framework_version", &stated) || !stated.ptr) {
+    struct str tag = colon >= 0 ? str_sub(s->image_tag, (size_t)colon + 1, SIZE_MAX) : STR_EMPTY;
+    struct version of_tag = version_in(tag);
+    struct version run;
+    if (!of_tag.n || is_month(&of_tag) || !stack_condition(s, "framework_version", &stated) ||
+        !stated.ptr) {
         return;
     }
     run = version_in(stated);
-    if (run.ptr && stated.ptr == run.ptr && !str_eq(tag, run)) {
-        lint_add(lint, "image-version-differs", s, ".image_tag",
-                 "the image is tagged %.*s and the framework is stated to be %s", STR_ARG(tag),
-                 stated.ptr);
+    for (size_t idx = 0; idx < run.n && idx < of_tag.n; idx++) {
+        if (run.parts[idx] != of_tag.parts[idx]) {
+            lint_add(lint, "image-version-differs", s, ".image_tag",
+                     "the image is tagged %.*s and the framework is stated to be %s", STR_ARG(tag),
+                     stated.ptr);
+            return;
+        }
     }
 }
 
@@ -145,9 +165,8 @@ static void lint_version(struct lint *lint, const struct stack *s)
 static bool digits_at(struct str s, size_t at, struct str *ret)
 {
     size_t end = at;
-    while (end < s.len && (is_digit(s.ptr[end]) ||
-                           (s.ptr[end] == '.' && end > at && end + 1 < s.len &&
-                            is_digit(s.ptr[end + 1])))) {
+    while (end < s.len && (is_digit(s.ptr[end]) || (s.ptr[end] == '.' && end > at &&
+                                                    end + 1 < s.len && is_digit(s.ptr[end + 1])))) {
         end++;
     }
     *ret = str_sub(s, at, end - at);
@@ -179,8 +198,8 @@ static bool cuda_of_digits(struct str digits, char *ret, size_t size)
    packages: PaddlePaddle before 2.0 counts the CUDA major and the cuDNN major, later CUDA's major and minor, as PyTorch. */
 bool package_cuda(struct str version, char *ret, size_t size)
 {
-    static const char *const MARKS[] = {"cudatoolkit", "pytorch-cuda", "cuda-version",
-                                        "cuda",        "cu"};
+    static const char *const MARKS[] = {"cudatoolkit", "pytorch-cuda", "cuda-version", "cuda",
+                                        "cu"};
     int64_t post = str_find(version, STR_LIT(".post"));
     struct str digits;
     if (post >= 0 && digits_at(version, (size_t)post + 5, &digits) &&
@@ -216,8 +235,7 @@ bool same_cuda(const char *built, struct str stated)
     size_t len = strlen(built);
     size_t common = len < stated.len ? len : stated.len;
     const char *longer = len > stated.len ? built : stated.ptr;
-    return memcmp(built, stated.ptr, common) == 0 &&
-           (len == stated.len || longer[common] == '.');
+    return memcmp(built, stated.ptr, common) == 0 && (len == stated.len || longer[common] == '.');
 }
 
 static void lint_wheel(struct lint *lint, const struct stack *s)

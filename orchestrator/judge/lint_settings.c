@@ -86,11 +86,11 @@ enum width { WIDTH_NONE, WIDTH_FULL, WIDTH_HALF };
 
 static enum width width_of_name(struct str name)
 {
-    static const char *const FULL[] = {"fp32", "float32", "32",       "float", "o0",
-                                       "no",   "false",   "32-true",  "single", NULL};
-    static const char *const HALF[] = {"fp16", "float16", "16",   "16-mixed", "bf16", "bfloat16",
-                                       "half", "amp",     "o1",   "o2",       "o3",   "mixed",
-                                       "bf16-mixed", "16-true", "mixed_float16", NULL};
+    static const char *const FULL[] = {"fp32", "float32", "32",      "float",  "o0",
+                                       "no",   "false",   "32-true", "single", NULL};
+    static const char *const HALF[] = {
+        "fp16", "float16", "16", "16-mixed", "bf16",       "bfloat16", "half",          "amp",
+        "o1",   "o2",      "o3", "mixed",    "bf16-mixed", "16-true",  "mixed_float16", NULL};
     for (const char *const *known = FULL; *known; known++) {
         if (strlen(*known) == name.len && holds_text(name, *known)) {
             return WIDTH_FULL;

@@ -234,11 +234,12 @@ static void lint_sets(struct lint *lint, const struct lint_command *c, const str
 static void lint_arguments(struct lint *lint, const struct lint_command *c,
                            const struct shell_run *run, const struct names *set)
 {
-    static const char *const NAMING[] = {"export", "declare", "typeset",  "readonly", "local",
-                                         "setenv", "read",    "unset",    "printenv", "let",
-                                         NULL};
-    static const char *const HANDING[] = {"-x", "-e", "-v", "-u", "--env", "--export", "-E",
-                                          "--build-arg", "-genv", "-envlist", NULL};
+    static const char *const NAMING[] = {"export",   "declare", "typeset", "readonly",
+                                         "local",    "setenv",  "read",    "unset",
+                                         "printenv", "let",     NULL};
+    static const char *const HANDING[] = {"-x",    "-e",       "-v", "-u",
+                                          "--env", "--export", "-E", "--build-arg",
+                                          "-genv", "-envlist", NULL};
     for (size_t idx = 1; !shell_is_any(run, NAMING) && idx < run->n; idx++) {
         struct str word = plain(lint, run->words[idx].raw);
         struct str before = run->words[idx - 1].text;
@@ -264,8 +265,7 @@ static void lint_loop(struct lint *lint, const struct lint_command *c,
     struct str first = loop->n ? loop->words[0].raw : STR_EMPTY;
     struct str last = loop->n ? loop->words[loop->n - 1].raw : STR_EMPTY;
     if (loop->kind == SHELL_FOR && loop->n > 1 && last.ptr > first.ptr) {
-        lint_list(lint, c,
-                  (struct str){first.ptr, (size_t)(last.ptr - first.ptr) + last.len}, ' ');
+        lint_list(lint, c, (struct str){first.ptr, (size_t)(last.ptr - first.ptr) + last.len}, ' ');
     }
 }
 

@@ -29,19 +29,21 @@ enum meaning {
 };
 
 enum { /* whose option */
-    OF_MPI = 1,
-    OF_HOROVOD = 2,
-    OF_TORCH = 4,
-    OF_PADDLE = 8,
-    OF_DEEPSPEED = 16,
-    OF_ACCELERATE = 32,
-    OF_SLURM = 64,
-    OF_TRAINING = 128, /* of the program that trains */
-    OF_SHORT = 256     /* of that, where it is surely one: the letter means other things to other programs */
+       OF_MPI = 1,
+       OF_HOROVOD = 2,
+       OF_TORCH = 4,
+       OF_PADDLE = 8,
+       OF_DEEPSPEED = 16,
+       OF_ACCELERATE = 32,
+       OF_SLURM = 64,
+       OF_TRAINING = 128, /* of the program that trains */
+       OF_SHORT =
+           256 /* of that, where it is surely one: the letter means other things to other programs */
 };
 
 struct option_spelling {
-    const char *name; /* small letters and digits alone: num_workers, --numWorkers and num-workers are one; of one letter as it is */
+    const char *
+        name; /* small letters and digits alone: num_workers, --numWorkers and num-workers are one; of one letter as it is */
     enum meaning means;
     unsigned of;
 };

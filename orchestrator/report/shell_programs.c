@@ -34,11 +34,12 @@ struct prefix {
 };
 /* Source: the manuals of sudo 1.9, coreutils 9.1, util-linux 2.38 and numactl 2.0. */
 static const struct prefix PREFIXES[] = {
-    {"sudo", "ughpCrtUDRT", 0}, {"env", "uCS", 0},    {"time", "fo", 0},    {"nohup", "", 0},
-    {"exec", "a", 0},           {"command", "", 0},   {"builtin", "", 0},   {"nice", "n", 0},
-    {"ionice", "cnp", 0},       {"stdbuf", "ioe", 0}, {"setsid", "", 0},    {"timeout", "ks", 1},
-    {"taskset", "", 1},         {"unbuffer", "", 0},  {"catchsegv", "", 0}, {"numactl", "NCmpix", 0},
-    {"doas", "uC", 0},          {"chronic", "", 0},
+    {"sudo", "ughpCrtUDRT", 0}, {"env", "uCS", 0},   {"time", "fo", 0},
+    {"nohup", "", 0},           {"exec", "a", 0},    {"command", "", 0},
+    {"builtin", "", 0},         {"nice", "n", 0},    {"ionice", "cnp", 0},
+    {"stdbuf", "ioe", 0},       {"setsid", "", 0},   {"timeout", "ks", 1},
+    {"taskset", "", 1},         {"unbuffer", "", 0}, {"catchsegv", "", 0},
+    {"numactl", "NCmpix", 0},   {"doas", "uC", 0},   {"chronic", "", 0},
 };
 
 size_t shell_prefix_words(const struct shell_word *words, size_t n)

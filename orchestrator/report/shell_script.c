@@ -63,8 +63,8 @@ static struct variable *variable_of(struct reader *r, struct str name)
 static void set_variable(struct reader *r, struct str name, struct str value, bool may_not_happen)
 {
     struct variable *old = variable_of(r, name);
-    bool is_known = value.ptr && str_find(value, STR_LIT("$(")) < 0 &&
-                    str_find(value, STR_LIT("`")) < 0;
+    bool is_known =
+        value.ptr && str_find(value, STR_LIT("$(")) < 0 && str_find(value, STR_LIT("`")) < 0;
     struct variable now = {name, is_known ? value : STR_EMPTY};
     if (!old) {
         VEC_PUSH(&r->variables, now);
@@ -95,8 +95,8 @@ static struct str value_at(struct reader *r, struct str text, size_t at, size_t 
     size_t to = from;
     const struct variable *v;
     struct str rest;
-    while (to < text.len && (is_identifier(str_sub(text, to, 1)) ||
-                             (text.ptr[to] >= '0' && text.ptr[to] <= '9'))) {
+    while (to < text.len &&
+           (is_identifier(str_sub(text, to, 1)) || (text.ptr[to] >= '0' && text.ptr[to] <= '9'))) {
         to++;
     }
     v = variable_of(r, str_sub(text, from, to - from));
@@ -128,8 +128,7 @@ static struct str expand_once(struct reader *r, struct str text)
     strbuf_init(&out, VALUE_BYTES_MAX);
     for (size_t at = 0; at < text.len;) {
         size_t len = 1;
-        struct str value =
-            text.ptr[at] == '$' ? value_at(r, text, at, &len) : STR_EMPTY;
+        struct str value = text.ptr[at] == '$' ? value_at(r, text, at, &len) : STR_EMPTY;
         is_changed = is_changed || value.ptr;
         strbuf_add_str(&out, value.ptr ? value : str_sub(text, at, len));
         at += len;
@@ -144,10 +143,10 @@ static struct str expand(struct reader *r, struct str raw, struct str text)
     struct shell_cursor cursor = {0};
     struct str name;
     bool has_default;
-    bool has_use = shell_next_use(raw, &cursor, &name, &has_default) ||
-                   str_find(text, STR_LIT(":-")) > 0;
-    for (int pass = 0; has_use && pass < 2 && text.len < VALUE_BYTES_MAX &&
-                       r->n_expanded < EXPANDED_BYTES_MAX;
+    bool has_use =
+        shell_next_use(raw, &cursor, &name, &has_default) || str_find(text, STR_LIT(":-")) > 0;
+    for (int pass = 0;
+         has_use && pass < 2 && text.len < VALUE_BYTES_MAX && r->n_expanded < EXPANDED_BYTES_MAX;
          pass++) {
         text = expand_once(r, text);
     }
@@ -236,9 +235,8 @@ static void take_front(struct reader *r, struct simple *s)
 /* Where variables are set by commands: export A=1, read A, unset A, for A. */
 static void take_declared(struct reader *r, struct simple *s)
 {
-    static const char *const DECLARES[] = {"export",  "declare", "typeset", "readonly",
-                                           "local",   "setenv",  "read",    "unset",
-                                           NULL};
+    static const char *const DECLARES[] = {"export", "declare", "typeset", "readonly", "local",
+                                           "setenv", "read",    "unset",   NULL};
     bool is_declaring = false;
     for (const char *const *name = DECLARES; s->n && *name; name++) {
         is_declaring = is_declaring || str_eq_z(s->words[0].text, *name);
@@ -250,9 +248,9 @@ static void take_declared(struct reader *r, struct simple *s)
 
 static void set_variables(struct reader *r, const struct simple *s, bool may_not_happen)
 {
-    bool is_unknown = s->n && (str_eq_z(s->words[0].text, "read") ||
-                               str_eq_z(s->words[0].text, "unset") ||
-                               str_eq_z(s->words[0].text, "let"));
+    bool is_unknown =
+        s->n && (str_eq_z(s->words[0].text, "read") || str_eq_z(s->words[0].text, "unset") ||
+                 str_eq_z(s->words[0].text, "let"));
     for (size_t idx = 0; idx < s->n_sets; idx++) {
         struct str name;
         struct str value;
@@ -357,7 +355,8 @@ static void push_inner(struct reader *r, const struct shell_run *run)
         struct shell_words words = {arena_array(r->arena, struct shell_word, run->n - inner.at),
                                     run->n - inner.at};
         memcpy(words.items, run->words + inner.at, words.n * sizeof(words.items[0]));
-        push_words(r, words, run->depth + inner.is_elsewhere, inner.is_elsewhere || run->is_elsewhere);
+        push_words(r, words, run->depth + inner.is_elsewhere,
+                   inner.is_elsewhere || run->is_elsewhere);
     }
 }
 

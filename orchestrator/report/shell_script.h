@@ -10,16 +10,20 @@
 #define SHELL_LOOP_NONE SIZE_MAX
 
 struct shell_run {
-    const struct shell_word *words; /* [0] names the program; arguments alone; none where there are only assignments */
+    const struct shell_word
+        *words; /* [0] names the program; arguments alone; none where there are only assignments */
     size_t n;
-    size_t n_own; /* of them before the program that it starts, which is a run of its own that follows; else n */
-    const struct shell_word *sets; /* NAME=VALUE that hold for it; of export, declare, read and unset their names too */
+    size_t
+        n_own; /* of them before the program that it starts, which is a run of its own that follows; else n */
+    const struct shell_word
+        *sets; /* NAME=VALUE that hold for it; of export, declare, read and unset their names too */
     size_t n_sets;
     const struct shell_word *files; /* redirections, by role */
     size_t n_files;
-    char before;      /* as shell_word's */
-    bool is_inner;    /* started by the run before it: a launcher, a container, an inner shell */
-    bool is_elsewhere; /* in a container or on another machine, whose folders and variables are others */
+    char before;   /* as shell_word's */
+    bool is_inner; /* started by the run before it: a launcher, a container, an inner shell */
+    bool
+        is_elsewhere; /* in a container or on another machine, whose folders and variables are others */
     bool is_conditional;
     size_t depth; /* of ( ) and inner shells around it: a cd holds within its own */
     size_t loop;  /* of loops, the innermost around it, or SHELL_LOOP_NONE */
@@ -51,7 +55,8 @@ void shell_script_read(struct arena *arena, struct str text, struct shell_script
 /* The program's name without its folder: "tar"; of `python -m a.b` the module, of `python x/train.py` the file. */
 struct str shell_program(const struct shell_run *run);
 bool shell_is(const struct shell_run *run, const char *program);
-bool shell_is_any(const struct shell_run *run, const char *const *programs); /* list ended by NULL */
+bool shell_is_any(const struct shell_run *run,
+                  const char *const *programs); /* list ended by NULL */
 
 /* The next value of an option among the run's own words: --name VALUE, --name=VALUE; of one letter also -nVALUE. *at: where to look
    from, 1 to begin with; it moves behind what was found. */

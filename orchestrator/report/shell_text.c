@@ -11,14 +11,16 @@ struct splitter {
     struct arena *arena;
     struct str text;
     size_t at;
-    char *out; /* where the next quoted word's text goes: all of them together are shorter than the text */
+    char *
+        out; /* where the next quoted word's text goes: all of them together are shorter than the text */
     struct shell_word *items;
     size_t n;
     char before; /* operator since the last word; '\0': none */
     bool starts;
     uint16_t depth;
-    struct shell_word *here[HERE_MAX]; /* whose body is still to come: text is the line that ends it */
-    bool here_has_tabs[HERE_MAX];      /* <<-: tabs before lines do not count */
+    struct shell_word
+        *here[HERE_MAX];          /* whose body is still to come: text is the line that ends it */
+    bool here_has_tabs[HERE_MAX]; /* <<-: tabs before lines do not count */
     size_t n_here;
 };
 
@@ -181,9 +183,9 @@ static void read_word(struct splitter *s, struct shell_word *ret)
 
 static bool is_opener(struct str word)
 {
-    static const char *const WORDS[] = {"do",    "then",  "else",  "elif", "time", "sudo",
-                                        "nohup", "exec",  "if",    "while", "until", "export",
-                                        "env",   "{",     "!",     NULL};
+    static const char *const WORDS[] = {"do",    "then", "else", "elif",  "time",  "sudo",
+                                        "nohup", "exec", "if",   "while", "until", "export",
+                                        "env",   "{",    "!",    NULL};
     struct str name;
     struct str value;
     for (const char *const *w = WORDS; *w; w++) {
@@ -274,8 +276,8 @@ static void read_operator(struct splitter *s)
         read_bodies(s);
         c = ';';
     } else if (c == '(' || c == ')') {
-        s->depth = (uint16_t)(c == '(' ? s->depth + (s->depth < DEPTH_MAX)
-                                       : s->depth - (s->depth > 0));
+        s->depth =
+            (uint16_t)(c == '(' ? s->depth + (s->depth < DEPTH_MAX) : s->depth - (s->depth > 0));
     } else if ((c == '&' || c == '|') && peek(s, 0) == c) {
         s->at++;
         c = c == '&' ? 'A' : 'O';
@@ -329,8 +331,8 @@ void shell_split(struct arena *arena, struct str text, struct shell_words *ret_w
             s.at++;
         } else if (c == '\\' && peek(&s, 1) == '\n') {
             s.at += 2;
-        } else if (c == '#' && (s.at == 0 || is_blank(text.ptr[s.at - 1]) ||
-                                is_break(text.ptr[s.at - 1]))) {
+        } else if (c == '#' &&
+                   (s.at == 0 || is_blank(text.ptr[s.at - 1]) || is_break(text.ptr[s.at - 1]))) {
             skip_comment(&s);
         } else if (((c == '<' || c == '>') && peek(&s, 1) != '(') ||
                    (c == '&' && peek(&s, 1) == '>')) {

@@ -20,10 +20,12 @@ struct shell_word {
     struct str text; /* quotes and escapes taken off, $uses as they stand */
     struct str raw;  /* as it is written */
     enum shell_role role;
-    char before;    /* of the first word of a simple command the operator before it: ';' (also a line's end and the text's
+    char
+        before; /* of the first word of a simple command the operator before it: ';' (also a line's end and the text's
                        beginning), '&', '|', 'A' for &&, 'O' for ||, '(' or ')'; else '\0' */
-    bool starts;    /* names a command: first, or behind a prefix such as sudo, an assignment or do */
-    bool is_quoted; /* of SHELL_HERE: nothing in it is expanded; else: a part of it is quoted or escaped */
+    bool starts; /* names a command: first, or behind a prefix such as sudo, an assignment or do */
+    bool
+        is_quoted; /* of SHELL_HERE: nothing in it is expanded; else: a part of it is quoted or escaped */
     uint16_t depth; /* of ( ) around it */
     size_t at;      /* byte offset in the text */
 };

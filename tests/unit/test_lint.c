@@ -95,7 +95,10 @@ static void programs_are_found(void **state UNUSED)
         const char *got = "";
         for (size_t idx = 0; idx < script.n; idx++) {
             for (size_t word = 0; word < script.runs[idx].n; word++) {
-                got = arena_printf(&arena, "%s%s%.*s", got, word ? " " : idx ? "|" : "",
+                got = arena_printf(&arena, "%s%s%.*s", got,
+                                   word  ? " "
+                                   : idx ? "|"
+                                         : "",
                                    STR_ARG(script.runs[idx].words[word].text));
             }
             got = script.runs[idx].n ? got : arena_printf(&arena, "%s|", got);
@@ -107,8 +110,8 @@ static void programs_are_found(void **state UNUSED)
 static void loops_are_found(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct shell_script script =
-        script_of(&arena, "i=1\nwhile [ $i -le 6 ]; do for ((j=0;j<2;j++)); do a; done; let i++; done");
+    struct shell_script script = script_of(
+        &arena, "i=1\nwhile [ $i -le 6 ]; do for ((j=0;j<2;j++)); do a; done; let i++; done");
     assert_int_equal(script.n_loops, 2);
     assert_int_equal(script.loops[0].kind, SHELL_WHILE);
     assert_int_equal(script.loops[1].kind, SHELL_FOR);
