@@ -199,7 +199,8 @@ static double needed_bytes(struct lint *lint, const struct report_case *c, struc
                : 0;
 }
 
-/* A container without --shm-size has 64 MiB, which loaders and NCCL share: too little for anything but one process. */
+/* A container without --shm-size has 64 MiB, which loaders and NCCL share. Source: docker container run, --shm-size; NCCL user guide,
+   "Shared memory" (both read 2026-11). */
 static void lint_no_shm(struct lint *lint, const struct stack *s, const char *place)
 {
     for (size_t idx = 0; idx < lint->report->n_cases; idx++) {

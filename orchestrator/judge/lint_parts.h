@@ -4,8 +4,8 @@
 #define JUDGE_LINT_PARTS_H
 
 #include "base/vec.h"
+#include "judge/launch_options.h"
 #include "judge/lint.h"
-#include "judge/options.h"
 #include "report/shell_script.h"
 
 struct lint {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the options of launchers, training programs and their override words mean, whoever spells them how: `-np 8`,
-   `--nproc_per_node=8`, `-o DATALOADER.TRAIN.sampler.batch_size=32`. The spellings are a table (options_table.c). Pure. */
-#ifndef JUDGE_OPTIONS_H
-#define JUDGE_OPTIONS_H
+   `--nproc_per_node=8`, `-o DATALOADER.TRAIN.sampler.batch_size=32`. The spellings are a table (launch_options_table.c). Pure. */
+#ifndef JUDGE_LAUNCH_OPTIONS_H
+#define JUDGE_LAUNCH_OPTIONS_H
 
 #include "report/shell_script.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "judge/options.h"
+#include "judge/launch_options.h"
 
 #define NAME_BYTES_MAX 40
+#define KEY_BYTES_MAX  160 /* of an override, with its sections */
 
 /* Whose options the run's words are; 0: none of these. */
 static unsigned owner_of(const struct shell_run *run)
@@ -85,7 +86,7 @@ static bool override_of(struct str word, unsigned of, struct option_found *ret)
     int64_t equals = str_find(word, STR_LIT("="));
     struct str key = equals > 0 ? str_sub(word, 0, (size_t)equals) : STR_EMPTY;
     const struct option_spelling *row;
-    if (!key.ptr || key.len > 4 * NAME_BYTES_MAX) {
+    if (!key.ptr || key.len > KEY_BYTES_MAX) {
         return false;
     }
     row = last_part(key).len > 1 ? spelling_of(last_part(key), of & ~(unsigned)OF_SHORT) : NULL;
