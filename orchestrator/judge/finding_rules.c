@@ -56,7 +56,7 @@ const struct finding_rule FINDING_RULES[] = {
     {"dataset-no-checksum", LEVEL_WARNING, "The data set has no checksum",
      "Nobody can tell whether the same bytes were used. Publish a SHA-256."},
     {"device-hard-coded", LEVEL_WARNING, "A GPU is chosen that need not exist",
-     "CUDA_VISIBLE_DEVICES names other devices than 0 to n-1. On another machine the job fails or "
+     "A variable or option names other devices than 0 to n-1. On another machine the job fails or "
      "shares a GPU."},
     {"download-from-branch", LEVEL_WARNING, "A script is downloaded from a branch",
      "The branch moves: the script is another one tomorrow. Use a commit in the URL."},
@@ -65,7 +65,9 @@ const struct finding_rule FINDING_RULES[] = {
     {"framework-version-moving", LEVEL_WARNING, "The framework's version is a moving name",
      "A name such as develop is another program every day. State the commit."},
     {"git-pull-moving", LEVEL_WARNING, "The command takes whatever a branch holds today",
-     "git pull or clone -b of a branch cannot be repeated. Check out a commit."},
+     "A clone without a checkout, a pull, and an install or checkout of a branch cannot be "
+     "repeated. "
+     "Check out a commit, in the folder of the clone."},
     {"image-name-mismatch", LEVEL_ERROR, "The image that is run is not the one that is built",
      "The run command names an image that no printed command builds, tags or pulls."},
     {"image-tag-mutable", LEVEL_WARNING, "The image is named by a tag only",
@@ -103,8 +105,9 @@ const struct finding_rule FINDING_RULES[] = {
      "not the frameworks."},
     {"node-hard-coded", LEVEL_ERROR, "A value that differs by node is fixed for all",
      "Every node takes the first one's address or rank, so that the job cannot form."},
-    {"nodes-differ", LEVEL_ERROR, "The command starts another number of nodes than its case has",
-     "The launcher waits for, or leaves out, nodes."},
+    {"nodes-differ", LEVEL_ERROR,
+     "The command starts another number of nodes or processes than its case has",
+     "The launcher waits for, or leaves out, nodes or GPUs."},
     {"not-stated", LEVEL_NOTE, "Conditions that change the result are not stated",
      "Clocks, versions, seeds and the like move the number. State them."},
     {"number-conflict", LEVEL_WARNING, "The authors print two values for one quantity",
@@ -144,8 +147,8 @@ const struct finding_rule FINDING_RULES[] = {
     {"seed-not-stated", LEVEL_WARNING, "No seed is stated",
      "Shuffling and augmentation differ from run to run. State and print the seed."},
     {"shm-too-small", LEVEL_WARNING, "Shared memory cannot hold the prefetched batches",
-     "Loader workers pass batches through /dev/shm. Give --shm-size what workers times batches "
-     "need."},
+     "Loader workers and NCCL use /dev/shm, of which a container has 64 MiB by default. Give "
+     "--shm-size what workers times batches need, or --ipc=host."},
     {"software-differs", LEVEL_WARNING, "Rows of one table ran different software",
      "Versions differ from row to row, so that a ratio or scaling series compares versions too."},
     {"source-not-pinned", LEVEL_WARNING, "Source code without a commit",

@@ -7,8 +7,8 @@
 
 #define MESSAGE_BYTES 1024
 
-const char *const ARCHIVE_SUFFIXES[] = {".tar",     ".tar.gz", ".tgz",     ".zip",
-                                        ".tar.bz2", ".tar.xz", ".tar.zst", NULL};
+const char *const ARCHIVE_SUFFIXES[] = {".tar",  ".tar.gz", ".tgz", ".zip",     ".tar.bz2",
+                                        ".tbz2", ".tar.xz", ".txz", ".tar.zst", NULL};
 
 size_t stack_index(const struct report *report, const struct stack *stack)
 {
@@ -52,10 +52,10 @@ bool stack_has_cells(const struct report *report, const struct stack *stack)
     return false;
 }
 
-static const struct shell_words *words_of(struct lint *lint, const struct stack *stack,
-                                          const struct command *command, bool is_printed)
+static const struct shell_script *script_of(struct lint *lint, const struct stack *stack,
+                                            const struct command *command, bool is_printed)
 {
-    static const struct shell_words NONE = {NULL, 0};
+    static const struct shell_script NONE = {.n = 0};
     size_t at = 2 * (lint->first_command[stack_index(lint->report, stack)] +
                      (size_t)(command - stack->commands)) +
                 is_printed;
@@ -63,23 +63,29 @@ static const struct shell_words *words_of(struct lint *lint, const struct stack 
     if (!text.ptr) {
         return &NONE;
     }
-    if (!lint->words[at]) {
-        lint->words[at] = arena_new(lint->arena, struct shell_words);
-        shell_split(lint->arena, text, lint->words[at]);
+    if (!lint->scripts[at]) {
+        lint->scripts[at] = arena_new(lint->arena, struct shell_script);
+        shell_script_read(lint->arena, text, lint->scripts[at]);
     }
-    return lint->words[at];
+    return lint->scripts[at];
 }
 
-const struct shell_words *printed_words(struct lint *lint, const struct stack *stack,
-                                        const struct command *command)
+struct lint_command lint_command_at(struct lint *lint, const struct stack *stack, size_t idx)
 {
-    return words_of(lint, stack, command, true);
+    static const size_t PLACE_BYTES = 48;
+    const struct command *command = &stack->commands[idx];
+    char **place = &lint->places[lint->first_command[stack_index(lint->report, stack)] + idx];
+    if (!*place) {
+        *place = arena_array(lint->arena, char, PLACE_BYTES);
+        snprintf(*place, PLACE_BYTES, ".commands[%zu].printed", idx);
+    }
+    return (struct lint_command){stack, command, script_of(lint, stack, command, true), *place};
 }
 
-const struct shell_words *working_words(struct lint *lint, const struct stack *stack,
-                                        const struct command *command)
+const struct shell_script *working_script(struct lint *lint, const struct stack *stack,
+                                          const struct command *command)
 {
-    return words_of(lint, stack, command, false);
+    return script_of(lint, stack, command, false);
 }
 
 bool stack_condition(const struct stack *stack, const char *name, struct str *ret_value)
@@ -113,10 +119,10 @@ void lint_report(struct arena *arena, const struct report *report, struct findin
         lint.first_command[idx] = n;
         n += report->stacks[idx].n_commands;
     }
-    lint.words = arena_array(arena, struct shell_words *, 2 * n + 1);
+    lint.scripts = arena_array(arena, struct shell_script *, 2 * n + 1);
+    lint.places = arena_array(arena, char *, n + 1);
     lint_pins(&lint);
     lint_commands(&lint);
-    lint_launches(&lint);
     lint_conditions(&lint);
     lint_rows(&lint);
 }

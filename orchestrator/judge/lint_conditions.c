@@ -103,36 +103,52 @@ static bool states(const struct lint *lint, const struct stack *s, const char *n
     return true;
 }
 
-static bool prints_seed(const struct stack *s)
+/* The value of the option that means this, of the first run that has it; NULL where none has. */
+static struct str option_value(struct lint *lint, const struct shell_script *script,
+                               enum meaning means)
 {
+    for (size_t idx = 0; idx < script->n; idx++) {
+        struct option_found o;
+        for (size_t at = 0; option_next(lint->arena, &script->runs[idx], &at, &o);) {
+            if (o.means == means) {
+                return o.value;
+            }
+        }
+    }
+    return STR_EMPTY;
+}
+
+static bool prints_seed(struct lint *lint, const struct stack *s)
+{
+    static const char *const NONE[] = {"None", "none", "null", "-1", "", NULL};
     for (size_t idx = 0; idx < s->n_commands; idx++) {
-        if (s->commands[idx].printed.ptr &&
-            str_find(s->commands[idx].printed, STR_LIT("--seed")) >= 0) {
+        struct lint_command c = lint_command_at(lint, s, idx);
+        struct str seed = option_value(lint, c.script, MEANS_SEED);
+        bool is_seed = seed.ptr != NULL;
+        for (const char *const *none = NONE; *none; none++) {
+            is_seed = is_seed && !str_eq_z(seed, *none);
+        }
+        if (is_seed) {
             return true;
         }
     }
     return false;
 }
 
-/* "1g", "64g", "512m": bytes; 0 for anything else ("host"). */
+/* "1g", "64gb", "512M", "8589934592": bytes; 0 for anything else ("host"). */
 static double size_bytes(struct str text)
 {
     struct err err = {0};
     double value = 0;
-    double unit = 0;
-    char last;
-    if (text.len == 0) {
-        return 0;
+    double unit = 1;
+    if (text.len > 1 && (text.ptr[text.len - 1] | 0x20) == 'b') {
+        text.len--;
     }
-    last = text.ptr[text.len - 1];
-    unit = last == 'g' || last == 'G'   ? GIB
-           : last == 'm' || last == 'M' ? GIB / 1024
-           : last == 'k' || last == 'K' ? GIB / 1024 / 1024
-                                        : 0;
-    if (unit <= 0 || str_to_f64(str_sub(text, 0, text.len - 1), &value, &err) < 0) {
-        return 0;
+    if (text.len && !is_digit(text.ptr[text.len - 1])) {
+        char last = (char)(text.ptr[--text.len] | 0x20);
+        unit = last == 'g' ? GIB : last == 'm' ? GIB / 1024 : last == 'k' ? GIB / 1024 / 1024 : 0;
     }
-    return value * unit;
+    return text.len && str_to_f64(text, &value, &err) == 0 ? value * unit : 0;
 }
 
 /* "512x1024" or "224": pixels; 0 where not that. */
@@ -152,17 +168,19 @@ static double pixels(struct str text)
     return height * width;
 }
 
-/* --num_workers of the command that runs this case: as printed, or else as it must be. */
+/* The workers of the command that runs this case: as printed, or else as it must be. */
 static double workers_of(struct lint *lint, const struct report_case *c)
 {
     struct err err = {0};
     struct str text = STR_EMPTY;
     double n = 0;
     for (size_t idx = 0; idx < c->stack->n_commands && !text.ptr; idx++) {
-        const struct command *command = &c->stack->commands[idx];
-        if (command_is_for(command, c) &&
-            !shell_option(printed_words(lint, c->stack, command), "--num_workers", &text)) {
-            shell_option(working_words(lint, c->stack, command), "--num_workers", &text);
+        struct lint_command command = lint_command_at(lint, c->stack, idx);
+        if (command_is_for(command.command, c)) {
+            text = option_value(lint, command.script, MEANS_WORKERS);
+            text = text.ptr ? text
+                            : option_value(lint, working_script(lint, c->stack, command.command),
+                                           MEANS_WORKERS);
         }
     }
     if (!text.ptr) {
@@ -171,27 +189,68 @@ static double workers_of(struct lint *lint, const struct report_case *c)
     return text.ptr && str_to_f64(text, &n, &err) == 0 ? n : 0;
 }
 
-static void lint_shm(struct lint *lint, const struct stack *s)
+/* Bytes that the loaders of a node hold ahead; 0 where too little is stated. */
+static double needed_bytes(struct lint *lint, const struct report_case *c, struct str *ret_image)
+{
+    *ret_image = STR_EMPTY;
+    return case_condition(c, "image_size", ret_image)
+               ? (double)c->gpus_per_node * workers_of(lint, c) * PREFETCH *
+                     (double)c->batch_per_gpu * CHANNELS * pixels(*ret_image) * BYTES_PER_VALUE
+               : 0;
+}
+
+/* A container without --shm-size has 64 MiB, which loaders and NCCL share. Source: docker container run, --shm-size; NCCL user guide,
+   "Shared memory" (both read 2026-11). */
+static void lint_no_shm(struct lint *lint, const struct stack *s, const char *place)
 {
     for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
         const struct report_case *c = &lint->report->cases[idx];
-        struct str shm = STR_EMPTY;
-        struct str image = STR_EMPTY;
-        double needed;
-        if (c->stack != s || !c->n_cells || !case_condition(c, "shm_size", &shm) || !shm.ptr ||
-            !case_condition(c, "image_size", &image)) {
-            continue;
-        }
-        needed = (double)c->gpus_per_node * workers_of(lint, c) * PREFETCH *
-                 (double)c->batch_per_gpu * CHANNELS * pixels(image) * BYTES_PER_VALUE;
-        if (size_bytes(shm) > 0 && needed > size_bytes(shm)) {
-            lint_add(lint, "shm-too-small", s, ".conditions.shm_size",
-                     "--shm-size=%s for %" PRId64 " ranks x %.0f workers x %d batches of %" PRId64
-                     " images of %s: %.1f GiB",
-                     shm.ptr, c->gpus_per_node, workers_of(lint, c), PREFETCH, c->batch_per_gpu,
-                     image.ptr, needed / GIB);
+        if (c->stack == s && c->n_cells && (c->gpus_per_node > 1 || workers_of(lint, c) > 0)) {
+            lint_add(lint, "shm-too-small", s, place,
+                     "neither --shm-size nor --ipc=host: %" PRId64
+                     " ranks a node and their loaders share 64 MiB",
+                     c->gpus_per_node);
             return;
         }
+    }
+}
+
+/* What is stated and what is printed may differ: each must do. */
+static void lint_shm_of(struct lint *lint, const struct stack *s, struct str printed)
+{
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *c = &lint->report->cases[idx];
+        struct str shm = printed;
+        struct str image;
+        double needed;
+        if (c->stack != s || !c->n_cells ||
+            (!printed.ptr && (!case_condition(c, "shm_size", &shm) || !shm.ptr))) {
+            continue;
+        }
+        needed = needed_bytes(lint, c, &image);
+        if (size_bytes(shm) > 0 && needed > size_bytes(shm)) {
+            lint_add(lint, "shm-too-small", s, ".conditions.shm_size",
+                     "--shm-size=%.*s for %" PRId64 " ranks x %.0f workers x %d batches of %" PRId64
+                     " images of %s: %.1f GiB",
+                     STR_ARG(shm), c->gpus_per_node, workers_of(lint, c), PREFETCH,
+                     c->batch_per_gpu, image.ptr, needed / GIB);
+            return;
+        }
+    }
+}
+
+static void lint_shm(struct lint *lint, const struct stack *s)
+{
+    struct lint_container container = {.place = NULL};
+    bool is_printed = lint_container_of(lint, s, &container);
+    if (is_printed && !container.shm.ptr && !container.is_host_ipc) {
+        lint_no_shm(lint, s, container.place);
+    }
+    if (container.shm.ptr) {
+        lint_shm_of(lint, s, container.shm);
+    }
+    if (!is_printed || container.shm.ptr) {
+        lint_shm_of(lint, s, STR_EMPTY);
     }
 }
 
@@ -236,7 +295,7 @@ void lint_conditions(struct lint *lint)
             continue;
         }
         lint_not_stated(lint, s);
-        if (!states(lint, s, "seed") && !prints_seed(s)) {
+        if (!states(lint, s, "seed") && !prints_seed(lint, s)) {
             lint_add(lint, "seed-not-stated", s, ".conditions.seed", "no seed is stated");
         }
         if (!states(lint, s, "repeats")) {

@@ -1,27 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Printed launches against the cases that they are for: nodes, devices, images, batch, repeats, log names. */
+/* Printed launches against their cases: how many nodes, processes and GPUs, and which of them. */
 #include "base/base.h"
 
-#include <strings.h>
-
+#include "base/strbuf.h"
 #include "judge/lint_parts.h"
 
 #define LIST_BYTES    400
 #define GPUS_NAME_MAX 4096
 
-static bool to_count(struct str text, int64_t max, int64_t *ret)
+/* ---- sizes ---- */
+
+typedef bool (*fit_fn)(const struct report_case *c, int64_t n);
+
+static bool fits_nodes(const struct report_case *c, int64_t n)
 {
-    struct err err = {0};
-    return text.ptr && str_to_i64(text, 0, max, ret, &err) == 0;
+    return n == c->nodes;
+}
+
+static bool fits_node(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus_per_node;
+}
+
+static bool fits_job(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus;
+}
+
+static bool fits_job_or_nodes(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus || n == c->nodes;
+}
+
+static bool fits_node_or_one(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus_per_node || n == 1;
+}
+
+static bool fits_node_or_job(const struct report_case *c, int64_t n)
+{
+    return n == c->gpus_per_node || n == c->gpus;
+}
+
+static bool fits_enough(const struct report_case *c, int64_t n)
+{
+    return n >= c->gpus_per_node;
+}
+
+/* True where the command is for cases, and n is right for none of them; *ret_like: one of those. */
+static bool fits_none(const struct lint *lint, const struct lint_command *c, fit_fn fits, int64_t n,
+                      const struct report_case **ret_like)
+{
+    bool is_for_any = false;
+    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
+        const struct report_case *of = &lint->report->cases[idx];
+        if (of->stack != c->stack || !command_is_for(c->command, of)) {
+            continue;
+        }
+        if (fits(of, n)) {
+            return false;
+        }
+        is_for_any = true;
+        *ret_like = of;
+    }
+    return is_for_any;
+}
+
+static void lint_size(struct lint *lint, const struct lint_command *c, fit_fn fits,
+                      struct str spelled, int64_t n)
+{
+    const struct report_case *like = NULL;
+    /* A script that is printed as code takes its sizes from whoever runs it. */
+    if (str_eq_z(c->command->purpose, "code") || !fits_none(lint, c, fits, n, &like)) {
+        return;
+    }
+    if (fits == fits_nodes) {
+        lint_add(lint, "nodes-differ", c->stack, c->place,
+                 "%.*s is %" PRId64 " for cases of %" PRId64 " nodes", STR_ARG(spelled), n,
+                 like->nodes);
+    } else {
+        lint_add(lint, "nodes-differ", c->stack, c->place,
+                 "%.*s is %" PRId64 " for cases of %" PRId64 " x %" PRId64 " GPUs",
+                 STR_ARG(spelled), n, like->nodes, like->gpus_per_node);
+    }
 }
 
 /* NAME=N in this command, a plain number. */
-static bool assigned_number(const struct shell_words *words, struct str name, int64_t *ret)
+static bool assigned_number(const struct shell_script *script, const char *name, int64_t *ret)
 {
     struct str key;
     struct str value;
-    for (size_t idx = 0; idx < words->n; idx++) {
-        if (shell_assignment(words->items[idx].text, &key, &value) && str_eq(key, name) &&
+    for (size_t idx = 0; idx < script->n_sets; idx++) {
+        if (shell_assignment(script->sets[idx].text, &key, &value) && str_eq_z(key, name) &&
             to_count(value, INT32_MAX, ret)) {
             return true;
         }
@@ -29,479 +99,360 @@ static bool assigned_number(const struct shell_words *words, struct str name, in
     return false;
 }
 
-static void lint_nodes(struct lint *lint, const struct lint_command *c, const char *place)
+static void lint_nodes(struct lint *lint, const struct lint_command *c,
+                       const struct option_found *o)
 {
-    struct str text = STR_EMPTY;
-    int64_t nnodes = 0;
+    int64_t n = 0;
     int64_t stated = 0;
-    if (!shell_option(&c->words, "--nnodes", &text) || !to_count(text, INT32_MAX, &nnodes)) {
+    if (!to_count(o->value, INT32_MAX, &n)) {
         return;
     }
-    if (assigned_number(&c->words, STR_LIT("NUM_NODES"), &stated) && stated != nnodes) {
-        lint_add(lint, "nodes-differ", c->stack, place,
-                 "--nnodes is %" PRId64 " and NUM_NODES is %" PRId64, nnodes, stated);
-    } else if (c->command->nodes > 0 && nnodes != c->command->nodes) {
-        lint_add(lint, "nodes-differ", c->stack, place,
-                 "--nnodes is %" PRId64 " for cases of %" PRId64 " nodes", nnodes,
-                 c->command->nodes);
+    if (assigned_number(c->script, "NUM_NODES", &stated) && stated != n) {
+        lint_add(lint, "nodes-differ", c->stack, c->place,
+                 "%.*s is %" PRId64 " and NUM_NODES is %" PRId64, STR_ARG(o->spelled), n, stated);
+    } else {
+        lint_size(lint, c, fits_nodes, o->spelled, n);
     }
 }
 
-/* "0,1,2" and not "1" or "7" or "0,2". */
-static void lint_devices(struct lint *lint, const struct lint_command *c, const char *place)
+/* "a:8,b:8": two nodes, and 16 processes. */
+static void lint_hosts(struct lint *lint, const struct lint_command *c,
+                       const struct option_found *o)
 {
-    struct str name;
-    struct str value;
+    struct str rest = o->value;
     struct str part;
-    for (size_t idx = 0; idx < c->words.n; idx++) {
-        int64_t wanted = 0;
-        int64_t device = 0;
-        struct str rest;
-        if (!shell_assignment(c->words.items[idx].text, &name, &value) ||
-            !str_eq_z(name, "CUDA_VISIBLE_DEVICES")) {
-            continue;
-        }
-        rest = value;
-        while (str_next(&rest, ',', &part) && to_count(part, GPUS_NAME_MAX, &device)) {
-            if (device != wanted++) {
-                lint_add(lint, "device-hard-coded", c->stack, place, "CUDA_VISIBLE_DEVICES=%.*s",
-                         STR_ARG(value));
-                break;
-            }
-        }
+    int64_t n = 0;
+    int64_t slots = 0;
+    bool has_slots = true;
+    while (str_next(&rest, ',', &part)) {
+        int64_t colon = str_find(part, STR_LIT(":"));
+        int64_t here = 0;
+        n += part.len > 0;
+        has_slots = has_slots && colon > 0 &&
+                    to_count(str_sub(part, (size_t)colon + 1, SIZE_MAX), GPUS_NAME_MAX, &here);
+        slots += here;
+    }
+    if (n == 1 && is_unknown(o->value)) {
+        return;
+    }
+    lint_size(lint, c, fits_nodes, o->spelled, n);
+    if (has_slots) {
+        lint_size(lint, c, fits_job, o->spelled, slots);
     }
 }
 
-static size_t count_family(const struct shell_words *words, struct str stem)
+/* ---- devices ---- */
+
+/* The number of a list of GPUs, "0,1,2"; 0: no list of numbers. *ret_is_plain: it counts from 0 upwards. */
+static int64_t read_devices(struct str list, bool *ret_is_plain)
 {
-    struct str name;
-    struct str value;
-    size_t n = 0;
-    for (size_t idx = 0; idx < words->n; idx++) {
-        n += shell_assignment(words->items[idx].text, &name, &value) && name.len == stem.len + 1 &&
-             str_starts(name, stem) && name.ptr[stem.len] >= '0' && name.ptr[stem.len] <= '9';
+    static const char *const PREFIXES[] = {
+        "\"", "'", "device=", "localhost:", "127.0.0.1:", "cuda:", "gpu:", "["};
+    struct str part;
+    int64_t n = 0;
+    for (size_t idx = 0; idx < ARRAY_LEN(PREFIXES); idx++) {
+        if (str_starts(list, str_of(PREFIXES[idx]))) {
+            list = str_sub(list, strlen(PREFIXES[idx]), SIZE_MAX);
+        }
+    }
+    while (list.len && (list.ptr[list.len - 1] == '"' || list.ptr[list.len - 1] == '\'' ||
+                        list.ptr[list.len - 1] == ']')) {
+        list.len--;
+    }
+    *ret_is_plain = true;
+    while (str_next(&list, ',', &part)) {
+        int64_t device = 0;
+        part = str_trim(part);
+        if (str_starts(part, STR_LIT("cuda:"))) {
+            part = str_sub(part, 5, SIZE_MAX);
+        }
+        if (!to_count(part, GPUS_NAME_MAX, &device)) {
+            return 0;
+        }
+        *ret_is_plain = *ret_is_plain && device == n;
+        n++;
     }
     return n;
 }
 
-/* Typed on every node, and X=$NODE1 where NODE1, NODE2, ... are set. */
-static void lint_node_variables(struct lint *lint, const struct lint_command *c, const char *place)
+static void lint_devices(struct lint *lint, const struct lint_command *c, struct str spelled,
+                         struct str list, fit_fn fits)
 {
-    struct str name;
-    struct str value;
-    if (c->command->nodes < 2 || !str_eq_z(c->command->per, "node")) {
-        return;
+    bool is_plain;
+    int64_t n = read_devices(list, &is_plain);
+    if (n && !is_plain) {
+        lint_add(lint, "device-hard-coded", c->stack, c->place, "%.*s=%.*s", STR_ARG(spelled),
+                 STR_ARG(list));
     }
-    for (size_t idx = 0; idx < c->words.n; idx++) {
-        if (!shell_assignment(c->words.items[idx].text, &name, &value) || value.len < 3 ||
-            value.ptr[0] != '$' || !is_identifier(str_sub(value, 1, SIZE_MAX))) {
-            continue;
+    if (n && fits && c->command->gpus) {
+        lint_size(lint, c, fits, spelled, n);
+    }
+}
+
+/* --gpus 8 is a count, --gpus 0,1 a list; one number may be either. */
+static void lint_gpus(struct lint *lint, const struct lint_command *c, const struct option_found *o)
+{
+    int64_t n = 0;
+    if (!to_count(o->value, GPUS_NAME_MAX, &n)) {
+        lint_devices(lint, c, o->spelled, o->value, fits_node);
+    } else if (n > 0) {
+        lint_size(lint, c, fits_node_or_job, o->spelled, n);
+    }
+}
+
+/* cuda:3 wherever it stands, in a word or in a program text. */
+static void lint_cuda_words(struct lint *lint, const struct lint_command *c,
+                            const struct shell_run *run)
+{
+    for (size_t idx = 1; idx < run->n_own; idx++) {
+        struct str word = run->words[idx].text;
+        int64_t at = str_find(word, STR_LIT("cuda:"));
+        struct str number = at >= 0 ? str_sub(word, (size_t)at + 5, SIZE_MAX) : STR_EMPTY;
+        size_t len = 0;
+        while (len < number.len && is_digit(number.ptr[len])) {
+            len++;
         }
-        if (value.ptr[value.len - 1] == '1' &&
-            count_family(&c->words, str_sub(value, 1, value.len - 2)) > 1) {
-            lint_add(lint, "node-hard-coded", c->stack, place, "%.*s=%.*s on every node",
-                     STR_ARG(name), STR_ARG(value));
-        }
-    }
-}
-
-/* Where an image stands in `docker run OPTIONS IMAGE ...`: options without = take the next word, but for these. */
-static bool is_bare_flag(struct str word)
-{
-    static const char *const FLAGS[] = {
-        "-it",           "-i",       "-t", "-d", "-ti", "--rm", "--privileged", "--init", "--tty",
-        "--interactive", "--detach", NULL};
-    for (const char *const *flag = FLAGS; *flag; flag++) {
-        if (str_eq_z(word, *flag)) {
-            return true;
-        }
-    }
-    return str_find(word, STR_LIT("=")) > 0;
-}
-
-static bool is_docker(struct str word)
-{
-    return str_eq_z(word, "docker") || str_eq_z(word, "nvidia-docker") || str_eq_z(word, "podman");
-}
-
-static struct str image_of_run(const struct shell_words *words, size_t idx)
-{
-    for (size_t at = idx + 2; at < words->n && !words->items[at].starts; at++) {
-        struct str word = words->items[at].text;
-        if (word.len == 0 || word.ptr[0] != '-') {
-            return word;
-        }
-        at += !is_bare_flag(word);
-    }
-    return STR_EMPTY;
-}
-
-static bool same_image(struct str a, struct str b)
-{
-    struct str latest = STR_LIT(":latest");
-    a = str_ends(a, latest) ? str_sub(a, 0, a.len - latest.len) : a;
-    b = str_ends(b, latest) ? str_sub(b, 0, b.len - latest.len) : b;
-    return str_eq(a, b);
-}
-
-/* Does any printed command of the stack pull, build -t or tag this image? */
-static bool is_made(struct lint *lint, const struct stack *s, struct str image)
-{
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        const struct shell_words *words = printed_words(lint, s, &s->commands[idx]);
-        for (size_t at = 0; at + 1 < words->n; at++) {
-            struct str verb = words->items[at + 1].text;
-            if (!words->items[at].starts || !is_docker(words->items[at].text) ||
-                str_eq_z(verb, "run")) {
-                continue;
-            }
-            for (size_t arg = at + 2; arg < words->n && !words->items[arg].starts; arg++) {
-                if (same_image(words->items[arg].text, image)) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
-}
-
-static void lint_run_image(struct lint *lint, const struct lint_command *c, const char *place,
-                           size_t idx)
-{
-    struct str image = image_of_run(&c->words, idx);
-    if (!image.ptr || str_find(image, STR_LIT("$")) >= 0 ||
-        (c->stack->image_tag.ptr && same_image(image, c->stack->image_tag)) ||
-        is_made(lint, c->stack, image)) {
-        return;
-    }
-    lint_add(lint, "image-name-mismatch", c->stack, place,
-             "image \"%.*s\" is run, and no printed command pulls, builds or tags it",
-             STR_ARG(image));
-}
-
-/* -e LD_LIBRARY_PATH=X without the path that was there. */
-static void lint_library_path(struct lint *lint, const struct lint_command *c, const char *place)
-{
-    struct str name;
-    struct str value;
-    for (size_t idx = 1; idx < c->words.n; idx++) {
-        if (shell_assignment(c->words.items[idx].text, &name, &value) &&
-            str_eq_z(name, "LD_LIBRARY_PATH") && str_eq_z(c->words.items[idx - 1].text, "-e") &&
-            str_find(value, STR_LIT("$LD_LIBRARY_PATH")) < 0) {
-            lint_add(lint, "library-path-overwritten", c->stack, place, "-e LD_LIBRARY_PATH=%.*s",
-                     STR_ARG(value));
+        if (len && number.ptr[0] != '0' && (len == number.len || number.ptr[len] != '.')) {
+            lint_add(lint, "device-hard-coded", c->stack, c->place, "cuda:%.*s",
+                     STR_ARG(str_sub(number, 0, len)));
         }
     }
 }
 
-/* Words of well-known model families; a name that holds one is about that model. */
-static const char *const FAMILIES[] = {"transformer", "bert",    "resnet", "mobilenet", "yolo",
-                                       "hrnet",       "deeplab", "gpt",    "wavenet",   "tacotron",
-                                       "ernie",       "vgg",     NULL};
-
-static bool holds_word(struct str text, const char *word)
+static bool is_device_variable(struct str name)
 {
-    size_t len = strlen(word);
-    for (size_t at = 0; at + len <= text.len; at++) {
-        if (strncasecmp(text.ptr + at, word, len) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_own_family(const struct lint *lint, const struct stack *s, const char *family)
-{
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        if (lint->report->cases[idx].stack == s &&
-            holds_word(lint->report->cases[idx].model, family)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void lint_name(struct lint *lint, const struct lint_command *c, const char *place,
-                      const char *what, struct str name)
-{
-    for (const char *const *family = FAMILIES; *family; family++) {
-        if (holds_word(name, *family) && !is_own_family(lint, c->stack, *family)) {
-            lint_add(lint, "copied-from-other-model", c->stack, place,
-                     "%s \"%.*s\" is of another model than %.*s", what, STR_ARG(name),
-                     STR_ARG(lint->report->cases[0].model));
-        }
-    }
-}
-
-static void lint_container(struct lint *lint, const struct lint_command *c, const char *place)
-{
-    struct str name = STR_EMPTY;
-    if (shell_option(&c->words, "--name", &name)) {
-        lint_name(lint, c, place, "container name", name);
-    }
-    for (size_t idx = 0; idx + 1 < c->words.n; idx++) {
-        const struct shell_word *word = &c->words.items[idx];
-        if (word->starts && is_docker(word->text) &&
-            str_eq_z(c->words.items[idx + 1].text, "run")) {
-            lint_run_image(lint, c, place, idx);
-        }
-        if (word->starts && str_eq_z(word->text, "cd")) {
-            lint_name(lint, c, place, "folder", c->words.items[idx + 1].text);
-        }
-    }
-    lint_library_path(lint, c, place);
-}
-
-/* "_c8." , "_8gpu", "gpu8", "8gpus" in a configuration's name: the number, or 0. */
-static int64_t scale_in_name(struct str name)
-{
-    for (size_t at = 0; at < name.len; at++) {
-        size_t end = at;
-        int64_t n = 0;
-        bool is_number = name.ptr[at] >= '0' && name.ptr[at] <= '9' &&
-                         (at == 0 || name.ptr[at - 1] < '0' || name.ptr[at - 1] > '9');
-        while (is_number && end < name.len && name.ptr[end] >= '0' && name.ptr[end] <= '9') {
-            end++;
-        }
-        if (!is_number || !to_count(str_sub(name, at, end - at), GPUS_NAME_MAX, &n)) {
-            continue;
-        }
-        bool is_c = at >= 2 && name.ptr[at - 1] == 'c' && name.ptr[at - 2] == '_' &&
-                    (end == name.len || name.ptr[end] == '.' || name.ptr[end] == '_');
-        bool has_gpu = str_starts(str_sub(name, end, SIZE_MAX), STR_LIT("gpu")) ||
-                       (at >= 3 && memcmp(name.ptr + at - 3, "gpu", 3) == 0);
-        if (is_c || has_gpu) {
-            return n;
-        }
-    }
-    return 0;
-}
-
-static void lint_config(struct lint *lint, const struct lint_command *c, const char *place)
-{
-    static const char *const CONFIGS[] = {".py", ".yaml", ".yml", ".json", NULL};
-    for (size_t idx = 0; c->command->gpus > 0 && idx < c->words.n; idx++) {
-        struct str name = path_base(c->words.items[idx].text);
-        int64_t scale = ends_in_any(name, CONFIGS) ? scale_in_name(name) : 0;
-        if (scale > 0 && scale != c->command->gpus) {
-            lint_add(lint, "config-of-other-scale", c->stack, place,
-                     "%.*s is used on %" PRId64 " GPUs", STR_ARG(name), c->command->gpus);
-        }
-    }
-}
-
-/* How many times `i=FIRST; while [ $i -le LAST ]` or {FIRST..LAST} goes round; 0 where there is no such loop. */
-static int64_t loop_count(const struct shell_words *words)
-{
-    int64_t first = 0;
-    int64_t last = 0;
-    for (size_t idx = 1; idx + 1 < words->n; idx++) {
-        struct str word = words->items[idx].text;
-        struct str before = words->items[idx - 1].text;
-        int64_t dots = str_find(word, STR_LIT(".."));
-        if (str_eq_z(word, "-le") && str_starts(before, STR_LIT("$")) &&
-            assigned_number(words, str_sub(before, 1, SIZE_MAX), &first) &&
-            to_count(words->items[idx + 1].text, INT32_MAX, &last)) {
-            return last - first + 1;
-        }
-        if (dots > 1 && word.ptr[0] == '{' && word.ptr[word.len - 1] == '}' &&
-            to_count(str_sub(word, 1, (size_t)dots - 1), INT32_MAX, &first) &&
-            to_count(str_sub(word, (size_t)dots + 2, word.len - (size_t)dots - 3), INT32_MAX,
-                     &last)) {
-            return last - first + 1;
-        }
-    }
-    return 0;
-}
-
-static void lint_repeats(struct lint *lint, const struct lint_command *c, const char *place)
-{
-    int64_t n = loop_count(&c->words);
-    for (size_t idx = 0; n > 0 && idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
-        struct str stated = STR_EMPTY;
-        int64_t repeats = 0;
-        if (of->stack == c->stack && command_is_for(c->command, of) &&
-            case_condition(of, "repeats", &stated) && to_count(stated, INT32_MAX, &repeats) &&
-            repeats != n) {
-            lint_add(lint, "repeats-differ", c->stack, place,
-                     "the loop runs %" PRId64 " times, and %" PRId64 " repeats are stated", n,
-                     repeats);
-        }
-    }
-}
-
-/* A batch option is right when it is the batch of a GPU, a node or the job of some case that the command is for. */
-static void lint_batch(struct lint *lint, const struct lint_command *c, const char *place)
-{
-    static const char *const FLAGS[] = {"--batch_size", "--batch-size", "--samples_per_gpu", "-b",
+    static const char *const NAMES[] = {"CUDA_VISIBLE_DEVICES",
+                                        "NVIDIA_VISIBLE_DEVICES",
+                                        "HIP_VISIBLE_DEVICES",
+                                        "ROCR_VISIBLE_DEVICES",
+                                        "NV_GPU",
+                                        "GPU_ID",
+                                        "GPU_IDS",
+                                        "CUDA_DEVICE",
+                                        "FLAGS_selected_gpus",
                                         NULL};
-    struct str text = STR_EMPTY;
-    int64_t batch = 0;
-    size_t n_cases = 0;
-    bool fits = false;
-    for (const char *const *flag = FLAGS; *flag && !text.ptr; flag++) {
-        shell_option(&c->words, *flag, &text);
-    }
-    if (!to_count(text, INT32_MAX, &batch)) {
-        return;
-    }
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
-        if (of->stack == c->stack && command_is_for(c->command, of)) {
-            n_cases++;
-            fits = fits || batch == of->batch_per_gpu ||
-                   batch == of->batch_per_gpu * of->gpus_per_node ||
-                   batch == of->batch_per_gpu * of->gpus;
-        }
-    }
-    if (n_cases && !fits) {
-        lint_add(lint, "batch-differs", c->stack, place,
-                 "the command's batch is %" PRId64 ", and no row that it is for has that", batch);
-    }
-}
-
-struct flag_row { /* an option of launch commands and the condition that states the same */
-    const char *flag, *condition;
-};
-static const struct flag_row FLAG_ROWS[] = {
-    {"--max_iters", "iterations"},
-    {"--max_iter", "iterations"},
-    {"--iters", "iterations"},
-    {"--max_steps", "iterations"},
-    {"--num_iter", "iterations"},
-    {"--log_iters", "log_interval"},
-    {"--logging_steps", "log_interval"},
-    {"--print_step", "log_interval"},
-    {"--num_workers", "workers"},
-    {"--seed", "seed"},
-    {"--total_images", "dataset_images"},
-};
-
-/* The number behind $name where it is NAME=N or NAME=${1:-N}; a plain number is itself. */
-static bool resolve(const struct shell_words *words, struct str text, int64_t *ret)
-{
-    struct str key;
-    struct str value;
-    if (!str_starts(text, STR_LIT("$"))) {
-        return to_count(text, INT64_MAX, ret);
-    }
-    text = str_sub(text, 1, SIZE_MAX);
-    for (size_t idx = 0; idx < words->n; idx++) {
-        if (shell_assignment(words->items[idx].text, &key, &value) && str_eq(key, text)) {
-            int64_t at = str_find(value, STR_LIT(":-"));
-            if (at > 0 && value.ptr[value.len - 1] == '}') {
-                value = str_sub(value, (size_t)at + 2, value.len - (size_t)at - 3);
-            }
-            return to_count(value, INT64_MAX, ret);
-        }
-    }
-    return false;
-}
-
-static void lint_flag(struct lint *lint, const struct lint_command *c, const char *place,
-                      const struct flag_row *row)
-{
-    struct str text = STR_EMPTY;
-    int64_t value = 0;
-    if (!shell_option(&c->words, row->flag, &text) || !resolve(&c->words, text, &value)) {
-        return;
-    }
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *of = &lint->report->cases[idx];
-        struct str stated = STR_EMPTY;
-        int64_t number = 0;
-        if (of->stack == c->stack && command_is_for(c->command, of) &&
-            case_condition(of, row->condition, &stated) && to_count(stated, INT64_MAX, &number) &&
-            number != value) {
-            lint_add(lint, "condition-contradicts-command", c->stack, place,
-                     "%s is %" PRId64 " in the command, and %s is stated as %" PRId64, row->flag,
-                     value, row->condition, number);
-        }
-    }
-}
-
-static bool printed_mentions(const struct stack *s, const char *skip_purpose, struct str text)
-{
-    for (size_t idx = 0; idx < s->n_commands; idx++) {
-        const struct command *command = &s->commands[idx];
-        if (command->printed.ptr && !str_eq_z(command->purpose, skip_purpose) &&
-            str_find(command->printed, text) >= 0) {
+    for (const char *const *known = NAMES; *known; known++) {
+        if (str_eq_z(name, *known)) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_case_log(const struct lint *lint, const struct stack *s, struct str name)
+/* ---- what differs from node to node ---- */
+
+static bool is_node_variable(struct str name)
 {
-    for (size_t idx = 0; idx < lint->report->n_cases; idx++) {
-        const struct report_case *c = &lint->report->cases[idx];
-        for (size_t log = 0; c->stack == s && log < c->n_logs; log++) {
-            if (str_eq(path_base(c->logs[log]), name)) {
-                return true;
-            }
+    static const char *const NAMES[] = {
+        "NODE_RANK", "RANK",     "MACHINE_RANK",    "GROUP_RANK",   "PADDLE_TRAINER_ID",
+        "NODEID",    "NODE_ID",  "POD_IP",          "CURRENT_NODE", "NODE_IP",
+        "HOST_IP",   "LOCAL_IP", "CURRENT_NODE_IP", "SLURM_NODEID", NULL};
+    for (const char *const *known = NAMES; *known; known++) {
+        if (str_eq_z(name, *known)) {
+            return true;
         }
     }
     return false;
 }
 
-static bool says_half(struct str text)
+static bool is_of_head(struct str name)
 {
-    return holds_word(text, "fp16") || holds_word(text, "amp");
+    return holds_text(name, "master") || holds_text(name, "head") || holds_text(name, "server") ||
+           holds_text(name, "coordinator") || holds_text(name, "rdzv") ||
+           holds_text(name, "main") || holds_text(name, "scheduler");
 }
 
-/* [label](path): the label says one precision and the path the other. */
-static void lint_link(struct lint *lint, const struct lint_command *c, const char *place,
-                      struct str line)
+static size_t count_family(const struct shell_script *script, struct str stem)
 {
-    int64_t joint = str_find(line, STR_LIT("]("));
-    struct str label = joint > 0 ? str_sub(line, 0, (size_t)joint) : STR_EMPTY;
-    struct str path = joint > 0 ? str_sub(line, (size_t)joint + 2, SIZE_MAX) : STR_EMPTY;
-    if (joint > 0 && ((holds_word(label, "fp32") && !says_half(label) && says_half(path) &&
-                       !holds_word(path, "fp32")) ||
-                      (says_half(label) && !holds_word(label, "fp32") && holds_word(path, "fp32") &&
-                       !says_half(path)))) {
-        lint_add(lint, "log-links-swapped", c->stack, place, "the link \"%.*s\"",
-                 STR_ARG(str_trim(line)));
+    struct str name;
+    struct str value;
+    size_t n = 0;
+    for (size_t idx = 0; idx < script->n_sets; idx++) {
+        n += shell_assignment(script->sets[idx].text, &name, &value) && name.len == stem.len + 1 &&
+             str_starts(name, stem) && is_digit(name.ptr[stem.len]);
+    }
+    return n;
+}
+
+/* $NODE1 where NODE1, NODE2, ... are set; raw: a word, or what is behind its = */
+static bool is_first_of_family(const struct shell_script *script, struct str raw)
+{
+    int64_t equals = str_find(raw, STR_LIT("="));
+    struct str name = str_sub(raw, (size_t)(equals + 1), SIZE_MAX);
+    static const char ENDS[] = "\"${}";
+    while (name.len && memchr(ENDS, name.ptr[0], sizeof(ENDS) - 1)) {
+        name = str_sub(name, 1, SIZE_MAX);
+    }
+    while (name.len && memchr(ENDS, name.ptr[name.len - 1], sizeof(ENDS) - 1)) {
+        name.len--;
+    }
+    return str_find(raw, STR_LIT("$")) > equals && is_identifier(name) && name.len > 1 &&
+           name.ptr[name.len - 1] == '1' &&
+           count_family(script, str_sub(name, 0, name.len - 1)) > 1;
+}
+
+static bool is_address(struct str s)
+{
+    size_t dots = 0;
+    for (size_t idx = 0; idx < s.len; idx++) {
+        if (!is_digit(s.ptr[idx]) && s.ptr[idx] != '.') {
+            return false;
+        }
+        dots += s.ptr[idx] == '.';
+    }
+    return dots == 3;
+}
+
+static void lint_node_value(struct lint *lint, const struct lint_command *c, struct str name,
+                            struct str raw, struct str value)
+{
+    int64_t rank = 0;
+    if (c->command->nodes < 2 || !str_eq_z(c->command->per, "node") || is_of_head(name)) {
+        return;
+    }
+    if (is_first_of_family(c->script, raw)) {
+        int64_t equals = str_find(raw, STR_LIT("="));
+        lint_add(lint, "node-hard-coded", c->stack, c->place, "%.*s=%.*s on every node",
+                 STR_ARG(name), STR_ARG(str_sub(raw, (size_t)(equals + 1), SIZE_MAX)));
+    } else if (!is_unknown(raw) && (to_count(value, GPUS_NAME_MAX, &rank) || is_address(value))) {
+        lint_add(lint, "node-hard-coded", c->stack, c->place, "%.*s=%.*s on every node",
+                 STR_ARG(name), STR_ARG(value));
     }
 }
 
-static void lint_log_list(struct lint *lint, const struct lint_command *c, const char *place)
+/* ---- what is set ---- */
+
+static void lint_set(struct lint *lint, const struct lint_command *c, const struct shell_word *set)
 {
-    static const char *const LOGS[] = {".txt", ".log", NULL};
-    struct str rest = c->command->printed;
-    struct str line;
-    while (str_next(&rest, '\n', &line)) {
-        lint_link(lint, c, place, line);
+    static const struct {
+        const char *name;
+        fit_fn fits;
+    } SIZES[] = {{"NUM_GPUS", fits_node_or_job},    {"NGPUS", fits_node_or_job},
+                 {"NUM_GPU", fits_node_or_job},     {"GPU_NUM", fits_node_or_job},
+                 {"GPUS_PER_NODE", fits_node},      {"NPROC_PER_NODE", fits_node},
+                 {"WORLD_SIZE", fits_job_or_nodes}, {"NNODES", fits_nodes},
+                 {"NUM_NODES", fits_nodes}};
+    struct str name;
+    struct str value;
+    int64_t n = 0;
+    if (!shell_assignment(set->text, &name, &value)) {
+        return;
     }
-    for (size_t idx = 0; idx < c->words.n; idx++) {
-        struct str name = path_base(c->words.items[idx].text);
-        if (ends_in_any(name, LOGS) && !printed_mentions(c->stack, "log", name) &&
-            !is_case_log(lint, c->stack, name)) {
-            lint_add(lint, "log-name-unknown", c->stack, place,
-                     "log %.*s is listed, and no printed command writes it", STR_ARG(name));
+    if (is_device_variable(name)) {
+        lint_devices(lint, c, name, value, fits_enough);
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
+        if (str_eq_z(name, SIZES[idx].name) && to_count(value, INT32_MAX, &n)) {
+            lint_size(lint, c, SIZES[idx].fits, name, n);
         }
     }
+    if (is_node_variable(name) || is_first_of_family(c->script, set->raw)) {
+        lint_node_value(lint, c, name, set->raw, value);
+    }
 }
 
-static void lint_run(struct lint *lint, const struct lint_command *c, const char *place)
+static void lint_option(struct lint *lint, const struct lint_command *c,
+                        const struct shell_run *run, const struct option_found *o,
+                        bool has_launcher)
 {
-    lint_nodes(lint, c, place);
-    lint_devices(lint, c, place);
-    lint_node_variables(lint, c, place);
-    lint_config(lint, c, place);
-    lint_repeats(lint, c, place);
-    lint_batch(lint, c, place);
-    for (size_t row = 0; row < ARRAY_LEN(FLAG_ROWS); row++) {
-        lint_flag(lint, c, place, &FLAG_ROWS[row]);
-    }
-    if (str_eq_z(c->command->purpose, "run") && c->command->nodes > 1 &&
-        str_eq_z(c->command->per, "node")) {
-        lint_add(lint, "command-typed-on-nodes", c->stack, place,
-                 "the command for %" PRId64 " nodes is typed on each of them", c->command->nodes);
+    int64_t n = 0;
+    bool is_number = to_count(o->value, INT32_MAX, &n);
+    switch (o->means) {
+    case MEANS_RANKS:
+        if (is_number) {
+            lint_size(lint, c, has_launcher ? fits_job_or_nodes : fits_job, o->spelled, n);
+        }
+        break;
+    case MEANS_RANKS_PER_NODE:
+        if (is_number) {
+            lint_size(lint, c, has_launcher ? fits_node_or_one : fits_node, o->spelled, n);
+        }
+        break;
+    case MEANS_NODES:
+        lint_nodes(lint, c, o);
+        break;
+    case MEANS_HOSTS:
+        lint_hosts(lint, c, o);
+        break;
+    case MEANS_DEVICES:
+        lint_devices(lint, c, o->spelled, o->value, fits_node);
+        break;
+    case MEANS_DEVICE:
+        lint_devices(lint, c, o->spelled, o->value, NULL);
+        break;
+    case MEANS_GPUS:
+        lint_gpus(lint, c, o);
+        break;
+    case MEANS_NODE_RANK:
+    case MEANS_NODE_ADDRESS:
+        for (size_t idx = 1; idx < run->n; idx++) {
+            struct str word = run->words[idx].text;
+            if (word.ptr + word.len == o->value.ptr + o->value.len) {
+                lint_node_value(lint, c, o->spelled, run->words[idx].raw, o->value);
+            }
+        }
+        break;
+    case MEANS_BATCH: /* and what follows: lint_settings.c's */
+    case MEANS_ITERATIONS:
+    case MEANS_LOG_INTERVAL:
+    case MEANS_WORKERS:
+    case MEANS_SEED:
+    case MEANS_IMAGES:
+    case MEANS_HALF:
+    case MEANS_PRECISION:
+    case MEANS_CONFIG:
+    case MEANS_N:
+        break;
     }
 }
+
+/* docker --gpus, and NAME=VALUE behind -e. */
+static void lint_container_devices(struct lint *lint, const struct lint_command *c,
+                                   const struct shell_run *run)
+{
+    struct shell_word value;
+    int64_t n = 0;
+    for (size_t at = 1; shell_run_option(run, "--gpus", &at, &value);) {
+        if (to_count(value.text, GPUS_NAME_MAX, &n)) {
+            lint_size(lint, c, fits_enough, STR_LIT("--gpus"), n);
+        } else {
+            lint_devices(lint, c, STR_LIT("--gpus"), value.text, fits_enough);
+        }
+    }
+    for (size_t at = 1; at < run->n_own; at++) {
+        struct shell_word word = run->words[at];
+        word.text =
+            str_starts(word.text, STR_LIT("--env=")) ? str_sub(word.text, 6, SIZE_MAX) : word.text;
+        lint_set(lint, c, &word);
+    }
+}
+
+static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
+{
+    static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman", NULL};
+    static const char *const SCRIPTS[] = {"dist_train.sh", "dist_test.sh", NULL};
+    const struct shell_run *run = &c->script->runs[at];
+    const struct shell_run *next = at + 1 < c->script->n ? run + 1 : NULL;
+    bool has_launcher = next && next->is_inner && option_is_launcher(next);
+    struct option_found o;
+    int64_t n = 0;
+    for (size_t word = 0; option_next(lint->arena, run, &word, &o);) {
+        lint_option(lint, c, run, &o, has_launcher);
+    }
+    if (shell_is_any(run, ENGINES)) {
+        lint_container_devices(lint, c, run);
+    }
+    if (shell_is_any(run, SCRIPTS) && run->n > 2 &&
+        to_count(run->words[run->n - 1].text, GPUS_NAME_MAX, &n)) {
+        lint_size(lint, c, fits_node_or_job, shell_program(run), n);
+    }
+    lint_cuda_words(lint, c, run);
+    for (size_t idx = 0; idx < run->n_sets; idx++) {
+        lint_set(lint, c, &run->sets[idx]);
+    }
+}
+
+/* ---- cases without a launch ---- */
 
 static bool is_printed_for(const struct stack *s, const struct report_case *c)
 {
@@ -534,30 +485,22 @@ static void lint_not_printed(struct lint *lint, const struct stack *s)
     }
 }
 
-static void lint_stack(struct lint *lint, const struct stack *s)
+void lint_launches(struct lint *lint, const struct stack *s)
 {
     for (size_t idx = 0; idx < s->n_commands; idx++) {
-        struct lint_command c = {s, &s->commands[idx], stack_index(lint->report, s), idx, {0}};
-        const char *place = arena_printf(lint->arena, ".commands[%zu].printed", idx);
-        if (!c.command->printed.ptr) {
+        struct lint_command c = lint_command_at(lint, s, idx);
+        if (is_list_log(c.command)) {
             continue;
         }
-        c.words = *printed_words(lint, s, c.command);
-        if (str_eq_z(c.command->purpose, "log")) {
-            lint_log_list(lint, &c, place);
-        } else {
-            lint_run(lint, &c, place);
-            lint_container(lint, &c, place);
+        for (size_t at = 0; at < c.script->n; at++) {
+            lint_run(lint, &c, at);
+        }
+        if (c.command->printed.ptr && str_eq_z(c.command->purpose, "run") && c.command->nodes > 1 &&
+            str_eq_z(c.command->per, "node")) {
+            lint_add(lint, "command-typed-on-nodes", s, c.place,
+                     "the command for %" PRId64 " nodes is typed on each of them",
+                     c.command->nodes);
         }
     }
     lint_not_printed(lint, s);
-}
-
-void lint_launches(struct lint *lint)
-{
-    for (size_t idx = 0; idx < lint->report->n_stacks; idx++) {
-        if (stack_has_cells(lint->report, &lint->report->stacks[idx])) {
-            lint_stack(lint, &lint->report->stacks[idx]);
-        }
-    }
 }

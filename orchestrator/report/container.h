@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "codec/json.h"
+#include "report/shell_text.h"
 
 #define CONTAINER_LIST_MAX 64
 #define LIMIT_UNLIMITED    (-1)
@@ -56,6 +57,8 @@ struct container_line {
    options than are taken. */
 MUST_CHECK int container_line_read(struct arena *arena, struct str text,
                                    struct container_line *ret_line, struct err *err);
+/* Where the image stands among the words of one such command, by the arity of the options before it; n where there is none. */
+size_t container_image_at(const struct shell_word *words, size_t n);
 /* Its flags alone. */
 MUST_CHECK int container_flags_of_command(struct arena *arena, struct str line,
                                           struct container_flags *ret_flags, struct err *err);

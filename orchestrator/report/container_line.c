@@ -5,8 +5,6 @@
 
 #include "report/container.h"
 
-#include "report/shell_text.h"
-
 #define BYTES_MAX (1LL << 53)
 
 enum what {
@@ -155,24 +153,6 @@ static int add(struct str **items, size_t *n, size_t max, struct str word)
     }
     (*items)[(*n)++] = word;
     return 0;
-}
-
-/* Quotes inside a word: A='b c' is A=b c. Escapes are left as they are. */
-static struct str unquoted(struct arena *arena, struct str word)
-{
-    char *text = arena_strndup(arena, word.ptr, word.len);
-    size_t len = 0;
-    char quote = '\0';
-    for (size_t idx = 0; idx < word.len; idx++) {
-        char c = word.ptr[idx];
-        if (quote ? c == quote : (c == '"' || c == '\'')) {
-            quote = quote ? '\0' : c;
-        } else {
-            text[len++] = c;
-        }
-    }
-    text[len] = '\0';
-    return (struct str){text, len};
 }
 
 /* "64g", "512MB", "1GiB", "67108864": all powers of 1024. */
@@ -369,7 +349,7 @@ static const struct option *cluster(struct str word, struct str *ret_value, bool
 static int read_option(struct reader *reader, struct err *err)
 {
     size_t from = reader->at++;
-    struct str word = unquoted(reader->arena, reader->words->items[from].text);
+    struct str word = reader->words->items[from].text;
     const struct option *option;
     struct str value = STR_EMPTY;
     bool is_known = true;
@@ -394,7 +374,7 @@ static int read_option(struct reader *reader, struct err *err)
             return err_set(err, ERR_MANIFEST, "container command: %.*s has no value",
                            STR_ARG(word));
         }
-        value = unquoted(reader->arena, reader->words->items[reader->at++].text);
+        value = reader->words->items[reader->at++].text;
     }
     if (is_mixed) {
         return put(reader, from, reader->at, W_OTHER, false, err);
@@ -428,6 +408,35 @@ static bool find_run(const struct shell_words *words, size_t *ret_first, size_t 
         }
     }
     return false;
+}
+
+size_t container_image_at(const struct shell_word *words, size_t n)
+{
+    size_t at = 0;
+    while (at < n && !str_eq_z(words[at].text, "run")) {
+        at++;
+    }
+    for (at++; at < n && words[at].text.len > 1 && words[at].text.ptr[0] == '-';) {
+        struct str word = words[at++].text;
+        struct str value = STR_EMPTY;
+        const struct option *option;
+        bool is_known = false;
+        bool is_mixed = false;
+        if (str_eq_z(word, "--")) {
+            break;
+        }
+        if (word.ptr[1] == '-') {
+            struct str name;
+            value = str_sub(word, 2, SIZE_MAX);
+            (void)str_next(&value, '=', &name);
+            option = option_of_name(name);
+        } else {
+            option = cluster(word, &value, &is_known, &is_mixed);
+            value = value.len ? value : STR_EMPTY;
+        }
+        at += option && !option->is_claim && !value.ptr;
+    }
+    return at < n ? at : n;
 }
 
 static int read_words(struct reader *reader, size_t first, size_t run, struct err *err)
@@ -464,11 +473,25 @@ static int read_words(struct reader *reader, size_t first, size_t run, struct er
     if (reader->at == reader->end) {
         return err_set(err, ERR_MANIFEST, "container command: it names no image");
     }
-    line->image = unquoted(reader->arena, items[reader->at++].text);
+    line->image = items[reader->at++].text;
     while (reader->at < reader->end) {
         line->command[line->n_command++] = items[reader->at++].text;
     }
     return 0;
+}
+
+/* Where its output goes is the shell's, not the container's. */
+static void leave_out_redirections(struct shell_words *words, struct container_line *line)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < words->n; idx++) {
+        if (words->items[idx].role == SHELL_ARGUMENT) {
+            words->items[n++] = words->items[idx];
+        } else {
+            line->elsewhere[line->n_elsewhere++] = words->items[idx].text;
+        }
+    }
+    words->n = n;
 }
 
 int container_line_read(struct arena *arena, struct str text, struct container_line *ret_line,
@@ -485,11 +508,6 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     if (words.n > SHELL_WORDS_MAX) {
         return err_set(err, ERR_MANIFEST, "container command: more than %d words", SHELL_WORDS_MAX);
     }
-    if (!find_run(&words, &first, &run, &reader.end)) {
-        return err_set(err, ERR_MANIFEST,
-                       "container command: neither docker run, nvidia-docker run nor podman run");
-    }
-    line->n_words = words.n;
     line->command = arena_array(arena, struct str, words.n);
     line->left_out = arena_array(arena, struct str, words.n);
     line->elsewhere = arena_array(arena, struct str, words.n);
@@ -498,6 +516,12 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
     line->flags.security = arena_array(arena, struct str, CONTAINER_LIST_MAX);
     line->flags.env = arena_array(arena, struct str, CONTAINER_LIST_MAX);
     line->flags.not_understood = arena_array(arena, struct str, CONTAINER_LIST_MAX);
+    line->n_words = words.n;
+    leave_out_redirections(&words, line);
+    if (!find_run(&words, &first, &run, &reader.end)) {
+        return err_set(err, ERR_MANIFEST,
+                       "container command: neither docker run, nvidia-docker run nor podman run");
+    }
     if (read_words(&reader, first, run, err) < 0) {
         return -1;
     }

@@ -4,55 +4,188 @@
 #include "report/shell_text.h"
 
 #define DISTANCE_BYTES_MAX 64
+#define HERE_MAX           8 /* here-documents that one line begins; more are read as lines */
+#define DEPTH_MAX          UINT16_MAX
 
-static bool is_break(char c)
-{
-    return c == ';' || c == '&' || c == '|' || c == '\n' || c == '(' || c == ')';
-}
+struct splitter {
+    struct arena *arena;
+    struct str text;
+    size_t at;
+    char *
+        out; /* where the next quoted word's text goes: all of them together are shorter than the text */
+    struct shell_word *items;
+    size_t n;
+    char before; /* operator since the last word; '\0': none */
+    bool starts;
+    uint16_t depth;
+    struct shell_word
+        *here[HERE_MAX];          /* whose body is still to come: text is the line that ends it */
+    bool here_has_tabs[HERE_MAX]; /* <<-: tabs before lines do not count */
+    size_t n_here;
+};
 
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static struct str unquote(struct str s)
+static bool is_break(char c)
 {
-    while (s.len >= 2 && (s.ptr[0] == '"' || s.ptr[0] == '\'') && s.ptr[s.len - 1] == s.ptr[0]) {
-        s = str_sub(s, 1, s.len - 2);
-    }
-    return s;
+    return c == ';' || c == '&' || c == '|' || c == '\n' || c == '(' || c == ')';
 }
 
-/* Behind the word that starts at `at`: quotes hold blanks and breaks, ${...} and $(...) hold breaks. */
-static size_t word_end(struct str text, size_t at)
+static char peek(const struct splitter *s, size_t ahead)
 {
-    char quote = '\0';
-    int depth = 0;
-    for (; at < text.len; at++) {
+    return s->at + ahead < s->text.len ? s->text.ptr[s->at + ahead] : '\0';
+}
+
+/* Behind the expansion that begins at `at` with ${, $( or a back quote; the text's end where it is not closed. */
+static size_t expansion_end(struct str text, size_t at)
+{
+    bool is_back = text.ptr[at] == '`';
+    char open = is_back ? '\0' : text.ptr[at + 1];
+    char close = is_back ? '`' : open == '(' ? ')' : '}';
+    size_t depth = 1;
+    for (at += is_back ? 1 : 2; at < text.len; at++) {
         char c = text.ptr[at];
-        if (quote) {
-            if (c == quote) {
-                quote = '\0';
-            }
-        } else if (c == '"' || c == '\'') {
-            quote = c;
-        } else if (c == '$' && at + 1 < text.len &&
-                   (text.ptr[at + 1] == '(' || text.ptr[at + 1] == '{')) {
-            depth++;
+        if (c == '\\') {
             at++;
-        } else if (depth && (c == ')' || c == '}')) {
-            depth--;
-        } else if (!depth && (is_blank(c) || is_break(c))) {
-            break;
+        } else if (c == '\'' && open == '(') {
+            const char *end = memchr(text.ptr + at + 1, '\'', text.len - at - 1);
+            at = end ? (size_t)(end - text.ptr) : text.len;
+        } else if (c == close && --depth == 0) {
+            return at + 1;
+        } else if (c == open && open) {
+            depth++;
         }
     }
-    return at;
+    return text.len;
+}
+
+static bool is_expansion(struct str text, size_t at)
+{
+    return text.ptr[at] == '`' || (text.ptr[at] == '$' && at + 1 < text.len &&
+                                   (text.ptr[at + 1] == '(' || text.ptr[at + 1] == '{'));
+}
+
+/* $'...': \n, \t, \xHH, \NNN and the character itself. */
+static void read_ansi(struct splitter *s, char **out)
+{
+    static const char LETTERS[] = "abefnrtv";
+    static const char MEANT[] = "\a\b\033\f\n\r\t\v";
+    for (s->at += 2; s->at < s->text.len && peek(s, 0) != '\''; s->at++) {
+        char c = peek(s, 0);
+        if (c == '\\' && s->at + 1 < s->text.len) {
+            const char *letter;
+            s->at++;
+            c = peek(s, 0);
+            letter = strchr(LETTERS, c);
+            c = letter && c ? MEANT[letter - LETTERS] : c;
+        }
+        *(*out)++ = c;
+    }
+    s->at += s->at < s->text.len;
+}
+
+static void copy_expansion(struct splitter *s, char **out)
+{
+    size_t end = expansion_end(s->text, s->at);
+    memcpy(*out, s->text.ptr + s->at, end - s->at);
+    *out += end - s->at;
+    s->at = end;
+}
+
+/* Inside "...": a backslash escapes only $ ` " \ and the line's end. */
+static void read_double(struct splitter *s, char **out)
+{
+    for (s->at++; s->at < s->text.len && peek(s, 0) != '"';) {
+        char c = peek(s, 0);
+        char next = peek(s, 1);
+        if (is_expansion(s->text, s->at)) {
+            copy_expansion(s, out);
+        } else if (c == '\\' && next == '\n') {
+            s->at += 2;
+        } else {
+            s->at += c == '\\' && (next == '$' || next == '`' || next == '"' || next == '\\');
+            *(*out)++ = peek(s, 0);
+            s->at++;
+        }
+    }
+    s->at += s->at < s->text.len;
+}
+
+static void read_single(struct splitter *s, char **out)
+{
+    for (s->at++; s->at < s->text.len && peek(s, 0) != '\''; s->at++) {
+        *(*out)++ = peek(s, 0);
+    }
+    s->at += s->at < s->text.len;
+}
+
+/* (( ... )) as one word, as written. */
+static void read_arithmetic(struct splitter *s, char **out)
+{
+    size_t from = s->at;
+    size_t depth = 0;
+    do {
+        char c = peek(s, 0);
+        depth = depth + (c == '(') - (c == ')');
+        s->at++;
+    } while (s->at < s->text.len && depth);
+    memcpy(*out, s->text.ptr + from, s->at - from);
+    *out += s->at - from;
+}
+
+/* One word into *ret: its text and raw form; s->at moves behind it. */
+static void read_word(struct splitter *s, struct shell_word *ret)
+{
+    size_t from = s->at;
+    char *begin = s->out;
+    char *out = begin;
+    bool is_quoted = false;
+    if (peek(s, 0) == '(' && peek(s, 1) == '(') {
+        read_arithmetic(s, &out);
+    }
+    while (s->at < s->text.len) {
+        char c = peek(s, 0);
+        char next = peek(s, 1);
+        if (is_expansion(s->text, s->at) ||
+            ((c == '<' || c == '>') && next == '(' && s->at == from)) {
+            copy_expansion(s, &out);
+            continue;
+        }
+        if (is_blank(c) || is_break(c) || c == '<' || c == '>') {
+            break;
+        }
+        is_quoted = is_quoted || c == '"' || c == '\'' || c == '\\';
+        if (c == '$' && next == '\'') {
+            read_ansi(s, &out);
+        } else if (c == '\'') {
+            read_single(s, &out);
+        } else if (c == '"' || (c == '$' && next == '"')) {
+            s->at += c == '$';
+            read_double(s, &out);
+        } else if (c == '\\' && next == '\n') {
+            s->at += 2;
+        } else {
+            s->at += c == '\\' && s->at + 1 < s->text.len;
+            *out++ = peek(s, 0);
+            s->at++;
+        }
+    }
+    *ret = (struct shell_word){.text = {begin, (size_t)(out - begin)},
+                               .raw = str_sub(s->text, from, s->at - from),
+                               .is_quoted = is_quoted,
+                               .depth = s->depth,
+                               .at = from};
+    s->out = out;
 }
 
 static bool is_opener(struct str word)
 {
-    static const char *const WORDS[] = {"do",   "then", "else",  "time",   "sudo", "nohup",
-                                        "exec", "if",   "while", "export", "env",  NULL};
+    static const char *const WORDS[] = {"do",    "then", "else", "elif",  "time",  "sudo",
+                                        "nohup", "exec", "if",   "while", "until", "export",
+                                        "env",   "{",    "!",    NULL};
     struct str name;
     struct str value;
     for (const char *const *w = WORDS; *w; w++) {
@@ -63,35 +196,154 @@ static bool is_opener(struct str word)
     return shell_assignment(word, &name, &value);
 }
 
-void shell_split(struct arena *arena, struct str text, struct shell_words *ret_words)
+static bool is_number(struct str s)
 {
-    size_t n_max = text.len + 1;
-    struct shell_word *items = arena_array(arena, struct shell_word, n_max);
-    size_t n = 0;
-    size_t at = 0;
-    bool starts = true;
-    while (at < text.len && n < n_max) {
-        char c = text.ptr[at];
-        if (is_break(c)) {
-            starts = true;
-            at++;
-        } else if (is_blank(c) || (c == '\\' && at + 1 < text.len && text.ptr[at + 1] == '\n')) {
-            at += c == '\\' ? 2 : 1;
-        } else if (c == '#' &&
-                   (at == 0 || is_blank(text.ptr[at - 1]) || text.ptr[at - 1] == '\n')) {
-            while (at < text.len && text.ptr[at] != '\n') {
-                at++;
-            }
-        } else {
-            size_t end = word_end(text, at);
-            end = end > at ? end : at + 1;
-            items[n] = (struct shell_word){unquote(str_sub(text, at, end - at)), starts, at};
-            starts = starts && is_opener(items[n].text);
-            n++;
-            at = end;
+    for (size_t idx = 0; idx < s.len; idx++) {
+        if (s.ptr[idx] < '0' || s.ptr[idx] > '9') {
+            return false;
         }
     }
-    *ret_words = (struct shell_words){items, n};
+    return s.len > 0;
+}
+
+/* Bodies of the here-documents that the line before s->at began. */
+static void read_bodies(struct splitter *s)
+{
+    for (size_t idx = 0; idx < s->n_here; idx++) {
+        struct shell_word *here = s->here[idx];
+        struct str end = here->text;
+        size_t from = s->at;
+        size_t to = s->text.len;
+        while (s->at < s->text.len) {
+            const char *begin = s->text.ptr + s->at;
+            const char *feed = memchr(begin, '\n', s->text.len - s->at);
+            struct str line = {begin, feed ? (size_t)(feed - begin) : s->text.len - s->at};
+            size_t line_at = s->at;
+            s->at += line.len + (feed != NULL);
+            while (s->here_has_tabs[idx] && line.len && line.ptr[0] == '\t') {
+                line = str_sub(line, 1, SIZE_MAX);
+            }
+            if (str_eq(line, end)) {
+                to = line_at;
+                break;
+            }
+        }
+        here->text = here->raw = str_sub(s->text, from, to - from);
+    }
+    s->n_here = 0;
+}
+
+/* > >> >| >& &> &>> < <& <> << <<- <<< and the word behind it; at the operator. */
+static void read_redirection(struct splitter *s)
+{
+    char first = peek(s, 0) == '&' ? '>' : peek(s, 0);
+    size_t from = s->at;
+    bool is_string;
+    bool is_here;
+    bool copies;
+    struct shell_word word;
+    while (peek(s, 0) == '&' || peek(s, 0) == '<' || peek(s, 0) == '>' ||
+           (peek(s, 0) == '|' && s->at > from)) {
+        s->at++;
+    }
+    is_string = s->at - from == 3 && memcmp(s->text.ptr + from, "<<<", 3) == 0;
+    is_here = s->at - from == 2 && memcmp(s->text.ptr + from, "<<", 2) == 0;
+    copies = s->at - from > 1 && s->text.ptr[s->at - 1] == '&';
+    if (is_here && peek(s, 0) == '-') {
+        s->at++;
+    }
+    while (is_blank(peek(s, 0))) {
+        s->at++;
+    }
+    read_word(s, &word);
+    if (word.raw.len == 0 || (copies && (is_number(word.text) || str_eq_z(word.text, "-")))) {
+        return;
+    }
+    word.role = is_here || is_string ? SHELL_HERE : first == '<' ? SHELL_FROM : SHELL_TO;
+    s->items[s->n] = word;
+    if (is_here && s->n_here < HERE_MAX) {
+        s->here_has_tabs[s->n_here] = memchr(s->text.ptr + from, '-', word.at - from) != NULL;
+        s->here[s->n_here++] = &s->items[s->n];
+    }
+    s->n++;
+}
+
+static void read_operator(struct splitter *s)
+{
+    char c = peek(s, 0);
+    s->at++;
+    if (c == '\n') {
+        read_bodies(s);
+        c = ';';
+    } else if (c == '(' || c == ')') {
+        s->depth =
+            (uint16_t)(c == '(' ? s->depth + (s->depth < DEPTH_MAX) : s->depth - (s->depth > 0));
+    } else if ((c == '&' || c == '|') && peek(s, 0) == c) {
+        s->at++;
+        c = c == '&' ? 'A' : 'O';
+    } else if (c == '|' && peek(s, 0) == '&') {
+        s->at++;
+    }
+    s->before = c;
+    s->starts = true;
+}
+
+static void skip_comment(struct splitter *s)
+{
+    while (s->at < s->text.len && peek(s, 0) != '\n') {
+        s->at++;
+    }
+}
+
+static void add_argument(struct splitter *s)
+{
+    struct shell_word word;
+    size_t from = s->at;
+    read_word(s, &word);
+    if (s->at == from) { /* a byte 0 or the like cannot stop the reading */
+        s->at++;
+        return;
+    }
+    if ((peek(s, 0) == '<' || peek(s, 0) == '>') && is_number(word.raw)) {
+        return; /* the descriptor of a redirection */
+    }
+    if (word.text.len == 0 && !word.is_quoted) {
+        return;
+    }
+    word.before = s->before;
+    word.starts = s->starts;
+    s->before = '\0';
+    s->starts = s->starts && is_opener(word.text);
+    s->items[s->n++] = word;
+}
+
+void shell_split(struct arena *arena, struct str text, struct shell_words *ret_words)
+{
+    struct splitter s = {.arena = arena,
+                         .text = text,
+                         .out = arena_array(arena, char, text.len + 1),
+                         .items = arena_array(arena, struct shell_word, text.len + 1),
+                         .before = ';',
+                         .starts = true};
+    while (s.at < text.len) {
+        char c = peek(&s, 0);
+        if (is_blank(c)) {
+            s.at++;
+        } else if (c == '\\' && peek(&s, 1) == '\n') {
+            s.at += 2;
+        } else if (c == '#' &&
+                   (s.at == 0 || is_blank(text.ptr[s.at - 1]) || is_break(text.ptr[s.at - 1]))) {
+            skip_comment(&s);
+        } else if (((c == '<' || c == '>') && peek(&s, 1) != '(') ||
+                   (c == '&' && peek(&s, 1) == '>')) {
+            read_redirection(&s);
+        } else if (is_break(c) && !(c == '(' && peek(&s, 1) == '(')) {
+            read_operator(&s);
+        } else {
+            add_argument(&s);
+        }
+    }
+    *ret_words = (struct shell_words){s.items, s.n};
 }
 
 static bool is_name_char(char c, bool is_first)
@@ -114,48 +366,72 @@ bool shell_assignment(struct str word, struct str *ret_name, struct str *ret_val
 {
     int64_t equals = str_find(word, STR_LIT("="));
     struct str name = equals > 0 ? str_sub(word, 0, (size_t)equals) : STR_EMPTY;
+    if (name.len > 1 && name.ptr[name.len - 1] == '+') {
+        name.len--;
+    }
     if (!is_identifier(name)) {
         return false;
     }
     *ret_name = name;
-    *ret_value = unquote(str_sub(word, (size_t)equals + 1, SIZE_MAX));
+    *ret_value = str_sub(word, (size_t)equals + 1, SIZE_MAX);
     return true;
 }
 
-bool shell_next_use(struct str text, size_t *at, struct str *ret_name, bool *ret_has_default)
+/* Past quotes and escapes: true where the byte at the cursor is one of them, and the cursor is behind it. */
+static bool skip_quoting(struct str raw, struct shell_cursor *c)
 {
-    for (size_t idx = *at; idx + 1 < text.len; idx++) {
-        size_t from = idx + 1;
-        bool is_braced = text.ptr[idx] == '$' && text.ptr[from] == '{';
-        size_t to;
-        if (text.ptr[idx] != '$') {
-            continue;
-        }
-        from += is_braced;
-        for (to = from; to < text.len && is_name_char(text.ptr[to], to == from); to++) {
-        }
-        if (to > from) {
-            *ret_name = str_sub(text, from, to - from);
-            *ret_has_default = is_braced && to < text.len && text.ptr[to] != '}';
-            *at = to;
-            return true;
-        }
+    char byte = raw.ptr[c->at];
+    if (c->quote == '\'') {
+        c->quote = byte == '\'' ? '\0' : '\'';
+    } else if (byte == '\\') {
+        c->at++;
+    } else if (!c->is_here && byte == '"') {
+        c->quote = c->quote ? '\0' : '"';
+    } else if (!c->is_here && byte == '\'' && !c->quote) {
+        c->quote = '\'';
+    } else {
+        return false;
     }
-    *at = text.len;
-    return false;
+    c->at++;
+    return true;
 }
 
-bool shell_option(const struct shell_words *words, const char *flag, struct str *ret_value)
+static size_t name_end(struct str raw, size_t from)
 {
-    size_t len = strlen(flag);
-    for (size_t idx = 0; idx < words->n; idx++) {
-        struct str word = words->items[idx].text;
-        if (str_eq_z(word, flag) && idx + 1 < words->n) {
-            *ret_value = words->items[idx + 1].text;
-            return true;
+    while (from < raw.len && is_name_char(raw.ptr[from], false)) {
+        from++;
+    }
+    return from;
+}
+
+bool shell_next_use(struct str raw, struct shell_cursor *c, struct str *ret_name,
+                    bool *ret_has_default)
+{
+    while (c->at < raw.len) {
+        struct str rest = str_sub(raw, c->at, SIZE_MAX);
+        bool is_braced = str_starts(rest, STR_LIT("${"));
+        size_t from = c->at + 1 + is_braced;
+        size_t to;
+        if (skip_quoting(raw, c)) {
+            continue;
         }
-        if (str_starts(word, str_of(flag)) && word.len > len && word.ptr[len] == '=') {
-            *ret_value = unquote(str_sub(word, len + 1, SIZE_MAX));
+        if (str_starts(rest, STR_LIT("$((")) || str_starts(rest, STR_LIT("))"))) {
+            c->is_arithmetic = rest.ptr[0] == '$';
+            c->at += c->is_arithmetic ? 3 : 2;
+            continue;
+        }
+        if (rest.ptr[0] != '$') {
+            from = c->at;
+        } else if (is_braced && from < raw.len && (raw.ptr[from] == '#' || raw.ptr[from] == '!')) {
+            from++;
+        }
+        to = name_end(raw, from);
+        c->at = to > c->at ? to : c->at + 1;
+        if (to > from && (rest.ptr[0] == '$' || c->is_arithmetic) &&
+            is_name_char(raw.ptr[from], true)) {
+            *ret_name = str_sub(raw, from, to - from);
+            *ret_has_default =
+                is_braced && to < raw.len && raw.ptr[to] != '}' && raw.ptr[to] != '[';
             return true;
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading printed shell commands for lint: words, assignments, uses of variables. It follows quotes and line ends, and knows
-   nothing of expansion: it is for finding slips in text, not for running it. Views point into the text. Pure. */
+/* Reading printed shell commands: words, redirections, here-documents, assignments, uses of variables. It follows the shell's
+   quoting and expands nothing: shell_script.h does, as far as a text alone tells. Views point into the text or into the arena.
+   Source of the rules: POSIX.1-2017, XCU 2.2 and 2.3, and of $'...', &>, <<< and (( )) the Bash manual, 3.1 to 3.6. Pure. */
 #ifndef REPORT_SHELL_TEXT_H
 #define REPORT_SHELL_TEXT_H
 
@@ -8,11 +9,25 @@
 
 #define SHELL_WORDS_MAX 4096
 
+enum shell_role {
+    SHELL_ARGUMENT, /* a word of a command, assignments before it among them */
+    SHELL_TO,       /* the file behind > */
+    SHELL_FROM,     /* the file behind < */
+    SHELL_HERE      /* the body of a here-document, or the word behind <<< */
+};
+
 struct shell_word {
-    struct str text; /* without quotes around the whole of it */
+    struct str text; /* quotes and escapes taken off, $uses as they stand */
+    struct str raw;  /* as it is written */
+    enum shell_role role;
+    char
+        before; /* of the first word of a simple command the operator before it: ';' (also a line's end and the text's
+                       beginning), '&', '|', 'A' for &&, 'O' for ||, '(' or ')'; else '\0' */
+    bool starts; /* names a command: first, or behind a prefix such as sudo, an assignment or do */
     bool
-        starts; /* first of a simple command (after a line end, ; & | && || do then else or an assignment) */
-    size_t at; /* byte offset in the text */
+        is_quoted; /* of SHELL_HERE: nothing in it is expanded; else: a part of it is quoted or escaped */
+    uint16_t depth; /* of ( ) around it */
+    size_t at;      /* byte offset in the text */
 };
 
 struct shell_words {
@@ -20,17 +35,22 @@ struct shell_words {
     size_t n;
 };
 
-/* Comments are left out. A word takes a byte of the text or more, so there are as many as the text allows. */
+/* Comments are left out, and so are `2>&1` and the like. A word takes a byte of the text or more. */
 void shell_split(struct arena *arena, struct str text, struct shell_words *ret_words);
 
-/* NAME=VALUE: true, and both parts, the value without quotes around it. */
+/* NAME=VALUE or NAME+=VALUE: true, and both parts. */
 bool shell_assignment(struct str word, struct str *ret_name, struct str *ret_value);
 
-/* The next $NAME or ${NAME...} at or after *at, which moves behind it. has_default: ${NAME:-x} and the like. */
-bool shell_next_use(struct str text, size_t *at, struct str *ret_name, bool *ret_has_default);
+/* Where a search for uses stands: {0} to begin with a raw word, {.is_here = true} with the body of a here-document. */
+struct shell_cursor {
+    size_t at;
+    char quote; /* ' or " or '\0' */
+    bool is_here, is_arithmetic;
+};
 
-/* --flag VALUE or --flag=VALUE (flag with its dashes): false where absent. */
-bool shell_option(const struct shell_words *words, const char *flag, struct str *ret_value);
+/* The next $NAME, ${NAME...} or, inside $(( )), NAME that the shell would expand. has_default: ${NAME:-x} and the like. */
+bool shell_next_use(struct str raw, struct shell_cursor *cursor, struct str *ret_name,
+                    bool *ret_has_default);
 
 bool is_identifier(struct str s);
 struct str path_base(struct str path);

@@ -94,6 +94,10 @@ planted dataset-differs '0,/"dataset_images": "1000"/s//"dataset_images": "300"/
 planted number-conflict '0,/"also_printed": \[\]/s//"also_printed": [{"printed": "101.00", "source": {"repository": "https:\/\/example.org\/r", "commit": "0123456789abcdef0123456789abcdef01234567", "path": "x", "date": "2026-01-02"}}]/'
 planted command-not-printed 's/"purpose": "run"/"purpose": "code"/'
 
+# --- the same defects in other spellings, and innocent near misses: lint_spellings.txt ---------------------------
+exits 0 "other spellings of its defects are found, innocent ones are not" /usr/bin/python3 tests/integration/lint_spellings.py "$REPERF" $G tests/integration/lint_spellings.txt "$T"
+sed 's/^/# /' "$T/out"
+
 # --- planted in the logs: audit must say these ids -------------------------------------------------------------
 audited() { # IDS: of the report and logs as they are now
     "$REPERF" audit "${2:-$G}" --logs "$T/logs" --json >"$T/out" 2>"$T/err"

@@ -104,7 +104,7 @@ static void what_is_not_understood_is_kept(void **state UNUSED)
                  {"--ulimit nofile=1024:2048", "--ulimit nofile=1024:2048"},
                  {"--ulimit memlock", "--ulimit memlock"},
                  {"--ulimit memlock=-2", "--ulimit memlock=-2"},
-                 {"--gpus '\"device=0,1\"'", "--gpus device=0,1"},
+                 {"--gpus '\"device=0,1\"'", "--gpus \"device=0,1\""},
                  {"-e SECRET", "-e SECRET"},
                  {"-e A=$B", "-e A=$B"},
                  {"-e A=`b`", "-e A=`b`"},

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "judge/finding.h"
-#include "report/shell_text.h"
+#include "report/shell_script.h"
 
 static void words_follow_quotes_and_lines(void **state UNUSED)
 {
@@ -43,29 +43,97 @@ static void assignments_and_uses_are_seen(void **state UNUSED)
     struct str name;
     struct str value;
     bool has_default = false;
-    size_t at = 0;
-    assert_true(shell_assignment(str_of("A_1=\"x\""), &name, &value));
+    struct shell_cursor cursor = {0};
+    struct str text = str_of("a $B '$N' \\$N \"$Q\" ${C:-d} $1 $((X + 1)) $");
+    static const char *const WANTED[] = {"B", "Q", "C", "X"};
+    assert_true(shell_assignment(str_of("A_1=x"), &name, &value));
     assert_true(str_eq_z(name, "A_1") && str_eq_z(value, "x"));
+    assert_true(shell_assignment(str_of("A+=x"), &name, &value) && str_eq_z(name, "A"));
     assert_false(shell_assignment(str_of("--a=1"), &name, &value));
     assert_false(shell_assignment(str_of("1A=1"), &name, &value));
     assert_false(shell_assignment(str_of("=1"), &name, &value));
-    assert_true(shell_next_use(str_of("a $B ${C:-d} $1 $"), &at, &name, &has_default));
-    assert_true(str_eq_z(name, "B") && !has_default);
-    assert_true(shell_next_use(str_of("a $B ${C:-d} $1 $"), &at, &name, &has_default));
-    assert_true(str_eq_z(name, "C") && has_default);
-    assert_false(shell_next_use(str_of("a $B ${C:-d} $1 $"), &at, &name, &has_default));
+    for (size_t idx = 0; idx < ARRAY_LEN(WANTED); idx++) {
+        assert_true(shell_next_use(text, &cursor, &name, &has_default));
+        assert_true(str_eq_z(name, WANTED[idx]) && has_default == (WANTED[idx][0] == 'C'));
+    }
+    assert_false(shell_next_use(text, &cursor, &name, &has_default));
+}
+
+static struct shell_script script_of(struct arena *arena, const char *text)
+{
+    struct shell_script script = {0};
+    shell_script_read(arena, str_of(text), &script);
+    return script;
+}
+
+/* One row a text: the words of each program that it starts, "|" between programs. */
+static void programs_are_found(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *runs;
+    } ROWS[] = {
+        {"sudo -u me env A=1 tar x\\\nzf a", "tar xzf a"},
+        {"time nohup timeout -k 5 60 nice -n 3 a b > log 2>&1 &", "a b"},
+        {"B=8; run -b $B '$B' \"$B\" $'x\\ty'", "||run -b 8 $B 8 x\ty"},
+        {"C='py t.py'; $C -a", "||py t.py -a"},
+        {"if x; then B=1; else B=2; fi; y $B", "x|||y $B"},
+        {"bash -lc 'cd a && b c'", "bash -lc cd a && b c|cd a|b c"},
+        {"docker run -v a:b --rm img:1 sh -c \"x; y\"",
+         "docker run -v a:b --rm img:1 sh -c x; y|sh -c x; y|x|y"},
+        {"mpirun -np 8 python -m torch.distributed.launch --n 2 t.py -b 1",
+         "mpirun -np 8 python -m torch.distributed.launch --n 2 t.py -b 1|python -m "
+         "torch.distributed.launch --n 2 t.py -b 1|t.py -b 1"},
+        {"ssh -p 22 host 'cd a; b'", "ssh -p 22 host cd a; b|cd a|b"},
+        {"cat <<'EOF' > r.sh\na $X\nEOF\nb", "cat|a $X|b"},
+        {"cat <<EOF\na\nEOF\nb", "cat|b"},
+        {"for i in 1 2; do a; done; b", "a|b"},
+        {"(cd a; b) | c # d", "cd a|b|c"},
+    };
+    for (size_t row = 0; row < ARRAY_LEN(ROWS); row++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct shell_script script = script_of(&arena, ROWS[row].text);
+        const char *got = "";
+        for (size_t idx = 0; idx < script.n; idx++) {
+            for (size_t word = 0; word < script.runs[idx].n; word++) {
+                got = arena_printf(&arena, "%s%s%.*s", got,
+                                   word  ? " "
+                                   : idx ? "|"
+                                         : "",
+                                   STR_ARG(script.runs[idx].words[word].text));
+            }
+            got = script.runs[idx].n ? got : arena_printf(&arena, "%s|", got);
+        }
+        assert_string_equal(got, ROWS[row].runs);
+    }
+}
+
+static void loops_are_found(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct shell_script script = script_of(
+        &arena, "i=1\nwhile [ $i -le 6 ]; do for ((j=0;j<2;j++)); do a; done; let i++; done");
+    assert_int_equal(script.n_loops, 2);
+    assert_int_equal(script.loops[0].kind, SHELL_WHILE);
+    assert_int_equal(script.loops[1].kind, SHELL_FOR);
+    assert_true(str_eq_z(script.loops[1].name, "((j=0;j<2;j++))"));
+    assert_int_equal(script.loops[1].parent, 0);
+    assert_int_equal(script.loops[0].end, script.n);
 }
 
 static void options_have_values(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct shell_words words = {0};
-    struct str value = STR_EMPTY;
-    shell_split(&arena, str_of("run --nnodes=2 --batch_size 8 --last"), &words);
-    assert_true(shell_option(&words, "--nnodes", &value) && str_eq_z(value, "2"));
-    assert_true(shell_option(&words, "--batch_size", &value) && str_eq_z(value, "8"));
-    assert_false(shell_option(&words, "--last", &value));
-    assert_false(shell_option(&words, "--batch", &value));
+    struct shell_script script = script_of(&arena, "run --nnodes=2 -b8 --size 8 -xzf F --last");
+    struct shell_word word;
+    struct str value;
+    size_t at = 1;
+    assert_true(shell_run_option(script.runs, "--nnodes", &at, &word) && str_eq_z(word.text, "2"));
+    assert_true(shell_run_option(script.runs, "-b", &at, &word) && str_eq_z(word.text, "8"));
+    assert_true(shell_run_option(script.runs, "--size", &at, &word) && str_eq_z(word.text, "8"));
+    assert_false(shell_run_option(script.runs, "--last", &at, &word));
+    assert_true(shell_run_letter(script.runs, 'f', &value) && str_eq_z(value, "F"));
+    assert_true(shell_run_letter(script.runs, 'z', &value) && str_eq_z(value, "f"));
+    assert_false(shell_run_letter(script.runs, 'q', &value));
 }
 
 static void distances_are_least(void **state UNUSED)
@@ -99,6 +167,8 @@ int main(void)
         cmocka_unit_test(words_follow_quotes_and_lines),
         cmocka_unit_test(text_without_words_has_none),
         cmocka_unit_test(assignments_and_uses_are_seen),
+        cmocka_unit_test(programs_are_found),
+        cmocka_unit_test(loops_are_found),
         cmocka_unit_test(options_have_values),
         cmocka_unit_test(distances_are_least),
         cmocka_unit_test(rules_are_sorted_and_complete),

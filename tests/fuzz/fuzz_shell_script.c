@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a printed command: every word lies in its text, every run and loop within its script, and options are read without harm. */
+#include "base/base.h"
+#include "judge/launch_options.h"
+#include "report/shell_script.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_words(struct str text)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct shell_words words;
+    size_t from = 0;
+    shell_split(&arena, text, &words);
+    for (size_t idx = 0; idx < words.n; idx++) {
+        const struct shell_word *word = &words.items[idx];
+        struct shell_cursor cursor = {.is_here = word->role == SHELL_HERE};
+        struct str name;
+        bool has_default;
+        ASSERT(word->at >= from && word->at < text.len);
+        ASSERT(word->text.len <= word->raw.len);
+        ASSERT(word->raw.ptr >= text.ptr && word->raw.ptr + word->raw.len <= text.ptr + text.len);
+        while (shell_next_use(word->raw, &cursor, &name, &has_default)) {
+            ASSERT(is_identifier(name) && cursor.at <= word->raw.len);
+        }
+        from = word->at + 1;
+    }
+}
+
+static void check_run(struct arena *arena, const struct shell_run *run)
+{
+    struct option_found option;
+    struct str value;
+    ASSERT(run->n_own <= run->n);
+    (void)shell_program(run);
+    (void)shell_run_letter(run, 'f', &value);
+    for (size_t at = 0; option_next(arena, run, &at, &option);) {
+        ASSERT(at <= run->n_own && option.means < MEANS_N);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct shell_script script;
+    struct str text = {(const char *)data, size};
+    check_words(text);
+    shell_script_read(&arena, text, &script);
+    for (size_t idx = 0; idx < script.n; idx++) {
+        const struct shell_run *run = &script.runs[idx];
+        ASSERT(run->loop == SHELL_LOOP_NONE || run->loop < script.n_loops);
+        check_run(&arena, run);
+    }
+    for (size_t idx = 0; idx < script.n_loops; idx++) {
+        ASSERT(script.loops[idx].first <= script.loops[idx].end &&
+               script.loops[idx].end <= script.n);
+    }
+    return 0;
+}
