@@ -32,7 +32,7 @@ struct guesser {
 
 static bool is_clue(const struct series_spec *spec)
 {
-    return spec->quantity != QTY_SCORE;
+    return spec->quantity != QTY_SCORE && (spec->quantity != QTY_PROGRESS || spec->after.pattern);
 }
 
 static const struct probe *clue_of(const struct series_spec *spec)

@@ -25,6 +25,7 @@ int parser_new(const struct format *format, struct arena *arena, struct parser *
     p->series = xcalloc(format->n_series, sizeof(p->series[0]));
     p->has_fact = xcalloc(format->n_facts, sizeof(p->has_fact[0]));
     p->total_steps = -1;
+    p->total_epochs = -1;
     p->done_step = -1;
     p->derivation = DERIVATION_NOW;
     *ret_parser = p;

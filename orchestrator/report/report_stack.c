@@ -67,6 +67,7 @@ static const char *const CONDITION_NAMES[] = {
     "shm_size",
     "statistic",
     "sync_bn",
+    "tokens_per_step",
     "warmup",
     "weight_decay",
     "workers",
