@@ -117,7 +117,7 @@ static int decode_fact(const struct decoder *d, const struct json *at, struct er
     if (json_decode(at, d->arena, FACT_FIELDS, ARRAY_LEN(FACT_FIELDS), &raw, err) < 0) {
         return -1;
     }
-    if (!condition_is_known(raw.name) && !identity_is_known(raw.name)) {
+    if (!vocabulary_has_condition(vocabulary_of(at), raw.name) && !identity_is_known(raw.name)) {
         return json_fail(at, err, "\"%.60s\" is not in the list of conditions", raw.name.ptr);
     }
     if (raw.is_absent) {
@@ -323,6 +323,7 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     f->title = raw.title;
     f->framework = raw.framework;
     f->source = raw.source;
+    f->vocabulary = vocabulary_of(root);
     f->total_from = raw.total_from;
     f->epochs_from = raw.epochs_from;
     if (decode_role(root, raw.role, &f->role, err) < 0 || decode_prefixes(&d, root, err) < 0 ||
@@ -386,6 +387,11 @@ struct str format_framework(const struct format *format)
 enum format_role format_role(const struct format *format)
 {
     return format->role;
+}
+
+const struct vocabulary *format_vocabulary(const struct format *format)
+{
+    return format->vocabulary;
 }
 
 size_t format_rules(const struct format *format, const struct rule **ret_rules)

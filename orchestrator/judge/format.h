@@ -19,6 +19,7 @@
 #define FORMAT_RANKS_MAX   65536 /* different ranks in one log */
 
 struct format; /* compiled; opaque */
+struct vocabulary;
 
 /* What a format's lines are in a log that several formats read. */
 enum format_role {
@@ -42,6 +43,7 @@ struct str format_id(const struct format *format);
 struct str format_title(const struct format *format);
 struct str format_framework(const struct format *format);
 enum format_role format_role(const struct format *format);
+const struct vocabulary *format_vocabulary(const struct format *format);
 size_t format_rules(const struct format *format, const struct rule **ret_rules);
 /* NULL where absent; accepts "FORMAT/NAME" and "NAME". */
 const struct rule *format_rule(const struct format *format, struct str id);

@@ -4,14 +4,14 @@
 
 #include "judge/format_decode.h"
 
-static bool is_unit_of(struct str unit, enum quantity quantity)
+#include "report/vocabulary.h"
+
+/* Series are kept in base units: seconds, and rates of items or of steps. */
+static bool is_unit_of(const struct vocabulary *v, struct str unit, enum quantity quantity)
 {
-    static const char *const RATES[] = {"samples/s", "images/s", "sequences/s",
-                                        "tokens/s",  "words/s",  "steps/s"};
-    bool is_rate = false;
-    for (size_t idx = 0; idx < ARRAY_LEN(RATES); idx++) {
-        is_rate = is_rate || str_eq_z(unit, RATES[idx]);
-    }
+    const struct word *word = words_find(&v->units, unit);
+    bool is_base = word && str_eq(word->name, unit);
+    bool is_rate = is_base && (unit_is(v, unit, "rate") || unit_is(v, unit, "step_rate"));
     switch (quantity) {
     case QTY_RATE:
     case QTY_RUNNING_MEAN:
@@ -24,7 +24,7 @@ static bool is_unit_of(struct str unit, enum quantity quantity)
     case QTY_PROGRESS:
         return unit.len == 0;
     case QTY_SCORE:
-        return unit.len == 0 || str_eq_z(unit, "%");
+        return is_base && !is_rate && !unit_is(v, unit, "time");
     }
     return false;
 }
@@ -107,7 +107,7 @@ static int decode_series_names(const struct json *at, const struct raw_series *r
                          "score or progress, found \"%.40s\"",
                          raw->quantity.ptr);
     }
-    if (!is_unit_of(raw->unit, s->quantity)) {
+    if (!is_unit_of(vocabulary_of(at), raw->unit, s->quantity)) {
         return json_fail(at, err, "unit \"%.40s\" does not fit quantity %.*s", raw->unit.ptr,
                          STR_ARG(raw->quantity));
     }

@@ -493,11 +493,17 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
+/* One figure for the whole run: its losses stand on lines of their own. */
+static bool has_one_figure(const struct parser *p)
+{
+    return p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
+}
+
 int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
     bool is_sample = false;
-    bool is_primary = false;
+    bool is_shown = false; /* a line of what the log is measured by */
     if (follow_start(p, line, err) < 0) {
         return -1;
     }
@@ -506,12 +512,14 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
             return -1;
         }
         is_sample = is_sample || is_hit;
-        is_primary = is_primary || (is_hit && p->format->series[idx].is_primary);
+        is_shown =
+            is_shown ||
+            (is_hit && (p->format->series[idx].is_primary || p->format->series[idx].stands_in));
     }
-    if (look_at_loss(p, line, err) < 0) {
+    if ((is_shown || has_one_figure(p)) && look_at_loss(p, line, err) < 0) {
         return -1;
     }
-    if ((is_primary ? 0 : is_sample || line->is_cut ? 0 : look_at_rest(p, line, err)) < 0) {
+    if (!is_sample && !line->is_cut && look_at_rest(p, line, err) < 0) {
         return -1;
     }
     if (match_probe(&p->format->end, line, &is_hit, err) < 0) {
