@@ -189,6 +189,27 @@ static void sort_guess(struct guess *guess, struct finding_of_log *f)
     }
 }
 
+/* Tables of any program have no lines of their own to be known by: they are read. */
+static int guess_tables(const struct source *from, const char *file, struct guess *guess,
+                        struct err *err)
+{
+    for (size_t idx = 0; guess->n == 0 && idx < from->set->n; idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        const struct format *format = from->set->items[idx];
+        struct measurement m;
+        if (format_role(format) != FORMAT_GENERIC) {
+            continue;
+        }
+        if (measure_file_rates(&arena, format, file, STR_EMPTY, from->head, &m, err) < 0) {
+            return -1;
+        }
+        if (measurement_primary(&m)->n > 0) {
+            guess->formats[guess->n++] = format;
+        }
+    }
+    return 0;
+}
+
 /* *ret_format NULL where auto finds none or several: then f says so. */
 static int choose_format(struct arena *arena, const struct source *from, struct finding_of_log *f,
                          const struct format **ret_format, struct err *err)
@@ -202,6 +223,9 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     }
     strbuf_init(&why, WHY_BYTES);
     if (measure_guess(from->set, f->file, from->head, &guess, err) < 0) {
+        return -1;
+    }
+    if (guess_tables(from, f->file, &guess, err) < 0) {
         return -1;
     }
     sort_guess(&guess, f);

@@ -225,7 +225,7 @@ static int decode_prefixes(const struct decoder *d, const struct json *root, str
 }
 
 struct raw_format {
-    struct str id, title, framework, source, total_from, epochs_from, role;
+    struct str id, title, framework, source, total_from, epochs_from, role, records;
     int64_t schema_version;
     bool any;
 };
@@ -246,6 +246,7 @@ static const struct json_field FORMAT_FIELDS[] = {
     {"total_from", JSON_STR, JSON_NULLABLE, RF(total_from), 0, 0},
     {"epochs_from", JSON_STR, JSON_NULLABLE, RF(epochs_from), 0, 0},
     {"role", JSON_STR, 0, RF(role), 0, 0},
+    {"records", JSON_STR, 0, RF(records), 0, 0},
     {"facts", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"rules", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
 };
@@ -324,6 +325,13 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     f->framework = raw.framework;
     f->source = raw.source;
     f->vocabulary = vocabulary_of(root);
+    f->records = str_eq_z(raw.records, "csv") ? RECORD_CSV
+                 : raw.records.ptr            ? RECORD_JSONL
+                                              : RECORD_NONE;
+    if (raw.records.ptr && f->records == RECORD_JSONL && !str_eq_z(raw.records, "jsonl")) {
+        return json_fail(root, err, "expected records csv or jsonl, found \"%.40s\"",
+                         raw.records.ptr);
+    }
     f->total_from = raw.total_from;
     f->epochs_from = raw.epochs_from;
     if (decode_role(root, raw.role, &f->role, err) < 0 || decode_prefixes(&d, root, err) < 0 ||

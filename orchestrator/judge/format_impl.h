@@ -6,6 +6,7 @@
 #include "codec/pattern.h"
 #include "judge/format.h"
 #include "judge/literals.h"
+#include "judge/records.h"
 
 #define NO_LITERAL UINT8_MAX
 
@@ -63,6 +64,7 @@ struct format {
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */
     struct str epochs_from; /* likewise, how many epochs */
     enum format_role role;
+    enum record_kind records;            /* lines are made of the records of a table */
     const struct vocabulary *vocabulary; /* as long-lived as the format */
     struct fact_spec *facts;
     size_t n_facts;

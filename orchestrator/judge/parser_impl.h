@@ -54,8 +54,10 @@ struct parser {
     struct arena *arena;           /* borrowed */
     const struct literals *search; /* borrowed from the format, or from the guesser */
     unsigned n_aims;               /* how often the guesser has changed it */
-    struct guesser *guesser;       /* borrowed; not NULL: lines are its business */
-    struct str named;              /* with skips_scores: this one is read all the same */
+    struct records *records;       /* owned; NULL: lines are read as they stand */
+    struct strbuf record;
+    struct guesser *guesser; /* borrowed; not NULL: lines are its business */
+    struct str named;        /* with skips_scores: this one is read all the same */
     bool skips_scores;
     struct series_state *series; /* owned; n_series of the format */
     VEC(struct fact) facts;      /* values in the arena */
