@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every format on a log of its own (tests/integration/formats): found among all, its number, in any dress, and not `ok` where the log is damaged.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
 . "$(dirname "$0")/../tap_lib.sh"
 F=tests/integration/formats
 
@@ -105,9 +106,9 @@ for each in "paddleclas-dynamic.log paddleclas mean 8" "paddleclas-static.log pa
     "mmengine-iter.log mmengine mean 9" "mmengine-epoch.log mmengine epoch-mean 11" "torchvision.log torchvision mean 9" "timm.log timm mean 9" "nanogpt.log nanogpt tokens 11" \
     "megatron.log megatron samples 8" "hf-trainer.log hf-trainer steps 11" "mlperf-run.log mlperf accuracy-last 6" "lightning-rich.log lightning rich-last 3"; do
     read -r file format rule n <<<"$each"
-    case $format in paddleclas | paddlenlp-transformer) args="--gpus 4" ;; lightning) args="--gpus 1 --batch 2" ;; *) args="" ;; esac
-    case $file in hf-trainer.log) continue ;; paddleclas-static.log) args="--gpus 8" ;; esac
-    short "$file" "$format" "$rule" "$args" "$n"
+    case $format in paddleclas | paddlenlp-transformer) extra="--gpus 4" ;; lightning) extra="--gpus 1 --batch 2" ;; *) extra="" ;; esac
+    case $file in hf-trainer.log) continue ;; paddleclas-static.log) extra="--gpus 8" ;; esac
+    short "$file" "$format" "$rule" "$extra" "$n"
 done
 head -n 11 "$F/hf-trainer.log" >"$T/bad.log"
 is "$(told "$T/bad.log" --format hf-trainer | cut -d' ' -f2)" no_metric "hf-trainer.log: a run that did not reach its end has no figure"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Units, metrics, precisions and condition names are data: manifests/vocabulary.json. What it does not hold is refused; what is added there needs no C.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 . "$(dirname "$0")/../tap_lib.sh"
 V=manifests/vocabulary.json
 R=manifests/reports/dlperf-tf2-resnet50.json
