@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
+#include "cmd/measure_parts.h"
 
 #include "base/log.h"
 #include "base/progress.h"
@@ -17,7 +18,6 @@
 #include <math.h>
 
 #define TEXT_BYTES_MAX  (64u << 20)
-#define FLUSH_BYTES     (64u << 10)
 #define WHY_BYTES       512
 #define STATUS_NO_VALUE 9 /* DESIGN.md section 5: parse */
 
@@ -44,21 +44,6 @@ static const struct opt OPTS[] = {
      ARG(allows_incomplete), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document instead of a table", ARG(want_json), 0, 0},
     OPT_END,
-};
-
-/* What is said about one log. */
-struct finding_of_log {
-    const char *file;
-    struct str format; /* NULL: not found */
-    struct measurement m;
-    struct log_counts counts;
-    const struct series *series; /* primary, or the rule's; NULL where there is no format */
-    enum parse_verdict verdict;
-    struct str why;
-    bool has_value;
-    struct rule_value value;
-    struct str unit;
-    const struct rule *rule; /* NULL: mean of the series */
 };
 
 static bool series_has_rows(const struct series *series)
@@ -181,6 +166,50 @@ struct source {
     struct log_head *head;
 };
 
+/* Of those that fit, the program's own where there is one, and the protocols beside it; what fits any log counts where nothing else
+   does. */
+static void sort_guess(struct guess *guess, struct finding_of_log *f)
+{
+    static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_BESIDE,
+                                             FORMAT_GENERIC};
+    struct guess all = *guess;
+    guess->n = 0;
+    for (size_t role = 0; role < ARRAY_LEN(ORDER) && guess->n == 0; role++) {
+        for (size_t idx = 0; idx < all.n; idx++) {
+            if (format_role(all.formats[idx]) == ORDER[role]) {
+                guess->formats[guess->n++] = all.formats[idx];
+            }
+        }
+    }
+    for (size_t idx = 0; guess->n == 1 && idx < all.n && f->n_beside < BESIDE_MAX; idx++) {
+        if (format_role(all.formats[idx]) != FORMAT_GENERIC &&
+            all.formats[idx] != guess->formats[0]) {
+            f->beside[f->n_beside++].format = all.formats[idx];
+        }
+    }
+}
+
+/* Tables of any program have no lines of their own to be known by: they are read. */
+static int guess_tables(const struct source *from, const char *file, struct guess *guess,
+                        struct err *err)
+{
+    for (size_t idx = 0; guess->n == 0 && idx < from->set->n; idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        const struct format *format = from->set->items[idx];
+        struct measurement m;
+        if (format_role(format) != FORMAT_GENERIC) {
+            continue;
+        }
+        if (measure_file_rates(&arena, format, file, STR_EMPTY, from->head, &m, err) < 0) {
+            return -1;
+        }
+        if (measurement_primary(&m)->n > 0) {
+            guess->formats[guess->n++] = format;
+        }
+    }
+    return 0;
+}
+
 /* *ret_format NULL where auto finds none or several: then f says so. */
 static int choose_format(struct arena *arena, const struct source *from, struct finding_of_log *f,
                          const struct format **ret_format, struct err *err)
@@ -196,6 +225,10 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     if (measure_guess(from->set, f->file, from->head, &guess, err) < 0) {
         return -1;
     }
+    if (guess_tables(from, f->file, &guess, err) < 0) {
+        return -1;
+    }
+    sort_guess(&guess, f);
     *ret_format = guess.n == 1 ? guess.formats[0] : NULL;
     if (guess.n == 1) {
         return 0;
@@ -207,6 +240,27 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
         strbuf_printf(&why, "%s %.*s", idx ? "," : "", STR_ARG(format_id(guess.formats[idx])));
     }
     f->why = str_dup(arena, strbuf_str(&why));
+    return 0;
+}
+
+static int measure_beside(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                          struct err *err)
+{
+    for (size_t idx = 0; idx < f->n_beside; idx++) {
+        struct beside *b = &f->beside[idx];
+        struct finding_of_log as = {.file = f->file, .format = format_id(b->format)};
+        if (measure_file_rates(arena, b->format, f->file, STR_EMPTY, from->head, &as.m, err) < 0) {
+            return -1;
+        }
+        as.series = measurement_primary(&as.m);
+        as.counts = identity_counts(b->format, &as.m);
+        as.rule = format_rule_of(b->format, as.series->name);
+        judge(arena, from->args, &as);
+        b->verdict = as.verdict;
+        b->series = as.series;
+        b->has_value = as.has_value;
+        b->value = as.value.value;
+    }
     return 0;
 }
 
@@ -234,178 +288,20 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
+    f->rule = f->rule ? f->rule : format_rule_of(format, f->series->name);
     f->unit = f->series->unit;
     f->counts = identity_counts(format, &f->m);
     if (check_asked(args, f, err) < 0) {
         return -1;
     }
     judge(arena, args, f);
-    return 0;
-}
-
-/* Prints what has gathered and empties the buffer, so that a document of any length needs little memory. */
-static int flush(struct strbuf *buf, size_t over, struct err *err)
-{
-    if (buf->len <= over) {
-        return 0;
-    }
-    ASSERT(!buf->is_full);
-    if (cmd_print(strbuf_str(buf), err) < 0) {
-        return -1;
-    }
-    strbuf_clear(buf);
-    return 0;
-}
-
-static int put_samples(struct json_out *out, const struct finding_of_log *f, struct err *err)
-{
-    size_t n = f->series ? f->series->n : 0;
-    jw_array(out, "series");
-    for (size_t idx = 0; idx < n; idx++) {
-        const struct sample *s = &f->series->samples[idx];
-        jw_object(out, NULL);
-        jw_i64(out, "step", s->step);
-        jw_f64(out, "value", s->value);
-        jw_z(out, "scope", scope_name(f->series->scope));
-        if (s->rank >= 0) {
-            jw_i64(out, "rank", s->rank);
-        } else {
-            jw_null(out, "rank");
-        }
-        if (s->gpus >= 0) {
-            jw_i64(out, "gpus", s->gpus);
-        }
-        if (f->m.n_runs > 1) {
-            jw_i64(out, "run", s->run);
-        }
-        jw_end_object(out);
-        if (flush(out->buf, FLUSH_BYTES, err) < 0) {
-            return -1;
-        }
-    }
-    jw_end_array(out);
-    return 0;
-}
-
-/* Every line that looks like the metric, and what is the matter with those that are not samples of one whole run. */
-static void put_counts(struct json_out *out, const struct finding_of_log *f)
-{
-    jw_object(out, "counts");
-    jw_i64(out, "lines", (int64_t)f->m.n_lines);
-    jw_i64(out, "read", f->series ? (int64_t)f->series->n : 0);
-    for (int cause = 0; cause < CAUSES; cause++) {
-        jw_i64(out, cause_name((enum cause)cause), f->m.causes.n[cause]);
-    }
-    jw_end_object(out);
-}
-
-static void put_more(struct json_out *out, const struct finding_of_log *f)
-{
-    size_t n = f->series ? f->series->n : 0;
-    jw_str(out, "why", f->why.len ? f->why : STR_EMPTY);
-    jw_str(out, "rule", f->rule ? f->rule->id : STR_EMPTY);
-    if (f->has_value) {
-        jw_i64(out, "n_used", (int64_t)f->value.n_used);
-    } else {
-        jw_null(out, "n_used");
-    }
-    jw_str(out, "name", f->series ? f->series->name : STR_EMPTY);
-    jw_z(out, "quantity", f->series ? quantity_name(f->series->quantity) : NULL);
-    jw_object(out, "window");
-    if (n > 0) {
-        jw_i64(out, "first_step", f->series->samples[0].step);
-        jw_i64(out, "last_step", f->series->samples[n - 1].step);
-    } else {
-        jw_null(out, "first_step");
-        jw_null(out, "last_step");
-    }
-    jw_end_object(out);
-    jw_i64(out, "runs", f->m.n_runs);
-    jw_i64(out, "lines", (int64_t)f->m.n_lines);
-    jw_i64(out, "bytes", (int64_t)f->m.n_bytes);
-    put_counts(out, f);
-    jw_array(out, "facts");
-    for (size_t idx = 0; idx < f->m.n_facts; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "name", f->m.facts[idx].name);
-        jw_str(out, "value", f->m.facts[idx].value);
-        jw_i64(out, "line", f->m.facts[idx].line);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
-
-static int put_log(struct json_out *out, const struct finding_of_log *f, struct err *err)
-{
-    jw_z(out, "file", f->file);
-    jw_str(out, "format", f->format);
-    jw_i64(out, "records", f->series ? (int64_t)f->series->n : 0);
-    jw_z(out, "verdict", parse_verdict_name(f->verdict));
-    if (f->has_value) {
-        jw_f64(out, "value", f->value.value);
-    } else {
-        jw_null(out, "value");
-    }
-    jw_str(out, "unit", f->unit.ptr ? f->unit : STR_LIT(""));
-    if (put_samples(out, f, err) < 0) {
-        return -1;
-    }
-    put_more(out, f);
-    return 0;
+    return measure_beside(arena, from, f, err);
 }
 
 static const struct table_column COLUMNS[] = {
     {"file", false}, {"format", false}, {"records", true}, {"steps", true},    {"scope", false},
     {"value", true}, {"unit", false},   {"used", true},    {"verdict", false},
 };
-
-static void add_row(struct table *table, const struct finding_of_log *f)
-{
-    size_t n = f->series ? f->series->n : 0;
-    table_add(table, str_of(f->file));
-    table_add(table, f->format.ptr ? f->format : STR_LIT("-"));
-    table_addf(table, "%zu", n);
-    if (n > 0) {
-        table_addf(table, "%" PRId64 "-%" PRId64, f->series->samples[0].step,
-                   f->series->samples[n - 1].step);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
-    table_add(table, f->series ? str_of(scope_name(f->series->scope)) : STR_LIT("-"));
-    if (f->has_value) {
-        table_addf(table, "%.6g", f->value.value);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
-    table_add(table, f->unit.len ? f->unit : STR_LIT("-"));
-    if (f->has_value) {
-        table_addf(table, "%zu", f->value.n_used);
-    } else {
-        table_add(table, STR_LIT("-"));
-    }
-    table_add(table, str_of(parse_verdict_name(f->verdict)));
-}
-
-/* Below the table, for one log: how the number came about, and what the log states. */
-static void add_details(struct strbuf *text, const struct finding_of_log *f)
-{
-    if (f->has_value) {
-        strbuf_add_z(text, "\nvalue: ");
-        if (f->rule) {
-            rule_describe(f->rule, text);
-        } else {
-            strbuf_printf(text, "plain mean of %.*s", STR_ARG(f->series->name));
-        }
-        strbuf_add_z(text, "\n");
-    }
-    if (f->m.n_facts) {
-        strbuf_add_z(text, "the log states:\n");
-    }
-    for (size_t idx = 0; idx < f->m.n_facts; idx++) {
-        strbuf_printf(text, "  %-18.*s %.*s\n", STR_ARG(f->m.facts[idx].name),
-                      STR_ARG(f->m.facts[idx].value));
-    }
-}
 
 /* Where the results go, as the logs are read one after the other. */
 struct sink {
@@ -426,9 +322,9 @@ static void sink_cleanup(struct sink *sink)
 static int put_result(struct sink *sink, const struct finding_of_log *f, struct err *err)
 {
     if (!sink->args->want_json) {
-        add_row(&sink->table, f);
+        measure_add_row(&sink->table, f);
         if (sink->n_files == 1) {
-            add_details(&sink->buf, f);
+            measure_add_details(&sink->buf, f);
         }
         if (f->why.len) {
             log_line(LOG_WARN, "%s: %.*s", f->file, STR_ARG(f->why));
@@ -438,13 +334,13 @@ static int put_result(struct sink *sink, const struct finding_of_log *f, struct 
     if (sink->n_files > 1) {
         jw_object(&sink->json, NULL);
     }
-    if (put_log(&sink->json, f, err) < 0) {
+    if (measure_put_log(&sink->json, f, err) < 0) {
         return -1;
     }
     if (sink->n_files > 1) {
         jw_end_object(&sink->json);
     }
-    return flush(&sink->buf, FLUSH_BYTES, err);
+    return measure_flush(&sink->buf, FLUSH_BYTES, err);
 }
 
 /* A log that cannot be read: among several it is one entry, and the others still count. */
@@ -503,7 +399,7 @@ static int print_end(struct sink *sink, struct err *err)
         }
         jw_end_object(&sink->json);
         strbuf_add_char(&sink->buf, '\n');
-        return flush(&sink->buf, 0, err);
+        return measure_flush(&sink->buf, 0, err);
     }
     strbuf_init(&text, TEXT_BYTES_MAX);
     table_render(&sink->table, &text);

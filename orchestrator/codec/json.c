@@ -99,7 +99,7 @@ static int check_tree(const struct json *at, struct err *err)
 
 int json_parse(struct str text, const char *name, struct json_doc *ret_doc, struct err *err)
 {
-    struct json_doc doc = {name, NULL};
+    struct json_doc doc = {.name = name};
     struct json root;
     if (text.len > JSON_TEXT_MAX) {
         return err_set(err, ERR_MANIFEST, "%s: %zu bytes, expected at most %u", name, text.len,
@@ -151,7 +151,15 @@ void json_doc_release(struct json_doc *doc)
 
 struct json json_root(const struct json_doc *doc)
 {
-    return (struct json){.name = doc->name, .node = doc->root};
+    return (struct json){.name = doc->name, .node = doc->root, .context = doc->context};
+}
+
+const void *json_context(const struct json *at)
+{
+    while (at->parent) {
+        at = at->parent;
+    }
+    return at->context;
 }
 
 bool json_is_null(const struct json *at)

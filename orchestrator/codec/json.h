@@ -14,14 +14,17 @@
 struct json_doc {
     const char *name; /* borrowed: the file's name for messages */
     void *root;       /* owned */
+    const void
+        *context; /* borrowed; what decoders of this document are given, set after json_parse */
 };
 
 struct json {
     const char *name;
     const void *node;
     const struct json *parent;
-    const char *key; /* in an object */
-    size_t idx;      /* in an array */
+    const char *key;     /* in an object */
+    size_t idx;          /* in an array */
+    const void *context; /* of the root only */
 };
 
 /* ERR_MANIFEST with line:column for bad grammar, with the path for a duplicate key. */
@@ -38,6 +41,8 @@ static inline void json_doc_cleanup(struct json_doc *doc)
     json_doc_release(doc);
 }
 struct json json_root(const struct json_doc *doc);
+/* The document's, from any place in it. */
+const void *json_context(const struct json *at);
 
 /* "file:$.a[3].b: message". Always ERR_MANIFEST; returns -1. */
 MUST_CHECK int json_fail(const struct json *at, struct err *err, const char *fmt, ...)

@@ -158,7 +158,8 @@ static void set_ratio(struct arena *arena, const struct frozen *frozen,
     at->ratio = at->low = at->high = (double)NAN;
     if (!isfinite(cell->value)) {
         at->why = "it has no value";
-    } else if (!result_is_item_rate(cell->unit) || !result_is_item_rate(reference->unit)) {
+    } else if (!unit_is(frozen->vocabulary, cell->unit, "rate") ||
+               !unit_is(frozen->vocabulary, reference->unit, "rate")) {
         at->why = "not items a second";
     } else if (ours.ptr && theirs.ptr && !str_eq(ours, theirs)) {
         at->why = "another network";

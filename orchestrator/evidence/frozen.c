@@ -11,6 +11,22 @@
 #define MACHINE_CONDITIONS_MAX 64
 #define PROGRAMS_MAX           16
 
+static int load_vocabulary(struct arena *arena, struct frozen *frozen, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = fs_join(arena, frozen->folder, "manifest/vocabulary.json");
+    struct json root;
+    if (!fs_exists(path)) {
+        frozen->vocabulary = vocabulary_builtin(arena);
+        return 0;
+    }
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    return vocabulary_decode(&root, arena, &frozen->vocabulary, err);
+}
+
 static int load_report(struct arena *arena, struct frozen *frozen, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
@@ -27,6 +43,7 @@ static int load_report(struct arena *arena, struct frozen *frozen, struct err *e
     if (json_parse(text, path, &doc, err) < 0) {
         return -1;
     }
+    doc.context = frozen->vocabulary;
     root = json_root(&doc);
     if (report_decode(&root, arena, &frozen->report, err) < 0) {
         return -1;
@@ -97,6 +114,7 @@ static int load_formats_below(struct arena *arena, struct frozen *frozen, struct
         if (json_read_file(fs_join(arena, folder, names.items[idx]), &doc, err) < 0) {
             return -1;
         }
+        doc.context = frozen->vocabulary;
         root = json_root(&doc);
         if (format_decode(&root, arena, &frozen->formats.items[frozen->formats.n], err) < 0) {
             return -1;
@@ -198,9 +216,9 @@ int frozen_load_machine(struct arena *arena, struct frozen *frozen, struct err *
 int frozen_load(struct arena *arena, const char *folder, struct frozen *ret_frozen, struct err *err)
 {
     struct frozen frozen = {.folder = folder};
-    if (load_report(arena, &frozen, err) < 0 || load_plan(arena, &frozen, err) < 0 ||
-        load_inventory(arena, &frozen, err) < 0 || load_lock(arena, &frozen, err) < 0 ||
-        frozen_load_machine(arena, &frozen, err) < 0 ||
+    if (load_vocabulary(arena, &frozen, err) < 0 || load_report(arena, &frozen, err) < 0 ||
+        load_plan(arena, &frozen, err) < 0 || load_inventory(arena, &frozen, err) < 0 ||
+        load_lock(arena, &frozen, err) < 0 || frozen_load_machine(arena, &frozen, err) < 0 ||
         load_formats_below(arena, &frozen, err) < 0) {
         frozen_release(&frozen);
         return -1;

@@ -18,6 +18,8 @@ struct frozen {
     struct str run_id;
     int64_t derivation; /* DERIVATION_FIRST to DERIVATION_NOW */
     struct str report_sha256;
+    const struct vocabulary
+        *vocabulary; /* of manifest/vocabulary.json; the program's where an archive has none */
     struct report report;
     struct plan plan;
     struct inventory inventory; /* of manifest/inventory.json; this machine where there is none */

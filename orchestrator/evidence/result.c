@@ -208,26 +208,15 @@ static int combine(struct arena *arena, const struct frozen *frozen, struct cell
     return rule_combine(rule->repeats, values, n, &cell->value, err);
 }
 
-bool result_is_item_rate(struct str unit)
-{
-    static const char *const UNITS[] = {"samples/s",     "images/s",   "sequences/s", "img/s",
-                                        "sequences/sec", "images/sec", "samples/sec"};
-    for (size_t idx = 0; idx < ARRAY_LEN(UNITS); idx++) {
-        if (str_eq_z(unit, UNITS[idx])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- verdicts ---- */
 
-static void judge_full(struct cell_result *cell)
+static void judge_full(const struct frozen *frozen, struct cell_result *cell)
 {
     if (!cell->published) {
         cell->verdict = RUN_NOT_COMPARABLE;
         cell->why = STR_LIT("the report publishes no throughput for this case");
-    } else if (!result_is_item_rate(cell->unit) || !result_is_item_rate(cell->published->unit)) {
+    } else if (!unit_is(frozen->vocabulary, cell->unit, "rate") ||
+               !unit_is(frozen->vocabulary, cell->published->unit, "rate")) {
         cell->verdict = RUN_NOT_COMPARABLE;
         cell->why = STR_LIT("the units are not both items per second");
     } else {
@@ -259,7 +248,7 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
         cell->why = STR_LIT("the smoke profile shows that the way works; it claims no number");
         return 0;
     }
-    judge_full(cell);
+    judge_full(frozen, cell);
     if (frozen->plan.n_overrides && !cell->why.len) {
         cell->why =
             str_of(arena_printf(arena, "with %zu settings of its own (-C), see what differs",

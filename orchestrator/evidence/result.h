@@ -124,9 +124,6 @@ MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen,
 MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn put,
                              void *put_ctx, struct run_result *ret_result, struct err *err);
 
-/* Items are images, sequences or samples, by the model: the same thing counted. */
-bool result_is_item_rate(struct str unit);
-
 /* The members of a cell; also for `reperf run --json`. */
 void result_encode_cell(struct json_out *out, struct arena *arena, const struct cell_result *cell);
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "judge/format_impl.h"
+#include "judge/format_decode.h"
 
 #include "judge/identity.h"
 #include "report/report.h"
-
-/* Where the decoding of one format stands. */
-struct decoder {
-    struct format *format;
-    struct arena *arena;
-};
 
 static int find_literal(const struct format *format, struct str literal)
 {
@@ -22,7 +16,7 @@ static int find_literal(const struct format *format, struct str literal)
     return -1;
 }
 
-static int add_literal(const struct json *at, struct format *format, struct probe *probe,
+int format_add_literal(const struct json *at, struct format *format, struct probe *probe,
                        struct err *err)
 {
     int idx = find_literal(format, probe->literal);
@@ -45,8 +39,8 @@ static int add_literal(const struct json *at, struct format *format, struct prob
     return 0;
 }
 
-static int decode_pattern(const struct json *at, struct str source, struct pattern **ret_pattern,
-                          struct err *err)
+int format_pattern(const struct json *at, struct str source, struct pattern **ret_pattern,
+                   struct err *err)
 {
     struct err why = {0};
     if (pattern_new(source, ret_pattern, &why) < 0) {
@@ -55,9 +49,8 @@ static int decode_pattern(const struct json *at, struct str source, struct patte
     return 0;
 }
 
-/* {"literal": S, "pattern": S} as a member that may be null. */
-static int decode_probe(const struct decoder *d, const struct json *at, const char *key,
-                        struct probe *ret_probe, struct err *err)
+int format_probe(const struct decoder *d, const struct json *at, const char *key,
+                 struct probe *ret_probe, struct err *err)
 {
     struct {
         struct str literal, pattern;
@@ -81,180 +74,15 @@ static int decode_probe(const struct decoder *d, const struct json *at, const ch
     if (is_end) {
         d->format->needs_end = raw.required;
     }
-    if (add_literal(&member, d->format, ret_probe, err) < 0) {
+    if (format_add_literal(&member, d->format, ret_probe, err) < 0) {
         return -1;
     }
-    return decode_pattern(&member, raw.pattern, &ret_probe->pattern, err);
-}
-
-static bool is_unit_of(struct str unit, enum quantity quantity)
-{
-    static const char *const RATES[] = {"samples/s", "images/s", "sequences/s", "tokens/s"};
-    bool is_rate = false;
-    for (size_t idx = 0; idx < ARRAY_LEN(RATES); idx++) {
-        is_rate = is_rate || str_eq_z(unit, RATES[idx]);
-    }
-    switch (quantity) {
-    case QTY_RATE:
-    case QTY_RUNNING_MEAN:
-        return is_rate;
-    case QTY_STEP_TIME:
-        return str_eq_z(unit, "s");
-    case QTY_SUMMARY:
-        return is_rate || str_eq_z(unit, "s");
-    case QTY_CLOCK:
-        return unit.len == 0;
-    case QTY_SCORE:
-        return unit.len == 0 || str_eq_z(unit, "%");
-    }
-    return false;
-}
-
-static int decode_groups(const struct json *at, struct series_spec *s, struct err *err)
-{
-    const struct {
-        const char *name;
-        int *ret;
-    } groups[] = {{"value", &s->value}, {"step", &s->step}, {"total", &s->total},
-                  {"epoch", &s->epoch}, {"rank", &s->rank}, {"gpus", &s->gpus},
-                  {"time", &s->time}};
-    const char *name;
-    for (size_t idx = 0; idx < ARRAY_LEN(groups); idx++) {
-        *groups[idx].ret = pattern_group(s->line.pattern, groups[idx].name);
-    }
-    for (size_t at_name = 0; (name = pattern_group_name(s->line.pattern, at_name)); at_name++) {
-        bool is_known = false;
-        for (size_t idx = 0; idx < ARRAY_LEN(groups); idx++) {
-            is_known = is_known || strcmp(name, groups[idx].name) == 0;
-        }
-        if (!is_known) {
-            return json_fail(at, err, "unknown group \"%s\" in the pattern", name);
-        }
-    }
-    if ((s->quantity == QTY_CLOCK) != (s->value < 0)) {
-        return json_fail(at, err, "a pattern has a group \"value\" unless its quantity is clock");
-    }
-    if (s->quantity == QTY_CLOCK && s->time < 0) {
-        return json_fail(at, err, "a clock's pattern has a group \"time\"");
-    }
-    return 0;
-}
-
-struct raw_series {
-    struct str name, literal, pattern, unit, scope, quantity, like, until;
-    bool primary, repeats, after;
-    double factor;
-};
-
-#define RS(member) offsetof(struct raw_series, member)
-static const struct json_field SERIES_FIELDS[] = {
-    {"name", JSON_STR, JSON_REQUIRED, RS(name), 0, 0},
-    {"literal", JSON_STR, JSON_NULLABLE, RS(literal), 0, 0},
-    {"pattern", JSON_STR, JSON_REQUIRED, RS(pattern), 0, 0},
-    {"unit", JSON_STR, JSON_REQUIRED, RS(unit), 0, 0},
-    {"scope", JSON_STR, JSON_REQUIRED, RS(scope), 0, 0},
-    {"quantity", JSON_STR, JSON_REQUIRED, RS(quantity), 0, 0},
-    {"primary", JSON_BOOL, JSON_REQUIRED, RS(primary), 0, 0},
-    {"repeats", JSON_BOOL, 0, RS(repeats), 0, 0},
-    {"factor", JSON_F64, 0, RS(factor), 0, 0},
-    {"after", JSON_ANY, JSON_NULLABLE, RS(after), 0, 0},
-    {"like", JSON_STR, JSON_NULLABLE, RS(like), 0, 0},
-    {"until", JSON_STR, JSON_NULLABLE, RS(until), 0, 0},
-};
-
-static int decode_series_names(const struct json *at, const struct raw_series *raw,
-                               struct series_spec *s, struct err *err)
-{
-    if (!scope_of_name(raw->scope, &s->scope)) {
-        return json_fail(at, err, "expected scope rank, node or job, found \"%.40s\"",
-                         raw->scope.ptr);
-    }
-    if (!quantity_of_name(raw->quantity, &s->quantity)) {
-        return json_fail(at, err,
-                         "expected quantity rate, running_mean, step_time, summary, clock or "
-                         "score, found \"%.40s\"",
-                         raw->quantity.ptr);
-    }
-    if (!is_unit_of(raw->unit, s->quantity)) {
-        return json_fail(at, err, "unit \"%.40s\" does not fit quantity %.*s", raw->unit.ptr,
-                         STR_ARG(raw->quantity));
-    }
-    if (!(raw->factor > 0)) {
-        return json_fail(at, err, "expected a factor over 0");
-    }
-    s->name = raw->name;
-    s->unit = raw->unit;
-    s->is_primary = raw->primary;
-    s->repeats = raw->repeats;
-    s->factor = raw->factor;
-    return 0;
-}
-
-static int decode_one_series(const struct decoder *d, const struct json *at, struct series_spec *s,
-                             struct err *err)
-{
-    struct raw_series raw = {.factor = 1};
-    if (json_decode(at, d->arena, SERIES_FIELDS, ARRAY_LEN(SERIES_FIELDS), &raw, err) < 0 ||
-        decode_series_names(at, &raw, s, err) < 0 ||
-        decode_probe(d, at, "after", &s->after, err) < 0 ||
-        decode_pattern(at, raw.pattern, &s->line.pattern, err) < 0 ||
-        decode_groups(at, s, err) < 0) {
-        return -1;
-    }
-    s->line.bit = NO_LITERAL;
-    s->line.literal = raw.literal;
-    if (raw.literal.len && add_literal(at, d->format, &s->line, err) < 0) {
-        return -1;
-    }
-    if (!raw.literal.len && !s->after.pattern) {
-        return json_fail(at, err, "a series has a literal, or \"after\" opens its table");
-    }
-    if (raw.like.ptr && !raw.literal.len) {
-        return json_fail(at, err, "\"like\" is for lines that hold the literal, and there is none");
-    }
-    if (raw.like.ptr && decode_pattern(at, raw.like, &s->like, err) < 0) {
-        return -1;
-    }
-    if (raw.until.ptr && !s->after.pattern) {
-        return json_fail(at, err, "\"until\" closes what \"after\" opens, and there is none");
-    }
-    return raw.until.ptr ? decode_pattern(at, raw.until, &s->until, err) : 0;
-}
-
-static int decode_series(const struct decoder *d, const struct json *root, struct err *err)
-{
-    struct format *f = d->format;
-    struct json list;
-    struct json item;
-    size_t n = 0;
-    size_t n_primary = 0;
-    if (json_member(root, "series", &list, err) < 0 ||
-        json_expect_array(&list, FORMAT_SERIES_MAX, &n, err) < 0) {
-        return -1;
-    }
-    f->series = arena_array(d->arena, struct series_spec, n ? n : 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct series_spec *s =
-            &f->series[f->n_series++]; /* counted first: format_release sees it */
-        if (decode_one_series(d, &item, s, err) < 0) {
-            return -1;
-        }
-        for (size_t idx = 0; idx + 1 < f->n_series; idx++) {
-            if (str_eq(f->series[idx].name, s->name)) {
-                return json_fail(&item, err, "two series named \"%.60s\"", s->name.ptr);
-            }
-        }
-        n_primary += s->is_primary;
-    }
-    if (n_primary != 1) {
-        return json_fail(&list, err, "expected one primary series, found %zu", n_primary);
-    }
-    return 0;
+    return format_pattern(&member, raw.pattern, &ret_probe->pattern, err);
 }
 
 struct raw_fact {
     struct str name, literal, pattern, says, why;
-    bool is_list, is_last, is_absent;
+    bool is_list, is_last, is_grouped, is_in_sample, is_absent;
 };
 
 #define RFA(member) offsetof(struct raw_fact, member)
@@ -265,6 +93,8 @@ static const struct json_field FACT_FIELDS[] = {
     {"says", JSON_STR, 0, RFA(says), 0, 0},
     {"list", JSON_BOOL, 0, RFA(is_list), 0, 0},
     {"last", JSON_BOOL, 0, RFA(is_last), 0, 0},
+    {"grouped", JSON_BOOL, 0, RFA(is_grouped), 0, 0},
+    {"in_sample", JSON_BOOL, 0, RFA(is_in_sample), 0, 0},
     {"absent", JSON_BOOL, 0, RFA(is_absent), 0, 0},
     {"why", JSON_STR, 0, RFA(why), 0, 0},
 };
@@ -273,7 +103,7 @@ static int add_absent(const struct json *at, struct format *f, const struct raw_
                       struct err *err)
 {
     if (raw->literal.ptr || raw->pattern.ptr || raw->says.ptr || raw->is_list || raw->is_last ||
-        !raw->why.len) {
+        raw->is_grouped || raw->is_in_sample || !raw->why.len) {
         return json_fail(at, err, "an absent fact has a name and \"why\", and nothing else");
     }
     f->absent[f->n_absent++] = (struct absent_fact){raw->name, raw->why};
@@ -288,7 +118,7 @@ static int decode_fact(const struct decoder *d, const struct json *at, struct er
     if (json_decode(at, d->arena, FACT_FIELDS, ARRAY_LEN(FACT_FIELDS), &raw, err) < 0) {
         return -1;
     }
-    if (!condition_is_known(raw.name) && !identity_is_known(raw.name)) {
+    if (!vocabulary_has_condition(vocabulary_of(at), raw.name) && !identity_is_known(raw.name)) {
         return json_fail(at, err, "\"%.60s\" is not in the list of conditions", raw.name.ptr);
     }
     if (raw.is_absent) {
@@ -302,9 +132,11 @@ static int decode_fact(const struct decoder *d, const struct json *at, struct er
     fact->says = raw.says;
     fact->is_list = raw.is_list;
     fact->is_last = raw.is_last;
+    fact->is_grouped = raw.is_grouped;
+    fact->is_in_sample = raw.is_in_sample;
     fact->line.literal = raw.literal;
-    if (add_literal(at, f, &fact->line, err) < 0 ||
-        decode_pattern(at, raw.pattern, &fact->line.pattern, err) < 0) {
+    if (format_add_literal(at, f, &fact->line, err) < 0 ||
+        format_pattern(at, raw.pattern, &fact->line.pattern, err) < 0) {
         return -1;
     }
     fact->value = pattern_group(fact->line.pattern, "value");
@@ -395,7 +227,7 @@ static int decode_prefixes(const struct decoder *d, const struct json *root, str
 }
 
 struct raw_format {
-    struct str id, title, framework, source, total_from;
+    struct str id, title, framework, source, total_from, epochs_from, role, records;
     int64_t schema_version;
     bool any;
 };
@@ -414,6 +246,9 @@ static const struct json_field FORMAT_FIELDS[] = {
     {"fatal", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"done", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"total_from", JSON_STR, JSON_NULLABLE, RF(total_from), 0, 0},
+    {"epochs_from", JSON_STR, JSON_NULLABLE, RF(epochs_from), 0, 0},
+    {"role", JSON_STR, 0, RF(role), 0, 0},
+    {"records", JSON_STR, 0, RF(records), 0, 0},
     {"facts", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"rules", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
 };
@@ -422,7 +257,7 @@ static const struct json_field FORMAT_FIELDS[] = {
 static int decode_done(const struct decoder *d, const struct json *root, struct err *err)
 {
     struct format *f = d->format;
-    if (decode_probe(d, root, "done", &f->done, err) < 0) {
+    if (format_probe(d, root, "done", &f->done, err) < 0) {
         return -1;
     }
     f->done_step = f->done.pattern ? pattern_group(f->done.pattern, "step") : -1;
@@ -443,7 +278,7 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
                                           "Segmentation fault"};
     for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
         struct probe probe = {.literal = str_of(CRASHES[idx])};
-        if (add_literal(root, f, &probe, err) < 0) {
+        if (format_add_literal(root, f, &probe, err) < 0) {
             return -1;
         }
         f->crash_mask |= 1ull << probe.bit;
@@ -451,22 +286,36 @@ static int add_crashes(const struct json *root, struct format *f, struct err *er
     return 0;
 }
 
-static int check_total_from(const struct format *f, const struct json *root, struct err *err)
+/* "total_from" and "epochs_from" name facts. */
+static int check_from(const struct format *f, const struct json *root, const char *key,
+                      struct str name, struct err *err)
 {
-    for (size_t idx = 0; f->total_from.ptr && idx < f->n_facts; idx++) {
-        if (str_eq(f->facts[idx].name, f->total_from)) {
+    return !name.ptr || format_reads(f, name.ptr)
+               ? 0
+               : json_fail(root, err, "%s: there is no fact \"%.40s\"", key, name.ptr);
+}
+
+static int decode_role(const struct json *root, struct str name, enum format_role *ret_role,
+                       struct err *err)
+{
+    static const char *const ROLES[] = {[FORMAT_FIRST] = "first",
+                                        [FORMAT_OWN] = "own",
+                                        [FORMAT_BESIDE] = "beside",
+                                        [FORMAT_GENERIC] = "generic"};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROLES); idx++) {
+        if (str_eq_z(name, ROLES[idx])) {
+            *ret_role = (enum format_role)idx;
             return 0;
         }
     }
-    return f->total_from.ptr
-               ? json_fail(root, err, "total_from: there is no fact \"%.40s\"", f->total_from.ptr)
-               : 0;
+    return json_fail(root, err, "expected role first, own, beside or generic, found \"%.40s\"",
+                     name.ptr);
 }
 
 int format_decode(const struct json *root, struct arena *arena, struct format **ret_format,
                   struct err *err)
 {
-    struct raw_format raw = {0};
+    struct raw_format raw = {.role = STR_LIT("own")};
     struct format *f = arena_new(arena, struct format);
     struct decoder d = {f, arena};
     f->search = arena_new(arena, struct literals *);
@@ -477,17 +326,28 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     f->title = raw.title;
     f->framework = raw.framework;
     f->source = raw.source;
+    f->vocabulary = vocabulary_of(root);
+    f->records = str_eq_z(raw.records, "csv") ? RECORD_CSV
+                 : raw.records.ptr            ? RECORD_JSONL
+                                              : RECORD_NONE;
+    if (raw.records.ptr && f->records == RECORD_JSONL && !str_eq_z(raw.records, "jsonl")) {
+        return json_fail(root, err, "expected records csv or jsonl, found \"%.40s\"",
+                         raw.records.ptr);
+    }
     f->total_from = raw.total_from;
-    if (decode_prefixes(&d, root, err) < 0 || decode_series(&d, root, err) < 0 ||
-        decode_probe(&d, root, "run_start", &f->run_start, err) < 0 ||
-        decode_probe(&d, root, "end", &f->end, err) < 0 ||
-        decode_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_done(&d, root, err) < 0 ||
+    f->epochs_from = raw.epochs_from;
+    if (decode_role(root, raw.role, &f->role, err) < 0 || decode_prefixes(&d, root, err) < 0 ||
+        format_series(&d, root, err) < 0 ||
+        format_probe(&d, root, "run_start", &f->run_start, err) < 0 ||
+        format_probe(&d, root, "end", &f->end, err) < 0 ||
+        format_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_done(&d, root, err) < 0 ||
         decode_facts(&d, root, err) < 0 || add_crashes(root, f, err) < 0 ||
         decode_rules(&d, root, err) < 0) {
         format_release(f);
         return -1;
     }
-    if (check_total_from(f, root, err) < 0) {
+    if (check_from(f, root, "total_from", f->total_from, err) < 0 ||
+        check_from(f, root, "epochs_from", f->epochs_from, err) < 0) {
         format_release(f);
         return -1;
     }
@@ -544,6 +404,16 @@ bool format_has_series(const struct format *format, struct str name)
     return false;
 }
 
+enum format_role format_role(const struct format *format)
+{
+    return format->role;
+}
+
+const struct vocabulary *format_vocabulary(const struct format *format)
+{
+    return format->vocabulary;
+}
+
 size_t format_rules(const struct format *format, const struct rule **ret_rules)
 {
     *ret_rules = format->rules;
@@ -555,6 +425,16 @@ const struct rule *format_rule(const struct format *format, struct str id)
     for (size_t idx = 0; idx < format->n_rules; idx++) {
         struct str full = format->rules[idx].id;
         if (str_eq(full, id) || str_eq(str_sub(full, format->id.len + 1, full.len), id)) {
+            return &format->rules[idx];
+        }
+    }
+    return NULL;
+}
+
+const struct rule *format_rule_of(const struct format *format, struct str series)
+{
+    for (size_t idx = 0; idx < format->n_rules; idx++) {
+        if (format->rules[idx].is_default && str_eq(format->rules[idx].series, series)) {
             return &format->rules[idx];
         }
     }

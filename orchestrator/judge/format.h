@@ -19,6 +19,15 @@
 #define FORMAT_RANKS_MAX   65536 /* different ranks in one log */
 
 struct format; /* compiled; opaque */
+struct vocabulary;
+
+/* What a format's lines are in a log that several formats read. */
+enum format_role {
+    FORMAT_FIRST, /* a protocol that says more than the program's own lines: the log's format wherever it stands */
+    FORMAT_OWN,     /* the program's own lines: two such formats are ambiguous */
+    FORMAT_BESIDE,  /* lines of a protocol that programs print beside their own */
+    FORMAT_GENERIC, /* any program's: taken where no other format reads anything */
+};
 
 struct format_set {
     struct format **items; /* sorted by id */
@@ -34,9 +43,13 @@ struct str format_id(const struct format *format);
 struct str format_title(const struct format *format);
 struct str format_framework(const struct format *format);
 bool format_has_series(const struct format *format, struct str name);
+enum format_role format_role(const struct format *format);
+const struct vocabulary *format_vocabulary(const struct format *format);
 size_t format_rules(const struct format *format, const struct rule **ret_rules);
 /* NULL where absent; accepts "FORMAT/NAME" and "NAME". */
 const struct rule *format_rule(const struct format *format, struct str id);
+/* By which this series is shown where no rule is named; NULL: by its mean. */
+const struct rule *format_rule_of(const struct format *format, struct str series);
 /* Whether a pattern reads this fact; and why no log of the format states it, or NULL where the format does not say so. */
 bool format_reads(const struct format *format, const char *fact);
 struct str format_absent(const struct format *format, const char *fact);

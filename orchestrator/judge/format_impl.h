@@ -6,6 +6,7 @@
 #include "codec/pattern.h"
 #include "judge/format.h"
 #include "judge/literals.h"
+#include "judge/records.h"
 
 #define NO_LITERAL UINT8_MAX
 
@@ -21,23 +22,30 @@ struct series_spec {
     enum scope scope;
     enum quantity quantity;
     bool is_primary;
-    bool repeats; /* the tool may print a step again (loss scaling repeats an iteration) */
+    bool repeats;      /* the tool may print a step again (loss scaling repeats an iteration) */
+    bool stands_in;    /* shown where a log has nothing of the primary series */
+    bool is_off_grid;  /* printed by the clock, not by the step: intervals show no gap */
+    int64_t step_from; /* what the first step is called, 0 or 1: a run from 0 ends at total - 1 */
+    int64_t
+        epoch_from; /* >= 0: step and total count within an epoch, and the first epoch is this */
     double factor;
     struct probe line;
     struct probe after; /* opens the table */
     struct pattern
         *like; /* of the lines that hold its literal, those that look like it; NULL: all */
-    struct pattern *until;                           /* closes it; NULL: never closes */
-    int value, step, total, epoch, rank, gpus, time; /* groups, -1 absent */
+    struct pattern *until; /* closes it; NULL: never closes */
+    int value, step, total, epoch, epochs, rank, gpus, time, inverse; /* groups, -1 absent */
 };
 
 struct fact_spec {
     struct str name;
     struct probe line;
-    int value;       /* group; -1 where says is set */
-    struct str says; /* what a line that matches states, or NULL */
-    bool is_last;    /* the last line of a run that matches counts, not the first */
-    bool is_list;    /* the value is a list with commas, and the fact is how many it has */
+    int value;         /* group; -1 where says is set */
+    struct str says;   /* what a line that matches states, or NULL */
+    bool is_last;      /* the last line of a run that matches counts, not the first */
+    bool is_list;      /* the value is a list with commas, and the fact is how many it has */
+    bool is_grouped;   /* digits in groups, "1,281,167" */
+    bool is_in_sample; /* read from every line of a sample, and from no other */
 };
 
 struct absent_fact { /* what no log of the format states */
@@ -54,7 +62,11 @@ struct format {
     int done_step;       /* group of done: steps that the run has made */
     uint64_t crash_mask; /* literals by which any program breaks off */
     bool needs_end;
-    struct str total_from; /* name of the fact that states how many steps a run makes, or NULL */
+    struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */
+    struct str epochs_from; /* likewise, how many epochs */
+    enum format_role role;
+    enum record_kind records;            /* lines are made of the records of a table */
+    const struct vocabulary *vocabulary; /* as long-lived as the format */
     struct fact_spec *facts;
     size_t n_facts;
     struct absent_fact *absent;

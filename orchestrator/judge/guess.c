@@ -32,7 +32,7 @@ struct guesser {
 
 static bool is_clue(const struct series_spec *spec)
 {
-    return spec->quantity != QTY_SCORE;
+    return spec->quantity != QTY_SCORE && (spec->quantity != QTY_PROGRESS || spec->after.pattern);
 }
 
 static const struct probe *clue_of(const struct series_spec *spec)
@@ -71,7 +71,7 @@ static void aim(struct group *g)
 static size_t count_clues(const struct format *format)
 {
     size_t n = 0;
-    for (size_t idx = 0; idx < format->n_series; idx++) {
+    for (size_t idx = 0; format->records == RECORD_NONE && idx < format->n_series; idx++) {
         n += is_clue(&format->series[idx]);
     }
     return n;
@@ -89,7 +89,7 @@ static size_t fill_group(struct guesser *guesser, struct group *g, size_t from)
     while (to < guesser->set->n &&
            g->n_clues + count_clues(guesser->set->items[to]) <= LITERALS_MAX) {
         const struct format *format = guesser->set->items[to];
-        for (size_t idx = 0; idx < format->n_series; idx++) {
+        for (size_t idx = 0; format->records == RECORD_NONE && idx < format->n_series; idx++) {
             if (is_clue(&format->series[idx])) {
                 g->clues[g->n_clues++] = (struct clue){clue_of(&format->series[idx]), to};
             }

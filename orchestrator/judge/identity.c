@@ -40,6 +40,7 @@ const char *proof_name(enum proof proof)
 struct stated {
     const struct fact *items[STATED_MAX];
     size_t n;
+    const struct vocabulary *vocabulary; /* of precisions */
 };
 
 static struct stated stated_of(const struct measurement *m, const char *name)
@@ -122,7 +123,7 @@ static struct identity_item lacking(struct arena *arena, const struct format *fo
                             : str_of(arena_printf(arena, "the log does not state %s", words)));
 }
 
-typedef bool (*same_fn)(struct str row, struct str stated);
+typedef bool (*same_fn)(const struct stated *all, struct str row, struct str stated);
 
 /* All of what is stated against the row. Several that are not the same prove nothing; none of them being the row's contradicts. */
 static struct identity_item compare(struct arena *arena, const struct stated *s, struct str row,
@@ -132,7 +133,7 @@ static struct identity_item compare(struct arena *arena, const struct stated *s,
     size_t len = 0;
     size_t n_same = 0;
     for (size_t idx = 0; idx < s->n; idx++) {
-        n_same += same(row, s->items[idx]->value);
+        n_same += same(s, row, s->items[idx]->value);
         if (len < sizeof(list)) {
             len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s", idx ? " and " : "",
                                     STR_ARG(s->items[idx]->value));
@@ -148,7 +149,7 @@ static struct identity_item compare(struct arena *arena, const struct stated *s,
         n_same > 0 ? 0 : s->items[0]->line};
 }
 
-static bool same_count(struct str row, struct str stated)
+static bool same_count(const struct stated *all UNUSED, struct str row, struct str stated)
 {
     return to_count(row) > 0 && to_count(row) == to_count(stated);
 }
@@ -227,27 +228,12 @@ static struct identity_item check_batch(struct arena *arena, const struct format
                    "the batch");
 }
 
-/* 'f' full, 'h' half in any mixture, 'b' bfloat16; 0 another word, which is only equal to itself. */
-static char precision_class(struct str text)
+/* Words of one class are the same: full, half in any mixture; a word that is not there is only equal to itself. */
+static bool same_precision(const struct stated *all, struct str row, struct str stated)
 {
-    static const struct {
-        const char *name;
-        char kind;
-    } KINDS[] = {{"fp32", 'f'},    {"float32", 'f'}, {"O0", 'f'},      {"amp", 'h'},
-                 {"fp16", 'h'},    {"O1", 'h'},      {"O2", 'h'},      {"O3", 'h'},
-                 {"float16", 'h'}, {"bf16", 'b'},    {"bfloat16", 'b'}};
-    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
-        if (str_eq_z(text, KINDS[idx].name)) {
-            return KINDS[idx].kind;
-        }
-    }
-    return '\0';
-}
-
-static bool same_precision(struct str row, struct str stated)
-{
-    char kind = precision_class(row);
-    return kind ? kind == precision_class(stated) : str_eq(row, stated);
+    const struct word *a = words_find(&all->vocabulary->precisions, row);
+    const struct word *b = words_find(&all->vocabulary->precisions, stated);
+    return a ? b && str_eq(a->kind, b->kind) : str_eq(row, stated);
 }
 
 /* Letters and digits alone, in lower case. */
@@ -270,7 +256,7 @@ static bool is_digit(char c)
 }
 
 /* "HRNet_W18" is "hrnetw18"; "deeplabv3p" stands for "deeplabv3plus-mmseg", "resnet50" not for "resnet501". */
-static bool same_model(struct str row, struct str stated)
+static bool same_model(const struct stated *all UNUSED, struct str row, struct str stated)
 {
     char a[NAME_BYTES];
     char b[NAME_BYTES];
@@ -284,46 +270,32 @@ static bool same_model(struct str row, struct str stated)
     return n_a == n_b || !is_digit(longer[n - 1]) || !is_digit(longer[n]);
 }
 
-/* The kind of thing that a rate counts; "samples" are images or sequences. */
-static const char *unit_kind(struct str unit)
+/* What a unit counts; "samples" are images or sequences. */
+static bool is_item(struct str kind)
 {
-    static const char *const KINDS[][2] = {{"samples/s", "samples"},
-                                           {"img/s", "images"},
-                                           {"images/s", "images"},
-                                           {"seq/s", "sequences"},
-                                           {"sequences/s", "sequences"},
-                                           {"tokens/s", "tokens"},
-                                           {"s", "seconds"},
-                                           {"%", "share"},
-                                           {"", "share"}};
-    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
-        if (str_eq_z(unit, KINDS[idx][0])) {
-            return KINDS[idx][1];
-        }
-    }
-    return "";
+    return str_eq_z(kind, "images") || str_eq_z(kind, "sequences");
 }
 
-static bool is_item(const char *kind)
+static bool same_kind(const struct vocabulary *v, struct str row, struct str stated)
 {
-    return strcmp(kind, "images") == 0 || strcmp(kind, "sequences") == 0;
+    const struct word *a = words_find(&v->units, row);
+    const struct word *b = words_find(&v->units, stated);
+    return a && b &&
+           (str_eq(a->kind, b->kind) || (str_eq_z(a->kind, "samples") && is_item(b->kind)) ||
+            (str_eq_z(b->kind, "samples") && is_item(a->kind)));
 }
 
-static struct identity_item check_unit(struct arena *arena, const struct measurement *m,
-                                       const struct cell *cell, const struct rule *rule)
+static struct identity_item check_unit(struct arena *arena, const struct vocabulary *v,
+                                       const struct measurement *m, const struct cell *cell,
+                                       const struct rule *rule)
 {
     const struct series *series = rule ? measurement_series(m, rule->series) : NULL;
     struct str unit;
-    const char *a;
-    const char *b;
     if (!series) {
         return unproven(STR_LIT("no rule gives the number"));
     }
     unit = rule_unit(rule, series->unit);
-    a = unit_kind(cell->unit);
-    b = unit_kind(unit);
-    if (*a && (strcmp(a, b) == 0 || (strcmp(a, "samples") == 0 && is_item(b)) ||
-               (strcmp(b, "samples") == 0 && is_item(a)))) {
+    if (same_kind(v, cell->unit, unit)) {
         return proven();
     }
     return (struct identity_item){
@@ -342,6 +314,7 @@ struct identity identity_of(struct arena *arena, const struct format *format,
     struct identity id = {0};
     struct stated precision = stated_of(m, "precision");
     struct stated model = stated_of(m, "model");
+    precision.vocabulary = format_vocabulary(format);
     bool is_row_of_gpus = rule && rule->match_gpus; /* the rule took the row of this many */
     id.items[ID_GPUS] =
         is_row_of_gpus ? proven() : check_count(arena, format, m, ID_GPUS, c->gpus, counts.gpus);
@@ -354,7 +327,7 @@ struct identity identity_of(struct arena *arena, const struct format *format,
                     : lacking(arena, format, "precision", "the precision");
     id.items[ID_MODEL] = model.n ? compare(arena, &model, c->model, same_model, "model")
                                  : lacking(arena, format, "model", "the model");
-    id.items[ID_UNIT] = check_unit(arena, m, cell, rule);
+    id.items[ID_UNIT] = check_unit(arena, format_vocabulary(format), m, cell, rule);
     return id;
 }
 

@@ -102,10 +102,15 @@ bool logtime_parse(struct str text, double *ret_s)
     int64_t year = 2000;
     int64_t month;
     int64_t day;
-    if (text.len > 10 && text.ptr[4] == '-') {
-        if (!take_digits(&rest, 4, &year) || !take_char(&rest, '-', '-') ||
-            !take_digits(&rest, 2, &month) || !take_char(&rest, '-', '-') ||
+    if (text.len > 10 && (text.ptr[4] == '-' || text.ptr[4] == '/')) {
+        if (!take_digits(&rest, 4, &year) || !take_char(&rest, '-', '/') ||
+            !take_digits(&rest, 2, &month) || !take_char(&rest, '-', '/') ||
             !take_digits(&rest, 2, &day) || !take_char(&rest, ' ', 'T') || year < 1000) {
+            return false;
+        }
+    } else if (text.len > 6 && text.ptr[2] == '/' && text.ptr[5] == ' ') {
+        if (!take_digits(&rest, 2, &month) || !take_char(&rest, '/', '/') ||
+            !take_digits(&rest, 2, &day) || !take_char(&rest, ' ', ' ')) {
             return false;
         }
     } else if (text.len > 5 && text.ptr[4] == ' ') {

@@ -25,8 +25,12 @@ int parser_new(const struct format *format, struct arena *arena, struct parser *
     p->series = xcalloc(format->n_series, sizeof(p->series[0]));
     p->fact_of = xcalloc(format->n_facts, sizeof(p->fact_of[0]));
     p->total_steps = -1;
+    p->total_epochs = -1;
     p->done_step = -1;
     p->derivation = DERIVATION_NOW;
+    strbuf_init(&p->record, FORMAT_LINE_MAX);
+    p->records =
+        format->records == RECORD_NONE ? NULL : records_new(format->records, format->vocabulary);
     *ret_parser = p;
     return 0;
 }
@@ -55,6 +59,8 @@ void parser_free(struct parser *parser)
     VEC_RELEASE(&parser->tags);
     free(parser->series);
     free(parser->fact_of);
+    records_free(parser->records);
+    strbuf_release(&parser->record);
     free(parser->carry);
     free(parser->scratch[0]);
     free(parser->scratch[1]);
@@ -466,6 +472,31 @@ static struct line line_at(struct parser *p, const struct region *region, size_t
     return line;
 }
 
+/* What a record says takes the place of its line. A last line without an end may have lost some of it. */
+static bool take_record(struct parser *p, struct line *line)
+{
+    struct cursor cursor;
+    bool is_record = records_line(p->records, line->text, &p->record);
+    if (line->is_cut && line->text.len > 0 &&
+        (p->format->records == RECORD_CSV || (!is_record && line->text.ptr[0] == '{'))) {
+        p->is_truncated = true;
+        return false;
+    }
+    if (!is_record) {
+        return line->mask != 0;
+    }
+    ASSERT(!p->record.is_full);
+    line->text = strbuf_str(&p->record);
+    line->mask = 0;
+    move_cursor(p, line->text, 0, &cursor);
+    while (cursor.at < line->text.len) {
+        line->mask |= cursor.mask;
+        move_cursor(p, line->text, cursor.at + 1, &cursor);
+    }
+    line->is_cut = false;
+    return true;
+}
+
 int parser_region(struct parser *p, const struct region *region, struct err *err)
 {
     struct str text = region->text;
@@ -476,11 +507,15 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
     while (at < text.len) {
         unsigned n_aims = p->n_aims;
         /* An open table reads every line, and a cut last line may lack its literal. */
-        size_t hit = p->n_open > 0 || region->is_cut ? at : cursor.at;
+        size_t hit = p->n_open > 0 || region->is_cut || p->records ? at : cursor.at;
         if (hit == SIZE_MAX) {
             break;
         }
         struct line line = line_at(p, region, hit, at, &cursor);
+        if (p->records && !take_record(p, &line)) {
+            at = line.end + 1;
+            continue;
+        }
         if ((p->guesser ? guesser_line(p->guesser, &line, err) : parser_line(p, &line, err)) < 0) {
             return -1;
         }

@@ -54,8 +54,10 @@ struct parser {
     struct arena *arena;           /* borrowed */
     const struct literals *search; /* borrowed from the format, or from the guesser */
     unsigned n_aims;               /* how often the guesser has changed it */
-    struct guesser *guesser;       /* borrowed; not NULL: lines are its business */
-    struct str named;              /* with skips_scores: this one is read all the same */
+    struct records *records;       /* owned; NULL: lines are read as they stand */
+    struct strbuf record;
+    struct guesser *guesser; /* borrowed; not NULL: lines are its business */
+    struct str named;        /* with skips_scores: this one is read all the same */
     bool skips_scores;
     struct series_state *series; /* owned; n_series of the format */
     VEC(struct fact) facts;      /* values in the arena */
@@ -69,6 +71,8 @@ struct parser {
     bool has_samples;   /* of this run */
     bool has_date;      /* of this run: fact log_date */
     int64_t total_steps;
+    int64_t total_epochs;   /* of this run, by a fact; -1 not said */
+    int64_t epochs_left;    /* of this run: after that of its last line */
     int64_t first_bad_line; /* 0: none */
     char bad_value[40];
     bool is_truncated;

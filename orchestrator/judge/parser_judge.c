@@ -19,6 +19,13 @@ size_t parser_primary(const struct parser *p)
             return idx;
         }
     }
+    for (size_t idx = 0;
+         p->series[declared].n == 0 && p->derivation >= DERIVATION_WHOLE && idx < f->n_series;
+         idx++) {
+        if (f->series[idx].stands_in && p->series[idx].n > 0) {
+            return idx;
+        }
+    }
     return declared;
 }
 
@@ -99,20 +106,23 @@ static void judge_before(const struct parser *p, struct measurement *m)
 
 /* ---- since ---- */
 
-static struct run_seen run_of(const struct parser *p, const struct series *primary)
+static struct run_seen run_of(const struct parser *p, size_t idx, const struct series *primary)
 {
-    const struct series_spec *spec = &p->format->series[parser_primary(p)];
+    const struct series_spec *spec = &p->format->series[idx];
     return (struct run_seen){.primary = primary,
                              .run = p->run,
                              .total_steps = p->total_steps,
                              .done_step = p->done_step,
                              .repeats = spec->repeats,
-                             .has_steps = spec->step >= 0 && !p->has_stepless};
+                             .has_steps = spec->step >= 0 && !p->has_stepless,
+                             .is_off_grid = spec->is_off_grid,
+                             .has_end = true,
+                             .epochs_left = p->total_steps >= 0 ? 0 : p->epochs_left,
+                             .n_before = 1 - spec->step_from};
 }
 
-static struct series primary_of(const struct parser *p)
+static struct series series_of(const struct parser *p, size_t idx)
 {
-    size_t idx = parser_primary(p);
     return (struct series){.scope = p->format->series[idx].scope,
                            .samples = p->series[idx].items,
                            .n = p->series[idx].n};
@@ -120,8 +130,11 @@ static struct series primary_of(const struct parser *p)
 
 bool parser_is_done(const struct parser *p)
 {
-    const struct series primary = primary_of(p);
-    int64_t step = primary.n ? primary.samples[primary.n - 1].step : 0;
+    size_t first = parser_primary(p);
+    const struct series primary = series_of(p, first);
+    int64_t step =
+        primary.n ? primary.samples[primary.n - 1].step + 1 - p->format->series[first].step_from
+                  : 0;
     step = p->done_step > step ? p->done_step : step;
     return p->total_steps > 0 && step >= p->total_steps;
 }
@@ -134,18 +147,36 @@ static void merge(struct causes *into, const struct causes *from)
     }
     into->total_steps =
         from->n[CAUSE_SHORT] || from->n[CAUSE_BEYOND] ? from->total_steps : into->total_steps;
+    into->epochs_left = from->n[CAUSE_SHORT] ? from->epochs_left : into->epochs_left;
+}
+
+/* The steps of a run whose figure is one for the whole are told by its series of quantity progress. */
+static void look_at_run(struct parser *p, size_t first)
+{
+    const struct series primary = series_of(p, first);
+    struct run_seen run = run_of(p, first, &primary);
+    for (size_t idx = 0; idx < p->format->n_series; idx++) {
+        const struct series progress = series_of(p, idx);
+        struct run_seen told = run_of(p, idx, &progress);
+        if (p->format->series[idx].quantity == QTY_PROGRESS && progress.n > 0 &&
+            progress.samples[progress.n - 1].run == p->run) {
+            whole_look(&told, &p->run_causes);
+            run.has_end = false;
+        }
+    }
+    whole_look(&run, &p->run_causes);
 }
 
 void parser_end_run(struct parser *p)
 {
-    const struct series primary = primary_of(p);
-    struct run_seen run = run_of(p, &primary);
+    size_t first = parser_primary(p);
+    const struct series primary = series_of(p, first);
     bool has_samples = primary.n > 0 && primary.samples[primary.n - 1].run == p->run;
     enum parse_verdict verdict;
     if (p->derivation < DERIVATION_WHOLE) {
         verdict = judge_run_before(p);
     } else {
-        whole_look(&run, &p->run_causes);
+        look_at_run(p, first);
         if (p->fatal_line > 0) {
             cause_add(&p->run_causes, CAUSE_FATAL, p->fatal_line);
         }

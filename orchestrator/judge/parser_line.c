@@ -8,13 +8,14 @@
 #include <math.h>
 
 #define FACTS_MAX         4096
+#define TOTAL_MAX         (1ll << 50) /* steps that a run may state */
 #define SAMPLES_FIRST     256
 #define DATE_BYTES        10 /* "2020-12-16" */
 #define PARTIAL_BYTES_MIN 12 /* a cut line must hold this much of a record to count as one */
 
 static bool is_measured(enum quantity quantity)
 {
-    return quantity != QTY_SCORE && quantity != QTY_CLOCK;
+    return quantity != QTY_SCORE && quantity != QTY_CLOCK && quantity != QTY_PROGRESS;
 }
 
 static void next_run(struct parser *p)
@@ -27,6 +28,8 @@ static void next_run(struct parser *p)
     p->has_samples = false;
     p->has_date = false;
     p->total_steps = -1;
+    p->total_epochs = -1;
+    p->epochs_left = 0;
     p->done_step = -1;
     p->has_stepless = false;
     memset(p->fact_of, 0, p->format->n_facts * sizeof(p->fact_of[0]));
@@ -122,7 +125,7 @@ static double read_value(struct parser *p, const struct series_spec *spec, const
 {
     struct str text = pattern_text(spec->line.pattern, line->text, spec->value);
     double value;
-    if (spec->quantity == QTY_CLOCK) {
+    if (spec->quantity == QTY_CLOCK || spec->quantity == QTY_PROGRESS) {
         return (double)NAN;
     }
     if (lognumber_parse(text, &value) != NUMBER_OK ||
@@ -131,6 +134,9 @@ static double read_value(struct parser *p, const struct series_spec *spec, const
             note_bad_value(p, line, text);
         }
         return (double)NAN;
+    }
+    if (spec->inverse >= 0 && pattern_text(spec->line.pattern, line->text, spec->inverse).ptr) {
+        value = 1 / value; /* over 0: is_measured */
     }
     return spec->factor == 1 ? value : value * spec->factor;
 }
@@ -143,7 +149,8 @@ static bool is_loss(const struct series_spec *spec)
 /* A value that touches the end of a line without an end may have lost digits. */
 static bool may_be_cut(const struct series_spec *spec, const struct line *line)
 {
-    struct str value = pattern_text(spec->line.pattern, line->text, spec->value);
+    struct str value =
+        spec->value < 0 ? STR_EMPTY : pattern_text(spec->line.pattern, line->text, spec->value);
     return line->is_cut && value.ptr && value.ptr + value.len == line->text.ptr + line->text.len;
 }
 
@@ -182,15 +189,32 @@ static int match_probe(const struct probe *probe, const struct line *line, bool 
     return pattern_match(probe->pattern, line->text, ret_found, err);
 }
 
-/* A fact that says how many steps the run makes; text that is no such number says nothing. */
+/* A fact that says how many steps or epochs the run makes; text that is no such number says nothing. */
 static void note_total(struct parser *p, struct str name, struct str value)
 {
     struct err ignored = {0};
     int64_t total;
-    if (p->format->total_from.ptr && str_eq(name, p->format->total_from) &&
-        str_to_i64(value, 1, INT64_MAX, &total, &ignored) == 0) {
-        p->total_steps = total;
+    bool is_steps = p->format->total_from.ptr && str_eq(name, p->format->total_from);
+    bool is_epochs = p->format->epochs_from.ptr && str_eq(name, p->format->epochs_from);
+    if ((is_steps || is_epochs) && str_to_i64(value, 1, TOTAL_MAX, &total, &ignored) == 0) {
+        *(is_steps ? &p->total_steps : &p->total_epochs) = total;
     }
+}
+
+/* "1,281,167" is 1281167; other text stays as it is. */
+static struct str drop_groups(struct str text, char *buf, size_t size)
+{
+    size_t len = 0;
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        bool is_comma = c == ',' && idx > 0 && (text.len - idx) % 4 == 0;
+        if (len == size || !(is_comma || (c >= '0' && c <= '9'))) {
+            return text;
+        }
+        buf[len] = c;
+        len += !is_comma;
+    }
+    return (struct str){buf, len};
 }
 
 /* How many parts a list with commas has. */
@@ -215,12 +239,12 @@ static void replace_fact(struct parser *p, size_t at, struct str value, int64_t 
 }
 
 /* Each is read where it stands first in a run, or last. */
-static int read_facts(struct parser *p, const struct line *line, struct err *err)
+static int read_facts(struct parser *p, const struct line *line, bool is_sample, struct err *err)
 {
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
         const struct fact_spec *spec = &p->format->facts[idx];
         bool is_hit = false;
-        if (p->fact_of[idx] && !spec->is_last) {
+        if (is_sample != spec->is_in_sample || (p->fact_of[idx] && !is_sample && !spec->is_last)) {
             continue;
         }
         if (match_probe(&spec->line, line, &is_hit, err) < 0) {
@@ -234,7 +258,10 @@ static int read_facts(struct parser *p, const struct line *line, struct err *err
             if (spec->is_list) {
                 value = count_parts(value, count, sizeof(count));
             }
-            if (p->fact_of[idx] && p->fact_of[idx] <= p->facts.n) {
+            if (spec->is_grouped) {
+                value = drop_groups(str_trim(value), count, sizeof(count));
+            }
+            if (spec->is_last && p->fact_of[idx] && p->fact_of[idx] <= p->facts.n) {
                 replace_fact(p, p->fact_of[idx] - 1, value, line->number);
             } else if (add_fact(p, spec->name, value, line->number, &p->fact_of[idx], err) < 0) {
                 return -1;
@@ -243,6 +270,24 @@ static int read_facts(struct parser *p, const struct line *line, struct err *err
         }
     }
     return 0;
+}
+
+/* Where step and total count within an epoch: both counted over all epochs, as far as the line and the facts tell. */
+static void count_over_epochs(struct parser *p, const struct series_spec *spec, int64_t epoch,
+                              int64_t epochs, struct sample *sample, int64_t *total)
+{
+    int64_t each = *total;
+    int64_t before = epoch - spec->epoch_from;
+    epochs = epochs > 0 ? epochs : p->total_epochs;
+    if (spec->epoch_from >= 0) {
+        p->epochs_left = epochs > 0 && before >= 0 ? epochs - before - 1 : 0;
+    }
+    if (spec->epoch_from < 0 || before < 0 || each <= 0 || sample->step < 0 || each > TOTAL_MAX ||
+        before >= TOTAL_MAX / each || sample->step > TOTAL_MAX) {
+        return;
+    }
+    sample->step += before * each;
+    *total = epochs > before && epochs < TOTAL_MAX / each ? epochs * each : (before + 1) * each;
 }
 
 static int read_sample(struct parser *p, size_t idx, const struct line *line, struct err *err)
@@ -262,6 +307,8 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         .run = (int16_t)p->run,
         .gpus = (int16_t)group_i64(spec, line->text, spec->gpus, INT16_MAX, -1),
     };
+    count_over_epochs(p, spec, epoch, group_i64(spec, line->text, spec->epochs, TOTAL_MAX, -1),
+                      &sample, &total);
     if (time.ptr && !logtime_parse(time, &sample.time_s)) {
         sample.time_s = (double)NAN;
     }
@@ -282,7 +329,8 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
             return -1;
         }
     }
-    if (!p->has_date && time.ptr && time.len > DATE_BYTES && time.ptr[4] == '-') {
+    if (!p->has_date && time.ptr && time.len > DATE_BYTES &&
+        (time.ptr[4] == '-' || time.ptr[4] == '/')) {
         size_t place;
         p->has_date = true;
         if (add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, &place,
@@ -363,7 +411,7 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
-/* A letter stands where the number of a loss should: "loss: nan", "\"loss\":inf". */
+/* A letter stands where the number of a loss should: "loss: nan", "Loss nan", "\"loss\":inf". */
 static bool has_loss_in_letters(struct str text)
 {
     size_t at = 0;
@@ -373,10 +421,11 @@ static bool has_loss_in_letters(struct str text)
             return false;
         }
         at = (size_t)(hit - text.ptr) + 1;
-        if (at < 3 || memcmp(hit - 2, "loss", at < text.len ? 4 : 3) != 0) {
+        if (at < 3 || (hit[-2] | 0x20) != 'l' || hit[-1] != 'o' ||
+            (at < text.len && text.ptr[at] != 's')) {
             continue;
         }
-        for (at++; at < text.len && strchr("\" :=+-", text.ptr[at]); at++) {
+        for (at++; at < text.len && strchr("\"' :=+-", text.ptr[at]); at++) {
         }
         if (at < text.len && ((text.ptr[at] | 0x20) == 'n' || (text.ptr[at] | 0x20) == 'i')) {
             return true;
@@ -460,11 +509,17 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
+/* One figure for the whole run: its losses stand on lines of their own. */
+static bool has_one_figure(const struct parser *p)
+{
+    return p->format->series[parser_primary(p)].quantity == QTY_SUMMARY;
+}
+
 int parser_line(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
     bool is_sample = false;
-    bool is_primary = false;
+    bool is_shown = false; /* a line of what the log is measured by */
     if (follow_start(p, line, err) < 0) {
         return -1;
     }
@@ -473,11 +528,14 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
             return -1;
         }
         is_sample = is_sample || is_hit;
-        is_primary = is_primary || (is_hit && p->format->series[idx].is_primary);
+        is_shown =
+            is_shown ||
+            (is_hit && (p->format->series[idx].is_primary || p->format->series[idx].stands_in));
     }
-    if ((is_primary                  ? look_at_loss(p, line, err)
-         : is_sample || line->is_cut ? 0
-                                     : look_at_rest(p, line, err)) < 0) {
+    if ((is_shown || has_one_figure(p)) && look_at_loss(p, line, err) < 0) {
+        return -1;
+    }
+    if (!is_sample && !line->is_cut && look_at_rest(p, line, err) < 0) {
         return -1;
     }
     if (match_probe(&p->format->end, line, &is_hit, err) < 0) {
@@ -490,7 +548,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     if (is_hit && p->fatal_line == 0) {
         p->fatal_line = line->number;
     }
-    return is_sample ? 0 : read_facts(p, line, err);
+    return read_facts(p, line, is_sample, err);
 }
 
 static int64_t stated_warmup(const struct parser *p)

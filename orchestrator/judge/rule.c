@@ -19,11 +19,14 @@ static const char *const STATISTIC_NAMES[STAT_COUNT] = {[STAT_MEAN] = "mean",
                                                         [STAT_FIRST] = "first",
                                                         [STAT_LAST] = "last",
                                                         [STAT_TIMESTAMPS] = "timestamps",
-                                                        [STAT_TOOL] = "tool"};
+                                                        [STAT_TOOL] = "tool",
+                                                        [STAT_ELAPSED] = "elapsed"};
 static const char *const SCALE_NAMES[] = {[SCALE_NONE] = "none",
                                           [SCALE_GPUS] = "gpus",
                                           [SCALE_NODES] = "nodes",
-                                          [SCALE_GLOBAL_BATCH_OVER] = "global_batch_over"};
+                                          [SCALE_GLOBAL_BATCH_OVER] = "global_batch_over",
+                                          [SCALE_GLOBAL_BATCH] = "global_batch",
+                                          [SCALE_FACT_OVER] = "fact_over"};
 static const char *const ROUNDING_NAMES[] = {
     [ROUND_NEAREST] = "nearest", [ROUND_TRUNCATE] = "truncate"};
 static const char *const RUN_NAMES[] = {
@@ -109,9 +112,9 @@ static int decode_choice(const struct json *at, const char *key, struct str valu
 
 /* What json_decode fills; the rest of the rule is worked out from it. */
 struct raw {
-    struct str name, series, run, statistic, scale, rounding, repeats, origin, source;
+    struct str name, series, run, statistic, scale, rounding, repeats, origin, source, fact, unit;
     int64_t skip, drop_last, last;
-    bool match_gpus, skips_warmup;
+    bool match_gpus, skips_warmup, is_default;
     bool steps, trim; /* only there for the table: read by hand */
 };
 
@@ -129,6 +132,9 @@ static const struct json_field RAW_FIELDS[] = {
     {"trim", JSON_ANY, JSON_NULLABLE, RAW(trim), 0, 0},
     {"statistic", JSON_STR, JSON_REQUIRED, RAW(statistic), 0, 0},
     {"scale", JSON_STR, 0, RAW(scale), 0, 0},
+    {"fact", JSON_STR, 0, RAW(fact), 0, 0},
+    {"unit", JSON_STR, 0, RAW(unit), 0, 0},
+    {"default", JSON_BOOL, 0, RAW(is_default), 0, 0},
     {"rounding", JSON_STR, 0, RAW(rounding), 0, 0},
     {"repeats", JSON_STR, 0, RAW(repeats), 0, 0},
     {"origin", JSON_STR, JSON_REQUIRED, RAW(origin), 0, 0},
@@ -243,14 +249,21 @@ int rule_decode(const struct json *at, struct arena *arena, struct str format_id
     rule.window.drop_last = raw.drop_last;
     rule.window.last = raw.last;
     rule.window.skips_warmup = raw.skips_warmup;
+    rule.fact = raw.fact;
+    rule.unit = raw.unit;
+    rule.is_default = raw.is_default;
     if (decode_choices(at, &raw, &rule, err) < 0 || decode_steps(at, &rule.window, err) < 0 ||
         decode_trim(at, &rule, err) < 0) {
         return -1;
     }
-    if (rule.statistic == STAT_TIMESTAMPS && rule.scale != SCALE_NONE) {
+    if ((rule.statistic == STAT_TIMESTAMPS || rule.statistic == STAT_ELAPSED) &&
+        rule.scale != SCALE_NONE) {
+        return json_fail(at, err, "statistic %s is of the whole job: expected scale none",
+                         statistic_name(rule.statistic));
+    }
+    if ((rule.scale == SCALE_FACT_OVER) != (rule.fact.len > 0 && rule.unit.len > 0)) {
         return json_fail(at, err,
-                         "statistic timestamps gives items per second of the job: "
-                         "expected scale none");
+                         "\"fact\" and \"unit\" belong to scale fact_over, and to it alone");
     }
     *ret_rule = rule;
     return 0;
@@ -280,7 +293,9 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
     static const char *const SCALES[] = {[SCALE_NONE] = "",
                                          [SCALE_GPUS] = ", x GPUs",
                                          [SCALE_NODES] = ", x nodes",
-                                         [SCALE_GLOBAL_BATCH_OVER] = ", global batch over it"};
+                                         [SCALE_GLOBAL_BATCH_OVER] = ", global batch over it",
+                                         [SCALE_GLOBAL_BATCH] = ", x global batch",
+                                         [SCALE_FACT_OVER] = ", a step's items over it"};
     char words[32];
     snprintf(words, sizeof(words), "%s", statistic_name(rule->statistic));
     for (char *c = words; *c; c++) {
@@ -290,6 +305,8 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
     }
     if (rule->statistic == STAT_TOOL) {
         strbuf_printf(out, "the tool's own %.*s", STR_ARG(rule->series));
+    } else if (rule->statistic == STAT_ELAPSED) {
+        strbuf_printf(out, "seconds between the first and the last %.*s", STR_ARG(rule->series));
     } else if (rule->statistic == STAT_TIMESTAMPS) {
         strbuf_printf(out, "items between the timestamps of %.*s", STR_ARG(rule->series));
     } else {

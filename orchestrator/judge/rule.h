@@ -19,7 +19,8 @@ enum statistic {
     STAT_FIRST,
     STAT_LAST, /* last-k with window.last > 1 is a mean over window.last */
     STAT_TIMESTAMPS, /* global batch x (steps between) / (time between), first and last sample of the window */
-    STAT_TOOL, /* the one value of a summary series; more than one (of a rank) is an error */
+    STAT_TOOL,    /* the one value of a summary series; more than one (of a rank) is an error */
+    STAT_ELAPSED, /* seconds between the first and the last line of a clock */
     STAT_COUNT,
 };
 
@@ -39,6 +40,8 @@ enum scale {
     SCALE_GPUS, /* x GPUs of the case */
     SCALE_NODES,
     SCALE_GLOBAL_BATCH_OVER, /* batch_per_gpu x GPUs / value: seconds a step become items per second */
+    SCALE_GLOBAL_BATCH, /* batch_per_gpu x GPUs x value: steps per second become items per second */
+    SCALE_FACT_OVER,    /* what the log states that a step holds / value */
 };
 
 enum rounding { ROUND_NEAREST, ROUND_TRUNCATE };
@@ -69,6 +72,9 @@ struct rule {
     double trim_share;
     enum statistic statistic;
     enum scale scale;
+    struct str fact; /* of SCALE_FACT_OVER: items a step, in `unit` */
+    struct str unit;
+    bool is_default; /* taken for its series where no rule is named */
     enum rounding rounding;
     enum repeats repeats;
     struct str origin; /* "stated", "inferred" or "own" */

@@ -130,7 +130,8 @@ static int pick(const struct rule *rule, const struct measurement *m, const stru
                        STR_ARG(rule->id), series->n, STR_ARG(series->name));
     }
     for (size_t idx = 0; idx < ret_picked->n; idx++) {
-        if (!isfinite(ret_picked->items[idx]->value) && rule->statistic != STAT_TIMESTAMPS) {
+        if (!isfinite(ret_picked->items[idx]->value) && rule->statistic != STAT_TIMESTAMPS &&
+            rule->statistic != STAT_ELAPSED) {
             return err_set(err, ERR_PARSE, "step %" PRId64 " in the window has no usable value",
                            ret_picked->items[idx]->step);
         }
@@ -157,6 +158,19 @@ static int apply_timestamps(const struct rule *rule, const struct rule_case *of,
     }
     *ret_value = (double)of->gpus * (double)of->batch_per_gpu * (double)(last->step - first->step) /
                  (last->time_s - first->time_s);
+    return 0;
+}
+
+static int apply_elapsed(const struct rule *rule, const struct picked *picked, double *ret_value,
+                         struct err *err)
+{
+    double first = picked->items[0]->time_s;
+    double last = picked->items[picked->n - 1]->time_s;
+    if (!(last > first)) {
+        return err_set(err, ERR_PARSE, "rule %.*s: no time passes between the %zu lines",
+                       STR_ARG(rule->id), picked->n);
+    }
+    *ret_value = last - first;
     return 0;
 }
 
@@ -301,6 +315,9 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
     case STAT_TIMESTAMPS:
         ret->n_used = n > 1 ? 2 : 1;
         return apply_timestamps(rule, of, picked, &ret->value, err);
+    case STAT_ELAPSED:
+        ret->n_used = n > 1 ? 2 : 1;
+        return apply_elapsed(rule, picked, &ret->value, err);
     case STAT_TOOL:
         return apply_tool(rule, picked, values, &ret->value, err);
     case STAT_COUNT:
@@ -310,9 +327,26 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
     return -1;
 }
 
-static int apply_scale(const struct rule *rule, const struct rule_case *of, double *value,
-                       struct err *err)
+/* Items a step, of a fact that the log states once; 0 where it does not. */
+static double stated_items(const struct measurement *m, struct str fact)
 {
+    struct err ignored = {0};
+    double items = 0;
+    for (size_t idx = 0; idx < m->n_facts; idx++) {
+        if (!str_eq(m->facts[idx].name, fact)) {
+            continue;
+        }
+        if (items > 0 || str_to_f64(m->facts[idx].value, &items, &ignored) < 0 || !(items > 0)) {
+            return 0;
+        }
+    }
+    return items;
+}
+
+static int apply_scale(const struct rule *rule, const struct measurement *m,
+                       const struct rule_case *of, double *value, struct err *err)
+{
+    double items;
     switch (rule->scale) {
     case SCALE_NONE:
         return 0;
@@ -334,6 +368,20 @@ static int apply_scale(const struct rule *rule, const struct rule_case *of, doub
         }
         *value = (double)of->gpus * (double)of->batch_per_gpu / *value;
         return 0;
+    case SCALE_GLOBAL_BATCH:
+        if (of->gpus <= 0 || of->batch_per_gpu <= 0) {
+            break;
+        }
+        *value *= (double)of->gpus * (double)of->batch_per_gpu;
+        return 0;
+    case SCALE_FACT_OVER:
+        items = stated_items(m, rule->fact);
+        if (!(items > 0)) {
+            return err_set(err, ERR_PARSE, "rule %.*s: the log does not state one %.*s",
+                           STR_ARG(rule->id), STR_ARG(rule->fact));
+        }
+        *value = items / *value;
+        return 0;
     }
     return err_set(err, ERR_PARSE, "rule %.*s has scale %s and needs to know the %s",
                    STR_ARG(rule->id), scale_name(rule->scale),
@@ -344,8 +392,12 @@ static int apply_scale(const struct rule *rule, const struct rule_case *of, doub
 
 struct str rule_unit(const struct rule *rule, struct str series_unit)
 {
-    bool is_timed = rule->scale == SCALE_GLOBAL_BATCH_OVER || rule->statistic == STAT_TIMESTAMPS;
-    return is_timed ? STR_LIT("samples/s") : series_unit;
+    bool is_timed = rule->scale == SCALE_GLOBAL_BATCH_OVER || rule->scale == SCALE_GLOBAL_BATCH ||
+                    rule->statistic == STAT_TIMESTAMPS;
+    return is_timed                          ? STR_LIT("samples/s")
+           : rule->scale == SCALE_FACT_OVER  ? rule->unit
+           : rule->statistic == STAT_ELAPSED ? STR_LIT("s")
+                                             : series_unit;
 }
 
 int rule_apply(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
@@ -359,7 +411,7 @@ int rule_apply(const struct rule *rule, const struct measurement *m, const struc
     }
     if (pick(rule, m, of, series, &picked, err) < 0 ||
         apply_statistic(rule, of, series, &picked, &value, err) < 0 ||
-        apply_scale(rule, of, &value.value, err) < 0) {
+        apply_scale(rule, m, of, &value.value, err) < 0) {
         return -1;
     }
     if (!isfinite(value.value)) {

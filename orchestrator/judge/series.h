@@ -10,14 +10,24 @@ enum scope { SCOPE_RANK, SCOPE_NODE, SCOPE_JOB };
 
 /* What one value says. RATE: items per second over the interval since the last line. RUNNING_MEAN: items per second since
    some earlier step (the format says which). STEP_TIME: seconds a step, averaged over the interval. SUMMARY: the tool's own
-   figure for the whole run. CLOCK: nothing but the moment at which a step was reported. SCORE: accuracy, loss. */
-enum quantity { QTY_RATE, QTY_RUNNING_MEAN, QTY_STEP_TIME, QTY_SUMMARY, QTY_CLOCK, QTY_SCORE };
+   figure for the whole run. CLOCK: nothing but the moment at which a step was reported. SCORE: accuracy, loss. PROGRESS: nothing but
+   the step, where the figure itself is one for the whole run. */
+enum quantity {
+    QTY_RATE,
+    QTY_RUNNING_MEAN,
+    QTY_STEP_TIME,
+    QTY_SUMMARY,
+    QTY_CLOCK,
+    QTY_SCORE,
+    QTY_PROGRESS
+};
 
 #define RUNS_MAX INT16_MAX
 
 /* 32 bytes: a log may have millions. */
 struct sample {
-    int64_t step; /* as printed; the ordinal from 1 where the line has none */
+    int64_t
+        step; /* as printed, or counted over the epochs (series_spec.epoch_from); the ordinal from 1 where the line has none */
     double value; /* NAN where the line holds none that can be used (verdict nan) */
     double
         time_s; /* moment of the line, seconds since 1970 taken as UTC, or NAN; lines without a year: year 2000 */
@@ -56,7 +66,7 @@ enum parse_verdict {
 /* A log that is not whole has one verdict: that of the first cause it has, in this order. */
 enum cause {
     CAUSE_UNREADABLE, /* a line looks like the metric and holds no number over 0 */
-    CAUSE_NAN_LOSS,   /* the loss on a line of the samples is not finite */
+    CAUSE_NAN_LOSS,   /* a loss is not finite */
     CAUSE_NO_METRIC,  /* no line holds the metric */
     CAUSE_RUNS,       /* several runs */
     CAUSE_WRITERS,    /* several ranks print the figure of the whole job */
@@ -67,7 +77,7 @@ enum cause {
     CAUSE_FATAL,      /* the log says that the run failed */
     CAUSE_CRASH,      /* a traceback or want of memory before the run's end */
     CAUSE_NO_END,     /* the line that ends a run is missing */
-    CAUSE_SHORT,      /* steps that the run was to make are missing at the end */
+    CAUSE_SHORT,      /* steps or epochs that the run was to make are missing at the end */
     CAUSE_GAP,        /* lines are missing in the grid of steps that the log itself shows */
     CAUSES
 };
@@ -78,6 +88,7 @@ struct causes {
         at[CAUSES]; /* of the first: line, or step for those that are about steps; 0 not known */
     char bad_value[40];  /* what stands on the first unreadable line; empty: not known */
     int64_t total_steps; /* of a run that is short */
+    int64_t epochs_left; /* likewise, where it counts epochs */
 };
 
 struct measurement {

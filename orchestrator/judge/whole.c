@@ -114,7 +114,11 @@ struct str causes_why(struct arena *arena, const struct causes *causes)
         why = "the line that ends a run is missing";
         break;
     case CAUSE_SHORT:
-        why = arena_printf(arena, "the log ends at step " N " of " N, at, causes->total_steps);
+        why =
+            causes->epochs_left > 0
+                ? arena_printf(arena, "the log ends " N " epochs before the run's last",
+                               causes->epochs_left)
+                : arena_printf(arena, "the log ends at step " N " of " N, at, causes->total_steps);
         break;
     case CAUSE_GAP:
         why = arena_printf(arena, N " line%s missing before step " N, n, n == 1 ? " is" : "s are",
@@ -211,7 +215,7 @@ static void look_at_steps(const struct run_seen *run, int64_t grid, const struct
         cause_add(causes, CAUSE_GAP, s->step);
         causes->n[CAUSE_GAP] += (delta - 1) / grid - 1;
     }
-    if (run->total_steps >= 0 && s->step > run->total_steps) {
+    if (run->total_steps >= 0 && s->step + run->n_before > run->total_steps) {
         cause_add(causes, CAUSE_BEYOND, s->step);
         causes->total_steps = run->total_steps;
     }
@@ -247,9 +251,15 @@ static void look_at_end(const struct run_seen *run, struct causes *causes)
     bool has_samples = last && last->run == run->run;
     int64_t step = has_samples ? last->step : 0;
     int64_t interval = has_samples ? last_interval(run) : 1;
-    step = run->done_step > step ? run->done_step : step;
-    if (run->total_steps > 0 && run->total_steps - step >= interval) {
+    int64_t made = has_samples ? step + run->n_before : 0;
+    interval = interval > 0 ? interval : 1;
+    made = run->done_step > made ? run->done_step : made;
+    if (run->epochs_left > 0) {
         cause_add(causes, CAUSE_SHORT, step);
+        causes->epochs_left = run->epochs_left;
+    }
+    if (run->total_steps > 0 && run->total_steps - made >= interval) {
+        cause_add(causes, CAUSE_SHORT, run->done_step > step ? run->done_step : step);
         causes->total_steps = run->total_steps;
     }
 }
@@ -259,7 +269,7 @@ void whole_look(const struct run_seen *run, struct causes *causes)
     struct pairs p = {.series = run->primary, .run = run->run};
     const struct sample *before;
     const struct sample *s;
-    int64_t grid = run->has_steps ? grid_of(run) : 0;
+    int64_t grid = run->has_steps && !run->is_off_grid ? grid_of(run) : 0;
     int64_t n_ranks = 0;
     while (next_pair(&p, &before, &s)) {
         n_ranks += !before && s->rank >= 0;
@@ -272,5 +282,7 @@ void whole_look(const struct run_seen *run, struct causes *causes)
     if (n_ranks > 1 && run->primary->scope == SCOPE_JOB) {
         causes->n[CAUSE_WRITERS] = n_ranks;
     }
-    look_at_end(run, causes);
+    if (run->has_end) {
+        look_at_end(run, causes);
+    }
 }

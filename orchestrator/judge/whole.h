@@ -13,6 +13,10 @@ struct run_seen { /* one run of one log */
     int64_t done_step;   /* that it says it has made, beside the samples; -1 none */
     bool repeats;        /* a step may be printed again */
     bool has_steps;      /* the samples' steps are printed, not counted */
+    bool is_off_grid;    /* printed by the clock: intervals of steps show no gap */
+    int64_t epochs_left; /* where only epochs are counted: those that are missing */
+    bool has_end;        /* its last step tells how far the run came */
+    int64_t n_before;    /* steps made when the first is printed: 1 where that is called 0 */
 };
 
 const char *cause_name(enum cause cause);

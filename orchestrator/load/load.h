@@ -6,6 +6,11 @@
 #include "judge/format.h"
 #include "report/report.h"
 
+#define VOCABULARY_FILE "manifests/vocabulary.json"
+/* Below the data folder; the program's own where there is none. */
+MUST_CHECK int load_vocabulary(struct arena *arena, const char *root, const struct vocabulary **ret,
+                               struct err *err);
+
 /* Every file of manifests/formats; format_set_release at the end. */
 MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
                             struct err *err);
@@ -24,8 +29,9 @@ MUST_CHECK int load_report(struct arena *arena, const char *root, const char *na
 /* The same in two steps, for those who change its text in between. */
 struct report_file {
     const char *path;
-    struct str id;   /* that it must have, as it is named; NULL: read by path */
-    struct str text; /* its bytes */
+    const char *root; /* the data folder, of the vocabulary; borrowed */
+    struct str id;    /* that it must have, as it is named; NULL: read by path */
+    struct str text;  /* its bytes */
 };
 MUST_CHECK int load_report_file(struct arena *arena, const char *root, const char *name,
                                 struct report_file *ret_file, struct err *err);

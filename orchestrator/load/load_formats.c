@@ -9,16 +9,23 @@
 #define FORMATS_FOLDER "manifests/formats"
 #define SUFFIX         ".json"
 
-static int read_format(struct arena *arena, const char *root, const char *file,
+/* Where formats are read from, and with which words. */
+struct from {
+    const char *root;
+    const struct vocabulary *vocabulary;
+};
+
+static int read_format(struct arena *arena, const struct from *from, const char *file,
                        struct format **ret_format, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = fs_join(arena, root, fs_join(arena, FORMATS_FOLDER, file));
+    const char *path = fs_join(arena, from->root, fs_join(arena, FORMATS_FOLDER, file));
     struct str stem = str_sub(str_of(file), 0, strlen(file) - strlen(SUFFIX));
     struct json at;
     if (json_read_file(path, &doc, err) < 0) {
         return -1;
     }
+    doc.context = from->vocabulary;
     at = json_root(&doc);
     if (format_decode(&at, arena, ret_format, err) < 0) {
         return -1;
@@ -44,6 +51,10 @@ int load_formats(struct arena *arena, const char *root, struct format_set *ret_s
 {
     struct fs_names files;
     struct format_set set = {0};
+    struct from from = {.root = root};
+    if (load_vocabulary(arena, root, &from.vocabulary, err) < 0) {
+        return -1;
+    }
     if (fs_list(arena, fs_join(arena, root, FORMATS_FOLDER), &files, err) < 0) {
         err->code = ERR_MANIFEST;
         return -1;
@@ -57,7 +68,7 @@ int load_formats(struct arena *arena, const char *root, struct format_set *ret_s
             format_set_release(&set);
             return err_set(err, ERR_MANIFEST, FORMATS_FOLDER ": more than %d formats", FORMATS_MAX);
         }
-        if (read_format(arena, root, files.items[idx], &set.items[set.n], err) < 0) {
+        if (read_format(arena, &from, files.items[idx], &set.items[set.n], err) < 0) {
             format_set_release(&set);
             return -1;
         }
@@ -73,9 +84,13 @@ int load_format(struct arena *arena, const char *root, const char *id, struct fo
 {
     const char *file = arena_printf(arena, "%s" SUFFIX, id);
     struct format_set set = {arena_array(arena, struct format *, 1), 0};
+    struct from from = {.root = root};
+    if (load_vocabulary(arena, root, &from.vocabulary, err) < 0) {
+        return -1;
+    }
     if (!strchr(id, '/') && id[0] != '.' &&
         fs_exists(fs_join(arena, root, fs_join(arena, FORMATS_FOLDER, file)))) {
-        if (read_format(arena, root, file, &set.items[0], err) < 0) {
+        if (read_format(arena, &from, file, &set.items[0], err) < 0) {
             return -1;
         }
         set.n = 1;

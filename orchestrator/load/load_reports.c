@@ -14,15 +14,37 @@ static const char *below_of(struct arena *arena, struct str id)
     return arena_printf(arena, REPORTS_FOLDER "/%.*s" SUFFIX, STR_ARG(id));
 }
 
+int load_vocabulary(struct arena *arena, const char *root, const struct vocabulary **ret,
+                    struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const char *path = fs_join(arena, root, VOCABULARY_FILE);
+    struct json at;
+    if (!fs_exists(path)) {
+        *ret = vocabulary_builtin(arena);
+        return 0;
+    }
+    if (json_read_file(path, &doc, err) < 0) {
+        return -1;
+    }
+    at = json_root(&doc);
+    return vocabulary_decode(&at, arena, ret, err);
+}
+
 /* One that lies in manifests/reports is named after its id, and messages name it below the data folder. */
 int load_report_decode(struct arena *arena, const struct report_file *file,
                        struct report *ret_report, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
+    const struct vocabulary *vocabulary;
     struct json root;
     if (json_parse(file->text, file->path, &doc, err) < 0) {
         return -1;
     }
+    if (load_vocabulary(arena, file->root, &vocabulary, err) < 0) {
+        return -1;
+    }
+    doc.context = vocabulary;
     root = json_root(&doc);
     if (report_decode(&root, arena, ret_report, err) < 0) {
         return -1;
@@ -40,7 +62,8 @@ static int read_stored(struct arena *arena, const char *root, const char *name,
                        struct report_file *ret_file, struct err *err)
 {
     struct str id = str_sub(str_of(name), 0, strlen(name) - strlen(SUFFIX));
-    *ret_file = (struct report_file){.path = fs_join(arena, root, below_of(arena, id)), .id = id};
+    *ret_file = (struct report_file){
+        .path = fs_join(arena, root, below_of(arena, id)), .root = root, .id = id};
     return json_read_text(arena, ret_file->path, &ret_file->text, err);
 }
 
@@ -68,7 +91,7 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
     struct fs_names files = {0};
     size_t len = strlen(name);
     if (strchr(name, '/') || str_ends(str_of(name), STR_LIT(SUFFIX))) {
-        *ret_file = (struct report_file){.path = name};
+        *ret_file = (struct report_file){.path = name, .root = root};
         return json_read_text(arena, name, &ret_file->text, err);
     }
     if (list_files(arena, root, &files, err) < 0) {

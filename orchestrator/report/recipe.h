@@ -4,19 +4,16 @@
 #ifndef REPORT_RECIPE_H
 #define REPORT_RECIPE_H
 
-#include "codec/json.h"
+#include "report/vocabulary.h"
 
-#define CONDITION_NAMES_MAX 64 /* of the closed list */
-#define RECIPES_MAX         8  /* a profile */
-#define RECIPE_MOUNTS_MAX   16
+#define RECIPES_MAX       8 /* a profile */
+#define RECIPE_MOUNTS_MAX 16
 
 /* Name from the closed list in manifests/README.md; value as text, NULL where not stated. */
 struct condition {
     struct str name;
     struct str value;
 };
-
-bool condition_is_known(struct str name);
 
 struct conditions {
     struct condition *items; /* sorted by name */

@@ -14,6 +14,16 @@
 static const char *const METRIC_NAMES[] = {"throughput", "run_throughput", "speedup",
                                            "time_to_train", "accuracy"};
 
+enum metric metric_of_name(struct str name)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(METRIC_NAMES); idx++) {
+        if (str_eq_z(name, METRIC_NAMES[idx])) {
+            return (enum metric)idx;
+        }
+    }
+    return METRIC_OTHER;
+}
+
 const char *metric_name(enum metric metric)
 {
     ASSERT((size_t)metric < ARRAY_LEN(METRIC_NAMES));

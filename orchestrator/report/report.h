@@ -60,7 +60,8 @@ enum metric {
     METRIC_RUN_THROUGHPUT,
     METRIC_SPEEDUP,
     METRIC_TIME_TO_TRAIN,
-    METRIC_ACCURACY
+    METRIC_ACCURACY,
+    METRIC_OTHER /* of the vocabulary, and nothing is special about it */
 };
 
 enum derive_kind { DERIVE_NONE, DERIVE_RATIO, DERIVE_MEAN, DERIVE_MEDIAN };
@@ -74,6 +75,7 @@ struct
 struct cell {
     struct str id; /* unique in the report: "CASE#throughput" */
     enum metric metric;
+    struct str metric_name;
     struct str printed; /* "10715.3", "4202.70": digits matter */
     double published;
     int decimals;
@@ -141,6 +143,7 @@ bool command_is_for(const struct command *command, const struct report_case *c);
 const struct command *run_command_for(const struct command *commands, size_t n,
                                       const struct report_case *c);
 
+enum metric metric_of_name(struct str name);
 const char *metric_name(enum metric metric);
 
 #endif

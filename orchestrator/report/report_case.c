@@ -9,24 +9,6 @@
 #define FRAMEWORK_OWN     "reperf"
 #define PRINTED_BYTES_MAX 22
 
-static const char *const PRECISIONS[] = {"fp32", "amp", "fp16", NULL};
-static const char *const RATE_UNITS[] = {"samples/s", "img/s", "seq/s", NULL};
-static const char *const SPEEDUP_UNITS[] = {"x", NULL};
-static const char *const TIME_UNITS[] = {"s", NULL};
-static const char *const ACCURACY_UNITS[] = {"%", NULL};
-
-struct metric_row {
-    const char *const *units;
-    double max;
-};
-static const struct metric_row METRICS[] = {
-    [METRIC_THROUGHPUT] = {RATE_UNITS, PRINTED_MAX},
-    [METRIC_RUN_THROUGHPUT] = {RATE_UNITS, PRINTED_MAX},
-    [METRIC_SPEEDUP] = {SPEEDUP_UNITS, 1e9},
-    [METRIC_TIME_TO_TRAIN] = {TIME_UNITS, 1e12},
-    [METRIC_ACCURACY] = {ACCURACY_UNITS, 100.0},
-};
-
 /* Digits, and at most one point with digits after it: what a table prints. */
 static int read_printed(const struct json *at, struct str printed, double *ret, struct err *err)
 {
@@ -101,7 +83,7 @@ static int parse_id(const struct json *at, struct report_case *c, struct err *er
     c->variant = parts[VARIANT];
     if (check_slug(at, "id, its model", c->model, err) < 0 ||
         check_slug(at, "id, its framework", c->framework, err) < 0 ||
-        check_word(at, "id, its precision", c->precision, PRECISIONS, err) < 0 ||
+        check_precision(at, "id, its precision", c->precision, err) < 0 ||
         check_slug(at, "id, its variant", c->variant, err) < 0 ||
         parse_counts(at, parts[COUNTS], c, err) < 0) {
         return -1;
@@ -164,21 +146,30 @@ static int decode_also(const struct json *list, struct arena *arena, struct cell
     return 0;
 }
 
+/* The metric's word, and its place among those that the program treats by name. */
 static int check_metric(const struct json *at, struct str name, struct cell *cell, struct err *err)
 {
-    const char *names[ARRAY_LEN(METRICS) + 1] = {0};
-    for (size_t idx = 0; idx < ARRAY_LEN(METRICS); idx++) {
-        names[idx] = metric_name((enum metric)idx);
-        cell->metric = str_eq_z(name, names[idx]) ? (enum metric)idx : cell->metric;
+    const struct vocabulary *v = vocabulary_of(at);
+    const struct word *metric = words_find(&v->metrics, name);
+    const struct word *unit = words_find(&v->units, cell->unit);
+    if (!metric || !str_eq(metric->name, name)) {
+        return json_fail(at, err, "metric: \"%.*s\" is not one of the words for it (%s, %s, ...)",
+                         (int)(name.len < 100 ? name.len : 100), name.ptr,
+                         v->metrics.items[0].name.ptr, v->metrics.items[1].name.ptr);
     }
-    if (check_word(at, "metric", name, names, err) < 0 ||
-        check_word(at, "unit", cell->unit, METRICS[cell->metric].units, err) < 0 ||
-        read_printed(at, cell->printed, &cell->published, err) < 0) {
+    if (!unit || !str_eq(unit->dimension, metric->dimension)) {
+        return json_fail(at, err, "unit: \"%.*s\" is no unit of %s, whose dimension is %s",
+                         (int)(cell->unit.len < 100 ? cell->unit.len : 100), cell->unit.ptr,
+                         metric->name.ptr, metric->dimension.ptr);
+    }
+    cell->metric = metric_of_name(name);
+    cell->metric_name = metric->name;
+    if (read_printed(at, cell->printed, &cell->published, err) < 0) {
         return -1;
     }
-    if (cell->published <= 0 || cell->published > METRICS[cell->metric].max) {
+    if (cell->published <= 0 || cell->published > metric->max) {
         return json_fail(at, err, "printed: expected more than 0 and at most %g, found %s",
-                         METRICS[cell->metric].max, cell->printed.ptr);
+                         metric->max, cell->printed.ptr);
     }
     cell->decimals = str_decimals(cell->printed);
     return 0;
@@ -201,7 +192,7 @@ static int check_rule(const struct json *at, struct str rule, struct str format,
 static int check_cell_id(const struct json *at, const struct report_case *c,
                          const struct cell *cell, struct err *err)
 {
-    const char *metric = metric_name(cell->metric);
+    const char *metric = cell->metric_name.ptr;
     struct str rest = str_sub(cell->id, c->id.len, SIZE_MAX);
     size_t head = 1 + strlen(metric);
     if (!str_starts(cell->id, c->id) || rest.len < head || rest.ptr[0] != '#' ||

@@ -10,7 +10,6 @@
 #define NODES_MAX         65536
 #define GPUS_PER_NODE_MAX 1024
 #define BATCH_MAX         (1 << 24)
-#define PRINTED_MAX       1e15
 
 /* Text forms. A NULL str passes: whether it may be null is the field's own rule. */
 MUST_CHECK int check_slug(const struct json *at, const char *key, struct str value,

@@ -17,77 +17,10 @@
 #define CONDITIONS_MAX 128
 #define DATE_BYTES     10
 
-/* manifests/README.md; manifests/schema/report.json has the same list. Sorted. */
-static const char *const CONDITION_NAMES[] = {
-    "batch_per_gpu",
-    "code_version",
-    "cpu",
-    "cpu_cores",
-    "cuda",
-    "cudnn",
-    "data_loader",
-    "dataset",
-    "dataset_images",
-    "dataset_repeats",
-    "driver",
-    "ecc",
-    "epochs",
-    "framework_commit",
-    "framework_version",
-    "global_batch",
-    "gpu",
-    "gpu_clock",
-    "gpu_memory_gb",
-    "grad_accumulation",
-    "image_size",
-    "interconnect",
-    "iterations",
-    "label_smoothing",
-    "layout",
-    "learning_rate",
-    "library_version",
-    "log_date",
-    "log_interval",
-    "loss_scale",
-    "macs_per_sample",
-    "memory_gb",
-    "model_variant",
-    "nccl",
-    "nic",
-    "optimizer",
-    "os",
-    "parameters",
-    "power_cap",
-    "precision_mode",
-    "predictions_per_sequence",
-    "python_version",
-    "repeats",
-    "seed",
-    "sequence_length",
-    "shm_size",
-    "statistic",
-    "sync_bn",
-    "warmup",
-    "weight_decay",
-    "workers",
-    "xla",
-    NULL,
-};
-_Static_assert(ARRAY_LEN(CONDITION_NAMES) - 1 <= CONDITION_NAMES_MAX, "the closed list fits");
 static const char *const PURPOSES[] = {"pull",    "build", "container", "code", "data",
                                        "install", "run",   "log",       NULL};
 
-bool condition_is_known(struct str name)
-{
-    for (const char *const *known = CONDITION_NAMES; *known; known++) {
-        if (str_eq_z(name, *known)) {
-            return true;
-        }
-    }
-    return false;
-}
 static const char *const PER[] = {"node", "rank", "head", NULL};
-static const char *const PRECISIONS[] = {"fp32", "amp", "fp16", NULL};
 
 static bool is_lower_hex(struct str s)
 {
@@ -326,6 +259,14 @@ static bool is_one_of(struct str name, const char *const *words, size_t n)
     return false;
 }
 
+static int check_condition(const struct json *at, struct str name, struct err *err)
+{
+    return vocabulary_has_condition(vocabulary_of(at), name)
+               ? 0
+               : json_fail(at, err, "name: \"%.*s\" is not one of the conditions",
+                           (int)(name.len < 100 ? name.len : 100), name.ptr);
+}
+
 int decode_conditions_and(const struct json *at, struct arena *arena, const char *const *also,
                           size_t n_also, struct conditions *ret, struct err *err)
 {
@@ -335,8 +276,7 @@ int decode_conditions_and(const struct json *at, struct arena *arena, const char
     qsort(ret->items, ret->n, sizeof(ret->items[0]), compare_conditions);
     for (size_t idx = 0; idx < ret->n; idx++) {
         const struct condition *c = &ret->items[idx];
-        if ((!is_one_of(c->name, also, n_also) &&
-             check_word(at, "name", c->name, CONDITION_NAMES, err) < 0) ||
+        if ((!is_one_of(c->name, also, n_also) && check_condition(at, c->name, err) < 0) ||
             check_line(at, c->name.ptr, c->value, err) < 0) {
             return -1;
         }
@@ -421,7 +361,7 @@ int decode_command(const struct json *at, struct arena *arena, struct command *r
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
         check_word(at, "purpose", ret->purpose, PURPOSES, err) < 0 ||
         check_word(at, "per", ret->per, PER, err) < 0 ||
-        check_word(at, "precision", ret->precision, PRECISIONS, err) < 0 ||
+        check_precision(at, "precision", ret->precision, err) < 0 ||
         check_text(at, "printed", ret->printed, err) < 0 ||
         check_text(at, "works", ret->works, err) < 0) {
         return -1;

@@ -173,6 +173,23 @@ static int freeze_formats(struct arena *arena, const struct run_opts *opts, cons
     return 0;
 }
 
+/* Of another vocabulary than the program's own, what it says is part of the evidence. */
+static int freeze_vocabulary(struct arena *arena, const struct run_opts *opts, const char *evidence,
+                             struct err *err)
+{
+    const char *path = fs_join(arena, opts->root, VOCABULARY_FILE);
+    struct str text;
+    if (!fs_exists(path)) {
+        return 0;
+    }
+    if (json_read_text(arena, path, &text, err) < 0) {
+        return -1;
+    }
+    return str_eq(text, vocabulary_builtin_text())
+               ? 0
+               : rundir_write(arena, evidence, "manifest/vocabulary.json", text, err);
+}
+
 static int program_digest(struct arena *arena, const char *name, const char *path,
                           struct frozen_program *ret_program, struct err *err)
 {
@@ -294,6 +311,7 @@ static int freeze_all(struct arena *arena, const struct run_opts *opts,
     }
     if (freeze_inventory(arena, &prepared->inventory, evidence, err) < 0 ||
         freeze_formats(arena, opts, evidence, &prepared->plan, err) < 0 ||
+        freeze_vocabulary(arena, opts, evidence, err) < 0 ||
         freeze_overlays(arena, &prepared->plan, evidence, err) < 0 ||
         freeze_lock(arena, opts, prepared, run_id, evidence, err) < 0) {
         return -1;

@@ -59,7 +59,7 @@ static void write_cell(const struct cell_audit *a, struct json_out *out)
     jw_str(out, "precision", c->precision);
     jw_i64(out, "gpus", c->gpus);
     jw_i64(out, "batch_per_gpu", c->batch_per_gpu);
-    jw_z(out, "metric", metric_name(a->cell->metric));
+    jw_str(out, "metric", a->cell->metric_name);
     jw_str(out, "table", a->cell->table);
     jw_f64(out, "published", a->cell->published);
     jw_str(out, "printed", a->cell->printed);

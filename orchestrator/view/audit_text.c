@@ -72,7 +72,7 @@ static void add_cell(struct table *table, const struct cell_audit *a)
     table_add(table, c->variant.ptr ? c->variant : STR_LIT(""));
     table_addf(table, "%" PRId64, c->gpus);
     table_addf(table, "%" PRId64, c->batch_per_gpu);
-    table_add(table, str_of(metric_name(a->cell->metric)));
+    table_add(table, a->cell->metric_name);
     table_add(table, a->cell->printed);
     add_number(table, a->recomputed, a->cell->decimals < 4 ? a->cell->decimals + 1 : 4);
     if (isnan(a->rel_diff)) {

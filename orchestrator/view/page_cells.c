@@ -13,7 +13,8 @@ const char *metric_words(enum metric metric)
                                         [METRIC_RUN_THROUGHPUT] = "throughput of one run",
                                         [METRIC_SPEEDUP] = "speed-up",
                                         [METRIC_TIME_TO_TRAIN] = "time to train",
-                                        [METRIC_ACCURACY] = "accuracy"};
+                                        [METRIC_ACCURACY] = "accuracy",
+                                        [METRIC_OTHER] = "another figure"};
     return WORDS[metric];
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "judge/format.h"
+#include "report/vocabulary.h"
 
 #define INPUT_BYTES_MAX (1u << 20)
 
@@ -36,6 +37,7 @@ static void make_format(void)
     struct err err = {0};
     int status = json_parse(STR_LIT(FORMAT), "fuzz", &doc, &err);
     ASSERT(status == 0);
+    doc.context = vocabulary_builtin(&format_arena);
     struct json root = json_root(&doc);
     status = format_decode(&root, &format_arena, &format, &err);
     ASSERT(status == 0);

@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
         return 0;
     }
+    doc.context = vocabulary_builtin(&arena);
     root = json_root(&doc);
     if (report_decode(&root, &arena, &report, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && strstr(err.msg, "fuzz:$"));

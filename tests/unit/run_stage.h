@@ -83,6 +83,8 @@ static void freeze(struct stage *stage, const char *folder, const char *glob, in
     assert_int_equal(fs_read(arena, "manifests/formats/reperf.json", JSON_TEXT_MAX, &format, &err),
                      0);
     assert_int_equal(json_parse(format, "reperf.json", &doc, &err), 0);
+    frozen->vocabulary = vocabulary_builtin(arena);
+    doc.context = frozen->vocabulary;
     root = json_root(&doc);
     assert_int_equal(format_decode(&root, arena, formats, &err), 0);
     frozen->formats = (struct format_set){.items = formats, .n = 1};

@@ -9,6 +9,7 @@
 
 #include "base/strbuf.h"
 #include "judge/format.h"
+#include "report/vocabulary.h"
 #include "judge/literals.h"
 
 static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
@@ -53,6 +54,7 @@ static void decode(struct made *made, const char *body)
     if (json_parse(str_of(text), "t.json", &doc, &err) < 0) {
         fail_msg("%s", err.msg);
     }
+    doc.context = vocabulary_builtin(&made->arena);
     root = json_root(&doc);
     if (format_decode(&root, &made->arena, &made->format, &err) < 0) {
         fail_msg("%s", err.msg);
@@ -549,6 +551,7 @@ static void bad_formats_name_the_place(void **state UNUSED)
         const char *text = arena_printf(&arena, "%s%.*s%s%s", HEAD, (int)(hit - TRAIN), TRAIN,
                                         BAD[idx].to, hit + strlen(BAD[idx].from));
         assert_int_equal(json_parse(str_of(text), "t.json", &doc, &err), 0);
+        doc.context = vocabulary_builtin(&arena);
         root = json_root(&doc);
         assert_int_equal(format_decode(&root, &arena, &format, &err), -1);
         assert_int_equal(err.code, ERR_MANIFEST);

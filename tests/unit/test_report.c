@@ -49,6 +49,7 @@ static int decode(struct arena *arena, const char *text, struct report *ret, str
     if (json_parse(str_of(text), "r.json", &doc, err) < 0) {
         return -1;
     }
+    doc.context = vocabulary_builtin(arena);
     root = json_root(&doc);
     return report_decode(&root, arena, ret, err);
 }
@@ -122,7 +123,7 @@ static const struct fault FAULTS[] = {
     {"\"environment\":\"e\"", "\"environment\":\"x\"", "no environment \"x\""},
     {"\"environment\":\"e\"", "\"environment\":null", "expected an environment"},
     {"\"framework\":\"fw\"", "\"framework\":\"other\"", "framework \"fw\", but stack"},
-    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp64/n2g8/bs4\"", "its precision: \"fp64\""},
+    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp31/n2g8/bs4\"", "its precision: \"fp31\""},
     {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2x8/bs4\"", "expected nNgG"},
     {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n02g8/bs4\"", "expected nN"},
     {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2g8/bs0\"", "expected bsN"},

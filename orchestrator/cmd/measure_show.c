@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How `measure` shows what it found in a log. */
+#include "base/base.h"
+
+#include "cmd/cmd.h"
+#include "cmd/measure_parts.h"
+
+#include "judge/whole.h"
+
+int measure_flush(struct strbuf *buf, size_t over, struct err *err)
+{
+    if (buf->len <= over) {
+        return 0;
+    }
+    ASSERT(!buf->is_full);
+    if (cmd_print(strbuf_str(buf), err) < 0) {
+        return -1;
+    }
+    strbuf_clear(buf);
+    return 0;
+}
+
+static int put_samples(struct json_out *out, const struct finding_of_log *f, struct err *err)
+{
+    size_t n = f->series ? f->series->n : 0;
+    jw_array(out, "series");
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct sample *s = &f->series->samples[idx];
+        jw_object(out, NULL);
+        jw_i64(out, "step", s->step);
+        jw_f64(out, "value", s->value);
+        jw_z(out, "scope", scope_name(f->series->scope));
+        if (s->rank >= 0) {
+            jw_i64(out, "rank", s->rank);
+        } else {
+            jw_null(out, "rank");
+        }
+        if (s->gpus >= 0) {
+            jw_i64(out, "gpus", s->gpus);
+        }
+        if (f->m.n_runs > 1) {
+            jw_i64(out, "run", s->run);
+        }
+        jw_end_object(out);
+        if (measure_flush(out->buf, FLUSH_BYTES, err) < 0) {
+            return -1;
+        }
+    }
+    jw_end_array(out);
+    return 0;
+}
+
+/* Every line that looks like the metric, and what is the matter with those that are not samples of one whole run. */
+static void put_counts(struct json_out *out, const struct finding_of_log *f)
+{
+    jw_object(out, "counts");
+    jw_i64(out, "lines", (int64_t)f->m.n_lines);
+    jw_i64(out, "read", f->series ? (int64_t)f->series->n : 0);
+    for (int cause = 0; cause < CAUSES; cause++) {
+        jw_i64(out, cause_name((enum cause)cause), f->m.causes.n[cause]);
+    }
+    jw_end_object(out);
+}
+
+static void put_more(struct json_out *out, const struct finding_of_log *f)
+{
+    size_t n = f->series ? f->series->n : 0;
+    jw_str(out, "why", f->why.len ? f->why : STR_EMPTY);
+    jw_str(out, "rule", f->rule ? f->rule->id : STR_EMPTY);
+    if (f->has_value) {
+        jw_i64(out, "n_used", (int64_t)f->value.n_used);
+    } else {
+        jw_null(out, "n_used");
+    }
+    jw_str(out, "name", f->series ? f->series->name : STR_EMPTY);
+    jw_z(out, "quantity", f->series ? quantity_name(f->series->quantity) : NULL);
+    jw_object(out, "window");
+    if (n > 0) {
+        jw_i64(out, "first_step", f->series->samples[0].step);
+        jw_i64(out, "last_step", f->series->samples[n - 1].step);
+    } else {
+        jw_null(out, "first_step");
+        jw_null(out, "last_step");
+    }
+    jw_end_object(out);
+    jw_i64(out, "runs", f->m.n_runs);
+    jw_i64(out, "lines", (int64_t)f->m.n_lines);
+    jw_i64(out, "bytes", (int64_t)f->m.n_bytes);
+    put_counts(out, f);
+    jw_array(out, "facts");
+    for (size_t idx = 0; idx < f->m.n_facts; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "name", f->m.facts[idx].name);
+        jw_str(out, "value", f->m.facts[idx].value);
+        jw_i64(out, "line", f->m.facts[idx].line);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+/* Only where there are any: other documents stay as they were. */
+static void put_beside(struct json_out *out, const struct finding_of_log *f)
+{
+    if (f->n_beside == 0) {
+        return;
+    }
+    jw_array(out, "beside");
+    for (size_t idx = 0; idx < f->n_beside; idx++) {
+        const struct beside *b = &f->beside[idx];
+        jw_object(out, NULL);
+        jw_str(out, "format", format_id(b->format));
+        jw_str(out, "name", b->series->name);
+        jw_i64(out, "records", (int64_t)b->series->n);
+        jw_z(out, "verdict", parse_verdict_name(b->verdict));
+        if (b->has_value) {
+            jw_f64(out, "value", b->value);
+        } else {
+            jw_null(out, "value");
+        }
+        jw_str(out, "unit", b->series->unit);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct err *err)
+{
+    jw_z(out, "file", f->file);
+    jw_str(out, "format", f->format);
+    jw_i64(out, "records", f->series ? (int64_t)f->series->n : 0);
+    jw_z(out, "verdict", parse_verdict_name(f->verdict));
+    if (f->has_value) {
+        jw_f64(out, "value", f->value.value);
+    } else {
+        jw_null(out, "value");
+    }
+    jw_str(out, "unit", f->unit.ptr ? f->unit : STR_LIT(""));
+    if (put_samples(out, f, err) < 0) {
+        return -1;
+    }
+    put_more(out, f);
+    put_beside(out, f);
+    return 0;
+}
+
+void measure_add_row(struct table *table, const struct finding_of_log *f)
+{
+    size_t n = f->series ? f->series->n : 0;
+    table_add(table, str_of(f->file));
+    table_add(table, f->format.ptr ? f->format : STR_LIT("-"));
+    table_addf(table, "%zu", n);
+    if (n > 0) {
+        table_addf(table, "%" PRId64 "-%" PRId64, f->series->samples[0].step,
+                   f->series->samples[n - 1].step);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    table_add(table, f->series ? str_of(scope_name(f->series->scope)) : STR_LIT("-"));
+    if (f->has_value) {
+        table_addf(table, "%.6g", f->value.value);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    table_add(table, f->unit.len ? f->unit : STR_LIT("-"));
+    if (f->has_value) {
+        table_addf(table, "%zu", f->value.n_used);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    table_add(table, str_of(parse_verdict_name(f->verdict)));
+}
+
+static void add_beside(struct strbuf *text, const struct beside *b)
+{
+    struct str id = format_id(b->format);
+    strbuf_printf(text, "beside it, %.*s, %.*s: %s", STR_ARG(id), STR_ARG(b->series->name),
+                  parse_verdict_name(b->verdict));
+    if (b->has_value) {
+        strbuf_printf(text, ", %.6g %.*s", b->value, STR_ARG(b->series->unit));
+    }
+    strbuf_add_z(text, "\n");
+}
+
+void measure_add_details(struct strbuf *text, const struct finding_of_log *f)
+{
+    if (f->has_value) {
+        strbuf_add_z(text, "\nvalue: ");
+        if (f->rule) {
+            rule_describe(f->rule, text);
+        } else {
+            strbuf_printf(text, "plain mean of %.*s", STR_ARG(f->series->name));
+        }
+        strbuf_add_z(text, "\n");
+    }
+    for (size_t idx = 0; idx < f->n_beside; idx++) {
+        add_beside(text, &f->beside[idx]);
+    }
+    if (f->m.n_facts) {
+        strbuf_add_z(text, "the log states:\n");
+    }
+    for (size_t idx = 0; idx < f->m.n_facts; idx++) {
+        strbuf_printf(text, "  %-18.*s %.*s\n", STR_ARG(f->m.facts[idx].name),
+                      STR_ARG(f->m.facts[idx].value));
+    }
+}

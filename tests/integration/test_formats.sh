@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every format on a log of its own (tests/integration/formats): found among all, its number, in any dress, and not `ok` where the log is damaged.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016,SC2317
+. "$(dirname "$0")/../tap_lib.sh"
+F=tests/integration/formats
+
+told() { # FILE ARGS...: format, verdict, value, unit, samples
+    "$REPERF" measure --json "$@" 2>"$T/err" | jq -r '[.format, .verdict, .value, .unit, .records] | map(tostring) | join(" ")'
+}
+options() { # of the current row: $args
+    args=()
+    [ "$opts" = - ] || read -ra args <<<"$opts"
+}
+rows() { # COMMAND: once for each row, with its columns as variables
+    local file format rule opts value unit records lines
+    while IFS=$'\t' read -r file format rule opts value unit records lines <&3; do
+        options
+        "$@"
+    done 3<"$F/expected.tsv"
+}
+
+one() {
+    is "$(told "$F/$file" --rule "$rule" "${args[@]}")" "$format ok $value $unit $records" "$file: found, whole, its number by $rule"
+}
+rows one
+
+# --- no log is another format's ------------------------------------------------------------------------
+"$REPERF" list formats --ids >"$T/ids"
+others() {
+    local id taken=""
+    while read -r id; do
+        [ "$id" = "$format" ] || [ "$(told "$F/$file" --format "$id" | cut -d' ' -f2,5)" = "no_metric 0" ] || taken="$taken $id"
+    done <"$T/ids"
+    case $file in airank-in-*) taken=${taken/ airank/} ;; esac
+    is "$taken" "" "$file: no other format reads anything in it"
+}
+rows others
+known=$(cut -f2 "$F/expected.tsv" | sort -u | tr '\n' ' ')
+for id in paddleclas paddlenlp-transformer mxnet-dllogger dle-transformer paddlerec mmengine hf-trainer hf-trainer-state torchvision pytorch-imagenet timm lightning nanogpt megatron; do
+    like " $known" " $id " "$id has a log of its own"
+done
+
+# --- dressed -------------------------------------------------------------------------------------------
+dressed() {
+    local want="$format ok $value $unit $records"
+    case $file in hf-trainer-state.json) return ;; esac
+    sed 's/$/\r/' "$F/$file" >"$T/dos.log"
+    is "$(told "$T/dos.log" --rule "$rule" "${args[@]}")" "$want" "$file: with the line ends of another system"
+    sed $'s/^/\033[32m/; s/$/\033[0m/' "$F/$file" >"$T/colour.log"
+    is "$(told "$T/colour.log" --rule "$rule" "${args[@]}")" "$want" "$file: coloured"
+    tr '\r' '\n' <"$F/$file" | sed 's/^/[1,0]<stdout>:/' >"$T/tag.log"
+    is "$(told "$T/tag.log" --rule "$rule" "${args[@]}")" "$want" "$file: with mpirun's tags"
+}
+rows dressed
+
+# --- damaged -------------------------------------------------------------------------------------------
+bad() { # WHAT: $T/bad.log is not ok
+    local got
+    got=$(told "$T/bad.log" --format "$format" --rule "$rule" "${args[@]}" | cut -d' ' -f2)
+    [ "$got" != ok ] && [ -n "$got" ]
+    ok $? "$file: $1: ${got:-nothing}"
+}
+damaged() {
+    local last middle
+    case $file in lightning* | mlperf-run.log | airank*) return ;; esac
+    last=$(grep -anE "$lines" "$F/$file" | tail -n 1 | cut -d: -f1)
+    middle=$(grep -anE "$lines" "$F/$file" | sed -n "$((records > 3 ? 3 : 1))p" | cut -d: -f1)
+    head -n "$last" "$F/$file" | head -c -9 >"$T/bad.log"
+    case $file in paddlenlp-transformer.log | paddlerec.log | paddlenlp-tobal.log | dlperf-*) bad "cut within its last number" ;; esac
+    { head -n "$middle" "$F/$file"; printf 'Traceback (most recent call last):\n'; } >"$T/bad.log"
+    [ "$format" = hf-trainer ] || bad "cut in its midst by an error"
+    [ "$records" -gt 3 ] || return
+    sed "${middle}{p}" "$F/$file" >"$T/bad.log"
+    [ "$format" = ngc-tf-bert ] || bad "a line twice" # loss scaling repeats an iteration
+    sed "${middle}d" "$F/$file" >"$T/bad.log"
+    bad "a line missing"
+    sed -E "${middle}s/((^|[^_])(lm |total_|train.)?loss[^0-9]{0,4} ?)[0-9.]+/\1nan/" "$F/$file" >"$T/bad.log"
+    cmp -s "$T/bad.log" "$F/$file" || bad "a loss that is no number"
+}
+rows damaged
+
+broken() { # FILE FORMAT RULE OPTIONS SED: its number is none
+    local file=$1 format=$2 rule=$3
+    read -ra args <<<"$4"
+    sed -E "$5" "$F/$file" >"$T/bad.log"
+    is "$(cmp -s "$T/bad.log" "$F/$file" && echo same; told "$T/bad.log" --format "$format" --rule "$rule" "${args[@]}" | cut -d' ' -f2,3)" "nan null" "$file: a number that cannot be read"
+}
+broken timm.log timm mean "" '8s#, +[0-9.]+/s  \(#,  11x/s  (#'
+broken torchvision.log torchvision mean "" '5s#img/s: [0-9.]+#img/s: 3,105.25#'
+broken megatron.log megatron samples "" '8s#500.0 #nan #'
+broken nanogpt.log nanogpt tokens "" '11s#time [0-9.]+ms#time infms#'
+broken mmengine-iter.log mmengine mean "" '9s# time: 0.5 # time: 0,5 #'
+broken paddlenlp-transformer.log paddlenlp-transformer mean "--gpus 2" '7s#ips: [0-9.]+ #ips: -1 #'
+broken hf-trainer.log hf-trainer tool "" "s#'train_samples_per_second': 81.25#'train_samples_per_second': nan#"
+broken hf-trainer-state.json hf-trainer-state tool "" 's#"train_samples_per_second": 64.5#"train_samples_per_second": NaN#'
+broken lightning-rich.log lightning rich-last "--gpus 1 --batch 2" '3s#21.00it/s#1_3it/s#'
+
+# What a run states of its length, and where it stops before.
+short() { # FILE FORMAT RULE OPTIONS LINES: only its first lines
+    read -ra args <<<"$4"
+    head -n "$5" "$F/$1" >"$T/bad.log"
+    is "$(told "$T/bad.log" --format "$2" --rule "$3" "${args[@]}" | cut -d' ' -f2)" incomplete "$1: ends between two lines, before its run does"
+}
+for each in "paddleclas-dynamic.log paddleclas mean 8" "paddleclas-static.log paddleclas static-mean 6" "paddlenlp-transformer.log paddlenlp-transformer mean 7" "mxnet-dllogger.log mxnet-dllogger mean 7" \
+    "mmengine-iter.log mmengine mean 9" "mmengine-epoch.log mmengine epoch-mean 11" "torchvision.log torchvision mean 9" "timm.log timm mean 9" "nanogpt.log nanogpt tokens 11" \
+    "megatron.log megatron samples 8" "hf-trainer.log hf-trainer steps 11" "mlperf-run.log mlperf accuracy-last 6" "lightning-rich.log lightning rich-last 3"; do
+    read -r file format rule n <<<"$each"
+    case $format in paddleclas | paddlenlp-transformer) extra="--gpus 4" ;; lightning) extra="--gpus 1 --batch 2" ;; *) extra="" ;; esac
+    case $file in hf-trainer.log) continue ;; paddleclas-static.log) extra="--gpus 8" ;; esac
+    short "$file" "$format" "$rule" "$extra" "$n"
+done
+head -n 11 "$F/hf-trainer.log" >"$T/bad.log"
+is "$(told "$T/bad.log" --format hf-trainer | cut -d' ' -f2)" no_metric "hf-trainer.log: a run that did not reach its end has no figure"
+head -n -3 "$F/hf-trainer-state.json" >"$T/bad.log"
+is "$(told "$T/bad.log" --format hf-trainer-state --rule tool | cut -d' ' -f2)" incomplete "hf-trainer-state.json: cut before the end of its document"
+sed 's/"max_steps": 50/"max_steps": 500/' "$F/hf-trainer-state.json" >"$T/bad.log"
+is "$(told "$T/bad.log" --format hf-trainer-state --rule tool | cut -d' ' -f2)" incomplete "hf-trainer-state.json: before the stated number of steps"
+sed '/"step": 30$/d' "$F/hf-trainer-state.json" >"$T/bad.log"
+is "$(told "$T/bad.log" --format hf-trainer-state --rule tool | cut -d' ' -f2)" incomplete "hf-trainer-state.json: a record missing"
+
+# --- a protocol's lines within a program's log -----------------------------------------------------------
+"$REPERF" measure --json "$F/airank-in-paddleseg.log" >"$T/doc.json" 2>"$T/err"
+is "$(jq -rc '[.format, .value, .beside]' "$T/doc.json")" '["paddleseg",25,[{"format":"airank","name":"avg_ips","records":1,"verdict":"ok","value":24.5,"unit":"images/s"}]]' "AI-Rank lines: the program's own are the log's, and both are read"
+exits 0 "the document is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/measure-output.json "$T/doc.json"
+"$REPERF" measure "$F/airank-in-paddleseg.log" >"$T/out" 2>"$T/err"
+like "$(cat "$T/out")" 'beside it, airank, avg_ips: ok, 24.5 images/s' "as text too"
+cat "$F/mlperf-run.log" "$F/torchvision.log" >"$T/both.log"
+is "$("$REPERF" measure --json "$T/both.log" 2>"$T/err" | jq -rc '[.format, .value, [.beside[].format]]')" '["mlperf",240.5,["torchvision"]]' "MLPerf's: the result is that of its lines, and the program's are beside it"
+cat "$F/timm.log" "$F/torchvision.log" >"$T/both.log"
+is "$(told "$T/both.log" | cut -d' ' -f1,2)" "null ambiguous" "two programs in one log are ambiguous"
+tap_done

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Units, metrics, precisions and condition names are data: manifests/vocabulary.json. What it does not hold is refused; what is added there needs no C.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+. "$(dirname "$0")/../tap_lib.sh"
+V=manifests/vocabulary.json
+R=manifests/reports/dlperf-tf2-resnet50.json
+
+exits 0 "it is valid by its schema" /usr/bin/python3 tests/integration/validate.py manifests/schema/vocabulary.json $V
+is "$(jq -r '[.units, .metrics, .precisions][] | [.[] | .name, .aliases[]] | group_by(.) | .[] | select(length > 1) | .[0]' $V)" "" "no word of a list stands for two things"
+is "$(jq -r '.dimensions as $d | (.units + .metrics)[] | select(.dimension as $x | $d | index($x) | not) | .name' $V)" "" "each dimension is there"
+for word in images/s img/s samples/s tokens/s words/s s ms % W ppl BLEU GiB; do
+    is "$(jq --arg w "$word" '[.units[] | select(.name == $w or (.aliases | index($w)))] | length' $V)" 1 "a unit: $word"
+done
+for word in throughput latency step_time memory efficiency mfu power perplexity bleu accuracy; do
+    is "$(jq --arg w "$word" '[.metrics[] | select(.name == $w)] | length' $V)" 1 "a metric: $word"
+done
+for word in bf16 tf32 fp8 int8; do
+    is "$(jq --arg w "$word" '[.precisions[] | select(.name == $w)] | length' $V)" 1 "a precision: $word"
+done
+is "$(jq -c '.conditions | . == sort' $V)" true "conditions are in order"
+is "$(jq -r '."$defs".conditions.properties // {} | keys[]' manifests/schema/report.json | sort | diff - <(jq -r '.conditions[]' $V) | grep -c '^<')" 0 "the schema of reports knows no other condition"
+
+mkdir -p "$T/root/manifests/reports"
+cp -R manifests/formats $V "$T/root/manifests/"
+export REPERF_ROOT="$T/root"
+made() { # JQ: the report changed, linted; status in $status, message in $T/err
+    jq "$1" $R >"$T/root/manifests/reports/dlperf-tf2-resnet50.json"
+    "$REPERF" lint dlperf-tf2-resnet50 >"$T/out" 2>"$T/err"
+    status=$?
+}
+refused() { # NAME JQ MESSAGE
+    made "$2"
+    is "$status" 3 "$1: refused"
+    like "$(cat "$T/err")" "$3" "with its reason"
+}
+made .
+[ "$status" -lt 2 ]
+ok $? "the report as it is loads"
+refused "a unit of another dimension" '.cases[0].cells[0].unit = "s"' '\$\.cases\[0\]\.cells\[0\]: unit: "s" is no unit of throughput, whose dimension is rate'
+refused "a unit that is not there" '.cases[0].cells[0].unit = "furlongs/s"' '"furlongs/s" is no unit of throughput'
+refused "a rate of steps for one of items" '.cases[0].cells[0].unit = "it/s"' '"it/s" is no unit of throughput'
+refused "a metric that is not there" '.cases[0].cells[0].metric = "speediness"' 'metric: "speediness" is not one of the words'
+refused "a condition that is not there" '.cases[0].conditions = {"mood": "good"}' '"mood" is not one of the conditions'
+made '.cases[0].cells[0].unit = "images/second"'
+[ "$status" -lt 2 ]
+ok $? "an alias is a unit"
+made '(.cases[0].cells[0] | .metric, .unit, .cell) |= . | .cases[0].cells += [.cases[0].cells[0] | .metric = "memory" | .unit = "GiB" | .cell |= sub("#.*"; "#memory") | .rule = null | .derive = null]'
+[ "$status" -lt 2 ]
+ok $? "a cell of memory in GiB"
+refused "memory in seconds" '.cases[0].cells += [.cases[0].cells[0] | .metric = "memory" | .unit = "ms" | .cell |= sub("#.*"; "#memory") | .rule = null]' '"ms" is no unit of memory, whose dimension is bytes'
+
+# A unit nobody had: one line of JSON.
+jq '.units += [{"name": "molecules/s", "dimension": "rate", "kind": "molecules", "aliases": ["mol/s"]}] | .conditions += ["mood"]' $V >"$T/root/manifests/vocabulary.json"
+made '.cases[0].cells[0].unit = "mol/s" | .cases[0].conditions.mood = "good"'
+[ "$status" -lt 2 ]
+ok $? "a unit and a condition added to the data are known"
+jq '.series[0].unit = "molecules/s"' manifests/formats/timm.json >"$T/root/manifests/formats/timm.json"
+is "$("$REPERF" measure --json tests/integration/formats/timm.log 2>"$T/err" | jq -r .unit)" molecules/s "to formats too"
+jq '.series[0].unit = "W"' manifests/formats/timm.json >"$T/root/manifests/formats/timm.json"
+exits 3 "a rate in watts is refused" "$REPERF" measure tests/integration/formats/timm.log
+like "$(cat "$T/err")" 'timm.json:\$\.series\[0\].*unit "W" does not fit quantity rate' "with its place"
+cp manifests/formats/timm.json "$T/root/manifests/formats/"
+jq '.units[0].dimension = "mood"' $V >"$T/root/manifests/vocabulary.json"
+made .
+is "$status" 3 "a unit without a dimension that is listed: refused"
+jq '.units[1].aliases += ["samples/s"]' $V >"$T/root/manifests/vocabulary.json"
+made .
+is "$status" 3 "a word that stands for two units: refused"
+tap_done
