@@ -49,6 +49,8 @@ struct series_state {
 
 struct guesser;
 
+#define TOTAL_MAX (1ll << 50) /* steps that a run may state */
+
 struct parser {
     const struct format *format;   /* borrowed */
     struct arena *arena;           /* borrowed */
@@ -62,7 +64,7 @@ struct parser {
     struct series_state *series; /* owned; n_series of the format */
     VEC(struct fact) facts;      /* values in the arena */
     size_t *
-        fact_of; /* owned; by fact_spec, in this run: 0 none yet, else one more than its place in facts */
+        fact_of; /* owned; by fact_spec, in this run: 0 none yet, else its place in facts and one */
     size_t n_open;
     int32_t run;
     bool has_start; /* run_start was seen in this run */
@@ -104,6 +106,15 @@ void parser_end_run(struct parser *parser);
 void parser_judge(struct parser *parser, struct measurement *m);
 bool parser_is_done(const struct parser *parser); /* it has made the steps it was to make */
 size_t parser_primary(const struct parser *parser);
+/* parser_facts.c. A probe without a pattern finds nothing. */
+MUST_CHECK int parser_probe(const struct probe *probe, const struct line *line, bool *ret_found,
+                            struct err *err);
+/* Keeps a fact that is new; *ret_place is one more than where it is, SIZE_MAX of one that says nothing. The value is text of a line: copied. */
+MUST_CHECK int parser_add_fact(struct parser *parser, struct str name, struct str value,
+                               int64_t line, size_t *ret_place, struct err *err);
+/* Of a line that is a sample, or of another one. */
+MUST_CHECK int parser_facts(struct parser *parser, const struct line *line, bool is_sample,
+                            struct err *err);
 MUST_CHECK int parser_line(struct parser *parser, const struct line *line, struct err *err);
 
 #endif

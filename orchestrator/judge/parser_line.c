@@ -7,8 +7,6 @@
 
 #include <math.h>
 
-#define FACTS_MAX         4096
-#define TOTAL_MAX         (1ll << 50) /* steps that a run may state */
 #define SAMPLES_FIRST     256
 #define DATE_BYTES        10 /* "2020-12-16" */
 #define PARTIAL_BYTES_MIN 12 /* a cut line must hold this much of a record to count as one */
@@ -154,124 +152,6 @@ static bool may_be_cut(const struct series_spec *spec, const struct line *line)
     return line->is_cut && value.ptr && value.ptr + value.len == line->text.ptr + line->text.len;
 }
 
-/* Keeps a fact that is new; *ret_place is one more than where it is, SIZE_MAX of one that says nothing. The value is text of a line: copied. */
-static int add_fact(struct parser *p, struct str name, struct str value, int64_t line,
-                    size_t *ret_place, struct err *err)
-{
-    struct fact fact = {.name = name, .value = str_trim(value), .line = line};
-    for (size_t old = 0; old < p->facts.n; old++) {
-        if (str_eq(p->facts.items[old].name, name) &&
-            str_eq(p->facts.items[old].value, fact.value)) {
-            *ret_place = old + 1;
-            return 0;
-        }
-    }
-    if (!fact.value.len) {
-        *ret_place = SIZE_MAX;
-        return 0;
-    }
-    if (p->facts.n == FACTS_MAX) {
-        return err_set(err, ERR_PARSE, "more than %d different facts in one log", FACTS_MAX);
-    }
-    fact.value = str_dup(p->arena, fact.value);
-    VEC_PUSH(&p->facts, fact);
-    *ret_place = p->facts.n;
-    return 0;
-}
-
-static int match_probe(const struct probe *probe, const struct line *line, bool *ret_found,
-                       struct err *err)
-{
-    *ret_found = false;
-    if (!probe->pattern || probe->bit == NO_LITERAL || !(line->mask >> probe->bit & 1)) {
-        return 0;
-    }
-    return pattern_match(probe->pattern, line->text, ret_found, err);
-}
-
-/* A fact that says how many steps or epochs the run makes; text that is no such number says nothing. */
-static void note_total(struct parser *p, struct str name, struct str value)
-{
-    struct err ignored = {0};
-    int64_t total;
-    bool is_steps = p->format->total_from.ptr && str_eq(name, p->format->total_from);
-    bool is_epochs = p->format->epochs_from.ptr && str_eq(name, p->format->epochs_from);
-    if ((is_steps || is_epochs) && str_to_i64(value, 1, TOTAL_MAX, &total, &ignored) == 0) {
-        *(is_steps ? &p->total_steps : &p->total_epochs) = total;
-    }
-}
-
-/* "1,281,167" is 1281167; other text stays as it is. */
-static struct str drop_groups(struct str text, char *buf, size_t size)
-{
-    size_t len = 0;
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        bool is_comma = c == ',' && idx > 0 && (text.len - idx) % 4 == 0;
-        if (len == size || !(is_comma || (c >= '0' && c <= '9'))) {
-            return text;
-        }
-        buf[len] = c;
-        len += !is_comma;
-    }
-    return (struct str){buf, len};
-}
-
-/* How many parts a list with commas has. */
-static struct str count_parts(struct str list, char *buf, size_t size)
-{
-    size_t n = 1;
-    for (size_t idx = 0; idx < list.len; idx++) {
-        n += list.ptr[idx] == ',';
-    }
-    snprintf(buf, size, "%zu", list.len ? n : 0);
-    return str_of(buf);
-}
-
-/* Of what was read by one spec before in this run: the later statement holds. */
-static void replace_fact(struct parser *p, size_t at, struct str value, int64_t line)
-{
-    struct fact *fact = &p->facts.items[at];
-    value = str_trim(value);
-    if (value.len && !str_eq(fact->value, value)) {
-        *fact = (struct fact){fact->name, str_dup(p->arena, value), line};
-    }
-}
-
-/* Each is read where it stands first in a run, or last. */
-static int read_facts(struct parser *p, const struct line *line, bool is_sample, struct err *err)
-{
-    for (size_t idx = 0; idx < p->format->n_facts; idx++) {
-        const struct fact_spec *spec = &p->format->facts[idx];
-        bool is_hit = false;
-        if (is_sample != spec->is_in_sample || (p->fact_of[idx] && !is_sample && !spec->is_last)) {
-            continue;
-        }
-        if (match_probe(&spec->line, line, &is_hit, err) < 0) {
-            return -1;
-        }
-        if (is_hit) {
-            struct str value = spec->says.ptr
-                                   ? spec->says
-                                   : pattern_text(spec->line.pattern, line->text, spec->value);
-            char count[32];
-            if (spec->is_list) {
-                value = count_parts(value, count, sizeof(count));
-            }
-            if (spec->is_grouped) {
-                value = drop_groups(str_trim(value), count, sizeof(count));
-            }
-            if (spec->is_last && p->fact_of[idx] && p->fact_of[idx] <= p->facts.n) {
-                replace_fact(p, p->fact_of[idx] - 1, value, line->number);
-            } else if (add_fact(p, spec->name, value, line->number, &p->fact_of[idx], err) < 0) {
-                return -1;
-            }
-            note_total(p, spec->name, value);
-        }
-    }
-    return 0;
-}
-
 /* Where step and total count within an epoch: both counted over all epochs, as far as the line and the facts tell. */
 static void count_over_epochs(struct parser *p, const struct series_spec *spec, int64_t epoch,
                               int64_t epochs, struct sample *sample, int64_t *total)
@@ -333,8 +213,8 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         (time.ptr[4] == '-' || time.ptr[4] == '/')) {
         size_t place;
         p->has_date = true;
-        if (add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number, &place,
-                     err) < 0) {
+        if (parser_add_fact(p, STR_LIT("log_date"), str_sub(time, 0, DATE_BYTES), line->number,
+                            &place, err) < 0) {
             return -1;
         }
     }
@@ -402,7 +282,7 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
         state->is_open = !is_hit;
     }
     if (!state->is_open) {
-        if (match_probe(&spec->after, line, &is_hit, err) < 0) {
+        if (parser_probe(&spec->after, line, &is_hit, err) < 0) {
             return -1;
         }
         p->n_open += is_hit;
@@ -461,7 +341,7 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
 {
     const struct format *f = p->format;
     bool is_hit = false;
-    if (match_probe(&f->done, line, &is_hit, err) < 0) {
+    if (parser_probe(&f->done, line, &is_hit, err) < 0) {
         return -1;
     }
     if (is_hit) {
@@ -493,7 +373,7 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
 static int follow_start(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
-    if (match_probe(&p->format->run_start, line, &is_hit, err) < 0) {
+    if (parser_probe(&p->format->run_start, line, &is_hit, err) < 0) {
         return -1;
     }
     if (!is_hit) {
@@ -538,17 +418,17 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     if (!is_sample && !line->is_cut && look_at_rest(p, line, err) < 0) {
         return -1;
     }
-    if (match_probe(&p->format->end, line, &is_hit, err) < 0) {
+    if (parser_probe(&p->format->end, line, &is_hit, err) < 0) {
         return -1;
     }
     p->has_end = p->has_end || is_hit;
-    if (match_probe(&p->format->fatal, line, &is_hit, err) < 0) {
+    if (parser_probe(&p->format->fatal, line, &is_hit, err) < 0) {
         return -1;
     }
     if (is_hit && p->fatal_line == 0) {
         p->fatal_line = line->number;
     }
-    return read_facts(p, line, is_sample, err);
+    return parser_facts(p, line, is_sample, err);
 }
 
 static int64_t stated_warmup(const struct parser *p)

@@ -9,12 +9,10 @@
 
 const char *metric_words(enum metric metric)
 {
-    static const char *const WORDS[] = {[METRIC_THROUGHPUT] = "throughput",
-                                        [METRIC_RUN_THROUGHPUT] = "throughput of one run",
-                                        [METRIC_SPEEDUP] = "speed-up",
-                                        [METRIC_TIME_TO_TRAIN] = "time to train",
-                                        [METRIC_ACCURACY] = "accuracy",
-                                        [METRIC_OTHER] = "another figure"};
+    static const char *const WORDS[] = {
+        [METRIC_THROUGHPUT] = "throughput", [METRIC_RUN_THROUGHPUT] = "throughput of one run",
+        [METRIC_SPEEDUP] = "speed-up",      [METRIC_TIME_TO_TRAIN] = "time to train",
+        [METRIC_ACCURACY] = "accuracy",     [METRIC_OTHER] = "another figure"};
     return WORDS[metric];
 }
 

@@ -9,8 +9,8 @@
 
 #include "base/strbuf.h"
 #include "judge/format.h"
-#include "report/vocabulary.h"
 #include "judge/literals.h"
+#include "report/vocabulary.h"
 
 static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
                            "\"framework\": \"f\", \"source\": \"s\", \"prefixes\": [\"mpirun\", "
