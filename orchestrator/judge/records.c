@@ -97,10 +97,10 @@ static bool label_figure(const struct vocabulary *v, struct str head, const stru
     return name && snprintf(label, NAME_BYTES, "%s[%s]", name, unit->name.ptr) < NAME_BYTES;
 }
 
-/* "images/s", "throughput_images/s", "step_time_ms": the longest end that is a unit. A metric without one has its usual one. */
+/* "images/s", "throughput_images/s", "step_time_ms": the longest end that is a unit. Without a unit only what is by its name a count of
+   samples a second; the others, a step's time above all, might be in any. */
 static bool find_figure(const struct vocabulary *v, struct str name, char *label)
 {
-    const struct word *metric = words_find(&v->metrics, name);
     for (size_t at = 0; at < name.len; at++) {
         const struct word *unit;
         if (at > 0 && name.ptr[at - 1] != '_') {
@@ -111,11 +111,8 @@ static bool find_figure(const struct vocabulary *v, struct str name, char *label
             return true;
         }
     }
-    if (metric && (str_eq_z(metric->name, "throughput") || str_eq_z(metric->name, "step_time"))) {
-        const char *unit = str_eq_z(metric->name, "throughput") ? "samples/s" : "s";
-        return snprintf(label, NAME_BYTES, "%s[%s]", metric->name.ptr, unit) < NAME_BYTES;
-    }
-    return false;
+    return (str_eq_z(name, "throughput") || str_eq_z(name, "ips")) &&
+           snprintf(label, NAME_BYTES, "throughput[samples/s]") < NAME_BYTES;
 }
 
 static struct column column_of(const struct records *r, struct str name)
@@ -286,7 +283,7 @@ static size_t read_object(const struct records *r, struct str text, struct field
 
 /* ---- fields to a line ---- */
 
-/* Blanks within a value would end it: a date and its time are joined by T. */
+/* White space within a value would end it, and what follows could pass for a figure: a date and its time are joined by T. */
 static void put(struct strbuf *out, const char *name, struct str value)
 {
     if (out->len) {
@@ -294,7 +291,8 @@ static void put(struct strbuf *out, const char *name, struct str value)
     }
     strbuf_printf(out, "%s=", name);
     for (size_t idx = 0; idx < value.len; idx++) {
-        strbuf_add_char(out, value.ptr[idx] == ' ' ? 'T' : value.ptr[idx]);
+        char c = value.ptr[idx];
+        strbuf_add_char(out, c >= '\0' && c <= ' ' ? 'T' : c);
     }
 }
 
