@@ -107,7 +107,7 @@ static void smoke_makes_it_small_with_1_2_and_4_ranks(void **state UNUSED)
         assert_true(str_eq_z(option(step, "--batch"), "4"));
         assert_true(str_eq_z(option(step, "--steps"), "20"));
         assert_true(str_eq_z(option(step, "--image"), "64"));
-        assert_true(str_eq_z(option(step, "--lr"), "0.01"));
+        assert_true(str_eq_z(option(step, "--lr"), "0.001"));
         assert_true(str_eq_z(option(step, "--warmup-lr-steps"), "0"));
         assert_int_equal(step->cause, ERR_NONE);
         assert_int_equal(step->n_nodes, 1);
