@@ -16,6 +16,16 @@ bool str_eq_z(struct str a, const char *z)
     return str_eq(a, str_of(z));
 }
 
+bool str_eq_any(struct str a, const char *const *list)
+{
+    for (; *list; list++) {
+        if (str_eq_z(a, *list)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int str_cmp(struct str a, struct str b)
 {
     size_t len = a.len < b.len ? a.len : b.len;

@@ -22,7 +22,8 @@ static inline struct str str_of(const char *z)
 
 bool str_eq(struct str a, struct str b);
 bool str_eq_z(struct str a, const char *z);
-int str_cmp(struct str a, struct str b); /* bytewise; <0, 0, >0 */
+bool str_eq_any(struct str a, const char *const *list); /* ended by NULL */
+int str_cmp(struct str a, struct str b);                /* bytewise; <0, 0, >0 */
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 struct str str_trim(struct str s);                         /* blanks, tabs, CR, LF at both ends */

@@ -69,16 +69,6 @@ static bool holds_text(struct str text, struct str part)
     return false;
 }
 
-static bool is_one_of(struct str name, const char *const *names)
-{
-    for (; *names; names++) {
-        if (str_eq_z(name, *names)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static const char *const VERSIONS[] = {
     "cuda", "cudnn", "nccl", "python_version", "framework_version", "library_version", NULL};
 static const char *const NUMBERS[] = {"iterations",
@@ -96,10 +86,10 @@ static bool contradicts(struct str name, struct str stated, struct str fact)
 {
     double x = 0;
     double y = 0;
-    if (is_one_of(name, VERSIONS)) {
+    if (str_eq_any(name, VERSIONS)) {
         return !is_version_prefix(stated, fact) && !is_version_prefix(fact, stated);
     }
-    if (is_one_of(name, NUMBERS)) {
+    if (str_eq_any(name, NUMBERS)) {
         return to_number(stated, &x) && to_number(fact, &y) &&
                fabs(x - y) > NUMBER_REL_MAX * fmax(fabs(x), fabs(y));
     }

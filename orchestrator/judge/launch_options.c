@@ -106,12 +106,7 @@ static bool is_claim_value(struct str s)
 {
     static const char *const VALUES[] = {"true", "false", "True", "False", "TRUE", "FALSE",
                                          "0",    "1",     "yes",  "no",    NULL};
-    for (const char *const *value = VALUES; *value; value++) {
-        if (str_eq_z(s, *value)) {
-            return true;
-        }
-    }
-    return false;
+    return str_eq_any(s, VALUES);
 }
 
 /* -b128 and -j8: one letter with its number. */

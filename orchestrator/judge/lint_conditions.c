@@ -19,12 +19,7 @@ static const char *const ESSENTIAL[] = {
 static bool has_own_rule(struct str name)
 {
     static const char *const NAMES[] = {"seed", "repeats", "log_date", "statistic", NULL};
-    for (const char *const *n = NAMES; *n; n++) {
-        if (str_eq_z(name, *n)) {
-            return true;
-        }
-    }
-    return false;
+    return str_eq_any(name, NAMES);
 }
 
 static bool is_in(const struct str *names, size_t n, struct str name)
@@ -124,11 +119,7 @@ static bool prints_seed(struct lint *lint, const struct stack *s)
     for (size_t idx = 0; idx < s->n_commands; idx++) {
         struct lint_command c = lint_command_at(lint, s, idx);
         struct str seed = option_value(lint, c.script, MEANS_SEED);
-        bool is_seed = seed.ptr != NULL;
-        for (const char *const *none = NONE; *none; none++) {
-            is_seed = is_seed && !str_eq_z(seed, *none);
-        }
-        if (is_seed) {
+        if (seed.ptr && !str_eq_any(seed, NONE)) {
             return true;
         }
     }

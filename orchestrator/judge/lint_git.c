@@ -95,12 +95,7 @@ static bool takes_value(struct str option)
     static const char *const OPTIONS[] = {"-b", "--branch", "--depth",       "-o",       "--origin",
                                           "-c", "-u",       "--reference",   "--config", "-j",
                                           "-m", "-s",       "--upload-pack", "-B",       NULL};
-    for (const char *const *name = OPTIONS; *name; name++) {
-        if (str_eq_z(option, *name)) {
-            return true;
-        }
-    }
-    return false;
+    return str_eq_any(option, OPTIONS);
 }
 
 /* The operand number `nth` from words[at] on; NULL where there are fewer. */

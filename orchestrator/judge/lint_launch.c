@@ -231,12 +231,7 @@ static bool is_device_variable(struct str name)
                                         "CUDA_DEVICE",
                                         "FLAGS_selected_gpus",
                                         NULL};
-    for (const char *const *known = NAMES; *known; known++) {
-        if (str_eq_z(name, *known)) {
-            return true;
-        }
-    }
-    return false;
+    return str_eq_any(name, NAMES);
 }
 
 /* ---- what differs from node to node ---- */
@@ -247,12 +242,7 @@ static bool is_node_variable(struct str name)
         "NODE_RANK", "RANK",     "MACHINE_RANK",    "GROUP_RANK",   "PADDLE_TRAINER_ID",
         "NODEID",    "NODE_ID",  "POD_IP",          "CURRENT_NODE", "NODE_IP",
         "HOST_IP",   "LOCAL_IP", "CURRENT_NODE_IP", "SLURM_NODEID", NULL};
-    for (const char *const *known = NAMES; *known; known++) {
-        if (str_eq_z(name, *known)) {
-            return true;
-        }
-    }
-    return false;
+    return str_eq_any(name, NAMES);
 }
 
 static bool is_of_head(struct str name)

@@ -44,12 +44,7 @@ static bool is_code_host(struct str host)
 {
     static const char *const HOSTS[] = {"github.com",    "www.github.com", "gitee.com",
                                         "bitbucket.org", "codeberg.org",   NULL};
-    for (const char *const *name = HOSTS; *name; name++) {
-        if (str_eq_z(host, *name)) {
-            return true;
-        }
-    }
-    return str_starts(host, STR_LIT("gitlab."));
+    return str_eq_any(host, HOSTS) || str_starts(host, STR_LIT("gitlab."));
 }
 
 static bool is_raw_host(struct str host)
@@ -60,12 +55,7 @@ static bool is_raw_host(struct str host)
                                         "cdn.rawgit.com",
                                         "raw.gitmirror.com",
                                         NULL};
-    for (const char *const *name = HOSTS; *name; name++) {
-        if (str_eq_z(host, *name)) {
-            return true;
-        }
-    }
-    return false;
+    return str_eq_any(host, HOSTS);
 }
 
 static size_t count_parts(struct str path)
@@ -138,13 +128,11 @@ static bool read_page(struct str path, struct download *d)
     if (!str_next(&path, '/', &part)) {
         return false;
     }
-    for (const char *const *kind = KINDS; *kind; kind++) {
-        if (str_eq_z(part, *kind)) {
-            read_ref(str_eq_z(part, "trunk") ? part : path, d);
-            return d->ref.ptr && d->ref.len;
-        }
+    if (!str_eq_any(part, KINDS)) {
+        return false;
     }
-    return false;
+    read_ref(str_eq_z(part, "trunk") ? part : path, d);
+    return d->ref.ptr && d->ref.len;
 }
 
 /* Whether the URL is of files of a repository at a named state. */
@@ -259,11 +247,9 @@ static void lint_bare_package(struct lint *lint, const struct lint_command *c, s
                                            "pytorch",
                                            "tensorflow-cpu",
                                            NULL};
-    for (const char *const *name = PACKAGES; *name; name++) {
-        if (str_eq_z(word, *name)) {
-            lint_add(lint, "framework-version-moving", c->stack, c->place,
-                     "%.*s is installed without a version", STR_ARG(word));
-        }
+    if (str_eq_any(word, PACKAGES)) {
+        lint_add(lint, "framework-version-moving", c->stack, c->place,
+                 "%.*s is installed without a version", STR_ARG(word));
     }
 }
 

@@ -244,13 +244,9 @@ static void lint_arguments(struct lint *lint, const struct lint_command *c,
         struct str word = plain(lint, run->words[idx].raw);
         struct str before = run->words[idx - 1].text;
         int64_t equals = str_find(word, STR_LIT("="));
-        bool is_handing = false;
-        for (const char *const *name = HANDING; *name; name++) {
-            is_handing = is_handing || str_eq_z(before, *name);
-        }
         if (word.len > 2 && word.ptr[0] == '-' && equals > 0) {
             lint_value(lint, c, str_sub(word, (size_t)equals + 1, SIZE_MAX), set);
-        } else if (!is_handing && before.len > 1 && before.ptr[0] == '-' &&
+        } else if (!str_eq_any(before, HANDING) && before.len > 1 && before.ptr[0] == '-' &&
                    str_find(before, STR_LIT("=")) < 0) {
             lint_value(lint, c, word, set);
         } else if (str_find(word, STR_LIT(",")) >= 0 && str_find(word, STR_LIT("$")) >= 0) {

@@ -64,16 +64,6 @@ static struct str plain_name(struct str name, char *buf, size_t size)
     return (struct str){buf, len};
 }
 
-static bool is_any(struct str name, const char *const *words)
-{
-    for (; *words; words++) {
-        if (str_eq_z(name, *words)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static struct str drop_prefix(struct str name)
 {
     static const char *const PREFIXES[] = {"train_", "train/", "training_", "perf/", "avg_", NULL};
@@ -131,11 +121,11 @@ static struct column column_of(const struct records *r, struct str name)
         return column;
     }
     plain = drop_prefix(plain);
-    column.role = is_any(plain, STEPS)                              ? ROLE_STEP
+    column.role = str_eq_any(plain, STEPS)                          ? ROLE_STEP
                   : str_eq_z(plain, "epoch")                        ? ROLE_EPOCH
-                  : is_any(plain, RANKS)                            ? ROLE_RANK
-                  : is_any(plain, TIMES)                            ? ROLE_TIME
-                  : is_any(plain, LOSSES)                           ? ROLE_LOSS
+                  : str_eq_any(plain, RANKS)                        ? ROLE_RANK
+                  : str_eq_any(plain, TIMES)                        ? ROLE_TIME
+                  : str_eq_any(plain, LOSSES)                       ? ROLE_LOSS
                   : find_figure(r->vocabulary, plain, column.label) ? ROLE_FIGURE
                                                                     : ROLE_NONE;
     return column;

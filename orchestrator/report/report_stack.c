@@ -136,13 +136,8 @@ int check_rel_path(const struct json *at, struct str value, struct err *err)
 int check_word(const struct json *at, const char *key, struct str value, const char *const *words,
                struct err *err)
 {
-    if (!value.ptr) {
+    if (!value.ptr || str_eq_any(value, words)) {
         return 0;
-    }
-    for (const char *const *word = words; *word; word++) {
-        if (str_eq_z(value, *word)) {
-            return 0;
-        }
     }
     return json_fail(at, err, "%s: \"%.*s\" is not one of the words for it (%s, %s, ...)", key,
                      (int)(value.len < 100 ? value.len : 100), value.ptr, words[0], words[1]);

@@ -10,16 +10,6 @@
 
 #define INNER_BYTES_MAX (1 << 20)
 
-static bool is_any(struct str s, const char *const *list)
-{
-    for (; *list; list++) {
-        if (str_eq_z(s, *list)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_option(struct str word)
 {
     return word.len > 1 && word.ptr[0] == '-' && !(word.ptr[1] >= '0' && word.ptr[1] <= '9');
@@ -75,7 +65,7 @@ static bool is_python(struct str base)
 static bool is_shell(struct str base)
 {
     static const char *const SHELLS[] = {"bash", "sh", "zsh", "dash", "ksh", NULL};
-    return is_any(base, SHELLS);
+    return str_eq_any(base, SHELLS);
 }
 
 /* Where `python -m NAME`, `python FILE` or `bash FILE` names what it runs; n where it does not. */
@@ -117,7 +107,7 @@ bool shell_is(const struct shell_run *run, const char *program)
 
 bool shell_is_any(const struct shell_run *run, const char *const *programs)
 {
-    return run->n && is_any(shell_program(run), programs);
+    return run->n && str_eq_any(shell_program(run), programs);
 }
 
 /* ---- what is started ---- */
@@ -163,7 +153,7 @@ static bool is_program(struct str word)
 {
     struct str base = path_base(word);
     struct shell_word one = {.text = base};
-    return is_python(base) || is_shell(base) || is_any(base, LAUNCHERS) ||
+    return is_python(base) || is_shell(base) || str_eq_any(base, LAUNCHERS) ||
            str_ends(base, STR_LIT(".py")) || str_ends(base, STR_LIT(".sh")) ||
            shell_prefix_words(&one, 1) > 0;
 }
@@ -191,7 +181,7 @@ static size_t launched_at(const struct shell_run *run)
 static bool is_container_engine(struct str base)
 {
     static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman", NULL};
-    return is_any(base, ENGINES);
+    return str_eq_any(base, ENGINES);
 }
 
 static bool has_verb(const struct shell_run *run, const char *verb)
@@ -274,7 +264,7 @@ struct shell_inner shell_inner_of(struct arena *arena, const struct shell_run *r
         inner.text = here_text(run, false);
     } else if (str_eq_z(base, "cat") || str_eq_z(base, "tee")) {
         inner.text = here_text(run, str_eq_z(base, "tee"));
-    } else if (is_any(shell_program(run), LAUNCHERS) || base.ptr[0] == '$') {
+    } else if (str_eq_any(shell_program(run), LAUNCHERS) || base.ptr[0] == '$') {
         inner.at = launched_at(run);
     }
     return inner;

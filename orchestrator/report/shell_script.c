@@ -237,11 +237,7 @@ static void take_declared(struct reader *r, struct simple *s)
 {
     static const char *const DECLARES[] = {"export", "declare", "typeset", "readonly", "local",
                                            "setenv", "read",    "unset",   NULL};
-    bool is_declaring = false;
-    for (const char *const *name = DECLARES; s->n && *name; name++) {
-        is_declaring = is_declaring || str_eq_z(s->words[0].text, *name);
-    }
-    if (is_declaring) {
+    if (s->n && str_eq_any(s->words[0].text, DECLARES)) {
         add_sets(r, s, s->words + 1, s->n - 1);
     }
 }
@@ -308,10 +304,7 @@ static void take_reserved(struct reader *r, struct simple *s)
     bool more = true;
     while (more && s->n && !s->words[0].is_quoted) {
         struct str word = s->words[0].text;
-        more = false;
-        for (const char *const *plain = PLAIN; *plain; plain++) {
-            more = more || str_eq_z(word, *plain);
-        }
+        more = str_eq_any(word, PLAIN);
         if (str_eq_z(word, "if") || str_eq_z(word, "case")) {
             r->n_ifs++;
             more = true;

@@ -188,12 +188,7 @@ static bool is_opener(struct str word)
                                         "env",   "{",    "!",    NULL};
     struct str name;
     struct str value;
-    for (const char *const *w = WORDS; *w; w++) {
-        if (str_eq_z(word, *w)) {
-            return true;
-        }
-    }
-    return shell_assignment(word, &name, &value);
+    return str_eq_any(word, WORDS) || shell_assignment(word, &name, &value);
 }
 
 static bool is_number(struct str s)
