@@ -5,27 +5,6 @@
 #include "judge/lint_parts.h"
 #include "report/container.h"
 
-static bool is_engine(const struct shell_run *run)
-{
-    static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman", NULL};
-    return shell_is_any(run, ENGINES);
-}
-
-/* `docker VERB` and `docker container VERB`, `docker image VERB`. */
-static bool has_verb(const struct shell_run *run, const char *verb)
-{
-    size_t at = 1;
-    if (!is_engine(run)) {
-        return false;
-    }
-    while (at < run->n &&
-           (str_eq_z(run->words[at].text, "container") || str_eq_z(run->words[at].text, "image") ||
-            str_eq_z(run->words[at].text, "buildx"))) {
-        at++;
-    }
-    return at < run->n && str_eq_z(run->words[at].text, verb);
-}
-
 /* ---- images ---- */
 
 /* Without a digest, and without docker.io/ and :latest. */
@@ -65,9 +44,9 @@ static bool makes(const struct shell_run *run, struct str image)
     static const char *const VERBS[] = {"pull", "build", "tag", "load", "import", "commit", NULL};
     bool is_made = false;
     for (const char *const *verb = VERBS; *verb; verb++) {
-        is_made = is_made || has_verb(run, *verb);
+        is_made = is_made || shell_engine_does(run, *verb);
     }
-    if (is_made && has_verb(run, "load")) {
+    if (is_made && shell_engine_does(run, "load")) {
         return true;
     }
     for (size_t at = 2; is_made && at < run->n; at++) {
@@ -230,12 +209,13 @@ static void lint_names(struct lint *lint, const struct lint_command *c, const st
 static void lint_run(struct lint *lint, const struct lint_command *c, const struct shell_run *run)
 {
     struct shell_word value;
-    if (has_verb(run, "run") || has_verb(run, "create")) {
+    if (shell_engine_does(run, "run") || shell_engine_does(run, "create")) {
         lint_image(lint, c, run);
         lint_names(lint, c, run);
     }
-    for (size_t at = 1; has_verb(run, "build") && (shell_run_option(run, "-t", &at, &value) ||
-                                                   shell_run_option(run, "--tag", &at, &value));) {
+    for (size_t at = 1;
+         shell_engine_does(run, "build") && (shell_run_option(run, "-t", &at, &value) ||
+                                             shell_run_option(run, "--tag", &at, &value));) {
         lint_name(lint, c, "image name", value.text);
     }
     if (run->n > 1 && (shell_is(run, "cd") || shell_is(run, "pushd"))) {
@@ -263,7 +243,7 @@ bool lint_container_of(struct lint *lint, const struct stack *s, struct lint_con
             struct lint_container of = {.place = c.place};
             struct shell_word value = {.text = STR_EMPTY};
             size_t from = 1;
-            if (!has_verb(run, "run") || !image_of(run).ptr) {
+            if (!shell_engine_does(run, "run") || !image_of(run).ptr) {
                 continue;
             }
             of.shm = shell_run_option(run, "--shm-size", &from, &value) ? value.text : STR_EMPTY;

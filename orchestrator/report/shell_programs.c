@@ -178,17 +178,24 @@ static size_t launched_at(const struct shell_run *run)
     return run->n;
 }
 
-static bool is_container_engine(struct str base)
+size_t shell_engine_verb(const struct shell_run *run)
 {
     static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman", NULL};
-    return str_eq_any(base, ENGINES);
+    static const char *const NOUNS[] = {"container", "image", "buildx", NULL};
+    size_t at = 1;
+    if (!run->n || !str_eq_any(path_base(run->words[0].text), ENGINES)) {
+        return run->n;
+    }
+    while (at < run->n && str_eq_any(run->words[at].text, NOUNS)) {
+        at++;
+    }
+    return at;
 }
 
-static bool has_verb(const struct shell_run *run, const char *verb)
+bool shell_engine_does(const struct shell_run *run, const char *verb)
 {
-    return (run->n > 1 && str_eq_z(run->words[1].text, verb)) ||
-           (run->n > 2 && str_eq_z(run->words[1].text, "container") &&
-            str_eq_z(run->words[2].text, verb));
+    size_t at = shell_engine_verb(run);
+    return at < run->n && str_eq_z(run->words[at].text, verb);
 }
 
 /* `docker exec -it -e A=1 NAME COMMAND` and `ssh -p 22 HOST COMMAND`: behind the operand. */
@@ -254,13 +261,13 @@ struct shell_inner shell_inner_of(struct arena *arena, const struct shell_run *r
         inner.is_elsewhere = true;
         inner.text = joined(arena, run, behind_operand(run, 1, "bcDEeFIiJLlmOopQRSWw"));
         inner.text = inner.text.ptr ? inner.text : here_text(run, true);
-    } else if (is_container_engine(base) && has_verb(run, "run")) {
+    } else if (shell_engine_does(run, "run")) {
         inner.is_elsewhere = true;
         inner.at = container_image_at(run->words, run->n);
         inner.at += inner.at < run->n;
-    } else if (is_container_engine(base) && has_verb(run, "exec")) {
+    } else if (shell_engine_does(run, "exec")) {
         inner.is_elsewhere = true;
-        inner.at = behind_operand(run, 2, "euw");
+        inner.at = behind_operand(run, shell_engine_verb(run) + 1, "euw");
         inner.text = here_text(run, false);
     } else if (str_eq_z(base, "cat") || str_eq_z(base, "tee")) {
         inner.text = here_text(run, str_eq_z(base, "tee"));

@@ -58,6 +58,10 @@ bool shell_is(const struct shell_run *run, const char *program);
 bool shell_is_any(const struct shell_run *run,
                   const char *const *programs); /* list ended by NULL */
 
+/* Of docker, nvidia-docker and podman: where the verb stands, behind `container`, `image` and `buildx`. n of other programs. */
+size_t shell_engine_verb(const struct shell_run *run);
+bool shell_engine_does(const struct shell_run *run, const char *verb);
+
 /* The next value of an option among the run's own words: --name VALUE, --name=VALUE; of one letter also -nVALUE. *at: where to look
    from, 1 to begin with; it moves behind what was found. */
 bool shell_run_option(const struct shell_run *run, const char *name, size_t *at,
