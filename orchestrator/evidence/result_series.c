@@ -12,6 +12,7 @@
 #include "codec/digest.h"
 #include "evidence/rundir.h"
 #include "fleet/runtime.h"
+#include "judge/identity.h"
 #include "judge/target.h"
 #include "load/measure.h"
 #include "report/inventory.h"
@@ -268,6 +269,16 @@ static void judge_end(struct arena *arena, const struct frozen *frozen,
     }
 }
 
+static struct str planned(const struct plan_step *step, const char *name, struct str otherwise)
+{
+    for (size_t idx = 0; idx < step->n_conditions; idx++) {
+        if (str_eq_z(step->conditions[idx].name, name)) {
+            return step->conditions[idx].value;
+        }
+    }
+    return otherwise;
+}
+
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step)
 {
     const struct report_case *c = report_case_find(&frozen->report, step->case_id);
@@ -276,15 +287,34 @@ struct rule_case result_rule_case(const struct frozen *frozen, const struct plan
                            .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
                            .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu,
                            .derivation = frozen->derivation};
-    for (size_t idx = 0; is_smoke && idx < step->n_conditions; idx++) {
-        struct err not_a_number = {0};
-        if (str_eq_z(step->conditions[idx].name, "batch_per_gpu") &&
-            str_to_i64(step->conditions[idx].value, 1, INT32_MAX, &of.batch_per_gpu,
-                       &not_a_number) < 0) {
-            of.batch_per_gpu = 0;
-        }
+    struct str batch = is_smoke ? planned(step, "batch_per_gpu", STR_EMPTY) : STR_EMPTY;
+    struct err not_a_number = {0};
+    if (batch.ptr && str_to_i64(batch, 1, INT32_MAX, &of.batch_per_gpu, &not_a_number) < 0) {
+        of.batch_per_gpu = 0;
     }
     return of;
+}
+
+/* A log that states other ranks, nodes, batch, precision or model than the plan is not this step's. */
+static void judge_identity(struct arena *arena, const struct frozen *frozen,
+                           const struct plan_step *step, const struct measurement *m,
+                           const struct format *format, struct repeat_result *repeat)
+{
+    const struct report_case *c = report_case_find(&frozen->report, step->case_id);
+    const struct rule_case of = result_rule_case(frozen, step);
+    const struct identity_row row = {.gpus = of.gpus,
+                                     .nodes = of.nodes,
+                                     .gpus_per_node = of.gpus / of.nodes,
+                                     .batch_per_gpu = of.batch_per_gpu,
+                                     .precision = planned(step, "precision", c->precision),
+                                     .model = c->model};
+    struct identity identity = identity_of(arena, format, m, &row, format_rule(format, step->rule));
+    const struct identity_item *wrong = identity_contradiction(&identity);
+    if (wrong) {
+        does_not_count(
+            repeat, ERR_PARSE,
+            arena_printf(arena, "log: it is not of this case: %.*s", STR_ARG(wrong->why)));
+    }
 }
 
 /* A loss that did not come down is no failure of the run: it says so beside the rate. */
@@ -322,6 +352,9 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
                        arena_printf(arena, "log: %s%s%.*s", parse_verdict_name(m->verdict),
                                     m->why.len ? ": " : "", STR_ARG(m->why)));
         return;
+    }
+    if (frozen->derivation >= DERIVATION_IDENTITY) {
+        judge_identity(arena, frozen, step, m, format, repeat);
     }
     if (rule_apply(rule, m, &of, &value, &err) < 0) {
         does_not_count(repeat, ERR_PARSE, arena_printf(arena, "rule: %s", err.msg));

@@ -172,9 +172,10 @@ static enum log_state state_of(const struct rule *rule, const struct measurement
 static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct format *format,
                          const struct rule *rule)
 {
+    const struct identity_row row = identity_row_of(a->of_case, a->cell);
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         const struct measurement *m = a->measurements[idx];
-        struct identity one = m ? identity_of(audit->arena, format, m, a->of_case, a->cell, rule)
+        struct identity one = m ? identity_of(audit->arena, format, m, &row, rule)
                                 : identity_none(STR_LIT("the log is not there"));
         enum log_state state = state_of(rule, m);
         if (identity_proof(&one) > identity_proof(&a->identity)) {

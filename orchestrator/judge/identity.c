@@ -192,19 +192,19 @@ static struct identity_item check_count(struct arena *arena, const struct format
 /* A batch of all GPUs tells that of one where the GPUs are known and nothing is accumulated; where something is, and how much is not
    stated, it must at least be a multiple of one node's. */
 static struct identity_item check_global(struct arena *arena, const struct format *format,
-                                         const struct measurement *m, const struct report_case *c,
-                                         bool knows_gpus)
+                                         const struct measurement *m,
+                                         const struct identity_row *row, bool knows_gpus)
 {
     struct stated s = stated_of(m, "global_batch");
-    int64_t row = c->batch_per_gpu * c->gpus;
+    int64_t batch = row->batch_per_gpu * row->gpus;
     bool accumulates = format_reads(format, "grad_accumulation");
     struct identity_item item;
     if (accumulates && s.n == 1 &&
-        to_count(s.items[0]->value) % (c->batch_per_gpu * c->gpus_per_node) == 0) {
+        to_count(s.items[0]->value) % (row->batch_per_gpu * row->gpus_per_node) == 0) {
         return unproven(
             STR_LIT("batches of GPUs are added up, and the log does not state that of one"));
     }
-    item = compare(arena, &s, count_text(arena, row), same_count, "batch of all GPUs");
+    item = compare(arena, &s, count_text(arena, batch), same_count, "batch of all GPUs");
     return item.state == ID_PROVEN && !knows_gpus
                ? unproven(
                      STR_LIT("the log states the batch of all GPUs, and not how many there are"))
@@ -212,16 +212,19 @@ static struct identity_item check_global(struct arena *arena, const struct forma
 }
 
 static struct identity_item check_batch(struct arena *arena, const struct format *format,
-                                        const struct measurement *m, const struct report_case *c,
+                                        const struct measurement *m, const struct identity_row *row,
                                         bool knows_gpus)
 {
     struct stated s = stated_of(m, "batch_per_gpu");
+    if (row->batch_per_gpu == 0) {
+        return unproven(STR_LIT("the plan does not state the batch"));
+    }
     if (s.n > 0) {
-        return compare(arena, &s, count_text(arena, c->batch_per_gpu), same_count,
+        return compare(arena, &s, count_text(arena, row->batch_per_gpu), same_count,
                        "batch of a GPU");
     }
     if (stated_of(m, "global_batch").n > 0) {
-        return check_global(arena, format, m, c, knows_gpus);
+        return check_global(arena, format, m, row, knows_gpus);
     }
     return lacking(arena, format,
                    format_absent(format, "batch_per_gpu").ptr ? "batch_per_gpu" : "global_batch",
@@ -236,15 +239,20 @@ static bool same_precision(const struct stated *all, struct str row, struct str 
     return a ? b && str_eq(a->kind, b->kind) : str_eq(row, stated);
 }
 
-/* Letters and digits alone, in lower case. */
+/* Letters and digits alone, in lower case; "plus" and "+" are "p": DeepLabV3+, deeplabv3plus and deeplabv3p are one model. */
 static size_t bare_name(struct str text, char *out, size_t size)
 {
+    static const char PLUS[] = "plus";
+    const size_t n_plus = sizeof(PLUS) - 1;
     size_t len = 0;
     for (size_t idx = 0; idx < text.len && len < size; idx++) {
         char c = text.ptr[idx];
-        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == '+' ? 'p' : c;
         if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
             out[len++] = c;
+        }
+        if (len >= n_plus && memcmp(out + len - n_plus, PLUS, n_plus) == 0) {
+            len -= n_plus - 1;
         }
     }
     return len;
@@ -286,29 +294,37 @@ static bool same_kind(const struct vocabulary *v, struct str row, struct str sta
 }
 
 static struct identity_item check_unit(struct arena *arena, const struct vocabulary *v,
-                                       const struct measurement *m, const struct cell *cell,
+                                       const struct measurement *m, struct str stated,
                                        const struct rule *rule)
 {
     const struct series *series = rule ? measurement_series(m, rule->series) : NULL;
     struct str unit;
+    if (!stated.ptr) {
+        return unproven(STR_LIT("the plan does not state the unit"));
+    }
     if (!series) {
         return unproven(STR_LIT("no rule gives the number"));
     }
     unit = rule_unit(rule, series->unit);
-    if (same_kind(v, cell->unit, unit)) {
+    if (same_kind(v, stated, unit)) {
         return proven();
     }
     return (struct identity_item){
         ID_CONTRADICTED,
-        str_of(arena_printf(arena, "the row's unit is %.*s, and %.*s gives %.*s",
-                            STR_ARG(cell->unit), STR_ARG(rule->id),
-                            STR_ARG(unit.len ? unit : STR_LIT("a score")))),
+        str_of(arena_printf(arena, "the row's unit is %.*s, and %.*s gives %.*s", STR_ARG(stated),
+                            STR_ARG(rule->id), STR_ARG(unit.len ? unit : STR_LIT("a score")))),
         0};
 }
 
+struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell)
+{
+    return (struct identity_row){c->gpus,      c->nodes, c->gpus_per_node, c->batch_per_gpu,
+                                 c->precision, c->model, cell->unit};
+}
+
 struct identity identity_of(struct arena *arena, const struct format *format,
-                            const struct measurement *m, const struct report_case *c,
-                            const struct cell *cell, const struct rule *rule)
+                            const struct measurement *m, const struct identity_row *row,
+                            const struct rule *rule)
 {
     struct log_counts counts = identity_counts(format, m);
     struct identity id = {0};
@@ -317,17 +333,18 @@ struct identity identity_of(struct arena *arena, const struct format *format,
     precision.vocabulary = format_vocabulary(format);
     bool is_row_of_gpus = rule && rule->match_gpus; /* the rule took the row of this many */
     id.items[ID_GPUS] =
-        is_row_of_gpus ? proven() : check_count(arena, format, m, ID_GPUS, c->gpus, counts.gpus);
-    id.items[ID_NODES] = is_row_of_gpus && c->gpus == 1
-                             ? follows(arena, c->nodes, 1, "number of nodes")
-                             : check_count(arena, format, m, ID_NODES, c->nodes, counts.nodes);
-    id.items[ID_BATCH] = check_batch(arena, format, m, c, id.items[ID_GPUS].state == ID_PROVEN);
+        is_row_of_gpus ? proven() : check_count(arena, format, m, ID_GPUS, row->gpus, counts.gpus);
+    id.items[ID_NODES] = is_row_of_gpus && row->gpus == 1
+                             ? follows(arena, row->nodes, 1, "number of nodes")
+                             : check_count(arena, format, m, ID_NODES, row->nodes, counts.nodes);
+    id.items[ID_BATCH] = check_batch(arena, format, m, row, id.items[ID_GPUS].state == ID_PROVEN);
     id.items[ID_PRECISION] =
-        precision.n ? compare(arena, &precision, c->precision, same_precision, "precision")
-                    : lacking(arena, format, "precision", "the precision");
-    id.items[ID_MODEL] = model.n ? compare(arena, &model, c->model, same_model, "model")
+        !row->precision.ptr ? unproven(STR_LIT("the plan does not state the precision"))
+        : precision.n ? compare(arena, &precision, row->precision, same_precision, "precision")
+                      : lacking(arena, format, "precision", "the precision");
+    id.items[ID_MODEL] = model.n ? compare(arena, &model, row->model, same_model, "model")
                                  : lacking(arena, format, "model", "the model");
-    id.items[ID_UNIT] = check_unit(arena, format_vocabulary(format), m, cell, rule);
+    id.items[ID_UNIT] = check_unit(arena, format_vocabulary(format), m, row->unit, rule);
     return id;
 }
 
@@ -358,4 +375,14 @@ enum proof identity_proof(const struct identity *identity)
     return worst == ID_PROVEN     ? PROOF_FULL
            : worst == ID_UNPROVEN ? PROOF_PARTIAL
                                   : PROOF_CONTRADICTED;
+}
+
+const struct identity_item *identity_contradiction(const struct identity *identity)
+{
+    for (size_t idx = 0; idx < IDENTITY_FACTS; idx++) {
+        if (identity->items[idx].state == ID_CONTRADICTED) {
+            return &identity->items[idx];
+        }
+    }
+    return NULL;
 }

@@ -33,13 +33,27 @@ const char *proof_name(enum proof proof);
 
 struct log_counts identity_counts(const struct format *format, const struct measurement *m);
 
+/* What a log is held against: a row of a table, or what a plan says of a run. */
+struct identity_row {
+    int64_t gpus; /* of a run on a CPU: its ranks */
+    int64_t nodes;
+    int64_t gpus_per_node;
+    int64_t batch_per_gpu; /* 0: not stated */
+    struct str precision;  /* NULL: not stated */
+    struct str model;
+    struct str unit; /* NULL: not stated */
+};
+
+struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell);
 /* The row that a log stands for. rule is NULL where no rule gives its number: then the unit is unproven. */
 struct identity identity_of(struct arena *arena, const struct format *format,
-                            const struct measurement *m, const struct report_case *c,
-                            const struct cell *cell, const struct rule *rule);
+                            const struct measurement *m, const struct identity_row *row,
+                            const struct rule *rule);
 struct identity identity_none(struct str why); /* everything is unproven */
 /* Of each fact the worse of both. */
 void identity_join(struct identity *into, const struct identity *other);
 enum proof identity_proof(const struct identity *identity);
+/* The first that the log contradicts, or NULL. */
+const struct identity_item *identity_contradiction(const struct identity *identity);
 
 #endif

@@ -36,6 +36,12 @@ nan)
     stop
     exit 0
     ;;
+other\ *) # a log of another case: "other WORDS=>WORDS"
+    start | sed "s/$(echo "${mode#other }" | sed 's,=>,/,')/"
+    steps 1 20
+    stop
+    exit 0
+    ;;
 fails)
     start
     steps 1 20
