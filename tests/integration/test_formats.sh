@@ -27,15 +27,17 @@ rows one
 
 # --- no log is another format's ------------------------------------------------------------------------
 "$REPERF" list formats --ids >"$T/ids"
-others() {
-    local id taken=""
-    while read -r id; do
-        [ "$id" = "$format" ] || [ "$(told "$F/$file" --format "$id" | cut -d' ' -f2,5)" = "no_metric 0" ] || taken="$taken $id"
-    done <"$T/ids"
+mapfile -t files < <(cut -f1 "$F/expected.tsv" | sed "s,^,$F/," | sort -u)
+while read -r id; do
+    "$REPERF" measure --json --format "$id" "${files[@]}" 2>"$T/err" | jq -r --arg id "$id" '.files[] | select(.verdict != "no_metric" or .records != 0) | "\(.file | sub(".*/"; ""))\t\($id)"'
+done <"$T/ids" | sort >"$T/taken"
+while read -r file format; do
+    taken=$(awk -F'\t' -v file="$file" -v own="$format" '$1 == file && $2 != own { printf " %s", $2 }' "$T/taken")
     case $file in airank-in-*) taken=${taken/ airank/} ;; esac
     is "$taken" "" "$file: no other format reads anything in it"
-}
-rows others
+    grep -q "^$file$(printf '\t')$format\$" "$T/taken"
+    ok $? "$file: its own does"
+done < <(cut -f1,2 "$F/expected.tsv" | sort -u)
 known=$(cut -f2 "$F/expected.tsv" | sort -u | tr '\n' ' ')
 for id in paddleclas paddlenlp-transformer mxnet-dllogger dle-transformer paddlerec mmengine hf-trainer hf-trainer-state torchvision pytorch-imagenet timm lightning nanogpt megatron; do
     like " $known" " $id " "$id has a log of its own"
