@@ -21,8 +21,13 @@ static const struct opt OPTS[] = {
     {.name = "run-id",
      .kind = OPT_TEXT,
      .value = "ID",
-     .help = "name the run, instead of by time and chance",
+     .help = "the run's id, instead of one by time and chance",
      .offset = offsetof(struct run_args, run_id)},
+    {.name = "name",
+     .kind = OPT_TEXT,
+     .value = "NAME",
+     .help = "a name for the run, which every command takes beside its id",
+     .offset = offsetof(struct run_args, name)},
     {.name = "dry-run",
      .kind = OPT_FLAG,
      .help = "print the plan and each node's commands, and do nothing",
@@ -44,6 +49,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         status = err_set(err, ERR_USAGE, "expected one report");
     }
     status = status < 0 ? -1 : run_args_opts(ctx, &args, operands.items[0], &opts, err);
+    if (status == 0 && args.name) {
+        status = rundir_check_name(&arena, ctx->state, args.name, err);
+    }
     status = status < 0 ? -1 : run_read(&arena, &opts, &prepared, err);
     if (status == 0 && !args.is_dry_run && !args.net.is_offline) {
         status = run_get(ctx, &args, &opts, &prepared, err);
@@ -53,8 +61,13 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     if (status == 0 && args.is_dry_run) {
         status = run_print_dry(&opts, &prepared, args.want_json, err);
+    } else if (status == 0 && plan_runnable(&prepared.plan) == 0) {
+        status = run_nothing_and_print(&opts, &prepared, args.want_json, err);
     } else if (status == 0) {
         status = run_create(&arena, &opts, &prepared, &dir, err);
+        if (status == 0 && args.name) {
+            status = rundir_give_name(&arena, ctx->state, args.name, &dir, err);
+        }
         status = status < 0 ? -1 : run_and_print(&opts, &dir, args.want_json, err);
     }
     net_args_cleanup(&args.net);

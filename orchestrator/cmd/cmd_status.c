@@ -51,6 +51,7 @@ static void add_json(struct json_out *out, const struct run_info *info)
 {
     jw_object(out, NULL);
     jw_str(out, "run", info->dir.id);
+    jw_z(out, "name", info->name);
     jw_z(out, "time", info->time);
     jw_str(out, "report", info->report);
     jw_z(out, "profile", profile_name(info->profile));
@@ -71,7 +72,11 @@ static void add_json(struct json_out *out, const struct run_info *info)
 
 static void add_row(struct table *table, const struct run_info *info)
 {
-    table_add(table, info->dir.id);
+    if (info->name) {
+        table_addf(table, "%s (%s)", info->dir.id.ptr, info->name);
+    } else {
+        table_add(table, info->dir.id);
+    }
     table_add(table, info->report);
     table_add(table, str_of(profile_name(info->profile)));
     table_add(table, str_of(info->state));
@@ -102,6 +107,7 @@ static int load_runs(struct arena *arena, const struct cmd_ctx *ctx, const struc
             run_info_load(arena, &dir, &infos[idx], err) < 0) {
             return -1;
         }
+        infos[idx].name = rundir_name_of(arena, ctx->state, dir.id);
     }
     *ret_infos = infos;
     *ret_n = n;

@@ -6,8 +6,10 @@
 #include "cmd/cmd.h"
 #include "cmd/noun_ops.h"
 #include "cmd/stop.h"
+#include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "store/lock_file.h"
+#include "view/run_view.h"
 
 #define OUTPUT_MAX (64u << 10)
 
@@ -233,10 +235,11 @@ static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct
     return stop_end(err);
 }
 
-/* A path with a slash, or one that is there, is an archive; all else is the name of something in the store. */
+/* A path with a slash, or one that is there, is an archive; then a run's id or name; all else is the name of something in the store. */
 static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct verify_args args = {0};
     const char *first;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
@@ -253,12 +256,22 @@ static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct e
     first = operands.items[0];
     if (operands.n == 1 && (fs_exists(first) || first[0] == '/' || first[0] == '.' ||
                             str_ends(str_of(first), STR_LIT(".tar.zst")))) {
-        return verify_path(ctx, first, &args, err);
+        const char *path = first;
+        return fs_exists(first) &&
+                       rundir_evidence_of(&arena, ctx->state, first, true, &path, err) < 0
+                   ? -1
+                   : verify_path(ctx, path, &args, err);
+    }
+    if (operands.n == 1 && run_view_is_run(&arena, ctx->state, first)) {
+        const char *path = NULL;
+        return rundir_evidence_of(&arena, ctx->state, first, true, &path, err) < 0
+                   ? -1
+                   : verify_path(ctx, path, &args, err);
     }
     return verify_names(ctx, &args, &operands, NULL, err);
 }
 
 const struct cmd CMD_VERIFY = {
-    "verify", "PATH | PATH --as DATASET | NAME...",
+    "verify", "PATH | RUN | PATH --as DATASET | NAME...",
     "check an archive and who signed it, or what is in the store against its description", OPTS,
     run_verify};

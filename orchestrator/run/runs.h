@@ -29,6 +29,7 @@ struct run_repeat { /* as the journal has it */
 
 struct run_info {
     struct rundir dir;
+    const char *name; /* given by --name; NULL: none. Filled by who lists runs: rundir_name_of */
     const char *time; /* of its id, RFC 3339 */
     struct str report;
     enum profile profile;
