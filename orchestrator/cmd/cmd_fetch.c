@@ -54,6 +54,7 @@ static int fetch(const struct cmd_ctx *ctx, const struct fetch_args *args,
     struct noun_job job = {.ctx = ctx,
                            .net_opts = &net,
                            .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .is_locks_named = args->locks != NULL,
                            .samples = &args->samples,
                            .wants_tree = !args->keeps_packed};
     if (names->n == 0) {

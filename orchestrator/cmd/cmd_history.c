@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "load/load.h"
 #include "run/runs.h"
 
 #define OUTPUT_MAX (64u << 20)
@@ -37,6 +38,7 @@ static const struct opt OPTS[] = {
 
 struct history { /* what is being written */
     const struct history_args *args;
+    size_t n_cells, n_runs; /* that were asked for */
     struct table table;
     struct json_out out;
 };
@@ -50,6 +52,7 @@ static bool is_wanted(const struct history_args *args, const struct run_cell *ce
 static void add_cell(struct history *history, const struct run_info *info,
                      const struct run_cell *cell)
 {
+    history->n_cells++;
     if (history->args->want_json) {
         jw_object(&history->out, NULL);
         jw_str(&history->out, "run", info->dir.id);
@@ -90,12 +93,29 @@ static int add_run(struct history *history, const struct cmd_ctx *ctx, const cha
     if (history->args->report && !str_eq_z(info.report, history->args->report)) {
         return 0;
     }
+    history->n_runs++;
     for (size_t idx = 0; idx < info.n_cells; idx++) {
         if (is_wanted(history->args, &info.cells[idx])) {
             add_cell(history, &info, &info.cells[idx]);
         }
     }
     return 0;
+}
+
+/* A report or case that was named and is nowhere is not an empty history. */
+static int check_asked(const struct cmd_ctx *ctx, struct arena *arena,
+                       const struct history *history, struct err *err)
+{
+    const struct history_args *args = history->args;
+    struct report_file file;
+    if (args->report && history->n_runs == 0 &&
+        load_report_file(arena, ctx->root, args->report, &file, err) < 0) {
+        return -1;
+    }
+    return args->case_glob && history->n_cells == 0
+               ? err_set(err, ERR_NOT_FOUND, "history: no finished run has a case %.200s",
+                         args->case_glob)
+               : 0;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -138,6 +158,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         table_render(&history.table, &buf);
     }
     table_release(&history.table);
+    if (rc == 0) {
+        rc = check_asked(ctx, &arena, &history, err);
+    }
     return rc < 0 ? -1 : cmd_print(strbuf_str(&buf), err);
 }
 

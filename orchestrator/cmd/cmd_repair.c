@@ -43,6 +43,7 @@ static int repair(const struct cmd_ctx *ctx, const struct repair_args *args,
     struct noun_job job = {.ctx = ctx,
                            .net_opts = &net,
                            .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .is_locks_named = args->locks != NULL,
                            .removes_extra = args->removes_extra};
     if (names->n == 0) {
         return err_set(err, ERR_USAGE, "repair: expected the NAME of a dataset, image or report");

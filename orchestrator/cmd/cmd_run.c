@@ -4,6 +4,7 @@
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 #include "cmd/run_get.h"
+#include "codec/sign.h"
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,
@@ -36,6 +37,13 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
+/* Before hours of work, not after them. */
+static int check_key(const struct run_args *args, struct err *err)
+{
+    CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
+    return args->key ? sign_load_private(args->key, &key, err) : 0;
+}
+
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -52,6 +60,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (status == 0 && args.name) {
         status = rundir_check_name(&arena, ctx->state, args.name, err);
     }
+    status = status < 0 ? -1 : check_key(&args, err);
     status = status < 0 ? -1 : run_read(&arena, &opts, &prepared, err);
     if (status == 0 && !args.is_dry_run && !args.net.is_offline) {
         status = run_get(ctx, &args, &opts, &prepared, err);

@@ -162,6 +162,7 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
     struct noun_job job = {.ctx = ctx,
                            .net_opts = &net,
                            .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .is_locks_named = args->locks != NULL,
                            .folder = folder,
                            .depth = args->is_quick  ? NOUN_QUICK
                                     : args->is_deep ? NOUN_DEEP

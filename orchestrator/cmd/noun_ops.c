@@ -3,6 +3,7 @@
 
 #include "cmd/noun_ops.h"
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "cmd/dataset_ops.h"
 #include "cmd/image_ops.h"
@@ -173,6 +174,9 @@ int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_lis
     job->arena = &arena;
     job->store = &store;
     job->net = &net;
+    if (verb != VERB_LOCK && job->is_locks_named && !fs_is_dir(job->locks)) {
+        return err_set(err, ERR_NOT_FOUND, "--locks %s: no such folder", job->locks);
+    }
     if (resolve_all(job, names, is_synthetic, &nouns, err) < 0 ||
         store_open(&arena, job->ctx->store, &store, err) < 0) {
         return -1;

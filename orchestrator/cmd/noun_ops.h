@@ -16,6 +16,7 @@ struct noun_job { /* what was asked, the same for all names of a command */
     const struct cmd_ctx *ctx;
     const struct net_opts *net_opts; /* verify: offline */
     const char *locks;               /* folder of locks */
+    bool is_locks_named;             /* by --locks: then it must be there, but for lock */
     const struct opt_list *samples;  /* --samples SPLIT=N of twins; may be NULL */
     enum noun_depth depth;           /* verify */
     const char *folder;              /* verify: where the data lies; NULL: in the store */

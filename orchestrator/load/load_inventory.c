@@ -135,7 +135,8 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
     const char *name = str_z(arena, text);
     struct fs_names ids = {0};
     if (is_path(text)) {
-        *ret_result = read_inventory(arena, name, ret_inventory, err);
+        *ret_result = fs_exists(name) ? read_inventory(arena, name, ret_inventory, err)
+                                      : err_set(err, ERR_NOT_FOUND, "%s: no such inventory", name);
         return true;
     }
     if (fs_is_dir(fs_join(arena, root, INVENTORIES_FOLDER)) &&

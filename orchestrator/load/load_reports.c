@@ -92,6 +92,9 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
     size_t len = strlen(name);
     if (strchr(name, '/') || str_ends(str_of(name), STR_LIT(SUFFIX))) {
         *ret_file = (struct report_file){.path = name, .root = root};
+        if (!fs_exists(name)) {
+            return err_set(err, ERR_NOT_FOUND, "%s: no such report", name);
+        }
         return json_read_text(arena, name, &ret_file->text, err);
     }
     if (list_files(arena, root, &files, err) < 0) {
@@ -103,7 +106,7 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
             return read_stored(arena, root, files.items[idx], ret_file, err);
         }
     }
-    return err_set(err, ERR_MANIFEST, "no report \"%.100s\" in %s; reperf list reports names them",
+    return err_set(err, ERR_NOT_FOUND, "no report \"%.100s\" in %s; reperf list reports names them",
                    name, fs_join(arena, root, REPORTS_FOLDER));
 }
 
