@@ -183,8 +183,11 @@ static void add_differences(struct page *page, const struct cell_result *cell, b
          cell->baseline->id);
     for (size_t idx = 0; idx < cell->n_differs; idx++) {
         const struct run_difference *d = &cell->differs[idx];
-        HTML(page->out, "<tr class=\"wide\"><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n",
-             d->name, d->published, d->run.ptr ? d->run : STR_LIT("none"));
+        HTML(page->out, "<tr class=\"wide\"><th scope=\"row\">{}</th><td>", d->name);
+        add_condition_value(page, d->published);
+        strbuf_add_z(page->out, "</td><td>");
+        add_condition_value(page, d->run.ptr ? d->run : STR_LIT("none"));
+        strbuf_add_z(page->out, "</td></tr>\n");
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
@@ -261,6 +264,34 @@ static int add_run_series(struct page *page, const struct run_view *view, struct
     return 0;
 }
 
+/* What ran, what it gave, and what it does not claim. */
+static void add_headline(struct page *page, const struct run_view *view)
+{
+    const struct run_result *result = &view->result;
+    bool is_smoke = view->frozen.plan.profile == PROFILE_SMOKE;
+    size_t n_ran = 0;
+    size_t n_values = 0;
+    size_t n_held = 0;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
+        n_ran += cell->verdict != RUN_NOT_RUN;
+        n_values += isfinite(cell->value);
+        n_held += cell->verdict == RUN_REPRODUCED;
+    }
+    HTML(page->out, "<p class=\"headline\">{} of {} case{} ran{}, and {} gave a number; ",
+         textf(&page->arena, "%zu", n_ran), textf(&page->arena, "%zu", result->n_cells),
+         result->n_cells == 1 ? STR_EMPTY : STR_LIT("s"),
+         is_smoke ? STR_LIT(", small and on the CPU (smoke)") : STR_EMPTY,
+         textf(&page->arena, "%zu", n_values));
+    if (is_smoke) {
+        strbuf_add_z(page->out, "it shows that the way from the manifest to sealed evidence works, "
+                                "and claims nothing about any published number.</p>\n");
+    } else {
+        HTML(page->out, "{} reproduced the published number.</p>\n",
+             textf(&page->arena, "%zu", n_held));
+    }
+}
+
 int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
 {
     struct page page = {.out = out, .formats = &view->frozen.formats};
@@ -268,11 +299,14 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
     page_begin(&page, textf(&page.arena, "Run %.*s \xc2\xb7 reperf", STR_ARG(view->frozen.run_id)));
     HTML(out,
          "<header><h1>Run {}</h1>\n<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} "
-         "repeats a case.</p></header>\n<main id=\"main\">\n<section class=\"card\">"
-         "<h2 class=\"first\">{} case{}</h2>\n",
+         "repeats a case.</p>\n",
          view->frozen.run_id, view->frozen.report.title, view->frozen.plan.report,
          str_of(profile_name(view->frozen.plan.profile)),
-         textf(&page.arena, "%" PRId64, view->frozen.plan.repeats),
+         textf(&page.arena, "%" PRId64, view->frozen.plan.repeats));
+    add_headline(&page, view);
+    HTML(out,
+         "</header>\n<main id=\"main\">\n<section class=\"card\"><h2 class=\"first\">{} "
+         "case{}</h2>\n",
          textf(&page.arena, "%zu", view->result.n_cells),
          view->result.n_cells == 1 ? STR_EMPTY : STR_LIT("s"));
     add_tiles(&page, &view->result);
