@@ -139,7 +139,7 @@ static int check_log(struct runner *r, const struct journal_record *record, stru
     return 0;
 }
 
-static int64_t wall_of(struct str rfc3339)
+int64_t run_wall_of(struct str rfc3339)
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     struct tm parts = {0};
@@ -173,7 +173,7 @@ int run_replay_record(struct runner *r, const struct journal_record *record, str
     if (record->state == J_STARTED) {
         unit->state = UNIT_STARTED;
         unit->attempt = record->attempt;
-        unit->started_wall_ns = wall_of(record->time);
+        unit->started_wall_ns = run_wall_of(record->time);
         if (run_place_again(r, unit, record, err) < 0) {
             return -1;
         }

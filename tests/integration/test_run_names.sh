@@ -44,6 +44,27 @@ rm -rf "$folder"
 exits 2 "the name of a run that is gone" "$REPERF" status first.one
 exits 0 "is free again" smoke --name first.one --repeats 1
 
+# --- how far a run is ---
+mode slow
+smoke --name slow --repeats 1 >"$T/slow.out" 2>"$T/slow.err" &
+pid=$!
+for _ in $(seq 100); do
+    "$REPERF" status slow --json >"$T/out" 2>/dev/null && [ "$(jq -r '.runs[0].repeat_states[0].step // 0' "$T/out")" -ge 5 ] && break
+    sleep 0.1
+done
+cp "$T/out" "$T/slow.json"
+is "$(jq -c '.runs[0].repeat_states[0] | [.state, .step, .steps]' "$T/slow.json")" '["running",5,20]' "status says how far a repeat is that runs"
+is "$(jq -c '.runs[0].repeat_states[0] | [.value, .unit, .samples]' "$T/slow.json")" '[8,"samples/s",1]' "what its log gives so far, by its rule: one sample after the warm-up"
+ok "$(jq -e '.runs[0].repeat_states[0].seconds_left >= 0' "$T/slow.json" >/dev/null; echo $?)" "and what is left at that pace"
+exits 0 "which validates" "${V[@]}" manifests/schema/status.json "$T/slow.json"
+exits 0 "as text" "$REPERF" status slow
+like "$(cat "$T/out")" 'running +local +0 +8 samples/s +5/20 +[0-9]+ (s|min)' "likewise"
+wait "$pid"
+is "$?" 0 "it ends"
+exits 0 "status of it then" "$REPERF" status slow --json
+is "$(jq -c '.runs[0].repeat_states[0] | [.state, .value, .samples, .seconds_left]' "$T/out")" '["ok",8,16,null]' "has the whole log's number"
+mode good
+
 # --- a run that could do nothing ---
 before=$(find "$REPERF_STATE" | sort | sha256sum)
 exits 7 "a run of what cannot be run" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke --name third --json
@@ -56,6 +77,6 @@ exits 7 "as text" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1
 like "$(cat "$T/out")" 'nothing could be run: no run was begun' "it says so"
 exits 0 "history" "$REPERF" history
 is "$(grep -c not_run "$T/out")" 0 "knows nothing of it"
-like "$("$REPERF" status last)" 'first.one' "last is the last that did something"
+like "$("$REPERF" status last)" 'slow' "last is the last that did something"
 is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-nothing*' | wc -l)" 0 "and no scratch is left"
 tap_done
