@@ -28,7 +28,7 @@ needs() { # PROGRAM: a package a line
 }
 packages=$(for program in "$tree"/usr/bin/*; do needs "$program"; done | sort -u)
 libc=$(dpkg-query -W -f='${Version}' libc6 | sed 's/-.*//')
-depends=$(sed "s/^libc6\$/libc6 (>= $libc)/" <<<"$packages" | paste -sd, | sed 's/,/, /g')
+depends=$(while read -r package; do [ "$package" = libc6 ] && echo "libc6 (>= $libc)" || echo "$package"; done <<<"$packages" | paste -sd, | sed 's/,/, /g')
 cat <<X
 Package: reperf
 Version: $version

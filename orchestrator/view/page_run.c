@@ -77,14 +77,20 @@ static void add_run_cell(struct page *page, const struct cell_result *cell)
     HTML(page->out,
          "<tr class=\"cell\" data-cell=\"{}\"><th scope=\"row\"><code>{}</code></th><td "
          "class=\"n\">{}"
-         "</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>",
+         "</td><td class=\"n desk\">{}</td><td class=\"n desk\">{}</td><td class=\"n "
+         "desk\">{}</td><td>",
          cell->of_case->id, cell->of_case->id,
          cell->published ? cell->published->printed : STR_LIT("\xe2\x80\x93"),
          g_text(page, cell->value), g_text(page, cell->summary.std),
          textf(&page->arena, "%zu", cell->summary.n));
     add_run_verdict(page, cell->verdict);
+    if (isfinite(cell->value)) { /* on a phone these stand in one column */
+        HTML(page->out, "<small class=\"phone\">{}{}measured {}</small>",
+             percent_text(page, cell->rel_diff),
+             isfinite(cell->rel_diff) ? STR_LIT(", ") : STR_EMPTY, g_text(page, cell->value));
+    }
     HTML(page->out,
-         "</td><td class=\"n\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>",
+         "</td><td class=\"n desk\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>",
          percent_text(page, cell->rel_diff), cell->why, cell->step->rule);
     add_target(page, cell);
     strbuf_add_z(page->out, "</td></tr>\n");
@@ -100,10 +106,11 @@ static void add_run_cells(struct page *page, const struct run_result *result)
         page->out,
         "<caption>Items a second of the whole job: mean over the repeats, and their spread"
         "</caption><thead><tr><th scope=\"col\">Case</th>"
-        "<th scope=\"col\" class=\"n\">Published</th><th scope=\"col\" class=\"n\">Measured</th>"
-        "<th scope=\"col\" class=\"n\">Std. dev.</th>"
-        "<th scope=\"col\" class=\"n\">Repeats</th><th scope=\"col\">Verdict</th>"
-        "<th scope=\"col\" class=\"n\">Difference</th><th scope=\"col\">Why, and the rule</th>"
+        "<th scope=\"col\" class=\"n\">Published</th><th scope=\"col\" class=\"n "
+        "desk\">Measured</th>"
+        "<th scope=\"col\" class=\"n desk\">Std. dev.</th>"
+        "<th scope=\"col\" class=\"n desk\">Repeats</th><th scope=\"col\">Verdict</th>"
+        "<th scope=\"col\" class=\"n desk\">Difference</th><th scope=\"col\">Why, and the rule</th>"
         "</tr></thead>\n<tbody>\n");
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         add_run_cell(page, &result->cells[idx]);

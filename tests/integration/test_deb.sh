@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make deb`: what the package holds and declares, that it is the same twice, and that the program runs from where it is unpacked, by
 # what it declares alone. test-all: it is installed in a bare root, where two commands are enough.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 . "$(dirname "$0")/../tap_lib.sh"
 for tool in dpkg-deb readelf strip; do
     command -v "$tool" >/dev/null || { skip "make deb" "$tool is not here"; tap_done; }

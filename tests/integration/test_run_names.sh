@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A run has a name beside its id; what `run` printed is taken by every command that takes a run; a run that could do nothing leaves
 # nothing behind.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119
 . "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$(dirname "$0")/run_lib.sh"
 V=(/usr/bin/python3 "$ROOT/tests/integration/validate.py")
 
@@ -64,6 +66,12 @@ is "$?" 0 "it ends"
 exits 0 "status of it then" "$REPERF" status slow --json
 is "$(jq -c '.runs[0].repeat_states[0] | [.state, .value, .samples, .seconds_left]' "$T/out")" '["ok",8,16,null]' "has the whole log's number"
 mode good
+
+# --- over time ---
+exits 0 "history --html" "$REPERF" history --html "$T/history.html"
+like "$(cat "$T/history.html")" '<p class="headline">[0-9]+ numbers of 1 case from finished runs' "is a page"
+is "$(grep -c '<tr class="run">' "$T/history.html")" "$("$REPERF" history --json | jq '.cells | length')" "with every run"
+is "$(grep -c '<figure class="history"><svg' "$T/history.html")" 1 "and a curve of the case"
 
 # --- a run that could do nothing ---
 before=$(find "$REPERF_STATE" | sort | sha256sum)
