@@ -36,8 +36,9 @@ static void add_alike(struct page *page, const struct findings *findings, size_t
     HTML(page->out, "<li>{}<small>", findings->items[first].message);
     for (size_t idx = first; idx < findings->n; idx++) {
         if (is_alike(&findings->items[first], &findings->items[idx])) {
-            HTML(page->out, "{}<code>{}</code>", n++ ? STR_LIT(", ") : STR_EMPTY,
+            HTML(page->out, "{}<code>{}</code>", n ? STR_LIT(", ") : STR_EMPTY,
                  findings->items[idx].where);
+            n++;
         }
     }
     strbuf_add_z(page->out, "</small></li>\n");

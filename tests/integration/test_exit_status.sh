@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One meaning for each exit status: a thing that is named and is not there is 2, whatever the command and whatever the thing. And what a
 # cell's log is: absent, not to be read, without a rule; the last two are never 0.
-# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2153,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STORE="$T/store"
 mkdir "$T/empty"
