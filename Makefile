@@ -105,7 +105,7 @@ B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
 .PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
-        install uninstall dist clean help doctor repro-check FORCE
+        install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules
@@ -349,6 +349,20 @@ uninstall:                       ## take away what install put there
 	rm -f $(foreach program,$(PROGRAMS),"$(INSTALL_TO)/bin/$(program)") "$(INSTALL_TO)/share/man/man1/reperf.1" "$(INSTALL_TO)/share/man/man1/reperf-pack.1" \
 	  "$(INSTALL_TO)/share/bash-completion/completions/reperf"
 	rm -rf "$(INSTALL_TO)/share/reperf"
+# Debian's package of the installed tree, byte for byte the same for the same commit. What its programs need is asked of the programs.
+VERSION   := $(shell sed -n 's/^.define REPERF_VERSION *"\(.*\)"/\1/p' orchestrator/base/base.h)
+DEB_ARCH   = $(shell dpkg --print-architecture)
+DEB_DIR   ?= build
+DEB_EPOCH  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+deb: all                         ## Debian package into $(DEB_DIR): apt install ./reperf_*.deb, then reperf
+	@rm -rf "$(DEB_DIR)/deb" && mkdir -p "$(DEB_DIR)/deb/DEBIAN" "$(DEB_DIR)/deb/usr/share/doc/reperf"
+	@$(MAKE) -s --no-print-directory MODE=$(MODE) install DESTDIR="$(abspath $(DEB_DIR))/deb" PREFIX=/usr >/dev/null
+	@cd "$(DEB_DIR)/deb" && strip --strip-unneeded $(addprefix usr/bin/,$(PROGRAMS)) && gzip -9n usr/share/man/man1/*.1
+	@cp LICENSE "$(DEB_DIR)/deb/usr/share/doc/reperf/copyright"
+	@tests/deb_control.sh "$(DEB_DIR)/deb" $(VERSION) $(DEB_ARCH) >"$(DEB_DIR)/deb/DEBIAN/control.new" && mv "$(DEB_DIR)/deb/DEBIAN/control.new" "$(DEB_DIR)/deb/DEBIAN/control"
+	@chmod -R u=rwX,go=rX "$(DEB_DIR)/deb" && find "$(DEB_DIR)/deb" -exec touch -hd @$(DEB_EPOCH) {} +
+	@SOURCE_DATE_EPOCH=$(DEB_EPOCH) dpkg-deb --root-owner-group -Zxz --build "$(DEB_DIR)/deb" "$(DEB_DIR)/reperf_$(VERSION)_$(DEB_ARCH).deb" >/dev/null
+	@rm -rf "$(DEB_DIR)/deb" && echo "$(DEB_DIR)/reperf_$(VERSION)_$(DEB_ARCH).deb"
 dist:                            ## source archive of HEAD into build/
 	@mkdir -p build; git archive --format=tar --prefix=reperf/ HEAD | gzip -n > build/reperf.tar.gz && echo build/reperf.tar.gz
 clean:                           ## remove build/

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "cmd/cmd.h"
 
 #define PATH_BYTES 4096
@@ -162,6 +163,48 @@ static int run_command(const struct cmd *c, int argc, char **argv)
     return status;
 }
 
+static int fail_command(const char *name)
+{
+    char text[NEAREST_TEXT_MAX];
+    struct nearest nearest = nearest_to(name);
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        nearest_offer(&nearest, (*c)->name);
+    }
+    log_line(LOG_ERROR, "unknown command \"%.100s\"%s; reperf --help lists them", name,
+             nearest_text(&nearest, text));
+    return 2;
+}
+
+static int flushed(void)
+{
+    return fflush(stdout) == 0 ? 0 : 10;
+}
+
+/* help; help COMMAND; help nodes VERB. */
+static int help(int argc, char **argv)
+{
+    const struct cmd *c = argc > 0 ? find_command(argv[0]) : NULL;
+    if (argc == 0) {
+        print_usage(stdout);
+        return flushed();
+    }
+    if (!c) {
+        return fail_command(argv[0]);
+    }
+    print_command_help(c, argc > 1 ? argv[1] : "");
+    return flushed();
+}
+
+/* --json before the command is the command's: it goes to its place behind it. */
+static void move_json(int argc, char **argv)
+{
+    while (argc > 2 && strcmp(argv[1], "--json") == 0 && argv[2][0] != '-') {
+        char *json = argv[1];
+        argv[1] = argv[2];
+        argv[2] = json;
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct cmd *c;
@@ -171,23 +214,24 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return 2;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        print_usage(stdout);
-        return fflush(stdout) == 0 ? 0 : 10;
+    move_json(argc, argv);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        return help(0, NULL);
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "help") == 0) {
+        return help(argc - 2, argv + 2);
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("reperf %s\n", REPERF_VERSION);
-        return fflush(stdout) == 0 ? 0 : 10;
+        return flushed();
     }
     c = find_command(argv[1]);
     if (!c) {
-        log_line(LOG_ERROR, "unknown command \"%.100s\"; reperf --help lists them", argv[1]);
-        return 2;
+        return fail_command(argv[1]);
     }
     if (asks_for_help(argc - 2, argv + 2)) {
         print_command_help(c, argv[2]);
-        return fflush(stdout) == 0 ? 0 : 10;
+        return flushed();
     }
     return run_command(c, argc - 2, argv + 2);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/opt.h"
 
+#include "base/nearest.h"
 #include "base/str.h"
 
 static const struct opt *find_long(const struct opt *opts, struct str name)
@@ -55,6 +56,28 @@ static int store(const struct opt *o, const char *value, void *args, struct err 
     return -1;
 }
 
+static int fail_unknown(const struct opt *opts, const char *arg, struct err *err)
+{
+    char name[NEAREST_NAME_MAX + 1];
+    char text[NEAREST_TEXT_MAX];
+    char option[NEAREST_NAME_MAX + 3];
+    struct nearest nearest = nearest_to(name);
+    size_t len = strcspn(arg + 2, "=");
+    if (arg[1] == '-' && len < sizeof(name)) {
+        memcpy(name, arg + 2, len);
+        name[len] = '\0';
+        for (const struct opt *o = opts; o->name; o++) {
+            nearest_offer(&nearest, o->name);
+        }
+        if (nearest.name) {
+            snprintf(option, sizeof(option), "--%s", nearest.name);
+            nearest.name = option;
+        }
+        return err_set(err, ERR_USAGE, "unknown option --%s%s", name, nearest_text(&nearest, text));
+    }
+    return err_set(err, ERR_USAGE, "unknown option %s", arg);
+}
+
 /* One argument that starts with a dash; *idx moves on when it takes the next one as its value. */
 static int parse_one(const struct opt *opts, int argc, char **argv, int *idx, void *args,
                      struct err *err)
@@ -73,7 +96,7 @@ static int parse_one(const struct opt *opts, int argc, char **argv, int *idx, vo
         value = arg[2] ? arg + 2 : NULL;
     }
     if (!o) {
-        return err_set(err, ERR_USAGE, "unknown option %s", arg);
+        return fail_unknown(opts, arg, err);
     }
     if (o->kind == OPT_FLAG) {
         return value ? err_set(err, ERR_USAGE, "--%s takes no value", o->name)

@@ -48,6 +48,7 @@ extern const struct cmd CMD_NODES;
 extern const struct cmd CMD_NODE_RELAY;
 extern const struct cmd CMD_PACK;
 extern const struct cmd CMD_PLAN;
+extern const struct cmd CMD_REPAIR;
 extern const struct cmd CMD_REPLAY;
 extern const struct cmd CMD_REPORT;
 extern const struct cmd CMD_RESUME;

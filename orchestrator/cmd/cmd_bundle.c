@@ -16,6 +16,7 @@ struct bundle_args {
     const char *locks;
     bool is_synthetic;
     bool allows_missing;
+    bool is_dry;
     bool want_json;
 };
 
@@ -34,6 +35,10 @@ static const struct opt BUNDLE_OPTS[] = {
      .kind = OPT_FLAG,
      .help = "make it without what the store lacks, and list that",
      .offset = offsetof(struct bundle_args, allows_missing)},
+    {.name = "dry-run",
+     .kind = OPT_FLAG,
+     .help = "say how many files and bytes it would have and what the store lacks; write nothing",
+     .offset = offsetof(struct bundle_args, is_dry)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
@@ -56,6 +61,11 @@ static const struct opt IMPORT_OPTS[] = {
 
 /* ---- output ---- */
 
+static bool is_dry(const char *command)
+{
+    return strcmp(command, "bundle-dry-run") == 0;
+}
+
 static void print_json(struct strbuf *buf, const char *command, const char *folder,
                        const struct bundle_info *info)
 {
@@ -67,6 +77,9 @@ static void print_json(struct strbuf *buf, const char *command, const char *fold
     jw_z(&out, "folder", folder);
     jw_bool(&out, "synthetic", info->is_synthetic);
     jw_i64(&out, "files", (int64_t)info->n_files);
+    if (is_dry(command)) {
+        jw_i64(&out, "bytes", (int64_t)info->file_bytes);
+    }
     jw_i64(&out, "blobs", (int64_t)info->n_blobs);
     jw_i64(&out, "blob_bytes", (int64_t)info->blob_bytes);
     jw_array(&out, "parts");
@@ -85,11 +98,21 @@ static void print_json(struct strbuf *buf, const char *command, const char *fold
     jw_end_object(&out);
 }
 
-static void print_text(struct strbuf *buf, const char *folder, const struct bundle_info *info)
+static void print_text(struct strbuf *buf, const char *command, const char *folder,
+                       const struct bundle_info *info)
 {
-    strbuf_printf(buf, "%s: %zu files, %zu blobs of %" PRIu64 " bytes; every byte was checked%s\n",
-                  folder, info->n_files, info->n_blobs, info->blob_bytes,
-                  info->is_synthetic ? "; SYNTHETIC data is among it" : "");
+    if (is_dry(command)) {
+        strbuf_printf(buf,
+                      "would be %zu files, %" PRIu64 " bytes, %" PRIu64
+                      " of them blobs; nothing was written%s\n",
+                      info->n_files, info->file_bytes, info->blob_bytes,
+                      info->is_synthetic ? "; SYNTHETIC data is among it" : "");
+    } else {
+        strbuf_printf(buf,
+                      "%s: %zu files, %zu blobs of %" PRIu64 " bytes; every byte was checked%s\n",
+                      folder, info->n_files, info->n_blobs, info->blob_bytes,
+                      info->is_synthetic ? "; SYNTHETIC data is among it" : "");
+    }
     for (size_t idx = 0; idx < info->n_parts; idx++) {
         strbuf_printf(buf, "  %s\n", info->parts[idx]);
     }
@@ -106,7 +129,7 @@ static int print(const char *command, const char *folder, const struct bundle_in
     if (want_json) {
         print_json(&buf, command, folder, info);
     } else {
-        print_text(&buf, folder, info);
+        print_text(&buf, command, folder, info);
     }
     return cmd_print(strbuf_str(&buf), err);
 }
@@ -168,8 +191,8 @@ static int run_bundle(const struct cmd_ctx *ctx, int argc, char **argv, struct e
     if (opt_parse(BUNDLE_OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
-    if (operands.n == 0 || !args.output) {
-        return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output DIR");
+    if (operands.n == 0 || (!args.output && !args.is_dry)) {
+        return err_set(err, ERR_USAGE, "bundle: expected NAME... and --output DIR or --dry-run");
     }
     for (size_t idx = 0; idx < operands.n; idx++) {
         if (add_name(ctx, &arena, operands.items[idx], args.is_synthetic, &parts, err) < 0) {
@@ -192,6 +215,11 @@ static int run_bundle(const struct cmd_ctx *ctx, int argc, char **argv, struct e
                                .folder = args.output,
                                .clock = ctx->clock,
                                .should_stop = stop_is_asked};
+    if (args.is_dry) {
+        return bundle_foresee(&arena, &opts, &info, err) < 0
+                   ? stop_end(err)
+                   : print("bundle-dry-run", args.output, &info, args.want_json, err);
+    }
     if (bundle_make(&arena, &opts, &info, err) < 0) {
         return stop_end(err);
     }

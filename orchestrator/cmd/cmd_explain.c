@@ -2,6 +2,7 @@
 /* The words and numbers that other commands print, in plain language. */
 #include "base/base.h"
 
+#include "base/nearest.h"
 #include "cmd/cmd.h"
 #include "judge/finding.h"
 #include "run/events.h"
@@ -117,6 +118,19 @@ static size_t add_matching(struct strbuf *buf, const char *code)
     return n;
 }
 
+static void offer_all(struct nearest *nearest)
+{
+    for (size_t idx = 0; idx < ARRAY_LEN(WORDS); idx++) {
+        nearest_offer(nearest, WORDS[idx].name);
+    }
+    for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
+        nearest_offer(nearest, FINDING_RULES[idx].id);
+    }
+    for (size_t idx = 0; idx < EV_COUNT; idx++) {
+        nearest_offer(nearest, EVENTS[idx].name);
+    }
+}
+
 static const struct opt OPTS[] = {OPT_END};
 
 static int run(const struct cmd_ctx *ctx UNUSED, int argc, char **argv, struct err *err)
@@ -130,10 +144,13 @@ static int run(const struct cmd_ctx *ctx UNUSED, int argc, char **argv, struct e
     }
     for (size_t idx = 0; idx < operands.n; idx++) {
         if (add_matching(&buf, operands.items[idx]) == 0) {
+            struct nearest nearest = nearest_to(operands.items[idx]);
+            char text[NEAREST_TEXT_MAX];
+            offer_all(&nearest);
             return err_set(err, ERR_USAGE,
-                           "%.100s: no exit status, verdict, finding or event of that name; reperf "
-                           "explain alone lists all",
-                           operands.items[idx]);
+                           "%.100s: no exit status, verdict, finding or event of that name%s; "
+                           "reperf explain alone lists all",
+                           operands.items[idx], nearest_text(&nearest, text));
         }
     }
     if (operands.n == 0) {

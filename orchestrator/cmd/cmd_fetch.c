@@ -11,6 +11,7 @@ struct fetch_args {
     const char *locks;
     bool is_synthetic;
     bool keeps_packed;
+    bool is_dry;
     bool want_json;
 };
 
@@ -28,6 +29,10 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "leave a dataset's archives as they are",
      .offset = offsetof(struct fetch_args, keeps_packed)},
+    {.name = "dry-run",
+     .kind = OPT_FLAG,
+     .help = "say which files of how many bytes would come from where, and get none",
+     .offset = offsetof(struct fetch_args, is_dry)},
     NET_ARGS_OPTS,
     {.name = "locks",
      .kind = OPT_TEXT,
@@ -49,6 +54,7 @@ static int fetch(const struct cmd_ctx *ctx, const struct fetch_args *args,
     struct noun_job job = {.ctx = ctx,
                            .net_opts = &net,
                            .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .is_locks_named = args->locks != NULL,
                            .samples = &args->samples,
                            .wants_tree = !args->keeps_packed};
     if (names->n == 0) {
@@ -59,7 +65,8 @@ static int fetch(const struct cmd_ctx *ctx, const struct fetch_args *args,
     }
     return net_args_opts(ctx, &args->net, &net, err) < 0
                ? -1
-               : noun_ops_run(&job, VERB_FETCH, names, args->is_synthetic, args->want_json, err);
+               : noun_ops_run(&job, args->is_dry ? VERB_FORESEE : VERB_FETCH, names,
+                              args->is_synthetic, args->want_json, err);
 }
 
 static int run_fetch(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

@@ -7,13 +7,16 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "load/load.h"
 #include "run/runs.h"
+#include "view/page_history.h"
 
 #define OUTPUT_MAX (64u << 20)
 
 struct history_args {
     const char *case_glob;
     const char *report;
+    const char *html;
     bool want_json;
 };
 
@@ -28,6 +31,11 @@ static const struct opt OPTS[] = {
      .value = "REPORT",
      .help = "only runs of this report",
      .offset = offsetof(struct history_args, report)},
+    {.name = "html",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "a page with each case over time as a curve; - is standard output",
+     .offset = offsetof(struct history_args, html)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
@@ -37,8 +45,11 @@ static const struct opt OPTS[] = {
 
 struct history { /* what is being written */
     const struct history_args *args;
+    size_t n_cells, n_runs; /* that were asked for */
     struct table table;
     struct json_out out;
+    struct arena *arena; /* of the points */
+    VEC(struct history_point) points;
 };
 
 static bool is_wanted(const struct history_args *args, const struct run_cell *cell)
@@ -50,6 +61,19 @@ static bool is_wanted(const struct history_args *args, const struct run_cell *ce
 static void add_cell(struct history *history, const struct run_info *info,
                      const struct run_cell *cell)
 {
+    history->n_cells++;
+    if (history->args->html) {
+        VEC_PUSH(&history->points,
+                 (struct history_point){.time = str_dup(history->arena, str_of(info->time)),
+                                        .run = str_dup(history->arena, info->dir.id),
+                                        .report = str_dup(history->arena, info->report),
+                                        .case_id = str_dup(history->arena, cell->case_id),
+                                        .unit = str_dup(history->arena, cell->unit),
+                                        .verdict = str_dup(history->arena, cell->verdict),
+                                        .profile = profile_name(info->profile),
+                                        .value = cell->value});
+        return;
+    }
     if (history->args->want_json) {
         jw_object(&history->out, NULL);
         jw_str(&history->out, "run", info->dir.id);
@@ -90,12 +114,29 @@ static int add_run(struct history *history, const struct cmd_ctx *ctx, const cha
     if (history->args->report && !str_eq_z(info.report, history->args->report)) {
         return 0;
     }
+    history->n_runs++;
     for (size_t idx = 0; idx < info.n_cells; idx++) {
         if (is_wanted(history->args, &info.cells[idx])) {
             add_cell(history, &info, &info.cells[idx]);
         }
     }
     return 0;
+}
+
+/* A report or case that was named and is nowhere is not an empty history. */
+static int check_asked(const struct cmd_ctx *ctx, struct arena *arena,
+                       const struct history *history, struct err *err)
+{
+    const struct history_args *args = history->args;
+    struct report_file file;
+    if (args->report && history->n_runs == 0 &&
+        load_report_file(arena, ctx->root, args->report, &file, err) < 0) {
+        return -1;
+    }
+    return args->case_glob && history->n_cells == 0
+               ? err_set(err, ERR_NOT_FOUND, "history: no finished run has a case %.200s",
+                         args->case_glob)
+               : 0;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -108,7 +149,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(strbuf) struct strbuf buf;
     struct history_args args = {0};
-    struct history history = {.args = &args};
+    struct history history = {.args = &args, .arena = &arena};
     struct fs_names ids;
     int rc = 0;
     strbuf_init(&buf, OUTPUT_MAX);
@@ -117,6 +158,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     if (operands.n > 0) {
         return err_set(err, ERR_USAGE, "expected no operand, found %.100s", operands.items[0]);
+    }
+    if (args.html && args.want_json) {
+        return err_set(err, ERR_USAGE, "history: either --html or --json");
     }
     if (rundir_list(&arena, ctx->state, &ids, err) < 0) {
         return -1;
@@ -131,14 +175,25 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     for (size_t idx = 0; rc == 0 && idx < ids.n; idx++) {
         rc = add_run(&history, ctx, ids.items[idx], err);
     }
-    if (args.want_json) {
+    if (args.html) {
+        page_history(&buf, history.points.items, history.points.n);
+    } else if (args.want_json) {
         jw_end_array(&history.out);
         jw_end_object(&history.out);
     } else {
         table_render(&history.table, &buf);
     }
     table_release(&history.table);
-    return rc < 0 ? -1 : cmd_print(strbuf_str(&buf), err);
+    VEC_RELEASE(&history.points);
+    if (rc == 0) {
+        rc = check_asked(ctx, &arena, &history, err);
+    }
+    if (rc < 0) {
+        return -1;
+    }
+    return args.html && strcmp(args.html, "-") != 0
+               ? fs_write_atomic(args.html, strbuf_str(&buf), err)
+               : cmd_print(strbuf_str(&buf), err);
 }
 
 const struct cmd CMD_HISTORY = {

@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/select.h"
 #include "judge/lint.h"
+#include "load/load.h"
 #include "view/findings_out.h"
 
 #define TEXT_BYTES_MAX (1u << 28)
@@ -35,6 +36,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     struct report_set reports = {0};
     struct findings all = {0};
     struct findings *lists;
+    CLEANUP(format_set) struct format_set formats = {0};
     strbuf_init(&text, TEXT_BYTES_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
         return -1;
@@ -42,13 +44,15 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (args.want_json && args.want_sarif) {
         return err_set(err, ERR_USAGE, "either --json or --sarif");
     }
-    if (select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0) {
+    if (select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
+        load_formats(&arena, ctx->root, &formats, err) < 0) {
         return -1;
     }
     lists = arena_array(&arena, struct findings, reports.n + 1);
     for (size_t idx = 0; idx < reports.n; idx++) {
         lists[idx].n_max = all.n; /* where its part of `all` begins */
         lint_report(&arena, &reports.items[idx], &all);
+        lint_rules(&arena, &reports.items[idx], &formats, &all);
         lists[idx].n = all.n - lists[idx].n_max;
     }
     for (size_t idx = 0; idx < reports.n; idx++) {

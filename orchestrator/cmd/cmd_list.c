@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/fs.h"
+#include "base/nearest.h"
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
@@ -411,10 +412,15 @@ static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err
     const char *name = operands.n ? operands.items[0] : "reports";
     const struct kind *kind = find_kind(name);
     if (!kind) {
+        struct nearest nearest = nearest_to(name);
+        char text[NEAREST_TEXT_MAX];
+        for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+            nearest_offer(&nearest, KINDS[idx].name);
+        }
         return err_set(err, ERR_USAGE,
                        "list: expected reports, cases, datasets, images, formats, rules, findings, "
-                       "inventories or runs, found \"%.60s\"",
-                       name);
+                       "inventories or runs, found \"%.60s\"%s",
+                       name, nearest_text(&nearest, text));
     }
     if (operands.n > 2 || (operands.n == 2 && kind->list != list_cases)) {
         return err_set(err, ERR_USAGE, "list %s: unexpected operand \"%.60s\"", kind->name,

@@ -368,7 +368,6 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
         struct finding_of_log f = {.file = files->items[idx]};
         struct err why = {0};
         if (measure_one(&arena, &from, &f, &why) < 0) {
-            why.code = why.code == ERR_NOT_FOUND ? ERR_IO : why.code; /* a log that is not there */
             if (files->n == 1 || why.code == ERR_USAGE) {
                 *err = why;
                 progress_end(&progress);

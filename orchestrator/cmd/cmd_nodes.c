@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "base/nearest.h"
 #include "base/strbuf.h"
 #include "cmd/cmd.h"
 #include "cmd/nodes.h"
@@ -25,6 +26,8 @@ static const struct opt OPTS[] = {OPT_END};
 static int fail_verb(const char *found, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf names;
+    struct nearest nearest = nearest_to(found ? found : "");
+    char text[NEAREST_TEXT_MAX];
     strbuf_init(&names, EXPECTED_MAX);
     for (const struct cmd *const *verb = NODES_VERBS; *verb; verb++) {
         strbuf_printf(&names, "%s%s",
@@ -32,8 +35,10 @@ static int fail_verb(const char *found, struct err *err)
                       : verb[1]           ? ", "
                                           : " or ",
                       (*verb)->name);
+        nearest_offer(&nearest, (*verb)->name);
     }
-    return found ? err_set(err, ERR_USAGE, "nodes: expected %s, found \"%.100s\"", names.ptr, found)
+    return found ? err_set(err, ERR_USAGE, "nodes: expected %s, found \"%.100s\"%s", names.ptr,
+                           found, nearest_text(&nearest, text))
                  : err_set(err, ERR_USAGE, "nodes: expected %s", names.ptr);
 }
 

@@ -67,13 +67,14 @@ static int audit_all(const struct cmd_ctx *ctx, const struct report_args *args, 
     return rc;
 }
 
-/* A page or picture goes to its file, whole or not at all; the rest to standard output. */
+/* A page or picture goes to its file, whole or not at all; the rest, and what is to go to "-", to standard output. */
 static int put(const char *file, const struct strbuf *text, struct err *err)
 {
     if (text->is_full) {
         return err_set(err, ERR_INTERNAL, "report: more than %zu bytes of text", text->cap_bytes);
     }
-    return file ? fs_write_atomic(file, strbuf_str(text), err) : cmd_print(strbuf_str(text), err);
+    return file && strcmp(file, "-") != 0 ? fs_write_atomic(file, strbuf_str(text), err)
+                                          : cmd_print(strbuf_str(text), err);
 }
 
 static int report_reports(const struct cmd_ctx *ctx, const struct report_args *args,

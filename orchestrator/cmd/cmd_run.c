@@ -4,6 +4,7 @@
 #include "cmd/cmd.h"
 #include "cmd/run_args.h"
 #include "cmd/run_get.h"
+#include "codec/sign.h"
 
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,
@@ -21,8 +22,13 @@ static const struct opt OPTS[] = {
     {.name = "run-id",
      .kind = OPT_TEXT,
      .value = "ID",
-     .help = "name the run, instead of by time and chance",
+     .help = "the run's id, instead of one by time and chance",
      .offset = offsetof(struct run_args, run_id)},
+    {.name = "name",
+     .kind = OPT_TEXT,
+     .value = "NAME",
+     .help = "a name for the run, which every command takes beside its id",
+     .offset = offsetof(struct run_args, name)},
     {.name = "dry-run",
      .kind = OPT_FLAG,
      .help = "print the plan and each node's commands, and do nothing",
@@ -30,6 +36,13 @@ static const struct opt OPTS[] = {
     RUN_OPT_JSON,
     OPT_END,
 };
+
+/* Before hours of work, not after them. */
+static int check_key(const struct run_args *args, struct err *err)
+{
+    CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
+    return args->key ? sign_load_private(args->key, &key, err) : 0;
+}
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
@@ -44,6 +57,10 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         status = err_set(err, ERR_USAGE, "expected one report");
     }
     status = status < 0 ? -1 : run_args_opts(ctx, &args, operands.items[0], &opts, err);
+    if (status == 0 && args.name) {
+        status = rundir_check_name(&arena, ctx->state, args.name, err);
+    }
+    status = status < 0 ? -1 : check_key(&args, err);
     status = status < 0 ? -1 : run_read(&arena, &opts, &prepared, err);
     if (status == 0 && !args.is_dry_run && !args.net.is_offline) {
         status = run_get(ctx, &args, &opts, &prepared, err);
@@ -53,8 +70,13 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     if (status == 0 && args.is_dry_run) {
         status = run_print_dry(&opts, &prepared, args.want_json, err);
+    } else if (status == 0 && plan_runnable(&prepared.plan) == 0) {
+        status = run_nothing_and_print(&opts, &prepared, args.want_json, err);
     } else if (status == 0) {
         status = run_create(&arena, &opts, &prepared, &dir, err);
+        if (status == 0 && args.name) {
+            status = rundir_give_name(&arena, ctx->state, args.name, &dir, err);
+        }
         status = status < 0 ? -1 : run_and_print(&opts, &dir, args.want_json, err);
     }
     net_args_cleanup(&args.net);

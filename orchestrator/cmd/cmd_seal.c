@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
+#include "evidence/rundir.h"
 #include "evidence/seal.h"
 
 #define OUTPUT_MAX (64u << 10)
@@ -65,6 +66,18 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
     jw_end_object(&out);
 }
 
+/* The evidence of a run is sealed beside it, under the run's id; NULL: it is a folder of another kind. */
+static const char *of_run(struct arena *arena, struct str folder)
+{
+    static const struct str END = {"/evidence", 9};
+    struct str run = str_sub(folder, 0, folder.len - (str_ends(folder, END) ? END.len : 0));
+    size_t from = run.len > RUN_ID_SIZE - 1 ? run.len - (RUN_ID_SIZE - 1) : 0;
+    struct str id = str_sub(run, from, SIZE_MAX);
+    return str_ends(folder, END) && run_id_is_valid(id)
+               ? arena_printf(arena, "%.*s/%.*s.tar.zst", STR_ARG(run), STR_ARG(id))
+               : NULL;
+}
+
 /* FOLDER/ and FOLDER give FOLDER.tar.zst; "." needs its name. */
 static int archive_of(struct arena *arena, const char *folder, const char **ret_archive,
                       struct err *err)
@@ -74,7 +87,10 @@ static int archive_of(struct arena *arena, const char *folder, const char **ret_
         free(whole);
         return err_set(err, ERR_NOT_FOUND, "%s: no such folder", folder);
     }
-    *ret_archive = arena_printf(arena, "%s.tar.zst", whole);
+    *ret_archive = of_run(arena, str_of(whole));
+    if (!*ret_archive) {
+        *ret_archive = arena_printf(arena, "%s.tar.zst", whole);
+    }
     free(whole);
     return 0;
 }
@@ -112,19 +128,22 @@ static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf buf = {0};
     struct seal_args args = {0};
+    const char *folder = NULL;
     strbuf_init(&buf, OUTPUT_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
     if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "seal: expected one FOLDER of a finished run");
+        return err_set(err, ERR_USAGE, "seal: expected one RUN, or FOLDER of a finished run");
     }
     stop_hold();
-    if (seal_it(ctx, &arena, operands.items[0], &args, &buf, err) < 0) {
+    if (rundir_evidence_of(&arena, ctx->state, operands.items[0], false, &folder, err) < 0 ||
+        seal_it(ctx, &arena, folder, &args, &buf, err) < 0) {
         return stop_end(err);
     }
     return cmd_print(strbuf_str(&buf), err);
 }
 
-const struct cmd CMD_SEAL = {
-    "seal", "FOLDER", "put a finished run into one archive that verify can check", OPTS, run_seal};
+const struct cmd CMD_SEAL = {"seal", "RUN|FOLDER",
+                             "put a finished run into one archive that verify can check", OPTS,
+                             run_seal};

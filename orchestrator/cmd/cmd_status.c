@@ -28,6 +28,15 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
+static void put_step(struct json_out *out, const char *key, int64_t step)
+{
+    if (step < 0) {
+        jw_null(out, key);
+    } else {
+        jw_i64(out, key, step);
+    }
+}
+
 static void add_repeats_json(struct json_out *out, const struct run_info *info)
 {
     jw_array(out, "repeat_states");
@@ -42,6 +51,12 @@ static void add_repeats_json(struct json_out *out, const struct run_info *info)
         jw_str(out, "nodes", at->nodes);
         jw_str(out, "since", at->since);
         jw_str(out, "why", at->why);
+        jw_f64(out, "value", at->value);
+        jw_str(out, "unit", at->unit);
+        jw_i64(out, "samples", (int64_t)at->n_samples);
+        put_step(out, "step", at->step);
+        put_step(out, "steps", at->n_steps);
+        jw_f64(out, "seconds_left", at->left_s);
         jw_end_object(out);
     }
     jw_end_array(out);
@@ -51,6 +66,7 @@ static void add_json(struct json_out *out, const struct run_info *info)
 {
     jw_object(out, NULL);
     jw_str(out, "run", info->dir.id);
+    jw_z(out, "name", info->name);
     jw_z(out, "time", info->time);
     jw_str(out, "report", info->report);
     jw_z(out, "profile", profile_name(info->profile));
@@ -71,7 +87,11 @@ static void add_json(struct json_out *out, const struct run_info *info)
 
 static void add_row(struct table *table, const struct run_info *info)
 {
-    table_add(table, info->dir.id);
+    if (info->name) {
+        table_addf(table, "%s (%s)", info->dir.id.ptr, info->name);
+    } else {
+        table_add(table, info->dir.id);
+    }
     table_add(table, info->report);
     table_add(table, str_of(profile_name(info->profile)));
     table_add(table, str_of(info->state));
@@ -100,6 +120,10 @@ static int load_runs(struct arena *arena, const struct cmd_ctx *ctx, const struc
         const char *name = names->n ? names->items[idx] : ids.items[idx];
         if (rundir_find(arena, ctx->state, name, &dir, err) < 0 ||
             run_info_load(arena, &dir, &infos[idx], err) < 0) {
+            return -1;
+        }
+        infos[idx].name = rundir_name_of(arena, ctx->state, dir.id);
+        if (names->n && run_info_measure(arena, ctx->clock, &infos[idx], err) < 0) {
             return -1;
         }
     }

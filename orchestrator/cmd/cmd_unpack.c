@@ -91,8 +91,8 @@ static void note_difference(void *ctx, enum tree_fault fault, const char *path)
         u->differences.items =
             vec_grow(u->differences.items, &u->n_differences_max, sizeof(*u->differences.items));
     }
-    u->differences.items[u->differences.n++] =
-        (struct tree_difference){fault, arena_strndup(&u->arena, path, strlen(path))};
+    u->differences.items[u->differences.n++] = (struct tree_difference){
+        .fault = fault, .path = arena_strndup(&u->arena, path, strlen(path))};
 }
 
 static void print_hex(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,

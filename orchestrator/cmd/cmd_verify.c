@@ -6,8 +6,10 @@
 #include "cmd/cmd.h"
 #include "cmd/noun_ops.h"
 #include "cmd/stop.h"
+#include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "store/lock_file.h"
+#include "view/run_view.h"
 
 #define OUTPUT_MAX (64u << 10)
 
@@ -16,6 +18,7 @@ struct verify_args {
     bool allows_unsigned;
     bool wants_rebuild;
     bool want_json;
+    const char *as;
     const char *locks; /* from here on: of what is in the store */
     bool is_quick, is_deep, is_synthetic;
 };
@@ -34,6 +37,11 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "also compress again and compare: shows that this libzstd makes the same bytes",
      .offset = offsetof(struct verify_args, wants_rebuild)},
+    {.name = "as",
+     .kind = OPT_TEXT,
+     .value = "DATASET",
+     .help = "PATH is data of that dataset: its archives, its tree or both, wherever it lies",
+     .offset = offsetof(struct verify_args, as)},
     {.name = "quick",
      .kind = OPT_FLAG,
      .help = "of a NAME: unchanged files are not read again, headers not at all",
@@ -142,9 +150,9 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
     return verify_archive(arena, &opts, info, err);
 }
 
-/* What is in the store, by name. */
+/* What is in the store, by name; with a folder, the dataset that lies there. */
 static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *args,
-                        const struct opt_list *names, struct err *err)
+                        const struct opt_list *names, const char *folder, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct net_opts net = {.is_offline = true,
@@ -154,6 +162,8 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
     struct noun_job job = {.ctx = ctx,
                            .net_opts = &net,
                            .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .is_locks_named = args->locks != NULL,
+                           .folder = folder,
                            .depth = args->is_quick  ? NOUN_QUICK
                                     : args->is_deep ? NOUN_DEEP
                                                     : NOUN_NORMAL};
@@ -166,6 +176,29 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
         return err_set(err, ERR_USAGE, "verify: --quick and --deep exclude each other");
     }
     return noun_ops_run(&job, VERB_VERIFY, names, args->is_synthetic, args->want_json, err);
+}
+
+static int verify_as(const struct cmd_ctx *ctx, const struct verify_args *args,
+                     const struct opt_list *operands, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct opt_list names = {.items = (const char *[]){args->as}, .n = 1};
+    struct noun noun;
+    if (operands->n != 1) {
+        return err_set(err, ERR_USAGE, "verify --as %.100s: expected one PATH", args->as);
+    }
+    if (noun_resolve(&arena, ctx->root, args->as, &noun, err) < 0) {
+        return -1;
+    }
+    if (noun.kind != NOUN_DATASET) {
+        return err_set(err, ERR_USAGE, "verify --as %.100s: that is %s, expected a dataset",
+                       args->as, noun_kind_name(noun.kind));
+    }
+    if (!fs_exists(operands->items[0])) {
+        return err_set(err, ERR_NOT_FOUND, "verify: %s: no such file or folder",
+                       operands->items[0]);
+    }
+    return verify_names(ctx, args, &names, operands->items[0], err);
 }
 
 static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct verify_args *args,
@@ -203,10 +236,11 @@ static int verify_path(const struct cmd_ctx *ctx, const char *path, const struct
     return stop_end(err);
 }
 
-/* A path with a slash, or one that is there, is an archive; all else is the name of something in the store. */
+/* A path with a slash, or one that is there, is an archive; then a run's id or name; all else is the name of something in the store. */
 static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct verify_args args = {0};
     const char *first;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
@@ -217,15 +251,28 @@ static int run_verify(const struct cmd_ctx *ctx, int argc, char **argv, struct e
                        "verify: expected the PATH of an archive or its folder, or the NAME of what "
                        "is in the store");
     }
+    if (args.as) {
+        return verify_as(ctx, &args, &operands, err);
+    }
     first = operands.items[0];
     if (operands.n == 1 && (fs_exists(first) || first[0] == '/' || first[0] == '.' ||
                             str_ends(str_of(first), STR_LIT(".tar.zst")))) {
-        return verify_path(ctx, first, &args, err);
+        const char *path = first;
+        return fs_exists(first) &&
+                       rundir_evidence_of(&arena, ctx->state, first, true, &path, err) < 0
+                   ? -1
+                   : verify_path(ctx, path, &args, err);
     }
-    return verify_names(ctx, &args, &operands, err);
+    if (operands.n == 1 && run_view_is_run(&arena, ctx->state, first)) {
+        const char *path = NULL;
+        return rundir_evidence_of(&arena, ctx->state, first, true, &path, err) < 0
+                   ? -1
+                   : verify_path(ctx, path, &args, err);
+    }
+    return verify_names(ctx, &args, &operands, NULL, err);
 }
 
 const struct cmd CMD_VERIFY = {
-    "verify", "PATH | NAME...",
+    "verify", "PATH | RUN | PATH --as DATASET | NAME...",
     "check an archive and who signed it, or what is in the store against its description", OPTS,
     run_verify};

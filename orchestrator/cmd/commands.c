@@ -26,6 +26,7 @@ const struct cmd *const CMDS[] = {
     &CMD_NODES,
     &CMD_PACK,
     &CMD_PLAN,
+    &CMD_REPAIR,
     &CMD_REPLAY,
     &CMD_REPORT,
     &CMD_RESUME,

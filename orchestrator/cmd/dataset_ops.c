@@ -9,6 +9,7 @@
 #include "cmd/stop.h"
 #include "cmd/store_args.h"
 #include "store/dataset_lock.h"
+#include "store/dataset_repair.h"
 #include "store/dataset_verify.h"
 #include "store/digest_cache.h"
 
@@ -163,6 +164,9 @@ static int fetch(struct noun_job *job, const struct dataset_here *here, bool wan
     return dataset_fetch(job->arena, job->store, here, &opts, fetched, err);
 }
 
+/* A tree that was there before is only said to be there after its files were looked at. */
+static int check_there(struct noun_job *job, const struct dataset_here *here, struct err *err);
+
 int dataset_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
                      struct err *err)
 {
@@ -173,6 +177,10 @@ int dataset_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_
         return -1;
     }
     result = fetch(job, &here, job->wants_tree, &fetched, err);
+    if (result == 0 && fetched.was_there) {
+        result = check_there(job, &here, err);
+        fetched.was_there = result == 0;
+    }
     put_fetched(sink->out, &here, &fetched);
     print_fetched(sink->text, job->arena, &here, &fetched);
     return result;
@@ -222,13 +230,46 @@ static void put_count_or_null(struct json_out *out, const char *key, int64_t val
     }
 }
 
+static void put_fault(struct json_out *out, const struct dataset_fault *fault)
+{
+    static const uint8_t NONE[SHA256_BYTES];
+    const struct digest_value *found = fault->found;
+    jw_object(out, NULL);
+    jw_z(out, "kind", dataset_fault_name(fault->kind));
+    jw_z(out, "path", fault->path);
+    jw_z(out, "why", fault->why);
+    put_digest(out, "expected_sha256", fault->expected ? fault->expected : NONE, SHA256_BYTES,
+               fault->expected);
+    put_digest(out, "found_sha256", found ? found->sha256 : NONE, SHA256_BYTES, found);
+    put_count_or_null(out, "found_bytes", found ? (int64_t)found->size_bytes : -1);
+    jw_end_object(out);
+}
+
+/* Of archives beside a tree, or without one: what each should be, and is. */
+static void put_archive(struct json_out *out, const struct dataset_archive *archive)
+{
+    const struct dataset_file *file = archive->file;
+    jw_object(out, NULL);
+    jw_str(out, "name", file->name);
+    jw_bool(out, "there", archive->is_there);
+    jw_bool(out, "holds", archive->is_right);
+    put_count_or_null(out, "expected_bytes", file->size_bytes);
+    put_digest(out, "expected_md5", file->md5, MD5_BYTES, file->has_md5);
+    put_digest(out, "expected_sha256", file->sha256, SHA256_BYTES, file->has_sha256);
+    put_count_or_null(out, "found_bytes",
+                      archive->is_there ? (int64_t)archive->found.size_bytes : -1);
+    put_digest(out, "found_md5", archive->found.md5, MD5_BYTES, archive->is_there);
+    put_digest(out, "found_sha256", archive->found.sha256, SHA256_BYTES, archive->is_there);
+    jw_end_object(out);
+}
+
 static void put_verified(struct json_out *out, const struct dataset_here *here,
                          const struct dataset_verified *v)
 {
     jw_bool(out, "synthetic", here->is_twin);
     jw_z(out, "verdict", dataset_verdict_name(v->verdict));
     jw_z(out, "tree", v->tree_path);
-    put_digest(out, "list_sha256", v->tree.seen.list_sha256, SHA256_BYTES, true);
+    put_digest(out, "list_sha256", v->tree.seen.list_sha256, SHA256_BYTES, v->tree.seen.has_list);
     jw_i64(out, "files", (int64_t)v->n_files);
     jw_i64(out, "files_from_cache", (int64_t)v->n_from_cache);
     jw_i64(out, "bytes_read", (int64_t)v->n_bytes_read);
@@ -247,11 +288,12 @@ static void put_verified(struct json_out *out, const struct dataset_here *here,
     jw_end_array(out);
     jw_array(out, "faults");
     for (size_t idx = 0; idx < v->n_faults; idx++) {
-        jw_object(out, NULL);
-        jw_z(out, "kind", dataset_fault_name(v->faults[idx].kind));
-        jw_z(out, "path", v->faults[idx].path);
-        jw_z(out, "why", v->faults[idx].why);
-        jw_end_object(out);
+        put_fault(out, &v->faults[idx]);
+    }
+    jw_end_array(out);
+    jw_array(out, "archives");
+    for (size_t idx = 0; idx < v->n_archives; idx++) {
+        put_archive(out, &v->archives[idx]);
     }
     jw_end_array(out);
     jw_array(out, "not_checked");
@@ -259,6 +301,50 @@ static void put_verified(struct json_out *out, const struct dataset_here *here,
         jw_z(out, NULL, v->not_checked[idx]);
     }
     jw_end_array(out);
+}
+
+static void print_digests(struct strbuf *text, const struct dataset_fault *fault)
+{
+    char hex[SHA256_HEX_SIZE];
+    if (fault->expected && fault->found) {
+        hex_encode(fault->expected, SHA256_BYTES, hex);
+        strbuf_printf(text, "      expected SHA-256 %s\n", hex);
+        hex_encode(fault->found->sha256, SHA256_BYTES, hex);
+        strbuf_printf(text, "      found    SHA-256 %s, %llu bytes\n", hex,
+                      (unsigned long long)fault->found->size_bytes);
+    }
+}
+
+static void print_archive(struct strbuf *text, const struct dataset_archive *archive)
+{
+    const struct dataset_file *file = archive->file;
+    char expected[SHA256_HEX_SIZE] = "not known";
+    char found[SHA256_HEX_SIZE];
+    if (!archive->is_there) {
+        strbuf_printf(text, "  archive %s: not there\n", file->name.ptr);
+        return;
+    }
+    strbuf_printf(text, "  archive %s: %s\n", file->name.ptr,
+                  !archive->is_right                  ? "does NOT hold"
+                  : file->has_md5 || file->has_sha256 ? "holds"
+                                                      : "no digest of it is known");
+    if (file->has_sha256) {
+        hex_encode(file->sha256, SHA256_BYTES, expected);
+        hex_encode(archive->found.sha256, SHA256_BYTES, found);
+    } else {
+        if (file->has_md5) {
+            hex_encode(file->md5, MD5_BYTES, expected);
+        }
+        hex_encode(archive->found.md5, MD5_BYTES, found);
+    }
+    strbuf_printf(text, "    expected %s %s, ", file->has_sha256 ? "SHA-256" : "MD5", expected);
+    if (file->size_bytes < 0) {
+        strbuf_add_z(text, "size not known\n");
+    } else {
+        strbuf_printf(text, "%lld bytes\n", (long long)file->size_bytes);
+    }
+    strbuf_printf(text, "    found    %s %s, %llu bytes\n", file->has_sha256 ? "SHA-256" : "MD5",
+                  found, (unsigned long long)archive->found.size_bytes);
 }
 
 static void print_faults(struct strbuf *text, const struct dataset_verified *v)
@@ -275,6 +361,7 @@ static void print_faults(struct strbuf *text, const struct dataset_verified *v)
         if (shown < VERIFY_SHOWN_MAX) {
             strbuf_printf(text, "    %s%s%s\n", fault->path, fault->why ? ": " : "",
                           fault->why ? fault->why : "");
+            print_digests(text, fault);
         } else if (shown == VERIFY_SHOWN_MAX) {
             strbuf_printf(text, "    and %zu more (--json has all)\n",
                           v->n_of[fault->kind] - VERIFY_SHOWN_MAX);
@@ -301,6 +388,9 @@ static void print_verified(struct strbuf *text, const struct dataset_here *here,
         strbuf_printf(text, "  %-16s %llu files in %llu folders\n", group->name,
                       (unsigned long long)group->n_files, (unsigned long long)group->n_folders);
     }
+    for (size_t idx = 0; idx < v->n_archives; idx++) {
+        print_archive(text, &v->archives[idx]);
+    }
     print_faults(text, v);
     for (size_t idx = 0; idx < v->n_not_checked; idx++) {
         strbuf_printf(text, "  not checked: %s\n", v->not_checked[idx]);
@@ -316,42 +406,146 @@ static void save_cache(struct digest_cache *cache)
     }
 }
 
+static struct dataset_verify_opts verify_opts(const struct noun_job *job, enum dataset_depth depth,
+                                              struct digest_cache *cache)
+{
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return (struct dataset_verify_opts){.depth = depth,
+                                        .pool = job->net->pool,
+                                        .n_threads = n_cores > 0 ? (size_t)n_cores : 1,
+                                        .cache = cache,
+                                        .should_stop = stop_is_asked,
+                                        .clock = job->ctx->clock};
+}
+
+/* -1 with the numbers of faults, and of what the store has with the command that mends it. */
+static int wrong(const struct noun_job *job, const struct dataset_here *here,
+                 const struct dataset_verified *v, struct err *err)
+{
+    const char *hint = arena_printf(job->arena, "; reperf repair %s%s", here->dataset.id.ptr,
+                                    here->is_twin ? " --synthetic" : "");
+    return err_set(err, ERR_INTEGRITY,
+                   "%s does not hold: %zu missing, %zu extra, %zu corrupt, %zu unreadable, "
+                   "%zu wrong counts%s",
+                   job->folder ? job->folder : here->name, v->n_of[FAULT_MISSING],
+                   v->n_of[FAULT_EXTRA], v->n_of[FAULT_CORRUPT], v->n_of[FAULT_UNREADABLE],
+                   v->n_of[FAULT_COUNT], job->folder ? "" : hint);
+}
+
+static int check_tree(struct noun_job *job, const struct dataset_here *here,
+                      enum dataset_depth depth, struct dataset_verified *ret_verified,
+                      struct err *err)
+{
+    CLEANUP(digest_cache) struct digest_cache *cache = NULL;
+    struct dataset_verify_opts opts;
+    int result;
+    if (net_open(job->net, err) < 0 || digest_cache_open(store_path(job->store, "cache/digests"),
+                                                         job->ctx->clock, &cache, err) < 0) {
+        return -1;
+    }
+    opts = verify_opts(job, depth, cache);
+    result = job->folder ? dataset_verify_folder(job->arena, job->store, here, job->folder, &opts,
+                                                 ret_verified, err)
+                         : dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
+    save_cache(cache);
+    return result;
+}
+
+static int check_there(struct noun_job *job, const struct dataset_here *here, struct err *err)
+{
+    struct dataset_verified verified;
+    if (check_tree(job, here, DEPTH_QUICK, &verified, err) < 0) {
+        return -1;
+    }
+    return verified.verdict != VERDICT_WRONG ? 0 : wrong(job, here, &verified, err);
+}
+
 int dataset_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
                       struct err *err)
 {
     static const enum dataset_depth DEPTHS[] = {
         [NOUN_QUICK] = DEPTH_QUICK, [NOUN_NORMAL] = DEPTH_NORMAL, [NOUN_DEEP] = DEPTH_DEEP};
-    CLEANUP(digest_cache) struct digest_cache *cache = NULL;
     struct dataset_here here;
     struct dataset_verified verified;
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int result;
-    if (load(job, noun, &here, err) < 0 || net_open(job->net, err) < 0 ||
-        digest_cache_open(store_path(job->store, "cache/digests"), job->ctx->clock, &cache, err) <
-            0) {
-        return -1;
-    }
-    const struct dataset_verify_opts opts = {
-        .depth = DEPTHS[job->depth],
-        .pool = job->net->pool,
-        .n_threads = n_cores > 0 ? (size_t)n_cores : 1,
-        .cache = cache,
-        .should_stop = stop_is_asked,
-        .clock = job->ctx->clock,
-    };
-    result = dataset_verify(job->arena, job->store, &here, &opts, &verified, err);
-    save_cache(cache);
-    if (result < 0) {
+    if (load(job, noun, &here, err) < 0 ||
+        check_tree(job, &here, DEPTHS[job->depth], &verified, err) < 0) {
         return -1;
     }
     put_verified(sink->out, &here, &verified);
     print_verified(sink->text, &here, &verified);
-    return verified.verdict != VERDICT_WRONG
-               ? 0
-               : err_set(err, ERR_INTEGRITY,
-                         "%s does not hold: %zu missing, %zu extra, %zu corrupt, %zu unreadable, "
-                         "%zu wrong counts",
-                         here.name, verified.n_of[FAULT_MISSING], verified.n_of[FAULT_EXTRA],
-                         verified.n_of[FAULT_CORRUPT], verified.n_of[FAULT_UNREADABLE],
-                         verified.n_of[FAULT_COUNT]);
+    return verified.verdict != VERDICT_WRONG ? 0 : wrong(job, &here, &verified, err);
+}
+
+/* ---- repair ---- */
+
+static void put_repaired(struct json_out *out, const struct dataset_here *here,
+                         const struct dataset_repaired *done)
+{
+    jw_bool(out, "synthetic", here->is_twin);
+    jw_bool(out, "was_whole", done->was_whole);
+    jw_bool(out, "made_anew", done->is_anew);
+    jw_i64(out, "bad_archives", (int64_t)done->n_bad_archives);
+    jw_i64(out, "removed", (int64_t)done->n_removed);
+    jw_array(out, "files");
+    for (size_t idx = 0; idx < done->n_files; idx++) {
+        jw_z(out, NULL, done->files[idx]);
+    }
+    jw_end_array(out);
+    jw_array(out, "archives");
+    for (size_t idx = 0; idx < done->fetched.n_files; idx++) {
+        put_file(out, &done->fetched.files[idx]);
+    }
+    jw_end_array(out);
+}
+
+static void print_repaired(struct noun_job *job, struct strbuf *text,
+                           const struct dataset_here *here, const struct dataset_repaired *done)
+{
+    strbuf_printf(
+        text, "%s%s: %s\n", here->dataset.id.ptr, here->is_twin ? " (synthetic twin)" : "",
+        done->was_whole ? "nothing to repair"
+        : done->is_anew ? "its tree was made anew"
+                        : arena_printf(job->arena, "%zu files unpacked again", done->n_files));
+    if (done->n_bad_archives) {
+        strbuf_printf(text, "  %zu archives were corrupt in the store\n", done->n_bad_archives);
+    }
+    if (done->n_removed) {
+        strbuf_printf(text, "  %zu files that no archive has were removed\n", done->n_removed);
+    }
+    for (size_t idx = 0; idx < done->fetched.n_files; idx++) {
+        const struct dataset_got *got = &done->fetched.files[idx];
+        if (got->origin != FROM_STORE) {
+            strbuf_printf(text, "  %-9s %s, %lld bytes\n", dataset_origin_name(got->origin),
+                          got->item.name.ptr, (long long)got->item.size_bytes);
+        }
+    }
+    for (size_t idx = 0; idx < done->fetched.n_wanted; idx++) {
+        print_wanted(text, job->arena, &done->fetched.wanted[idx]);
+    }
+    for (size_t idx = 0; idx < done->n_files && idx < VERIFY_SHOWN_MAX; idx++) {
+        strbuf_printf(text, "  again     %s\n", done->files[idx]);
+    }
+    if (done->n_files > VERIFY_SHOWN_MAX) {
+        strbuf_printf(text, "  and %zu more (--json has all)\n", done->n_files - VERIFY_SHOWN_MAX);
+    }
+}
+
+int dataset_op_repair(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                      struct err *err)
+{
+    struct dataset_here here;
+    struct dataset_repaired done;
+    int result;
+    if (load(job, noun, &here, err) < 0 || net_open(job->net, err) < 0) {
+        return -1;
+    }
+    /* Without the cache: what a disk has lost is seen by reading only. */
+    const struct dataset_verify_opts verify = verify_opts(job, DEPTH_NORMAL, NULL);
+    const struct dataset_fetch_opts fetch = {.net = job->net, .self = job->ctx->self};
+    const struct dataset_repair_opts opts = {
+        .fetch = &fetch, .verify = &verify, .removes_extra = job->removes_extra};
+    result = dataset_repair(job->arena, job->store, &here, &opts, &done, err);
+    put_repaired(sink->out, &here, &done);
+    print_repaired(job, sink->text, &here, &done);
+    return result;
 }

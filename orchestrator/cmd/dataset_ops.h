@@ -11,5 +11,9 @@ MUST_CHECK int dataset_op_verify(struct noun_job *job, const struct noun *noun,
                                  struct noun_sink *sink, struct err *err);
 MUST_CHECK int dataset_op_lock(struct noun_job *job, const struct noun *noun,
                                struct noun_sink *sink, struct err *err);
+MUST_CHECK int dataset_op_foresee(struct noun_job *job, const struct noun *noun,
+                                  struct noun_sink *sink, struct err *err);
+MUST_CHECK int dataset_op_repair(struct noun_job *job, const struct noun *noun,
+                                 struct noun_sink *sink, struct err *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include "store/image_spec.h"
 #include "store/image_verify.h"
 #include "store/lock_file.h"
+#include "store/store_verify.h"
 
 /* ---- telling ---- */
 
@@ -116,6 +117,41 @@ int image_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_si
     return 0;
 }
 
+/* ---- fetch --dry-run ---- */
+
+/* Bytes as the store or the lock has them: a registry is not asked. */
+int image_op_foresee(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                     struct err *err)
+{
+    const char *name = str_z(job->arena, noun->name);
+    struct image_info info;
+    struct image_spec spec;
+    struct err none = {0};
+    struct lock lock;
+    const struct lock_item *layers = NULL;
+    bool is_locked, is_there;
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
+        return -1;
+    }
+    is_there = image_open(job->arena, job->store, name, &info, &none) == 0;
+    none = (struct err){0};
+    if (is_locked && lock_read(job->arena, job->locks, LOCK_IMAGE, name, &lock, &none) == 0) {
+        layers = lock_find(&lock, STR_LIT(IMAGE_LOCK_LAYERS));
+    }
+    jw_bool(sink->out, "there", is_there);
+    if (is_there || layers) {
+        int64_t bytes = is_there ? (int64_t)info.bytes : layers->size_bytes;
+        jw_i64(sink->out, "bytes", bytes);
+        strbuf_printf(sink->text, "image %s\n  %s, %lld bytes\n", name,
+                      is_there ? "store" : "network", (long long)bytes);
+    } else {
+        jw_null(sink->out, "bytes");
+        strbuf_printf(sink->text,
+                      "image %s\n  network, size not known before its registry is asked\n", name);
+    }
+    return 0;
+}
+
 /* ---- verify ---- */
 
 int image_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
@@ -158,6 +194,52 @@ int image_op_verify(struct noun_job *job, const struct noun *noun, struct noun_s
         strbuf_add_z(sink->text, "  no lock says which image it should be\n");
     }
     return result;
+}
+
+/* ---- repair ---- */
+
+/* Every blob of the reference is read; what is corrupt goes into quarantine, and fetch gets what is missing. */
+static int check_blobs(struct noun_job *job, const char *name, size_t *ret_n_bad, struct err *err)
+{
+    uint8_t(*sha256)[SHA256_BYTES];
+    struct store_verify_result result;
+    struct err none = {0};
+    struct str text;
+    size_t n;
+    *ret_n_bad = 0;
+    if (store_ref_get(job->store, IMAGE_KIND, name, &text, &none) < 0) {
+        if (none.code == ERR_NOT_FOUND) {
+            return 0;
+        }
+        *err = none;
+        return -1;
+    }
+    const struct store_verify_opts opts = {.pool = job->net->pool,
+                                           .n_threads = 1,
+                                           .now_ns = job->ctx->clock.wall_ns(job->ctx->clock.ctx),
+                                           .should_stop = job->net_opts->should_stop};
+    if (store_ref_blobs(job->arena, text, name, &sha256, &n, err) < 0 ||
+        store_verify_some(job->arena, job->store, &opts, (const uint8_t(*)[SHA256_BYTES])sha256, n,
+                          &result, err) < 0) {
+        return -1;
+    }
+    *ret_n_bad = result.n;
+    return 0;
+}
+
+int image_op_repair(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                    struct err *err)
+{
+    size_t n_bad = 0;
+    if (net_open(job->net, err) < 0 ||
+        check_blobs(job, str_z(job->arena, noun->name), &n_bad, err) < 0) {
+        return -1;
+    }
+    jw_i64(sink->out, "bad_blobs", (int64_t)n_bad);
+    if (n_bad) {
+        strbuf_printf(sink->text, "%zu blobs were corrupt in the store\n", n_bad);
+    }
+    return image_op_fetch(job, noun, sink, err);
 }
 
 /* ---- lock ---- */

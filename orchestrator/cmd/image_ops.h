@@ -12,6 +12,10 @@ MUST_CHECK int image_op_verify(struct noun_job *job, const struct noun *noun,
                                struct noun_sink *sink, struct err *err);
 MUST_CHECK int image_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
                              struct err *err);
+MUST_CHECK int image_op_foresee(struct noun_job *job, const struct noun *noun,
+                                struct noun_sink *sink, struct err *err);
+MUST_CHECK int image_op_repair(struct noun_job *job, const struct noun *noun,
+                               struct noun_sink *sink, struct err *err);
 
 /* Members "reference", "platform", "digest", "manifest", "config", "layers", "bytes", "from", "date" of what the store has. */
 void image_info_json(struct json_out *out, const struct image_info *info);

@@ -96,13 +96,31 @@ static int print_table(const struct clean_job *job, struct err *err)
     return cmd_print(strbuf_str(&text), err);
 }
 
+/* Nodes that could not be looked at. */
+static size_t count_away(const struct clean_job *job)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < job->list.n_nodes; idx++) {
+        n += job->nodes->fleet.nodes[idx].err.code != ERR_NONE;
+    }
+    return n;
+}
+
 static int print_end(const struct clean_job *job, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
     struct clean_counts counts = count(job);
     strbuf_init(&text, OUTPUT_MAX);
+    size_t n_away = count_away(job);
+    if (n_away) {
+        strbuf_printf(&text, "unreachable: %zu of %zu nodes; what is left there is not known\n",
+                      n_away, job->list.n_nodes);
+    }
     if (counts.n_ended + counts.n_removed + counts.n_kept + counts.n_left == 0) {
-        strbuf_add_z(&text, "nothing is left there\n");
+        if (n_away < job->list.n_nodes) {
+            strbuf_add_z(&text,
+                         n_away ? "nothing is left on the others\n" : "nothing is left there\n");
+        }
     } else if (job->args->is_dry_run) {
         strbuf_printf(&text, "would end or remove %zu, keep %zu\n", counts.n_left, counts.n_kept);
     } else {

@@ -3,6 +3,7 @@
 
 #include "cmd/noun_ops.h"
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "cmd/dataset_ops.h"
 #include "cmd/image_ops.h"
@@ -13,15 +14,16 @@
 #define NOUNS_MAX  4096
 
 const struct noun_ops NOUN_OPS[NOUN_KINDS] = {
-    [NOUN_DATASET] = {dataset_op_fetch, dataset_op_verify, dataset_op_lock},
-    [NOUN_IMAGE] = {image_op_fetch, image_op_verify, image_op_lock},
-    [NOUN_SOURCE] = {source_op_fetch, source_op_verify, source_op_lock},
+    [NOUN_DATASET] = {dataset_op_fetch, dataset_op_verify, dataset_op_lock, dataset_op_repair,
+                      dataset_op_foresee},
+    [NOUN_IMAGE] = {image_op_fetch, image_op_verify, image_op_lock, image_op_repair,
+                    image_op_foresee},
+    [NOUN_SOURCE] = {source_op_fetch, source_op_verify, source_op_lock, NULL, source_op_foresee},
 };
 
 static const char *const VERBS[] = {
-    [VERB_FETCH] = "fetch",
-    [VERB_VERIFY] = "verify",
-    [VERB_LOCK] = "lock",
+    [VERB_FETCH] = "fetch",   [VERB_VERIFY] = "verify",         [VERB_LOCK] = "lock",
+    [VERB_REPAIR] = "repair", [VERB_FORESEE] = "fetch-dry-run",
 };
 
 static noun_fn function_of(enum noun_kind kind, enum noun_verb verb)
@@ -33,6 +35,10 @@ static noun_fn function_of(enum noun_kind kind, enum noun_verb verb)
         return NOUN_OPS[kind].verify;
     case VERB_LOCK:
         return NOUN_OPS[kind].lock;
+    case VERB_REPAIR:
+        return NOUN_OPS[kind].repair;
+    case VERB_FORESEE:
+        return NOUN_OPS[kind].foresee;
     }
     return NULL;
 }
@@ -168,6 +174,9 @@ int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_lis
     job->arena = &arena;
     job->store = &store;
     job->net = &net;
+    if (verb != VERB_LOCK && job->is_locks_named && !fs_is_dir(job->locks)) {
+        return err_set(err, ERR_NOT_FOUND, "--locks %s: no such folder", job->locks);
+    }
     if (resolve_all(job, names, is_synthetic, &nouns, err) < 0 ||
         store_open(&arena, job->ctx->store, &store, err) < 0) {
         return -1;

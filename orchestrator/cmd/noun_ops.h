@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetch, verify and lock for each kind of thing that a name can stand for: one row a kind in noun_ops.c. A report is no row: it
+/* fetch, verify, lock and repair for each kind of thing that a name can stand for: one row a kind in noun_ops.c. A report is no row: it
    is the rows of all that it needs. */
 #ifndef CMD_NOUN_OPS_H
 #define CMD_NOUN_OPS_H
@@ -16,9 +16,12 @@ struct noun_job { /* what was asked, the same for all names of a command */
     const struct cmd_ctx *ctx;
     const struct net_opts *net_opts; /* verify: offline */
     const char *locks;               /* folder of locks */
+    bool is_locks_named;             /* by --locks: then it must be there, but for lock */
     const struct opt_list *samples;  /* --samples SPLIT=N of twins; may be NULL */
     enum noun_depth depth;           /* verify */
+    const char *folder;              /* verify: where the data lies; NULL: in the store */
     bool wants_tree;                 /* fetch: unpack datasets, too */
+    bool removes_extra;              /* repair: files that no list names */
     bool is_aside; /* of another command: its lines are logged, stdout is not touched */
     /* Made by noun_ops_run. */
     struct arena *arena;
@@ -36,12 +39,12 @@ typedef int (*noun_fn)(struct noun_job *job, const struct noun *noun, struct nou
                        struct err *err);
 
 struct noun_ops {
-    noun_fn fetch, verify, lock; /* NULL: this kind cannot */
+    noun_fn fetch, verify, lock, repair, foresee; /* NULL: this kind cannot */
 };
 
 extern const struct noun_ops NOUN_OPS[NOUN_KINDS]; /* by enum noun_kind */
 
-enum noun_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK };
+enum noun_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORESEE };
 
 /* Every name in turn, reports as all that they need; goes on after a failure, and ends with the first one's error. Prints text, or
    one document: {schema_version, command, items: [{noun, ..., error}]}. Returns the exit status, or -1 with *err filled. */

@@ -368,6 +368,10 @@ void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
 static void print_text(struct strbuf *buf, const struct rundir *dir, const struct run_end *end)
 {
     run_text_cells(buf, &end->frozen, &end->result);
+    if (!dir) {
+        strbuf_add_z(buf, "nothing could be run: no run was begun, nothing is sealed\n");
+        return;
+    }
     strbuf_printf(buf, "run     %.*s\narchive %s%s\n", STR_ARG(dir->id), dir->archive,
                   end->is_signed ? "" : " (not signed)");
 }
@@ -380,11 +384,11 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct run
     jw_begin(&out, buf, false);
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "run", dir->id);
+    jw_z(&out, "run", dir ? dir->id.ptr : NULL);
     jw_str(&out, "report", end->frozen.plan.report);
     jw_z(&out, "profile", profile_name(end->frozen.plan.profile));
-    jw_z(&out, "folder", dir->folder);
-    jw_z(&out, "archive", dir->archive);
+    jw_z(&out, "folder", dir ? dir->folder : NULL);
+    jw_z(&out, "archive", dir ? dir->archive : NULL);
     jw_i64(&out, "exit_status", end->result.exit_status);
     jw_array(&out, "cells");
     for (size_t idx = 0; idx < end->result.n_cells; idx++) {
@@ -407,6 +411,20 @@ static int print_end(struct arena *arena, const struct rundir *dir, const struct
         print_text(&buf, dir, end);
     }
     return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : end->result.exit_status;
+}
+
+int run_nothing_and_print(const struct run_opts *opts, const struct run_prepared *prepared,
+                          bool want_json, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct run_end end = {0};
+    int status;
+    if (run_nothing(&arena, opts, prepared, &end, err) < 0) {
+        return -1;
+    }
+    status = print_end(&arena, NULL, &end, want_json, err);
+    frozen_release(&end.frozen);
+    return status;
 }
 
 int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,

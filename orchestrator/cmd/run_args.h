@@ -15,6 +15,7 @@ struct run_args {
     const char *nodes;
     const char *key;
     const char *run_id;
+    const char *name;
     const char *data;
     int64_t repeats;
     bool takes_turns;
@@ -108,6 +109,11 @@ MUST_CHECK int run_print_dry(const struct run_opts *opts, const struct run_prepa
 /* Cells, verdicts, what differs: for people. */
 void run_text_cells(struct strbuf *buf, const struct frozen *frozen,
                     const struct run_result *result);
+
+/* A plan of which nothing can be run: its cells and why, and no run is kept; returns the exit status, or -1. */
+MUST_CHECK int run_nothing_and_print(const struct run_opts *opts,
+                                     const struct run_prepared *prepared, bool want_json,
+                                     struct err *err);
 
 /* Carries the run out and prints what came of it; returns the exit status, or -1. */
 MUST_CHECK int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool want_json,

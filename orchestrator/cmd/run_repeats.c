@@ -3,15 +3,40 @@
 
 #include "cmd/run_repeats.h"
 
+#include <math.h>
+
 #include "base/table.h"
 
 #define WHY_MAX 60
 
+/* What the log gives, how far it is, and how long it will take at that pace. */
+static void add_so_far(struct table *table, const struct run_repeat *at)
+{
+    if (isfinite(at->value)) {
+        table_addf(table, "%.5g %.*s", at->value, STR_ARG(at->unit));
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    if (at->step >= 0 && at->n_steps >= 0) {
+        table_addf(table, "%lld/%lld", (long long)at->step, (long long)at->n_steps);
+    } else if (at->step >= 0) {
+        table_addf(table, "%lld", (long long)at->step);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+    if (isfinite(at->left_s)) {
+        table_addf(table, at->left_s < 90 ? "%.0f s" : "%.0f min",
+                   at->left_s < 90 ? at->left_s : at->left_s / 60);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+}
+
 void run_repeats_table(struct strbuf *buf, const struct run_info *info)
 {
     static const struct table_column COLUMNS[] = {
-        {"case", false}, {"repeat", true}, {"state", false}, {"nodes", false},
-        {"lost", true},  {"since", false}, {"why", false},
+        {"case", false},  {"repeat", true}, {"state", false}, {"nodes", false}, {"lost", true},
+        {"so far", true}, {"step", true},   {"left", true},   {"since", false}, {"why", false},
     };
     CLEANUP(table) struct table table;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
@@ -26,6 +51,7 @@ void run_repeats_table(struct strbuf *buf, const struct run_info *info)
         table_add(&table, str_of(at->state));
         table_add(&table, at->nodes.ptr ? at->nodes : STR_LIT("-"));
         table_addf(&table, "%zu", at->n_lost);
+        add_so_far(&table, at);
         table_add(&table, at->since.ptr ? at->since : STR_LIT("-"));
         table_add(&table, at->why.ptr ? str_sub(at->why, 0, WHY_MAX) : STR_EMPTY);
     }

@@ -130,6 +130,29 @@ int source_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_s
     return 0;
 }
 
+/* What a commit weighs is known to nobody before git has asked for it. */
+int source_op_foresee(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                      struct err *err)
+{
+    struct sources sources;
+    struct source_tree tree;
+    struct pinned pin;
+    struct err missing = {0};
+    bool is_there;
+    if (find_pin(job, noun, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
+        sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
+        return -1;
+    }
+    is_there = source_verify(&sources, pin.name.url, pin.commit, false, &tree, &missing) == 0;
+    jw_z(sink->out, "url", pin.name.url);
+    jw_z(sink->out, "commit", pin.commit);
+    jw_bool(sink->out, "there", is_there);
+    jw_null(sink->out, "bytes");
+    strbuf_printf(sink->text, "source %s\n  %s\n", pin.id,
+                  is_there ? "store, every object" : "network, size not known before git asks");
+    return 0;
+}
+
 int source_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
                      struct err *err)
 {

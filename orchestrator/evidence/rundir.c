@@ -47,13 +47,114 @@ int rundir_list(struct arena *arena, const char *state, struct fs_names *ret_ids
     return 0;
 }
 
+/* ---- names of runs ---- */
+
+static const char *name_path(struct arena *arena, const char *state, const char *name)
+{
+    return arena_printf(arena, "%s/names/%s", state, name);
+}
+
+static bool is_name(const char *name)
+{
+    size_t len = strlen(name);
+    static const char OTHERS[] = "0123456789._-";
+    for (size_t idx = 0; idx < len; idx++) {
+        bool is_letter =
+            (name[idx] >= 'a' && name[idx] <= 'z') || (name[idx] >= 'A' && name[idx] <= 'Z');
+        if (!is_letter && (idx == 0 || !strchr(OTHERS, name[idx]))) {
+            return false;
+        }
+    }
+    return len > 0 && len <= RUN_NAME_MAX && strcmp(name, "last") != 0 &&
+           !str_ends(str_of(name), STR_LIT(".tar.zst"));
+}
+
+/* The id that the link says, where that run is there; else NULL. */
+static const char *named_id(struct arena *arena, const char *state, const char *name)
+{
+    char text[RUN_ID_SIZE];
+    struct rundir dir;
+    ssize_t len = is_name(name) ? readlink(name_path(arena, state, name), text, sizeof(text)) : -1;
+    if (len < 0 || !run_id_is_valid((struct str){text, (size_t)len})) {
+        return NULL;
+    }
+    rundir_paths(arena, state, (struct str){text, (size_t)len}, &dir);
+    return fs_is_dir(dir.folder) ? dir.id.ptr : NULL;
+}
+
+int rundir_check_name(struct arena *arena, const char *state, const char *name, struct err *err)
+{
+    const char *id = named_id(arena, state, name);
+    if (!is_name(name)) {
+        return err_set(
+            err, ERR_USAGE,
+            "--name %.100s: expected a letter, then at most %d letters, digits, '.', '_' "
+            "and '-', and not \"last\"",
+            name, RUN_NAME_MAX - 1);
+    }
+    return id ? err_set(err, ERR_USAGE, "--name %s: run %s has that name", name, id) : 0;
+}
+
+int rundir_give_name(struct arena *arena, const char *state, const char *name,
+                     const struct rundir *dir, struct err *err)
+{
+    const char *path = name_path(arena, state, name);
+    if (rundir_check_name(arena, state, name, err) < 0 ||
+        fs_mkdir_p(fs_join(arena, state, "names"), err) < 0) {
+        return -1;
+    }
+    /* What is there still is the link of a run that is gone. */
+    if ((unlink(path) < 0 && errno != ENOENT) || symlink(dir->id.ptr, path) < 0) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", path, err_errno_text(errno));
+    }
+    return 0;
+}
+
+const char *rundir_name_of(struct arena *arena, const char *state, struct str id)
+{
+    const char *folder = fs_join(arena, state, "names");
+    struct fs_names names = {0};
+    struct err ignored = {0};
+    if (!fs_exists(folder) || fs_list(arena, folder, &names, &ignored) < 0) {
+        return NULL;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        const char *of = named_id(arena, state, names.items[idx]);
+        if (of && str_eq_z(id, of)) {
+            return names.items[idx];
+        }
+    }
+    return NULL;
+}
+
+int rundir_evidence_of(struct arena *arena, const char *state, const char *operand,
+                       bool wants_archive, const char **ret_path, struct err *err)
+{
+    const char *within = fs_join(arena, operand, "evidence");
+    struct rundir dir;
+    if (fs_exists(operand)) {
+        bool is_run = fs_is_dir(within) && fs_exists(fs_join(arena, operand, "journal.jsonl"));
+        *ret_path = is_run ? within : operand;
+        return 0;
+    }
+    if (rundir_find(arena, state, operand, &dir, err) < 0) {
+        return -1;
+    }
+    *ret_path = wants_archive && fs_exists(dir.archive) ? dir.archive : dir.evidence;
+    return 0;
+}
+
 int rundir_find(struct arena *arena, const char *state, const char *name, struct rundir *ret_dir,
                 struct err *err)
 {
     struct fs_names ids;
     struct str wanted = str_of(name);
-    const char *found = NULL;
+    const char *found = named_id(arena, state, name);
     size_t n = 0;
+    if (found) {
+        rundir_paths(arena, state, str_of(found), ret_dir);
+        return 0;
+    }
     if (rundir_list(arena, state, &ids, err) < 0) {
         return -1;
     }
@@ -68,8 +169,9 @@ int rundir_find(struct arena *arena, const char *state, const char *name, struct
         n = 1;
     }
     if (n != 1) {
-        return err_set(err, ERR_USAGE, "run %.100s: %s below %s/runs; reperf status lists them",
-                       name, n ? "more than one of that name" : "no such run", state);
+        return err_set(err, n ? ERR_USAGE : ERR_NOT_FOUND,
+                       "run %.100s: %s below %s/runs; reperf status lists them", name,
+                       n ? "more than one of that name" : "no such run", state);
     }
     rundir_paths(arena, state, str_of(found), ret_dir);
     return 0;

@@ -30,9 +30,25 @@ struct rundir {
 
 void rundir_paths(struct arena *arena, const char *state, struct str id, struct rundir *ret_dir);
 
-/* A run by its id, by a beginning of it that fits one only, or "last". ERR_USAGE where there is none. */
+#define RUN_NAME_MAX 64
+
+/* A run by its name, by its id, by a beginning of it that fits one only, or "last". ERR_NOT_FOUND where there is none. */
 MUST_CHECK int rundir_find(struct arena *arena, const char *state, const char *name,
                            struct rundir *ret_dir, struct err *err);
+
+/* STATE/names/NAME is a link whose text is the run's id. A name begins with a letter, is of letters, digits, '.', '_' and '-', and
+   is no word of ours ("last"); ERR_USAGE where it is not, or another run has it. A run that is gone gives its name back. */
+MUST_CHECK int rundir_check_name(struct arena *arena, const char *state, const char *name,
+                                 struct err *err);
+MUST_CHECK int rundir_give_name(struct arena *arena, const char *state, const char *name,
+                                const struct rundir *dir, struct err *err);
+/* NULL: it has none. */
+const char *rundir_name_of(struct arena *arena, const char *state, struct str id);
+
+/* What an operand stands for: the archive of a run, or its folder where it has none yet; a path that is there is itself, and of a
+   run's own folder the evidence within. */
+MUST_CHECK int rundir_evidence_of(struct arena *arena, const char *state, const char *operand,
+                                  bool wants_archive, const char **ret_path, struct err *err);
 
 /* Ids of the runs on this machine, oldest first. No state folder: none. */
 MUST_CHECK int rundir_list(struct arena *arena, const char *state, struct fs_names *ret_ids,

@@ -3,18 +3,26 @@
 
 #include "fleet/lease.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #define OUTPUT_MAX  65536
 #define STATUS_HELD 3
 #define STATUS_FULL 10
 
-/* $1 WORK, $2 run, $3 seconds, $4 take or drop. Times are the node's own clock's. A job lives whose
+/* $1 WORK, $2 run, $3 seconds, $4 take or drop, $5 whose run it is. Times are the node's own clock's. A job lives whose
    process is the one that wrote its pid file, not one that has its number since, as after a reboot. Where WORK lies may have blanks and
    what a shell takes for a pattern in its name. A holder that left no name is one that is writing it, unless that is long ago. */
 static const char SCRIPT[] =
     "lease=$1/lease run=$2 ttl=$3\n"
     "now=$(date +%s) || exit 70\n"
     "read -r boot </proc/sys/kernel/random/boot_id\n"
-    "held() { echo \"held $holder\"; exit 3; }\n"
+    "held() {\n"
+    "  who=\n"
+    "  [ -f \"$lease/who\" ] && read -r who <\"$lease/who\"\n"
+    "  echo \"held $holder${who:+ of $who}\"\n"
+    "  exit 3\n"
+    "}\n"
     "alive() (\n"
     "  cd \"$1\" 2>/dev/null || exit 1\n"
     "  find . -name pid 2>/dev/null | {\n"
@@ -55,8 +63,30 @@ static const char SCRIPT[] =
     "  rm -rf \"$lease.stale.$$\"\n"
     "  mkdir \"$lease\" 2>/dev/null || held\n"
     "fi\n"
+    "echo \"$5\" >\"$lease/who\" || exit 10\n"
     "echo \"$run $now\" >\"$lease/holder.part\" || exit 10\n"
     "mv \"$lease/holder.part\" \"$lease/holder\" || exit 10\n";
+
+/* Of both only what a name is made of: it is read on other machines and shown on terminals. */
+static void name_us(char ret_who[LEASE_WHO_MAX])
+{
+    static const char OTHERS[] = "0123456789._-@";
+    const char *user = getenv("LOGNAME");
+    char host[HOST_NAME_MAX + 1] = "";
+    user = user && user[0] ? user : getenv("USER");
+    if (gethostname(host, sizeof(host) - 1) < 0 || !host[0]) {
+        snprintf(host, sizeof(host), "unknown");
+    }
+    if (user && user[0]) {
+        snprintf(ret_who, LEASE_WHO_MAX, "%.40s@%.80s", user, host);
+    } else {
+        snprintf(ret_who, LEASE_WHO_MAX, "uid-%ld@%.80s", (long)geteuid(), host);
+    }
+    for (char *at = ret_who; *at; at++) {
+        bool is_letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z');
+        *at = is_letter || strchr(OTHERS, *at) ? *at : '_';
+    }
+}
 
 static enum step begin(struct lease_op *op, struct remote *remote, struct err *err)
 {
@@ -64,6 +94,7 @@ static enum step begin(struct lease_op *op, struct remote *remote, struct err *e
     if (!op->is_begun) {
         strbuf_init(&op->output, OUTPUT_MAX);
         op->is_begun = true;
+        name_us(op->who);
     }
     if (op->work_folder) {
         return STEP_DONE;
@@ -86,7 +117,7 @@ enum step lease_step(struct lease_op *op, struct remote *remote, const char *run
                      enum lease_mode mode, struct str *ret_holder, struct err *err)
 {
     char ttl[16];
-    const char *args[] = {NULL, run_id, ttl, mode == LEASE_TAKE ? "take" : "drop", NULL};
+    const char *args[] = {NULL, run_id, ttl, mode == LEASE_TAKE ? "take" : "drop", op->who, NULL};
     /* Taken twice it is ours, dropped twice it is gone. */
     struct remote_exec exec = {.script = SCRIPT, .args = args, .is_repeatable = true};
     int status = -1;

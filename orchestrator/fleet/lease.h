@@ -10,15 +10,18 @@
 #define LEASE_TTL_S    120
 #define LEASE_RENEW_NS (30 * NS_PER_S)
 
+#define LEASE_WHO_MAX 128
+
 enum lease_mode { LEASE_TAKE, LEASE_DROP }; /* taking one's own again renews it */
 
 struct lease_op { /* one operation on one node, from its first step to its last */
     struct strbuf output;
     const char *work_folder; /* once known */
+    char who[LEASE_WHO_MAX]; /* "user@host" of ours, for whoever waits for it */
     bool is_begun;
 };
 
-/* *ret_holder, valid until lease_op_release: empty where it is ours now, else the run that has it. ERR_DISK where the work folder
+/* *ret_holder, valid until lease_op_release: empty where it is ours now, else the run that has it, as "RUN" or "RUN of USER@HOST". ERR_DISK where the work folder
    takes no files. */
 enum step lease_step(struct lease_op *op, struct remote *remote, const char *run_id,
                      enum lease_mode mode, struct str *ret_holder, struct err *err);

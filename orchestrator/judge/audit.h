@@ -78,7 +78,8 @@ struct audit_log {     /* one log as one format read it */
     struct str format; /* id */
     struct log_ref ref;
     const struct measurement *measurement; /* NULL: not there, or not readable */
-    struct str why;                        /* then: why */
+    bool is_unreadable;                    /* then: it is there, and no log of its format */
+    struct str why;                        /* and why */
     struct str kept_sha256; /* of a raw log, as logs/published records it; NULL: no record */
 };
 
@@ -99,6 +100,9 @@ struct str cell_format(const struct report_case *c, const struct cell *cell);
 /* What rules must know of the case, as published. */
 struct rule_case rule_case_of(const struct report_case *c);
 const char *log_state_name(enum log_state state);
+/* A cell that names a format or a rule which does not exist: what is missing, in the arena; NULL where all is there. */
+const char *audit_missing_rule(struct arena *arena, const struct format_set *formats,
+                               const struct report_case *c, const struct cell *cell);
 
 /* Every published cell against its logs, explanations, findings. Borrows the report and the logs. */
 void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,

@@ -89,7 +89,9 @@ static void link_logs(struct audit *audit, const struct report_case *c, struct s
         a->logs[idx] = log->ref;
         a->measurements[idx] = log->measurement;
         if (!log->measurement && !a->note.ptr) {
-            a->note = arena_str(audit->arena, "log not there: %.*s", STR_ARG(log->ref.path));
+            a->note = log->is_unreadable
+                          ? arena_str(audit->arena, "log cannot be read: %.*s", STR_ARG(log->why))
+                          : arena_str(audit->arena, "log not there: %.*s", STR_ARG(log->ref.path));
         }
     }
 }
@@ -149,10 +151,11 @@ static void judge_none(struct cell_audit *a, enum log_state state, struct str wh
     }
 }
 
-static enum log_state state_of(const struct rule *rule, const struct measurement *m)
+static enum log_state state_of(const struct rule *rule, const struct audit_log *log)
 {
+    const struct measurement *m = log->measurement;
     if (!m) {
-        return LOG_ABSENT;
+        return log->is_unreadable ? LOG_UNREADABLE : LOG_ABSENT;
     }
     if (!rule) {
         return LOG_NO_RULE;
@@ -174,10 +177,14 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct
 {
     const struct identity_row row = identity_row_of(a->of_case, a->cell);
     for (size_t idx = 0; idx < a->n_logs; idx++) {
+        const struct audit_log *log =
+            audit_logs_find(audit->logs, a->of_case->logs[idx], cell_format(a->of_case, a->cell));
         const struct measurement *m = a->measurements[idx];
-        struct identity one = m ? identity_of(audit->arena, format, m, &row, rule)
-                                : identity_none(STR_LIT("the log is not there"));
-        enum log_state state = state_of(rule, m);
+        struct identity one =
+            m ? identity_of(audit->arena, format, m, &row, rule)
+              : identity_none(log->is_unreadable ? STR_LIT("the log cannot be read")
+                                                 : STR_LIT("the log is not there"));
+        enum log_state state = state_of(rule, log);
         if (identity_proof(&one) > identity_proof(&a->identity)) {
             a->identity_log = idx;
         }
@@ -236,6 +243,20 @@ static void judge_digits(struct audit *audit, struct cell_audit *a, enum roundin
     }
 }
 
+const char *audit_missing_rule(struct arena *arena, const struct format_set *formats,
+                               const struct report_case *c, const struct cell *cell)
+{
+    struct str id = cell_rule(c, cell);
+    struct str of = cell_format(c, cell);
+    const struct format *format = of.ptr ? format_find(formats, of) : NULL;
+    if (of.ptr && !format) {
+        return arena_printf(arena, "there is no format %.*s", STR_ARG(of));
+    }
+    return format && id.ptr && !format_rule(format, id)
+               ? arena_printf(arena, "there is no rule %.*s", STR_ARG(id))
+               : NULL;
+}
+
 static void judge_logged(struct audit *audit, struct cell_audit *a)
 {
     const struct report_case *c = a->of_case;
@@ -243,11 +264,13 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     const struct format *format = format_find(audit->formats, cell_format(c, cell));
     struct str id = cell_rule(c, cell);
     const struct rule *rule = format && id.ptr ? format_rule(format, id) : NULL;
+    const char *missing = audit_missing_rule(audit->arena, audit->formats, c, cell);
     struct rule_value value = {0};
     struct err err = {0};
     if (c->n_logs == 0) {
         a->identity = identity_none(STR_LIT("no log is published for it"));
-        judge_none(a, LOG_ABSENT, STR_LIT("no log is published for it"));
+        judge_none(a, missing ? LOG_NO_RULE : LOG_ABSENT,
+                   missing ? str_of(missing) : STR_LIT("no log is published for it"));
         return;
     }
     link_logs(audit, c, cell_format(c, cell), a);
@@ -257,9 +280,10 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
         look_at_logs(audit, a, format, rule);
     }
     if (!rule) {
-        judge_none(a, LOG_NO_RULE,
-                   id.ptr ? arena_str(audit->arena, "there is no rule %.*s", STR_ARG(id))
-                          : STR_LIT("no rule says how its log gives this number"));
+        /* Whatever else its logs lack: no log would give this number. */
+        a->note = missing ? str_of(missing) : a->note;
+        a->log_state = LOG_WHOLE;
+        judge_none(a, LOG_NO_RULE, STR_LIT("no rule says how its log gives this number"));
         return;
     }
     a->rule = rule->id;

@@ -288,13 +288,25 @@ static bool is_no_whole_run(const struct measurement *m)
            m->verdict == PARSE_NAN || (m->verdict == PARSE_AMBIGUOUS && m->n_runs == 1);
 }
 
+static bool is_unreadable(const struct audit *audit, const struct cell_audit *a, size_t idx)
+{
+    const struct audit_log *log =
+        audit_logs_find(audit->logs, a->of_case->logs[idx], cell_format(a->of_case, a->cell));
+    return log && log->is_unreadable;
+}
+
 static void find_log_states(struct audit *audit, const struct cell_audit *a)
 {
     struct findings *list = &audit->out->findings;
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         const struct measurement *m = a->measurements[idx];
         struct str path = a->logs[idx].path;
-        if (!m && !is_noted(list, "log-missing", path)) {
+        if (is_unreadable(audit, a, idx)) {
+            if (!is_noted(list, "log-without-number", path)) {
+                finding_add(list, audit->arena, "log-without-number", path, "%s: %s",
+                            a->cell->id.ptr, a->note.ptr);
+            }
+        } else if (!m && !is_noted(list, "log-missing", path)) {
             finding_add(list, audit->arena, "log-missing", path, "%s needs it: %s", a->cell->id.ptr,
                         a->note.ptr ? a->note.ptr : "it is not there");
         } else if (m && is_no_whole_run(m) && !is_noted(list, "log-incomplete", path)) {
@@ -314,6 +326,11 @@ static void find_unread(struct audit *audit, const struct cell_audit *a)
 {
     struct findings *list = &audit->out->findings;
     struct str where = cell_where(audit, a);
+    if (a->log_state == LOG_NO_RULE && a->cell->derive == DERIVE_NONE) {
+        finding_add(list, audit->arena, "rule-missing", where, "%s: %s", a->cell->id.ptr,
+                    a->note.ptr);
+        return;
+    }
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         if (!a->measurements[idx]) {
             return; /* log-missing says it */

@@ -129,6 +129,8 @@ const struct finding_rule FINDING_RULES[] = {
      "cell. Publish the row's own log."},
     {"rule-differs-within-table", LEVEL_WARNING, "Cells of one table follow different rules",
      "Windows or statistics differ from cell to cell. Use one rule, stated in the report."},
+    {"rule-missing", LEVEL_ERROR, "A cell has no rule that gives its number from its log",
+     "It names a format or a rule that does not exist, or none at all: the cell was not checked."},
     {"rule-picks-sample", LEVEL_ERROR, "A rule that nobody stated takes one sample",
      "Among many samples one gives almost any number. Use a mean over a window, or state the rule "
      "in the report."},

@@ -3,6 +3,7 @@
 
 #include "judge/lint.h"
 
+#include "judge/audit.h"
 #include "judge/lint_parts.h"
 
 #define MESSAGE_BYTES 1024
@@ -125,4 +126,21 @@ void lint_report(struct arena *arena, const struct report *report, struct findin
     lint_commands(&lint);
     lint_conditions(&lint);
     lint_rows(&lint);
+}
+
+void lint_rules(struct arena *arena, const struct report *report, const struct format_set *formats,
+                struct findings *findings)
+{
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        const struct report_case *c = &report->cases[idx];
+        for (size_t at = 0; at < c->n_cells; at++) {
+            const char *missing = audit_missing_rule(arena, formats, c, &c->cells[at]);
+            if (missing) {
+                finding_add(findings, arena, "rule-missing",
+                            str_of(arena_printf(arena, "%s:$.cases[%zu].cells[%zu]",
+                                                report->path.ptr, idx, at)),
+                            "%s: %s", c->cells[at].id.ptr, missing);
+            }
+        }
+    }
 }

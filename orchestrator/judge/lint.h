@@ -5,9 +5,13 @@
 #define JUDGE_LINT_H
 
 #include "judge/finding.h"
+#include "judge/format.h"
 #include "report/report.h"
 
 /* Appends to `findings`; messages live in the arena. */
 void lint_report(struct arena *arena, const struct report *report, struct findings *findings);
+/* Cells that name a format or rule which is not among formats. */
+void lint_rules(struct arena *arena, const struct report *report, const struct format_set *formats,
+                struct findings *findings);
 
 #endif

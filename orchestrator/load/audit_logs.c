@@ -51,6 +51,7 @@ static int note_missing(struct audit_log *log, struct arena *arena, const struct
         *err = *what;
         return -1;
     }
+    log->is_unreadable = what->code == ERR_PARSE;
     log->why = str_dup(arena, str_of(what->msg));
     return 0;
 }
@@ -166,7 +167,8 @@ static int read_logs(struct reading *in, struct err *err)
 {
     const struct report *report = in->report;
     if (in->opts->logs_folder && !fs_is_dir(in->opts->logs_folder)) {
-        return err_set(err, ERR_IO, "%s: not a folder that can be read", in->opts->logs_folder);
+        return err_set(err, fs_exists(in->opts->logs_folder) ? ERR_IO : ERR_NOT_FOUND,
+                       "%s: not a folder that can be read", in->opts->logs_folder);
     }
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         const struct report_case *c = &report->cases[idx];

@@ -4,6 +4,8 @@
 #include "load/load_inventory.h"
 
 #include "base/fs.h"
+#include "base/log.h"
+#include "base/nearest.h"
 #include "codec/json.h"
 #include "report/hostlist.h"
 
@@ -128,6 +130,24 @@ static void make_local(struct arena *arena, struct inventory *ret_inventory)
     *ret_inventory = inventory;
 }
 
+/* Any word may be a host; one that is nearly an inventory's name is said to be taken so. */
+static void say_near(struct arena *arena, const struct fs_names *ids, const char *name)
+{
+    struct nearest nearest = nearest_to(name);
+    char text[NEAREST_TEXT_MAX];
+    for (size_t idx = 0; idx < ids->n; idx++) {
+        struct str id = str_of(ids->items[idx]);
+        id.len -= str_ends(id, STR_LIT(SUFFIX)) ? strlen(SUFFIX) : 0;
+        nearest_offer(&nearest, str_z(arena, id));
+    }
+    nearest_offer(&nearest, INVENTORY_LOCAL);
+    nearest_offer(&nearest, "slurm");
+    if (nearest.name && nearest.distance > 0) {
+        log_line(LOG_WARN, "no inventory is called %s, it is taken for a host%s", name,
+                 nearest_text(&nearest, text));
+    }
+}
+
 /* An inventory's own name, without a node set. False: it is none, and nothing was tried. */
 static bool load_named(struct arena *arena, const char *root, struct str text,
                        struct inventory *ret_inventory, int *ret_result, struct err *err)
@@ -135,7 +155,8 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
     const char *name = str_z(arena, text);
     struct fs_names ids = {0};
     if (is_path(text)) {
-        *ret_result = read_inventory(arena, name, ret_inventory, err);
+        *ret_result = fs_exists(name) ? read_inventory(arena, name, ret_inventory, err)
+                                      : err_set(err, ERR_NOT_FOUND, "%s: no such inventory", name);
         return true;
     }
     if (fs_is_dir(fs_join(arena, root, INVENTORIES_FOLDER)) &&
@@ -143,6 +164,7 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
         *ret_result = -1;
         return true;
     }
+    say_near(arena, &ids, name);
     if (has_id(&ids, text)) {
         *ret_result = read_stored(arena, root, name, ret_inventory, err);
         return true;

@@ -5,6 +5,7 @@
 #include "load/load.h"
 
 #include "base/fs.h"
+#include "base/nearest.h"
 
 #define REPORTS_FOLDER "manifests/reports"
 #define SUFFIX         ".json"
@@ -89,9 +90,14 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
                      struct report_file *ret_file, struct err *err)
 {
     struct fs_names files = {0};
+    struct nearest nearest = nearest_to(name);
+    char text[NEAREST_TEXT_MAX];
     size_t len = strlen(name);
     if (strchr(name, '/') || str_ends(str_of(name), STR_LIT(SUFFIX))) {
         *ret_file = (struct report_file){.path = name, .root = root};
+        if (!fs_exists(name)) {
+            return err_set(err, ERR_NOT_FOUND, "%s: no such report", name);
+        }
         return json_read_text(arena, name, &ret_file->text, err);
     }
     if (list_files(arena, root, &files, err) < 0) {
@@ -102,9 +108,12 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
             strcmp(files.items[idx] + len, SUFFIX) == 0) {
             return read_stored(arena, root, files.items[idx], ret_file, err);
         }
+        nearest_offer(&nearest, arena_strndup(arena, files.items[idx],
+                                              strlen(files.items[idx]) - strlen(SUFFIX)));
     }
-    return err_set(err, ERR_MANIFEST, "no report \"%.100s\" in %s; reperf list reports names them",
-                   name, fs_join(arena, root, REPORTS_FOLDER));
+    return err_set(err, ERR_NOT_FOUND,
+                   "no report \"%.100s\" in %s%s; reperf list reports names them", name,
+                   fs_join(arena, root, REPORTS_FOLDER), nearest_text(&nearest, text));
 }
 
 int load_report(struct arena *arena, const char *root, const char *name, struct report *ret_report,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/nearest.h"
 #include "run/planner_impl.h"
 #include "sys/proc.h"
 
@@ -347,8 +348,14 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
         return -1;
     }
     if (plan.n_steps == 0) {
-        return err_set(err, ERR_USAGE, "report %.*s: no case is selected by --case %.200s",
-                       STR_ARG(report->id), opts->n_globs ? opts->globs[0] : "");
+        struct nearest nearest = nearest_to(opts->n_globs ? opts->globs[0] : "");
+        char text[NEAREST_TEXT_MAX];
+        for (size_t idx = 0; idx < report->n_cases; idx++) {
+            nearest_offer(&nearest, report->cases[idx].id.ptr);
+        }
+        return err_set(err, ERR_USAGE, "report %.*s: no case is selected by --case %.200s%s",
+                       STR_ARG(report->id), opts->n_globs ? opts->globs[0] : "",
+                       nearest_text(&nearest, text));
     }
     *ret_plan = plan;
     return 0;

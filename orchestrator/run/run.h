@@ -59,6 +59,11 @@ struct run_end {
     bool is_signed;
 };
 
+/* The result of a plan with no step that can be run: its cells, each with its cause. Nothing is kept. */
+MUST_CHECK int run_nothing(struct arena *arena, const struct run_opts *opts,
+                           const struct run_prepared *prepared, struct run_end *ret_end,
+                           struct err *err);
+
 /* Carries a run out from wherever it is. Of opts: state, self, clock and key_path. On an error the job is stopped and the run
    can be resumed. */
 MUST_CHECK int run_execute(struct arena *arena, const struct run_opts *opts,

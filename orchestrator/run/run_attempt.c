@@ -66,7 +66,7 @@ static void drop_part(struct member *m)
 static int open_part(struct attempt *a, struct member *m, struct err *err)
 {
     struct runner *r = a->r;
-    m->part = arena_printf(r->arena, "%s/collect-%zu-%zu.part", r->dir.folder,
+    m->part = arena_printf(r->arena, "%s/" RUN_PART_NAME, r->dir.folder,
                            (size_t)(a->unit - r->units), (size_t)(m - a->members));
     m->fd = open(m->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (m->fd < 0) {

@@ -4,6 +4,7 @@
 
 #include "run/run.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -138,7 +139,7 @@ static int check_log(struct runner *r, const struct journal_record *record, stru
     return 0;
 }
 
-static int64_t wall_of(struct str rfc3339)
+int64_t run_wall_of(struct str rfc3339)
 {
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;
     struct tm parts = {0};
@@ -172,7 +173,7 @@ int run_replay_record(struct runner *r, const struct journal_record *record, str
     if (record->state == J_STARTED) {
         unit->state = UNIT_STARTED;
         unit->attempt = record->attempt;
-        unit->started_wall_ns = wall_of(record->time);
+        unit->started_wall_ns = run_wall_of(record->time);
         if (run_place_again(r, unit, record, err) < 0) {
             return -1;
         }
@@ -395,6 +396,43 @@ int run_execute(struct arena *arena, const struct run_opts *opts, const struct r
     }
     end.frozen = r.frozen;
     r.frozen.formats = (struct format_set){0}; /* given away */
+    *ret_end = end;
+    return 0;
+}
+
+static int derive_nothing(struct arena *arena, const struct run_opts *opts,
+                          const struct run_prepared *prepared, struct run_end *end, struct err *err)
+{
+    struct rundir dir;
+    return run_create(arena, opts, prepared, &dir, err) < 0 ||
+                   frozen_load(arena, dir.evidence, &end->frozen, err) < 0 ||
+                   result_derive(arena, &end->frozen, discard, NULL, &end->result, err) < 0
+               ? -1
+               : 0;
+}
+
+int run_nothing(struct arena *arena, const struct run_opts *opts,
+                const struct run_prepared *prepared, struct run_end *ret_end, struct err *err)
+{
+    CLEANUP(frozen) struct frozen unwanted = {0};
+    const char *tmp = getenv("TMPDIR");
+    char *state = arena_printf(arena, "%s/reperf-nothing.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    struct run_opts aside = *opts;
+    struct run_end end = {0};
+    struct err dropped = {0};
+    int result;
+    if (!mkdtemp(state)) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", state, err_errno_text(errno));
+    }
+    aside.state = state;
+    result = derive_nothing(arena, &aside, prepared, &end, err);
+    if (fs_remove_tree(state, &dropped) < 0) {
+        log_line(LOG_WARN, "%s", dropped.msg);
+    }
+    if (result < 0) {
+        unwanted = end.frozen;
+        return -1;
+    }
     *ret_end = end;
     return 0;
 }

@@ -86,7 +86,11 @@ MUST_CHECK int run_schedule(struct runner *r, struct err *err);
 /* ---- where it is ---- */
 
 void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
+/* Below the run's folder: what has come so far of the log of a unit's member, by both numbers. */
+#define RUN_PART_NAME "collect-%zu-%zu.part"
+/* Needs the frozen plan and the arena only. */
 void run_make_units(struct runner *r);
+int64_t run_wall_of(struct str rfc3339); /* ns since 1970; 0: it is no time */
 /* One record of the journal, as it was written. */
 MUST_CHECK int run_replay_record(struct runner *r, const struct journal_record *record,
                                  struct err *err);

@@ -145,7 +145,7 @@ static int check_leases(struct leases *leases, struct err *err)
         if (leases->holders[idx].len) {
             struct err why = {0};
             (void)!err_set(&why, ERR_NODE, "its lease was taken over by run %.*s",
-                           STR_ARG(str_sub(leases->holders[idx], 0, 60)));
+                           STR_ARG(str_sub(leases->holders[idx], 0, 160)));
             run_leave_out(r, idx, &why);
         }
     }

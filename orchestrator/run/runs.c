@@ -25,8 +25,13 @@ static int load_plan(struct arena *arena, struct run_info *info, struct err *err
         arena_array(arena, struct run_repeat, plan_runnable(&plan) * (size_t)plan.repeats + 1);
     for (size_t idx = 0; idx < plan.n_steps; idx++) {
         for (int64_t n = 1; plan.steps[idx].cause == ERR_NONE && n <= plan.repeats; n++) {
-            info->repeats[info->n_total++] = (struct run_repeat){
-                .case_id = plan.steps[idx].case_id, .repeat = n, .state = "waiting"};
+            info->repeats[info->n_total++] = (struct run_repeat){.case_id = plan.steps[idx].case_id,
+                                                                 .repeat = n,
+                                                                 .state = "waiting",
+                                                                 .value = (double)NAN,
+                                                                 .step = -1,
+                                                                 .n_steps = -1,
+                                                                 .left_s = (double)NAN};
         }
     }
     return 0;

@@ -25,10 +25,17 @@ struct run_repeat { /* as the journal has it */
     struct str nodes; /* "node[1-4]", or NULL */
     struct str since; /* time of its last record, RFC 3339; NULL: none */
     struct str why;   /* of what does not count, or was lost; else NULL */
+    /* Of run_info_measure: what its log gives so far, by the case's rule. */
+    double value; /* NAN: none yet */
+    struct str unit;
+    size_t n_samples;
+    int64_t step, n_steps; /* the last that it printed, of so many; -1: not said */
+    double left_s;         /* of a running one, at its pace so far; NAN: not known */
 };
 
 struct run_info {
     struct rundir dir;
+    const char *name; /* given by --name; NULL: none. Filled by who lists runs: rundir_name_of */
     const char *time; /* of its id, RFC 3339 */
     struct str report;
     enum profile profile;
@@ -44,6 +51,10 @@ struct run_info {
 
 MUST_CHECK int run_info_load(struct arena *arena, const struct rundir *dir,
                              struct run_info *ret_info, struct err *err);
+
+/* Reads the logs that there are, also those that still grow. */
+MUST_CHECK int run_info_measure(struct arena *arena, struct clock_src clock, struct run_info *info,
+                                struct err *err);
 
 /* A clean_run_fn: by the run's lock and journal below state. One whose files cannot be read is resumable, so that nothing of it is
    thrown away. */

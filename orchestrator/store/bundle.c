@@ -226,10 +226,12 @@ static int copy_parts(struct maker *m, struct err *err)
     return copy_repos(m, err);
 }
 
+static const char *const FOLDERS[] = {"manifests", "images", "datasets", "logs/published",
+                                      "workloads/competitors"};
+static const char *const PROGRAMS[] = {"reperf-train", "reperf-pack", "reperf-node"};
+
 static int copy_data(struct maker *m, struct err *err)
 {
-    static const char *const FOLDERS[] = {"manifests", "images", "datasets", "logs/published",
-                                          "workloads/competitors"};
     for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
         const char *from = fs_join(m->arena, m->opts->root, FOLDERS[idx]);
         if (fs_is_dir(from) &&
@@ -244,16 +246,15 @@ static int copy_data(struct maker *m, struct err *err)
 
 static int copy_programs(struct maker *m, struct err *err)
 {
-    static const char *const NAMES[] = {"reperf-train", "reperf-pack", "reperf-node"};
     const char *slash = strrchr(m->opts->self, '/');
     if (copy_file(m->opts->self, below(m, "bin/reperf"), m->opts->should_stop, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; slash && idx < ARRAY_LEN(NAMES); idx++) {
+    for (size_t idx = 0; slash && idx < ARRAY_LEN(PROGRAMS); idx++) {
         const char *from = arena_printf(m->arena, "%.*s/%s", (int)(slash - m->opts->self),
-                                        m->opts->self, NAMES[idx]);
+                                        m->opts->self, PROGRAMS[idx]);
         if (fs_exists(from) &&
-            copy_file(from, below(m, arena_printf(m->arena, "bin/%s", NAMES[idx])),
+            copy_file(from, below(m, arena_printf(m->arena, "bin/%s", PROGRAMS[idx])),
                       m->opts->should_stop, err) < 0) {
             return -1;
         }
@@ -266,9 +267,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int write_about(struct maker *m, struct err *err)
+static void list_parts(struct maker *m)
 {
-    CLEANUP(strbuf) struct strbuf text = {0};
     m->info.n_parts = m->parts.n;
     m->info.n_blobs = m->blobs.n;
     m->info.parts = arena_array(m->arena, const char *, m->parts.n + 1);
@@ -276,6 +276,12 @@ static int write_about(struct maker *m, struct err *err)
         m->info.parts[idx] = m->parts.items[idx].said;
     }
     qsort(m->info.parts, m->info.n_parts, sizeof(char *), by_text);
+}
+
+static int write_about(struct maker *m, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    list_parts(m);
     strbuf_init(&text, STORE_TEXT_MAX);
     bundle_about_encode(&m->info, m->opts->clock, &text);
     return fs_write_atomic(below(m, BUNDLE_ABOUT), strbuf_str(&text), err);
@@ -311,6 +317,15 @@ static int write_all(struct maker *m, struct err *err)
     return 0;
 }
 
+static void give_info(const struct maker *m, struct bundle_info *ret_info)
+{
+    *ret_info = m->info;
+    ret_info->missing = arena_array(m->arena, struct bundle_missing, m->missing.n + 1);
+    for (size_t idx = 0; idx < m->missing.n; idx++) {
+        ret_info->missing[idx] = m->missing.items[idx];
+    }
+}
+
 int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bundle_info *ret_info,
                 struct err *err)
 {
@@ -336,10 +351,70 @@ int bundle_make(struct arena *arena, const struct bundle_opts *opts, struct bund
         }
         return -1;
     }
-    *ret_info = m.info;
-    ret_info->missing = arena_array(arena, struct bundle_missing, m.missing.n + 1);
-    for (size_t idx = 0; idx < m.missing.n; idx++) {
-        ret_info->missing[idx] = m.missing.items[idx];
+    give_info(&m, ret_info);
+    return 0;
+}
+
+/* ---- what would be written ---- */
+
+static int weigh(struct maker *m, const char *folder, struct err *err)
+{
+    struct fs_names paths;
+    if (!fs_is_dir(folder)) {
+        return 0;
     }
+    if (fs_walk(m->arena, folder, &paths, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < paths.n; idx++) {
+        struct stat info;
+        if (stat(fs_join(m->arena, folder, paths.items[idx]), &info) == 0) {
+            m->info.n_files++;
+            m->info.file_bytes += (uint64_t)info.st_size;
+        }
+    }
+    return 0;
+}
+
+static void weigh_programs(struct maker *m)
+{
+    const char *slash = strrchr(m->opts->self, '/');
+    struct stat info;
+    for (size_t idx = 0; idx <= ARRAY_LEN(PROGRAMS); idx++) {
+        const char *path = idx == 0 || !slash
+                               ? m->opts->self
+                               : arena_printf(m->arena, "%.*s/%s", (int)(slash - m->opts->self),
+                                              m->opts->self, PROGRAMS[idx - 1]);
+        if ((idx == 0 || slash) && stat(path, &info) == 0) {
+            m->info.n_files++;
+            m->info.file_bytes += (uint64_t)info.st_size;
+        }
+    }
+}
+
+int bundle_foresee(struct arena *arena, const struct bundle_opts *opts,
+                   struct bundle_info *ret_info, struct err *err)
+{
+    struct bundle_opts all = *opts;
+    all.allows_missing = true;
+    CLEANUP(maker) struct maker m = {.arena = arena, .opts = &all};
+    if (look_up(&m, err) < 0) {
+        return -1;
+    }
+    list_parts(&m);
+    m.info.n_files = m.blobs.n;
+    m.info.file_bytes = m.info.blob_bytes;
+    for (size_t idx = 0; idx < m.repos.n; idx++) {
+        if (weigh(&m, m.repos.items[idx], err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(FOLDERS); idx++) {
+        if (weigh(&m, fs_join(arena, opts->root, FOLDERS[idx]), err) < 0) {
+            return -1;
+        }
+    }
+    weigh_programs(&m);
+    give_info(&m, ret_info);
     return 0;
 }

@@ -59,6 +59,11 @@ struct bundle_info {
 MUST_CHECK int bundle_make(struct arena *arena, const struct bundle_opts *opts,
                            struct bundle_info *ret_info, struct err *err);
 
+/* What bundle_make would write, folder not being looked at: files and bytes but for the bundle's own lists and references, of which
+   none is read. What is missing is listed, and no error. */
+MUST_CHECK int bundle_foresee(struct arena *arena, const struct bundle_opts *opts,
+                              struct bundle_info *ret_info, struct err *err);
+
 struct import_opts {
     struct store *store;
     const char *folder;         /* of the bundle */

@@ -118,34 +118,40 @@ static const struct lock_item *earlier_item(const struct getting *g, struct str 
     return item && store_has(g->store, item->sha256, NULL) ? item : NULL;
 }
 
-/* *ret_has false: not there. A blob that an earlier fetch brought and that is not what is known now stays a stranger. */
-static int from_store(struct getting *g, const struct dataset_file *file, bool *ret_has,
-                      struct err *err)
+/* A blob that an earlier fetch brought and that is not what is known now stays a stranger. */
+static bool find_in_store(const struct getting *g, const struct dataset_file *file,
+                          struct lock_item *ret_item)
 {
     struct lock_item known = known_of(file);
     const struct lock_item *item = earlier_item(g, file->name);
-    struct dataset_got got = {.origin = FROM_STORE};
     struct err drift = {0};
     struct err none = {0};
     struct digest_value value = {0};
-    *ret_has = false;
     if (item && lock_check_item(&known, item, file->name.ptr, &drift) == 0) {
-        got.item = *item;
+        *ret_item = *item;
     } else if (file->has_sha256 && store_has(g->store, file->sha256, &value.size_bytes)) {
         memcpy(value.sha256, file->sha256, SHA256_BYTES);
         memcpy(value.md5, file->md5, MD5_BYTES);
-        got.item = item_of(g, file, &value, NULL);
-        got.item.has_md5 = file->has_md5;
+        *ret_item = item_of(g, file, &value, NULL);
+        ret_item->has_md5 = file->has_md5;
     } else if (file->has_md5 && !file->has_sha256 &&
                store_find_md5(g->store, file->md5, value.sha256, &none) == 0 &&
                store_has(g->store, value.sha256, &value.size_bytes)) {
         memcpy(value.md5, file->md5, MD5_BYTES);
-        got.item = item_of(g, file, &value, NULL);
+        *ret_item = item_of(g, file, &value, NULL);
     } else {
-        return 0;
+        return false;
     }
-    *ret_has = true;
-    return keep(g, file, &got, err);
+    return true;
+}
+
+/* *ret_has false: not there. */
+static int from_store(struct getting *g, const struct dataset_file *file, bool *ret_has,
+                      struct err *err)
+{
+    struct dataset_got got = {.origin = FROM_STORE};
+    *ret_has = find_in_store(g, file, &got.item);
+    return *ret_has ? keep(g, file, &got, err) : 0;
 }
 
 /* ---- brought by a person ---- */
@@ -421,6 +427,47 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
     fetch_free(fetch);
     fetch = NULL;
     return fs_remove_tree(spec.folder, err);
+}
+
+/* ---- what would be done ---- */
+
+int dataset_foresee(struct arena *arena, struct store *store, const struct dataset_here *here,
+                    const struct dataset_fetch_opts *opts, struct dataset_foreseen *ret_files,
+                    size_t *ret_n, struct err *err)
+{
+    struct getting g = {.arena = arena, .store = store, .here = here, .opts = opts};
+    const char *urls[FETCH_MIRRORS_MAX];
+    struct err none = {0};
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(here, &n);
+    if (dataset_ref_read(arena, store, here->name, &g.earlier, &none) < 0 &&
+        none.code != ERR_NOT_FOUND) {
+        *err = none;
+        return -1;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        struct dataset_foreseen *one = &ret_files[idx];
+        struct lock_item item;
+        size_t n_urls = 0;
+        *one = (struct dataset_foreseen){.file = &files[idx], .bytes = files[idx].size_bytes};
+        if (find_in_store(&g, &files[idx], &item)) {
+            one->origin = FROM_STORE;
+            one->bytes = item.size_bytes;
+        } else if (fs_exists(incoming_path(&g, &files[idx]))) {
+            one->origin = FROM_INCOMING;
+        } else if (here->is_twin) {
+            one->origin = FROM_SYNTH;
+        } else {
+            one->origin = FROM_NET;
+            if (urls_of(&g, &files[idx], urls, &n_urls, err) < 0) {
+                return -1;
+            }
+            one->is_wanted = n_urls == 0;
+            one->url = n_urls ? http_url_shown(arena, urls[0]) : NULL;
+        }
+    }
+    *ret_n = n;
+    return 0;
 }
 
 /* ---- all of them ---- */

@@ -76,6 +76,7 @@ struct dataset_fetch_opts {
     const char *const *samples; /* "SPLIT=N" of a twin */
     size_t n_samples;
     bool wants_tree;
+    bool makes_anew; /* the tree, although one of the same archives is there */
 };
 
 enum dataset_origin { FROM_STORE, FROM_INCOMING, FROM_NET, FROM_SYNTH };
@@ -108,7 +109,20 @@ MUST_CHECK int dataset_fetch(struct arena *arena, struct store *store,
                              const struct dataset_here *here, const struct dataset_fetch_opts *opts,
                              struct dataset_fetched *fetched, struct err *err);
 
-/* The parts of it, for dataset_fetch alone. */
+struct dataset_foreseen {
+    const struct dataset_file *file;
+    enum dataset_origin origin;
+    bool is_wanted;  /* a person must bring it */
+    const char *url; /* FROM_NET: the first that would be asked; or NULL */
+    int64_t bytes;   /* -1: not known */
+};
+/* What dataset_fetch would do for each file, looking at names and sizes only; nobody is asked. ret_files has DATASET_FILES_MAX. */
+MUST_CHECK int dataset_foresee(struct arena *arena, struct store *store,
+                               const struct dataset_here *here,
+                               const struct dataset_fetch_opts *opts,
+                               struct dataset_foreseen *ret_files, size_t *ret_n, struct err *err);
+
+/* The parts of it, for dataset_fetch and dataset_repair alone. */
 MUST_CHECK int dataset_get_files(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,
@@ -124,5 +138,8 @@ MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
                                  const struct dataset_fetch_opts *opts,
                                  const struct dataset_record *record,
                                  struct dataset_fetched *fetched, struct err *err);
+/* A file that is no archive: a copy, since a link to the blob could be written through. */
+MUST_CHECK int dataset_copy_blob(struct arena *arena, const struct store *store,
+                                 const struct lock_item *item, const char *to, struct err *err);
 
 #endif

@@ -137,17 +137,15 @@ static int unpack_one(struct making *m, const struct dataset_file *file,
     return 0;
 }
 
-/* A file that is no archive: a copy, since a link to the blob could be written through. */
-static int copy_one(struct making *m, const struct dataset_file *file, const struct lock_item *item,
-                    struct err *err)
+int dataset_copy_blob(struct arena *arena, const struct store *store, const struct lock_item *item,
+                      const char *to, struct err *err)
 {
-    const char *from = store_blob_path(m->store, item->sha256);
-    const char *to = fs_join(m->arena, into_of(m, file), file->name.ptr);
+    const char *from = store_blob_path(store, item->sha256);
     CLEANUP(fd) int in = open(from, O_RDONLY | O_CLOEXEC);
     CLEANUP(fd) int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
     struct digest_value value;
-    char *buf = arena_array(m->arena, char, COPY_BYTES);
+    char *buf = arena_array(arena, char, COPY_BYTES);
     ssize_t n;
     if (in < 0 || out < 0) {
         return err_set(err, err_code_of_errno(errno), "copy %s to %s: %s", from, to,
@@ -169,14 +167,24 @@ static int copy_one(struct making *m, const struct dataset_file *file, const str
     if (digest_finish(&digest, &value, err) < 0) {
         return -1;
     }
-    if (memcmp(value.sha256, item->sha256, SHA256_BYTES) != 0) {
-        return err_set(err, ERR_INTEGRITY, "%s: the store's copy is not what its name says", from);
+    return memcmp(value.sha256, item->sha256, SHA256_BYTES) == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: the store's copy is not what its name says",
+                         from);
+}
+
+static int copy_one(struct making *m, const struct dataset_file *file, const struct lock_item *item,
+                    struct err *err)
+{
+    const char *to = fs_join(m->arena, into_of(m, file), file->name.ptr);
+    if (dataset_copy_blob(m->arena, m->store, item, to, err) < 0) {
+        return -1;
     }
-    m->file_bytes += value.size_bytes;
+    m->file_bytes += (uint64_t)item->size_bytes;
     add_file(m,
              file->into.ptr ? arena_printf(m->arena, "%s/%s", file->into.ptr, file->name.ptr)
                             : file->name.ptr,
-             value.sha256);
+             item->sha256);
     return 0;
 }
 
@@ -349,7 +357,7 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
     if (lock_work(&m, &lock, err) < 0) {
         return -1;
     }
-    if (dataset_tree_read(arena, store, here->name, &tree, &ignored) == 0 &&
+    if (!opts->makes_anew && dataset_tree_read(arena, store, here->name, &tree, &ignored) == 0 &&
         same_archives(&tree, record)) {
         fetched->has_tree = fetched->was_there = true;
         fetched->tree = tree;

@@ -22,8 +22,10 @@ enum dataset_fault_kind {
 
 struct dataset_fault {
     enum dataset_fault_kind kind;
-    const char *path; /* or a group's name */
-    const char *why;  /* or NULL */
+    const char *path;                 /* or a group's name */
+    const char *why;                  /* or NULL */
+    const uint8_t *expected;          /* SHA-256 by the list; NULL: not known */
+    const struct digest_value *found; /* of a file whose digest differs, else NULL */
 };
 
 enum dataset_depth { DEPTH_QUICK, DEPTH_NORMAL, DEPTH_DEEP };
@@ -46,6 +48,12 @@ struct dataset_group_count {
 
 enum dataset_verdict { VERDICT_HOLDS, VERDICT_PARTLY, VERDICT_WRONG };
 
+struct dataset_archive {             /* one that lies in a folder outside of the store */
+    const struct dataset_file *file; /* what is known of it */
+    struct digest_value found;
+    bool is_there, is_right;
+};
+
 struct dataset_verified {
     const char *tree_path;
     struct dataset_record tree;
@@ -55,6 +63,10 @@ struct dataset_verified {
     struct dataset_fault *faults; /* by kind, then path */
     size_t n_faults;
     size_t n_of[FAULT_KINDS];
+    struct dataset_archive
+        *archives; /* of a folder: all that the description names, where one is there */
+    size_t n_archives;
+    struct tree_list list; /* the files that are expected, by digest; empty: no list is known */
     const char **not_checked;
     size_t n_not_checked;
     enum dataset_verdict verdict;
@@ -68,5 +80,13 @@ MUST_CHECK int dataset_verify(struct arena *arena, const struct store *store,
                               const struct dataset_here *here,
                               const struct dataset_verify_opts *opts,
                               struct dataset_verified *ret_verified, struct err *err);
+
+/* The same of data that lies anywhere: the archives, the tree, or both. The list of digests is the description's, the folder's own
+   tree.sha256 or the store's; without one, names, numbers, partners and headers are checked, and not_checked says that the bytes
+   were not. The folder may also be the one that all paths of the description begin with (cityscapes/ of cityscapes/...). */
+MUST_CHECK int dataset_verify_folder(struct arena *arena, const struct store *store,
+                                     const struct dataset_here *here, const char *folder,
+                                     const struct dataset_verify_opts *opts,
+                                     struct dataset_verified *ret_verified, struct err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "store/noun.h"
 
 #include "base/fs.h"
+#include "base/nearest.h"
 #include "codec/oci_ref.h"
 #include "load/load.h"
 #include "report/dataset.h"
@@ -108,6 +109,35 @@ static int resolve_reference(struct arena *arena, struct str name, struct noun *
     return 0;
 }
 
+/* Of the kind; NOUN_KINDS: of any. */
+static const char *near_text(struct arena *arena, const char *root, enum noun_kind kind,
+                             const char *name)
+{
+    static const struct {
+        enum noun_kind kind;
+        const char *folder, *end;
+    } PLACES[] = {{NOUN_DATASET, "datasets", ""},
+                  {NOUN_IMAGE, "images", ""},
+                  {NOUN_REPORT, "manifests/reports", ".json"}};
+    struct nearest nearest = nearest_to(name);
+    for (size_t idx = 0; idx < ARRAY_LEN(PLACES); idx++) {
+        struct fs_names names = {0};
+        struct err ignored = {0};
+        if ((kind != NOUN_KINDS && kind != PLACES[idx].kind) ||
+            fs_list(arena, fs_join(arena, root, PLACES[idx].folder), &names, &ignored) < 0) {
+            continue;
+        }
+        for (size_t at = 0; at < names.n; at++) {
+            struct str id = str_of(names.items[at]);
+            if (str_ends(id, str_of(PLACES[idx].end))) {
+                id.len -= strlen(PLACES[idx].end);
+                nearest_offer(&nearest, str_z(arena, id));
+            }
+        }
+    }
+    return nearest_text(&nearest, arena_array(arena, char, NEAREST_TEXT_MAX));
+}
+
 int noun_resolve(struct arena *arena, const char *root, const char *name, struct noun *ret_noun,
                  struct err *err)
 {
@@ -128,9 +158,9 @@ int noun_resolve(struct arena *arena, const char *root, const char *name, struct
         }
         return find_kind(arena, root, (enum noun_kind)kind, rest, ret_noun)
                    ? 0
-                   : err_set(err, ERR_USAGE, "no %s \"%.*s\"; reperf list %ss names them",
+                   : err_set(err, ERR_USAGE, "no %s \"%.*s\"%s; reperf list %ss names them",
                              KINDS[kind], (int)(rest.len < 200 ? rest.len : 200), rest.ptr,
-                             KINDS[kind]);
+                             near_text(arena, root, (enum noun_kind)kind, rest.ptr), KINDS[kind]);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(ORDER); idx++) {
         struct noun noun;
@@ -147,8 +177,8 @@ int noun_resolve(struct arena *arena, const char *root, const char *name, struct
     if (n_found == 0) {
         return err_set(err, ERR_USAGE,
                        "\"%.200s\" is no dataset, image or report (reperf list names them) and no "
-                       "source:URL@COMMIT",
-                       name);
+                       "source:URL@COMMIT%s",
+                       name, near_text(arena, root, NOUN_KINDS, name));
     }
     *ret_noun = found;
     return 0;

@@ -173,3 +173,36 @@ int store_verify(struct arena *arena, struct store *store, const struct store_ve
     }
     return result;
 }
+
+int store_verify_some(struct arena *arena, struct store *store,
+                      const struct store_verify_opts *opts, const uint8_t (*sha256)[SHA256_BYTES],
+                      size_t n, struct store_verify_result *ret_result, struct err *err)
+{
+    struct verifying v = {.arena = arena, .store = store, .opts = opts};
+    const struct tree_opts tree = {.folder = store_path(store, "blobs/sha256"),
+                                   .pool = opts->pool,
+                                   .n_threads = opts->n_threads,
+                                   .should_stop = opts->should_stop};
+    struct tree_file *files = arena_array(arena, struct tree_file, n + 1);
+    uint8_t *is_right = arena_array(arena, uint8_t, n + 1);
+    int result;
+    for (size_t idx = 0; idx < n; idx++) {
+        char *hex = arena_array(arena, char, SHA256_HEX_SIZE);
+        hex_encode(sha256[idx], SHA256_BYTES, hex);
+        files[idx].path = hex;
+        memcpy(files[idx].sha256, sha256[idx], SHA256_BYTES);
+        is_right[idx] = store_has(store, sha256[idx], NULL);
+    }
+    result = tree_pick(&tree, files, n, is_right, err);
+    for (size_t idx = 0; result == 0 && idx < n; idx++) {
+        if (!is_right[idx] && store_has(store, sha256[idx], NULL)) {
+            result = quarantine(&v, files[idx].path, err);
+        }
+    }
+    arena_adopt(arena, v.findings.items);
+    v.result.findings = v.findings.items;
+    v.result.n = v.findings.n;
+    v.result.n_blobs = n;
+    *ret_result = v.result;
+    return result;
+}

@@ -80,6 +80,8 @@ enum tree_fault { TREE_MISSING, TREE_EXTRA, TREE_CORRUPT, TREE_UNREADABLE };
 struct tree_difference {
     enum tree_fault fault;
     const char *path;
+    const uint8_t *expected; /* SHA-256, of the list; NULL: it has none, or not this file */
+    const struct digest_value *found; /* of tree_verify where the digest differs; else NULL */
 };
 struct tree_differences {
     struct tree_difference *items; /* by path; in the arena */

@@ -503,13 +503,14 @@ void tree_compare(struct arena *arena, const struct tree_list *expected,
                     : bt == found->n  ? -1
                                       : strcmp(expected->files[at].path, found->files[bt].path);
         if (order < 0) {
-            VEC_PUSH(&differences,
-                     (struct tree_difference){TREE_MISSING, expected->files[at].path});
+            VEC_PUSH(&differences, (struct tree_difference){.fault = TREE_MISSING,
+                                                            .path = expected->files[at].path});
         } else if (order > 0) {
-            VEC_PUSH(&differences, (struct tree_difference){TREE_EXTRA, found->files[bt].path});
-        } else if (!is_same(expected, at, found, bt)) {
             VEC_PUSH(&differences,
-                     (struct tree_difference){TREE_CORRUPT, expected->files[at].path});
+                     (struct tree_difference){.fault = TREE_EXTRA, .path = found->files[bt].path});
+        } else if (!is_same(expected, at, found, bt)) {
+            VEC_PUSH(&differences, (struct tree_difference){.fault = TREE_CORRUPT,
+                                                            .path = expected->files[at].path});
         }
         at += order <= 0;
         bt += order >= 0;

@@ -224,7 +224,8 @@ enum { FOUND_NOT, FOUND_WANTED, FOUND_SAME, FOUND_OTHER, FOUND_UNREADABLE };
 struct verifying {
     struct arena *arena;
     const struct tree_list *expected;
-    uint8_t *states; /* beside expected->files */
+    uint8_t *states;             /* beside expected->files */
+    struct digest_value **found; /* beside them: of those that differ; on the heap */
     size_t next_idx;
     struct {
         const char **items;
@@ -263,12 +264,26 @@ static void judge_value(void *ctx, size_t idx, const struct digest_value *value)
         is_same = is_same && memcmp(expected->md5[idx], value->md5, MD5_BYTES) == 0;
     }
     verifying->states[idx] = is_same ? FOUND_SAME : FOUND_OTHER;
+    if (!is_same) {
+        verifying->found[idx] = xcalloc(1, sizeof(*value));
+        *verifying->found[idx] = *value;
+    }
 }
 
 static void note_unreadable(void *ctx, size_t idx)
 {
     struct verifying *verifying = ctx;
     verifying->states[idx] = FOUND_UNREADABLE;
+}
+
+static const struct digest_value *kept_value(const struct verifying *verifying, size_t idx)
+{
+    struct digest_value *kept = NULL;
+    if (verifying->found[idx]) {
+        kept = arena_new(verifying->arena, struct digest_value);
+        *kept = *verifying->found[idx];
+    }
+    return kept;
 }
 
 static void collect(const struct verifying *verifying, struct tree_differences *ret_differences)
@@ -287,13 +302,16 @@ static void collect(const struct verifying *verifying, struct tree_differences *
         while (at < verifying->extra.n &&
                (idx == expected->n ||
                 strcmp(verifying->extra.items[at], expected->files[idx].path) < 0)) {
-            VEC_PUSH(&differences,
-                     (struct tree_difference){TREE_EXTRA, verifying->extra.items[at++]});
+            VEC_PUSH(&differences, (struct tree_difference){.fault = TREE_EXTRA,
+                                                            .path = verifying->extra.items[at++]});
         }
         if (idx < expected->n && verifying->states[idx] != FOUND_SAME) {
             ASSERT(verifying->states[idx] != FOUND_WANTED);
-            VEC_PUSH(&differences, (struct tree_difference){FAULTS[verifying->states[idx]],
-                                                            expected->files[idx].path});
+            const struct tree_file *file = &expected->files[idx];
+            VEC_PUSH(&differences,
+                     (struct tree_difference){FAULTS[verifying->states[idx]], file->path,
+                                              expected->lacks_sha256 ? NULL : file->sha256,
+                                              kept_value(verifying, idx)});
         }
     }
     arena_adopt(verifying->arena, differences.items);
@@ -332,8 +350,13 @@ int tree_verify(struct arena *arena, const struct tree_opts *opts, const struct 
                 struct tree_verify_result *ret_result, struct err *err)
 {
     CLEANUP(free) uint8_t *states = xcalloc(expected->n, 1);
-    struct verifying verifying = {.arena = arena, .expected = expected, .states = states};
+    CLEANUP(free) struct digest_value **found = xcalloc(expected->n, sizeof(struct digest_value *));
+    struct verifying verifying = {
+        .arena = arena, .expected = expected, .states = states, .found = found};
     int result = verify_states(opts, &verifying, ret_result, err);
+    for (size_t idx = 0; idx < expected->n; idx++) {
+        free(found[idx]);
+    }
     VEC_RELEASE(&verifying.extra);
     return result;
 }

@@ -95,8 +95,12 @@ static int take_file(struct job *job, const struct unpack_entry *entry, struct e
 {
     const void *ptr;
     size_t len;
+    const char *path = str_z(job->arena, entry->path);
+    if (job->opts->wants && !job->opts->wants(job->opts->ctx, path)) {
+        return 0;
+    }
     if (check_space(job, entry, err) < 0 ||
-        writer_begin(&job->writer, str_z(job->arena, entry->path), entry->is_executable, err) < 0) {
+        writer_begin(&job->writer, path, entry->is_executable, err) < 0) {
         return -1;
     }
     for (;;) {
@@ -179,7 +183,7 @@ static int take_entry(struct job *job, const struct unpack_entry *entry, struct 
     }
     case UNPACK_SYMLINK:
     case UNPACK_HARDLINK:
-        return take_link(job, entry, err);
+        return job->opts->wants ? 0 : take_link(job, entry, err);
     }
     return err_set(err, ERR_INTERNAL, "an entry of type %d", (int)entry->type);
 }

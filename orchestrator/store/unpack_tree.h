@@ -17,6 +17,8 @@ struct unpack_tree_opts {
     const char *
         into; /* instead of new_folder: a folder of the caller's that exists and may hold files of other archives of the
                                same dataset (none of the same path); then the caller syncs it, and removes it on failure */
+    /* The files that are written, all of the archive's bytes being checked all the same; links are left out then. NULL: all. */
+    bool (*wants)(void *ctx, const char *path);
     struct unpack_opts unpack;
     unsigned
         kinds; /* digests of the archive: 0 is DIGEST_SHA256; those that are expected are made anyway */

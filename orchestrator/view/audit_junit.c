@@ -7,7 +7,8 @@
 
 enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_ERROR, OUTCOME_SKIPPED };
 
-/* A cell whose logs are named but not there is an error; one without any log, or without a rule, was not judged. */
+/* A cell whose logs are named but not there or not to be read is an error, and so is one that has no rule; one without any log was not
+   judged. */
 static enum outcome outcome_of(const struct cell_audit *a)
 {
     switch (a->verdict) {
@@ -18,6 +19,9 @@ static enum outcome outcome_of(const struct cell_audit *a)
         return OUTCOME_FAILED;
     case AUDIT_NO_LOG:
         break;
+    }
+    if (a->log_state == LOG_NO_RULE || a->log_state == LOG_UNREADABLE) {
+        return OUTCOME_ERROR;
     }
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         if (!a->measurements[idx]) {

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#define DECIMALS_MORE_MAX 6
+
 void page_begin(struct page *page, struct str title)
 {
     HTML(page->out,
@@ -77,6 +79,28 @@ struct str percent_text(struct page *page, double share)
                  fabs(percent));
 }
 
+void add_condition_value(struct page *page, struct str value)
+{
+    static const struct {
+        double least;
+        const char *unit;
+    } UNITS[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}};
+    struct err ignored = {0};
+    int64_t count = 0;
+    if (str_to_i64(value, 0, INT64_MAX, &count, &ignored) < 0 || count < 1000000) {
+        HTML(page->out, "{}", value);
+        return;
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(UNITS); idx++) {
+        if ((double)count >= UNITS[idx].least) {
+            HTML(page->out, "<span title=\"{}\">{}</span>", value,
+                 textf(&page->arena, "%.3g\xc2\xa0%s", (double)count / UNITS[idx].least,
+                       UNITS[idx].unit));
+            return;
+        }
+    }
+}
+
 struct str number_text(struct page *page, double value, int decimals)
 {
     return isfinite(value) ? textf(&page->arena, "%.*f", decimals, value) : STR_LIT("");
@@ -100,31 +124,52 @@ const struct rule *rule_of(const struct page *page, const struct cell_audit *ca)
     return format ? format_rule(format, ca->rule) : NULL;
 }
 
-struct str recomputed_text(struct page *page, const struct cell_audit *ca)
+struct str rounded_text(struct page *page, const struct cell_audit *ca)
 {
     const struct rule *rule = rule_of(page, ca);
-    enum rounding rounding = rule ? rule->rounding : ROUND_NEAREST;
+    if (!isfinite(ca->recomputed)) {
+        return STR_EMPTY;
+    }
+    return ca->verdict == AUDIT_EXACT
+               ? ca->cell->printed
+               : number_text(page,
+                             rule_round(rule ? rule->rounding : ROUND_NEAREST, ca->recomputed,
+                                        ca->cell->decimals),
+                             ca->cell->decimals);
+}
+
+struct str recomputed_text(struct page *page, const struct cell_audit *ca)
+{
     if (!isfinite(ca->recomputed)) {
         return STR_LIT("");
     }
-    if (ca->verdict == AUDIT_EXACT) {
-        return ca->cell->printed;
+    for (int more = 0; more <= DECIMALS_MORE_MAX; more++) {
+        int decimals = ca->cell->decimals + more;
+        double shown = rule_round(ROUND_NEAREST, ca->recomputed, decimals);
+        double diff = shown / ca->cell->published - 1;
+        if (more == DECIMALS_MORE_MAX ||
+            str_eq(percent_text(page, diff), percent_text(page, ca->rel_diff))) {
+            return number_text(page, shown, decimals);
+        }
     }
-    return number_text(page, rule_round(rounding, ca->recomputed, ca->cell->decimals),
-                       ca->cell->decimals);
+    return STR_EMPTY;
 }
 
-static void add_source(struct page *page, const char *what, const struct source_ref *source)
+/* The path of logs is the folder of a clone, and nothing in the repository. */
+static void add_source(struct page *page, const char *what, const struct source_ref *source,
+                       bool is_clone)
 {
     if (!source->repository.ptr) {
         return;
     }
     HTML(page->out, "<p class=\"meta\">{}: {}", str_of(what), source->repository);
     if (source->commit.ptr) {
-        HTML(page->out, " at <code>{}</code>", source->commit);
+        strbuf_add_z(page->out, " at ");
+        add_link(page, commit_url(page, source), source->commit);
     }
-    if (source->path.ptr) {
-        HTML(page->out, ", <code>{}</code>", source->path);
+    if (source->path.ptr && !is_clone) {
+        strbuf_add_z(page->out, ", ");
+        add_link(page, file_url(page, source, source->path), source->path);
     }
     if (source->date.ptr) {
         HTML(page->out, ", <span class=\"v\" style=\"font-weight:400\">{}</span>", source->date);
@@ -152,8 +197,8 @@ static void add_report(struct page *page, const struct report_audit *audit, bool
     const struct report *report = audit->report;
     HTML(page->out, "<h2 id=\"{}\" class=\"{}\">{}</h2>\n", report->id,
          is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
-    add_source(page, "Report", &report->source);
-    add_source(page, "Logs", &report->logs_source);
+    add_source(page, "Report", &report->source, false);
+    add_source(page, "Logs", &report->logs_source, true);
     add_nav(page, report->id);
     add_summary(page, audit);
     add_cells(page, audit);
@@ -166,6 +211,30 @@ static void add_report(struct page *page, const struct report_audit *audit, bool
     add_provenance(page, audit);
 }
 
+static struct str zu(struct page *page, size_t n)
+{
+    return textf(&page->arena, "%zu", n);
+}
+
+/* What all of it comes to, in one sentence. */
+static void add_headline(struct page *page, const struct report_audit *audits, size_t n)
+{
+    struct verdict_counts all = {0};
+    for (size_t idx = 0; idx < n; idx++) {
+        struct verdict_counts counts = count_verdicts(&audits[idx]);
+        all.n += counts.n;
+        for (size_t verdict = 0; verdict <= AUDIT_NO_LOG; verdict++) {
+            all.of[verdict] += counts.of[verdict];
+        }
+    }
+    HTML(page->out,
+         "<p class=\"headline\">Of {} published numbers{}, {} follow from the published logs, {} "
+         "differ{} and {} cannot be checked.</p>\n",
+         zu(page, all.n), n > 1 ? textf(&page->arena, " in %zu reports", n) : STR_EMPTY,
+         zu(page, all.of[AUDIT_EXACT] + all.of[AUDIT_MATCH]), zu(page, all.of[AUDIT_DIFFERS]),
+         all.of[AUDIT_DIFFERS] == 1 ? STR_LIT("s") : STR_EMPTY, zu(page, all.of[AUDIT_NO_LOG]));
+}
+
 void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
                 const struct format_set *formats)
 {
@@ -175,6 +244,7 @@ void page_audit(struct strbuf *out, const struct report_audit *audits, size_t n,
     ASSERT(n > 0);
     page_begin(&page, textf(&page.arena, "%.*s \xc2\xb7 reperf", STR_ARG(title)));
     HTML(out, "<header><h1>{}</h1>\n", title);
+    add_headline(&page, audits, n);
     strbuf_add_z(out, "<p>Every published number, computed again from the published logs by the "
                       "rule that the manifest names.</p></header>\n<main id=\"main\">\n");
     if (n > 1) {

@@ -78,7 +78,7 @@ static void add_value(struct page *page, const struct cell_audit *ca, double x, 
          textf(&page->arena, "%.1f", y), str_of(icon));
     HTML(page->out, "<text class=\"n\" x=\"{}\" y=\"{}\">{}</text>\n",
          textf(&page->arena, "%.1f", x + 150), textf(&page->arena, "%.1f", y),
-         ca->verdict == AUDIT_NO_LOG ? STR_LIT("no log") : recomputed_text(page, ca));
+         ca->verdict == AUDIT_NO_LOG ? STR_LIT("no log") : rounded_text(page, ca));
 }
 
 static void add_dumbbell(struct page *page, const struct like_row *row, double low, double high,

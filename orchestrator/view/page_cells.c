@@ -39,7 +39,7 @@ static bool is_first_of_table(const struct report_audit *audit, size_t idx)
 }
 
 /* "mean of ips, skip 2", the id, and the note. */
-static void add_rule(struct page *page, const struct cell_audit *ca)
+static void add_rule(struct page *page, const struct report *report, const struct cell_audit *ca)
 {
     const struct rule *rule = rule_of(page, ca);
     strbuf_add_z(page->out, "<td class=\"rule\">");
@@ -55,6 +55,7 @@ static void add_rule(struct page *page, const struct cell_audit *ca)
     if (ca->note.len) {
         HTML(page->out, "<small>{}</small>", ca->note);
     }
+    add_how(page, report, ca);
     strbuf_add_z(page->out, "</td>");
 }
 
@@ -82,27 +83,32 @@ static void add_proof(struct page *page, const struct cell_audit *ca)
     strbuf_add_z(page->out, "</small>");
 }
 
-static void add_cell(struct page *page, const struct cell_audit *ca, struct str report_id,
+static void add_cell(struct page *page, const struct cell_audit *ca, const struct report *report,
                      size_t idx)
 {
     const struct report_case *c = ca->of_case;
     HTML(page->out,
          "<tr id=\"{}-cell-{}\" class=\"cell row-{}\" data-cell=\"{}\"><th scope=\"row\">{}",
-         report_id, textf(&page->arena, "%zu", idx), str_of(audit_verdict_name(ca->verdict)),
+         report->id, textf(&page->arena, "%zu", idx), str_of(audit_verdict_name(ca->verdict)),
          ca->cell->id, c->stack->label);
     if (c->variant.len) {
         HTML(page->out, "<small>{}</small>", c->variant);
     }
     HTML(page->out,
          "<small class=\"phone\">{} GPU{}, batch {}</small></th><td class=\"n desk\">{}</td>"
-         "<td class=\"n desk\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>",
+         "<td class=\"n desk\">{}</td><td class=\"n\">{}</td><td class=\"n desk\">{}</td><td>",
          whole_text(page, c->gpus), c->gpus == 1 ? STR_EMPTY : STR_LIT("s"),
          whole_text(page, c->batch_per_gpu), whole_text(page, c->gpus),
          whole_text(page, c->batch_per_gpu), ca->cell->printed, recomputed_text(page, ca));
     add_verdict(page, ca->verdict);
+    /* On a phone these three stand in one column. */
+    if (isfinite(ca->recomputed)) {
+        HTML(page->out, "<small class=\"phone\">{}, logs {}</small>",
+             percent_text(page, ca->rel_diff), recomputed_text(page, ca));
+    }
     add_proof(page, ca);
-    HTML(page->out, "</td><td class=\"n\">{}</td>", percent_text(page, ca->rel_diff));
-    add_rule(page, ca);
+    HTML(page->out, "</td><td class=\"n desk\">{}</td>", percent_text(page, ca->rel_diff));
+    add_rule(page, report, ca);
     strbuf_add_z(page->out, "</tr>\n");
 }
 
@@ -120,12 +126,12 @@ static void add_table(struct page *page, const struct report_audit *audit, size_
                  "<th scope=\"col\" class=\"n desk\">GPUs</th>"
                  "<th scope=\"col\" class=\"n desk\">Batch<br>a GPU</th>"
                  "<th scope=\"col\" class=\"n\">Published</th>"
-                 "<th scope=\"col\" class=\"n\">Recomputed</th><th scope=\"col\">Verdict</th>"
-                 "<th scope=\"col\" class=\"n\">Difference</th>"
+                 "<th scope=\"col\" class=\"n desk\">Recomputed</th><th scope=\"col\">Verdict</th>"
+                 "<th scope=\"col\" class=\"n desk\">Difference</th>"
                  "<th scope=\"col\">Rule</th></tr></thead>\n<tbody>\n");
     for (size_t idx = first; idx < audit->n_cells; idx++) {
         if (same_table(head, &audit->cells[idx])) {
-            add_cell(page, &audit->cells[idx], audit->report->id, idx);
+            add_cell(page, &audit->cells[idx], audit->report, idx);
         }
     }
     strbuf_add_z(page->out, "</tbody>");

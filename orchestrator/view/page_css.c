@@ -123,6 +123,9 @@ const char *const PAGE_CSS[] = {
     "details ul{margin:.3rem 0;padding-left:1.2rem}details li{margin:.3rem "
     "0;overflow-wrap:anywhere}"
     "details li small{display:block;color:var(--soft);font-size:.8125rem}"
+    "p.headline{font-size:1.15rem;font-weight:600;max-width:60rem}"
+    "details.how{border:0;padding:.2rem 0;font-size:.8125rem}details.how>summary{font-weight:400;"
+    "color:var(--link)}details.how p{margin:.2rem 0}"
     ".phone{display:none!important}"
     "@media(max-width:40rem){.desk{display:none}.phone{display:block!important}td.rule,td.where{"
     "min-width:21rem}body{font-size:15px}h1{font-size:1.4rem}h2{font-size:1.2rem}"
@@ -132,7 +135,13 @@ const char *const PAGE_CSS[] = {
     "max-width:9.5rem}}"
     "@media print{:root{--bg:#fff;--card:#fff;--ink:#000;--soft:#444;--line:#999;--grid:#ccc}"
     "body{font-size:10pt}section.card{border:0;padding:0}section,figure,tr{break-inside:avoid}"
-    "section.card{break-inside:auto}nav,a.skip{display:none}.scroll{overflow:visible}"
+    "section.card{break-inside:auto}nav,a.skip,details.how{display:none}.scroll{overflow:visible}"
+    "table{font-size:7.5pt}td small,th small,td code,th "
+    "code{font-size:7pt;line-height:1.25}thead{display:table-header-group}th,td{padding-right:."
+    "4rem;"
+    "overflow-wrap:anywhere}td.rule,td.where,tr.wide "
+    "td{min-width:0;max-width:none}caption,h2,h3,h4,"
+    "thead{break-after:avoid}.grid2,.grid3{display:block}figure{margin-bottom:.6rem}"
     "details::details-content{content-visibility:visible;display:block;height:auto}}",
     NULL,
 };

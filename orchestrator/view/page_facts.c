@@ -14,6 +14,36 @@ static void add_level(struct page *page, enum finding_level level)
                   finding_level_name(level), ICONS[level], finding_level_name(level));
 }
 
+static bool is_alike(const struct finding *a, const struct finding *b)
+{
+    return strcmp(a->id, b->id) == 0 && str_eq(a->message, b->message);
+}
+
+static bool is_first_alike(const struct findings *findings, size_t idx)
+{
+    for (size_t before = 0; before < idx; before++) {
+        if (is_alike(&findings->items[before], &findings->items[idx])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One that says the same in several places stands once, with all of them. */
+static void add_alike(struct page *page, const struct findings *findings, size_t first)
+{
+    size_t n = 0;
+    HTML(page->out, "<li>{}<small>", findings->items[first].message);
+    for (size_t idx = first; idx < findings->n; idx++) {
+        if (is_alike(&findings->items[first], &findings->items[idx])) {
+            HTML(page->out, "{}<code>{}</code>", n ? STR_LIT(", ") : STR_EMPTY,
+                 findings->items[idx].where);
+            n++;
+        }
+    }
+    strbuf_add_z(page->out, "</small></li>\n");
+}
+
 /* All findings of one rule. */
 static void add_finding_group(struct page *page, const struct findings *findings,
                               const struct finding_rule *rule)
@@ -32,9 +62,8 @@ static void add_finding_group(struct page *page, const struct findings *findings
          str_of(rule->title), textf(&page->arena, "%zu", n), str_of(rule->id));
     HTML(page->out, "<p class=\"soft\">{}</p><ul>\n", str_of(rule->help));
     for (size_t idx = 0; idx < findings->n; idx++) {
-        const struct finding *f = &findings->items[idx];
-        if (strcmp(f->id, rule->id) == 0) {
-            HTML(page->out, "<li>{}<small><code>{}</code></small></li>\n", f->message, f->where);
+        if (strcmp(findings->items[idx].id, rule->id) == 0 && is_first_alike(findings, idx)) {
+            add_alike(page, findings, idx);
         }
     }
     strbuf_add_z(page->out, "</ul></details>\n");
@@ -140,7 +169,8 @@ static void add_condition(struct page *page, const struct conditions_table *t, c
         struct values values = find_values(t, idx, name);
         strbuf_add_z(page->out, "<td>");
         for (size_t at = 0; at < values.n; at++) {
-            HTML(page->out, "{}{}", at ? STR_LIT("; ") : STR_EMPTY, values.items[at]);
+            strbuf_add_z(page->out, at ? "; " : "");
+            add_condition_value(page, values.items[at]);
         }
         if (values.n_more) {
             HTML(page->out, "; {} more", textf(&page->arena, "%zu", values.n_more));
@@ -192,31 +222,48 @@ static void find_table(struct page *page, struct conditions_table *t)
     }
 }
 
+/* Those that differ, or, folded away, those that are the same. */
+static void add_conditions_part(struct page *page, const struct conditions_table *t, bool is_same)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < t->n_names; idx++) {
+        n += is_same_everywhere(t, t->names[idx]) == is_same;
+    }
+    if (n == 0) {
+        return;
+    }
+    if (is_same) {
+        HTML(page->out, "<details><summary>{}: {} condition{} the same for all</summary>\n",
+             t->model, textf(&page->arena, "%zu", n), n == 1 ? STR_LIT(" is") : STR_LIT("s are"));
+    }
+    add_scroll_begin(page, textf(&page->arena, "Conditions of %.*s that %s", STR_ARG(t->model),
+                                 is_same ? "are the same" : "differ"));
+    HTML(page->out,
+         "<caption>{}: what {} between frameworks</caption><thead><tr>"
+         "<th scope=\"col\">Condition</th>",
+         t->model, is_same ? STR_LIT("is the same") : STR_LIT("differs"));
+    for (size_t idx = 0; idx < t->n_stacks; idx++) {
+        HTML(page->out, "<th scope=\"col\">{}</th>", t->stacks[idx]->label);
+    }
+    strbuf_add_z(page->out, "</tr></thead>\n<tbody>\n");
+    for (size_t idx = 0; idx < t->n_names; idx++) {
+        if (is_same_everywhere(t, t->names[idx]) == is_same) {
+            add_condition(page, t, t->names[idx], is_same);
+        }
+    }
+    strbuf_add_z(page->out, "</tbody>");
+    add_scroll_end(page);
+    strbuf_add_z(page->out, is_same ? "</details>\n" : "");
+}
+
 static void add_conditions_table(struct page *page, const struct report *report, struct str model)
 {
     struct conditions_table *t = arena_new(&page->arena, struct conditions_table);
     *t = (struct conditions_table){.report = report, .model = model};
     t->stacks = arena_array(&page->arena, const struct stack *, report->n_stacks + 1);
     find_table(page, t);
-    add_scroll_begin(page, textf(&page->arena, "Conditions of %.*s", STR_ARG(model)));
-    HTML(page->out,
-         "<caption>{}: what differs between frameworks first</caption><thead><tr>"
-         "<th scope=\"col\">Condition</th>",
-         model);
-    for (size_t idx = 0; idx < t->n_stacks; idx++) {
-        HTML(page->out, "<th scope=\"col\">{}</th>", t->stacks[idx]->label);
-    }
-    strbuf_add_z(page->out, "</tr></thead>\n<tbody>\n");
-    for (int want_same = 0; want_same < 2; want_same++) {
-        for (size_t idx = 0; idx < t->n_names; idx++) {
-            bool is_same = is_same_everywhere(t, t->names[idx]);
-            if (is_same == (want_same == 1)) {
-                add_condition(page, t, t->names[idx], is_same);
-            }
-        }
-    }
-    strbuf_add_z(page->out, "</tbody>");
-    add_scroll_end(page);
+    add_conditions_part(page, t, false);
+    add_conditions_part(page, t, true);
 }
 
 static bool is_first_of_model(const struct report *report, size_t idx)
@@ -260,10 +307,10 @@ void add_provenance(struct page *page, const struct report_audit *audit)
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         const struct cell_audit *ca = &audit->cells[idx];
         for (size_t log = 0; log < ca->n_logs; log++) {
-            HTML(page->out,
-                 "<tr><th scope=\"row\" class=\"mono\">{}</th><td class=\"where mono\">{}</td>"
-                 "<td class=\"where mono\">{}</td></tr>\n",
-                 ca->cell->id, ca->logs[log].path, ca->logs[log].sha256);
+            HTML(page->out, "<tr><th scope=\"row\" class=\"mono\">{}</th><td class=\"where mono\">",
+                 ca->cell->id);
+            add_log_link(page, audit->report, ca->logs[log].path);
+            HTML(page->out, "</td><td class=\"where mono\">{}</td></tr>\n", ca->logs[log].sha256);
         }
     }
     strbuf_add_z(page->out, "</tbody>");

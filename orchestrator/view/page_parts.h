@@ -26,11 +26,15 @@ struct verdict_counts count_verdicts(const struct report_audit *audit);
 void add_verdict(struct page *page, enum audit_verdict verdict);
 void add_scroll_begin(struct page *page, struct str label);
 void add_scroll_end(struct page *page);
-struct str percent_text(struct page *page, double share);              /* "+1.25 %", "" for NAN */
+struct str percent_text(struct page *page, double share); /* "+1.25 %", "" for NAN */
+/* A condition's value; of a count of millions and more as people say it ("26.7 M"), the digits as its title. */
+void add_condition_value(struct page *page, struct str value);
 struct str number_text(struct page *page, double value, int decimals); /* "" for NAN */
 /* "Paddle, 8 GPUs, batch 96": enough to tell cells of one table apart. */
 struct str case_text(struct page *page, const struct report_case *c);
 /* The value as the verdict compared it: rounded as the cell's rule rounds. */
+struct str rounded_text(struct page *page, const struct cell_audit *ca);
+/* With as many digits as the difference beside it needs to follow from the two numbers that are shown. */
 struct str recomputed_text(struct page *page, const struct cell_audit *ca);
 /* NULL where the cell's rule is not one of a format. */
 const struct rule *rule_of(const struct page *page, const struct cell_audit *ca);
@@ -45,6 +49,15 @@ const char *metric_words(enum metric metric); /* for people */
 void add_cells(struct page *page, const struct report_audit *audit);
 void add_like(struct page *page, const struct report_audit *audit);
 void add_explanations(struct page *page, const struct report_audit *audit);
+
+/* page_how.c */
+/* Addresses on the host of the repository; empty where the host is not one that is known. */
+struct str commit_url(struct page *page, const struct source_ref *source);
+struct str file_url(struct page *page, const struct source_ref *source, struct str path);
+void add_link(struct page *page, struct str url, struct str text); /* url empty: the text alone */
+void add_log_link(struct page *page, const struct report *report, struct str path);
+/* A fold with the cell's logs, samples, window and arithmetic. */
+void add_how(struct page *page, const struct report *report, const struct cell_audit *ca);
 
 /* page_curves.c */
 void add_scaling(struct page *page, const struct report_audit *audit);

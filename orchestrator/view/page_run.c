@@ -77,14 +77,20 @@ static void add_run_cell(struct page *page, const struct cell_result *cell)
     HTML(page->out,
          "<tr class=\"cell\" data-cell=\"{}\"><th scope=\"row\"><code>{}</code></th><td "
          "class=\"n\">{}"
-         "</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>",
+         "</td><td class=\"n desk\">{}</td><td class=\"n desk\">{}</td><td class=\"n "
+         "desk\">{}</td><td>",
          cell->of_case->id, cell->of_case->id,
          cell->published ? cell->published->printed : STR_LIT("\xe2\x80\x93"),
          g_text(page, cell->value), g_text(page, cell->summary.std),
          textf(&page->arena, "%zu", cell->summary.n));
     add_run_verdict(page, cell->verdict);
+    if (isfinite(cell->value)) { /* on a phone these stand in one column */
+        HTML(page->out, "<small class=\"phone\">{}{}measured {}</small>",
+             percent_text(page, cell->rel_diff),
+             isfinite(cell->rel_diff) ? STR_LIT(", ") : STR_EMPTY, g_text(page, cell->value));
+    }
     HTML(page->out,
-         "</td><td class=\"n\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>",
+         "</td><td class=\"n desk\">{}</td><td class=\"rule\">{}<small><code>{}</code></small>",
          percent_text(page, cell->rel_diff), cell->why, cell->step->rule);
     add_target(page, cell);
     strbuf_add_z(page->out, "</td></tr>\n");
@@ -100,10 +106,11 @@ static void add_run_cells(struct page *page, const struct run_result *result)
         page->out,
         "<caption>Items a second of the whole job: mean over the repeats, and their spread"
         "</caption><thead><tr><th scope=\"col\">Case</th>"
-        "<th scope=\"col\" class=\"n\">Published</th><th scope=\"col\" class=\"n\">Measured</th>"
-        "<th scope=\"col\" class=\"n\">Std. dev.</th>"
-        "<th scope=\"col\" class=\"n\">Repeats</th><th scope=\"col\">Verdict</th>"
-        "<th scope=\"col\" class=\"n\">Difference</th><th scope=\"col\">Why, and the rule</th>"
+        "<th scope=\"col\" class=\"n\">Published</th><th scope=\"col\" class=\"n "
+        "desk\">Measured</th>"
+        "<th scope=\"col\" class=\"n desk\">Std. dev.</th>"
+        "<th scope=\"col\" class=\"n desk\">Repeats</th><th scope=\"col\">Verdict</th>"
+        "<th scope=\"col\" class=\"n desk\">Difference</th><th scope=\"col\">Why, and the rule</th>"
         "</tr></thead>\n<tbody>\n");
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         add_run_cell(page, &result->cells[idx]);
@@ -183,8 +190,11 @@ static void add_differences(struct page *page, const struct cell_result *cell, b
          cell->baseline->id);
     for (size_t idx = 0; idx < cell->n_differs; idx++) {
         const struct run_difference *d = &cell->differs[idx];
-        HTML(page->out, "<tr class=\"wide\"><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n",
-             d->name, d->published, d->run.ptr ? d->run : STR_LIT("none"));
+        HTML(page->out, "<tr class=\"wide\"><th scope=\"row\">{}</th><td>", d->name);
+        add_condition_value(page, d->published);
+        strbuf_add_z(page->out, "</td><td>");
+        add_condition_value(page, d->run.ptr ? d->run : STR_LIT("none"));
+        strbuf_add_z(page->out, "</td></tr>\n");
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
@@ -261,6 +271,34 @@ static int add_run_series(struct page *page, const struct run_view *view, struct
     return 0;
 }
 
+/* What ran, what it gave, and what it does not claim. */
+static void add_headline(struct page *page, const struct run_view *view)
+{
+    const struct run_result *result = &view->result;
+    bool is_smoke = view->frozen.plan.profile == PROFILE_SMOKE;
+    size_t n_ran = 0;
+    size_t n_values = 0;
+    size_t n_held = 0;
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        const struct cell_result *cell = &result->cells[idx];
+        n_ran += cell->verdict != RUN_NOT_RUN;
+        n_values += isfinite(cell->value);
+        n_held += cell->verdict == RUN_REPRODUCED;
+    }
+    HTML(page->out, "<p class=\"headline\">{} of {} case{} ran{}, and {} gave a number; ",
+         textf(&page->arena, "%zu", n_ran), textf(&page->arena, "%zu", result->n_cells),
+         result->n_cells == 1 ? STR_EMPTY : STR_LIT("s"),
+         is_smoke ? STR_LIT(", small and on the CPU (smoke)") : STR_EMPTY,
+         textf(&page->arena, "%zu", n_values));
+    if (is_smoke) {
+        strbuf_add_z(page->out, "it shows that the way from the manifest to sealed evidence works, "
+                                "and claims nothing about any published number.</p>\n");
+    } else {
+        HTML(page->out, "{} reproduced the published number.</p>\n",
+             textf(&page->arena, "%zu", n_held));
+    }
+}
+
 int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
 {
     struct page page = {.out = out, .formats = &view->frozen.formats};
@@ -268,11 +306,14 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
     page_begin(&page, textf(&page.arena, "Run %.*s \xc2\xb7 reperf", STR_ARG(view->frozen.run_id)));
     HTML(out,
          "<header><h1>Run {}</h1>\n<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} "
-         "repeats a case.</p></header>\n<main id=\"main\">\n<section class=\"card\">"
-         "<h2 class=\"first\">{} case{}</h2>\n",
+         "repeats a case.</p>\n",
          view->frozen.run_id, view->frozen.report.title, view->frozen.plan.report,
          str_of(profile_name(view->frozen.plan.profile)),
-         textf(&page.arena, "%" PRId64, view->frozen.plan.repeats),
+         textf(&page.arena, "%" PRId64, view->frozen.plan.repeats));
+    add_headline(&page, view);
+    HTML(out,
+         "</header>\n<main id=\"main\">\n<section class=\"card\"><h2 class=\"first\">{} "
+         "case{}</h2>\n",
          textf(&page.arena, "%zu", view->result.n_cells),
          view->result.n_cells == 1 ? STR_EMPTY : STR_LIT("s"));
     add_tiles(&page, &view->result);

@@ -63,7 +63,7 @@ static int find_folder(struct arena *arena, struct clock_src clock, const char *
 
 bool run_view_is_run(struct arena *arena, const char *state, const char *name)
 {
-    struct fs_names ids = {0};
+    struct rundir dir;
     struct err ignored = {0};
     size_t len = strlen(name);
     if (len > 8 && strcmp(name + len - 8, ".tar.zst") == 0) {
@@ -75,15 +75,8 @@ bool run_view_is_run(struct arena *arena, const char *state, const char *name)
     if (strcmp(name, "last") == 0) {
         return true;
     }
-    if (rundir_list(arena, state, &ids, &ignored) < 0) {
-        return false;
-    }
-    for (size_t idx = 0; idx < ids.n; idx++) {
-        if (len > 0 && strncmp(ids.items[idx], name, len) == 0) {
-            return true;
-        }
-    }
-    return false;
+    /* Of a beginning that fits several, opening it says so. */
+    return rundir_find(arena, state, name, &dir, &ignored) == 0 || ignored.code == ERR_USAGE;
 }
 
 struct derived { /* what result_derive must give again */

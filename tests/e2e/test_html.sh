@@ -59,6 +59,27 @@ for some in tables scaling step-series shaded; do
     [ "$(said "$T/light" $some)" -ge 10 ]
     ok $? "at least ten $some"
 done
+like "$(said "$T/light" headline)" "^Of $(wc -l <"$T/want") published numbers in [0-9]+ reports, [0-9]+ follow from the published logs, [0-9]+ differ and [0-9]+ cannot be checked\.$" \
+    "one sentence says what all of it comes to"
+is "$(said "$T/light" findings-alike)" 0 "findings that say the same stand once"
+is "$(said "$T/light" hows)" "$(jq '[.reports[].cells[] | select(.logs | length > 0)] | length' "$T/audit.json")" "each cell with a log opens to how its number follows"
+[ "$(said "$T/light" log-links)" -ge "$(said "$T/light" hows)" ]
+ok $? "and has its log's address"
+is "$(said "$T/light" hidden-390)" 0 "on a phone, verdict and difference of each cell are seen without scrolling"
+# What is printed as the difference follows from the two numbers beside it.
+python3 - "$T/all.html" >"$T/odd" <<'END'
+import html, re, sys
+row = re.compile(r'<tr id="[^"]*-cell-.*?</tr>', re.S)
+for text in row.findall(open(sys.argv[1]).read()):
+    cells = [html.unescape(re.sub("<[^>]*>", "", c)) for c in re.findall(r'<td class="n(?: desk)?">(.*?)</td>', text, re.S)]
+    published, found, said = cells[2], cells[3], cells[4]
+    if found and said:
+        diff = (float(found) / float(published) - 1) * 100
+        said = float(said.replace("\u2212", "-").replace("\xa0%", "").replace("%", "").replace("+", ""))
+        if abs(diff - said) > 0.0051:
+            print(published, found, said, diff)
+END
+is "$(cat "$T/odd")" "" "each printed difference follows from the printed numbers"
 for width in 1280 390; do
     [ "$(said "$T/light" "width-$width")" -le $width ]
     ok $? "at $width px nothing scrolls sideways but tables"

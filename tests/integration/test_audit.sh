@@ -21,8 +21,8 @@ like "$(cat "$T/out")" '117.205 .* exact ' "and shows a cell"
 like "$(cat "$T/out")" 'deeplab|hrnetw18/paddle/fp32/n1g8/bs8 .* 1\.9[0-9]+ +1\.944' "and a row like for like beside the published ratio"
 exits 2 "neither a report nor --all" "$REPERF" audit
 exits 2 "two forms at once" "$REPERF" audit --all --json --junit
-exits 3 "a report that is not there" "$REPERF" audit nobody
-exits 10 "a logs folder that is not there" "$REPERF" audit --all --logs "$T/nowhere"
+exits 2 "a report that is not there" "$REPERF" audit nobody
+exits 2 "a logs folder that is not there" "$REPERF" audit --all --logs "$T/nowhere"
 
 exits 1 "SARIF" "$REPERF" audit --all --sarif
 cp "$T/out" "$T/audit.sarif"

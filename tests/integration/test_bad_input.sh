@@ -104,7 +104,7 @@ exits 9 "log, an endless line" "$REPERF" measure long.log --format mmseg --json
 is "$(wc -c <"$T/out")" 0 "nothing half on standard output"
 like "$(cat "$T/err")" "line at byte 0 is longer" "it says where"
 exits 10 "log, a folder" "$REPERF" measure . --json
-exits 10 "log, not there" "$REPERF" measure nowhere.log --json
+exits 2 "log, not there" "$REPERF" measure nowhere.log --json
 truncate -s 300M sparse.log; measures 9 "no_metric None" "a sparse file" sparse.log mmseg
 line() { printf '{"event":"step","step":%s,"steps":3,"rank":0,"loss":1,"step_time_ns":1,"samples_per_s":%s,"lr":0.1}\n' "$1" "$2"; }
 stop='{"event":"run_stop","steps":3,"warmup_steps":0,"rank":0,"elapsed_ns":3,"samples_per_s":4,"loss_first":1,"loss_last":1}'
@@ -130,7 +130,7 @@ sed 's/$/\r/' good.log >crlf.log; measures 0 "ok 4" "CRLF" crlf.log reperf
 
 # --- audits that did not look ------------------------------------------------------------------------
 logs_id() { python3 -c 'import json,sys; d=json.load(open("out")); print(*sorted({f["id"] for r in d["reports"] for f in r["findings"]} & set(sys.argv[1:])))' "$@"; }
-exits 10 "audit, a logs folder that is not there" "$REPERF" audit $ID --logs "$T/nowhere" --json
+exits 2 "audit, a logs folder that is not there" "$REPERF" audit $ID --logs "$T/nowhere" --json
 is "$(wc -c <"$T/out")" 0 "nothing half on standard output"
 if need_shared "audit of changed logs"; then
     TF=dlperf-tf2-resnet50
@@ -219,7 +219,7 @@ done
 exits 1 "standard error closed" bash -c '"$1" lint '$ID' >out 2>&-' _ "$REPERF"
 exits 10 "state is a file" env REPERF_STATE="$T/report.json" "$REPERF" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/*' --profile smoke
 exits 10 "history of a state that is a file" env REPERF_STATE="$T/report.json" "$REPERF" history
-exits 3 "ESC in an operand" "$REPERF" audit "$(printf 'x\033[2Jy')"
+exits 2 "ESC in an operand" "$REPERF" audit "$(printf 'x\033[2Jy')"
 like "$(cat -v "$T/err")" '"x\?\[2Jy"' "does not reach the terminal"
 mkfifo pipe
 cat pipe >page.html &
@@ -232,7 +232,7 @@ ok $? "the pipe is still there"
 exits 0 "no home, no terminal" env -i "$REPERF" history
 exits 0 "the folder is gone" bash -c 'mkdir gone && cd gone && rmdir ../gone && "$1" list' _ "$REPERF"
 exits 2 "a command of 100,000 letters" "$REPERF" "$(head -c 100000 /dev/zero | tr '\0' a)"
-exits 3 "a report of 100,000 letters" "$REPERF" audit "$(head -c 100000 /dev/zero | tr '\0' a)"
+exits 2 "a report of 100,000 letters" "$REPERF" audit "$(head -c 100000 /dev/zero | tr '\0' a)"
 # --- inventories -------------------------------------------------------------------------------------
 V="$ROOT/manifests/inventories/v100-4x8.json"
 bad=0

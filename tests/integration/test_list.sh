@@ -23,5 +23,5 @@ is "$("$REPERF" list runs --ids)" "" "no run yet"
 exits 2 "an unknown kind" "$REPERF" list nothing
 exits 2 "an operand too many" "$REPERF" list reports paddle-perf-hrnetw18
 exits 2 "--ids and --json" "$REPERF" list --ids --json
-exits 3 "cases of a report that is not there" "$REPERF" list cases no-such-report
+exits 2 "cases of a report that is not there" "$REPERF" list cases no-such-report
 tap_done

@@ -160,7 +160,7 @@ is "$(times_run)" 0 "no workload was started for these"
 exits 2 "no case matches" "$REPERF" run paddle-perf-2020 --case 'nothing/*'
 exits 2 "an unknown profile" "$REPERF" run paddle-perf-2020 --profile tiny
 exits 2 "no report" "$REPERF" run
-exits 3 "an unknown report" "$REPERF" run no-such-report
+exits 2 "an unknown report" "$REPERF" run no-such-report
 exits 2 "an inventory that there is not" "$REPERF" run paddle-perf-2020 --case "$CASE" --nodes no-such:node1
 exits 2 "an image without a digest" smoke --image reperf-cpu=localhost:5000/reperf/cpu:latest
 like "$(cat "$T/err")" "without a digest nobody knows what will run" "and why it is refused"

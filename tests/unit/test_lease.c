@@ -16,6 +16,7 @@
 #define TICK_NS (10 * NS_PER_MS)
 
 static struct arena texts; /* of holders; freed at the end */
+static size_t n_named;     /* holders that said whose they are */
 
 static const char *ask(struct loop *loop, struct remote *remote, const char *run,
                        enum lease_mode mode)
@@ -31,7 +32,15 @@ static const char *ask(struct loop *loop, struct remote *remote, const char *run
         print_message("%s\n", err.msg);
     }
     assert_int_equal(step, STEP_DONE);
-    const char *text = str_z(&texts, holder.ptr ? holder : STR_LIT(""));
+    char *text = str_z(&texts, holder.ptr ? holder : STR_LIT(""));
+    char *of = strstr(text, " of ");
+    if (of) { /* whoever took it through lease_step said who it is */
+        char host[256] = "";
+        assert_int_equal(gethostname(host, sizeof(host) - 1), 0);
+        assert_string_equal(of, arena_printf(&texts, " of tester@%s", host));
+        *of = '\0';
+        n_named++;
+    }
     lease_op_release(&op);
     return text;
 }
@@ -52,7 +61,9 @@ static void a_lease_is_held_against_others_until_dropped(void **state)
     assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
     assert_string_equal(ask(&loop, remote, "run-b", LEASE_DROP), ""); /* not its own: stays */
+    n_named = 0;
     assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "run-a");
+    assert_int_equal(n_named, 1);
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_DROP), "");
     assert_string_equal(ask(&loop, remote, "run-b", LEASE_TAKE), "");
     remote_free(remote);
@@ -170,6 +181,9 @@ static void a_process_with_the_number_of_a_job_is_not_the_job(void **state)
 
 int main(void)
 {
+    if (setenv("LOGNAME", "tester", 1) < 0) {
+        return 1;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lease_that_cannot_be_removed_is_an_error, scratch_make,
                                         scratch_remove),

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What somebody may have meant: of the names offered one by one, the one with the fewest letters otherwise, where those are few
+   enough. Only for messages. Borrows its names. */
+#ifndef BASE_NEAREST_H
+#define BASE_NEAREST_H
+
+#include "base/str.h"
+
+#define NEAREST_NAME_MAX 96 /* longer ones are not compared */
+
+struct nearest {
+    const char *wanted;
+    const char *name; /* NULL: none is near */
+    size_t distance;
+};
+
+static inline struct nearest nearest_to(const char *wanted)
+{
+    return (struct nearest){.wanted = wanted};
+}
+void nearest_offer(struct nearest *nearest, const char *name);
+
+#define NEAREST_TEXT_MAX (NEAREST_NAME_MAX + 32)
+/* " (did you mean NAME?)", or nothing. */
+const char *nearest_text(const struct nearest *nearest, char buf[NEAREST_TEXT_MAX]);
+
+#endif

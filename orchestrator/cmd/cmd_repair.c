@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/net_args.h"
+#include "cmd/noun_ops.h"
+#include "store/lock_file.h"
+
+struct repair_args {
+    struct net_args net; /* first: NET_ARGS_OPTS */
+    const char *locks;
+    bool is_synthetic;
+    bool removes_extra;
+    bool want_json;
+};
+
+static const struct opt OPTS[] = {
+    {.name = "synthetic",
+     .kind = OPT_FLAG,
+     .help = "a dataset's synthetic twin",
+     .offset = offsetof(struct repair_args, is_synthetic)},
+    {.name = "remove-extra",
+     .kind = OPT_FLAG,
+     .help = "remove files of a dataset's tree that none of its archives has",
+     .offset = offsetof(struct repair_args, removes_extra)},
+    NET_ARGS_OPTS,
+    {.name = "locks",
+     .kind = OPT_TEXT,
+     .value = "DIR",
+     .help = "hold against the locks there; default manifests/locks",
+     .offset = offsetof(struct repair_args, locks)},
+    {.name = "json",
+     .kind = OPT_FLAG,
+     .help = "print one JSON document, also on failure",
+     .offset = offsetof(struct repair_args, want_json)},
+    OPT_END,
+};
+
+static int repair(const struct cmd_ctx *ctx, const struct repair_args *args,
+                  const struct opt_list *names, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct net_opts net;
+    struct noun_job job = {.ctx = ctx,
+                           .net_opts = &net,
+                           .locks = lock_folder(&arena, ctx->root, args->locks),
+                           .is_locks_named = args->locks != NULL,
+                           .removes_extra = args->removes_extra};
+    if (names->n == 0) {
+        return err_set(err, ERR_USAGE, "repair: expected the NAME of a dataset, image or report");
+    }
+    return net_args_opts(ctx, &args->net, &net, err) < 0
+               ? -1
+               : noun_ops_run(&job, VERB_REPAIR, names, args->is_synthetic, args->want_json, err);
+}
+
+static int run_repair(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    struct repair_args args = {0};
+    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    status = status < 0 ? -1 : repair(ctx, &args, &operands, err);
+    net_args_cleanup(&args.net);
+    return status;
+}
+
+const struct cmd CMD_REPAIR = {
+    .name = "repair",
+    .operands = "NAME...",
+    .summary = "fetch or unpack again what the store's datasets and images lack, and nothing else",
+    .opts = OPTS,
+    .run = run_repair,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `fetch --dry-run` of a dataset. */
+#include "base/base.h"
+
+#include "cmd/dataset_ops.h"
+#include "store/dataset_store.h"
+
+static void put_foreseen(struct noun_sink *sink, const struct dataset_foreseen *one)
+{
+    const char *from = one->is_wanted ? "person" : dataset_origin_name(one->origin);
+    jw_object(sink->out, NULL);
+    jw_str(sink->out, "name", one->file->name);
+    if (one->bytes < 0) {
+        jw_null(sink->out, "bytes");
+    } else {
+        jw_i64(sink->out, "bytes", one->bytes);
+    }
+    jw_z(sink->out, "from", from);
+    jw_z(sink->out, "url", one->url);
+    jw_end_object(sink->out);
+    strbuf_printf(sink->text, "  %-9s %s, ", from, one->file->name.ptr);
+    if (one->bytes < 0) {
+        strbuf_add_z(sink->text, "size not known");
+    } else {
+        strbuf_printf(sink->text, "%lld bytes", (long long)one->bytes);
+    }
+    strbuf_printf(sink->text, "%s%s\n", one->url ? " from " : "", one->url ? one->url : "");
+}
+
+int dataset_op_foresee(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
+                       struct err *err)
+{
+    const struct dataset_fetch_opts opts = {.net = job->net};
+    struct dataset_foreseen *files =
+        arena_array(job->arena, struct dataset_foreseen, DATASET_FILES_MAX);
+    struct dataset_here here;
+    bool has_tree;
+    int64_t to_get = 0;
+    size_t n_open = 0;
+    size_t n_to_get = 0;
+    size_t n = 0;
+    if (dataset_load(job->arena, job->ctx->root, job->locks, noun->name.ptr, noun->is_twin, &here,
+                     err) < 0 ||
+        dataset_foresee(job->arena, job->store, &here, &opts, files, &n, err) < 0) {
+        return -1;
+    }
+    has_tree = dataset_state(job->arena, job->store, &here) == DATASET_TREE;
+    strbuf_printf(sink->text, "%s%s\n", here.dataset.id.ptr,
+                  here.is_twin ? " (synthetic twin)" : "");
+    jw_bool(sink->out, "synthetic", here.is_twin || here.dataset.is_synthetic);
+    jw_array(sink->out, "files");
+    for (size_t idx = 0; idx < n; idx++) {
+        bool is_new = files[idx].origin != FROM_STORE;
+        put_foreseen(sink, &files[idx]);
+        n_to_get += is_new;
+        n_open += is_new && files[idx].bytes < 0;
+        to_get += is_new && files[idx].bytes > 0 ? files[idx].bytes : 0;
+    }
+    jw_end_array(sink->out);
+    jw_i64(sink->out, "files_to_get", (int64_t)n_to_get);
+    jw_i64(sink->out, "bytes_to_get", to_get);
+    jw_i64(sink->out, "files_of_unknown_size", (int64_t)n_open);
+    jw_bool(sink->out, "unpacked", has_tree);
+    strbuf_printf(sink->text, "  to get: %zu of %zu files, %lld bytes", n_to_get, n,
+                  (long long)to_get);
+    if (n_open) {
+        strbuf_printf(sink->text, " and %zu whose size is not known", n_open);
+    }
+    strbuf_printf(sink->text, "; the tree %s\n",
+                  has_tree ? "is there, and would be checked" : "would be unpacked");
+    return 0;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a description says of groups of files, against the files that are there: numbers, folders, partners, samples. */
+#include "base/base.h"
+
+#include "base/map.h"
+#include "store/dataset_verify_impl.h"
+
+void verify_add_fault(struct dataset_verifying *v, enum dataset_fault_kind kind, const char *path,
+                      const char *why)
+{
+    VEC_PUSH(&v->faults, (struct dataset_fault){.kind = kind, .path = path, .why = why});
+}
+
+void verify_note(struct dataset_verifying *v, const char *text)
+{
+    ASSERT(v->out->n_not_checked < NOTES_MAX);
+    v->out->not_checked[v->out->n_not_checked++] = text;
+}
+
+int verify_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct header_check *)a)->path, ((const struct header_check *)b)->path);
+}
+
+struct header_check *verify_find(struct dataset_verifying *v, const char *path)
+{
+    struct header_check wanted = {.path = path};
+    return v->n_present ? bsearch(&wanted, v->present, v->n_present, sizeof(wanted), verify_compare)
+                        : NULL;
+}
+
+static const struct dataset_twin_split *twin_split(const struct dataset_verifying *v,
+                                                   struct str name)
+{
+    for (size_t idx = 0; idx < v->out->tree.n_splits && v->here->is_twin; idx++) {
+        if (str_eq(v->out->tree.splits[idx].name, name)) {
+            return &v->out->tree.splits[idx];
+        }
+    }
+    return NULL;
+}
+
+static bool is_label_text(const struct dataset_group *group)
+{
+    return group->role == ROLE_LABEL && group->format == FILE_TEXT;
+}
+
+/* Of a twin: what was made. Else what is stated of the group, or of the split where its images are one file each. */
+static void wanted_counts(const struct dataset_verifying *v, const struct dataset_group *group,
+                          struct dataset_group_count *count)
+{
+    const struct dataset_twin_split *twin = twin_split(v, group->split);
+    count->wanted_files = v->here->is_twin ? -1 : group->n_files;
+    count->wanted_folders = v->here->is_twin ? -1 : group->n_folders;
+    if (twin) {
+        count->wanted_files = is_label_text(group)          ? 1
+                              : group->role == ROLE_RECORDS ? twin->n_folders
+                                                            : twin->n_samples;
+        count->wanted_folders =
+            is_label_text(group) || group->role == ROLE_RECORDS ? -1 : twin->n_folders;
+        return;
+    }
+    for (size_t idx = 0; idx < v->here->dataset.n_splits && count->wanted_files < 0; idx++) {
+        const struct dataset_split *split = &v->here->dataset.splits[idx];
+        if (!v->here->is_twin && group->role == ROLE_IMAGE && str_eq(split->name, group->split)) {
+            count->wanted_files = split->n_samples;
+        }
+    }
+}
+
+static struct str folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return (struct str){path, slash ? (size_t)(slash - path) : 0};
+}
+
+static void check_folder_size(struct dataset_verifying *v, const struct dataset_group *group,
+                              struct str folder, uint64_t n)
+{
+    if (v->here->is_twin) {
+        return;
+    }
+    if ((group->folder_min >= 0 && n < (uint64_t)group->folder_min) ||
+        (group->folder_max >= 0 && n > (uint64_t)group->folder_max)) {
+        verify_add_fault(v, FAULT_COUNT, arena_printf(v->arena, "%.*s", STR_ARG(folder)),
+                         arena_printf(v->arena,
+                                      "%s: expected %lld to %lld files in the folder, found %llu",
+                                      group->name.ptr, (long long)group->folder_min,
+                                      (long long)group->folder_max, (unsigned long long)n));
+    }
+}
+
+static void check_group(struct dataset_verifying *v, const struct dataset_group *group,
+                        struct dataset_group_count *count)
+{
+    struct map folders = {0};
+    struct {
+        struct {
+            struct str name;
+            uint64_t n;
+        } * items;
+        size_t n, n_max;
+    } list = {0};
+    *count = (struct dataset_group_count){.name = group->name.ptr};
+    wanted_counts(v, group, count);
+    for (size_t idx = 0; idx < v->n_present; idx++) {
+        struct str folder = folder_of(v->present[idx].path);
+        if (v->present[idx].group != group) {
+            continue;
+        }
+        count->n_files++;
+        count->n_headers += v->present[idx].is_seen;
+        uintptr_t at = (uintptr_t)map_get(&folders, folder);
+        if (!at) {
+            VEC_PUSH(&list, (typeof(list.items[0])){folder, 0});
+            at = list.n;
+            (void)map_add(&folders, folder, (void *)at);
+        }
+        list.items[at - 1].n++;
+    }
+    count->n_folders = list.n;
+    for (size_t idx = 0; idx < list.n; idx++) {
+        check_folder_size(v, group, list.items[idx].name, list.items[idx].n);
+    }
+    VEC_RELEASE(&list);
+    map_release(&folders);
+}
+
+static void judge_count(struct dataset_verifying *v, const struct dataset_group_count *count)
+{
+    if (v->lacks_list && count->n_files == 0) {
+        verify_add_fault(v, FAULT_COUNT, count->name, "not one file of this group is there");
+    } else if (count->wanted_files < 0) {
+        verify_note(v, arena_printf(v->arena,
+                                    "the number of files of group %s: not stated (%llu found)",
+                                    count->name, (unsigned long long)count->n_files));
+    } else if ((uint64_t)count->wanted_files != count->n_files) {
+        verify_add_fault(v, FAULT_COUNT, count->name,
+                         arena_printf(v->arena, "expected %lld files, found %llu",
+                                      (long long)count->wanted_files,
+                                      (unsigned long long)count->n_files));
+    }
+    if (count->wanted_folders >= 0 && (uint64_t)count->wanted_folders != count->n_folders) {
+        verify_add_fault(v, FAULT_COUNT, count->name,
+                         arena_printf(v->arena, "expected %lld folders, found %llu",
+                                      (long long)count->wanted_folders,
+                                      (unsigned long long)count->n_folders));
+    }
+}
+
+/* Each file of the one group has its partner in the other, and the other way round. */
+static void check_pairs(struct dataset_verifying *v, const struct dataset_group *group)
+{
+    for (size_t idx = 0; idx < v->n_present && group->pair_of.ptr; idx++) {
+        const struct header_check *one = &v->present[idx];
+        struct header_check *other = NULL;
+        struct str path;
+        if (!one->group || !str_eq(one->group->name, group->pair_of)) {
+            continue;
+        }
+        path = dataset_partner(v->arena, group, str_of(one->path));
+        if (path.ptr) {
+            other = verify_find(v, path.ptr);
+        }
+        if (!other) {
+            verify_add_fault(v, FAULT_MISSING, path.ptr ? path.ptr : one->path,
+                             arena_printf(v->arena, "the partner of %s", one->path));
+        } else {
+            v->is_paired[other - v->present] = true;
+        }
+    }
+    for (size_t idx = 0; idx < v->n_present && group->pair_of.ptr; idx++) {
+        if (v->present[idx].group == group && !v->is_paired[idx]) {
+            verify_add_fault(
+                v, FAULT_EXTRA, v->present[idx].path,
+                arena_printf(v->arena, "it has no partner in group %s", group->pair_of.ptr));
+        }
+    }
+}
+
+static void check_strangers(struct dataset_verifying *v)
+{
+    for (size_t idx = 0; idx < v->n_present && !v->here->dataset.allows_others; idx++) {
+        if (!v->present[idx].group) {
+            verify_add_fault(v, FAULT_EXTRA, v->present[idx].path,
+                             "no group of the description has it");
+        }
+    }
+}
+
+/* Samples that lie many in one file. */
+static void check_records(struct dataset_verifying *v, const struct dataset_group *group)
+{
+    const struct dataset_twin_split *twin = twin_split(v, group->split);
+    int64_t wanted = twin ? twin->n_samples : -1;
+    int64_t found = 0;
+    for (size_t idx = 0; idx < v->here->dataset.n_splits && !v->here->is_twin; idx++) {
+        if (str_eq(v->here->dataset.splits[idx].name, group->split)) {
+            wanted = v->here->dataset.splits[idx].n_samples;
+        }
+    }
+    if (group->role != ROLE_RECORDS && !(twin && is_label_text(group))) {
+        return;
+    }
+    if (group->format == FILE_HDF5) {
+        verify_note(
+            v, arena_printf(v->arena,
+                            "the datasets within the HDF5 files of group %s (reperf pack reads "
+                            "them): only signature and length",
+                            group->name.ptr));
+        return;
+    }
+    if (wanted < 0) {
+        verify_note(v, arena_printf(v->arena, "the number of samples of group %s: not stated",
+                                    group->name.ptr));
+        return;
+    }
+    for (size_t idx = 0; idx < v->n_present; idx++) {
+        found += v->present[idx].group == group && v->present[idx].n_records > 0
+                     ? v->present[idx].n_records
+                     : 0;
+    }
+    if (found != wanted && v->opts->depth != DEPTH_QUICK) {
+        verify_add_fault(v, FAULT_COUNT, group->name.ptr,
+                         arena_printf(v->arena, "expected %lld samples, found %lld",
+                                      (long long)wanted, (long long)found));
+    }
+}
+
+void verify_counts(struct dataset_verifying *v)
+{
+    const struct dataset *dataset = &v->here->dataset;
+    v->out->groups = arena_array(v->arena, struct dataset_group_count, dataset->n_groups + 1);
+    for (size_t idx = 0; idx < dataset->n_groups; idx++) {
+        check_group(v, &dataset->groups[idx], &v->out->groups[v->out->n_groups]);
+        judge_count(v, &v->out->groups[v->out->n_groups++]);
+        check_pairs(v, &dataset->groups[idx]);
+        check_records(v, &dataset->groups[idx]);
+    }
+    if (dataset->n_groups == 0) {
+        verify_note(v, "what must be in the tree: its description names no groups of files");
+    }
+    check_strangers(v);
+}

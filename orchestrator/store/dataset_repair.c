@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "store/dataset_repair.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "store/store_verify.h"
+#include "store/unpack_tree.h"
+
+struct repairing {
+    struct arena *arena;
+    struct store *store;
+    const struct dataset_here *here;
+    const struct dataset_repair_opts *opts;
+    struct dataset_repaired *out;
+    const char *work;  /* STORE/tmp/repair-NAME */
+    const char *into;  /* of the archive that is being unpacked; NULL: the top */
+    struct map wanted; /* path to its tree_file, until it is back */
+    struct dataset_record record;
+};
+
+/* ---- what is to be done ---- */
+
+static const struct tree_file *find_listed(const struct tree_list *list, const char *path)
+{
+    size_t from = 0;
+    size_t to = list->n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        int order = strcmp(list->files[middle].path, path);
+        if (order == 0) {
+            return &list->files[middle];
+        }
+        if (order < 0) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return NULL;
+}
+
+static size_t collect_wanted(struct repairing *r, const struct dataset_verified *before)
+{
+    size_t n = 0;
+    for (size_t idx = 0; idx < before->n_faults; idx++) {
+        const struct dataset_fault *fault = &before->faults[idx];
+        const struct tree_file *file = find_listed(&before->list, fault->path);
+        if (file && fault->kind != FAULT_EXTRA && fault->kind != FAULT_COUNT &&
+            (fault->kind == FAULT_MISSING || fault->expected)) {
+            n += map_add(&r->wanted, str_of(file->path), (void *)(uintptr_t)file);
+        }
+    }
+    return n;
+}
+
+static int remove_extra(struct repairing *r, const struct dataset_verified *before, struct err *err)
+{
+    for (size_t idx = 0; idx < before->n_faults; idx++) {
+        const struct dataset_fault *fault = &before->faults[idx];
+        const char *path = fs_join(r->arena, before->tree_path, fault->path);
+        if (fault->kind != FAULT_EXTRA || find_listed(&before->list, fault->path)) {
+            continue;
+        }
+        if (unlink(path) < 0) {
+            return err_set(err, err_code_of_errno(errno), "remove %s: %s", path,
+                           err_errno_text(errno));
+        }
+        r->out->n_removed++;
+    }
+    return 0;
+}
+
+/* ---- archives ---- */
+
+/* A twin is made again of as many samples as it had. */
+static void keep_samples(struct repairing *r, const struct dataset_record *earlier,
+                         struct dataset_fetch_opts *fetch)
+{
+    const char **samples = arena_array(r->arena, const char *, earlier->n_splits + 1);
+    for (size_t idx = 0; idx < earlier->n_splits; idx++) {
+        samples[idx] = arena_printf(r->arena, "%.*s=%lld", STR_ARG(earlier->splits[idx].name),
+                                    (long long)earlier->splits[idx].n_samples);
+    }
+    fetch->samples = samples;
+    fetch->n_samples = earlier->n_splits;
+}
+
+/* What the store has of them is read whole: a corrupt one is taken out of use, so that it is fetched again. */
+static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
+{
+    struct dataset_record earlier;
+    struct store_verify_result result;
+    struct err none = {0};
+    uint8_t(*sha256)[SHA256_BYTES];
+    const struct clock_src *clock = &fetch->net->opts->clock;
+    const struct store_verify_opts opts = {.pool = r->opts->verify->pool,
+                                           .n_threads = r->opts->verify->n_threads,
+                                           .now_ns = clock->wall_ns(clock->ctx),
+                                           .should_stop = r->opts->verify->should_stop};
+    if (dataset_ref_read(r->arena, r->store, r->here->name, &earlier, &none) < 0) {
+        if (none.code == ERR_NOT_FOUND) {
+            return 0;
+        }
+        *err = none;
+        return -1;
+    }
+    if (r->here->is_twin) {
+        keep_samples(r, &earlier, fetch);
+    }
+    sha256 = arena_alloc_array(r->arena, SHA256_BYTES, earlier.seen.n_items + 1, 1);
+    for (size_t idx = 0; idx < earlier.seen.n_items; idx++) {
+        memcpy(sha256[idx], earlier.seen.items[idx].sha256, SHA256_BYTES);
+    }
+    if (store_verify_some(r->arena, r->store, &opts, (const uint8_t(*)[SHA256_BYTES])sha256,
+                          earlier.seen.n_items, &result, err) < 0) {
+        return -1;
+    }
+    r->out->n_bad_archives = result.n;
+    return 0;
+}
+
+/* ---- files ---- */
+
+static const char *tree_path_of(const struct repairing *r, const char *path)
+{
+    return r->into ? arena_printf(r->arena, "%s/%s", r->into, path) : path;
+}
+
+static bool wants(void *ctx, const char *path)
+{
+    struct repairing *r = ctx;
+    return map_get(&r->wanted, str_of(tree_path_of(r, path))) != NULL;
+}
+
+/* Over what lies there, in one step. What cannot be placed so is left to a tree made anew. */
+static void place(struct repairing *r, const char *from, const struct tree_file *file)
+{
+    const char *to = fs_join(r->arena, dataset_tree_path(r->store, r->here->name), file->path);
+    char *above = arena_printf(r->arena, "%s", to);
+    struct err ignored = {0};
+    *strrchr(above, '/') = '\0';
+    if (fs_mkdir_p(above, &ignored) < 0 || rename(from, to) < 0) {
+        log_line(LOG_DEBUG, "%s: %s", to, ignored.code ? ignored.msg : err_errno_text(errno));
+        return;
+    }
+    r->out->files[r->out->n_files++] = file->path;
+}
+
+/* Those of the archive's files whose digest is the list's. */
+static void place_all(struct repairing *r, const struct tree_list *list)
+{
+    for (size_t idx = 0; idx < list->n; idx++) {
+        const struct tree_file *file =
+            map_get(&r->wanted, str_of(tree_path_of(r, list->files[idx].path)));
+        if (file && memcmp(file->sha256, list->files[idx].sha256, SHA256_BYTES) == 0) {
+            place(r, fs_join(r->arena, r->work, list->files[idx].path), file);
+        }
+    }
+}
+
+static int unpack_again(struct repairing *r, const struct dataset_file *file,
+                        const struct lock_item *item, struct err *err)
+{
+    struct unpack_tree_result result;
+    const struct unpack_tree_opts opts = {
+        .archive = store_blob_path(r->store, item->sha256),
+        .into = r->work,
+        .wants = wants,
+        .unpack = {.archive_bytes = (uint64_t)item->size_bytes,
+                   .format = file->unpack.ptr,
+                   .takes_other_format = true,
+                   .is_nested = file->is_nested},
+        .kinds = DIGEST_SHA256,
+        .sha256 = item->sha256,
+        .size_bytes = item->size_bytes,
+        .pool = r->opts->verify->pool,
+        .should_stop = r->opts->verify->should_stop,
+        .ctx = r,
+    };
+    if (fs_remove_tree(r->work, err) < 0 || fs_mkdir_p(r->work, err) < 0) {
+        return -1;
+    }
+    if (unpack_tree(r->arena, &opts, &result, err) < 0) {
+        return err_wrap(err, "unpack %s", file->name.ptr);
+    }
+    place_all(r, &result.list);
+    return 0;
+}
+
+/* A file that is no archive, out of the store. */
+static int copy_again(struct repairing *r, const struct dataset_file *file,
+                      const struct lock_item *item, struct err *err)
+{
+    const char *to = fs_join(r->arena, r->work, "file");
+    const struct tree_file *listed = map_get(&r->wanted, str_of(tree_path_of(r, file->name.ptr)));
+    if (!listed) {
+        return 0;
+    }
+    if (fs_remove_tree(r->work, err) < 0 || fs_mkdir_p(r->work, err) < 0 ||
+        dataset_copy_blob(r->arena, r->store, item, to, err) < 0) {
+        return -1;
+    }
+    if (memcmp(listed->sha256, item->sha256, SHA256_BYTES) == 0) {
+        place(r, to, listed);
+    }
+    return 0;
+}
+
+static int mend_files(struct repairing *r, struct err *err)
+{
+    size_t n = 0;
+    const struct dataset_file *files = dataset_files_of(r->here, &n);
+    for (size_t idx = 0; idx < n; idx++) {
+        const struct lock_item *item = lock_find(&r->record.seen, files[idx].name);
+        ASSERT(item); /* all were got */
+        r->into = files[idx].into.ptr;
+        if ((files[idx].unpack.ptr ? unpack_again(r, &files[idx], item, err)
+                                   : copy_again(r, &files[idx], item, err)) < 0) {
+            return -1;
+        }
+    }
+    return fs_sync_dir(dataset_tree_path(r->store, r->here->name), err);
+}
+
+/* ---- the whole ---- */
+
+static int get_archives(struct repairing *r, const struct dataset_fetch_opts *fetch,
+                        struct err *err)
+{
+    struct dataset_fetched *fetched = &r->out->fetched;
+    fetched->tree_path = dataset_tree_path(r->store, r->here->name);
+    return r->here->is_twin
+               ? dataset_synth_files(r->arena, r->store, r->here, fetch, &r->record, fetched, err)
+               : dataset_get_files(r->arena, r->store, r->here, fetch, &r->record, fetched, err);
+}
+
+static int make_anew(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
+{
+    fetch->wants_tree = true;
+    fetch->makes_anew = true;
+    r->out->is_anew = true;
+    r->out->n_files = 0;
+    return dataset_make_tree(r->arena, r->store, r->here, fetch, &r->record, &r->out->fetched, err);
+}
+
+static int mend(struct repairing *r, size_t n_wanted, bool is_anew, struct err *err)
+{
+    struct dataset_fetch_opts fetch = *r->opts->fetch;
+    struct err dropped = {0};
+    int result;
+    if (check_archives(r, &fetch, err) < 0 || get_archives(r, &fetch, err) < 0) {
+        return -1;
+    }
+    if (is_anew) {
+        return make_anew(r, &fetch, err);
+    }
+    r->out->files = arena_array(r->arena, const char *, n_wanted + 1);
+    result = mend_files(r, err);
+    if (fs_remove_tree(r->work, &dropped) < 0) {
+        log_line(LOG_WARN, "%s", dropped.msg);
+    }
+    return result < 0 || r->out->n_files == n_wanted ? result : make_anew(r, &fetch, err);
+}
+
+static int verify_again(struct repairing *r, struct err *err)
+{
+    const struct dataset_verified *after = &r->out->verified;
+    if (dataset_verify(r->arena, r->store, r->here, r->opts->verify, &r->out->verified, err) < 0) {
+        return -1;
+    }
+    return after->verdict != VERDICT_WRONG
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s does not hold after the repair: %zu missing, %zu extra, %zu corrupt, "
+                         "%zu unreadable, %zu wrong counts, which its archives have as well%s",
+                         r->here->name, after->n_of[FAULT_MISSING], after->n_of[FAULT_EXTRA],
+                         after->n_of[FAULT_CORRUPT], after->n_of[FAULT_UNREADABLE],
+                         after->n_of[FAULT_COUNT],
+                         after->n_of[FAULT_EXTRA] && !r->opts->removes_extra
+                             ? "; --remove-extra removes files that no archive has"
+                             : "");
+}
+
+static int repair(struct repairing *r, struct err *err)
+{
+    struct dataset_verified *before = &r->out->verified;
+    struct err why = {0};
+    bool is_anew = false;
+    size_t n_wanted = 0;
+    if (dataset_verify(r->arena, r->store, r->here, r->opts->verify, before, &why) < 0) {
+        is_anew = why.code == ERR_INTEGRITY || why.code == ERR_FETCH;
+        if (!is_anew) {
+            *err = why;
+            return -1;
+        }
+        log_line(LOG_INFO, "%s", why.msg);
+    } else if (before->verdict != VERDICT_WRONG) {
+        r->out->was_whole = true;
+        return 0;
+    } else {
+        n_wanted = collect_wanted(r, before);
+        if (r->opts->removes_extra && remove_extra(r, before, err) < 0) {
+            return -1;
+        }
+    }
+    if ((is_anew || n_wanted) && mend(r, n_wanted, is_anew, err) < 0) {
+        return -1;
+    }
+    return verify_again(r, err);
+}
+
+int dataset_repair(struct arena *arena, struct store *store, const struct dataset_here *here,
+                   const struct dataset_repair_opts *opts, struct dataset_repaired *repaired,
+                   struct err *err)
+{
+    struct repairing r = {
+        .arena = arena,
+        .store = store,
+        .here = here,
+        .opts = opts,
+        .out = repaired,
+        .work =
+            store_path(store, arena_printf(arena, "tmp/repair-%s-%d", here->name, (int)getpid())),
+    };
+    int result;
+    *repaired = (struct dataset_repaired){0};
+    result = repair(&r, err);
+    map_release(&r.wanted);
+    return result;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tree of the store that does not hold, made whole: archives that are lost or corrupt are fetched again, files that are missing or
+   corrupt are unpacked again out of them, everything else stays as it lies. Where the tree's own list or record is damaged, or an
+   archive has links, the tree is made anew. */
+#ifndef STORE_DATASET_REPAIR_H
+#define STORE_DATASET_REPAIR_H
+
+#include "store/dataset_verify.h"
+
+struct dataset_repair_opts {
+    const struct dataset_fetch_opts *fetch;
+    const struct dataset_verify_opts *verify;
+    bool removes_extra; /* files that the list does not name */
+};
+
+struct dataset_repaired {
+    const char **files; /* unpacked again, sorted; empty where is_anew */
+    size_t n_files;
+    size_t n_removed;
+    size_t n_bad_archives; /* in the store, now in its quarantine */
+    bool was_whole, is_anew;
+    struct dataset_fetched fetched;
+    struct dataset_verified verified; /* afterwards */
+};
+
+/* Filled also on failure, as far as it came. ERR_INTEGRITY where the tree does not hold afterwards. */
+MUST_CHECK int dataset_repair(struct arena *arena, struct store *store,
+                              const struct dataset_here *here,
+                              const struct dataset_repair_opts *opts,
+                              struct dataset_repaired *repaired, struct err *err);
+
+#endif

@@ -1,0 +1,134 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# One meaning for each exit status: a thing that is named and is not there is 2, whatever the command and whatever the thing. And what a
+# cell's log is: absent, not to be read, without a rule; the last two are never 0.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2153,SC2317
+source "$(dirname "$0")/../tap_lib.sh"
+export REPERF_STORE="$T/store"
+mkdir "$T/empty"
+echo text >"$T/file"
+
+# COMMAND with @ for the thing that is not there. Each command of the program is in it (below).
+while read -r line; do
+    [ -n "$line" ] || continue
+    read -ra words <<<"$line"
+    exits 2 "reperf $line" "$REPERF" "${words[@]//@/nothing-there}"
+    ok "$([ -s "$T/err" ] && ! grep -q 'internal error' "$T/err"; echo $?)" "and says so"
+    echo "${words[0]}" >>"$T/seen"
+done <<TABLE
+attach @
+audit @
+audit /@.json
+audit paddle-perf-2020 --logs /@
+bundle @ --output $T/bundle
+bundle dataset:@ --dry-run
+cancel @
+compare @ last
+compare /@.tar.zst last
+completion @
+explain @
+fetch @
+fetch image:@
+fetch dataset:@ --dry-run
+fetch cityscapes --locks /@ --dry-run
+fetch cityscapes --netrc /@
+fetch cityscapes --ca /@
+fetch cityscapes --mirror /@
+history --report @
+history --case @/*
+image load @
+import /@
+keygen /@/key
+lint @
+lint /@.json
+list @
+list cases @
+lock @
+lock image:@
+measure /@
+measure $T/file --format @
+measure $T/file --format mmseg --rule @
+nodes @
+nodes list /@.json
+nodes doctor /@.json
+nodes doctor local --report @
+nodes exec /@.json -- true
+nodes copy local /@
+nodes copy /@.json $T/file
+nodes provision /@.json image:@
+nodes clean /@.json
+nodes clean local @
+pack @
+plan @
+plan paddle-perf-2020 --nodes /@.json
+plan paddle-perf-2020 --case @/*
+plan paddle-perf-2020 --data @
+plan paddle-perf-2020 --data /@
+repair @
+repair image:@
+replay @
+replay /@.tar.zst
+report @
+report @.tar.zst
+report /@.json
+resume @
+run @
+run /@.json
+run paddle-perf-2020 --case @/*
+run paddle-perf-2020 --nodes /@.json
+run paddle-perf-2020 --data /@
+run paddle-perf-2020 --profile smoke --case resnet50/reperf/fp32/n1g1/bs96 --repeats 1 --key /@
+seal @
+seal /@
+status @
+store @
+store path dataset:@
+store drop dataset/@
+store add /@
+tree /@
+tree $T/empty --list /@
+unpack /@ $T/unpacked
+verify @
+verify /@
+verify /@.tar.zst
+verify $T/empty --key /@
+verify $T/empty --as @
+verify /@ --as cityscapes
+@
+TABLE
+is "$(sort -u "$T/seen" | grep -v @ | xargs)" "$("$REPERF" --help | awk '/^  [a-z]/ { print $1 }' | sort | xargs)" "every command is in the table"
+is "$(find "$REPERF_STATE/runs" -mindepth 1 2>/dev/null | wc -l)" 0 "none of them began a run"
+
+# ---- absent, unreadable, no rule
+report() { # SED-SCRIPT: a copy of a report in a data folder of its own
+    rm -rf "$T/root" && mkdir -p "$T/root/manifests/reports"
+    ln -s "$ROOT/manifests/formats" "$ROOT/manifests/vocabulary.json" "$T/root/manifests/"
+    ln -s "$ROOT/images" "$ROOT/datasets" "$T/root/"
+    cp -R "$ROOT/logs" "$T/root/logs"
+    jq "$1" "$ROOT/manifests/reports/paddle-perf-deeplabv3p.json" >"$T/root/manifests/reports/paddle-perf-deeplabv3p.json"
+}
+audit() { REPERF_ROOT="$T/root" "$REPERF" audit paddle-perf-deeplabv3p "$@"; }
+states() { jq -r '.reports[0].cells[] | .log_state' "$T/out" | sort -u | xargs; }
+first='.cases[] |= if .id == "deeplabv3p/mmseg/fp32/n1g1/bs4" then '
+report "$first .rule = \"mmseg/none-such\" else . end"
+exits 1 "a rule that does not exist" audit --json
+is "$(jq -r '.reports[0].cells[] | select(.case == "deeplabv3p/mmseg/fp32/n1g1/bs4") | .log_state + "/" + .verdict' "$T/out")" "no_rule/no_log" "is a log_state of its own"
+is "$(jq -r '.reports[0].findings[] | select(.id == "rule-missing") | .level' "$T/out" | sort -u)" error "and an error"
+exits 1 "in JUnit, too" audit --junit
+like "$(cat "$T/out")" '<error message="there is no rule mmseg/none-such" type="audit"/>' "it is an error of the test case"
+exits 1 "and in lint" env REPERF_ROOT="$T/root" "$REPERF" lint paddle-perf-deeplabv3p --json
+is "$(jq -r '.reports[0].findings[] | select(.id == "rule-missing") | .level' "$T/out" | sort -u)" error "as an error with its place"
+report "$first .format = \"no-such-format\" | .rule = \"no-such-format/x\" else . end"
+exits 1 "a format that does not exist" audit --junit
+like "$(cat "$T/out")" '<error message="there is no format no-such-format"' "is said likewise"
+report .
+mkdir -p "$T/logs"
+exits 1 "raw logs that are not there" audit --logs "$T/logs" --json
+is "$(states)" absent "are absent"
+mapfile -t paths < <(jq -r '.reports[0].cells[].logs[].path' "$T/out" | sort -u)
+for path in "${paths[@]}"; do
+    mkdir -p "$T/logs/$(dirname "$path")" && head -c 3000 /dev/zero >"$T/logs/$path"
+done
+exits 1 "raw logs that are no text" audit --logs "$T/logs" --json
+is "$(states)" unreadable "cannot be read"
+tap_done

@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Data that lies anywhere is checked where it lies (verify PATH --as); a damaged tree is never "there", and repair gets or unpacks
+# again what is missing or damaged and nothing else; --dry-run says files and bytes.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
+source "$ROOT/tests/integration/nginx_lib.sh"
+trap 'nginx_stop; chmod -R u+w "$T"; rm -rf "$T"' EXIT
+export REPERF_STORE="$T/store" REPERF_ROOT="$T/root" no_proxy='*'
+V=(/usr/bin/python3 "$ROOT/tests/integration/validate.py")
+WWW="$T/www"
+TREE="$REPERF_STORE/trees/mini"
+
+# ---- what is served: a tree of text files under one folder, in two archives, and a file
+mkdir -p "$WWW" "$T/root/datasets/mini" "$T/root/images" "$T/a/mini/img" "$T/b/mini/lab"
+ln -s "$ROOT/manifests" "$T/root/manifests"
+for n in $(seq 30); do echo "picture $n" >"$T/a/mini/img/$n.txt" && echo "label $n" >"$T/b/mini/lab/$n.txt"; done
+tar -C "$T/a" -czf "$WWW/img.tar.gz" mini
+tar -C "$T/b" -cf "$WWW/lab.tar" mini
+echo "what it is" >"$WWW/README"
+nginx_start "$WWW" || { ok 1 "nginx starts"; tap_done; }
+file() { # NAME UNPACK INTO
+    echo "{\"name\": \"$1\", \"urls\": [\"$NGINX_URL/$1\"], \"bytes\": $(stat -c %s "$WWW/$1"), \"md5\": \"$(md5sum <"$WWW/$1" | cut -c1-32)\", \"sha256\": null, \"unpack\": $2, \"nested\": false, \"into\": $3, \"source\": null}"
+}
+group() { # NAME GLOB
+    echo "{\"name\": \"$1\", \"split\": \"train\", \"role\": \"other\", \"glob\": \"$2\", \"files\": 30, \"folders\": 1, \"folder_files\": null, \"format\": \"any\", \"width\": null, \"height\": null, \"channels\": null, \"pair\": null}"
+}
+cat >"$T/root/datasets/mini/dataset.json" <<JSON
+{"schema_version": 1, "id": "mini", "title": "test", "synthetic": false, "licence": null, "login": false, "derived_from": null,
+ "files": [$(file img.tar.gz '"tar.gz"' null), $(file lab.tar '"tar"' null), $(file README null '"mini"')],
+ "splits": [{"name": "train", "samples": 30, "classes": null}], "groups": [$(group images 'mini/img/*.txt'), $(group labels 'mini/lab/*.txt')],
+ "others": true, "list": null, "pack": null, "twin": null, "note": null, "layout_source": null, "source": null}
+JSON
+exits 0 "the test's description is valid" "${V[@]}" manifests/schema/dataset.json "$T/root/datasets/mini/dataset.json"
+schema() { # NAME: $T/out is valid
+    cp "$T/out" "$T/doc.json"
+    local status=0
+    "${V[@]}" manifests/schema/noun-output.json "$T/doc.json" >"$T/schema.out" 2>&1 || status=1
+    ok "$status" "$1"
+    [ "$status" -eq 0 ] || sed 's/^/# /' "$T/schema.out" | head -n 5
+}
+value() { jq -r "$1" "$T/out"; }
+requests() { wc -l <"$T/nginx/access.log"; }
+verify() { "$REPERF" verify "$@"; }
+repair() { "$REPERF" repair "$@"; }
+
+# ---- what would be done
+exits 0 "fetch --dry-run" "$REPERF" fetch mini --dry-run --json
+schema "its JSON is valid"
+is "$(value '.items[0].files_to_get')/$(value '.items[0].bytes_to_get')" "3/$(cat "$WWW"/* | wc -c)" "three files and their bytes are to be got"
+is "$(requests)" 0 "and nobody was asked"
+exits 0 "as text" "$REPERF" fetch mini --dry-run
+like "$(cat "$T/out")" "network +lab.tar, $(stat -c %s "$WWW/lab.tar") bytes from $NGINX_URL" "each with its bytes and its address"
+exits 0 "fetch" "$REPERF" fetch mini
+exits 0 "fetch --dry-run again" "$REPERF" fetch mini --dry-run --json
+is "$(value '.items[0].bytes_to_get')/$(value '.items[0].unpacked')" 0/true "nothing is to be got then"
+exits 0 "fetch --dry-run of an image that is not there" "$REPERF" fetch mini --dry-run
+exits 0 "bundle --dry-run" "$REPERF" bundle mini --dry-run --json
+is "$(value .command)/$(value .missing[])" "bundle-dry-run/" "lacks nothing"
+foreseen=$(value .bytes)
+exits 0 "bundle" "$REPERF" bundle mini -o "$T/bundle"
+whole=$(find "$T/bundle" -type f -printf '%s\n' | awk '{n += $1} END {print n}')
+ok "$((whole - foreseen < 0 || whole - foreseen > 400000))" "its bytes were foreseen, but for its own lists"
+
+# ---- data that lies elsewhere
+mkdir -p "$T/data" && cp -R "$T/a/mini" "$T/data/" && cp -R "$T/b/mini/lab" "$T/data/mini/" && cp "$WWW/README" "$T/data/mini/"
+exits 0 "a folder of one's own, by the list of the store" verify "$T/data" --as mini --json
+schema "its JSON is valid"
+is "$(value '.items[0].files')/$(value '.items[0].verdict')" 61/partly "every file; that the list is right is not known"
+exits 0 "the folder that all paths begin with" verify "$T/data/mini" --as mini --json
+is "$(value '.items[0].files')" 61 "is the same data"
+printf X | dd of="$T/data/mini/img/3.txt" conv=notrunc status=none
+rm "$T/data/mini/lab/4.txt"
+exits 5 "damaged" verify "$T/data/mini" --as mini --json
+schema "its JSON is valid, too"
+is "$(value '.items[0].faults[] | select(.kind == "missing").path')" lab/4.txt "the missing file is named"
+is "$(value '.items[0].faults[] | select(.kind == "corrupt") | .expected_sha256 + .found_sha256 + (.found_bytes|tostring)')" \
+    "$(sha256sum <"$T/a/mini/img/3.txt" | cut -c1-64)$(sha256sum <"$T/data/mini/img/3.txt" | cut -c1-64)10" "the other with both digests and its size"
+exits 5 "as text" verify "$T/data" --as mini
+like "$(cat "$T/out")" "found    SHA-256 $(sha256sum <"$T/data/mini/img/3.txt" | cut -c1-64), 10 bytes" "likewise"
+exits 0 "a folder of archives" verify "$WWW" --as mini --json
+is "$(value '.items[0].archives | map(.holds) | tostring')" '[true,true,true]' "holds"
+cp -R "$WWW" "$T/www2" && truncate -s 100 "$T/www2/lab.tar"
+exits 5 "one of them cut short" verify "$T/www2" --as mini --json
+schema "its JSON is valid, as well"
+is "$(value '.items[0].archives[] | select(.holds | not) | .name + (.expected_bytes|tostring) + "/" + (.found_bytes|tostring)')" \
+    "lab.tar$(stat -c %s "$WWW/lab.tar")/100" "is named with both sizes"
+exits 0 "a single archive" verify "$WWW/lab.tar" --as mini
+exits 2 "a file of another name" verify "$WWW/README.txt" --as mini
+mkdir "$T/empty"
+exits 5 "an empty folder is no such data" verify "$T/empty" --as mini
+exits 2 "--as something that is no dataset" verify "$T/empty" --as paddle-perf-2020
+mv "$TREE" "$T/tree.away"
+exits 5 "without any list an empty folder is none, either" verify "$T/empty" --as mini
+cp "$T/a/mini/img/3.txt" "$T/data/mini/img/3.txt" && cp "$T/b/mini/lab/4.txt" "$T/data/mini/lab/4.txt"
+exits 0 "and a whole one holds by names and numbers" verify "$T/data" --as mini --json
+is "$(value '.items[0].verdict')" partly "which is said to be less"
+like "$(value '.items[0].not_checked[]')" 'the bytes of the files: no list' "with the reason"
+mv "$T/tree.away" "$TREE"
+
+# ---- a damaged tree
+exits 0 "repair of what is whole" repair mini
+like "$(cat "$T/out")" 'nothing to repair' "does nothing"
+n=$(requests)
+inode=$(stat -c %i "$TREE/mini/img/7.txt")
+rm "$TREE/mini/img/1.txt" && printf X | dd of="$TREE/mini/lab/2.txt" conv=notrunc status=none && echo other >"$TREE/mini/README"
+exits 5 "fetch of a damaged tree" "$REPERF" fetch mini
+is "$(grep -c 'was there' "$T/out")" 0 "does not say that it was there"
+like "$(cat "$T/err")" '1 missing.*2 corrupt.*reperf repair mini' "but what repairs it"
+exits 5 "verify" verify mini
+like "$(cat "$T/err")" 'reperf repair mini$' "says the same"
+exits 0 "repair" repair mini --json
+schema "its JSON is valid"
+is "$(value '.items[0].files | join(" ")')" "mini/img/1.txt mini/lab/2.txt mini/README" "three files, and no other"
+is "$(stat -c %i "$TREE/mini/img/7.txt")/$(requests)" "$inode/$n" "the rest was not touched, nobody was asked"
+exits 0 "it holds" verify mini --deep
+is "$(find "$REPERF_STORE/tmp" -name 'repair*' | wc -l)" 0 "and nothing is left behind"
+blob="$REPERF_STORE/blobs/sha256/$(sha256sum <"$WWW/lab.tar" | cut -c1-64)"
+chmod u+w "$blob" && printf X | dd of="$blob" bs=1 seek=700 conv=notrunc status=none
+rm "$TREE/mini/lab/9.txt"
+exits 0 "repair where the archive is damaged, too" repair mini --json
+is "$(value '.items[0].bad_archives')/$(value '.items[0].archives | map(select(.from == "network").name) | join(" ")')" 1/lab.tar \
+    "fetches that one again"
+exits 0 "it holds" verify mini --deep
+echo more >"$TREE/mini/extra"
+exits 5 "a file too many" repair mini
+like "$(cat "$T/err")" '--remove-extra' "is not removed unasked"
+exits 0 "with --remove-extra it is" repair mini --remove-extra
+sed -i 1d "$TREE/tree.sha256"
+exits 0 "a damaged list" repair mini --json
+is "$(value '.items[0].made_anew')" true "has the tree made anew"
+chmod -R u+w "$TREE" && rm -rf "$TREE"
+exits 0 "no tree at all" repair mini
+exits 0 "it holds in the end" verify mini --deep
+exits 2 "repair of what is not known" repair nothing
+tap_done

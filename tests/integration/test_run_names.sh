@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A run has a name beside its id; what `run` printed is taken by every command that takes a run; a run that could do nothing leaves
+# nothing behind.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2119
+. "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/run_lib.sh disable=SC1091
+. "$(dirname "$0")/run_lib.sh"
+V=(/usr/bin/python3 "$ROOT/tests/integration/validate.py")
+
+exits 0 "a named run" smoke --name first.one --repeats 1 --json
+cp "$T/out" "$T/run.json"
+id=$(jq -r .run "$T/run.json")
+archive=$(jq -r .archive "$T/run.json")
+folder=$(jq -r .folder "$T/run.json")
+exits 0 "status by name" "$REPERF" status first.one --json
+is "$(jq -r '.runs[0] | .run + " " + .name' "$T/out")" "$id first.one" "says id and name"
+cp "$T/out" "$T/status.json"
+exits 0 "which validates" "${V[@]}" manifests/schema/status.json "$T/status.json"
+exits 0 "status of all" "$REPERF" status
+like "$(cat "$T/out")" "$id \(first.one\)" "has the name, too"
+exits 2 "a name that is taken" smoke --name first.one --repeats 1
+is "$(find "$REPERF_STATE/runs" -mindepth 1 -maxdepth 1 | wc -l)" 1 "begins no run"
+for name in last 2026 -x 'a/b' ''; do
+    exits 2 "\"$name\" is no name" smoke "--name=$name" --repeats 1
+done
+exits 0 "another run" smoke --name second --repeats 1
+for of in second last "$id" first.one "${id:0:20}"; do
+    exits 0 "attach $of" "$REPERF" attach "$of"
+    exits 0 "report $of" "$REPERF" report "$of"
+    exits 0 "replay $of" "$REPERF" replay "$of"
+    exits 0 "resume $of" "$REPERF" resume "$of"
+    exits 0 "compare $of" "$REPERF" compare "$of" first.one
+    exits 0 "verify $of" "$REPERF" verify "$of" --unsigned
+    exits 0 "seal $of" "$REPERF" seal "$of" -o "$T/again.tar.zst" --force
+done
+for of in "$archive" "$folder"; do
+    exits 0 "verify of the printed $(basename "$of")" "$REPERF" verify "$of" --unsigned
+    exits 0 "report of it" "$REPERF" report "$of"
+    exits 0 "replay of it" "$REPERF" replay "$of"
+done
+exits 0 "seal of the printed folder" "$REPERF" seal "$folder" --force --json
+is "$(jq -r .archive "$T/out")" "$archive" "is the run's archive again"
+exits 0 "nodes clean takes a name" "$REPERF" nodes clean local first.one --dry-run
+rm -rf "$folder"
+exits 2 "the name of a run that is gone" "$REPERF" status first.one
+exits 0 "is free again" smoke --name first.one --repeats 1
+
+# --- how far a run is ---
+mode slow
+smoke --name slow --repeats 1 >"$T/slow.out" 2>"$T/slow.err" &
+pid=$!
+for _ in $(seq 100); do
+    "$REPERF" status slow --json >"$T/out" 2>/dev/null && [ "$(jq -r '.runs[0].repeat_states[0].step // 0' "$T/out")" -ge 5 ] && break
+    sleep 0.1
+done
+cp "$T/out" "$T/slow.json"
+is "$(jq -c '.runs[0].repeat_states[0] | [.state, .step, .steps]' "$T/slow.json")" '["running",5,20]' "status says how far a repeat is that runs"
+is "$(jq -c '.runs[0].repeat_states[0] | [.value, .unit, .samples]' "$T/slow.json")" '[8,"samples/s",1]' "what its log gives so far, by its rule: one sample after the warm-up"
+ok "$(jq -e '.runs[0].repeat_states[0].seconds_left >= 0' "$T/slow.json" >/dev/null; echo $?)" "and what is left at that pace"
+exits 0 "which validates" "${V[@]}" manifests/schema/status.json "$T/slow.json"
+exits 0 "as text" "$REPERF" status slow
+like "$(cat "$T/out")" 'running +local +0 +8 samples/s +5/20 +[0-9]+ (s|min)' "likewise"
+wait "$pid"
+is "$?" 0 "it ends"
+exits 0 "status of it then" "$REPERF" status slow --json
+is "$(jq -c '.runs[0].repeat_states[0] | [.state, .value, .samples, .seconds_left]' "$T/out")" '["ok",8,16,null]' "has the whole log's number"
+mode good
+
+# --- over time ---
+exits 0 "history --html" "$REPERF" history --html "$T/history.html"
+like "$(cat "$T/history.html")" '<p class="headline">[0-9]+ numbers of 1 case from finished runs' "is a page"
+is "$(grep -c '<tr class="run">' "$T/history.html")" "$("$REPERF" history --json | jq '.cells | length')" "with every run"
+is "$(grep -c '<figure class="history"><svg' "$T/history.html")" 1 "and a curve of the case"
+
+# --- a run that could do nothing ---
+before=$(find "$REPERF_STATE" | sort | sha256sum)
+exits 7 "a run of what cannot be run" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke --name third --json
+cp "$T/out" "$T/none.json"
+exits 0 "its document validates" "${V[@]}" manifests/schema/run-output.json "$T/none.json"
+is "$(jq -r '[.run, .folder, .archive, .cells[0].verdict, .cells[0].cause] | tostring' "$T/none.json")" '[null,null,null,"not_run","container"]' \
+    "it has the cell and its cause, and no archive"
+is "$(find "$REPERF_STATE" | sort | sha256sum)" "$before" "no run, name or archive was made"
+exits 7 "as text" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke
+like "$(cat "$T/out")" 'nothing could be run: no run was begun' "it says so"
+exits 0 "history" "$REPERF" history
+is "$(grep -c not_run "$T/out")" 0 "knows nothing of it"
+like "$("$REPERF" status last)" 'slow' "last is the last that did something"
+is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-nothing*' | wc -l)" 0 "and no scratch is left"
+tap_done

@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The command line meets people half way: the nearest name for a mistyped one, help by name, --json before the command, a page on
+# standard output; and what could not be looked at is not called clean.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
+source "$(dirname "$0")/../tap_lib.sh"
+
+while IFS='|' read -r words nearest; do
+    read -ra argv <<<"$words"
+    exits 2 "reperf $words" "$REPERF" "${argv[@]}"
+    like "$(cat "$T/err")" "\(did you mean $nearest\?\)" "means $nearest"
+done <<'TABLE'
+veryfi x|verify
+adudit --all|audit
+audit --jsno|--json
+run x --profil smoke|--profile
+audit paddle-perf-2021|paddle-perf-2020
+lint padle-perf-2020|paddle-perf-2020
+fetch cityscape|cityscapes
+fetch dataset:cityscaeps|cityscapes
+fetch image:mmseg-0.11|mmseg-0.11.0
+list dataset|datasets
+explain cell-diffres|cell-differs
+nodes claen x|clean
+plan paddle-perf-2020 --case resnet50/reperf/fp32/n1g1/bs69|resnet50/reperf/fp32/n1g1/bs96
+TABLE
+exits 2 "what is near to nothing" "$REPERF" xyzzy
+is "$(grep -c 'did you mean' "$T/err")" 0 "has no such hint"
+exits 0 "an inventory that is nearly one" "$REPERF" nodes list v100-4x9
+like "$(cat "$T/err")" "taken for a host \(did you mean v100-4x8\?\)" "is said to be a host"
+exits 0 "one that is one" "$REPERF" nodes list v100-4x8
+is "$(cat "$T/err")" "" "is not"
+
+exits 0 "help COMMAND" "$REPERF" help verify
+is "$(cat "$T/out")" "$("$REPERF" verify --help)" "is COMMAND --help"
+exits 0 "help nodes VERB" "$REPERF" help nodes clean
+is "$(cat "$T/out")" "$("$REPERF" nodes clean --help)" "likewise"
+exits 2 "help of no command" "$REPERF" help verfiy
+exits 0 "-V" "$REPERF" -V
+is "$(cat "$T/out")" "$("$REPERF" --version)" "is --version"
+exits 0 "--json before the command" "$REPERF" --json list datasets
+is "$(cat "$T/out")" "$("$REPERF" list datasets --json)" "is the command's"
+exits 0 "--html -" "$REPERF" report paddle-perf-deeplabv3p --html -
+"$REPERF" report paddle-perf-deeplabv3p --html "$T/page.html" 2>/dev/null
+cmp -s "$T/out" "$T/page.html"
+ok $? "is the page on standard output"
+ok "$([ ! -e ./- ]; echo $?)" "and no file of that name"
+
+exits 6 "nodes clean of what cannot be reached" "$REPERF" nodes clean nowhere.invalid
+like "$(cat "$T/out")" 'unreachable: 1 of 1 nodes; what is left there is not known' "says that it is unreachable"
+is "$(grep -c 'nothing is left' "$T/out")" 0 "and not that nothing is left"
+tap_done
