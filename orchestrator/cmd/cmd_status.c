@@ -192,9 +192,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     while (is_running) {
         const struct timespec tick = {1, 0};
-        if (args.is_watched && isatty(STDOUT_FILENO) &&
-            cmd_print(STR_LIT("\033[H\033[2J"), err) < 0) {
-            return -1;
+        if (args.is_watched && isatty(STDOUT_FILENO)) {
+            (void)fputs("\033[H\033[2J", stdout); /* home, and nothing below */
         }
         if (print_once(ctx, &operands, args.want_json, &is_running, err) < 0) {
             return -1;
