@@ -11,7 +11,7 @@
 #define PATTERN_GROUPS_MAX   32
 #define PATTERN_STEPS_MAX    1000000u /* pcre2's match limit: backtracking points of one match */
 #define PATTERN_HEAP_KIB_MAX 8192u
-#define PATTERN_WINDOW       8192u
+#define PATTERN_WINDOW       ((size_t)8192)
 
 struct pattern;
 

@@ -319,7 +319,8 @@ int evidence_version_check(struct str version, const char *name, struct err *err
 {
     for (size_t idx = 0; idx < version.len; idx++) {
         char c = version.ptr[idx];
-        if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !memchr(".-+", c, 3)) {
+        if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && c != '.' && c != '-' &&
+            c != '+') {
             version.len = 0;
         }
     }

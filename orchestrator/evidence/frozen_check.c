@@ -79,17 +79,15 @@ static bool expected_condition(struct arena *arena, const struct plan *plan,
 {
     const struct condition *said = condition_of(&recipe->conditions, at->name);
     char *number = number_of_case(arena, c, at->name);
-    if (said) {
-        at->value = said->value;
-    } else if (str_eq_z(at->name, "device")) {
+    if (!said && str_eq_z(at->name, "device")) {
         at->value = plan->profile == PROFILE_SMOKE ? STR_LIT("cpu") : STR_LIT("gpu");
-    } else if (number) {
+    } else if (!said && number) {
         at->value = str_of(number);
-    } else if (str_eq_z(at->name, "framework")) {
+    } else if (!said && str_eq_z(at->name, "framework")) {
         at->value = c->framework;
-    } else if (str_eq_z(at->name, "precision")) {
+    } else if (!said && str_eq_z(at->name, "precision")) {
         at->value = c->precision;
-    } else if ((said = condition_of(&c->conditions, at->name)) != NULL ||
+    } else if (said || (said = condition_of(&c->conditions, at->name)) != NULL ||
                (said = condition_of(&c->stack->conditions, at->name)) != NULL) {
         at->value = said->value;
     } else {

@@ -201,6 +201,17 @@ static bool is_local(struct str url)
     return !has_host || (url.len >= 5 && strncasecmp(url.ptr, "file:", 5) == 0);
 }
 
+/* As git has it since 2.38.1 (CVE-2022-39253): what came over a network does not choose from this machine's folders. */
+static int check_reach(const char *base, struct str url, struct err *err)
+{
+    return is_local(url) && !is_local(str_of(base))
+               ? err_set(err, ERR_INTEGRITY,
+                         "a submodule's address is on this machine, its repository's is not: "
+                         "%.200s",
+                         base)
+               : source_check_url(url, err);
+}
+
 int source_resolve_url(struct arena *arena, const char *base, struct str url, char **ret_url,
                        struct err *err)
 {
@@ -208,15 +219,8 @@ int source_resolve_url(struct arena *arena, const char *base, struct str url, ch
     size_t host_end = 0;
     struct str rest = after_scheme(above);
     if (!str_starts(url, STR_LIT("./")) && !str_starts(url, STR_LIT("../"))) {
-        /* As git has it since 2.38.1 (CVE-2022-39253): what came over a network does not choose from this machine's folders. */
-        if (is_local(url) && !is_local(str_of(base))) {
-            return err_set(err, ERR_INTEGRITY,
-                           "a submodule's address is on this machine, its repository's is not: "
-                           "%.200s",
-                           base);
-        }
         *ret_url = str_z(arena, url);
-        return source_check_url(url, err);
+        return check_reach(base, url, err);
     }
     /* Nothing above the host, or above the colon of user@host:path. */
     if (rest.ptr) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Evidence: keys, seal, verify; confirmed by sha256sum, openssl, tar and zstd alone; hostile archives made by other tools; full disk,
 # read-only folder, kill and ^C.
-# shellcheck source=tests/tap_lib.sh
+# shellcheck source=tests/tap_lib.sh disable=SC2119
 . "$(dirname "$0")/../tap_lib.sh"
 
 # shellcheck source=tests/integration/run_lib.sh

@@ -3,7 +3,7 @@
 # Every open, write, fsync, rename and mkdir of run, resume, seal, unpack, fetch, bundle and import below their folders fails once, in turn, with ENOSPC,
 # EIO or EMFILE (tests/faults). The command then fails with a status of its own, or what it made is right all the same; another try heals
 # everything. make test takes a sample, make test-all each call.
-# shellcheck source=tests/tap_lib.sh disable=SC1091
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Forged evidence (forge_evidence.py has the table): edited before it is sealed, beside its journal, and as an archive written by hand and signed by the
 # forger's own key. None is sealed, none is verified, none stops a listing.
-# shellcheck source=tests/tap_lib.sh disable=SC1091
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
 . "$ROOT/tests/integration/run_lib.sh"
