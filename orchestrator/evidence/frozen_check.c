@@ -223,26 +223,31 @@ static int check_names(const struct frozen *frozen, struct err *err)
     return 0;
 }
 
-/* Of what was still to be got before the run nothing follows, and nothing is read: the last member, from "needs" on, is let be. What
-   old programs wrote of a plan had fewer members. */
+/* Of what was still to be got before the run nothing follows, and nothing is read: the items of the last "needs" are let be. What old
+   programs wrote of a plan had fewer members. */
 static int check_plan_text(struct arena *arena, const struct frozen *frozen, struct err *err)
 {
-    static const char END[] = "]\n}\n";
+    static const char NEEDS[] = "\n  \"needs\": [";
+    const char *name = "manifest/plan.json";
     CLEANUP(strbuf) struct strbuf plan = {0};
-    struct str kept, wanted;
+    struct str kept, before, behind;
     if (frozen->derivation == DERIVATION_FIRST) {
         return 0;
     }
     strbuf_init(&plan, TEXT_MAX);
     plan_encode(&frozen->plan, &plan);
-    wanted = strbuf_str(&plan);
-    ASSERT(str_ends(wanted, STR_LIT(END)));
-    wanted.len -= sizeof(END) - 1;
-    return fs_read(arena, fs_join(arena, frozen->folder, "manifest/plan.json"), TEXT_MAX, &kept,
-                   err) < 0
-               ? -1
-               : evidence_same_text(str_sub(kept, 0, wanted.len), wanted, "manifest/plan.json",
-                                    err);
+    int64_t at = str_find(strbuf_str(&plan), STR_LIT(NEEDS));
+    ASSERT(at > 0);
+    before = str_sub(strbuf_str(&plan), 0, (size_t)at + sizeof(NEEDS) - 1);
+    behind = str_sub(strbuf_str(&plan), before.len, plan.len);
+    if (fs_read(arena, fs_join(arena, frozen->folder, name), TEXT_MAX, &kept, err) < 0 ||
+        evidence_same_text(str_sub(kept, 0, before.len), before, name, err) < 0) {
+        return -1;
+    }
+    kept = str_sub(kept, before.len, kept.len);
+    return str_ends(kept, behind)
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: its end is not what reperf writes there", name);
 }
 
 /* Byte for byte as a run writes them. */
