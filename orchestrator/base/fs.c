@@ -327,24 +327,30 @@ static int walk_folder(struct arena *arena, const char *top, const char *rel,
     return result;
 }
 
-int fs_walk(struct arena *arena, const char *folder, struct fs_names *ret_paths, struct err *err)
+int fs_walk_all(struct arena *arena, const char *folder, struct fs_names *ret_files,
+                struct fs_names *ret_folders, struct err *err)
 {
     struct name_vec folders = {0};
     struct name_vec files = {0};
-    static char top[] = "";
-    int result = 0;
-    VEC_PUSH(&folders, top);
+    int result = walk_folder(arena, folder, "", &folders, &files, err);
     for (size_t idx = 0; result == 0 && idx < folders.n; idx++) {
         result = walk_folder(arena, folder, folders.items[idx], &folders, &files, err);
         if (result == 0 && files.n > FS_WALK_MAX) {
             result = err_set(err, ERR_IO, "%s: more than %d files", folder, FS_WALK_MAX);
         }
     }
-    VEC_RELEASE(&folders);
     if (result < 0) {
+        VEC_RELEASE(&folders);
         VEC_RELEASE(&files);
         return -1;
     }
-    names_finish(arena, &files, ret_paths);
+    names_finish(arena, &files, ret_files);
+    names_finish(arena, &folders, ret_folders);
     return 0;
+}
+
+int fs_walk(struct arena *arena, const char *folder, struct fs_names *ret_paths, struct err *err)
+{
+    struct fs_names folders;
+    return fs_walk_all(arena, folder, ret_paths, &folders, err);
 }

@@ -56,5 +56,8 @@ MUST_CHECK int fs_list(struct arena *arena, const char *folder, struct fs_names 
 #define FS_WALK_MAX 4000000
 MUST_CHECK int fs_walk(struct arena *arena, const char *folder, struct fs_names *ret_paths,
                        struct err *err);
+/* The folders too, without `folder` itself. */
+MUST_CHECK int fs_walk_all(struct arena *arena, const char *folder, struct fs_names *ret_files,
+                           struct fs_names *ret_folders, struct err *err);
 
 #endif

@@ -87,11 +87,11 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (len > (int)sizeof(line) - 2) {
         len = (int)sizeof(line) - 2;
     }
+    text_hide_logins(line + start, (size_t)(len - start));
+    text_plain(line + start,
+               (size_t)(len - start)); /* text from outside must not steer the terminal */
     for (int idx = start; idx < len; idx++) {
-        /* Text from outside must not steer the terminal. */
-        if ((unsigned char)line[idx] < ' ' || line[idx] == 0x7f) {
-            line[idx] = line[idx] == '\t' ? '\t' : '?';
-        }
+        line[idx] = line[idx] == '\n' ? '?' : line[idx];
     }
     line[len] = '\n';
     if (write(STDERR_FILENO, line, (size_t)len + 1) < 0) {

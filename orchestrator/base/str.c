@@ -194,3 +194,69 @@ int str_decimals(struct str s)
     }
     return count;
 }
+
+/* Bytes of the UTF-8 character at `text`, 0 where there is none. Source: RFC 3629, section 4. */
+static size_t utf8_at(const unsigned char *text, size_t len, uint32_t *ret_code)
+{
+    size_t n = text[0] < 0x80   ? 1
+               : text[0] < 0xc2 ? 0
+               : text[0] < 0xe0 ? 2
+               : text[0] < 0xf0 ? 3
+                                : 4;
+    uint32_t code = n == 1 ? text[0] : text[0] & (0xffu >> (n + 1));
+    if (n == 0 || n > len || text[0] > 0xf4) {
+        return 0;
+    }
+    for (size_t idx = 1; idx < n; idx++) {
+        if ((text[idx] & 0xc0) != 0x80) {
+            return 0;
+        }
+        code = code << 6 | (text[idx] & 0x3f);
+    }
+    *ret_code = code;
+    return (n == 3 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
+                   (n == 4 && (code < 0x10000 || code > 0x10ffff))
+               ? 0
+               : n;
+}
+
+/* Source: Unicode 15, Bidi_Control; U+2028 and U+2029 end a line; U+FEFF is not seen. */
+static bool steers(uint32_t code)
+{
+    return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0) ||
+           code == 0x61c || code == 0x200e || code == 0x200f ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0xfeff;
+}
+
+void text_plain(char *text, size_t len)
+{
+    for (size_t at = 0; at < len;) {
+        uint32_t code = 0;
+        size_t n = utf8_at((const unsigned char *)text + at, len - at, &code);
+        if (n == 0 || steers(code)) {
+            n = n ? n : 1;
+            memset(text + at, '?', n);
+        }
+        at += n;
+    }
+}
+
+void text_hide_logins(char *text, size_t len)
+{
+    for (size_t at = 0; at + 3 < len; at++) {
+        size_t colon = 0;
+        if (memcmp(text + at, "://", 3) != 0) {
+            continue;
+        }
+        at += 3;
+        for (size_t idx = at; idx < len && !strchr("/ \t\n\"'?#", text[idx]); idx++) {
+            if (text[idx] == ':' && !colon) {
+                colon = idx;
+            }
+            if (text[idx] == '@' && colon) {
+                memset(text + colon + 1, '*', idx - colon - 1);
+            }
+        }
+    }
+}

@@ -22,6 +22,11 @@ static inline struct str str_of(const char *z)
 
 bool str_eq(struct str a, struct str b);
 bool str_eq_z(struct str a, const char *z);
+/* Same length, in place: what would steer or rearrange a terminal (controls but tab and line end, C1 also as UTF-8, bidirectional marks,
+   bytes that are no UTF-8) becomes "?". */
+void text_plain(char *text, size_t len);
+/* Likewise each byte of the password in "scheme://user:password@host" becomes "*". */
+void text_hide_logins(char *text, size_t len);
 bool str_eq_any(struct str a, const char *const *list); /* ended by NULL */
 int str_cmp(struct str a, struct str b);                /* bytewise; <0, 0, >0 */
 bool str_starts(struct str s, struct str prefix);

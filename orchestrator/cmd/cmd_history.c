@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <math.h>
 
+#include "base/log.h"
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
@@ -50,6 +51,7 @@ struct history { /* what is being written */
     struct json_out out;
     struct arena *arena; /* of the points */
     VEC(struct history_point) points;
+    struct json_out damaged; /* a list of its own, put in at the end */
 };
 
 static bool is_wanted(const struct history_args *args, const struct run_cell *cell)
@@ -101,18 +103,39 @@ static void add_cell(struct history *history, const struct run_info *info,
     table_add(&history->table, cell->verdict);
 }
 
-static int add_run(struct history *history, const struct cmd_ctx *ctx, const char *id,
-                   struct err *err)
+/* Of what report and cases it was is not known: it stands in every selection. */
+static void add_damaged(struct history *history, const struct run_info *info)
+{
+    if (history->args->want_json) {
+        jw_object(&history->damaged, NULL);
+        jw_str(&history->damaged, "run", info->dir.id);
+        jw_z(&history->damaged, "time", info->time);
+        jw_str(&history->damaged, "why", info->why);
+        jw_end_object(&history->damaged);
+        return;
+    }
+    table_add(&history->table, str_of(info->time));
+    table_add(&history->table, info->dir.id);
+    for (int empty = 0; empty < 5; empty++) {
+        table_add(&history->table, STR_LIT("-"));
+    }
+    table_add(&history->table, str_of(RUN_DAMAGED));
+}
+
+static void add_run(struct history *history, const struct cmd_ctx *ctx, const char *id)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct rundir dir;
     struct run_info info;
     rundir_paths(&arena, ctx->state, str_of(id), &dir);
-    if (run_info_load(&arena, &dir, &info, err) < 0) {
-        return err_wrap(err, "run %s", id);
+    run_info_look(&arena, &dir, &info);
+    if (strcmp(info.state, RUN_DAMAGED) == 0) {
+        log_line(LOG_WARN, "run %s is damaged: %.*s", id, STR_ARG(info.why));
+        add_damaged(history, &info);
+        return;
     }
     if (history->args->report && !str_eq_z(info.report, history->args->report)) {
-        return 0;
+        return;
     }
     history->n_runs++;
     for (size_t idx = 0; idx < info.n_cells; idx++) {
@@ -120,7 +143,6 @@ static int add_run(struct history *history, const struct cmd_ctx *ctx, const cha
             add_cell(history, &info, &info.cells[idx]);
         }
     }
-    return 0;
 }
 
 /* A report or case that was named and is nowhere is not an empty history. */
@@ -147,12 +169,13 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     };
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
-    CLEANUP(strbuf) struct strbuf buf;
+    CLEANUP(strbuf) struct strbuf buf = {0};
+    CLEANUP(strbuf) struct strbuf damaged = {0};
     struct history_args args = {0};
     struct history history = {.args = &args, .arena = &arena};
     struct fs_names ids;
-    int rc = 0;
     strbuf_init(&buf, OUTPUT_MAX);
+    strbuf_init(&damaged, OUTPUT_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
@@ -172,23 +195,24 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         jw_i64(&history.out, "schema_version", 1);
         jw_array(&history.out, "cells");
     }
-    for (size_t idx = 0; rc == 0 && idx < ids.n; idx++) {
-        rc = add_run(&history, ctx, ids.items[idx], err);
+    jw_begin(&history.damaged, &damaged, true);
+    jw_array(&history.damaged, NULL);
+    for (size_t idx = 0; idx < ids.n; idx++) {
+        add_run(&history, ctx, ids.items[idx]);
     }
+    jw_end_array(&history.damaged);
     if (args.html) {
         page_history(&buf, history.points.items, history.points.n);
     } else if (args.want_json) {
         jw_end_array(&history.out);
+        jw_raw(&history.out, "damaged", strbuf_str(&damaged));
         jw_end_object(&history.out);
     } else {
         table_render(&history.table, &buf);
     }
     table_release(&history.table);
     VEC_RELEASE(&history.points);
-    if (rc == 0) {
-        rc = check_asked(ctx, &arena, &history, err);
-    }
-    if (rc < 0) {
+    if (check_asked(ctx, &arena, &history, err) < 0) {
         return -1;
     }
     return args.html && strcmp(args.html, "-") != 0

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include <unistd.h>
-
 #include "base/fs.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
@@ -52,7 +50,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     struct replay_args args = {0};
     struct replay_info info = {0};
     struct rundir dir;
-    const char *tmp = getenv("TMPDIR");
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
@@ -60,8 +57,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         return err_set(err, ERR_USAGE, "expected one archive, folder or run");
     }
     struct replay_opts opts = {.path = operands.items[0], .clock = ctx->clock};
-    opts.temp = arena_printf(&arena, "%s/reperf-replay-%ld-%lld", tmp && tmp[0] ? tmp : "/tmp",
-                             (long)getpid(), (long long)ctx->clock.mono_ns(ctx->clock.ctx));
     if (!fs_exists(opts.path)) {
         if (rundir_find(&arena, ctx->state, operands.items[0], &dir, err) < 0) {
             return -1;

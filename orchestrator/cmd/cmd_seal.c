@@ -6,6 +6,7 @@
 #include "cmd/stop.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
+#include "run/journal_check.h"
 
 #define OUTPUT_MAX (64u << 10)
 
@@ -115,7 +116,7 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
     if (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0) {
         return -1;
     }
-    if (seal_folder(arena, &opts, &info, err) < 0) {
+    if (run_check_folder(folder, err) < 0 || seal_folder(arena, &opts, &info, err) < 0) {
         return -1;
     }
     print_seal(buf, args->want_json, opts.archive, &info, opts.key);

@@ -69,7 +69,7 @@ static void add_json(struct json_out *out, const struct run_info *info)
     jw_z(out, "name", info->name);
     jw_z(out, "time", info->time);
     jw_str(out, "report", info->report);
-    jw_z(out, "profile", profile_name(info->profile));
+    jw_z(out, "profile", info->report.ptr ? profile_name(info->profile) : NULL);
     jw_z(out, "state", info->state);
     jw_i64(out, "repeats_done", (int64_t)info->n_done);
     jw_i64(out, "repeats", (int64_t)info->n_total);
@@ -81,6 +81,7 @@ static void add_json(struct json_out *out, const struct run_info *info)
     }
     jw_z(out, "folder", info->dir.folder);
     jw_z(out, "archive", info->exit_status >= 0 ? info->dir.archive : NULL);
+    jw_str(out, "why", info->why);
     add_repeats_json(out, info);
     jw_end_object(out);
 }
@@ -92,8 +93,8 @@ static void add_row(struct table *table, const struct run_info *info)
     } else {
         table_add(table, info->dir.id);
     }
-    table_add(table, info->report);
-    table_add(table, str_of(profile_name(info->profile)));
+    table_add(table, info->report.ptr ? info->report : STR_LIT("-"));
+    table_add(table, str_of(info->report.ptr ? profile_name(info->profile) : "-"));
     table_add(table, str_of(info->state));
     table_addf(table, "%zu/%zu", info->n_done, info->n_total);
     if (info->exit_status >= 0) {
@@ -118,12 +119,13 @@ static int load_runs(struct arena *arena, const struct cmd_ctx *ctx, const struc
     for (size_t idx = 0; idx < n; idx++) {
         struct rundir dir;
         const char *name = names->n ? names->items[idx] : ids.items[idx];
-        if (rundir_find(arena, ctx->state, name, &dir, err) < 0 ||
-            run_info_load(arena, &dir, &infos[idx], err) < 0) {
+        if (rundir_find(arena, ctx->state, name, &dir, err) < 0) {
             return -1;
         }
+        run_info_look(arena, &dir, &infos[idx]);
         infos[idx].name = rundir_name_of(arena, ctx->state, dir.id);
-        if (names->n && run_info_measure(arena, ctx->clock, &infos[idx], err) < 0) {
+        if (names->n && strcmp(infos[idx].state, RUN_DAMAGED) != 0 &&
+            run_info_measure(arena, ctx->clock, &infos[idx], err) < 0) {
             return -1;
         }
     }
@@ -167,6 +169,18 @@ static void print_json(struct strbuf *buf, const struct run_info *infos, size_t 
     jw_end_object(&out);
 }
 
+/* A listing goes on past a damaged run; who names it wants to know of it. */
+static int refuse_damaged(const struct run_info *infos, size_t n, struct err *err)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        if (strcmp(infos[idx].state, RUN_DAMAGED) == 0) {
+            return err_set(err, ERR_INTEGRITY, "run %.*s is damaged: %.*s",
+                           STR_ARG(infos[idx].dir.id), STR_ARG(infos[idx].why));
+        }
+    }
+    return 0;
+}
+
 static int print_once(const struct cmd_ctx *ctx, const struct opt_list *names, bool want_json,
                       bool *ret_is_running, struct err *err)
 {
@@ -187,7 +201,7 @@ static int print_once(const struct cmd_ctx *ctx, const struct opt_list *names, b
     } else {
         print_text(&buf, infos, n, names->n > 0);
     }
-    return cmd_print(strbuf_str(&buf), err);
+    return cmd_print(strbuf_str(&buf), err) < 0 ? -1 : names->n ? refuse_damaged(infos, n, err) : 0;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -203,9 +217,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     while (is_running) {
         const struct timespec tick = {1, 0};
-        if (args.is_watched && isatty(STDOUT_FILENO) &&
-            cmd_print(STR_LIT("\033[H\033[2J"), err) < 0) {
-            return -1;
+        if (args.is_watched && isatty(STDOUT_FILENO)) {
+            (void)fputs("\033[H\033[2J", stdout); /* home, and nothing below */
         }
         if (print_once(ctx, &operands, args.want_json, &is_running, err) < 0) {
             return -1;

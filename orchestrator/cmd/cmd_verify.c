@@ -8,6 +8,7 @@
 #include "cmd/stop.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
+#include "run/journal_check.h"
 #include "store/lock_file.h"
 #include "view/run_view.h"
 
@@ -17,6 +18,7 @@ struct verify_args {
     const char *key;
     bool allows_unsigned;
     bool wants_rebuild;
+    bool is_bytes_only;
     bool want_json;
     const char *as;
     const char *locks; /* from here on: of what is in the store */
@@ -42,6 +44,10 @@ static const struct opt OPTS[] = {
      .value = "DATASET",
      .help = "PATH is data of that dataset: its archives, its tree or both, wherever it lies",
      .offset = offsetof(struct verify_args, as)},
+    {.name = "bytes-only",
+     .kind = OPT_FLAG,
+     .help = "derive nothing: whether the numbers follow from the logs is left open",
+     .offset = offsetof(struct verify_args, is_bytes_only)},
     {.name = "quick",
      .kind = OPT_FLAG,
      .help = "of a NAME: unchanged files are not read again, headers not at all",
@@ -83,6 +89,7 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_z(&out, "kind", info->is_folder ? "folder" : "archive");
     jw_bool(&out, "holds", err->code == ERR_NONE);
     jw_bool(&out, "rebuilt", info->is_rebuilt);
+    jw_bool(&out, "derived", info->is_derived);
     jw_str(&out, "run_id", info->run_id);
     jw_z(&out, "result", info->run_id.ptr ? evidence_outcome_name(info->outcome) : NULL);
     jw_i64(&out, "files", (int64_t)info->n_files);
@@ -102,12 +109,22 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
 
 static void print_text(struct strbuf *buf, const char *path, const struct verify_info *info)
 {
-    strbuf_printf(buf, "%s\n  run     %.*s: %s\n", path, STR_ARG(info->run_id),
-                  evidence_outcome_name(info->outcome));
+    strbuf_printf(buf, "%s\n  run     %.*s: %s%s\n", path, STR_ARG(info->run_id),
+                  evidence_outcome_name(info->outcome),
+                  info->is_derived ? "" : " by its own word: not derived");
     strbuf_printf(buf,
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",
                   info->n_files, info->file_bytes,
                   info->is_folder ? "every file" : "every byte of the archive");
+    if (info->is_derived) {
+        strbuf_printf(buf,
+                      "  derived from %zu raw logs and the frozen rules: the series and the result "
+                      "are what follows\n",
+                      info->n_logs);
+    } else {
+        strbuf_add_z(buf, "  derived nothing (--bytes-only): whether the result follows from the "
+                          "logs was not checked\n");
+    }
     if (info->is_rebuilt) {
         strbuf_add_z(buf, "  rebuilt compressing again gives the same bytes\n");
     }
@@ -123,6 +140,10 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
         strbuf_add_z(buf, "  signer  unverified: not signed\n");
         break;
     }
+    if (info->signer != VERIFY_SIGNER_VERIFIED) {
+        strbuf_add_z(buf, "          who edits a raw log and derives all of it again is told from "
+                          "who measured by a trusted key alone\n");
+    }
 }
 
 static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char *path,
@@ -134,6 +155,7 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
         .key = args->key ? &key : NULL,
         .allows_unsigned = args->allows_unsigned,
         .wants_rebuild = args->wants_rebuild,
+        .is_bytes_only = args->is_bytes_only,
         .wants_progress = true,
         .clock = ctx->clock,
         .should_stop = stop_is_asked,
@@ -147,7 +169,10 @@ static int verify_it(const struct cmd_ctx *ctx, struct arena *arena, const char 
     if (args->key && sign_load_public(args->key, &key, err) < 0) {
         return -1;
     }
-    return verify_archive(arena, &opts, info, err);
+    if (verify_archive(arena, &opts, info, err) < 0) {
+        return -1;
+    }
+    return info->is_folder && !args->is_bytes_only ? run_check_folder(path, err) : 0;
 }
 
 /* What is in the store, by name; with a folder, the dataset that lies there. */
@@ -167,10 +192,12 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
                            .depth = args->is_quick  ? NOUN_QUICK
                                     : args->is_deep ? NOUN_DEEP
                                                     : NOUN_NORMAL};
-    if (args->key || args->allows_unsigned || args->wants_rebuild) {
-        return err_set(err, ERR_USAGE,
-                       "verify %s: no such file; --key, --unsigned and --rebuild are for archives",
-                       names->items[0]);
+    if (args->key || args->allows_unsigned || args->wants_rebuild || args->is_bytes_only) {
+        return err_set(
+            err, ERR_USAGE,
+            "verify %s: no such file; --key, --unsigned, --rebuild and --bytes-only are for "
+            "archives",
+            names->items[0]);
     }
     if (args->is_quick && args->is_deep) {
         return err_set(err, ERR_USAGE, "verify: --quick and --deep exclude each other");

@@ -19,6 +19,7 @@ struct pattern {
     uint32_t n_spans;
     bool is_ready; /* compiled by JIT, or found to be impossible */
     bool has_jit;
+    bool is_anchored;                      /* can match at the beginning alone */
     const char *names[PATTERN_GROUPS_MAX]; /* into code's name table */
     int numbers[PATTERN_GROUPS_MAX];
     size_t n_names;
@@ -104,6 +105,7 @@ const char *pattern_group_name(const struct pattern *pattern, size_t idx)
 /* Where the machine has no JIT the interpreter does the same work under the same limits. */
 static void make_ready(struct pattern *pattern)
 {
+    uint32_t options = 0;
     if (pattern->is_ready) {
         return;
     }
@@ -118,6 +120,8 @@ static void make_ready(struct pattern *pattern)
     pcre2_jit_stack_assign(pattern->context, NULL, pattern->jit_stack);
     pattern->spans = pcre2_get_ovector_pointer(pattern->match);
     pattern->n_spans = pcre2_get_ovector_count(pattern->match);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_ALLOPTIONS, &options);
+    pattern->is_anchored = (options & PCRE2_ANCHORED) != 0;
     pattern->is_ready = true;
 }
 
@@ -134,10 +138,37 @@ static PCRE2_SPTR subject_ptr(struct str subject)
     return (PCRE2_SPTR)(subject.ptr ? subject.ptr : "");
 }
 
+/* The match limit counts anew from each place that a match may begin at, so a line that begins it over and over would cost the square
+   of its length. A long one is gone through in steps, each of which sees so much of the line behind it. */
+static int match_by_windows(struct pattern *pattern, struct str subject, bool *ret_found,
+                            struct err *err)
+{
+    for (size_t from = 0; from == 0 || from + PATTERN_WINDOW < subject.len;
+         from += PATTERN_WINDOW) {
+        size_t end = from + 2 * PATTERN_WINDOW;
+        bool is_last = end >= subject.len;
+        int status =
+            pcre2_match(pattern->code, subject_ptr(subject), is_last ? subject.len : end, from,
+                        is_last ? 0 : PCRE2_NOTEOL, pattern->match, pattern->context);
+        if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
+            return match_error(status, subject, err);
+        }
+        /* What begins in the second half is seen whole by the next step. */
+        *ret_found = status >= 0 && (is_last || pattern->spans[0] < from + PATTERN_WINDOW);
+        if (*ret_found) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
 int pattern_match(struct pattern *pattern, struct str subject, bool *ret_found, struct err *err)
 {
     int status;
     make_ready(pattern);
+    if (subject.len > 2 * PATTERN_WINDOW && !pattern->is_anchored) {
+        return match_by_windows(pattern, subject, ret_found, err);
+    }
     status = (pattern->has_jit ? pcre2_jit_match : pcre2_match)(
         pattern->code, subject_ptr(subject), subject.len, 0, 0, pattern->match, pattern->context);
     if (status < 0 && status != PCRE2_ERROR_NOMATCH) {

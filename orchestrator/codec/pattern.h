@@ -11,6 +11,7 @@
 #define PATTERN_GROUPS_MAX   32
 #define PATTERN_STEPS_MAX    1000000u /* pcre2's match limit: backtracking points of one match */
 #define PATTERN_HEAP_KIB_MAX 8192u
+#define PATTERN_WINDOW       ((size_t)8192)
 
 struct pattern;
 
@@ -24,7 +25,8 @@ int pattern_group(const struct pattern *pattern, const char *name);
 /* The names, in the order of the alphabet; idx counts from 0. NULL past the last. */
 const char *pattern_group_name(const struct pattern *pattern, size_t idx);
 
-/* First match in subject: sets *ret_found. */
+/* First match in subject: sets *ret_found. Of a subject of more than two PATTERN_WINDOW one that does not hang on its beginning is
+   sought from each place in at least PATTERN_WINDOW bytes, so that the time grows with the length and not with its square. */
 MUST_CHECK int pattern_match(struct pattern *pattern, struct str subject, bool *ret_found,
                              struct err *err);
 

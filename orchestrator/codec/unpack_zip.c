@@ -197,13 +197,39 @@ static int read_record(struct unpack_zip *zip, struct str bytes, size_t *at, str
     return check_record(zip, &record, err);
 }
 
-/* What stands behind the headers: perhaps zip64's two records, then the end with a comment, then nothing. */
-static int check_end(struct str bytes, size_t at, size_t n, struct err *err)
+struct directory {
+    uint64_t offset, bytes; /* in the file */
+    size_t n;
+};
+
+/* A reader that comes from the end finds the directory by its place and length alone: they must be these, on one disk. */
+static int check_place(const struct directory *dir, struct str end, struct err *err)
 {
+    uint32_t bytes = le(end, 12, 4);
+    uint32_t offset = le(end, 16, 4);
+    if ((bytes != UINT32_MAX && bytes != dir->bytes) ||
+        (offset != UINT32_MAX && offset != dir->offset)) {
+        return err_set(err, ERR_INTEGRITY,
+                       "its end says %u bytes of directory at byte %u, there are %" PRIu64
+                       " at %" PRIu64,
+                       bytes, offset, dir->bytes, dir->offset);
+    }
+    if (((le(end, 4, 2) || le(end, 6, 2)) && le(end, 4, 2) != UINT16_MAX) ||
+        le(end, 8, 2) != le(end, 10, 2)) {
+        return err_set(err, ERR_INTEGRITY, "its end says that it is of several disks");
+    }
+    return 0;
+}
+
+/* What stands behind the headers: perhaps zip64's two records, then the end with a comment, then nothing. */
+static int check_end(struct str bytes, size_t at, const struct directory *dir, struct err *err)
+{
+    size_t n = dir->n;
     struct str end;
     if (bytes.len - at >= END64_BYTES + LOCATOR_BYTES && le(bytes, at, 4) == SIG_END64) {
         uint64_t len = 12 + le64(bytes, at + 4);
-        if (len > bytes.len - at - LOCATOR_BYTES || le64(bytes, at + 32) != n) {
+        if (len > bytes.len - at - LOCATOR_BYTES || le64(bytes, at + 32) != n ||
+            le64(bytes, at + 40) != dir->bytes || le64(bytes, at + 48) != dir->offset) {
             return err_set(err, ERR_INTEGRITY, "its zip64 end does not fit its directory");
         }
         at += (size_t)len;
@@ -225,7 +251,7 @@ static int check_end(struct str bytes, size_t at, size_t n, struct err *err)
                        "%zu bytes follow the end of its directory, its comment has %u",
                        bytes.len - at - END_BYTES, le(end, 20, 2));
     }
-    return 0;
+    return check_place(dir, end, err);
 }
 
 int unpack_zip_check(struct unpack_zip *zip, struct unpack_source *source, uint64_t from,
@@ -233,7 +259,8 @@ int unpack_zip_check(struct unpack_zip *zip, struct unpack_source *source, uint6
 {
     CLEANUP(strbuf) struct strbuf buf = {0};
     struct str bytes;
-    size_t at = 0, n = 0;
+    struct directory dir;
+    size_t at = 0, n = 0, begin;
     strbuf_init(&buf, DIRECTORY_MAX);
     if (read_rest(source, from, &buf, err) < 0) {
         return -1;
@@ -243,6 +270,7 @@ int unpack_zip_check(struct unpack_zip *zip, struct unpack_source *source, uint6
            le(bytes, at, 4) != SIG_END && le(bytes, at, 4) != SIG_END64) {
         at++;
     }
+    begin = at;
     for (; bytes.len - at >= 4 && le(bytes, at, 4) == SIG_HEADER; n++) {
         if (read_record(zip, bytes, &at, err) < 0) {
             return -1;
@@ -253,5 +281,8 @@ int unpack_zip_check(struct unpack_zip *zip, struct unpack_source *source, uint6
                        "its directory has %zu entries, %zu were met on the way to it", n,
                        zip->entries.n);
     }
-    return check_end(bytes, at, n, err);
+    dir.n = n;
+    dir.bytes = at - begin;
+    dir.offset = from + begin;
+    return check_end(bytes, at, &dir, err);
 }

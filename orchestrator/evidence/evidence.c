@@ -3,7 +3,8 @@
 
 #include "evidence/evidence.h"
 
-#define TEXT_SHOWN 80 /* bytes of a foreign text that a message quotes */
+#define TEXT_SHOWN  80 /* bytes of a foreign text that a message quotes */
+#define VERSION_MAX 64
 
 static const char *const OUTCOMES[] = {"PASSED", "WARNED", "FAILED"};
 
@@ -254,7 +255,7 @@ static void add_test_result(struct json_out *out, const struct evidence_facts *f
 }
 
 static void add_provenance(struct json_out *out, const struct evidence_facts *facts,
-                           const struct evidence_files *files)
+                           const struct evidence_files *files, struct str version)
 {
     jw_object(out, "buildDefinition");
     jw_z(out, "buildType", "urn:x-reperf:run:1");
@@ -267,7 +268,7 @@ static void add_provenance(struct json_out *out, const struct evidence_facts *fa
     jw_object(out, "builder");
     jw_z(out, "id", "urn:x-reperf:local");
     jw_object(out, "version");
-    jw_z(out, "reperf", REPERF_VERSION);
+    jw_str(out, "reperf", version);
     jw_end_object(out);
     jw_end_object(out);
     jw_object(out, "metadata");
@@ -280,7 +281,8 @@ static void add_provenance(struct json_out *out, const struct evidence_facts *fa
 }
 
 void evidence_statement(struct strbuf *buf, enum evidence_kind kind,
-                        const struct evidence_facts *facts, const struct evidence_files *files)
+                        const struct evidence_facts *facts, const struct evidence_files *files,
+                        struct str version)
 {
     struct json_out out;
     jw_begin(&out, buf, true);
@@ -292,122 +294,54 @@ void evidence_statement(struct strbuf *buf, enum evidence_kind kind,
     if (kind == EVIDENCE_TEST_RESULT) {
         add_test_result(&out, facts, files);
     } else {
-        add_provenance(&out, facts, files);
+        add_provenance(&out, facts, files, version);
     }
     jw_end_object(&out);
     jw_end_object(&out);
 }
 
-static int expect_text(const struct json *at, const char *key, struct str wanted,
-                       struct arena *arena, struct err *err)
+/* The program that sealed it, which may be another than this one. */
+static int read_version(const struct json *root, struct arena *arena, struct str *ret_version,
+                        struct err *err)
 {
-    struct str found;
-    if (read_str(at, key, arena, &found, err) < 0) {
-        return -1;
-    }
-    if (!str_eq(found, wanted)) {
-        return json_fail(at, err, "%s is \"%.*s\", expected \"%.*s\"", key,
-                         STR_ARG(str_sub(found, 0, TEXT_SHOWN)),
-                         STR_ARG(str_sub(wanted, 0, TEXT_SHOWN)));
-    }
-    return 0;
-}
-
-static int check_subject(const struct json *at, const struct evidence_file *file,
-                         struct arena *arena, struct err *err)
-{
-    struct json digest;
-    char hex[SHA256_HEX_SIZE];
-    hex_encode(file->sha256, SHA256_BYTES, hex);
-    if (expect_text(at, "name", file->name, arena, err) < 0 ||
-        json_member(at, "digest", &digest, err) < 0) {
-        return -1;
-    }
-    return expect_text(&digest, "sha256", str_of(hex), arena, err);
-}
-
-static int check_subjects(const struct json *root, const struct evidence_files *files,
-                          struct arena *arena, struct err *err)
-{
-    struct json list, item;
-    size_t n = 0;
-    bool more;
-    if (json_member(root, "subject", &list, err) < 0 ||
-        json_expect_array(&list, USTAR_FILES_MAX, &n, err) < 0) {
-        return -1;
-    }
-    more = json_first(&list, &item);
-    for (size_t idx = 0; idx < files->n; idx++) {
-        if (!is_subject(&files->items[idx])) {
-            continue;
-        }
-        if (!more) {
-            return json_fail(&list, err, "%.*s is no subject", STR_ARG(files->items[idx].name));
-        }
-        if (check_subject(&item, &files->items[idx], arena, err) < 0) {
-            return -1;
-        }
-        more = json_next(&item);
-    }
-    return more ? json_fail(&item, err, "no file of the archive is this subject") : 0;
-}
-
-static int check_list(const struct json *predicate, enum evidence_outcome outcome,
-                      const struct evidence_facts *facts, struct arena *arena, struct err *err)
-{
-    struct json list, item;
-    size_t n = 0;
-    bool more;
-    if (json_member(predicate, LISTS[outcome], &list, err) < 0 ||
-        json_expect_array(&list, EVIDENCE_CELLS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    more = json_first(&list, &item);
-    for (size_t idx = 0; idx < facts->n_cells; idx++) {
-        struct str found;
-        if (facts->cells[idx].outcome != outcome) {
-            continue;
-        }
-        if (!more) {
-            return json_fail(&list, err, "%.*s of " EVIDENCE_RESULT " is not there",
-                             STR_ARG(facts->cells[idx].name));
-        }
-        if (json_str(&item, arena, &found, err) < 0) {
-            return -1;
-        }
-        if (!str_eq(found, facts->cells[idx].name)) {
-            return json_fail(&item, err, "expected %.*s as in " EVIDENCE_RESULT,
-                             STR_ARG(facts->cells[idx].name));
-        }
-        more = json_next(&item);
-    }
-    return more ? json_fail(&item, err, "no cell of " EVIDENCE_RESULT " says so") : 0;
-}
-
-static int check_statement(struct arena *arena, const struct json *root, enum evidence_kind kind,
-                           const struct evidence_facts *facts, const struct evidence_files *files,
-                           struct err *err)
-{
-    struct json predicate;
-    if (expect_text(root, "_type", str_of(STATEMENT_TYPE), arena, err) < 0 ||
-        expect_text(root, "predicateType", str_of(predicate_type(kind)), arena, err) < 0 ||
-        check_subjects(root, files, arena, err) < 0 ||
-        json_member(root, "predicate", &predicate, err) < 0) {
-        return -1;
-    }
-    if (kind != EVIDENCE_TEST_RESULT) {
-        return 0;
-    }
-    if (expect_text(&predicate, "result", str_of(evidence_outcome_name(facts->outcome)), arena,
-                    err) < 0) {
-        return -1;
-    }
-    for (size_t list = 0; list < ARRAY_LEN(LISTS); list++) {
-        if (check_list(&predicate, (enum evidence_outcome)list, facts, arena, err) < 0) {
+    static const char *const WAY[] = {"predicate", "runDetails", "builder", "version"};
+    struct json at[ARRAY_LEN(WAY) + 1];
+    at[0] = *root;
+    for (size_t idx = 0; idx < ARRAY_LEN(WAY); idx++) {
+        if (json_member(&at[idx], WAY[idx], &at[idx + 1], err) < 0) {
             return -1;
         }
     }
-    return 0;
+    return read_str(&at[ARRAY_LEN(WAY)], "reperf", arena, ret_version, err);
+}
+
+int evidence_version_check(struct str version, const char *name, struct err *err)
+{
+    for (size_t idx = 0; idx < version.len; idx++) {
+        char c = version.ptr[idx];
+        if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && c != '.' && c != '-' &&
+            c != '+') {
+            version.len = 0;
+        }
+    }
+    return version.len > 0 && version.len <= VERSION_MAX
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: expected a version of reperf", name);
+}
+
+int evidence_same_text(struct str found, struct str wanted, const char *name, struct err *err)
+{
+    size_t at = 0;
+    while (at < found.len && at < wanted.len && found.ptr[at] == wanted.ptr[at]) {
+        at++;
+    }
+    return str_eq(found, wanted)
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "%s: not what reperf writes there, from byte %zu on: \"%.*s\", "
+                         "expected \"%.*s\"",
+                         name, at, STR_ARG(str_sub(found, at, at + TEXT_SHOWN)),
+                         STR_ARG(str_sub(wanted, at, at + TEXT_SHOWN)));
 }
 
 int evidence_statement_check(struct arena *arena, struct str payload, enum evidence_kind kind,
@@ -415,15 +349,21 @@ int evidence_statement_check(struct arena *arena, struct str payload, enum evide
                              struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
+    CLEANUP(strbuf) struct strbuf wanted = {0};
+    const char *name = evidence_statement_name(kind);
+    struct str version = STR_LIT(REPERF_VERSION);
     struct json root;
-    if (json_parse(payload, evidence_statement_name(kind), &doc, err) < 0) {
+    strbuf_init(&wanted, JSON_TEXT_MAX);
+    if (json_parse(payload, name, &doc, err) < 0) {
         err->code = ERR_INTEGRITY;
         return -1;
     }
     root = json_root(&doc);
-    if (check_statement(arena, &root, kind, facts, files, err) < 0) {
+    if (kind == EVIDENCE_PROVENANCE && (read_version(&root, arena, &version, err) < 0 ||
+                                        evidence_version_check(version, name, err) < 0)) {
         err->code = ERR_INTEGRITY;
         return -1;
     }
-    return 0;
+    evidence_statement(&wanted, kind, facts, files, version);
+    return evidence_same_text(payload, strbuf_str(&wanted), name, err);
 }

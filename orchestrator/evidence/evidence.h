@@ -62,8 +62,9 @@ enum evidence_kind { EVIDENCE_TEST_RESULT, EVIDENCE_PROVENANCE };
 const char *evidence_statement_name(enum evidence_kind kind);
 /* An in-toto Statement v1 whose subjects are the files (SHA256SUMS among them, the statements not). */
 void evidence_statement(struct strbuf *buf, enum evidence_kind kind,
-                        const struct evidence_facts *facts, const struct evidence_files *files);
-/* Type, subjects and, of the test-result, the outcome of each cell agree with facts and files. ERR_INTEGRITY. */
+                        const struct evidence_facts *facts, const struct evidence_files *files,
+                        struct str version);
+/* The very text that a program of some version of reperf makes of these facts and files. ERR_INTEGRITY. */
 MUST_CHECK int evidence_statement_check(struct arena *arena, struct str payload,
                                         enum evidence_kind kind, const struct evidence_facts *facts,
                                         const struct evidence_files *files, struct err *err);
@@ -84,8 +85,22 @@ MUST_CHECK int evidence_envelope_read(struct arena *arena, struct str text, cons
 MUST_CHECK int evidence_envelope_check(const struct evidence_envelope *envelope,
                                        const struct sign_key *key, struct err *err);
 
-/* RO-Crate 1.1 with the Workflow Run Crate profile 0.5. files: what the crate describes, sizes filled. time: RFC 3339. */
+/* RO-Crate 1.1 with the Workflow Run Crate profile 0.5. files: what the crate describes, bytewise, sizes filled. */
+struct evidence_crate_marks { /* what does not follow from the files: who sealed them and when */
+    struct str version;
+    struct str time; /* RFC 3339 */
+};
 void evidence_crate(struct strbuf *buf, const struct evidence_facts *facts,
-                    const struct evidence_files *files, struct str time);
+                    const struct evidence_files *files, const struct evidence_crate_marks *marks);
+/* The very text but for its marks, which must be of that form; not sealed before the run began. files: all of the archive, in any order.
+   ERR_INTEGRITY. */
+MUST_CHECK int evidence_crate_check(struct arena *arena, struct str text,
+                                    const struct evidence_facts *facts,
+                                    const struct evidence_files *files, struct err *err);
+
+/* For the above: letters, digits, ".-+". And that two texts are one, naming the first byte that is not. */
+MUST_CHECK int evidence_version_check(struct str version, const char *name, struct err *err);
+MUST_CHECK int evidence_same_text(struct str found, struct str wanted, const char *name,
+                                  struct err *err);
 
 #endif

@@ -5,6 +5,9 @@
 
 #include "evidence/evidence.h"
 
+#include "base/clock.h"
+#include "report/run_id.h"
+
 #define PROFILE_PROCESS  "https://w3id.org/ro/wfrun/process/0.5"
 #define PROFILE_WORKFLOW "https://w3id.org/ro/wfrun/workflow/0.5"
 #define PROFILE_HUB      "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
@@ -169,7 +172,7 @@ static void add_profile(struct json_out *out, const char *id, const char *name, 
     jw_end_object(out);
 }
 
-static void add_contexts(struct json_out *out)
+static void add_contexts(struct json_out *out, struct str version)
 {
     begin_entity(out, ID_LANGUAGE, "ComputerLanguage");
     jw_z(out, "name", "reperf report manifest");
@@ -177,7 +180,7 @@ static void add_contexts(struct json_out *out)
     jw_end_object(out);
     begin_entity(out, ID_ENGINE, "SoftwareApplication");
     jw_z(out, "name", "reperf");
-    jw_z(out, "softwareVersion", REPERF_VERSION);
+    jw_str(out, "softwareVersion", version);
     jw_end_object(out);
     begin_entity(out, "#organize", "OrganizeAction");
     jw_z(out, "name", "reperf run");
@@ -190,7 +193,7 @@ static void add_contexts(struct json_out *out)
 }
 
 void evidence_crate(struct strbuf *buf, const struct evidence_facts *facts,
-                    const struct evidence_files *files, struct str time)
+                    const struct evidence_files *files, const struct evidence_crate_marks *marks)
 {
     size_t main_idx = workflow_idx(files);
     struct str workflow = files->items[main_idx].name;
@@ -200,12 +203,104 @@ void evidence_crate(struct strbuf *buf, const struct evidence_facts *facts,
     jw_z(&out, "@context", "https://w3id.org/ro/crate/1.1/context");
     jw_array(&out, "@graph");
     add_descriptor(&out);
-    add_root(&out, facts, files, workflow, time);
+    add_root(&out, facts, files, workflow, marks->time);
     for (size_t idx = 0; idx < files->n; idx++) {
         add_file(&out, &files->items[idx], idx == main_idx);
     }
     add_action(&out, facts, files, workflow);
-    add_contexts(&out);
+    add_contexts(&out, marks->version);
     jw_end_array(&out);
     jw_end_object(&out);
+}
+
+/* ---- checking ---- */
+
+static int text_of(const struct json *at, const char *key, struct arena *arena,
+                   struct str *ret_text, struct err *err)
+{
+    struct json member;
+    return json_member(at, key, &member, err) < 0 ? -1 : json_str(&member, arena, ret_text, err);
+}
+
+static int read_marks(struct str text, struct arena *arena, struct evidence_crate_marks *marks,
+                      struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct json root, graph, item;
+    if (json_parse(text, EVIDENCE_CRATE, &doc, err) < 0) {
+        return -1;
+    }
+    root = json_root(&doc);
+    if (json_member(&root, "@graph", &graph, err) < 0) {
+        return -1;
+    }
+    for (bool more = json_first(&graph, &item); more; more = json_next(&item)) {
+        struct str id;
+        if (text_of(&item, "@id", arena, &id, err) < 0 ||
+            (str_eq_z(id, "./") && text_of(&item, "datePublished", arena, &marks->time, err) < 0) ||
+            (str_eq_z(id, ID_ENGINE) &&
+             text_of(&item, "softwareVersion", arena, &marks->version, err) < 0)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The same moment in the same form, and not before the run; an id of no run says no moment. */
+static int check_time(const struct evidence_facts *facts, struct str time, struct err *err)
+{
+    static const char SHAPE[] = "dddd-dd-ddTdd:dd:dd.dddZ";
+    const size_t seconds = sizeof("2026-11-21T11:53:00") - 1;
+    char begun[RFC3339_MAX];
+    bool holds =
+        facts->finished_at.ptr ? str_eq(time, facts->finished_at) : time.len == sizeof(SHAPE) - 1;
+    for (size_t idx = 0; holds && !facts->finished_at.ptr && idx < time.len; idx++) {
+        char c = time.ptr[idx];
+        holds = SHAPE[idx] == 'd' ? c >= '0' && c <= '9' : c == SHAPE[idx];
+    }
+    if (holds && run_id_is_valid(facts->run_id)) {
+        run_id_time(facts->run_id, begun);
+        holds = str_cmp(str_sub(time, 0, seconds), str_sub(str_of(begun), 0, seconds)) >= 0;
+    }
+    return holds ? 0
+                 : err_set(err, ERR_INTEGRITY,
+                           EVIDENCE_CRATE ": datePublished \"%.*s\": expected a time after the "
+                                          "run began",
+                           STR_ARG(str_sub(time, 0, 40)));
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(((const struct evidence_file *)a)->name,
+                   ((const struct evidence_file *)b)->name);
+}
+
+int evidence_crate_check(struct arena *arena, struct str text, const struct evidence_facts *facts,
+                         const struct evidence_files *files, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf wanted = {0};
+    struct evidence_crate_marks marks = {0};
+    struct evidence_files described = {.items =
+                                           arena_array(arena, struct evidence_file, files->n + 1)};
+    bool has_workflow = false;
+    strbuf_init(&wanted, JSON_TEXT_MAX);
+    if (read_marks(text, arena, &marks, err) < 0 ||
+        evidence_version_check(marks.version, EVIDENCE_CRATE, err) < 0 ||
+        check_time(facts, marks.time, err) < 0) {
+        err->code = ERR_INTEGRITY;
+        return -1;
+    }
+    for (size_t idx = 0; idx < files->n; idx++) {
+        const struct evidence_file *file = &files->items[idx];
+        if (!ustar_closing_rank(file->name) && !str_eq_z(file->name, EVIDENCE_CRATE)) {
+            described.items[described.n++] = *file;
+            has_workflow = has_workflow || str_starts(file->name, STR_LIT("manifest/"));
+        }
+    }
+    if (!has_workflow) {
+        return err_set(err, ERR_INTEGRITY, "manifest/: nothing is there");
+    }
+    qsort(described.items, described.n, sizeof(*described.items), by_name);
+    evidence_crate(&wanted, facts, &described, &marks);
+    return evidence_same_text(text, strbuf_str(&wanted), EVIDENCE_CRATE, err);
 }

@@ -277,21 +277,24 @@ static void encode_stack(struct json_out *out, const struct stack *stack, struct
     jw_end_object(out);
 }
 
-void frozen_encode_lock(struct str run_id, const struct frozen_program *programs, size_t n_programs,
-                        const struct report *report, const struct plan *plan, struct strbuf *buf)
+void frozen_encode_lock(const struct frozen *frozen, struct strbuf *buf)
 {
+    const struct report *report = &frozen->report;
+    const struct plan *plan = &frozen->plan;
     struct json_out out;
     jw_begin(&out, buf, false);
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "run_id", run_id);
-    jw_i64(&out, "derivation", DERIVATION_NOW);
+    jw_str(&out, "run_id", frozen->run_id);
+    if (frozen->derivation > DERIVATION_FIRST) {
+        jw_i64(&out, "derivation", frozen->derivation);
+    }
     jw_z(&out, "runtime", runtime_kind_name(plan->runtime));
     jw_array(&out, "programs");
-    for (size_t idx = 0; idx < n_programs; idx++) {
+    for (size_t idx = 0; idx < frozen->n_programs; idx++) {
         jw_object(&out, NULL);
-        jw_str(&out, "name", programs[idx].name);
-        jw_str(&out, "sha256", programs[idx].sha256);
+        jw_str(&out, "name", frozen->programs[idx].name);
+        jw_str(&out, "sha256", frozen->programs[idx].sha256);
         jw_end_object(&out);
     }
     jw_end_array(&out);

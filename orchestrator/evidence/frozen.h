@@ -42,7 +42,10 @@ static inline void frozen_cleanup(struct frozen *frozen)
 }
 
 /* lock/lock.json: run id, derivation in force, programs by digest, pins of the stacks that are run. */
-void frozen_encode_lock(struct str run_id, const struct frozen_program *programs, size_t n_programs,
-                        const struct report *report, const struct plan *plan, struct strbuf *out);
+void frozen_encode_lock(const struct frozen *frozen, struct strbuf *out);
+
+/* That its parts are of one run: the plan has the report's cases that were asked for, each read, ranked and conditioned as the report
+   says, and the lock follows from both. ERR_INTEGRITY. */
+MUST_CHECK int frozen_check(struct arena *arena, const struct frozen *frozen, struct err *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Re-derives a run's series and result.json from its raw logs with the formats and rules that were frozen with it, and compares
-   every byte. Whether the archive is what was signed is evidence/verify_archive.h's question; an archive is checked for form and
-   bytes here too, since it must be unpacked. */
+/* Re-derives a run's series and result.json from its raw logs (evidence/derive.h), whoever signed it. An archive is checked for form
+   and bytes here too. */
 #ifndef EVIDENCE_REPLAY_H
 #define EVIDENCE_REPLAY_H
 
@@ -10,7 +9,6 @@
 
 struct replay_opts {
     const char *path; /* an archive, the folder of an unpacked one, or a run's folder */
-    const char *temp; /* a folder for unpacking; made and removed */
     struct clock_src clock;
 };
 

@@ -12,6 +12,8 @@
 #include "base/fs.h"
 #include "base/progress.h"
 #include "codec/tarball.h"
+#include "evidence/derive.h"
+#include "report/run_id.h"
 
 #define SECRET_FILE_MAX 16384 /* a file of at most this size is looked at for a private key */
 
@@ -96,6 +98,13 @@ static int list_files(struct sealing *s, struct err *err)
     return 0;
 }
 
+/* What is signed here follows from the logs. */
+static int derive(struct sealing *s, struct err *err)
+{
+    CLEANUP(derived) struct derived derived = {0};
+    return s->opts->is_bytes_only ? 0 : derive_folder(s->arena, s->opts->folder, &derived, err);
+}
+
 static int read_facts(struct sealing *s, struct err *err)
 {
     const char *path = fs_join(s->arena, s->opts->folder, EVIDENCE_RESULT);
@@ -121,14 +130,18 @@ static int put_file(struct sealing *s, const char *name, struct str text, struct
 static int put_crate(struct sealing *s, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = {0};
-    struct str time = s->facts.finished_at;
+    struct evidence_crate_marks marks = {STR_LIT(REPERF_VERSION), s->facts.finished_at};
     char newest[RFC3339_MAX];
-    if (!time.ptr) {
+    char begun[RFC3339_MAX] = "";
+    if (!marks.time.ptr) {
         clock_rfc3339(s->newest_s * NS_PER_S, newest);
-        time = str_of(newest);
+        if (run_id_is_valid(s->facts.run_id)) {
+            run_id_time(s->facts.run_id, begun); /* files that were unpacked are older */
+        }
+        marks.time = str_of(strcmp(begun, newest) > 0 ? begun : newest);
     }
     strbuf_init(&buf, JSON_TEXT_MAX);
-    evidence_crate(&buf, &s->facts, &s->files, time);
+    evidence_crate(&buf, &s->facts, &s->files, &marks);
     if (buf.is_full) {
         return err_set(err, ERR_DISK, "%s: too many files for %s", s->opts->folder, EVIDENCE_CRATE);
     }
@@ -213,7 +226,7 @@ static int seal_statement(struct sealing *s, enum evidence_kind kind, struct err
     CLEANUP(strbuf) struct strbuf envelope = {0};
     strbuf_init(&payload, JSON_TEXT_MAX);
     strbuf_init(&envelope, 2 * (size_t)JSON_TEXT_MAX);
-    evidence_statement(&payload, kind, &s->facts, &s->files);
+    evidence_statement(&payload, kind, &s->facts, &s->files, STR_LIT(REPERF_VERSION));
     if (payload.is_full) {
         return err_set(err, ERR_DISK, "%s: too many files or cells for a statement",
                        s->opts->folder);
@@ -346,7 +359,7 @@ static int seal_with(struct sealing *s, struct seal_info *ret_info, struct err *
 {
     const char *partial = arena_printf(s->arena, "%s.partial", s->opts->archive);
     CLEANUP(fd) int fd = -1;
-    if (check_place(s->opts, s->arena, err) < 0 || list_files(s, err) < 0 ||
+    if (check_place(s->opts, s->arena, err) < 0 || list_files(s, err) < 0 || derive(s, err) < 0 ||
         read_facts(s, err) < 0 || put_crate(s, err) < 0) {
         return -1;
     }

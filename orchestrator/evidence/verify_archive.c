@@ -7,18 +7,21 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/progress.h"
 #include "codec/tarball.h"
+#include "evidence/derive.h"
 #include "sys/pool.h"
 
 /* The members that are read, beside being hashed. */
-enum kept { KEPT_RESULT, KEPT_SUMS, KEPT_PROVENANCE, KEPT_STATEMENT, KEPT_COUNT };
+enum kept { KEPT_RESULT, KEPT_CRATE, KEPT_SUMS, KEPT_PROVENANCE, KEPT_STATEMENT, KEPT_COUNT };
 
 static const struct {
     const char *name;
     size_t max_bytes;
 } KEPT[KEPT_COUNT] = {
     [KEPT_RESULT] = {EVIDENCE_RESULT, JSON_TEXT_MAX},
+    [KEPT_CRATE] = {EVIDENCE_CRATE, JSON_TEXT_MAX},
     [KEPT_SUMS] = {USTAR_SUMS, EVIDENCE_SUMS_MAX},
     [KEPT_PROVENANCE] = {USTAR_PROVENANCE, JSON_TEXT_MAX},
     [KEPT_STATEMENT] = {USTAR_STATEMENT, JSON_TEXT_MAX},
@@ -33,6 +36,7 @@ struct checking {
     struct strbuf kept[KEPT_COUNT];
     bool is_kept[KEPT_COUNT];
     struct strbuf *keep; /* of the member being read, or NULL */
+    struct tarball_unpacker unpacker;
     struct ustar_sink unpack;
     struct tarball_closing closing; /* archives */
     struct tarball_writer rebuild;  /* when asked for */
@@ -368,9 +372,31 @@ static int check_members(struct checking *c, struct err *err)
     }
     c->info->run_id = facts.run_id;
     c->info->outcome = facts.outcome;
-    if (read_envelopes(c, &facts, envelopes, err) < 0 || check_signatures(c, envelopes, err) < 0) {
+    if (evidence_crate_check(c->arena, strbuf_str(&c->kept[KEPT_CRATE]), &facts, &c->files, err) <
+            0 ||
+        read_envelopes(c, &facts, envelopes, err) < 0) {
         return -1;
     }
+    return check_signatures(c, envelopes, err);
+}
+
+static int check_derived(struct checking *c, struct err *err)
+{
+    CLEANUP(derived) struct derived derived = {0};
+    if (c->opts->is_bytes_only) {
+        return 0;
+    }
+    if (derive_folder(c->arena, c->info->is_folder ? c->opts->path : c->unpacker.folder, &derived,
+                      err) < 0) {
+        return -1;
+    }
+    c->info->is_derived = true;
+    c->info->n_logs = derived.n_logs;
+    return 0;
+}
+
+static int check_signer_is_known(const struct checking *c, struct err *err)
+{
     if (c->info->signer != VERIFY_SIGNER_VERIFIED && !c->opts->allows_unsigned) {
         return err_set(err, ERR_AUTH,
                        "signer unverified: %s; --key PUB checks who signed it, --unsigned does "
@@ -385,13 +411,14 @@ static int check(struct checking *c, struct err *err)
     if ((c->info->is_folder ? read_folder(c, err) : read_archive(c, err)) < 0) {
         return -1;
     }
-    return check_members(c, err) < 0 ? err_wrap(err, "%s", c->opts->path) : 0;
+    return check_members(c, err) < 0 || check_derived(c, err) < 0 ||
+                   check_signer_is_known(c, err) < 0
+               ? err_wrap(err, "%s", c->opts->path)
+               : 0;
 }
 
-static int check_and_unpack(struct checking *c, struct err *err)
+static int check_and_unpack(struct checking *c, const char *folder, struct err *err)
 {
-    struct tarball_unpacker unpacker = TARBALL_UNPACKER_EMPTY;
-    const char *folder = c->opts->unpack_to;
     struct err ignored = {0};
     int result;
     ASSERT(!c->info->is_folder);
@@ -399,10 +426,10 @@ static int check_and_unpack(struct checking *c, struct err *err)
         return err_set(err, errno == EEXIST ? ERR_USAGE : err_code_of_errno(errno), "mkdir %s: %s",
                        folder, err_errno_text(errno));
     }
-    unpacker.folder = folder;
-    c->unpack = tarball_unpack_sink(&unpacker);
+    c->unpacker.folder = folder;
+    c->unpack = tarball_unpack_sink(&c->unpacker);
     result = check(c, err);
-    tarball_unpacker_release(&unpacker);
+    tarball_unpacker_release(&c->unpacker);
     /* What cannot be removed after a failure is less important than the failure. */
     if (result < 0 && fs_remove_tree(folder, &ignored) < 0) {
         return -1;
@@ -410,17 +437,40 @@ static int check_and_unpack(struct checking *c, struct err *err)
     return result;
 }
 
+/* Where nobody wants the files, they are looked at in a place of their own. */
+static int check_aside(struct checking *c, struct err *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *scratch = arena_printf(c->arena, "%s/reperf-verify.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    struct err ignored = {0};
+    int result;
+    if (!mkdtemp(scratch)) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", scratch,
+                       err_errno_text(errno));
+    }
+    result = check_and_unpack(c, fs_join(c->arena, scratch, "run"), err);
+    if (fs_remove_tree(scratch, &ignored) < 0) {
+        log_line(LOG_WARN, "%s", ignored.msg);
+    }
+    return result;
+}
+
 int verify_archive(struct arena *arena, const struct verify_opts *opts,
                    struct verify_info *ret_info, struct err *err)
 {
-    struct checking c = {
-        .opts = opts, .arena = arena, .info = ret_info, .rebuild = TARBALL_WRITER_EMPTY};
+    struct checking c = {.opts = opts,
+                         .arena = arena,
+                         .info = ret_info,
+                         .unpacker = TARBALL_UNPACKER_EMPTY,
+                         .rebuild = TARBALL_WRITER_EMPTY};
     int result;
     *ret_info = (struct verify_info){.is_folder = fs_is_dir(opts->path)};
     for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
         strbuf_init(&c.kept[idx], KEPT[idx].max_bytes + 1);
     }
-    result = opts->unpack_to ? check_and_unpack(&c, err) : check(&c, err);
+    result = opts->unpack_to ? check_and_unpack(&c, opts->unpack_to, err)
+             : opts->is_bytes_only || ret_info->is_folder ? check(&c, err)
+                                                          : check_aside(&c, err);
     for (size_t idx = 0; idx < KEPT_COUNT; idx++) {
         strbuf_release(&c.kept[idx]);
     }

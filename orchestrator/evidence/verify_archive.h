@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks an archive, or the folder of an unpacked one: form, every byte, SHA256SUMS, both statements, signatures. Whether the
-   numbers follow from the logs is evidence/replay.h's question. Failures are ERR_INTEGRITY, or ERR_AUTH where only the signer is
+/* Checks an archive, or the folder of an unpacked one: form, every byte, SHA256SUMS, the RO-Crate, both statements, signatures, and
+   that its numbers follow from its logs (evidence/derive.h). Failures are ERR_INTEGRITY, or ERR_AUTH where only the signer is
    in doubt; both are exit status 5, and the message names the place. */
 #ifndef EVIDENCE_VERIFY_ARCHIVE_H
 #define EVIDENCE_VERIFY_ARCHIVE_H
@@ -17,6 +17,9 @@ struct verify_opts {
     /* Archives only: compress the tar again and compare the frame too. Not needed for integrity, since the closing covers the
        frame; it shows that this libzstd makes the same archive of the same files. */
     bool wants_rebuild;
+    /* Nothing is derived from the logs (evidence/derive.h): what result.json says is taken as said. Else an archive is unpacked below
+       $TMPDIR for that, where unpack_to is NULL. */
+    bool is_bytes_only;
     bool wants_progress;
     struct clock_src clock;
     bool (*should_stop)(void); /* may be NULL */
@@ -28,6 +31,8 @@ enum verify_signer { VERIFY_SIGNER_NONE, VERIFY_SIGNER_UNVERIFIED, VERIFY_SIGNER
 struct verify_info {
     bool is_folder;
     bool is_rebuilt;
+    bool is_derived;   /* series and result.json follow from the raw logs */
+    size_t n_logs;     /* that they were derived from */
     struct str run_id; /* ptr NULL: not reached */
     enum evidence_outcome outcome;
     size_t n_files;

@@ -17,7 +17,9 @@
 #define STALL_TIMEOUT_NS   (30 * NS_PER_S)
 #define BUFFER_SMALL_BYTES (64L * 1024)
 #define BUFFER_LARGE_BYTES (256L * 1024)
-#define GET_WAIT_NS        (200 * NS_PER_MS)
+#define HEADER_BYTES_MAX                                                                           \
+    (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
+#define GET_WAIT_NS (200 * NS_PER_MS)
 
 /* A stream of a shared HTTP/2 connection, or a connection each. */
 enum { LANE_SHARED, LANE_ALONE, N_LANES };
@@ -192,6 +194,15 @@ static void read_head(struct http_transfer *transfer)
     read_range(transfer, head);
 }
 
+/* Which of them ends the body, two readers would not agree upon. */
+static bool has_two_lengths(const struct http_transfer *transfer)
+{
+    struct curl_header *first = NULL;
+    return curl_easy_header(transfer->easy, "Content-Length", 0, CURLH_HEADER, -1, &first) ==
+               CURLHE_OK &&
+           first->amount > 1;
+}
+
 int transfer_give_head(struct http_transfer *transfer)
 {
     if (transfer->has_head) {
@@ -201,6 +212,10 @@ int transfer_give_head(struct http_transfer *transfer)
         read_head(transfer);
     }
     transfer->has_head = true;
+    if (transfer->easy && has_two_lengths(transfer)) {
+        return err_set(&transfer->err, ERR_FETCH, "%s: more than one Content-Length",
+                       transfer->shown);
+    }
     transfer->drops_body = transfer->head.status >= 400 && !transfer->wants_error_body;
     if (transfer->on_head &&
         transfer->on_head(transfer->ctx, &transfer->head, &transfer->err) < 0) {
@@ -213,6 +228,7 @@ int transfer_give_head(struct http_transfer *transfer)
 int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len)
 {
     transfer->alive_ns = loop_now_ns(transfer->http->loop);
+    transfer->window_bytes += len;
     if (transfer->drops_body || !transfer->on_body) {
         return 0;
     }
@@ -221,6 +237,19 @@ int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_
         return -1;
     }
     return 0;
+}
+
+/* libcurl before 8.3 takes any number of lines. */
+static size_t on_header(char *ptr UNUSED, size_t size, size_t n, void *ctx)
+{
+    struct http_transfer *transfer = ctx;
+    transfer->header_bytes += size * n;
+    if (transfer->header_bytes > HEADER_BYTES_MAX) {
+        (void)!err_set(&transfer->err, ERR_FETCH, "%s: more than %u bytes of headers",
+                       transfer->shown, HEADER_BYTES_MAX);
+        return 0;
+    }
+    return size * n;
 }
 
 static size_t on_write(char *ptr, size_t size, size_t n, void *ctx)
@@ -285,6 +314,8 @@ static int set_common(struct http_transfer *transfer, const struct http_settings
     SET(CURLOPT_QUICK_EXIT,
         1L); /* ending a transfer does not wait for a name that is being looked up */
     SET(CURLOPT_USERAGENT, "reperf/" REPERF_VERSION);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, transfer);
     SET(CURLOPT_WRITEFUNCTION, on_write);
     SET(CURLOPT_WRITEDATA, transfer);
     SET(CURLOPT_HTTPHEADER, transfer->headers);
@@ -345,31 +376,6 @@ static int set_request(struct http_transfer *transfer, const struct http_request
                   : set_method(easy, request, err);
 }
 
-static void on_stall_due(void *ctx)
-{
-    struct http_transfer *transfer = ctx;
-    struct loop *loop = transfer->http->loop;
-    int64_t now_ns = loop_now_ns(loop);
-    int64_t due_ns = transfer->alive_ns + transfer->stall_timeout_ns;
-    transfer->stall_timer = 0;
-    if (transfer->is_done) {
-        return;
-    }
-    if (transfer->is_paused) {
-        due_ns = now_ns + transfer->stall_timeout_ns;
-    }
-    if (due_ns <= now_ns) {
-        (void)!err_set(&transfer->err, ERR_TIMEOUT, "%s: no byte for %.1f s", transfer->shown,
-                       (double)transfer->stall_timeout_ns / (double)NS_PER_S);
-        transfer->is_done = true;
-        return;
-    }
-    if (loop_timer_add(loop, due_ns, on_stall_due, transfer, &transfer->stall_timer,
-                       &transfer->err) < 0) {
-        transfer->is_done = true;
-    }
-}
-
 static int start_curl(struct http_transfer *transfer, const struct http_request *request,
                       struct err *err)
 {
@@ -387,8 +393,7 @@ static int start_curl(struct http_transfer *transfer, const struct http_request 
     if (curl_multi_add_handle(transfer->lane->multi, transfer->easy) != CURLM_OK) {
         return err_set(err, ERR_INTERNAL, "libcurl: curl_multi_add_handle failed");
     }
-    return loop_timer_add(http->loop, loop_now_ns(http->loop) + transfer->stall_timeout_ns,
-                          on_stall_due, transfer, &transfer->stall_timer, err);
+    return transfer_watch(transfer, err);
 }
 
 static void url_cleanup(CURLU **url)
@@ -444,7 +449,8 @@ int http_start(struct http *http, const struct http_request *request,
     transfer->on_body = request->on_body;
     transfer->ctx = request->ctx;
     transfer->stall_timeout_ns = http->settings.stall_timeout_ns;
-    transfer->alive_ns = loop_now_ns(http->loop);
+    transfer->alive_ns = transfer->window_ns = loop_now_ns(http->loop);
+    transfer->rate_bytes_per_s = http->settings.rate_bytes_per_s;
     if (start_by_scheme(transfer, request, err) < 0) {
         http_transfer_free(transfer);
         return -1;
@@ -481,7 +487,8 @@ void http_pause(struct http_transfer *transfer, bool is_paused)
         return;
     }
     transfer->is_paused = is_paused;
-    transfer->alive_ns = loop_now_ns(loop);
+    transfer->alive_ns = transfer->window_ns = loop_now_ns(loop);
+    transfer->window_bytes = 0;
     if (transfer->easy) {
         (void)curl_easy_pause(transfer->easy, is_paused ? CURLPAUSE_RECV : CURLPAUSE_CONT);
     } else if (!is_paused && file_wake(transfer, loop, &transfer->err) < 0) {
@@ -491,6 +498,7 @@ void http_pause(struct http_transfer *transfer, bool is_paused)
 
 void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s)
 {
+    transfer->rate_bytes_per_s = rate_bytes_per_s;
     if (transfer->easy) {
         (void)curl_easy_setopt(transfer->easy, CURLOPT_MAX_RECV_SPEED_LARGE,
                                (curl_off_t)rate_bytes_per_s);

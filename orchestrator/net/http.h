@@ -24,9 +24,10 @@ struct http_settings {
     const char *proxy;          /* URL; NULL: http_proxy, https_proxy, no_proxy; "": none */
     const char *ca_path;        /* file with certificates; SSL_CERT_FILE, then the system's */
     int64_t connect_timeout_ns; /* 15 s */
-    int64_t stall_timeout_ns;   /* no byte for so long ends a transfer with ERR_TIMEOUT; 30 s */
-    uint64_t rate_bytes_per_s;  /* of one transfer; no limit */
-    bool allows_file;           /* file:// URLs too */
+    int64_t
+        stall_timeout_ns; /* no byte, or less than 1000 a second, for so long ends a transfer with ERR_TIMEOUT; 30 s */
+    uint64_t rate_bytes_per_s; /* of one transfer; no limit */
+    bool allows_file;          /* file:// URLs too */
 };
 
 MUST_CHECK int http_new(struct loop *loop, const struct http_settings *settings,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by net/http.c, net/http_lane.c (both libcurl) and net/http_file.c (file://) alone. */
+/* Shared by net/http.c, net/http_lane.c (both libcurl) net/http_watch.c and net/http_file.c (file://) alone. */
 #ifndef NET_HTTP_IMPL_H
 #define NET_HTTP_IMPL_H
 
@@ -44,7 +44,11 @@ struct http_transfer {
     int result;     /* CURLcode, once is_done */
     struct err err; /* of a callback or of the file */
     int64_t stall_timeout_ns;
-    int64_t alive_ns; /* when the last byte came, or the start */
+    int64_t alive_ns;  /* when the last byte came, or the start */
+    int64_t window_ns; /* since when window_bytes came */
+    uint64_t window_bytes;
+    uint64_t rate_bytes_per_s; /* that it is held to; 0: none */
+    uint64_t header_bytes;
     uint64_t stall_timer;
     http_head_fn on_head;
     http_body_fn on_body;
@@ -56,6 +60,9 @@ int transfer_failed(struct http_transfer *transfer, struct err *err);
 /* Give head and body to the callbacks; -1: transfer->err is set. */
 int transfer_give_head(struct http_transfer *transfer);
 int transfer_give_body(struct http_transfer *transfer, const uint8_t *ptr, size_t len);
+
+/* Ends it with ERR_TIMEOUT where for stall_timeout_ns no byte comes, or fewer than a least rate. */
+MUST_CHECK int transfer_watch(struct http_transfer *transfer, struct err *err);
 
 /* path: from the URL, decoded. What is wrong with the file is an answer (404, 403, 416) as a server would give it. */
 MUST_CHECK int file_start(struct http_transfer *transfer, struct loop *loop, const char *path,

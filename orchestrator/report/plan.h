@@ -156,6 +156,10 @@ MUST_CHECK int plan_decode(const struct json *root, struct arena *arena, struct 
 int64_t plan_disk_bytes(const struct plan *plan);
 size_t plan_runnable(const struct plan *plan); /* steps that will be run */
 
+/* Of a case under smoke. Source: DESIGN section 5 */
+#define SMOKE_RANKS_MAX 4
+int64_t plan_smoke_ranks(const struct report_case *c);
+
 int64_t plan_step_nodes(const struct plan_step *step);
 bool plan_cause_of_name(struct str name, enum err_code *ret_code);
 /* The members "nodes", "gpus_per_node", "image", "starts", "mounts" and "needs" of a step; "nodes" and "gpus_per_node" are decoded elsewhere. argv comes

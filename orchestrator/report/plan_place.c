@@ -4,12 +4,26 @@
 
 #include "report/plan.h"
 
-#define STARTS_NODE "node"
-#define STARTS_RANK "rank"
+#define STARTS_NODE          "node"
+#define STARTS_RANK          "rank"
+#define SMOKE_NODE_RANKS_MAX 2 /* so that a report's 1, 8 and 32 GPUs become 1, 2 and 4 ranks */
 
 int64_t plan_step_nodes(const struct plan_step *step)
 {
     return step->n_nodes > 0 ? step->n_nodes : 1;
+}
+
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t plan_smoke_ranks(const struct report_case *c)
+{
+    int64_t n_nodes = min_of(c->nodes, SMOKE_RANKS_MAX);
+    int64_t per_node =
+        min_of(c->gpus_per_node, min_of(SMOKE_NODE_RANKS_MAX, SMOKE_RANKS_MAX / n_nodes));
+    return n_nodes * (per_node > 0 ? per_node : 1);
 }
 
 bool plan_step_fits(const struct plan_step *step, const struct inventory_node *node)

@@ -42,3 +42,11 @@ bool run_id_is_valid(struct str id)
     }
     return true;
 }
+
+void run_id_time(struct str id, char *ret_time)
+{
+    const char *at = id.ptr;
+    ASSERT(run_id_is_valid(id));
+    snprintf(ret_time, RFC3339_MAX, "%.4s-%.2s-%.2sT%.2s:%.2s:%.6sZ", at, at + 4, at + 6, at + 9,
+             at + 11, at + 13);
+}

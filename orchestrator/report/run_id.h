@@ -10,5 +10,7 @@
 /* From the moment and 32 random bits, both passed in. */
 void run_id_make(int64_t wall_ns, uint64_t random, char ret_id[RUN_ID_SIZE]);
 bool run_id_is_valid(struct str id);
+/* When it began, as clock_rfc3339 writes it; ret_time: RFC3339_MAX bytes. id is valid. */
+void run_id_time(struct str id, char *ret_time);
 
 #endif

@@ -194,6 +194,24 @@ int source_repo_name(struct arena *arena, const char *url, char **ret_name, stru
     return 0;
 }
 
+static bool is_local(struct str url)
+{
+    struct str rest = after_scheme(url);
+    bool has_host = rest.ptr || (url.len && url.ptr[0] != '/' && memchr(url.ptr, ':', url.len));
+    return !has_host || (url.len >= 5 && strncasecmp(url.ptr, "file:", 5) == 0);
+}
+
+/* As git has it since 2.38.1 (CVE-2022-39253): what came over a network does not choose from this machine's folders. */
+static int check_reach(const char *base, struct str url, struct err *err)
+{
+    return is_local(url) && !is_local(str_of(base))
+               ? err_set(err, ERR_INTEGRITY,
+                         "a submodule's address is on this machine, its repository's is not: "
+                         "%.200s",
+                         base)
+               : source_check_url(url, err);
+}
+
 int source_resolve_url(struct arena *arena, const char *base, struct str url, char **ret_url,
                        struct err *err)
 {
@@ -202,7 +220,7 @@ int source_resolve_url(struct arena *arena, const char *base, struct str url, ch
     struct str rest = after_scheme(above);
     if (!str_starts(url, STR_LIT("./")) && !str_starts(url, STR_LIT("../"))) {
         *ret_url = str_z(arena, url);
-        return source_check_url(url, err);
+        return check_reach(base, url, err);
     }
     /* Nothing above the host, or above the colon of user@host:path. */
     if (rest.ptr) {

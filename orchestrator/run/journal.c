@@ -146,6 +146,23 @@ static int line_holds(struct str line, char *last_check, bool *ret_holds, struct
     return 0;
 }
 
+/* What a crash leaves of the last record: its beginning, or blocks of it that never got to the disk and read as zeros. Anything else
+   that does not hold was never written here. */
+static bool is_torn(struct str line, bool has_end, int64_t seq)
+{
+    char begin[64];
+    struct str head = line;
+    struct str wanted;
+    bool has_zeros = memchr(line.ptr, '\0', line.len) != NULL;
+    snprintf(begin, sizeof(begin), "{\"seq\":%lld,\"time\":\"", (long long)seq);
+    wanted = str_of(begin);
+    if (has_zeros) {
+        head.len = (size_t)((const char *)memchr(line.ptr, '\0', line.len) - line.ptr);
+    }
+    wanted = str_sub(wanted, 0, head.len);
+    return line.len < RECORD_MAX && (has_zeros || !has_end) && str_starts(head, wanted);
+}
+
 /* The record that begins `rest`. ret_line_bytes 0: the last one was cut short, as if it had not been written. */
 static int read_record(struct arena *arena, const char *path, struct str rest, int64_t seq,
                        char *last_check, struct journal_record *ret_record, size_t *ret_line_bytes,
@@ -160,9 +177,10 @@ static int read_record(struct arena *arena, const char *path, struct str rest, i
     }
     if (!holds) {
         bool is_last = !end || line.len + 1 == rest.len;
-        return is_last ? 0
-                       : err_set(err, ERR_INTEGRITY, "%s:%lld: a record that was changed", path,
-                                 (long long)seq);
+        return is_last && is_torn(line, end != NULL, seq)
+                   ? 0
+                   : err_set(err, ERR_INTEGRITY, "%s:%lld: damaged: no record that this run wrote",
+                             path, (long long)seq);
     }
     if (decode_record(arena, line, path, ret_record, err) < 0) {
         return -1;

@@ -51,10 +51,6 @@ MUST_CHECK int plan_make(struct arena *arena, const struct report *report,
 /* Whether reperf itself can bring all that the step lacks: fetch or lock it. */
 bool plan_can_get(const struct plan_step *step);
 
-/* The files of a folder and the SHA-256 of their list, in hex: the version of an overlay. */
-MUST_CHECK int plan_hash_folder(struct arena *arena, const char *folder, struct tree_list *ret_list,
-                                struct str *ret_version, struct err *err);
-
 /* $REPERF_TRAIN, else reperf-train beside the program `self`. In the arena. */
 const char *planner_train_path(struct arena *arena, const char *self);
 

@@ -25,23 +25,6 @@ static struct str hex_of(struct arena *arena, const uint8_t *sha256)
 
 /* ---- files of ours ---- */
 
-int plan_hash_folder(struct arena *arena, const char *folder, struct tree_list *ret_list,
-                     struct str *ret_version, struct err *err)
-{
-    CLEANUP(pool) struct pool *pool = NULL;
-    struct tree_opts opts = {.folder = folder, .n_threads = 1, .kinds = DIGEST_SHA256};
-    uint8_t sha256[SHA256_BYTES];
-    if (pool_new(1, &pool, err) < 0) {
-        return -1;
-    }
-    opts.pool = pool;
-    if (tree_hash(arena, &opts, ret_list, err) < 0 || tree_list_sha256(ret_list, sha256, err) < 0) {
-        return -1;
-    }
-    *ret_version = hex_of(arena, sha256);
-    return 0;
-}
-
 static int find_overlay(struct planner *p, const struct recipe_mount *mount,
                         struct plan_found *found, struct err *err)
 {
@@ -53,7 +36,7 @@ static int find_overlay(struct planner *p, const struct recipe_mount *mount,
                        folder);
     }
     found->mount.folder = str_of(folder);
-    return plan_hash_folder(p->arena, folder, &list, &found->mount.version, err);
+    return tree_hash_folder(p->arena, folder, &list, &found->mount.version, err);
 }
 
 /* ---- of the store ---- */

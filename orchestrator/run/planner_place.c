@@ -5,14 +5,6 @@
 #include "run/planner_impl.h"
 #include "store/image_store.h"
 
-#define SMOKE_RANKS_MAX      4 /* Source: DESIGN section 5 */
-#define SMOKE_NODE_RANKS_MAX 2 /* so that a report's 1, 8 and 32 GPUs become 1, 2 and 4 ranks */
-
-static int64_t min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* "local" where that is all; else how many of which inventory: the runner chooses those that are free. */
 static void name_nodes(struct arena *arena, const struct inventory *inventory,
                        struct plan_step *step)
@@ -26,11 +18,8 @@ void plan_place_smoke(struct arena *arena, const struct planner_opts *opts,
                       const struct report_case *c, struct plan_step *step)
 {
     int64_t n_there = (int64_t)opts->inventory->n_nodes;
-    int64_t n_nodes = min_of(c->nodes, SMOKE_RANKS_MAX);
-    int64_t per_node =
-        min_of(c->gpus_per_node, min_of(SMOKE_NODE_RANKS_MAX, SMOKE_RANKS_MAX / n_nodes));
-    step->n_ranks = n_nodes * (per_node > 0 ? per_node : 1);
-    step->n_nodes = n_nodes;
+    step->n_ranks = plan_smoke_ranks(c);
+    step->n_nodes = c->nodes < SMOKE_RANKS_MAX ? c->nodes : SMOKE_RANKS_MAX;
     /* Fewer nodes: as many ranks on those that there are, and the condition says so. */
     while (step->n_nodes > n_there || step->n_ranks % step->n_nodes != 0) {
         step->n_nodes--;

@@ -122,13 +122,22 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome, struct 
     return 0;
 }
 
-static int record_outcome(struct attempt *a, const struct outcome_record *outcome, struct err *err)
+/* ret_sha256: of the record, whose digests of the logs it stands for. */
+static int record_outcome(struct attempt *a, const struct outcome_record *outcome,
+                          struct str *ret_sha256, struct err *err)
 {
     struct runner *r = a->r;
     CLEANUP(strbuf) struct strbuf text;
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
     const char *name = rundir_outcome_name(r->arena, outcome->case_id, outcome->repeat);
     strbuf_init(&text, OUTCOME_TEXT_MAX);
     outcome_encode(outcome, r->arena, &text);
+    if (sha256_of(strbuf_str(&text), sha256, err) < 0) {
+        return -1;
+    }
+    hex_encode(sha256, SHA256_BYTES, hex);
+    *ret_sha256 = str_dup(r->arena, str_of(hex));
     return rundir_write(r->arena, r->dir.evidence, name, strbuf_str(&text), err);
 }
 
@@ -162,7 +171,8 @@ int attempt_collect(struct attempt *a, struct err *err)
             return -1;
         }
     }
-    if (record_outcome(a, &outcome, err) < 0 || journal_append(&r->journal, &record, err) < 0) {
+    if (record_outcome(a, &outcome, &record.note, err) < 0 ||
+        journal_append(&r->journal, &record, err) < 0) {
         return -1;
     }
     unit->state = UNIT_FINISHED;

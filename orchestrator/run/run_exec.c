@@ -10,7 +10,9 @@
 
 #include "base/log.h"
 #include "codec/digest.h"
+#include "evidence/contents.h"
 #include "evidence/seal.h"
+#include "run/journal_check.h"
 #include "run/run_impl.h"
 #include "sys/proc.h"
 
@@ -307,6 +309,7 @@ static int judge(struct runner *r, struct run_end *end, struct err *err)
 static int seal(struct runner *r, struct run_end *end, struct err *err)
 {
     CLEANUP(sign_key) struct sign_key key = SIGN_KEY_EMPTY;
+    CLEANUP(derived) struct derived derived = {0};
     struct seal_info info;
     struct err ignored = {0};
     struct event_fields fields = {0};
@@ -317,11 +320,14 @@ static int seal(struct runner *r, struct run_end *end, struct err *err)
     /* A second sealing, after a crash between the archive and its record, gives the same archive again. */
     struct seal_opts opts = {.folder = r->dir.evidence,
                              .archive = r->dir.archive,
+                             .is_bytes_only = true, /* derived here, beside its journal */
                              .key = end->is_signed ? &key : NULL,
                              .may_replace = true,
                              .wants_progress = true,
                              .clock = r->opts->clock};
-    if (seal_folder(r->arena, &opts, &info, err) < 0 ||
+    if (contents_tidy(r->arena, &r->frozen, &end->result, err) < 0 ||
+        run_derive(r->arena, r->dir.evidence, &derived, err) < 0 ||
+        seal_folder(r->arena, &opts, &info, err) < 0 ||
         append(r, J_SEALED, STR_EMPTY, end->is_signed ? "signed" : "unsigned", info.sha256, err) <
             0) {
         return -1;

@@ -221,7 +221,13 @@ static int freeze_lock(struct arena *arena, const struct run_opts *opts,
         }
         n++;
     }
-    frozen_encode_lock(run_id, programs, n, &prepared->report, &prepared->plan, &text);
+    const struct frozen frozen = {.run_id = run_id,
+                                  .derivation = DERIVATION_NOW,
+                                  .report = prepared->report,
+                                  .plan = prepared->plan,
+                                  .programs = programs,
+                                  .n_programs = n};
+    frozen_encode_lock(&frozen, &text);
     return rundir_write(arena, evidence, "lock/lock.json", strbuf_str(&text), err);
 }
 
@@ -261,7 +267,7 @@ static int freeze_overlay(struct arena *arena, const char *evidence, const struc
     struct tree_list list;
     struct str version;
     struct str text;
-    if (plan_hash_folder(arena, mount->folder.ptr, &list, &version, err) < 0) {
+    if (tree_hash_folder(arena, mount->folder.ptr, &list, &version, err) < 0) {
         return -1;
     }
     if (!str_eq(version, mount->version)) {

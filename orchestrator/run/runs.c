@@ -3,9 +3,8 @@
 
 #include "run/runs.h"
 
-#include <math.h>
-
 #include "run/journal.h"
+#include "run/journal_check.h"
 
 static int load_plan(struct arena *arena, struct run_info *info, struct err *err)
 {
@@ -89,54 +88,27 @@ static int load_journal(struct arena *arena, struct run_info *info, struct err *
     return 0;
 }
 
-static int load_cell(struct arena *arena, const struct json *at, struct run_cell *cell,
-                     struct err *err)
-{
-    struct json member;
-    cell->value = (double)NAN;
-    if (json_member(at, "case", &member, err) < 0 ||
-        json_str(&member, arena, &cell->case_id, err) < 0 ||
-        json_member(at, "verdict", &member, err) < 0 ||
-        json_str(&member, arena, &cell->verdict, err) < 0 ||
-        json_member(at, "value", &member, err) < 0) {
-        return -1;
-    }
-    if (!json_is_null(&member) && json_f64(&member, &cell->value, err) < 0) {
-        return -1;
-    }
-    if (json_member(at, "unit", &member, err) < 0) {
-        return -1;
-    }
-    return json_is_null(&member) ? 0 : json_str(&member, arena, &cell->unit, err);
-}
-
+/* What is there may be of an unfinished run, until it is sealed. */
 static int load_result(struct arena *arena, struct run_info *info, struct err *err)
 {
-    CLEANUP(json_doc) struct json_doc doc = {0};
-    const char *path = fs_join(arena, info->dir.evidence, "result.json");
-    struct json root;
-    struct json list;
-    struct json item;
-    size_t n = 0;
+    CLEANUP(derived) struct derived derived = {0};
+    const struct run_result *result = &derived.result;
     info->exit_status = -1;
     if (strcmp(info->state, "sealed") != 0) {
-        return 0; /* what is there may be of an unfinished run */
+        return 0;
     }
-    if (json_read_file(path, &doc, err) < 0) {
+    if (run_derive(arena, info->dir.evidence, &derived, err) < 0) {
         return -1;
     }
-    root = json_root(&doc);
-    if (json_member(&root, "exit_status", &item, err) < 0 ||
-        json_i64(&item, 0, 255, &info->exit_status, err) < 0 ||
-        json_member(&root, "cells", &list, err) < 0 ||
-        json_expect_array(&list, PLAN_STEPS_MAX, &n, err) < 0) {
-        return -1;
-    }
-    info->cells = arena_array(arena, struct run_cell, n + 1);
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        if (load_cell(arena, &item, &info->cells[info->n_cells++], err) < 0) {
-            return -1;
-        }
+    info->exit_status = result->exit_status;
+    info->cells = arena_array(arena, struct run_cell, result->n_cells + 1);
+    for (; info->n_cells < result->n_cells; info->n_cells++) {
+        const struct cell_result *cell = &result->cells[info->n_cells];
+        info->cells[info->n_cells] =
+            (struct run_cell){.case_id = cell->of_case->id,
+                              .verdict = str_of(run_verdict_name(cell->verdict)),
+                              .unit = cell->unit,
+                              .value = cell->value};
     }
     return 0;
 }
@@ -145,15 +117,30 @@ int run_info_load(struct arena *arena, const struct rundir *dir, struct run_info
                   struct err *err)
 {
     struct run_info info = {.dir = *dir};
-    const char *id = dir->id.ptr;
-    info.time = arena_printf(arena, "%.4s-%.2s-%.2sT%.2s:%.2s:%.6sZ", id, id + 4, id + 6, id + 9,
-                             id + 11, id + 13);
+    char time[RFC3339_MAX];
+    run_id_time(dir->id, time);
+    info.time = arena_printf(arena, "%s", time);
     if (load_plan(arena, &info, err) < 0 || load_journal(arena, &info, err) < 0 ||
         load_result(arena, &info, err) < 0) {
         return -1;
     }
     *ret_info = info;
     return 0;
+}
+
+void run_info_look(struct arena *arena, const struct rundir *dir, struct run_info *ret_info)
+{
+    char time[RFC3339_MAX];
+    struct err err = {0};
+    if (run_info_load(arena, dir, ret_info, &err) == 0) {
+        return;
+    }
+    run_id_time(dir->id, time);
+    *ret_info = (struct run_info){.dir = *dir,
+                                  .time = arena_printf(arena, "%s", time),
+                                  .state = RUN_DAMAGED,
+                                  .why = str_of(arena_printf(arena, "%s", err.msg)),
+                                  .exit_status = -1};
 }
 
 enum clean_run run_use(struct arena *arena, const char *state, struct str run, const char **ret_why)

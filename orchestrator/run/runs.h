@@ -39,8 +39,8 @@ struct run_info {
     const char *time; /* of its id, RFC 3339 */
     struct str report;
     enum profile profile;
-    const char *state;          /* "running", "interrupted", "died", "cancelled", "sealed" */
-    struct str why;             /* of interrupted: the signal or the error; else NULL */
+    const char *state; /* "running", "interrupted", "died", "cancelled", "sealed", RUN_DAMAGED */
+    struct str why;    /* of interrupted: the signal or the error; of damaged; else NULL */
     size_t n_done, n_total;     /* repeats */
     size_t n_lost;              /* attempts */
     int64_t exit_status;        /* once sealed, else -1 */
@@ -49,8 +49,12 @@ struct run_info {
     size_t n_cells;
 };
 
+/* Of a sealed run the cells follow from its logs (run/journal_check.h). ERR_INTEGRITY where what is there is not what a run leaves. */
 MUST_CHECK int run_info_load(struct arena *arena, const struct rundir *dir,
                              struct run_info *ret_info, struct err *err);
+/* For listings: one that cannot be loaded is in state "damaged", and says why; its report is NULL, and it has no repeats and cells. */
+#define RUN_DAMAGED "damaged"
+void run_info_look(struct arena *arena, const struct rundir *dir, struct run_info *ret_info);
 
 /* Reads the logs that there are, also those that still grow. */
 MUST_CHECK int run_info_measure(struct arena *arena, struct clock_src clock, struct run_info *info,

@@ -75,6 +75,9 @@ struct tree_opts {
    a folder, a device, a pipe or a file that cannot be read is an error naming the path. */
 MUST_CHECK int tree_hash(struct arena *arena, const struct tree_opts *opts,
                          struct tree_list *ret_list, struct err *err);
+/* The files of a small folder and the SHA-256 of their list, in hex: the version of an overlay. */
+MUST_CHECK int tree_hash_folder(struct arena *arena, const char *folder, struct tree_list *ret_list,
+                                struct str *ret_version, struct err *err);
 
 enum tree_fault { TREE_MISSING, TREE_EXTRA, TREE_CORRUPT, TREE_UNREADABLE };
 struct tree_difference {

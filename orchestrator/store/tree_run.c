@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "store/tree_impl.h"
+#include "sys/pool.h"
 
 #define TICK_MS   100
 #define CHUNK_MAX 64
@@ -396,4 +397,25 @@ int tree_pick(const struct tree_opts *opts, const struct tree_file *files, size_
                            .ctx = &picking};
     memcpy(is_wanted, is_right, n);
     return n ? tree_run(&run, err) : 0;
+}
+
+/* ---- a small one ---- */
+
+int tree_hash_folder(struct arena *arena, const char *folder, struct tree_list *ret_list,
+                     struct str *ret_version, struct err *err)
+{
+    CLEANUP(pool) struct pool *pool = NULL;
+    struct tree_opts opts = {.folder = folder, .n_threads = 1, .kinds = DIGEST_SHA256};
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    if (pool_new(1, &pool, err) < 0) {
+        return -1;
+    }
+    opts.pool = pool;
+    if (tree_hash(arena, &opts, ret_list, err) < 0 || tree_list_sha256(ret_list, sha256, err) < 0) {
+        return -1;
+    }
+    hex_encode(sha256, SHA256_BYTES, hex);
+    *ret_version = str_dup(arena, str_of(hex));
+    return 0;
 }

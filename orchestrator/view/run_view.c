@@ -7,11 +7,10 @@
 
 #include "base/fs.h"
 #include "codec/json.h"
+#include "evidence/derive.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "load/measure.h"
-
-#define RESULT_BYTES_MAX (256u << 20)
 
 static bool has_result(struct arena *arena, const char *folder)
 {
@@ -25,8 +24,11 @@ static int open_archive(struct arena *arena, struct clock_src clock, const char 
     const char *tmp = getenv("TMPDIR");
     char *scratch = arena_printf(arena, "%s/reperf-view.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
     struct verify_info info;
-    struct verify_opts opts = {
-        .path = path, .allows_unsigned = true, .wants_progress = true, .clock = clock};
+    struct verify_opts opts = {.path = path,
+                               .allows_unsigned = true,
+                               .is_bytes_only = true, /* derived when it is opened */
+                               .wants_progress = true,
+                               .clock = clock};
     if (!mkdtemp(scratch)) {
         return err_set(err, err_code_of_errno(errno), "make %s: %s", scratch,
                        err_errno_text(errno));
@@ -77,25 +79,6 @@ bool run_view_is_run(struct arena *arena, const char *state, const char *name)
     }
     /* Of a beginning that fits several, opening it says so. */
     return rundir_find(arena, state, name, &dir, &ignored) == 0 || ignored.code == ERR_USAGE;
-}
-
-struct derived { /* what result_derive must give again */
-    struct arena *arena;
-    const char *folder;
-};
-
-static int check_derived(void *ctx, const char *name, struct str text, struct err *err)
-{
-    const struct derived *derived = ctx;
-    const char *path = fs_join(derived->arena, derived->folder, name);
-    struct str kept;
-    if (fs_read(derived->arena, path, RESULT_BYTES_MAX, &kept, err) < 0) {
-        return -1;
-    }
-    if (!str_eq(kept, text)) {
-        return err_set(err, ERR_INTEGRITY, "%s does not follow from the raw logs", path);
-    }
-    return 0;
 }
 
 /* ---- the machine ---- */
@@ -247,14 +230,14 @@ int run_view_open(struct arena *arena, struct clock_src clock, const char *state
                   struct run_view *ret_view, struct err *err)
 {
     CLEANUP(run_view) struct run_view view = {0};
-    struct derived derived = {.arena = arena};
+    struct derived derived;
     if (find_folder(arena, clock, state, name, &view, err) < 0 ||
-        frozen_load(arena, view.folder, &view.frozen, err) < 0) {
+        derive_folder(arena, view.folder, &derived, err) < 0) {
         return -1;
     }
-    derived.folder = view.folder;
-    if (result_derive(arena, &view.frozen, check_derived, &derived, &view.result, err) < 0 ||
-        load_settings(arena, &view, err) < 0) {
+    view.frozen = derived.frozen; /* given away */
+    view.result = derived.result;
+    if (load_settings(arena, &view, err) < 0) {
         return -1;
     }
     *ret_view = view;

@@ -45,4 +45,11 @@ is "$(value "$F/evidence/result.json" "[x['name'] for x in d['cells'][0]['differ
     "['stacks[reperf].env.FLAGS_test', 'stacks[reperf].conditions.optimizer']" "result.json has both"
 archive=$(find "$F" -maxdepth 1 -name '*.tar.zst')
 exits 0 "its archive replays to the same result" "$REPERF" replay "$archive"
+# What is set is kept for others to read: no secret.
+for setting in HF_TOKEN=hush PGPASSWORD=hush AWS_SECRET_ACCESS_KEY=hush SOME_KEY=hush https_proxy=http://me:hush@proxy; do
+    exits 2 "-C of ${setting%%=*}" "$REPERF" run paddle-perf-2020 --profile smoke -C "stacks[reperf].env.$setting"
+    is "$(cat "$T/err" "$T/out" | grep -c hush)" 0 "shows no value"
+done
+exits 2 "a password in the name of a reference" "$REPERF" store path "source:https://me:hush@host/x.git"
+is "$(grep -c hush "$T/err")" 0 "is not shown"
 tap_done

@@ -244,4 +244,12 @@ git -C "$T/work-evil" add . && git -C "$T/work-evil" update-index --add --cachei
 publish evil
 exits 2 "a submodule whose address is a command" fetch "source:$D/evil.git@$(git -C "$T/work-evil" rev-parse HEAD)"
 ok "$([ ! -e "$T/pwned" ]; echo $?)" "it was not run"
+for address in "file://$R/deep.git" "FILE://$R/deep.git"; do
+    printf '[submodule "x"]\n\tpath = x\n\turl = %s\n' "$address" >"$T/work-evil/.gitmodules"
+    git -C "$T/work-evil" add .gitmodules && git -C "$T/work-evil" update-index --add --cacheinfo "160000,$old,x" && git -C "$T/work-evil" commit -qm "$address"
+    publish evil
+    fresh
+    exits 5 "a submodule of a repository from the network that lies on this machine" fetch "source:$D/evil.git@$(git -C "$T/work-evil" rev-parse HEAD)"
+    like "$(cat "$T/err")" "is on this machine, its repository's is not" "which is said"
+done
 tap_done

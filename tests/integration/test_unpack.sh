@@ -136,4 +136,24 @@ for delay in 0.01 0.03 0.06; do
     fi
     rm -rf "$W/out"
 done
+# A reader that comes from the end must find the same directory: its place, its length, its disk and its count.
+/usr/bin/python3 - "$W" <<'P'
+import sys, zipfile
+path = sys.argv[1] + "/end.zip"
+with zipfile.ZipFile(path, "w") as z:
+    z.writestr("a", "text")
+    z.writestr("b", "more")
+data = open(path, "rb").read()
+at = data.rindex(b"PK\5\6")
+for name, place, size in [("disk", 4, 2), ("start_disk", 6, 2), ("here", 8, 2), ("count", 10, 2), ("bytes", 12, 4), ("offset", 16, 4)]:
+    bad = bytearray(data)
+    value = int.from_bytes(bad[at + place:at + place + size], "little")
+    bad[at + place:at + place + size] = (value + 1).to_bytes(size, "little")
+    open(f"{sys.argv[1]}/end-{name}.zip", "wb").write(bad)
+P
+exits 0 "a zip whose end fits" "$REPERF" unpack "$W/end.zip" "$W/out"
+rm -rf "$W/out"
+for name in disk start_disk here count bytes offset; do
+    exits 5 "a zip whose end does not fit: $name" "$REPERF" unpack "$W/end-$name.zip" "$W/out"
+done
 tap_done

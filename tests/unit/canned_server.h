@@ -14,9 +14,11 @@
 
 #include "scratch.h"
 
+enum canned_end { CANNED_CLOSES, CANNED_STAYS, CANNED_TRICKLES /* a byte each 20 ms */ };
+
 struct canned_reply {
     struct str text;
-    bool stays_open; /* and silent after the text */
+    enum canned_end end; /* what comes after the text */
 };
 
 struct canned_server {
@@ -49,7 +51,11 @@ static UNUSED void canned_answer(int client, const struct canned_reply *reply, i
         }
         at += (size_t)put;
     }
-    while (reply->stays_open && read(client, request, sizeof(request)) > 0) {
+    while (reply->end == CANNED_TRICKLES && send(client, "x", 1, MSG_NOSIGNAL) == 1) {
+        const struct timespec tick = {0, 20000000};
+        (void)nanosleep(&tick, NULL);
+    }
+    while (reply->end == CANNED_STAYS && read(client, request, sizeof(request)) > 0) {
         continue;
     }
 }

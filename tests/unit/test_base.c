@@ -381,9 +381,62 @@ static void progress_asks_the_environment(void **state UNUSED)
     terminal_close(&t);
 }
 
+static void text_from_outside_does_not_steer_a_terminal(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *wanted;
+    } ROWS[] = {
+        {"plain \t text\n", "plain \t text\n"},
+        {"\x1b[31mred\x1b]0;title\x07", "?[31mred?]0;title?"},
+        {"\xc2\x9b"
+         "31m",
+         "??31m"},
+        {"\x9b"
+         "31m",
+         "?31m"},
+        {"a\xe2\x80\xae"
+         "b\xe2\x81\xa6"
+         "c\xd8\x9c",
+         "a???b???c??"},
+        {"\xe2\x80\xa8\xef\xbb\xbf", "??????"},
+        {"gr\xc3\xbc\xc3\x9f \xe4\xb8\xad \xf0\x9f\x99\x82",
+         "gr\xc3\xbc\xc3\x9f \xe4\xb8\xad \xf0\x9f\x99\x82"},
+        {"\xc0\x9b \xed\xa0\x80 \xf5\x80", "?? ??? ??"},
+        {"\xe2\x80", "??"},
+        {"\x7f\r", "??"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        char text[64];
+        snprintf(text, sizeof(text), "%s", ROWS[idx].text);
+        text_plain(text, strlen(text));
+        assert_string_equal(text, ROWS[idx].wanted);
+    }
+}
+
+static void passwords_of_urls_are_hidden(void **state UNUSED)
+{
+    static const struct {
+        const char *text, *wanted;
+    } ROWS[] = {
+        {"get https://me:hush@host/x: gone", "get https://me:****@host/x: gone"},
+        {"https://me:h@sh@host", "https://me:****@host"},
+        {"ssh://git@host/x and http://host:80/a@b", "ssh://git@host/x and http://host:80/a@b"},
+        {"a://b:c@d e://f:g@h", "a://b:*@d e://f:*@h"},
+        {"://", "://"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        char text[64];
+        snprintf(text, sizeof(text), "%s", ROWS[idx].text);
+        text_hide_logins(text, strlen(text));
+        assert_string_equal(text, ROWS[idx].wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_from_outside_does_not_steer_a_terminal),
+        cmocka_unit_test(passwords_of_urls_are_hidden),
         cmocka_unit_test(doubles_have_their_shortest_text),
         cmocka_unit_test(err_keeps_context_and_code),
         cmocka_unit_test(err_cuts_what_is_too_long),

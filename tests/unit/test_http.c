@@ -169,6 +169,36 @@ static void says_what_is_encoded_and_what_has_no_end(void **state UNUSED)
     client_end(&client);
 }
 
+static void endless_headers_are_refused(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct client client;
+    strbuf_init(&text, 64u << 20);
+    strbuf_add_z(&text, "HTTP/1.1 200 OK\r\n");
+    for (int idx = 0; idx < 100000; idx++) {
+        strbuf_printf(&text, "X-%d: some text that goes on and on\r\n", idx);
+    }
+    strbuf_add_z(&text, "Content-Length: 1\r\n\r\nx");
+    const struct canned_reply reply = {strbuf_str(&text), CANNED_CLOSES};
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
+    assert_int_equal(client.err.code, ERR_FETCH);
+    assert_true(has(str_of(client.err.msg), "bytes of headers"));
+    client_end(&client);
+}
+
+/* One byte each 20 ms: always alive, and never done. */
+static void a_trickle_is_given_up(void **state UNUSED)
+{
+    const struct canned_reply reply = {
+        .text = STR_LIT("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
+        .end = CANNED_TRICKLES};
+    struct client client;
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
+    assert_int_equal(client.err.code, ERR_TIMEOUT);
+    assert_true(has(str_of(client.err.msg), "slower than 1000 bytes/s"));
+    client_end(&client);
+}
+
 static void failures_have_their_codes(void **state UNUSED)
 {
     static const struct {
@@ -188,6 +218,10 @@ static void failures_have_their_codes(void **state UNUSED)
         {"another scheme",
          "HTTP/1.1 302 Go\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", false,
          ERR_FETCH},
+        {"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nabcde",
+         false, ERR_FETCH},
+        {"the same length twice",
+         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", false, ERR_FETCH},
         {"a proxy's login", "HTTP/1.1 407 Login\r\nContent-Length: 0\r\n\r\n", false, ERR_AUTH},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
@@ -253,7 +287,7 @@ static void a_login_is_not_sent_to_another_host(void **state UNUSED)
     struct canned_reply away;
     struct client client;
     struct str asked, asked_other;
-    away.stays_open = false;
+    away.end = CANNED_CLOSES;
     away.text = str_of(arena_printf(&scratch_arena,
                                     "HTTP/1.1 302 Go\r\nLocation: http://localhost:%d/g\r\n"
                                     "Content-Length: 0\r\n\r\n",
@@ -436,6 +470,8 @@ int main(void)
         cmocka_unit_test(an_empty_answer_has_a_head),
         cmocka_unit_test(says_what_is_encoded_and_what_has_no_end),
         cmocka_unit_test(failures_have_their_codes),
+        cmocka_unit_test(endless_headers_are_refused),
+        cmocka_unit_test(a_trickle_is_given_up),
         cmocka_unit_test(a_refused_connection_is_net),
         cmocka_unit_test(follows_redirects_up_to_a_number),
         cmocka_unit_test(a_login_is_not_sent_to_another_host),

@@ -110,18 +110,17 @@ static void every_cut_leaves_whole_records(void **state)
     }
 }
 
-static void every_flipped_bit_of_an_earlier_record_is_seen(void **state)
+static void every_flipped_bit_of_a_record_is_seen(void **state)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
     struct str text;
     const char *path = path_of(&arena, state);
-    size_t first = 0;
     write_three(&arena, path);
     assert_int_equal(fs_read(&arena, path, 1 << 20, &text, &err), 0);
-    first = (size_t)((const char *)memchr(text.ptr, '\n', text.len) - text.ptr);
     char *changed = arena_strndup(&arena, text.ptr, text.len);
-    for (size_t idx = 0; idx <= first; idx++) {
+    /* But of the last line end: without it, the record is one that was cut. */
+    for (size_t idx = 0; idx + 1 < text.len; idx++) {
         struct journal_records records = {0};
         struct err found = {0};
         changed[idx] = (char)(changed[idx] ^ 1);
@@ -130,6 +129,52 @@ static void every_flipped_bit_of_an_earlier_record_is_seen(void **state)
         assert_int_equal(found.code, ERR_INTEGRITY);
         changed[idx] = text.ptr[idx];
     }
+}
+
+#define TEXT(literal) literal, sizeof(literal) - 1
+
+/* Of a journal, only what a crash can leave behind the last record is dropped. */
+static void what_was_never_a_record_is_damage(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        bool is_torn;
+    } ENDS[] = {
+        {TEXT("garbage\n"), false},
+        {TEXT("garbage"), false},
+        {TEXT("{}\n"), false},
+        {TEXT("\n"), false},
+        {TEXT("{\"seq\":9,\"time\":\"2026"), false},
+        {TEXT("{\"seq\":4,\"time\":\"2026-11-21\"}\n"), false},
+        {TEXT("{\"seq\":4,\"ti"), true},
+        {TEXT("{"), true},
+        {TEXT("\0\0\0\0"), true},
+        {TEXT("{\"seq\":4,\0\0\0\n"), true},
+        {TEXT("x\0\0\0"), false},
+    };
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *path = path_of(&arena, state);
+    struct err err = {0};
+    struct str whole;
+    write_three(&arena, path);
+    assert_int_equal(fs_read(&arena, path, 1 << 20, &whole, &err), 0);
+    for (size_t idx = 0; idx < ARRAY_LEN(ENDS); idx++) {
+        struct journal_records records = {0};
+        struct err found = {0};
+        CLEANUP(strbuf) struct strbuf text;
+        strbuf_init(&text, 1 << 20);
+        strbuf_add_str(&text, whole);
+        strbuf_add(&text, ENDS[idx].text, ENDS[idx].len);
+        assert_int_equal(fs_write_atomic(path, strbuf_str(&text), &err), 0);
+        assert_int_equal(journal_read(&arena, path, &records, &found), ENDS[idx].is_torn ? 0 : -1);
+        assert_int_equal(found.code, ENDS[idx].is_torn ? ERR_NONE : ERR_INTEGRITY);
+        assert_int_equal(records.n, ENDS[idx].is_torn ? 3 : 0);
+    }
+    assert_int_equal(fs_write_atomic(path, STR_LIT("garbage\n"), &err), 0);
+    struct journal_records records = {0};
+    assert_int_equal(journal_read(&arena, path, &records, &err), -1);
+    assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
 static const struct journal_record STARTED = {
@@ -247,9 +292,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(records_come_back_as_written, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(every_cut_leaves_whole_records, scratch_make,
                                         scratch_remove),
-        cmocka_unit_test_setup_teardown(every_flipped_bit_of_an_earlier_record_is_seen,
-                                        scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(every_flipped_bit_of_a_record_is_seen, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test_setup_teardown(a_failed_sync_takes_its_record_back, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_was_never_a_record_is_damage, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_torn_record_is_taken_back, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(nothing_follows_a_record_that_cannot_be_taken_back,

@@ -134,6 +134,39 @@ static void a_cut_line_matches_in_part(void **state UNUSED)
     pattern_free(p);
 }
 
+/* A line that begins the pattern over and over, and one that matches once, at every place about the steps' ends. */
+static void long_lines_cost_what_they_are_long(void **state UNUSED)
+{
+    const size_t len = 1u << 20;
+    struct pattern *pattern = NULL;
+    struct err err = {0};
+    bool is_found = true;
+    char *line = test_malloc(len);
+    assert_int_equal(pattern_new(STR_LIT("ips: (?<value>[0-9.]+) img.*last"), &pattern, &err), 0);
+    for (size_t at = 0; at + 11 <= len; at += 11) {
+        memcpy(line + at, "ips: 1 img ", 11);
+    }
+    memcpy(line + len - 3, "ast",
+           3); /* what each beginning looks for to the end, and does not find whole */
+    assert_int_equal(pattern_match(pattern, (struct str){line, len}, &is_found, &err), 0);
+    assert_false(is_found);
+    memset(line, '.', len);
+    for (size_t window = 1; window < 5; window++) {
+        for (size_t at = window * PATTERN_WINDOW - 20; at < window * PATTERN_WINDOW + 20; at++) {
+            memcpy(line + at, "ips: 7.25 img last", 18);
+            assert_int_equal(pattern_match(pattern, (struct str){line, len}, &is_found, &err), 0);
+            assert_true(is_found);
+            assert_ptr_equal(pattern_text(pattern, (struct str){line, len}, 0).ptr, line + at);
+            assert_int_equal(pattern_match(pattern, (struct str){line, at + 18}, &is_found, &err),
+                             0);
+            assert_true(is_found);
+            memset(line + at, '.', 18);
+        }
+    }
+    test_free(line);
+    pattern_free(pattern);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +177,7 @@ int main(void)
         cmocka_unit_test(a_subject_may_hold_a_nul),
         cmocka_unit_test(backtracking_ends_in_an_error),
         cmocka_unit_test(a_cut_line_matches_in_part),
+        cmocka_unit_test(long_lines_cost_what_they_are_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,11 @@ static const char *make_run(const char *name)
 static int seal(const char *folder, const char *archive, const struct sign_key *with,
                 struct seal_info *info, struct err *err)
 {
-    const struct seal_opts opts = {
-        .folder = folder, .archive = archive, .key = with, .clock = clock_system()};
+    const struct seal_opts opts = {.folder = folder,
+                                   .archive = archive,
+                                   .key = with,
+                                   .is_bytes_only = true,
+                                   .clock = clock_system()};
     return seal_folder(&scratch_arena, &opts, info, err);
 }
 
@@ -63,8 +66,11 @@ static int verify(const char *path, const struct sign_key *with, bool allows_uns
                   struct verify_info *info, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct verify_opts opts = {
-        .path = path, .key = with, .allows_unsigned = allows_unsigned, .clock = clock_system()};
+    const struct verify_opts opts = {.path = path,
+                                     .key = with,
+                                     .allows_unsigned = allows_unsigned,
+                                     .is_bytes_only = true,
+                                     .clock = clock_system()};
     int result = verify_archive(&arena, &opts, info, err);
     info->run_id = STR_EMPTY; /* went with the arena */
     return result;
@@ -283,7 +289,7 @@ static void a_result_that_says_other_than_the_statement_is_refused(void **state 
         evidence_facts(&scratch_arena, str_of(RUN[5].text), "result.json", &facts, &err), 0);
     assert_int_equal(facts.outcome, EVIDENCE_WARNED);
     assert_true(str_eq_z(facts.cells[1].name, "b/1"));
-    evidence_statement(&payload, EVIDENCE_TEST_RESULT, &facts, &files);
+    evidence_statement(&payload, EVIDENCE_TEST_RESULT, &facts, &files, STR_LIT("0"));
     assert_int_equal(evidence_statement_check(&scratch_arena, strbuf_str(&payload),
                                               EVIDENCE_TEST_RESULT, &facts, &files, &err),
                      0);
@@ -371,8 +377,11 @@ static void an_archive_is_not_replaced_unasked_nor_put_into_its_run(void **state
     assert_int_equal(
         seal(folder, fs_join(&scratch_arena, folder, "logs/a.tar.zst"), NULL, &info, &err), -1);
     assert_int_equal(err.code, ERR_USAGE);
-    const struct seal_opts opts = {
-        .folder = folder, .archive = archive, .may_replace = true, .clock = clock_system()};
+    const struct seal_opts opts = {.folder = folder,
+                                   .archive = archive,
+                                   .is_bytes_only = true,
+                                   .may_replace = true,
+                                   .clock = clock_system()};
     err = (struct err){0};
     assert_int_equal(seal_folder(&scratch_arena, &opts, &info, &err), 0);
     expect_refused(archive, &key, false, ERR_AUTH, "not signed");
@@ -423,6 +432,7 @@ static void a_stop_leaves_nothing(void **state UNUSED)
 {
     const struct seal_opts opts = {.folder = make_run("stop"),
                                    .archive = scratch_path("stop.tar.zst"),
+                                   .is_bytes_only = true,
                                    .clock = clock_system(),
                                    .should_stop = stop_at_once};
     struct seal_info info;
@@ -433,6 +443,7 @@ static void a_stop_leaves_nothing(void **state UNUSED)
     assert_false(fs_exists(scratch_path("stop.tar.zst.partial")));
     const struct verify_opts check = {.path = sealed("stop2", NULL),
                                       .allows_unsigned = true,
+                                      .is_bytes_only = true,
                                       .clock = clock_system(),
                                       .should_stop = stop_at_once};
     struct verify_info verified;
@@ -445,8 +456,11 @@ static void verified_archives_unpack_in_the_same_pass(void **state UNUSED)
 {
     const char *archive = sealed("unpack", &key);
     const char *out = scratch_path("unpack.out");
-    const struct verify_opts opts = {
-        .path = archive, .key = &key, .unpack_to = out, .clock = clock_system()};
+    const struct verify_opts opts = {.path = archive,
+                                     .key = &key,
+                                     .unpack_to = out,
+                                     .is_bytes_only = true,
+                                     .clock = clock_system()};
     struct verify_opts wrong = opts;
     struct verify_info info;
     struct err err = {0};

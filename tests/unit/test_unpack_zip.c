@@ -27,7 +27,7 @@ static void le(uint64_t value, size_t n)
 
 static void make_zip(const struct zip_part *parts, size_t n, unsigned n_change)
 {
-    uint64_t at[8], directory;
+    uint64_t at[8], directory, directory_bytes;
     unsigned n_shown = 0;
     begin();
     for (size_t idx = 0; idx < n; idx++) {
@@ -68,13 +68,13 @@ static void make_zip(const struct zip_part *parts, size_t n, unsigned n_change)
         le(p->offset ? (uint64_t)p->offset : at[idx], 4);
         strbuf_add_z(&made, name);
     }
+    directory_bytes = made.len - directory;
     le(0x06054b50, 4);
     le(0, 4);
     le(n_shown + n_change, 2);
     le(n_shown + n_change, 2);
-    directory = made.len - directory;
+    le(directory_bytes, 4);
     le(directory, 4);
-    le(0, 4);
     le(0, 2);
 }
 

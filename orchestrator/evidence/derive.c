@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "evidence/derive.h"
+
+#include "base/fs.h"
+#include "evidence/contents.h"
+
+#define DERIVED_MAX (1u << 30)
+
+struct comparison {
+    const char *folder;
+    size_t n_equal;
+};
+
+static int compare(void *ctx, const char *name, struct str text, struct err *err)
+{
+    struct comparison *comparison = ctx;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str kept;
+    size_t at = 0;
+    if (fs_read(&arena, fs_join(&arena, comparison->folder, name), DERIVED_MAX, &kept, err) < 0) {
+        return -1;
+    }
+    if (str_eq(kept, text)) {
+        comparison->n_equal++;
+        return 0;
+    }
+    while (at < kept.len && at < text.len && kept.ptr[at] == text.ptr[at]) {
+        at++;
+    }
+    return err_set(err, ERR_INTEGRITY,
+                   "%s: differs from what follows from the raw logs, at byte %zu (kept %zu bytes, "
+                   "derived %zu)",
+                   name, at, kept.len, text.len);
+}
+
+static int derive(struct arena *arena, const char *folder, struct derived *derived, struct err *err)
+{
+    struct comparison comparison = {.folder = folder};
+    if (contents_regular(arena, folder, err) < 0 ||
+        frozen_load(arena, folder, &derived->frozen, err) < 0 ||
+        frozen_check(arena, &derived->frozen, err) < 0 ||
+        result_derive(arena, &derived->frozen, compare, &comparison, &derived->result, err) < 0 ||
+        contents_check(arena, &derived->frozen, &derived->result, err) < 0) {
+        return -1;
+    }
+    derived->n_logs = comparison.n_equal - 1;
+    return 0;
+}
+
+int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
+                  struct err *err)
+{
+    CLEANUP(derived) struct derived derived = {0};
+    if (derive(arena, folder, &derived, err) < 0) {
+        if (err->code == ERR_NOT_FOUND || err->code == ERR_MANIFEST) {
+            /* A part of the evidence is missing, or is not what a run writes. */
+            err->code = ERR_INTEGRITY;
+        }
+        return -1;
+    }
+    *ret_derived = derived;
+    derived = (struct derived){0};
+    return 0;
+}
+
+void derived_release(struct derived *derived)
+{
+    frozen_release(&derived->frozen);
+}

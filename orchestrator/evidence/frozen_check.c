@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was frozen agrees with itself: the plan is one of this report, and the lock is the plan's. */
+#include "base/base.h"
+
+#include "base/fs.h"
+#include "evidence/evidence.h"
+#include "evidence/frozen.h"
+
+#define TEXT_MAX (64u << 20)
+
+static int differs(const struct plan_step *step, const char *what, struct err *err)
+{
+    return err_set(err, ERR_INTEGRITY,
+                   "manifest/plan.json: case %.*s: its %s does not follow from report.json",
+                   STR_ARG(step->case_id), what);
+}
+
+static bool same(struct str a, struct str b)
+{
+    return (a.ptr == NULL) == (b.ptr == NULL) && str_eq(a, b);
+}
+
+/* ---- by which recipe ---- */
+
+static bool same_target(const struct loss_target *a, const struct loss_target *b)
+{
+    return same(a->series, b->series) &&
+           (!a->series.ptr ||
+            (!(a->at_most < b->at_most) && !(a->at_most > b->at_most) && a->mean_of == b->mean_of));
+}
+
+/* Its log is read as the recipe says, else as the case does. */
+static bool is_read_by(const struct plan_step *step, const struct report_case *c,
+                       const struct recipe *recipe)
+{
+    struct str format = c->format;
+    struct str rest = recipe->rule;
+    if (recipe->rule.ptr) {
+        (void)str_next(&rest, '/', &format);
+    }
+    return same(step->format, format) &&
+           same(step->rule, recipe->rule.ptr ? recipe->rule : c->rule) &&
+           same_target(&step->target, &recipe->target);
+}
+
+/* A name that the plan may give another value than the report: where, how many, on what data. */
+static bool is_placed(const struct plan *plan, struct str name)
+{
+    static const char *const SMOKE[] = {"gpus", "global_batch", "nodes", "device", NULL};
+    static const char *const DATA[] = {"dataset", "dataset_images", NULL};
+    return str_eq_z(name, "image") || (plan->profile == PROFILE_SMOKE && str_eq_any(name, SMOKE)) ||
+           (plan->data.folder.ptr && str_eq_any(name, DATA));
+}
+
+static const struct condition *condition_of(const struct conditions *list, struct str name)
+{
+    for (size_t idx = 0; idx < list->n; idx++) {
+        if (str_eq(list->items[idx].name, name)) {
+            return &list->items[idx];
+        }
+    }
+    return NULL;
+}
+
+/* What is said of the case by its id and its place, in text; NULL: it is no such name. */
+static char *number_of_case(struct arena *arena, const struct report_case *c, struct str name)
+{
+    int64_t number = str_eq_z(name, "nodes")           ? c->nodes
+                     : str_eq_z(name, "gpus")          ? c->gpus
+                     : str_eq_z(name, "batch_per_gpu") ? c->batch_per_gpu
+                                                       : -1;
+    return number < 0 ? NULL : arena_printf(arena, "%lld", (long long)number);
+}
+
+/* The recipe's over the case's over the stack's, as a plan is made. */
+static bool expected_condition(struct arena *arena, const struct plan *plan,
+                               const struct report_case *c, const struct recipe *recipe,
+                               struct condition *at)
+{
+    const struct condition *said = condition_of(&recipe->conditions, at->name);
+    char *number = number_of_case(arena, c, at->name);
+    if (!said && str_eq_z(at->name, "device")) {
+        at->value = plan->profile == PROFILE_SMOKE ? STR_LIT("cpu") : STR_LIT("gpu");
+    } else if (!said && number) {
+        at->value = str_of(number);
+    } else if (!said && str_eq_z(at->name, "framework")) {
+        at->value = c->framework;
+    } else if (!said && str_eq_z(at->name, "precision")) {
+        at->value = c->precision;
+    } else if (said || (said = condition_of(&c->conditions, at->name)) != NULL ||
+               (said = condition_of(&c->stack->conditions, at->name)) != NULL) {
+        at->value = said->value;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool has_conditions(const struct plan_step *step, const struct conditions *list)
+{
+    const struct conditions all = {step->conditions, step->n_conditions};
+    for (size_t idx = 0; idx < list->n; idx++) {
+        if (!condition_of(&all, list->items[idx].name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_under(const struct plan *plan, const struct plan_step *step,
+                     const struct report_case *c, const struct recipe *recipe)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    for (size_t idx = 0; idx < step->n_conditions; idx++) {
+        struct condition wanted = {.name = step->conditions[idx].name};
+        if (!is_placed(plan, wanted.name) &&
+            (!expected_condition(&arena, plan, c, recipe, &wanted) ||
+             !same(wanted.value, step->conditions[idx].value))) {
+            return false;
+        }
+    }
+    return has_conditions(step, &c->conditions) && has_conditions(step, &c->stack->conditions) &&
+           has_conditions(step, &recipe->conditions);
+}
+
+/* Before derivations had numbers, plans named no recipe. */
+static int check_recipe(const struct frozen *frozen, const struct plan_step *step,
+                        const struct report_case *c, struct err *err)
+{
+    const struct recipes *recipes =
+        frozen->plan.profile == PROFILE_FULL ? &c->stack->full : &c->stack->smoke;
+    const struct recipe none = {0};
+    bool names_none =
+        !step->recipe.ptr && (recipes->n == 0 || frozen->derivation == DERIVATION_FIRST);
+    bool is_named = names_none;
+    bool is_read = names_none && is_read_by(step, c, &none);
+    bool holds = is_read && (frozen->derivation == DERIVATION_FIRST ||
+                             is_under(&frozen->plan, step, c, &none));
+    for (size_t idx = 0; !holds && idx < recipes->n; idx++) {
+        const struct recipe *recipe = &recipes->items[idx];
+        if (!same(step->recipe, recipe->title) && !names_none) {
+            continue;
+        }
+        is_named = true;
+        is_read = is_read || is_read_by(step, c, recipe);
+        holds =
+            is_read_by(step, c, recipe) && (names_none || is_under(&frozen->plan, step, c, recipe));
+    }
+    return holds      ? 0
+           : is_read  ? differs(step, "conditions", err)
+           : is_named ? differs(step, "format, rule or target", err)
+                      : differs(step, "recipe", err);
+}
+
+/* ---- which cases ---- */
+
+static int check_step(const struct frozen *frozen, const struct plan_step *step,
+                      const struct report_case *c, struct err *err)
+{
+    int64_t ranks = frozen->plan.profile == PROFILE_SMOKE ? plan_smoke_ranks(c) : c->gpus;
+    if (!str_eq(step->case_id, c->id)) {
+        return err_set(err, ERR_INTEGRITY,
+                       "manifest/plan.json: expected case %.*s, which was asked for, found %.*s",
+                       STR_ARG(c->id), STR_ARG(step->case_id));
+    }
+    if (!str_eq(step->baseline, c->baseline.ptr ? c->baseline : c->id)) {
+        return differs(step, "baseline", err);
+    }
+    if (step->cause != ERR_NONE) {
+        return 0; /* not run: nothing is derived of it */
+    }
+    return step->n_ranks == ranks ? check_recipe(frozen, step, c, err)
+                                  : differs(step, "number of ranks", err);
+}
+
+/* Those of the report that were asked for, all of them and in its order. */
+static int check_steps(const struct frozen *frozen, struct err *err)
+{
+    const struct plan *plan = &frozen->plan;
+    size_t n = 0;
+    for (size_t idx = 0; idx < frozen->report.n_cases; idx++) {
+        const struct report_case *c = &frozen->report.cases[idx];
+        if (!plan_selects(plan->globs, plan->n_globs, c->id)) {
+            continue;
+        }
+        if (n == plan->n_steps) {
+            return err_set(err, ERR_INTEGRITY,
+                           "manifest/plan.json: case %.*s was asked for and is not there",
+                           STR_ARG(c->id));
+        }
+        if (check_step(frozen, &plan->steps[n++], c, err) < 0) {
+            return -1;
+        }
+    }
+    return n == plan->n_steps
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "manifest/plan.json: case %.*s is none of the report's that were asked "
+                         "for",
+                         STR_ARG(plan->steps[n].case_id));
+}
+
+/* ---- the rest ---- */
+
+static int check_names(const struct frozen *frozen, struct err *err)
+{
+    const struct plan *plan = &frozen->plan;
+    const struct inventory *inventory = &frozen->inventory;
+    if (!str_eq(plan->report, frozen->report.id)) {
+        return err_set(err, ERR_INTEGRITY, "manifest/plan.json: report %.*s, report.json is %.*s",
+                       STR_ARG(plan->report), STR_ARG(frozen->report.id));
+    }
+    if (!str_eq(plan->inventory, inventory->id) || plan->runtime != inventory->runtime ||
+        plan->launcher != inventory->launcher) {
+        return err_set(err, ERR_INTEGRITY,
+                       "manifest/plan.json: inventory %.*s, runtime %s, launcher %s; "
+                       "inventory.json has %.*s, %s, %s",
+                       STR_ARG(plan->inventory), runtime_kind_name(plan->runtime),
+                       launcher_kind_name(plan->launcher), STR_ARG(inventory->id),
+                       runtime_kind_name(inventory->runtime),
+                       launcher_kind_name(inventory->launcher));
+    }
+    return 0;
+}
+
+/* Of what was still to be got before the run nothing follows, and nothing is read: the items of the last "needs" are let be. What old
+   programs wrote of a plan had fewer members. */
+static int check_plan_text(struct arena *arena, const struct frozen *frozen, struct err *err)
+{
+    static const char NEEDS[] = "\n  \"needs\": [";
+    const char *name = "manifest/plan.json";
+    CLEANUP(strbuf) struct strbuf plan = {0};
+    struct str kept, before, behind;
+    if (frozen->derivation == DERIVATION_FIRST) {
+        return 0;
+    }
+    strbuf_init(&plan, TEXT_MAX);
+    plan_encode(&frozen->plan, &plan);
+    int64_t at = str_find(strbuf_str(&plan), STR_LIT(NEEDS));
+    ASSERT(at > 0);
+    before = str_sub(strbuf_str(&plan), 0, (size_t)at + sizeof(NEEDS) - 1);
+    behind = str_sub(strbuf_str(&plan), before.len, plan.len);
+    if (fs_read(arena, fs_join(arena, frozen->folder, name), TEXT_MAX, &kept, err) < 0 ||
+        evidence_same_text(str_sub(kept, 0, before.len), before, name, err) < 0) {
+        return -1;
+    }
+    kept = str_sub(kept, before.len, kept.len);
+    return str_ends(kept, behind)
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: its end is not what reperf writes there", name);
+}
+
+/* Byte for byte as a run writes them. */
+static int check_texts(struct arena *arena, const struct frozen *frozen, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf inventory = {0};
+    const char *path = fs_join(arena, frozen->folder, "manifest/inventory.json");
+    struct str kept;
+    strbuf_init(&inventory, TEXT_MAX);
+    inventory_encode(&frozen->inventory, &inventory);
+    if (check_plan_text(arena, frozen, err) < 0) {
+        return -1;
+    }
+    if (!fs_exists(path)) {
+        return 0;
+    }
+    return fs_read(arena, path, TEXT_MAX, &kept, err) < 0
+               ? -1
+               : evidence_same_text(kept, strbuf_str(&inventory), "manifest/inventory.json", err);
+}
+
+static int check_lock(struct arena *arena, const struct frozen *frozen, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct str kept;
+    strbuf_init(&text, TEXT_MAX);
+    frozen_encode_lock(frozen, &text);
+    if (fs_read(arena, fs_join(arena, frozen->folder, "lock/lock.json"), TEXT_MAX, &kept, err) <
+        0) {
+        return -1;
+    }
+    return str_eq(kept, strbuf_str(&text))
+               ? 0
+               : err_set(err, ERR_INTEGRITY,
+                         "lock/lock.json: not what a run of this plan and report locks");
+}
+
+int frozen_check(struct arena *arena, const struct frozen *frozen, struct err *err)
+{
+    if (check_names(frozen, err) < 0 || check_steps(frozen, err) < 0) {
+        return -1;
+    }
+    return check_texts(arena, frozen, err) < 0 ? -1 : check_lock(arena, frozen, err);
+}

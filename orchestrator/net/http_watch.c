@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A transfer that brings nothing, or next to nothing, is given up. */
+#include "base/base.h"
+
+#include "net/http_impl.h"
+
+#define LEAST_BYTES_PER_S 1000 /* as git is told to want, too */
+
+/* Where the transfer itself is held back, half of what it may. */
+static uint64_t least_rate(const struct http_transfer *transfer)
+{
+    uint64_t half = transfer->rate_bytes_per_s / 2;
+    return half && half < LEAST_BYTES_PER_S ? half : LEAST_BYTES_PER_S;
+}
+
+/* Over one window of stall_timeout_ns after the other, each with some byte. */
+static bool is_too_slow(struct http_transfer *transfer, int64_t now_ns)
+{
+    int64_t span_ns = now_ns - transfer->window_ns;
+    bool is_over = span_ns >= transfer->stall_timeout_ns;
+    double least = (double)least_rate(transfer) * (double)span_ns / (double)NS_PER_S;
+    if (is_over && !transfer->is_paused && transfer->window_bytes &&
+        (double)transfer->window_bytes < least) {
+        return true;
+    }
+    if (is_over || transfer->is_paused) {
+        transfer->window_ns = now_ns;
+        transfer->window_bytes = 0;
+    }
+    return false;
+}
+
+static void on_stall_due(void *ctx)
+{
+    struct http_transfer *transfer = ctx;
+    struct loop *loop = transfer->lane->loop;
+    int64_t now_ns = loop_now_ns(loop);
+    int64_t due_ns = transfer->alive_ns + transfer->stall_timeout_ns;
+    transfer->stall_timer = 0;
+    if (transfer->is_done) {
+        return;
+    }
+    if (transfer->is_paused) {
+        due_ns = now_ns + transfer->stall_timeout_ns;
+    }
+    if (is_too_slow(transfer, now_ns)) {
+        (void)!err_set(&transfer->err, ERR_TIMEOUT,
+                       "%s: %" PRIu64 " bytes in %.1f s, slower than %" PRIu64 " bytes/s",
+                       transfer->shown, transfer->window_bytes,
+                       (double)(now_ns - transfer->window_ns) / (double)NS_PER_S,
+                       least_rate(transfer));
+        transfer->is_done = true;
+        return;
+    }
+    if (due_ns <= now_ns) {
+        (void)!err_set(&transfer->err, ERR_TIMEOUT, "%s: no byte for %.1f s", transfer->shown,
+                       (double)transfer->stall_timeout_ns / (double)NS_PER_S);
+        transfer->is_done = true;
+        return;
+    }
+    if (loop_timer_add(loop, due_ns, on_stall_due, transfer, &transfer->stall_timer,
+                       &transfer->err) < 0) {
+        transfer->is_done = true;
+    }
+}
+
+int transfer_watch(struct http_transfer *transfer, struct err *err)
+{
+    struct loop *loop = transfer->lane->loop;
+    return loop_timer_add(loop, loop_now_ns(loop) + transfer->stall_timeout_ns, on_stall_due,
+                          transfer, &transfer->stall_timer, err);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "run/journal_check.h"
+
+#include <stdlib.h>
+
+#include "base/fs.h"
+#include "codec/digest.h"
+#include "evidence/rundir.h"
+#include "run/journal.h"
+
+struct attempts { /* of one repeat, by the journal */
+    int64_t last;
+    bool is_finished;
+};
+
+struct checked {
+    struct arena *arena;
+    const char *path; /* the journal's */
+    const char *folder;
+    const struct derived *derived;
+    struct attempts **attempts; /* by cell, then by repeat */
+    size_t n_judged;
+    struct str result; /* hex; the last that was written down */
+};
+
+static int wrong(const struct checked *c, const struct journal_record *record, const char *what,
+                 struct err *err)
+{
+    return err_set(err, ERR_INTEGRITY, "%s:%lld: %s, which the evidence does not hold to", c->path,
+                   (long long)record->seq, what);
+}
+
+static const struct cell_result *cell_of(const struct checked *c,
+                                         const struct journal_record *record, size_t *ret_idx)
+{
+    for (size_t idx = 0; idx < c->derived->result.n_cells; idx++) {
+        if (str_eq(c->derived->result.cells[idx].of_case->id, record->case_id)) {
+            *ret_idx = idx;
+            return &c->derived->result.cells[idx];
+        }
+    }
+    return NULL;
+}
+
+/* Of a log of another node than the metric's only the outcome record has a digest: the journal has the record's. */
+static int check_outcome_file(const struct checked *c, const struct journal_record *record,
+                              struct err *err)
+{
+    const char *name = rundir_outcome_name(c->arena, record->case_id, record->repeat);
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    if (!record->note.ptr) {
+        return 0; /* of a run before it had */
+    }
+    if (digest_file(fs_join(c->arena, c->folder, name), DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    return str_eq_z(record->note, hex) ? 0 : wrong(c, record, "another outcome record", err);
+}
+
+static int check_finished(const struct checked *c, const struct journal_record *record,
+                          const struct repeat_result *repeat, struct attempts *attempts,
+                          struct err *err)
+{
+    const struct outcome_record *outcome = &repeat->outcome;
+    if (attempts->is_finished || record->attempt != attempts->last) {
+        return wrong(c, record, "an attempt that was not the one under way", err);
+    }
+    attempts->is_finished = true;
+    if (record->attempt != outcome->attempt || record->exit_status != outcome->exit_status ||
+        !str_eq_z(record->outcome, outcome_name(outcome->outcome))) {
+        return wrong(c, record, "another attempt, end or exit status", err);
+    }
+    if (!str_eq(record->log_sha256, outcome->log_sha256) ||
+        record->log_bytes != outcome->log_bytes) {
+        return wrong(c, record, "a log of another SHA-256", err);
+    }
+    return check_outcome_file(c, record, err);
+}
+
+static int check_of_repeat(struct checked *c, const struct journal_record *record, struct err *err)
+{
+    size_t cell_idx = 0;
+    const struct cell_result *cell = cell_of(c, record, &cell_idx);
+    struct attempts *attempts;
+    if (!cell || record->repeat < 1 || (size_t)record->repeat > cell->n_repeats) {
+        return wrong(c, record, "a repeat that is not in the plan", err);
+    }
+    attempts = &c->attempts[cell_idx][record->repeat - 1];
+    if (record->state == J_FINISHED) {
+        return check_finished(c, record, &cell->repeats[record->repeat - 1], attempts, err);
+    }
+    if (record->state == J_PARSED) {
+        const char *parsed = parse_verdict_name(cell->repeats[record->repeat - 1].parse);
+        return str_eq_z(record->verdict, parsed)
+                   ? 0
+                   : wrong(c, record, "another verdict on the log", err);
+    }
+    if (record->state == J_STARTED &&
+        (attempts->is_finished || record->attempt != attempts->last + 1)) {
+        return wrong(c, record, "an attempt that does not follow the one before", err);
+    }
+    attempts->last = record->attempt;
+    return 0;
+}
+
+static int check_record(struct checked *c, const struct journal_record *record, struct err *err)
+{
+    size_t idx = 0;
+    const struct cell_result *cell;
+    if (record->repeat > 0) {
+        return check_of_repeat(c, record, err);
+    }
+    if (record->state == J_PLANNED && !str_eq(record->note, c->derived->frozen.report_sha256)) {
+        return wrong(c, record, "another report", err);
+    }
+    if (record->state == J_RESULT) {
+        c->result = record->note;
+    }
+    if (record->state != J_JUDGED) {
+        return 0;
+    }
+    cell = cell_of(c, record, &idx);
+    c->n_judged++;
+    return cell && str_eq_z(record->verdict, run_verdict_name(cell->verdict))
+               ? 0
+               : wrong(c, record, "another verdict", err);
+}
+
+/* Each repeat ended, each case was judged, and result.json is the one that was written. */
+static int check_end(const struct checked *c, struct err *err)
+{
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    for (size_t cell = 0; cell < c->derived->result.n_cells; cell++) {
+        for (size_t idx = 0; idx < c->derived->result.cells[cell].n_repeats; idx++) {
+            if (!c->attempts[cell][idx].is_finished) {
+                return err_set(err, ERR_INTEGRITY,
+                               "%s: has no end of %.*s repeat %zu, which the evidence has", c->path,
+                               STR_ARG(c->derived->result.cells[cell].of_case->id), idx + 1);
+            }
+        }
+    }
+    if (digest_file(fs_join(c->arena, c->folder, "result.json"), DIGEST_SHA256, &value, err) < 0) {
+        return -1;
+    }
+    hex_encode(value.sha256, SHA256_BYTES, hex);
+    if (c->n_judged < c->derived->result.n_cells || !str_eq_z(c->result, hex)) {
+        return err_set(err, ERR_INTEGRITY, "%s: no record of this result.json, SHA-256 %s", c->path,
+                       hex);
+    }
+    return 0;
+}
+
+static int check_journal(struct checked *c, struct err *err)
+{
+    const struct run_result *result = &c->derived->result;
+    struct journal_records records = {0};
+    if (journal_read(c->arena, c->path, &records, err) < 0) {
+        return -1;
+    }
+    c->attempts = arena_array(c->arena, struct attempts *, result->n_cells + 1);
+    for (size_t idx = 0; idx < result->n_cells; idx++) {
+        c->attempts[idx] = arena_array(c->arena, struct attempts, result->cells[idx].n_repeats + 1);
+    }
+    if (records.n == 0 || records.items[0].state != J_PLANNED) {
+        return err_set(err, ERR_INTEGRITY, "%s: expected it to begin with the plan", c->path);
+    }
+    for (size_t idx = 0; idx < records.n; idx++) {
+        if (check_record(c, &records.items[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return check_end(c, err);
+}
+
+/* False where folder is not the evidence of a run's folder. ret_id: of the run whose folder it is, by its name; else empty. */
+static bool find_journal(struct arena *arena, const char *folder, const char **ret_path,
+                         struct str *ret_id)
+{
+    CLEANUP(free) char *whole = realpath(folder, NULL);
+    char *slash = whole ? strrchr(whole, '/') : NULL;
+    if (!slash || strcmp(slash, "/evidence") != 0) {
+        return false;
+    }
+    *slash = '\0';
+    *ret_path = fs_join(arena, whole, "journal.jsonl");
+    slash = strrchr(whole, '/');
+    *ret_id = str_dup(arena, str_of(slash ? slash + 1 : ""));
+    ret_id->len = run_id_is_valid(*ret_id) ? ret_id->len : 0;
+    return ret_id->len || fs_exists(*ret_path);
+}
+
+int journal_check(struct arena *arena, const char *folder, const struct derived *derived,
+                  struct err *err)
+{
+    struct checked c = {.arena = arena, .folder = folder, .derived = derived};
+    struct str id;
+    if (!find_journal(arena, folder, &c.path, &id)) {
+        return 0;
+    }
+    if (id.len && !str_eq(id, derived->frozen.run_id)) {
+        return err_set(err, ERR_INTEGRITY, "%s: the evidence is run %.*s", folder,
+                       STR_ARG(derived->frozen.run_id));
+    }
+    return check_journal(&c, err);
+}
+
+int run_check_folder(const char *folder, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(derived) struct derived derived = {0};
+    const char *path;
+    struct str id;
+    return find_journal(&arena, folder, &path, &id) ? run_derive(&arena, folder, &derived, err) : 0;
+}
+
+int run_derive(struct arena *arena, const char *folder, struct derived *ret_derived,
+               struct err *err)
+{
+    CLEANUP(derived) struct derived derived = {0};
+    if (derive_folder(arena, folder, &derived, err) < 0 ||
+        journal_check(arena, folder, &derived, err) < 0) {
+        return -1;
+    }
+    *ret_derived = derived;
+    derived = (struct derived){0};
+    return 0;
+}

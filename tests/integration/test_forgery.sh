@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Forged evidence (forge_evidence.py has the table): edited before it is sealed, beside its journal, and as an archive written by hand and signed by the
+# forger's own key. None is sealed, none is verified, none stops a listing.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
+. "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/run_lib.sh disable=SC1091
+. "$ROOT/tests/integration/run_lib.sh"
+export TMPDIR=$T
+F=(/usr/bin/python3 "$ROOT/tests/integration/forge_evidence.py")
+"$REPERF" keygen "$T/honest" >/dev/null
+"$REPERF" keygen "$T/forger" >/dev/null
+exits 0 "a run of two repeats" smoke --repeats 2 --key "$T/honest"
+R=$(run_folder)
+cp -r "$R" "$T/run"
+cp -r "$R/evidence" "$T/sealed"
+"${F[@]}" --repack "$T/sealed" "$T/copy.tar.zst" "$T/forger"
+exits 0 "an archive that is written by hand and not edited holds, under the forger's key" "$REPERF" verify "$T/copy.tar.zst" --key "$T/forger.pub"
+exits 5 "and not under the honest one" "$REPERF" verify "$T/copy.tar.zst" --key "$T/honest.pub"
+cp -r "$T/sealed" "$T/plain" && rm "$T/plain"/{SHA256SUMS,*.dsse.json,ro-crate-metadata.json}
+exits 0 "evidence that is not edited is sealed" "$REPERF" seal "$T/plain" -o "$T/plain.tar.zst"
+
+by_hand=
+refused() { # NAME COMMAND...: status 5, and no signal
+    local name=$1
+    shift
+    "$@" >"$T/out" 2>"$T/err"
+    local got=$?
+    is "$got" 5 "$name"
+    [ "$got" = 5 ] || head -c 400 "$T/err" | sed 's/^/# /'
+}
+forge() { rm -rf "$T/forged" && cp -r "$1" "$T/forged" && "${F[@]}" "$name" "${2:-$T/forged}" || ok 1 "$name: cannot be forged"; } # FROM [EVIDENCE]
+in_test_all "each of them also as an archive, written by hand" && by_hand=1
+while read -r name where; do
+    case $where in
+    folder)
+        forge "$T/plain"
+        rm -f "$T/forged.tar.zst"
+        refused "$name: not sealed" "$REPERF" seal "$T/forged" -o "$T/forged.tar.zst" --key "$T/forger"
+        [ ! -e "$T/forged.tar.zst" ] || ok 1 "$name: leaves an archive"
+        [ -n "$by_hand" ] || continue
+        forge "$T/sealed"
+        [ -z "$(find "$T/forged" -not -type f -not -type d)" ] || continue # such an archive cannot be
+        "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger" 2>"$T/err" && [ -z "$(find "$T/forged" -empty -type d)" ] &&
+            refused "$name: not verified, by its signer's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
+        ;;
+    archive)
+        forge "$T/sealed"
+        "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
+        refused "$name: not verified, by its signer's own key" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub"
+        refused "$name: nor its bytes alone" "$REPERF" verify "$T/forged.tar.zst" --key "$T/forger.pub" --bytes-only
+        ;;
+    journal)
+        rm -rf "$REPERF_STATE/runs" && mkdir "$REPERF_STATE/runs" && cp -r "$T/run" "$R"
+        "${F[@]}" "$name" "$R/evidence" || ok 1 "$name: cannot be forged"
+        top=$(echo "$REPERF_STATE"/runs/*)
+        refused "$name: not sealed" "$REPERF" seal "$top/evidence" -o "$T/journal.tar.zst" --force
+        refused "$name: not verified" "$REPERF" verify "$top/evidence" --key "$T/honest.pub"
+        if [ -s "$top/journal.jsonl" ] && grep -q '"state":"sealed"\|garbage' "$top/journal.jsonl"; then
+            refused "$name: status says so" "$REPERF" status last
+            exits 0 "$name: a listing goes on" "$REPERF" status
+            like "$(cat "$T/out")" "damaged" "$name: and has it as damaged"
+        fi
+        exits 0 "$name: so does the history" "$REPERF" history --json
+        is "$(jq '.cells | length' "$T/out")" 0 "$name: which has no verdict of it"
+        ;;
+    esac
+done < <("${F[@]}" --list)
+
+# The same of what status, history and replay say of an edited result beside an untouched journal, and of a journal without its evidence's run.
+rm -rf "$REPERF_STATE/runs" && mkdir "$REPERF_STATE/runs" && cp -r "$T/run" "$R"
+cp -r "$T/run" "$REPERF_STATE/runs/20200101T000000.000Z-00000000"
+exits 0 "a listing of a run and of its copy under another name" "$REPERF" status --json
+is "$(jq -r '[.runs[].state] | join(" ")' "$T/out")" "damaged sealed" "the copy is damaged, the run is not"
+exits 0 "the history has the cells of one" "$REPERF" history --json
+is "$(jq -c '[(.cells | length), (.damaged | length)]' "$T/out")" "[1,1]" "and names the other"
+rm -rf "$REPERF_STATE/runs/20200101T000000.000Z-00000000"
+sed -i 's/"value": 8,/"value": 9,/' "$R/evidence/result.json"
+for command in "status last" "report last" "replay $R/evidence" "verify $R/evidence --key $T/honest.pub" "seal $R/evidence -o $T/x.tar.zst"; do
+    # shellcheck disable=SC2086
+    refused "an edited result: ${command%% *}" "$REPERF" $command
+done
+
+# What nobody can see from the archive alone: whoever measures something else, or edits a log and derives everything from it, signs what derives.
+forget_runs
+sed 's/steps 1 20$/& | sed "s,8.0,80,;s,500000000,50000000,"/' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
+exits 0 "another chain of tools, another key" smoke --repeats 1 --key "$T/forger"
+A=$(echo "$(run_folder)"/*.tar.zst)
+exits 0 "its archive derives" "$REPERF" verify "$A" --key "$T/forger.pub"
+exits 5 "but not under the key that is trusted" "$REPERF" verify "$A" --key "$T/honest.pub"
+exits 0 "and without a key" "$REPERF" verify "$A" --unsigned
+like "$(cat "$T/out")" "told from who measured by a trusted key alone" "the verdict says what it cannot know"
+exits 0 "bytes alone" "$REPERF" verify "$A" --unsigned --bytes-only
+like "$(cat "$T/out")" "by its own word: not derived" "the verdict says so"
+exits 0 "in its document too" "$REPERF" verify "$A" --unsigned --bytes-only --json
+is "$(jq .derived "$T/out")" false "derived: false"
+exits 2 "--bytes-only is for archives" "$REPERF" verify cityscapes --bytes-only
+tap_done
