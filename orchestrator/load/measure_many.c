@@ -24,13 +24,18 @@ struct many {
 static int find_format(struct many *many, struct lane *lane, struct str id,
                        const struct format **ret_format, struct err *err)
 {
-    if (lane->formats.n == 0 && load_formats(&lane->arena, many->root, &lane->formats, err) < 0) {
+    *ret_format = format_find(&lane->formats, id);
+    if (*ret_format) {
+        return 0;
+    }
+    format_set_release(&lane->formats); /* logs of one format stand together */
+    if (load_format(&lane->arena, many->root, str_z(&lane->arena, id), &lane->formats, err) < 0) {
         return -1;
     }
     *ret_format = format_find(&lane->formats, id);
-    return *ret_format
-               ? 0
-               : err_set(err, ERR_MANIFEST, "no format \"%.*s\" in manifests/formats", STR_ARG(id));
+    return *ret_format ? 0
+                       : err_set(err, ERR_MANIFEST, "no format \"%.*s\" in manifests/formats",
+                                 STR_ARG(id));
 }
 
 static int work(void *arg, size_t lane_idx, struct err *err)
