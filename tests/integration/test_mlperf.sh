@@ -46,7 +46,8 @@ no_log partial absent -" "each row by the olympic mean; a failed run is the slow
 cp "$T/out" "$T/kept.json"
 exits 0 "its JSON is valid" "${V[@]}" manifests/schema/audit-output.json "$T/kept.json"
 exits 1 "audit from the raw logs" "$REPERF" audit $ID --logs "$T/made" --json
-exits 0 "is the same, byte for byte" cmp "$T/out" "$T/kept.json"
+cp "$T/out" "$T/raw.json"
+exits 0 "is the same, byte for byte" cmp "$T/raw.json" "$T/kept.json"
 "$REPERF" audit $ID --logs "$T/made" --write-series "$T/series" >/dev/null 2>&1
 exits 0 "and so are the series written from them" diff -r "$T/series/$ID" "$S"
 
@@ -115,7 +116,8 @@ is "$(find manifests/reports logs/published -path '*mlperf-*' -size +5000k)" "" 
 if [ -n "${MLPERF:-}" ]; then
     cp "$T/out" "$T/kept.json"
     exits 0 "and from the raw logs" "$REPERF" audit "${IDS[@]}" --logs "$MLPERF" --json
-    exits 0 "byte for byte the same" cmp "$T/out" "$T/kept.json"
+    cp "$T/out" "$T/raw.json"
+    exits 0 "byte for byte the same" cmp "$T/raw.json" "$T/kept.json"
 else
     skip "the five rounds from the raw logs" "MLPERF=DIR, of clones of training_results_vN, is not given"
 fi
