@@ -116,7 +116,7 @@ struct raw {
     struct str name, series, run, statistic, scale, rounding, repeats, origin, source, fact, unit;
     int64_t skip, drop_last, last;
     bool match_gpus, skips_warmup, is_default;
-    bool steps, trim, success, required; /* only there for the table: read by hand */
+    bool steps, trim, success, required, targets; /* only there for the table: read by hand */
 };
 
 #define RAW(member) offsetof(struct raw, member)
@@ -140,6 +140,7 @@ static const struct json_field RAW_FIELDS[] = {
     {"repeats", JSON_STR, 0, RAW(repeats), 0, 0},
     {"success", JSON_ANY, 0, RAW(success), 0, 0},
     {"required", JSON_ANY, 0, RAW(required), 0, 0},
+    {"targets", JSON_ANY, 0, RAW(targets), 0, 0},
     {"origin", JSON_STR, JSON_REQUIRED, RAW(origin), 0, 0},
     {"source", JSON_STR, JSON_REQUIRED, RAW(source), 0, 0},
 };

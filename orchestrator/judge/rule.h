@@ -76,6 +76,13 @@ struct rule_required {
     size_t n;
 };
 
+/* What the last evaluation of a run must reach, by the model that the log states. */
+struct rule_target {
+    struct str model;
+    double value;
+    bool is_most; /* at most, else at least */
+};
+
 struct rule {
     struct str id; /* "FORMAT/NAME" */
     struct str series;
@@ -90,6 +97,8 @@ struct rule {
     struct str unit; /* of STAT_ELAPSED: s, min or h; NULL: s */
     struct rule_success success;
     struct rule_required required;
+    struct rule_target *targets;
+    size_t n_targets;
     bool is_default; /* taken for its series where no rule is named */
     enum rounding rounding;
     enum repeats repeats;
@@ -141,6 +150,8 @@ MUST_CHECK int rule_repeat(const struct rule *rule, const struct measurement *m,
 /* Which two of n an olympic mean leaves out: the first of the fastest, the last of the slowest. n >= 2. */
 void rule_dropped(const struct rule_repeat *repeats, size_t n, size_t *ret_fastest,
                   size_t *ret_slowest);
+/* NULL where the rule holds none. */
+const struct rule_target *rule_target_for(const struct rule *rule, struct str model);
 /* How many logs the rule asks for where they state what this one does; 0: any number. */
 int64_t rule_required_for(const struct rule *rule, const struct measurement *m);
 

@@ -72,10 +72,68 @@ static int decode_required(const struct json *at, struct arena *arena, struct ru
     return 0;
 }
 
+static int add_targets(const struct json *list, struct arena *arena, bool is_most,
+                       struct rule *rule, struct err *err)
+{
+    struct json item;
+    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
+        struct rule_target *target = &rule->targets[rule->n_targets];
+        if (rule->n_targets == REQUIRED_MAX) {
+            return json_fail(list, err, "expected at most %d members", REQUIRED_MAX);
+        }
+        if (json_f64(&item, &target->value, err) < 0) {
+            return -1;
+        }
+        target->model = str_dup(arena, str_of(item.key));
+        target->is_most = is_most;
+        rule->n_targets++;
+    }
+    return 0;
+}
+
+static int decode_targets(const struct json *at, struct arena *arena, struct rule *rule,
+                          struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"at_least", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"at_most", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+    };
+    struct json member;
+    struct json least;
+    struct json most;
+    if (!json_find(at, "targets", &member)) {
+        return 0;
+    }
+    if (json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), rule, err) < 0 ||
+        json_member(&member, "at_least", &least, err) < 0 ||
+        json_member(&member, "at_most", &most, err) < 0) {
+        return -1;
+    }
+    if (!json_is_object(&least) || !json_is_object(&most)) {
+        return json_fail(&member, err, "expected objects: a number by the model's name");
+    }
+    rule->targets = arena_array(arena, struct rule_target, REQUIRED_MAX);
+    return add_targets(&least, arena, false, rule, err) < 0
+               ? -1
+               : add_targets(&most, arena, true, rule, err);
+}
+
+const struct rule_target *rule_target_for(const struct rule *rule, struct str model)
+{
+    for (size_t idx = 0; idx < rule->n_targets; idx++) {
+        if (str_eq(rule->targets[idx].model, model)) {
+            return &rule->targets[idx];
+        }
+    }
+    return NULL;
+}
+
 int rule_decode_repeats(const struct json *at, struct arena *arena, struct rule *rule,
                         struct err *err)
 {
-    return decode_success(at, arena, rule, err) < 0 ? -1 : decode_required(at, arena, rule, err);
+    return decode_success(at, arena, rule, err) < 0 || decode_required(at, arena, rule, err) < 0
+               ? -1
+               : decode_targets(at, arena, rule, err);
 }
 
 /* NULL where the log states none, or several that differ. */

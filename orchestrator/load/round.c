@@ -258,24 +258,63 @@ static void score(struct arena *arena, const struct rule *rule, struct submissio
     s->minutes *= s->factor.value > 0 ? s->factor.value : 1;
 }
 
+static int score_all(struct arena *arena, const char *root, struct round *round, struct err *err)
+{
+    CLEANUP(format_set) struct format_set formats = {0};
+    const struct rule *rule;
+    if (load_format(arena, root, ROUND_FORMAT, &formats, err) < 0) {
+        return -1;
+    }
+    rule = formats.n ? format_rule(formats.items[0], STR_LIT(ROUND_RULE)) : NULL;
+    if (!rule) {
+        return err_set(err, ERR_MANIFEST, "no rule %s in manifests/formats", ROUND_RULE);
+    }
+    for (size_t idx = 0; idx < round->n; idx++) {
+        score(arena, rule, &round->items[idx]);
+    }
+    return 0;
+}
+
 int round_read(struct arena *arena, const struct round_source *from, struct round *ret_round,
                struct err *err)
 {
-    CLEANUP(format_set) struct format_set formats = {0};
-    const struct format *format;
-    struct round round = {0};
-    round.items = arena_array(arena, struct submission, count_submissions(from) + 1);
-    if (load_formats(arena, from->root, &formats, err) < 0 ||
-        read_folders(arena, from, &round, err) < 0 || read_logs(arena, from, &round, err) < 0) {
+    struct round round = {.items =
+                              arena_array(arena, struct submission, count_submissions(from) + 1)};
+    if (read_folders(arena, from, &round, err) < 0 || read_logs(arena, from, &round, err) < 0 ||
+        score_all(arena, from->root, &round, err) < 0) {
         return -1;
     }
-    format = format_find(&formats, STR_LIT(ROUND_FORMAT));
-    if (!format || !format_rule(format, STR_LIT(ROUND_RULE))) {
-        return err_set(err, ERR_MANIFEST, "no rule %s in manifests/formats", ROUND_RULE);
-    }
-    for (size_t idx = 0; idx < round.n; idx++) {
-        score(arena, format_rule(format, STR_LIT(ROUND_RULE)), &round.items[idx]);
-    }
     *ret_round = round;
+    return 0;
+}
+
+int submission_read(struct arena *arena, const char *root, const char *folder,
+                    const struct lanes *lanes, struct submission *ret_submission, struct err *err)
+{
+    struct round_source from = {.folder = folder, .root = root, .lanes = lanes};
+    struct submission s = {.folder = STR_LIT("."),
+                           .logs = arena_array(arena, struct round_log, LOGS_MAX)};
+    struct round round = {&s, 1};
+    struct fs_names names;
+    if (fs_list(arena, folder, &names, err) < 0 || read_factor(arena, folder, &s, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < names.n; idx++) {
+        if (!is_log(str_of(names.items[idx]))) {
+            continue;
+        }
+        if (s.n_logs == LOGS_MAX) {
+            return err_set(err, ERR_PARSE, "%s: more than %d logs", folder, LOGS_MAX);
+        }
+        add_log(arena, &from, &s, str_of(names.items[idx]));
+    }
+    from.n_files = s.n_logs;
+    if (s.n_logs == 0) {
+        return err_set(err, ERR_NOT_FOUND, "%s: no result_*.txt in it", folder);
+    }
+    if (read_logs(arena, &from, &round, err) < 0 || score_all(arena, root, &round, err) < 0) {
+        return -1;
+    }
+    *ret_submission = s;
     return 0;
 }

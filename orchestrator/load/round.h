@@ -51,6 +51,11 @@ struct round {
 MUST_CHECK int round_read(struct arena *arena, const struct round_source *from,
                           struct round *ret_round, struct err *err);
 
+/* One folder of result_*.txt of whoever's. ERR_NOT_FOUND where it holds none. */
+MUST_CHECK int submission_read(struct arena *arena, const char *root, const char *folder,
+                               const struct lanes *lanes, struct submission *ret_submission,
+                               struct err *err);
+
 /* One result of the table, as it is printed there. */
 struct round_row {
     struct str round, division, availability, submitter, machine, benchmark, minutes, accelerator,

@@ -86,6 +86,31 @@ sed -i '2s/,8,A1/,16,A1/' "$T/made/results.csv"
 exits 0 "a table with another accelerator count" make_report
 like "$(jq -r '.cases[0].matched' "$R")" 'the accelerator count is another there' "the row says so"
 
+# --- somebody's own submission -------------------------------------------------------------------------------
+A=$T/made/training_results_v9.9/Acme/results
+runs() { jq -r '[.runs[] | .dropped // "-"] | join(" ")' "$T/out"; }
+exits 0 "measure of a folder" "$REPERF" measure "$A/a16/resnet" --json
+is "$(jq .value "$T/out") $(runs)" "6.5 - unsuccessful - fastest -" "its score; the run that failed is dropped, and the fastest"
+exits 0 "with a factor" "$REPERF" measure "$A/a16s/ssd" --json
+is "$(jq -c '[.value, .factor, [.checks[] | select(.failed)], .checks[0].rule]' "$T/out")" '[27.5,1.25,[],"target-reached"]' "it counts; what was not checked is said"
+spoil() { # NAME SED FILE RULE: of the first row's folder
+    cp -r "$L" "$T/own"
+    sed -i "$2" "$T/own/$3"
+    exits 9 "$1: status 9" "$REPERF" measure "$T/own" --json
+    is "$(jq -r '[.checks[] | select(.failed) | .rule] | unique | join(" ")' "$T/out")" "$4" "$1: $4"
+    rm -r "$T/own"
+}
+spoil "two seeds that are one" '/"seed"/s/103/100/' result_3.txt "seeds-differ"
+spoil "an evaluation below the target" 's/0.76/0.758/' result_1.txt "target-reached"
+spoil "a stop before its start" '/run_start/s/16500000/16600000/' result_1.txt "log-whole start-before-stop"
+spoil "no stop" '/run_stop/d' result_1.txt "log-whole start-before-stop"
+spoil "another benchmark" 's/"resnet"/"bert"/' result_1.txt "one-benchmark"
+cp -r "$L" "$T/own" && rm "$T/own/result_4.txt"
+exits 9 "four runs of five" "$REPERF" measure "$T/own"
+like "$(cat "$T/out")" 'required-runs +resnet asks for 5 runs, and there are 4' "are said"
+rm "$T/own/"*.txt
+exits 2 "a folder without a log is no submission" "$REPERF" measure "$T/own"
+
 # --- bad input ---------------------------------------------------------------------------------------------
 exits 2 "no table" "$REPERF" new --mlperf "$T/made/training_results_v9.9"
 exits 2 "nothing" "$REPERF" new
