@@ -134,5 +134,9 @@ const char *const PAGE_CSS[] = {
     "body{font-size:10pt}section.card{border:0;padding:0}section,figure,tr{break-inside:avoid}"
     "section.card{break-inside:auto}nav,a.skip{display:none}.scroll{overflow:visible}"
     "details::details-content{content-visibility:visible;display:block;height:auto}}",
+    ".runs{display:block;width:11.25rem;min-width:11.25rem;height:1rem}.runs "
+    "circle{fill:var(--c0);opacity:.8}"
+    ".runs circle.out{fill:none;stroke:var(--soft);stroke-width:1.2}.runs .mid{stroke:var(--line)}"
+    ".runs .lost{stroke:var(--differs);stroke-width:1.6;fill:none}",
     NULL,
 };

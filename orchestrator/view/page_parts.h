@@ -46,6 +46,10 @@ void add_cells(struct page *page, const struct report_audit *audit);
 void add_like(struct page *page, const struct report_audit *audit);
 void add_explanations(struct page *page, const struct report_audit *audit);
 
+/* page_results.c: where the rule counts runs that succeeded, a row is a result of several runs. */
+bool is_results(const struct page *page, const struct report_audit *audit);
+void add_results(struct page *page, const struct report_audit *audit);
+
 /* page_curves.c */
 void add_scaling(struct page *page, const struct report_audit *audit);
 void add_series(struct page *page, const struct report_audit *audit);
