@@ -33,9 +33,9 @@ static int find_format(struct many *many, struct lane *lane, struct str id,
         return -1;
     }
     *ret_format = format_find(&lane->formats, id);
-    return *ret_format ? 0
-                       : err_set(err, ERR_MANIFEST, "no format \"%.*s\" in manifests/formats",
-                                 STR_ARG(id));
+    return *ret_format
+               ? 0
+               : err_set(err, ERR_MANIFEST, "no format \"%.*s\" in manifests/formats", STR_ARG(id));
 }
 
 static int work(void *arg, size_t lane_idx, struct err *err)
