@@ -33,7 +33,7 @@ cp "$R" "$T/first.json"
 make_report >/dev/null 2>&1
 exits 0 "made again it is the same" cmp "$R" "$T/first.json"
 
-exits 1 "audit: status 1, one row differs" "$REPERF" audit $ID --json
+exits 1 "audit: status 1, one row differs" "$REPERF" audit "$ID" --json
 is "$(cells)" "exact partial whole 12
 exact partial whole 6.5
 exact partial whole 27.5
@@ -45,16 +45,17 @@ no_log partial absent -
 no_log partial absent -" "each row by the olympic mean; a failed run is the slowest, a factor counts"
 cp "$T/out" "$T/kept.json"
 exits 0 "its JSON is valid" "${V[@]}" manifests/schema/audit-output.json "$T/kept.json"
-exits 1 "audit from the raw logs" "$REPERF" audit $ID --logs "$T/made" --json
+exits 1 "audit from the raw logs" "$REPERF" audit "$ID" --logs "$T/made" --json
 cp "$T/out" "$T/raw.json"
 exits 0 "is the same, byte for byte" cmp "$T/raw.json" "$T/kept.json"
-"$REPERF" audit $ID --logs "$T/made" --write-series "$T/series" >/dev/null 2>&1
+"$REPERF" audit "$ID" --logs "$T/made" --write-series "$T/series" >/dev/null 2>&1
 exits 0 "and so are the series written from them" diff -r "$T/series/$ID" "$S"
 
 # --- forged ------------------------------------------------------------------------------------------------
 L="$T/made/training_results_v9.9/Acme/results/a 8x/resnet"
 first() { jq -r '.reports[0].cells[0] | [.verdict, .proof, (.contradicted | map(.fact) | join("+"))] | join(" ")' "$T/out"; }
-raw() { "$REPERF" audit $ID --logs "$T/made" --json; }
+# shellcheck disable=SC2317 # exits calls it
+raw() { "$REPERF" audit "$ID" --logs "$T/made" --json; }
 forged() { # NAME SED WHAT FINDING: of the first row's third log
     cp "$L/result_2.txt" "$T/keep.txt"
     sed -i "$2" "$L/result_2.txt"
@@ -74,13 +75,13 @@ is "$(first)" "no_log partial " "the row is not judged"
 like "$(cat "$T/out")" '"id": "log-missing"' "and the log is named as missing"
 mv "$T/keep.txt" "$L/result_2.txt"
 jq 'del(.cases[0].logs[4])' "$R" >"$T/four.json" && cp "$T/four.json" "$R"
-exits 1 "a run left out of the row" "$REPERF" audit $ID --json
+exits 1 "a run left out of the row" "$REPERF" audit "$ID" --json
 is "$(first)" "differs contradicted runs" "the benchmark asks for five"
 jq '.cases[0].id |= sub("g8"; "g9") | .cases[0].cells[0].cell |= sub("g8"; "g9")' "$T/first.json" >"$R"
-exits 3 "another accelerator count than the system's" "$REPERF" audit $ID
+exits 3 "another accelerator count than the system's" "$REPERF" audit "$ID"
 cp "$T/first.json" "$R"
 sed -i 's/"success"/"successes"/' "$S/series.json"
-exits 5 "an edited series is found without the raw log" "$REPERF" audit $ID
+exits 5 "an edited series is found without the raw log" "$REPERF" audit "$ID"
 new_root
 sed -i '2s/,8,A1/,16,A1/' "$T/made/results.csv"
 exits 0 "a table with another accelerator count" make_report
