@@ -71,6 +71,22 @@ void arena_release(struct arena *arena)
     *arena = ARENA_EMPTY;
 }
 
+void arena_join(struct arena *into, struct arena *from)
+{
+    struct arena_block **block = &into->head;
+    struct arena_adopted **adopted = &into->adopted;
+    while (*block) {
+        block = &(*block)->next;
+    }
+    while (*adopted) {
+        adopted = &(*adopted)->next;
+    }
+    *block = from->head;
+    *adopted = from->adopted;
+    into->used_bytes += from->used_bytes;
+    *from = ARENA_EMPTY;
+}
+
 static struct arena_block *block_new(struct arena *arena, size_t need)
 {
     size_t size = need > BLOCK_BYTES_MIN ? need : BLOCK_BYTES_MIN;

@@ -27,6 +27,8 @@ static inline void arena_cleanup(struct arena *arena)
 
 /* Zeroed memory. */
 void *arena_alloc(struct arena *arena, size_t size, size_t align);
+/* Moves all that `from` holds into `into`; from is then empty. */
+void arena_join(struct arena *into, struct arena *from);
 /* Takes over a block from the heap: it is freed with the arena. NULL is nothing. */
 void arena_adopt(struct arena *arena, void *heap_ptr);
 char *arena_strndup(struct arena *arena, const char *ptr, size_t len);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
+#include "cmd/pool_lanes.h"
 #include "cmd/select.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
@@ -61,7 +62,8 @@ static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, 
     CLEANUP(format_set) struct format_set formats = {0};
     struct report_audit *audits = arena_array(arena, struct report_audit, reports->n + 1);
     struct progress progress = {0};
-    struct audit_opts opts = {args->logs_folder, ctx->root, args->series_folder, &progress};
+    const struct lanes lanes = pool_lanes();
+    struct audit_opts opts = {args->logs_folder, ctx->root, args->series_folder, &progress, &lanes};
     uint64_t total = 0;
     int rc = load_formats(arena, ctx->root, &formats, err);
     for (size_t idx = 0; idx < reports->n; idx++) {

@@ -3,8 +3,10 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
+#include "cmd/measure_folder.h"
 #include "cmd/measure_parts.h"
 
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/strbuf.h"
@@ -460,6 +462,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         status = -1;
     } else if (files.n == 0) {
         status = err_set(err, ERR_USAGE, "measure: expected at least one log file");
+    } else if (files.n == 1 && fs_is_dir(files.items[0]) && !args.format && !args.rule) {
+        status = measure_folder(ctx, files.items[0], args.want_json, err);
     } else {
         status = measure_files(ctx, &args, &files, err);
     }
@@ -469,7 +473,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 
 const struct cmd CMD_MEASURE = {
     .name = "measure",
-    .operands = "FILE...",
+    .operands = "FILE... | FOLDER",
     .summary = "read logs of any origin: series, number, parse verdict",
     .opts = OPTS,
     .run = run,

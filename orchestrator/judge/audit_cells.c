@@ -112,8 +112,10 @@ static struct rule_case case_of_log(const struct report_case *c, const struct fo
 static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
                          const struct format *format, struct rule_value *ret, struct err *err)
 {
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     double values[LOGS_MAX];
-    struct rule_value one = {0};
+    struct rule_repeat one = {0};
+    struct rule_value first = {0};
     for (size_t idx = 0; idx < a->n_logs; idx++) {
         if (!a->measurements[idx]) {
             return err_set(err, ERR_PARSE, "log not there");
@@ -121,15 +123,19 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
         struct rule_case of = format && !rule->match_gpus
                                   ? case_of_log(a->of_case, format, a->measurements[idx])
                                   : rule_case_of(a->of_case);
-        if (rule_apply(rule, a->measurements[idx], &of, &one, err) < 0) {
+        if (rule_repeat(rule, a->measurements[idx], &of, &arena, &one, err) < 0 ||
+            (idx == 0 && isfinite(one.value) &&
+             rule_apply(rule, a->measurements[idx], &of, &first, err) < 0)) {
             return a->n_logs > 1 ? err_wrap(err, "%.*s", STR_ARG(a->logs[idx].path)) : -1;
         }
         values[idx] = one.value;
-        if (idx == 0) {
-            *ret = one;
-        }
     }
-    return rule_combine(rule->repeats, values, a->n_logs, &ret->value, err);
+    *ret = first;
+    if (rule_combine(rule->repeats, values, a->n_logs, &ret->value, err) < 0) {
+        return -1;
+    }
+    ret->value *= a->of_case->factor.value > 0 ? a->of_case->factor.value : 1;
+    return 0;
 }
 
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret)
@@ -191,6 +197,9 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct
         identity_join(&a->identity, &one);
         a->log_state = state > a->log_state ? state : a->log_state;
     }
+    if (rule && a->measurements[0]) {
+        identity_count_logs(audit->arena, &a->identity, rule, a->measurements[0], a->n_logs);
+    }
 }
 
 /* The log is of another row: whatever its number is, it is not this cell's. */
@@ -231,11 +240,13 @@ static bool is_slip(const char *printed, const char *found)
 static void judge_digits(struct audit *audit, struct cell_audit *a, enum rounding rounding)
 {
     struct str found;
+    int decimals;
     if (a->verdict != AUDIT_MATCH) {
         return;
     }
-    found = arena_str(audit->arena, "%.*f", a->cell->decimals,
-                      rule_round(rounding, a->recomputed, a->cell->decimals));
+    decimals = verdict_decimals(a->cell->published, a->cell->decimals);
+    found =
+        arena_str(audit->arena, "%.*f", decimals, rule_round(rounding, a->recomputed, decimals));
     a->digits = arena_str(audit->arena, "%s printed for %s", a->cell->printed.ptr, found.ptr);
     if (is_slip(a->cell->printed.ptr, found.ptr)) {
         a->verdict = AUDIT_DIFFERS;
@@ -268,9 +279,12 @@ static void judge_logged(struct audit *audit, struct cell_audit *a)
     struct rule_value value = {0};
     struct err err = {0};
     if (c->n_logs == 0) {
-        a->identity = identity_none(STR_LIT("no log is published for it"));
-        judge_none(a, missing ? LOG_NO_RULE : LOG_ABSENT,
-                   missing ? str_of(missing) : STR_LIT("no log is published for it"));
+        struct str why = missing          ? str_of(missing)
+                         : c->matched.ptr ? c->matched
+                                          : STR_LIT("no log is published for it");
+        a->identity =
+            identity_none(c->matched.ptr ? c->matched : STR_LIT("no log is published for it"));
+        judge_none(a, missing ? LOG_NO_RULE : LOG_ABSENT, why);
         return;
     }
     link_logs(audit, c, cell_format(c, cell), a);

@@ -301,15 +301,16 @@ static int decode_role(const struct json *root, struct str name, enum format_rol
     static const char *const ROLES[] = {[FORMAT_FIRST] = "first",
                                         [FORMAT_OWN] = "own",
                                         [FORMAT_BESIDE] = "beside",
-                                        [FORMAT_GENERIC] = "generic"};
+                                        [FORMAT_GENERIC] = "generic",
+                                        [FORMAT_NAMED] = "named"};
     for (size_t idx = 0; idx < ARRAY_LEN(ROLES); idx++) {
         if (str_eq_z(name, ROLES[idx])) {
             *ret_role = (enum format_role)idx;
             return 0;
         }
     }
-    return json_fail(root, err, "expected role first, own, beside or generic, found \"%.40s\"",
-                     name.ptr);
+    return json_fail(
+        root, err, "expected role first, own, beside, generic or named, found \"%.40s\"", name.ptr);
 }
 
 int format_decode(const struct json *root, struct arena *arena, struct format **ret_format,

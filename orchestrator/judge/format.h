@@ -27,6 +27,7 @@ enum format_role {
     FORMAT_OWN,     /* the program's own lines: two such formats are ambiguous */
     FORMAT_BESIDE,  /* lines of a protocol that programs print beside their own */
     FORMAT_GENERIC, /* any program's: taken where no other format reads anything */
+    FORMAT_NAMED, /* only where it is asked for by name: another reading of lines that a format above reads */
 };
 
 struct format_set {

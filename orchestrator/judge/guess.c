@@ -68,10 +68,15 @@ static void aim(struct group *g)
     }
 }
 
+static bool can_guess(const struct format *format)
+{
+    return format->records == RECORD_NONE && format->role != FORMAT_NAMED;
+}
+
 static size_t count_clues(const struct format *format)
 {
     size_t n = 0;
-    for (size_t idx = 0; format->records == RECORD_NONE && idx < format->n_series; idx++) {
+    for (size_t idx = 0; can_guess(format) && idx < format->n_series; idx++) {
         n += is_clue(&format->series[idx]);
     }
     return n;
@@ -89,7 +94,7 @@ static size_t fill_group(struct guesser *guesser, struct group *g, size_t from)
     while (to < guesser->set->n &&
            g->n_clues + count_clues(guesser->set->items[to]) <= LITERALS_MAX) {
         const struct format *format = guesser->set->items[to];
-        for (size_t idx = 0; format->records == RECORD_NONE && idx < format->n_series; idx++) {
+        for (size_t idx = 0; can_guess(format) && idx < format->n_series; idx++) {
             if (is_clue(&format->series[idx])) {
                 g->clues[g->n_clues++] = (struct clue){clue_of(&format->series[idx]), to};
             }

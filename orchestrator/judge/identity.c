@@ -10,7 +10,8 @@
 
 static const char *const NAMES[IDENTITY_FACTS] = {
     [ID_GPUS] = "gpus",   [ID_NODES] = "nodes", [ID_PRECISION] = "precision",
-    [ID_BATCH] = "batch", [ID_MODEL] = "model", [ID_UNIT] = "unit"};
+    [ID_BATCH] = "batch", [ID_MODEL] = "model", [ID_UNIT] = "unit",
+    [ID_LOGS] = "runs"};
 
 bool identity_is_known(struct str name)
 {
@@ -199,7 +200,7 @@ static struct identity_item check_global(struct arena *arena, const struct forma
     int64_t batch = row->batch_per_gpu * row->gpus;
     bool accumulates = format_reads(format, "grad_accumulation");
     struct identity_item item;
-    if (accumulates && s.n == 1 &&
+    if (accumulates && s.n == 1 && row->gpus_per_node > 0 &&
         to_count(s.items[0]->value) % (row->batch_per_gpu * row->gpus_per_node) == 0) {
         return unproven(
             STR_LIT("batches of GPUs are added up, and the log does not state that of one"));
@@ -217,7 +218,7 @@ static struct identity_item check_batch(struct arena *arena, const struct format
 {
     struct stated s = stated_of(m, "batch_per_gpu");
     if (row->batch_per_gpu == 0) {
-        return unproven(STR_LIT("the plan does not state the batch"));
+        return unproven(STR_LIT("the row does not print its batch"));
     }
     if (s.n > 0) {
         return compare(arena, &s, count_text(arena, row->batch_per_gpu), same_count,
@@ -348,10 +349,28 @@ struct identity identity_of(struct arena *arena, const struct format *format,
     return id;
 }
 
+void identity_count_logs(struct arena *arena, struct identity *identity, const struct rule *rule,
+                         const struct measurement *m, size_t n)
+{
+    int64_t required = rule_required_for(rule, m);
+    if (!rule->required.fact.ptr || required == (int64_t)n) {
+        return;
+    }
+    identity->items[ID_LOGS] =
+        required > 0
+            ? (struct identity_item){ID_CONTRADICTED,
+                                     str_of(arena_printf(
+                                         arena, "%.*s asks for %" PRId64 " runs, and there are %zu",
+                                         STR_ARG(rule->id), required, n)),
+                                     0}
+            : unproven(STR_LIT("the rule does not say how many runs its benchmark asks for"));
+}
+
 struct identity identity_none(struct str why)
 {
-    struct identity id;
-    for (size_t idx = 0; idx < IDENTITY_FACTS; idx++) {
+    struct identity id = {0};
+    for (size_t idx = 0; idx < ID_LOGS;
+         idx++) { /* how many there are is no question where there are none */
         id.items[idx] = unproven(why);
     }
     return id;

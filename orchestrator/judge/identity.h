@@ -7,7 +7,16 @@
 #include "judge/format.h"
 #include "report/report.h"
 
-enum identity_fact { ID_GPUS, ID_NODES, ID_PRECISION, ID_BATCH, ID_MODEL, ID_UNIT, IDENTITY_FACTS };
+enum identity_fact {
+    ID_GPUS,
+    ID_NODES,
+    ID_PRECISION,
+    ID_BATCH,
+    ID_MODEL,
+    ID_UNIT,
+    ID_LOGS,
+    IDENTITY_FACTS
+};
 enum identity_state { ID_PROVEN, ID_UNPROVEN, ID_CONTRADICTED }; /* ascending: the worst counts */
 
 struct identity_item {
@@ -50,6 +59,9 @@ struct identity identity_of(struct arena *arena, const struct format *format,
                             const struct measurement *m, const struct identity_row *row,
                             const struct rule *rule);
 struct identity identity_none(struct str why); /* everything is unproven */
+/* How many logs the row has against how many the rule asks for: proven where it asks for none. m: the first. */
+void identity_count_logs(struct arena *arena, struct identity *identity, const struct rule *rule,
+                         const struct measurement *m, size_t n);
 /* Of each fact the worse of both. */
 void identity_join(struct identity *into, const struct identity *other);
 enum proof identity_proof(const struct identity *identity);

@@ -92,10 +92,21 @@ static void lint_texts(struct lint *lint, const struct report_case *a, const str
     }
 }
 
-/* One stack, model and precision column over its cases. */
+static bool has_rate(const struct report_case *c)
+{
+    for (size_t idx = 0; idx < c->n_cells; idx++) {
+        if (c->cells[idx].metric == METRIC_THROUGHPUT ||
+            c->cells[idx].metric == METRIC_RUN_THROUGHPUT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One stack, model and precision column over its cases: rates, which are read as a series. A list of results is none. */
 static bool same_column(const struct report_case *a, const struct report_case *b)
 {
-    return a->n_cells && b->n_cells && a->stack == b->stack && str_eq(a->model, b->model) &&
+    return has_rate(a) && has_rate(b) && a->stack == b->stack && str_eq(a->model, b->model) &&
            str_eq(a->precision, b->precision);
 }
 

@@ -4,6 +4,7 @@
 #include "judge/rule.h"
 
 #include "base/strbuf.h"
+#include "judge/rule_impl.h"
 
 #define COUNT_MAX 1000000000
 
@@ -115,7 +116,7 @@ struct raw {
     struct str name, series, run, statistic, scale, rounding, repeats, origin, source, fact, unit;
     int64_t skip, drop_last, last;
     bool match_gpus, skips_warmup, is_default;
-    bool steps, trim; /* only there for the table: read by hand */
+    bool steps, trim, success, required, targets; /* only there for the table: read by hand */
 };
 
 #define RAW(member) offsetof(struct raw, member)
@@ -137,6 +138,9 @@ static const struct json_field RAW_FIELDS[] = {
     {"default", JSON_BOOL, 0, RAW(is_default), 0, 0},
     {"rounding", JSON_STR, 0, RAW(rounding), 0, 0},
     {"repeats", JSON_STR, 0, RAW(repeats), 0, 0},
+    {"success", JSON_ANY, 0, RAW(success), 0, 0},
+    {"required", JSON_ANY, 0, RAW(required), 0, 0},
+    {"targets", JSON_ANY, 0, RAW(targets), 0, 0},
     {"origin", JSON_STR, JSON_REQUIRED, RAW(origin), 0, 0},
     {"source", JSON_STR, JSON_REQUIRED, RAW(source), 0, 0},
 };
@@ -253,7 +257,7 @@ int rule_decode(const struct json *at, struct arena *arena, struct str format_id
     rule.unit = raw.unit;
     rule.is_default = raw.is_default;
     if (decode_choices(at, &raw, &rule, err) < 0 || decode_steps(at, &rule.window, err) < 0 ||
-        decode_trim(at, &rule, err) < 0) {
+        decode_trim(at, &rule, err) < 0 || rule_decode_repeats(at, arena, &rule, err) < 0) {
         return -1;
     }
     if ((rule.statistic == STAT_TIMESTAMPS || rule.statistic == STAT_ELAPSED) &&
@@ -261,9 +265,13 @@ int rule_decode(const struct json *at, struct arena *arena, struct str format_id
         return json_fail(at, err, "statistic %s is of the whole job: expected scale none",
                          statistic_name(rule.statistic));
     }
-    if ((rule.scale == SCALE_FACT_OVER) != (rule.fact.len > 0 && rule.unit.len > 0)) {
+    if ((rule.scale == SCALE_FACT_OVER) != (rule.fact.len > 0) ||
+        (rule.scale == SCALE_FACT_OVER) != (rule.unit.len > 0 && rule.statistic != STAT_ELAPSED)) {
         return json_fail(at, err,
                          "\"fact\" and \"unit\" belong to scale fact_over, and to it alone");
+    }
+    if (rule.statistic == STAT_ELAPSED && rule.unit.len > 0 && rule_unit_s(rule.unit) == 0) {
+        return json_fail(at, err, "unit: expected s, min or h, found \"%.40s\"", rule.unit.ptr);
     }
     *ret_rule = rule;
     return 0;
@@ -306,7 +314,9 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
     if (rule->statistic == STAT_TOOL) {
         strbuf_printf(out, "the tool's own %.*s", STR_ARG(rule->series));
     } else if (rule->statistic == STAT_ELAPSED) {
-        strbuf_printf(out, "seconds between the first and the last %.*s", STR_ARG(rule->series));
+        struct str unit = rule->unit.len ? rule->unit : STR_LIT("seconds");
+        strbuf_printf(out, "%.*s between the first and the last %.*s", STR_ARG(unit),
+                      STR_ARG(rule->series));
     } else if (rule->statistic == STAT_TIMESTAMPS) {
         strbuf_printf(out, "items between the timestamps of %.*s", STR_ARG(rule->series));
     } else {

@@ -20,7 +20,7 @@ enum statistic {
     STAT_LAST, /* last-k with window.last > 1 is a mean over window.last */
     STAT_TIMESTAMPS, /* global batch x (steps between) / (time between), first and last sample of the window */
     STAT_TOOL,    /* the one value of a summary series; more than one (of a rank) is an error */
-    STAT_ELAPSED, /* seconds between the first and the last line of a clock */
+    STAT_ELAPSED, /* time between the first and the last line of a clock */
     STAT_COUNT,
 };
 
@@ -63,6 +63,27 @@ struct window {
     bool skips_warmup; /* drops the warm-up steps that the log states; it must state them */
 };
 
+/* Which of several logs count as runs that did what they were to do; of the others an olympic mean takes each for the slowest. */
+struct rule_success {
+    struct str fact, value; /* the log must state it once; NULL: every log counts */
+};
+/* How many logs a cell must have, by what they state. */
+struct rule_required {
+    struct str fact;
+    struct rule_count {
+        struct str value;
+        int64_t n;
+    } * items;
+    size_t n;
+};
+
+/* What the last evaluation of a run must reach, by the model that the log states. */
+struct rule_target {
+    struct str model;
+    double value;
+    bool is_most; /* at most, else at least */
+};
+
 struct rule {
     struct str id; /* "FORMAT/NAME" */
     struct str series;
@@ -74,7 +95,11 @@ struct rule {
     enum statistic statistic;
     enum scale scale;
     struct str fact; /* of SCALE_FACT_OVER: items a step, in `unit` */
-    struct str unit;
+    struct str unit; /* of STAT_ELAPSED: s, min or h; NULL: s */
+    struct rule_success success;
+    struct rule_required required;
+    struct rule_target *targets;
+    size_t n_targets;
     bool is_default; /* taken for its series where no rule is named */
     enum rounding rounding;
     enum repeats repeats;
@@ -113,6 +138,23 @@ MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
 /* Which samples of the rule's series are in its window, before trimming: ret_is_used has one entry for each. */
 MUST_CHECK int rule_window(const struct rule *rule, const struct measurement *m,
                            const struct rule_case *of, bool *ret_is_used, struct err *err);
+
+/* One of the logs that a rule makes one number of. */
+struct rule_repeat {
+    double value;   /* INFINITY: it did not succeed, and counts as the slowest */
+    struct str why; /* of one that did not succeed */
+};
+/* ERR_PARSE where a log that succeeded gives no number. The text lives in the arena. */
+MUST_CHECK int rule_repeat(const struct rule *rule, const struct measurement *m,
+                           const struct rule_case *of, struct arena *arena,
+                           struct rule_repeat *ret_repeat, struct err *err);
+/* Which two of n an olympic mean leaves out: the first of the fastest, the last of the slowest. n >= 2. */
+void rule_dropped(const struct rule_repeat *repeats, size_t n, size_t *ret_fastest,
+                  size_t *ret_slowest);
+/* NULL where the rule holds none. */
+const struct rule_target *rule_target_for(const struct rule *rule, struct str model);
+/* How many logs the rule asks for where they state what this one does; 0: any number. */
+int64_t rule_required_for(const struct rule *rule, const struct measurement *m);
 
 /* One number from the repeats' numbers. n >= 1; REPEATS_SINGLE with n > 1 is an error. */
 MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, double *ret_value,

@@ -2,9 +2,12 @@
 #include "base/base.h"
 
 #include "judge/rule.h"
+#include "judge/rule_impl.h"
 #include "judge/stats.h"
 
 #include <math.h>
+
+#define US_PER_S 1e6
 
 struct picked { /* samples in the window, in file order; owned */
     const struct sample **items;
@@ -170,7 +173,11 @@ static int apply_elapsed(const struct rule *rule, const struct picked *picked, d
         return err_set(err, ERR_PARSE, "rule %.*s: no time passes between the %zu lines",
                        STR_ARG(rule->id), picked->n);
     }
-    *ret_value = last - first;
+    /* Logs give whole microseconds at the finest: so much of a double since 1970 is no noise. */
+    *ret_value = (nearbyint(last * US_PER_S) - nearbyint(first * US_PER_S)) / US_PER_S;
+    if (rule->unit.len) {
+        *ret_value /= rule_unit_s(rule->unit);
+    }
     return 0;
 }
 
@@ -396,7 +403,7 @@ struct str rule_unit(const struct rule *rule, struct str series_unit)
                     rule->statistic == STAT_TIMESTAMPS;
     return is_timed                          ? STR_LIT("samples/s")
            : rule->scale == SCALE_FACT_OVER  ? rule->unit
-           : rule->statistic == STAT_ELAPSED ? STR_LIT("s")
+           : rule->statistic == STAT_ELAPSED ? (rule->unit.len ? rule->unit : STR_LIT("s"))
                                              : series_unit;
 }
 
@@ -456,6 +463,10 @@ int rule_combine(enum repeats how, const double *values, size_t n, double *ret_v
     CLEANUP(free) double *sorted = xcalloc(n, sizeof(*sorted));
     memcpy(sorted, values, n * sizeof(*sorted));
     stats_sort(sorted, n);
+    if (how == REPEATS_OLYMPIC && !isfinite(sorted[n - 2])) {
+        return err_set(err, ERR_PARSE,
+                       "more than one of %zu repeats did not succeed, and one can be dropped", n);
+    }
     *ret_value = how == REPEATS_MEDIAN ? stats_sorted_median(sorted, n)
                                        : stats_sorted_trimmed_mean(sorted, n, 1);
     return 0;

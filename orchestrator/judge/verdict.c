@@ -5,6 +5,9 @@
 
 #include <math.h>
 
+#define DOUBLE_DIGITS                                                                              \
+    14 /* 15 survive text to double to text (DBL_DIG); a mean of several costs one */
+
 static const char *const AUDIT_NAMES[] = {"exact", "match", "differs", "no_log"};
 static const char *const RUN_NAMES[] = {"reproduced",     "faster", "slower",
                                         "not_comparable", "failed", "not_run"};
@@ -33,12 +36,20 @@ static bool same_at(double a, double b, int decimals)
     return fabs(a - b) < 0.25 * pow(10.0, -decimals);
 }
 
+int verdict_decimals(double published, int decimals)
+{
+    int before = published >= 1 ? (int)floor(log10(published)) + 1 : 0;
+    return decimals + before > DOUBLE_DIGITS ? DOUBLE_DIGITS - before : decimals;
+}
+
 enum audit_verdict verdict_audit(double recomputed, double published, int decimals,
                                  enum rounding rounding)
 {
     if (!isfinite(recomputed)) {
         return AUDIT_NO_LOG;
     }
+    decimals = verdict_decimals(published, decimals);
+    published = rule_round(ROUND_NEAREST, published, decimals);
     if (same_at(rule_round(rounding, recomputed, decimals), published, decimals)) {
         return AUDIT_EXACT;
     }

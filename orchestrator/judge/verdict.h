@@ -21,6 +21,8 @@ enum run_verdict {
    to 4 % (NVIDIA nvbench issue 231), so 5 % is the least that does not call noise a difference. */
 #define REPRODUCED_REL_MAX 0.05
 
+/* Places at which a printed number and a computed one can be compared at all: two means of doubles agree in 14 digits. */
+int verdict_decimals(double published, int decimals);
 /* exact: `recomputed`, rounded or truncated to the printed digits, is the printed number. */
 enum audit_verdict verdict_audit(double recomputed, double published, int decimals,
                                  enum rounding rounding);

@@ -5,7 +5,8 @@
 #include "load/audit_logs.h"
 
 #include "base/fs.h"
-#include "load/measure.h"
+#include "load/measure_many.h"
+#include "load/series_bundle.h"
 #include "load/series_file.h"
 #include "load/series_list.h"
 
@@ -17,7 +18,8 @@ struct reading {
     const struct format_set *formats;
     const struct audit_opts *opts;
     struct audit_logs *logs;
-    struct series_list *list; /* digests of the kept series; empty where raw logs are read */
+    struct series_list *list;     /* digests of the kept series; empty where raw logs are read */
+    struct series_bundle *bundle; /* of a report whose kept series are one file */
 };
 
 static const char *series_path(const struct reading *in, const char *folder,
@@ -27,16 +29,21 @@ static const char *series_path(const struct reading *in, const char *folder,
     return fs_join(in->arena, below, series_file_name(in->arena, log->path, log->format));
 }
 
+static struct series_file series_of_log(const struct reading *in, const struct audit_log *log)
+{
+    return (struct series_file){.report = in->report->id,
+                                .log = log->path,
+                                .sha256 = log->ref.sha256,
+                                .source = in->report->logs_source,
+                                .measurement = *log->measurement};
+}
+
 static int write_series(const struct reading *in, const struct audit_log *log, struct err *err)
 {
     const char *path = series_path(in, in->opts->series_folder, log);
     const char *folder =
         fs_join(in->arena, in->opts->series_folder, str_z(in->arena, in->report->id));
-    struct series_file file = {.report = in->report->id,
-                               .log = log->path,
-                               .sha256 = log->ref.sha256,
-                               .source = in->report->logs_source,
-                               .measurement = *log->measurement};
+    const struct series_file file = series_of_log(in, log);
     if (fs_mkdir_p(folder, err) < 0) {
         return -1;
     }
@@ -59,6 +66,11 @@ static int note_missing(struct audit_log *log, struct arena *arena, const struct
 /* What logs/published records of this raw log; no record is no claim. */
 static int read_record(struct reading *in, struct audit_log *log, struct err *err)
 {
+    const struct series_file *kept = map_get(&in->bundle->logs, log->path);
+    if (in->report->is_bundled) {
+        log->kept_sha256 = kept ? kept->sha256 : STR_EMPTY;
+        return 0;
+    }
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct series_file file;
     const char *folder = fs_join(in->arena, in->opts->root, SERIES_FOLDER);
@@ -70,25 +82,74 @@ static int read_record(struct reading *in, struct audit_log *log, struct err *er
     return 0;
 }
 
-static int read_raw(struct reading *in, struct audit_log *log, struct err *err)
+/* After every log of the report has been measured. */
+static int take_raw(struct reading *in, struct audit_log *log, const struct measure_job *job,
+                    struct err *err)
 {
-    struct arena *arena = in->arena;
-    const struct format *format = format_find(in->formats, log->format);
-    struct measurement *m = arena_new(arena, struct measurement);
-    const char *path = fs_join(arena, in->opts->logs_folder, str_z(arena, log->ref.path));
-    struct err what = {0};
-    if (!format) {
-        return err_set(err, ERR_MANIFEST, "%.*s: no format \"%.*s\" in manifests/formats",
-                       STR_ARG(in->report->path), STR_ARG(log->format));
+    if (!job->measurement) {
+        return note_missing(log, in->arena, &job->err, err);
     }
-    if (measure_file(arena, format, path, m, &log->ref.sha256, &what) < 0) {
-        return note_missing(log, arena, &what, err);
-    }
-    log->measurement = m;
+    log->measurement = job->measurement;
+    log->ref.sha256 = job->sha256;
     if (read_record(in, log, err) < 0) {
         return -1;
     }
-    return in->opts->series_folder ? write_series(in, log, err) : 0;
+    return in->opts->series_folder && !in->report->is_bundled ? write_series(in, log, err) : 0;
+}
+
+static int read_all_raw(struct reading *in, struct err *err)
+{
+    const struct map *logs = &in->logs->items;
+    struct measure_job *jobs = arena_array(in->arena, struct measure_job, logs->n + 1);
+    for (size_t idx = 0; idx < logs->n; idx++) {
+        const struct audit_log *log = logs->entries[idx].value;
+        jobs[idx].path = fs_join(in->arena, in->opts->logs_folder, str_z(in->arena, log->ref.path));
+        jobs[idx].format = log->format;
+        if (!format_find(in->formats, log->format)) {
+            return err_set(err, ERR_MANIFEST, "%.*s: no format \"%.*s\" in manifests/formats",
+                           STR_ARG(in->report->path), STR_ARG(log->format));
+        }
+    }
+    if (measure_many(in->arena, in->opts->root, in->opts->lanes, jobs, logs->n, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < logs->n; idx++) {
+        if (take_raw(in, logs->entries[idx].value, &jobs[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_kept(const struct reading *in, const struct audit_log *log,
+                      const struct series_file *file, const char *path, struct err *err)
+{
+    if (str_eq(file->log, log->path) && str_eq(file->measurement.format, log->format) &&
+        str_eq(file->source.commit, in->report->logs_source.commit)) {
+        return 0;
+    }
+    return err_set(err, ERR_MANIFEST, "%s: expected log \"%.*s\" of commit %.*s, found \"%.*s\"",
+                   path, STR_ARG(log->path), STR_ARG(in->report->logs_source.commit),
+                   STR_ARG(file->log));
+}
+
+static const char *bundle_path(const struct reading *in, const char *folder)
+{
+    const char *below = fs_join(in->arena, folder, str_z(in->arena, in->report->id));
+    return fs_join(in->arena, below, SERIES_BUNDLE_NAME);
+}
+
+static int take_bundled(struct reading *in, struct audit_log *log, struct err *err)
+{
+    const struct series_file *file = map_get(&in->bundle->logs, log->path);
+    const char *path = bundle_path(in, fs_join(in->arena, in->opts->root, SERIES_FOLDER));
+    if (!file) {
+        log->why = str_of(arena_printf(in->arena, "%s: no series of it", path));
+        return 0;
+    }
+    log->ref.sha256 = file->sha256;
+    log->measurement = &file->measurement;
+    return check_kept(in, log, file, path, err);
 }
 
 static int read_kept(struct reading *in, struct audit_log *log, struct err *err)
@@ -101,11 +162,8 @@ static int read_kept(struct reading *in, struct audit_log *log, struct err *err)
     if (series_file_read(arena, path, file, &what) < 0) {
         return note_missing(log, arena, &what, err);
     }
-    if (!str_eq(file->log, log->path) || !str_eq(file->measurement.format, log->format) ||
-        !str_eq(file->source.commit, in->report->logs_source.commit)) {
-        return err_set(
-            err, ERR_MANIFEST, "%s: expected log \"%.*s\" of commit %.*s, found \"%.*s\"", path,
-            STR_ARG(log->path), STR_ARG(in->report->logs_source.commit), STR_ARG(file->log));
+    if (check_kept(in, log, file, path, err) < 0) {
+        return -1;
     }
     if (series_list_check(in->list, path, file->own_sha256, err) < 0) {
         return -1;
@@ -124,7 +182,10 @@ static int read_log(struct reading *in, struct str path, struct str format, stru
     log = audit_logs_add(in->logs, in->arena, path, format);
     log->ref.path = str_of(
         arena_printf(in->arena, "%.*s/%.*s", STR_ARG(in->report->logs_source.path), STR_ARG(path)));
-    return in->opts->logs_folder ? read_raw(in, log, err) : read_kept(in, log, err);
+    if (in->opts->logs_folder) {
+        return 0; /* raw ones all at once, later */
+    }
+    return in->report->is_bundled ? take_bundled(in, log, err) : read_kept(in, log, err);
 }
 
 /* Each distinct format that the case's cells name. */
@@ -139,6 +200,47 @@ static int read_case(struct reading *in, const struct report_case *c, struct err
         }
     }
     return 0;
+}
+
+/* Of raw logs too: it records their digests. */
+static int read_bundle(struct reading *in, struct err *err)
+{
+    const char *path = bundle_path(in, fs_join(in->arena, in->opts->root, SERIES_FOLDER));
+    struct err what = {0};
+    const struct series_file *any;
+    if (!in->report->is_bundled) {
+        return 0;
+    }
+    if (series_bundle_read(in->arena, path, in->bundle, &what) < 0) {
+        return what.code == ERR_NOT_FOUND ? 0 : err_set(err, what.code, "%s", what.msg);
+    }
+    any = in->bundle->logs.n ? in->bundle->logs.entries[0].value : NULL;
+    return !any || in->opts->logs_folder ? 0
+                                         : series_list_check(in->list, path, any->own_sha256, err);
+}
+
+static int write_bundle(const struct reading *in, struct err *err)
+{
+    const struct map *logs = &in->logs->items;
+    const char *folder =
+        fs_join(in->arena, in->opts->series_folder, str_z(in->arena, in->report->id));
+    const struct series_file **files =
+        arena_array(in->arena, const struct series_file *, logs->n + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < logs->n; idx++) {
+        const struct audit_log *log = logs->entries[idx].value;
+        struct series_file *file = arena_new(in->arena, struct series_file);
+        if (log->measurement) {
+            *file = series_of_log(in, log);
+            files[n++] = file;
+        }
+    }
+    if (n == 0) {
+        return 0;
+    }
+    return fs_mkdir_p(folder, err) < 0
+               ? -1
+               : series_bundle_write(bundle_path(in, in->opts->series_folder), files, n, err);
 }
 
 /* A report with published logs has its series kept, each with its digest. */
@@ -179,7 +281,7 @@ static int read_logs(struct reading *in, struct err *err)
             progress_set(in->opts->progress, in->opts->progress->done + c->n_logs);
         }
     }
-    return 0;
+    return in->opts->logs_folder ? read_all_raw(in, err) : 0;
 }
 
 size_t audit_count_logs(const struct report *report)
@@ -196,10 +298,14 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
 {
     struct audit_logs logs = {0};
     CLEANUP(series_list) struct series_list list = {0};
-    struct reading in = {arena, report, formats, opts, &logs, &list};
+    CLEANUP(series_bundle) struct series_bundle bundle = {0};
+    struct reading in = {arena, report, formats, opts, &logs, &list, &bundle};
     struct str written = STR_EMPTY;
     int result = read_list(&in, err);
-    result = result < 0 ? -1 : read_logs(&in, err);
+    result = result < 0 || read_bundle(&in, err) < 0 ? -1 : read_logs(&in, err);
+    if (result == 0 && opts->series_folder && report->is_bundled) {
+        result = write_bundle(&in, err);
+    }
     if (result == 0 && opts->series_folder) {
         result = write_list(&in, &written, err);
     }

@@ -4,6 +4,7 @@
 #ifndef LOAD_AUDIT_LOGS_H
 #define LOAD_AUDIT_LOGS_H
 
+#include "base/lanes.h"
 #include "base/progress.h"
 #include "judge/audit.h"
 
@@ -13,6 +14,7 @@ struct audit_opts {
     const char
         *series_folder; /* with logs_folder: write the series of REPORT to here/REPORT; or NULL */
     struct progress *progress; /* counts logs; or NULL */
+    const struct lanes *lanes; /* threads for raw logs; NULL: none */
 };
 
 /* How many logs (times formats) audit_report will read: for progress. */

@@ -8,12 +8,11 @@
 #include "base/fs.h"
 #include "judge/format.h"
 #include "load/series_list.h"
+#include "load/series_parts.h"
 
 #define SCHEMA_VERSION 1
 #define FILE_BYTES_MAX JSON_TEXT_MAX
 #define US_PER_S       1e6
-#define SERIES_MAX     64
-#define FACTS_MAX      65536
 #define RUN_NUMBERS    3                  /* start, increment, count */
 #define TIME_US_MAX    4102444800000000LL /* the year 2100 */
 
@@ -134,15 +133,8 @@ static void write_times(struct json_out *out, const struct series *s)
     jw_end_object(out);
 }
 
-static void write_series(struct json_out *out, const struct series *s)
+void series_write_samples(struct json_out *out, const struct series *s)
 {
-    jw_object(out, NULL);
-    jw_str(out, "name", s->name);
-    jw_str(out, "unit", s->unit);
-    jw_z(out, "scope", scope_name(s->scope));
-    jw_z(out, "quantity", quantity_name(s->quantity));
-    jw_bool(out, "primary", s->is_primary);
-    jw_i64(out, "n", (int64_t)s->n);
     write_column(out, "step", s, COLUMN_STEP);
     write_column(out, "rank", s, COLUMN_RANK);
     write_column(out, "run", s, COLUMN_RUN);
@@ -153,6 +145,18 @@ static void write_series(struct json_out *out, const struct series *s)
         jw_f64(out, NULL, s->samples[idx].value);
     }
     jw_end_array(out);
+}
+
+static void write_series(struct json_out *out, const struct series *s)
+{
+    jw_object(out, NULL);
+    jw_str(out, "name", s->name);
+    jw_str(out, "unit", s->unit);
+    jw_z(out, "scope", scope_name(s->scope));
+    jw_z(out, "quantity", quantity_name(s->quantity));
+    jw_bool(out, "primary", s->is_primary);
+    jw_i64(out, "n", (int64_t)s->n);
+    series_write_samples(out, s);
     jw_end_object(out);
 }
 
@@ -359,6 +363,32 @@ static int read_values(const struct json *list, struct series *s, struct err *er
     return 0;
 }
 
+int series_read_samples(const struct json *at, struct arena *arena, size_t n, struct series *s,
+                        struct err *err)
+{
+    struct json values;
+    size_t n_values = 0;
+    if (json_member(at, "value", &values, err) < 0 ||
+        json_expect_array(&values, n, &n_values, err) < 0) {
+        return -1;
+    }
+    if (n_values != n) { /* before memory is taken for them */
+        return json_fail(&values, err, "expected %zu values, found %zu", n, n_values);
+    }
+    s->n = n;
+    s->samples = arena_array(arena, struct sample, s->n + 1);
+    for (size_t idx = 0; idx < s->n; idx++) {
+        s->samples[idx].time_s = (double)NAN;
+    }
+    return read_column(at, "step", COLUMN_STEP, s, err) < 0 ||
+                   read_column(at, "rank", COLUMN_RANK, s, err) < 0 ||
+                   read_column(at, "run", COLUMN_RUN, s, err) < 0 ||
+                   read_column(at, "gpus", COLUMN_GPUS, s, err) < 0 || read_times(at, s, err) < 0 ||
+                   read_values(&values, s, err) < 0
+               ? -1
+               : 0;
+}
+
 static int read_series(const struct json *at, struct arena *arena, struct series *ret,
                        struct err *err)
 {
@@ -382,31 +412,13 @@ static int read_series(const struct json *at, struct arena *arena, struct series
         {"value", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
     };
     struct series *s = &raw.s;
-    struct json values;
-    size_t n_values = 0;
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
         return -1;
     }
     if (!scope_of_name(raw.scope, &s->scope) || !quantity_of_name(raw.quantity, &s->quantity)) {
         return json_fail(at, err, "scope, quantity: unknown word");
     }
-    if (json_member(at, "value", &values, err) < 0 ||
-        json_expect_array(&values, (size_t)raw.n, &n_values, err) < 0) {
-        return -1;
-    }
-    if (n_values != (size_t)raw.n) { /* before memory is taken for them */
-        return json_fail(&values, err, "expected %" PRId64 " values, found %zu", raw.n, n_values);
-    }
-    s->n = (size_t)raw.n;
-    s->samples = arena_array(arena, struct sample, s->n + 1);
-    for (size_t idx = 0; idx < s->n; idx++) {
-        s->samples[idx].time_s = (double)NAN;
-    }
-    if (read_column(at, "step", COLUMN_STEP, s, err) < 0 ||
-        read_column(at, "rank", COLUMN_RANK, s, err) < 0 ||
-        read_column(at, "run", COLUMN_RUN, s, err) < 0 ||
-        read_column(at, "gpus", COLUMN_GPUS, s, err) < 0 || read_times(at, s, err) < 0 ||
-        read_values(&values, s, err) < 0) {
+    if (series_read_samples(at, arena, (size_t)raw.n, s, err) < 0) {
         return -1;
     }
     *ret = *s;
@@ -462,7 +474,7 @@ static int read_lists(const struct json *root, struct arena *arena, struct measu
     return 0;
 }
 
-static bool verdict_of_name(struct str name, enum parse_verdict *ret)
+bool series_verdict_of_name(struct str name, enum parse_verdict *ret)
 {
     for (int v = PARSE_OK; v <= PARSE_TRUNCATED; v++) {
         if (str_eq_z(name, parse_verdict_name((enum parse_verdict)v))) {
@@ -518,9 +530,9 @@ static int read_file(const struct json *root, struct arena *arena, struct series
         json_decode(&source, arena, SOURCE, ARRAY_LEN(SOURCE), &raw.file.source, err) < 0) {
         return -1;
     }
-    if (!verdict_of_name(raw.verdict, &m->verdict) ||
-        !verdict_of_name(raw.first_run, &m->first_run) ||
-        !verdict_of_name(raw.last_run, &m->last_run)) {
+    if (!series_verdict_of_name(raw.verdict, &m->verdict) ||
+        !series_verdict_of_name(raw.first_run, &m->first_run) ||
+        !series_verdict_of_name(raw.last_run, &m->last_run)) {
         return json_fail(root, err, "verdict, first_run, last_run: unknown word");
     }
     m->n_bytes = (uint64_t)raw.bytes;

@@ -7,8 +7,8 @@
 #include "codec/digest.h"
 #include "report/report_decode.h"
 
-#define ENVIRONMENTS_MAX 16
-#define STACKS_MAX       32
+#define ENVIRONMENTS_MAX 1024
+#define STACKS_MAX       256
 #define SCHEMA_VERSION   1
 
 static const char *const METRIC_NAMES[] = {"throughput", "run_throughput", "speedup",

@@ -91,10 +91,17 @@ struct cell {
     size_t n_also;
 };
 
+struct factor {        /* that was published beside the logs */
+    double value;      /* 0: none */
+    struct str path;   /* below logs_source.path, of the file that holds it */
+    struct str sha256; /* of that file, hex */
+};
+
 struct report_case {
     struct str id; /* model/framework/precision/nNgG/bsB[/VARIANT] */
     struct str model, framework, precision, variant; /* from the id; variant NULL */
-    int64_t nodes, gpus_per_node, gpus, batch_per_gpu;
+    int64_t nodes, gpus_per_node, gpus,
+        batch_per_gpu; /* 0 GPUs: CPUs alone; batch 0: not printed */
     const struct stack *stack;
     const struct environment *environment; /* NULL for framework reperf */
     struct str group;                      /* cells that one rule must explain together */
@@ -105,6 +112,8 @@ struct report_case {
     struct str *logs; /* paths below --logs, or empty */
     size_t n_logs;
     struct conditions conditions; /* of this case, over the stack's and the environment's */
+    struct factor factor;         /* its rule's number is multiplied by it before it is compared */
+    struct str matched; /* how its logs were found, where the report does not name them; or NULL */
     struct cell *cells;
     size_t n_cells;
 };
@@ -116,6 +125,7 @@ struct report {
     struct source_ref source;
     struct source_ref
         logs_source; /* path: the folder below --logs; commit: of the logs; NULLs where there are none */
+    bool is_bundled;          /* its kept series are one file */
     struct str series_sha256; /* of the list of its kept series' digests, hex; NULL: none is kept */
     struct environment *environments;
     size_t n_environments;

@@ -2,6 +2,7 @@
 /* Cases and cells of a report. */
 #include "base/base.h"
 
+#include "codec/digest.h"
 #include "report/report_decode.h"
 
 #define OF_MAX            64
@@ -28,15 +29,16 @@ static int read_printed(const struct json *at, struct str printed, double *ret, 
 }
 
 /* "bs8" with prefix "bs" is 8. */
-static int number_after(const struct json *at, struct str part, const char *prefix, int64_t max,
-                        int64_t *ret, struct err *err)
+static int number_after(const struct json *at, struct str part, const char *prefix, int64_t min,
+                        int64_t max, int64_t *ret, struct err *err)
 {
     struct err reason = {0};
     struct str digits = str_sub(part, strlen(prefix), SIZE_MAX);
-    if (!str_starts(part, str_of(prefix)) || str_to_i64(digits, 1, max, ret, &reason) < 0 ||
-        digits.ptr[0] == '0') {
-        return json_fail(at, err, "id: expected %sN with N from 1 to %" PRId64 ", found \"%.*s\"",
-                         prefix, max, STR_ARG(part));
+    if (!str_starts(part, str_of(prefix)) || str_to_i64(digits, min, max, ret, &reason) < 0 ||
+        (digits.ptr[0] == '0' && digits.len > 1)) {
+        return json_fail(at, err,
+                         "id: expected %sN with N from %" PRId64 " to %" PRId64 ", found \"%.*s\"",
+                         prefix, min, max, STR_ARG(part));
     }
     return 0;
 }
@@ -48,8 +50,8 @@ static int parse_counts(const struct json *at, struct str part, struct report_ca
     if (g < 0) {
         return json_fail(at, err, "id: expected nNgG, found \"%.*s\"", STR_ARG(part));
     }
-    if (number_after(at, str_sub(part, 0, (size_t)g), "n", NODES_MAX, &c->nodes, err) < 0 ||
-        number_after(at, str_sub(part, (size_t)g, SIZE_MAX), "g", GPUS_PER_NODE_MAX,
+    if (number_after(at, str_sub(part, 0, (size_t)g), "n", 1, NODES_MAX, &c->nodes, err) < 0 ||
+        number_after(at, str_sub(part, (size_t)g, SIZE_MAX), "g", 0, GPUS_PER_NODE_MAX,
                      &c->gpus_per_node, err) < 0) {
         return -1;
     }
@@ -88,7 +90,7 @@ static int parse_id(const struct json *at, struct report_case *c, struct err *er
         parse_counts(at, parts[COUNTS], c, err) < 0) {
         return -1;
     }
-    return number_after(at, parts[BATCH], "bs", BATCH_MAX, &c->batch_per_gpu, err);
+    return number_after(at, parts[BATCH], "bs", 0, BATCH_MAX, &c->batch_per_gpu, err);
 }
 
 static int decode_derive(const struct json *at, struct arena *arena, struct cell *cell,
@@ -243,6 +245,29 @@ static int decode_cell(const struct json *at, struct arena *arena, const struct 
     return 0;
 }
 
+static int decode_factor(const struct json *at, struct arena *arena, struct report_case *c,
+                         struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"value", JSON_F64, JSON_REQUIRED, offsetof(struct factor, value), 0, 0},
+        {"path", JSON_STR, JSON_REQUIRED, offsetof(struct factor, path), 0, 0},
+        {"sha256", JSON_STR, JSON_REQUIRED, offsetof(struct factor, sha256), 0, 0},
+    };
+    struct json member;
+    uint8_t ignored[SHA256_BYTES];
+    bool has_digest;
+    if (!json_find(at, "factor", &member)) {
+        return 0;
+    }
+    if (json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), &c->factor, err) < 0 ||
+        check_file_path(&member, c->factor.path, err) < 0 ||
+        decode_digest(&member, "sha256", c->factor.sha256, SHA256_BYTES, ignored, &has_digest,
+                      err) < 0) {
+        return -1;
+    }
+    return c->factor.value > 0 ? 0 : json_fail(&member, err, "value: expected a number over 0");
+}
+
 static int decode_case_lists(const struct json *at, struct arena *arena, struct report_case *c,
                              struct err *err)
 {
@@ -254,7 +279,7 @@ static int decode_case_lists(const struct json *at, struct arena *arena, struct 
         return -1;
     }
     for (size_t log = 0; log < c->n_logs; log++) {
-        if (check_rel_path(&list, c->logs[log], err) < 0) {
+        if (check_file_path(&list, c->logs[log], err) < 0) {
             return -1;
         }
     }
@@ -371,13 +396,16 @@ int decode_case(const struct json *at, struct arena *arena, const struct case_na
         {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"cells", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"factor", JSON_ANY, 0, 0, 0, 0},
+        {"matched", JSON_STR, 0, offsetof(struct raw, c.matched), 0, 0},
     };
     struct report_case *c = &raw.c;
     struct json member;
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
         parse_id(at, c, err) < 0 || check_slug(at, "group", c->group, err) < 0 ||
         check_slug(at, "format", c->format, err) < 0 ||
-        check_rule(at, c->rule, c->format, err) < 0 ||
+        check_rule(at, c->rule, c->format, err) < 0 || decode_factor(at, arena, c, err) < 0 ||
+        check_text(at, "matched", c->matched, err) < 0 ||
         json_member(at, "conditions", &member, err) < 0 ||
         decode_conditions(&member, arena, &c->conditions, err) < 0 ||
         decode_case_lists(at, arena, c, err) < 0 ||

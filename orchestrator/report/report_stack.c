@@ -133,6 +133,16 @@ int check_rel_path(const struct json *at, struct str value, struct err *err)
                            value.ptr);
 }
 
+/* A file's name may hold blanks: only what leaves the folder, or cannot be a name, is refused. */
+int check_file_path(const struct json *at, struct str value, struct err *err)
+{
+    CLEANUP(free) char *bare = xcalloc(1, value.len + 1);
+    for (size_t idx = 0; idx < value.len; idx++) {
+        bare[idx] = value.ptr[idx] == ' ' ? '_' : value.ptr[idx];
+    }
+    return check_rel_path(at, str_of(bare), err);
+}
+
 int check_word(const struct json *at, const char *key, struct str value, const char *const *words,
                struct err *err)
 {
@@ -160,7 +170,7 @@ static int check_source(const struct json *at, const struct source_ref *ret, str
 {
     if (check_url(at, "repository", ret->repository, err) < 0 ||
         check_commit(at, "commit", ret->commit, err) < 0 ||
-        check_rel_path(at, ret->path, err) < 0) {
+        check_file_path(at, ret->path, err) < 0) {
         return -1;
     }
     return check_date(at, ret->date, err);
@@ -185,6 +195,7 @@ int decode_logs(const struct json *at, struct arena *arena, struct report *repor
     struct raw_logs {
         struct source_ref source;
         struct str series;
+        bool is_bundled;
     } raw = {0};
     static const struct json_field FIELDS[] = {
         {"repository", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.repository), 0, 0},
@@ -192,6 +203,7 @@ int decode_logs(const struct json *at, struct arena *arena, struct report *repor
         {"path", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.path), 0, 0},
         {"date", JSON_STR, JSON_REQUIRED, offsetof(struct raw_logs, source.date), 0, 0},
         {"series_sha256", JSON_STR, 0, offsetof(struct raw_logs, series), 0, 0},
+        {"bundled", JSON_BOOL, 0, offsetof(struct raw_logs, is_bundled), 0, 0},
     };
     uint8_t ignored[32];
     bool has_digest = false;
@@ -203,6 +215,7 @@ int decode_logs(const struct json *at, struct arena *arena, struct report *repor
     }
     report->logs_source = raw.source;
     report->series_sha256 = raw.series;
+    report->is_bundled = raw.is_bundled;
     return 0;
 }
 
@@ -292,7 +305,7 @@ int decode_environment(const struct json *at, struct arena *arena, struct enviro
         {"id", JSON_STR, JSON_REQUIRED, offsetof(struct environment, id), 0, 0},
         {"title", JSON_STR, JSON_REQUIRED, offsetof(struct environment, title), 0, 0},
         {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct environment, nodes), 1, NODES_MAX},
-        {"gpus_per_node", JSON_I64, JSON_REQUIRED, offsetof(struct environment, gpus_per_node), 1,
+        {"gpus_per_node", JSON_I64, JSON_REQUIRED, offsetof(struct environment, gpus_per_node), 0,
          GPUS_PER_NODE_MAX},
         {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},

@@ -3,6 +3,8 @@
 
 #include "run/runs.h"
 
+#include <math.h>
+
 #include "run/journal.h"
 #include "run/journal_check.h"
 

@@ -85,6 +85,12 @@ static void write_cell(const struct cell_audit *a, struct json_out *out)
     jw_end_array(out);
     write_explanation(&a->explanation, out);
     jw_str(out, "note", or_empty(a->note));
+    if (c->factor.value > 0) {
+        jw_f64(out, "factor", c->factor.value);
+    }
+    if (c->matched.ptr) {
+        jw_str(out, "matched", c->matched);
+    }
     jw_end_object(out);
 }
 

@@ -178,14 +178,18 @@ static void add_source(struct page *page, const char *what, const struct source_
 }
 
 /* Links to the parts of one report; the parts' ids start with the report's. */
-static void add_nav(struct page *page, struct str id)
+static void add_nav(struct page *page, struct str id, bool is_results_page)
 {
     static const char *const PARTS[][2] = {
         {"cells", "Cells"},           {"like", "Like for like"},        {"scaling", "Scaling"},
         {"series", "Step series"},    {"explanations", "Explanations"}, {"findings", "Findings"},
         {"conditions", "Conditions"}, {"provenance", "Provenance"}};
+    enum { FIRST_OF_RATES = 1, LAST_OF_RATES = 4 }; /* what a table of rates has beside its cells */
     HTML(page->out, "<nav aria-label=\"Parts of {}\"><ul>", id);
     for (size_t idx = 0; idx < ARRAY_LEN(PARTS); idx++) {
+        if (is_results_page && idx >= FIRST_OF_RATES && idx <= LAST_OF_RATES) {
+            continue;
+        }
         HTML(page->out, "<li><a href=\"#{}-{}\">{}</a></li>", id, str_of(PARTS[idx][0]),
              str_of(PARTS[idx][1]));
     }
@@ -199,13 +203,17 @@ static void add_report(struct page *page, const struct report_audit *audit, bool
          is_alone ? STR_LIT("sub") : STR_LIT("title"), is_alone ? report->id : report->title);
     add_source(page, "Report", &report->source, false);
     add_source(page, "Logs", &report->logs_source, true);
-    add_nav(page, report->id);
+    add_nav(page, report->id, is_results(page, audit));
     add_summary(page, audit);
-    add_cells(page, audit);
-    add_like(page, audit);
-    add_scaling(page, audit);
-    add_series(page, audit);
-    add_explanations(page, audit);
+    if (is_results(page, audit)) {
+        add_results(page, audit);
+    } else {
+        add_cells(page, audit);
+        add_like(page, audit);
+        add_scaling(page, audit);
+        add_series(page, audit);
+        add_explanations(page, audit);
+    }
     add_findings(page, audit);
     add_conditions(page, audit);
     add_provenance(page, audit);

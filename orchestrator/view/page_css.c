@@ -143,5 +143,9 @@ const char *const PAGE_CSS[] = {
     "td{min-width:0;max-width:none}caption,h2,h3,h4,"
     "thead{break-after:avoid}.grid2,.grid3{display:block}figure{margin-bottom:.6rem}"
     "details::details-content{content-visibility:visible;display:block;height:auto}}",
+    ".runs{display:block;width:11.25rem;min-width:11.25rem;height:1rem}.runs "
+    "circle{fill:var(--c0);opacity:.8}"
+    ".runs circle.out{fill:none;stroke:var(--soft);stroke-width:1.2}.runs .mid{stroke:var(--line)}"
+    ".runs .lost{stroke:var(--differs);stroke-width:1.6;fill:none}",
     NULL,
 };

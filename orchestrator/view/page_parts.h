@@ -58,6 +58,9 @@ void add_link(struct page *page, struct str url, struct str text); /* url empty:
 void add_log_link(struct page *page, const struct report *report, struct str path);
 /* A fold with the cell's logs, samples, window and arithmetic. */
 void add_how(struct page *page, const struct report *report, const struct cell_audit *ca);
+/* page_results.c: where the rule counts runs that succeeded, a row is a result of several runs. */
+bool is_results(const struct page *page, const struct report_audit *audit);
+void add_results(struct page *page, const struct report_audit *audit);
 
 /* page_curves.c */
 void add_scaling(struct page *page, const struct report_audit *audit);

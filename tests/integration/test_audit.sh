@@ -97,14 +97,17 @@ rm -f "$T/bad.json"
 # --- the published logs themselves -------------------------------------------------------------------------
 export REPERF_ROOT="$ROOT"
 if need_shared "raw logs and kept series give one document; every row of numbers.csv is judged"; then
-    exits 1 "audit --all from the raw logs: status 1" "$REPERF" audit --all --logs "$SHARED/published/logs" --json
+    # The logs of MLPerf's rounds are gigabytes, and not among them: test_mlperf.sh.
+    mapfile -t here < <("$REPERF" list --ids | grep -v '^mlperf-training-')
+    "$REPERF" audit "${here[@]}" --json >"$T/kept.json"
+    exits 1 "audit from the raw logs: status 1" "$REPERF" audit "${here[@]}" --logs "$SHARED/published/logs" --json
     cp "$T/out" "$T/raw.json"
     exits 0 "the same document as from the kept series, byte for byte" cmp "$T/raw.json" "$T/kept.json"
     exits 0 "every row of numbers.csv is judged, and those of differs.txt differ" "${O[@]}" numbers "$T/raw.json" "$SHARED/published/numbers.csv" tests/integration/differs.txt
     like "$(cat "$T/out")" '^106 rows, 16 differ$' "all 106"
     head -n 5 "$T/out" | sed 's/^/# /'
-    exits 1 "the series are written again" "$REPERF" audit --all --logs "$SHARED/published/logs" --write-series "$T/series" --json
-    exits 0 "and are what the repository keeps" diff -r "$T/series" logs/published --exclude=README.md
+    exits 1 "the series are written again" "$REPERF" audit "${here[@]}" --logs "$SHARED/published/logs" --write-series "$T/series" --json
+    exits 0 "and are what the repository keeps" diff -r "$T/series" logs/published --exclude=README.md --exclude='mlperf-training-*'
     P=DeepLabV3P/logs/paddle
     mkdir -p "$T/logs" && cp -R "$SHARED/published/logs/paddle-perf-e7a07c4" "$T/logs/" && chmod -R u+w "$T/logs"
     exits 1 "a copy of the logs" "$REPERF" audit paddle-perf-deeplabv3p --logs "$T/logs" --json

@@ -126,7 +126,7 @@ static const struct fault FAULTS[] = {
     {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp31/n2g8/bs4\"", "its precision: \"fp31\""},
     {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2x8/bs4\"", "expected nNgG"},
     {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n02g8/bs4\"", "expected nN"},
-    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2g8/bs0\"", "expected bsN"},
+    {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2g8/bs04\"", "expected bsN"},
     {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2g8\"", "expected model/framework"},
     {"\"id\":\"" ID "\"", "\"id\":\"m/fw/fp32/n2g8/bs4/v/w\"", "at most 6 parts"},
     {"\"cell\":\"" ID "#", "\"cell\":\"" ID "x#", "cell: expected the case id"},

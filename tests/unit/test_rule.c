@@ -351,6 +351,65 @@ static void repeats_combine(void **state UNUSED)
     assert_int_equal(rule_combine(REPEATS_OLYMPIC, V, 2, &value, &err), -1);
 }
 
+static void repeats_that_failed(void **state UNUSED)
+{
+    const double one[] = {5, (double)INFINITY, 3, 4, 7};
+    const double two[] = {5, (double)INFINITY, 3, (double)INFINITY, 7};
+    double value = 0;
+    struct err err = {0};
+    assert_int_equal(rule_combine(REPEATS_OLYMPIC, one, 5, &value, &err), 0);
+    assert_true(fabs(value - 16.0 / 3) < 1e-12); /* 4, 5, 7: the one that failed is the slowest */
+    assert_int_equal(rule_combine(REPEATS_OLYMPIC, two, 5, &value, &err), -1);
+    assert_non_null(strstr(err.msg, "more than one"));
+}
+
+static void repeats_dropped(void **state UNUSED)
+{
+    const struct rule_repeat repeats[] = {
+        {.value = 4}, {.value = 3}, {.value = (double)INFINITY}, {.value = 3}, {.value = 9}};
+    size_t fastest = 0;
+    size_t slowest = 0;
+    rule_dropped(repeats, 5, &fastest, &slowest);
+    assert_int_equal(fastest, 1);
+    assert_int_equal(slowest, 2);
+}
+
+static void success_and_required(void **state UNUSED)
+{
+    static const double V[] = {1, 2};
+    static const char MEMBERS[] =
+        "\"statistic\": \"elapsed\", \"unit\": \"min\", \"repeats\": \"olympic\", "
+        "\"success\": {\"fact\": \"run_status\", \"value\": \"success\"}, "
+        "\"required\": {\"fact\": \"model\", \"logs\": {\"resnet\": 5}}, "
+        "\"targets\": {\"at_least\": {\"resnet\": 0.759}, \"at_most\": {\"rnnt\": 0.058}}";
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct fact facts[] = {{STR_LIT("run_status"), STR_LIT("success"), 3},
+                           {STR_LIT("model"), STR_LIT("resnet"), 1}};
+    struct made made;
+    struct rule rule;
+    struct rule_repeat repeat;
+    struct err err = {0};
+    fill(&made, V, 2);
+    made.m.facts = facts;
+    made.m.n_facts = 2;
+    assert_int_equal(decode(&arena, MEMBERS, &rule, &err), 0);
+    assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
+    assert_true(repeat.value == 2.0 / 60);
+    assert_int_equal(rule_required_for(&rule, &made.m), 5);
+    assert_true(rule_target_for(&rule, STR_LIT("rnnt"))->is_most);
+    assert_null(rule_target_for(&rule, STR_LIT("bert")));
+    facts[0].value = STR_LIT("aborted");
+    assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
+    assert_true(isinf(repeat.value));
+    assert_non_null(strstr(repeat.why.ptr, "aborted"));
+    facts[1] = (struct fact){STR_LIT("run_status"), STR_LIT("success"), 9}; /* two that differ */
+    assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
+    assert_true(isinf(repeat.value));
+    assert_int_equal(rule_required_for(&rule, &made.m), 0);
+    assert_int_equal(decode(&arena, "\"statistic\": \"elapsed\", \"unit\": \"days\"", &rule, &err),
+                     -1);
+}
+
 static void rounding(void **state UNUSED)
 {
     assert_true(rule_round(ROUND_TRUNCATE, 6.1358, 2) == 6.13);
@@ -395,6 +454,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_used_is_refused),
         cmocka_unit_test(bad_rules_name_the_place),
         cmocka_unit_test(repeats_combine),
+        cmocka_unit_test(repeats_that_failed),
+        cmocka_unit_test(repeats_dropped),
+        cmocka_unit_test(success_and_required),
         cmocka_unit_test(rounding),
         cmocka_unit_test(rules_are_told_in_words),
     };

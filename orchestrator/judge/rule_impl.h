@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of rule.h share (rule.c, rule_apply.c, rule_repeats.c). Nobody else includes this. */
+#ifndef JUDGE_RULE_IMPL_H
+#define JUDGE_RULE_IMPL_H
+
+#include "judge/rule.h"
+
+/* Seconds of one; 0: no unit of time that a rule may give. */
+double rule_unit_s(struct str unit);
+/* The members "success" and "required", after everything else of the rule. */
+MUST_CHECK int rule_decode_repeats(const struct json *at, struct arena *arena, struct rule *rule,
+                                   struct err *err);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many logs measured at once, each with its digest, on as many threads as the caller has (base/lanes.h). */
+#ifndef LOAD_MEASURE_MANY_H
+#define LOAD_MEASURE_MANY_H
+
+#include "base/lanes.h"
+#include "base/progress.h"
+#include "judge/format.h"
+
+struct measure_job {
+    const char *path; /* borrowed */
+    struct str format;
+    struct measurement *measurement; /* NULL: err says why */
+    struct str sha256;
+    struct err err;
+};
+
+/* What was read lives in the arena. root: where the formats are read from, a set a lane. lanes NULL: one after another. -1 where
+   nothing can be read at all; a log that cannot is its job's error. */
+MUST_CHECK int measure_many(struct arena *arena, const char *root, const struct lanes *lanes,
+                            struct measure_job *jobs, size_t n, struct err *err);
+
+#endif

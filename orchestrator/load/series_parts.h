@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two written forms of series share: a file a log (series_file.c), a file a report (series_bundle.c). Nobody else includes this. */
+#ifndef LOAD_SERIES_PARTS_H
+#define LOAD_SERIES_PARTS_H
+
+#include "codec/json.h"
+#include "judge/series.h"
+
+#define SERIES_MAX 64
+#define FACTS_MAX  65536
+
+/* The members step, rank, run, gpus, time, value of an object. */
+void series_write_samples(struct json_out *out, const struct series *s);
+/* Fills n and samples. */
+MUST_CHECK int series_read_samples(const struct json *at, struct arena *arena, size_t n,
+                                   struct series *s, struct err *err);
+bool series_verdict_of_name(struct str name, enum parse_verdict *ret);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of several runs each: a row a result with its runs as a strip of dots, by model under <details>. */
+#include "base/base.h"
+
+#include <math.h>
+
+#include "view/page_parts.h"
+
+#define STRIP_W  180.0
+#define STRIP_H  16.0
+#define DOT_R    3.0
+#define SPREAD   0.15 /* of the result, to each side of it */
+#define EDGE     6.0
+#define DECIMALS 3
+
+bool is_results(const struct page *page, const struct report_audit *audit)
+{
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct rule *rule = rule_of(page, &audit->cells[idx]);
+        if (rule && rule->success.fact.ptr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 1, the result, in the middle; what is further off than the strip stands at its edge. By the root, since most runs differ by less
+   than one in a hundred and some by ten. */
+static double x_of(double ratio)
+{
+    double off = fmin(fabs(ratio - 1) / SPREAD, 1);
+    double share = copysign(sqrt(off), ratio - 1);
+    return STRIP_W / 2 + share * (STRIP_W / 2 - EDGE);
+}
+
+static void add_dot(struct page *page, double ratio, bool is_dropped)
+{
+    if (isinf(ratio)) {
+        strbuf_printf(page->out, "<path class=\"lost\" d=\"M%.1f 5l6 6m0-6l-6 6\"/>",
+                      x_of(ratio) - DOT_R);
+        return;
+    }
+    strbuf_printf(page->out, "<circle cx=\"%.1f\" cy=\"8\" r=\"%.0f\"%s/>", x_of(ratio), DOT_R,
+                  is_dropped ? " class=\"out\"" : "");
+}
+
+/* Nothing where a run gives no time. */
+static void add_strip(struct page *page, const struct cell_audit *ca)
+{
+    const struct rule *rule = rule_of(page, ca);
+    const struct rule_case of = {0};
+    struct rule_repeat repeats[LOGS_MAX];
+    size_t n_failed = 0;
+    size_t fastest;
+    size_t slowest;
+    double factor = ca->of_case->factor.value > 0 ? ca->of_case->factor.value : 1;
+    if (!rule || ca->n_logs < 3 || !isfinite(ca->recomputed)) {
+        return;
+    }
+    for (size_t idx = 0; idx < ca->n_logs; idx++) {
+        struct err ignored = {0};
+        if (!ca->measurements[idx] || rule_repeat(rule, ca->measurements[idx], &of, &page->arena,
+                                                  &repeats[idx], &ignored) < 0) {
+            return;
+        }
+        n_failed += isinf(repeats[idx].value) != 0;
+    }
+    rule_dropped(repeats, ca->n_logs, &fastest, &slowest);
+    HTML(page->out,
+         "<svg class=\"runs\" viewBox=\"0 0 180 16\" role=\"img\" aria-label=\"{} runs{}\">"
+         "<path class=\"mid\" d=\"M90 0v16\"/>",
+         textf(&page->arena, "%zu", ca->n_logs),
+         n_failed ? textf(&page->arena, ", %zu did not succeed", n_failed) : STR_EMPTY);
+    for (size_t idx = 0; idx < ca->n_logs; idx++) {
+        add_dot(page, repeats[idx].value * factor / ca->recomputed,
+                idx == fastest || idx == slowest);
+    }
+    strbuf_add_z(page->out, "</svg>");
+}
+
+static void add_result(struct page *page, const struct cell_audit *ca)
+{
+    const struct report_case *c = ca->of_case;
+    HTML(page->out,
+         "<tr class=\"row-{}\"><th scope=\"row\">{}<small>{}</small></th><td class=\"n\">{}</td>"
+         "<td class=\"n\">{}</td><td class=\"n\">{}</td><td>",
+         str_of(audit_verdict_name(ca->verdict)), c->environment->title, c->stack->label,
+         c->gpus ? textf(&page->arena, "%" PRId64, c->gpus) : STR_LIT("CPUs"),
+         number_text(page, ca->cell->published, DECIMALS),
+         number_text(page, ca->recomputed, DECIMALS));
+    add_strip(page, ca);
+    strbuf_add_z(page->out, "</td><td>");
+    add_verdict(page, ca->verdict);
+    if (c->factor.value > 0) {
+        HTML(page->out, "<small>factor {}</small>", number_text(page, c->factor.value, 6));
+    }
+    if (ca->verdict != AUDIT_EXACT) {
+        HTML(page->out, "<small>{}</small>", ca->note.ptr ? ca->note : c->matched);
+    }
+    strbuf_add_z(page->out, "</td></tr>\n");
+}
+
+static void add_model(struct page *page, const struct report_audit *audit, struct str model)
+{
+    size_t n = 0;
+    size_t n_hold = 0;
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        const struct cell_audit *ca = &audit->cells[idx];
+        bool is_of = str_eq(ca->of_case->model, model);
+        n += is_of;
+        n_hold += is_of && (ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH);
+    }
+    HTML(page->out, "<details><summary>{}: {} of {} results follow from their runs</summary>\n",
+         model, textf(&page->arena, "%zu", n_hold), textf(&page->arena, "%zu", n));
+    add_scroll_begin(page, textf(&page->arena, "Results of %.*s", STR_ARG(model)));
+    strbuf_add_z(page->out, "<thead><tr><th>System</th><th class=\"n\">Accelerators</th>"
+                            "<th class=\"n\">Published, min</th><th class=\"n\">From the runs</th>"
+                            "<th>Runs</th><th>Verdict</th></tr></thead><tbody>\n");
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        if (str_eq(audit->cells[idx].of_case->model, model)) {
+            add_result(page, &audit->cells[idx]);
+        }
+    }
+    strbuf_add_z(page->out, "</tbody>");
+    add_scroll_end(page);
+    strbuf_add_z(page->out, "</details>\n");
+}
+
+void add_results(struct page *page, const struct report_audit *audit)
+{
+    HTML(page->out, "<section class=\"card\" id=\"{}-cells\"><h3>Results and their runs</h3>\n",
+         audit->report->id);
+    strbuf_add_z(page->out,
+                 "<p class=\"soft\">A dot is a run, its time over the result: the line is 1, the "
+                 "edges are 15 % off, halfway is 3.75 %. Hollow: dropped, as the fastest or the "
+                 "slowest. A cross: it "
+                 "did not succeed, and counts as the slowest.</p>\n");
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        struct str model = audit->cells[idx].of_case->model;
+        bool is_first = true;
+        for (size_t before = 0; before < idx && is_first; before++) {
+            is_first = !str_eq(audit->cells[before].of_case->model, model);
+        }
+        if (is_first) {
+            add_model(page, audit, model);
+        }
+    }
+    strbuf_add_z(page->out, "</section>\n");
+}

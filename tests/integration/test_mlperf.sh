@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# MLPerf Training: a made-up round made into a report, audited and forged; the five published rounds from their kept series, and from
+# the raw logs where MLPERF=DIR holds clones of training_results_vN.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+source "$(dirname "$0")/../tap_lib.sh"
+V=(/usr/bin/python3 tests/integration/validate.py)
+ID=mlperf-training-9.9
+new_root() { # the made-up round, in a data folder of its own
+    rm -rf "$T/root" "$T/made"
+    mkdir -p "$T/root/manifests" "$T/root/logs/published"
+    cp -r "$ROOT/manifests/formats" "$ROOT/manifests/vocabulary.json" "$T/root/manifests/"
+    /usr/bin/python3 tests/integration/make_round.py "$T/made"
+}
+make_report() { "$REPERF" new --mlperf "$T/made/training_results_v9.9" --results "$T/made/results.csv"; }
+cells() { jq -r '.reports[0].cells[] | [.verdict, .proof, .log_state, .recomputed // "-"] | join(" ")' "$T/out"; }
+export REPERF_ROOT="$T/root" REPERF_STORE="$T/store"
+
+new_root
+exits 0 "a report of a round" make_report
+like "$(cat "$T/out")" '9 results, 7 with their 45 logs, 1 whose logs are absent' "and what it holds"
+R="$T/root/manifests/reports/$ID.json" S="$T/root/logs/published/$ID"
+exits 0 "the report is valid" "${V[@]}" manifests/schema/report.json "$R"
+is "$(jq -r '.cases[3,4].matched' "$R" | grep -c 'the one of 2 folders whose score it is')" 1 "of two folders of one name the score decides for the first"
+like "$(jq -r '.cases[3].logs[0] + " " + .cases[4].logs[0]' "$R")" '^Bolt_Co/results/b2/.* Bolt_Co/results/b1/' "in whatever order they stand"
+like "$(jq -r '.cases[5].matched' "$R")" 'a4/resnet.*the system has another name there' "a system under another name is found by its score"
+like "$(jq -r '.cases[6].matched' "$R")" 'a2/resnet.*its logs give 92 minutes, and no score of the 1 folders' "a row that nothing fits says what was tried"
+like "$(jq -r '.cases[7].matched' "$R")" '5 of its 5 logs are absent' "and one whose logs are not there that"
+like "$(jq -r '.cases[8].matched' "$R")" '^no folder by submitter' "and one of nobody that"
+is "$(jq -c '.cases[2].factor | [.value, .path]' "$R")" '[1.25,"Acme/results/a16s/ssd/scaling.json"]' "a factor is read from where it was published"
+is "$(cd "$T/made/training_results_v9.9" && jq -r '.logs[] | .[1] + "  " + .[0]' "$S/series.json" | sha256sum -c --quiet 2>&1)" "" "every log by its digest"
+cp "$R" "$T/first.json"
+make_report >/dev/null 2>&1
+exits 0 "made again it is the same" cmp "$R" "$T/first.json"
+
+exits 1 "audit: status 1, one row differs" "$REPERF" audit "$ID" --json
+is "$(cells)" "exact partial whole 12
+exact partial whole 6.5
+exact partial whole 27.5
+exact partial whole 40.5625
+exact partial whole 30.5625
+exact partial whole 52
+differs partial whole 92
+no_log partial absent -
+no_log partial absent -" "each row by the olympic mean; a failed run is the slowest, a factor counts"
+cp "$T/out" "$T/kept.json"
+exits 0 "its JSON is valid" "${V[@]}" manifests/schema/audit-output.json "$T/kept.json"
+exits 1 "audit from the raw logs" "$REPERF" audit "$ID" --logs "$T/made" --json
+cp "$T/out" "$T/raw.json"
+exits 0 "is the same, byte for byte" cmp "$T/raw.json" "$T/kept.json"
+"$REPERF" audit "$ID" --logs "$T/made" --write-series "$T/series" >/dev/null 2>&1
+exits 0 "and so are the series written from them" diff -r "$T/series/$ID" "$S"
+
+# --- forged ------------------------------------------------------------------------------------------------
+L="$T/made/training_results_v9.9/Acme/results/a 8x/resnet"
+first() { jq -r '.reports[0].cells[0] | [.verdict, .proof, (.contradicted | map(.fact) | join("+"))] | join(" ")' "$T/out"; }
+# shellcheck disable=SC2317 # exits calls it
+raw() { "$REPERF" audit "$ID" --logs "$T/made" --json; }
+forged() { # NAME SED WHAT FINDING: of the first row's third log
+    cp "$L/result_2.txt" "$T/keep.txt"
+    sed -i "$2" "$L/result_2.txt"
+    cmp -s "$L/result_2.txt" "$T/keep.txt" && ok 1 "$1: planted"
+    exits 1 "$1: status 1" raw
+    is "$(first)" "$3" "$1: $3"
+    like "$(jq -r '.reports[0].findings[] | .id + " " + .where' "$T/out")" "$4" "$1: a finding"
+    cp "$T/keep.txt" "$L/result_2.txt"
+}
+forged "a run_stop that was edited" '/run_stop/s/"time_ms": 16500007/"time_ms": 16500006/' "differs partial " '^log-[a-z-]+ .*result_2'
+forged "a log of another benchmark" 's/"resnet"/"ssd"/' "differs contradicted model" '^row-differs .*result_2'
+forged "a log of another number of nodes" 's/"1xAcme/"3xAcme/' "differs contradicted nodes" '^row-differs .*result_2'
+forged "a run that failed" 's/"success"/"aborted"/' "differs partial " '^log-[a-z-]+ .*result_2'
+mv "$L/result_2.txt" "$T/keep.txt"
+exits 1 "a log that is missing: status 1" raw
+is "$(first)" "no_log partial " "the row is not judged"
+like "$(cat "$T/out")" '"id": "log-missing"' "and the log is named as missing"
+mv "$T/keep.txt" "$L/result_2.txt"
+jq 'del(.cases[0].logs[4])' "$R" >"$T/four.json" && cp "$T/four.json" "$R"
+exits 1 "a run left out of the row" "$REPERF" audit "$ID" --json
+is "$(first)" "differs contradicted runs" "the benchmark asks for five"
+jq '.cases[0].id |= sub("g8"; "g9") | .cases[0].cells[0].cell |= sub("g8"; "g9")' "$T/first.json" >"$R"
+exits 3 "another accelerator count than the system's" "$REPERF" audit "$ID"
+cp "$T/first.json" "$R"
+sed -i 's/"success"/"successes"/' "$S/series.json"
+exits 5 "an edited series is found without the raw log" "$REPERF" audit "$ID"
+new_root
+sed -i '2s/,8,A1/,16,A1/' "$T/made/results.csv"
+exits 0 "a table with another accelerator count" make_report
+like "$(jq -r '.cases[0].matched' "$R")" 'the accelerator count is another there' "the row says so"
+
+# --- somebody's own submission -------------------------------------------------------------------------------
+A=$T/made/training_results_v9.9/Acme/results
+runs() { jq -r '[.runs[] | .dropped // "-"] | join(" ")' "$T/out"; }
+exits 0 "measure of a folder" "$REPERF" measure "$A/a16/resnet" --json
+is "$(jq .value "$T/out") $(runs)" "6.5 - unsuccessful - fastest -" "its score; the run that failed is dropped, and the fastest"
+exits 0 "with a factor" "$REPERF" measure "$A/a16s/ssd" --json
+is "$(jq -c '[.value, .factor, [.checks[] | select(.failed)], .checks[0].rule]' "$T/out")" '[27.5,1.25,[],"target-reached"]' "it counts; what was not checked is said"
+spoil() { # NAME SED FILE RULE: of the first row's folder
+    cp -r "$L" "$T/own"
+    sed -i "$2" "$T/own/$3"
+    exits 9 "$1: status 9" "$REPERF" measure "$T/own" --json
+    is "$(jq -r '[.checks[] | select(.failed) | .rule] | unique | join(" ")' "$T/out")" "$4" "$1: $4"
+    rm -r "$T/own"
+}
+spoil "two seeds that are one" '/"seed"/s/103/100/' result_3.txt "seeds-differ"
+spoil "an evaluation below the target" 's/0.76/0.758/' result_1.txt "target-reached"
+spoil "a stop before its start" '/run_start/s/16500000/16600000/' result_1.txt "log-whole start-before-stop"
+spoil "no stop" '/run_stop/d' result_1.txt "log-whole start-before-stop"
+spoil "another benchmark" 's/"resnet"/"bert"/' result_1.txt "one-benchmark"
+cp -r "$L" "$T/own" && rm "$T/own/result_4.txt"
+exits 9 "four runs of five" "$REPERF" measure "$T/own"
+like "$(cat "$T/out")" 'required-runs +resnet asks for 5 runs, and there are 4' "are said"
+rm "$T/own/"*.txt
+exits 2 "a folder without a log is no submission" "$REPERF" measure "$T/own"
+
+# --- bad input ---------------------------------------------------------------------------------------------
+exits 2 "no table" "$REPERF" new --mlperf "$T/made/training_results_v9.9"
+exits 2 "nothing" "$REPERF" new
+bad_table() { # NAME SED PATTERN
+    sed "$2" "$T/made/results.csv" >"$T/bad.csv"
+    exits 3 "$1" "$REPERF" new --mlperf "$T/made/training_results_v9.9" --results "$T/bad.csv"
+    like "$(cat "$T/err")" "$3" "with its place"
+}
+bad_table "a column less" '1s/,submitter//' 'bad.csv:1: expected a column "submitter"'
+bad_table "a field less" '3s/9.9,//' 'bad.csv:3: expected 10 fields, found 9'
+bad_table "a result that is none" '2s/12.0/12,5/' 'bad.csv:2: expected 10 fields'
+bad_table "a quote that is not closed" '2s/G 2"/G 2/' 'a quote is not closed|expected'
+bad_table "another round" 's/^9.9/9.8/' 'no result of round 9.9'
+
+# --- the published rounds ------------------------------------------------------------------------------------
+export REPERF_ROOT="$ROOT"
+count() { jq -r '.reports[] | [.report, (.cells | length), ([.cells[].verdict] | group_by(.) | map("\(.[0]) \(length)") | join(" "))] | map(tostring) | join(" ")' "$T/out"; }
+ROUNDS="mlperf-training-1.0 131 exact 122 no_log 9
+mlperf-training-1.1 108 exact 107 no_log 1
+mlperf-training-2.0 234 exact 234
+mlperf-training-2.1 144 exact 144
+mlperf-training-3.0 214 exact 214"
+IDS=(mlperf-training-{1.0,1.1,2.0,2.1,3.0})
+exits 0 "the five rounds hold" "$REPERF" audit "${IDS[@]}" --json
+is "$(count)" "$ROUNDS" "821 of 831 results follow from their logs"
+is "$(jq '[.reports[].cells[] | select(.verdict == "no_log") | .matched | contains("absent from the stored copy")] | all' "$T/out")" true "the others' logs are absent, and they say so"
+exits 0 "the rounds as one page" "$REPERF" report "${IDS[@]}" --html "$T/page.html"
+is "$(grep -o '<svg class="runs"' "$T/page.html" | wc -l) $(grep -o '<details><summary>[a-z0-9]*: [0-9]* of' "$T/page.html" | wc -l) $(grep -ci '<script' "$T/page.html")" "821 32 0" "a strip of runs for each result that has its logs, by benchmark, and no script"
+is "$(find manifests/reports logs/published -path '*mlperf-*' -size +5000k)" "" "no file over 5 MB"
+if [ -n "${MLPERF:-}" ]; then
+    cp "$T/out" "$T/kept.json"
+    exits 0 "and from the raw logs" "$REPERF" audit "${IDS[@]}" --logs "$MLPERF" --json
+    cp "$T/out" "$T/raw.json"
+    exits 0 "byte for byte the same" cmp "$T/raw.json" "$T/kept.json"
+else
+    skip "the five rounds from the raw logs" "MLPERF=DIR, of clones of training_results_vN, is not given"
+fi
+tap_done
