@@ -17,6 +17,11 @@ MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format
 /* A set of the one format alone; an empty set where there is none of that id. */
 MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
                            struct format_set *ret_set, struct err *err);
+/* A set of the one format in this file, whatever its name, or in this text. */
+MUST_CHECK int load_format_file(struct arena *arena, const char *root, const char *path,
+                                struct format_set *ret_set, struct err *err);
+MUST_CHECK int load_format_text(struct arena *arena, const char *root, struct str text,
+                                const char *name, struct format_set *ret_set, struct err *err);
 void format_set_release(struct format_set *set);
 static inline void format_set_cleanup(struct format_set *set)
 {

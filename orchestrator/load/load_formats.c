@@ -99,6 +99,35 @@ int load_format(struct arena *arena, const char *root, const char *id, struct fo
     return 0;
 }
 
+int load_format_text(struct arena *arena, const char *root, struct str text, const char *name,
+                     struct format_set *ret_set, struct err *err)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const struct vocabulary *vocabulary;
+    struct format_set set = {arena_array(arena, struct format *, 1), 1};
+    struct json at;
+    if (load_vocabulary(arena, root, &vocabulary, err) < 0 ||
+        json_parse(text, name, &doc, err) < 0) {
+        return -1;
+    }
+    doc.context = vocabulary;
+    at = json_root(&doc);
+    if (format_decode(&at, arena, &set.items[0], err) < 0) {
+        return -1;
+    }
+    *ret_set = set;
+    return 0;
+}
+
+int load_format_file(struct arena *arena, const char *root, const char *path,
+                     struct format_set *ret_set, struct err *err)
+{
+    struct str text;
+    return json_read_text(arena, path, &text, err) < 0
+               ? -1
+               : load_format_text(arena, root, text, path, ret_set, err);
+}
+
 void format_set_release(struct format_set *set)
 {
     for (size_t idx = 0; idx < set->n; idx++) {

@@ -48,4 +48,9 @@ struct guess {
 MUST_CHECK int measure_guess(const struct format_set *set, const char *path, struct log_head *head,
                              struct guess *ret_guess, struct err *err);
 
+/* Every line of the log; head as for measure_file_rates. */
+struct survey;
+MUST_CHECK int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
+                              struct err *err);
+
 #endif
