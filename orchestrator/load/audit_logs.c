@@ -20,6 +20,13 @@ struct reading {
     struct series_list *list; /* digests of the kept series; empty where raw logs are read */
 };
 
+/* The kept series: of the program's reports in logs/published, of the user's beside their manifests. */
+static const char *kept_folder(const struct reading *in)
+{
+    return in->report->place.ptr ? fs_join(in->arena, str_z(in->arena, in->report->place), "series")
+                                 : fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+}
+
 static const char *series_path(const struct reading *in, const char *folder,
                                const struct audit_log *log)
 {
@@ -60,7 +67,7 @@ static int read_record(struct reading *in, struct audit_log *log, struct err *er
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct series_file file;
-    const char *folder = fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+    const char *folder = kept_folder(in);
     struct err what = {0};
     if (series_file_read(&arena, series_path(in, folder, log), &file, &what) < 0) {
         return what.code == ERR_NOT_FOUND ? 0 : err_set(err, what.code, "%s", what.msg);
@@ -94,7 +101,7 @@ static int read_kept(struct reading *in, struct audit_log *log, struct err *err)
 {
     struct arena *arena = in->arena;
     struct series_file *file = arena_new(arena, struct series_file);
-    const char *folder = fs_join(arena, in->opts->root, SERIES_FOLDER);
+    const char *folder = kept_folder(in);
     const char *path = series_path(in, folder, log);
     struct err what = {0};
     if (series_file_read(arena, path, file, &what) < 0) {
@@ -143,7 +150,7 @@ static int read_case(struct reading *in, const struct report_case *c, struct err
 /* A report with published logs has its series kept, each with its digest. */
 static int read_list(struct reading *in, struct err *err)
 {
-    const char *folder = fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+    const char *folder = kept_folder(in);
     const char *below = fs_join(in->arena, folder, str_z(in->arena, in->report->id));
     if (in->opts->logs_folder || !in->report->logs_source.path.ptr ||
         audit_count_logs(in->report) == 0 || !fs_is_dir(below)) {
