@@ -160,7 +160,7 @@ static int take_manifests(int argc, char **argv, const char **ret_named)
    named too, ./manifests and the user's data folder. */
 static void set_places(struct arena *arena, const char *named)
 {
-    const char *variable = getenv(PLACES_ENV);
+    const char *variable = getenv("REPERF_MANIFESTS");
     const char *root = getenv("REPERF_ROOT");
     const char *xdg = getenv("XDG_DATA_HOME");
     const char *home = getenv("HOME");

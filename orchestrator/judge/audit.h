@@ -79,6 +79,7 @@ struct audit_log {     /* one log as one format read it */
     struct log_ref ref;
     const struct measurement *measurement; /* NULL: not there, or not readable */
     struct str why;                        /* then: why */
+    struct str tried;       /* then, of a raw log: where it was looked for, whole; else NULL */
     struct str kept_sha256; /* of a raw log, as logs/published records it; NULL: no record */
 };
 

@@ -89,7 +89,10 @@ static void link_logs(struct audit *audit, const struct report_case *c, struct s
         a->logs[idx] = log->ref;
         a->measurements[idx] = log->measurement;
         if (!log->measurement && !a->note.ptr) {
-            a->note = arena_str(audit->arena, "log not there: %.*s", STR_ARG(log->ref.path));
+            a->note = arena_str(audit->arena,
+                                log->tried.ptr ? "log not there: %.*s (tried %.*s)"
+                                               : "log not there: %.*s",
+                                STR_ARG(log->ref.path), STR_ARG(log->tried));
         }
     }
 }

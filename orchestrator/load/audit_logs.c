@@ -76,18 +76,41 @@ static int read_record(struct reading *in, struct audit_log *log, struct err *er
     return 0;
 }
 
+/* Below the folder that the manifest names, or below --logs itself: a copy of the repository under another name. */
+static const char *raw_path(const struct reading *in, const struct audit_log *log)
+{
+    struct arena *arena = in->arena;
+    const char *path = fs_join(arena, in->opts->logs_folder, str_z(arena, log->ref.path));
+    const char *bare = fs_join(arena, in->opts->logs_folder, str_z(arena, log->path));
+    return !fs_exists(path) && fs_exists(bare) ? bare : path;
+}
+
+/* Where it was looked for, from the root on: what was typed may mean another place than it seems. */
+static struct str tried_path(const struct reading *in, const struct audit_log *log)
+{
+    char *whole = realpath(in->opts->logs_folder, NULL);
+    const char *path =
+        fs_join(in->arena, whole ? whole : in->opts->logs_folder, str_z(in->arena, log->ref.path));
+    free(whole);
+    return str_of(in->opts->clone
+                      ? arena_printf(in->arena, "commit %.*s of %s",
+                                     STR_ARG(in->report->logs_source.commit), in->opts->clone)
+                      : path);
+}
+
 static int read_raw(struct reading *in, struct audit_log *log, struct err *err)
 {
     struct arena *arena = in->arena;
     const struct format *format = format_find(in->formats, log->format);
     struct measurement *m = arena_new(arena, struct measurement);
-    const char *path = fs_join(arena, in->opts->logs_folder, str_z(arena, log->ref.path));
+    const char *path = raw_path(in, log);
     struct err what = {0};
     if (!format) {
         return err_set(err, ERR_MANIFEST, "%.*s: no format \"%.*s\" in manifests/formats",
                        STR_ARG(in->report->path), STR_ARG(log->format));
     }
     if (measure_file(arena, format, path, m, &log->ref.sha256, &what) < 0) {
+        log->tried = tried_path(in, log);
         return note_missing(log, arena, &what, err);
     }
     log->measurement = m;

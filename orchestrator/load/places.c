@@ -5,28 +5,34 @@
 
 #define SUFFIX ".json"
 
-static bool is_there(const struct places *places, const char *path)
+static bool is_same(const char *a, const char *b)
 {
-    char *whole = realpath(path, NULL);
-    bool is_known = false;
-    for (size_t idx = 0; whole && idx < places->n; idx++) {
-        char *other = realpath(places->items[idx], NULL);
-        is_known = is_known || (other && strcmp(whole, other) == 0);
-        free(other);
+    char *x = realpath(a, NULL);
+    char *y = realpath(b, NULL);
+    bool is_equal = x && y && strcmp(x, y) == 0;
+    free(x);
+    free(y);
+    return is_equal;
+}
+
+static bool is_known(const struct places *places, const char *own, const char *path)
+{
+    bool is_there = is_same(own, path);
+    for (size_t idx = 0; idx < places->n; idx++) {
+        is_there = is_there || is_same(places->items[idx], path);
     }
-    free(whole);
-    return is_known;
+    return is_there;
 }
 
 int places_find(struct arena *arena, const char *root, struct places *ret, struct err *err)
 {
-    struct str rest = str_of(getenv(PLACES_ENV));
+    struct str rest = str_of(getenv("REPERF_MANIFESTS"));
     struct str part;
     struct places places = {0};
     const char *own = fs_join(arena, root, "manifests");
     while (rest.len && str_next(&rest, ':', &part)) {
         const char *path = str_z(arena, part);
-        if (part.len == 0 || is_there(&places, path)) {
+        if (part.len == 0 || is_known(&places, own, path)) {
             continue;
         }
         if (!fs_is_dir(path)) {
@@ -38,9 +44,7 @@ int places_find(struct arena *arena, const char *root, struct places *ret, struc
         }
         places.items[places.n++] = path;
     }
-    if (!is_there(&places, own)) {
-        places.items[places.n++] = own;
-    }
+    places.items[places.n++] = own;
     *ret = places;
     return 0;
 }

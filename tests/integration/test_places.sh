@@ -43,5 +43,9 @@ sha=$(grep -o '[0-9a-f]\{64\}' "$T/err")
 sed -i "s/\"path\": \"mine\", /\"path\": \"mine\", \"series_sha256\": \"$sha\", /" "$T/home/.local/share/reperf/manifests/reports/my-report.json"
 exits 0 "and the audit needs no logs" "$REPERF" audit my-report
 like "$(cat "$T/out")" '1 cells: 1 exact' "it is exact by them"
+cd "$ROOT" || exit 1
+is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(ls manifests/reports/*.json | wc -l | awk '{print $1 + 1}')" "in the source tree ./manifests is the program's own"
+is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "whose kept series are its own"
+cd "$T/elsewhere" || exit 1
 exits 2 "--manifests without a folder" "$REPERF" list reports --manifests
 tap_done
