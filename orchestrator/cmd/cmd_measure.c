@@ -405,6 +405,15 @@ static void put_error(struct sink *sink, const char *file, const struct err *err
     }
 }
 
+/* A log's result, and what it makes of the status. */
+static int take_result(struct sink *sink, const struct finding_of_log *f, struct err *err)
+{
+    if (!f->has_value || (is_part(f) && !sink->args->allows_incomplete)) {
+        sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
+    }
+    return put_result(sink, f, err);
+}
+
 static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
                         const struct opt_list *files, struct sink *sink, struct err *err)
 {
@@ -419,11 +428,9 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
         const struct source from = {sink->args, set, &head, ctx->root, &proposal, &suggested};
         struct finding_of_log f = {.file = files->items[idx], .path = files->items[idx]};
         struct err why = {0};
-        if (strcmp(f.file, "-") == 0 && measure_spool(&arena, &f.path, &spool, err) < 0) {
-            progress_end(&progress);
-            return -1;
-        }
-        if (measure_one(&arena, &from, &f, &why) < 0) {
+        bool is_input = strcmp(f.file, "-") == 0;
+        if ((is_input && measure_spool(&arena, &f.path, &spool, &why) < 0) ||
+            measure_one(&arena, &from, &f, &why) < 0) {
             why.code = why.code == ERR_NOT_FOUND ? ERR_IO : why.code; /* a log that is not there */
             if (files->n == 1 || why.code == ERR_USAGE) {
                 *err = why;
@@ -431,14 +438,9 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
                 return -1;
             }
             put_error(sink, f.file, &why);
-        } else {
-            if (!f.has_value || (is_part(&f) && !sink->args->allows_incomplete)) {
-                sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
-            }
-            if (put_result(sink, &f, err) < 0) {
-                progress_end(&progress);
-                return -1;
-            }
+        } else if (take_result(sink, &f, err) < 0) {
+            progress_end(&progress);
+            return -1;
         }
         progress_set(&progress, idx + 1);
     }
@@ -564,14 +566,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 {
     struct args args = {0};
     struct opt_list files = {0};
-    int status;
-    if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0) {
-        status = -1;
-    } else if (check_args(&args, &files, err) < 0) {
-        status = -1;
-    } else {
-        status = measure_files(ctx, &args, &files, err);
-    }
+    bool is_good =
+        opt_parse(OPTS, argc, argv, &args, &files, err) == 0 && check_args(&args, &files, err) == 0;
+    int status = is_good ? measure_files(ctx, &args, &files, err) : -1;
     VEC_RELEASE(&files);
     return status;
 }

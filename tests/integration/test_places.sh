@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Where manifests are looked for, and in which order; the example of manifests/README.md, as it stands.
-# shellcheck source=tests/tap_lib.sh disable=SC1091
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
 source "$(dirname "$0")/../tap_lib.sh"
 export HOME="$T/home" PATH="$B:$PATH"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
@@ -44,7 +44,7 @@ sed -i "s/\"path\": \"mine\", /\"path\": \"mine\", \"series_sha256\": \"$sha\", 
 exits 0 "and the audit needs no logs" "$REPERF" audit my-report
 like "$(cat "$T/out")" '1 cells: 1 exact' "it is exact by them"
 cd "$ROOT" || exit 1
-is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(ls manifests/reports/*.json | wc -l | awk '{print $1 + 1}')" "in the source tree ./manifests is the program's own"
+is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(find manifests/reports -name '*.json' | awk 'END {print NR + 1}')" "in the source tree ./manifests is the program's own"
 is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "whose kept series are its own"
 cd "$T/elsewhere" || exit 1
 exits 2 "--manifests without a folder" "$REPERF" list reports --manifests
