@@ -44,6 +44,7 @@ extern const struct cmd CMD_LINT;
 extern const struct cmd CMD_LIST;
 extern const struct cmd CMD_LOCK;
 extern const struct cmd CMD_MEASURE;
+extern const struct cmd CMD_NEW;
 extern const struct cmd CMD_NODES;
 extern const struct cmd CMD_NODE_RELAY;
 extern const struct cmd CMD_PACK;

@@ -23,6 +23,7 @@ const struct cmd *const CMDS[] = {
     &CMD_LIST,
     &CMD_LOCK,
     &CMD_MEASURE,
+    &CMD_NEW,
     &CMD_NODES,
     &CMD_PACK,
     &CMD_PLAN,
