@@ -281,7 +281,8 @@ void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
         strbuf_add_z(text, "\nNo number with a word beside it stands on any line.\n");
         return;
     }
-    strbuf_add_z(text, "\nNumbers that recur:\n");
+    strbuf_printf(text, "\nNumbers that recur (in at most the first %u MiB):\n",
+                  SURVEY_BYTES_MAX >> 20);
     add_numbers(text, &p->list);
     if (!p->pattern.ptr) {
         add_missing(text, f->file, &p->list);

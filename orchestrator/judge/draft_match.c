@@ -62,9 +62,12 @@ static int64_t score_of(const struct draft_number *number, const struct draft_lo
     if ((shared == 0 && !is_flat) || !agrees(a, b)) {
         return -1;
     }
-    return 4 * shared + 8 * (a->gpus && a->gpus == b->gpus) +
-           4 * (a->batch && a->batch == b->batch) + 4 * (a->precision.ptr && b->precision.ptr) +
-           2 * (a->framework.ptr && b->framework.ptr);
+    shared *= 4;
+    shared += a->gpus && a->gpus == b->gpus ? 8 : 0;
+    shared += a->batch && a->batch == b->batch ? 4 : 0;
+    shared += a->precision.ptr && b->precision.ptr ? 4 : 0;
+    shared += a->framework.ptr && b->framework.ptr ? 2 : 0;
+    return shared;
 }
 
 /* The number by a rule of the log's format: whether it is the printed one. */

@@ -236,7 +236,7 @@ int measure_guess(const struct format_set *set, const char *path, struct log_hea
 static int survey_all(int fd, const char *path, struct survey *survey, struct err *err)
 {
     CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
-    for (;;) {
+    for (size_t n_bytes = 0; n_bytes < SURVEY_BYTES_MAX;) {
         size_t len;
         if (read_window(fd, path, window, &len, err) < 0) {
             return -1;
@@ -244,10 +244,12 @@ static int survey_all(int fd, const char *path, struct survey *survey, struct er
         if (len == 0) {
             return 0;
         }
+        n_bytes += len;
         if (survey_feed(survey, window, len, err) < 0) {
             return err_wrap(err, "%s", path);
         }
     }
+    return 0; /* what recurs, recurs by then */
 }
 
 int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
