@@ -103,6 +103,7 @@ static void compare_setting(struct arena *arena, struct compare *c, const struct
                             const struct setting *right)
 {
     const struct setting *any = left ? left : right;
+    ASSERT(any);
     bool is_local = str_eq_z(any->node, "local");
     struct str name =
         is_local
@@ -411,7 +412,7 @@ static bool passes(const struct cell_result *a, const struct cell_result *b, dou
 {
     double change = change_of(a, b);
     const char *id = a->of_case->id.ptr;
-    if (!isfinite(change)) {
+    if (!b || !isfinite(change)) {
         log_line(LOG_ERROR, "%s: a value in A and none in B", id);
         return false;
     }
