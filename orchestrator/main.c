@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "cmd/cmd.h"
+#include "load/places.h"
 
 #define PATH_BYTES 4096
 
@@ -21,8 +22,10 @@ static void print_usage(FILE *out)
     for (const struct cmd *const *c = CMDS; *c; c++) {
         fprintf(out, "  %-12s %s\n", (*c)->name, (*c)->summary);
     }
-    fprintf(out,
-            "\nreperf COMMAND --help shows the options of a command; the manual is reperf(1).\n");
+    fprintf(out, "\n--manifests DIR, anywhere: reports, formats and inventories of one's own, "
+                 "before ./manifests\n"
+                 "and the program's own.\n\nreperf COMMAND --help shows the options of a command; "
+                 "the manual is reperf(1).\n");
 }
 
 static void print_verb_help(const struct cmd *c, const struct cmd *verb)
@@ -131,6 +134,48 @@ static const char *find_store(struct arena *arena)
     return fs_join(arena, home && home[0] ? home : "/root", ".local/share/reperf/store");
 }
 
+/* --manifests DIR, wherever it stands before "--", is taken out of the arguments: the same for every command. */
+static int take_manifests(int argc, char **argv, const char **ret_named)
+{
+    int n = 0;
+    bool is_over = false;
+    *ret_named = NULL;
+    for (int idx = 0; idx < argc; idx++) {
+        is_over = is_over || strcmp(argv[idx], "--") == 0;
+        if (!is_over && strncmp(argv[idx], "--manifests=", 12) == 0) {
+            *ret_named = argv[idx] + 12;
+        } else if (!is_over && strcmp(argv[idx], "--manifests") == 0) {
+            if (idx + 1 == argc) {
+                return -1;
+            }
+            *ret_named = argv[++idx];
+        } else {
+            argv[n++] = argv[idx];
+        }
+    }
+    argv[n] = NULL;
+    return n;
+}
+
+/* Where manifests are looked for beside the program's own (load/places.h), first to last: named, the variable's, and unless the data folder is
+   named too, ./manifests and the user's data folder. */
+static void set_places(struct arena *arena, const char *named)
+{
+    const char *variable = getenv("REPERF_MANIFESTS");
+    const char *root = getenv("REPERF_ROOT");
+    const char *xdg = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    const char *user = xdg && xdg[0] == '/' ? fs_join(arena, xdg, "reperf/manifests")
+                       : home && home[0]    ? fs_join(arena, home, ".local/share/reperf/manifests")
+                                            : "";
+    bool is_alone = root && root[0];
+    const char *list =
+        arena_printf(arena, "%s:%s:%s:%s", named ? named : "", variable ? variable : "",
+                     !is_alone && fs_is_dir("manifests") ? "./manifests" : "",
+                     !is_alone && user[0] && fs_is_dir(user) ? user : "");
+    (void)setenv(PLACES_ENV, list, 1);
+}
+
 static const char *find_self(struct arena *arena)
 {
     char path[PATH_BYTES];
@@ -148,10 +193,11 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
-static int run_command(const struct cmd *c, int argc, char **argv)
+static int run_command(const struct cmd *c, int argc, char **argv, const char *manifests)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
+    set_places(&arena, manifests);
     const char *self = find_self(&arena);
     struct cmd_ctx ctx = {clock_system(), find_root(&arena, self), find_state(&arena),
                           find_store(&arena), self};
@@ -208,8 +254,14 @@ static void move_json(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const struct cmd *c;
+    const char *manifests = NULL;
     open_standard_fds();
     signal(SIGPIPE, SIG_IGN);
+    argc = take_manifests(argc, argv, &manifests);
+    if (argc < 0) {
+        log_line(LOG_ERROR, "--manifests: expected a folder");
+        return 2;
+    }
     if (argc < 2) {
         print_usage(stderr);
         return 2;
@@ -233,5 +285,5 @@ int main(int argc, char **argv)
         print_command_help(c, argv[2]);
         return flushed();
     }
-    return run_command(c, argc - 2, argv + 2);
+    return run_command(c, argc - 2, argv + 2, manifests);
 }

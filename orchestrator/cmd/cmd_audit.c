@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
+#include "cmd/logs_clone.h"
 #include "cmd/pool_lanes.h"
 #include "cmd/select.h"
 #include "load/audit_logs.h"
@@ -19,13 +20,14 @@
 struct audit_args {
     bool is_all, want_json, want_sarif, want_junit, want_like, is_strict;
     const char *logs_folder, *series_folder;
+    const char *clone; /* that the logs were read from, or NULL */
 };
 
 #define AT(member) offsetof(struct audit_args, member)
 static const struct opt OPTS[] = {
     {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
-    {"logs", 0, OPT_TEXT, "DIR", "read the raw logs below DIR, not the kept series",
-     AT(logs_folder), 0, 0},
+    {"logs", 0, OPT_TEXT, "DIR",
+     "read the raw logs below DIR (or in this clone), not the kept series", AT(logs_folder), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
     {"sarif", 0, OPT_FLAG, NULL, "findings as SARIF 2.1.0", AT(want_sarif), 0, 0},
     {"junit", 0, OPT_FLAG, NULL, "cells as JUnit XML", AT(want_junit), 0, 0},
@@ -63,7 +65,8 @@ static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, 
     struct report_audit *audits = arena_array(arena, struct report_audit, reports->n + 1);
     struct progress progress = {0};
     const struct lanes lanes = pool_lanes();
-    struct audit_opts opts = {args->logs_folder, ctx->root, args->series_folder, &progress, &lanes};
+    struct audit_opts opts = {args->logs_folder, ctx->root, args->series_folder,
+                              args->clone,       &progress, &lanes};
     uint64_t total = 0;
     int rc = load_formats(arena, ctx->root, &formats, err);
     for (size_t idx = 0; idx < reports->n; idx++) {
@@ -131,6 +134,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(strbuf) struct strbuf text;
+    CLEANUP(logs_clone) struct logs_clone clone = {0};
     struct audit_args args = {0};
     struct report_set reports = {0};
     struct audit_set set = {0};
@@ -138,7 +142,15 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     strbuf_init(&text, TEXT_BYTES_MAX);
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0 ||
         select_reports(&arena, ctx->root, &names, args.is_all, &reports, err) < 0 ||
-        run_audits(ctx, &args, &arena, &reports, &set, err) < 0) {
+        (args.logs_folder &&
+         logs_clone_read(&arena, ctx, args.logs_folder, &reports, &clone, err) < 0)) {
+        return -1;
+    }
+    if (clone.folder) {
+        args.clone = args.logs_folder;
+        args.logs_folder = clone.folder;
+    }
+    if (run_audits(ctx, &args, &arena, &reports, &set, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < set.n; idx++) {

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/log.h"
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "report/hostlist.h"
@@ -102,6 +103,7 @@ static void compare_setting(struct arena *arena, struct compare *c, const struct
                             const struct setting *right)
 {
     const struct setting *any = left ? left : right;
+    ASSERT(any);
     bool is_local = str_eq_z(any->node, "local");
     struct str name =
         is_local
@@ -386,13 +388,79 @@ static void write_json(const struct compare *c, struct strbuf *out)
 
 struct compare_args {
     bool want_json;
+    const char *fail_slower;
 };
+
+/* "5%" or "5": a share of 0.05. */
+static int read_share(const char *text, double *ret, struct err *err)
+{
+    struct str number = str_of(text);
+    struct err reason = {0};
+    if (str_ends(number, STR_LIT("%"))) {
+        number.len--;
+    }
+    if (str_to_f64(number, ret, &reason) < 0 || !(*ret >= 0 && *ret < 100)) {
+        return err_set(err, ERR_USAGE,
+                       "--fail-slower %.40s: expected a share from 0%% to under 100%%", text);
+    }
+    *ret /= 100;
+    return 0;
+}
+
+/* Whether a cell of A passes: B has it, and is not slower by more than the share, or no more than its repeats are apart. */
+static bool passes(const struct cell_result *a, const struct cell_result *b, double share)
+{
+    double change = change_of(a, b);
+    const char *id = a->of_case->id.ptr;
+    if (!b || !isfinite(change)) {
+        log_line(LOG_ERROR, "%s: a value in A and none in B", id);
+        return false;
+    }
+    if (change >= -share) {
+        return true;
+    }
+    if (a->summary.n > 1 && b->summary.n > 1 && !is_apart(a, b)) {
+        log_line(LOG_WARN,
+                 "%s: slower by %.2f %%, but its repeats in A (%.6g to %.6g) and B (%.6g to "
+                 "%.6g) overlap",
+                 id, -100 * change, a->summary.min, a->summary.max, b->summary.min, b->summary.max);
+        return true;
+    }
+    log_line(LOG_ERROR, "%s: slower by %.2f %%, more than %.4g %%", id, -100 * change, 100 * share);
+    return false;
+}
+
+/* 0 or 1. Nothing that could be compared is no success. */
+static int gate(const struct compare *c, double share)
+{
+    size_t n = 0;
+    size_t n_bad = 0;
+    for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
+        const struct cell_result *a = &c->a.result.cells[idx];
+        if (isfinite(a->value)) {
+            n++;
+            n_bad += !passes(a, find_cell(&c->b, a->of_case->id), share);
+        }
+    }
+    if (n == 0) {
+        log_line(LOG_ERROR, "no cell of A has a value: nothing was compared");
+    } else {
+        log_line(n_bad ? LOG_ERROR : LOG_INFO,
+                 "%zu cells compared, %zu slower by more than %.4g %%", n, n_bad, 100 * share);
+    }
+    return n == 0 || n_bad > 0;
+}
 
 static const struct opt OPTS[] = {
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
      .offset = offsetof(struct compare_args, want_json)},
+    {.name = "fail-slower",
+     .kind = OPT_TEXT,
+     .value = "SHARE",
+     .help = "status 1 where a cell of the second run is slower by more than this (\"5%\")",
+     .offset = offsetof(struct compare_args, fail_slower)},
     OPT_END,
 };
 
@@ -403,11 +471,15 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(strbuf) struct strbuf out = {0};
     CLEANUP(compare) struct compare compare = {0};
     struct compare_args args = {0};
+    double share = 0;
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
         return -1;
     }
     if (names.n != 2) {
         return err_set(err, ERR_USAGE, "compare: expected two runs, found %zu", names.n);
+    }
+    if (args.fail_slower && read_share(args.fail_slower, &share, err) < 0) {
+        return -1;
     }
     if (run_view_open(&arena, ctx->clock, ctx->state, names.items[0], &compare.a, err) < 0 ||
         run_view_open(&arena, ctx->clock, ctx->state, names.items[1], &compare.b, err) < 0) {
@@ -420,7 +492,10 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     } else {
         write_text(&compare, &out);
     }
-    return cmd_print(strbuf_str(&out), err);
+    if (cmd_print(strbuf_str(&out), err) < 0) {
+        return -1;
+    }
+    return args.fail_slower ? gate(&compare, share) : 0;
 }
 
 const struct cmd CMD_COMPARE = {"compare", "RUN RUN",

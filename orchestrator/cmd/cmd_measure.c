@@ -26,14 +26,21 @@
 struct args {
     const char *format;
     const char *rule;
+    const char *pattern, *unit, *suggest;
     int64_t gpus, nodes, batch;
     bool want_json, allows_incomplete;
 };
 
 #define ARG(member) offsetof(struct args, member)
 static const struct opt OPTS[] = {
-    {"format", 'f', OPT_TEXT, "FORMAT", "format of the logs (auto: found by reading; default)",
-     ARG(format), 0, 0},
+    {"format", 'f', OPT_TEXT, "FORMAT",
+     "format of the logs, by name or file (auto: found by reading; default)", ARG(format), 0, 0},
+    {"pattern", 'p', OPT_TEXT, "REGEX",
+     "instead of a format: a regular expression with a group (?<value>...)", ARG(pattern), 0, 0},
+    {"unit", 'u', OPT_TEXT, "UNIT", "what the pattern's value, or a number without a unit, is in",
+     ARG(unit), 0, 0},
+    {"suggest", 0, OPT_TEXT, "FILE",
+     "write a format made from the log's own lines, and measure by it", ARG(suggest), 0, 0},
     {"rule", 'r', OPT_TEXT, "RULE", "rule that turns the series into a number (default: its mean)",
      ARG(rule), 0, 0},
     {"gpus", 'g', OPT_I64, "N", "GPUs of the job, where the log does not state it", ARG(gpus), 1,
@@ -166,6 +173,9 @@ struct source {
     const struct args *args;
     const struct format_set *set;
     struct log_head *head;
+    const char *root;
+    struct proposal *proposal; /* of the log at hand */
+    struct format_set *suggested;
 };
 
 /* Of those that fit, the program's own where there is one, and the protocols beside it; what fits any log counts where nothing else
@@ -212,6 +222,11 @@ static int guess_tables(const struct source *from, const char *file, struct gues
     return 0;
 }
 
+static bool is_named(const struct args *args)
+{
+    return args->pattern || (args->format && strcmp(args->format, "auto") != 0);
+}
+
 /* *ret_format NULL where auto finds none or several: then f says so. */
 static int choose_format(struct arena *arena, const struct source *from, struct finding_of_log *f,
                          const struct format **ret_format, struct err *err)
@@ -219,15 +234,15 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     CLEANUP(strbuf) struct strbuf why = {0};
     const struct args *args = from->args;
     struct guess guess;
-    if (args->format && strcmp(args->format, "auto") != 0) {
-        *ret_format = format_find(from->set, str_of(args->format));
-        return *ret_format ? 0 : name_formats(from->set, args->format, err);
+    if (is_named(args)) {
+        *ret_format = from->set->items[0]; /* load_wanted */
+        return 0;
     }
     strbuf_init(&why, WHY_BYTES);
-    if (measure_guess(from->set, f->file, from->head, &guess, err) < 0) {
+    if (measure_guess(from->set, f->path, from->head, &guess, err) < 0) {
         return -1;
     }
-    if (guess_tables(from, f->file, &guess, err) < 0) {
+    if (guess_tables(from, f->path, &guess, err) < 0) {
         return -1;
     }
     sort_guess(&guess, f);
@@ -250,8 +265,9 @@ static int measure_beside(struct arena *arena, const struct source *from, struct
 {
     for (size_t idx = 0; idx < f->n_beside; idx++) {
         struct beside *b = &f->beside[idx];
-        struct finding_of_log as = {.file = f->file, .format = format_id(b->format)};
-        if (measure_file_rates(arena, b->format, f->file, STR_EMPTY, from->head, &as.m, err) < 0) {
+        struct finding_of_log as = {
+            .file = f->file, .path = f->path, .format = format_id(b->format)};
+        if (measure_file_rates(arena, b->format, f->path, STR_EMPTY, from->head, &as.m, err) < 0) {
             return -1;
         }
         as.series = measurement_primary(&as.m);
@@ -266,18 +282,50 @@ static int measure_beside(struct arena *arena, const struct source *from, struct
     return 0;
 }
 
+/* No format reads it, or one is to be made: what is in it, and with --suggest the format for it. */
+static int propose(struct arena *arena, const struct source *from, struct finding_of_log *f,
+                   const struct format **ret_format, struct err *err)
+{
+    const struct proposal_want want = {from->root, from->args->suggest, str_of(from->args->unit)};
+    if (measure_propose(arena, &want, f, from->head, from->proposal, from->suggested, err) < 0) {
+        return -1;
+    }
+    f->proposal = from->proposal;
+    if (from->proposal->pattern.ptr) {
+        f->why = STR_LIT("no known format reads it; one is proposed");
+    }
+    if (from->suggested->n == 1) {
+        *ret_format = from->suggested->items[0];
+        f->proposal = NULL;
+        log_line(LOG_INFO, "%s: written; --format %s reads logs like this one", want.file,
+                 want.file);
+    } else if (want.file) {
+        log_line(LOG_WARN, "%s: not written", want.file);
+    }
+    return 0;
+}
+
 static int measure_one(struct arena *arena, const struct source *from, struct finding_of_log *f,
                        struct err *err)
 {
     const struct args *args = from->args;
     const struct format *format = NULL;
     from->head->is_whole = false;
-    if (choose_format(arena, from, f, &format, err) < 0) {
+    bool wants_survey = args->suggest || (args->unit && !args->pattern);
+    if (!wants_survey && choose_format(arena, from, f, &format, err) < 0) {
+        return -1;
+    }
+    if (wants_survey) {
+        f->verdict = PARSE_NO_METRIC;
+        f->why = STR_LIT("nothing in it says a rate or the time of a step");
+    }
+    if (!format && f->verdict == PARSE_NO_METRIC && propose(arena, from, f, &format, err) < 0) {
         return -1;
     }
     if (!format) {
         return 0;
     }
+    f->why = STR_EMPTY;
     f->format = format_id(format);
     if (args->rule) {
         f->rule = format_rule(format, str_of(args->rule));
@@ -285,7 +333,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
             return name_rules(format, args->rule, err);
         }
     }
-    if (measure_file_rates(arena, format, f->file, f->rule ? f->rule->series : STR_EMPTY,
+    if (measure_file_rates(arena, format, f->path, f->rule ? f->rule->series : STR_EMPTY,
                            from->head, &f->m, err) < 0) {
         return -1;
     }
@@ -358,32 +406,41 @@ static void put_error(struct sink *sink, const char *file, const struct err *err
     }
 }
 
+/* A log's result, and what it makes of the status. */
+static int take_result(struct sink *sink, const struct finding_of_log *f, struct err *err)
+{
+    if (!f->has_value || (is_part(f) && !sink->args->allows_incomplete)) {
+        sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
+    }
+    return put_result(sink, f, err);
+}
+
 static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
                         const struct opt_list *files, struct sink *sink, struct err *err)
 {
     CLEANUP(log_head) struct log_head head = {0};
-    const struct source from = {sink->args, set, &head};
     struct progress progress;
     progress_start(&progress, ctx->clock, "measure", "logs", files->n);
     for (size_t idx = 0; idx < files->n; idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct finding_of_log f = {.file = files->items[idx]};
+        CLEANUP(format_set) struct format_set suggested = {0};
+        CLEANUP(proposal) struct proposal proposal = {0};
+        CLEANUP(fd) int spool = -1;
+        const struct source from = {sink->args, set, &head, ctx->root, &proposal, &suggested};
+        struct finding_of_log f = {.file = files->items[idx], .path = files->items[idx]};
         struct err why = {0};
-        if (measure_one(&arena, &from, &f, &why) < 0) {
+        bool is_input = strcmp(f.file, "-") == 0;
+        if ((is_input && measure_spool(&arena, &f.path, &spool, &why) < 0) ||
+            measure_one(&arena, &from, &f, &why) < 0) {
             if (files->n == 1 || why.code == ERR_USAGE) {
                 *err = why;
                 progress_end(&progress);
                 return -1;
             }
             put_error(sink, f.file, &why);
-        } else {
-            if (!f.has_value || (is_part(&f) && !sink->args->allows_incomplete)) {
-                sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
-            }
-            if (put_result(sink, &f, err) < 0) {
-                progress_end(&progress);
-                return -1;
-            }
+        } else if (take_result(sink, &f, err) < 0) {
+            progress_end(&progress);
+            return -1;
         }
         progress_set(&progress, idx + 1);
     }
@@ -408,12 +465,42 @@ static int print_end(struct sink *sink, struct err *err)
     return cmd_print(strbuf_str(&text), err);
 }
 
+static int load_pattern(struct arena *arena, const char *root, const struct args *args,
+                        struct format_set *ret_set, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct given_format given = {STR_LIT("pattern"), str_of(args->pattern), str_of(args->unit),
+                                 NULL};
+    strbuf_init(&text, TEXT_BYTES_MAX);
+    if (load_vocabulary(arena, root, &given.vocabulary, err) < 0 ||
+        suggest_given(&given, &text, err) < 0) {
+        return -1;
+    }
+    if (load_format_text(arena, root, strbuf_str(&text), "--pattern", ret_set, err) < 0) {
+        err->code = ERR_USAGE;
+        return -1;
+    }
+    return 0;
+}
+
+static bool is_path(const char *name)
+{
+    return strchr(name, '/') || str_ends(str_of(name), STR_LIT(".json"));
+}
+
 /* The named format alone, or all of them for auto. */
-static int load_wanted(struct arena *arena, const char *root, const char *id,
+static int load_wanted(struct arena *arena, const char *root, const struct args *args,
                        struct format_set *ret_set, struct err *err)
 {
     struct format_set all = {0};
+    const char *id = args->format;
     int status;
+    if (args->pattern) {
+        return load_pattern(arena, root, args, ret_set, err);
+    }
+    if (id && is_path(id)) {
+        return load_format_file(arena, root, id, ret_set, err);
+    }
     if (!id || strcmp(id, "auto") == 0) {
         return load_formats(arena, root, ret_set, err);
     }
@@ -436,7 +523,7 @@ static int measure_files(const struct cmd_ctx *ctx, const struct args *args,
     CLEANUP(sink) struct sink sink = {.args = args, .n_files = files->n};
     strbuf_init(&sink.buf, TEXT_BYTES_MAX);
     table_init(&sink.table, COLUMNS, ARRAY_LEN(COLUMNS));
-    if (load_wanted(&arena, ctx->root, args->format, &set, err) < 0) {
+    if (load_wanted(&arena, ctx->root, args, &set, err) < 0) {
         return -1;
     }
     if (args->want_json) {
@@ -453,6 +540,34 @@ static int measure_files(const struct cmd_ctx *ctx, const struct args *args,
     return sink.status;
 }
 
+static int check_args(const struct args *args, const struct opt_list *files, struct err *err)
+{
+    size_t n_stdin = 0;
+    for (size_t idx = 0; idx < files->n; idx++) {
+        n_stdin += strcmp(files->items[idx], "-") == 0;
+    }
+    if (files->n == 0 || n_stdin > 1) {
+        return err_set(err, ERR_USAGE, "measure: expected at least one log file, and - only once");
+    }
+    if (args->pattern && (!args->unit || args->format || args->suggest)) {
+        return err_set(err, ERR_USAGE,
+                       "--pattern needs --unit, and goes without --format and --suggest");
+    }
+    if (args->unit && args->format) {
+        return err_set(err, ERR_USAGE, "--unit goes without --format: the format has its units");
+    }
+    if (args->suggest && (args->format || files->n > 1)) {
+        return err_set(err, ERR_USAGE, "--suggest takes one log, and goes without --format");
+    }
+    return 0;
+}
+
+static bool is_folder_alone(const struct args *args, const struct opt_list *files)
+{
+    return files->n == 1 && fs_is_dir(files->items[0]) && !args->format && !args->rule &&
+           !args->pattern && !args->suggest;
+}
+
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     struct args args = {0};
@@ -460,12 +575,11 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     int status;
     if (opt_parse(OPTS, argc, argv, &args, &files, err) < 0) {
         status = -1;
-    } else if (files.n == 0) {
-        status = err_set(err, ERR_USAGE, "measure: expected at least one log file");
-    } else if (files.n == 1 && fs_is_dir(files.items[0]) && !args.format && !args.rule) {
+    } else if (is_folder_alone(&args, &files)) {
         status = measure_folder(ctx, files.items[0], args.want_json, err);
     } else {
-        status = measure_files(ctx, &args, &files, err);
+        status =
+            check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
     }
     VEC_RELEASE(&files);
     return status;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "cmd/cmd.h"
+#include "cmd/logs_clone.h"
 #include "cmd/run_args.h"
 #include "cmd/select.h"
 #include "load/audit_logs.h"
@@ -49,12 +50,21 @@ static int audit_all(const struct cmd_ctx *ctx, const struct report_args *args, 
                      const struct report_set *reports, const struct format_set *formats,
                      struct audit_set *ret_set, struct err *err)
 {
+    CLEANUP(logs_clone) struct logs_clone clone = {0};
     struct report_audit *audits = arena_array(arena, struct report_audit, reports->n);
     struct progress progress = {0};
     struct audit_opts opts = {
         .logs_folder = args->logs_folder, .root = ctx->root, .progress = &progress};
     uint64_t total = 0;
     int rc = 0;
+    if (args->logs_folder &&
+        logs_clone_read(arena, ctx, args->logs_folder, reports, &clone, err) < 0) {
+        return -1;
+    }
+    if (clone.folder) {
+        opts.clone = opts.logs_folder;
+        opts.logs_folder = clone.folder;
+    }
     for (size_t idx = 0; idx < reports->n; idx++) {
         total += audit_count_logs(&reports->items[idx]);
     }

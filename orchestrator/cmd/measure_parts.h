@@ -7,6 +7,8 @@
 #include "base/table.h"
 #include "codec/json.h"
 #include "judge/identity.h"
+#include "judge/suggest.h"
+#include "load/measure.h"
 
 #define FLUSH_BYTES (64u << 10)
 #define BESIDE_MAX  8 /* protocols in one log */
@@ -22,7 +24,8 @@ struct beside {
 
 /* What is said about one log. */
 struct finding_of_log {
-    const char *file;
+    const char *file;  /* as it is named */
+    const char *path;  /* where it is read */
     struct str format; /* NULL: not found */
     struct measurement m;
     struct log_counts counts;
@@ -35,7 +38,40 @@ struct finding_of_log {
     const struct rule *rule; /* NULL: mean of the series */
     struct beside beside[BESIDE_MAX];
     size_t n_beside;
+    struct proposal *proposal; /* borrowed; NULL: a format was found */
 };
+
+/* What a log that no format reads holds, and what could read it. */
+struct proposal {
+    struct survey *survey; /* owned */
+    struct suggestions list;
+    struct str pattern, unit; /* ptr NULL: nothing in it can be read */
+    size_t skip;              /* samples that its window leaves out */
+    size_t n_used;
+    bool has_value;
+    double value; /* of that window */
+    struct survey_counts counts;
+};
+static inline void proposal_cleanup(struct proposal *proposal)
+{
+    survey_free(proposal->survey);
+}
+struct proposal_want {
+    const char *root;
+    const char *file; /* where the format goes; NULL: nowhere */
+    struct str unit;  /* of what prints none; or empty */
+};
+/* Surveys the log. Where a file is wanted and something can be read, ret_set is its format; else it stays empty. */
+MUST_CHECK int measure_propose(struct arena *arena, const struct proposal_want *want,
+                               const struct finding_of_log *f, const struct log_head *head,
+                               struct proposal *ret, struct format_set *ret_set, struct err *err);
+void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
+                          const struct proposal *proposal);
+void measure_put_proposal(struct json_out *out, const struct proposal *proposal);
+
+/* Standard input as a file that can be read several times: its path, and the descriptor that holds it. */
+MUST_CHECK int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd,
+                             struct err *err);
 
 /* Prints what has gathered and empties the buffer, so that a document of any length needs little memory. */
 MUST_CHECK int measure_flush(struct strbuf *buf, size_t over, struct err *err);

@@ -140,6 +140,9 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
     }
     put_more(out, f);
     put_beside(out, f);
+    if (f->proposal) {
+        measure_put_proposal(out, f->proposal);
+    }
     return 0;
 }
 
@@ -183,6 +186,9 @@ static void add_beside(struct strbuf *text, const struct beside *b)
 
 void measure_add_details(struct strbuf *text, const struct finding_of_log *f)
 {
+    if (f->proposal) {
+        measure_add_proposal(text, f, f->proposal);
+    }
     if (f->has_value) {
         strbuf_add_z(text, "\nvalue: ");
         if (f->rule) {

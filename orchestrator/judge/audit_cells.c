@@ -77,6 +77,20 @@ static void judge_derived(struct audit *audit, struct cell_audit *a)
     }
 }
 
+static struct str note_of_absent(const struct audit *audit, const struct audit_log *log)
+{
+    const char *text;
+    if (log->is_unreadable) {
+        text = arena_printf(audit->arena, "log cannot be read: %.*s", STR_ARG(log->why));
+    } else if (log->tried.ptr) {
+        text = arena_printf(audit->arena, "log not there: %.*s (tried %.*s)",
+                            STR_ARG(log->ref.path), STR_ARG(log->tried));
+    } else {
+        text = arena_printf(audit->arena, "log not there: %.*s", STR_ARG(log->ref.path));
+    }
+    return str_of(text);
+}
+
 static void link_logs(struct audit *audit, const struct report_case *c, struct str format,
                       struct cell_audit *a)
 {
@@ -89,9 +103,7 @@ static void link_logs(struct audit *audit, const struct report_case *c, struct s
         a->logs[idx] = log->ref;
         a->measurements[idx] = log->measurement;
         if (!log->measurement && !a->note.ptr) {
-            a->note = log->is_unreadable
-                          ? arena_str(audit->arena, "log cannot be read: %.*s", STR_ARG(log->why))
-                          : arena_str(audit->arena, "log not there: %.*s", STR_ARG(log->ref.path));
+            a->note = note_of_absent(audit, log);
         }
     }
 }

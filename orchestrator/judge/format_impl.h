@@ -11,7 +11,7 @@
 #define NO_LITERAL UINT8_MAX
 
 struct probe {               /* a literal, and a pattern for the lines that hold it */
-    struct str literal;      /* empty: every line of an open table */
+    struct str literal;      /* empty: every line, of a table while it is open */
     uint8_t bit;             /* of its literal in a line's mask; NO_LITERAL */
     struct pattern *pattern; /* owned by the format; NULL: absent */
 };
@@ -24,6 +24,7 @@ struct series_spec {
     bool is_primary;
     bool repeats;      /* the tool may print a step again (loss scaling repeats an iteration) */
     bool stands_in;    /* shown where a log has nothing of the primary series */
+    bool is_grouped;   /* digits in groups, "1,234.5" */
     bool is_off_grid;  /* printed by the clock, not by the step: intervals show no gap */
     int64_t step_from; /* what the first step is called, 0 or 1: a run from 0 ends at total - 1 */
     int64_t

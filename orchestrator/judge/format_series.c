@@ -69,7 +69,7 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
 
 struct raw_series {
     struct str name, literal, pattern, unit, scope, quantity, like, until;
-    bool primary, repeats, after, stands_in, is_on_grid;
+    bool primary, repeats, after, stands_in, is_on_grid, is_grouped;
     int64_t step_from, epoch_from;
     double factor;
 };
@@ -86,6 +86,7 @@ static const struct json_field SERIES_FIELDS[] = {
     {"repeats", JSON_BOOL, 0, RS(repeats), 0, 0},
     {"stands_in", JSON_BOOL, 0, RS(stands_in), 0, 0},
     {"grid", JSON_BOOL, 0, RS(is_on_grid), 0, 0},
+    {"grouped", JSON_BOOL, 0, RS(is_grouped), 0, 0},
     {"step_from", JSON_I64, 0, RS(step_from), 0, 1},
     {"epoch_from", JSON_I64, 0, RS(epoch_from), 0, 1},
     {"factor", JSON_F64, 0, RS(factor), 0, 0},
@@ -120,6 +121,7 @@ static int decode_series_names(const struct json *at, const struct raw_series *r
     s->repeats = raw->repeats;
     s->stands_in = raw->stands_in;
     s->is_off_grid = !raw->is_on_grid;
+    s->is_grouped = raw->is_grouped;
     s->step_from = raw->step_from;
     s->epoch_from = raw->epoch_from;
     s->factor = raw->factor;
@@ -141,9 +143,6 @@ static int decode_one_series(const struct decoder *d, const struct json *at, str
     s->line.literal = raw.literal;
     if (raw.literal.len && format_add_literal(at, d->format, &s->line, err) < 0) {
         return -1;
-    }
-    if (!raw.literal.len && !s->after.pattern) {
-        return json_fail(at, err, "a series has a literal, or \"after\" opens its table");
     }
     if (raw.like.ptr && !raw.literal.len) {
         return json_fail(at, err, "\"like\" is for lines that hold the literal, and there is none");

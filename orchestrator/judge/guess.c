@@ -32,7 +32,9 @@ struct guesser {
 
 static bool is_clue(const struct series_spec *spec)
 {
-    return spec->quantity != QTY_SCORE && (spec->quantity != QTY_PROGRESS || spec->after.pattern);
+    bool is_known = spec->line.literal.len || spec->after.pattern; /* else any log's */
+    return is_known && spec->quantity != QTY_SCORE &&
+           (spec->quantity != QTY_PROGRESS || spec->after.pattern);
 }
 
 static const struct probe *clue_of(const struct series_spec *spec)

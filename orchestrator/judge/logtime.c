@@ -217,3 +217,22 @@ bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value)
     *ret_value = value;
     return value <= max;
 }
+
+struct str lognumber_ungroup(struct str text, char *buf, size_t size)
+{
+    size_t whole = 0;
+    size_t len = 0;
+    while (whole < text.len && text.ptr[whole] != '.') {
+        whole++;
+    }
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        bool is_comma = c == ',' && idx > 0 && idx < whole && (whole - idx) % 4 == 0;
+        if (len == size || (idx < whole && !is_comma && !(c >= '0' && c <= '9'))) {
+            return text;
+        }
+        buf[len] = c;
+        len += !is_comma;
+    }
+    return (struct str){buf, len};
+}

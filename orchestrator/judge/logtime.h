@@ -16,6 +16,9 @@ enum number_kind { NUMBER_OK, NUMBER_NOT_FINITE, NUMBER_NONE };
    is the double nearest to the text. */
 enum number_kind lognumber_parse(struct str text, double *ret_value);
 
+/* "1,281,167.5" is 1281167.5, in buf; what is not grouped by threes, or does not fit, stays as it is. */
+struct str lognumber_ungroup(struct str text, char *buf, size_t size);
+
 /* Digits alone, at most max. */
 bool logwhole_parse(struct str text, int64_t max, int64_t *ret_value);
 

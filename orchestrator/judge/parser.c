@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include "judge/parser_impl.h"
+#include "judge/survey_impl.h"
 
 #define PIECE_BYTES                                                                                \
     (128u << 10) /* under FORMAT_LINE_MAX: so a line within a piece is never too long */
@@ -23,6 +24,9 @@ int parser_new(const struct format *format, struct arena *arena, struct parser *
     }
     p->search = *format->search;
     p->series = xcalloc(format->n_series, sizeof(p->series[0]));
+    for (size_t idx = 0; idx < format->n_series; idx++) {
+        p->n_open += !format->series[idx].line.literal.len && !format->series[idx].after.pattern;
+    }
     p->fact_of = xcalloc(format->n_facts, sizeof(p->fact_of[0]));
     p->total_steps = -1;
     p->total_epochs = -1;
@@ -507,7 +511,8 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
     while (at < text.len) {
         unsigned n_aims = p->n_aims;
         /* An open table reads every line, and a cut last line may lack its literal. */
-        size_t hit = p->n_open > 0 || region->is_cut || p->records ? at : cursor.at;
+        bool wants_all = p->n_open > 0 || region->is_cut || p->records || p->survey;
+        size_t hit = wants_all ? at : cursor.at;
         if (hit == SIZE_MAX) {
             break;
         }
@@ -516,7 +521,10 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
             at = line.end + 1;
             continue;
         }
-        if ((p->guesser ? guesser_line(p->guesser, &line, err) : parser_line(p, &line, err)) < 0) {
+        if (p->survey) {
+            survey_line(p->survey, &line);
+        } else if ((p->guesser ? guesser_line(p->guesser, &line, err)
+                               : parser_line(p, &line, err)) < 0) {
             return -1;
         }
         at = line.end + 1;

@@ -2,6 +2,7 @@
 /* What a log says of itself: facts, each read where it stands first in a run, or last. */
 #include "base/base.h"
 
+#include "judge/logtime.h"
 #include "judge/parser_impl.h"
 
 #define FACTS_MAX 4096
@@ -52,22 +53,6 @@ static void note_total(struct parser *p, struct str name, struct str value)
     }
 }
 
-/* "1,281,167" is 1281167; other text stays as it is. */
-static struct str drop_groups(struct str text, char *buf, size_t size)
-{
-    size_t len = 0;
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        bool is_comma = c == ',' && idx > 0 && (text.len - idx) % 4 == 0;
-        if (len == size || !(is_comma || (c >= '0' && c <= '9'))) {
-            return text;
-        }
-        buf[len] = c;
-        len += !is_comma;
-    }
-    return (struct str){buf, len};
-}
-
 /* How many parts a list with commas has. */
 static struct str count_parts(struct str list, char *buf, size_t size)
 {
@@ -109,7 +94,7 @@ int parser_facts(struct parser *p, const struct line *line, bool is_sample, stru
                 value = count_parts(value, count, sizeof(count));
             }
             if (spec->is_grouped) {
-                value = drop_groups(str_trim(value), count, sizeof(count));
+                value = lognumber_ungroup(str_trim(value), count, sizeof(count));
             }
             if (spec->is_last && p->fact_of[idx] && p->fact_of[idx] <= p->facts.n) {
                 replace_fact(p, p->fact_of[idx] - 1, value, line->number);

@@ -48,6 +48,7 @@ struct series_state {
 };
 
 struct guesser;
+struct survey;
 
 #define TOTAL_MAX (1ll << 50) /* steps that a run may state */
 
@@ -59,6 +60,7 @@ struct parser {
     struct records *records;       /* owned; NULL: lines are read as they stand */
     struct strbuf record;
     struct guesser *guesser; /* borrowed; not NULL: lines are its business */
+    struct survey *survey;   /* likewise, and all lines */
     struct str named;        /* with skips_scores: this one is read all the same */
     bool skips_scores;
     struct series_state *series; /* owned; n_series of the format */

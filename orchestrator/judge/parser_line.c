@@ -9,6 +9,7 @@
 
 #define SAMPLES_FIRST     256
 #define DATE_BYTES        10 /* "2020-12-16" */
+#define GROUPED_BYTES     32
 #define PARTIAL_BYTES_MIN 12 /* a cut line must hold this much of a record to count as one */
 
 static bool is_measured(enum quantity quantity)
@@ -122,7 +123,11 @@ static void note_bad_value(struct parser *p, const struct line *line, struct str
 static double read_value(struct parser *p, const struct series_spec *spec, const struct line *line)
 {
     struct str text = pattern_text(spec->line.pattern, line->text, spec->value);
+    char plain[GROUPED_BYTES];
     double value;
+    if (spec->is_grouped) {
+        text = lognumber_ungroup(str_trim(text), plain, sizeof(plain));
+    }
     if (spec->quantity == QTY_CLOCK || spec->quantity == QTY_PROGRESS) {
         return (double)NAN;
     }

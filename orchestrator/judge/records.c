@@ -105,6 +105,23 @@ static bool find_figure(const struct vocabulary *v, struct str name, char *label
            snprintf(label, NAME_BYTES, "throughput[samples/s]") < NAME_BYTES;
 }
 
+bool records_figure(const struct vocabulary *v, struct str name, struct str *ret_metric,
+                    const struct word **ret_unit)
+{
+    char label[NAME_BYTES];
+    char buf[NAME_BYTES];
+    struct str rest = drop_prefix(plain_name(name, buf, sizeof(buf)));
+    struct str metric;
+    if (!find_figure(v, rest, label)) {
+        return false;
+    }
+    rest = str_of(label);
+    (void)str_next(&rest, '[', &metric);
+    *ret_unit = words_find(&v->units, str_sub(rest, 0, rest.len - 1));
+    *ret_metric = words_find(&v->metrics, metric)->name;
+    return true;
+}
+
 static struct column column_of(const struct records *r, struct str name)
 {
     static const char *const STEPS[] = {"step",   "global_step", "iteration", "iter",

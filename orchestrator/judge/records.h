@@ -17,4 +17,8 @@ void records_free(struct records *records);
 /* The line of what `text` holds; false where it is no record (or the header). */
 bool records_line(struct records *records, struct str text, struct strbuf *ret_line);
 
+/* What a name says that it is a figure of: "images/sec", "step_time_ms". False where it names no unit (but "throughput" and "ips": samples/s). */
+bool records_figure(const struct vocabulary *vocabulary, struct str name, struct str *ret_metric,
+                    const struct word **ret_unit);
+
 #endif

@@ -22,6 +22,13 @@ struct reading {
     struct series_bundle *bundle; /* of a report whose kept series are one file */
 };
 
+/* The kept series: of the program's reports in logs/published, of the user's beside their manifests. */
+static const char *kept_folder(const struct reading *in)
+{
+    return in->report->place.ptr ? fs_join(in->arena, str_z(in->arena, in->report->place), "series")
+                                 : fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+}
+
 static const char *series_path(const struct reading *in, const char *folder,
                                const struct audit_log *log)
 {
@@ -73,7 +80,7 @@ static int read_record(struct reading *in, struct audit_log *log, struct err *er
     }
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct series_file file;
-    const char *folder = fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+    const char *folder = kept_folder(in);
     struct err what = {0};
     if (series_file_read(&arena, series_path(in, folder, log), &file, &what) < 0) {
         return what.code == ERR_NOT_FOUND ? 0 : err_set(err, what.code, "%s", what.msg);
@@ -82,11 +89,34 @@ static int read_record(struct reading *in, struct audit_log *log, struct err *er
     return 0;
 }
 
+/* Below the folder that the manifest names, or below --logs itself: a copy of the repository under another name. */
+static const char *raw_path(const struct reading *in, const struct audit_log *log)
+{
+    struct arena *arena = in->arena;
+    const char *path = fs_join(arena, in->opts->logs_folder, str_z(arena, log->ref.path));
+    const char *bare = fs_join(arena, in->opts->logs_folder, str_z(arena, log->path));
+    return !fs_exists(path) && fs_exists(bare) ? bare : path;
+}
+
+/* Where it was looked for, from the root on: what was typed may mean another place than it seems. */
+static struct str tried_path(const struct reading *in, const struct audit_log *log)
+{
+    char *whole = realpath(in->opts->logs_folder, NULL);
+    const char *path =
+        fs_join(in->arena, whole ? whole : in->opts->logs_folder, str_z(in->arena, log->ref.path));
+    free(whole);
+    return str_of(in->opts->clone
+                      ? arena_printf(in->arena, "commit %.*s of %s",
+                                     STR_ARG(in->report->logs_source.commit), in->opts->clone)
+                      : path);
+}
+
 /* After every log of the report has been measured. */
 static int take_raw(struct reading *in, struct audit_log *log, const struct measure_job *job,
                     struct err *err)
 {
     if (!job->measurement) {
+        log->tried = tried_path(in, log);
         return note_missing(log, in->arena, &job->err, err);
     }
     log->measurement = job->measurement;
@@ -103,7 +133,7 @@ static int read_all_raw(struct reading *in, struct err *err)
     struct measure_job *jobs = arena_array(in->arena, struct measure_job, logs->n + 1);
     for (size_t idx = 0; idx < logs->n; idx++) {
         const struct audit_log *log = logs->entries[idx].value;
-        jobs[idx].path = fs_join(in->arena, in->opts->logs_folder, str_z(in->arena, log->ref.path));
+        jobs[idx].path = raw_path(in, log);
         jobs[idx].format = log->format;
         if (!format_find(in->formats, log->format)) {
             return err_set(err, ERR_MANIFEST, "%.*s: no format \"%.*s\" in manifests/formats",
@@ -142,7 +172,7 @@ static const char *bundle_path(const struct reading *in, const char *folder)
 static int take_bundled(struct reading *in, struct audit_log *log, struct err *err)
 {
     const struct series_file *file = map_get(&in->bundle->logs, log->path);
-    const char *path = bundle_path(in, fs_join(in->arena, in->opts->root, SERIES_FOLDER));
+    const char *path = bundle_path(in, kept_folder(in));
     if (!file) {
         log->why = str_of(arena_printf(in->arena, "%s: no series of it", path));
         return 0;
@@ -156,7 +186,7 @@ static int read_kept(struct reading *in, struct audit_log *log, struct err *err)
 {
     struct arena *arena = in->arena;
     struct series_file *file = arena_new(arena, struct series_file);
-    const char *folder = fs_join(arena, in->opts->root, SERIES_FOLDER);
+    const char *folder = kept_folder(in);
     const char *path = series_path(in, folder, log);
     struct err what = {0};
     if (series_file_read(arena, path, file, &what) < 0) {
@@ -205,7 +235,7 @@ static int read_case(struct reading *in, const struct report_case *c, struct err
 /* Of raw logs too: it records their digests. */
 static int read_bundle(struct reading *in, struct err *err)
 {
-    const char *path = bundle_path(in, fs_join(in->arena, in->opts->root, SERIES_FOLDER));
+    const char *path = bundle_path(in, kept_folder(in));
     struct err what = {0};
     const struct series_file *any;
     if (!in->report->is_bundled) {
@@ -246,7 +276,7 @@ static int write_bundle(const struct reading *in, struct err *err)
 /* A report with published logs has its series kept, each with its digest. */
 static int read_list(struct reading *in, struct err *err)
 {
-    const char *folder = fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+    const char *folder = kept_folder(in);
     const char *below = fs_join(in->arena, folder, str_z(in->arena, in->report->id));
     if (in->opts->logs_folder || !in->report->logs_source.path.ptr ||
         audit_count_logs(in->report) == 0 || !fs_is_dir(below)) {

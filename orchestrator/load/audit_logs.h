@@ -13,6 +13,8 @@ struct audit_opts {
     const char *root;        /* folder that holds manifests/ and logs/ */
     const char
         *series_folder; /* with logs_folder: write the series of REPORT to here/REPORT; or NULL */
+    const char
+        *clone; /* the repository that logs_folder was read from; NULL: it is as it was named */
     struct progress *progress; /* counts logs; or NULL */
     const struct lanes *lanes; /* threads for raw logs; NULL: none */
 };

@@ -11,12 +11,17 @@
 MUST_CHECK int load_vocabulary(struct arena *arena, const char *root, const struct vocabulary **ret,
                                struct err *err);
 
-/* Every file of manifests/formats; format_set_release at the end. */
+/* Every format of the places (load/places.h); format_set_release at the end. */
 MUST_CHECK int load_formats(struct arena *arena, const char *root, struct format_set *ret_set,
                             struct err *err);
 /* A set of the one format alone; an empty set where there is none of that id. */
 MUST_CHECK int load_format(struct arena *arena, const char *root, const char *id,
                            struct format_set *ret_set, struct err *err);
+/* A set of the one format in this file, whatever its name, or in this text. */
+MUST_CHECK int load_format_file(struct arena *arena, const char *root, const char *path,
+                                struct format_set *ret_set, struct err *err);
+MUST_CHECK int load_format_text(struct arena *arena, const char *root, struct str text,
+                                const char *name, struct format_set *ret_set, struct err *err);
 void format_set_release(struct format_set *set);
 static inline void format_set_cleanup(struct format_set *set)
 {
@@ -29,9 +34,10 @@ MUST_CHECK int load_report(struct arena *arena, const char *root, const char *na
 /* The same in two steps, for those who change its text in between. */
 struct report_file {
     const char *path;
-    const char *root; /* the data folder, of the vocabulary; borrowed */
-    struct str id;    /* that it must have, as it is named; NULL: read by path */
-    struct str text;  /* its bytes */
+    const char *root;  /* the data folder, of the vocabulary; borrowed */
+    struct str id;     /* that it must have, as it is named; NULL: read by path */
+    const char *place; /* of the user's, where it lies; NULL: the program's, or no place */
+    struct str text;   /* its bytes */
 };
 MUST_CHECK int load_report_file(struct arena *arena, const char *root, const char *name,
                                 struct report_file *ret_file, struct err *err);

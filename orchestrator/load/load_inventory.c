@@ -7,12 +7,13 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "codec/json.h"
+#include "load/places.h"
 #include "report/hostlist.h"
 
-#define INVENTORIES_FOLDER "manifests/inventories"
-#define INVENTORIES_MAX    4096
-#define ID_PART_MAX        256
-#define SUFFIX             ".json"
+#define KIND            "inventories"
+#define INVENTORIES_MAX 4096
+#define ID_PART_MAX     256
+#define SUFFIX          ".json"
 
 static int read_inventory(struct arena *arena, const char *path, struct inventory *ret_inventory,
                           struct err *err)
@@ -26,40 +27,21 @@ static int read_inventory(struct arena *arena, const char *path, struct inventor
     return inventory_decode(&root, arena, ret_inventory, err);
 }
 
-/* One that lies in manifests/inventories: its file is named after its id. */
-static int read_stored(struct arena *arena, const char *root, const char *id,
+/* One of a place: its file is named after its id. */
+static int read_stored(struct arena *arena, const struct placed *file,
                        struct inventory *ret_inventory, struct err *err)
 {
-    const char *below = arena_printf(arena, "%s/%s%s", INVENTORIES_FOLDER, id, SUFFIX);
-    if (read_inventory(arena, fs_join(arena, root, below), ret_inventory, err) < 0) {
+    if (read_inventory(arena, file->path, ret_inventory, err) < 0) {
         return -1;
     }
-    return str_eq_z(ret_inventory->id, id)
+    return str_eq_z(ret_inventory->id, file->stem)
                ? 0
                : err_set(err, ERR_MANIFEST,
-                         "%s:$.id: expected \"%s\" as the file is named, found \"%.100s\"", below,
-                         id, ret_inventory->id.ptr);
-}
-
-static int list_ids(struct arena *arena, const char *root, struct fs_names *ret_ids,
-                    struct err *err)
-{
-    struct fs_names names;
-    size_t n = 0;
-    if (fs_list(arena, fs_join(arena, root, INVENTORIES_FOLDER), &names, err) < 0) {
-        return -1;
-    }
-    for (size_t idx = 0; idx < names.n; idx++) {
-        char *name = names.items[idx];
-        if (str_ends(str_of(name), STR_LIT(SUFFIX)) && name[0] != '.') {
-            names.items[n++] = arena_strndup(arena, name, strlen(name) - strlen(SUFFIX));
-        }
-    }
-    names.n = n;
-    *ret_ids = names;
-    return n <= INVENTORIES_MAX ? 0
-                                : err_set(err, ERR_MANIFEST, "%s: more than %d inventories",
-                                          INVENTORIES_FOLDER, INVENTORIES_MAX);
+                         "%s:$.id: expected \"%s\" as the file is named, found \"%.100s\"",
+                         file->is_own
+                             ? file->path
+                             : arena_printf(arena, "manifests/" KIND "/%s" SUFFIX, file->stem),
+                         file->stem, ret_inventory->id.ptr);
 }
 
 /* Position of the colon that parts an inventory from a node set: the first one outside of brackets, or behind ".json"; -1. */
@@ -76,16 +58,6 @@ static bool is_path(struct str text)
     int64_t slash = str_find(text, STR_LIT("/"));
     int64_t bracket = str_find(text, STR_LIT("["));
     return (slash >= 0 && (bracket < 0 || slash < bracket)) || str_ends(text, STR_LIT(SUFFIX));
-}
-
-static bool has_id(const struct fs_names *ids, struct str text)
-{
-    for (size_t idx = 0; idx < ids->n; idx++) {
-        if (str_eq_z(text, ids->items[idx])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static int load_slurm(struct arena *arena, struct inventory *ret_inventory, struct err *err)
@@ -131,20 +103,19 @@ static void make_local(struct arena *arena, struct inventory *ret_inventory)
 }
 
 /* Any word may be a host; one that is nearly an inventory's name is said to be taken so. */
-static void say_near(struct arena *arena, const struct fs_names *ids, const char *name)
+static void say_near(struct arena *arena, const struct placed_list *files, struct str text)
 {
+    const char *name = str_z(arena, text);
     struct nearest nearest = nearest_to(name);
-    char text[NEAREST_TEXT_MAX];
-    for (size_t idx = 0; idx < ids->n; idx++) {
-        struct str id = str_of(ids->items[idx]);
-        id.len -= str_ends(id, STR_LIT(SUFFIX)) ? strlen(SUFFIX) : 0;
-        nearest_offer(&nearest, str_z(arena, id));
+    char said[NEAREST_TEXT_MAX];
+    for (size_t idx = 0; idx < files->n; idx++) {
+        nearest_offer(&nearest, files->items[idx].stem);
     }
     nearest_offer(&nearest, INVENTORY_LOCAL);
     nearest_offer(&nearest, "slurm");
     if (nearest.name && nearest.distance > 0) {
         log_line(LOG_WARN, "no inventory is called %s, it is taken for a host%s", name,
-                 nearest_text(&nearest, text));
+                 nearest_text(&nearest, said));
     }
 }
 
@@ -153,20 +124,20 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
                        struct inventory *ret_inventory, int *ret_result, struct err *err)
 {
     const char *name = str_z(arena, text);
-    struct fs_names ids = {0};
+    struct placed_list files = {0};
+    const struct placed *found;
     if (is_path(text)) {
         *ret_result = fs_exists(name) ? read_inventory(arena, name, ret_inventory, err)
                                       : err_set(err, ERR_NOT_FOUND, "%s: no such inventory", name);
         return true;
     }
-    if (fs_is_dir(fs_join(arena, root, INVENTORIES_FOLDER)) &&
-        list_ids(arena, root, &ids, err) < 0) {
+    if (places_list(arena, root, KIND, INVENTORIES_MAX, &files, err) < 0) {
         *ret_result = -1;
         return true;
     }
-    say_near(arena, &ids, name);
-    if (has_id(&ids, text)) {
-        *ret_result = read_stored(arena, root, name, ret_inventory, err);
+    found = placed_find(&files, text);
+    if (found) {
+        *ret_result = read_stored(arena, found, ret_inventory, err);
         return true;
     }
     if (str_eq_z(text, INVENTORY_LOCAL)) {
@@ -178,6 +149,7 @@ static bool load_named(struct arena *arena, const char *root, struct str text,
         *ret_result = load_slurm(arena, ret_inventory, err);
         return true;
     }
+    say_near(arena, &files, text);
     return false;
 }
 
@@ -205,9 +177,13 @@ int inventory_load(struct arena *arena, const char *root, const char *text,
     int64_t colon = find_colon(text);
     struct str name = colon < 0 ? whole : str_sub(whole, 0, (size_t)colon);
     struct inventory inventory;
+    struct places places;
     int result = 0;
     if (whole.len == 0) {
         return err_set(err, ERR_USAGE, "nodes: expected an inventory or host names, found nothing");
+    }
+    if (places_find(arena, root, &places, err) < 0) {
+        return -1;
     }
     if (load_named(arena, root, name, &inventory, &result, err)) {
         if (result < 0 ||
@@ -217,7 +193,7 @@ int inventory_load(struct arena *arena, const char *root, const char *text,
         }
     } else if (inventory_of_hosts(arena, whole, &inventory, err) < 0) {
         return err_wrap(err, "no inventory \"%.*s\" in %s, and no list of hosts",
-                        STR_ARG(str_sub(name, 0, 100)), fs_join(arena, root, INVENTORIES_FOLDER));
+                        STR_ARG(str_sub(name, 0, 100)), places_said(arena, &places, KIND));
     }
     *ret_inventory = inventory;
     return 0;
@@ -231,14 +207,14 @@ static int compare_ids(const void *a, const void *b)
 int inventory_load_all(struct arena *arena, const char *root, struct inventory_set *ret_set,
                        struct err *err)
 {
-    struct fs_names ids;
+    struct placed_list files;
     struct inventory_set set = {0};
-    if (list_ids(arena, root, &ids, err) < 0) {
+    if (places_list(arena, root, KIND, INVENTORIES_MAX, &files, err) < 0) {
         return -1;
     }
-    set.items = arena_array(arena, struct inventory, ids.n + 1);
-    for (; set.n < ids.n; set.n++) {
-        if (read_stored(arena, root, ids.items[set.n], &set.items[set.n], err) < 0) {
+    set.items = arena_array(arena, struct inventory, files.n + 1);
+    for (; set.n < files.n; set.n++) {
+        if (read_stored(arena, &files.items[set.n], &set.items[set.n], err) < 0) {
             return -1;
         }
     }

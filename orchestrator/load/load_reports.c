@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports from manifests/reports below the data folder. */
+/* Reports of the places that load/places.h names. */
 #include "base/base.h"
 
 #include "load/load.h"
 
-#include "base/fs.h"
 #include "base/nearest.h"
+#include "load/places.h"
 
+#define KIND           "reports"
 #define REPORTS_FOLDER "manifests/reports"
 #define SUFFIX         ".json"
 
-static const char *below_of(struct arena *arena, struct str id)
+/* How messages name it: the program's own below the data folder, others as they lie. */
+static const char *said_of(struct arena *arena, const struct report_file *file)
 {
-    return arena_printf(arena, REPORTS_FOLDER "/%.*s" SUFFIX, STR_ARG(id));
+    return file->id.ptr && !file->place
+               ? arena_printf(arena, REPORTS_FOLDER "/%.*s" SUFFIX, STR_ARG(file->id))
+               : file->path;
 }
 
 int load_vocabulary(struct arena *arena, const char *root, const struct vocabulary **ret,
@@ -32,7 +36,7 @@ int load_vocabulary(struct arena *arena, const char *root, const struct vocabula
     return vocabulary_decode(&at, arena, ret, err);
 }
 
-/* One that lies in manifests/reports is named after its id, and messages name it below the data folder. */
+/* One that lies in a place is named after its id. */
 int load_report_decode(struct arena *arena, const struct report_file *file,
                        struct report *ret_report, struct err *err)
 {
@@ -53,67 +57,65 @@ int load_report_decode(struct arena *arena, const struct report_file *file,
     if (file->id.ptr && !str_eq(ret_report->id, file->id)) {
         return err_set(err, ERR_MANIFEST,
                        "%s:$.id: expected \"%.*s\" as the file is named, found \"%s\"",
-                       below_of(arena, file->id), STR_ARG(file->id), ret_report->id.ptr);
+                       said_of(arena, file), STR_ARG(file->id), ret_report->id.ptr);
     }
-    ret_report->path = str_of(file->id.ptr ? below_of(arena, file->id) : file->path);
+    ret_report->path = str_of(said_of(arena, file));
+    ret_report->place = str_of(file->place);
     return 0;
 }
 
-static int read_stored(struct arena *arena, const char *root, const char *name,
+/* The program's own are named below the data folder, others as they lie. */
+static int read_stored(struct arena *arena, const char *root, const struct placed *at,
                        struct report_file *ret_file, struct err *err)
 {
-    struct str id = str_sub(str_of(name), 0, strlen(name) - strlen(SUFFIX));
-    *ret_file = (struct report_file){
-        .path = fs_join(arena, root, below_of(arena, id)), .root = root, .id = id};
-    return json_read_text(arena, ret_file->path, &ret_file->text, err);
+    *ret_file = (struct report_file){.path = at->path,
+                                     .root = root,
+                                     .id = str_of(at->stem),
+                                     .place = at->is_own ? at->place : NULL};
+    return json_read_text(arena, at->path, &ret_file->text, err);
 }
 
-static int list_files(struct arena *arena, const char *root, struct fs_names *ret, struct err *err)
+/* Of "PLACE/reports/ID.json", the place; of another path, NULL. */
+static const char *place_of(struct arena *arena, const char *path)
 {
-    size_t n = 0;
-    if (fs_list(arena, fs_join(arena, root, REPORTS_FOLDER), ret, err) < 0) {
-        err->code = ERR_MANIFEST;
-        return -1;
+    struct str folder = str_of(path);
+    while (folder.len && folder.ptr[folder.len - 1] != '/') {
+        folder.len--;
     }
-    for (size_t idx = 0; idx < ret->n; idx++) {
-        if (str_ends(str_of(ret->items[idx]), STR_LIT(SUFFIX)) && ret->items[idx][0] != '.') {
-            ret->items[n++] = ret->items[idx];
-        }
-    }
-    ret->n = n;
-    return n <= REPORTS_MAX ? 0
-                            : err_set(err, ERR_MANIFEST, "%s: %zu reports, expected at most %d",
-                                      REPORTS_FOLDER, n, REPORTS_MAX);
+    return str_ends(folder, STR_LIT("/" KIND "/"))
+               ? str_z(arena, str_sub(folder, 0, folder.len - strlen("/" KIND "/")))
+               : NULL;
 }
 
 int load_report_file(struct arena *arena, const char *root, const char *name,
                      struct report_file *ret_file, struct err *err)
 {
-    struct fs_names files = {0};
+    struct placed_list files;
+    struct places places;
+    const struct placed *found;
     struct nearest nearest = nearest_to(name);
     char text[NEAREST_TEXT_MAX];
-    size_t len = strlen(name);
     if (strchr(name, '/') || str_ends(str_of(name), STR_LIT(SUFFIX))) {
-        *ret_file = (struct report_file){.path = name, .root = root};
+        *ret_file =
+            (struct report_file){.path = name, .root = root, .place = place_of(arena, name)};
         if (!fs_exists(name)) {
             return err_set(err, ERR_NOT_FOUND, "%s: no such report", name);
         }
         return json_read_text(arena, name, &ret_file->text, err);
     }
-    if (list_files(arena, root, &files, err) < 0) {
+    if (places_find(arena, root, &places, err) < 0 ||
+        places_list(arena, root, KIND, REPORTS_MAX, &files, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < files.n; idx++) {
-        if (strncmp(files.items[idx], name, len) == 0 &&
-            strcmp(files.items[idx] + len, SUFFIX) == 0) {
-            return read_stored(arena, root, files.items[idx], ret_file, err);
-        }
-        nearest_offer(&nearest, arena_strndup(arena, files.items[idx],
-                                              strlen(files.items[idx]) - strlen(SUFFIX)));
+    found = placed_find(&files, str_of(name));
+    if (found) {
+        return read_stored(arena, root, found, ret_file, err);
     }
-    return err_set(err, ERR_NOT_FOUND,
-                   "no report \"%.100s\" in %s%s; reperf list reports names them", name,
-                   fs_join(arena, root, REPORTS_FOLDER), nearest_text(&nearest, text));
+    for (size_t idx = 0; idx < files.n; idx++) {
+        nearest_offer(&nearest, files.items[idx].stem);
+    }
+    return err_set(err, ERR_NOT_FOUND, "no report \"%.100s\" in %.300s%s; reperf list reports names them",
+                   name, places_said(arena, &places, KIND), nearest_text(&nearest, text));
 }
 
 int load_report(struct arena *arena, const char *root, const char *name, struct report *ret_report,
@@ -134,9 +136,9 @@ static int compare_ids(const void *a, const void *b)
 int load_all_reports(struct arena *arena, const char *root, struct report_set *ret_set,
                      struct err *err)
 {
-    struct fs_names files = {0};
+    struct placed_list files;
     struct report_set set = {0};
-    if (list_files(arena, root, &files, err) < 0) {
+    if (places_list(arena, root, KIND, REPORTS_MAX, &files, err) < 0) {
         return -1;
     }
     if (files.n == 0) {
@@ -146,7 +148,7 @@ int load_all_reports(struct arena *arena, const char *root, struct report_set *r
     set.items = arena_array(arena, struct report, files.n + 1);
     for (; set.n < files.n; set.n++) {
         struct report_file file;
-        if (read_stored(arena, root, files.items[set.n], &file, err) < 0 ||
+        if (read_stored(arena, root, &files.items[set.n], &file, err) < 0 ||
             load_report_decode(arena, &file, &set.items[set.n], err) < 0) {
             return -1;
         }

@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "judge/survey.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -230,4 +231,37 @@ int measure_guess(const struct format_set *set, const char *path, struct log_hea
         }
     }
     return 0;
+}
+
+static int survey_all(int fd, const char *path, struct survey *survey, struct err *err)
+{
+    CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
+    for (size_t n_bytes = 0; n_bytes < SURVEY_BYTES_MAX;) {
+        size_t len;
+        if (read_window(fd, path, window, &len, err) < 0) {
+            return -1;
+        }
+        if (len == 0) {
+            return 0;
+        }
+        n_bytes += len;
+        if (survey_feed(survey, window, len, err) < 0) {
+            return err_wrap(err, "%s", path);
+        }
+    }
+    return 0; /* what recurs, recurs by then */
+}
+
+int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
+                   struct err *err)
+{
+    CLEANUP(fd) int fd = -1;
+    if (head && head->is_whole) {
+        if (survey_feed(survey, head->ptr, head->len, err) < 0) {
+            return err_wrap(err, "%s", path);
+        }
+    } else if (open_log(path, &fd, err) < 0 || survey_all(fd, path, survey, err) < 0) {
+        return -1;
+    }
+    return survey_finish(survey, err) < 0 ? err_wrap(err, "%s", path) : 0;
 }

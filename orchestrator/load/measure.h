@@ -48,4 +48,10 @@ struct guess {
 MUST_CHECK int measure_guess(const struct format_set *set, const char *path, struct log_head *head,
                              struct guess *ret_guess, struct err *err);
 
+/* The lines of the log's first SURVEY_BYTES_MAX bytes; head as for measure_file_rates. */
+#define SURVEY_BYTES_MAX (16u << 20)
+struct survey;
+MUST_CHECK int measure_survey(struct survey *survey, const char *path, const struct log_head *head,
+                              struct err *err);
+
 #endif

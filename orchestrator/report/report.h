@@ -122,6 +122,8 @@ struct report {
     struct str id;
     struct str title;
     struct str path; /* of the manifest, for messages: "manifests/reports/ID.json" */
+    struct str
+        place; /* folder of the user's that holds reports/ with it; NULL: the program's, or another */
     struct source_ref source;
     struct source_ref
         logs_source; /* path: the folder below --logs; commit: of the logs; NULLs where there are none */

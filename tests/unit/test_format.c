@@ -520,7 +520,6 @@ static void bad_formats_name_the_place(void **state UNUSED)
         {"\"name\": \"loss\"", "\"name\": \"ips\"", "two series"},
         {"\"literal\": \"ips: \"", "\"literal\": \"i\"", "literal of at least"},
         {"\"literal\": \"ips: \"", "\"literal\": \"ips\\n\"", "no line break"},
-        {"\"literal\": \"ips: \"", "\"literal\": null", "has a literal"},
         {"\"series\": \"ips\"", "\"series\": \"speed\"", "$.rules[0]: the format has no series"},
         {"\"end\": null", "\"end\": {\"literal\": \"done\"}", "$.end"},
         {"\"end\": null", "\"ending\": null", "ending"},

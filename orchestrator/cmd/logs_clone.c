@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/logs_clone.h"
+
+#include "base/fs.h"
+#include "store/git.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define GIT_LIMIT_NS (60 * NS_PER_S)
+
+void logs_clone_cleanup(struct logs_clone *clone)
+{
+    struct err ignored = {0};
+    if (clone->folder) {
+        (void)!fs_remove_tree(clone->folder, &ignored);
+    }
+    free(clone->folder);
+    clone->folder = NULL;
+}
+
+const char *git_dir_of(struct arena *arena, const char *folder)
+{
+    const char *inner = fs_join(arena, folder, ".git");
+    const char *const dirs[] = {inner, folder};
+    for (size_t idx = 0; idx < ARRAY_LEN(dirs); idx++) {
+        if (fs_is_dir(fs_join(arena, dirs[idx], "objects")) &&
+            fs_exists(fs_join(arena, dirs[idx], "HEAD"))) {
+            return dirs[idx];
+        }
+    }
+    return NULL;
+}
+
+struct reader {
+    struct git git;
+    const char *git_dir, *folder;
+};
+
+static int read_blob(const struct reader *in, const char *commit, const char *path,
+                     const char *target, struct err *err)
+{
+    const char *name = arena_printf(in->git.arena, "%s:%s", commit, path);
+    const struct git_call call = {.git_dir = in->git_dir,
+                                  .args = GIT_ARGS("cat-file", "blob", name),
+                                  .output_path = target,
+                                  .deadline_ns = GIT_LIMIT_NS};
+    struct git_result result;
+    if (git_run(&in->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    if (result.exit_status != 0) {
+        (void)unlink(target); /* the audit says that it is not there */
+    }
+    return 0;
+}
+
+static int check_commit(const struct reader *in, const struct report *report, struct err *err)
+{
+    const char *commit = str_z(in->git.arena, report->logs_source.commit);
+    const char *name = arena_printf(in->git.arena, "%s^{commit}", commit);
+    const struct git_call call = {.git_dir = in->git_dir,
+                                  .args = GIT_ARGS("cat-file", "-e", name),
+                                  .deadline_ns = GIT_LIMIT_NS};
+    struct git_result result;
+    if (git_run(&in->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    return result.exit_status == 0
+               ? 0
+               : err_set(err, ERR_NOT_FOUND,
+                         "%s: the repository has no commit %s, of the logs of %s; git fetch %s "
+                         "gets it",
+                         in->git_dir, commit, report->id.ptr,
+                         report->logs_source.repository.ptr ? report->logs_source.repository.ptr
+                                                            : "its repository");
+}
+
+static int read_report(const struct reader *in, const struct report *report, struct err *err)
+{
+    struct arena *arena = in->git.arena;
+    const char *commit = str_z(arena, report->logs_source.commit);
+    const char *below = fs_join(arena, in->folder, str_z(arena, report->logs_source.path));
+    if (!report->logs_source.commit.len) {
+        return 0;
+    }
+    if (check_commit(in, report, err) < 0) {
+        return -1;
+    }
+    for (size_t c = 0; c < report->n_cases; c++) {
+        for (size_t log = 0; report->cases[c].n_cells && log < report->cases[c].n_logs; log++) {
+            const char *path = str_z(arena, report->cases[c].logs[log]);
+            char *target = fs_join(arena, below, path);
+            char *slash = strrchr(target, '/');
+            if (fs_exists(target)) {
+                continue;
+            }
+            *slash = '\0';
+            if (fs_mkdir_p(target, err) < 0) {
+                return -1;
+            }
+            *slash = '/';
+            if (read_blob(in, commit, path, target, err) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
+                    const struct report_set *reports, struct logs_clone *ret, struct err *err)
+{
+    const char *named = getenv("TMPDIR");
+    struct reader in = {.git_dir = git_dir_of(arena, folder)};
+    if (!in.git_dir) {
+        return 0;
+    }
+    ret->folder =
+        xstrdup(arena_printf(arena, "%s/reperf-logs.XXXXXX", named && named[0] ? named : "/tmp"));
+    if (!mkdtemp(ret->folder)) {
+        int status =
+            err_set(err, err_code_of_errno(errno), "%s: %s", ret->folder, err_errno_text(errno));
+        free(ret->folder);
+        ret->folder = NULL;
+        return status;
+    }
+    in.folder = ret->folder;
+    in.git = (struct git){.arena = arena, .clock = ctx->clock, .tmp_folder = ret->folder};
+    for (size_t idx = 0; idx < reports->n; idx++) {
+        if (read_report(&in, &reports->items[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `measure` says of a log that no format reads: the numbers that recur, and a pattern, unit and window for them. */
+#include "base/base.h"
+
+#include "cmd/measure_parts.h"
+
+#include "base/fs.h"
+#include "load/load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <unistd.h>
+
+#define FORMAT_BYTES  (256u << 10)
+#define PATTERN_BYTES 4096
+#define SHOWN_MAX     20
+#define WINDOW_BYTES  (64u << 10)
+#define SHAPE_BYTES   160
+
+/* ---- standard input ---- */
+
+static int copy_input(int fd, struct err *err)
+{
+    CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
+    for (;;) {
+        ssize_t len = read(STDIN_FILENO, window, WINDOW_BYTES);
+        if (len < 0 && errno == EINTR) {
+            continue;
+        }
+        if (len < 0) {
+            return err_set(err, ERR_IO, "standard input: %s", err_errno_text(errno));
+        }
+        if (len == 0) {
+            return 0;
+        }
+        if (fs_write_all(fd, window, (size_t)len, "a copy of standard input", err) < 0) {
+            return -1;
+        }
+    }
+}
+
+int measure_spool(struct arena *arena, const char **ret_path, int *ret_fd, struct err *err)
+{
+    const char *named = getenv("TMPDIR");
+    char *path = arena_printf(arena, "%s/reperf-log.XXXXXX", named && named[0] ? named : "/tmp");
+    CLEANUP(fd) int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    }
+    (void)unlink(path); /* it lives as long as its descriptor */
+    if (copy_input(fd, err) < 0) {
+        return -1;
+    }
+    *ret_path = arena_printf(arena, "/proc/self/fd/%d", fd);
+    *ret_fd = fd;
+    fd = -1;
+    return 0;
+}
+
+/* ---- the proposal ---- */
+
+static struct str id_of(struct arena *arena, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    struct str stem = str_of(slash ? slash + 1 : file);
+    char *id;
+    size_t len = 0;
+    if (str_ends(stem, STR_LIT(".json"))) {
+        stem.len -= 5;
+    }
+    id = arena_strndup(arena, stem.ptr, stem.len);
+    for (size_t idx = 0; idx < stem.len; idx++) {
+        char c = stem.ptr[idx];
+        c = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            id[len++] = c;
+        } else if (len > 0 && id[len - 1] != '-') {
+            id[len++] = '-';
+        }
+    }
+    while (len > 0 && id[len - 1] == '-') {
+        len--;
+    }
+    return len ? (struct str){id, len} : STR_LIT("suggested");
+}
+
+static int make_format(struct arena *arena, const struct proposal_want *want,
+                       const struct proposal *p, struct str source, struct str *ret_text,
+                       struct format_set *ret_set, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const struct suggested_format as = {id_of(arena, want->file ? want->file : "suggested"), source,
+                                        p->skip};
+    strbuf_init(&text, FORMAT_BYTES);
+    suggest_format(&p->list, &as, &text);
+    strbuf_add_z(&text, "\n");
+    ASSERT(!text.is_full);
+    *ret_text = str_dup(arena, strbuf_str(&text));
+    return load_format_text(arena, want->root, *ret_text, "the suggested format", ret_set, err);
+}
+
+/* Reads the log by what is proposed: which lines to leave out, and what the rest gives. */
+static int try_format(struct arena *arena, const struct format *format,
+                      const struct finding_of_log *f, const struct log_head *head,
+                      struct proposal *p, struct err *err)
+{
+    struct measurement m;
+    const struct series *series;
+    double sum = 0;
+    if (measure_file_rates(arena, format, f->path, STR_EMPTY, head, &m, err) < 0) {
+        return -1;
+    }
+    series = measurement_primary(&m);
+    p->skip = suggest_warmup(series);
+    for (size_t idx = p->skip; idx < series->n; idx++) {
+        sum += series->samples[idx].value;
+    }
+    p->n_used = series->n - p->skip;
+    p->has_value = p->n_used > 0 && series->quantity != QTY_CLOCK && isfinite(sum);
+    p->value = p->n_used ? sum / (double)p->n_used : 0;
+    return 0;
+}
+
+/* By the step and by whole bars, and where that reads nothing, by the number alone. False in *ret_reads where neither does. */
+static int choose_shape(struct arena *arena, const struct proposal_want *want,
+                        const struct finding_of_log *f, const struct log_head *head,
+                        struct proposal *p, bool *ret_reads, struct err *err)
+{
+    struct str text;
+    for (int plain = 0; plain < 2 && p->n_used == 0; plain++) {
+        CLEANUP(format_set) struct format_set set = {0};
+        p->list.items[0].is_plain = plain > 0;
+        if (make_format(arena, want, p, STR_LIT("-"), &text, &set, err) < 0 ||
+            try_format(arena, set.items[0], f, head, p, err) < 0) {
+            return -1;
+        }
+    }
+    *ret_reads = p->n_used > 0;
+    return 0;
+}
+
+static int write_format(struct arena *arena, const struct proposal_want *want,
+                        const struct finding_of_log *f, struct proposal *p,
+                        struct format_set *ret_set, struct err *err)
+{
+    struct str source = str_of(arena_printf(arena, "the lines of %s", f->file));
+    struct str text;
+    if (!want->file) {
+        return 0;
+    }
+    return make_format(arena, want, p, source, &text, ret_set, err) < 0 ||
+                   fs_write_atomic(want->file, text, err) < 0
+               ? -1
+               : 0;
+}
+
+int measure_propose(struct arena *arena, const struct proposal_want *want,
+                    const struct finding_of_log *f, const struct log_head *head,
+                    struct proposal *ret, struct format_set *ret_set, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    const struct vocabulary *vocabulary;
+    const struct suggestion *best;
+    bool reads = false;
+    if (load_vocabulary(arena, want->root, &vocabulary, err) < 0) {
+        return -1;
+    }
+    ret->survey = survey_new(vocabulary);
+    if (measure_survey(ret->survey, f->path, head, err) < 0 ||
+        suggest_rank(arena, ret->survey, vocabulary, want->unit, &ret->list, err) < 0) {
+        return -1;
+    }
+    ret->counts = survey_counts(ret->survey);
+    best = suggest_best(&ret->list);
+    strbuf_init(&pattern, PATTERN_BYTES);
+    if (!best || !suggest_pattern(best, &pattern)) {
+        return 0;
+    }
+    if (choose_shape(arena, want, f, head, ret, &reads, err) < 0) {
+        return -1;
+    }
+    if (!reads) {
+        return 0;
+    }
+    strbuf_clear(&pattern);
+    (void)suggest_pattern(best, &pattern);
+    ret->pattern = str_dup(arena, strbuf_str(&pattern));
+    ret->unit = best->unit;
+    return write_format(arena, want, f, ret, ret_set, err);
+}
+
+/* ---- how it is shown ---- */
+
+/* "images/sec: N", "N it/s", "column box". */
+static void add_shape(struct table *table, const struct survey_number *n)
+{
+    char shape[SHAPE_BYTES];
+    if (n->is_clock) {
+        table_add(table, STR_LIT("date and time"));
+        return;
+    }
+    if (n->head.ptr) {
+        snprintf(shape, sizeof(shape), "column %.*s", STR_ARG(n->key));
+    } else {
+        snprintf(shape, sizeof(shape), "%.*s%.*s%sN%s%.*s", STR_ARG(n->key),
+                 STR_ARG(str_trim(n->gap)), n->key.len ? " " : "", n->unit.len ? " " : "",
+                 STR_ARG(n->unit));
+    }
+    table_add(table, str_of(shape));
+}
+
+static void add_numbers(struct strbuf *text, const struct suggestions *list)
+{
+    static const struct table_column COLUMNS[] = {{"lines", true},   {"first", true},
+                                                  {"number", false}, {"from", true},
+                                                  {"to", true},      {"what it says", false}};
+    struct table table;
+    size_t n = 0;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < list->n && n < SHOWN_MAX; idx++, n++) {
+        const struct suggestion *s = &list->items[idx];
+        table_addf(&table, "%" PRId64, s->number->n);
+        table_addf(&table, "%" PRId64, s->number->first_line);
+        add_shape(&table, s->number);
+        if (s->kind == SUGGEST_CLOCK) {
+            table_add(&table, STR_LIT("-"));
+            table_add(&table, STR_LIT("-"));
+        } else {
+            table_addf(&table, "%.6g", s->number->min);
+            table_addf(&table, "%.6g", s->number->max);
+        }
+        if (s->unit.len) {
+            table_addf(&table, "%s, %.*s", suggest_says(s), STR_ARG(s->unit));
+        } else {
+            table_add(&table, str_of(suggest_says(s)));
+        }
+    }
+    table_render(&table, text);
+    table_release(&table);
+    if (list->n > n) {
+        strbuf_printf(text, "and %zu more; --json has all\n", list->n - n);
+    }
+}
+
+static void add_missing(struct strbuf *text, const char *file, const struct suggestions *list)
+{
+    const struct suggestion *first = list->n ? &list->items[0] : NULL;
+    if (first && (first->kind == SUGGEST_RATE_NO_UNIT || first->kind == SUGGEST_TIME_NO_UNIT)) {
+        bool is_rate = first->kind == SUGGEST_RATE_NO_UNIT;
+        strbuf_printf(text,
+                      "\nThe log does not say in what \"%.*s\" is. Say it, and it can be read:\n"
+                      "  reperf measure %s --unit %s\n",
+                      STR_ARG(first->number->key), file, is_rate ? "images/s" : "s");
+        return;
+    }
+    if (first && first->kind == SUGGEST_SPAN) {
+        strbuf_printf(text,
+                      "\nThe log prints spans of time alone (\"%.*s\"), and not how many samples "
+                      "or steps they hold:\nno rate follows from it.\n",
+                      STR_ARG(first->number->key));
+        return;
+    }
+    strbuf_printf(
+        text,
+        "\nNone of them is a rate or the time of a step by the words around it. Name it:\n"
+        "  reperf measure %s --pattern 'WORDS (?<value>[\\d.]+)' --unit images/s\n",
+        file);
+}
+
+void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
+                          const struct proposal *p)
+{
+    if (p->counts.n_left_out || p->counts.n_cut) {
+        strbuf_printf(text,
+                      "\nnot looked at: %" PRId64 " numbers after the first %d kinds, the "
+                      "rest of %" PRId64 " long lines\n",
+                      p->counts.n_left_out, SURVEY_NUMBERS_MAX, p->counts.n_cut);
+    }
+    if (p->list.n == 0) {
+        strbuf_add_z(text, "\nNo number with a word beside it stands on any line.\n");
+        return;
+    }
+    strbuf_printf(text, "\nNumbers that recur (in at most the first %u MiB):\n",
+                  SURVEY_BYTES_MAX >> 20);
+    add_numbers(text, &p->list);
+    if (!p->pattern.ptr) {
+        add_missing(text, f->file, &p->list);
+        return;
+    }
+    strbuf_printf(text, "\nproposed: %s%s%.*s\n  line     %.*s\n  pattern  ",
+                  suggest_says(&p->list.items[0]), p->unit.len ? ", " : "", STR_ARG(p->unit),
+                  STR_ARG(p->list.items[0].number->example));
+    strbuf_add_str(text, p->pattern);
+    strbuf_printf(text, "\n  window   all but the first %zu of %zu", p->skip, p->skip + p->n_used);
+    if (p->has_value) {
+        strbuf_printf(text, "; their mean: %.6g %.*s", p->value, STR_ARG(p->unit));
+    }
+    strbuf_printf(text,
+                  "\n\n  reperf measure %s --suggest FILE.json   writes it as a format\n"
+                  "  reperf measure %s --format FILE.json    reads this and other logs by it\n",
+                  f->file, f->file);
+    if (p->list.items[0].kind == SUGGEST_TIME || str_eq_z(p->unit, "steps/s")) {
+        strbuf_printf(text,
+                      "  reperf measure %s --format FILE.json --rule samples --batch N --gpus N"
+                      "   samples/s of the job\n",
+                      f->file);
+    }
+}
+
+void measure_put_proposal(struct json_out *out, const struct proposal *p)
+{
+    jw_array(out, "recurring");
+    for (size_t idx = 0; idx < p->list.n; idx++) {
+        const struct suggestion *s = &p->list.items[idx];
+        const struct survey_number *n = s->number;
+        jw_object(out, NULL);
+        jw_str(out, "key", n->key.ptr ? n->key : STR_LIT(""));
+        jw_str(out, "printed_unit", n->unit.ptr ? n->unit : STR_LIT(""));
+        jw_i64(out, "lines", n->n);
+        jw_i64(out, "first_line", n->first_line);
+        jw_f64(out, "min", n->min);
+        jw_f64(out, "max", n->max);
+        jw_str(out, "example", n->example);
+        jw_z(out, "says", suggest_says(s));
+        jw_str(out, "unit", s->unit.ptr ? s->unit : STR_LIT(""));
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+    if (!p->pattern.ptr) {
+        jw_null(out, "proposed");
+        return;
+    }
+    jw_object(out, "proposed");
+    jw_str(out, "pattern", p->pattern);
+    jw_str(out, "unit", p->unit.ptr ? p->unit : STR_LIT(""));
+    jw_i64(out, "skip", (int64_t)p->skip);
+    jw_i64(out, "samples", (int64_t)(p->skip + p->n_used));
+    jw_end_object(out);
+}

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/new_from.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/table.h"
+#include "cmd/logs_clone.h"
+#include "judge/identity.h"
+#include "judge/suggest.h"
+#include "load/audit_logs.h"
+#include "load/load.h"
+#include "load/measure.h"
+#include "store/git.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define CLONE_LIMIT_NS (600 * NS_PER_S)
+#define GIT_LIMIT_NS   (60 * NS_PER_S)
+#define DOC_FILES_MAX  600
+#define LOG_FILES_MAX  600
+#define DOC_BYTES_MAX  (2u << 20)
+#define LOG_BYTES_MAX  (64u << 20)
+#define TEXT_MAX       (64u << 20)
+#define SHOWN_MAX      40
+
+struct file {
+    const char *path;
+    int64_t size;
+};
+struct files {
+    struct file *items;
+    size_t n, n_left_out;
+};
+
+struct maker {
+    const struct cmd_ctx *ctx;
+    const struct new_from *from;
+    struct arena *arena;
+    struct git git;
+    const char *git_dir, *tmp;
+    struct str commit, date, repository;
+    struct files docs, log_files;
+    struct format_set formats; /* the program's and the user's */
+    struct format_set made;    /* from unknown logs; owned */
+    struct str made_text[8];
+    struct draft_logs logs;
+    struct draft draft;
+    size_t n_unread; /* logs that nothing reads */
+};
+
+static int git_line(struct maker *m, const char *const *args, struct str *ret, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    const struct git_call call = {.git_dir = m->git_dir, .args = args, .deadline_ns = GIT_LIMIT_NS};
+    struct git_result result;
+    strbuf_init(&out, GIT_OUTPUT_MAX);
+    if (git_run(&m->git, &call, &out, &result, err) < 0) {
+        return -1;
+    }
+    *ret = result.exit_status == 0 ? str_dup(m->arena, str_trim(strbuf_str(&out))) : STR_EMPTY;
+    return 0;
+}
+
+static int read_blob(struct maker *m, const char *path, const char **ret_file, struct err *err)
+{
+    const char *target = fs_join(m->arena, m->tmp, path);
+    char *folder = arena_strndup(m->arena, target, strlen(target));
+    const char *name = arena_printf(m->arena, "%.*s:%s", STR_ARG(m->commit), path);
+    const struct git_call call = {.git_dir = m->git_dir,
+                                  .args = GIT_ARGS("cat-file", "blob", name),
+                                  .output_path = target,
+                                  .deadline_ns = GIT_LIMIT_NS};
+    struct git_result result;
+    *strrchr(folder, '/') = '\0';
+    *ret_file = NULL;
+    if (fs_mkdir_p(folder, err) < 0 || git_run(&m->git, &call, NULL, &result, err) < 0) {
+        return -1;
+    }
+    if (result.exit_status == 0) {
+        *ret_file = target;
+    } else {
+        (void)unlink(target);
+    }
+    return 0;
+}
+
+/* ---- what there is ---- */
+
+static bool ends_any(struct str path, const char *const *ends)
+{
+    for (; *ends; ends++) {
+        if (str_ends(path, str_of(*ends))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_doc(struct str path)
+{
+    static const char *const ENDS[] = {".md", ".MD", ".markdown", ".html", ".htm", ".csv", NULL};
+    return ends_any(path, ENDS);
+}
+
+static bool is_log(struct str path)
+{
+    static const char *const ENDS[] = {
+        ".log", ".out", "_log", ".log.txt", "log.json", ".jsonl", "trainer_state.json", NULL};
+    static const char *const CODE[] = {".py",  ".sh",  ".md", ".yaml",  ".yml",
+                                       ".png", ".jpg", ".c",  ".h",     ".cc",
+                                       ".cpp", ".cu",  ".js", ".ipynb", NULL};
+    bool is_below = str_find(path, STR_LIT("/logs/")) >= 0 ||
+                    str_find(path, STR_LIT("/log/")) >= 0 || str_starts(path, STR_LIT("logs/")) ||
+                    str_starts(path, STR_LIT("log/"));
+    return ends_any(path, ENDS) || (is_below && !ends_any(path, CODE) && !is_doc(path));
+}
+
+static void add_file(struct files *files, size_t max, struct file file)
+{
+    if (files->n == max) {
+        files->n_left_out++;
+        return;
+    }
+    files->items[files->n++] = file;
+}
+
+/* "MODE blob HASH SIZE<tab>PATH" */
+static void take_entry(struct maker *m, struct str line)
+{
+    struct err ignored = {0};
+    struct str left;
+    int64_t size = 0;
+    struct file file;
+    bool is_below;
+    if (!str_next(&line, '\t', &left) || !line.len || line.ptr[0] == '"') {
+        return;
+    }
+    while (left.len && left.ptr[left.len - 1] >= '0' && left.ptr[left.len - 1] <= '9') {
+        left.len--;
+    }
+    if (str_to_i64(
+            str_sub(str_of(left.ptr), left.len, (size_t)(line.ptr - left.ptr) - 1 - left.len), 0,
+            INT64_MAX, &size, &ignored) < 0) {
+        return;
+    }
+    file = (struct file){str_z(m->arena, line), size};
+    is_below = !m->from->below || str_starts(line, str_of(m->from->below));
+    if (is_below && is_doc(line) && size <= DOC_BYTES_MAX) {
+        add_file(&m->docs, DOC_FILES_MAX, file);
+    } else if (is_below && is_log(line) && size > 0) {
+        m->log_files.n_left_out += size > LOG_BYTES_MAX;
+        if (size <= LOG_BYTES_MAX) {
+            add_file(&m->log_files, LOG_FILES_MAX, file);
+        }
+    }
+}
+
+static int list_files(struct maker *m, struct err *err)
+{
+    struct str list;
+    struct str line;
+    m->docs.items = arena_array(m->arena, struct file, DOC_FILES_MAX);
+    m->log_files.items = arena_array(m->arena, struct file, LOG_FILES_MAX);
+    if (git_line(m, GIT_ARGS("ls-tree", "-r", "-l", "HEAD"), &list, err) < 0) {
+        return -1;
+    }
+    while (list.len && str_next(&list, '\n', &line)) {
+        take_entry(m, line);
+    }
+    return 0;
+}
+
+static int find_source(struct maker *m, struct err *err)
+{
+    struct str remote;
+    const char *clone = m->from->clone;
+    const char *slash = strrchr(clone, '/');
+    if (git_line(m, GIT_ARGS("rev-parse", "HEAD"), &m->commit, err) < 0 ||
+        git_line(m, GIT_ARGS("log", "-1", "--format=%cs"), &m->date, err) < 0 ||
+        git_line(m, GIT_ARGS("config", "--get", "remote.origin.url"), &remote, err) < 0) {
+        return -1;
+    }
+    if (m->commit.len != 40) {
+        return err_set(err, ERR_USAGE, "%s: a repository without a commit", clone);
+    }
+    m->repository = str_of(m->from->repository);
+    if (!m->repository.len && str_starts(remote, STR_LIT("https://"))) {
+        m->repository = remote;
+    }
+    if (!m->repository.len) {
+        m->repository = str_of(arena_printf(m->arena, "https://repository.invalid/%s",
+                                            slash && slash[1] ? slash + 1 : clone));
+        log_line(LOG_WARN,
+                 "%s names no https remote: the draft says %.*s; --repository URL says it", clone,
+                 STR_ARG(m->repository));
+    }
+    return 0;
+}
+
+/* ---- documents and logs ---- */
+
+static int read_docs(struct maker *m, struct draft_reader *reader, struct err *err)
+{
+    for (size_t idx = 0; idx < m->docs.n; idx++) {
+        struct str path = str_of(m->docs.items[idx].path);
+        struct doc_tables tables;
+        const char *file;
+        struct str text;
+        if (read_blob(m, path.ptr, &file, err) < 0) {
+            return -1;
+        }
+        if (!file) {
+            continue;
+        }
+        if (fs_read(m->arena, file, DOC_BYTES_MAX, &text, err) < 0) {
+            return -1;
+        }
+        doc_tables_read(m->arena, text,
+                        str_ends(path, STR_LIT(".csv")) ? DOC_CSV
+                        : str_ends(path, STR_LIT("l")) || str_ends(path, STR_LIT(".htm"))
+                            ? DOC_HTML
+                            : DOC_MARKDOWN,
+                        &tables);
+        draft_add_tables(reader, path, &tables, &m->draft);
+        m->draft.n_left_out += tables.n_left_out;
+    }
+    return 0;
+}
+
+/* The first format of a set that reads something of the log; NULL: none. */
+static const struct format *first_that_reads(struct maker *m, const struct format_set *set,
+                                             const char *file, struct measurement *ret)
+{
+    for (size_t idx = 0; idx < set->n; idx++) {
+        struct err ignored = {0};
+        if (measure_file_rates(m->arena, set->items[idx], file, STR_EMPTY, NULL, ret, &ignored) ==
+                0 &&
+            measurement_primary(ret)->n > 0) {
+            return set->items[idx];
+        }
+    }
+    return NULL;
+}
+
+/* A format from the log's own lines, where they say what they are. */
+static const struct format *make_format(struct maker *m, const char *path, const char *file,
+                                        struct measurement *ret)
+{
+    CLEANUP(survey) struct survey *survey = survey_new(format_vocabulary(m->formats.items[0]));
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct suggestions list = {0};
+    struct suggested_format as = {.source =
+                                      str_of(arena_printf(m->arena, "the lines of %s", path))};
+    struct format_set one = {0};
+    struct err ignored = {0};
+    if (m->made.n == ARRAY_LEN(m->made_text) || measure_survey(survey, file, NULL, &ignored) < 0 ||
+        suggest_rank(m->arena, survey, format_vocabulary(m->formats.items[0]), STR_EMPTY, &list,
+                     &ignored) < 0 ||
+        !suggest_best(&list)) {
+        return NULL;
+    }
+    as.id = str_of(arena_printf(m->arena, "%s-%zu", m->from->id, m->made.n + 1));
+    strbuf_init(&text, TEXT_MAX);
+    suggest_format(&list, &as, &text);
+    if (load_format_text(m->arena, m->ctx->root, strbuf_str(&text), path, &one, &ignored) < 0) {
+        return NULL;
+    }
+    if (!first_that_reads(m, &one, file, ret)) {
+        format_set_release(&one);
+        return NULL;
+    }
+    m->made_text[m->made.n] = str_dup(m->arena, strbuf_str(&text));
+    m->made.items[m->made.n++] = one.items[0];
+    return one.items[0];
+}
+
+static const struct format *format_of(struct maker *m, const char *path, const char *file,
+                                      struct measurement *ret)
+{
+    CLEANUP(log_head) struct log_head head = {0};
+    struct guess guess;
+    struct err ignored = {0};
+    const struct format *found;
+    if (measure_guess(&m->formats, file, &head, &guess, &ignored) < 0) {
+        return NULL;
+    }
+    for (size_t idx = 0; idx < guess.n; idx++) {
+        struct format_set one = {(struct format *[]){NULL}, 1};
+        one.items[0] = m->formats.items[0];
+        for (size_t f = 0; f < m->formats.n; f++) {
+            one.items[0] =
+                m->formats.items[f] == guess.formats[idx] ? m->formats.items[f] : one.items[0];
+        }
+        found = first_that_reads(m, &one, file, ret);
+        if (found) {
+            return found;
+        }
+    }
+    found = first_that_reads(m, &m->made, file, ret);
+    return found ? found : make_format(m, path, file, ret);
+}
+
+static int read_logs(struct maker *m, struct draft_reader *reader, struct err *err)
+{
+    struct progress progress;
+    m->logs.items = arena_array(m->arena, struct draft_log, LOG_FILES_MAX);
+    progress_start(&progress, m->ctx->clock, "new", "logs", m->log_files.n);
+    for (size_t idx = 0; idx < m->log_files.n; idx++) {
+        struct draft_log *log = &m->logs.items[m->logs.n];
+        const char *path = m->log_files.items[idx].path;
+        struct measurement *read = arena_new(m->arena, struct measurement);
+        struct log_counts counts;
+        const char *file;
+        if (read_blob(m, path, &file, err) < 0) {
+            progress_end(&progress);
+            return -1;
+        }
+        log->format = file ? format_of(m, path, file, read) : NULL;
+        progress_set(&progress, idx + 1);
+        if (!log->format) {
+            m->n_unread++;
+            continue;
+        }
+        counts = identity_counts(log->format, read);
+        log->path = str_of(path);
+        log->id = format_id(log->format);
+        log->m = read;
+        log->attrs = (struct draft_attrs){
+            .nodes = counts.nodes, .gpus = counts.gpus, .batch = counts.batch_per_gpu};
+        draft_read_attrs(reader, log->path, &log->attrs);
+        m->logs.n++;
+    }
+    progress_end(&progress);
+    return 0;
+}
+
+/* ---- what is written ---- */
+
+static struct str main_document(const struct draft *draft)
+{
+    size_t best = 0;
+    struct str document = STR_EMPTY;
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        size_t n = 0;
+        for (size_t other = idx; other < draft->n; other++) {
+            n += str_eq(draft->items[idx].document, draft->items[other].document);
+        }
+        if (n > best) {
+            best = n;
+            document = draft->items[idx].document;
+        }
+    }
+    return document;
+}
+
+static int write_report(struct maker *m, struct str series_sha256, const char *path,
+                        struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text = {0};
+    const struct draft_source source = {str_of(m->from->id),      m->repository, m->commit, m->date,
+                                        main_document(&m->draft), series_sha256};
+    strbuf_init(&text, TEXT_MAX);
+    draft_write(m->arena, &m->draft, &source, &text);
+    if (text.is_full) {
+        return err_set(err, ERR_USAGE, "the draft is longer than %u bytes; --below narrows it",
+                       TEXT_MAX);
+    }
+    return fs_write_atomic(path, strbuf_str(&text), err);
+}
+
+static int write_formats(struct maker *m, struct err *err)
+{
+    for (size_t idx = 0; idx < m->made.n; idx++) {
+        struct str id = format_id(m->made.items[idx]);
+        const char *path =
+            arena_printf(m->arena, "%s/formats/%.*s.json", m->from->folder, STR_ARG(id));
+        if (fs_write_atomic(path, m->made_text[idx], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* All formats that the draft's logs were read by. */
+static struct format_set all_formats(struct maker *m)
+{
+    struct format_set all = {arena_array(m->arena, struct format *, FORMATS_MAX + 8), 0};
+    for (size_t idx = 0; idx < m->formats.n; idx++) {
+        all.items[all.n++] = m->formats.items[idx];
+    }
+    for (size_t idx = 0; idx < m->made.n; idx++) {
+        all.items[all.n++] = m->made.items[idx];
+    }
+    return all;
+}
+
+/* The report, its formats, and the series of its logs, so that audit needs nothing else. */
+static int write_all(struct maker *m, struct err *err)
+{
+    const char *folder = m->from->folder;
+    const char *path = arena_printf(m->arena, "%s/reports/%s.json", folder, m->from->id);
+    struct audit_opts opts = {.logs_folder = m->tmp, .root = m->ctx->root};
+    struct format_set all = all_formats(m);
+    struct report report;
+    struct report_audit audit;
+    opts.series_folder = fs_join(m->arena, folder, "series");
+    if (fs_exists(path)) {
+        return err_set(err, ERR_USAGE, "%s: is there already", path);
+    }
+    if (fs_mkdir_p(fs_join(m->arena, folder, "reports"), err) < 0 ||
+        fs_mkdir_p(fs_join(m->arena, folder, "formats"), err) < 0 || write_formats(m, err) < 0 ||
+        write_report(m, STR_EMPTY, path, err) < 0 ||
+        load_report(m->arena, m->ctx->root, path, &report, err) < 0 ||
+        audit_report(m->arena, &report, &all, &opts, &audit, err) < 0) {
+        return -1;
+    }
+    return audit.written_sha256.ptr ? write_report(m, audit.written_sha256, path, err) : 0;
+}
+
+/* ---- what is said ---- */
+
+static size_t add_state(const struct draft *draft, enum draft_state state, struct table *table)
+{
+    static const char *const NAMES[] = {"fits", "differs", "no log", "no row"};
+    size_t n = 0;
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        const struct draft_number *d = &draft->items[idx];
+        if (d->state != state || d->is_repeated || n++ >= SHOWN_MAX) {
+            continue;
+        }
+        table_add(table, str_of(NAMES[state]));
+        table_addf(table, "%.*s:%" PRId64, STR_ARG(d->document), d->line);
+        table_addf(table, "%.*s %.*s", STR_ARG(d->printed), STR_ARG(d->unit));
+        if (state == DRAFT_UNPLACED) {
+            table_addf(table, "not said: %.*s", STR_ARG(d->missing));
+        } else {
+            table_add(table, d->id);
+        }
+        if (d->log) {
+            table_addf(table, "%.6g by %.*s of %.*s", d->value, STR_ARG(d->rule->id),
+                       STR_ARG(d->log->path));
+        } else {
+            table_add(table, STR_LIT("-"));
+        }
+    }
+    return n;
+}
+
+static int say(struct maker *m, size_t *ret_placed, struct err *err)
+{
+    static const struct table_column COLUMNS[] = {
+        {"state", false}, {"table", false}, {"printed", true}, {"row", false}, {"log", false}};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    struct table table;
+    size_t n[4];
+    strbuf_init(&text, TEXT_MAX);
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (int state = DRAFT_FITS; state <= DRAFT_UNPLACED; state++) {
+        n[state] = add_state(&m->draft, (enum draft_state)state, &table);
+    }
+    table_render(&table, &text);
+    table_release(&table);
+    strbuf_printf(
+        &text,
+        "(at most %d of each state are shown)\n\n"
+        "%zu documents, %zu logs of which %zu are read and %zu by no format; formats made: "
+        "%zu\n",
+        SHOWN_MAX, m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
+    if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
+        strbuf_printf(&text,
+                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
+                      "and numbers; --below FOLDER narrows it\n",
+                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
+    }
+    if (m->draft.n_without_unit) {
+        strbuf_printf(&text, "left out: %zu numbers of speed whose table names no unit\n",
+                      m->draft.n_without_unit);
+    }
+    strbuf_printf(&text, "%zu numbers fit, %zu differ, %zu without log, %zu without a row\n",
+                  n[DRAFT_FITS], n[DRAFT_DIFFERS], n[DRAFT_NO_LOG], n[DRAFT_UNPLACED]);
+    *ret_placed = n[DRAFT_FITS] + n[DRAFT_DIFFERS] + n[DRAFT_NO_LOG];
+    return cmd_print(strbuf_str(&text), err);
+}
+
+/* The repository at hand, or what an address gives, without its history. */
+static int open_clone(struct maker *m, struct err *err)
+{
+    const char *from = m->from->clone;
+    const char *folder = fs_join(m->arena, m->tmp, ".reperf-clone.git");
+    const struct git_call call = {
+        .args = GIT_ARGS("clone", "--quiet", "--bare", "--depth", "1", "--", from, folder),
+        .deadline_ns = CLONE_LIMIT_NS};
+    if (strstr(from, "://")) {
+        m->git_dir = folder;
+        return git_must(&m->git, &call, NULL, ERR_NET, err);
+    }
+    m->git_dir = git_dir_of(m->arena, from);
+    return m->git_dir ? 0
+                      : err_set(err, ERR_USAGE,
+                                "%s: expected a git repository, bare or not, or its URL", from);
+}
+
+static int make(struct maker *m, struct err *err)
+{
+    struct draft_reader *reader;
+    size_t n_placed = 0;
+    int status;
+    if (open_clone(m, err) < 0 || find_source(m, err) < 0 || list_files(m, err) < 0 ||
+        load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {
+        return -1;
+    }
+    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]));
+    status = read_docs(m, reader, err) < 0 || read_logs(m, reader, err) < 0 ? -1 : 0;
+    if (status == 0) {
+        draft_match(m->arena, &m->logs, &m->from->given, &m->draft);
+        status = say(m, &n_placed, err);
+    }
+    draft_reader_free(reader);
+    if (status < 0) {
+        return -1;
+    }
+    if (n_placed == 0) {
+        log_line(LOG_ERROR, "no number has a row: nothing is written; --model, --framework, "
+                            "--precision, --gpus and --batch say what the tables do not");
+        return 1;
+    }
+    if (write_all(m, err) < 0) {
+        return -1;
+    }
+    log_line(LOG_INFO, "%s/reports/%s.json: written; reperf audit %s and reperf lint %s go on",
+             m->from->folder, m->from->id, m->from->id, m->from->id);
+    return 0;
+}
+
+int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(logs_clone) struct logs_clone tmp = {0};
+    const char *named = getenv("TMPDIR");
+    struct maker m = {.ctx = ctx, .from = from, .arena = &arena};
+    int status;
+    tmp.folder =
+        xstrdup(arena_printf(&arena, "%s/reperf-new.XXXXXX", named && named[0] ? named : "/tmp"));
+    if (!mkdtemp(tmp.folder)) {
+        status =
+            err_set(err, err_code_of_errno(errno), "%s: %s", tmp.folder, err_errno_text(errno));
+        free(tmp.folder);
+        tmp.folder = NULL;
+        return status;
+    }
+    m.tmp = tmp.folder;
+    m.git = (struct git){.arena = &arena, .clock = ctx->clock, .tmp_folder = tmp.folder};
+    m.made.items = arena_array(&arena, struct format *, ARRAY_LEN(m.made_text));
+    status = make(&m, err);
+    format_set_release(&m.formats);
+    format_set_release(&m.made);
+    return status;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/suggest.h"
+
+#include "judge/records.h"
+#include "judge/survey_impl.h"
+
+#include <math.h>
+
+#define NAME_BYTES   96
+#define WARMUP_FAR   0.1 /* of the median */
+#define WARMUP_SHARE 4
+#define SAMPLES_FEW  3
+
+/* Small letters, and "_" before a capital after a small one: "SamplesPerSec" is "samples_per_sec". */
+static struct str snake(struct str name, char *buf, size_t size)
+{
+    size_t len = 0;
+    for (size_t idx = 0; idx < name.len && len + 2 < size; idx++) {
+        char c = name.ptr[idx];
+        bool is_capital = c >= 'A' && c <= 'Z';
+        bool after_small = idx > 0 && name.ptr[idx - 1] >= 'a' && name.ptr[idx - 1] <= 'z';
+        if (is_capital && after_small) {
+            buf[len++] = '_';
+        }
+        buf[len++] = is_capital ? (char)(c - 'A' + 'a') : c == ' ' ? '_' : c;
+    }
+    return (struct str){buf, len};
+}
+
+static bool has_word(struct str name, const char *const *words)
+{
+    struct str rest = name;
+    struct str part;
+    while (str_next(&rest, '_', &part)) {
+        if (str_eq_any(part, words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a rate is called for short. Sources: fairseq's wps and ups, video's fps, Megatron's tgs, requests' qps. */
+static struct str short_rate(struct str word)
+{
+    static const struct {
+        const char *word;
+        struct str unit;
+    } RATES[] = {{"fps", {"images/s", 8}},  {"wps", {"words/s", 7}},   {"ups", {"steps/s", 7}},
+                 {"sps", {"samples/s", 9}}, {"qps", {"samples/s", 9}}, {"tps", {"tokens/s", 8}},
+                 {"tgs", {"tokens/s", 8}}};
+    for (size_t idx = 0; idx < ARRAY_LEN(RATES); idx++) {
+        if (str_eq_z(word, RATES[idx].word)) {
+            return RATES[idx].unit;
+        }
+    }
+    return STR_EMPTY;
+}
+
+static bool factor_of(const struct word *unit, double *ret)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } TIMES[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"h", 3600}};
+    for (size_t idx = 0; unit && idx < ARRAY_LEN(TIMES); idx++) {
+        if (str_eq_z(unit->name, TIMES[idx].name)) {
+            *ret = TIMES[idx].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The time in "s/it", "ms_step", "time (ms)": a unit of time, then what it is of. */
+static const struct word *time_over_step(const struct vocabulary *v, struct str text)
+{
+    char buf[NAME_BYTES];
+    int64_t slash = str_find(text, STR_LIT("/"));
+    const struct word *unit;
+    struct str left = slash > 0 ? str_sub(text, 0, (size_t)slash) : STR_EMPTY;
+    struct str over = slash > 0 ? str_sub(text, (size_t)slash + 1, text.len) : STR_EMPTY;
+    size_t from = left.len;
+    while (from > 0 && left.ptr[from - 1] != '_' && left.ptr[from - 1] != '(') {
+        from--;
+    }
+    unit = words_find(&v->units, str_sub(left, from, left.len));
+    return unit && str_eq_z(unit->dimension, "time") &&
+                   survey_is_step_word(survey_last_word(over, buf, sizeof(buf)))
+               ? unit
+               : NULL;
+}
+
+static bool is_step_time_name(struct str name)
+{
+    static const char *const NAMES[] = {"time",       "dt",   "sec",      "time/iter", "time/step",
+                                        "time/batch", "step", "duration", NULL};
+    static const char *const TIMES[] = {"time", "took", "duration", "cost", "dt", NULL};
+    static const char *const STEPS[] = {"step", "iter", "iteration", "batch", "train", NULL};
+    return str_eq_any(name, NAMES) || (has_word(name, TIMES) && has_word(name, STEPS));
+}
+
+static bool is_rate_name(struct str name)
+{
+    static const char *const WORDS[] = {"throughput", "ips", "speed", "rate", NULL};
+    static const char *const NOT[] = {"learning", "drop", "dropout", "lr", "hit", "error", NULL};
+    return has_word(name, WORDS) && !has_word(name, NOT);
+}
+
+/* ---- what a number is ---- */
+
+static void set_time(struct suggestion *s, enum suggestion_kind kind, double factor)
+{
+    s->kind = kind;
+    s->factor = factor;
+    s->unit = kind == SUGGEST_TIME ? STR_LIT("s") : STR_EMPTY;
+}
+
+static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
+{
+    double factor = 1;
+    if (str_eq_z(unit->dimension, "rate") || str_eq_z(unit->dimension, "step_rate")) {
+        s->kind = SUGGEST_RATE;
+        s->unit = unit->name;
+    } else if (factor_of(unit, &factor) && is_step_time_name(name)) {
+        set_time(s, SUGGEST_TIME, factor);
+    }
+}
+
+static void classify(const struct vocabulary *v, struct suggestion *s)
+{
+    const struct survey_number *n = s->number;
+    char buf[NAME_BYTES];
+    char last_buf[NAME_BYTES];
+    char unit_buf[NAME_BYTES];
+    struct str name = snake(n->key, buf, sizeof(buf));
+    struct str last = survey_last_word(name, last_buf, sizeof(last_buf));
+    struct str printed = snake(n->unit, unit_buf, sizeof(unit_buf));
+    const struct word *unit = words_find(&v->units, n->unit);
+    const struct word *time = time_over_step(v, printed);
+    struct str metric;
+    double factor = 1;
+    time = time ? time : time_over_step(v, name);
+    if (n->is_clock) {
+        s->kind = SUGGEST_CLOCK;
+    } else if (n->is_span) {
+        s->kind = SUGGEST_SPAN;
+    } else if (time && factor_of(time, &factor)) {
+        set_time(s, SUGGEST_TIME, factor);
+    } else if (unit && unit->name.len) {
+        set_unit(s, unit, name);
+    } else if (short_rate(last).len) {
+        s->kind = SUGGEST_RATE;
+        s->unit = short_rate(last);
+    } else if (!str_eq_z(name, "throughput") && !str_eq_z(name, "ips") &&
+               records_figure(v, name, &metric, &unit)) {
+        bool is_time = factor_of(unit, &factor);
+        if (!is_time) {
+            set_unit(s, unit, name);
+        } else if (str_eq_z(metric, "step_time")) {
+            set_time(s, SUGGEST_TIME, factor);
+        }
+    } else if (is_rate_name(name)) {
+        s->kind = SUGGEST_RATE_NO_UNIT;
+    } else if (is_step_time_name(name)) {
+        set_time(s, SUGGEST_TIME_NO_UNIT, 1);
+    }
+}
+
+/* Figures beside the training's own, and smoothed ones. */
+static int penalty(const struct survey_number *n)
+{
+    static const char *const BESIDE[] = {
+        "data",      "load",       "eval",       "val",       "test",     "valid",
+        "loader",    "validation", "evaluation", "reader",    "backward", "forward",
+        "optimizer", "optim",      "io",         "inference", "eta",      "total",
+        "elapsed",   "remaining",  "sanity",     "predict",   NULL};
+    static const char *const SMOOTH[] = {"avg", "mean", "average", "running", "global", NULL};
+    char buf[NAME_BYTES];
+    char lead_buf[NAME_BYTES];
+    struct str name = snake(n->key, buf, sizeof(buf));
+    struct str lead = snake(n->lead, lead_buf, sizeof(lead_buf));
+    bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
+    return (has_word(name, BESIDE) || has_word(lead, BESIDE) ? 50 : 0) +
+           (has_word(name, SMOOTH) ? 5 : 0) + (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) +
+           (has_grown ? 30 : 0);
+}
+
+static int score_of(const struct suggestion *s)
+{
+    static const int BY_KIND[] = {
+        [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
+        [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
+        [SUGGEST_NONE] = 1};
+    int steps = s->kind == SUGGEST_RATE && str_eq_z(s->unit, "steps/s") ? 20 : 0;
+    return BY_KIND[s->kind] - steps -
+           (s->kind == SUGGEST_NONE || s->kind == SUGGEST_SPAN ? 0 : penalty(s->number));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct suggestion *x = a;
+    const struct suggestion *y = b;
+    const struct survey_number *nx = x->number;
+    const struct survey_number *ny = y->number;
+    if (x->score != y->score) {
+        return y->score - x->score;
+    }
+    if (nx->steps.total != ny->steps.total && nx->is_bar && ny->is_bar) {
+        return nx->steps.total < ny->steps.total ? 1 : -1;
+    }
+    if (x->kind == SUGGEST_TIME || x->kind == SUGGEST_TIME_NO_UNIT) {
+        /* The whole of a step takes longer than its parts. */
+        double longer = y->factor * ny->last - x->factor * nx->last;
+        if (longer < 0 || longer > 0) {
+            return longer > 0 ? 1 : -1;
+        }
+    }
+    if (nx->n != ny->n) {
+        return nx->n < ny->n ? 1 : -1;
+    }
+    return nx->first_line < ny->first_line ? -1 : nx->first_line > ny->first_line;
+}
+
+/* The unit that a person says takes the place of the one that is not printed. */
+static int take_unit(struct suggestions *list, const struct vocabulary *v, struct str unit,
+                     struct err *err)
+{
+    const struct word *word = words_find(&v->units, unit);
+    double factor = 1;
+    bool is_time = factor_of(word, &factor);
+    bool is_taken = false;
+    bool is_rate =
+        word && (str_eq_z(word->dimension, "rate") || str_eq_z(word->dimension, "step_rate"));
+    if (!is_time && !is_rate) {
+        return err_set(err, ERR_USAGE,
+                       "--unit %.40s: expected a unit of a rate (images/s, tokens/s, steps/s, ...) "
+                       "or of time (s, ms)",
+                       unit.ptr);
+    }
+    for (size_t idx = 0; idx < list->n; idx++) {
+        struct suggestion *s = &list->items[idx];
+        is_taken = is_taken || (is_rate && s->kind == SUGGEST_RATE_NO_UNIT) ||
+                   (is_time && s->kind == SUGGEST_TIME_NO_UNIT);
+        if (is_rate && s->kind == SUGGEST_RATE_NO_UNIT) {
+            s->kind = SUGGEST_RATE;
+            s->unit = word->name;
+        } else if (is_time && s->kind == SUGGEST_TIME_NO_UNIT) {
+            set_time(s, SUGGEST_TIME, factor);
+        }
+        s->score = score_of(s);
+    }
+    qsort(list->items, list->n, sizeof(list->items[0]), compare);
+    return is_taken ? 0
+                    : err_set(err, ERR_USAGE,
+                              "--unit %.40s: no number in the log is by its name in it, and prints "
+                              "no unit; --pattern names one",
+                              unit.ptr);
+}
+
+int suggest_rank(struct arena *arena, const struct survey *survey, const struct vocabulary *v,
+                 struct str unit, struct suggestions *ret, struct err *err)
+{
+    const struct survey_number *numbers;
+    struct suggestions list = {.n = survey_numbers(survey, &numbers)};
+    list.items = arena_array(arena, struct suggestion, list.n + 1);
+    for (size_t idx = 0; idx < list.n; idx++) {
+        struct suggestion *s = &list.items[idx];
+        *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
+        classify(v, s);
+        s->score = score_of(s);
+    }
+    qsort(list.items, list.n, sizeof(list.items[0]), compare);
+    if (unit.len && take_unit(&list, v, unit, err) < 0) {
+        return -1;
+    }
+    *ret = list;
+    return 0;
+}
+
+const struct suggestion *suggest_best(const struct suggestions *list)
+{
+    const struct suggestion *first = list->n ? &list->items[0] : NULL;
+    bool is_ready = first && (first->kind == SUGGEST_RATE || first->kind == SUGGEST_TIME ||
+                              first->kind == SUGGEST_CLOCK);
+    return is_ready ? first : NULL;
+}
+
+const char *suggest_says(const struct suggestion *s)
+{
+    switch (s->kind) {
+    case SUGGEST_RATE:
+        return "a rate";
+    case SUGGEST_RATE_NO_UNIT:
+        return "a rate; of what, it does not say: --unit";
+    case SUGGEST_TIME:
+        return "time of a step";
+    case SUGGEST_TIME_NO_UNIT:
+        return "a step's time by its name; in what, it does not say: --unit";
+    case SUGGEST_CLOCK:
+        return "moments of the steps";
+    case SUGGEST_SPAN:
+        return "a span of time; what it holds is not said";
+    case SUGGEST_NONE:
+        break;
+    }
+    return "";
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+size_t suggest_warmup(const struct series *series)
+{
+    size_t from = series->n / 2;
+    size_t n = 0;
+    size_t skip = 0;
+    double median;
+    CLEANUP(free) double *values = xcalloc(series->n + 1, sizeof(double));
+    for (size_t idx = from; idx < series->n; idx++) {
+        double value = series->samples[idx].value;
+        if (isfinite(value)) {
+            values[n++] = value;
+        }
+    }
+    if (n < 2) {
+        return 0;
+    }
+    qsort(values, n, sizeof(values[0]), compare_values);
+    median = values[n / 2];
+    while (skip < series->n / WARMUP_SHARE &&
+           !(fabs(series->samples[skip].value - median) <= WARMUP_FAR * fabs(median))) {
+        skip++;
+    }
+    return skip;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A suggestion as a pattern, and as the text of a format. */
+#include "base/base.h"
+
+#include "judge/suggest.h"
+
+#include "codec/pattern.h"
+
+#define NUMBER        "(?:\\d[\\d,]*(?:\\.\\d*)?|\\.\\d+)(?:[eE][-+]?\\d+)?|nan|NaN|inf"
+#define MOMENT        "\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?"
+#define PATTERN_BYTES 2048 /* of manifests/schema/format.json */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Blanks match any of them; other text itself. A run at the beginning or end may be none. */
+static void add_text(struct strbuf *out, struct str text, const char *blanks)
+{
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        if (is_blank(c)) {
+            while (idx + 1 < text.len && is_blank(text.ptr[idx + 1])) {
+                idx++;
+            }
+            strbuf_add_z(out, blanks);
+        } else {
+            if (c != '\0' && strchr("\\^$.[]|()?*+{}#", c)) {
+                strbuf_add_char(out, '\\');
+            }
+            strbuf_add_char(out, c);
+        }
+    }
+}
+
+/* The words before a number, and what stands between. */
+static void add_key(struct strbuf *out, struct str key, struct str gap)
+{
+    bool is_open = gap.len > 0 && is_blank(gap.ptr[0]) && str_trim(gap).len == 0;
+    if (key.len == 0) {
+        strbuf_add_z(out, "(?<![\\w.])");
+        return;
+    }
+    strbuf_add_z(out, "(?<!\\w)");
+    add_text(out, key, "\\s+");
+    if (is_open) {
+        strbuf_add_z(out, "\\s+");
+        return;
+    }
+    strbuf_add_z(out, "\\s*");
+    add_text(out, str_trim(gap), "\\s*");
+    strbuf_add_z(out, "\\s*");
+}
+
+static bool has_steps(const struct survey_number *n)
+{
+    const struct survey_steps *s = &n->steps;
+    return s->n == n->n && !s->is_changing && !n->is_bar;
+}
+
+/* Steps that begin again with each epoch, where the epoch says so and all of an epoch is known. */
+static bool has_epochs(const struct survey_number *n)
+{
+    const struct survey_steps *s = &n->steps;
+    return has_steps(n) && s->n_back > 0 && s->n_back_same == 0 && s->n_epochs == n->n &&
+           s->has_total && s->epoch_key.len && s->first_epoch <= 1;
+}
+
+static bool is_full_bar(const struct suggestion *s)
+{
+    return s->number->is_bar && s->number->steps.n_full > 0 && !s->is_plain;
+}
+
+/* What stands elsewhere on the line, whatever the order. */
+static void add_steps(struct strbuf *out, const struct survey_number *n)
+{
+    const struct survey_steps *s = &n->steps;
+    if (has_epochs(n)) {
+        strbuf_add_z(out, "(?=.*?");
+        add_key(out, s->epoch_key, s->epoch_gap);
+        strbuf_add_z(out, "(?<epoch>\\d+))");
+    }
+    if (has_steps(n) && (s->n_back == 0 || has_epochs(n))) {
+        strbuf_add_z(out, "(?=.*?");
+        add_key(out, s->key, s->gap);
+        strbuf_add_z(out,
+                     s->has_total ? "(?<step>\\d+)\\s*/\\s*(?<total>\\d+))" : "(?<step>\\d+))");
+    }
+}
+
+static void add_column(struct strbuf *out, const struct survey_number *n)
+{
+    strbuf_add_z(out, "^[\\s|]*");
+    if (n->column > 0) {
+        strbuf_printf(out, "(?:[^\\s|]+[\\s|]+){%zu}", n->column);
+    }
+    strbuf_add_z(out, "(?<value>" NUMBER ")(?![^\\s|])");
+}
+
+bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
+{
+    const struct survey_number *n = suggestion->number;
+    if (n->head.ptr) {
+        add_column(out, n);
+        return !out->is_full;
+    }
+    strbuf_add_z(out, "^");
+    if (n->is_bar && !n->lead.len && !suggestion->is_plain) {
+        strbuf_add_z(out, "(?=[^A-Za-z]*\\d)"); /* other bars begin with a word */
+    }
+    if (n->is_bar && n->lead.len) {
+        strbuf_add_z(out, "(?=.*?(?<!\\w)");
+        add_text(out, n->lead, "\\s+");
+        strbuf_add_z(out, "(?!\\w))");
+    }
+    if (is_full_bar(suggestion)) { /* what bars print on the way is smoothed */
+        strbuf_add_z(out, "(?=.*?(?<![\\d/])(\\d+)/\\1\\s*(?:\\[|\\xe2\\x94\\x81))");
+    }
+    if (!suggestion->is_plain) {
+        add_steps(out, n);
+    }
+    strbuf_add_z(out, n->is_clock ? "\\W*(?<time>" MOMENT ")" : ".*?");
+    if (n->is_clock) {
+        return !out->is_full;
+    }
+    add_key(out, n->key, n->gap);
+    strbuf_add_z(out, "(?<value>" NUMBER ")");
+    if (n->unit.len) {
+        strbuf_add_z(out, "\\s?");
+        add_text(out, n->unit, "\\s+");
+    }
+    strbuf_add_z(out, "(?![\\w/])");
+    return !out->is_full && out->len <= PATTERN_BYTES;
+}
+
+/* ---- as a format ---- */
+
+/* The longest of the texts that stand on every line, in one piece; empty where none is long enough. */
+static struct str literal_of(const struct suggestion *suggestion)
+{
+    const struct survey_number *n = suggestion->number;
+    const struct str texts[] = {n->unit, n->is_clock ? STR_EMPTY : n->key,
+                                n->is_clock && has_steps(n) ? n->steps.key : STR_EMPTY};
+    struct str best = STR_EMPTY;
+    for (size_t idx = 0; idx < ARRAY_LEN(texts); idx++) {
+        struct str rest = texts[idx];
+        struct str word;
+        while (str_next(&rest, ' ', &word)) {
+            best = word.len > best.len ? word : best;
+        }
+    }
+    return best.len >= 4 ? best : STR_EMPTY;
+}
+
+static struct str name_of(const struct suggestion *s)
+{
+    return s->kind == SUGGEST_CLOCK  ? STR_LIT("clock")
+           : s->kind == SUGGEST_TIME ? STR_LIT("step_time")
+                                     : STR_LIT("rate");
+}
+
+static const char *quantity_of(const struct suggestion *s)
+{
+    bool is_running = s->number->is_bar && !is_full_bar(s);
+    return s->kind == SUGGEST_CLOCK  ? "clock"
+           : s->kind == SUGGEST_TIME ? "step_time"
+           : is_running              ? "running_mean"
+                                     : "rate";
+}
+
+static void put_after(struct json_out *out, const struct survey_number *n)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    struct str rest = n->head;
+    struct str word;
+    struct str longest = STR_EMPTY;
+    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    add_text(&pattern, str_trim(n->head), "\\s+");
+    while (str_next(&rest, ' ', &word)) {
+        longest = word.len > longest.len ? word : longest;
+    }
+    jw_object(out, "after");
+    jw_str(out, "literal", longest);
+    jw_str(out, "pattern", strbuf_str(&pattern));
+    jw_end_object(out);
+}
+
+static void put_series(struct json_out *out, const struct suggestion *s, struct str name,
+                       bool is_primary)
+{
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    const struct survey_number *n = s->number;
+    bool is_stepped = has_steps(n) && !s->is_plain;
+    struct str literal = literal_of(s);
+    bool has_literal = literal.len && !n->head.ptr;
+    strbuf_init(&pattern, PATTERN_LEN_MAX);
+    (void)suggest_pattern(s, &pattern);
+    jw_object(out, NULL);
+    jw_str(out, "name", name);
+    jw_str(out, "literal", has_literal ? literal : STR_EMPTY);
+    jw_str(out, "pattern", strbuf_str(&pattern));
+    jw_str(out, "unit", s->kind == SUGGEST_CLOCK ? STR_LIT("") : s->unit);
+    jw_z(out, "scope", "job");
+    jw_z(out, "quantity", quantity_of(s));
+    jw_bool(out, "primary", is_primary);
+    if (!is_primary) {
+        jw_bool(out, "stands_in", true);
+    }
+    if (s->factor < 1 || s->factor > 1) {
+        jw_f64(out, "factor", s->factor);
+    }
+    if (n->is_grouped) {
+        jw_bool(out, "grouped", true);
+    }
+    jw_bool(out, "repeats", true);
+    jw_bool(out, "grid", false);
+    if (is_stepped && n->steps.n_back == 0 && n->steps.has_total && n->steps.first == 0) {
+        jw_i64(out, "step_from", 0);
+    }
+    if (is_stepped && has_epochs(n)) {
+        jw_i64(out, "step_from", n->steps.first == 0 ? 0 : 1);
+        jw_i64(out, "epoch_from", n->steps.first_epoch);
+    }
+    if (n->head.ptr) {
+        put_after(out, n);
+    }
+    jw_end_object(out);
+}
+
+struct rule_text {
+    const char *name, *statistic, *scale, *source;
+    size_t skip;
+    bool is_default;
+};
+
+static void put_rule(struct json_out *out, struct str series, const struct rule_text *rule)
+{
+    jw_object(out, NULL);
+    jw_z(out, "name", rule->name);
+    jw_str(out, "series", series);
+    if (rule->skip) {
+        jw_i64(out, "skip", (int64_t)rule->skip);
+    }
+    jw_z(out, "statistic", rule->statistic);
+    if (rule->scale) {
+        jw_z(out, "scale", rule->scale);
+    }
+    if (rule->is_default) {
+        jw_bool(out, "default", true);
+    }
+    jw_z(out, "origin", "own");
+    jw_z(out, "source", rule->source);
+    jw_end_object(out);
+}
+
+static void put_rules(struct json_out *out, const struct suggestion *s, size_t skip)
+{
+    struct str name = name_of(s);
+    const char *scale = s->kind == SUGGEST_TIME        ? "global_batch_over"
+                        : str_eq_z(s->unit, "steps/s") ? "global_batch"
+                                                       : NULL;
+    const char *why = skip ? "the first lines are further than 10 % from where the second half lies"
+                           : "the first lines are where the others are";
+    jw_array(out, "rules");
+    if (s->kind == SUGGEST_CLOCK) {
+        const struct rule_text clock = {"timestamps",
+                                        "timestamps",
+                                        NULL,
+                                        "steps between the first and last moment, by the batch",
+                                        1,
+                                        true};
+        put_rule(out, name, &clock);
+        jw_end_array(out);
+        return;
+    }
+    const struct rule_text rules[] = {
+        {"window", "mean", NULL, why, skip, true},
+        {"mean", "mean", NULL, "plain mean", 0, false},
+        {"median", "median", NULL, "plain median", 0, false},
+        {"last", "last", NULL, "the last figure", 0, false},
+        {"samples", "mean", scale, "with --batch and --gpus: samples of the job", skip, false}};
+    for (size_t idx = 0; idx < ARRAY_LEN(rules); idx++) {
+        if (idx + 1 < ARRAY_LEN(rules) || scale) {
+            put_rule(out, name, &rules[idx]);
+        }
+    }
+    jw_end_array(out);
+}
+
+static void put_absent(struct json_out *out)
+{
+    static const char *const NAMES[] = {"gpus", "nodes", "precision", "batch_per_gpu", "model"};
+    jw_array(out, "facts");
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
+        jw_object(out, NULL);
+        jw_z(out, "name", NAMES[idx]);
+        jw_bool(out, "absent", true);
+        jw_z(out, "why", "not looked for: the format was made from the lines of one log");
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+static void put_head(struct json_out *out, struct str id, struct str source)
+{
+    jw_object(out, NULL);
+    jw_i64(out, "schema_version", 1);
+    jw_str(out, "id", id);
+    jw_z(out, "title", "made from one log");
+    jw_z(out, "framework", "any");
+    jw_str(out, "source", source);
+    jw_array(out, "prefixes");
+    jw_str(out, NULL, STR_LIT("mpirun"));
+    jw_end_array(out);
+}
+
+static void put_marks(struct json_out *out)
+{
+    jw_null(out, "run_start");
+    jw_null(out, "end");
+    put_absent(out);
+}
+
+void suggest_format(const struct suggestions *list, const struct suggested_format *as,
+                    struct strbuf *out)
+{
+    struct json_out json;
+    const struct suggestion *best = suggest_best(list);
+    char name[16];
+    size_t n = 0;
+    ASSERT(best);
+    jw_begin(&json, out, false);
+    put_head(&json, as->id, as->source);
+    jw_array(&json, "series");
+    put_series(&json, best, name_of(best), true);
+    for (size_t idx = 1; idx < list->n && n + 1 < SUGGESTIONS_MAX; idx++) {
+        const struct suggestion *s = &list->items[idx];
+        bool is_ready = s->kind == SUGGEST_RATE || s->kind == SUGGEST_TIME;
+        if (!is_ready || best->kind == SUGGEST_CLOCK || s->number->n < 2) {
+            continue;
+        }
+        n++;
+        snprintf(name, sizeof(name), "other%zu", n);
+        put_series(&json, s, str_of(name), false);
+    }
+    jw_end_array(&json);
+    put_marks(&json);
+    put_rules(&json, best, as->skip);
+    jw_end_object(&json);
+}
+
+int suggest_given(const struct given_format *given, struct strbuf *out, struct err *err)
+{
+    struct json_out json;
+    const struct word *unit = words_find(&given->vocabulary->units, given->unit);
+    const char *quantity = "score";
+    double factor = 1;
+    bool is_time = unit && str_eq_z(unit->dimension, "time");
+    if (!unit) {
+        return err_set(err, ERR_USAGE,
+                       "--unit %.40s: no such unit; manifests/vocabulary.json has them",
+                       given->unit.ptr);
+    }
+    if (str_find(given->pattern, STR_LIT("(?<value>")) < 0) {
+        return err_set(err, ERR_USAGE,
+                       "--pattern: expected a group (?<value>...) around the number");
+    }
+    if (is_time) {
+        factor = str_eq_z(unit->name, "ms")    ? 1e-3
+                 : str_eq_z(unit->name, "us")  ? 1e-6
+                 : str_eq_z(unit->name, "min") ? 60
+                 : str_eq_z(unit->name, "h")   ? 3600
+                                               : 1;
+    }
+    quantity = is_time ? "step_time"
+               : str_eq_z(unit->dimension, "rate") || str_eq_z(unit->dimension, "step_rate")
+                   ? "rate"
+                   : "score";
+    jw_begin(&json, out, false);
+    put_head(&json, given->id, STR_LIT("a pattern of the command line"));
+    jw_array(&json, "series");
+    jw_object(&json, NULL);
+    jw_z(&json, "name", "value");
+    jw_null(&json, "literal");
+    jw_str(&json, "pattern", given->pattern);
+    jw_str(&json, "unit", is_time ? STR_LIT("s") : unit->name);
+    jw_z(&json, "scope", "job");
+    jw_z(&json, "quantity", quantity);
+    jw_bool(&json, "primary", true);
+    jw_f64(&json, "factor", factor);
+    jw_bool(&json, "repeats", true);
+    jw_bool(&json, "grid", false);
+    jw_end_object(&json);
+    jw_end_array(&json);
+    put_marks(&json);
+    jw_array(&json, "rules");
+    jw_end_array(&json);
+    jw_end_object(&json);
+    return 0;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/parser_impl.h"
+#include "judge/survey_impl.h"
+
+#include "base/map.h"
+#include "judge/logtime.h"
+
+#define IDENTITY_BYTES 256
+#define EXAMPLE_BYTES  160
+#define NUMBER_BYTES   64
+#define HEAD_BYTES     512
+#define HEAD_WORDS_MAX 32
+#define HEAD_WORDS_MIN 3
+#define MARK           "\x01\x02\x03\x04" /* a literal that no line is looked for by */
+
+struct head {        /* of a table, where the line before was one */
+    struct str text; /* in buf */
+    struct str words[HEAD_WORDS_MAX];
+    size_t n;
+    char buf[HEAD_BYTES];
+};
+
+struct survey {
+    struct arena arena;
+    const struct vocabulary *vocabulary; /* borrowed */
+    struct format format;                /* only what the parser needs of it */
+    struct literals *search;
+    struct parser *parser;
+    struct survey_number *items; /* SURVEY_NUMBERS_MAX */
+    size_t n;
+    struct map by_identity;
+    struct head head;
+    struct survey_counts counts;
+};
+
+/* What a line says beside a number. */
+struct scene {
+    struct str text;
+    int64_t number;
+    const struct token *tokens;
+    size_t n;
+    const struct token *step, *epoch; /* NULL: none */
+    bool is_bar;
+};
+
+struct survey *survey_new(const struct vocabulary *vocabulary)
+{
+    struct survey *s = xcalloc(1, sizeof(*s));
+    struct err err = {0};
+    int status;
+    s->vocabulary = vocabulary;
+    s->items = arena_array(&s->arena, struct survey_number, SURVEY_NUMBERS_MAX);
+    s->format.strips_mpirun = true;
+    s->format.strips_srun = true;
+    s->format.literals[0] = STR_LIT(MARK);
+    s->format.n_literals = 1;
+    s->format.search = &s->search;
+    status = parser_new(&s->format, &s->arena, &s->parser, &err);
+    ASSERT(status == 0);
+    s->parser->survey = s;
+    return s;
+}
+
+void survey_free(struct survey *survey)
+{
+    if (!survey) {
+        return;
+    }
+    parser_free(survey->parser);
+    literals_free(survey->search);
+    map_release(&survey->by_identity);
+    arena_release(&survey->arena);
+    free(survey);
+}
+
+int survey_feed(struct survey *survey, const char *ptr, size_t len, struct err *err)
+{
+    return parser_feed(survey->parser, ptr, len, err);
+}
+
+int survey_finish(struct survey *survey, struct err *err)
+{
+    int status = parser_finish_bytes(survey->parser, err);
+    survey->counts.n_lines = survey->parser->n_lines;
+    return status;
+}
+
+size_t survey_numbers(const struct survey *survey, const struct survey_number **ret_numbers)
+{
+    *ret_numbers = survey->items;
+    return survey->n;
+}
+
+struct survey_counts survey_counts(const struct survey *survey)
+{
+    return survey->counts;
+}
+
+/* ---- numbers of one place ---- */
+
+static struct str plain_ascii(struct arena *arena, struct str text)
+{
+    char *copy = str_z(arena, str_sub(text, 0, EXAMPLE_BYTES));
+    for (char *c = copy; *c; c++) {
+        *c = *c == '\t' ? ' ' : *c < ' ' || *c == 0x7f ? '.' : *c;
+    }
+    return str_of(copy);
+}
+
+/* The one that this identity has, or a new one; NULL where there are too many. */
+static struct survey_number *number_of(struct survey *s, struct str identity,
+                                       const struct scene *scene)
+{
+    struct survey_number *number = map_get(&s->by_identity, identity);
+    if (number) {
+        return number;
+    }
+    if (s->n == SURVEY_NUMBERS_MAX) {
+        s->counts.n_left_out++;
+        return NULL;
+    }
+    number = &s->items[s->n++];
+    number->first_line = scene->number;
+    number->example = plain_ascii(&s->arena, scene->text);
+    (void)map_add(&s->by_identity, str_dup(&s->arena, identity), number);
+    return number;
+}
+
+static bool words_differ(struct str kept, const struct token *token, struct str words)
+{
+    return !str_eq(kept, token ? words : STR_EMPTY);
+}
+
+static void note_step(struct survey_steps *at, const struct scene *scene, bool is_first)
+{
+    int64_t epoch = scene->epoch ? scene->epoch->step : -1;
+    int64_t step = scene->step->step;
+    if (!is_first && step < at->last) {
+        at->n_back++;
+        at->n_back_same += epoch <= at->last_epoch;
+    }
+    at->first = is_first ? step : at->first;
+    at->first_epoch = is_first ? epoch : at->first_epoch;
+    at->n++;
+    at->n_epochs += epoch >= 0;
+    at->last = step;
+    at->last_epoch = epoch;
+    if (scene->step->kind == TOKEN_FRACTION) {
+        at->total = scene->step->total > at->total ? scene->step->total : at->total;
+        at->n_full += step == scene->step->total;
+    }
+}
+
+static void note_steps(struct survey *s, struct survey_number *number, const struct scene *scene,
+                       size_t at)
+{
+    struct survey_steps *steps = &number->steps;
+    bool is_first = number->n == 1;
+    if (!scene->step) {
+        steps->is_changing = steps->is_changing || steps->n > 0;
+        return;
+    }
+    if (is_first) {
+        steps->key = str_dup(&s->arena, scene->step->key);
+        steps->gap = str_dup(&s->arena, scene->step->gap);
+        steps->epoch_key = scene->epoch ? str_dup(&s->arena, scene->epoch->key) : STR_EMPTY;
+        steps->epoch_gap = scene->epoch ? str_dup(&s->arena, scene->epoch->gap) : STR_EMPTY;
+        steps->is_after = scene->step->at > at;
+        steps->has_total = scene->step->kind == TOKEN_FRACTION;
+    }
+    steps->is_changing = steps->is_changing || steps->n + 1 != number->n ||
+                         !str_eq(steps->key, scene->step->key) ||
+                         words_differ(steps->epoch_key, scene->epoch,
+                                      scene->epoch ? scene->epoch->key : STR_EMPTY) ||
+                         steps->is_after != (scene->step->at > at) ||
+                         steps->has_total != (scene->step->kind == TOKEN_FRACTION);
+    note_step(steps, scene, is_first);
+}
+
+static void note_value(struct survey_number *number, double value)
+{
+    bool is_first = number->n == 0;
+    number->n++;
+    number->first = is_first ? value : number->first;
+    number->min = is_first || value < number->min ? value : number->min;
+    number->max = is_first || value > number->max ? value : number->max;
+    number->n_up += !is_first && value > number->last;
+    number->last = value;
+}
+
+static bool value_of(struct str text, double *ret_value)
+{
+    char buf[NUMBER_BYTES];
+    size_t sign = text.len > 0 && text.ptr[0] == '+';
+    struct str plain = lognumber_ungroup(str_sub(text, sign, text.len), buf, sizeof(buf));
+    return lognumber_parse(plain, ret_value) == NUMBER_OK;
+}
+
+static bool span_of(struct str text, double *ret_s)
+{
+    struct str part;
+    double total = 0;
+    while (str_next(&text, ':', &part)) {
+        double value;
+        if (lognumber_parse(part, &value) != NUMBER_OK) {
+            return false;
+        }
+        total = total * 60 + value;
+    }
+    *ret_s = total;
+    return true;
+}
+
+/* ---- a line ---- */
+
+static bool is_bar(struct str text)
+{
+    static const char *const MARKS[] = {"%|", "[==", "[>..", "\xe2\x94\x81\xe2\x94\x81", NULL};
+    for (const char *const *mark = MARKS; *mark; mark++) {
+        if (str_find(text, str_of(*mark)) >= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_steps(struct scene *scene)
+{
+    char buf[32];
+    const struct token *bare = NULL;
+    for (size_t idx = 0; idx < scene->n; idx++) {
+        const struct token *t = &scene->tokens[idx];
+        bool is_count = t->kind == TOKEN_FRACTION || (t->kind == TOKEN_NUMBER && t->is_whole);
+        struct str word = survey_last_word(t->key, buf, sizeof(buf));
+        if (!is_count || t->unit.len) {
+            continue;
+        }
+        if (!scene->epoch && survey_is_epoch_word(word)) {
+            scene->epoch = t;
+        } else if (!scene->step && survey_is_step_word(word)) {
+            scene->step = t;
+        } else if ((!bare || scene->is_bar) && t->kind == TOKEN_FRACTION) {
+            bare = t;
+        }
+    }
+    scene->step = scene->step ? scene->step : bare;
+}
+
+static void take_numbers(struct survey *s, const struct scene *scene)
+{
+    for (size_t idx = 0; idx < scene->n; idx++) {
+        const struct token *t = &scene->tokens[idx];
+        char identity[IDENTITY_BYTES];
+        struct survey_number *number;
+        double value;
+        bool is_span = t->kind == TOKEN_SPAN;
+        struct str lead = scene->is_bar ? scene->tokens[0].key : STR_EMPTY;
+        int len = snprintf(identity, sizeof(identity), "%d%d\x01%.*s\x01%.*s\x01%.*s", is_span,
+                           scene->is_bar, STR_ARG(t->key), STR_ARG(t->unit), STR_ARG(lead));
+        if ((t->kind != TOKEN_NUMBER && !is_span) || (t->key.len == 0 && t->unit.len == 0) ||
+            t == scene->step || t == scene->epoch || len >= (int)sizeof(identity) ||
+            !(is_span ? span_of(t->text, &value) : value_of(t->text, &value)) ||
+            !(number = number_of(s, (struct str){identity, (size_t)len}, scene))) {
+            continue;
+        }
+        if (number->n == 0) {
+            number->key = str_dup(&s->arena, t->key);
+            number->gap = str_dup(&s->arena, t->gap);
+            number->unit = str_dup(&s->arena, t->unit);
+            number->is_bar = scene->is_bar;
+            number->lead = str_dup(&s->arena, lead);
+            number->is_span = is_span;
+        }
+        number->is_grouped = number->is_grouped || memchr(t->text.ptr, ',', t->text.len);
+        note_value(number, value);
+        note_steps(s, number, scene, t->at);
+    }
+}
+
+/* The moment of a line that has a step. */
+static void take_clock(struct survey *s, const struct scene *scene)
+{
+    struct survey_number *number;
+    double moment;
+    if (!scene->step || scene->n == 0 || scene->tokens[0].kind != TOKEN_MOMENT || scene->is_bar ||
+        !logtime_parse(scene->tokens[0].text, &moment) ||
+        !(number = number_of(s, STR_LIT("\x02"), scene))) {
+        return;
+    }
+    number->is_clock = true;
+    note_value(number, moment);
+    note_steps(s, number, scene, scene->tokens[0].at);
+}
+
+/* ---- tables ---- */
+
+static size_t split_words(struct str text, struct str *ret_words, size_t max)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < text.len;) {
+        size_t from;
+        while (at < text.len && strchr(" \t|", text.ptr[at])) {
+            at++;
+        }
+        from = at;
+        while (at < text.len && !strchr(" \t|", text.ptr[at])) {
+            at++;
+        }
+        if (at > from) {
+            if (n == max) {
+                return max + 1;
+            }
+            ret_words[n++] = str_sub(text, from, at - from);
+        }
+    }
+    return n;
+}
+
+/* A line of names alone: what a table begins with. */
+static void keep_head(struct survey *s, struct str text)
+{
+    struct head *head = &s->head;
+    struct str words[HEAD_WORDS_MAX];
+    size_t n = split_words(text, words, HEAD_WORDS_MAX);
+    for (size_t idx = 0; idx < text.len; idx++) {
+        if ((unsigned char)text.ptr[idx] >= 0x7f ||
+            (text.ptr[idx] < ' ' && text.ptr[idx] != '\t')) {
+            return;
+        }
+    }
+    if (n < HEAD_WORDS_MIN || n > HEAD_WORDS_MAX || text.len > sizeof(head->buf)) {
+        return;
+    }
+    memcpy(head->buf, text.ptr, text.len);
+    head->text = (struct str){head->buf, text.len};
+    head->n = split_words(head->text, head->words, HEAD_WORDS_MAX);
+}
+
+static bool cell_value(struct str word, bool *ret_is_span, double *ret_value)
+{
+    *ret_is_span = str_find(word, STR_LIT(":")) > 0;
+    return *ret_is_span ? span_of(word, ret_value) : value_of(word, ret_value);
+}
+
+/* A row has as many words as the head, most of them numbers. */
+static bool take_row(struct survey *s, const struct scene *scene)
+{
+    struct str words[HEAD_WORDS_MAX];
+    size_t n = split_words(scene->text, words, HEAD_WORDS_MAX);
+    size_t n_values = 0;
+    double value;
+    bool is_span;
+    if (s->head.n == 0 || n != s->head.n) {
+        return false;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        n_values += cell_value(words[idx], &is_span, &value);
+    }
+    if (2 * n_values <= n || !cell_value(words[0], &is_span, &value)) {
+        return false;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        char identity[IDENTITY_BYTES];
+        struct survey_number *number;
+        int len = snprintf(identity, sizeof(identity), "\x03%zu\x01%.*s", idx,
+                           STR_ARG(s->head.words[idx]));
+        if (len >= (int)sizeof(identity) || !cell_value(words[idx], &is_span, &value) ||
+            !(number = number_of(s, (struct str){identity, (size_t)len}, scene))) {
+            continue;
+        }
+        if (number->n == 0) {
+            number->key = str_dup(&s->arena, s->head.words[idx]);
+            number->head = str_dup(&s->arena, s->head.text);
+            number->column = idx;
+            number->is_span = is_span;
+        }
+        note_value(number, value);
+    }
+    return true;
+}
+
+void survey_line(struct survey *s, const struct line *line)
+{
+    struct token tokens[SURVEY_TOKENS_MAX];
+    struct scene scene = {.text = str_trim(str_sub(line->text, 0, SURVEY_LINE_BYTES)),
+                          .number = line->number,
+                          .tokens = tokens};
+    s->counts.n_cut += line->text.len > SURVEY_LINE_BYTES;
+    if (line->is_cut || scene.text.len == 0 || take_row(s, &scene)) {
+        return;
+    }
+    scene.n = survey_tokens(s->vocabulary, scene.text, tokens);
+    s->counts.n_cut += scene.n == SURVEY_TOKENS_MAX;
+    if (scene.n == 0) {
+        keep_head(s, scene.text);
+        return;
+    }
+    scene.is_bar = is_bar(scene.text);
+    find_steps(&scene);
+    take_numbers(s, &scene);
+    take_clock(s, &scene);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A line's numbers. Private to survey.c and survey_line.c. */
+#ifndef JUDGE_SURVEY_IMPL_H
+#define JUDGE_SURVEY_IMPL_H
+
+#include "judge/survey.h"
+
+struct line;
+
+enum token_kind { TOKEN_NUMBER, TOKEN_FRACTION, TOKEN_SPAN, TOKEN_MOMENT, TOKEN_OTHER };
+
+struct token {
+    enum token_kind kind;
+    size_t at, end; /* in the line; with its unit */
+    struct str text;
+    struct str key, gap, unit;
+    int64_t step, total; /* of a fraction; step also of a whole number */
+    bool is_whole;
+};
+
+/* At most SURVEY_TOKENS_MAX of the line's numbers. */
+size_t survey_tokens(const struct vocabulary *vocabulary, struct str text,
+                     struct token *ret_tokens);
+/* One line of the log (judge/parser.c). */
+void survey_line(struct survey *survey, const struct line *line);
+/* "it", "step", "batch": what a time or a rate may be one of. */
+bool survey_is_step_word(struct str word);
+bool survey_is_epoch_word(struct str word);
+/* The last of a key's words, in small letters, in buf. */
+struct str survey_last_word(struct str key, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A line's numbers, each with the words around it. */
+#include "base/base.h"
+
+#include "judge/survey_impl.h"
+
+#include "judge/logtime.h"
+
+#define KEY_BYTES  40
+#define KEY_WORDS  3
+#define UNIT_BYTES 24
+#define WORD_BYTES 32
+#define WHOLE_MAX  (1ll << 50)
+#define DATE_TEXT  10 /* "2024-01-31" */
+#define TIME_TEXT  8  /* "12:00:00" */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_word(char c)
+{
+    return is_letter(c) || is_digit(c) || c == '_';
+}
+
+static char char_at(struct str text, size_t at)
+{
+    return at < text.len ? text.ptr[at] : '\0';
+}
+
+struct str survey_last_word(struct str key, char *buf, size_t size)
+{
+    size_t from = key.len;
+    size_t len = 0;
+    while (from > 0 && (is_word(key.ptr[from - 1]))) {
+        from--;
+    }
+    for (; from < key.len && len + 1 < size; from++) {
+        char c = key.ptr[from];
+        buf[len++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    return (struct str){buf, len};
+}
+
+bool survey_is_step_word(struct str word)
+{
+    static const char *const WORDS[] = {
+        "step",      "steps",  "iter",     "iters",       "iteration", "iterations", "global_step",
+        "it",        "update", "updates",  "num_updates", "batch",     "batches",    "batch_id",
+        "batch_idx", "mb",     "step_num", "train_step",  "nupdates",  NULL};
+    return str_eq_any(word, WORDS);
+}
+
+bool survey_is_epoch_word(struct str word)
+{
+    static const char *const WORDS[] = {"epoch", "epochs", "ep", NULL};
+    return str_eq_any(word, WORDS);
+}
+
+/* ---- units ---- */
+
+/* "s/it", "ms/step", "sec/batch": a time of the vocabulary over a step. */
+static bool is_inverse(const struct vocabulary *v, struct str word)
+{
+    char buf[WORD_BYTES];
+    int64_t slash = str_find(word, STR_LIT("/"));
+    const struct word *unit =
+        slash > 0 ? words_find(&v->units, str_sub(word, 0, (size_t)slash)) : NULL;
+    struct str over = slash > 0 ? str_sub(word, (size_t)slash + 1, word.len) : STR_EMPTY;
+    return unit && str_eq_z(unit->dimension, "time") &&
+           survey_is_step_word(survey_last_word(over, buf, sizeof(buf)));
+}
+
+/* The unit after a number, with a blank between them or none; where it ends in *ret_end. */
+static struct str unit_after(const struct vocabulary *v, struct str text, size_t at,
+                             size_t *ret_end)
+{
+    size_t from = at + (char_at(text, at) == ' ');
+    size_t to = from;
+    struct str word;
+    while (to < text.len && to - from < UNIT_BYTES &&
+           (is_letter(text.ptr[to]) || strchr("/%_", text.ptr[to]))) {
+        to++;
+    }
+    word = str_sub(text, from, to - from);
+    while (word.len > 0 && word.ptr[word.len - 1] == '/') {
+        word.len--;
+    }
+    if (word.len == 0 || is_word(char_at(text, from + word.len)) ||
+        (!words_find(&v->units, word) && !is_inverse(v, word))) {
+        return STR_EMPTY;
+    }
+    *ret_end = from + word.len;
+    return word;
+}
+
+/* ---- numbers ---- */
+
+static size_t digits_from(struct str text, size_t at)
+{
+    while (at < text.len && is_digit(text.ptr[at])) {
+        at++;
+    }
+    return at;
+}
+
+/* The shape of `text` at `at`, 9 for a digit. */
+static bool has_shape(struct str text, size_t at, const char *shape)
+{
+    for (size_t idx = 0; shape[idx]; idx++) {
+        char c = char_at(text, at + idx);
+        if (shape[idx] == '9' ? !is_digit(c) : c != shape[idx]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A date with its time, or a date alone; the end, or `at` where there is none. */
+static size_t moment_from(struct str text, size_t at)
+{
+    size_t end = at;
+    if (!has_shape(text, at, "9999-99-99") && !has_shape(text, at, "9999/99/99")) {
+        return at;
+    }
+    end = at + DATE_TEXT;
+    if ((char_at(text, end) == ' ' || char_at(text, end) == 'T') &&
+        has_shape(text, end + 1, "99:99:99")) {
+        end += 1 + TIME_TEXT;
+        if ((char_at(text, end) == '.' || char_at(text, end) == ',') &&
+            is_digit(char_at(text, end + 1))) {
+            end = digits_from(text, end + 1);
+        }
+    }
+    return end;
+}
+
+/* "00:35", "1:02:03.5"; the end, or `at`. */
+static size_t span_from(struct str text, size_t at)
+{
+    size_t end = digits_from(text, at);
+    size_t n = 0;
+    while (end - at <= 4 && has_shape(text, end, ":99") && !is_digit(char_at(text, end + 3))) {
+        end += 3;
+        n++;
+    }
+    if (n == 0 || n > 2) {
+        return at;
+    }
+    return char_at(text, end) == '.' && is_digit(char_at(text, end + 1))
+               ? digits_from(text, end + 1)
+               : end;
+}
+
+/* "12", "1,234.5", ".5", "1e-3", "-2": the end. */
+static size_t number_from(struct str text, size_t at)
+{
+    size_t end = at + (text.ptr[at] == '-' || text.ptr[at] == '+');
+    end = digits_from(text, end);
+    while (char_at(text, end) == ',' && has_shape(text, end + 1, "999") &&
+           !is_digit(char_at(text, end + 4))) {
+        end += 4;
+    }
+    if (char_at(text, end) == '.' && is_digit(char_at(text, end + 1))) {
+        end = digits_from(text, end + 1);
+    }
+    if (char_at(text, end) == 'e' || char_at(text, end) == 'E') {
+        size_t sign = end + 1 + (char_at(text, end + 1) == '-' || char_at(text, end + 1) == '+');
+        end = is_digit(char_at(text, sign)) ? digits_from(text, sign) : end;
+    }
+    return end;
+}
+
+static bool begins_number(struct str text, size_t at)
+{
+    char c = text.ptr[at];
+    char before = at > 0 ? text.ptr[at - 1] : ' ';
+    bool is_free = !is_word(before) && before != '.';
+    if (is_digit(c)) { /* not the 95 of "mAP50-95" */
+        return is_free && (before != '-' || at < 2 || !is_word(text.ptr[at - 2]));
+    }
+    if (c == '.') {
+        return is_free && is_digit(char_at(text, at + 1));
+    }
+    return (c == '-' || c == '+') && is_free && is_digit(char_at(text, at + 1)) && before != ')' &&
+           before != ']';
+}
+
+/* "/100", " / 100" after a whole number: its end, or `at`. */
+static size_t total_from(struct str text, size_t at, int64_t *ret_total)
+{
+    size_t slash = at;
+    size_t from;
+    size_t end;
+    while (char_at(text, slash) == ' ') {
+        slash++;
+    }
+    if (char_at(text, slash) != '/') {
+        return at;
+    }
+    from = slash + 1;
+    while (char_at(text, from) == ' ') {
+        from++;
+    }
+    end = digits_from(text, from);
+    return end > from && !is_word(char_at(text, end)) && char_at(text, end) != '/' &&
+                   logwhole_parse(str_sub(text, from, end - from), WHOLE_MAX, ret_total)
+               ? end
+               : at;
+}
+
+static void take_number(const struct vocabulary *v, struct str text, size_t at, struct token *t)
+{
+    size_t end = number_from(text, at);
+    t->kind = TOKEN_NUMBER;
+    t->text = str_sub(text, at, end - at);
+    t->is_whole = logwhole_parse(t->text, WHOLE_MAX, &t->step);
+    t->end = end;
+    if (char_at(text, end) == '.' && is_digit(char_at(text, end + 1))) { /* 127.0.0.1 */
+        t->kind = TOKEN_OTHER;
+        while (is_digit(char_at(text, t->end)) || char_at(text, t->end) == '.') {
+            t->end++;
+        }
+        return;
+    }
+    if (t->is_whole && (t->end = total_from(text, end, &t->total)) != end) {
+        t->kind = TOKEN_FRACTION;
+        return;
+    }
+    t->unit = unit_after(v, text, end, &t->end);
+}
+
+static void take_token(const struct vocabulary *v, struct str text, size_t at, struct token *t)
+{
+    size_t end = moment_from(text, at);
+    *t = (struct token){.kind = TOKEN_MOMENT, .at = at, .end = end};
+    if (end == at) {
+        t->kind = TOKEN_SPAN;
+        end = span_from(text, at);
+    }
+    if (end == at) {
+        take_number(v, text, at, t);
+        return;
+    }
+    t->end = end;
+    t->text = str_sub(text, at, end - at);
+}
+
+/* ---- keys ---- */
+
+static bool is_key_char(char c)
+{
+    return is_word(c) || (c != '\0' && strchr("/.%()-", c));
+}
+
+/* The words that end at `to`, not before `floor`: at most three, one blank between them. */
+static size_t key_from(struct str text, size_t floor, size_t to)
+{
+    size_t from = to;
+    size_t n_words = 1;
+    while (from > floor && to - from < KEY_BYTES) {
+        char c = text.ptr[from - 1];
+        bool is_blank = c == ' ' && from - 1 > floor && is_word(text.ptr[from - 2]);
+        if (is_blank && n_words < KEY_WORDS) {
+            n_words++;
+        } else if (!is_key_char(c) || (c == '-' && from < to && !is_word(text.ptr[from]))) {
+            break;
+        }
+        from--;
+    }
+    while (from < to && !is_letter(text.ptr[from]) && text.ptr[from] != '_') {
+        from++;
+    }
+    return from;
+}
+
+static void find_key(struct str text, size_t floor, struct token *t)
+{
+    size_t to = t->at;
+    size_t from;
+    while (to > floor && text.ptr[to - 1] != '\0' && strchr(" \t:=|([{<>\"'", text.ptr[to - 1])) {
+        to--;
+    }
+    from = key_from(text, floor, to);
+    t->key = str_sub(text, from, to - from);
+    t->gap = str_sub(text, to, t->at - to);
+}
+
+size_t survey_tokens(const struct vocabulary *vocabulary, struct str text, struct token *ret_tokens)
+{
+    size_t n = 0;
+    size_t floor = 0;
+    for (size_t at = 0; at < text.len && n < SURVEY_TOKENS_MAX;) {
+        if (!begins_number(text, at)) {
+            at++;
+            continue;
+        }
+        take_token(vocabulary, text, at, &ret_tokens[n]);
+        find_key(text, floor, &ret_tokens[n]);
+        at = ret_tokens[n].end > at ? ret_tokens[n].end : at + 1;
+        floor = at;
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where manifests are looked for: the folders of $REPERF_MANIFESTS (one colon between two; main.c puts there what --manifests names, ./manifests
+   and the user's own data folder), then the program's. Each holds reports/, formats/ or inventories/; the first that has a name has it. */
+#ifndef LOAD_PLACES_H
+#define LOAD_PLACES_H
+
+#include "base/fs.h"
+
+#define PLACES_ENV "REPERF_MANIFESTS"
+#define PLACES_MAX 16
+
+struct places {
+    const char *items[PLACES_MAX]; /* the last is the program's own */
+    size_t n;
+};
+
+/* ERR_USAGE where one that is named is no folder, or there are too many. */
+MUST_CHECK int places_find(struct arena *arena, const char *root, struct places *ret,
+                           struct err *err);
+
+/* A manifest's file. */
+struct placed {
+    const char *place;
+    const char *path;
+    const char *stem; /* its name without .json */
+    bool is_own;      /* in a place of the user's */
+};
+struct placed_list {
+    struct placed *items; /* sorted by stem */
+    size_t n;
+};
+/* Every manifest of a kind ("reports"), each name once. ERR_MANIFEST where the program's own folder cannot be read, or there are more than max. */
+MUST_CHECK int places_list(struct arena *arena, const char *root, const char *kind, size_t max,
+                           struct placed_list *ret, struct err *err);
+/* The one of this name; NULL where there is none. */
+const struct placed *placed_find(const struct placed_list *list, struct str stem);
+/* "A, B and C", for messages. */
+const char *places_said(struct arena *arena, const struct places *places, const char *kind);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A log that no format reads: how its bytes arrive never changes what is seen, and a format that is suggested is one, whose pattern
+   is within what manifests/schema/format.json allows. */
+#include "base/base.h"
+
+#include "judge/suggest.h"
+
+#define INPUT_BYTES_MAX (1u << 16)
+#define FORMAT_BYTES    (1u << 20)
+#define PATTERN_MAX     2048
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct survey *look(const struct vocabulary *v, struct str text, size_t piece)
+{
+    struct survey *survey = survey_new(v);
+    struct err err = {0};
+    int status = 0;
+    for (size_t at = 0; status == 0 && at < text.len; at += piece) {
+        status =
+            survey_feed(survey, text.ptr + at, text.len - at < piece ? text.len - at : piece, &err);
+    }
+    status = status == 0 ? survey_finish(survey, &err) : status;
+    ASSERT(status == 0);
+    return survey;
+}
+
+static void same(const struct survey *a, const struct survey *b)
+{
+    const struct survey_number *x;
+    const struct survey_number *y;
+    size_t n = survey_numbers(a, &x);
+    size_t m = survey_numbers(b, &y);
+    ASSERT(n == m);
+    for (size_t idx = 0; idx < n; idx++) {
+        ASSERT(x[idx].n == y[idx].n && x[idx].first_line == y[idx].first_line);
+        ASSERT(str_eq(x[idx].key, y[idx].key) && str_eq(x[idx].unit, y[idx].unit));
+    }
+}
+
+static void suggest(const struct vocabulary *v, const struct survey *survey, bool is_plain)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(strbuf) struct strbuf pattern = {0};
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    const struct suggested_format as = {STR_LIT("f"), STR_LIT("s"), 0};
+    struct suggestions list = {0};
+    struct format *format = NULL;
+    struct err err = {0};
+    int status = suggest_rank(&arena, survey, v, STR_EMPTY, &list, &err);
+    ASSERT(status == 0);
+    strbuf_init(&pattern, FORMAT_BYTES);
+    strbuf_init(&text, FORMAT_BYTES);
+    if (!suggest_best(&list)) {
+        return;
+    }
+    list.items[0].is_plain = is_plain;
+    if (!suggest_pattern(&list.items[0], &pattern)) {
+        return;
+    }
+    ASSERT(pattern.len <= PATTERN_MAX);
+    suggest_format(&list, &as, &text);
+    status = json_parse(strbuf_str(&text), "f", &doc, &err);
+    ASSERT(status == 0);
+    doc.context = v;
+    struct json root = json_root(&doc);
+    status = format_decode(&root, &arena, &format, &err);
+    ASSERT(status == 0);
+    format_release(format);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct vocabulary *v = vocabulary_builtin(&arena);
+    struct str text = {(const char *)data, size};
+    if (size > INPUT_BYTES_MAX) {
+        return 0;
+    }
+    CLEANUP(survey) struct survey *whole = look(v, text, size + 1);
+    CLEANUP(survey) struct survey *parts = look(v, text, 7);
+    same(whole, parts);
+    suggest(v, whole, false);
+    suggest(v, whole, true);
+    return 0;
+}

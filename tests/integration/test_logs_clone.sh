@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# audit --logs of a clone: bare or not, under any name, whatever is checked out; a plain copy; and what is said where it is not there.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+export HOME="$T" GIT_CONFIG_NOSYSTEM=1
+git() { command git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=main "$@"; }
+
+mkdir -p "$T/made/runs/a" "$T/m/reports" "$T/m/formats"
+for step in 10 20 30 40; do echo "step $step/40 | loss 0.5 | $((1000 + step)) img/s"; done >"$T/made/runs/a/train.log"
+"$REPERF" measure "$T/made/runs/a/train.log" --suggest "$T/m/formats/mine.json" >/dev/null 2>&1
+git -C "$T/made" init -q && git -C "$T/made" add . && git -C "$T/made" commit -qm one
+commit=$(git -C "$T/made" rev-parse HEAD)
+sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
+    sed "s/0123456789abcdef0123456789abcdef01234567/$commit/; s#\"train.log\"#\"runs/a/train.log\"#" >"$T/m/reports/my-report.json"
+export REPERF_MANIFESTS="$T/m"
+
+audit() { # LOGS NAME
+    exits 0 "$2" "$REPERF" audit my-report --logs "$1"
+    like "$(cat "$T/out")" "1 cells: 1 exact" "$2: the number follows"
+}
+audit "$T/made" "a clone, under another name"
+git clone -q --bare "$T/made" "$T/bare-one"
+audit "$T/bare-one" "a bare repository"
+echo "step 10/40 | loss 0.5 | 1 img/s" >"$T/made/runs/a/train.log"
+audit "$T/made" "a clone whose file has changed: the commit counts"
+git -C "$T/made" commit -qam two
+audit "$T/made" "a clone that is at a later commit"
+mkdir -p "$T/plain/mine"
+git -C "$T/made" archive "$commit" | tar -x -C "$T/plain"
+audit "$T/plain" "a copy of the files"
+mv "$T/plain/runs" "$T/plain/mine/runs"
+audit "$T/plain" "below the folder that the manifest names"
+git -C "$T" init -q empty && git -C "$T/empty" commit -q --allow-empty -m none
+exits 2 "a repository without the commit" "$REPERF" audit my-report --logs "$T/empty"
+like "$(cat "$T/err")" "has no commit $commit, of the logs of my-report; git fetch" "says which, and what gets it"
+mkdir "$T/nothing"
+cd "$T" || exit 1
+"$REPERF" audit my-report --logs nothing >"$T/out" 2>"$T/err"
+is "$?" 1 "a folder without the logs"
+like "$(cat "$T/out")" "tried $T/nothing/mine/runs/a/train.log" "is named from the root on"
+is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-logs.*' -user "$(id -un)" -newer "$T/m" | wc -l)" 0 "nothing is left behind"
+tap_done

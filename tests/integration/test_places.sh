@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Where manifests are looked for, and in which order; the example of manifests/README.md, as it stands.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2016
+source "$(dirname "$0")/../tap_lib.sh"
+export HOME="$T/home" PATH="$B:$PATH"
+unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
+mkdir -p "$T/home" "$T/example" "$T/elsewhere"
+
+sed -n "/^## A report of one's own/,/^## A report\$/p" manifests/README.md | sed -n '/^```sh/,/^```/p' | sed '/^```/d' >"$T/example.sh"
+is "$(grep -c '^reperf ' "$T/example.sh")" 3 "the example has its three commands"
+(cd "$T/example" && bash -e "$T/example.sh") >"$T/out" 2>"$T/err"
+is "$?" 0 "the example runs"
+like "$(cat "$T/out")" '1 cells: 1 exact' "and its number follows"
+like "$(cat "$T/out")" 'seed-not-stated|not-stated' "lint reads it"
+
+ids() { "$REPERF" "$@" list reports --json | jq -r '[.reports[].id] | join(" ")' | tr ' ' '\n' | grep -c '^my-report$'; }
+cd "$T/elsewhere" || exit 1
+is "$(ids)" 0 "elsewhere it is not known"
+is "$(ids --manifests "$T/example/manifests")" 1 "--manifests names it"
+is "$(REPERF_MANIFESTS="$T/none-such:" "$REPERF" list reports >/dev/null 2>&1; echo $?)" 2 "a folder that is not there is an error"
+is "$(REPERF_MANIFESTS="$T/example/manifests" ids)" 1 "the variable names it"
+mkdir -p "$T/home/.local/share/reperf"
+cp -R "$T/example/manifests" "$T/home/.local/share/reperf/"
+is "$(ids)" 1 "the user's data folder is looked at"
+is "$(REPERF_ROOT="$ROOT" ids)" 0 "with REPERF_ROOT it is not"
+is "$(XDG_DATA_HOME="$T/elsewhere" ids)" 0 "nor with another XDG_DATA_HOME"
+
+# The first place has the name; an own format stands in for the program's
+mkdir -p "$T/first/reports" "$T/first/formats"
+sed 's/A table of ours/Another table/' "$T/example/manifests/reports/my-report.json" >"$T/first/reports/my-report.json"
+is "$("$REPERF" list reports --manifests "$T/first" --json | jq -r '.reports[] | select(.id == "my-report").title')" "Another table" "the first place wins"
+sed 's/"id": "mine"/"id": "timm"/' "$T/example/manifests/formats/mine.json" >"$T/first/formats/timm.json"
+is "$("$REPERF" --manifests="$T/first" measure "$T/example/logs/mine/train.log" --json | jq -r .verdict)" ambiguous "two of one's own that fit are both named"
+is "$("$REPERF" --manifests="$T/first" measure "$T/example/logs/mine/train.log" --format timm --json | jq -r '.records')" 4 "a format of the program's name is one's own"
+cp "$T/first/reports/my-report.json" "$T/first/reports/other.json"
+exits 3 "a name that is not the id's" "$REPERF" --manifests "$T/first" lint other
+like "$(cat "$T/err")" "$T/first/reports/other.json" "is named where it lies"
+
+# The kept series of one's own report lie beside it
+exits 0 "kept series are written" "$REPERF" audit my-report --logs "$T/example/logs" --write-series "$T/home/.local/share/reperf/manifests/series"
+sha=$(grep -o '[0-9a-f]\{64\}' "$T/err")
+sed -i "s/\"path\": \"mine\", /\"path\": \"mine\", \"series_sha256\": \"$sha\", /" "$T/home/.local/share/reperf/manifests/reports/my-report.json"
+exits 0 "and the audit needs no logs" "$REPERF" audit my-report
+like "$(cat "$T/out")" '1 cells: 1 exact' "it is exact by them"
+cd "$ROOT" || exit 1
+is "$("$REPERF" list reports --json | jq -r '[.reports[].id] | length')" "$(find manifests/reports -name '*.json' | awk 'END {print NR + 1}')" "in the source tree ./manifests is the program's own"
+is "$("$REPERF" audit paddle-perf-deeplabv3p --json | jq '[.reports[].cells[] | select(.verdict == "no_log")] | length')" 0 "whose kept series are its own"
+cd "$T/elsewhere" || exit 1
+exits 2 "--manifests without a folder" "$REPERF" list reports --manifests
+tap_done

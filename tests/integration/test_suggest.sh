@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# reperf measure of logs that no format reads: what recurs, what is proposed, the format that is written, and what is not assumed.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+L=tests/integration/unknown
+V=(/usr/bin/python3 tests/integration/validate.py)
+
+suggested() { # LOG WANTED(value unit records quantity) [ARGS...]
+    local log=$1 wanted=$2 got
+    shift 2
+    rm -f "$T/f.json"
+    "$REPERF" measure "$L/$log.log" --json >"$T/before.json" 2>"$T/err"
+    is "$? $(jq -r '"\(.format) \(.verdict) \(.recurring | length > 0)"' "$T/before.json")" "9 null no_metric true" "$log: no format reads it, and its numbers are listed"
+    exits 0 "$log: a format is written, and measured by" "$REPERF" measure "$L/$log.log" --suggest "$T/f.json" "$@" --json
+    got=$(jq -r '"\(.value * 10000 | round / 10000) \(.unit) \(.records) \(.quantity)"' "$T/out")
+    is "$got" "$wanted" "$log: $wanted"
+    is "$("$REPERF" measure "$L/$log.log" --format "$T/f.json" --json | jq -c '[.value, .unit, .records]')" "$(jq -c '[.value, .unit, .records]' "$T/out")" "$log: --format reads the same by the file"
+    is "$("$REPERF" measure - --format "$T/f.json" --json <"$L/$log.log" | jq .value)" "$(jq .value "$T/out")" "$log: and from standard input"
+    cp "$T/f.json" "$T/$log.json"
+    formats+=("$T/$log.json")
+}
+formats=()
+suggested keras2 '0.004 s 3 step_time'
+suggested keras3 '0.005 s 3 step_time'
+suggested tqdm '10 steps/s 2 rate'
+suggested yolo '2 steps/s 3 rate'
+suggested deepspeed '39.9604 samples/s 12 rate'
+suggested fairseq '24333.3 words/s 12 rate'
+suggested flax '4.5338 steps/s 12 rate'
+suggested home-rate '1217.6364 images/s 11 rate'
+suggested home-grouped '12365 tokens/s 12 rate'
+suggested home-time '54000 tokens/s 12 rate'
+suggested home-took '0.3103 s 29 step_time'
+suggested detectron2 '0.3543 s 29 step_time' --unit s
+suggested espnet '0.4453 s 12 step_time' --unit s
+suggested home-speed '102 images/s 15 rate' --unit images/s
+exits 0 "the formats are valid against the schema" "${V[@]}" manifests/schema/format.json "${formats[@]}"
+is "${#formats[@]}" 14 "all of them"
+exits 0 "steps a second, by batch and GPUs" "$REPERF" measure "$L/tqdm.log" --format "$T/tqdm.json" --rule samples --batch 8 --gpus 4 --json
+is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "320 samples/s" "are samples a second"
+exits 0 "moments of steps, by batch and GPUs" "$REPERF" measure "$L/clock.log" --suggest "$T/clock.json" --batch 6 --gpus 1 --json
+is "$(jq -r '"\(.value) \(.unit)"' "$T/out")" "10 samples/s" "are samples a second: 100 steps of 6 in a minute"
+
+# What the log does not say is not assumed
+not_written() { # LOG TEXT ARGS...
+    local log=$1 text=$2
+    shift 2
+    rm -f "$T/no.json"
+    exits 9 "$log: nothing is measured" "$REPERF" measure "$L/$log.log" --suggest "$T/no.json" "$@"
+    like "$(cat "$T/out" "$T/err")" "$text" "$log: and why"
+    [ ! -e "$T/no.json" ]
+    ok $? "$log: no format is written"
+}
+not_written home-speed 'does not say in what "speed" is'
+not_written detectron2 'does not say in what "time" is'
+not_written xgboost 'None of them is a rate'
+not_written fastai 'spans of time alone'
+exits 2 "a unit for what has one" "$REPERF" measure "$L/home-rate.log" --unit s
+exits 2 "a unit that is none" "$REPERF" measure "$L/home-speed.log" --unit furlongs
+exits 2 "a unit beside a format" "$REPERF" measure "$L/home-rate.log" --unit s --format timm
+exits 2 "a suggestion for two logs" "$REPERF" measure "$L/home-rate.log" "$L/tqdm.log" --suggest "$T/x.json"
+
+# A pattern of one's own
+exits 0 "--pattern and --unit" "$REPERF" measure - --pattern 'step +(?<step>\d+) .* (?<value>\d+) img/s' --unit img/s --json <"$L/home-rate.log"
+is "$(jq -r '"\(.value | round) \(.unit) \(.records)"' "$T/out")" "1218 images/s 11" "reads standard input"
+exits 0 "a pattern in milliseconds" "$REPERF" measure "$L/home-time.log" --pattern 'dt (?<value>[\d.]+)ms' --unit ms --json
+is "$(jq -r '"\(.unit) \(.series[-1].value)"' "$T/out")" "s 0.3" "is shown in seconds"
+exits 2 "a pattern without a unit" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>\d+)'
+exits 2 "a pattern without a value" "$REPERF" measure "$L/home-rate.log" --pattern '\d+' --unit s
+exits 2 "a pattern that is none" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>[' --unit s
+exits 2 "standard input twice" "$REPERF" measure - -
+exits 3 "a format file that is none" "$REPERF" measure "$L/home-rate.log" --format "$L/README.md/../tqdm.log"
+
+# Bounds
+head -c 1000000 /dev/zero | tr '\0' '9' >"$T/long.log"
+echo >>"$T/long.log"
+cat "$L/home-rate.log" >>"$T/long.log"
+exits 0 "a line of 1 MB" "$REPERF" measure "$T/long.log" --suggest "$T/long.json" --json
+is "$(jq -r .records "$T/out")" 11 "takes nothing from the others"
+seq 1 3000 | sed 's/.*/key& = &/' >"$T/many.log"
+"$REPERF" measure "$T/many.log" >"$T/out" 2>&1
+like "$(cat "$T/out")" '2488 numbers after the first 512 kinds' "more kinds of numbers than are kept are counted"
+printf 'a\033]0;x\007 \x01loss: 0.5 \xc2\x9b31m speed: 3\n%.0s' 1 2 3 4 >"$T/hostile.log"
+"$REPERF" measure "$T/hostile.log" >"$T/out" 2>&1
+LC_ALL=C grep -q '[^ -~]' "$T/out"
+is "$?" 1 "no control byte of a log reaches the terminal"
+tap_done
