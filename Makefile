@@ -93,6 +93,9 @@ EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c)
 EMU_DIST  := $(addprefix workloads/dist/,job.c nccl.c nccl_api.c)
 EMU_CU    := $(sort $(wildcard workloads/backend_cuda/*.cu))
 HELD_SRC  := $(sort $(filter-out $(wildcard tests/cuda/test_*.c),$(wildcard tests/cuda/*.c)))
+# The machine for PTX, and what it has of the emulator: streams, memory, graphs.
+PTX_SRC   := $(sort $(wildcard tests/ptx/*.c))
+PTX_EMU   := block fibre graph launch memory queue runtime stream
 EMU_PROBE := $(sort $(wildcard tests/cuda_emu/*.cu))
 SERVER_SRC := $(sort $(wildcard tests/servers/*.c))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
@@ -104,7 +107,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -210,6 +213,17 @@ build/$(1)/emu_lib/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/tests/cuda
   build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
+# The objects that a GPU would run, with a machine for their PTX (tests/ptx) in the place of the runtime library.
+build/$(1)/tests/ptx/%.c.o: EXTRA := -O3 -fno-math-errno -Iworkloads -I. $$(CUDA_CFLAGS)
+build/$(1)/ptx.a: $(patsubst %,build/$(1)/%.o,$(PTX_SRC)) build/$(1)/tests/cuda_fake/fake_host.c.o $(patsubst %,build/$(1)/cuda_emu/tests/cuda_emu/emu_%.c.o,$(PTX_EMU))
+	@rm -f $$@; ar rcsD $$@ $$^
+PTX_WITH.$(1) := build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a -Wl,--whole-archive build/$(1)/ptx.a -Wl,--no-whole-archive
+build/$(1)/ptx/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o build/$(1)/ptx.a build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$< $$(PTX_WITH.$(1)) build/$(1)/base.a $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lcmocka -lstdc++ -ldl -lm -o $$@
+build/$(1)/ptx/%: build/$(1)/tests/cuda/%.c.o build/$(1)/ptx.a build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$< $$(PTX_WITH.$(1)) build/$(1)/base.a $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 # The same on a GPU (tests/cuda/gpu.sh).
 build/$(1)/tests/cuda/%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAGS)
 build/$(1)/gpu/%: build/$(1)/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
@@ -249,6 +263,19 @@ build/cuda/sm_70/%.cu.ptx: %.cu
 	@mkdir -p $(@D)
 	@echo "CLANG sm_70 $<"; $(CLANG_SM70) $(SM70_FLAGS) -MMD -MP -MF $@.d $< -o $@
 
+# What tests/ptx runs.
+PTX_FLAGS := -ptx -std=c++17 -O3 -Iworkloads -Iorchestrator
+ptx_files  = $(patsubst %,build/cuda/sm_$(1)/%.ptx,$(CU_SRC))
+define PTX_RULE
+build/cuda/sm_$(1)/%.cu.ptx: %.cu
+	@mkdir -p $$(@D)
+	@echo "PTX sm_$(1) $$<"; $$(CCACHE) $$(NVCC) $$(PTX_FLAGS) -arch=sm_$(1) -MD -MF $$@.d $$< -o $$@
+endef
+$(foreach a,80 90,$(eval $(call PTX_RULE,$(a))))
+ptx-70: cuda-sm70
+ptx-80: $(call ptx_files,80)
+ptx-90: $(call ptx_files,90)
+
 # --- tests: every test program and script speaks TAP; tests/tap.sh runs them and counts ------------
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
 # Tests of the CUDA backend that also run where a GPU is; here on the emulator.
@@ -268,11 +295,12 @@ TAP      := B=$(B) tests/tap.sh
 # the parts of these one by one.
 EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
 EMU_RUN  := $(B)/emu/reperf-train
+PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
 WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval)
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
 TEST_RUN := $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
-test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
-test: test-programs              ## all tests this machine can run, but for what test-all names; installs what they need
+test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
+test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
 	@B=build/release tests/tap.sh $(TEST_RUN)
 test-all: test-programs $(FUZZ_BIN) ## test, and what is long by nature: whole networks, lint from nothing, fuzzing; before an issue is closed
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) tests/fuzz/run.sh
@@ -282,7 +310,7 @@ unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE
 	@$(TAP) $^
-integration: all $(SERVERS) $(EMU_LIB) $(EMU_RUN)      ## scripts against the built programs of MODE
+integration: all $(SERVERS) $(EMU_LIB) $(EMU_RUN) $(PTX_RUN)      ## scripts against the built programs of MODE
 	@$(TAP) $(INTEGRATION)
 e2e: all                         ## whole ways through the program, browser included
 	@$(TAP) $(E2E)

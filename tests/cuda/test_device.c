@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every kernel of the CUDA backend against the CPU backend: on a GPU (make test-gpu), or on the emulator (make test). Speaks TAP;
-   it needs no test library, as there may be none where the GPU is. An argument is the name of the one kernel to look at. With
+   it needs no test library, as there may be none where the GPU is. An argument is the name of the one kernel to look at, or of the
+   one that is left out, with a minus before it. With
    REPERF_TEST_PLANS=FOLDER the libraries' plans are chosen by timing and kept there; else the first that they offer is taken. */
 #include "base/base.h"
 
@@ -178,6 +179,12 @@ static void hold_plants(struct cuda *cuda, const struct backend *backend)
 }
 
 /* --- main ---------------------------------------------------------------------------------------------- */
+static bool is_wanted(const char *only, enum kernel_id id)
+{
+    return only == NULL || (only[0] == '-' ? strcmp(only + 1, kernel_name(id)) != 0
+                                           : strcmp(only, kernel_name(id)) == 0);
+}
+
 static void run_mode(bool is_amp, const char *only)
 {
     struct cuda cuda = {0};
@@ -194,7 +201,7 @@ static void run_mode(bool is_amp, const char *only)
     }
     struct held_device device = device_of(&cuda, &backend);
     for (int id = 0; id < K_COUNT; id++) {
-        if (only == NULL || strcmp(only, kernel_name((enum kernel_id)id)) == 0) {
+        if (is_wanted(only, (enum kernel_id)id)) {
             hold(&device, (enum kernel_id)id);
         }
     }
