@@ -40,16 +40,20 @@ HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl
 BASE_CFLAGS := -std=gnu17 -D_GNU_SOURCE $(WARN) $(WERROR) -ffile-prefix-map="$(CURDIR)=." -Iorchestrator $(CFLAGS)
 # CUDA: found or named (CUDA_HOME=...); without it the backend is not built, and says so when it is asked for.
 CUDA_HOME   ?= /usr/local/cuda
-# cuDNN's headers: beside the toolkit's, the distribution's, those of the python3 on PATH's wheels, or named (CUDNN_INC=...). The libraries are opened at run time.
+# Headers of cuDNN, cuBLASLt and NCCL: beside the toolkit's, the distribution's, those of the python3 on PATH's wheels, or named (CUDNN_INC=..., CUBLAS_INC=..., NCCL_INC=...).
+# The libraries are opened at run time. Without nccl.h several ranks on CUDA devices are refused.
 PYTHON_HOME := $(patsubst %/bin/,%,$(dir $(shell command -v python3)))
-CUDNN_INC   ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_HOME)/include/cudnn_graph.h /usr/include/cudnn_graph.h /usr/include/x86_64-linux-gnu/cudnn_graph.h \
-               $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/cudnn/include/cudnn_graph.h))))
-# NCCL's header, likewise (NCCL_INC=...); without it several ranks on CUDA devices are refused.
-NCCL_INC    ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h /usr/local/include/nccl.h $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/nccl/include/nccl.h))))
-HAVE_CUDA   := $(if $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),$(if $(wildcard $(CUDNN_INC)/cudnn_graph.h),1)))
+SYSTEM_INC  := /usr/include /usr/include/x86_64-linux-gnu /usr/local/include
+folder_of    = $(patsubst %/,%,$(dir $(firstword $(wildcard $(addsuffix /$(1),$(CUDA_HOME)/include $(SYSTEM_INC) $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/*/include)))))
+CUDNN_INC   ?= $(call folder_of,cudnn_graph.h)
+CUBLAS_INC  ?= $(call folder_of,cublasLt.h)
+NCCL_INC    ?= $(call folder_of,nccl.h)
+CUDA_NEEDS  := $(CUDA_HOME)/include/cuda_runtime_api.h $(CUDA_HOME)/bin/nvcc $(CUDNN_INC)/cudnn_graph.h $(CUBLAS_INC)/cublasLt.h
+CUDA_LACKS  := $(filter-out $(wildcard $(CUDA_NEEDS)),$(CUDA_NEEDS))
+HAVE_CUDA   := $(if $(CUDA_LACKS),,1)
 HAVE_NCCL   := $(if $(HAVE_CUDA),$(if $(wildcard $(NCCL_INC)/nccl.h),1))
-NCCL_CFLAGS := $(if $(HAVE_NCCL),-DREPERF_HAVE_NCCL=1 $(if $(filter-out $(CUDA_HOME)/include /usr/include /usr/local/include,$(NCCL_INC)),-isystem $(NCCL_INC)))
-CUDA_CFLAGS  = $(NCCL_CFLAGS) $(if $(HAVE_CUDA),-DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=$(subst $(EMPTY) ,_,$(strip $(CUDA_ARCHS))) -isystem $(CUDA_HOME)/include $(if $(filter-out $(CUDA_HOME)/include /usr/include /usr/include/%,$(CUDNN_INC)),-isystem $(CUDNN_INC)))
+CUDA_CFLAGS  = $(if $(HAVE_NCCL),-DREPERF_HAVE_NCCL=1) $(if $(HAVE_CUDA),-DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=$(subst $(EMPTY) ,_,$(strip $(CUDA_ARCHS))) \
+               $(addprefix -isystem ,$(CUDA_HOME)/include $(sort $(filter-out $(CUDA_HOME)/include $(SYSTEM_INC),$(CUDNN_INC) $(CUBLAS_INC) $(NCCL_INC)))))
 NVCC        := $(CUDA_HOME)/bin/nvcc
 # What this nvcc can make: Volta until CUDA 12, Turing to Hopper since 11.8.
 CUDA_ARCHS  := $(if $(filter undefined,$(origin CUDA_ARCHS)),$(if $(HAVE_CUDA),$(filter $(shell $(NVCC) --list-gpu-arch | sed 's/compute_//'),70 75 80 90)),$(CUDA_ARCHS))
@@ -215,15 +219,19 @@ build/$(1)/emu_lib/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/tests/cuda
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 # The objects that a GPU would run, with a machine for their PTX (tests/ptx) in the place of the runtime library.
 build/$(1)/tests/ptx/%.c.o: EXTRA := -O3 -fno-math-errno -Iworkloads -I. $$(CUDA_CFLAGS)
-build/$(1)/ptx.a: $(patsubst %,build/$(1)/%.o,$(PTX_SRC)) build/$(1)/tests/cuda_fake/fake_host.c.o $(patsubst %,build/$(1)/cuda_emu/tests/cuda_emu/emu_%.c.o,$(PTX_EMU))
+# PTX of sm_70 is there, whatever nvcc can make.
+build/$(1)/ptx/cuda.o: workloads/backend_cuda/cuda.c build/$(1)/flags
+	@mkdir -p $$(@D)
+	@$$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(filter-out -DREPERF_CUDA_ARCHS=%,$$(WL_CFLAGS)) -DREPERF_CUDA_ARCHS=70_75_80_90 -MMD -MP -c $$< -o $$@
+build/$(1)/ptx.a: $(patsubst %,build/$(1)/%.o,$(PTX_SRC)) build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/ptx/cuda.o $(patsubst %,build/$(1)/cuda_emu/tests/cuda_emu/emu_%.c.o,$(PTX_EMU))
 	@rm -f $$@; ar rcsD $$@ $$^
-PTX_WITH.$(1) := build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a -Wl,--whole-archive build/$(1)/ptx.a -Wl,--no-whole-archive
+PTX_WITH.$(1) := -Wl,--whole-archive build/$(1)/ptx.a -Wl,--no-whole-archive build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
 build/$(1)/ptx/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o build/$(1)/ptx.a build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
 	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$< $$(PTX_WITH.$(1)) build/$(1)/base.a $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lcmocka -lstdc++ -ldl -lm -o $$@
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$< $$(PTX_WITH.$(1)) $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lcmocka -lstdc++ -ldl -lm -o $$@
 build/$(1)/ptx/%: build/$(1)/tests/cuda/%.c.o build/$(1)/ptx.a build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
 	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$< $$(PTX_WITH.$(1)) build/$(1)/base.a $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$< $$(PTX_WITH.$(1)) $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 # The same on a GPU (tests/cuda/gpu.sh).
 build/$(1)/tests/cuda/%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAGS)
 build/$(1)/gpu/%: build/$(1)/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
@@ -359,7 +367,7 @@ build/fuzz/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.c.o build/fuzz/lib.a
 # --- the rest ---------------------------------------------------------------------------------------
 doctor:                          ## say what is here and what would be built
 	@for p in $(DEPS_TEST); do dpkg-query -W -f='ok      $${Package} $${Version}\n' $$p 2>/dev/null || echo "MISSING $$p"; done
-	@echo "CUDA    $(if $(HAVE_CUDA),built in: $(CUDA_HOME) for sm $(CUDA_ARCHS); cuDNN's headers in $(CUDNN_INC); $(if $(HAVE_NCCL),NCCL's in $(NCCL_INC),no nccl.h: one GPU only),not built: $(if $(wildcard $(CUDA_HOME)/bin/nvcc),cudnn_graph.h is nowhere: name its folder with CUDNN_INC=...,no toolkit at CUDA_HOME=$(CUDA_HOME)))"
+	@echo "CUDA    $(if $(HAVE_CUDA),built in: $(CUDA_HOME) for sm $(CUDA_ARCHS); headers of cuDNN in $(CUDNN_INC); of cuBLASLt in $(CUBLAS_INC); $(if $(HAVE_NCCL),NCCL's in $(NCCL_INC),no nccl.h: one GPU only),not built: $(if $(wildcard $(CUDA_HOME)/bin/nvcc),there is no $(notdir $(CUDA_LACKS)): name the folder with CUDNN_INC=... or CUBLAS_INC=...,no toolkit at CUDA_HOME=$(CUDA_HOME)))"
 	@echo "oneDNN  $(if $(HAVE_DNNL),built in,not built: libdnnl-dev is missing)"
 repro-check:                     ## build twice in two folders and compare the programs byte for byte
 	@tests/repro_check.sh
