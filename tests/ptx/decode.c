@@ -360,17 +360,21 @@ static void convert(struct ptx_thread *t, const struct ptx_insn *i)
 #define OF_INTEGERS(type)                                                                          \
     ROW(add, "add", type)                                                                          \
     ROW(sub, "sub", type)                                                                          \
-    ROW(mul_lo, "mul.lo", type) ROW(mad_lo, "mad.lo", type) ROW(min, "min", type)                  \
-        ROW(max, "max", type) ROW(shr, "shr", type) ROW(div, "div", type) ROW(rem, "rem", type)
+    ROW(mul_lo, "mul.lo", type)                                                                    \
+    ROW(mad_lo, "mad.lo", type)                                                                    \
+    ROW(min, "min", type)                                                                          \
+    ROW(max, "max", type) ROW(shr, "shr", type) ROW(div, "div", type) ROW(rem, "rem", type)
 #define OF_WORDS(type)                                                                             \
     ROW(shl, "shl", type)                                                                          \
     ROW(and, "and", type) ROW(or, "or", type) ROW(xor, "xor", type) ROW(not, "not", type)
 #define OF_FLOATS(type)                                                                            \
     ROW(add, "add", type)                                                                          \
     ROW(sub, "sub", type)                                                                          \
-    ROW(mul, "mul", type) ROW(div, "div", type) ROW(fma, "fma", type) ROW(min, "min", type)        \
-        ROW(max, "max", type) ROW(neg, "neg", type) ROW(abs, "abs", type) ROW(rcp, "rcp", type)    \
-            ROW(sqrt, "sqrt", type) ROW(copysign, "copysign", type)
+    ROW(mul, "mul", type)                                                                          \
+    ROW(div, "div", type)                                                                          \
+    ROW(fma, "fma", type)                                                                          \
+    ROW(min, "min", type) ROW(max, "max", type) ROW(neg, "neg", type) ROW(abs, "abs", type)        \
+        ROW(rcp, "rcp", type) ROW(sqrt, "sqrt", type) ROW(copysign, "copysign", type)
 static const struct {
     const char *name;
     ptx_run run;
