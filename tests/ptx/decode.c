@@ -356,39 +356,53 @@ static void convert(struct ptx_thread *t, const struct ptx_insn *i)
 
 /* --- names ------------------------------------------------------------------------------------------ */
 /* "b" types have no sign: they are looked up as "u". */
-#define ROW(name, text, type) {text "." #type, name##_##type},
+#define ROW(name, text, type)                                                                      \
+    {                                                                                              \
+        text "." #type, name##_##type                                                              \
+    }
 #define OF_INTEGERS(type)                                                                          \
-    ROW(add, "add", type)                                                                          \
-    ROW(sub, "sub", type)                                                                          \
-    ROW(mul_lo, "mul.lo", type)                                                                    \
-    ROW(mad_lo, "mad.lo", type)                                                                    \
-    ROW(min, "min", type)                                                                          \
-    ROW(max, "max", type) ROW(shr, "shr", type) ROW(div, "div", type) ROW(rem, "rem", type)
+    ROW(add, "add", type), ROW(sub, "sub", type), ROW(mul_lo, "mul.lo", type),                     \
+        ROW(mad_lo, "mad.lo", type), ROW(min, "min", type), ROW(max, "max", type),                 \
+        ROW(shr, "shr", type), ROW(div, "div", type), ROW(rem, "rem", type),
 #define OF_WORDS(type)                                                                             \
-    ROW(shl, "shl", type)                                                                          \
-    ROW(and, "and", type) ROW(or, "or", type) ROW(xor, "xor", type) ROW(not, "not", type)
+    ROW(shl, "shl", type), ROW(and, "and", type), ROW(or, "or", type), ROW(xor, "xor", type),      \
+        ROW(not, "not", type),
 #define OF_FLOATS(type)                                                                            \
-    ROW(add, "add", type)                                                                          \
-    ROW(sub, "sub", type)                                                                          \
-    ROW(mul, "mul", type)                                                                          \
-    ROW(div, "div", type)                                                                          \
-    ROW(fma, "fma", type)                                                                          \
-    ROW(min, "min", type) ROW(max, "max", type) ROW(neg, "neg", type) ROW(abs, "abs", type)        \
-        ROW(rcp, "rcp", type) ROW(sqrt, "sqrt", type) ROW(copysign, "copysign", type)
+    ROW(add, "add", type), ROW(sub, "sub", type), ROW(mul, "mul", type), ROW(div, "div", type),    \
+        ROW(fma, "fma", type), ROW(min, "min", type), ROW(max, "max", type),                       \
+        ROW(neg, "neg", type), ROW(abs, "abs", type), ROW(rcp, "rcp", type),                       \
+        ROW(sqrt, "sqrt", type), ROW(copysign, "copysign", type),
 static const struct {
     const char *name;
     ptx_run run;
 } RUNS[] = {
-    INTEGERS(OF_INTEGERS) WORDS(OF_WORDS) OF_FLOATS(f32) OF_FLOATS(f64) ROW(and, "and", pred)
-        ROW(or, "or", pred) ROW(xor, "xor", pred) ROW(not, "not", pred) ROW(neg, "neg", s16)
-            ROW(neg, "neg", s32) ROW(neg, "neg", s64) ROW(abs, "abs", s32) ROW(abs, "abs", s64)
-                ROW(mul_wide, "mul.wide", u16) ROW(mul_wide, "mul.wide", s16)
-                    ROW(mul_wide, "mul.wide", u32) ROW(mul_wide, "mul.wide", s32) ROW(
-                        mul_hi, "mul.hi", u32) ROW(mul_hi, "mul.hi", s32) ROW(mul_hi, "mul.hi", u64)
-                        ROW(mul_hi, "mul.hi", s64) ROW(rsqrt, "rsqrt", f32) ROW(ex2, "ex2", f32)
-                            ROW(lg2, "lg2", f32) ROW(tanh, "tanh", f32) ROW(pow, "pow", f64)
-                                ROW(fma_rm, "fma.rm", f32) ROW(bfe, "bfe", u32) ROW(bfe, "bfe", u64)
-                                    ROW(popc, "popc", u32){"membar.gl", ptx_fence},
+    INTEGERS(OF_INTEGERS) WORDS(OF_WORDS) OF_FLOATS(f32) OF_FLOATS(f64) ROW(and, "and", pred),
+    ROW(or, "or", pred),
+    ROW(xor, "xor", pred),
+    ROW(not, "not", pred),
+    ROW(neg, "neg", s16),
+    ROW(neg, "neg", s32),
+    ROW(neg, "neg", s64),
+    ROW(abs, "abs", s32),
+    ROW(abs, "abs", s64),
+    ROW(mul_wide, "mul.wide", u16),
+    ROW(mul_wide, "mul.wide", s16),
+    ROW(mul_wide, "mul.wide", u32),
+    ROW(mul_wide, "mul.wide", s32),
+    ROW(mul_hi, "mul.hi", u32),
+    ROW(mul_hi, "mul.hi", s32),
+    ROW(mul_hi, "mul.hi", u64),
+    ROW(mul_hi, "mul.hi", s64),
+    ROW(rsqrt, "rsqrt", f32),
+    ROW(ex2, "ex2", f32),
+    ROW(lg2, "lg2", f32),
+    ROW(tanh, "tanh", f32),
+    ROW(pow, "pow", f64),
+    ROW(fma_rm, "fma.rm", f32),
+    ROW(bfe, "bfe", u32),
+    ROW(bfe, "bfe", u64),
+    ROW(popc, "popc", u32),
+    {"membar.gl", ptx_fence},
     {"cvta.shared.u64", shared_to_generic},
     {"cvta.local.u64", local_to_generic},
     {"cvta.to.global.u64", move},
