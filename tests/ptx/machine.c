@@ -132,8 +132,8 @@ static uint64_t matrix_at(const struct ptx_thread *t, uint32_t size)
     if (place % 32 != 0) {
         ptx_found(insn, "wmma: an address that is no multiple of 32 bytes");
     }
-    if ((uint32_t)ptx_get(t, insn->op[1]) * size % 16 != 0) {
-        ptx_found(insn, "wmma: a stride that is no multiple of 16 bytes");
+    if ((uint32_t)ptx_get(t, insn->op[1]) * size % 32 != 0) {
+        ptx_found(insn, "wmma: a stride that is no multiple of 32 bytes");
     }
     return place;
 }
