@@ -55,7 +55,7 @@ whole() { # ARCH SEED
 }
 
 all_of() { # ARCH
-    in_test_all "every kernel's PTX for sm_$1, whole networks and what several ranks call, two orders of threads" || return
+    in_test_all "every kernel's PTX for sm_$1, whole networks, two orders of threads" || return
     if [ "$1" = 70 ] && ! command -v "$clang_sm70" >/dev/null; then
         skip "PTX of sm_70" "no $clang_sm70"
         return
@@ -64,5 +64,8 @@ all_of() { # ARCH
     whole "$1" 1
     whole "$1" 2
     coverage "$1"
-    is "$(cat "$T/missing" 2>/dev/null)" "" "sm_$1: every kernel has run"
+    # What needs several ranks: on the emulated device alone (test_emu_nccl).
+    local alone='loss_of_ranks|loss_scale_of_ranks|row_count_of_ranks|bn_join_ranks'
+    grep -E "$alone" "$T/missing" 2>/dev/null | sed 's/^/# not run here: /'
+    is "$(grep -vE "$alone" "$T/missing" 2>/dev/null)" "" "sm_$1: every other kernel has run"
 }
