@@ -40,16 +40,20 @@ HAVE_DNNL   := $(if $(wildcard /usr/include/dnnl.h /usr/include/oneapi/dnnl/dnnl
 BASE_CFLAGS := -std=gnu17 -D_GNU_SOURCE $(WARN) $(WERROR) -ffile-prefix-map="$(CURDIR)=." -Iorchestrator $(CFLAGS)
 # CUDA: found or named (CUDA_HOME=...); without it the backend is not built, and says so when it is asked for.
 CUDA_HOME   ?= /usr/local/cuda
-# cuDNN's headers: beside the toolkit's, the distribution's, those of the python3 on PATH's wheels, or named (CUDNN_INC=...). The libraries are opened at run time.
+# Headers of cuDNN, cuBLASLt and NCCL: beside the toolkit's, the distribution's, those of the python3 on PATH's wheels, or named (CUDNN_INC=..., CUBLAS_INC=..., NCCL_INC=...).
+# The libraries are opened at run time. Without nccl.h several ranks on CUDA devices are refused.
 PYTHON_HOME := $(patsubst %/bin/,%,$(dir $(shell command -v python3)))
-CUDNN_INC   ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_HOME)/include/cudnn_graph.h /usr/include/cudnn_graph.h /usr/include/x86_64-linux-gnu/cudnn_graph.h \
-               $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/cudnn/include/cudnn_graph.h))))
-# NCCL's header, likewise (NCCL_INC=...); without it several ranks on CUDA devices are refused.
-NCCL_INC    ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h /usr/local/include/nccl.h $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/nccl/include/nccl.h))))
-HAVE_CUDA   := $(if $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),$(if $(wildcard $(CUDA_HOME)/bin/nvcc),$(if $(wildcard $(CUDNN_INC)/cudnn_graph.h),1)))
+SYSTEM_INC  := /usr/include /usr/include/x86_64-linux-gnu /usr/local/include
+folder_of    = $(patsubst %/,%,$(dir $(firstword $(wildcard $(addsuffix /$(1),$(CUDA_HOME)/include $(SYSTEM_INC) $(PYTHON_HOME)/lib/python3*/site-packages/nvidia/*/include)))))
+CUDNN_INC   ?= $(call folder_of,cudnn_graph.h)
+CUBLAS_INC  ?= $(call folder_of,cublasLt.h)
+NCCL_INC    ?= $(call folder_of,nccl.h)
+CUDA_NEEDS  := $(CUDA_HOME)/include/cuda_runtime_api.h $(CUDA_HOME)/bin/nvcc $(CUDNN_INC)/cudnn_graph.h $(CUBLAS_INC)/cublasLt.h
+CUDA_LACKS  := $(filter-out $(wildcard $(CUDA_NEEDS)),$(CUDA_NEEDS))
+HAVE_CUDA   := $(if $(CUDA_LACKS),,1)
 HAVE_NCCL   := $(if $(HAVE_CUDA),$(if $(wildcard $(NCCL_INC)/nccl.h),1))
-NCCL_CFLAGS := $(if $(HAVE_NCCL),-DREPERF_HAVE_NCCL=1 $(if $(filter-out $(CUDA_HOME)/include /usr/include /usr/local/include,$(NCCL_INC)),-isystem $(NCCL_INC)))
-CUDA_CFLAGS  = $(NCCL_CFLAGS) $(if $(HAVE_CUDA),-DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=$(subst $(EMPTY) ,_,$(strip $(CUDA_ARCHS))) -isystem $(CUDA_HOME)/include $(if $(filter-out $(CUDA_HOME)/include /usr/include /usr/include/%,$(CUDNN_INC)),-isystem $(CUDNN_INC)))
+CUDA_CFLAGS  = $(if $(HAVE_NCCL),-DREPERF_HAVE_NCCL=1) $(if $(HAVE_CUDA),-DREPERF_HAVE_CUDA=1 -DREPERF_CUDA_ARCHS=$(subst $(EMPTY) ,_,$(strip $(CUDA_ARCHS))) \
+               $(addprefix -isystem ,$(CUDA_HOME)/include $(sort $(filter-out $(CUDA_HOME)/include $(SYSTEM_INC),$(CUDNN_INC) $(CUBLAS_INC) $(NCCL_INC)))))
 NVCC        := $(CUDA_HOME)/bin/nvcc
 # What this nvcc can make: Volta until CUDA 12, Turing to Hopper since 11.8.
 CUDA_ARCHS  := $(if $(filter undefined,$(origin CUDA_ARCHS)),$(if $(HAVE_CUDA),$(filter $(shell $(NVCC) --list-gpu-arch | sed 's/compute_//'),70 75 80 90)),$(CUDA_ARCHS))
@@ -93,6 +97,9 @@ EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c)
 EMU_DIST  := $(addprefix workloads/dist/,job.c nccl.c nccl_api.c)
 EMU_CU    := $(sort $(wildcard workloads/backend_cuda/*.cu))
 HELD_SRC  := $(sort $(filter-out $(wildcard tests/cuda/test_*.c),$(wildcard tests/cuda/*.c)))
+# The machine for PTX, and what it has of the emulator: streams, memory, graphs.
+PTX_SRC   := $(sort $(wildcard tests/ptx/*.c))
+PTX_EMU   := block fibre graph launch memory queue runtime stream
 EMU_PROBE := $(sort $(wildcard tests/cuda_emu/*.cu))
 SERVER_SRC := $(sort $(wildcard tests/servers/*.c))
 UNIT_SRC  := $(sort $(wildcard tests/unit/test_*.c))
@@ -104,7 +111,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -210,6 +217,21 @@ build/$(1)/emu_lib/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/tests/cuda
   build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
+# The objects that a GPU would run, with a machine for their PTX (tests/ptx) in the place of the runtime library.
+build/$(1)/tests/ptx/%.c.o: EXTRA := -O3 -fno-math-errno -Iworkloads -I. $$(CUDA_CFLAGS)
+# PTX of sm_70 is there, whatever nvcc can make.
+build/$(1)/ptx/cuda.o: workloads/backend_cuda/cuda.c build/$(1)/flags
+	@mkdir -p $$(@D)
+	@$$(CCACHE) $$(CC) $$(BASE_CFLAGS) $$(OPT.$(1)) $$(filter-out -DREPERF_CUDA_ARCHS=%,$$(WL_CFLAGS)) -DREPERF_CUDA_ARCHS=70_75_80_90 -MMD -MP -c $$< -o $$@
+build/$(1)/ptx.a: $(patsubst %,build/$(1)/%.o,$(PTX_SRC)) build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/ptx/cuda.o $(patsubst %,build/$(1)/cuda_emu/tests/cuda_emu/emu_%.c.o,$(PTX_EMU))
+	@rm -f $$@; ar rcsD $$@ $$^
+PTX_WITH.$(1) := -Wl,--whole-archive build/$(1)/ptx.a -Wl,--no-whole-archive build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
+build/$(1)/ptx/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o build/$(1)/ptx.a build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$< $$(PTX_WITH.$(1)) $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lcmocka -lstdc++ -ldl -lm -o $$@
+build/$(1)/ptx/%: build/$(1)/tests/cuda/%.c.o build/$(1)/ptx.a build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$< $$(PTX_WITH.$(1)) $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 # The same on a GPU (tests/cuda/gpu.sh).
 build/$(1)/tests/cuda/%.c.o: EXTRA := -Iworkloads -I. $$(CUDA_CFLAGS)
 build/$(1)/gpu/%: build/$(1)/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl.a build/$(1)/base.a
@@ -249,6 +271,19 @@ build/cuda/sm_70/%.cu.ptx: %.cu
 	@mkdir -p $(@D)
 	@echo "CLANG sm_70 $<"; $(CLANG_SM70) $(SM70_FLAGS) -MMD -MP -MF $@.d $< -o $@
 
+# What tests/ptx runs.
+PTX_FLAGS := -ptx -std=c++17 -O3 -Iworkloads -Iorchestrator
+ptx_files  = $(patsubst %,build/cuda/sm_$(1)/%.ptx,$(CU_SRC))
+define PTX_RULE
+build/cuda/sm_$(1)/%.cu.ptx: %.cu
+	@mkdir -p $$(@D)
+	@echo "PTX sm_$(1) $$<"; $$(CCACHE) $$(NVCC) $$(PTX_FLAGS) -arch=sm_$(1) -MD -MF $$@.d $$< -o $$@
+endef
+$(foreach a,80 90,$(eval $(call PTX_RULE,$(a))))
+ptx-70: cuda-sm70
+ptx-80: $(call ptx_files,80)
+ptx-90: $(call ptx_files,90)
+
 # --- tests: every test program and script speaks TAP; tests/tap.sh runs them and counts ------------
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
 # Tests of the CUDA backend that also run where a GPU is; here on the emulator.
@@ -268,11 +303,12 @@ TAP      := B=$(B) tests/tap.sh
 # the parts of these one by one.
 EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
 EMU_RUN  := $(B)/emu/reperf-train
+PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
 WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval)
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
 TEST_RUN := $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
-test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
-test: test-programs              ## all tests this machine can run, but for what test-all names; installs what they need
+test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
+test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
 	@B=build/release tests/tap.sh $(TEST_RUN)
 test-all: test-programs $(FUZZ_BIN) ## test, and what is long by nature: whole networks, lint from nothing, fuzzing; before an issue is closed
 	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) tests/fuzz/run.sh
@@ -282,7 +318,7 @@ unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE
 	@$(TAP) $^
 replay: $(REPLAY)                ## saved fuzz inputs of MODE
 	@$(TAP) $^
-integration: all $(SERVERS) $(EMU_LIB) $(EMU_RUN)      ## scripts against the built programs of MODE
+integration: all $(SERVERS) $(EMU_LIB) $(EMU_RUN) $(PTX_RUN)      ## scripts against the built programs of MODE
 	@$(TAP) $(INTEGRATION)
 e2e: all                         ## whole ways through the program, browser included
 	@$(TAP) $(E2E)
@@ -331,7 +367,7 @@ build/fuzz/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.c.o build/fuzz/lib.a
 # --- the rest ---------------------------------------------------------------------------------------
 doctor:                          ## say what is here and what would be built
 	@for p in $(DEPS_TEST); do dpkg-query -W -f='ok      $${Package} $${Version}\n' $$p 2>/dev/null || echo "MISSING $$p"; done
-	@echo "CUDA    $(if $(HAVE_CUDA),built in: $(CUDA_HOME) for sm $(CUDA_ARCHS); cuDNN's headers in $(CUDNN_INC); $(if $(HAVE_NCCL),NCCL's in $(NCCL_INC),no nccl.h: one GPU only),not built: $(if $(wildcard $(CUDA_HOME)/bin/nvcc),cudnn_graph.h is nowhere: name its folder with CUDNN_INC=...,no toolkit at CUDA_HOME=$(CUDA_HOME)))"
+	@echo "CUDA    $(if $(HAVE_CUDA),built in: $(CUDA_HOME) for sm $(CUDA_ARCHS); headers of cuDNN in $(CUDNN_INC); of cuBLASLt in $(CUBLAS_INC); $(if $(HAVE_NCCL),NCCL's in $(NCCL_INC),no nccl.h: one GPU only),not built: $(if $(wildcard $(CUDA_HOME)/bin/nvcc),there is no $(notdir $(CUDA_LACKS)): name the folder with CUDNN_INC=... or CUBLAS_INC=...,no toolkit at CUDA_HOME=$(CUDA_HOME)))"
 	@echo "oneDNN  $(if $(HAVE_DNNL),built in,not built: libdnnl-dev is missing)"
 repro-check:                     ## build twice in two folders and compare the programs byte for byte
 	@tests/repro_check.sh

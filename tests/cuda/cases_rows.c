@@ -74,10 +74,7 @@ bool case_linear_bwd_weight(struct held_call *call, int idx)
 
 /* --- embedding: n, s, d, words ---------------------------------------------------------------------- */
 static const int64_t EMBEDS[][4] = {
-    {2, 7, 24, 11},
-    {1, 1, 8, 3},
-    {3, 128, 40, 50},
-    {2, 16, 768, 2},
+    {2, 7, 24, 11}, {1, 1, 8, 3}, {3, 128, 40, 50}, {2, 16, 768, 2}, {2, 5, 21, 7},
 };
 #define N_EMBEDS  (int)ARRAY_LEN(EMBEDS)
 #define POSITIONS 130
@@ -131,7 +128,19 @@ bool case_embed_bwd(struct held_call *call, int idx)
 
 /* --- layer norm, GELU, tanh: rows, c ------------------------------------------------------------------ */
 static const int64_t ROWS[][2] = {
-    {3, 24}, {1, 1}, {7, 33}, {5, 768}, {2, 1030}, {130, 8},
+    {3, 24},
+    {1, 1},
+    {7, 33},
+    {5, 768},
+    {2, 1030},
+    {130, 8},
+    /* The widths that layer norm's kernels are made for, but for 768. */
+    {2, 256},
+    {2, 384},
+    {2, 512},
+    {2, 640},
+    {2, 896},
+    {2, 1024},
 };
 #define N_ROWS (int)ARRAY_LEN(ROWS)
 
@@ -228,7 +237,8 @@ bool case_tanh_bwd(struct held_call *call, int idx)
 
 /* --- attention: n, s, heads, d ------------------------------------------------------------------------ */
 static const int64_t ATTENTIONS[][4] = {
-    {2, 16, 2, 16}, {1, 128, 2, 64}, {2, 37, 3, 24}, {1, 1, 1, 8}, {1, 100, 1, 64},
+    {2, 16, 2, 16},  {1, 128, 2, 64}, {2, 37, 3, 24}, {1, 1, 1, 8},
+    {1, 100, 1, 64}, {1, 20, 2, 32},  {1, 20, 1, 48},
 };
 #define N_ATTENTIONS (int)ARRAY_LEN(ATTENTIONS)
 

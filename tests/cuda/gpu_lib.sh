@@ -69,17 +69,23 @@ folder_of() {
     )
 }
 
-# Sets CUDNN_INC for make, and LD_LIBRARY_PATH, so that what the backend opens at run time is found.
-find_libraries() {
-    local name folder major
-    CUDNN_INC=
+# NAME: the folder that holds this header, or nothing.
+include_of() {
+    local folder
     while IFS= read -r folder; do
-        [ -e "$folder/cudnn_graph.h" ] && CUDNN_INC=$folder && break
+        [ -e "$folder/$1" ] && echo "$folder" && return
     done < <(
-        printf '%s\n' "$CUDA_HOME/include" /usr/include /usr/include/x86_64-linux-gnu
+        printf '%s\n' "$CUDA_HOME/include" /usr/include /usr/include/x86_64-linux-gnu /usr/local/include
         python_nvidia | sed 's#$#include#'
     )
-    [ -n "$CUDNN_INC" ] || give_up "no cuDNN: cudnn_graph.h is nowhere (beside CUDA, in /usr/include, in Python's packages)"
+}
+
+# Sets CUDNN_INC, CUBLAS_INC and NCCL_INC for make, and LD_LIBRARY_PATH, so that what the backend opens at run time is found.
+find_libraries() {
+    local name folder major where="beside CUDA, in the system's folders, in Python's packages"
+    CUDNN_INC=$(include_of cudnn_graph.h) CUBLAS_INC=$(include_of cublasLt.h) NCCL_INC=$(include_of nccl.h)
+    [ -n "$CUDNN_INC" ] || give_up "no cuDNN: cudnn_graph.h is nowhere ($where)"
+    [ -n "$CUBLAS_INC" ] || give_up "no cuBLASLt: cublasLt.h is nowhere ($where)"
     major=$(sed -n 's/^.define CUDNN_MAJOR  *\([0-9]*\).*/\1/p' "$CUDNN_INC"/cudnn_version*.h | head -n 1)
     for name in libcuda.so.1 "libcudnn.so.${major:-9}" "libcublasLt.so.${NVCC_VERSION%%.*}" libnccl.so.2; do
         folder=$(folder_of "$name")
@@ -93,7 +99,7 @@ find_libraries() {
             give_up "$name is not found (in the loader's places, beside CUDA, in Python's packages)"
         fi
     done
-    export LD_LIBRARY_PATH CUDNN_INC
+    export LD_LIBRARY_PATH CUDNN_INC CUBLAS_INC NCCL_INC
 }
 
 # Seconds of the whole that are left, at most MOST.
@@ -108,7 +114,7 @@ build() {
     "$CUDA_HOME/bin/nvcc" --list-gpu-arch | grep -qx "compute_$archs" ||
         give_up "nvcc $NVCC_VERSION makes no code for compute capability $archs, which $GPU_NAME has (7.0 needs CUDA 12)"
     limit=$(left "$BUILD_LIMIT_S")
-    timeout -k 5 "$limit" make -s -j"$(nproc)" MODE=release WERROR= CUDA_HOME="$CUDA_HOME" CUDNN_INC="$CUDNN_INC" CUDA_ARCHS="$archs" "$@" \
+    timeout -k 5 "$limit" make -s -j"$(nproc)" MODE=release WERROR= CUDA_HOME="$CUDA_HOME" CUDNN_INC="$CUDNN_INC" CUBLAS_INC="$CUBLAS_INC" NCCL_INC="$NCCL_INC" CUDA_ARCHS="$archs" "$@" \
         >"$RESULTS/build.log" 2>&1 && return
     tail -n 40 "$RESULTS/build.log"
     echo "$WHAT: the build failed or was not done in $limit s" >&2

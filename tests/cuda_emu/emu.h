@@ -26,7 +26,7 @@ enum emu_progress {
 };
 void emu_progress(enum emu_progress progress);
 /* The nth next call (1: the next) named so fails as it does in reality: cudaMalloc, cudaMallocHost, launch, memcpy.
-   REPERF_EMU_FAULT=NAME:NTH[,...] plants the same; names of their own are no_device and old_driver. */
+   REPERF_EMU_FAULT=NAME:NTH[,...] plants the same; names of their own are no_device, old_driver and no_opt_in. */
 void emu_plant(const char *name, int nth);
 int emu_fault(
     const char *name);  /* for what is emulated elsewhere: is a planted fault of this name due? */
@@ -52,6 +52,14 @@ void emu_launch(const void *function, const char *name, const struct emu_dim *gr
    waits for the work. */
 void emu_enqueue_when(const char *name, void *stream, int (*is_ready)(void *), void (*call)(void *),
                       void *closure, void (*drop)(void *));
+
+/* The same for a grid that call(closure) runs as a whole; shared_bytes is all of a block's. 0, or the runtime's error. */
+int emu_launch_grid(const void *function, const char *name, const struct emu_dim *grid,
+                    const struct emu_dim *block, size_t shared_bytes, void *stream,
+                    void (*call)(void *), void *closure, void (*drop)(void *));
+
+/* The live allocation of the device that ptr lies in; *ret_shadow is for whoever looks at its accesses, and freed with it. */
+int emu_memory_range(const void *ptr, void **ret_ptr, size_t *ret_bytes, void ***ret_shadow);
 
 /* All live threads of the block meet; combine 0: nothing, else the count, the and, the or of `value` are returned. */
 enum emu_combine { EMU_NONE, EMU_COUNT, EMU_AND, EMU_OR };

@@ -279,6 +279,11 @@ static void run_block(uint64_t idx)
 
 void emu_kernel_run(const struct emu_kernel *kernel)
 {
+    if (kernel->is_whole) {
+        kernel->call(kernel->closure);
+        counts.kernels++;
+        return;
+    }
     const struct emu_dim *grid = &kernel->grid;
     uint64_t n_blocks = (uint64_t)grid->x * grid->y * grid->z;
     uint32_t *order = malloc(n_blocks * sizeof(*order));

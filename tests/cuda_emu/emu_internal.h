@@ -21,6 +21,7 @@ struct emu_kernel {
     int (*is_ready)(void *closure); /* NULL: always; waits for what is not this device's */
     struct emu_dim grid, block;
     size_t shared_bytes;
+    bool is_whole; /* call(closure) runs all threads of all blocks */
 };
 void emu_kernel_run(const struct emu_kernel *kernel);
 
@@ -39,6 +40,7 @@ void emu_memory_stats(size_t *ret_used, size_t *ret_peak);
 /* emu_runtime.c */
 cudaError_t emu_fail(cudaError_t error); /* remembers it for cudaGetLastError */
 cudaError_t emu_ready(void);             /* cudaSuccess, or why there is no device */
+bool emu_is_planted(const char *name);   /* for good: no_device, old_driver, no_opt_in */
 size_t emu_shared_optin(void);           /* dynamic shared memory a block may ask for */
 
 /* emu_queue.c: work, and what it waits for. An op runs once; the nodes of a graph become ops with each launch of it. */

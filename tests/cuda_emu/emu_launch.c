@@ -28,6 +28,9 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
         (size_t)value > emu_shared_optin() || n_optins == OPTINS_MAX) {
         return emu_fail(cudaErrorInvalidValue);
     }
+    if (emu_is_planted("no_opt_in")) { /* as if it had not been asked for */
+        return cudaSuccess;
+    }
     int i = 0;
     while (i < n_optins && optins[i].function != function) {
         i++;
@@ -52,6 +55,22 @@ static bool may_launch(const void *function, const struct emu_dim *grid,
            grid->z <= 65535 && shared_bytes <= most;
 }
 
+static cudaError_t launch(const void *function, struct emu_work *work, cudaStream_t stream)
+{
+    const struct emu_kernel *kernel = &work->kernel;
+    cudaError_t error = cudaSuccess;
+    if (!may_launch(function, &kernel->grid, &kernel->block, kernel->shared_bytes)) {
+        error = cudaErrorInvalidConfiguration;
+    } else if (emu_fault("launch")) {
+        error = cudaErrorLaunchFailure;
+    }
+    if (error != cudaSuccess) {
+        emu_work_free(work);
+        return emu_fail(error);
+    }
+    return emu_enqueue(work, stream, NULL);
+}
+
 void emu_launch(const void *function, const char *name, const struct emu_dim *grid,
                 const struct emu_dim *block, size_t shared_bytes, void *stream,
                 void (*call)(void *), void *closure, void (*drop)(void *))
@@ -64,18 +83,23 @@ void emu_launch(const void *function, const char *name, const struct emu_dim *gr
                                        .grid = *grid,
                                        .block = *block,
                                        .shared_bytes = shared_bytes}};
-    cudaError_t error = cudaSuccess;
-    if (!may_launch(function, grid, block, shared_bytes)) {
-        error = cudaErrorInvalidConfiguration;
-    } else if (emu_fault("launch")) {
-        error = cudaErrorLaunchFailure;
-    }
-    if (error != cudaSuccess) {
-        emu_work_free(&work);
-        (void)emu_fail(error);
-        return;
-    }
-    (void)emu_enqueue(&work, stream, NULL);
+    (void)launch(function, &work, stream);
+}
+
+int emu_launch_grid(const void *function, const char *name, const struct emu_dim *grid,
+                    const struct emu_dim *block, size_t shared_bytes, void *stream,
+                    void (*call)(void *), void *closure, void (*drop)(void *))
+{
+    struct emu_work work = {.kind = EMU_KERNEL,
+                            .kernel = {.name = name,
+                                       .call = call,
+                                       .closure = closure,
+                                       .drop = drop,
+                                       .grid = *grid,
+                                       .block = *block,
+                                       .shared_bytes = shared_bytes,
+                                       .is_whole = true}};
+    return (int)launch(function, &work, stream);
 }
 
 void emu_enqueue_when(const char *name, void *stream, int (*is_ready)(void *), void (*call)(void *),

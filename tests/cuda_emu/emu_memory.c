@@ -27,6 +27,7 @@ struct block {
     unsigned char *pages, *ptr;
     size_t pages_bytes, bytes;
     bool is_pinned; /* the host's, by cudaMallocHost */
+    void *shadow;   /* owned; see emu_memory_range */
 };
 
 static struct block *blocks;
@@ -89,6 +90,18 @@ bool emu_in_device(const void *ptr, size_t bytes)
     const struct block *block = find(ptr);
     return block != NULL && !block->is_pinned &&
            bytes <= (size_t)(block->ptr + block->bytes - (const unsigned char *)ptr);
+}
+
+int emu_memory_range(const void *ptr, void **ret_ptr, size_t *ret_bytes, void ***ret_shadow)
+{
+    struct block *block = find(ptr);
+    if (block == NULL || block->is_pinned) {
+        return 0;
+    }
+    *ret_ptr = block->ptr;
+    *ret_bytes = block->bytes;
+    *ret_shadow = &block->shadow;
+    return 1;
 }
 
 bool emu_is_pinned(const void *ptr)
@@ -239,6 +252,7 @@ static cudaError_t release(void *ptr, bool is_pinned)
     if (error != cudaSuccess) {
         return error;
     }
+    free(block->shadow);
     if (is_pinned) {
         free(ptr);
     } else {

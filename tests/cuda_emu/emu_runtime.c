@@ -89,7 +89,7 @@ int emu_fault(const char *what)
     return is_due;
 }
 
-static bool is_planted(const char *what)
+bool emu_is_planted(const char *what)
 {
     begin();
     for (int i = 0; i < n_plants; i++) {
@@ -116,9 +116,9 @@ void emu_device(int major, int minor, size_t memory_bytes)
 
 cudaError_t emu_ready(void)
 {
-    return is_planted("old_driver")  ? cudaErrorInsufficientDriver
-           : is_planted("no_device") ? cudaErrorNoDevice
-                                     : cudaSuccess;
+    return emu_is_planted("old_driver")  ? cudaErrorInsufficientDriver
+           : emu_is_planted("no_device") ? cudaErrorNoDevice
+                                         : cudaSuccess;
 }
 
 cudaError_t emu_fail(cudaError_t error)
@@ -196,7 +196,9 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = is_planted("old_driver") ? 11040 : is_planted("no_driver") ? 0 : CUDART_VERSION;
+    *version = emu_is_planted("old_driver")  ? 11040
+               : emu_is_planted("no_driver") ? 0
+                                             : CUDART_VERSION;
     return cudaSuccess;
 }
 
@@ -239,7 +241,7 @@ cudaError_t cudaGetDevice(int *device)
 
 /* Limits of compute capability 9.0, and of 7.0 where they are less. Source: CUDA C++ Programming Guide, "Technical
    Specifications per Compute Capability". */
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+static cudaError_t describe(struct cudaDeviceProp *prop, int device)
 {
     cudaError_t error = is_device(device);
     if (error != cudaSuccess) {
@@ -271,6 +273,12 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
     return cudaSuccess;
 }
 
+/* Programs that have the real header, whose struct is another one, bring their own (tests/ptx). */
+__attribute__((weak)) cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+{
+    return describe(prop, device);
+}
+
 size_t emu_shared_optin(void)
 {
     return (size_t)(cc_major >= 9 ? 227 : cc_major == 8 ? 163 : cc_minor == 5 ? 64 : 96) << 10;
@@ -279,7 +287,7 @@ size_t emu_shared_optin(void)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 {
     struct cudaDeviceProp prop;
-    cudaError_t error = cudaGetDeviceProperties(&prop, device);
+    cudaError_t error = describe(&prop, device);
     if (error != cudaSuccess) {
         return error;
     }

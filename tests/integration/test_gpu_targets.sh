@@ -42,6 +42,36 @@ else
     skip "with nvcc: what test-gpu runs is built and linked" "no nvcc in $cuda_home"
 fi
 
+# ---- a toolkit of nvcc and cudart alone, all else in Python's packages ----
+if [ -x "$cuda_home/bin/nvcc" ]; then
+    bare="$T/bare" packages="$T/python/lib/python3.11/site-packages/nvidia"
+    mkdir -p "$bare/include" "$T/python/bin" "$packages"/{cudnn,cublas,nccl}/include
+    ln -s "$cuda_home"/{bin,lib64} "$bare/"
+    for header in "$cuda_home"/include/*; do
+        case ${header##*/} in
+        cudnn*) ln -s "$header" "$packages/cudnn/include/" ;;
+        cublas*) ln -s "$header" "$packages/cublas/include/" ;;
+        nccl*) ln -s "$header" "$packages/nccl/include/" ;;
+        *) ln -s "$header" "$bare/include/" ;;
+        esac
+    done
+    printf '#!/bin/sh\nexit 1\n' >"$T/python/bin/python3"
+    chmod +x "$T/python/bin/python3"
+    if [ -e "$packages/nccl/include/nccl.h" ] && [ -e "$packages/cudnn/include/cudnn_graph.h" ]; then
+        in_packages() { PATH="$T/python/bin:$T/bin" makes CUDA_HOME="$bare" SYSTEM_INC=/nowhere "$@"; }
+        hidden() { env -i HOME="$T" PATH="$T/python/bin:$T/bin" TMPDIR="$T" "$@"; }
+        rm -f "$alone"/build/debug/workloads/backend_cuda/lt_api.c.o "$alone"/build/debug/workloads/backend_cuda/dnn_api.c.o
+        exits 0 "headers of cuDNN, cuBLASLt and NCCL are found in Python's packages" in_packages build/debug/workloads/backend_cuda/{lt_api,dnn_api}.c.o build/debug/workloads/dist/nccl_api.c.o
+        sed 's/^/# /' "$T/err" | head -n 10
+        rm -r "$packages/cublas"
+        in_packages doctor >"$T/out" 2>&1
+        like "$(cat "$T/out")" 'CUDA +not built: there is no cublasLt.h' "one that is nowhere is named"
+        hidden() { env -i HOME="$T" PATH="$T/bin" TMPDIR="$T" "$@"; }
+    else
+        skip "headers of cuDNN, cuBLASLt and NCCL are found in Python's packages" "they are not all in $cuda_home/include here"
+    fi
+fi
+
 # ---- no GPU, no nvcc ----
 targets() { hidden make -s -C "$alone" "$@" RESULTS="$T/results"; }
 for target in test-gpu bench-gpu; do

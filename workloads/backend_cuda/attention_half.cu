@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention in half precision on tensor cores: sequences of up to 128, heads of 16, 32, 48 or 64. A whole row of scores lies in shared
    memory, and none is stored. Bytes an element of 2: forward 3 read (keys and values twice, from L2) and 1 written, backward 5 read and 3
-   written. With d of 64 and s of 128 a head takes 71 KB of shared memory forward and 87 KB backward: one block on Volta, three and two on Hopper.
+   written. With d of 64 and s of 128 a head takes 75 KB of shared memory forward and 92 KB backward: one block on Volta, three and two on Hopper.
 
    Products are of 16x16x16 (wmma), with sums in float. Which lane holds which element of a fragment is not ours to know, so fragments go
    through shared memory wherever elements are looked at one by one. */
@@ -11,13 +11,15 @@
 
 using namespace nvcuda;
 
-#define EDGE        16 /* of a fragment */
-#define LENGTH_MAX  128
-#define FWD_WARPS   4 /* of a block, each with EDGE queries */
-#define BWD_WARPS   (LENGTH_MAX / EDGE)
-#define KEYS        32 /* that backward looks at at a time */
-#define SHARE_PITCH (KEYS + 8)
-#define PAD_PITCH   (EDGE + 4) /* floats of a fragment's row in shared memory */
+#define EDGE       16 /* of a fragment */
+#define LENGTH_MAX 128
+#define FWD_WARPS  4 /* of a block, each with EDGE queries */
+#define BWD_WARPS  (LENGTH_MAX / EDGE)
+#define KEYS       32 /* that backward looks at at a time */
+/* Rows that a fragment is read from or written to lie a multiple of 32 bytes apart. Source: PTX ISA, "Matrix fragments for WMMA": a row begins
+   at a multiple of the fragment's row. Those of sums lie without a gap: more would not fit into Volta's 96 KB. */
+#define SHARE_PITCH (KEYS + 16)
+#define PAD_PITCH   EDGE /* floats of a fragment's row in shared memory */
 
 typedef wmma::fragment<wmma::matrix_a, EDGE, EDGE, EDGE, __half, wmma::row_major> rows_a;
 typedef wmma::fragment<wmma::matrix_a, EDGE, EDGE, EDGE, __half, wmma::col_major> columns_a;
@@ -25,8 +27,8 @@ typedef wmma::fragment<wmma::matrix_b, EDGE, EDGE, EDGE, __half, wmma::row_major
 typedef wmma::fragment<wmma::matrix_b, EDGE, EDGE, EDGE, __half, wmma::col_major> columns_b;
 typedef wmma::fragment<wmma::accumulator, EDGE, EDGE, EDGE, float> sums_c;
 
-/* Rows of D halves lie D + 8 apart: 16 rows begin in different banks. */
-template <int D> constexpr int PITCH = D + 8;
+/* Rows of D halves lie D + 16 apart: four rows begin in different banks. */
+template <int D> constexpr int PITCH = D + 16;
 
 /* Rows first to first + count of s, zeros past the end, by n threads of which this is number `me`. */
 template <int D>
@@ -108,7 +110,7 @@ static __device__ inline void put_fragment(__half *to, int64_t stride, const flo
     }
 }
 
-/* A block has 64 queries of a head. Shared: keys, values (sp rows each), then for each warp 16 rows of sp + 4 floats: first its
+/* A block has 64 queries of a head. Shared: keys, values (sp rows each), then for each warp 16 rows of sp + 8 floats: first its
    queries, then scores, shares, sums. Then which keys are seen. */
 template <int D>
 static __global__ void __launch_bounds__(FWD_WARPS *WARP)
@@ -119,7 +121,7 @@ static __global__ void __launch_bounds__(FWD_WARPS *WARP)
     const int parts = D / EDGE;
     int warp = (int)threadIdx.x / WARP;
     int lane = (int)threadIdx.x % WARP;
-    int pitch = sp + 4;
+    int pitch = sp + 8;
     __half *keys = shared;
     __half *values = keys + sp * PITCH<D>;
     float *room = (float *)(values + sp * PITCH<D>);
@@ -393,15 +395,15 @@ static int whole_edges(const struct attention_geom *g)
 static size_t fwd_bytes(const struct attention_geom *g)
 {
     size_t sp = (size_t)whole_edges(g);
-    size_t pitch = (size_t)g->d + 8;
-    size_t room = EDGE * (sp + 4 > pitch ? sp + 4 : pitch);
+    size_t pitch = (size_t)g->d + 16;
+    size_t room = EDGE * (sp + 8 > pitch ? sp + 8 : pitch);
     return 2 * sp * pitch * sizeof(__half) + FWD_WARPS * room * sizeof(float) + sp * sizeof(int);
 }
 
 static size_t bwd_bytes(const struct attention_geom *g)
 {
     size_t sp = (size_t)whole_edges(g);
-    size_t pitch = (size_t)g->d + 8;
+    size_t pitch = (size_t)g->d + 16;
     size_t halves = 2 * sp * pitch + 2 * KEYS * pitch + 2 * sp * SHARE_PITCH;
     return halves * sizeof(__half) + BWD_WARPS * 2 * EDGE * PAD_PITCH * sizeof(float) +
            sp * (2 * sizeof(float) + sizeof(int));
