@@ -578,8 +578,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     } else if (is_folder_alone(&args, &files)) {
         status = measure_folder(ctx, files.items[0], args.want_json, err);
     } else {
-        status =
-            check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
+        status = check_args(&args, &files, err) < 0 ? -1 : measure_files(ctx, &args, &files, err);
     }
     VEC_RELEASE(&files);
     return status;

@@ -33,8 +33,8 @@ static const struct opt OPTS[] = {
      "GPUs of a node, where only those of a job are said (default 8)", ARG(gpus_per_node), 1, 1024},
     {"mlperf", 0, OPT_TEXT, "FOLDER", "a round of MLPerf Training: its checked out repository",
      ARG(round.folder), 0, 0},
-    {"results", 0, OPT_TEXT, "CSV", "with --mlperf: the table of the results", ARG(round.results), 0,
-     0},
+    {"results", 0, OPT_TEXT, "CSV", "with --mlperf: the table of the results", ARG(round.results),
+     0, 0},
     OPT_END,
 };
 

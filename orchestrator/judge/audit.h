@@ -78,9 +78,9 @@ struct audit_log {     /* one log as one format read it */
     struct str format; /* id */
     struct log_ref ref;
     const struct measurement *measurement; /* NULL: not there, or not readable */
-    bool is_unreadable;     /* then: it is there, and no log of its format */
-    struct str why;         /* and why */
-    struct str tried;       /* where a raw log was looked for, whole; else NULL */
+    bool is_unreadable;                    /* then: it is there, and no log of its format */
+    struct str why;                        /* and why */
+    struct str tried;                      /* where a raw log was looked for, whole; else NULL */
     struct str kept_sha256; /* of a raw log, as logs/published records it; NULL: no record */
 };
 

@@ -114,8 +114,9 @@ int load_report_file(struct arena *arena, const char *root, const char *name,
     for (size_t idx = 0; idx < files.n; idx++) {
         nearest_offer(&nearest, files.items[idx].stem);
     }
-    return err_set(err, ERR_NOT_FOUND, "no report \"%.100s\" in %.300s%s; reperf list reports names them",
-                   name, places_said(arena, &places, KIND), nearest_text(&nearest, text));
+    return err_set(err, ERR_NOT_FOUND,
+                   "no report \"%.100s\" in %.300s%s; reperf list reports names them", name,
+                   places_said(arena, &places, KIND), nearest_text(&nearest, text));
 }
 
 int load_report(struct arena *arena, const char *root, const char *name, struct report *ret_report,
