@@ -14,7 +14,7 @@
 
 #define TEXT_BYTES_MAX (1u << 20)
 #define STATUS_FAILED  9                     /* parse */
-#define CHECKS_MAX     (LOGS_MAX * LOGS_MAX) /* pairs of seeds, and five of each log */
+#define CHECKS_MAX     ((size_t)LOGS_MAX * LOGS_MAX) /* pairs of seeds, and five of each log */
 
 struct check { /* that failed, or that nothing could be said of */
     const char *rule;

@@ -11,7 +11,7 @@ case " $* " in *" --describe "*)
 esac
 echo "$*" >>"$dir/count"
 start() {
-    echo '{"event":"run_start","version":"0.1.0","model":"resnet50","device":"cpu","backend":"fixed","precision":"fp32","dtype":"f32","batch":4,"image":[64,64],"steps":20,"warmup_steps":4,"ranks":1,"rank":0,"threads":1,"seed":0,"parameters":25557032,"data":"synthetic","lr":0.01,"momentum":0.9,"weight_decay":0.0001,"label_smoothing":0}'
+    echo '{"event":"run_start","version":"0.1.0","model":"resnet50","device":"cpu","backend":"fixed","precision":"fp32","dtype":"f32","batch":4,"image":[64,64],"steps":20,"warmup_steps":4,"ranks":'"${WORLD_SIZE:-1}"',"rank":'"${RANK:-0}"',"threads":1,"seed":0,"parameters":25557032,"data":"synthetic","lr":0.01,"momentum":0.9,"weight_decay":0.0001,"label_smoothing":0}'
 }
 step() { # NUMBER RATE
     echo '{"event":"step","step":'"$1"',"steps":20,"rank":0,"loss":7.5,"step_time_ns":500000000,"samples_per_s":'"$2"',"lr":0.01}'

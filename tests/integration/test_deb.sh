@@ -46,7 +46,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
     tap_done
 fi
 mirror=$(awk '/^URIs:/ { print $2; exit } $1 == "deb" { print $2; exit }' /etc/apt/sources.list.d/* /etc/apt/sources.list 2>/dev/null)
-suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 bare="$T/bare"
 exits 0 "a bare root" debootstrap --variant=minbase "$suite" "$bare" "$mirror"
 cp -r /etc/apt/sources.list.d/. "$bare/etc/apt/sources.list.d/"
