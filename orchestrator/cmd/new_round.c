@@ -238,5 +238,9 @@ int new_round(const struct cmd_ctx *ctx, const struct new_round_args *args, stru
     if (!args->results) {
         return err_set(err, ERR_USAGE, "new: --mlperf needs --results CSV");
     }
+    if (!fs_is_dir(args->folder) || !fs_exists(args->results)) {
+        return err_set(err, ERR_NOT_FOUND, "%s: not there",
+                       fs_is_dir(args->folder) ? args->results : args->folder);
+    }
     return fs_mkdir_p(tmp, err) < 0 ? -1 : make(&m, err);
 }

@@ -22,11 +22,17 @@ struct reading {
     struct series_bundle *bundle; /* of a report whose kept series are one file */
 };
 
-/* The kept series: of the program's reports in logs/published, of the user's beside their manifests. */
+/* The kept series: of the program's reports in logs/published, of the user's beside their manifests; where the user's place is the
+   manifests/ of another copy of the program, in that copy's. */
 static const char *kept_folder(const struct reading *in)
 {
-    return in->report->place.ptr ? fs_join(in->arena, str_z(in->arena, in->report->place), "series")
-                                 : fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+    if (!in->report->place.ptr) {
+        return fs_join(in->arena, in->opts->root, SERIES_FOLDER);
+    }
+    const char *place = str_z(in->arena, in->report->place);
+    const char *series = fs_join(in->arena, place, "series");
+    const char *copy = fs_join(in->arena, place, "../" SERIES_FOLDER);
+    return !fs_is_dir(series) && fs_is_dir(copy) ? copy : series;
 }
 
 static const char *series_path(const struct reading *in, const char *folder,

@@ -11,8 +11,12 @@ mode=$(basename "$B")
 exits 0 "make deb" make -s MODE="$mode" DEB_DIR="$T/one" deb
 deb=$(tail -n 1 "$T/out")
 ok "$([ -s "$deb" ]; echo $?)" "names the package"
-exits 0 "make deb again" make -s MODE="$mode" DEB_DIR="$T/two" deb
-is "$(sha256sum <"$deb")" "$(sha256sum <"$T/two/$(basename "$deb")")" "gives the same bytes"
+if [ "${TIER:-everyday}" = all ]; then
+    exits 0 "make deb again" make -s MODE="$mode" DEB_DIR="$T/two" deb
+    is "$(sha256sum <"$deb")" "$(sha256sum <"$T/two/$(basename "$deb")")" "gives the same bytes"
+else
+    echo "# test-all: the package made twice"
+fi
 is "$(dpkg-deb -f "$deb" Package)/$(dpkg-deb -f "$deb" Version)" "reperf/$("$REPERF" --version | cut -d' ' -f2)" "it is of the program's version"
 is "$(dpkg-deb -c "$deb" | awk '$2 != "root/root" || $1 ~ /^-....w|^-.......w/' | wc -l)" 0 "every file is root's, and nobody else may write it"
 mkdir "$T/x" && dpkg-deb -x "$deb" "$T/x"
@@ -31,7 +35,8 @@ for program in "$T/x/usr/bin"/*; do
         path=$(ldd "$program" | awk -v name="$library" '$1 == name { print $3 }')
         path=$(realpath "${path:-/lib64/$library}")
         package=$(dpkg-query -S "$path" "${path#/usr}" 2>/dev/null | sed 's/:.*//' | head -n 1) # /lib is /usr/lib
-        like "$declared" " ${package:-none} " "$(basename "$program"): $library is of a package that is declared"
+        [[ $declared == *" ${package:-none} "* ]]
+        ok $? "$(basename "$program"): $library is of a package that is declared (${package:-none})"
     done < <(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 done
 is "$(readelf -d "$T/x/usr/bin/reperf-node" | grep -c NEEDED)" 0 "reperf-node needs none"

@@ -48,6 +48,9 @@ lock image:@
 measure /@
 measure $T/file --format @
 measure $T/file --format mmseg --rule @
+new mine --from /@
+new --mlperf /@ --results $T/file
+new --mlperf $T/empty --results /@
 nodes @
 nodes list /@.json
 nodes doctor /@.json
