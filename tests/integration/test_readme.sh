@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The README says what is so: its picture is what the command beside it makes, its links lead somewhere, its commands exist.
+# The README says what is so: its commands are run and print what it shows, its picture is what the command beside it makes, its links lead somewhere.
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck disable=SC2016
-command=$(grep -oE '`build/release/reperf report [^`]*--svg [^`]*`' README.md | tr -d '`' | head -n 1)
-like "$command" '^build/release/reperf report [a-z0-9-]+ --svg orchestrator/man/report.svg$' "the README names the command of its picture"
+command=$(grep -oE '`reperf report [^`]*--svg [^`]*`' README.md | tr -d '`' | head -n 1)
+like "$command" '^reperf report [a-z0-9-]+ --svg orchestrator/man/report.svg$' "the README names the command of its picture"
 read -r _ _ report _ picture <<<"$command"
 like "$(cat README.md)" "!\[[^]]+\]\($picture\)" "and shows that picture"
 exits 0 "the command works" "$REPERF" report "$report" --svg "$T/report.svg"
@@ -17,17 +17,50 @@ while IFS= read -r link; do
     [ -e "$link" ] || missing="$missing $link"
 done < <(grep -oE '\]\([^)#:]+\)' README.md | sed 's/^](//; s/)$//')
 is "$missing" "" "every link leads to a file"
+is "$(awk 'length > 130' README.md)" "" "no line is wide" # bytes; a sign may have three
+
+# --- what it shows is what is printed: the lines shown, in their order, … any text, others between them ------
+reperf() { "$REPERF" "$@"; }
+mkdir "$T/here" && ln -s "$PWD/tests" "$T/here/tests"
+# shown COMMAND FILE: its lines are among what the command prints.
+shown() {
+    local line pattern at=0 lost='' lines
+    (cd "$T/here" && eval "$1") >"$T/said" 2>&1
+    mapfile -t lines <"$T/said"
+    while IFS= read -r line; do
+        pattern=$(sed 's/[][*?\\]/\\&/g; s/…/*/g' <<<"$line")
+        # shellcheck disable=SC2053
+        while [ "$at" -lt "${#lines[@]}" ] && ! [[ ${lines[at]} == $pattern ]]; do
+            at=$((at + 1))
+        done
+        [ "$at" -lt "${#lines[@]}" ] || lost="$lost|$line"
+        at=$((at + 1))
+    done <"$2"
+    is "$lost" "" "$1"
+}
+n=0
+while IFS= read -r line; do
+    case $line in
+    '$ '*)
+        n=$((n + 1))
+        echo "${line#\$ }" >"$T/command.$n"
+        : >"$T/lines.$n"
+        ;;
+    *) echo "$line" >>"$T/lines.$n" ;;
+    esac
+done < <(sed -n '/^```console/,/^```$/p' README.md | grep -v '^```')
+for i in $(seq "$n"); do
+    [ -s "$T/lines.$i" ]
+    ok $? "something is shown of $(cat "$T/command.$i")"
+    shown "$(cat "$T/command.$i")" "$T/lines.$i"
+done
+[ "$n" -ge 10 ]
+ok $? "commands with their output: $n"
 unknown=
 while IFS= read -r name; do
     "$REPERF" "$name" --help >"$T/help" 2>&1 || unknown="$unknown $name"
-done < <(grep -oE '^(\$ )?build/release/reperf +[a-z]+' README.md | awk '{ print $NF }' | sort -u)
-is "$unknown" "" "every command exists"
-"$REPERF" audit paddle-perf-deeplabv3p >"$T/audit"
-wrong=
-while IFS= read -r line; do
-    grep -qF -- "$line" "$T/audit" || wrong="$wrong|$line"
-done < <(sed -n '/^\$ build.*audit paddle-perf-deeplabv3p/,/^```/p' README.md | grep -E 'deeplabv3p |cells:' | grep -v '^\$')
-is "$wrong" "" "the table shown is what audit prints"
+done < <(sed -n '/^```sh/,/^```$/p' README.md ./*/README.md ./*/*/README.md | grep -oE '^(\$ )?(build/release/)?reperf +[a-z]+' | awk '{ print $NF }' | sort -u)
+is "$unknown" "" "every command of a shell block, here and in the folders, exists"
 folders=
 for folder in orchestrator workloads manifests images datasets logs tests; do
     [ -s "$folder/README.md" ] || folders="$folders $folder"
