@@ -24,10 +24,10 @@ logs/verified/*)
 esac
 mkdir -p "$out"
 if [ -n "$key" ]; then
-    "$reperf" seal "$work/$run" -o "$out/$run.tar.zst" --key "$key"
-    "$reperf" verify "$out/$run.tar.zst" --key "$key.pub"
+    "$reperf" seal "$work/$run" --bytes-only -o "$out/$run.tar.zst" --key "$key"
+    "$reperf" verify "$out/$run.tar.zst" --bytes-only --key "$key.pub"
 else
-    "$reperf" seal "$work/$run" -o "$out/$run.tar.zst"
-    "$reperf" verify "$out/$run.tar.zst" --unsigned
+    "$reperf" seal "$work/$run" --bytes-only -o "$out/$run.tar.zst"
+    "$reperf" verify "$out/$run.tar.zst" --bytes-only --unsigned
 fi
 echo "$out/$run.tar.zst"

@@ -17,6 +17,7 @@ cleanup() {
 }
 trap cleanup EXIT
 L="$T/locks"
+mkdir -p "$L"
 fetch() { "$REPERF" fetch --locks "$L" "$@"; }
 lock() { "$REPERF" lock --locks "$L" "$@"; }
 verify() { "$REPERF" verify --locks "$L" "$@"; }

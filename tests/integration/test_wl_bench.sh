@@ -59,8 +59,10 @@ assert abs(eager["reperf_over_this"] - eager["median_step_ns"] / ours) < 1e-9
     tar -C "$T/runs" -cf "$T/${folder##*/}.tar" "${folder##*/}"
     REPERF="$REPERF" exits 2 "what is brought back from a CPU is no evidence" tests/bench/seal_gpu.sh "$T/${folder##*/}.tar"
     REPERF="$REPERF" exits 0 "but can be sealed elsewhere, and verified, by one command" tests/bench/seal_gpu.sh "$T/${folder##*/}.tar" "" "$T/sealed"
-    exits 0 "the run is sealed" "$REPERF" seal "$folder" -o "$T/run.tar.zst"
-    exits 0 "and verified" "$REPERF" verify "$T/run.tar.zst" --unsigned
+    exits 5 "what no run made is not sealed as a run's" "$REPERF" seal "$folder" -o "$T/run.tar.zst"
+    exits 0 "the folder is sealed" "$REPERF" seal "$folder" --bytes-only -o "$T/run.tar.zst"
+    exits 5 "which is no run's evidence" "$REPERF" verify "$T/run.tar.zst" --unsigned
+    exits 0 "and verified" "$REPERF" verify "$T/run.tar.zst" --bytes-only --unsigned
 
     # A network that is another one has no number: the second loss left out, or one layer norm's epsilon in the wrong place.
     mkdir -p "$T/other"
