@@ -30,6 +30,7 @@ while True:
 EOF
 PIDS+=("$!")
 wait_port "$S" "$!"
+mkdir -p "$T/silent-locks"
 REPERF_STORE="$T/silent-store" "$REPERF" fetch --locks "$T/silent-locks" "image:127.0.0.1:$S/img:v1" >"$T/silent.out" 2>"$T/silent.err" &
 silent=$!
 
