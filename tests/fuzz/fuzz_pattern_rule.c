@@ -10,19 +10,21 @@
 
 #define INPUT_BYTES_MAX 65536
 #define SAMPLES         40
+#define STEPS_MAX       1000000u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_pattern(struct str source, struct str subject)
 {
     struct pattern *pattern = NULL;
+    struct match_budget budget = {STEPS_MAX};
     struct err err = {0};
     bool found = false;
     if (pattern_new(source, &pattern, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST);
         return;
     }
-    if (pattern_match(pattern, subject, &found, &err) < 0) {
+    if (pattern_match(pattern, subject, &budget, &found, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
     } else if (found) {
         for (int group = 0; group < PATTERN_GROUPS_MAX; group++) {
@@ -32,7 +34,7 @@ static void try_pattern(struct str source, struct str subject)
         }
     }
     err = (struct err){0};
-    if (pattern_match_partial(pattern, subject, 3, &found, &err) < 0) {
+    if (pattern_match_partial(pattern, subject, 3, &budget, &found, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
     }
     pattern_free(pattern);
