@@ -53,6 +53,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         lists[idx].n_max = all.n; /* where its part of `all` begins */
         lint_report(&arena, &reports.items[idx], &all);
         lint_rules(&arena, &reports.items[idx], &formats, &all);
+        lint_formats(&arena, &reports.items[idx], &formats, &all);
         lists[idx].n = all.n - lists[idx].n_max;
     }
     for (size_t idx = 0; idx < reports.n; idx++) {

@@ -327,6 +327,29 @@ int pattern_match_partial(struct pattern *pattern, struct str subject, size_t mi
     return 0;
 }
 
+uint64_t pattern_steps(struct pattern *pattern, struct str subject, uint64_t max)
+{
+    const struct stretch whole = {subject, 0, 0};
+    struct match_budget budget = {max};
+    make_ready(pattern);
+    (void)match_counted(pattern, &whole, &budget);
+    return max - budget.left;
+}
+
+struct str pattern_source(const struct pattern *pattern)
+{
+    return (struct str){pattern->source, pattern->source_len};
+}
+
+int pattern_needs(const struct pattern *pattern)
+{
+    uint32_t kind = 0;
+    uint32_t unit = 0;
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_LASTCODETYPE, &kind);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_LASTCODEUNIT, &unit);
+    return kind == 1 ? (int)unit : -1;
+}
+
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group)
 {
     const PCRE2_SIZE *span;

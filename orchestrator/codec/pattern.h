@@ -42,6 +42,12 @@ MUST_CHECK int pattern_match_partial(struct pattern *pattern, struct str subject
                                      struct match_budget *budget, bool *ret_partial,
                                      struct err *err);
 
+/* The steps of the search alone, whatever its length and whether it finds: at most max. */
+uint64_t pattern_steps(struct pattern *pattern, struct str subject, uint64_t max);
+struct str pattern_source(const struct pattern *pattern);
+/* A byte that every match has in it, the last such, or -1. */
+int pattern_needs(const struct pattern *pattern);
+
 /* A group's text in the last match; ptr NULL where it took no part. group -1 gives that too; 0 is the whole match. */
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group);
 

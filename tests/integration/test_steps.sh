@@ -63,6 +63,12 @@ done
 exits 1 "an audit of such logs" "$REPERF" audit paddle-perf-deeplabv3p --logs raw --json
 is "$(jq -r '.reports[0].cells[].log_state' out | sort -u)" unreadable "each is unreadable"
 like "$(jq -r '.reports[0].findings[].message' out)" 'matching steps' "and the finding says why"
+exits 1 "lint of a report whose format has that series" "$REPERF" lint paddle-perf-deeplabv3p --json
+is "$(jq -r '.reports[0].findings[] | select(.id == "pattern-quadratic") | .level + " " + .where' out | sed 's/ .*manifests/ manifests/')" \
+    "error manifests/formats/mmseg.json:\$.series[$(jq '.series | length - 1' root/manifests/formats/mmseg.json)].pattern" "finds it, with its place"
+like "$(jq -r '.reports[0].findings[] | select(.id == "pattern-quadratic") | .message' out)" 'repeat "ips: .* it takes [0-9]+, [0-9]+ and [0-9]+ steps' "and what it was tried on"
+REPERF_ROOT="$ROOT" "$REPERF" lint --all --json >out 2>err
+is "$(grep -c pattern-quadratic out)" 0 "no shipped one has such a pattern"
 mode 'costly'
 exits 9 "a run whose workload prints one" smoke --repeats 1 --json
 like "$(jq -r '.cells[0] | tostring' out)" 'matching steps' "does not count it, and says why"
