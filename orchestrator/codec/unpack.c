@@ -345,10 +345,18 @@ static int end_inner(struct unpack *unpack, struct err *err)
     return 0;
 }
 
+static bool is_tar(const struct unpack *unpack, const struct layer *layer)
+{
+    return layer == &unpack->inner || unpack->kind != KIND_ZIP;
+}
+
 static int check_header(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
                         struct err *err)
 {
     const char *raw = archive_entry_pathname(entry);
+    if (!is_tar(unpack, layer)) {
+        return 0;
+    }
     unpack->entry.path = raw ? str_of(raw) : STR_EMPTY; /* for messages */
     return unpack_header_check(layer, (uint64_t)archive_read_header_position(layer->a),
                                (uint64_t)archive_filter_bytes(layer->a, 0), err);
@@ -359,7 +367,6 @@ static int advance(struct unpack *unpack, struct err *err)
 {
     while (!unpack->has_entry && unpack->n_shown >= unpack->names.n_new && !unpack->is_over) {
         struct layer *layer = unpack->inner.a ? &unpack->inner : &unpack->outer;
-        bool is_tar = layer == &unpack->inner || unpack->kind != KIND_ZIP;
         struct archive_entry *entry;
         const void *ptr;
         size_t len = 1;
@@ -371,7 +378,7 @@ static int advance(struct unpack *unpack, struct err *err)
         }
         unpack->entry = (struct unpack_entry){0};
         unpack->names.n_new = 0;
-        if (is_tar) {
+        if (is_tar(unpack, layer)) {
             unpack_header_begin(layer, (uint64_t)archive_filter_bytes(layer->a, 0));
         }
         result = archive_read_next_header(layer->a, &entry);
@@ -380,8 +387,9 @@ static int advance(struct unpack *unpack, struct err *err)
         } else if (result != ARCHIVE_OK) {
             result = unpack_fail(unpack, layer->a, err);
         } else {
-            result = is_tar ? check_header(unpack, layer, entry, err) : 0;
-            result = result < 0 ? result : take_entry(unpack, layer, entry, err);
+            result = check_header(unpack, layer, entry, err) < 0
+                         ? -1
+                         : take_entry(unpack, layer, entry, err);
         }
         if (result < 0) {
             return -1;

@@ -107,7 +107,7 @@ int unpack_header_check(struct layer *layer, uint64_t from, uint64_t end, struct
     ASSERT(from >= layer->header_from);
     rest = strbuf_str(&layer->header);
     rest = str_sub(rest, (size_t)(from - layer->header_from), rest.len);
-    while (rest.len >= BLOCK_BYTES && memchr("AgKLVXx", rest.ptr[TYPE_AT], 7)) {
+    while (rest.len >= BLOCK_BYTES && rest.ptr[TYPE_AT] && strchr("AgKLVXx", rest.ptr[TYPE_AT])) {
         char type = rest.ptr[TYPE_AT];
         size_t size = size_of(rest);
         struct str data = str_sub(rest, BLOCK_BYTES, rest.len);
