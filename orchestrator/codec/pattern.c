@@ -195,18 +195,20 @@ static int count_step(pcre2_callout_block *at, void *data)
     return 0;
 }
 
-static void make_counted(struct pattern *pattern)
+/* False where the pattern is too large for that: callouts take room in it. */
+static bool make_counted(struct pattern *pattern)
 {
     int status = 0;
     PCRE2_SIZE place = 0;
-    if (pattern->counted) {
-        return;
+    if (!pattern->counted) {
+        pattern->counted = pcre2_compile(
+            (PCRE2_SPTR)pattern->source, pattern->source_len,
+            PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT, &status, &place, NULL);
+        if (pattern->counted) {
+            (void)pcre2_jit_compile(pattern->counted, PCRE2_JIT_COMPLETE);
+        }
     }
-    pattern->counted = pcre2_compile((PCRE2_SPTR)pattern->source, pattern->source_len,
-                                     PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT,
-                                     &status, &place, NULL);
-    ASSERT(pattern->counted); /* as it was without callouts */
-    (void)pcre2_jit_compile(pattern->counted, PCRE2_JIT_COMPLETE);
+    return pattern->counted != NULL;
 }
 
 /* Part of a subject. */
@@ -221,7 +223,10 @@ static int match_counted(struct pattern *pattern, const struct stretch *s,
 {
     struct counter counter = {budget, s->from};
     int status;
-    make_counted(pattern);
+    if (!make_counted(pattern)) {
+        budget->left = 0;
+        return PCRE2_ERROR_CALLOUT;
+    }
     pcre2_set_callout(pattern->context, count_step, &counter);
     pcre2_set_match_limit(pattern->context, UINT32_MAX);
     status = pcre2_match(pattern->counted, subject_ptr(s->subject), s->subject.len, s->from,

@@ -168,6 +168,23 @@ static void a_cut_line_matches_in_part(void **state UNUSED)
     pattern_free(p);
 }
 
+/* Too large to be counted: an error where its steps had to be. */
+static void a_large_pattern_is_not_counted(void **state UNUSED)
+{
+    struct pattern *p = make("(?:(?:abcdefghij){20}){80}");
+    char line[1000];
+    struct err err = {0};
+    bool found = true;
+    memset(line, 'a', sizeof(line));
+    line[sizeof(line) - 1] = 'j';
+    assert_int_equal(pattern_match(p, (struct str){line, 100}, PLENTY, &found, &err), 0);
+    assert_false(found);
+    assert_int_equal(pattern_match(p, (struct str){line, sizeof(line)}, PLENTY, &found, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    assert_int_equal(pattern_steps(p, (struct str){line, sizeof(line)}, 500), 500);
+    pattern_free(p);
+}
+
 /* A line that begins the pattern over and over, and one that matches once, at every place about the steps' ends. */
 static void long_lines_cost_what_they_are_long(void **state UNUSED)
 {
@@ -216,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_subject_may_hold_a_nul),
         cmocka_unit_test(backtracking_ends_in_an_error),
         cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(a_large_pattern_is_not_counted),
         cmocka_unit_test(a_cut_line_matches_in_part),
         cmocka_unit_test(long_lines_cost_what_they_are_long),
     };
