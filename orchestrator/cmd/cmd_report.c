@@ -84,7 +84,7 @@ static int put(const char *file, const struct strbuf *text, struct err *err)
         return err_set(err, ERR_INTERNAL, "report: more than %zu bytes of text", text->cap_bytes);
     }
     return file && strcmp(file, "-") != 0 ? fs_write_atomic(file, strbuf_str(text), err)
-                                          : cmd_print(strbuf_str(text), err);
+                                          : cmd_print_painted(strbuf_str(text), err);
 }
 
 static int report_reports(const struct cmd_ctx *ctx, const struct report_args *args,

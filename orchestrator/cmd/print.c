@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "cmd/cmd.h"
 
-int cmd_print(struct str text, struct err *err)
+static int print_by(struct str text, void (*clean)(char *text, size_t len), struct err *err)
 {
     CLEANUP(free) char *plain = NULL;
     bool is_document = text.len && (text.ptr[0] == '{' || text.ptr[0] == '<');
@@ -13,7 +13,7 @@ int cmd_print(struct str text, struct err *err)
     if (!is_document || isatty(STDOUT_FILENO)) {
         plain = xmalloc(text.len + 1);
         memcpy(plain, text.ptr, text.len);
-        text_plain(plain, text.len);
+        clean(plain, text.len);
         text.ptr = plain;
     }
     if (fwrite(text.ptr, 1, text.len, stdout) != text.len || fflush(stdout) != 0) {
@@ -21,4 +21,14 @@ int cmd_print(struct str text, struct err *err)
                        err_errno_text(errno));
     }
     return 0;
+}
+
+int cmd_print(struct str text, struct err *err)
+{
+    return print_by(text, text_plain, err);
+}
+
+int cmd_print_painted(struct str text, struct err *err)
+{
+    return print_by(text, text_plain_painted, err);
 }
