@@ -14,6 +14,7 @@ struct seal_args {
     const char *key;
     const char *output;
     bool may_replace;
+    bool is_bytes_only;
     bool want_json;
 };
 
@@ -33,6 +34,10 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "replace an archive that is there",
      .offset = offsetof(struct seal_args, may_replace)},
+    {.name = "bytes-only",
+     .kind = OPT_FLAG,
+     .help = "of a folder that no run made: derive nothing",
+     .offset = offsetof(struct seal_args, is_bytes_only)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
@@ -105,6 +110,7 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
         .folder = folder,
         .archive = args->output,
         .key = args->key ? &key : NULL,
+        .is_bytes_only = args->is_bytes_only,
         .may_replace = args->may_replace,
         .wants_progress = true,
         .clock = ctx->clock,
@@ -115,6 +121,12 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
     }
     if (!opts.archive && archive_of(arena, folder, &opts.archive, err) < 0) {
         return -1;
+    }
+    if (args->is_bytes_only && fs_exists(fs_join(arena, folder, "manifest/plan.json"))) {
+        return err_set(err, ERR_USAGE,
+                       "seal %s: --bytes-only is for a folder that no run made; this one has "
+                       "manifest/plan.json",
+                       folder);
     }
     if (run_check_folder(folder, err) < 0 || seal_folder(arena, &opts, &info, err) < 0) {
         return -1;
