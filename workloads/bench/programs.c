@@ -331,6 +331,10 @@ int bench_check_ours(struct bench *bench, struct err *err)
 static const char *disagreement(struct arena *arena, const struct agreement *a,
                                 const struct agree_limits *limits)
 {
+    if (a->statistics_difference > limits->statistics) {
+        return arena_printf(arena, "keeps other running statistics: off by %g, at most %g",
+                            a->statistics_difference, limits->statistics);
+    }
     if (a->logits_difference > limits->logits) {
         return arena_printf(arena, "computes other logits: off by %g, at most %g",
                             a->logits_difference, limits->logits);
