@@ -116,7 +116,8 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
         .clock = ctx->clock,
         .should_stop = stop_is_asked,
     };
-    if (args->is_bytes_only && fs_exists(fs_join(arena, folder, "manifest/report.json"))) {
+    if (args->is_bytes_only && (fs_exists(fs_join(arena, folder, "manifest/report.json")) ||
+                                fs_exists(fs_join(arena, folder, "manifest/plan.json")))) {
         return err_set(err, ERR_USAGE,
                        "seal %s: a run's numbers are derived, --bytes-only is for "
                        "folders that no run made",
