@@ -123,6 +123,9 @@ static void add_series(struct net *net, const struct bench_task *task, size_t to
     link->figure.values = arena_array(net->job->arena, double, series->n);
     link->figure.n = bench_values(series, link->figure.values);
     bench_figure_sum(net->job->arena, &link->figure);
+    link->figure.verdict = BENCH_NOT_COMPARED;
+    link->figure.why = measure->what == BENCH_RING ? STR_LIT("compared as its node's")
+                                                   : STR_LIT("of this size none are compared");
 }
 
 static void take_answer(struct net *net, struct bench_task *task, size_t to, enum bench_what what)
@@ -232,7 +235,9 @@ static void figure_of(struct net *net, size_t node, const struct bench_measure *
     }
     if (n == 0) {
         struct str why = job->fleet->n_nodes < 2 ? STR_LIT("there is one node")
-                                                 : STR_LIT("no peer was measured");
+                         : job->fleet->nodes[node].is_left_out
+                             ? str_of(job->result->nodes[node].err.msg)
+                             : STR_LIT("no peer was measured");
         bench_figure_lacks(job, node, measure, why, job->fleet->n_nodes < 2);
         return;
     }

@@ -198,9 +198,12 @@ static void judge_links(struct bench_job *job, const struct bench_measure *measu
             link->figure.n == 0) {
             continue;
         }
-        link->figure.verdict = BENCH_NOT_COMPARED;
-        link->figure.why = is_sick ? STR_LIT("of a node that is an outlier") : STR_EMPTY;
-        if (!is_sick && str_eq(result->nodes[link->from].group, result->nodes[link->to].group)) {
+        if (is_sick) {
+            link->figure.why = STR_LIT("of a node that is an outlier");
+        } else if (!str_eq(result->nodes[link->from].group, result->nodes[link->to].group)) {
+            link->figure.why = STR_LIT("between two groups");
+        } else {
+            link->figure.why = STR_EMPTY;
             figures[n++] = &link->figure;
         }
     }
@@ -281,9 +284,11 @@ static int run_stages(struct bench_job *job, struct err *err)
 {
     static const enum bench_what ALONE[] = {BENCH_CLOCK, BENCH_MEMORY, BENCH_FLOPS, BENCH_DISK};
     const bool *wants = job->opts->wants;
+    size_t n_ticks = 0;
     for (size_t idx = 0; idx < ARRAY_LEN(ALONE); idx++) {
         if (wants[ALONE[idx]]) {
             stage(job, bench_what_name(ALONE[idx]));
+            n_ticks++;
             if (run_alone(job, ALONE[idx], err) < 0 ||
                 (wants[BENCH_CLOCK] && bench_tick_all(job, err) < 0)) {
                 return -1;
@@ -296,7 +301,8 @@ static int run_stages(struct bench_job *job, struct err *err)
             return -1;
         }
     }
-    for (size_t idx = 0; wants[BENCH_CLOCK] && idx < BENCH_TICKS_MIN; idx++) {
+    while (wants[BENCH_CLOCK] && n_ticks < BENCH_TICKS_MIN) {
+        n_ticks++;
         if (bench_tick_all(job, err) < 0) {
             return -1;
         }

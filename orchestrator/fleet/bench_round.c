@@ -86,6 +86,7 @@ static enum step poll_task(struct bench_job *job, struct remote *remote, struct 
         return step;
     }
     if (report.state == JOB_RUNNING) {
+        task->is_looking = true; /* at what it says meanwhile: it may never end */
         return STEP_AGAIN;
     }
     task->took_ns = job->opts->clock.mono_ns(job->opts->clock.ctx) - task->begin_ns;
@@ -96,20 +97,21 @@ static enum step poll_task(struct bench_job *job, struct remote *remote, struct 
                : step_fail(err_set(err, ERR_NODE, "reperf-node bench is gone without a status"));
 }
 
+/* STEP_DONE: there is no more, for now. */
 static enum step read_task(struct remote *remote, struct bench_task *task, struct err *err)
 {
     char chunk[CHUNK];
     size_t len = 0;
-    enum step step =
-        remote->ops->read_log(remote, task->id, task->output.len, chunk, sizeof(chunk), &len, err);
-    if (step != STEP_DONE || len == 0) {
-        return step;
-    }
-    strbuf_add(&task->output, chunk, len);
-    return task->output.is_full
+    enum step step;
+    do {
+        step = remote->ops->read_log(remote, task->id, task->output.len, chunk, sizeof(chunk), &len,
+                                     err);
+        strbuf_add(&task->output, chunk, step == STEP_DONE ? len : 0);
+    } while (step == STEP_DONE && len > 0 && !task->output.is_full);
+    return step == STEP_DONE && task->output.is_full
                ? step_fail(err_set(err, ERR_NODE, "reperf-node bench says more than %u bytes",
                                    NODE_BENCH_TEXT_MAX))
-               : STEP_AGAIN;
+               : step;
 }
 
 static enum step step_task(struct bench_job *job, struct remote *remote, struct bench_task *task,
@@ -122,13 +124,17 @@ static enum step step_task(struct bench_job *job, struct remote *remote, struct 
             step = start_task(job, remote, task, err);
             break;
         case TASK_POLL:
+            if (task->is_looking) {
+                step = read_task(remote, task, err);
+                task->is_looking = step == STEP_AGAIN;
+                if (step != STEP_DONE) {
+                    return step;
+                }
+            }
             step = poll_task(job, remote, task, err);
             break;
         case TASK_READ:
             step = read_task(remote, task, err);
-            if (step == STEP_AGAIN && !task->output.is_full) {
-                return step;
-            }
             break;
         case TASK_FORGET:
             step = remote->ops->forget(remote, task->id, err);

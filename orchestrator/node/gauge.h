@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reperf-node bench LIMIT_S WHAT ARG...`: what this node can do, measured by this one process and the workers that it forks, and
-   printed as one line of JSON (manifests/schema/node-bench.json; read by judge/node_bench.h). It states work and nanoseconds of each
+   printed as one line of JSON (manifests/schema/node-bench-answer.json; read by judge/node_bench.h). It states work and nanoseconds of each
    repeat; whoever reads them makes the figures. After LIMIT_S the kernel ends it, and its workers with it. */
 #ifndef NODE_GAUGE_H
 #define NODE_GAUGE_H
