@@ -8,7 +8,7 @@
 
 #include "codec/json.h"
 
-#define REPEAT_NS_MAX 3600e9 
+#define REPEAT_NS_MAX 3600e9
 #define WORK_MAX      (INT64_C(1) << 53)
 #define SIZE_MAX_HERE (1 << 20)
 #define CPUS_MAX      8192

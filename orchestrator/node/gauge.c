@@ -97,7 +97,7 @@ static int print(const struct gauge *gauge)
     char model[MODEL_MAX];
     struct err err = {0};
     int *cpus = xcalloc(GAUGE_CPUS_MAX, sizeof(*cpus));
-    strbuf_init(&out, 4 * GAUGE_TEXT_MAX);
+    strbuf_init(&out, 4 * (size_t)GAUGE_TEXT_MAX);
     read_model(model);
     strbuf_printf(&out, "{\"schema_version\":1,\"what\":\"%s\",\"cpu_model\":\"", gauge->what);
     put_text(&out, model);

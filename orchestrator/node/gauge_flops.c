@@ -128,11 +128,11 @@ static void measure(struct gauge *gauge, const char *name, const struct team *te
         gauge_lacks(gauge, name, err.msg);
         return;
     }
-    gauge_add(gauge,
-              &(struct gauge_series){.measure = name,
-                                     .work = 2 * N_CHAINS * lanes * chain->n * (int64_t)team->n,
-                                     .ns = ns + 1,
-                                     .n = team->n_repeats - 1});
+    gauge_add(gauge, &(struct gauge_series){.measure = name,
+                                            .work = INT64_C(2) * N_CHAINS * lanes * chain->n *
+                                                    (int64_t)team->n,
+                                            .ns = ns + 1,
+                                            .n = team->n_repeats - 1});
 }
 
 void gauge_flops(struct gauge *gauge, int64_t sample_ns, size_t n_repeats)

@@ -52,7 +52,8 @@ static void put_figure(struct json_out *out, struct arena *arena, const struct b
 
 static void put_ms(struct json_out *out, const char *key, bool is_known, int64_t ns)
 {
-    jw_f64(out, key, is_known ? (double)(ns / 1000) / 1000 : (double)NAN);
+    int64_t us = ns / 1000;
+    jw_f64(out, key, is_known ? (double)us / 1000 : (double)NAN);
 }
 
 static void put_node(struct json_out *out, struct arena *arena, const struct bench_view *view,

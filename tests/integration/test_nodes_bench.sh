@@ -99,6 +99,7 @@ esac
 END
     chmod +x "$T/other"
 }
+# shellcheck disable=SC2016 # of the script that is written
 # A tenth of the time, and less: its processes are stopped again and again. Limits that also hold where all else here is busy.
 other 'set -m; "'"$(realpath "$node")"'" "$@" & trap "kill -KILL -\$!" EXIT; while kill -STOP -$! && sleep 0.09 && kill -CONT -$! && sleep 0.005; do :; done 2>/dev/null; wait $!; rc=$?; trap - EXIT; exit $rc'
 jq '.deviations = 1 | .measures[].share = 0.5' manifests/node-bench.json >"$T/limits.json"
