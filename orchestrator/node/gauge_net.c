@@ -17,6 +17,7 @@
 
 #define STRANGERS_MAX  64 /* who knocked without the token */
 #define HELLO_S        2
+#define PEER_S         40 /* for the one that is to come */
 #define WAIT_S         20 /* for the other end, in a measurement */
 #define CONNECT_NS     (10 * NS_PER_S)
 #define RETRY_NS       (20 * NS_PER_MS)
@@ -208,11 +209,13 @@ int gauge_listen(const struct gauge_peer *self, struct err *err)
     if (listen_on(self, &listener, err) < 0) {
         return -1;
     }
+    set_patience(listener, PEER_S);
     for (int n = 0; n < STRANGERS_MAX; n++) {
         CLEANUP(fd) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         int rc;
         if (fd < 0) {
-            return fail("accept", err);
+            return errno == EAGAIN ? err_set(err, ERR_NET, "nobody came within %d s", PEER_S)
+                                   : fail("accept", err);
         }
         rc = greet(fd, self->token, err);
         if (rc != 0) {
@@ -253,8 +256,9 @@ static int connect_to(const struct gauge_peer *peer, int *ret_fd, struct err *er
             return 0;
         }
         if (gauge_now_ns() >= until_ns) {
+            int why = errno == EINPROGRESS ? ETIMEDOUT : errno; /* so SO_SNDTIMEO says it */
             return err_set(err, ERR_NET, "connect to %.60s port %u: %s", peer->address,
-                           (unsigned)peer->port, err_errno_text(errno));
+                           (unsigned)peer->port, err_errno_text(why));
         }
         (void)nanosleep(&pause, NULL);
     }
