@@ -215,11 +215,23 @@ static int run_ring(struct net *net, struct err *err)
 
 /* ---- a node's figure: of its links ---- */
 
+/* What the repeats of that link leave open of its median; the spread over the peers would be that of a sick one among them. */
+static double spread_at(const struct net *net, double median)
+{
+    for (size_t idx = 0; idx < net->n_links; idx++) {
+        const struct bench_figure *figure = &net->links[idx].figure;
+        if (figure->n && figure->median >= median && figure->median <= median) {
+            return figure->mad / sqrt((double)figure->n);
+        }
+    }
+    return 0;
+}
+
 static void figure_of(struct net *net, size_t node, const struct bench_measure *measure)
 {
     struct bench_job *job = net->job;
     bool is_receive = strcmp(measure->id, "net.receive") == 0;
-    bool is_both = strcmp(measure->id, "net.latency") == 0;
+    bool is_both = strcmp(measure->id, "net.latency") == 0 || measure->what == BENCH_RING;
     const char *id = is_receive ? "net.send" : measure->id;
     struct bench_figure *figure = &job->result->nodes[node].figures[measure - BENCH_MEASURE];
     double *values = arena_array(job->arena, double, 2 * job->fleet->n_nodes + 2);
@@ -243,6 +255,7 @@ static void figure_of(struct net *net, size_t node, const struct bench_measure *
     }
     figure->values = values;
     figure->n = n;
+    figure->spread_given = spread_at(net, bench_peers_median(job->arena, measure, values, n));
     bench_figure_sum(job->arena, figure);
     figure->median = bench_peers_median(job->arena, measure, values, n);
 }

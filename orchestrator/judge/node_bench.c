@@ -112,15 +112,38 @@ static double open_of(const struct bench_figure *figure)
     return isnan(figure->spread_given) ? sigma * MEDIAN_OVER_SEM / sqrt((double)figure->n) : sigma;
 }
 
-static bool is_worse(const struct bench_figure *figure, const struct bench_limits *limits,
-                     double open)
+/* Rates and times vary by factors: they are compared as logarithms, so that a node of a fiftieth stands out even among noisy ones. */
+static bool is_by_factor(const struct bench_measure *measure)
 {
-    const struct bench_limit *limit = &limits->of[figure->measure - BENCH_MEASURE];
-    double worse = figure->measure->is_higher_better ? figure->group_median - figure->median
-                                                     : figure->median - figure->group_median;
-    double sigma = figure->group_spread > open ? figure->group_spread : open;
-    return worse > limit->share * figure->group_median && worse > limit->amount &&
-           worse > limits->deviations * sigma;
+    return measure->kind == BENCH_RATE || measure->kind == BENCH_TIME;
+}
+
+static double place_of(const struct bench_measure *measure, double value)
+{
+    return is_by_factor(measure) ? log(value) : value;
+}
+
+/* On the scale of place_of. */
+static double open_place_of(const struct bench_figure *figure)
+{
+    return is_by_factor(figure->measure) ? open_of(figure) / figure->median : open_of(figure);
+}
+
+struct beside { /* what a figure is compared with */
+    double median;
+    double sigma; /* on the scale of place_of */
+};
+
+static bool is_worse(const struct bench_figure *figure, const struct bench_limits *limits,
+                     const struct beside *group)
+{
+    const struct bench_measure *measure = figure->measure;
+    const struct bench_limit *limit = &limits->of[measure - BENCH_MEASURE];
+    double worse =
+        measure->is_higher_better ? group->median - figure->median : figure->median - group->median;
+    double far = fabs(place_of(measure, figure->median) - place_of(measure, group->median));
+    return worse > limit->share * group->median && worse > limit->amount &&
+           far > limits->deviations * group->sigma;
 }
 
 /* Without any group. */
@@ -131,18 +154,18 @@ static bool is_beyond(const struct bench_figure *figure, const struct bench_limi
 }
 
 /* Of all but one, so that a sick node of four does not widen what it is measured by. */
-static double spread_of_others(struct bench_figure *const *figures, size_t n, size_t but)
+static double sigma_of_others(struct bench_figure *const *figures, size_t n, size_t but)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    double *medians = arena_array(&arena, double, n);
+    double *places = arena_array(&arena, double, n);
     size_t n_others = 0;
     for (size_t idx = 0; idx < n; idx++) {
         if (idx != but) {
-            medians[n_others++] = figures[idx]->median;
+            places[n_others++] = place_of(figures[idx]->measure, figures[idx]->median);
         }
     }
-    stats_sort(medians, n_others);
-    return SIGMA_OF_MAD * mad_of(&arena, medians, n_others, stats_sorted_median(medians, n_others));
+    stats_sort(places, n_others);
+    return SIGMA_OF_MAD * mad_of(&arena, places, n_others, stats_sorted_median(places, n_others));
 }
 
 static void compare(struct arena *arena, const struct bench_limits *limits,
@@ -150,21 +173,24 @@ static void compare(struct arena *arena, const struct bench_limits *limits,
 {
     double *medians = arena_array(arena, double, n);
     double *opens = arena_array(arena, double, n);
-    double open, spread = 0;
+    double open, sigma = 0;
     for (size_t idx = 0; idx < n; idx++) {
         medians[idx] = figures[idx]->median;
-        opens[idx] = open_of(figures[idx]);
+        opens[idx] = open_place_of(figures[idx]);
     }
     stats_sort(medians, n);
     stats_sort(opens, n);
     open = stats_sorted_median(opens, n); /* of the group: a sick node's own noise is no excuse */
     for (size_t idx = 0; idx < n; idx++) {
-        figures[idx]->group_median = stats_sorted_median(medians, n);
+        struct bench_figure *figure = figures[idx];
         if (n <= LEAVE_OUT_MAX || idx == 0) {
-            spread = spread_of_others(figures, n, n <= LEAVE_OUT_MAX ? idx : n);
+            sigma = sigma_of_others(figures, n, n <= LEAVE_OUT_MAX ? idx : n);
         }
-        figures[idx]->group_spread = spread;
-        figures[idx]->verdict = is_worse(figures[idx], limits, open) ? BENCH_OUTLIER : BENCH_WITHIN;
+        struct beside group = {stats_sorted_median(medians, n), sigma > open ? sigma : open};
+        figure->group_median = group.median;
+        figure->group_spread =
+            is_by_factor(figure->measure) ? group.median * group.sigma : group.sigma;
+        figure->verdict = is_worse(figure, limits, &group) ? BENCH_OUTLIER : BENCH_WITHIN;
     }
 }
 

@@ -118,9 +118,10 @@ struct bench_figure { /* of one measure: of a node, or of a link between two */
     const struct bench_measure *measure;
     double *values; /* in order of time; of a node's network: of each peer; n 0: not measured */
     size_t n;
-    double spread_given; /* of BENCH_DRIFT, whose value is one; else NAN */
-    struct str why;      /* not measured, or not compared */
-    bool is_excused;     /* not measured, and nothing is wrong with that */
+    double
+        spread_given; /* of the median itself, where values do not show it: drift, network; else NAN */
+    struct str why;  /* not measured, or not compared */
+    bool is_excused; /* not measured, and nothing is wrong with that */
     /* what follows */
     double median, mad, q1, q3, best;
     double group_median, group_spread; /* NAN: not compared */

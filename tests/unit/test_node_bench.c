@@ -135,6 +135,27 @@ static void noise_alone_makes_no_outlier(void **state UNUSED)
     assert_true(n <= 5);
 }
 
+/* A link of a fiftieth on machines whose figures differ by a half from one moment to the next. */
+static void noise_hides_no_fiftieth(void **state UNUSED)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct bench_limits limits = the_limits(&arena);
+        struct rng rng;
+        struct group group;
+        rng_init(&rng, seed);
+        make_group(&arena, &rng, "net.send", 10, 0, &group);
+        for (size_t node = 0; node < NODES; node++) {
+            for (size_t at = 0; at < REPEATS; at++) {
+                group.figures[node].values[at] *= exp(0.4 * rng_normal(&rng));
+                group.figures[node].values[at] /= node == seed % NODES ? 50 : 1;
+            }
+        }
+        assert_int_equal(judged(&arena, &limits, &group), 1);
+        assert_int_equal(group.figures[seed % NODES].verdict, BENCH_OUTLIER);
+    }
+}
+
 static void says_the_figure(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -312,6 +333,7 @@ int main(void)
         cmocka_unit_test(finds_the_sick_node_in_ten_of_ten),
         cmocka_unit_test(names_none_of_four_equal_nodes),
         cmocka_unit_test(noise_alone_makes_no_outlier),
+        cmocka_unit_test(noise_hides_no_fiftieth),
         cmocka_unit_test(says_the_figure),
         cmocka_unit_test(better_is_no_outlier),
         cmocka_unit_test(two_nodes_are_not_compared),
