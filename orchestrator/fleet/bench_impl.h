@@ -18,7 +18,7 @@ struct bench_task { /* one run of reperf-node on one node */
     enum task_phase phase;
     bool is_started; /* something is to be forgotten there */
     bool is_looking; /* it runs, and its log is read */
-    bool has_ended;
+    bool is_killed, has_ended;
     int exit_status;
     int64_t begin_ns, took_ns;
     struct strbuf output;

@@ -102,11 +102,14 @@ static struct bench_link *add_link(struct net *net, size_t from, size_t to,
 {
     struct bench_link *link = &net->links[net->n_links++];
     ASSERT(net->n_links <= net->n_max);
-    *link = (struct bench_link){
-        .from = from,
-        .to = to,
-        .size_bytes = measure->size_bytes,
-        .figure = {.measure = measure, .spread_given = (double)NAN, .verdict = BENCH_NOT_MEASURED}};
+    *link = (struct bench_link){.from = from,
+                                .to = to,
+                                .size_bytes = measure->size_bytes,
+                                .figure = {.measure = measure,
+                                           .spread_given = (double)NAN,
+                                           .group_median = (double)NAN,
+                                           .group_spread = (double)NAN,
+                                           .verdict = BENCH_NOT_MEASURED}};
     return link;
 }
 
@@ -124,7 +127,7 @@ static void add_series(struct net *net, const struct bench_task *task, size_t to
     link->figure.n = bench_values(series, link->figure.values);
     bench_figure_sum(net->job->arena, &link->figure);
     link->figure.verdict = BENCH_NOT_COMPARED;
-    link->figure.why = measure->what == BENCH_RING ? STR_LIT("compared as its node's")
+    link->figure.why = measure->what == BENCH_RING ? STR_LIT("of a ring none are compared")
                                                    : STR_LIT("of this size none are compared");
 }
 
@@ -231,7 +234,7 @@ static void figure_of(struct net *net, size_t node, const struct bench_measure *
 {
     struct bench_job *job = net->job;
     bool is_receive = strcmp(measure->id, "net.receive") == 0;
-    bool is_both = strcmp(measure->id, "net.latency") == 0 || measure->what == BENCH_RING;
+    bool is_both = strcmp(measure->id, "net.latency") == 0;
     const char *id = is_receive ? "net.send" : measure->id;
     struct bench_figure *figure = &job->result->nodes[node].figures[measure - BENCH_MEASURE];
     double *values = arena_array(job->arena, double, 2 * job->fleet->n_nodes + 2);

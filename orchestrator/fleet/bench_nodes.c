@@ -193,7 +193,6 @@ static void judge_links(struct bench_job *job, const struct bench_measure *measu
                                   (result->nodes[link->from].figures[at].verdict == BENCH_OUTLIER ||
                                    result->nodes[link->to].figures[at].verdict == BENCH_OUTLIER));
         }
-        link->figure.group_median = link->figure.group_spread = (double)NAN;
         if (link->figure.measure != measure || link->size_bytes != measure->size_bytes ||
             link->figure.n == 0) {
             continue;

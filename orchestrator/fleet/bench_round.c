@@ -180,9 +180,15 @@ static enum step step_clean(void *ctx, struct fleet_node *node, size_t node_idx,
         if (task->node != node_idx || !task->is_started) {
             continue;
         }
-        if (!task->has_ended) {
+        if (!task->has_ended && !task->is_killed) {
             step = node->remote->ops->signal(node->remote, task->id, SIGNAL_KILL, err);
-            task->has_ended = step == STEP_DONE;
+            task->is_killed = step == STEP_DONE;
+        }
+        if (step == STEP_DONE && !task->has_ended) { /* what still dies is not forgotten */
+            struct job_report report = {0};
+            step = node->remote->ops->poll(node->remote, task->id, &report, err);
+            task->has_ended = step == STEP_DONE && report.state != JOB_RUNNING;
+            step = step == STEP_DONE && !task->has_ended ? STEP_AGAIN : step;
         }
         if (step == STEP_DONE) {
             step = node->remote->ops->forget(node->remote, task->id, err);

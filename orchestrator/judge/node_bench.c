@@ -194,6 +194,15 @@ static void compare(struct arena *arena, const struct bench_limits *limits,
     }
 }
 
+static void leave_alone(const struct bench_limits *limits, struct bench_figure *const *figures,
+                        size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        figures[idx]->verdict = BENCH_NOT_COMPARED;
+        figures[idx]->why = limits->of[figures[idx]->measure - BENCH_MEASURE].origin;
+    }
+}
+
 void bench_compare(struct arena *arena, const struct bench_limits *limits,
                    struct bench_figure *const *figures, size_t n)
 {
@@ -205,6 +214,10 @@ void bench_compare(struct arena *arena, const struct bench_limits *limits,
         if (figures[idx]->n) {
             measured[n_measured++] = figures[idx];
         }
+    }
+    if (n_measured && isnan(limits->of[measured[0]->measure - BENCH_MEASURE].share)) {
+        leave_alone(limits, measured, n_measured);
+        return;
     }
     if (n_measured >= (size_t)limits->nodes_min) {
         compare(arena, limits, measured, n_measured);

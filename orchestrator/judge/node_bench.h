@@ -92,7 +92,8 @@ double bench_drift(struct arena *arena, const struct bench_tick *ticks, size_t n
 /* ---- limits ---- */
 
 struct bench_limit {
-    double share;  /* of the group's median: at least this much worse */
+    double
+        share; /* of the group's median: at least this much worse; NAN: not compared, origin says why */
     double amount; /* and at least this much, in the measure's unit */
     double bound;  /* without any group: at most this much; NAN: none */
     struct str origin;

@@ -13,10 +13,10 @@ static int read_limit(const struct json *at, struct arena *arena, struct bench_l
     struct raw {
         struct str measure;
         struct bench_limit limit;
-    } raw = {.limit = {.bound = (double)NAN}};
+    } raw = {.limit = {.share = (double)NAN, .bound = (double)NAN}};
     static const struct json_field FIELDS[] = {
         {"measure", JSON_STR, JSON_REQUIRED, offsetof(struct raw, measure), 0, 0},
-        {"share", JSON_F64, JSON_REQUIRED, offsetof(struct raw, limit.share), 0, 0},
+        {"share", JSON_F64, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, limit.share), 0, 0},
         {"amount", JSON_F64, JSON_REQUIRED, offsetof(struct raw, limit.amount), 0, 0},
         {"bound", JSON_F64, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct raw, limit.bound), 0, 0},
         {"origin", JSON_STR, JSON_REQUIRED, offsetof(struct raw, limit.origin), 0, 0},
@@ -31,11 +31,11 @@ static int read_limit(const struct json *at, struct arena *arena, struct bench_l
                          measure ? "\"%.*s\" a second time" : "there is no measure \"%.*s\"",
                          STR_ARG(raw.measure));
     }
-    if (!(raw.limit.share >= 0 && raw.limit.share < 1) || !(raw.limit.amount >= 0) ||
+    if (raw.limit.share < 0 || raw.limit.share >= 1 || !(raw.limit.amount >= 0) ||
         raw.limit.bound <= 0 || !raw.limit.origin.len) {
-        return json_fail(
-            at, err,
-            "expected a share from 0 to 1, an amount, a bound over 0 or null, and an origin");
+        return json_fail(at, err,
+                         "expected a share from 0 to 1 or null, an amount, a bound over 0 or null, "
+                         "and an origin");
     }
     seen[measure - BENCH_MEASURE] = true;
     limits->of[measure - BENCH_MEASURE] = raw.limit;

@@ -46,7 +46,7 @@ const struct bench_measure BENCH_MEASURE[BENCH_MEASURES] = {
     {"net.receive", BENCH_NET, BENCH_RATE, 8, 1 << 20, true, 1e6, "Gbit/s", "receive",
      "8 bytes / t: messages of 1 MiB over one TCP connection from a peer; middle one of the peers"},
     {"net.ring", BENCH_RING, BENCH_RATE, 8, 1 << 20, true, 1e6, "Gbit/s", "ring",
-     "8 bytes / t: messages of 1 MiB to the next node, all nodes at once; the better of a node's two links"},
+     "8 bytes / t: messages of 1 MiB to the next node, all nodes at once"},
     {"gpu.hbm", BENCH_GPU, BENCH_NONE, 1, 0, true, 1e6, "GB/s", "HBM", "2 bytes / t: copy on the device"},
     {"gpu.matmul", BENCH_GPU, BENCH_NONE, 1, 0, true, 1e8, "GFLOP/s", "matmul",
      "2 m n k / t: matrix products in FP16 and FP32"},

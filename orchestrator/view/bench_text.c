@@ -47,7 +47,8 @@ struct str bench_in_words(struct arena *arena, const struct bench_view *view)
         const struct bench_node *node = &result->nodes[idx];
         bool is_alone = false;
         for (size_t at = 0; at < BENCH_MEASURES; at++) {
-            is_alone = is_alone || node->figures[at].verdict == BENCH_NOT_COMPARED;
+            is_alone = is_alone || (node->figures[at].verdict == BENCH_NOT_COMPARED &&
+                                    !isnan(view->opts->limits->of[at].share));
         }
         if (node->err.code != ERR_NONE) {
             n_failed++;

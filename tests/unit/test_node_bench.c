@@ -73,7 +73,7 @@ static const struct {
     {"memory.triad", 200, 0.02, 0.61}, {"flops.fp64.all", 3000, 0.01, 0.8},
     {"disk.write", 2000, 0.05, 0.5},   {"disk.fsync", 800, 0.1, 4},
     {"clock.jitter", 5, 0.3, 12},      {"net.latency", 30, 0.05, 5},
-    {"net.send", 90, 0.02, 0.5},       {"net.ring", 90, 0.03, 0.1},
+    {"net.send", 90, 0.02, 0.5},       {"net.receive", 90, 0.03, 0.1},
 };
 
 static void finds_the_sick_node_in_ten_of_ten(void **state UNUSED)
@@ -235,6 +235,19 @@ static void a_clock_that_runs_away_needs_no_group(void **state UNUSED)
     assert_true(isnan(bench_drift(&arena, ticks, 2, &spread)));
 }
 
+static void a_ring_is_not_compared(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct bench_limits limits = the_limits(&arena);
+    struct rng rng;
+    struct group group;
+    rng_init(&rng, 1);
+    make_group(&arena, &rng, "net.ring", 8, 0.5, &group);
+    assert_int_equal(judged(&arena, &limits, &group), 0);
+    assert_int_equal(group.figures[0].verdict, BENCH_NOT_COMPARED);
+    assert_true(str_find(group.figures[0].why, STR_LIT("slows the one before")) >= 0);
+}
+
 /* Of two peers the better one speaks for the node. */
 static void a_sick_peer_makes_no_sick_node(void **state UNUSED)
 {
@@ -338,6 +351,7 @@ int main(void)
         cmocka_unit_test(better_is_no_outlier),
         cmocka_unit_test(two_nodes_are_not_compared),
         cmocka_unit_test(a_clock_that_runs_away_needs_no_group),
+        cmocka_unit_test(a_ring_is_not_compared),
         cmocka_unit_test(a_sick_peer_makes_no_sick_node),
         cmocka_unit_test(reads_an_answer),
         cmocka_unit_test(refuses),
