@@ -2,6 +2,8 @@
 /* The page of `nodes bench`. */
 #include "base/base.h"
 
+#include <math.h>
+
 #include "view/bench_out.h"
 #include "view/page_parts.h"
 
@@ -124,12 +126,13 @@ static void add_how_measured(struct page *page, const struct bench_view *view)
     for (size_t at = 0; at < BENCH_MEASURES; at++) {
         const struct bench_measure *measure = &BENCH_MEASURE[at];
         const struct bench_limit *limit = &limits->of[at];
-        if (view->opts->wants[measure->what]) {
+        if (view->opts->wants[measure->what] && measure->kind != BENCH_NONE) {
             HTML(page->out,
                  "<tr><th scope=\"row\">{}, {}</th><td>{}</td><td class=\"n\">{}</td><td "
                  "class=\"n\">{}</td><td>{}</td></tr>\n",
                  str_of(measure->head), str_of(measure->unit), str_of(measure->formula),
-                 textf(&page->arena, "%g %%", 100 * limit->share),
+                 isnan(limit->share) ? STR_LIT("not compared")
+                                     : textf(&page->arena, "%g %%", 100 * limit->share),
                  textf(&page->arena, "%g", limit->amount), limit->origin);
         }
     }
