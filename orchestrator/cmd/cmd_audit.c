@@ -65,8 +65,12 @@ static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, 
     struct report_audit *audits = arena_array(arena, struct report_audit, reports->n + 1);
     struct progress progress = {0};
     const struct lanes lanes = pool_lanes();
-    struct audit_opts opts = {args->logs_folder, ctx->root, args->series_folder,
-                              args->clone,       &progress, &lanes};
+    struct audit_opts opts = {.logs_folder = args->logs_folder,
+                              .root = ctx->root,
+                              .series_folder = args->series_folder,
+                              .clone = args->clone,
+                              .progress = &progress,
+                              .lanes = &lanes};
     uint64_t total = 0;
     int rc = load_formats(arena, ctx->root, &formats, err);
     for (size_t idx = 0; idx < reports->n; idx++) {

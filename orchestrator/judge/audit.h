@@ -13,6 +13,7 @@
 struct log_ref {
     struct str path; /* below the logs folder: "paddle-perf-8903782/..." */
     struct str sha256;
+    struct str file; /* that was read; NULL: the kept series was */
 };
 
 /* Where the stated rule does not give the printed value: what the search over named statistics and windows found. */
