@@ -99,6 +99,8 @@ void audit_logs_release(struct audit_logs *logs);
 
 /* By which format the cell's logs are read: in force, or NULL. */
 struct str cell_format(const struct report_case *c, const struct cell *cell);
+/* By which rule of it: in force, or NULL. */
+struct str cell_rule(const struct report_case *c, const struct cell *cell);
 /* What rules must know of the case, as published. */
 struct rule_case rule_case_of(const struct report_case *c);
 const char *log_state_name(enum log_state state);
