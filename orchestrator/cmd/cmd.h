@@ -70,5 +70,7 @@ const struct cmd *const *cmd_verbs(const struct cmd *c);
 
 /* Writes a whole document to stdout and checks that it got there (a full disk or a closed pipe is an error). */
 MUST_CHECK int cmd_print(struct str text, struct err *err);
+/* Text that is for programs, whatever it begins with. */
+MUST_CHECK int cmd_print_document(struct str text, struct err *err);
 
 #endif

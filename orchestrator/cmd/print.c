@@ -5,11 +5,10 @@
 #include "base/base.h"
 #include "cmd/cmd.h"
 
-int cmd_print(struct str text, struct err *err)
+/* A document is for programs, which want it as it is; on a terminal it is for people as well. */
+static int put(struct str text, bool is_document, struct err *err)
 {
     CLEANUP(free) char *plain = NULL;
-    bool is_document = text.len && (text.ptr[0] == '{' || text.ptr[0] == '<');
-    /* A document is for programs, which want it as it is; on a terminal it is for people as well. */
     if (!is_document || isatty(STDOUT_FILENO)) {
         plain = xmalloc(text.len + 1);
         memcpy(plain, text.ptr, text.len);
@@ -21,4 +20,15 @@ int cmd_print(struct str text, struct err *err)
                        err_errno_text(errno));
     }
     return 0;
+}
+
+int cmd_print(struct str text, struct err *err)
+{
+    bool is_document = text.len && (text.ptr[0] == '{' || text.ptr[0] == '<');
+    return put(text, is_document, err);
+}
+
+int cmd_print_document(struct str text, struct err *err)
+{
+    return put(text, true, err);
 }

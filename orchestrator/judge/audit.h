@@ -72,6 +72,7 @@ struct report_audit {
     struct findings findings;  /* of the audit, then of lint */
     size_t n_from_logs;        /* the audit's own */
     struct str written_sha256; /* of the list of series that was written for it, or NULL */
+    size_t n_left_out;         /* findings of cases that were not selected */
 };
 
 struct audit_log {     /* one log as one format read it */
@@ -111,5 +112,10 @@ const char *audit_missing_rule(struct arena *arena, const struct format_set *for
 /* Every published cell against its logs, explanations, findings. Borrows the report and the logs. */
 void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,
                  const struct audit_logs *logs, struct report_audit *ret_audit);
+
+/* Leaves the cells of the cases that globs select (report/plan.h), the rows that two of them stand in, and the findings but those of other
+   cases alone. What was judged stays as it was judged, by the whole report. */
+void audit_select(struct arena *arena, struct report_audit *audit, const struct str *globs,
+                  size_t n_globs);
 
 #endif

@@ -214,7 +214,7 @@ static void write_block(const struct findings *list, size_t first, bool is_color
     }
 }
 
-void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out)
+void findings_out_blocks(const struct findings *list, bool is_colored, struct strbuf *out)
 {
     for (int level = LEVEL_ERROR; level >= LEVEL_NOTE; level--) {
         for (size_t idx = 0; idx < list->n; idx++) {
@@ -223,6 +223,11 @@ void findings_out_text(const struct findings *list, bool is_colored, struct strb
             }
         }
     }
+}
+
+void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out)
+{
+    findings_out_blocks(list, is_colored, out);
     strbuf_printf(out, "%zu errors, %zu warnings, %zu notes\n", findings_count(list, LEVEL_ERROR),
                   findings_count(list, LEVEL_WARNING), findings_count(list, LEVEL_NOTE));
 }

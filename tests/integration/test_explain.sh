@@ -17,7 +17,8 @@ CELL=deeplabv3p/mmseg/fp32/n1g8/bs4
 mapfile -t words < <(tr ' ' '\n' <"$T/cells")
 exits 0 "explain of every cell" "$REPERF" explain --json "${words[@]}"
 cp "$T/out" "$T/explained.json"
-exits 0 "explain of every rule" "$REPERF" explain --json $("$REPERF" list rules --ids)
+mapfile -t ids < <("$REPERF" list rules --ids)
+exits 0 "explain of every rule" "$REPERF" explain --json "${ids[@]}"
 cp "$T/out" "$T/rules.json"
 exits 0 "rules are valid against the schema" "${V[@]}" "$S" "$T/rules.json"
 exits 0 "each cell follows again from its samples, by its rule" "${C[@]}" again "$T/audit.json" "$T/explained.json" "$T/rules.json"
@@ -26,7 +27,8 @@ head -n 3 "$T/out" | sed 's/^/# /'
 exits 1 "a sample less does not give it" "${C[@]}" again "$T/audit.json" "$T/planted.json" "$T/rules.json"
 sed '0,/"proof": "partial"/s//"proof": "full"/' "$T/explained.json" >"$T/planted.json"
 exits 1 "another proof is not the audit's" "${C[@]}" again "$T/audit.json" "$T/planted.json" "$T/rules.json"
-exits 0 "explain of every format" "$REPERF" explain --json $("$REPERF" list formats --ids)
+mapfile -t ids < <("$REPERF" list formats --ids)
+exits 0 "explain of every format" "$REPERF" explain --json "${ids[@]}"
 cp "$T/out" "$T/formats.json"
 exits 0 "explain of all words" "$REPERF" explain --json
 cp "$T/out" "$T/words.json"
