@@ -6,7 +6,7 @@
 
 #include "base/strbuf.h"
 
-#define TABLE_COLUMNS_MAX 16
+#define TABLE_COLUMNS_MAX 24
 
 struct table_column {
     const char *head;
@@ -35,6 +35,12 @@ void table_addf(struct table *table, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Head, rule of dashes, rows; whole rows only. Two blanks part the columns; no blanks at the line's end. */
 void table_render(const struct table *table, struct strbuf *out);
+
+/* RFC 4180: CRLF, quoted where it must be; what a spreadsheet would take for a formula gets a ' before it. */
+void table_render_csv(const struct table *table, struct strbuf *out);
+/* A table of GitHub's Markdown; and text that is to mean nothing in it. */
+void table_render_markdown(const struct table *table, struct strbuf *out);
+void markdown_text(struct strbuf *out, struct str text);
 
 /* How many columns of a terminal UTF-8 text takes (1 a code point, 2 for East Asian wide ones). */
 size_t text_columns(struct str text);

@@ -72,5 +72,7 @@ const struct cmd *const *cmd_verbs(const struct cmd *c);
 MUST_CHECK int cmd_print(struct str text, struct err *err);
 /* Of a view that paints, and has made text from outside plain itself. */
 MUST_CHECK int cmd_print_painted(struct str text, struct err *err);
+/* Text that is for programs, whatever it begins with. */
+MUST_CHECK int cmd_print_document(struct str text, struct err *err);
 
 #endif

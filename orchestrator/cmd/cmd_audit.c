@@ -21,7 +21,13 @@ struct audit_args {
     bool is_all, want_json, want_sarif, want_junit, want_like, is_strict;
     const char *logs_folder, *series_folder;
     const char *clone; /* that the logs were read from, or NULL */
+    struct shown_args shown;
+    enum text_level level;
 };
+static void audit_args_cleanup(struct audit_args *args)
+{
+    shown_args_cleanup(&args->shown);
+}
 
 #define AT(member) offsetof(struct audit_args, member)
 static const struct opt OPTS[] = {
@@ -37,6 +43,7 @@ static const struct opt OPTS[] = {
      AT(is_strict), 0, 0},
     {"write-series", 0, OPT_TEXT, "DIR", "with --logs: keep the series of each report below DIR",
      AT(series_folder), 0, 0},
+    SHOWN_ARGS_OPTS(AT(shown)),
     OPT_END,
 };
 #undef AT
@@ -65,8 +72,12 @@ static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, 
     struct report_audit *audits = arena_array(arena, struct report_audit, reports->n + 1);
     struct progress progress = {0};
     const struct lanes lanes = pool_lanes();
-    struct audit_opts opts = {args->logs_folder, ctx->root, args->series_folder,
-                              args->clone,       &progress, &lanes};
+    struct audit_opts opts = {.logs_folder = args->logs_folder,
+                              .root = ctx->root,
+                              .series_folder = args->series_folder,
+                              .clone = args->clone,
+                              .progress = &progress,
+                              .lanes = &lanes};
     uint64_t total = 0;
     int rc = load_formats(arena, ctx->root, &formats, err);
     for (size_t idx = 0; idx < reports->n; idx++) {
@@ -78,10 +89,10 @@ static int run_audits(const struct cmd_ctx *ctx, const struct audit_args *args, 
     }
     progress_end(&progress);
     *ret_set = (struct audit_set){audits, reports->n};
-    return rc;
+    return rc < 0 ? -1 : shown_select(arena, &args->shown, audits, reports->n, err);
 }
 
-static int check_args(const struct audit_args *args, struct err *err)
+static int check_args(struct audit_args *args, struct err *err)
 {
     if (args->want_json + args->want_sarif + args->want_junit > 1) {
         return err_set(err, ERR_USAGE, "one of --json, --sarif and --junit");
@@ -89,7 +100,7 @@ static int check_args(const struct audit_args *args, struct err *err)
     if (args->series_folder && !args->logs_folder) {
         return err_set(err, ERR_USAGE, "--write-series needs --logs");
     }
-    return 0;
+    return shown_level(&args->shown, &args->level, err);
 }
 
 static void write_sarif(struct arena *arena, const struct audit_set *set, struct strbuf *out)
@@ -108,7 +119,8 @@ static void write_sarif(struct arena *arena, const struct audit_set *set, struct
 static void write_result(struct arena *arena, const struct audit_args *args,
                          const struct audit_set *set, struct strbuf *out)
 {
-    struct audit_text_opts text = {isatty(STDOUT_FILENO) && log_wants_color(), args->want_like};
+    struct audit_text_opts text = {isatty(STDOUT_FILENO) && log_wants_color(), args->want_like,
+                                   args->level};
     if (args->want_json) {
         audit_out_json(set, out);
     } else if (args->want_sarif) {
@@ -135,7 +147,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(strbuf) struct strbuf text;
     CLEANUP(logs_clone) struct logs_clone clone = {0};
-    struct audit_args args = {0};
+    CLEANUP(audit_args) struct audit_args args = {0};
     struct report_set reports = {0};
     struct audit_set set = {0};
     int status = 0;

@@ -15,6 +15,7 @@ static const struct {
     {"REPORT", "list:reports"},
     {"CASE", "list:cases"},
     {"GLOB", "list:cases"},
+    {"CELL", "list:cases"},
     {"FORMAT", "list:formats"},
     {"RULE", "list:rules"},
     {"RUN", "list:runs"},

@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "cmd/cmd.h"
 #include "codec/json.h"
+#include "judge/verdict.h"
 #include "load/load.h"
 #include "run/runs.h"
 #include "view/page_history.h"
@@ -18,7 +19,7 @@ struct history_args {
     const char *case_glob;
     const char *report;
     const char *html;
-    bool want_json;
+    bool want_json, is_quiet, is_verbose;
 };
 
 static const struct opt OPTS[] = {
@@ -41,12 +42,24 @@ static const struct opt OPTS[] = {
      .kind = OPT_FLAG,
      .help = "print one JSON document",
      .offset = offsetof(struct history_args, want_json)},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = OPT_FLAG,
+     .help = "in text only what failed, was not run or is damaged, and the summary",
+     .offset = offsetof(struct history_args, is_quiet)},
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = OPT_FLAG,
+     .help = "in text also where each run lies",
+     .offset = offsetof(struct history_args, is_verbose)},
     OPT_END,
 };
 
 struct history { /* what is being written */
     const struct history_args *args;
     size_t n_cells, n_runs; /* that were asked for */
+    size_t n_damaged;
+    size_t n_of[RUN_NOT_RUN + 1]; /* cells by verdict */
     struct table table;
     struct json_out out;
     struct arena *arena; /* of the points */
@@ -60,10 +73,26 @@ static bool is_wanted(const struct history_args *args, const struct run_cell *ce
     return !args->case_glob || fnmatch(args->case_glob, str_z(&arena, cell->case_id), 0) == 0;
 }
 
+static bool is_error(const struct run_cell *cell)
+{
+    return str_eq_z(cell->verdict, run_verdict_name(RUN_FAILED)) ||
+           str_eq_z(cell->verdict, run_verdict_name(RUN_NOT_RUN));
+}
+
+static void add_folder(struct history *history, const struct run_info *info)
+{
+    if (history->args->is_verbose) {
+        table_add(&history->table, str_of(info->dir.folder));
+    }
+}
+
 static void add_cell(struct history *history, const struct run_info *info,
                      const struct run_cell *cell)
 {
     history->n_cells++;
+    for (size_t idx = 0; idx < ARRAY_LEN(history->n_of); idx++) {
+        history->n_of[idx] += str_eq_z(cell->verdict, run_verdict_name((enum run_verdict)idx));
+    }
     if (history->args->html) {
         VEC_PUSH(&history->points,
                  (struct history_point){.time = str_dup(history->arena, str_of(info->time)),
@@ -89,6 +118,9 @@ static void add_cell(struct history *history, const struct run_info *info,
         jw_end_object(&history->out);
         return;
     }
+    if (history->args->is_quiet && !is_error(cell)) {
+        return;
+    }
     table_add(&history->table, str_of(info->time));
     table_add(&history->table, info->dir.id);
     table_add(&history->table, info->report);
@@ -101,11 +133,13 @@ static void add_cell(struct history *history, const struct run_info *info,
     }
     table_add(&history->table, cell->unit.ptr ? cell->unit : STR_LIT("-"));
     table_add(&history->table, cell->verdict);
+    add_folder(history, info);
 }
 
 /* Of what report and cases it was is not known: it stands in every selection. */
 static void add_damaged(struct history *history, const struct run_info *info)
 {
+    history->n_damaged++;
     if (history->args->want_json) {
         jw_object(&history->damaged, NULL);
         jw_str(&history->damaged, "run", info->dir.id);
@@ -120,6 +154,7 @@ static void add_damaged(struct history *history, const struct run_info *info)
         table_add(&history->table, STR_LIT("-"));
     }
     table_add(&history->table, str_of(RUN_DAMAGED));
+    add_folder(history, info);
 }
 
 static void add_run(struct history *history, const struct cmd_ctx *ctx, const char *id)
@@ -145,6 +180,23 @@ static void add_run(struct history *history, const struct cmd_ctx *ctx, const ch
     }
 }
 
+static void write_summary(const struct history *history, struct strbuf *buf)
+{
+    strbuf_printf(buf, "%s%zu runs, %zu cells", buf->len ? "\n" : "", history->n_runs,
+                  history->n_cells);
+    for (size_t idx = 0, n = 0; idx < ARRAY_LEN(history->n_of); idx++) {
+        if (history->n_of[idx]) {
+            strbuf_printf(buf, "%s %zu %s", n++ ? "," : ":", history->n_of[idx],
+                          run_verdict_name((enum run_verdict)idx));
+        }
+    }
+    if (history->n_damaged) {
+        strbuf_printf(buf, "; %zu damaged run%s", history->n_damaged,
+                      history->n_damaged == 1 ? "" : "s");
+    }
+    strbuf_add_char(buf, '\n');
+}
+
 /* A report or case that was named and is nowhere is not an empty history. */
 static int check_asked(const struct cmd_ctx *ctx, struct arena *arena,
                        const struct history *history, struct err *err)
@@ -164,8 +216,8 @@ static int check_asked(const struct cmd_ctx *ctx, struct arena *arena,
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
-        {"time", false}, {"run", false},  {"report", false}, {"profile", false},
-        {"case", false}, {"value", true}, {"unit", false},   {"verdict", false},
+        {"time", false}, {"run", false},  {"report", false},  {"profile", false}, {"case", false},
+        {"value", true}, {"unit", false}, {"verdict", false}, {"lies in", false},
     };
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
@@ -182,13 +234,16 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (operands.n > 0) {
         return err_set(err, ERR_USAGE, "expected no operand, found %.100s", operands.items[0]);
     }
+    if (args.is_quiet && args.is_verbose) {
+        return err_set(err, ERR_USAGE, "either --quiet or --verbose");
+    }
     if (args.html && args.want_json) {
         return err_set(err, ERR_USAGE, "history: either --html or --json");
     }
     if (rundir_list(&arena, ctx->state, &ids, err) < 0) {
         return -1;
     }
-    table_init(&history.table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table_init(&history.table, COLUMNS, ARRAY_LEN(COLUMNS) - !args.is_verbose);
     jw_begin(&history.out, &buf, false);
     if (args.want_json) {
         jw_object(&history.out, NULL);
@@ -208,7 +263,10 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         jw_raw(&history.out, "damaged", strbuf_str(&damaged));
         jw_end_object(&history.out);
     } else {
-        table_render(&history.table, &buf);
+        if (!args.is_quiet || history.table.n_cells) {
+            table_render(&history.table, &buf);
+        }
+        write_summary(&history, &buf);
     }
     table_release(&history.table);
     VEC_RELEASE(&history.points);

@@ -10,40 +10,49 @@
 #include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/logs_clone.h"
+#include "cmd/outputs.h"
 #include "cmd/run_args.h"
 #include "cmd/select.h"
 #include "load/audit_logs.h"
 #include "load/load.h"
+#include "report/plan.h"
 #include "view/audit_out.h"
 #include "view/page.h"
 #include "view/run_view.h"
 
 struct report_args {
-    bool is_all, want_json;
-    const char *html, *svg, *logs_folder;
+    bool is_all;
+    const char *logs_folder;
+    struct outputs outputs;
+    struct shown_args shown;
+    enum text_level level;
 };
+static void report_args_cleanup(struct report_args *args)
+{
+    shown_args_cleanup(&args->shown);
+}
 
 #define AT(member) offsetof(struct report_args, member)
 static const struct opt OPTS[] = {
     {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
-    {"html", 0, OPT_TEXT, "FILE", "write one self-contained page", AT(html), 0, 0},
-    {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
+    OUTPUTS_OPT_CSV(AT(outputs)),
+    {"html", 0, OPT_TEXT, "FILE", "write one self-contained page; - is standard output",
+     AT(outputs.html), 0, 0},
+    OUTPUTS_OPT_JSON(AT(outputs)),
+    OUTPUTS_OPT_MARKDOWN(AT(outputs)),
     {"logs", 0, OPT_TEXT, "DIR", "read the raw logs below DIR, not the kept series",
      AT(logs_folder), 0, 0},
-    {"svg", 0, OPT_TEXT, "FILE", "write one picture of one report", AT(svg), 0, 0},
+    {"svg", 0, OPT_TEXT, "FILE", "write one picture of one report", AT(outputs.svg), 0, 0},
+    SHOWN_ARGS_OPTS(AT(shown)),
     OPT_END,
 };
 #undef AT
 
-static int check_args(const struct report_args *args, size_t n_reports, struct err *err)
+static int check_args(struct report_args *args, struct err *err)
 {
-    if ((args->html != NULL) + (args->svg != NULL) + args->want_json > 1) {
-        return err_set(err, ERR_USAGE, "report: one of --html, --json and --svg");
-    }
-    if (args->svg && n_reports != 1) {
-        return err_set(err, ERR_USAGE, "report: --svg is for one report, found %zu", n_reports);
-    }
-    return 0;
+    return outputs_check(&args->outputs, "report", err) < 0
+               ? -1
+               : shown_level(&args->shown, &args->level, err);
 }
 
 static int audit_all(const struct cmd_ctx *ctx, const struct report_args *args, struct arena *arena,
@@ -74,17 +83,55 @@ static int audit_all(const struct cmd_ctx *ctx, const struct report_args *args, 
     }
     progress_end(&progress);
     *ret_set = (struct audit_set){audits, reports->n};
-    return rc;
+    return rc < 0 ? -1 : shown_select(arena, &args->shown, audits, reports->n, err);
 }
 
-/* A page or picture goes to its file, whole or not at all; the rest, and what is to go to "-", to standard output. */
-static int put(const char *file, const struct strbuf *text, struct err *err)
+enum form { FORM_HTML, FORM_SVG, FORM_CSV, FORM_MARKDOWN, FORM_JSON, FORM_TEXT, FORMS };
+
+/* Where each form goes; NULL where it is not asked for. */
+static void places_of(const struct outputs *outputs, const char *places[FORMS])
 {
-    if (text->is_full) {
-        return err_set(err, ERR_INTERNAL, "report: more than %zu bytes of text", text->cap_bytes);
+    places[FORM_HTML] = outputs->html;
+    places[FORM_SVG] = outputs->svg;
+    places[FORM_CSV] = outputs->csv;
+    places[FORM_MARKDOWN] = outputs->markdown;
+    places[FORM_JSON] = outputs->want_json ? "-" : NULL;
+    places[FORM_TEXT] = outputs_want_text(outputs) ? "-" : NULL;
+}
+
+static int put(enum form form, const char *place, const struct strbuf *text, struct err *err)
+{
+    return form == FORM_TEXT ? cmd_print_painted(strbuf_str(text), err)
+                             : outputs_put(place, text, err);
+}
+
+static void write_audit(const struct report_args *args, const struct audit_set *set,
+                        const struct format_set *formats, enum form form, struct strbuf *text)
+{
+    struct audit_text_opts opts = {isatty(STDOUT_FILENO) && log_wants_color(), true, args->level};
+    switch (form) {
+    case FORM_HTML:
+        page_audit(text, set->items, set->n, formats);
+        return;
+    case FORM_SVG:
+        page_card(text, &set->items[0], formats);
+        return;
+    case FORM_CSV:
+        audit_out_csv(set, text);
+        return;
+    case FORM_MARKDOWN:
+        audit_out_markdown(set, text);
+        return;
+    case FORM_JSON:
+        audit_out_json(set, text);
+        return;
+    case FORM_TEXT:
+        audit_out_text(set, &opts, text);
+        return;
+    case FORMS:
+        break;
     }
-    return file && strcmp(file, "-") != 0 ? fs_write_atomic(file, strbuf_str(text), err)
-                                          : cmd_print_painted(strbuf_str(text), err);
+    ASSERT(!"form");
 }
 
 static int report_reports(const struct cmd_ctx *ctx, const struct report_args *args,
@@ -92,27 +139,134 @@ static int report_reports(const struct cmd_ctx *ctx, const struct report_args *a
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(format_set) struct format_set formats = {0};
-    CLEANUP(strbuf) struct strbuf text = {0};
+    const char *places[FORMS];
     struct report_set reports = {0};
     struct audit_set set = {0};
-    if (select_reports(&arena, ctx->root, names, args->is_all, &reports, err) < 0 ||
-        check_args(args, reports.n, err) < 0 ||
-        load_formats(&arena, ctx->root, &formats, err) < 0 ||
+    if (select_reports(&arena, ctx->root, names, args->is_all, &reports, err) < 0) {
+        return -1;
+    }
+    if (args->outputs.svg && reports.n != 1) {
+        return err_set(err, ERR_USAGE, "report: --svg is for one report, found %zu", reports.n);
+    }
+    if (load_formats(&arena, ctx->root, &formats, err) < 0 ||
         audit_all(ctx, args, &arena, &reports, &formats, &set, err) < 0) {
         return -1;
     }
-    strbuf_init(&text, HTML_BYTES_MAX);
-    if (args->html) {
-        page_audit(&text, set.items, set.n, &formats);
-    } else if (args->svg) {
-        page_card(&text, &set.items[0], &formats);
-    } else if (args->want_json) {
-        audit_out_json(&set, &text);
-    } else {
-        struct audit_text_opts opts = {isatty(STDOUT_FILENO) && log_wants_color(), true};
-        audit_out_text(&set, &opts, &text);
+    places_of(&args->outputs, places);
+    for (int form = 0; form < FORMS; form++) {
+        CLEANUP(strbuf) struct strbuf text = {0};
+        if (!places[form]) {
+            continue;
+        }
+        strbuf_init(&text, HTML_BYTES_MAX);
+        write_audit(args, &set, &formats, (enum form)form, &text);
+        if (put((enum form)form, places[form], &text, err) < 0) {
+            return -1;
+        }
     }
-    return put(args->html ? args->html : args->svg, &text, err);
+    return 0;
+}
+
+/* ---- runs ---- */
+
+/* Leaves the cells of the cases that are selected. */
+static int select_cells(struct arena *arena, const struct report_args *args, struct run_view *view,
+                        struct err *err)
+{
+    const struct opt_list *cases = &args->shown.cases;
+    struct str *globs = arena_array(arena, struct str, cases->n + 1);
+    struct cell_result *cells = arena_array(arena, struct cell_result, view->result.n_cells + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < cases->n; idx++) {
+        globs[idx] = str_of(cases->items[idx]);
+    }
+    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
+        if (plan_selects(globs, cases->n, view->result.cells[idx].of_case->id)) {
+            cells[n++] = view->result.cells[idx];
+        }
+    }
+    if (n == 0 && cases->n > 0) {
+        return err_set(err, ERR_USAGE, "run %.*s has no case %.200s", STR_ARG(view->frozen.run_id),
+                       cases->items[0]);
+    }
+    view->result.cells = cells;
+    view->result.n_cells = n;
+    return 0;
+}
+
+static void write_run_text(const struct report_args *args, const struct run_view *view,
+                           struct strbuf *text)
+{
+    size_t n_of[RUN_NOT_RUN + 1] = {0};
+    if (args->level != TEXT_QUIET) {
+        strbuf_printf(text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view->frozen.run_id),
+                      STR_ARG(view->frozen.plan.report), profile_name(view->frozen.plan.profile));
+        run_text_cells(text, &view->frozen, &view->result);
+        strbuf_add_char(text, '\n');
+    }
+    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
+        const struct cell_result *cell = &view->result.cells[idx];
+        bool is_error = cell->verdict == RUN_FAILED || cell->verdict == RUN_NOT_RUN;
+        n_of[cell->verdict]++;
+        if (args->level == TEXT_QUIET && is_error) {
+            strbuf_printf(text, "%.*s: %s: %.*s\n", STR_ARG(cell->of_case->id),
+                          run_verdict_name(cell->verdict), STR_ARG(cell->why));
+        }
+    }
+    strbuf_printf(text, "run %.*s: %zu cells", STR_ARG(view->frozen.run_id), view->result.n_cells);
+    for (size_t idx = 0, n = 0; idx < ARRAY_LEN(n_of); idx++) {
+        if (n_of[idx]) {
+            strbuf_printf(text, "%s %zu %s", n++ ? "," : ":", n_of[idx],
+                          run_verdict_name((enum run_verdict)idx));
+        }
+    }
+    strbuf_add_char(text, '\n');
+}
+
+static int write_run(struct arena *arena, const struct report_args *args,
+                     const struct run_view *view, enum form form, struct strbuf *text,
+                     struct err *err)
+{
+    struct str result;
+    switch (form) {
+    case FORM_HTML:
+        return page_run(text, view, err);
+    case FORM_JSON:
+        if (fs_read(arena, fs_join(arena, view->folder, "result.json"), HTML_BYTES_MAX, &result,
+                    err) < 0) {
+            return -1;
+        }
+        strbuf_add_str(text, result);
+        return 0;
+    case FORM_CSV:
+        run_out_csv(view, text);
+        return 0;
+    case FORM_MARKDOWN:
+        run_out_markdown(view, text);
+        return 0;
+    case FORM_TEXT:
+        write_run_text(args, view, text);
+        return 0;
+    case FORM_SVG:
+    case FORMS:
+        break;
+    }
+    ASSERT(!"form");
+    return -1;
+}
+
+static int check_run_args(const struct report_args *args, const char *name, struct err *err)
+{
+    if (args->outputs.svg || args->logs_folder) {
+        return err_set(err, ERR_USAGE, "report: --svg and --logs are for reports, %.100s is a run",
+                       name);
+    }
+    if (args->shown.cases.n && (args->outputs.html || args->outputs.want_json)) {
+        return err_set(err, ERR_USAGE,
+                       "report: a run's page and its result.json are whole: --case is for text, "
+                       "--csv and --markdown");
+    }
+    return 0;
 }
 
 static int report_run(const struct cmd_ctx *ctx, const struct report_args *args, const char *name,
@@ -120,41 +274,34 @@ static int report_run(const struct cmd_ctx *ctx, const struct report_args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(run_view) struct run_view view = {0};
-    CLEANUP(strbuf) struct strbuf text = {0};
-    struct str result;
-    if (args->svg || args->logs_folder) {
-        return err_set(err, ERR_USAGE, "report: --svg and --logs are for reports, %.100s is a run",
-                       name);
-    }
-    if (run_view_open(&arena, ctx->clock, ctx->state, name, &view, err) < 0) {
+    const char *places[FORMS];
+    if (check_run_args(args, name, err) < 0 ||
+        run_view_open(&arena, ctx->clock, ctx->state, name, &view, err) < 0 ||
+        select_cells(&arena, args, &view, err) < 0) {
         return -1;
     }
-    strbuf_init(&text, HTML_BYTES_MAX);
-    if (args->html) {
-        if (page_run(&text, &view, err) < 0) {
+    places_of(&args->outputs, places);
+    for (int form = 0; form < FORMS; form++) {
+        CLEANUP(strbuf) struct strbuf text = {0};
+        if (!places[form]) {
+            continue;
+        }
+        strbuf_init(&text, HTML_BYTES_MAX);
+        if (write_run(&arena, args, &view, (enum form)form, &text, err) < 0 ||
+            put((enum form)form, places[form], &text, err) < 0) {
             return -1;
         }
-    } else if (args->want_json) {
-        const char *path = fs_join(&arena, view.folder, "result.json");
-        if (fs_read(&arena, path, HTML_BYTES_MAX, &result, err) < 0) {
-            return -1;
-        }
-        strbuf_add_str(&text, result);
-    } else {
-        strbuf_printf(&text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view.frozen.run_id),
-                      STR_ARG(view.frozen.plan.report), profile_name(view.frozen.plan.profile));
-        run_text_cells(&text, &view.frozen, &view.result);
     }
-    return put(args->html, &text, err);
+    return 0;
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list names = {0};
-    struct report_args args = {0};
+    CLEANUP(report_args) struct report_args args = {0};
     size_t n_runs = 0;
-    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0) {
+    if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 || check_args(&args, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < names.n; idx++) {
@@ -166,9 +313,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (names.n != 1 || args.is_all) {
         return err_set(err, ERR_USAGE,
                        "report: a run is shown alone; reperf compare shows two side by side");
-    }
-    if (check_args(&args, 1, err) < 0) {
-        return -1;
     }
     return report_run(ctx, &args, names.items[0], err);
 }

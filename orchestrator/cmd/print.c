@@ -5,12 +5,13 @@
 #include "base/base.h"
 #include "cmd/cmd.h"
 
-static int print_by(struct str text, void (*clean)(char *text, size_t len), struct err *err)
+typedef void clean_fn(char *text, size_t len);
+
+/* A document is for programs, which want it as it is; on a terminal it is for people as well. */
+static int put(struct str text, bool for_programs, clean_fn *clean, struct err *err)
 {
     CLEANUP(free) char *plain = NULL;
-    bool is_document = text.len && (text.ptr[0] == '{' || text.ptr[0] == '<');
-    /* A document is for programs, which want it as it is; on a terminal it is for people as well. */
-    if (!is_document || isatty(STDOUT_FILENO)) {
+    if (!for_programs || isatty(STDOUT_FILENO)) {
         plain = xmalloc(text.len + 1);
         memcpy(plain, text.ptr, text.len);
         clean(plain, text.len);
@@ -23,12 +24,22 @@ static int print_by(struct str text, void (*clean)(char *text, size_t len), stru
     return 0;
 }
 
+static bool is_document(struct str text)
+{
+    return text.len && (text.ptr[0] == '{' || text.ptr[0] == '<');
+}
+
 int cmd_print(struct str text, struct err *err)
 {
-    return print_by(text, text_plain, err);
+    return put(text, is_document(text), text_plain, err);
 }
 
 int cmd_print_painted(struct str text, struct err *err)
 {
-    return print_by(text, text_plain_painted, err);
+    return put(text, is_document(text), text_plain_painted, err);
+}
+
+int cmd_print_document(struct str text, struct err *err)
+{
+    return put(text, true, text_plain, err);
 }

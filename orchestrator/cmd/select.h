@@ -5,9 +5,43 @@
 
 #include "base/opt.h"
 #include "load/load.h"
+#include "view/audit_out.h"
 
 /* ERR_USAGE where neither or both are given. */
 MUST_CHECK int select_reports(struct arena *arena, const char *root, const struct opt_list *names,
                               bool is_all, struct report_set *ret_set, struct err *err);
+
+/* What audit and report show: of which cases, and how much in text. */
+struct shown_args {
+    struct opt_list cases;
+    bool is_quiet, is_verbose;
+};
+static inline void shown_args_cleanup(struct shown_args *args)
+{
+    VEC_RELEASE(&args->cases);
+}
+#define SHOWN_ARGS_OPTS(base)                                                                      \
+    {.name = "case",                                                                               \
+     .kind = OPT_LIST,                                                                             \
+     .value = "GLOB",                                                                              \
+     .help = "only cases that match; may be repeated; * also matches /",                           \
+     .offset = (base) + offsetof(struct shown_args, cases)},                                       \
+        {.name = "quiet",                                                                          \
+         .letter = 'q',                                                                            \
+         .kind = OPT_FLAG,                                                                         \
+         .help = "in text only what is an error, and the summary",                                 \
+         .offset = (base) + offsetof(struct shown_args, is_quiet)},                                \
+    {                                                                                              \
+        .name = "verbose", .letter = 'v', .kind = OPT_FLAG,                                        \
+        .help = "in text also the cells' ids, and what lint finds",                                \
+        .offset = (base) + offsetof(struct shown_args, is_verbose)                                 \
+    }
+
+/* ERR_USAGE where both are asked for. */
+MUST_CHECK int shown_level(const struct shown_args *args, enum text_level *ret_level,
+                           struct err *err);
+/* The cases of those reports alone; ERR_USAGE where none is selected. */
+MUST_CHECK int shown_select(struct arena *arena, const struct shown_args *args,
+                            struct report_audit *audits, size_t n, struct err *err);
 
 #endif

@@ -406,7 +406,7 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, const struct
     struct measurement m = {0};
     struct str sha256;
     const struct format *format = format_find(&frozen->formats, step->format);
-    const struct reading_by by = {format, frozen->derivation};
+    const struct reading_by by = {.format = format, .derivation = frozen->derivation};
     const char *outcome_path =
         fs_join(arena, frozen->folder, rundir_outcome_name(arena, step->case_id, repeat_no));
     strbuf_init(&text, SERIES_TEXT_MAX);

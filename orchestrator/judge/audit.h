@@ -13,6 +13,7 @@
 struct log_ref {
     struct str path; /* below the logs folder: "paddle-perf-8903782/..." */
     struct str sha256;
+    struct str file; /* that was read; NULL: the kept series was */
 };
 
 /* Where the stated rule does not give the printed value: what the search over named statistics and windows found. */
@@ -71,6 +72,7 @@ struct report_audit {
     struct findings findings;  /* of the audit, then of lint */
     size_t n_from_logs;        /* the audit's own */
     struct str written_sha256; /* of the list of series that was written for it, or NULL */
+    size_t n_left_out;         /* findings of cases that were not selected */
 };
 
 struct audit_log {     /* one log as one format read it */
@@ -98,6 +100,8 @@ void audit_logs_release(struct audit_logs *logs);
 
 /* By which format the cell's logs are read: in force, or NULL. */
 struct str cell_format(const struct report_case *c, const struct cell *cell);
+/* By which rule of it: in force, or NULL. */
+struct str cell_rule(const struct report_case *c, const struct cell *cell);
 /* What rules must know of the case, as published. */
 struct rule_case rule_case_of(const struct report_case *c);
 const char *log_state_name(enum log_state state);
@@ -108,5 +112,10 @@ const char *audit_missing_rule(struct arena *arena, const struct format_set *for
 /* Every published cell against its logs, explanations, findings. Borrows the report and the logs. */
 void audit_judge(struct arena *arena, const struct report *report, const struct format_set *formats,
                  const struct audit_logs *logs, struct report_audit *ret_audit);
+
+/* Leaves the cells of the cases that globs select (report/plan.h), the rows that two of them stand in, and the findings but those of other
+   cases alone. What was judged stays as it was judged, by the whole report. */
+void audit_select(struct arena *arena, struct report_audit *audit, const struct str *globs,
+                  size_t n_globs);
 
 #endif

@@ -108,11 +108,13 @@ static void link_logs(struct audit *audit, const struct report_case *c, struct s
     }
 }
 
-/* As published, but for the counts that the log itself states: a rate is scaled by what ran. */
-static struct rule_case case_of_log(const struct report_case *c, const struct format *format,
-                                    const struct measurement *m)
+struct rule_case audit_case_of_log(const struct report_case *c, const struct rule *rule,
+                                   const struct format *format, const struct measurement *m)
 {
     struct rule_case of = rule_case_of(c);
+    if (!format || rule->match_gpus) {
+        return of;
+    }
     struct log_counts counts = identity_counts(format, m);
     of.gpus = counts.gpus > 0 ? counts.gpus : of.gpus;
     of.nodes = counts.nodes > 0 ? counts.nodes : of.nodes;
@@ -132,9 +134,7 @@ static int apply_to_logs(const struct rule *rule, const struct cell_audit *a,
         if (!a->measurements[idx]) {
             return err_set(err, ERR_PARSE, "log not there");
         }
-        struct rule_case of = format && !rule->match_gpus
-                                  ? case_of_log(a->of_case, format, a->measurements[idx])
-                                  : rule_case_of(a->of_case);
+        struct rule_case of = audit_case_of_log(a->of_case, rule, format, a->measurements[idx]);
         if (rule_repeat(rule, a->measurements[idx], &of, &arena, &one, err) < 0 ||
             (idx == 0 && isfinite(one.value) &&
              rule_apply(rule, a->measurements[idx], &of, &first, err) < 0)) {

@@ -14,8 +14,10 @@ struct audit {
 };
 
 /* audit_cells.c */
-struct str cell_rule(const struct report_case *c, const struct cell *cell); /* in force, or NULL */
 void audit_cells(struct audit *audit);
+/* As published, but for the counts that the log itself states, where its format is given: a rate is scaled by what ran. */
+struct rule_case audit_case_of_log(const struct report_case *c, const struct rule *rule,
+                                   const struct format *format, const struct measurement *m);
 /* The number of this cell by another rule; false where the rule does not apply. */
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret);
 

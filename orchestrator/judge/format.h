@@ -70,6 +70,8 @@ void parser_free(struct parser *parser);
 void parser_judge_by(struct parser *parser, int64_t derivation);
 /* Before the first byte: leaves out the series of quantity score, but for the one that is named (ptr NULL: none). */
 void parser_skip_scores(struct parser *parser, struct str named);
+/* Before the first byte: series say of each sample on which line it stands. */
+void parser_keep_lines(struct parser *parser);
 
 /* Which formats read something of a log: fed like a parser. All of them are tried in one pass. */
 struct guesser;

@@ -55,6 +55,11 @@ void parser_skip_scores(struct parser *parser, struct str named)
     parser->named = named;
 }
 
+void parser_keep_lines(struct parser *parser)
+{
+    parser->keeps_lines = true;
+}
+
 void parser_free(struct parser *parser)
 {
     if (!parser) {
@@ -62,6 +67,7 @@ void parser_free(struct parser *parser)
     }
     for (size_t idx = 0; idx < parser->format->n_series; idx++) {
         free(parser->series[idx].items);
+        free(parser->series[idx].lines);
         free(parser->series[idx].ranks);
     }
     VEC_RELEASE(&parser->facts);

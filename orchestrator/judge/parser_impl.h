@@ -39,6 +39,7 @@ struct rank_state {
 
 struct series_state {
     struct sample *items; /* grows by realloc: large blocks move without being copied */
+    int64_t *lines;       /* likewise, of each; where they are kept */
     size_t n;
     size_t n_max;
     struct rank_state *ranks; /* of this run; index rank + 1 */
@@ -63,6 +64,7 @@ struct parser {
     struct survey *survey;   /* likewise, and all lines */
     struct str named;        /* with skips_scores: this one is read all the same */
     bool skips_scores;
+    bool keeps_lines;
     struct series_state *series; /* owned; n_series of the format */
     VEC(struct fact) facts;      /* values in the arena */
     size_t *

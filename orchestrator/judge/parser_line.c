@@ -60,7 +60,7 @@ static struct rank_state *rank_state_of(struct series_state *state, int32_t rank
 }
 
 static int push_sample(const struct parser *p, struct series_state *state,
-                       const struct sample *sample, struct err *err)
+                       const struct sample *sample, int64_t line, struct err *err)
 {
     size_t all = 0;
     if (state->n == state->n_max) {
@@ -72,6 +72,12 @@ static int push_sample(const struct parser *p, struct series_state *state,
         }
         state->n_max = state->n_max ? 2 * state->n_max : SAMPLES_FIRST;
         state->items = xrealloc(state->items, state->n_max * sizeof(state->items[0]));
+        if (p->keeps_lines) {
+            state->lines = xrealloc(state->lines, state->n_max * sizeof(state->lines[0]));
+        }
+    }
+    if (p->keeps_lines) {
+        state->lines[state->n] = line;
     }
     state->items[state->n++] = *sample;
     return 0;
@@ -233,7 +239,7 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     }
     p->has_samples = true;
     p->total_steps = total >= 0 ? total : p->total_steps;
-    return push_sample(p, series, &sample, err);
+    return push_sample(p, series, &sample, line->number, err);
 }
 
 static int read_series(struct parser *p, size_t idx, const struct line *line, bool *ret_found,
@@ -468,6 +474,9 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
         if (state->n > 0) {
             state->items = xrealloc(state->items, state->n * sizeof(state->items[0]));
             arena_adopt(p->arena, state->items);
+            if (state->lines) {
+                arena_adopt(p->arena, state->lines);
+            }
         }
         m.series[idx] = (struct series){
             .name = f->series[idx].name,
@@ -477,9 +486,11 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
             .is_primary = idx == first,
             .samples = state->n ? state->items : NULL,
             .n = state->n,
+            .lines = state->lines,
         };
         m.n_runs = state->n ? p->run + 1 : m.n_runs;
         state->items = NULL; /* given away, or never there */
+        state->lines = NULL;
     }
     m.facts = arena_array(p->arena, struct fact, p->facts.n ? p->facts.n : 1);
     m.n_facts = p->facts.n;

@@ -116,10 +116,32 @@ struct rule_case {
 };
 
 struct rule_value {
-    double value;    /* not rounded */
-    size_t n_used;   /* samples that went in */
-    size_t n_window; /* samples in the window before trimming */
+    double value;       /* not rounded */
+    size_t n_used;      /* samples that went in */
+    size_t n_window;    /* samples in the window before trimming */
+    double statistic;   /* before scaling */
+    double operand;     /* what the scale took: GPUs, nodes, items a step; 1: none */
+    double top, bottom; /* of a time-weighted mean, which is top / bottom; else 0 */
 };
+
+/* What a rule does with one sample of its series. */
+enum sample_use {
+    USE_COUNTED,
+    USE_TRIMMED,   /* in the window, dropped as one of the smallest or largest */
+    USE_BETWEEN,   /* in the window, of which only the first, the last or both count */
+    USE_OTHER_RUN, /* out of the window from here on */
+    USE_OTHER_GPUS,
+    USE_OUTSIDE_STEPS,
+    USE_WARMUP,
+    USE_SKIPPED,    /* at the start */
+    USE_DROPPED,    /* at the end */
+    USE_BEFORE_LAST /* before the last ones, which alone count */
+};
+static inline bool use_is_in_window(enum sample_use use)
+{
+    return use <= USE_BETWEEN;
+}
+const char *sample_use_name(enum sample_use use);
 
 /* Reads one element of a format's "rules" array. */
 MUST_CHECK int rule_decode(const struct json *at, struct arena *arena, struct str format_id,
@@ -135,9 +157,9 @@ MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
                           const struct rule_case *of, struct rule_value *ret_value,
                           struct err *err);
 
-/* Which samples of the rule's series are in its window, before trimming: ret_is_used has one entry for each. */
-MUST_CHECK int rule_window(const struct rule *rule, const struct measurement *m,
-                           const struct rule_case *of, bool *ret_is_used, struct err *err);
+/* What rule_apply does with each sample of the rule's series: ret_uses has one entry for each. */
+MUST_CHECK int rule_uses(const struct rule *rule, const struct measurement *m,
+                         const struct rule_case *of, enum sample_use *ret_uses, struct err *err);
 
 /* One of the logs that a rule makes one number of. */
 struct rule_repeat {

@@ -12,6 +12,8 @@
 struct picked { /* samples in the window, in file order; owned */
     const struct sample **items;
     size_t n;
+    const struct series *series;
+    enum sample_use *uses; /* borrowed: one for each sample of the series; NULL: not asked for */
 };
 
 static void picked_cleanup(struct picked *picked)
@@ -37,13 +39,23 @@ static int choose_run(const struct rule *rule, const struct series *series, int3
     return 0;
 }
 
-static bool is_wanted(const struct rule *rule, const struct sample *s, int32_t run, int64_t gpus,
-                      int64_t warmup_steps)
+static void note_use(const struct picked *picked, const struct sample *s, enum sample_use use)
+{
+    if (picked->uses) {
+        picked->uses[s - picked->series->samples] = use;
+    }
+}
+
+static enum sample_use use_of(const struct rule *rule, const struct sample *s, int32_t run,
+                              int64_t gpus, int64_t warmup_steps)
 {
     const struct window *w = &rule->window;
-    return s->run == run && (!rule->match_gpus || s->gpus == gpus) &&
-           (!w->has_steps || (s->step >= w->step_from && s->step <= w->step_to)) &&
-           (!w->skips_warmup || s->step > warmup_steps);
+    bool is_outside = w->has_steps && (s->step < w->step_from || s->step > w->step_to);
+    return s->run != run                                ? USE_OTHER_RUN
+           : rule->match_gpus && s->gpus != gpus        ? USE_OTHER_GPUS
+           : is_outside                                 ? USE_OUTSIDE_STEPS
+           : w->skips_warmup && s->step <= warmup_steps ? USE_WARMUP
+                                                        : USE_COUNTED;
 }
 
 static int compare_ranks(const void *a, const void *b)
@@ -69,14 +81,22 @@ static void sort_by_rank(const struct sample **items, size_t n)
 }
 
 /* skip, drop_last and last of items[from, to), one rank's or all; the rest moves to items[at...]. Returns how many. */
-static size_t cut_window(const struct window *w, const struct sample **items, size_t from,
+static size_t cut_window(const struct window *w, const struct picked *picked, size_t from,
                          size_t to, size_t at)
 {
+    const struct sample **items = picked->items;
     size_t n = to - from;
     size_t skip = (size_t)w->skip < n ? (size_t)w->skip : n;
     size_t drop = (size_t)w->drop_last < n - skip ? (size_t)w->drop_last : n - skip;
     size_t left = n - skip - drop;
     size_t keep = w->last > 0 && (size_t)w->last < left ? (size_t)w->last : left;
+    for (size_t idx = 0; idx < n; idx++) {
+        note_use(picked, items[from + idx],
+                 idx < skip                 ? USE_SKIPPED
+                 : idx >= n - drop          ? USE_DROPPED
+                 : idx < skip + left - keep ? USE_BEFORE_LAST
+                                            : USE_COUNTED);
+    }
     if (keep > 0) {
         memmove(&items[at], &items[from + skip + left - keep], keep * sizeof(items[0]));
     }
@@ -84,7 +104,7 @@ static size_t cut_window(const struct window *w, const struct sample **items, si
 }
 
 /* A log in which only some ranks print, or one, is one sequence; with scope rank and several, each rank is. */
-static void cut_windows(const struct rule *rule, const struct series *series, struct picked *picked)
+static void cut_windows(const struct rule *rule, struct picked *picked)
 {
     const struct sample **items = picked->items;
     size_t at = 0;
@@ -92,22 +112,24 @@ static void cut_windows(const struct rule *rule, const struct series *series, st
     for (size_t idx = 1; idx < picked->n; idx++) {
         is_mixed = is_mixed || items[idx]->rank != items[0]->rank;
     }
-    if (!is_mixed || series->scope != SCOPE_RANK) {
-        picked->n = cut_window(&rule->window, items, 0, picked->n, 0);
+    if (!is_mixed || picked->series->scope != SCOPE_RANK) {
+        picked->n = cut_window(&rule->window, picked, 0, picked->n, 0);
         return;
     }
     sort_by_rank(items, picked->n);
     for (size_t from = 0, to; from < picked->n; from = to) {
         for (to = from + 1; to < picked->n && items[to]->rank == items[from]->rank; to++) {
         }
-        at += cut_window(&rule->window, items, from, to, at);
+        at += cut_window(&rule->window, picked, from, to, at);
     }
     picked->n = at;
 }
 
+/* picked->series and uses are set. */
 static int pick(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
-                const struct series *series, struct picked *ret_picked, struct err *err)
+                struct picked *picked, struct err *err)
 {
+    const struct series *series = picked->series;
     int32_t run = 0;
     if (rule->match_gpus && of->gpus <= 0) {
         return err_set(err, ERR_PARSE, "rule %.*s needs to know how many GPUs", STR_ARG(rule->id));
@@ -119,24 +141,26 @@ static int pick(const struct rule *rule, const struct measurement *m, const stru
     if (choose_run(rule, series, &run, err) < 0) {
         return -1;
     }
-    ret_picked->items = xcalloc(series->n, sizeof(ret_picked->items[0]));
-    ret_picked->n = 0;
+    picked->items = xcalloc(series->n, sizeof(picked->items[0]));
     for (size_t idx = 0; idx < series->n; idx++) {
-        if (is_wanted(rule, &series->samples[idx], run, of->gpus, m->warmup_steps)) {
-            ret_picked->items[ret_picked->n++] = &series->samples[idx];
+        const struct sample *s = &series->samples[idx];
+        enum sample_use use = use_of(rule, s, run, of->gpus, m->warmup_steps);
+        note_use(picked, s, use);
+        if (use == USE_COUNTED) {
+            picked->items[picked->n++] = s;
         }
     }
-    cut_windows(rule, series, ret_picked);
-    if (ret_picked->n == 0) {
+    cut_windows(rule, picked);
+    if (picked->n == 0) {
         return err_set(err, ERR_PARSE,
                        "rule %.*s leaves none of the %zu samples of series \"%.*s\"",
                        STR_ARG(rule->id), series->n, STR_ARG(series->name));
     }
-    for (size_t idx = 0; idx < ret_picked->n; idx++) {
-        if (!isfinite(ret_picked->items[idx]->value) && rule->statistic != STAT_TIMESTAMPS &&
+    for (size_t idx = 0; idx < picked->n; idx++) {
+        if (!isfinite(picked->items[idx]->value) && rule->statistic != STAT_TIMESTAMPS &&
             rule->statistic != STAT_ELAPSED) {
             return err_set(err, ERR_PARSE, "step %" PRId64 " in the window has no usable value",
-                           ret_picked->items[idx]->step);
+                           picked->items[idx]->step);
         }
     }
     return 0;
@@ -220,8 +244,8 @@ static void weigh_by_rank(const struct picked *picked, double *weights)
 
 /* All items over all time, each sample by the steps that it counts for. Rates: steps / sum(steps / rate). Step times: sum(steps x
    time) / steps. */
-static double time_weighted(const struct series *series, const struct rule_case *of,
-                            const struct picked *picked)
+static void apply_time_weighted(const struct rule_case *of, const struct picked *picked,
+                                struct rule_value *ret)
 {
     CLEANUP(free) double *weights = xcalloc(picked->n, sizeof(*weights));
     double top = 0;
@@ -234,7 +258,7 @@ static double time_weighted(const struct series *series, const struct rule_case 
     }
     for (size_t idx = 0; idx < picked->n; idx++) {
         double value = picked->items[idx]->value;
-        if (series->quantity == QTY_STEP_TIME) {
+        if (picked->series->quantity == QTY_STEP_TIME) {
             top += weights[idx] * value;
             bottom += weights[idx];
         } else {
@@ -242,7 +266,9 @@ static double time_weighted(const struct series *series, const struct rule_case 
             bottom += weights[idx] / value;
         }
     }
-    return top / bottom;
+    ret->top = top;
+    ret->bottom = bottom;
+    ret->value = top / bottom;
 }
 
 static int apply_tool(const struct rule *rule, const struct picked *picked, const double *values,
@@ -259,14 +285,18 @@ static int apply_tool(const struct rule *rule, const struct picked *picked, cons
     return 0;
 }
 
+/* How many of n samples are dropped at each end. */
+static size_t trimmed_each(const struct rule *rule, size_t n)
+{
+    size_t share = (size_t)floor(rule->trim_share * (double)n + 1e-9);
+    size_t count = (size_t)rule->trim_count;
+    return rule->statistic == STAT_OLYMPIC_MEAN ? 1 : share > count ? share : count;
+}
+
 static int apply_trimmed(const struct rule *rule, double *values, size_t n, struct rule_value *ret,
                          struct err *err)
 {
-    size_t each = rule->statistic == STAT_OLYMPIC_MEAN ? 1 : (size_t)rule->trim_count;
-    size_t share = rule->statistic == STAT_OLYMPIC_MEAN
-                       ? 0
-                       : (size_t)floor(rule->trim_share * (double)n + 1e-9);
-    each = share > each ? share : each;
+    size_t each = trimmed_each(rule, n);
     if (2 * each >= n) {
         return err_set(err, ERR_PARSE, "rule %.*s drops %zu at each end, and there are %zu samples",
                        STR_ARG(rule->id), each, n);
@@ -278,8 +308,7 @@ static int apply_trimmed(const struct rule *rule, double *values, size_t n, stru
 }
 
 static int apply_statistic(const struct rule *rule, const struct rule_case *of,
-                           const struct series *series, const struct picked *picked,
-                           struct rule_value *ret, struct err *err)
+                           const struct picked *picked, struct rule_value *ret, struct err *err)
 {
     size_t n = picked->n;
     CLEANUP(free) double *values = xcalloc(n, sizeof(*values));
@@ -303,7 +332,7 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
         ret->value = stats_harmonic_mean(values, n);
         return 0;
     case STAT_TIME_WEIGHTED_MEAN:
-        ret->value = time_weighted(series, of, picked);
+        apply_time_weighted(of, picked, ret);
         return 0;
     case STAT_MIN:
         ret->value = stats_min(values, n);
@@ -350,44 +379,50 @@ static double stated_items(const struct measurement *m, struct str fact)
     return items;
 }
 
+/* Sets ret->operand, and value by it. */
 static int apply_scale(const struct rule *rule, const struct measurement *m,
-                       const struct rule_case *of, double *value, struct err *err)
+                       const struct rule_case *of, struct rule_value *ret, struct err *err)
 {
-    double items;
+    double global_batch = (double)of->gpus * (double)of->batch_per_gpu;
     switch (rule->scale) {
     case SCALE_NONE:
+        ret->operand = 1;
         return 0;
     case SCALE_GPUS:
         if (of->gpus <= 0) {
             break;
         }
-        *value *= (double)of->gpus;
+        ret->operand = (double)of->gpus;
+        ret->value *= ret->operand;
         return 0;
     case SCALE_NODES:
         if (of->nodes <= 0) {
             break;
         }
-        *value *= (double)of->nodes;
+        ret->operand = (double)of->nodes;
+        ret->value *= ret->operand;
         return 0;
     case SCALE_GLOBAL_BATCH_OVER:
         if (of->gpus <= 0 || of->batch_per_gpu <= 0) {
             break;
         }
-        *value = (double)of->gpus * (double)of->batch_per_gpu / *value;
+        ret->operand = global_batch;
+        ret->value = global_batch / ret->value;
         return 0;
     case SCALE_GLOBAL_BATCH:
         if (of->gpus <= 0 || of->batch_per_gpu <= 0) {
             break;
         }
-        *value *= (double)of->gpus * (double)of->batch_per_gpu;
+        ret->operand = global_batch;
+        ret->value *= global_batch;
         return 0;
     case SCALE_FACT_OVER:
-        items = stated_items(m, rule->fact);
-        if (!(items > 0)) {
+        ret->operand = stated_items(m, rule->fact);
+        if (!(ret->operand > 0)) {
             return err_set(err, ERR_PARSE, "rule %.*s: the log does not state one %.*s",
                            STR_ARG(rule->id), STR_ARG(rule->fact));
         }
-        *value = items / *value;
+        ret->value = ret->operand / ret->value;
         return 0;
     }
     return err_set(err, ERR_PARSE, "rule %.*s has scale %s and needs to know the %s",
@@ -407,18 +442,28 @@ struct str rule_unit(const struct rule *rule, struct str series_unit)
                                              : series_unit;
 }
 
+/* The rule's series, and what of it is in the window. */
+static int pick_series(const struct rule *rule, const struct measurement *m,
+                       const struct rule_case *of, struct picked *picked, struct err *err)
+{
+    picked->series = measurement_series(m, rule->series);
+    if (!picked->series || picked->series->n == 0) {
+        return err_set(err, ERR_PARSE, "the log has no series \"%.*s\"", STR_ARG(rule->series));
+    }
+    return pick(rule, m, of, picked, err);
+}
+
 int rule_apply(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
                struct rule_value *ret_value, struct err *err)
 {
-    const struct series *series = measurement_series(m, rule->series);
     CLEANUP(picked) struct picked picked = {0};
     struct rule_value value = {0};
-    if (!series || series->n == 0) {
-        return err_set(err, ERR_PARSE, "the log has no series \"%.*s\"", STR_ARG(rule->series));
+    if (pick_series(rule, m, of, &picked, err) < 0 ||
+        apply_statistic(rule, of, &picked, &value, err) < 0) {
+        return -1;
     }
-    if (pick(rule, m, of, series, &picked, err) < 0 ||
-        apply_statistic(rule, of, series, &picked, &value, err) < 0 ||
-        apply_scale(rule, m, of, &value.value, err) < 0) {
+    value.statistic = value.value;
+    if (apply_scale(rule, m, of, &value, err) < 0) {
         return -1;
     }
     if (!isfinite(value.value)) {
@@ -428,21 +473,49 @@ int rule_apply(const struct rule *rule, const struct measurement *m, const struc
     return 0;
 }
 
-int rule_window(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
-                bool *ret_is_used, struct err *err)
+static int compare_values(const void *a, const void *b)
 {
-    const struct series *series = measurement_series(m, rule->series);
-    CLEANUP(picked) struct picked picked = {0};
-    if (!series || series->n == 0) {
-        return err_set(err, ERR_PARSE, "the log has no series \"%.*s\"", STR_ARG(rule->series));
+    const struct sample *x = *(const struct sample *const *)a;
+    const struct sample *y = *(const struct sample *const *)b;
+    return x->value != y->value ? (x->value > y->value) - (x->value < y->value) : (x > y) - (x < y);
+}
+
+/* What the statistic does with the samples of the window. */
+static void note_statistic(const struct rule *rule, struct picked *picked)
+{
+    size_t n = picked->n;
+    bool is_trimmed = rule->statistic == STAT_TRIMMED_MEAN || rule->statistic == STAT_OLYMPIC_MEAN;
+    bool has_first = rule->statistic == STAT_TIMESTAMPS || rule->statistic == STAT_ELAPSED ||
+                     rule->statistic == STAT_FIRST;
+    bool has_last = rule->statistic == STAT_TIMESTAMPS || rule->statistic == STAT_ELAPSED ||
+                    (rule->statistic == STAT_LAST && rule->window.last <= 1);
+    size_t each = is_trimmed ? trimmed_each(rule, n) : 0;
+    size_t last = n - 1;
+    if (is_trimmed) {
+        qsort(picked->items, n, sizeof(picked->items[0]), compare_values);
     }
-    if (pick(rule, m, of, series, &picked, err) < 0) {
+    while (rule->statistic == STAT_TIMESTAMPS &&
+           picked->items[last]->rank != picked->items[0]->rank) {
+        last--;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        if (idx < each || idx + each >= n) {
+            note_use(picked, picked->items[idx], USE_TRIMMED);
+        } else if ((has_first || has_last) && !(has_first && idx == 0) &&
+                   !(has_last && idx == last)) {
+            note_use(picked, picked->items[idx], USE_BETWEEN);
+        }
+    }
+}
+
+int rule_uses(const struct rule *rule, const struct measurement *m, const struct rule_case *of,
+              enum sample_use *ret_uses, struct err *err)
+{
+    CLEANUP(picked) struct picked picked = {.uses = ret_uses};
+    if (pick_series(rule, m, of, &picked, err) < 0) {
         return -1;
     }
-    memset(ret_is_used, 0, series->n * sizeof(*ret_is_used));
-    for (size_t idx = 0; idx < picked.n; idx++) {
-        ret_is_used[picked.items[idx] - series->samples] = true;
-    }
+    note_statistic(rule, &picked);
     return 0;
 }
 

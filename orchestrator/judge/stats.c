@@ -3,6 +3,8 @@
 
 #include "judge/stats.h"
 
+#include "base/arena.h"
+
 #include <math.h>
 
 double stats_sum(const double *values, size_t n)
@@ -128,14 +130,53 @@ static const double T_975[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
                                2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
                                2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
 
+double stats_t975(double df)
+{
+    ASSERT(df >= 1);
+    return df < (double)ARRAY_LEN(T_975) + 1 ? T_975[(size_t)df - 1] : 1.96 + 2.4 / floor(df);
+}
+
 double stats_ci95(const double *values, size_t n)
 {
-    size_t df = n - 1;
-    double t;
     ASSERT(n > 0);
-    if (df == 0) {
-        return (double)NAN;
+    return n == 1 ? (double)NAN : stats_t975((double)(n - 1)) * stats_sem(values, n);
+}
+
+bool stats_change_ci95(const struct stats_sample *a, const struct stats_sample *b, double *ret_half)
+{
+    if (a->n < 2 || b->n < 2) {
+        return false;
     }
-    t = df <= ARRAY_LEN(T_975) ? T_975[df - 1] : 1.96 + 2.4 / (double)df;
-    return t * stats_sem(values, n);
+    /* Relative variances of the two means; of their ratio r it is r^2 times the sum. */
+    double u = a->std / a->mean * (a->std / a->mean) / (double)a->n;
+    double v = b->std / b->mean * (b->std / b->mean) / (double)b->n;
+    double bottom = u * u / (double)(a->n - 1) + v * v / (double)(b->n - 1);
+    *ret_half =
+        bottom > 0 ? stats_t975((u + v) * (u + v) / bottom) * b->mean / a->mean * sqrt(u + v) : 0;
+    return true;
+}
+
+#define OUTLIER_Z       3.5
+#define OUTLIER_REL_MIN 0.01
+#define MAD_TO_STD      0.6745 /* 0.75 quantile of the normal distribution */
+
+bool stats_is_outlier(const double *values, size_t n, size_t idx)
+{
+    CLEANUP(free) double *sorted = xcalloc(n, sizeof(*sorted));
+    double median;
+    double mad;
+    double off;
+    if (n < 3) {
+        return false;
+    }
+    memcpy(sorted, values, n * sizeof(*sorted));
+    stats_sort(sorted, n);
+    median = stats_sorted_median(sorted, n);
+    for (size_t at = 0; at < n; at++) {
+        sorted[at] = fabs(values[at] - median);
+    }
+    stats_sort(sorted, n);
+    mad = stats_sorted_median(sorted, n);
+    off = fabs(values[idx] - median);
+    return off >= OUTLIER_REL_MIN * fabs(median) && MAD_TO_STD * off > OUTLIER_Z * mad;
 }

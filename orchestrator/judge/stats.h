@@ -24,7 +24,24 @@ double stats_sorted_trimmed_mean(const double *sorted, size_t n, size_t n_each);
 double stats_std(const double *values, size_t n); /* of the sample: n - 1; 0 for n = 1 */
 double stats_sem(const double *values, size_t n); /* standard error of the mean */
 double stats_cv(const double *values, size_t n);  /* std over mean */
+/* Two-sided 95 % point of Student's t; a part of a degree of freedom does not count, so that no interval is too narrow. df >= 1. */
+double stats_t975(double df);
 /* Half the width of the 95 % confidence interval of the mean by Student's t; NAN for n = 1. */
 double stats_ci95(const double *values, size_t n);
+
+/* Of repeats: n, their mean and standard deviation. */
+struct stats_sample {
+    size_t n;
+    double mean, std;
+};
+/* 95 % confidence interval of b / a - 1 for two means, by Welch's t on the delta method: *ret_half is half its width. False where either
+   has fewer than two repeats: then there is none. Means over 0. */
+bool stats_change_ci95(const struct stats_sample *a, const struct stats_sample *b,
+                       double *ret_half);
+
+/* Whether values[idx] stands out of its fellows: its modified z-score is over 3.5, and it is off their median by 1 % or more, which timing
+   noise of two like runs is not. Fewer than three show nothing.
+   Source of 3.5: Iglewicz and Hoaglin 1993, as NIST/SEMATECH e-Handbook 1.3.5.17 has it (read 2026-11). The 1 % is ours. */
+bool stats_is_outlier(const double *values, size_t n, size_t idx);
 
 #endif

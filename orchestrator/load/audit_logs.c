@@ -127,6 +127,7 @@ static int take_raw(struct reading *in, struct audit_log *log, const struct meas
     }
     log->measurement = job->measurement;
     log->ref.sha256 = job->sha256;
+    log->ref.file = str_of(job->path);
     if (read_record(in, log, err) < 0) {
         return -1;
     }
@@ -142,6 +143,7 @@ static int read_all_raw(struct reading *in, struct err *err)
         const struct audit_log *log = logs->entries[idx].value;
         jobs[idx].path = raw_path(in, log);
         jobs[idx].format = log->format;
+        jobs[idx].keeps_lines = in->opts->keeps_lines;
         if (!format_find(in->formats, log->format)) {
             return err_set(err, ERR_MANIFEST, "%.*s: no format \"%.*s\" in manifests/formats",
                            STR_ARG(in->report->path), STR_ARG(log->format));

@@ -80,6 +80,9 @@ static int parse_file(struct arena *arena, const struct reading_by *by, const ch
         return -1;
     }
     parser_judge_by(parser, by->derivation);
+    if (by->keeps_lines) {
+        parser_keep_lines(parser);
+    }
     if (feed_all(fd, path, parser, digest, err) < 0) {
         return -1;
     }
@@ -93,7 +96,7 @@ static int parse_file(struct arena *arena, const struct reading_by *by, const ch
 int measure_file(struct arena *arena, const struct format *format, const char *path,
                  struct measurement *ret_measurement, struct str *ret_sha256, struct err *err)
 {
-    const struct reading_by by = {format, DERIVATION_NOW};
+    const struct reading_by by = {.format = format, .derivation = DERIVATION_NOW};
     return measure_file_by(arena, &by, path, ret_measurement, ret_sha256, err);
 }
 

@@ -8,6 +8,7 @@
 struct reading_by {
     const struct format *format;
     int64_t derivation;
+    bool keeps_lines; /* of samples (judge/format.h) */
 };
 
 /* The measurement lives in the arena. ret_sha256 (hex, in the arena) may be NULL; it is computed in the same pass. */

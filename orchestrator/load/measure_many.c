@@ -51,7 +51,8 @@ static int work(void *arg, size_t lane_idx, struct err *err)
         if (find_format(many, lane, job->format, &format, err) < 0) {
             return -1;
         }
-        if (measure_file(&lane->arena, format, job->path, m, &job->sha256, &job->err) == 0) {
+        const struct reading_by by = {format, DERIVATION_NOW, job->keeps_lines};
+        if (measure_file_by(&lane->arena, &by, job->path, m, &job->sha256, &job->err) == 0) {
             job->measurement = m;
         }
     }

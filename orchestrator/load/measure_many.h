@@ -10,6 +10,7 @@
 struct measure_job {
     const char *path; /* borrowed */
     struct str format;
+    bool keeps_lines;                /* of samples */
     struct measurement *measurement; /* NULL: err says why */
     struct str sha256;
     struct err err;

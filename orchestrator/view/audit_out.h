@@ -11,12 +11,21 @@ struct audit_set {
 };
 
 void audit_out_json(const struct audit_set *set, struct strbuf *out);
-/* A table for each report and heading, the findings, and, where asked for, like for like. */
+/* A table for each report and heading, the findings, and, where asked for, like for like; the last line is the summary. */
+enum text_level {
+    TEXT_PLAIN,
+    TEXT_QUIET,  /* findings of level error, and the summary */
+    TEXT_VERBOSE /* also the cells' ids, as `reperf explain` takes them, and what lint finds */
+};
 struct audit_text_opts {
     bool is_colored, want_like;
+    enum text_level level;
 };
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
                     struct strbuf *out);
+/* A row a cell; and a heading, a table and the counts a report. */
+void audit_out_csv(const struct audit_set *set, struct strbuf *out);
+void audit_out_markdown(const struct audit_set *set, struct strbuf *out);
 /* JUnit XML: a suite a report, a case a cell; differs is a failure, a log that is not there an error, no_log is skipped. */
 void audit_out_junit(const struct audit_set *set, struct strbuf *out);
 

@@ -64,7 +64,7 @@ static void add_number(struct table *table, double value, int decimals)
     }
 }
 
-static void add_cell(struct table *table, const struct cell_audit *a)
+static void add_cell(struct table *table, const struct cell_audit *a, bool is_verbose)
 {
     const struct report_case *c = a->of_case;
     table_add(table, c->model);
@@ -84,13 +84,16 @@ static void add_cell(struct table *table, const struct cell_audit *a)
     table_addf(table, "%s", proof_name(a->proof));
     table_addf(table, "%s", log_state_name(a->log_state));
     table_add(table, a->rule.ptr ? a->rule : STR_LIT("-"));
+    if (is_verbose) {
+        table_add(table, a->cell->id);
+    }
 }
 
 static const struct table_column COLUMNS[] = {
     {"model", false},     {"framework", false}, {"variant", false},  {"GPUs", true},
     {"batch", true},      {"metric", false},    {"published", true}, {"recomputed", true},
     {"difference", true}, {"verdict", false},   {"proof", false},    {"log", false},
-    {"rule", false}};
+    {"rule", false},      {"cell", false}};
 
 static bool is_first_of_table(const struct report_audit *audit, size_t idx)
 {
@@ -102,21 +105,22 @@ static bool is_first_of_table(const struct report_audit *audit, size_t idx)
     return true;
 }
 
-static void write_table(const struct report_audit *audit, struct str heading, bool is_colored,
-                        struct strbuf *out)
+static void write_table(const struct report_audit *audit, struct str heading,
+                        const struct audit_text_opts *opts, struct strbuf *out)
 {
+    bool is_verbose = opts->level == TEXT_VERBOSE;
     CLEANUP(table) struct table table;
     CLEANUP(strbuf) struct strbuf text;
-    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS) - !is_verbose);
     strbuf_init(&text, out->cap_bytes);
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         if (str_eq(audit->cells[idx].cell->table, heading)) {
-            add_cell(&table, &audit->cells[idx]);
+            add_cell(&table, &audit->cells[idx], is_verbose);
         }
     }
     table_render(&table, &text);
     strbuf_printf(out, "\n%.*s\n", STR_ARG(heading));
-    add_painted(out, strbuf_str(&text), is_colored);
+    add_painted(out, strbuf_str(&text), opts->is_colored);
 }
 
 /* Why a cell that does not follow from its rule has the number it has, as far as the search found. */
@@ -165,8 +169,8 @@ static void write_counts(const char *what, const struct counts *c, struct strbuf
 {
     strbuf_printf(
         out,
-        "\n%s%zu cells: %zu exact, %zu match, %zu differ, %zu without log; of the exact and "
-        "matching %zu are proven in full, %zu in part\n",
+        "%s%zu cells: %zu exact, %zu match, %zu differ, %zu without log; of the exact and "
+        "matching %zu are proven in full, %zu in part",
         what, c->n, c->of[AUDIT_EXACT], c->of[AUDIT_MATCH], c->of[AUDIT_DIFFERS],
         c->of[AUDIT_NO_LOG], c->full, c->partial);
 }
@@ -246,16 +250,20 @@ static void write_like(const struct report_audit *audit, struct strbuf *out)
     table_render(&table, out);
 }
 
-/* The audit's own in full; what lint finds in the manifest is counted, as `reperf lint` shows it. */
-static void write_findings(const struct report_audit *audit, bool is_colored, struct strbuf *out)
+/* The audit's own in full; what lint finds in the manifest is counted, as `reperf lint` shows it, or told. */
+static void write_findings(const struct report_audit *audit, const struct audit_text_opts *opts,
+                           struct strbuf *out)
 {
     struct findings own = {audit->findings.items, audit->n_from_logs, audit->findings.n_max};
     struct findings lint = {audit->findings.items + own.n, audit->findings.n - own.n, 0};
     if (own.n) {
         strbuf_add_char(out, '\n');
-        findings_out_text(&own, is_colored, out);
+        findings_out_text(&own, opts->is_colored, out);
     }
-    if (lint.n) {
+    if (lint.n && opts->level == TEXT_VERBOSE) {
+        strbuf_add_z(out, "\nin the manifest, without its logs\n");
+        findings_out_text(&lint, opts->is_colored, out);
+    } else if (lint.n) {
         strbuf_printf(out,
                       "\nin the manifest, without its logs: %zu errors, %zu warnings, %zu notes; "
                       "reperf lint %s shows them\n",
@@ -264,33 +272,108 @@ static void write_findings(const struct report_audit *audit, bool is_colored, st
     }
 }
 
+static void write_head(const struct report_audit *audit, bool is_first, bool is_colored,
+                       struct strbuf *out)
+{
+    strbuf_printf(out, "%s%s%s: %s%s\n", is_first ? "" : "\n", is_colored ? BOLD : "",
+                  audit->report->id.ptr, audit->report->title.ptr, is_colored ? PLAIN : "");
+}
+
+static void write_report(const struct report_audit *audit, const struct audit_text_opts *opts,
+                         struct strbuf *out)
+{
+    struct counts counts = {0};
+    for (size_t cell = 0; cell < audit->n_cells; cell++) {
+        if (is_first_of_table(audit, cell)) {
+            write_table(audit, audit->cells[cell].cell->table, opts, out);
+        }
+    }
+    count_cells(audit, &counts);
+    strbuf_add_char(out, '\n');
+    write_counts("", &counts, out);
+    strbuf_add_char(out, '\n');
+    write_unproven(audit, out);
+    write_matches(audit, out);
+    write_search(audit, out);
+    if (opts->want_like) {
+        write_like(audit, out);
+    }
+    write_findings(audit, opts, out);
+}
+
+/* False where it has none of level error. */
+static bool write_errors(const struct report_audit *audit, bool is_first,
+                         const struct audit_text_opts *opts, struct strbuf *out)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct findings errors = {.items = arena_array(&arena, struct finding, audit->findings.n + 1)};
+    for (size_t idx = 0; idx < audit->findings.n; idx++) {
+        if (audit->findings.items[idx].level == LEVEL_ERROR) {
+            errors.items[errors.n++] = audit->findings.items[idx];
+        }
+    }
+    if (errors.n) {
+        write_head(audit, is_first, opts->is_colored, out);
+        findings_out_blocks(&errors, opts->is_colored, out);
+    }
+    return errors.n > 0;
+}
+
+static void write_summary(const struct audit_set *set, struct strbuf *out)
+{
+    struct counts all = {0};
+    size_t n_of[LEVEL_ERROR + 1] = {0};
+    for (size_t idx = 0; idx < set->n; idx++) {
+        count_cells(&set->items[idx], &all);
+        for (int level = LEVEL_NOTE; level <= LEVEL_ERROR; level++) {
+            n_of[level] += findings_count(&set->items[idx].findings, (enum finding_level)level);
+        }
+    }
+    strbuf_add_char(out, '\n');
+    write_counts(set->n > 1 ? "all reports: " : "summary: ", &all, out);
+    strbuf_printf(out, "; findings: %zu errors, %zu warnings, %zu notes\n", n_of[LEVEL_ERROR],
+                  n_of[LEVEL_WARNING], n_of[LEVEL_NOTE]);
+}
+
 void audit_out_text(const struct audit_set *set, const struct audit_text_opts *opts,
                     struct strbuf *out)
 {
-    struct counts all = {0};
+    size_t n_left_out = 0;
+    bool is_first = true;
     for (size_t idx = 0; idx < set->n; idx++) {
         const struct report_audit *audit = &set->items[idx];
-        strbuf_printf(out, "%s%s%s: %s%s\n", idx ? "\n" : "", opts->is_colored ? BOLD : "",
-                      audit->report->id.ptr, audit->report->title.ptr,
-                      opts->is_colored ? PLAIN : "");
-        for (size_t cell = 0; cell < audit->n_cells; cell++) {
-            if (is_first_of_table(audit, cell)) {
-                write_table(audit, audit->cells[cell].cell->table, opts->is_colored, out);
-            }
+        n_left_out += audit->n_left_out;
+        if (opts->level == TEXT_QUIET) {
+            is_first = !write_errors(audit, is_first, opts, out) && is_first;
+            continue;
         }
-        struct counts counts = {0};
-        count_cells(audit, &counts);
-        count_cells(audit, &all);
-        write_counts("", &counts, out);
-        write_unproven(audit, out);
-        write_matches(audit, out);
-        write_search(audit, out);
-        if (opts->want_like) {
-            write_like(audit, out);
-        }
-        write_findings(audit, opts->is_colored, out);
+        write_head(audit, idx == 0, opts->is_colored, out);
+        write_report(audit, opts, out);
     }
-    if (set->n > 1) {
-        write_counts("all reports: ", &all, out);
+    if (n_left_out) {
+        strbuf_printf(out, "\n%zu findings of cases that are not selected are left out\n",
+                      n_left_out);
+    }
+    write_summary(set, out);
+}
+
+/* The cells as in the text, with their ids. */
+void audit_out_markdown(const struct audit_set *set, struct strbuf *out)
+{
+    for (size_t idx = 0; idx < set->n; idx++) {
+        const struct report_audit *audit = &set->items[idx];
+        struct counts counts = {0};
+        CLEANUP(table) struct table table;
+        table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+        for (size_t cell = 0; cell < audit->n_cells; cell++) {
+            add_cell(&table, &audit->cells[cell], true);
+        }
+        strbuf_add_z(out, idx ? "\n## " : "## ");
+        markdown_text(out, audit->report->title);
+        strbuf_printf(out, "\n\n`%.*s`: ", STR_ARG(audit->report->id));
+        count_cells(audit, &counts);
+        write_counts("", &counts, out);
+        strbuf_add_z(out, "\n\n");
+        table_render_markdown(&table, out);
     }
 }

@@ -4,6 +4,7 @@
 #include "view/findings_out.h"
 
 #include "codec/json.h"
+#include "view/address.h"
 
 #define SCHEMA_VERSION 1
 #define RED            "\033[31m"
@@ -79,20 +80,11 @@ static void write_rules(struct json_out *out)
     jw_end_array(out);
 }
 
-/* A relative URI: everything but unreserved characters and / is percent-encoded (RFC 3986). */
 static void write_uri(struct json_out *out, struct str path)
 {
     CLEANUP(strbuf) struct strbuf uri;
     strbuf_init(&uri, 3 * path.len + 1);
-    for (size_t idx = 0; idx < path.len; idx++) {
-        unsigned char c = (unsigned char)path.ptr[idx];
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-            strchr("-._~/", c)) {
-            strbuf_add_char(&uri, (char)c);
-        } else {
-            strbuf_printf(&uri, "%%%02X", c);
-        }
-    }
+    address_add_path(&uri, path);
     jw_str(out, "uri", strbuf_str(&uri));
 }
 
@@ -210,7 +202,7 @@ static void write_block(const struct findings *list, size_t first, bool is_color
     }
 }
 
-void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out)
+void findings_out_blocks(const struct findings *list, bool is_colored, struct strbuf *out)
 {
     for (int level = LEVEL_ERROR; level >= LEVEL_NOTE; level--) {
         for (size_t idx = 0; idx < list->n; idx++) {
@@ -219,6 +211,11 @@ void findings_out_text(const struct findings *list, bool is_colored, struct strb
             }
         }
     }
+}
+
+void findings_out_text(const struct findings *list, bool is_colored, struct strbuf *out)
+{
+    findings_out_blocks(list, is_colored, out);
     strbuf_printf(out, "%zu errors, %zu warnings, %zu notes\n", findings_count(list, LEVEL_ERROR),
                   findings_count(list, LEVEL_WARNING), findings_count(list, LEVEL_NOTE));
 }

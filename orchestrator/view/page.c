@@ -165,11 +165,11 @@ static void add_source(struct page *page, const char *what, const struct source_
     HTML(page->out, "<p class=\"meta\">{}: {}", str_of(what), source->repository);
     if (source->commit.ptr) {
         strbuf_add_z(page->out, " at ");
-        add_link(page, commit_url(page, source), source->commit);
+        add_link(page, address_commit(&page->arena, source), source->commit);
     }
     if (source->path.ptr && !is_clone) {
         strbuf_add_z(page->out, ", ");
-        add_link(page, file_url(page, source, source->path), source->path);
+        add_link(page, address_file(&page->arena, source, source->path, 0), source->path);
     }
     if (source->date.ptr) {
         HTML(page->out, ", <span class=\"v\" style=\"font-weight:400\">{}</span>", source->date);

@@ -226,10 +226,13 @@ static bool find_shown(struct page *page, const struct spark_of *of, struct show
     if (has_own) {
         struct rule plain = *of->rule;
         struct rule_value value;
-        bool *is_used = arena_array(&page->arena, bool, shown->n);
+        enum sample_use *uses = arena_array(&page->arena, enum sample_use, shown->n);
         plain.scale = SCALE_NONE;
-        if (rule_window(of->rule, of->m, &of->rule_case, is_used, &err) == 0) {
-            shown->is_used = is_used;
+        if (rule_uses(of->rule, of->m, &of->rule_case, uses, &err) == 0) {
+            shown->is_used = arena_array(&page->arena, bool, shown->n);
+            for (size_t idx = 0; idx < shown->n; idx++) {
+                shown->is_used[idx] = use_is_in_window(uses[idx]);
+            }
         }
         err = (struct err){0};
         if (!shown->is_step_time && rule_apply(&plain, of->m, &of->rule_case, &value, &err) == 0) {

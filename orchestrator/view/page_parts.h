@@ -3,6 +3,7 @@
 #ifndef VIEW_PAGE_PARTS_H
 #define VIEW_PAGE_PARTS_H
 
+#include "view/address.h"
 #include "view/page.h"
 
 struct page {
@@ -51,9 +52,6 @@ void add_like(struct page *page, const struct report_audit *audit);
 void add_explanations(struct page *page, const struct report_audit *audit);
 
 /* page_how.c */
-/* Addresses on the host of the repository; empty where the host is not one that is known. */
-struct str commit_url(struct page *page, const struct source_ref *source);
-struct str file_url(struct page *page, const struct source_ref *source, struct str path);
 void add_link(struct page *page, struct str url, struct str text); /* url empty: the text alone */
 void add_log_link(struct page *page, const struct report *report, struct str path);
 /* A fold with the cell's logs, samples, window and arithmetic. */

@@ -24,6 +24,39 @@ exits 2 "two forms at once" "$REPERF" audit --all --json --junit
 exits 2 "a report that is not there" "$REPERF" audit nobody
 exits 2 "a logs folder that is not there" "$REPERF" audit --all --logs "$T/nowhere"
 
+# --- of some cases, less and more ------------------------------------------------------------------------
+exits 1 "audit, for people" "$REPERF" audit paddle-perf-deeplabv3p
+like "$(tail -n 1 "$T/out")" '^summary: 12 cells: 8 exact, 0 match, 4 differ, .* findings: 7 errors, [0-9]+ warnings, [0-9]+ notes$' "ends with the summary"
+exits 1 "-q" "$REPERF" audit paddle-perf-deeplabv3p -q
+is "$(grep -cE '^(warning|note) |^model ' "$T/out")" 0 "is errors alone"
+is "$(grep -c '^    [^ ]' "$T/out")" 7 "all seven, lint's among them"
+like "$(tail -n 1 "$T/out")" '^summary: 12 cells: ' "and the summary"
+exits 1 "-v" "$REPERF" audit paddle-perf-deeplabv3p -v
+is "$(grep -c '^deeplabv3p .*#throughput$' "$T/out")" 12 "has every cell's id"
+like "$(cat "$T/out")" '^error tar-wrong-filter' "and lint's findings"
+exits 2 "both" "$REPERF" audit paddle-perf-deeplabv3p -q -v
+exits 1 "all, -q" "$REPERF" audit --all -q
+like "$(tail -n 1 "$T/out")" '^all reports: [0-9]+ cells' "ends with that of all"
+exits 1 "--case of one that differs" "$REPERF" audit paddle-perf-deeplabv3p --case 'deeplabv3p/mmseg/fp32/n4g8/*' --json
+is "$(jq -c '[.reports[0].cells[].cell]' "$T/out")" '["deeplabv3p/mmseg/fp32/n4g8/bs4#throughput"]' "has that cell"
+is "$(jq -c '[.reports[0].findings[].where | select(test("c32_fp32|cases.7|manifests") | not)]' "$T/out")" '[]' "and no finding of a log of another"
+is "$(jq -c '.reports[0].cells[0]' "$T/out")" "$(jq -c '.reports[] | select(.report == "paddle-perf-deeplabv3p").cells[] | select(.cell == "deeplabv3p/mmseg/fp32/n4g8/bs4#throughput")' "$T/kept.json")" "judged as it is without --case"
+exits 0 "--case of those that hold, of a report with others" "$REPERF" audit paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g8/*' -q
+exits 2 "--case of none" "$REPERF" audit paddle-perf-deeplabv3p --case 'deeplabv3p/mmseg/fp32/n4g9/*'
+like "$(cat "$T/err")" "did you mean deeplabv3p/mmseg/fp32/n4g8/bs4" "names the nearest"
+exits 1 "findings that are left out" "$REPERF" audit paddle-perf-deeplabv3p --case 'deeplabv3p/mmseg/fp32/n4g8/*'
+like "$(cat "$T/out")" '^[0-9]+ findings of cases that are not selected are left out$' "are counted"
+exits 0 "report in five forms at once" "$REPERF" report --all --html "$T/r.html" --csv "$T/r.csv" --markdown "$T/r.md" --json
+is "$(cmp -s "$T/out" "$T/kept.json"; echo $?)" 0 "its JSON is the audit's"
+is "$(/usr/bin/python3 -c 'import csv,json,sys
+rows = list(csv.DictReader(open(sys.argv[1], newline="", encoding="utf-8"), strict=True))
+cells = [(r["report"], c) for r in json.load(open(sys.argv[2]))["reports"] for c in r["cells"]]
+same = [a["report"] == r and a["cell"] == c["cell"] and a["printed"] == c["printed"] and a["verdict"] == c["verdict"] and
+    (float(a["recomputed"]) if a["recomputed"] else None) == c["recomputed"] for a, (r, c) in zip(rows, cells)]
+print(len(rows) == len(cells), all(same))' "$T/r.csv" "$T/kept.json")" "True True" "its CSV, read by another, has every cell of the audit"
+is "$(grep '^| ' "$T/r.md" | grep -cvE '^\| (model|---) \|')" "$(jq '[.reports[].cells[]] | length' "$T/kept.json")" "its Markdown a row each"
+is "$(awk -F' \\| ' '/^\| / { print NF }' "$T/r.md" | sort -u)" 14 "of as many columns"
+exits 2 "two for standard output" "$REPERF" report paddle-perf-deeplabv3p --csv - --markdown -
 exits 1 "SARIF" "$REPERF" audit --all --sarif
 cp "$T/out" "$T/audit.sarif"
 exits 0 "fits the classes made from the SARIF 2.1.0 schema" "${O[@]}" sarif "$T/audit.sarif"

@@ -30,4 +30,60 @@ exits 1 "nothing to compare with" "$REPERF" compare "$NONE" "$A" --fail-slower 5
 exits 1 "one JSON document all the same" "$REPERF" compare --json "$A" "$B_SLOW" --fail-slower 5%
 is "$(jq -r '.cells[0].rel_diff * 1000 | round' "$T/out")" "-125" "with the difference"
 exits 2 "a share that is none" "$REPERF" compare "$A" "$B_SLOW" --fail-slower much
+
+# --- the interval from the repeats, and repeats that stand out -------------------------------------------
+like "$(cat "$T/err")" "expected a share" "which is said"
+"$REPERF" compare "$A" "$B_NEAR" --fail-slower 5% >"$T/out" 2>"$T/err"
+like "$(cat "$T/err")" "$CASE: slower by 1.25 %, tolerance 5 % \(2 and 1 repeats give no interval: each run needs two that count\)" "too few repeats: plainly none"
+like "$(grep "$CASE" "$T/out")" "too few repeats" "in the table as well"
+at_rates() { # RATE...: of one run after another
+    printf '%s\n' "$@" >"$T/fake/rates"
+    rm -f "$T/fake/count"
+    # shellcheck disable=SC2016
+    sed 's#8\.0#"$(sed -n "$(wc -l <"$dir/count")p" "$dir/rates")"#' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
+}
+rm -f "$T/fake/mode"
+THREE=20260101T000004.000Z-0000000e LESS=20260101T000005.000Z-0000000f ODD=20260101T000006.000Z-0000000a
+at_rates 10 10.2 9.8
+smoke --repeats 3 --run-id "$THREE" >"$T/out" 2>&1
+at_rates 9 9.3 8.7
+smoke --repeats 3 --run-id "$LESS" >"$T/out" 2>&1
+at_rates 10 10.01 7.5 9.99
+smoke --repeats 4 --run-id "$ODD" >"$T/out" 2>&1
+# By hand: u = (0.2/10)^2/3, v = (0.3/9)^2/3, df = (u+v)^2/(u^2/2+v^2/2) = 3.27, t = 3.182, half = t 0.9 sqrt(u+v) = 6.43 %.
+exits 1 "slower by 10 %, three repeats each" "$REPERF" compare "$THREE" "$LESS" --fail-slower 2%
+like "$(cat "$T/err")" "slower by 10.00 %, more than 2 % \(95 % interval -16.43 % to -3.57 %, from 3 and 3 repeats\)" "with its interval"
+is "$(grep -c 'more repeats would tell' "$T/err")" 0 "which leaves no doubt"
+exits 1 "more than the tolerance" "$REPERF" compare "$THREE" "$LESS" --fail-slower 5%
+like "$(cat "$T/err")" "the interval reaches into the tolerance: more repeats would tell" "and the interval leaves it open"
+exits 0 "within the tolerance" "$REPERF" compare "$THREE" "$LESS" --fail-slower 12%
+like "$(cat "$T/err")" "the interval reaches beyond the tolerance: more repeats would tell" "and the interval leaves that open"
+exits 1 "a run with a repeat that stands out" "$REPERF" compare "$THREE" "$ODD" --fail-slower 5%
+like "$(cat "$T/err")" "of B these repeats stand out: [0-9] \(7.5\)" "is shown with it"
+like "$(cat "$T/out")" "of B these repeats stand out: [0-9] \(7.5\)" "in the text as well"
+is "$(grep -c 'of A these' "$T/out")" 0 "the other has none"
+
+# --- several forms at once -----------------------------------------------------------------------------
+exits 0 "CSV and Markdown beside JSON" "$REPERF" compare "$THREE" "$ODD" --csv "$T/c.csv" --markdown "$T/c.md" --json
+cp "$T/out" "$T/c.json"
+exits 0 "the JSON is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/c.json"
+is "$(jq -c '.cells[0].b.outliers | length' "$T/c.json")" 1 "with the repeat that stands out"
+is "$(/usr/bin/python3 -c 'import csv,sys; r=list(csv.DictReader(open(sys.argv[1],newline="")));
+print(len(r), r[0]["case"], r[0]["n_a"], r[0]["n_b"], r[0]["value_a"], float(r[0]["ci95_low"]) < float(r[0]["rel_diff"]) < float(r[0]["ci95_high"]))' "$T/c.csv")" \
+    "1 $CASE 3 4 10 True" "the CSV, read by another"
+is "$(grep -c "^| $CASE |" "$T/c.md")" 1 "the Markdown"
+exits 2 "two for standard output" "$REPERF" compare "$THREE" "$ODD" --csv - --json
+exits 2 "two for one file" "$REPERF" compare "$THREE" "$ODD" --csv "$T/x" --markdown "$T/x"
+exits 0 "a run as CSV" "$REPERF" report "$THREE" --csv - --markdown "$T/r.md"
+like "$(tr -d '\r' <"$T/out" | tail -n 1)" "^$THREE,paddle-perf-2020,smoke,$CASE,3,10,0\.19999999+[0-9]*,0\.4968[0-9]+,9\.80*[0-9]*,10\.(2|19+[0-9]*),samples/s," "with its interval, by t of two degrees of freedom"
+is "$(grep -c $'\r$' "$T/out") $(wc -l <"$T/out")" "2 2" "whose lines end as RFC 4180 has it"
+exits 0 "a run's text" "$REPERF" report "$THREE" -q
+is "$(cat "$T/out")" "run $THREE: 1 cells: 1 not_comparable" "of -q is the summary"
+exits 2 "a run's case that is not there" "$REPERF" report "$THREE" --case 'no/*'
+exits 2 "a run's page is whole" "$REPERF" report "$THREE" --case "$CASE" --html "$T/x.html"
+exits 0 "history -q" "$REPERF" history -q
+like "$(tail -n 1 "$T/out")" "^7 runs, 7 cells: 6 not_comparable, 1 failed$" "ends with the summary"
+is "$(grep -c not_comparable "$T/out") $(grep -c "  failed$" "$T/out")" "1 1" "and shows what failed"
+exits 0 "history -v" "$REPERF" history -v --case "$CASE"
+like "$(cat "$T/out")" "$REPERF_STATE/runs/$THREE" "shows where each run lies"
 tap_done

@@ -131,6 +131,43 @@ static void moments_of_logs(void **state UNUSED)
     }
 }
 
+/* By hand: see tests/integration/test_gate.sh. */
+static void changes_have_intervals(void **state UNUSED)
+{
+    const struct stats_sample a = {3, 10, 0.2};
+    const struct stats_sample b = {3, 9, 0.3};
+    const struct stats_sample one = {1, 9, (double)NAN};
+    const struct stats_sample still = {2, 9, 0};
+    double half = -1;
+    assert_true(stats_change_ci95(&a, &b, &half));
+    assert_true(fabs(half - 0.064273) < 1e-5);
+    assert_true(stats_change_ci95(&still, &still, &half));
+    assert_true(half == 0);
+    half = 7;
+    assert_false(stats_change_ci95(&a, &one, &half));
+    assert_false(stats_change_ci95(&one, &b, &half));
+    assert_true(half == 7);
+    assert_true(stats_t975(1) == 12.706 && stats_t975(3.9) == 3.182 && stats_t975(30.5) == 2.042);
+    assert_true(fabs(stats_t975(31.2) - 2.0395) < 3e-3);
+}
+
+static void outliers_stand_out(void **state UNUSED)
+{
+    const double odd[] = {10, 10.01, 7.5, 9.99};
+    const double like[] = {10, 10.2, 9.8};
+    const double digits[] = {10, 10, 10, 10.05};
+    const double equal_but_one[] = {10, 10, 12};
+    for (size_t idx = 0; idx < 4; idx++) {
+        assert_int_equal(stats_is_outlier(odd, 4, idx), idx == 2);
+        assert_false(stats_is_outlier(digits, 4, idx));
+    }
+    for (size_t idx = 0; idx < 3; idx++) {
+        assert_false(stats_is_outlier(like, 3, idx));
+        assert_int_equal(stats_is_outlier(equal_but_one, 3, idx), idx == 2);
+    }
+    assert_false(stats_is_outlier(odd + 1, 2, 1));
+}
+
 static void whole_numbers_of_logs(void **state UNUSED)
 {
     int64_t value = 0;
@@ -152,6 +189,8 @@ int main(void)
         cmocka_unit_test(numbers_of_logs),
         cmocka_unit_test(moments_of_logs),
         cmocka_unit_test(whole_numbers_of_logs),
+        cmocka_unit_test(changes_have_intervals),
+        cmocka_unit_test(outliers_stand_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

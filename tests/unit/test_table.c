@@ -48,11 +48,41 @@ static void width_counts_code_points(void **state UNUSED)
     assert_int_equal(text_columns(STR_LIT("\xe5\x8d")), 1);
 }
 
+static void forms_for_other_programs(void **state UNUSED)
+{
+    static const struct table_column COLUMNS[] = {{"a", false}, {"b|c", true}};
+    static const char *const CELLS[] = {"plain",           "-0.72",    "a,\"b\"", "=1+1",
+                                        "@SUM(A1), again", "-2+3|cmd", "<b>*x*",  "+5"};
+    CLEANUP(table) struct table table;
+    CLEANUP(strbuf) struct strbuf csv = {0};
+    CLEANUP(strbuf) struct strbuf markdown = {0};
+    strbuf_init(&csv, 4096);
+    strbuf_init(&markdown, 4096);
+    table_init(&table, COLUMNS, 2);
+    for (size_t idx = 0; idx < ARRAY_LEN(CELLS); idx++) {
+        table_add(&table, str_of(CELLS[idx]));
+    }
+    table_render_csv(&table, &csv);
+    table_render_markdown(&table, &markdown);
+    assert_string_equal(csv.ptr, "a,b|c\r\n"
+                                 "plain,-0.72\r\n"
+                                 "\"a,\"\"b\"\"\",'=1+1\r\n"
+                                 "\"'@SUM(A1), again\",'-2+3|cmd\r\n"
+                                 "<b>*x*,'+5\r\n");
+    assert_string_equal(markdown.ptr, "| a | b\\|c |\n"
+                                      "| --- | ---: |\n"
+                                      "| plain | -0.72 |\n"
+                                      "| a,\"b\" | =1+1 |\n"
+                                      "| @SUM(A1), again | -2+3\\|cmd |\n"
+                                      "| \\<b\\>\\*x\\* | +5 |\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_line_up_and_numbers_go_right),
         cmocka_unit_test(outside_text_cannot_drive_the_terminal),
+        cmocka_unit_test(forms_for_other_programs),
         cmocka_unit_test(width_counts_code_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

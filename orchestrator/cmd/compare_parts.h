@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two runs beside each other: what cmd_compare.c finds, compare_write.c shows and compare_gate.c judges. Nobody else includes this. */
+#ifndef CMD_COMPARE_PARTS_H
+#define CMD_COMPARE_PARTS_H
+
+#include "base/vec.h"
+#include "view/run_view.h"
+
+/* How likely a difference is to change a throughput. */
+enum weight { WEIGHT_LIKELY, WEIGHT_POSSIBLE, WEIGHT_INCIDENTAL };
+
+struct change {
+    struct str name;
+    struct str a, b; /* ptr NULL: none */
+    enum weight weight;
+};
+
+struct changes {
+    struct change *items;
+    size_t n, n_max;
+};
+
+struct compare {
+    struct run_view a, b;
+    struct changes changes;
+};
+
+/* NULL where the run has no such case. */
+const struct cell_result *compare_find(const struct run_view *view, struct str case_id);
+
+/* How a cell of B stands to that of A; either may be NULL. */
+struct compare_change {
+    double change;       /* b / a - 1; NAN: one has no value */
+    bool has_interval;   /* both have two repeats that count */
+    double low, high;    /* of it: 95 % confidence interval of the change, by Welch's t */
+    bool exceeds_spread; /* the ranges of their repeats do not touch */
+};
+struct compare_change compare_change_of(const struct cell_result *a, const struct cell_result *b);
+/* "95 % interval -13.10 % to -11.90 %, from 3 and 3 repeats", or that there is none, and why. */
+void compare_interval_text(const struct compare_change *change, const struct cell_result *a,
+                           const struct cell_result *b, struct strbuf *out);
+bool compare_is_outlier(const struct cell_result *cell, size_t repeat_idx);
+/* Repeats that count and stand out of their fellows: "3 (7.1)"; nothing where none does. */
+void compare_outliers_text(const struct cell_result *cell, struct strbuf *out);
+
+void compare_text(const struct compare *c, struct strbuf *out);
+void compare_json(const struct compare *c, struct strbuf *out);
+void compare_csv(const struct compare *c, struct strbuf *out);
+void compare_markdown(const struct compare *c, struct strbuf *out);
+
+/* 0, or 1 where a cell of B is slower than A's by more than share, or nothing was compared; says each on stderr. */
+int compare_gate(const struct compare *c, double share);
+
+#endif

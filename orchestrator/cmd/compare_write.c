@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two runs beside each other, for people and programs. */
+#include "base/base.h"
+
+#include <math.h>
+
+#include "base/table.h"
+#include "cmd/compare_parts.h"
+
+#define WHERE_BYTES 48 /* of a value shown in a table: digests and flag lists are cut */
+
+static const char *const WEIGHT_NAMES[] = {"likely", "possible", "incidental"};
+
+static void add_value(struct table *table, const struct cell_result *cell)
+{
+    if (!cell) {
+        table_add(table, STR_LIT("-"));
+    } else if (!isfinite(cell->value)) {
+        table_add(table, str_of(run_verdict_name(cell->verdict)));
+    } else {
+        table_addf(table, "%.6g", cell->value);
+    }
+}
+
+static void add_row(struct table *table, struct str id, const struct cell_result *a,
+                    const struct cell_result *b)
+{
+    struct compare_change change = compare_change_of(a, b);
+    table_add(table, id);
+    add_value(table, a);
+    add_value(table, b);
+    if (!isfinite(change.change)) {
+        table_add(table, STR_LIT("-"));
+        table_add(table, STR_LIT("-"));
+        table_add(table, STR_EMPTY);
+    } else {
+        table_addf(table, "%+.2f %%", 100 * change.change);
+        if (change.has_interval) {
+            table_addf(table, "%+.2f to %+.2f %%", 100 * change.low, 100 * change.high);
+        } else {
+            table_add(table, STR_LIT("too few repeats"));
+        }
+        table_add(table, change.exceeds_spread ? STR_LIT("more than the spread")
+                                               : STR_LIT("within the spread"));
+    }
+    table_add(table, a ? str_of(run_verdict_name(a->verdict)) : STR_LIT("-"));
+    table_add(table, b ? str_of(run_verdict_name(b->verdict)) : STR_LIT("-"));
+}
+
+static void add_short(struct table *table, struct str value)
+{
+    if (!value.ptr) {
+        table_add(table, STR_LIT("none"));
+    } else if (value.len <= WHERE_BYTES) {
+        table_add(table, value);
+    } else {
+        table_addf(table, "%.*s...", WHERE_BYTES - 3, value.ptr);
+    }
+}
+
+static const char NO_CHANGE[] = "no difference of machine, software or plan was recorded\n";
+
+/* Both are init'ed here. */
+static void fill_tables(const struct compare *c, struct table *cells, struct table *changes)
+{
+    static const struct table_column CELLS[] = {
+        {"case", false},         {"A", true},        {"B", true},          {"B to A", true},
+        {"95 % interval", true}, {"repeats", false}, {"verdict A", false}, {"verdict B", false}};
+    static const struct table_column CHANGES[] = {
+        {"matters", false}, {"what differs", false}, {"A", false}, {"B", false}};
+    table_init(cells, CELLS, ARRAY_LEN(CELLS));
+    table_init(changes, CHANGES, ARRAY_LEN(CHANGES));
+    for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
+        const struct cell_result *a = &c->a.result.cells[idx];
+        add_row(cells, a->of_case->id, a, compare_find(&c->b, a->of_case->id));
+    }
+    for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
+        const struct cell_result *b = &c->b.result.cells[idx];
+        if (!compare_find(&c->a, b->of_case->id)) {
+            add_row(cells, b->of_case->id, NULL, b);
+        }
+    }
+    for (size_t idx = 0; idx < c->changes.n; idx++) {
+        const struct change *change = &c->changes.items[idx];
+        table_add(changes, str_of(WEIGHT_NAMES[change->weight]));
+        table_add(changes, change->name);
+        add_short(changes, change->a);
+        add_short(changes, change->b);
+    }
+}
+
+static void add_outliers_of(const struct run_view *view, char side, struct strbuf *out)
+{
+    for (size_t idx = 0; idx < view->result.n_cells; idx++) {
+        const struct cell_result *cell = &view->result.cells[idx];
+        CLEANUP(strbuf) struct strbuf text;
+        strbuf_init(&text, 65536);
+        compare_outliers_text(cell, &text);
+        if (text.len) {
+            strbuf_printf(out, "%.*s: of %c these repeats stand out: %s\n",
+                          STR_ARG(cell->of_case->id), side, text.ptr);
+        }
+    }
+}
+
+static void add_outliers(const struct compare *c, struct strbuf *out)
+{
+    add_outliers_of(&c->a, 'A', out);
+    add_outliers_of(&c->b, 'B', out);
+}
+
+void compare_text(const struct compare *c, struct strbuf *out)
+{
+    CLEANUP(table) struct table cells;
+    CLEANUP(table) struct table changes;
+    fill_tables(c, &cells, &changes);
+    strbuf_printf(out, "A  %.*s\nB  %.*s\n\n", STR_ARG(c->a.frozen.run_id),
+                  STR_ARG(c->b.frozen.run_id));
+    table_render(&cells, out);
+    add_outliers(c, out);
+    strbuf_add_char(out, '\n');
+    if (c->changes.n) {
+        table_render(&changes, out);
+    } else {
+        strbuf_add_z(out, NO_CHANGE);
+    }
+}
+
+void compare_markdown(const struct compare *c, struct strbuf *out)
+{
+    CLEANUP(table) struct table cells;
+    CLEANUP(table) struct table changes;
+    CLEANUP(strbuf) struct strbuf outliers;
+    struct str rest;
+    struct str line;
+    strbuf_init(&outliers, out->cap_bytes);
+    fill_tables(c, &cells, &changes);
+    strbuf_printf(out, "A: `%.*s`, B: `%.*s`\n\n", STR_ARG(c->a.frozen.run_id),
+                  STR_ARG(c->b.frozen.run_id));
+    table_render_markdown(&cells, out);
+    add_outliers(c, &outliers);
+    rest = strbuf_str(&outliers);
+    while (rest.len && str_next(&rest, '\n', &line)) {
+        strbuf_add_z(out, "\n");
+        markdown_text(out, line);
+        strbuf_add_z(out, "\n");
+    }
+    strbuf_add_char(out, '\n');
+    if (c->changes.n) {
+        table_render_markdown(&changes, out);
+    } else {
+        strbuf_add_z(out, NO_CHANGE);
+    }
+}
+
+static void add_f64(struct table *table, double value)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 64);
+    if (isfinite(value)) {
+        strbuf_add_f64(&text, value);
+    }
+    table_add(table, strbuf_str(&text));
+}
+
+static void add_csv_side(struct table *table, const struct cell_result *cell)
+{
+    CLEANUP(strbuf) struct strbuf outliers;
+    strbuf_init(&outliers, 65536);
+    add_f64(table, cell ? cell->value : (double)NAN);
+    table_addf(table, "%zu", cell ? cell->summary.n : 0);
+    add_f64(table, cell && cell->summary.n > 1 ? cell->summary.std : (double)NAN);
+    table_add(table, cell ? str_of(run_verdict_name(cell->verdict)) : STR_EMPTY);
+    if (cell) {
+        compare_outliers_text(cell, &outliers);
+    }
+    table_add(table, strbuf_str(&outliers));
+}
+
+static void add_csv_row(struct table *table, const struct cell_result *a,
+                        const struct cell_result *b)
+{
+    struct compare_change change = compare_change_of(a, b);
+    table_add(table, a ? a->of_case->id : b->of_case->id);
+    table_add(table, a ? a->unit : b->unit);
+    add_csv_side(table, a);
+    add_csv_side(table, b);
+    add_f64(table, change.change);
+    add_f64(table, change.has_interval ? change.low : (double)NAN);
+    add_f64(table, change.has_interval ? change.high : (double)NAN);
+}
+
+void compare_csv(const struct compare *c, struct strbuf *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"case", false},    {"unit", false},      {"value_a", true},     {"n_a", true},
+        {"std_a", true},    {"verdict_a", false}, {"outliers_a", false}, {"value_b", true},
+        {"n_b", true},      {"std_b", true},      {"verdict_b", false},  {"outliers_b", false},
+        {"rel_diff", true}, {"ci95_low", true},   {"ci95_high", true}};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
+        const struct cell_result *a = &c->a.result.cells[idx];
+        add_csv_row(&table, a, compare_find(&c->b, a->of_case->id));
+    }
+    for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
+        const struct cell_result *b = &c->b.result.cells[idx];
+        if (!compare_find(&c->a, b->of_case->id)) {
+            add_csv_row(&table, NULL, b);
+        }
+    }
+    table_render_csv(&table, out);
+}
+
+static void write_json_side(struct json_out *json, const char *key, const struct cell_result *cell)
+{
+    if (!cell) {
+        jw_null(json, key);
+        return;
+    }
+    jw_object(json, key);
+    jw_f64(json, "value", cell->value);
+    jw_str(json, "unit", cell->unit);
+    jw_z(json, "verdict", run_verdict_name(cell->verdict));
+    jw_i64(json, "n", (int64_t)cell->summary.n);
+    jw_f64(json, "std", cell->summary.n ? cell->summary.std : (double)NAN);
+    jw_f64(json, "min", cell->summary.n ? cell->summary.min : (double)NAN);
+    jw_f64(json, "max", cell->summary.n ? cell->summary.max : (double)NAN);
+    jw_array(json, "outliers");
+    for (size_t idx = 0; idx < cell->n_repeats; idx++) {
+        if (compare_is_outlier(cell, idx)) {
+            jw_i64(json, NULL, cell->repeats[idx].repeat);
+        }
+    }
+    jw_end_array(json);
+    jw_end_object(json);
+}
+
+static void write_json_cell(struct json_out *json, struct str id, const struct cell_result *a,
+                            const struct cell_result *b)
+{
+    struct compare_change change = compare_change_of(a, b);
+    jw_object(json, NULL);
+    jw_str(json, "case", id);
+    write_json_side(json, "a", a);
+    write_json_side(json, "b", b);
+    jw_f64(json, "rel_diff", change.change);
+    if (isfinite(change.change)) {
+        jw_bool(json, "exceeds_spread", change.exceeds_spread);
+    } else {
+        jw_null(json, "exceeds_spread");
+    }
+    jw_f64(json, "ci95_low", change.has_interval ? change.low : (double)NAN);
+    jw_f64(json, "ci95_high", change.has_interval ? change.high : (double)NAN);
+    jw_end_object(json);
+}
+
+static void write_json_run(struct json_out *json, const char *key, const struct run_view *view)
+{
+    jw_object(json, key);
+    jw_str(json, "run_id", view->frozen.run_id);
+    jw_str(json, "report", view->frozen.plan.report);
+    jw_z(json, "profile", profile_name(view->frozen.plan.profile));
+    jw_end_object(json);
+}
+
+void compare_json(const struct compare *c, struct strbuf *out)
+{
+    struct json_out json;
+    jw_begin(&json, out, false);
+    jw_object(&json, NULL);
+    jw_i64(&json, "schema_version", 1);
+    write_json_run(&json, "a", &c->a);
+    write_json_run(&json, "b", &c->b);
+    jw_array(&json, "cells");
+    for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
+        const struct cell_result *a = &c->a.result.cells[idx];
+        write_json_cell(&json, a->of_case->id, a, compare_find(&c->b, a->of_case->id));
+    }
+    for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
+        const struct cell_result *b = &c->b.result.cells[idx];
+        if (!compare_find(&c->a, b->of_case->id)) {
+            write_json_cell(&json, b->of_case->id, NULL, b);
+        }
+    }
+    jw_end_array(&json);
+    jw_array(&json, "differences");
+    for (size_t idx = 0; idx < c->changes.n; idx++) {
+        jw_object(&json, NULL);
+        jw_str(&json, "name", c->changes.items[idx].name);
+        jw_z(&json, "matters", WEIGHT_NAMES[c->changes.items[idx].weight]);
+        jw_str(&json, "a", c->changes.items[idx].a);
+        jw_str(&json, "b", c->changes.items[idx].b);
+        jw_end_object(&json);
+    }
+    jw_end_array(&json);
+    jw_end_object(&json);
+    strbuf_add_char(out, '\n');
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `reperf explain` finds by name among reports and formats. */
+#ifndef CMD_EXPLAIN_NAMES_H
+#define CMD_EXPLAIN_NAMES_H
+
+#include "base/nearest.h"
+#include "cmd/cmd.h"
+#include "cmd/logs_clone.h"
+#include "view/explain_out.h"
+
+struct explain_args {
+    bool want_json, is_verbose;
+    const char *logs_folder;
+};
+
+struct explainer {
+    struct arena *arena;
+    const struct cmd_ctx *ctx;
+    const struct explain_args *args;
+    struct strbuf *text;   /* unless want_json */
+    struct json_out *json; /* the open list of what is explained */
+    struct format_set formats;
+    struct report_set reports;
+    struct report_audit *audits; /* of the reports; those that were needed */
+    bool *is_audited;
+    bool is_loaded;
+    struct logs_clone clone;
+};
+static inline void explainer_cleanup(struct explainer *e)
+{
+    format_set_release(&e->formats);
+    logs_clone_cleanup(&e->clone);
+}
+
+/* A format, a rule or a cell by items[0], or a cell by a report and items[1]; *ret_n says how many names that took, 0 where there is no
+   such thing: then nearest has been offered what there is. */
+MUST_CHECK int explain_names(struct explainer *e, const char *const *items, size_t n,
+                             struct nearest *nearest, size_t *ret_n, struct err *err);
+
+#endif

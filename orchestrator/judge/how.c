@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "judge/how.h"
+
+#include <math.h>
+
+#include "judge/audit_parts.h"
+#include "judge/stats.h"
+
+#define STEPS_MAX 8
+
+struct made { /* steps that are being made */
+    struct arena *arena;
+    struct how_steps *steps;
+};
+
+static void add_step(const struct made *made, double value, struct str words)
+{
+    struct how_steps *steps = made->steps;
+    if (!steps->items) {
+        steps->items = arena_array(made->arena, struct how_step, STEPS_MAX);
+    }
+    ASSERT(steps->n < STEPS_MAX);
+    steps->items[steps->n++] = (struct how_step){words, value};
+}
+
+struct str how_use_words(struct arena *arena, const struct rule *rule, enum sample_use use)
+{
+    const struct window *w = &rule->window;
+    switch (use) {
+    case USE_COUNTED:
+        return STR_LIT("counted");
+    case USE_TRIMMED:
+        return STR_LIT("dropped: one of the smallest or largest");
+    case USE_BETWEEN:
+        return STR_LIT("between those that count");
+    case USE_OTHER_RUN:
+        return STR_LIT("of another run");
+    case USE_OTHER_GPUS:
+        return STR_LIT("of another number of GPUs");
+    case USE_OUTSIDE_STEPS:
+        return arena_str(arena, "not in steps %" PRId64 " to %" PRId64, w->step_from, w->step_to);
+    case USE_WARMUP:
+        return STR_LIT("warm-up, as the log states it");
+    case USE_SKIPPED:
+        return arena_str(arena, "skipped: one of the first %" PRId64, w->skip);
+    case USE_DROPPED:
+        return arena_str(arena, "dropped: one of the last %" PRId64, w->drop_last);
+    case USE_BEFORE_LAST:
+        return arena_str(arena, "before the last %" PRId64, w->last);
+    }
+    ASSERT(!"use");
+    return STR_EMPTY;
+}
+
+/* ---- one log ---- */
+
+/* Values that count, in file order; times of the first and the last. */
+struct counted {
+    const struct series *series;
+    double *values;
+    size_t n;
+    const struct sample *first, *last;
+};
+
+static struct counted counted_of(struct arena *arena, const struct how_log *log)
+{
+    struct counted c = {.series = log->series,
+                        .values = arena_array(arena, double, log->series->n)};
+    for (size_t idx = 0; idx < log->series->n; idx++) {
+        if (log->uses[idx] == USE_COUNTED) {
+            c.first = c.first ? c.first : &log->series->samples[idx];
+            c.last = &log->series->samples[idx];
+            c.values[c.n++] = log->series->samples[idx].value;
+        }
+    }
+    return c;
+}
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static double sum_of_inverse(const struct counted *c)
+{
+    double *inverse = xcalloc(c->n, sizeof(*inverse));
+    double sum;
+    for (size_t idx = 0; idx < c->n; idx++) {
+        inverse[idx] = 1 / c->values[idx];
+    }
+    sum = stats_sum(inverse, c->n);
+    free(inverse);
+    return sum;
+}
+
+/* Of timestamps and elapsed time: from which line to which. */
+static struct str words_of_times(struct arena *arena, const struct rule *rule,
+                                 const struct rule_case *of, const struct counted *c)
+{
+    double seconds = c->last->time_s - c->first->time_s;
+    if (rule->statistic == STAT_ELAPSED) {
+        return arena_str(arena, "%.9g s from the first to the last line of %.*s%s%.*s", seconds,
+                         STR_ARG(rule->series), rule->unit.len ? ", in " : "", STR_ARG(rule->unit));
+    }
+    return arena_str(arena,
+                     "%" PRId64 " GPUs x %" PRId64 " x (%" PRId64 " - %" PRId64
+                     ") steps / %.9g s: items between two timestamps",
+                     of->gpus, of->batch_per_gpu, c->last->step, c->first->step, seconds);
+}
+
+static struct str words_of_statistic(struct arena *arena, const struct rule *rule,
+                                     const struct rule_case *of, const struct rule_value *value,
+                                     const struct counted *c)
+{
+    struct str name = rule->series;
+    const char *s = plural(c->n);
+    switch (rule->statistic) {
+    case STAT_MEAN:
+    case STAT_TRIMMED_MEAN:
+    case STAT_OLYMPIC_MEAN:
+        return arena_str(arena, "%.9g / %zu: sum over number, the mean of %zu sample%s of %.*s",
+                         stats_sum(c->values, c->n), c->n, c->n, s, STR_ARG(name));
+    case STAT_MEDIAN:
+        return arena_str(arena, "middle of %zu sample%s of %.*s in order", c->n, s, STR_ARG(name));
+    case STAT_HARMONIC_MEAN:
+        return arena_str(arena, "%zu / %.9g: number over the sum of 1 / %.*s", c->n,
+                         sum_of_inverse(c), STR_ARG(name));
+    case STAT_TIME_WEIGHTED_MEAN:
+        return arena_str(arena,
+                         c->series->quantity == QTY_STEP_TIME
+                             ? "%.9g / %.9g: seconds over steps, of %zu interval%s"
+                             : "%.9g / %.9g: steps over the sum of steps / rate, of %zu interval%s",
+                         value->top, value->bottom, c->n, s);
+    case STAT_MIN:
+        return arena_str(arena, "smallest of %zu sample%s of %.*s", c->n, s, STR_ARG(name));
+    case STAT_MAX:
+        return arena_str(arena, "largest of %zu sample%s of %.*s", c->n, s, STR_ARG(name));
+    case STAT_FIRST:
+        return arena_str(arena, "first sample of %.*s", STR_ARG(name));
+    case STAT_LAST:
+        return c->n == 1 ? arena_str(arena, "last sample of %.*s", STR_ARG(name))
+                         : arena_str(arena, "%.9g / %zu: mean of the last %zu samples of %.*s",
+                                     stats_sum(c->values, c->n), c->n, c->n, STR_ARG(name));
+    case STAT_TIMESTAMPS:
+    case STAT_ELAPSED:
+        return words_of_times(arena, rule, of, c);
+    case STAT_TOOL:
+        return c->n == 1 ? arena_str(arena, "the tool's own %.*s", STR_ARG(name))
+                         : arena_str(arena, "%.9g / %zu: mean of the tool's own %.*s of %zu ranks",
+                                     stats_sum(c->values, c->n), c->n, STR_ARG(name), c->n);
+    case STAT_COUNT:
+        break;
+    }
+    ASSERT(!"statistic");
+    return STR_EMPTY;
+}
+
+static void add_scale(const struct made *made, const struct rule *rule, const struct rule_case *of,
+                      const struct rule_value *value)
+{
+    struct arena *arena = made->arena;
+    double before = value->statistic;
+    struct str words = STR_EMPTY;
+    switch (rule->scale) {
+    case SCALE_NONE:
+        return;
+    case SCALE_GPUS:
+    case SCALE_NODES:
+        words = arena_str(arena, "%.9g x %.0f %s", before, value->operand,
+                          rule->scale == SCALE_GPUS ? "GPUs" : "nodes");
+        break;
+    case SCALE_GLOBAL_BATCH:
+        words = arena_str(arena, "%.9g x %.0f samples a step (%" PRId64 " GPUs x %" PRId64 ")",
+                          before, value->operand, of->gpus, of->batch_per_gpu);
+        break;
+    case SCALE_GLOBAL_BATCH_OVER:
+        words = arena_str(arena, "%.0f samples a step (%" PRId64 " GPUs x %" PRId64 ") / %.9g",
+                          value->operand, of->gpus, of->batch_per_gpu, before);
+        break;
+    case SCALE_FACT_OVER:
+        words = arena_str(arena, "%.9g %.*s / %.9g", value->operand, STR_ARG(rule->fact), before);
+        break;
+    }
+    add_step(made, value->value, words);
+}
+
+static void how_log_of(struct arena *arena, const struct rule *rule, const struct format *format,
+                       const struct cell_audit *cell, size_t idx, struct how_log *log)
+{
+    const struct measurement *m = cell->measurements[idx];
+    const struct made made = {arena, &log->steps};
+    struct rule_value value = {0};
+    struct rule_repeat repeat = {0};
+    struct rule_case of;
+    struct counted counted;
+    struct err err = {0};
+    log->value = (double)NAN;
+    log->series = m ? measurement_series(m, rule->series) : NULL;
+    if (!m) {
+        log->why = cell->note.ptr ? cell->note : STR_LIT("the log is not there");
+        return;
+    }
+    of = audit_case_of_log(cell->of_case, rule, format, m);
+    if (log->series && log->series->n > 0) {
+        log->uses = arena_array(arena, enum sample_use, log->series->n);
+        if (rule_uses(rule, m, &of, log->uses, &err) < 0) {
+            log->uses = NULL;
+        }
+        for (size_t at = 0; log->uses && at < log->series->n; at++) {
+            log->n_of[log->uses[at]]++;
+        }
+    }
+    err = (struct err){0};
+    if (rule_repeat(rule, m, &of, arena, &repeat, &err) < 0) {
+        log->why = str_dup(arena, str_of(err.msg));
+        return;
+    }
+    log->value = repeat.value;
+    log->why = repeat.why;
+    if (!isfinite(repeat.value) || !log->uses || rule_apply(rule, m, &of, &value, &err) < 0) {
+        return;
+    }
+    counted = counted_of(arena, log);
+    add_step(&made, value.statistic, words_of_statistic(arena, rule, &of, &value, &counted));
+    add_scale(&made, rule, &of, &value);
+}
+
+/* ---- the cell ---- */
+
+static void mark_dropped(struct arena *arena, const struct how *how, size_t n)
+{
+    struct rule_repeat *repeats = arena_array(arena, struct rule_repeat, n);
+    size_t fastest;
+    size_t slowest;
+    for (size_t idx = 0; idx < n; idx++) {
+        repeats[idx].value = how->logs[idx].value;
+    }
+    rule_dropped(repeats, n, &fastest, &slowest);
+    how->logs[fastest].is_dropped = true;
+    how->logs[slowest].is_dropped = true;
+}
+
+static void add_combined(const struct made *made, const struct how *how,
+                         const struct cell_audit *cell)
+{
+    const struct rule *rule = how->rule;
+    double *values = arena_array(made->arena, double, cell->n_logs);
+    struct err err = {0};
+    double combined = 0;
+    for (size_t idx = 0; idx < cell->n_logs; idx++) {
+        values[idx] = how->logs[idx].value;
+    }
+    if (cell->n_logs > 1 &&
+        rule_combine(rule->repeats, values, cell->n_logs, &combined, &err) == 0) {
+        if (rule->repeats == REPEATS_OLYMPIC) {
+            mark_dropped(made->arena, how, cell->n_logs);
+        }
+        add_step(made, combined,
+                 arena_str(made->arena, "%s of the numbers of %zu logs%s",
+                           rule->repeats == REPEATS_OLYMPIC ? "mean" : repeats_name(rule->repeats),
+                           cell->n_logs,
+                           rule->repeats == REPEATS_OLYMPIC
+                               ? ", without the fastest and the slowest"
+                               : ""));
+    }
+    if (cell->of_case->factor.value > 0) {
+        add_step(made, cell->recomputed,
+                 arena_str(made->arena, "x %.9g, the factor of %.*s", cell->of_case->factor.value,
+                           STR_ARG(cell->of_case->factor.path)));
+    }
+}
+
+/* A derived cell: from what is printed for the cells that it is derived from. */
+static void add_derived(const struct made *made, const struct report *report,
+                        const struct cell_audit *cell)
+{
+    static const char *const NAMES[] = {[DERIVE_NONE] = "",
+                                        [DERIVE_RATIO] = "ratio",
+                                        [DERIVE_MEAN] = "mean",
+                                        [DERIVE_MEDIAN] = "median"};
+    CLEANUP(strbuf) struct strbuf words = {0};
+    strbuf_init(&words, 4000);
+    strbuf_printf(&words, "%s of the printed numbers", NAMES[cell->cell->derive]);
+    for (size_t idx = 0; idx < cell->cell->n_of; idx++) {
+        const struct cell *of = report_cell_find(report, cell->cell->of[idx], NULL);
+        ASSERT(of);
+        strbuf_printf(&words, "%s %.*s (%.*s)", idx ? "," : "", STR_ARG(of->printed),
+                      STR_ARG(of->id));
+    }
+    add_step(made, cell->recomputed, str_dup(made->arena, strbuf_str(&words)));
+}
+
+static void add_rounded(const struct made *made, const struct cell_audit *cell)
+{
+    bool is_cut = str_eq_z(cell->rounding, "truncate");
+    int decimals = verdict_decimals(cell->cell->published, cell->cell->decimals);
+    add_step(made, rule_round(is_cut ? ROUND_TRUNCATE : ROUND_NEAREST, cell->recomputed, decimals),
+             arena_str(made->arena, "%s %d decimal%s", is_cut ? "cut to" : "rounded to", decimals,
+                       plural((size_t)decimals)));
+}
+
+void how_of(struct arena *arena, const struct format_set *formats, const struct report *report,
+            const struct cell_audit *cell, struct how *ret_how)
+{
+    struct str of = cell_format(cell->of_case, cell->cell);
+    const struct format *format = of.ptr ? format_find(formats, of) : NULL;
+    struct how how = {.rule = format && cell->rule.ptr ? format_rule(format, cell->rule) : NULL};
+    const struct made made = {arena, &how.steps};
+    how.logs = arena_array(arena, struct how_log, cell->n_logs + 1);
+    for (size_t idx = 0; how.rule && idx < cell->n_logs; idx++) {
+        how_log_of(arena, how.rule, format, cell, idx, &how.logs[idx]);
+    }
+    if (isfinite(cell->recomputed)) {
+        if (cell->cell->derive != DERIVE_NONE) {
+            add_derived(&made, report, cell);
+        } else if (how.rule) {
+            add_combined(&made, &how, cell);
+        }
+        add_rounded(&made, cell);
+    }
+    *ret_how = how;
+}

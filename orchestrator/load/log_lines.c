@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "load/log_lines.h"
+
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define WINDOW_BYTES (64u << 10)
+
+struct wanted {
+    struct arena *arena;
+    const int64_t *lines;
+    size_t n, next; /* the first that is not found yet */
+    int64_t line;   /* that is being read */
+    char text[LOG_LINE_SHOWN_MAX];
+    size_t len;
+    struct str *texts;
+};
+
+static void end_line(struct wanted *w)
+{
+    struct str text = STR_EMPTY;
+    for (; w->next < w->n && w->lines[w->next] <= w->line; w->next++) {
+        if (!text.ptr) {
+            text = str_dup(w->arena, (struct str){w->text, w->len});
+        }
+        w->texts[w->next] = w->lines[w->next] == w->line ? text : STR_EMPTY;
+    }
+    w->line++;
+    w->len = 0;
+}
+
+static void feed(struct wanted *w, const char *ptr, size_t len)
+{
+    while (len > 0 && w->next < w->n) {
+        const char *lf = memchr(ptr, '\n', len);
+        size_t part = lf ? (size_t)(lf - ptr) : len;
+        size_t room = sizeof(w->text) - w->len;
+        if (w->lines[w->next] == w->line) {
+            memcpy(w->text + w->len, ptr, part < room ? part : room);
+            w->len += part < room ? part : room;
+        }
+        if (lf) {
+            end_line(w);
+            part++;
+        }
+        ptr += part;
+        len -= part;
+    }
+}
+
+int log_lines_read(struct arena *arena, const char *path, const int64_t *lines, size_t n,
+                   struct str *ret_texts, struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    CLEANUP(free) char *window = xmalloc(WINDOW_BYTES);
+    struct wanted w = {.arena = arena, .lines = lines, .n = n, .line = 1, .texts = ret_texts};
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    }
+    memset(ret_texts, 0, n * sizeof(ret_texts[0]));
+    while (w.next < n) {
+        ssize_t len = read(fd, window, WINDOW_BYTES);
+        if (len < 0 && errno == EINTR) {
+            continue;
+        }
+        if (len < 0) {
+            return err_set(err, ERR_IO, "%s: %s", path, err_errno_text(errno));
+        }
+        if (len == 0) {
+            end_line(&w);
+            return 0;
+        }
+        feed(&w, window, (size_t)len);
+    }
+    return 0;
+}

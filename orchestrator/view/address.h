@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses on the web of what was published: a commit, a file at a commit, a line of it. Empty where the repository's host is not one
+   whose addresses are known, or no commit is. In the arena. */
+#ifndef VIEW_ADDRESS_H
+#define VIEW_ADDRESS_H
+
+#include "base/strbuf.h"
+#include "report/report.h"
+
+struct str address_commit(struct arena *arena, const struct source_ref *source);
+/* line: from 1; 0 for the file as a whole. */
+struct str address_file(struct arena *arena, const struct source_ref *source, struct str path,
+                        int64_t line);
+/* Everything but unreserved characters and / percent-encoded (RFC 3986). */
+void address_add_path(struct strbuf *url, struct str path);
+/* A log's path in its repository: without the folder below --logs that the report calls the clone. */
+struct str address_log_path(const struct report *report, struct str path);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit as tables for other programs: a row a cell. */
+#include "base/base.h"
+
+#include <math.h>
+
+#include "base/table.h"
+#include "view/audit_out.h"
+
+static void add_f64(struct table *table, double value)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 64);
+    if (isfinite(value)) {
+        strbuf_add_f64(&text, value);
+    }
+    table_add(table, strbuf_str(&text));
+}
+
+/* Facts of the row that its logs do not prove, or the paths of its logs: parted by blanks. */
+static void add_unproven(struct table *table, const struct cell_audit *a)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 256);
+    for (size_t fact = 0; fact < IDENTITY_FACTS; fact++) {
+        if (a->identity.items[fact].state != ID_PROVEN) {
+            strbuf_printf(&text, "%s%s", text.len ? " " : "",
+                          identity_name((enum identity_fact)fact));
+        }
+    }
+    table_add(table, strbuf_str(&text));
+}
+
+static void add_logs(struct table *table, const struct cell_audit *a)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, 1u << 20);
+    for (size_t idx = 0; idx < a->n_logs; idx++) {
+        strbuf_printf(&text, "%s%.*s", idx ? " " : "", STR_ARG(a->logs[idx].path));
+    }
+    table_add(table, strbuf_str(&text));
+}
+
+static void add_row(struct table *table, const struct report *report, const struct cell_audit *a)
+{
+    const struct report_case *c = a->of_case;
+    table_add(table, report->id);
+    table_add(table, a->cell->id);
+    table_add(table, c->model);
+    table_add(table, c->stack->label);
+    table_add(table, c->precision);
+    table_addf(table, "%" PRId64, c->nodes);
+    table_addf(table, "%" PRId64, c->gpus);
+    table_addf(table, "%" PRId64, c->batch_per_gpu);
+    table_add(table, a->cell->metric_name);
+    table_add(table, a->cell->table);
+    table_add(table, a->cell->printed);
+    table_add(table, a->cell->unit);
+    add_f64(table, a->recomputed);
+    add_f64(table, a->rel_diff);
+    table_addf(table, "%s", audit_verdict_name(a->verdict));
+    table_addf(table, "%s", proof_name(a->proof));
+    add_unproven(table, a);
+    table_addf(table, "%s", log_state_name(a->log_state));
+    table_add(table, a->rule.ptr ? a->rule : STR_EMPTY);
+    add_logs(table, a);
+    table_add(table, a->note.ptr ? a->note : STR_EMPTY);
+}
+
+void audit_out_csv(const struct audit_set *set, struct strbuf *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"report", false},     {"cell", false},      {"model", false},   {"framework", false},
+        {"precision", false},  {"nodes", true},      {"gpus", true},     {"batch_per_gpu", true},
+        {"metric", false},     {"table", false},     {"printed", true},  {"unit", false},
+        {"recomputed", true},  {"rel_diff", true},   {"verdict", false}, {"proof", false},
+        {"not_proven", false}, {"log_state", false}, {"rule", false},    {"logs", false},
+        {"note", false}};
+    CLEANUP(table) struct table table;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < set->n; idx++) {
+        for (size_t cell = 0; cell < set->items[idx].n_cells; cell++) {
+            add_row(&table, set->items[idx].report, &set->items[idx].cells[cell]);
+        }
+    }
+    table_render_csv(&table, out);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reperf explain` of a cell, a rule or a format: for people, and as members of the JSON document (manifests/schema/explain-output.json).
+   Writers append. */
+#ifndef VIEW_EXPLAIN_OUT_H
+#define VIEW_EXPLAIN_OUT_H
+
+#include "judge/how.h"
+
+struct explain_cell {
+    const struct report *report;
+    const struct cell_audit *cell;
+    struct how how;
+    struct str **
+        texts; /* of each log, of each sample that counts: its line; NULL where the log itself was not read */
+};
+struct explain_opts {
+    bool is_verbose; /* every sample and every fact */
+};
+void explain_cell_text(struct arena *arena, const struct explain_cell *of,
+                       const struct explain_opts *opts, struct strbuf *out);
+void explain_cell_json(struct arena *arena, const struct explain_cell *of, struct json_out *out);
+
+/* Which cells of which reports; a cell is named by both. */
+struct explain_user {
+    const struct report *report;
+    const struct cell *cell;
+};
+struct explain_users {
+    struct explain_user *items;
+    size_t n;
+};
+void explain_rule_text(const struct rule *rule, const struct explain_users *users,
+                       struct strbuf *out);
+void explain_rule_json(const struct rule *rule, const struct explain_users *users,
+                       struct json_out *out);
+
+struct explain_format {
+    const struct format *format;
+    const struct json *root; /* of its manifest */
+    const char *path;        /* of that */
+    struct explain_users users;
+};
+MUST_CHECK int explain_format_text(struct arena *arena, const struct explain_format *of,
+                                   struct strbuf *out, struct err *err);
+MUST_CHECK int explain_format_json(struct arena *arena, const struct explain_format *of,
+                                   struct json_out *out, struct err *err);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules and formats, and which cells they are for. */
+#include "base/base.h"
+
+#include "view/explain_out.h"
+
+static void add_users(const struct explain_users *users, struct strbuf *out)
+{
+    strbuf_printf(out, "  used by %zu cell%s\n", users->n, users->n == 1 ? "" : "s");
+    for (size_t idx = 0; idx < users->n; idx++) {
+        strbuf_printf(out, "    %.*s %.*s\n", STR_ARG(users->items[idx].report->id),
+                      STR_ARG(users->items[idx].cell->id));
+    }
+}
+
+static void write_users(const struct explain_users *users, struct json_out *out)
+{
+    jw_array(out, "cells");
+    for (size_t idx = 0; idx < users->n; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "report", users->items[idx].report->id);
+        jw_str(out, "cell", users->items[idx].cell->id);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+/* ---- rules ---- */
+
+static void add_window(const struct window *w, struct strbuf *out)
+{
+    bool is_whole = !w->has_steps && !w->skips_warmup && !w->skip && !w->drop_last && !w->last;
+    if (w->has_steps) {
+        strbuf_printf(out, "steps %" PRId64 " to %" PRId64 "; ", w->step_from, w->step_to);
+    }
+    if (w->skips_warmup) {
+        strbuf_add_z(out, "without the warm-up that the log states; ");
+    }
+    if (w->skip) {
+        strbuf_printf(out, "without the first %" PRId64 "; ", w->skip);
+    }
+    if (w->drop_last) {
+        strbuf_printf(out, "without the last %" PRId64 "; ", w->drop_last);
+    }
+    if (w->last) {
+        strbuf_printf(out, "the last %" PRId64 " alone; ", w->last);
+    }
+    strbuf_add_z(out, is_whole ? "every sample" : "of each rank that prints");
+}
+
+void explain_rule_text(const struct rule *rule, const struct explain_users *users,
+                       struct strbuf *out)
+{
+    strbuf_printf(out, "%.*s (rule)\n  ", STR_ARG(rule->id));
+    rule_describe(rule, out);
+    strbuf_printf(out, "\n  series      %.*s\n  run         %s%s\n  window      ",
+                  STR_ARG(rule->series), run_choice_name(rule->run),
+                  rule->match_gpus ? ", the samples of the row's number of GPUs" : "");
+    add_window(&rule->window, out);
+    strbuf_printf(out, "\n  statistic   %s", statistic_name(rule->statistic));
+    if (rule->trim_count || rule->trim_share > 0) {
+        strbuf_printf(out, ", %" PRId64 " or %g %% dropped at each end, whichever is more",
+                      rule->trim_count, 100 * rule->trim_share);
+    }
+    strbuf_printf(out, "\n  scale       %s%s%.*s\n  rounding    %s\n  repeats     %s\n",
+                  scale_name(rule->scale), rule->fact.len ? " " : "", STR_ARG(rule->fact),
+                  rounding_name(rule->rounding), repeats_name(rule->repeats));
+    if (rule->success.fact.ptr) {
+        strbuf_printf(out, "  success     %.*s is %.*s\n", STR_ARG(rule->success.fact),
+                      STR_ARG(rule->success.value));
+    }
+    strbuf_printf(out, "  origin      %.*s: %.*s\n", STR_ARG(rule->origin), STR_ARG(rule->source));
+    add_users(users, out);
+}
+
+static void write_window(const struct window *w, struct json_out *out)
+{
+    jw_object(out, "window");
+    if (w->has_steps) {
+        jw_i64(out, "step_from", w->step_from);
+        jw_i64(out, "step_to", w->step_to);
+    } else {
+        jw_null(out, "step_from");
+        jw_null(out, "step_to");
+    }
+    jw_bool(out, "skips_warmup", w->skips_warmup);
+    jw_i64(out, "skip", w->skip);
+    jw_i64(out, "drop_last", w->drop_last);
+    jw_i64(out, "last", w->last);
+    jw_end_object(out);
+}
+
+void explain_rule_json(const struct rule *rule, const struct explain_users *users,
+                       struct json_out *out)
+{
+    CLEANUP(strbuf) struct strbuf words = {0};
+    strbuf_init(&words, 4096);
+    rule_describe(rule, &words);
+    jw_object(out, NULL);
+    jw_z(out, "kind", "rule");
+    jw_str(out, "rule", rule->id);
+    jw_str(out, "words", strbuf_str(&words));
+    jw_str(out, "series", rule->series);
+    jw_z(out, "run", run_choice_name(rule->run));
+    jw_bool(out, "match_gpus", rule->match_gpus);
+    write_window(&rule->window, out);
+    jw_z(out, "statistic", statistic_name(rule->statistic));
+    jw_i64(out, "trim_count", rule->trim_count);
+    jw_f64(out, "trim_share", rule->trim_share);
+    jw_z(out, "scale", scale_name(rule->scale));
+    jw_str(out, "fact", rule->fact);
+    jw_z(out, "rounding", rounding_name(rule->rounding));
+    jw_z(out, "repeats", repeats_name(rule->repeats));
+    jw_str(out, "origin", rule->origin);
+    jw_str(out, "source", rule->source);
+    write_users(users, out);
+    jw_end_object(out);
+}
+
+/* ---- formats ---- */
+
+/* A member that is text; empty where it is null or absent. */
+static int text_of(const struct json *at, struct arena *arena, const char *key, struct str *ret,
+                   struct err *err)
+{
+    struct json member;
+    *ret = STR_EMPTY;
+    return json_find(at, key, &member) && json_is_str(&member) ? json_str(&member, arena, ret, err)
+                                                               : 0;
+}
+
+/* What a manifest says of one series or fact. */
+struct part {
+    struct str name, unit, scope, quantity, literal, pattern, says, why;
+};
+
+static int part_of(const struct json *at, struct arena *arena, struct part *ret, struct err *err)
+{
+    return text_of(at, arena, "name", &ret->name, err) < 0 ||
+                   text_of(at, arena, "unit", &ret->unit, err) < 0 ||
+                   text_of(at, arena, "scope", &ret->scope, err) < 0 ||
+                   text_of(at, arena, "quantity", &ret->quantity, err) < 0 ||
+                   text_of(at, arena, "literal", &ret->literal, err) < 0 ||
+                   text_of(at, arena, "pattern", &ret->pattern, err) < 0 ||
+                   text_of(at, arena, "says", &ret->says, err) < 0 ||
+                   text_of(at, arena, "why", &ret->why, err) < 0
+               ? -1
+               : 0;
+}
+
+struct parts {
+    struct part *items;
+    size_t n;
+};
+
+static int parts_of(const struct explain_format *of, struct arena *arena, const char *key,
+                    struct parts *ret, struct err *err)
+{
+    struct json list;
+    struct json item;
+    size_t n = 0;
+    ret->n = 0;
+    if (!json_find(of->root, key, &list)) {
+        return 0;
+    }
+    if (json_expect_array(&list, FORMAT_FACTS_MAX, &n, err) < 0) {
+        return -1;
+    }
+    ret->items = arena_array(arena, struct part, n + 1);
+    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
+        if (part_of(&item, arena, &ret->items[ret->n++], err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static bool is_first_report(const struct explain_users *users, size_t idx)
+{
+    return idx == 0 || users->items[idx].report != users->items[idx - 1].report;
+}
+
+int explain_format_text(struct arena *arena, const struct explain_format *of, struct strbuf *out,
+                        struct err *err)
+{
+    struct parts series = {0};
+    struct parts facts = {0};
+    struct str source;
+    const struct rule *rules;
+    size_t n_rules = format_rules(of->format, &rules);
+    if (parts_of(of, arena, "series", &series, err) < 0 ||
+        parts_of(of, arena, "facts", &facts, err) < 0 ||
+        text_of(of->root, arena, "source", &source, err) < 0) {
+        return -1;
+    }
+    strbuf_printf(out, "%.*s (format)\n  %.*s; framework %.*s\n  %s\n  source: %.*s\n",
+                  STR_ARG(format_id(of->format)), STR_ARG(format_title(of->format)),
+                  STR_ARG(format_framework(of->format)), of->path, STR_ARG(source));
+    for (size_t idx = 0; idx < series.n; idx++) {
+        const struct part *s = &series.items[idx];
+        strbuf_printf(out, "  series %.*s: %.*s of the %.*s%s%.*s\n    %.*s\n", STR_ARG(s->name),
+                      STR_ARG(s->quantity), STR_ARG(s->scope), s->unit.len ? ", in " : "",
+                      STR_ARG(s->unit), STR_ARG(s->pattern));
+    }
+    for (size_t idx = 0; idx < facts.n; idx++) {
+        const struct part *f = &facts.items[idx];
+        if (f->why.len) {
+            continue;
+        }
+        strbuf_printf(out, "  fact %.*s%s%.*s\n    %.*s\n", STR_ARG(f->name),
+                      f->says.len ? ", which is then " : "", STR_ARG(f->says), STR_ARG(f->pattern));
+    }
+    for (size_t idx = 0; idx < facts.n; idx++) {
+        if (facts.items[idx].why.len) {
+            strbuf_printf(out, "  absent %.*s: %.*s\n", STR_ARG(facts.items[idx].name),
+                          STR_ARG(facts.items[idx].why));
+        }
+    }
+    for (size_t idx = 0; idx < n_rules; idx++) {
+        strbuf_printf(out, "  rule %.*s: ", STR_ARG(rules[idx].id));
+        rule_describe(&rules[idx], out);
+        strbuf_add_char(out, '\n');
+    }
+    for (size_t idx = 0, n = 0; idx < of->users.n; idx++) {
+        n = is_first_report(&of->users, idx) ? 1 : n + 1;
+        if (idx + 1 == of->users.n || is_first_report(&of->users, idx + 1)) {
+            strbuf_printf(out, "  report %.*s: %zu cell%s\n",
+                          STR_ARG(of->users.items[idx].report->id), n, n == 1 ? "" : "s");
+        }
+    }
+    if (of->users.n == 0) {
+        strbuf_add_z(out, "  no report has a log of it\n");
+    }
+    return 0;
+}
+
+static void write_parts(const char *key, const struct parts *parts, bool are_facts,
+                        struct json_out *out)
+{
+    jw_array(out, key);
+    for (size_t idx = 0; idx < parts->n; idx++) {
+        const struct part *p = &parts->items[idx];
+        if (p->why.len) {
+            continue;
+        }
+        jw_object(out, NULL);
+        jw_str(out, "name", p->name);
+        if (are_facts) {
+            jw_str(out, "says", p->says);
+        } else {
+            jw_str(out, "unit", p->unit);
+            jw_str(out, "scope", p->scope);
+            jw_str(out, "quantity", p->quantity);
+        }
+        jw_str(out, "literal", p->literal);
+        jw_str(out, "pattern", p->pattern);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}
+
+int explain_format_json(struct arena *arena, const struct explain_format *of, struct json_out *out,
+                        struct err *err)
+{
+    struct parts series = {0};
+    struct parts facts = {0};
+    struct str source;
+    const struct rule *rules;
+    size_t n_rules = format_rules(of->format, &rules);
+    if (parts_of(of, arena, "series", &series, err) < 0 ||
+        parts_of(of, arena, "facts", &facts, err) < 0 ||
+        text_of(of->root, arena, "source", &source, err) < 0) {
+        return -1;
+    }
+    jw_object(out, NULL);
+    jw_z(out, "kind", "format");
+    jw_str(out, "format", format_id(of->format));
+    jw_str(out, "title", format_title(of->format));
+    jw_str(out, "framework", format_framework(of->format));
+    jw_z(out, "path", of->path);
+    jw_str(out, "source", source);
+    write_parts("series", &series, false, out);
+    write_parts("facts", &facts, true, out);
+    jw_array(out, "absent");
+    for (size_t idx = 0; idx < facts.n; idx++) {
+        if (facts.items[idx].why.len) {
+            jw_object(out, NULL);
+            jw_str(out, "name", facts.items[idx].name);
+            jw_str(out, "why", facts.items[idx].why);
+            jw_end_object(out);
+        }
+    }
+    jw_end_array(out);
+    jw_array(out, "rules");
+    for (size_t idx = 0; idx < n_rules; idx++) {
+        jw_str(out, NULL, rules[idx].id);
+    }
+    jw_end_array(out);
+    write_users(&of->users, out);
+    jw_end_object(out);
+    return 0;
+}

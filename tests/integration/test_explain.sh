@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# explain of cells, rules and formats: every cell of every report is computed again from what is said of it; lines are those of the raw log.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+C=(/usr/bin/python3 tests/integration/check_explain.py)
+V=(/usr/bin/python3 tests/integration/validate.py)
+S=manifests/schema/explain-output.json
+export HOME="$T" GIT_CONFIG_NOSYSTEM=1
+unset REPERF_MANIFESTS
+
+CELL=deeplabv3p/mmseg/fp32/n1g8/bs4
+
+# --- every cell ----------------------------------------------------------------------------------------
+"$REPERF" audit --all --json >"$T/audit.json" 2>/dev/null
+"${C[@]}" cells "$T/audit.json" >"$T/cells"
+mapfile -t words < <(tr ' ' '\n' <"$T/cells")
+exits 0 "explain of every cell" "$REPERF" explain --json "${words[@]}"
+cp "$T/out" "$T/explained.json"
+mapfile -t ids < <("$REPERF" list rules --ids)
+exits 0 "explain of every rule" "$REPERF" explain --json "${ids[@]}"
+cp "$T/out" "$T/rules.json"
+exits 0 "rules are valid against the schema" "${V[@]}" "$S" "$T/rules.json"
+exits 0 "each cell follows again from its samples, by its rule" "${C[@]}" again "$T/audit.json" "$T/explained.json" "$T/rules.json"
+head -n 3 "$T/out" | sed 's/^/# /'
+"$REPERF" explain --json "$CELL#throughput" | sed '0,/"use": "counted"/s//"use": "skipped"/' >"$T/planted.json"
+exits 1 "a sample less does not give it" "${C[@]}" again "$T/audit.json" "$T/planted.json" "$T/rules.json"
+sed '0,/"proof": "partial"/s//"proof": "full"/' "$T/explained.json" >"$T/planted.json"
+exits 1 "another proof is not the audit's" "${C[@]}" again "$T/audit.json" "$T/planted.json" "$T/rules.json"
+mapfile -t ids < <("$REPERF" list formats --ids)
+exits 0 "explain of every format" "$REPERF" explain --json "${ids[@]}"
+cp "$T/out" "$T/formats.json"
+exits 0 "explain of all words" "$REPERF" explain --json
+cp "$T/out" "$T/words.json"
+exits 0 "explain of a few cells" "$REPERF" explain --json "$CELL#throughput" dlperf-tf2-resnet50 'resnet50/tf2/fp32/n4g8/bs128#speedup' exact
+cp "$T/out" "$T/few.json"
+exits 0 "all are valid against the schema" "${V[@]}" "$S" "$T/formats.json" "$T/words.json" "$T/few.json"
+sed 's/"use": "counted"/"use": "taken"/' "$T/few.json" >"$T/planted.json"
+exits 1 "which refuses another use" "${V[@]}" "$S" "$T/planted.json"
+
+# --- names ---------------------------------------------------------------------------------------------
+"$REPERF" explain "$CELL#throughput" >"$T/want"
+like "$(cat "$T/want")" "recomputed  25\.647876, .* exact; proof partial" "a cell, for people"
+like "$(cat "$T/want")" "3\.743 / 3: .* = 1\.24766667" "with its arithmetic"
+like "$(cat "$T/want")" "32 samples a step \(8 GPUs x 4\) / 1\.24766667 = 25\.647876" "its scale"
+like "$(cat "$T/want")" "blob/e7a07c4d39e04de5e24652daaf02d204f0209acb/DeepLabV3P/OtherReports" "its address"
+like "$(cat "$T/want")" "nodes +not proven: the program counts GPUs, not nodes" "what is not proven"
+like "$(cat "$T/want")" "the kept series has no lines of samples; --logs CLONE reads them" "and what the kept series does not hold"
+for name in "paddle-perf-deeplabv3p/$CELL#throughput" "manifests/reports/paddle-perf-deeplabv3p.json:$CELL#throughput" "$CELL"; do
+    exits 0 "explain $name" "$REPERF" explain "$name"
+    ok "$(cmp -s "$T/out" "$T/want"; echo $?)" "is the same"
+done
+exits 0 "REPORT CELL" "$REPERF" explain paddle-perf-deeplabv3p "$CELL#throughput"
+ok "$(cmp -s "$T/out" "$T/want"; echo $?)" "is the same"
+exits 2 "a report alone" "$REPERF" explain paddle-perf-deeplabv3p
+like "$(cat "$T/err")" "name a cell of it" "asks for a cell"
+exits 2 "a case of two cells" "$REPERF" explain resnet50/tf2/fp32/n4g8/bs128
+like "$(cat "$T/err")" "is a case of 2 cells: resnet50/tf2/fp32/n4g8/bs128#throughput, " "names them"
+both=$(cut -d' ' -f2 "$T/cells" | sort | uniq -d | head -n 1)
+exits 2 "a cell of two reports: $both" "$REPERF" explain "$both"
+like "$(cat "$T/err")" "is a cell of 2 reports \(.*\): put one before it" "asks for the report"
+exits 2 "a cell that is nearly one" "$REPERF" explain deeplabv3p/mmseg/fp32/n1g8/bs5#throughput
+like "$(cat "$T/err")" "did you mean deeplabv3p/mmseg/fp32/n1g8/bs4#throughput" "names it"
+exits 2 "likewise behind its report" "$REPERF" explain paddle-perf-deeplabv3p deeplabv3p/mmseg/fp32/n1g8/bs4#thruoghput
+like "$(cat "$T/err")" "paddle-perf-deeplabv3p has no cell .*did you mean deeplabv3p/mmseg/fp32/n1g8/bs4#throughput" "names it"
+exits 2 "a rule that is nearly one" "$REPERF" explain mmseg/skpi2
+like "$(cat "$T/err")" "did you mean mmseg/skip2" "names it"
+exits 2 "a format that is nearly one" "$REPERF" explain padleseg
+like "$(cat "$T/err")" "did you mean paddleseg" "names it"
+exits 0 "a rule" "$REPERF" explain paddleseg/skip5
+like "$(cat "$T/out")" "mean of ips, skip 5, x GPUs, truncated" "in words"
+like "$(cat "$T/out")" "origin +inferred: Perf@109ff87" "with its origin"
+like "$(cat "$T/out")" "paddle-perf-deeplabv3p deeplabv3p/paddle/fp32/n4g8/bs4#throughput" "and whose it is"
+exits 0 "a format" "$REPERF" explain mmseg
+like "$(cat "$T/out")" "absent nodes: the program counts GPUs, not nodes" "what no log of it states, and why"
+like "$(cat "$T/out")" "report paddle-perf-hrnetw18: 6 cells" "and who uses it"
+
+# --- lines of a raw log --------------------------------------------------------------------------------
+git() { command git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=main "$@"; }
+mkdir -p "$T/made/runs/a" "$T/m/reports" "$T/m/formats"
+{
+    echo "a heading"
+    for step in 10 20 30 40; do printf 'step %s/40 | loss 0.5 | %s img/s \033[31m\n\n' "$step" "$((1000 + step))"; done
+} >"$T/made/runs/a/train.log"
+"$REPERF" measure "$T/made/runs/a/train.log" --suggest "$T/m/formats/mine.json" >/dev/null 2>&1
+git -C "$T/made" init -q && git -C "$T/made" add . && git -C "$T/made" commit -qm one
+commit=$(git -C "$T/made" rev-parse HEAD)
+sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
+    sed "s/0123456789abcdef0123456789abcdef01234567/$commit/; s#\"train.log\"#\"runs/a/train.log\"#" >"$T/m/reports/my-report.json"
+export REPERF_MANIFESTS="$T/m"
+mine=$("$REPERF" audit my-report --logs "$T/made" --json 2>/dev/null | jq -r '.reports[0].cells[0].cell')
+exits 0 "a cell of one's own report, from a clone: $mine" "$REPERF" explain my-report "$mine" --logs "$T/made" --json
+cp "$T/out" "$T/mine.json"
+exits 0 "its samples stand on the lines that are named" "${C[@]}" lines "$T/mine.json" "$T/made"
+is "$(jq -c '[.items[0].logs[0].samples[].line]' "$T/mine.json")" "[2,4,6,8]" "of the file as it is"
+sed -i 's/"line": 4/"line": 6/' "$T/mine.json"
+exits 1 "and of no other" "${C[@]}" lines "$T/mine.json" "$T/made"
+exits 0 "for people" "$REPERF" explain my-report "$mine" --logs "$T/made"
+like "$(cat "$T/out")" "lines 2 to 8 count: runs/a/train.log:2" "file and line"
+like "$(cat "$T/out")" " 4 +20 +- +1020 +counted +step 20/40" "the line beside its sample"
+is "$(grep -c $'\033' "$T/out")" 0 "and nothing of it reaches the terminal raw"
+is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-logs.*' -user "$(id -un)" -newer "$T/m" | wc -l)" 0 "nothing is left behind"
+unset REPERF_MANIFESTS
+if need_shared "lines of the published logs"; then
+    "$REPERF" explain --json "$CELL#throughput" --logs "$SHARED/published/logs" >"$T/mine.json" 2>"$T/err"
+    is "$(jq -c '[.items[0].logs[0].samples[].line]' "$T/mine.json")" "[570,571,572,573,575]" "of a published log"
+    exits 0 "each is its line" "${C[@]}" lines "$T/mine.json" "$SHARED/published/logs/paddle-perf-e7a07c4"
+fi
+tap_done
