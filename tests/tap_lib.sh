@@ -51,6 +51,15 @@ in_test_all() { # WHAT: true in make test-all; otherwise false, and named at the
     echo "# test-all: $1"
     return 1
 }
+free_port() { # nobody listens at it, and it was not given before; below those that the kernel gives to connections, at which nobody can listen for a moment
+    local port
+    while :; do
+        printf . >>"$T/ports"
+        port=$((10000 + $$ % 200 * 100 + $(stat -c %s "$T/ports") % 100))
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+    done
+    echo "$port"
+}
 need_shared() { # NAME: false, and a named skip, where the published logs are absent
     [ -d "$SHARED/published/logs" ] && return 0
     skip "$1" "the published logs (../shared/published/logs) are not here"

@@ -4,13 +4,18 @@
 
 #include "base/table.h"
 
+static bool is_one_of(char byte, const char *bytes)
+{
+    return byte != '\0' && strchr(bytes, byte);
+}
+
 /* What a spreadsheet takes for a formula is text for it where a ' stands before it; a number stays one. Source: OWASP, "CSV Injection"
    (read 2026-11). */
 static bool is_formula(struct str cell)
 {
     struct err ignored = {0};
     double number;
-    return cell.len > 0 && memchr("=+-@", cell.ptr[0], 4) &&
+    return cell.len > 0 && is_one_of(cell.ptr[0], "=+-@") &&
            str_to_f64(cell, &number, &ignored) < 0;
 }
 
@@ -19,7 +24,7 @@ static void add_csv_cell(struct strbuf *out, struct str cell)
     bool is_guarded = is_formula(cell);
     bool is_quoted = false;
     for (size_t idx = 0; idx < cell.len; idx++) {
-        is_quoted = is_quoted || memchr(",;\"\r\n", cell.ptr[idx], 5);
+        is_quoted = is_quoted || is_one_of(cell.ptr[idx], ",;\"\r\n");
     }
     strbuf_add_z(out, is_quoted ? "\"" : "");
     strbuf_add_z(out, is_guarded ? "'" : "");
@@ -48,7 +53,7 @@ void table_render_csv(const struct table *table, struct strbuf *out)
 void markdown_text(struct strbuf *out, struct str text)
 {
     for (size_t idx = 0; idx < text.len; idx++) {
-        if (memchr("\\`*_[]<>|~&", text.ptr[idx], 11)) {
+        if (is_one_of(text.ptr[idx], "\\`*_[]<>|~&")) {
             strbuf_add_char(out, '\\');
         }
         strbuf_add_char(out, text.ptr[idx]);

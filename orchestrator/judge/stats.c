@@ -133,7 +133,9 @@ static const double T_975[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
 double stats_t975(double df)
 {
     ASSERT(df >= 1);
-    return df < (double)ARRAY_LEN(T_975) + 1 ? T_975[(size_t)df - 1] : 1.96 + 2.4 / floor(df);
+    size_t n_known = ARRAY_LEN(T_975);
+    size_t whole = df < (double)(n_known + 1) ? (size_t)df : n_known + 1;
+    return whole <= n_known ? T_975[whole - 1] : 1.96 + 2.4 / floor(df);
 }
 
 double stats_ci95(const double *values, size_t n)

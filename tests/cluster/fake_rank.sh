@@ -51,7 +51,7 @@ eats)
 fills)
     start
     steps 1 5
-    head -c 20000000 /dev/zero | tr '\0' '#'
+    head -c 40000000 /dev/zero | tr '\0' '#'
     ;;
 waits)
     start

@@ -44,7 +44,7 @@ whole disk-full 1
 nothing_left "before a step" 1 2 3 4
 
 # --- a disk that fills while the workload writes; a shell that sleeps; two orchestrators; a node that is down
-node_disk 1 8m
+node_disk 1 24m
 node_shell 2 'sleep 1'
 world disk-fills fills
 world shell-sleeps ''

@@ -13,17 +13,6 @@ end_servers() {
 }
 trap 'end_servers; rm -rf "$T"' EXIT
 
-free_port() { # a port nobody listens on, not given before
-    local port
-    while :; do
-        port=$((20000 + RANDOM % 20000))
-        [ -e "$T/port.$port" ] && continue
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && continue
-        : >"$T/port.$port"
-        echo "$port"
-        return
-    done
-}
 wait_port() { # PORT PID: until it listens, or the process is gone
     while kill -0 "$2" 2>/dev/null; do
         (exec 3<>"/dev/tcp/${ADDRESS:-127.0.0.1}/$1") 2>/dev/null && return 0

@@ -3,22 +3,11 @@
 # nginx on 127.0.0.1 for tests: nginx_start FOLDER, then $NGINX_URL; log in $T/nginx/access.log. Ended by its pid at the end.
 # /slow/ serves the same files at 1 MB/s a connection, /private/ asks for user:secret.
 NGINX_PID=
-nginx_free_port() {
-    local port
-    for _ in $(seq 50); do
-        port=$((20000 + RANDOM % 20000))
-        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-            echo "$port"
-            return 0
-        fi
-    done
-    return 1
-}
 nginx_start() { # FOLDER
     local port
     mkdir -p "$T/nginx"
     for _ in 1 2 3; do
-        port=$(nginx_free_port) || return 1
+        port=$(free_port)
         printf 'user:%s\n' "$(openssl passwd -apr1 secret)" >"$T/nginx/users"
         cat >"$T/nginx/nginx.conf" <<NGINX
 user $(id -un);

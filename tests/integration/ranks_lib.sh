@@ -9,12 +9,6 @@ pids=()
 trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$T"' EXIT
 with=()
 
-next_port() { # into $port
-    while :; do
-        port=$((20000 + RANDOM % 9000))
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
-    done
-}
 all_of() { # N: waits; statuses joined by blanks in $statuses
     local r
     statuses=
@@ -27,7 +21,7 @@ all_of() { # N: waits; statuses joined by blanks in $statuses
 job() { # N ARGUMENTS...
     local n=$1 r
     shift
-    next_port
+    port=$(free_port)
     for ((r = 0; r < n; r++)); do start "$r" "$n" "$@"; done
     all_of "$n"
 }

@@ -10,12 +10,6 @@ slurm_missing() { # says what is missing; false where nothing is
     awk '$2 ~ "^/sys/fs/cgroup" { found = 1 } END { exit !found }' /proc/mounts || { echo "slurmd wants a cgroup file system at /sys/fs/cgroup"; return 0; }
     return 1
 }
-free_ports() { # N: so many ports that nobody listens on
-    python3 -c 'import socket, sys
-s = [socket.socket() for _ in range(int(sys.argv[1]))]
-for x in s: x.bind(("127.0.0.1", 0))
-print(*[x.getsockname()[1] for x in s])' "$1"
-}
 slurm_down() {
     local file pid
     for file in "$SL"/slurmd-*.pid "$SL/ctld.pid" "$SL/munge/run/pid"; do
@@ -31,7 +25,7 @@ are_idle() { [ "$(sinfo -h -N -o '%N %T' 2>/dev/null | grep -c ' idle$')" = 2 ];
 slurm_up() {
     local host ports
     SL="$T/slurm" host=$(hostname -s)
-    read -r -a ports < <(free_ports 3)
+    ports=("$(free_port)" "$(free_port)" "$(free_port)")
     mkdir -p "$SL"/{munge/run,state,spool,log}
     dd if=/dev/urandom of="$SL/munge/key" bs=128 count=1 status=none
     chmod 600 "$SL/munge/key"

@@ -42,7 +42,7 @@ start_sshd() { # NAME [CONFIG LINE...]
     [ -e "$dir/host" ] || ssh-keygen -q -t ed25519 -N '' -C host -f "$dir/host"
     while :; do
         port=${ssh_port[$name]-}
-        [ -n "$port" ] || port=$((20000 + RANDOM % 12000))
+        [ -n "$port" ] || port=$(free_port)
         cat >"$dir/config" <<CONFIG
 Port $port
 ListenAddress 127.0.0.1

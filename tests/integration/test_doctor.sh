@@ -52,8 +52,8 @@ inventory() { # RUNTIME GPUS ADDRESS2
  {"name": "n2", "address": "127.0.0.1", "port": ${ssh_port[n2]}, "user": null, "gpus": $2, "fast_address": "$3", "work_folder": "$T/w2", "groups": []}]}
 JSON
 }
-port=$((20000 + RANDOM % 9000))
-doctor() { "$REPERF" nodes doctor "$T/two.json" --port $port "$@"; }
+port=$(free_port)
+doctor() { "$REPERF" nodes doctor "$T/two.json" --port "$port" "$@"; }
 verdict() { # CHECK NODE: "verdict: found" of $T/out
     jq -r --arg check "$1" --arg node "$2" '.checks[] | select(.check == $check and (.node // "") == $node) | "\(.verdict): \(.found)"' "$T/out"
 }
@@ -82,7 +82,7 @@ valid "valid"
 start_sshd n2 "SetEnv HOME=$T/home PATH=$T/node2:/usr/sbin:/usr/bin:/bin"
 inventory none 0 127.0.0.2
 # A port on which something else listens.
-perl -MSocket -e 'socket(L, PF_INET, SOCK_STREAM, 6); setsockopt(L, SOL_SOCKET, SO_REUSEADDR, 1); bind(L, sockaddr_in('$port', inet_aton("127.0.0.2"))) or die; listen(L, 9);
+perl -MSocket -e 'socket(L, PF_INET, SOCK_STREAM, 6); setsockopt(L, SOL_SOCKET, SO_REUSEADDR, 1); bind(L, sockaddr_in('"$port"', inet_aton("127.0.0.2"))) or die; listen(L, 9);
     alarm 60; while (accept(C, L)) { print C "SSH-2.0-x\n"; close C }' &
 taken=$!
 for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.2/$port") 2>/dev/null && break; sleep 0.05; done

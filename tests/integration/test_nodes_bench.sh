@@ -16,11 +16,11 @@ ssh_keys
 export REPERF_SSH_CONFIG="$T/ssh/config"
 for n in n1 n2 n3 n4; do start_sshd "$n" || exit 1; done
 nodes_inventory n1 n2 n3 n4 >"$T/four.json"
-port=$((20000 + RANDOM % 9000))
+port=$(free_port)
 bench() { # INVENTORY ARG...
     local inventory=$1
     shift
-    "$REPERF" nodes bench "$inventory" --fanout 1 --memory-mib 12 --disk-mib 2 --sample-ms 3 --repeats 3 --port $port "$@"
+    "$REPERF" nodes bench "$inventory" --fanout 1 --memory-mib 12 --disk-mib 2 --sample-ms 3 --repeats 3 --port "$port" "$@"
 }
 valid() { # SCHEMA NAME: the document in $T/out, which stays
     cp "$T/out" "$T/valid.json"

@@ -111,8 +111,9 @@ if rank == 0:
     dllogger.log(step=(), data={"train.loss": 5.25, "train.total_ips": 3.0})
     dllogger.flush()
 EOT
+    port=$(free_port)
     rank() { # RANK
-        env PYTHONPATH="$O/ngc-pytorch" REPERF_DEVICE=cpu NPROC_PER_NODE=2 RANK="$1" WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((31000 + $$ % 1000)) OMP_NUM_THREADS=1 \
+        env PYTHONPATH="$O/ngc-pytorch" REPERF_DEVICE=cpu NPROC_PER_NODE=2 RANK="$1" WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" OMP_NUM_THREADS=1 \
             REPORT="$T/report.json" timeout 100 /usr/bin/python3 "$T/main.py" 2>"$T/rank-$1.err"
     }
     rank 1 >"$T/rank-1" &
@@ -130,7 +131,8 @@ if ! command -v mpiexec >/dev/null; then
     skip "one MPI job over nodes without sshd" "openmpi-bin is not installed"
     tap_done
 fi
-export NODE_IPS=127.0.0.1,127.0.0.2,127.0.0.3 NPROC_PER_NODE=2 MASTER_PORT=$((21000 + $$ % 8000)) OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+MASTER_PORT=$(free_port)
+export MASTER_PORT NODE_IPS=127.0.0.1,127.0.0.2,127.0.0.3 NPROC_PER_NODE=2 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 node() { NODE_RANK=$1 exec timeout 90 /usr/bin/python3 "$O/mpi/nodes.py" mpiexec --oversubscribe -np 6 "${@:2}"; } # RANK COMMAND...
 job() {                                                                                                           # COMMAND...: its status and those of the other nodes
     local idx statuses others=()

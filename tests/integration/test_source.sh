@@ -62,10 +62,10 @@ publish top
 git clone -q --bare "$T/work-deep" "$R/alone.git"
 
 # --- servers
-port=$(nginx_free_port)
+port=$(free_port)
 /usr/lib/git-core/git-daemon --reuseaddr --listen=127.0.0.1 --port="$port" --export-all --base-path="$R" "$R" 2>"$T/daemon.log" &
 pids+=($!)
-web=$(nginx_free_port)
+web=$(free_port)
 mkdir -p "$T/nginx"
 printf 'user:%s\n' "$(openssl passwd -apr1 secret)" >"$T/nginx/users"
 backend() { # PREFIX MORE

@@ -198,7 +198,7 @@ printf '#!/bin/sh\necho from the source\n' >"$T/repository/run.sh"
 chmod +x "$T/repository/run.sh"
 git -C "$T/repository" add . && git -C "$T/repository" -c user.name=t -c user.email=t@example.org commit -qm one
 commit=$(git -C "$T/repository" rev-parse HEAD)
-git_port=$((32000 + RANDOM % 700))
+git_port=$(free_port)
 git daemon --reuseaddr --export-all --base-path="$T" --listen=127.0.0.1 --port="$git_port" "$T" 2>/dev/null &
 daemon=$!
 sleep 0.3

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/ranks_lib.sh disable=SC1091
 . "$(dirname "$0")/ranks_lib.sh"
-next_port
+port=$(free_port)
 
 start() { # RANK N COMMAND...
     local rank=$1 n=$2
@@ -114,7 +114,7 @@ if [ -x "$B/reperf-pack" ]; then
     packed=("$TRAIN" --model resnet50 --backend plain --sync-bn --image 64 --lr 1e-5 --workers 1 --data "$T/pack1")
     same_as_one "ResNet-50 on packed data" 2 4 1e-5 2 "${packed[@]}"
     like "$(tail -n 2 "$T/out.0" | head -n 1)" '"epoch":0,"position":4}' "the global batch counts"
-    next_port
+    port=$(free_port)
     start 0 2 "${packed[@]}" --batch 2 --steps 1
     start 1 2 "${packed[@]}" --batch 2 --steps 1 --data "$T/pack2"
     all_of 2
@@ -128,7 +128,7 @@ fi
 long=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --batch 1 --steps 100000 --comm-timeout 5)
 no_metric_after_fatal() { ! sed -n '/"event":"fatal"/,$p' "$T/out.$1" | tail -n +2 | grep -q .; }
 begin() {
-    next_port
+    port=$(free_port)
     for r in 0 1 2; do start $r 3 "${long[@]}"; done
     wait_for '"step":2,' "$T/out.0"
     ok $? "$1"
@@ -178,7 +178,7 @@ like "$(tail -n 1 "$T/out.0")" '"event":"fatal".*"what":"loss is ' "in a fatal l
 
 # --- the rendezvous --------------------------------------------------------------------------------
 quick=("$TRAIN" --model bert_tiny --sequence 8 --predictions 2 --backend plain --steps 1 --rendezvous-timeout 20)
-next_port
+port=$(free_port)
 start 0 2 "${quick[@]}" --batch 1
 start 1 2 "${quick[@]}" --batch 2
 all_of 2
@@ -187,14 +187,14 @@ for r in 0 1; do
     like "$(cat "$T/out.$r")" '"event":"fatal","rank":'$r',.*"where":"rendezvous","what":".*rank 1 has batch=2, rank 0 batch=1"' "rank $r says about what"
 done
 
-next_port
+port=$(free_port)
 start 0 3 "${quick[@]}" --batch 1
 start 1 2 "${quick[@]}" --batch 1
 all_of 2
 is "$statuses" "2 2" "ranks that count differently end"
 like "$(cat "$T/out.0")" 'rank 1 has a world size of 2, rank 0 one of 3' "with both numbers"
 
-next_port
+port=$(free_port)
 with=(REPERF_JOB=mine)
 start 0 2 "${quick[@]}" --batch 1 --rendezvous-timeout 8
 with=(REPERF_JOB=yours)
@@ -209,7 +209,7 @@ with=()
 all_of 2
 is "$statuses" "0 0" "the job that was there first goes on"
 
-next_port
+port=$(free_port)
 start 0 3 "${quick[@]}" --batch 1 --rendezvous-timeout 3
 start 2 3 "${quick[@]}" --batch 1 --rendezvous-timeout 60
 wait "${pids[0]}"
@@ -218,13 +218,13 @@ like "$(cat "$T/out.0")" 'of 3 ranks these have not come: 1"' "names it"
 wait "${pids[2]}"
 is $? 2 "and the other one is told"
 like "$(cat "$T/out.2")" 'of 3 ranks these have not come: 1"' "the same"
-next_port
+port=$(free_port)
 start 1 2 "${quick[@]}" --batch 1 --rendezvous-timeout 1
 wait "${pids[1]}"
 is $? 124 "no rank 0: the deadline"
 like "$(cat "$T/out.1")" 'rank 0 is not there: ' "says so"
 
-next_port
+port=$(free_port)
 start 0 2 "${quick[@]}" --batch 1
 start 1 2 env RANK=0 LOCAL_RANK=0 "${quick[@]}" --batch 1
 for _ in $(seq 200); do
@@ -239,7 +239,7 @@ wait "${pids[1 - r]}"
 is $? 143 "the other waits until it is told to stop"
 pids=()
 
-next_port
+port=$(free_port)
 start 0 2 "${quick[@]}" --batch 1
 for _ in $(seq 200); do
     (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
@@ -273,7 +273,7 @@ exits 2 "a rank past the end" env RANK=4 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 "${q
 like "$(cat "$T/err")" 'environment: RANK' "is named"
 exits 2 "no address" env RANK=0 WORLD_SIZE=4 "${quick[@]}"
 like "$(cat "$T/err")" 'MASTER_ADDR' "is named"
-next_port
+port=$(free_port)
 for r in 0 1; do
     env OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$r OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT="$port" \
         "${quick[@]}" --batch 1 >"$T/out.$r" 2>"$T/err.$r" &
@@ -281,7 +281,7 @@ for r in 0 1; do
 done
 all_of 2
 is "$statuses" "0 0" "Open MPI's names"
-next_port
+port=$(free_port)
 for r in 0 1; do
     env SLURM_PROCID=$r SLURM_NTASKS=2 SLURM_LOCALID=$r SLURM_JOB_NODELIST=localhost MASTER_PORT="$port" "${quick[@]}" --batch 1 >"$T/out.$r" 2>"$T/err.$r" &
     pids[r]=$!

@@ -74,7 +74,7 @@ job 2 "${short[@]}"
 with=()
 is "$statuses" "2 2" "no NCCL"
 like "$(cat "$T/err.0")" 'libnccl.so.2: no such file' "says where it was looked for"
-next_port
+port=$(free_port)
 with=(REPERF_NCCL_DIR="$T")
 start 1 2 "${short[@]}"
 with=()
@@ -87,7 +87,7 @@ is "$statuses" "8 8" "a loss that is not finite ends both alike"
 
 long=("${words[@]}" --steps 100000 --batch 1 --comm-timeout 20)
 begin() { # NAME
-    next_port
+    port=$(free_port)
     start 0 2 "${long[@]}"
     start 1 2 "${long[@]}"
     for _ in $(seq 1200); do

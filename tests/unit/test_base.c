@@ -240,6 +240,8 @@ static int64_t stepped_ns(void *ctx)
     return *(int64_t *)ctx;
 }
 
+#define SCREEN_MARK "\x01" /* a byte that no message has */
+
 struct screen { /* a terminal, as far as it goes: a row that is full goes on in the next one */
     int columns;
     int column;
@@ -247,25 +249,31 @@ struct screen { /* a terminal, as far as it goes: a row that is full goes on in 
     char row[256];
 };
 
-/* Takes what was written to the pty until now. */
+static void screen_put(struct screen *screen, char byte)
+{
+    if (byte == '\r') {
+        screen->column = 0;
+        return;
+    }
+    if (byte == '\n' || screen->column == screen->columns) {
+        screen->n_rows++;
+        screen->column = byte == '\n' ? screen->column : 0;
+        memset(screen->row, ' ', sizeof(screen->row));
+    }
+    if (byte != '\n') {
+        screen->row[screen->column++] = byte;
+    }
+}
+
+/* Takes what was written to the pty until now: the kernel hands it over when it has time to, so a mark says where it ends. */
 static void screen_take(struct screen *screen, int fd)
 {
-    char bytes[4096];
-    ssize_t n = read(fd, bytes, sizeof(bytes));
-    for (ssize_t idx = 0; idx < n; idx++) {
-        if (bytes[idx] == '\r') {
-            screen->column = 0;
-            continue;
-        }
-        if (bytes[idx] == '\n' || screen->column == screen->columns) {
-            screen->n_rows++;
-            screen->column = bytes[idx] == '\n' ? screen->column : 0;
-            memset(screen->row, ' ', sizeof(screen->row));
-        }
-        if (bytes[idx] != '\n') {
-            screen->row[screen->column++] = bytes[idx];
-        }
+    char byte = '\0';
+    assert_int_equal(write(STDERR_FILENO, SCREEN_MARK, 1), 1);
+    while (read(fd, &byte, 1) == 1 && byte != SCREEN_MARK[0]) {
+        screen_put(screen, byte);
     }
+    assert_int_equal(byte, SCREEN_MARK[0]);
 }
 
 struct terminal {
@@ -291,7 +299,6 @@ static void terminal_open(struct terminal *t, unsigned short columns)
     *t = (struct terminal){.now_ns = 1};
     fflush(NULL);
     assert_int_equal(openpty(&t->fd, &slave, NULL, NULL, NULL), 0);
-    assert_int_equal(fcntl(t->fd, F_SETFL, O_NONBLOCK), 0);
     terminal_resize(t, columns);
     t->stderr_fd = dup(STDERR_FILENO);
     assert_true(dup2(slave, STDERR_FILENO) == STDERR_FILENO);

@@ -17,6 +17,7 @@
 #include "base/fs.h"
 #include "dist/job.h"
 #include "emu.h"
+#include "tests/unit/rank_port.h"
 
 #define RANKS_MOST 3
 #define COUNT      1000
@@ -40,16 +41,6 @@ struct said {
     int status; /* 128 and a signal, or the exit status of its error */
     char words[1024];
 };
-
-static int free_port(void)
-{
-    struct err err = {0};
-    int fd = -1;
-    assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
-    int port = sock_own_port(fd);
-    fd_close(&fd);
-    return port;
-}
 
 /* ---- a rank, in a process of its own ---- */
 
@@ -261,7 +252,7 @@ static void run(const struct task *task, int n, struct said *said)
 {
     pid_t pids[RANKS_MOST];
     int outs[RANKS_MOST];
-    int port = free_port();
+    int port = rank_port();
     (void)fflush(stdout);
     for (int i = 0; i < n; i++) {
         int ends[2];

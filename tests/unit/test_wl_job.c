@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "dist/job.h"
+#include "tests/unit/rank_port.h"
 
 #define RANKS_MOST 6
 
@@ -71,16 +72,6 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-static int free_port(void)
-{
-    struct err err = {0};
-    int fd = -1;
-    assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
-    int port = sock_own_port(fd);
-    fd_close(&fd);
-    return port;
-}
-
 static void prepare(struct member *members, int n, int port)
 {
     memset(members, 0, (size_t)n * sizeof(*members));
@@ -136,7 +127,7 @@ static void any_number_of_ranks_meets(void **state UNUSED)
 {
     for (int n = 1; n <= RANKS_MOST; n++) {
         struct member members[RANKS_MOST];
-        prepare(members, n, free_port());
+        prepare(members, n, rank_port());
         for (int i = n - 1; i >= 0; i--) {
             start(&members[i]);
         }
@@ -154,7 +145,7 @@ static void guests_do_no_harm(void **state UNUSED)
 {
     struct member members[3];
     uint8_t bytes[WIRE_HELLO_BYTES + 1] = {0};
-    int port = free_port();
+    int port = rank_port();
     int silent[100];
     prepare(members, 3, port);
     start(&members[0]);
@@ -206,19 +197,19 @@ static void all_fail_with(struct member *members, int n, const char *text)
 static void what_ranks_disagree_about_ends_them_all(void **state UNUSED)
 {
     struct member members[3];
-    prepare(members, 3, free_port());
+    prepare(members, 3, rank_port());
     members[2].facts = "model=x batch=4";
     for (int i = 0; i < 3; i++) {
         start(&members[i]);
     }
     all_fail_with(members, 3, "rank 2 has batch=4, rank 0 batch=2");
-    prepare(members, 3, free_port());
+    prepare(members, 3, rank_port());
     members[1].ranks.n_ranks = 4;
     for (int i = 0; i < 3; i++) {
         start(&members[i]);
     }
     all_fail_with(members, 3, "rank 1 has a world size of 4, rank 0 one of 3");
-    prepare(members, 3, free_port());
+    prepare(members, 3, rank_port());
     members[2].ranks.rank = 1;
     for (int i = 0; i < 3; i++) {
         start(&members[i]);
@@ -230,7 +221,7 @@ static void who_leaves_or_does_not_come_is_named(void **state UNUSED)
 {
     struct member members[3];
     uint8_t bytes[WIRE_HELLO_BYTES];
-    int port = free_port();
+    int port = rank_port();
     prepare(members, 3, port);
     start(&members[0]);
     start(&members[1]);
@@ -244,7 +235,7 @@ static void who_leaves_or_does_not_come_is_named(void **state UNUSED)
             fail_msg("rank %d: %s", i, members[i].err.msg);
         }
     }
-    prepare(members, 3, free_port());
+    prepare(members, 3, rank_port());
     for (int i = 0; i < 2; i++) {
         members[i].rendezvous_ns = NS_PER_S * (i + 1);
         start(&members[i]);
@@ -255,7 +246,7 @@ static void who_leaves_or_does_not_come_is_named(void **state UNUSED)
         assert_non_null(strstr(members[i].err.msg, "of 3 ranks these have not come: 2"));
     }
     /* Who says hello and then is not where it said it would be: the ring does not close. */
-    port = free_port();
+    port = rank_port();
     prepare(members, 3, port);
     for (int i = 0; i < 2; i++) {
         members[i].rendezvous_ns = 2 * NS_PER_S;
@@ -275,7 +266,7 @@ static void a_rank_that_fails_tells_the_others(void **state UNUSED)
     for (int bad = 0; bad < 4; bad++) {
         struct member members[4];
         char text[64];
-        prepare(members, 4, free_port());
+        prepare(members, 4, rank_port());
         members[bad].fails_with = "shard 7 is damaged";
         for (int i = 0; i < 4; i++) {
             start(&members[i]);
@@ -295,7 +286,7 @@ static void what_all_find_is_every_ranks_own(void **state UNUSED)
 {
     for (int late = 0; late < 3; late++) {
         struct member members[3];
-        prepare(members, 3, free_port());
+        prepare(members, 3, rank_port());
         for (int i = 0; i < 3; i++) {
             members[i].ends_with = "loss is not a number";
             members[i].computes_ns = i == late ? NS_PER_S / 2 : 0;

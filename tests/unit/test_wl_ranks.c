@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* N ranks with a batch of B each are one rank with N x B: gradients, running statistics and loss in f64 within 1e-10. The ranks are
    threads; what they say goes through socket pairs. Real processes, several steps and f32: integration/test_wl_dist.sh. */
+#include "tests/unit/rank_port.h"
 #include "tests/unit/wl_fixture.h"
 
 #include "base/fs.h"
 #include "core/safetensors.h"
 #include "dist/ring.h"
-#include "dist/sock.h"
 #include "graph/fuse.h"
 #include "train/train.h"
 
@@ -322,20 +322,10 @@ static void write_check_file(const char *path)
     fixture_release(&f);
 }
 
-static int free_port(void)
-{
-    struct err err = {0};
-    int fd = -1;
-    MUST_PASS(sock_listen("127.0.0.1", 0, &fd, &err), err);
-    int port = sock_own_port(fd);
-    fd_close(&fd);
-    return port;
-}
-
 static void check_as(int n_ranks, const char *in, const char *out)
 {
     struct check_run runs[CHECK_RANKS] = {0};
-    int port = free_port();
+    int port = rank_port();
     for (int i = 0; i < n_ranks; i++) {
         runs[i].opts = (struct train_opts){.mode = TRAIN_CHECK,
                                            .model = &model_hrnet_w18,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the ranks of a test's job meet. */
+#ifndef TESTS_UNIT_RANK_PORT_H
+#define TESTS_UNIT_RANK_PORT_H
+
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "dist/sock.h"
+
+/* A port of 127.0.0.1 that nobody listens at: from a hundred of this process, below those which the kernel gives to connections (32768 on;
+ * net.ipv4.ip_local_port_range), for one that a connection has for a moment can't be bound. A failed assertion where all are in use. */
+static inline int rank_port(void)
+{
+    static int n_given;
+    for (int tries = 0; tries < 100; tries++) {
+        struct err err = {0};
+        CLEANUP(fd) int fd = -1;
+        int port = 10000 + (int)(getpid() % 200) * 100 + n_given++ % 100;
+        if (sock_listen("127.0.0.1", port, &fd, &err) == 0) {
+            return port;
+        }
+    }
+    fail_msg("no free port");
+    return -1;
+}
+
+#endif
