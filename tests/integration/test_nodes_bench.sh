@@ -60,11 +60,11 @@ for wrong in "30" "0 loop 3" "30 loop" "30 loop 0" "30 loop 3 4" "30 memory -1 3
     exits 2 "bench $wrong: no such thing" "$node" bench $wrong
 done
 exits 142 "its limit ends it" "$node" bench 1 clock 1000 100
-REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..32}) "$node" bench 20 listen 127.0.0.1 $port 2>"$T/listener" &
+REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..32}) "$node" bench 20 listen 127.0.0.1 "$port" 2>"$T/listener" &
 listener=$!
-until sshd_listens $port; do sleep 0.05; done # a stranger already: it shows no token
-is "$(exec 3<>/dev/tcp/127.0.0.1/$port && printf 'cd%.0s' {1..16} >&3 && cat <&3 | wc -c)" 0 "who listens says nothing to one with another token"
-REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..16})$(printf 'cd%.0s' {1..16}) exits 74 "a listener that is another is left alone" "$node" bench 20 ring 127.0.0.1 $port 1 3
+until sshd_listens "$port"; do sleep 0.05; done # a stranger already: it shows no token
+is "$(exec 3<>/dev/tcp/127.0.0.1/"$port" && printf 'cd%.0s' {1..16} >&3 && cat <&3 | wc -c)" 0 "who listens says nothing to one with another token"
+REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..16})$(printf 'cd%.0s' {1..16}) exits 74 "a listener that is another is left alone" "$node" bench 20 ring 127.0.0.1 "$port" 1 3
 like "$(cat "$T/err")" 'is not the node that was asked' "and it says why"
 wait "$listener"
 is $? 74 "the listener served one peer alone"
