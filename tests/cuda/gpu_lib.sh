@@ -102,13 +102,9 @@ find_libraries() {
     export LD_LIBRARY_PATH CUDNN_INC CUBLAS_INC NCCL_INC
 }
 
-# The clock that limits go by. CLOCK_SPEED: its seconds in one of the machine's; a rehearsal of ten minutes need not take them.
-export CLOCK_SPEED=${CLOCK_SPEED:-1} CLOCK_BEGIN_MS=${CLOCK_BEGIN_MS:-$(date +%s%3N)}
-elapsed() { echo $((($(date +%s%3N) - CLOCK_BEGIN_MS) * CLOCK_SPEED / 1000)); }
-machine_s() { # SECONDS: as the machine counts them
-    local ms=$(($1 * 1000 / CLOCK_SPEED))
-    printf '%d.%03d\n' $((ms / 1000)) $((ms % 1000))
-}
+# The clock that limits go by: date's, as timeout's are, so that a rehearsal can step both.
+export CLOCK_BEGIN_MS=${CLOCK_BEGIN_MS:-$(date +%s%3N)}
+elapsed() { echo $((($(date +%s%3N) - CLOCK_BEGIN_MS) / 1000)); }
 
 # Seconds of the whole that are left, at most MOST.
 left() { # MOST

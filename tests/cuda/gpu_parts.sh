@@ -4,7 +4,7 @@
 # `make bench-gpu`. Sourced behind gpu_lib.sh, and again by each part's own shell.
 PART_LEAST_S=5 # less is not worth a try
 # OUT, a folder in RESULTS, gets a log of each part, summary.txt and summary.json; all of it is RESULTS/WHAT.tar, which is written anew as each
-# part ends and is whole at any time. Choices of plans go into it as one file. CLOCK_SPEED: this clock's seconds in one of the machine's (tests).
+# part ends and is whole at any time. Choices of plans go into it as one file.
 results_open() {
     export OUT=$RESULTS/$WHAT PLANS=$RESULTS/cache/reperf/plans XDG_CACHE_HOME=$RESULTS/cache RESULTS WHAT
     rm -rf "$OUT"
@@ -128,7 +128,7 @@ judge_part() { # INDEX STATUS LOG
 
 # INDEX: runs what was announced, within its limit and what is left.
 run_part() {
-    local i=$1 limit begin log=$OUT/${PART_NAMES[$1]}.log
+    local i=$1 limit begin status log=$OUT/${PART_NAMES[$1]}.log
     limit=$(left "${PART_LIMITS[i]}")
     if [ "$limit" -lt "$PART_LEAST_S" ]; then
         failed=$((failed + 1))
@@ -139,10 +139,13 @@ run_part() {
     begin=$(elapsed)
     PART_LIMITS[i]=$limit
     echo "== ${PART_NAMES[i]}: ${PART_TEXTS[i]} (at most $limit s; $begin s have passed)"
-    PART_LIMIT_S=$limit timeout -k "$(machine_s 3)" "$(machine_s "$limit")" bash -c ". tests/cuda/gpu_lib.sh; . tests/cuda/gpu_parts.sh; ${PART_COMMANDS[i]}" </dev/null >"$log" 2>&1 &
+    PART_LIMIT_S=$limit timeout -k 3 "$limit" bash -c ". tests/cuda/gpu_lib.sh; . tests/cuda/gpu_parts.sh; ${PART_COMMANDS[i]}" </dev/null >"$log" 2>&1 &
     child=$! running=$i
     wait "$child"
-    judge_part "$i" $? "$log"
+    status=$?
+    # timeout leads their group, and ends with the shell; a program that was deaf to its TERM would hold the GPU.
+    kill -KILL -- "-$child" 2>/dev/null
+    judge_part "$i" "$status" "$log"
     running=''
     PART_TIMES[i]=$(($(elapsed) - begin))
     tail -n 40 "$log"
@@ -173,7 +176,7 @@ run_parts() {
 tap_part() {
     local status
     # shellcheck disable=SC2153
-    TAP_LANES=1 TEST_LIMIT_S=$(machine_s $((PART_LIMIT_S > 8 ? PART_LIMIT_S - 4 : PART_LIMIT_S))) TEST_KILL_S=$(machine_s 2) tests/tap.sh "$1"
+    TAP_LANES=1 TEST_LIMIT_S=$((PART_LIMIT_S > 8 ? PART_LIMIT_S - 4 : PART_LIMIT_S)) TEST_KILL_S=2 tests/tap.sh "$1"
     status=$?
     cat "$B"/tests/*"${1##*/}".tap >>"$OUT/all.tap" 2>/dev/null
     return $status
