@@ -307,14 +307,16 @@ TAP      := B=$(B) tests/tap.sh
 EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
 EMU_RUN  := $(B)/emu/reperf-train
 PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
-WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval)
+# What trains whole networks and reads files, too: with the sanitizers in test-all.
+WHOLE_TOO := checkpoint feed fuse streams
+WHOLE    := $(addprefix $(B)/emu/test_,models steps) $(addprefix $(B)/unit/test_wl_,net hrnet deeplab ranks eval $(WHOLE_TOO))
 TEST_OWN := $(call in_mode,asan,$(filter-out $(WHOLE),$(UNIT) $(EMU_TEST)) $(REPLAY)) $(call in_mode,release,$(WHOLE))
 TEST_RUN := $(LINT) $(TEST_OWN) $(INTEGRATION) $(E2E) $(CLUSTER)
 test-programs: $(TEST_OWN) $(call in_mode,release,$(EMU_LIB) $(EMU_RUN) $(PTX_RUN) $(SERVERS) $(addprefix $(B)/,$(PROGRAMS))) ## what test runs
 test: test-programs $(if $(HAVE_CUDA),ptx-90) ## all tests this machine can run, but for what test-all names; installs what they need
 	@B=build/release tests/tap.sh $(TEST_RUN)
-test-all: test-programs $(FUZZ_BIN) ## test, and what is long by nature: whole networks, lint from nothing, fuzzing; before an issue is closed
-	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) tests/fuzz/run.sh
+test-all: test-programs $(FUZZ_BIN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) ## test, and what is long by nature: whole networks, lint from nothing, fuzzing; before an issue is closed
+	@TIER=all B=build/release tests/tap.sh $(TEST_RUN) $(addprefix build/asan/unit/test_wl_,$(WHOLE_TOO)) tests/fuzz/run.sh
 test-frameworks: $(addprefix build/release/,$(PROGRAMS)) $(call in_mode,release,$(SERVERS)) ## every framework's column that runs on a CPU, one image at a time, in 45 minutes; SOURCES=DIR: a mirror of their code
 	@SOURCES="$(SOURCES)" TEST_LIMIT_S=2700 B=build/release tests/tap.sh tests/cluster/columns.sh
 unit: $(UNIT) $(EMU_TEST)        ## unit tests of MODE

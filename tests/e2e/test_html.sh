@@ -140,7 +140,9 @@ grep -q '<script\|<img' "$T/evil.svg"
 [ $? -eq 1 ]
 ok $? "without that markup"
 
-exits 2 "--html and --svg together" "$REPERF" report paddle-perf-deeplabv3p --html "$T/a" --svg "$T/b"
+exits 0 "--html and --svg together" "$REPERF" report paddle-perf-deeplabv3p --html "$T/c" --svg "$T/d"
+[ -s "$T/c" ] && [ -s "$T/d" ]
+ok $? "give both"
 exits 2 "no report named" "$REPERF" report --html "$T/a"
 exits 2 "two reports in one picture" "$REPERF" report paddle-perf-deeplabv3p paddle-perf-hrnetw18 --svg "$T/b"
 [ ! -e "$T/a" ] && [ ! -e "$T/b" ]

@@ -22,9 +22,9 @@ class Case:
 # Shapes that halve evenly, and ones that never do. A batch norm of DeepLab's sees one value a sample: with two samples it
 # gives plus and minus 1 whatever comes in, so three.
 CASES = {
-    "hrnet_w18": Case(nets_torch.HRNet, 9640830, [(2, 3, 64, 128), (3, 3, 45, 53)],
+    "hrnet_w18": Case(nets_torch.HRNet, 9640830, [(2, 3, 64, 64), (3, 3, 45, 53)],
                       ["grad.backbone.conv_layer1_1._conv.weight", "head.conv_1._batch_norm._variance", "grad.head.cls.weight"]),
-    "deeplabv3p": Case(nets_torch.DeepLab, 26723395, [(3, 3, 48, 64), (3, 3, 35, 51)],
+    "deeplabv3p": Case(nets_torch.DeepLab, 26723395, [(3, 3, 35, 51), (3, 3, 48, 64)],
                        ["grad.backbone.conv1_1._conv.weight", "head.aspp.conv_bn_relu._batch_norm._variance", "grad.head.decoder.conv.weight"]),
     "deeplabv3p_mmseg": Case(nets_torch.DeepLabMmseg, 43589878, [(3, 3, 35, 51)],
                              ["grad.backbone.stem.0.weight", "decode_head.bottleneck.bn.running_var", "grad.auxiliary_head.conv_seg.weight"]),
@@ -175,7 +175,10 @@ def main():
     if CASE.parameters < 2e7:  # the same code for every model; their files are large
         check_labels(tap, train, folder, state, x, labels)
     for shape in CASE.shapes[1:]:
-        check_shape(tap, train, folder, shape, 2, has_f32=CASE.parameters < 2e7)
+        if CASE.parameters < 2e7 or os.environ.get("TIER") == "all":
+            check_shape(tap, train, folder, shape, 2)
+        else:
+            print("# test-all: against PyTorch: %s, %s" % (MODEL, "x".join(map(str, shape))))
     print("1..%d" % tap.n)
     return 1 if tap.bad else 0
 
