@@ -396,6 +396,7 @@ uninstall:                       ## take away what install put there
 VERSION   := $(shell sed -n 's/^.define REPERF_VERSION *"\(.*\)"/\1/p' orchestrator/base/base.h)
 DEB_ARCH   = $(shell dpkg --print-architecture)
 DEB_DIR   ?= build
+DEB_LEVEL ?= 6
 DEB_EPOCH  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 deb: all                         ## Debian package into $(DEB_DIR): apt install ./reperf_*.deb, then reperf
 	@rm -rf "$(DEB_DIR)/deb" && mkdir -p "$(DEB_DIR)/deb/DEBIAN" "$(DEB_DIR)/deb/usr/share/doc/reperf"
@@ -404,7 +405,7 @@ deb: all                         ## Debian package into $(DEB_DIR): apt install 
 	@cp LICENSE "$(DEB_DIR)/deb/usr/share/doc/reperf/copyright"
 	@tests/deb_control.sh "$(DEB_DIR)/deb" $(VERSION) $(DEB_ARCH) >"$(DEB_DIR)/deb/DEBIAN/control.new" && mv "$(DEB_DIR)/deb/DEBIAN/control.new" "$(DEB_DIR)/deb/DEBIAN/control"
 	@chmod -R u=rwX,go=rX "$(DEB_DIR)/deb" && find "$(DEB_DIR)/deb" -exec touch -hd @$(DEB_EPOCH) {} +
-	@SOURCE_DATE_EPOCH=$(DEB_EPOCH) dpkg-deb --root-owner-group -Zxz --build "$(DEB_DIR)/deb" "$(DEB_DIR)/reperf_$(VERSION)_$(DEB_ARCH).deb" >/dev/null
+	@SOURCE_DATE_EPOCH=$(DEB_EPOCH) dpkg-deb --root-owner-group -Zxz -z$(DEB_LEVEL) --build "$(DEB_DIR)/deb" "$(DEB_DIR)/reperf_$(VERSION)_$(DEB_ARCH).deb" >/dev/null
 	@rm -rf "$(DEB_DIR)/deb" && echo "$(DEB_DIR)/reperf_$(VERSION)_$(DEB_ARCH).deb"
 dist:                            ## source archive of HEAD into build/
 	@mkdir -p build; git archive --format=tar --prefix=reperf/ HEAD | gzip -n > build/reperf.tar.gz && echo build/reperf.tar.gz

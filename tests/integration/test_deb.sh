@@ -8,11 +8,11 @@ for tool in dpkg-deb readelf strip; do
     command -v "$tool" >/dev/null || { skip "make deb" "$tool is not here"; tap_done; }
 done
 mode=$(basename "$B")
-exits 0 "make deb" make -s MODE="$mode" DEB_DIR="$T/one" deb
+exits 0 "make deb" make -s MODE="$mode" DEB_DIR="$T/one" DEB_LEVEL=2 deb
 deb=$(tail -n 1 "$T/out")
 ok "$([ -s "$deb" ]; echo $?)" "names the package"
 if [ "${TIER:-everyday}" = all ]; then
-    exits 0 "make deb again" make -s MODE="$mode" DEB_DIR="$T/two" deb
+    exits 0 "make deb again" make -s MODE="$mode" DEB_DIR="$T/two" DEB_LEVEL=2 deb
     is "$(sha256sum <"$deb")" "$(sha256sum <"$T/two/$(basename "$deb")")" "gives the same bytes"
 else
     echo "# test-all: the package made twice"
