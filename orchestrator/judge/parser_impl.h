@@ -48,6 +48,13 @@ struct series_state {
     bool is_open;    /* between after and until */
 };
 
+/* What a line states after samples of the run: of this run or of the next, as the lines after it tell. */
+struct late_fact {
+    char *text; /* owned */
+    size_t len, max;
+    int64_t line; /* 0: none */
+};
+
 struct guesser;
 struct survey;
 
@@ -69,6 +76,8 @@ struct parser {
     VEC(struct fact) facts;      /* values in the arena */
     size_t *
         fact_of; /* owned; by fact_spec, in this run: 0 none yet, else its place in facts and one */
+    struct late_fact *late; /* owned; by fact_spec, since the last sample */
+    bool has_late;
     size_t n_open;
     int32_t run;
     bool has_start; /* run_start was seen in this run */
@@ -117,6 +126,9 @@ MUST_CHECK int parser_probe(struct parser *parser, const struct probe *probe,
 /* Keeps a fact that is new; *ret_place is one more than where it is, SIZE_MAX of one that says nothing. The value is text of a line: copied. */
 MUST_CHECK int parser_add_fact(struct parser *parser, struct str name, struct str value,
                                int64_t line, size_t *ret_place, struct err *err);
+/* What was stated since the last sample is of this run, or, where another has begun, of that. */
+MUST_CHECK int parser_settle_facts(struct parser *parser, struct err *err);
+MUST_CHECK int parser_pass_facts(struct parser *parser, struct err *err);
 /* Of a line that is a sample, or of another one. */
 MUST_CHECK int parser_facts(struct parser *parser, const struct line *line, bool is_sample,
                             struct err *err);

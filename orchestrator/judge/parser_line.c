@@ -17,7 +17,7 @@ static bool is_measured(enum quantity quantity)
     return quantity != QTY_SCORE && quantity != QTY_CLOCK && quantity != QTY_PROGRESS;
 }
 
-static void next_run(struct parser *p)
+static int next_run(struct parser *p, struct err *err)
 {
     parser_end_run(p);
     p->run++;
@@ -38,6 +38,7 @@ static void next_run(struct parser *p)
         p->series[idx].n_ranks = 0;
         p->series[idx].ordinal = 0;
     }
+    return parser_pass_facts(p, err);
 }
 
 /* NULL with *err filled where there are too many ranks. */
@@ -213,7 +214,9 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         if (p->run == RUNS_MAX) {
             return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
         }
-        next_run(p);
+        if (next_run(p, err) < 0) {
+            return -1;
+        }
         sample.run = (int16_t)p->run;
         state = rank_state_of(series, sample.rank, err);
         if (!state) {
@@ -395,7 +398,9 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
         if (p->run == RUNS_MAX) {
             return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
         }
-        next_run(p);
+        if (next_run(p, err) < 0) {
+            return -1;
+        }
     }
     p->has_start = true;
     return 0;
@@ -412,6 +417,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     bool is_hit = false;
     bool is_sample = false;
     bool is_shown = false; /* a line of what the log is measured by */
+    bool is_step = false;  /* one that would have begun another run, had there been one */
     if (follow_start(p, line, err) < 0) {
         return -1;
     }
@@ -420,6 +426,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
             return -1;
         }
         is_sample = is_sample || is_hit;
+        is_step = is_step || (is_hit && p->format->series[idx].quantity != QTY_SCORE);
         is_shown =
             is_shown ||
             (is_hit && (p->format->series[idx].is_primary || p->format->series[idx].stands_in));
@@ -431,6 +438,9 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         return -1;
     }
     if (parser_probe(p, &p->format->end, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if ((is_step || is_hit) && parser_settle_facts(p, err) < 0) {
         return -1;
     }
     p->has_end = p->has_end || is_hit;
@@ -463,6 +473,9 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     const struct series *primary;
     size_t first;
     if (parser_finish_bytes(p, err) < 0) {
+        return -1;
+    }
+    if (parser_settle_facts(p, err) < 0) {
         return -1;
     }
     parser_end_run(p);

@@ -27,13 +27,15 @@ enum statistic {
 /* How a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in result.json; replay
    derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
    2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. 4: a log is judged by the causes of
-   judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. */
+   judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. 6: what one run
+   of a log states is not said of another; a run whose beginning is missing is incomplete. */
 enum {
     DERIVATION_FIRST = 1,
     DERIVATION_RANK_INTERVALS = 3,
     DERIVATION_WHOLE = 4,
     DERIVATION_IDENTITY = 5,
-    DERIVATION_NOW = 5
+    DERIVATION_RUNS = 6,
+    DERIVATION_NOW = 6
 };
 
 enum scale {
@@ -156,6 +158,10 @@ struct str rule_unit(const struct rule *rule, struct str series_unit);
 MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
                           const struct rule_case *of, struct rule_value *ret_value,
                           struct err *err);
+
+/* The run of the log whose samples the rule takes; -1 where it takes none, does not choose among several, or takes the row of a table,
+   which may stand in one run and be about another. */
+int32_t rule_run(const struct rule *rule, const struct measurement *m);
 
 /* What rule_apply does with each sample of the rule's series: ret_uses has one entry for each. */
 MUST_CHECK int rule_uses(const struct rule *rule, const struct measurement *m,
