@@ -61,15 +61,17 @@ int parser_add_fact(struct parser *p, struct str name, struct str value, int64_t
     return 0;
 }
 
-/* A fact that says how many steps or epochs the run makes; text that is no such number says nothing. */
+/* A fact that says how many steps or epochs the run makes, or after how many it prints; text that is no such number says nothing. */
 static void note_total(struct parser *p, struct str name, struct str value)
 {
     struct err ignored = {0};
     int64_t total;
     bool is_steps = p->format->total_from.ptr && str_eq(name, p->format->total_from);
     bool is_epochs = p->format->epochs_from.ptr && str_eq(name, p->format->epochs_from);
-    if ((is_steps || is_epochs) && str_to_i64(value, 1, TOTAL_MAX, &total, &ignored) == 0) {
-        *(is_steps ? &p->total_steps : &p->total_epochs) = total;
+    bool is_interval = str_eq_z(name, "log_interval");
+    if ((is_steps || is_epochs || is_interval) &&
+        str_to_i64(value, 1, TOTAL_MAX, &total, &ignored) == 0) {
+        *(is_steps ? &p->total_steps : is_epochs ? &p->total_epochs : &p->log_interval) = total;
     }
 }
 
@@ -186,11 +188,17 @@ static int end_gap(struct parser *p, bool is_passed, struct err *err)
 
 int parser_settle_facts(struct parser *p, struct err *err)
 {
+    p->has_late_begin = false;
+    p->is_late_resumed = false;
     return end_gap(p, false, err);
 }
 
 int parser_pass_facts(struct parser *p, struct err *err)
 {
+    p->has_begin = p->has_late_begin;
+    p->is_resumed = p->is_late_resumed;
+    p->has_late_begin = false;
+    p->is_late_resumed = false;
     return end_gap(p, true, err);
 }
 

@@ -78,6 +78,9 @@ struct parser {
         fact_of; /* owned; by fact_spec, in this run: 0 none yet, else its place in facts and one */
     struct late_fact *late; /* owned; by fact_spec, since the last sample */
     bool has_late;
+    bool has_begin;                       /* of this run: the line with which one begins */
+    bool is_resumed;                      /* of this run: it goes on from a step of another */
+    bool has_late_begin, is_late_resumed; /* since the last sample */
     size_t n_open;
     int32_t run;
     bool has_start; /* run_start was seen in this run */
@@ -86,6 +89,7 @@ struct parser {
     bool has_samples;   /* of this run */
     bool has_date;      /* of this run: fact log_date */
     int64_t total_steps;
+    int64_t log_interval;   /* of this run, by a fact; 0 not said */
     int64_t total_epochs;   /* of this run, by a fact; -1 not said */
     int64_t epochs_left;    /* of this run: after that of its last line */
     int64_t first_bad_line; /* 0: none */

@@ -27,6 +27,7 @@ static int next_run(struct parser *p, struct err *err)
     p->has_samples = false;
     p->has_date = false;
     p->total_steps = -1;
+    p->log_interval = 0;
     p->total_epochs = -1;
     p->epochs_left = 0;
     p->done_step = -1;
@@ -406,6 +407,20 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
+/* Lines by which a run begins or goes on: after samples, perhaps the next one. */
+static int look_at_begin(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_begin = false;
+    bool is_resumed = false;
+    if (parser_probe(p, &p->format->begin, line, &is_begin, err) < 0 ||
+        parser_probe(p, &p->format->resumed, line, &is_resumed, err) < 0) {
+        return -1;
+    }
+    *(p->has_samples ? &p->has_late_begin : &p->has_begin) |= is_begin;
+    *(p->has_samples ? &p->is_late_resumed : &p->is_resumed) |= is_resumed;
+    return 0;
+}
+
 /* One figure for the whole run: its losses stand on lines of their own. */
 static bool has_one_figure(const struct parser *p)
 {
@@ -418,7 +433,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     bool is_sample = false;
     bool is_shown = false; /* a line of what the log is measured by */
     bool is_step = false;  /* one that would have begun another run, had there been one */
-    if (follow_start(p, line, err) < 0) {
+    if (follow_start(p, line, err) < 0 || look_at_begin(p, line, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {

@@ -88,6 +88,7 @@ enum cause {
     CAUSE_CRASH,      /* a traceback or want of memory before the run's end */
     CAUSE_NO_END,     /* the line that ends a run is missing */
     CAUSE_SHORT,      /* steps or epochs that the run was to make are missing at the end */
+    CAUSE_BEGIN,      /* lines are missing before the first, or the line with which a run begins */
     CAUSE_GAP,        /* lines are missing in the grid of steps that the log itself shows */
     CAUSES
 };
