@@ -132,8 +132,9 @@ static const double T_975[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
 
 double stats_t975(double df)
 {
+    const size_t n = ARRAY_LEN(T_975);
     ASSERT(df >= 1);
-    return df < (double)ARRAY_LEN(T_975) + 1 ? T_975[(size_t)df - 1] : 1.96 + 2.4 / floor(df);
+    return df < (double)n + 1 ? T_975[(size_t)df - 1] : 1.96 + 2.4 / floor(df);
 }
 
 double stats_ci95(const double *values, size_t n)
