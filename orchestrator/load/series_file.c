@@ -160,40 +160,6 @@ static void write_series(struct json_out *out, const struct series *s)
     jw_end_object(out);
 }
 
-bool series_facts_have_runs(const struct measurement *m)
-{
-    bool have = m->n_runs > 1;
-    for (size_t idx = 0; idx < m->n_facts; idx++) {
-        have = have || m->facts[idx].first_run != 0 || m->facts[idx].last_run != 0;
-    }
-    return have;
-}
-
-void series_fact_runs_unsaid(const struct measurement *m, struct fact *fact)
-{
-    bool is_one = m->n_runs <= 1;
-    fact->first_run = is_one ? 0 : 1;
-    fact->last_run = 0;
-}
-
-static void write_facts(struct json_out *out, const struct measurement *m)
-{
-    bool have_runs = series_facts_have_runs(m);
-    jw_array(out, "facts");
-    for (size_t idx = 0; idx < m->n_facts; idx++) {
-        jw_array(out, NULL);
-        jw_str(out, NULL, m->facts[idx].name);
-        jw_str(out, NULL, m->facts[idx].value);
-        jw_i64(out, NULL, m->facts[idx].line);
-        if (have_runs) {
-            jw_i64(out, NULL, m->facts[idx].first_run);
-            jw_i64(out, NULL, m->facts[idx].last_run);
-        }
-        jw_end_array(out);
-    }
-    jw_end_array(out);
-}
-
 static void write_measurement(struct json_out *out, const struct measurement *m)
 {
     jw_str(out, "format", m->format);
@@ -207,7 +173,7 @@ static void write_measurement(struct json_out *out, const struct measurement *m)
     jw_i64(out, "warmup_steps", m->warmup_steps);
     jw_i64(out, "last_step", m->last_step);
     jw_i64(out, "total_steps", m->total_steps);
-    write_facts(out, m);
+    series_write_facts(out, m);
     jw_array(out, "series");
     for (size_t idx = 0; idx < m->n_series; idx++) {
         write_series(out, &m->series[idx]);
@@ -451,59 +417,13 @@ static int read_series(const struct json *at, struct arena *arena, struct series
     return 0;
 }
 
-/* [name, value, line] or [name, value, line, first run, last run]. */
-static int read_fact(const struct json *at, struct arena *arena, const struct measurement *m,
-                     struct fact *fact, struct err *err)
-{
-    struct json part;
-    int64_t runs[2] = {0};
-    size_t n = 0;
-    if (json_expect_array(at, 5, &n, err) < 0) {
-        return -1;
-    }
-    if (n != 3 && n != 5) {
-        return json_fail(at, err, "expected name, value, line, and both runs or none");
-    }
-    bool has_name = json_first(at, &part);
-    if (!has_name || json_str(&part, arena, &fact->name, err) < 0 || !json_next(&part) ||
-        json_str(&part, arena, &fact->value, err) < 0 || !json_next(&part) ||
-        json_i64(&part, 0, INT32_MAX, &fact->line, err) < 0) {
-        return -1;
-    }
-    series_fact_runs_unsaid(m, fact);
-    for (size_t idx = 0; idx + 3 < n; idx++) {
-        if (!json_next(&part) || json_i64(&part, 0, RUNS_MAX, &runs[idx], err) < 0) {
-            return -1;
-        }
-        *(idx ? &fact->last_run : &fact->first_run) = (int32_t)runs[idx];
-    }
-    return 0;
-}
-
-static int read_facts(const struct json *list, struct arena *arena, struct measurement *m,
-                      struct err *err)
-{
-    struct json item;
-    size_t idx = 0;
-    if (json_expect_array(list, FACTS_MAX, &m->n_facts, err) < 0) {
-        return -1;
-    }
-    m->facts = arena_array(arena, struct fact, m->n_facts + 1);
-    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
-        if (read_fact(&item, arena, m, &m->facts[idx++], err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 static int read_lists(const struct json *root, struct arena *arena, struct measurement *m,
                       struct err *err)
 {
     struct json list;
     struct json item;
     size_t idx = 0;
-    if (json_member(root, "facts", &list, err) < 0 || read_facts(&list, arena, m, err) < 0 ||
+    if (json_member(root, "facts", &list, err) < 0 || series_read_facts(&list, arena, m, err) < 0 ||
         json_member(root, "series", &list, err) < 0 ||
         json_expect_array(&list, SERIES_MAX, &m->n_series, err) < 0) {
         return -1;

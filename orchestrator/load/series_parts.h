@@ -20,5 +20,9 @@ bool series_verdict_of_name(struct str name, enum parse_verdict *ret);
 bool series_facts_have_runs(const struct measurement *m);
 /* Where none are written: of the one run, and of none where there are several. */
 void series_fact_runs_unsaid(const struct measurement *m, struct fact *fact);
+/* The member facts: its list. n_runs is known where it is read. */
+void series_write_facts(struct json_out *out, const struct measurement *m);
+MUST_CHECK int series_read_facts(const struct json *list, struct arena *arena,
+                                 struct measurement *m, struct err *err);
 
 #endif
