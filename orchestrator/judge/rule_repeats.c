@@ -42,6 +42,7 @@ static int decode_required(const struct json *at, struct arena *arena, struct ru
     static const struct json_field FIELDS[] = {
         {"fact", JSON_STR, JSON_REQUIRED, offsetof(struct rule_required, fact), 0, 0},
         {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"source", JSON_STR, 0, offsetof(struct rule_required, source), 0, 0},
     };
     struct rule_required *required = &rule->required;
     struct json member;
