@@ -271,8 +271,8 @@ static int measure_beside(struct arena *arena, const struct source *from, struct
             return -1;
         }
         as.series = measurement_primary(&as.m);
-        as.counts = identity_counts(b->format, &as.m);
         as.rule = format_rule_of(b->format, as.series->name);
+        as.counts = identity_counts(b->format, &as.m, as.rule);
         judge(arena, from->args, &as);
         b->verdict = as.verdict;
         b->series = as.series;
@@ -340,7 +340,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);
     f->rule = f->rule ? f->rule : format_rule_of(format, f->series->name);
     f->unit = f->series->unit;
-    f->counts = identity_counts(format, &f->m);
+    f->counts = identity_counts(format, &f->m, f->rule);
     if (check_asked(args, f, err) < 0) {
         return -1;
     }

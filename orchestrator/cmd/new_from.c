@@ -325,7 +325,7 @@ static int read_logs(struct maker *m, struct draft_reader *reader, struct err *e
             m->n_unread++;
             continue;
         }
-        counts = identity_counts(log->format, read);
+        counts = identity_counts(log->format, read, NULL);
         log->path = str_of(path);
         log->id = format_id(log->format);
         log->m = read;

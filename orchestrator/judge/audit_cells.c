@@ -115,7 +115,7 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
     if (!format || rule->match_gpus) {
         return of;
     }
-    struct log_counts counts = identity_counts(format, m);
+    struct log_counts counts = identity_counts(format, m, rule);
     of.gpus = counts.gpus > 0 ? counts.gpus : of.gpus;
     of.nodes = counts.nodes > 0 ? counts.nodes : of.nodes;
     of.batch_per_gpu = counts.batch_per_gpu > 0 ? counts.batch_per_gpu : of.batch_per_gpu;
@@ -154,6 +154,13 @@ bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct 
 {
     struct err err = {0};
     return cell->n_logs > 0 && apply_to_logs(rule, cell, NULL, ret, &err) == 0;
+}
+
+const struct rule *audit_rule_of(const struct audit *audit, const struct cell_audit *cell)
+{
+    struct str id = cell_format(cell->of_case, cell->cell);
+    const struct format *format = id.ptr && cell->rule.ptr ? format_find(audit->formats, id) : NULL;
+    return format ? format_rule(format, cell->rule) : NULL;
 }
 
 /* No number of this cell can be recomputed: the verdict says so, and the note says why. */

@@ -202,8 +202,7 @@ static void search_series(struct search *s, const struct series *series)
 
 static void search_logs(struct audit *audit, struct cell_audit *a)
 {
-    const struct format *format = format_find(audit->formats, cell_format(a->of_case, a->cell));
-    struct search s = {audit, a, format ? format_rule(format, a->rule) : NULL, {0}, 1};
+    struct search s = {audit, a, audit_rule_of(audit, a), {0}, 1};
     const struct measurement *m = a->measurements[0];
     if (!s.base || !m) {
         return;

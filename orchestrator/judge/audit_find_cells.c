@@ -260,8 +260,7 @@ static bool is_noted(const struct findings *list, const char *id, struct str whe
 /* A rule that takes the lines of the case's own GPU count tells the runs of a file apart. */
 static bool is_told_apart(const struct audit *audit, const struct cell_audit *a)
 {
-    const struct format *f = format_find(audit->formats, cell_format(a->of_case, a->cell));
-    const struct rule *rule = f && a->rule.ptr ? format_rule(f, a->rule) : NULL;
+    const struct rule *rule = audit_rule_of(audit, a);
     return rule && rule->match_gpus;
 }
 

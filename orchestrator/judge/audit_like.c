@@ -22,14 +22,6 @@ static bool is_pace(const struct series *s)
                         s->quantity == QTY_STEP_TIME);
 }
 
-static const struct rule *rule_of(const struct audit *audit, const struct cell_audit *a)
-{
-    const struct format *f = a->rule.ptr && a->n_logs
-                                 ? format_find(audit->formats, cell_format(a->of_case, a->cell))
-                                 : NULL;
-    return f ? format_rule(f, a->rule) : NULL;
-}
-
 /* The series that the cell's rule reads, where it says how fast each interval was; else the primary one, if it does. */
 static const struct series *pace_series(const struct rule *rule, const struct measurement *m)
 {
@@ -69,13 +61,16 @@ static double mean_time(const struct series *s, const struct report_case *c, dou
 }
 
 /* The batch that ran, where step times must be turned into rates: the log's word goes before the table's. */
-static int64_t batch_of(const struct cell_audit *a, const struct series *s)
+static int64_t batch_of(const struct audit *audit, const struct cell_audit *a,
+                        const struct series *s)
 {
     const struct measurement *m = a->measurements[0];
+    const struct rule *rule = audit_rule_of(audit, a);
+    int32_t run = rule ? rule_run(rule, m) : -1;
     struct err err = {0};
     int64_t batch = a->of_case->batch_per_gpu;
     for (size_t idx = 0; s->quantity == QTY_STEP_TIME && idx < m->n_facts; idx++) {
-        if (str_eq_z(m->facts[idx].name, "batch_per_gpu") &&
+        if (str_eq_z(m->facts[idx].name, "batch_per_gpu") && fact_is_of(&m->facts[idx], run) &&
             str_to_i64(m->facts[idx].value, 1, INT32_MAX, &batch, &err) == 0) {
             break;
         }
@@ -102,7 +97,7 @@ static void add_interval(const struct series *s, const struct report_case *c, st
 
 bool audit_pace(struct audit *audit, const struct cell_audit *a, struct pace *ret)
 {
-    const struct rule *rule = rule_of(audit, a);
+    const struct rule *rule = audit_rule_of(audit, a);
     const struct measurement *m = a->n_logs ? a->measurements[0] : NULL;
     const struct series *s = rule && m ? pace_series(rule, m) : NULL;
     double total_s = 0;
@@ -151,6 +146,7 @@ struct side {
     const struct cell_audit *cell;
     struct pace pace;
     bool has_pace, drops_last;
+    int64_t batch; /* of a GPU */
     int64_t n_steps;
 };
 
@@ -158,6 +154,8 @@ static void read_side(struct audit *audit, const struct cell_audit *a, struct si
 {
     side->cell = a;
     side->has_pace = audit_pace(audit, a, &side->pace);
+    side->batch =
+        side->has_pace ? batch_of(audit, a, side->pace.series) : a->of_case->batch_per_gpu;
     for (size_t idx = 0; side->has_pace && idx < side->pace.n; idx++) {
         side->n_steps += side->pace.items[idx].n_steps;
     }
@@ -184,8 +182,7 @@ static double side_rate(struct side *side, int64_t skip)
         n_steps += side->pace.items[idx].n_steps;
         seconds += side->pace.items[idx].seconds;
     }
-    return n_steps > 0 ? (double)n_steps * (double)c->gpus *
-                             (double)batch_of(side->cell, side->pace.series) / seconds
+    return n_steps > 0 ? (double)n_steps * (double)c->gpus * (double)side->batch / seconds
                        : (double)NAN;
 }
 
@@ -202,10 +199,8 @@ static void list_reasons(const struct side *a, const struct side *b, struct strb
         "dataset",    "dataset_repeats", "cuda",      "layout"};
     const struct report_case *x = a->cell->of_case;
     const struct report_case *y = b->cell->of_case;
-    int64_t batch_x = a->has_pace ? batch_of(a->cell, a->pace.series) : x->batch_per_gpu;
-    int64_t batch_y = b->has_pace ? batch_of(b->cell, b->pace.series) : y->batch_per_gpu;
-    if (batch_x != batch_y) {
-        strbuf_printf(out, "batch %" PRId64 " / %" PRId64, batch_x, batch_y);
+    if (a->batch != b->batch) {
+        strbuf_printf(out, "batch %" PRId64 " / %" PRId64, a->batch, b->batch);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         struct str of_x = STR_EMPTY;

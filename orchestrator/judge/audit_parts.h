@@ -21,6 +21,9 @@ struct rule_case audit_case_of_log(const struct report_case *c, const struct rul
 /* The number of this cell by another rule; false where the rule does not apply. */
 bool audit_apply(const struct rule *rule, const struct cell_audit *cell, struct rule_value *ret);
 
+/* By which the cell is judged, or NULL: none, or one that its format does not have. */
+const struct rule *audit_rule_of(const struct audit *audit, const struct cell_audit *cell);
+
 /* What turns a value of the series into a number of the job. */
 enum scale audit_scale_of(const struct series *series);
 

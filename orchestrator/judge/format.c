@@ -243,6 +243,8 @@ static const struct json_field FORMAT_FIELDS[] = {
     {"prefixes", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"series", JSON_ANY, JSON_REQUIRED, RF(any), 0, 0},
     {"run_start", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
+    {"begin", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
+    {"resumed", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"end", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"fatal", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
     {"done", JSON_ANY, JSON_NULLABLE, RF(any), 0, 0},
@@ -265,6 +267,36 @@ static int decode_done(const struct decoder *d, const struct json *root, struct 
     return f->done.pattern && f->done_step < 0
                ? json_fail(root, err, "done: its pattern has a group \"step\"")
                : 0;
+}
+
+/* "begin": a line that stands before the samples of every run; or why no log of the format shows whether its beginning is there. */
+static int decode_begin(const struct decoder *d, const struct json *root, struct err *err)
+{
+    struct {
+        struct str why;
+        bool is_unknown;
+    } raw = {0};
+    static const struct json_field FIELDS[] = {
+        {"why", JSON_STR, JSON_REQUIRED, 0, 0, 0},
+        {"unknown", JSON_BOOL, JSON_REQUIRED, sizeof(struct str), 0, 0},
+    };
+    struct json member;
+    struct json unknown;
+    d->format->begin.bit = NO_LITERAL;
+    if (!json_find(root, "begin", &member) || json_is_null(&member)) {
+        return 0;
+    }
+    if (!json_find(&member, "unknown", &unknown)) {
+        return format_probe(d, root, "begin", &d->format->begin, err);
+    }
+    if (json_decode(&member, d->arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
+        return -1;
+    }
+    if (!raw.is_unknown || !raw.why.len) {
+        return json_fail(&member, err, "\"unknown\" is true, and \"why\" says why");
+    }
+    d->format->begin_why = raw.why;
+    return 0;
 }
 
 /* By which a Python or CUDA program breaks off, whatever it trains. That TensorFlow's allocator "ran out of memory" is said to be no
@@ -342,6 +374,8 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     if (decode_role(root, raw.role, &f->role, err) < 0 || decode_prefixes(&d, root, err) < 0 ||
         format_series(&d, root, err) < 0 ||
         format_probe(&d, root, "run_start", &f->run_start, err) < 0 ||
+        decode_begin(&d, root, err) < 0 ||
+        format_probe(&d, root, "resumed", &f->resumed, err) < 0 ||
         format_probe(&d, root, "end", &f->end, err) < 0 ||
         format_probe(&d, root, "fatal", &f->fatal, err) < 0 || decode_done(&d, root, err) < 0 ||
         decode_facts(&d, root, err) < 0 || add_crashes(root, f, err) < 0 ||
@@ -373,6 +407,8 @@ void format_release(struct format *format)
         pattern_free(format->facts[idx].line.pattern);
     }
     pattern_free(format->run_start.pattern);
+    pattern_free(format->begin.pattern);
+    pattern_free(format->resumed.pattern);
     pattern_free(format->end.pattern);
     pattern_free(format->fatal.pattern);
     pattern_free(format->done.pattern);

@@ -27,6 +27,7 @@ struct series_spec {
     bool is_grouped;   /* digits in groups, "1,234.5" */
     bool is_off_grid;  /* printed by the clock, not by the step: intervals show no gap */
     int64_t step_from; /* what the first step is called, 0 or 1: a run from 0 ends at total - 1 */
+    int64_t first_by;  /* the step of the first line at the latest; 0: the interval of the lines */
     int64_t
         epoch_from; /* >= 0: step and total count within an epoch, and the first epoch is this */
     double factor;
@@ -61,9 +62,10 @@ struct format {
     bool strips_mpirun, strips_srun;
     struct series_spec *series;
     size_t n_series;
-    struct probe run_start, end, fatal, done;
-    int done_step;       /* group of done: steps that the run has made */
-    uint64_t crash_mask; /* literals by which any program breaks off */
+    struct probe run_start, begin, resumed, end, fatal, done;
+    struct str begin_why; /* why a log does not show whether its beginning is there, or NULL */
+    int done_step;        /* group of done: steps that the run has made */
+    uint64_t crash_mask;  /* literals by which any program breaks off */
     bool needs_end;
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */
     struct str epochs_from; /* likewise, how many epochs */

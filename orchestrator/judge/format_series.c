@@ -70,7 +70,7 @@ static int decode_groups(const struct json *at, struct series_spec *s, struct er
 struct raw_series {
     struct str name, literal, pattern, unit, scope, quantity, like, until;
     bool primary, repeats, after, stands_in, is_on_grid, is_grouped;
-    int64_t step_from, epoch_from;
+    int64_t step_from, epoch_from, first_by;
     double factor;
 };
 
@@ -89,6 +89,7 @@ static const struct json_field SERIES_FIELDS[] = {
     {"grouped", JSON_BOOL, 0, RS(is_grouped), 0, 0},
     {"step_from", JSON_I64, 0, RS(step_from), 0, 1},
     {"epoch_from", JSON_I64, 0, RS(epoch_from), 0, 1},
+    {"first_by", JSON_I64, 0, RS(first_by), 1, INT32_MAX},
     {"factor", JSON_F64, 0, RS(factor), 0, 0},
     {"after", JSON_ANY, JSON_NULLABLE, RS(after), 0, 0},
     {"like", JSON_STR, JSON_NULLABLE, RS(like), 0, 0},
@@ -124,6 +125,7 @@ static int decode_series_names(const struct json *at, const struct raw_series *r
     s->is_grouped = raw->is_grouped;
     s->step_from = raw->step_from;
     s->epoch_from = raw->epoch_from;
+    s->first_by = raw->first_by;
     s->factor = raw->factor;
     return 0;
 }

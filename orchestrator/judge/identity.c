@@ -24,6 +24,17 @@ bool identity_is_known(struct str name)
     return false;
 }
 
+bool identity_stands_on(struct str name)
+{
+    static const char *const COUNTS[] = {"batch_per_gpu", "global_batch", "grad_accumulation"};
+    for (size_t idx = 0; idx < ARRAY_LEN(COUNTS); idx++) {
+        if (str_eq_z(name, COUNTS[idx])) {
+            return true;
+        }
+    }
+    return identity_is_known(name);
+}
+
 const char *identity_name(enum identity_fact fact)
 {
     return NAMES[fact];
@@ -37,18 +48,30 @@ const char *proof_name(enum proof proof)
 
 /* ---- what the log states ---- */
 
-/* The different values that a log states for one name, in the order of its lines. */
+/* The different values that a run states for one name, in the order of its lines. */
 struct stated {
     const struct fact *items[STATED_MAX];
     size_t n;
     const struct vocabulary *vocabulary; /* of precisions */
 };
 
-static struct stated stated_of(const struct measurement *m, const char *name)
+/* One run of a log, or, with run < 0, all of it. */
+struct told {
+    const struct measurement *m;
+    int32_t run;
+};
+
+static struct told told_of(const struct measurement *m, const struct rule *rule)
 {
+    return (struct told){m, rule ? rule_run(rule, m) : -1};
+}
+
+static struct stated stated_of(const struct told *told, const char *name)
+{
+    const struct measurement *m = told->m;
     struct stated s = {0};
     for (size_t idx = 0; idx < m->n_facts && s.n < STATED_MAX; idx++) {
-        bool is_new = str_eq_z(m->facts[idx].name, name);
+        bool is_new = str_eq_z(m->facts[idx].name, name) && fact_is_of(&m->facts[idx], told->run);
         for (size_t old = 0; old < s.n; old++) {
             is_new = is_new && !str_eq(s.items[old]->value, m->facts[idx].value);
         }
@@ -67,9 +90,9 @@ static int64_t to_count(struct str text)
 }
 
 /* 0 where the log states none, or several. */
-static int64_t count_stated(const struct measurement *m, const char *name)
+static int64_t count_stated(const struct told *told, const char *name)
 {
-    struct stated s = stated_of(m, name);
+    struct stated s = stated_of(told, name);
     return s.n == 1 ? to_count(s.items[0]->value) : 0;
 }
 
@@ -80,27 +103,34 @@ static int64_t whole(int64_t product, int64_t factor)
 }
 
 /* What one optimizer step adds up: 1 where the format knows no accumulation, 0 where it does and the log does not say. */
-static int64_t accumulated(const struct format *format, const struct measurement *m)
+static int64_t accumulated(const struct format *format, const struct told *told)
 {
-    return format_reads(format, "grad_accumulation") ? count_stated(m, "grad_accumulation") : 1;
+    return format_reads(format, "grad_accumulation") ? count_stated(told, "grad_accumulation") : 1;
 }
 
-struct log_counts identity_counts(const struct format *format, const struct measurement *m)
+static struct log_counts counts_of(const struct format *format, const struct told *told)
 {
-    int64_t per_node = count_stated(m, "gpus_per_node");
-    int64_t global = whole(count_stated(m, "global_batch"), accumulated(format, m));
-    struct log_counts c = {count_stated(m, "gpus"), count_stated(m, "nodes"),
-                           count_stated(m, "batch_per_gpu")};
-    if (c.gpus == 0 && stated_of(m, "gpus").n == 0) {
+    int64_t per_node = count_stated(told, "gpus_per_node");
+    int64_t global = whole(count_stated(told, "global_batch"), accumulated(format, told));
+    struct log_counts c = {count_stated(told, "gpus"), count_stated(told, "nodes"),
+                           count_stated(told, "batch_per_gpu")};
+    if (c.gpus == 0 && stated_of(told, "gpus").n == 0) {
         c.gpus = c.nodes > 0 && per_node > 0 ? c.nodes * per_node : whole(global, c.batch_per_gpu);
     }
-    if (c.nodes == 0 && stated_of(m, "nodes").n == 0) {
+    if (c.nodes == 0 && stated_of(told, "nodes").n == 0) {
         c.nodes = c.gpus == 1 ? 1 : whole(c.gpus, per_node);
     }
-    if (c.batch_per_gpu == 0 && stated_of(m, "batch_per_gpu").n == 0) {
+    if (c.batch_per_gpu == 0 && stated_of(told, "batch_per_gpu").n == 0) {
         c.batch_per_gpu = whole(global, c.gpus);
     }
     return c;
+}
+
+struct log_counts identity_counts(const struct format *format, const struct measurement *m,
+                                  const struct rule *rule)
+{
+    const struct told told = told_of(m, rule);
+    return counts_of(format, &told);
 }
 
 /* ---- comparing ---- */
@@ -115,13 +145,19 @@ static struct identity_item proven(void)
     return (struct identity_item){ID_PROVEN, STR_EMPTY, 0};
 }
 
-/* The format never reads it, or this log lacks it. */
+/* The format never reads it, or this log lacks it, or says it elsewhere. */
 static struct identity_item lacking(struct arena *arena, const struct format *format,
-                                    const char *fact, const char *words)
+                                    const struct told *told, const char *fact, const char *words)
 {
+    const struct told whole_log = {told->m, -1};
     struct str why = format_absent(format, fact);
-    return unproven(why.ptr ? why
-                            : str_of(arena_printf(arena, "the log does not state %s", words)));
+    bool is_elsewhere = stated_of(&whole_log, fact).n > 0;
+    return unproven(
+        why.ptr ? why
+                : str_of(arena_printf(arena,
+                                      is_elsewhere ? "the log states %s, but not of this run"
+                                                   : "the log does not state %s",
+                                      words)));
 }
 
 typedef bool (*same_fn)(const struct stated *all, struct str row, struct str stated);
@@ -176,27 +212,27 @@ static struct identity_item follows(struct arena *arena, int64_t row, int64_t fo
 }
 
 static struct identity_item check_count(struct arena *arena, const struct format *format,
-                                        const struct measurement *m, enum identity_fact fact,
+                                        const struct told *told, enum identity_fact fact,
                                         int64_t row, int64_t counted)
 {
     bool is_gpus = fact == ID_GPUS;
     const char *words = is_gpus ? "number of GPUs" : "number of nodes";
-    struct stated s = stated_of(m, NAMES[fact]);
+    struct stated s = stated_of(told, NAMES[fact]);
     if (s.n > 0) {
         return compare(arena, &s, count_text(arena, row), same_count, words);
     }
     return counted > 0 ? follows(arena, row, counted, words)
-                       : lacking(arena, format, NAMES[fact],
+                       : lacking(arena, format, told, NAMES[fact],
                                  is_gpus ? "how many GPUs there are" : "how many nodes there are");
 }
 
 /* A batch of all GPUs tells that of one where the GPUs are known and nothing is accumulated; where something is, and how much is not
    stated, it must at least be a multiple of one node's. */
 static struct identity_item check_global(struct arena *arena, const struct format *format,
-                                         const struct measurement *m,
-                                         const struct identity_row *row, bool knows_gpus)
+                                         const struct told *told, const struct identity_row *row,
+                                         bool knows_gpus)
 {
-    struct stated s = stated_of(m, "global_batch");
+    struct stated s = stated_of(told, "global_batch");
     int64_t batch = row->batch_per_gpu * row->gpus;
     bool accumulates = format_reads(format, "grad_accumulation");
     struct identity_item item;
@@ -213,10 +249,10 @@ static struct identity_item check_global(struct arena *arena, const struct forma
 }
 
 static struct identity_item check_batch(struct arena *arena, const struct format *format,
-                                        const struct measurement *m, const struct identity_row *row,
+                                        const struct told *told, const struct identity_row *row,
                                         bool knows_gpus)
 {
-    struct stated s = stated_of(m, "batch_per_gpu");
+    struct stated s = stated_of(told, "batch_per_gpu");
     if (row->batch_per_gpu == 0) {
         return unproven(STR_LIT("the row does not print its batch"));
     }
@@ -224,10 +260,10 @@ static struct identity_item check_batch(struct arena *arena, const struct format
         return compare(arena, &s, count_text(arena, row->batch_per_gpu), same_count,
                        "batch of a GPU");
     }
-    if (stated_of(m, "global_batch").n > 0) {
-        return check_global(arena, format, m, row, knows_gpus);
+    if (stated_of(told, "global_batch").n > 0) {
+        return check_global(arena, format, told, row, knows_gpus);
     }
-    return lacking(arena, format,
+    return lacking(arena, format, told,
                    format_absent(format, "batch_per_gpu").ptr ? "batch_per_gpu" : "global_batch",
                    "the batch");
 }
@@ -327,24 +363,28 @@ struct identity identity_of(struct arena *arena, const struct format *format,
                             const struct measurement *m, const struct identity_row *row,
                             const struct rule *rule)
 {
-    struct log_counts counts = identity_counts(format, m);
+    const struct told told = told_of(m, rule);
+    struct log_counts counts = counts_of(format, &told);
     struct identity id = {0};
-    struct stated precision = stated_of(m, "precision");
-    struct stated model = stated_of(m, "model");
+    struct stated precision = stated_of(&told, "precision");
+    struct stated model = stated_of(&told, "model");
     precision.vocabulary = format_vocabulary(format);
     bool is_row_of_gpus = rule && rule->match_gpus; /* the rule took the row of this many */
-    id.items[ID_GPUS] =
-        is_row_of_gpus ? proven() : check_count(arena, format, m, ID_GPUS, row->gpus, counts.gpus);
-    id.items[ID_NODES] = is_row_of_gpus && row->gpus == 1
-                             ? follows(arena, row->nodes, 1, "number of nodes")
-                             : check_count(arena, format, m, ID_NODES, row->nodes, counts.nodes);
-    id.items[ID_BATCH] = check_batch(arena, format, m, row, id.items[ID_GPUS].state == ID_PROVEN);
+    id.items[ID_GPUS] = is_row_of_gpus
+                            ? proven()
+                            : check_count(arena, format, &told, ID_GPUS, row->gpus, counts.gpus);
+    id.items[ID_NODES] =
+        is_row_of_gpus && row->gpus == 1
+            ? follows(arena, row->nodes, 1, "number of nodes")
+            : check_count(arena, format, &told, ID_NODES, row->nodes, counts.nodes);
+    id.items[ID_BATCH] =
+        check_batch(arena, format, &told, row, id.items[ID_GPUS].state == ID_PROVEN);
     id.items[ID_PRECISION] =
         !row->precision.ptr ? unproven(STR_LIT("the plan does not state the precision"))
         : precision.n ? compare(arena, &precision, row->precision, same_precision, "precision")
-                      : lacking(arena, format, "precision", "the precision");
+                      : lacking(arena, format, &told, "precision", "the precision");
     id.items[ID_MODEL] = model.n ? compare(arena, &model, row->model, same_model, "model")
-                                 : lacking(arena, format, "model", "the model");
+                                 : lacking(arena, format, &told, "model", "the model");
     id.items[ID_UNIT] = check_unit(arena, format_vocabulary(format), m, row->unit, rule);
     return id;
 }

@@ -30,7 +30,8 @@ struct identity {
 
 enum proof { PROOF_FULL, PROOF_PARTIAL, PROOF_CONTRADICTED };
 
-/* Counts that the log states, once and the same: 0 where it does not. Where it states a product and a factor, their quotient. */
+/* Counts that the run which the rule takes states once (without a rule: the whole log): 0 where it does not. Where it states a product
+   and a factor, their quotient. */
 struct log_counts {
     int64_t gpus, nodes, batch_per_gpu;
 };
@@ -40,7 +41,10 @@ bool identity_is_known(struct str name);
 const char *identity_name(enum identity_fact fact);
 const char *proof_name(enum proof proof);
 
-struct log_counts identity_counts(const struct format *format, const struct measurement *m);
+struct log_counts identity_counts(const struct format *format, const struct measurement *m,
+                                  const struct rule *rule);
+/* Whether a fact of this name is one that identity or its counts stand on. */
+bool identity_stands_on(struct str name);
 
 /* What a log is held against: a row of a table, or what a plan says of a run. */
 struct identity_row {
@@ -54,7 +58,7 @@ struct identity_row {
 };
 
 struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell);
-/* The row that a log stands for. rule is NULL where no rule gives its number: then the unit is unproven. */
+/* The row that a log stands for, by what the run states that the rule takes. rule is NULL where no rule gives its number: then the unit is unproven. */
 struct identity identity_of(struct arena *arena, const struct format *format,
                             const struct measurement *m, const struct identity_row *row,
                             const struct rule *rule);

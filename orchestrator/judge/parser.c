@@ -32,6 +32,7 @@ int parser_new(const struct format *format, struct arena *arena, struct parser *
         p->n_open += !format->series[idx].line.literal.len && !format->series[idx].after.pattern;
     }
     p->fact_of = xcalloc(format->n_facts, sizeof(p->fact_of[0]));
+    p->late = xcalloc(format->n_facts, sizeof(p->late[0]));
     p->budget.left = STEPS_OF_LOG;
     p->total_steps = -1;
     p->total_epochs = -1;
@@ -70,6 +71,10 @@ void parser_free(struct parser *parser)
         free(parser->series[idx].lines);
         free(parser->series[idx].ranks);
     }
+    for (size_t idx = 0; idx < parser->format->n_facts; idx++) {
+        free(parser->late[idx].text);
+    }
+    free(parser->late);
     VEC_RELEASE(&parser->facts);
     VEC_RELEASE(&parser->tags);
     free(parser->series);

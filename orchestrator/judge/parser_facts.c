@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log says of itself: facts, each read where it stands first in a run, or last. */
+/* What a log says of itself: facts, each read where it stands first in a run, or last. What stands after samples is of the next run where
+   one begins there: its header comes before its first sample. */
 #include "base/base.h"
 
+#include "judge/identity.h"
 #include "judge/logtime.h"
 #include "judge/parser_impl.h"
 
@@ -17,14 +19,34 @@ int parser_probe(struct parser *p, const struct probe *probe, const struct line 
     return pattern_match(probe->pattern, line->text, &p->budget, ret_found, err);
 }
 
+/* Before derivation 6 a fact is of all runs. */
+static struct fact fact_of(const struct parser *p, struct str name, struct str value, int64_t line)
+{
+    bool is_of_run = p->derivation >= DERIVATION_RUNS;
+    return (struct fact){name, value, line, is_of_run ? p->run : 0, is_of_run ? p->run : RUNS_MAX};
+}
+
+/* The value is text of a line: copied. */
+static int push_fact(struct parser *p, struct fact fact, struct err *err)
+{
+    if (p->facts.n == FACTS_MAX) {
+        return err_set(err, ERR_PARSE, "more than %d different facts in one log", FACTS_MAX);
+    }
+    fact.value = str_dup(p->arena, fact.value);
+    VEC_PUSH(&p->facts, fact);
+    return 0;
+}
+
 int parser_add_fact(struct parser *p, struct str name, struct str value, int64_t line,
                     size_t *ret_place, struct err *err)
 {
-    struct fact fact = {.name = name, .value = str_trim(value), .line = line};
-    for (size_t old = 0; old < p->facts.n; old++) {
-        if (str_eq(p->facts.items[old].name, name) &&
-            str_eq(p->facts.items[old].value, fact.value)) {
-            *ret_place = old + 1;
+    struct fact fact = fact_of(p, name, str_trim(value), line);
+    for (size_t idx = 0; idx < p->facts.n; idx++) {
+        struct fact *old = &p->facts.items[idx];
+        if (str_eq(old->name, name) && str_eq(old->value, fact.value) &&
+            old->first_run <= old->last_run && old->last_run + 1 >= fact.first_run) {
+            old->last_run = fact.last_run;
+            *ret_place = idx + 1;
             return 0;
         }
     }
@@ -32,24 +54,24 @@ int parser_add_fact(struct parser *p, struct str name, struct str value, int64_t
         *ret_place = SIZE_MAX;
         return 0;
     }
-    if (p->facts.n == FACTS_MAX) {
-        return err_set(err, ERR_PARSE, "more than %d different facts in one log", FACTS_MAX);
+    if (push_fact(p, fact, err) < 0) {
+        return -1;
     }
-    fact.value = str_dup(p->arena, fact.value);
-    VEC_PUSH(&p->facts, fact);
     *ret_place = p->facts.n;
     return 0;
 }
 
-/* A fact that says how many steps or epochs the run makes; text that is no such number says nothing. */
+/* A fact that says how many steps or epochs the run makes, or after how many it prints; text that is no such number says nothing. */
 static void note_total(struct parser *p, struct str name, struct str value)
 {
     struct err ignored = {0};
     int64_t total;
     bool is_steps = p->format->total_from.ptr && str_eq(name, p->format->total_from);
     bool is_epochs = p->format->epochs_from.ptr && str_eq(name, p->format->epochs_from);
-    if ((is_steps || is_epochs) && str_to_i64(value, 1, TOTAL_MAX, &total, &ignored) == 0) {
-        *(is_steps ? &p->total_steps : &p->total_epochs) = total;
+    bool is_interval = str_eq_z(name, "log_interval");
+    if ((is_steps || is_epochs || is_interval) &&
+        str_to_i64(value, 1, TOTAL_MAX, &total, &ignored) == 0) {
+        *(is_steps ? &p->total_steps : is_epochs ? &p->total_epochs : &p->log_interval) = total;
     }
 }
 
@@ -65,44 +87,158 @@ static struct str count_parts(struct str list, char *buf, size_t size)
 }
 
 /* Of what was read by one spec before in this run: the later statement holds. */
-static void replace_fact(struct parser *p, size_t at, struct str value, int64_t line)
+static int replace_fact(struct parser *p, size_t *place, struct str value, int64_t line,
+                        struct err *err)
 {
-    struct fact *fact = &p->facts.items[at];
+    struct fact *fact = &p->facts.items[*place - 1];
+    struct str name = fact->name;
     value = str_trim(value);
-    if (value.len && !str_eq(fact->value, value)) {
-        *fact = (struct fact){fact->name, str_dup(p->arena, value), line};
+    if (!value.len || str_eq(fact->value, value)) {
+        return 0;
     }
+    if (p->derivation >= DERIVATION_RUNS && fact->first_run < p->run) { /* of a run before, too */
+        fact->last_run = p->run - 1;
+        return parser_add_fact(p, name, value, line, place, err);
+    }
+    *fact = fact_of(p, name, str_dup(p->arena, value), line);
+    return 0;
+}
+
+static int state_fact(struct parser *p, size_t idx, struct str value, int64_t line, struct err *err)
+{
+    const struct fact_spec *spec = &p->format->facts[idx];
+    size_t *place = &p->fact_of[idx];
+    note_total(p, spec->name, value);
+    return spec->is_last && *place && *place <= p->facts.n
+               ? replace_fact(p, place, value, line, err)
+               : parser_add_fact(p, spec->name, value, line, place, err);
+}
+
+/* ---- after samples ---- */
+
+static void keep_late(struct parser *p, size_t idx, struct str value, int64_t line)
+{
+    struct late_fact *late = &p->late[idx];
+    value = str_trim(value);
+    if (late->max < value.len) {
+        late->max = value.len;
+        late->text = xrealloc(late->text, late->max);
+    }
+    if (value.len) {
+        memcpy(late->text, value.ptr, value.len);
+    }
+    late->len = value.len;
+    late->line = line;
+    p->has_late = true;
+}
+
+static struct str late_text(const struct late_fact *late)
+{
+    return late->len ? (struct str){late->text, late->len} : STR_EMPTY;
+}
+
+/* Another header, while the run goes on: it states again what identity stands on. */
+static bool is_second_header(const struct parser *p)
+{
+    for (size_t idx = 0; idx < p->format->n_facts; idx++) {
+        if (p->late[idx].line && p->fact_of[idx] &&
+            identity_stands_on(p->format->facts[idx].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of this run. What identity stands on counts beside what was stated first; what only another header states is of none. */
+static int settle_fact(struct parser *p, size_t idx, bool is_second, struct err *err)
+{
+    const struct fact_spec *spec = &p->format->facts[idx];
+    struct str value = late_text(&p->late[idx]);
+    int64_t line = p->late[idx].line;
+    bool stands_on = identity_stands_on(spec->name);
+    size_t place;
+    if (p->fact_of[idx] && !spec->is_last) {
+        return stands_on ? parser_add_fact(p, spec->name, value, line, &place, err) : 0;
+    }
+    if (stands_on && is_second && !p->fact_of[idx]) {
+        return value.len ? push_fact(p, (struct fact){spec->name, value, line, FACT_OF_NONE}, err)
+                         : 0;
+    }
+    return state_fact(p, idx, value, line, err);
+}
+
+/* How a gap between samples ends. */
+static int end_gap(struct parser *p, bool is_passed, struct err *err)
+{
+    bool is_second = p->has_late && !is_passed && is_second_header(p);
+    for (size_t idx = 0; p->has_late && idx < p->format->n_facts; idx++) {
+        struct late_fact *late = &p->late[idx];
+        if (!late->line) {
+            continue;
+        }
+        if ((is_passed ? state_fact(p, idx, late_text(late), late->line, err)
+                       : settle_fact(p, idx, is_second, err)) < 0) {
+            return -1;
+        }
+        late->line = 0;
+    }
+    p->has_late = false;
+    return 0;
+}
+
+int parser_settle_facts(struct parser *p, struct err *err)
+{
+    p->has_late_begin = false;
+    p->is_late_resumed = false;
+    return end_gap(p, false, err);
+}
+
+int parser_pass_facts(struct parser *p, struct err *err)
+{
+    p->has_begin = p->has_late_begin;
+    p->is_resumed = p->is_late_resumed;
+    p->has_late_begin = false;
+    p->is_late_resumed = false;
+    return end_gap(p, true, err);
+}
+
+/* Whether a line is to be held against a spec at all. */
+static bool is_wanted(const struct parser *p, size_t idx, bool is_sample, bool is_late)
+{
+    const struct fact_spec *spec = &p->format->facts[idx];
+    return is_sample == spec->is_in_sample &&
+           (is_sample || spec->is_last || (is_late ? !p->late[idx].line : !p->fact_of[idx]));
 }
 
 int parser_facts(struct parser *p, const struct line *line, bool is_sample, struct err *err)
 {
+    bool is_late = !is_sample && p->has_samples && p->derivation >= DERIVATION_RUNS;
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
         const struct fact_spec *spec = &p->format->facts[idx];
+        struct str value;
+        char count[32];
         bool is_hit = false;
-        if (is_sample != spec->is_in_sample || (p->fact_of[idx] && !is_sample && !spec->is_last)) {
+        if (!is_wanted(p, idx, is_sample, is_late)) {
             continue;
         }
         if (parser_probe(p, &spec->line, line, &is_hit, err) < 0) {
             return -1;
         }
-        if (is_hit) {
-            struct str value = spec->says.ptr
-                                   ? spec->says
-                                   : pattern_text(spec->line.pattern, line->text, spec->value);
-            char count[32];
-            if (spec->is_list) {
-                value = count_parts(value, count, sizeof(count));
-            }
-            if (spec->is_grouped) {
-                value = lognumber_ungroup(str_trim(value), count, sizeof(count));
-            }
-            if (spec->is_last && p->fact_of[idx] && p->fact_of[idx] <= p->facts.n) {
-                replace_fact(p, p->fact_of[idx] - 1, value, line->number);
-            } else if (parser_add_fact(p, spec->name, value, line->number, &p->fact_of[idx], err) <
-                       0) {
-                return -1;
-            }
-            note_total(p, spec->name, value);
+        if (!is_hit) {
+            continue;
+        }
+        value =
+            spec->says.ptr ? spec->says : pattern_text(spec->line.pattern, line->text, spec->value);
+        if (spec->is_list) {
+            value = count_parts(value, count, sizeof(count));
+        }
+        if (spec->is_grouped) {
+            value = lognumber_ungroup(str_trim(value), count, sizeof(count));
+        }
+        if (is_late) {
+            keep_late(p, idx, value, line->number);
+        } else if (state_fact(p, idx, value, line->number, err) < 0) {
+            return -1;
         }
     }
     return 0;

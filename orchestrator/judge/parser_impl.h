@@ -48,6 +48,13 @@ struct series_state {
     bool is_open;    /* between after and until */
 };
 
+/* What a line states after samples of the run: of this run or of the next, as the lines after it tell. */
+struct late_fact {
+    char *text; /* owned */
+    size_t len, max;
+    int64_t line; /* 0: none */
+};
+
 struct guesser;
 struct survey;
 
@@ -69,6 +76,11 @@ struct parser {
     VEC(struct fact) facts;      /* values in the arena */
     size_t *
         fact_of; /* owned; by fact_spec, in this run: 0 none yet, else its place in facts and one */
+    struct late_fact *late; /* owned; by fact_spec, since the last sample */
+    bool has_late;
+    bool has_begin;                       /* of this run: the line with which one begins */
+    bool is_resumed;                      /* of this run: it goes on from a step of another */
+    bool has_late_begin, is_late_resumed; /* since the last sample */
     size_t n_open;
     int32_t run;
     bool has_start; /* run_start was seen in this run */
@@ -77,6 +89,7 @@ struct parser {
     bool has_samples;   /* of this run */
     bool has_date;      /* of this run: fact log_date */
     int64_t total_steps;
+    int64_t log_interval;   /* of this run, by a fact; 0 not said */
     int64_t total_epochs;   /* of this run, by a fact; -1 not said */
     int64_t epochs_left;    /* of this run: after that of its last line */
     int64_t first_bad_line; /* 0: none */
@@ -117,6 +130,9 @@ MUST_CHECK int parser_probe(struct parser *parser, const struct probe *probe,
 /* Keeps a fact that is new; *ret_place is one more than where it is, SIZE_MAX of one that says nothing. The value is text of a line: copied. */
 MUST_CHECK int parser_add_fact(struct parser *parser, struct str name, struct str value,
                                int64_t line, size_t *ret_place, struct err *err);
+/* What was stated since the last sample is of this run, or, where another has begun, of that. */
+MUST_CHECK int parser_settle_facts(struct parser *parser, struct err *err);
+MUST_CHECK int parser_pass_facts(struct parser *parser, struct err *err);
 /* Of a line that is a sample, or of another one. */
 MUST_CHECK int parser_facts(struct parser *parser, const struct line *line, bool is_sample,
                             struct err *err);

@@ -117,6 +117,10 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .has_steps = spec->step >= 0 && !p->has_stepless,
                              .is_off_grid = spec->is_off_grid,
                              .has_end = true,
+                             .shows_begin = p->derivation >= DERIVATION_RUNS &&
+                                            !p->format->begin_why.ptr && !p->is_resumed,
+                             .first_by = spec->first_by,
+                             .log_interval = p->log_interval,
                              .epochs_left = p->total_steps >= 0 ? 0 : p->epochs_left,
                              .n_before = 1 - spec->step_from};
 }
@@ -182,6 +186,9 @@ void parser_end_run(struct parser *p)
         }
         if (has_samples && p->format->needs_end && !p->has_end) {
             cause_add(&p->run_causes, CAUSE_NO_END, 0);
+        }
+        if (has_samples && p->format->begin.pattern && !p->has_begin) {
+            cause_add(&p->run_causes, CAUSE_BEGIN, 0);
         }
         verdict = causes_verdict(&p->run_causes) == PARSE_OK && !p->is_truncated ? PARSE_OK
                                                                                  : PARSE_INCOMPLETE;

@@ -17,7 +17,7 @@ static bool is_measured(enum quantity quantity)
     return quantity != QTY_SCORE && quantity != QTY_CLOCK && quantity != QTY_PROGRESS;
 }
 
-static void next_run(struct parser *p)
+static int next_run(struct parser *p, struct err *err)
 {
     parser_end_run(p);
     p->run++;
@@ -27,6 +27,7 @@ static void next_run(struct parser *p)
     p->has_samples = false;
     p->has_date = false;
     p->total_steps = -1;
+    p->log_interval = 0;
     p->total_epochs = -1;
     p->epochs_left = 0;
     p->done_step = -1;
@@ -38,6 +39,7 @@ static void next_run(struct parser *p)
         p->series[idx].n_ranks = 0;
         p->series[idx].ordinal = 0;
     }
+    return parser_pass_facts(p, err);
 }
 
 /* NULL with *err filled where there are too many ranks. */
@@ -213,7 +215,9 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
         if (p->run == RUNS_MAX) {
             return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
         }
-        next_run(p);
+        if (next_run(p, err) < 0) {
+            return -1;
+        }
         sample.run = (int16_t)p->run;
         state = rank_state_of(series, sample.rank, err);
         if (!state) {
@@ -395,9 +399,25 @@ static int follow_start(struct parser *p, const struct line *line, struct err *e
         if (p->run == RUNS_MAX) {
             return err_set(err, ERR_PARSE, "more than %d runs in one log", RUNS_MAX);
         }
-        next_run(p);
+        if (next_run(p, err) < 0) {
+            return -1;
+        }
     }
     p->has_start = true;
+    return 0;
+}
+
+/* Lines by which a run begins or goes on: after samples, perhaps the next one. */
+static int look_at_begin(struct parser *p, const struct line *line, struct err *err)
+{
+    bool is_begin = false;
+    bool is_resumed = false;
+    if (parser_probe(p, &p->format->begin, line, &is_begin, err) < 0 ||
+        parser_probe(p, &p->format->resumed, line, &is_resumed, err) < 0) {
+        return -1;
+    }
+    *(p->has_samples ? &p->has_late_begin : &p->has_begin) |= is_begin;
+    *(p->has_samples ? &p->is_late_resumed : &p->is_resumed) |= is_resumed;
     return 0;
 }
 
@@ -412,7 +432,8 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     bool is_hit = false;
     bool is_sample = false;
     bool is_shown = false; /* a line of what the log is measured by */
-    if (follow_start(p, line, err) < 0) {
+    bool is_step = false;  /* one that would have begun another run, had there been one */
+    if (follow_start(p, line, err) < 0 || look_at_begin(p, line, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < p->format->n_series; idx++) {
@@ -420,6 +441,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
             return -1;
         }
         is_sample = is_sample || is_hit;
+        is_step = is_step || (is_hit && p->format->series[idx].quantity != QTY_SCORE);
         is_shown =
             is_shown ||
             (is_hit && (p->format->series[idx].is_primary || p->format->series[idx].stands_in));
@@ -431,6 +453,9 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         return -1;
     }
     if (parser_probe(p, &p->format->end, line, &is_hit, err) < 0) {
+        return -1;
+    }
+    if ((is_step || is_hit) && parser_settle_facts(p, err) < 0) {
         return -1;
     }
     p->has_end = p->has_end || is_hit;
@@ -463,6 +488,9 @@ int parser_finish(struct parser *p, struct measurement *ret_measurement, struct 
     const struct series *primary;
     size_t first;
     if (parser_finish_bytes(p, err) < 0) {
+        return -1;
+    }
+    if (parser_settle_facts(p, err) < 0) {
         return -1;
     }
     parser_end_run(p);

@@ -27,13 +27,15 @@ enum statistic {
 /* How a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in result.json; replay
    derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
    2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. 4: a log is judged by the causes of
-   judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. */
+   judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. 6: facts are of
+   one run of a log; a run without its beginning is incomplete. */
 enum {
     DERIVATION_FIRST = 1,
     DERIVATION_RANK_INTERVALS = 3,
     DERIVATION_WHOLE = 4,
     DERIVATION_IDENTITY = 5,
-    DERIVATION_NOW = 5
+    DERIVATION_RUNS = 6,
+    DERIVATION_NOW = 6
 };
 
 enum scale {
@@ -47,12 +49,8 @@ enum scale {
 
 enum rounding { ROUND_NEAREST, ROUND_TRUNCATE };
 enum run_choice { RUN_ONLY, RUN_FIRST, RUN_LAST }; /* RUN_ONLY: a file with two runs is an error */
-enum repeats {
-    REPEATS_SINGLE,
-    REPEATS_MEAN,
-    REPEATS_MEDIAN,
-    REPEATS_OLYMPIC
-}; /* across the logs of one cell */
+/* Across the logs of one cell. */
+enum repeats { REPEATS_SINGLE, REPEATS_MEAN, REPEATS_MEDIAN, REPEATS_OLYMPIC };
 
 struct window {
     int64_t skip;      /* samples dropped at the start */
@@ -69,7 +67,7 @@ struct rule_success {
 };
 /* How many logs a cell must have, by what they state. */
 struct rule_required {
-    struct str fact;
+    struct str fact, source; /* source: where the counts are stated, or NULL */
     struct rule_count {
         struct str value;
         int64_t n;
@@ -157,6 +155,9 @@ MUST_CHECK int rule_apply(const struct rule *rule, const struct measurement *m,
                           const struct rule_case *of, struct rule_value *ret_value,
                           struct err *err);
 
+/* Whose samples the rule takes; -1: of no run, of no chosen one of several, or of a table that may be about another than it stands in. */
+int32_t rule_run(const struct rule *rule, const struct measurement *m);
+
 /* What rule_apply does with each sample of the rule's series: ret_uses has one entry for each. */
 MUST_CHECK int rule_uses(const struct rule *rule, const struct measurement *m,
                          const struct rule_case *of, enum sample_use *ret_uses, struct err *err);
@@ -187,7 +188,6 @@ double rule_round(enum rounding rounding, double value, int decimals);
 
 const char *statistic_name(enum statistic statistic);
 bool statistic_of_name(struct str name, enum statistic *ret_statistic);
-
 const char *rounding_name(enum rounding rounding);
 const char *repeats_name(enum repeats repeats);
 const char *scale_name(enum scale scale);

@@ -21,22 +21,61 @@ static void picked_cleanup(struct picked *picked)
     free(picked->items);
 }
 
-/* The run that the rule means: found in the series itself, so that a table after two runs is one run's. */
+struct runs { /* that a series has samples of */
+    int32_t first, last;
+};
+
+/* Found in the series itself, so that a table after two runs is one run's. */
+static struct runs runs_of(const struct series *series)
+{
+    struct runs runs = {INT32_MAX, -1};
+    for (size_t idx = 0; idx < series->n; idx++) {
+        int32_t run = series->samples[idx].run;
+        runs.first = run < runs.first ? run : runs.first;
+        runs.last = run > runs.last ? run : runs.last;
+    }
+    return runs;
+}
+
+static bool is_choice(const struct rule *rule, struct runs runs)
+{
+    return rule->run != RUN_ONLY || runs.first == runs.last;
+}
+
+int32_t rule_run(const struct rule *rule, const struct measurement *m)
+{
+    const struct series *series = measurement_series(m, rule->series);
+    struct runs runs = series ? runs_of(series) : (struct runs){0};
+    return !series || series->n == 0 || rule->match_gpus || !is_choice(rule, runs) ? -1
+           : rule->run == RUN_LAST                                                 ? runs.last
+                                                                                   : runs.first;
+}
+
 static int choose_run(const struct rule *rule, const struct series *series, int32_t *ret_run,
                       struct err *err)
 {
-    int32_t first = INT32_MAX;
-    int32_t last = -1;
-    for (size_t idx = 0; idx < series->n; idx++) {
-        first = series->samples[idx].run < first ? series->samples[idx].run : first;
-        last = series->samples[idx].run > last ? series->samples[idx].run : last;
-    }
-    if (rule->run == RUN_ONLY && first != last) {
+    struct runs runs = runs_of(series);
+    if (!is_choice(rule, runs)) {
         return err_set(err, ERR_PARSE, "the log holds %d runs and rule %.*s does not choose one",
-                       last - first + 1, STR_ARG(rule->id));
+                       runs.last - runs.first + 1, STR_ARG(rule->id));
     }
-    *ret_run = rule->run == RUN_LAST ? last : first;
+    *ret_run = rule->run == RUN_LAST ? runs.last : runs.first;
     return 0;
+}
+
+/* Steps of warm-up that the run states, -1 none; of one run alone, also what the log is kept with. */
+static int64_t warmup_of(const struct measurement *m, int32_t run)
+{
+    struct err ignored = {0};
+    int64_t steps;
+    for (size_t idx = 0; m->n_runs > 1 && idx < m->n_facts; idx++) {
+        const struct fact *fact = &m->facts[idx];
+        if (fact_is_of(fact, run) && str_eq_z(fact->name, "warmup") &&
+            str_to_i64(fact->value, 0, INT64_MAX, &steps, &ignored) == 0) {
+            return steps;
+        }
+    }
+    return m->n_runs > 1 ? -1 : m->warmup_steps;
 }
 
 static void note_use(const struct picked *picked, const struct sample *s, enum sample_use use)
@@ -130,21 +169,23 @@ static int pick(const struct rule *rule, const struct measurement *m, const stru
                 struct picked *picked, struct err *err)
 {
     const struct series *series = picked->series;
+    int64_t warmup_steps;
     int32_t run = 0;
     if (rule->match_gpus && of->gpus <= 0) {
         return err_set(err, ERR_PARSE, "rule %.*s needs to know how many GPUs", STR_ARG(rule->id));
     }
-    if (rule->window.skips_warmup && m->warmup_steps < 0) {
-        return err_set(err, ERR_PARSE, "rule %.*s: the log does not state its warm-up steps",
-                       STR_ARG(rule->id));
-    }
     if (choose_run(rule, series, &run, err) < 0) {
         return -1;
+    }
+    warmup_steps = warmup_of(m, run);
+    if (rule->window.skips_warmup && warmup_steps < 0) {
+        return err_set(err, ERR_PARSE, "rule %.*s: the log does not state its warm-up steps",
+                       STR_ARG(rule->id));
     }
     picked->items = xcalloc(series->n, sizeof(picked->items[0]));
     for (size_t idx = 0; idx < series->n; idx++) {
         const struct sample *s = &series->samples[idx];
-        enum sample_use use = use_of(rule, s, run, of->gpus, m->warmup_steps);
+        enum sample_use use = use_of(rule, s, run, of->gpus, warmup_steps);
         note_use(picked, s, use);
         if (use == USE_COUNTED) {
             picked->items[picked->n++] = s;
@@ -363,13 +404,13 @@ static int apply_statistic(const struct rule *rule, const struct rule_case *of,
     return -1;
 }
 
-/* Items a step, of a fact that the log states once; 0 where it does not. */
-static double stated_items(const struct measurement *m, struct str fact)
+/* Items a step, of a fact that the run states once; 0 where it does not. */
+static double stated_items(const struct measurement *m, struct str fact, int32_t run)
 {
     struct err ignored = {0};
     double items = 0;
     for (size_t idx = 0; idx < m->n_facts; idx++) {
-        if (!str_eq(m->facts[idx].name, fact)) {
+        if (!str_eq(m->facts[idx].name, fact) || !fact_is_of(&m->facts[idx], run)) {
             continue;
         }
         if (items > 0 || str_to_f64(m->facts[idx].value, &items, &ignored) < 0 || !(items > 0)) {
@@ -417,7 +458,7 @@ static int apply_scale(const struct rule *rule, const struct measurement *m,
         ret->value *= global_batch;
         return 0;
     case SCALE_FACT_OVER:
-        ret->operand = stated_items(m, rule->fact);
+        ret->operand = stated_items(m, rule->fact, rule_run(rule, m));
         if (!(ret->operand > 0)) {
             return err_set(err, ERR_PARSE, "rule %.*s: the log does not state one %.*s",
                            STR_ARG(rule->id), STR_ARG(rule->fact));

@@ -42,6 +42,7 @@ static int decode_required(const struct json *at, struct arena *arena, struct ru
     static const struct json_field FIELDS[] = {
         {"fact", JSON_STR, JSON_REQUIRED, offsetof(struct rule_required, fact), 0, 0},
         {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"source", JSON_STR, 0, offsetof(struct rule_required, source), 0, 0},
     };
     struct rule_required *required = &rule->required;
     struct json member;
@@ -136,12 +137,12 @@ int rule_decode_repeats(const struct json *at, struct arena *arena, struct rule 
                : decode_targets(at, arena, rule, err);
 }
 
-/* NULL where the log states none, or several that differ. */
-static const struct fact *one_fact(const struct measurement *m, struct str name)
+/* NULL where the run states none, or several that differ. */
+static const struct fact *one_fact(const struct measurement *m, struct str name, int32_t run)
 {
     const struct fact *found = NULL;
     for (size_t idx = 0; idx < m->n_facts; idx++) {
-        if (!str_eq(m->facts[idx].name, name)) {
+        if (!str_eq(m->facts[idx].name, name) || !fact_is_of(&m->facts[idx], run)) {
             continue;
         }
         if (found) {
@@ -158,7 +159,7 @@ int rule_repeat(const struct rule *rule, const struct measurement *m, const stru
     const struct rule_success *success = &rule->success;
     struct rule_value value = {0};
     if (success->fact.ptr) {
-        const struct fact *fact = one_fact(m, success->fact);
+        const struct fact *fact = one_fact(m, success->fact, rule_run(rule, m));
         if (!fact || !str_eq(fact->value, success->value)) {
             *ret_repeat = (struct rule_repeat){
                 (double)INFINITY,
@@ -193,7 +194,8 @@ void rule_dropped(const struct rule_repeat *repeats, size_t n, size_t *ret_faste
 int64_t rule_required_for(const struct rule *rule, const struct measurement *m)
 {
     const struct rule_required *required = &rule->required;
-    const struct fact *fact = required->fact.ptr ? one_fact(m, required->fact) : NULL;
+    const struct fact *fact =
+        required->fact.ptr ? one_fact(m, required->fact, rule_run(rule, m)) : NULL;
     for (size_t idx = 0; fact && idx < required->n; idx++) {
         if (str_eq(required->items[idx].value, fact->value)) {
             return required->items[idx].n;

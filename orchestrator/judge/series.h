@@ -51,8 +51,17 @@ struct series {
 struct fact {
     struct str name;
     struct str value; /* as printed */
-    int64_t line;     /* from 1 */
+    int64_t line;     /* from 1, where it is stated first */
+    /* Of each run from the first to the last; of none where the first is after the last. */
+    int32_t first_run, last_run;
 };
+#define FACT_OF_NONE 1, 0
+
+/* run < 0: whichever. */
+static inline bool fact_is_of(const struct fact *fact, int32_t run)
+{
+    return run < 0 || (fact->first_run <= run && run <= fact->last_run);
+}
 
 /* What a log that is not ok is called; why is its cause. */
 enum parse_verdict {
@@ -79,6 +88,7 @@ enum cause {
     CAUSE_CRASH,      /* a traceback or want of memory before the run's end */
     CAUSE_NO_END,     /* the line that ends a run is missing */
     CAUSE_SHORT,      /* steps or epochs that the run was to make are missing at the end */
+    CAUSE_BEGIN,      /* lines are missing before the first, or the line with which a run begins */
     CAUSE_GAP,        /* lines are missing in the grid of steps that the log itself shows */
     CAUSES
 };

@@ -28,6 +28,7 @@ static const struct cause_row ROWS[CAUSES] = {[CAUSE_UNREADABLE] = {"unreadable"
                                               [CAUSE_CRASH] = {"crash", PARSE_INCOMPLETE},
                                               [CAUSE_NO_END] = {"no_end", PARSE_INCOMPLETE},
                                               [CAUSE_SHORT] = {"short", PARSE_INCOMPLETE},
+                                              [CAUSE_BEGIN] = {"begin", PARSE_INCOMPLETE},
                                               [CAUSE_GAP] = {"gaps", PARSE_INCOMPLETE}};
 
 const char *cause_name(enum cause cause)
@@ -119,6 +120,11 @@ struct str causes_why(struct arena *arena, const struct causes *causes)
                 ? arena_printf(arena, "the log ends " N " epochs before the run's last",
                                causes->epochs_left)
                 : arena_printf(arena, "the log ends at step " N " of " N, at, causes->total_steps);
+        break;
+    case CAUSE_BEGIN:
+        why = at > 0 ? arena_printf(arena, "the log begins at step " N ": " N " line%s missing", at,
+                                    n, n == 1 ? " is" : "s are")
+                     : "the line with which a run begins is missing";
         break;
     case CAUSE_GAP:
         why = arena_printf(arena, N " line%s missing before step " N, n, n == 1 ? " is" : "s are",
@@ -221,6 +227,19 @@ static void look_at_steps(const struct run_seen *run, int64_t grid, const struct
     }
 }
 
+/* Whoever prints each so many steps has printed the first within as many, or where its format says. */
+static void look_at_begin(const struct run_seen *run, int64_t grid, const struct sample *first,
+                          struct causes *causes)
+{
+    grid = grid > 0 ? grid : run->log_interval;
+    if (grid > 0 && first->step > grid && first->step > run->first_by) {
+        int64_t from = run->first_by > 0 ? run->first_by : 1;
+        int64_t n = (first->step - from) / grid;
+        cause_add(causes, CAUSE_BEGIN, first->step);
+        causes->n[CAUSE_BEGIN] += n > 0 ? n - 1 : 0;
+    }
+}
+
 static void look_at_clock(const struct sample *before, const struct sample *s,
                           struct causes *causes)
 {
@@ -271,8 +290,13 @@ void whole_look(const struct run_seen *run, struct causes *causes)
     const struct sample *s;
     int64_t grid = run->has_steps && !run->is_off_grid ? grid_of(run) : 0;
     int64_t n_ranks = 0;
+    bool is_first = true;
     while (next_pair(&p, &before, &s)) {
         n_ranks += !before && s->rank >= 0;
+        if (is_first && run->has_steps && run->shows_begin) {
+            look_at_begin(run, grid, s, causes);
+        }
+        is_first = false;
         if (run->has_steps) {
             look_at_steps(run, grid, before, s, causes);
         }

@@ -15,8 +15,12 @@ struct run_seen { /* one run of one log */
     bool has_steps;      /* the samples' steps are printed, not counted */
     bool is_off_grid;    /* printed by the clock: intervals of steps show no gap */
     int64_t epochs_left; /* where only epochs are counted: those that are missing */
-    bool has_end;        /* its last step tells how far the run came */
-    int64_t n_before;    /* steps made when the first is printed: 1 where that is called 0 */
+    bool shows_begin;    /* its first step tells whether lines are missing before it */
+    int64_t
+        first_by; /* the step at which its tool prints its first line at the latest; 0: its interval */
+    int64_t log_interval; /* steps from line to line that the log states; 0 not said */
+    bool has_end;         /* its last step tells how far the run came */
+    int64_t n_before;     /* steps made when the first is printed: 1 where that is called 0 */
 };
 
 const char *cause_name(enum cause cause);

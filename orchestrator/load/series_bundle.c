@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* {"schema_version": 1, "report", "source", "format", "facts": [names], "series": [{name, unit, scope, quantity, primary}], "logs": [LOG]}.
    A LOG: [path, sha256, bytes, lines, last step, STATE, [fact's index, value, line, ...], [{step, rank, run, gpus, time, value}, ...]].
-   A STATE: null for one whole run that states no warm-up and no total, else an object. */
+   A STATE: null for one whole run that states no warm-up and no total, else an object; where that has "fact_runs": true, the first and the
+   last run of each fact follow its line. */
 #include "base/base.h"
 
 #include "load/series_bundle.h"
@@ -45,7 +46,8 @@ static size_t name_idx(struct names *names, struct str name)
 static bool is_plain(const struct measurement *m)
 {
     return m->verdict == PARSE_OK && m->n_runs == 1 && m->first_run == PARSE_OK &&
-           m->last_run == PARSE_OK && m->warmup_steps == -1 && m->total_steps == -1;
+           m->last_run == PARSE_OK && m->warmup_steps == -1 && m->total_steps == -1 &&
+           !series_facts_have_runs(m);
 }
 
 static void write_state(struct json_out *out, const struct measurement *m)
@@ -62,12 +64,16 @@ static void write_state(struct json_out *out, const struct measurement *m)
     jw_z(out, "last_run", parse_verdict_name(m->last_run));
     jw_i64(out, "warmup_steps", m->warmup_steps);
     jw_i64(out, "total_steps", m->total_steps);
+    if (series_facts_have_runs(m)) {
+        jw_bool(out, "fact_runs", true);
+    }
     jw_end_object(out);
 }
 
 static void write_log(struct json_out *out, const struct series_file *file, struct names *names)
 {
     const struct measurement *m = &file->measurement;
+    bool have_runs = series_facts_have_runs(m);
     jw_array(out, NULL);
     jw_str(out, NULL, file->log);
     jw_str(out, NULL, file->sha256);
@@ -80,6 +86,10 @@ static void write_log(struct json_out *out, const struct series_file *file, stru
         jw_i64(out, NULL, (int64_t)name_idx(names, m->facts[idx].name));
         jw_str(out, NULL, m->facts[idx].value);
         jw_i64(out, NULL, m->facts[idx].line);
+        if (have_runs) {
+            jw_i64(out, NULL, m->facts[idx].first_run);
+            jw_i64(out, NULL, m->facts[idx].last_run);
+        }
     }
     jw_end_array(out);
     jw_array(out, NULL);
@@ -227,12 +237,13 @@ static int read_shape(const struct json *root, struct arena *arena, struct shape
 }
 
 static int read_state(const struct json *at, struct arena *arena, struct measurement *m,
-                      struct err *err)
+                      bool *ret_fact_runs, struct err *err)
 {
     struct raw {
         struct str verdict, first_run, last_run, why;
         int64_t runs, warmup_steps, total_steps;
-    } raw = {STR_LIT("ok"), STR_LIT("ok"), STR_LIT("ok"), STR_LIT(""), 1, -1, -1};
+        bool fact_runs;
+    } raw = {STR_LIT("ok"), STR_LIT("ok"), STR_LIT("ok"), STR_LIT(""), 1, -1, -1, false};
     static const struct json_field FIELDS[] = {
         {"verdict", JSON_STR, JSON_REQUIRED, offsetof(struct raw, verdict), 0, 0},
         {"why", JSON_STR, JSON_REQUIRED, offsetof(struct raw, why), 0, 0},
@@ -242,6 +253,7 @@ static int read_state(const struct json *at, struct arena *arena, struct measure
         {"warmup_steps", JSON_I64, JSON_REQUIRED, offsetof(struct raw, warmup_steps), -1,
          STEPS_MAX},
         {"total_steps", JSON_I64, JSON_REQUIRED, offsetof(struct raw, total_steps), -1, STEPS_MAX},
+        {"fact_runs", JSON_BOOL, 0, offsetof(struct raw, fact_runs), 0, 0},
     };
     if (!json_is_null(at) && json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
         return -1;
@@ -255,33 +267,59 @@ static int read_state(const struct json *at, struct arena *arena, struct measure
     m->n_runs = (int32_t)raw.runs;
     m->warmup_steps = raw.warmup_steps;
     m->total_steps = raw.total_steps;
+    *ret_fact_runs = raw.fact_runs;
+    return 0;
+}
+
+/* One number or text of a fact. */
+static int read_fact_part(const struct json *at, size_t part, struct arena *arena,
+                          const struct shape *shape, struct fact *fact, struct err *err)
+{
+    int64_t number = 0;
+    if (part == 1) {
+        return json_str(at, arena, &fact->value, err);
+    }
+    if (json_i64(at, 0,
+                 part == 0   ? (int64_t)shape->n_facts - 1
+                 : part == 2 ? INT32_MAX
+                             : RUNS_MAX,
+                 &number, err) < 0) {
+        return -1;
+    }
+    switch (part) {
+    case 0:
+        fact->name = shape->facts[number];
+        break;
+    case 2:
+        fact->line = number;
+        break;
+    default:
+        *(part == 3 ? &fact->first_run : &fact->last_run) = (int32_t)number;
+    }
     return 0;
 }
 
 static int read_facts(const struct json *list, struct arena *arena, const struct shape *shape,
-                      struct measurement *m, struct err *err)
+                      struct measurement *m, size_t n_parts, struct err *err)
 {
     struct json item;
     size_t n = 0;
     size_t idx = 0;
-    if (json_expect_array(list, 3 * (size_t)FACTS_MAX, &n, err) < 0) {
+    if (json_expect_array(list, n_parts * (size_t)FACTS_MAX, &n, err) < 0) {
         return -1;
     }
-    if (n % 3 != 0) {
-        return json_fail(list, err, "expected name, value, line of each fact");
+    if (n % n_parts != 0) {
+        return json_fail(list, err, "expected %zu parts of each fact", n_parts);
     }
-    m->n_facts = n / 3;
+    m->n_facts = n / n_parts;
     m->facts = arena_array(arena, struct fact, m->n_facts + 1);
     for (bool more = json_first(list, &item); more; more = json_next(&item), idx++) {
-        struct fact *fact = &m->facts[idx / 3];
-        int64_t name = 0;
-        if (idx % 3 == 1   ? json_str(&item, arena, &fact->value, err) < 0
-            : idx % 3 == 2 ? json_i64(&item, 0, INT32_MAX, &fact->line, err) < 0
-                           : json_i64(&item, 0, (int64_t)shape->n_facts - 1, &name, err) < 0) {
-            return -1;
+        struct fact *fact = &m->facts[idx / n_parts];
+        if (idx % n_parts == 0) {
+            series_fact_runs_unsaid(m, fact);
         }
-        if (idx % 3 == 0) {
-            fact->name = shape->facts[name];
+        if (read_fact_part(&item, idx % n_parts, arena, shape, fact, err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -315,11 +353,17 @@ static int read_samples(const struct json *list, struct arena *arena, const stru
     return 0;
 }
 
+struct reading { /* one log */
+    struct series_file *file;
+    bool has_fact_runs;
+};
+
 enum part { PATH, SHA256, BYTES, LINES, LAST_STEP, STATE, FACTS, SAMPLES, PARTS };
 
 static int read_part(const struct json *at, enum part part, struct arena *arena,
-                     const struct shape *shape, struct series_file *file, struct err *err)
+                     const struct shape *shape, struct reading *in, struct err *err)
 {
+    struct series_file *file = in->file;
     struct measurement *m = &file->measurement;
     int64_t number = 0;
     switch (part) {
@@ -337,9 +381,9 @@ static int read_part(const struct json *at, enum part part, struct arena *arena,
     case LAST_STEP:
         return json_i64(at, -1, STEPS_MAX, &m->last_step, err);
     case STATE:
-        return read_state(at, arena, m, err);
+        return read_state(at, arena, m, &in->has_fact_runs, err);
     case FACTS:
-        return read_facts(at, arena, shape, m, err);
+        return read_facts(at, arena, shape, m, in->has_fact_runs ? 5 : 3, err);
     case SAMPLES:
         return read_samples(at, arena, shape, m, err);
     case PARTS:
@@ -353,6 +397,7 @@ static int read_log(const struct json *at, struct arena *arena, const struct sha
                     struct series_bundle *bundle, struct err *err)
 {
     struct series_file *file = arena_new(arena, struct series_file);
+    struct reading in = {file, false};
     struct json item;
     size_t n = 0;
     int part = PATH;
@@ -364,7 +409,7 @@ static int read_log(const struct json *at, struct arena *arena, const struct sha
         return json_fail(at, err, "expected %d parts, found %zu", PARTS, n);
     }
     for (bool more = json_first(at, &item); more; more = json_next(&item)) {
-        if (read_part(&item, (enum part)part++, arena, shape, file, err) < 0) {
+        if (read_part(&item, (enum part)part++, arena, shape, &in, err) < 0) {
             return -1;
         }
     }

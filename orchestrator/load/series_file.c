@@ -173,15 +173,7 @@ static void write_measurement(struct json_out *out, const struct measurement *m)
     jw_i64(out, "warmup_steps", m->warmup_steps);
     jw_i64(out, "last_step", m->last_step);
     jw_i64(out, "total_steps", m->total_steps);
-    jw_array(out, "facts");
-    for (size_t idx = 0; idx < m->n_facts; idx++) {
-        jw_array(out, NULL);
-        jw_str(out, NULL, m->facts[idx].name);
-        jw_str(out, NULL, m->facts[idx].value);
-        jw_i64(out, NULL, m->facts[idx].line);
-        jw_end_array(out);
-    }
-    jw_end_array(out);
+    series_write_facts(out, m);
     jw_array(out, "series");
     for (size_t idx = 0; idx < m->n_series; idx++) {
         write_series(out, &m->series[idx]);
@@ -425,42 +417,13 @@ static int read_series(const struct json *at, struct arena *arena, struct series
     return 0;
 }
 
-static int read_facts(const struct json *list, struct arena *arena, struct measurement *m,
-                      struct err *err)
-{
-    struct json item;
-    struct json part;
-    size_t idx = 0;
-    if (json_expect_array(list, FACTS_MAX, &m->n_facts, err) < 0) {
-        return -1;
-    }
-    m->facts = arena_array(arena, struct fact, m->n_facts + 1);
-    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
-        struct fact *fact = &m->facts[idx++];
-        size_t n = 0;
-        if (json_expect_array(&item, 3, &n, err) < 0) {
-            return -1;
-        }
-        if (n != 3) {
-            return json_fail(&item, err, "expected name, value, line");
-        }
-        bool has_name = json_first(&item, &part);
-        if (!has_name || json_str(&part, arena, &fact->name, err) < 0 || !json_next(&part) ||
-            json_str(&part, arena, &fact->value, err) < 0 || !json_next(&part) ||
-            json_i64(&part, 0, INT32_MAX, &fact->line, err) < 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
 static int read_lists(const struct json *root, struct arena *arena, struct measurement *m,
                       struct err *err)
 {
     struct json list;
     struct json item;
     size_t idx = 0;
-    if (json_member(root, "facts", &list, err) < 0 || read_facts(&list, arena, m, err) < 0 ||
+    if (json_member(root, "facts", &list, err) < 0 || series_read_facts(&list, arena, m, err) < 0 ||
         json_member(root, "series", &list, err) < 0 ||
         json_expect_array(&list, SERIES_MAX, &m->n_series, err) < 0) {
         return -1;

@@ -16,4 +16,13 @@ MUST_CHECK int series_read_samples(const struct json *at, struct arena *arena, s
                                    struct series *s, struct err *err);
 bool series_verdict_of_name(struct str name, enum parse_verdict *ret);
 
+/* Of a log with one run, whose facts are all of that, no runs are written; of another, the first and the last of each fact. */
+bool series_facts_have_runs(const struct measurement *m);
+/* Where none are written: of the one run, and of none where there are several. */
+void series_fact_runs_unsaid(const struct measurement *m, struct fact *fact);
+/* The member facts: its list. n_runs is known where it is read. */
+void series_write_facts(struct json_out *out, const struct measurement *m);
+MUST_CHECK int series_read_facts(const struct json *list, struct arena *arena,
+                                 struct measurement *m, struct err *err);
+
 #endif

@@ -91,13 +91,22 @@ like "$(jq -r '.cases[0].matched' "$R")" 'the accelerator count is another there
 A=$T/made/training_results_v9.9/Acme/results
 runs() { jq -r '[.runs[] | .dropped // "-"] | join(" ")' "$T/out"; }
 exits 0 "measure of a folder" "$REPERF" measure "$A/a16/resnet" --json
+cp "$T/out" "$T/folder.json"
+exits 0 "its document is valid" "${V[@]}" manifests/schema/measure-folder-output.json "$T/folder.json"
+cp "$T/folder.json" "$T/out"
 is "$(jq .value "$T/out") $(runs)" "6.5 - unsuccessful - fastest -" "its score; the run that failed is dropped, and the fastest"
 exits 0 "with a factor" "$REPERF" measure "$A/a16s/ssd" --json
+cp "$T/out" "$T/folder.json"
+exits 0 "its document is valid" "${V[@]}" manifests/schema/measure-folder-output.json "$T/folder.json"
+cp "$T/folder.json" "$T/out"
 is "$(jq -c '[.value, .factor, [.checks[] | select(.failed)], .checks[0].rule]' "$T/out")" '[27.5,1.25,[],"target-reached"]' "it counts; what was not checked is said"
 spoil() { # NAME SED FILE RULE: of the first row's folder
     cp -r "$L" "$T/own"
     sed -i "$2" "$T/own/$3"
     exits 9 "$1: status 9" "$REPERF" measure "$T/own" --json
+    cp "$T/out" "$T/folder.json"
+    exits 0 "$1: its document is valid" "${V[@]}" manifests/schema/measure-folder-output.json "$T/folder.json"
+    cp "$T/folder.json" "$T/out"
     is "$(jq -r '[.checks[] | select(.failed) | .rule] | unique | join(" ")' "$T/out")" "$4" "$1: $4"
     rm -r "$T/own"
 }

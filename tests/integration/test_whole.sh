@@ -39,15 +39,26 @@ is "$(seg '8a Traceback (most recent call last):' | told paddleseg)" "0 ok 10 " 
 is "$(seg '1i Traceback (most recent call last):' | told paddleseg)" "0 ok 10 " "nor before the first"
 is "$(seg 7,8d | told paddleseg)" "9 incomplete 10 short=1" "cut at a line's end, where the run states its length"
 is "$(seg 7,8d | told paddleseg --allow-incomplete)" "0 incomplete 10 short=1" "--allow-incomplete: the same, status 0"
-is "$(seg 1,3d | told paddleseg)" "0 ok 10 " "a log of a run that was taken up"
+is "$(seg 1,3d | told paddleseg)" "9 incomplete 10 begin=3" "the first three of eight lines are missing"
+is "$(jq -r .why "$T/out")" "the log begins at step 40: 3 lines are missing" "and which"
+is "$(seg 1,3d | told paddleseg --allow-incomplete)" "0 incomplete 10 begin=3" "--allow-incomplete: the same, status 0"
+resume='2023-07-27 12:50:59 [INFO]	Resume model from output/iter_30'
+is "$( (echo "$resume" && seg 1,3d) | told paddleseg)" "0 ok 10 " "not where the log says that the run was taken up"
+is "$( (seg && echo "$resume" && seg 1,3d) | told paddleseg)" "9 ambiguous null runs=2" "nor in the second of two"
+is "$( (echo "$resume" && seg 1,3d && seg 1,3d) | told paddleseg | sed 's/.*\(begin\)/\1/')" "begin=3" "but each run says it for itself"
+is "$( (echo 'python tools/train.py --log_iters 10' && seg 1,6d) | told paddleseg)" "9 incomplete 10 begin=6" "two lines show no interval; one that is stated does"
+is "$(jq -r '.id as $i | select((.begin // null) == null and (any(.series[]; (.primary or .quantity == "progress") and (.pattern | test("\\(\\?<step>"))) | not)) | $i' manifests/formats/*.json)" "" "each format reads steps, has a line to begin with, or says why a log does not show its beginning"
 
 job() { # RANK STEP
     echo '{"event":"step","step":'"$2"',"steps":3,"rank":'"$1"',"loss":7.5,"step_time_ns":500000000,"samples_per_s":8.0,"lr":0.01}'
 }
 stop='{"event":"run_stop","steps":3,"warmup_steps":0,"rank":0,"elapsed_ns":8000000000,"samples_per_s":8,"loss_first":7.5,"loss_last":7.5}'
-is "$( (for s in 1 2 3; do job 0 $s; done && echo "$stop") | told reperf)" "0 ok 8 " "one rank that prints for the job"
-is "$( (for s in 1 2 3; do job 0 $s && job 1 $s; done && echo "$stop") | told reperf)" "9 ambiguous null writers=2" "two are too many"
-is "$( (for s in 1 2 3; do job 0 $s; done && echo "$stop") | sed '2s/:8.0,/:12,5,/' | told reperf)" "9 nan null unreadable=1" "a number with a comma in JSON lines"
+start='{"event":"run_start","ranks":1,"precision":"fp32","batch":4,"steps":3}'
+is "$( (echo "$start" && for s in 1 2 3; do job 0 $s; done && echo "$stop") | told reperf)" "0 ok 8 " "one rank that prints for the job"
+is "$( (for s in 1 2 3; do job 0 $s; done && echo "$stop") | told reperf)" "9 incomplete 8 begin=1" "without the line with which each run begins"
+is "$(jq -r .why "$T/out")" "the line with which a run begins is missing" "which is said"
+is "$( (echo "$start" && for s in 1 2 3; do job 0 $s && job 1 $s; done && echo "$stop") | told reperf)" "9 ambiguous null writers=2" "two are too many"
+is "$( (echo "$start" && for s in 1 2 3; do job 0 $s; done && echo "$stop") | sed '3s/:8.0,/:12,5,/' | told reperf)" "9 nan null unreadable=1" "a number with a comma in JSON lines"
 is "$(for s in 1 2 3; do echo "DLL 2020-12-16 07:19:2$s.497140 - (0, $s) total_ips : 3,105.25"; done | told dllogger-tf | sed 's/,no_end.*//')" "9 nan null unreadable=3" "3,105.25 at a line's end is not read as 3"
 
 # mmsegmentation writes its checkpoint after the last line.
@@ -63,18 +74,19 @@ is "$( (mm 200 && echo '2021-03-29 17:53:00,600 - mmseg - INFO - Saving checkpoi
 ml() { # KEY VALUE METADATA MS
     echo ':::MLLOG {"namespace": "", "time_ms": 160000000'"$4"', "event_type": "POINT_IN_TIME", "key": "'"$1"'", "value": '"$2"', "metadata": {"file": "x.py", "lineno": 1'"$3"'}}'
 }
+ml run_start null "" 1000 >"$T/ml"
 for i in 1001 1002 1003 1004; do
     ml throughput 50$((i % 10)).0 "" $i
     ml tracked_stats '{"throughput": 900.0}' ', "step": '$((i - 1000)) $i
-done >"$T/ml"
+done >>"$T/ml"
 mlstop=$(ml run_stop null ', "status": "success"' 1009)
 echo "$mlstop" >>"$T/ml"
 is "$(told mlperf <"$T/ml" | cut -d' ' -f2-)" "ok 502.5 " "throughput without a step: one run"
 is "$(jq -c '[.runs, .name, .records]' "$T/out")" '[1,"throughput",4]' "and one series"
 is "$(told mlperf --rule tracked-stats <"$T/ml" | cut -d' ' -f3)" 900 "tracked_stats is another"
-is "$(grep -E 'tracked|run_stop' "$T/ml" | told mlperf | cut -d' ' -f2-)" "ok 900 " "and takes the place of the first where that is absent"
+is "$(grep -E 'tracked|run_st' "$T/ml" | told mlperf | cut -d' ' -f2-)" "ok 900 " "and takes the place of the first where that is absent"
 is "$(jq -r .name "$T/out")" tracked_stats "by its own name"
-(for i in 1001 1002; do ml throughput 500.0 ', "step": '$((i - 1000)) $i; done && ml throughput 500.0 "" 1003 && ml throughput 500.0 ', "step": 3' 1004 && echo "$mlstop") >"$T/mixed"
+(ml run_start null "" 1000 && for i in 1001 1002; do ml throughput 500.0 ', "step": '$((i - 1000)) $i; done && ml throughput 500.0 "" 1003 && ml throughput 500.0 ', "step": 3' 1004 && echo "$mlstop") >"$T/mixed"
 is "$(told mlperf <"$T/mixed" | cut -d' ' -f2-)" "ok 500 " "one line without a step among others begins no run"
 
 # A run and an audit judge by the same causes.
@@ -93,6 +105,7 @@ audited() { # SED: verdict and log_state of a cell on such a log
 is "$(audited)" "exact whole" "an audited cell on a whole log"
 is "$(audited 4,5d)" "exact incomplete" "on one with gaps it keeps its verdict, and the state is said"
 is "$(audited 7,8d)" "exact incomplete" "so on one that is cut"
+is "$(audited 1,3d)" "exact incomplete" "at either end"
 is "$(audited 4p)" "exact incomplete" "and on one with a step twice"
 like "$(cat "$T/out")" '"id": "log-incomplete"' "which is found"
 is "$(audited '6s#loss: 1.5#loss: nan#')" "exact unreadable" "and on one with a loss that is none"

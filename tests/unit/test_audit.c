@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/rng.h"
+#include "load/series_bundle.h"
 #include "load/series_file.h"
 
 #define N_SAMPLES 500
@@ -67,9 +68,22 @@ static void assert_same_series(const struct series *a, const struct series *b)
     }
 }
 
+static void assert_same_facts(const struct measurement *a, const struct measurement *b)
+{
+    assert_int_equal(a->n_facts, b->n_facts);
+    for (size_t idx = 0; idx < a->n_facts; idx++) {
+        const struct fact *x = &a->facts[idx];
+        const struct fact *y = &b->facts[idx];
+        assert_true(str_eq(x->name, y->name) && str_eq(x->value, y->value) && x->line == y->line);
+        assert_true(x->first_run == y->first_run && x->last_run == y->last_run);
+    }
+}
+
 static struct series_file make_file(struct arena *arena, struct series *series, size_t n)
 {
-    static struct fact facts[] = {{{"cuda", 4}, {"11.2 \"x\"", 8}, 12}};
+    static struct fact facts[] = {{{"cuda", 4}, {"11.2 \"x\"", 8}, 12, 0, 1},
+                                  {{"gpus", 4}, {"8", 1}, 13, 1, 1},
+                                  {{"gpus", 4}, {"16", 2}, 14, FACT_OF_NONE}};
     struct series_file file = {
         .report = STR_LIT("r"), .log = STR_LIT("a/b.log"), .sha256 = STR_LIT("00")};
     (void)arena;
@@ -81,7 +95,7 @@ static struct series_file make_file(struct arena *arena, struct series *series, 
                                             .series = series,
                                             .n_series = n,
                                             .facts = facts,
-                                            .n_facts = 1,
+                                            .n_facts = ARRAY_LEN(facts),
                                             .n_runs = 2,
                                             .first_run = PARSE_OK,
                                             .last_run = PARSE_INCOMPLETE,
@@ -118,9 +132,37 @@ static void a_series_reads_back_bit_by_bit(void **state UNUSED)
     assert_true(back.measurement.n_runs == 2 && back.measurement.last_step == 77 &&
                 back.measurement.total_steps == -1 && back.measurement.warmup_steps == -1);
     assert_true(back.measurement.n_bytes == 123 && back.measurement.n_lines == 9);
-    assert_true(str_eq(back.measurement.facts[0].value, file.measurement.facts[0].value));
-    assert_int_equal(back.measurement.facts[0].line, 12);
+    assert_same_facts(&back.measurement, &file.measurement);
     assert_true(str_eq_z(back.log, "a/b.log") && str_eq_z(back.source.commit, "c0"));
+    unlink(path);
+}
+
+/* Of several runs with facts of each, and of one, whose facts are written without runs. */
+static void a_bundle_says_of_which_run_a_fact_is(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(series_bundle) struct series_bundle bundle = {0};
+    struct err err = {0};
+    struct series series = {.name = STR_LIT("none"), .unit = STR_LIT("")};
+    struct series_file several = make_file(&arena, &series, 1);
+    struct series_file one = several;
+    struct fact fact = {STR_LIT("gpus"), STR_LIT("8"), 3, 0, 0};
+    const struct series_file *files[] = {&several, &one};
+    struct str text;
+    char *path = scratch_path(&arena);
+    one.log = STR_LIT("one.log");
+    one.measurement.n_runs = 1;
+    one.measurement.facts = &fact;
+    one.measurement.n_facts = 1;
+    assert_int_equal(series_bundle_write(path, files, ARRAY_LEN(files), &err), 0);
+    assert_int_equal(series_bundle_read(&arena, path, &bundle, &err), 0);
+    for (size_t idx = 0; idx < ARRAY_LEN(files); idx++) {
+        const struct series_file *back = map_get(&bundle.logs, files[idx]->log);
+        assert_non_null(back);
+        assert_same_facts(&back->measurement, &files[idx]->measurement);
+    }
+    assert_int_equal(fs_read(&arena, path, 1 << 20, &text, &err), 0);
+    assert_non_null(strstr(text.ptr, "[1,\"8\",3]")); /* as before runs were told apart */
     unlink(path);
 }
 
@@ -143,6 +185,8 @@ static void a_changed_file_is_refused(void **state UNUSED)
         {"\"scope\":\"rank\"", "\"scope\":\"world\"", "unknown word"},
         {"\"verdict\":\"incomplete\"", "\"verdict\":\"fine\"", "unknown word"},
         {"\"report\":\"r\"", "\"report\":\"r\",\"x\":1", "unknown key"},
+        {"\"8\",13,1,1]", "\"8\",13,1]", "expected name, value, line, and both runs or none"},
+        {"\"8\",13,1,1]", "\"8\",13,1,40000]", "32767"},
     };
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
@@ -183,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_series_reads_back_bit_by_bit),
+        cmocka_unit_test(a_bundle_says_of_which_run_a_fact_is),
         cmocka_unit_test(a_changed_file_is_refused),
         cmocka_unit_test(names_tell_logs_and_formats_apart),
     };

@@ -383,8 +383,8 @@ static void success_and_required(void **state UNUSED)
         "\"required\": {\"fact\": \"model\", \"logs\": {\"resnet\": 5}}, "
         "\"targets\": {\"at_least\": {\"resnet\": 0.759}, \"at_most\": {\"rnnt\": 0.058}}";
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct fact facts[] = {{STR_LIT("run_status"), STR_LIT("success"), 3},
-                           {STR_LIT("model"), STR_LIT("resnet"), 1}};
+    struct fact facts[] = {{STR_LIT("run_status"), STR_LIT("success"), 3, 0, 0},
+                           {STR_LIT("model"), STR_LIT("resnet"), 1, 0, 0}};
     struct made made;
     struct rule rule;
     struct rule_repeat repeat;
@@ -402,7 +402,8 @@ static void success_and_required(void **state UNUSED)
     assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
     assert_true(isinf(repeat.value));
     assert_non_null(strstr(repeat.why.ptr, "aborted"));
-    facts[1] = (struct fact){STR_LIT("run_status"), STR_LIT("success"), 9}; /* two that differ */
+    facts[1] =
+        (struct fact){STR_LIT("run_status"), STR_LIT("success"), 9, 0, 0}; /* two that differ */
     assert_int_equal(rule_repeat(&rule, &made.m, &CASE, &arena, &repeat, &err), 0);
     assert_true(isinf(repeat.value));
     assert_int_equal(rule_required_for(&rule, &made.m), 0);
