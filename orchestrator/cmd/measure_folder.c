@@ -13,7 +13,7 @@
 #include "load/round.h"
 
 #define TEXT_BYTES_MAX (1u << 20)
-#define STATUS_FAILED  9                     /* parse */
+#define STATUS_FAILED  9                             /* parse */
 #define CHECKS_MAX     ((size_t)LOGS_MAX * LOGS_MAX) /* pairs of seeds, and five of each log */
 
 struct check { /* that failed, or that nothing could be said of */

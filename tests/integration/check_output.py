@@ -23,8 +23,9 @@ def sarif(path):
         "message": om.Message, "locations": om.Location, "physicalLocation": om.PhysicalLocation,
         "artifactLocation": om.ArtifactLocation, "region": om.Region, "logicalLocations": om.LogicalLocation,
         "shortDescription": om.MultiformatMessageString, "help": om.MultiformatMessageString,
-        "defaultConfiguration": om.ReportingConfiguration,
+        "defaultConfiguration": om.ReportingConfiguration, "relatedLocations": om.Location, "description": om.Message,
     }
+    maps = {"originalUriBaseIds": om.ArtifactLocation, "partialFingerprints": None}  # whose keys are free
     bad = []
 
     def check(kind, value, place):
@@ -36,6 +37,13 @@ def sarif(path):
             if attribute.default.__class__.__name__ == "_Nothing" and key not in value:
                 bad.append(f"{place}: {kind.__name__} needs {key}")
         for key, child in value.items():
+            if key in maps and isinstance(child, dict):
+                for name, item in child.items():
+                    if maps[key] and isinstance(item, dict):
+                        check(maps[key], item, f"{place}.{key}.{name}")
+                    elif maps[key] or not isinstance(item, str):
+                        bad.append(f"{place}.{key}.{name}: not what SARIF has there")
+                continue
             children = child if isinstance(child, list) else [child]
             for idx, item in enumerate(children):
                 if isinstance(item, dict):
@@ -46,6 +54,7 @@ def sarif(path):
 
     document = json.load(open(path, encoding="utf-8"))
     check(om.SarifLog, document, "$")
+    seen = set()
     for run in document["runs"]:
         rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
         if len(set(rules)) != len(rules) or rules != sorted(rules):
@@ -55,9 +64,24 @@ def sarif(path):
                 bad.append(f"results[{idx}]: ruleIndex is not the one of {result['ruleId']}")
             if result["level"] not in ("error", "warning", "note") or not result["message"]["text"]:
                 bad.append(f"results[{idx}]: level or message")
-            for place in result["locations"]:
-                if not re.fullmatch(r"[A-Za-z0-9._~/%-]+", place["physicalLocation"]["artifactLocation"]["uri"]):
-                    bad.append(f"results[{idx}]: not a relative URI")
+            if len(result["partialFingerprints"]) != 1 or seen & set(result["partialFingerprints"].values()):
+                bad.append(f"results[{idx}]: its fingerprint is another's")
+            seen |= set(result["partialFingerprints"].values())
+            for kind in ("locations", "relatedLocations"):
+                for place in result.get(kind, []):
+                    artifact = place["physicalLocation"]["artifactLocation"]
+                    relative = re.fullmatch(r"[A-Za-z0-9._~/%-]+", artifact["uri"])
+                    if artifact.get("uriBaseId") not in (run["originalUriBaseIds"] if relative else [None]) or artifact["uri"].startswith("/"):
+                        bad.append(f"results[{idx}]: {artifact['uri']} and its base")
+                    if place["physicalLocation"].get("region", {"startLine": 1})["startLine"] < 1:
+                        bad.append(f"results[{idx}]: region")
+            place = result["locations"][0]
+            artifact = place["physicalLocation"]["artifactLocation"]
+            if artifact.get("uriBaseId") == "SRCROOT":
+                line = open(artifact["uri"], encoding="utf-8").read().splitlines()[place["physicalLocation"]["region"]["startLine"] - 1]
+                name = place["logicalLocations"][0]["fullyQualifiedName"]
+                if not name.startswith("$") and name not in line:
+                    bad.append(f"results[{idx}]: {name} is not on its line: {line[:80]}")
     if document["version"] != "2.1.0":
         bad.append("version")
     return bad

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "codec/json.h"
+#include "codec/json_line.h"
 
 static const char *const BAD[] = {
     "",
@@ -192,6 +193,20 @@ static void an_escaped_backslash_is_no_escape(void **state UNUSED)
     assert_true(str_eq_z(value, "\\u0000"));
 }
 
+static void places_have_lines(void **state UNUSED)
+{
+    const struct str text =
+        STR_LIT("{\n\"a\": [1, {\"}\": 2},\n {\"b\": \"\\\"]\",\n \"c\": [\n7]}],\n\"d\": 1}\n");
+    assert_int_equal(json_line_of(text, STR_LIT("$")), 1);
+    assert_int_equal(json_line_of(text, STR_LIT("$.a")), 2);
+    assert_int_equal(json_line_of(text, STR_LIT("$.a[2]")), 3);
+    assert_int_equal(json_line_of(text, STR_LIT("$.a[2].c")), 4);
+    assert_int_equal(json_line_of(text, STR_LIT("$.a[2].c[0]")), 5);
+    assert_int_equal(json_line_of(text, STR_LIT("$.d")), 6);
+    assert_int_equal(json_line_of(text, STR_LIT("$.a[9].c")), 2);
+    assert_int_equal(json_line_of(text, STR_LIT("$.nothing")), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +216,7 @@ int main(void)
         cmocka_unit_test(whole_numbers_beyond_2_53_are_refused),
         cmocka_unit_test(output_keeps_order_and_escapes),
         cmocka_unit_test(an_escaped_backslash_is_no_escape),
+        cmocka_unit_test(places_have_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
