@@ -111,7 +111,7 @@ SCRIPTS   := $(sort $(wildcard tests/*/*.sh tests/*.sh) .ci/run)
 B         := build/$(MODE)
 PROGRAMS  := reperf reperf-node reperf-train reperf-bench $(if $(wildcard $(PREP_MAIN)),reperf-pack)
 
-.PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
+.PHONY: all deps demo test test-all test-frameworks test-programs unit replay integration e2e cluster cluster-up cluster-down cuda-sm70 ptx-70 ptx-80 ptx-90 gpu-programs first-gpu test-gpu bench-gpu lint layers hdr-check format format-check tidy fuzz bench \
         install uninstall deb dist clean help doctor repro-check FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -197,6 +197,9 @@ build/$(1)/emu/reperf-train: build/$(1)/workloads/train/train_main.c.o build/$(1
 build/$(1)/emu/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lm -o $$@
+build/$(1)/emu/test_nccl: build/$(1)/cuda_emu/tests/cuda/test_nccl.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 # The same with the real dnn*.c and lt*.c, which open made-up libraries (tests/cuda_fake) where cuDNN's and cuBLASLt's headers are.
 build/$(1)/tests/cuda_fake/%.c.o: EXTRA := -I. -Iworkloads $$(CUDA_CFLAGS) -fPIC
 build/$(1)/tests/cuda_fake/fake_host.c.o: EXTRA := -I. -Iworkloads -Itests/cuda_emu
@@ -330,6 +333,8 @@ cluster-down:                    ## take them down, and whatever a dead cluster 
 	@tests/cluster/down.sh
 GPU_TEST := $(patsubst tests/cuda/%.c,$(B)/gpu/%,$(sort $(wildcard tests/cuda/test_*.c)))
 gpu-programs: $(B)/reperf-train $(GPU_TEST) $(B)/gpu/plant ## what test-gpu runs: workloads/ and tests/cuda, by cc and nvcc alone
+first-gpu:                       ## on a GPU for the first time: does it build, compute the right thing, how fast; ten minutes, one tar; RESULTS=FOLDER
+	@tests/cuda/first_call.sh
 test-gpu:                        ## all of the CUDA backend on this machine's GPU, in nine minutes; RESULTS=FOLDER
 	@tests/cuda/gpu.sh
 bench-gpu:                       ## our steps beside PyTorch's and JAX's on this GPU; MODEL=, PRECISION=, BATCH=, RESULTS=FOLDER

@@ -112,7 +112,7 @@ run() { # QUEUE TEST...: those of the queue that no other lane has taken
         case "$test" in
         */replay/*) args=("tests/fuzz/corpus/${test##*/}") ;;
         esac
-        timeout -k 10 "$limit_s" "$test" "${args[@]}" >"$file" 2>&1 </dev/null &
+        timeout -k "${TEST_KILL_S:-10}" "$limit_s" "$test" "${args[@]}" >"$file" 2>&1 </dev/null &
         child=$!
         wait "$child"
         status=$?

@@ -11,7 +11,7 @@ REPERF="$B/reperf"
 TRAIN="$B/reperf-train"
 SHARED="${REPERF_SHARED:-$ROOT/../shared}"
 T=$(mktemp -d "${TMPDIR:-/tmp}/reperf-test.XXXXXX") || exit 1
-export REPERF_STATE="$T/state" REPERF_STORE="$T/store"
+export REPERF_STATE="$T/state" REPERF_STORE="$T/store" XDG_DATA_HOME="$T/data" # no manifests but those of the test
 tap_n=0 tap_bad=0
 trap 'rm -rf "$T"' EXIT
 

@@ -58,7 +58,7 @@ static int store(const struct opt *o, const char *value, void *args, struct err 
 
 static int fail_unknown(const struct opt *opts, const char *arg, struct err *err)
 {
-    char name[NEAREST_NAME_MAX + 1];
+    char name[NEAREST_NAME_MAX + 1] = "";
     char text[NEAREST_TEXT_MAX];
     char option[NEAREST_NAME_MAX + 3];
     struct nearest nearest = nearest_to(name);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/str.h"
 
 #define QUIET_NS         (1 * NS_PER_S)
 #define TERMINAL_STEP_NS (100 * NS_PER_MS)
@@ -73,6 +74,7 @@ static void show_on_terminal(const struct progress *p, int64_t now_ns)
     }
     len = len < room ? len : room;
     len = len < LINE_BYTES ? len : LINE_BYTES - 1;
+    text_plain_line(line, (size_t)len);
     before[log_take_unended(before, sizeof(before))] = '\0';
     fprintf(stderr, "%s\r%.*s", before, len, line);
     log_set_unended(len);

@@ -242,6 +242,42 @@ void text_plain(char *text, size_t len)
     }
 }
 
+/* Of a paint that begins at text: its length, or 0. */
+static size_t paint_len(const char *text, size_t len)
+{
+    static const char *const PAINTS[] = {"\033[0m",  "\033[1m",  "\033[31m",
+                                         "\033[32m", "\033[33m", "\033[90m"};
+    for (size_t idx = 0; idx < ARRAY_LEN(PAINTS); idx++) {
+        size_t n = strlen(PAINTS[idx]);
+        if (n <= len && memcmp(text, PAINTS[idx], n) == 0) {
+            return n;
+        }
+    }
+    return 0;
+}
+
+void text_plain_painted(char *text, size_t len)
+{
+    size_t from = 0;
+    for (size_t at = 0; at < len;) {
+        size_t paint = paint_len(text + at, len - at);
+        if (paint) {
+            text_plain(text + from, at - from);
+            from = at + paint;
+        }
+        at += paint ? paint : 1;
+    }
+    text_plain(text + from, len - from);
+}
+
+void text_plain_line(char *text, size_t len)
+{
+    text_plain(text, len);
+    for (size_t at = 0; at < len; at++) {
+        text[at] = text[at] == '\n' || text[at] == '\t' ? '?' : text[at];
+    }
+}
+
 void text_hide_logins(char *text, size_t len)
 {
     for (size_t at = 0; at + 3 < len; at++) {

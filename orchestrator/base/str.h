@@ -25,6 +25,10 @@ bool str_eq_z(struct str a, const char *z);
 /* Same length, in place: what would steer or rearrange a terminal (controls but tab and line end, C1 also as UTF-8, bidirectional marks,
    bytes that are no UTF-8) becomes "?". */
 void text_plain(char *text, size_t len);
+/* The same of text that is painted: what sets or ends a colour or bold face ("ESC[31m") stays. */
+void text_plain_painted(char *text, size_t len);
+/* The same of text that is to stay on its line: line ends and tabs become "?", too. */
+void text_plain_line(char *text, size_t len);
 /* Likewise each byte of the password in "scheme://user:password@host" becomes "*". */
 void text_hide_logins(char *text, size_t len);
 bool str_eq_any(struct str a, const char *const *list); /* ended by NULL */

@@ -68,6 +68,15 @@ void strbuf_add_str(struct strbuf *buf, struct str s)
     strbuf_add(buf, s.ptr, s.len);
 }
 
+void strbuf_add_plain(struct strbuf *buf, struct str s)
+{
+    size_t from = buf->len;
+    strbuf_add_str(buf, s);
+    if (buf->len > from) {
+        text_plain_line(buf->ptr + from, buf->len - from);
+    }
+}
+
 void strbuf_add_char(struct strbuf *buf, char c)
 {
     strbuf_add(buf, &c, 1);

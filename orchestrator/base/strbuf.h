@@ -25,6 +25,8 @@ void strbuf_clear(struct strbuf *buf);
 void strbuf_add(struct strbuf *buf, const void *ptr, size_t len);
 void strbuf_add_z(struct strbuf *buf, const char *z);
 void strbuf_add_str(struct strbuf *buf, struct str s);
+/* Text from outside, so that it cannot steer a terminal (text_plain_line). */
+void strbuf_add_plain(struct strbuf *buf, struct str s);
 void strbuf_add_char(struct strbuf *buf, char c);
 void strbuf_printf(struct strbuf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

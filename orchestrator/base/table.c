@@ -22,10 +22,7 @@ void table_release(struct table *table)
 void table_add(struct table *table, struct str text)
 {
     char *copy = arena_strndup(&table->arena, text.ptr ? text.ptr : "", text.len);
-    text_plain(copy, text.len);
-    for (size_t idx = 0; idx < text.len; idx++) {
-        copy[idx] = copy[idx] == '\n' || copy[idx] == '\t' ? '?' : copy[idx];
-    }
+    text_plain_line(copy, text.len);
     if (table->n_cells == table->n_max) {
         table->cells = vec_grow(table->cells, &table->n_max, sizeof(table->cells[0]));
     }

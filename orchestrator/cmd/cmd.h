@@ -70,6 +70,8 @@ const struct cmd *const *cmd_verbs(const struct cmd *c);
 
 /* Writes a whole document to stdout and checks that it got there (a full disk or a closed pipe is an error). */
 MUST_CHECK int cmd_print(struct str text, struct err *err);
+/* Of a view that paints, and has made text from outside plain itself. */
+MUST_CHECK int cmd_print_painted(struct str text, struct err *err);
 /* Text that is for programs, whatever it begins with. */
 MUST_CHECK int cmd_print_document(struct str text, struct err *err);
 

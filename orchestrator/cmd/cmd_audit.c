@@ -167,7 +167,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         status |= !holds(&set.items[idx], args.is_strict);
     }
     write_result(&arena, ctx->root, &args, &set, &text);
-    return cmd_print(strbuf_str(&text), err) < 0 ? -1 : status;
+    return cmd_print_painted(strbuf_str(&text), err) < 0 ? -1 : status;
 }
 
 const struct cmd CMD_AUDIT = {"audit", "REPORT... | --all",

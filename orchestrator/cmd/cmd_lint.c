@@ -54,6 +54,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         lists[idx].n_max = all.n; /* where its part of `all` begins */
         lint_report(&arena, &reports.items[idx], &all);
         lint_rules(&arena, &reports.items[idx], &formats, &all);
+        lint_formats(&arena, &reports.items[idx], &formats, &all);
         lists[idx].n = all.n - lists[idx].n_max;
     }
     for (size_t idx = 0; idx < reports.n; idx++) {
@@ -70,7 +71,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     } else {
         findings_out_text(&all, isatty(STDOUT_FILENO) && log_wants_color(), &text);
     }
-    if (cmd_print(strbuf_str(&text), err) < 0) {
+    if (cmd_print_painted(strbuf_str(&text), err) < 0) {
         return -1;
     }
     return findings_count(&all, LEVEL_ERROR) ? 1 : 0;

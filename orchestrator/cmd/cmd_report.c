@@ -101,7 +101,8 @@ static void places_of(const struct outputs *outputs, const char *places[FORMS])
 
 static int put(enum form form, const char *place, const struct strbuf *text, struct err *err)
 {
-    return form == FORM_TEXT ? cmd_print(strbuf_str(text), err) : outputs_put(place, text, err);
+    return form == FORM_TEXT ? cmd_print_painted(strbuf_str(text), err)
+                             : outputs_put(place, text, err);
 }
 
 static void write_audit(const struct report_args *args, const struct audit_set *set,

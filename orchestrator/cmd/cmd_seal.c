@@ -13,6 +13,7 @@
 struct seal_args {
     const char *key;
     const char *output;
+    bool is_bytes_only;
     bool may_replace;
     bool want_json;
 };
@@ -29,6 +30,10 @@ static const struct opt OPTS[] = {
      .value = "FILE",
      .help = "the archive (without: FOLDER.tar.zst)",
      .offset = offsetof(struct seal_args, output)},
+    {.name = "bytes-only",
+     .kind = OPT_FLAG,
+     .help = "derive nothing, of a folder that no run made; verify needs it, too",
+     .offset = offsetof(struct seal_args, is_bytes_only)},
     {.name = "force",
      .kind = OPT_FLAG,
      .help = "replace an archive that is there",
@@ -105,11 +110,19 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
         .folder = folder,
         .archive = args->output,
         .key = args->key ? &key : NULL,
+        .is_bytes_only = args->is_bytes_only,
         .may_replace = args->may_replace,
         .wants_progress = true,
         .clock = ctx->clock,
         .should_stop = stop_is_asked,
     };
+    if (args->is_bytes_only && (fs_exists(fs_join(arena, folder, "manifest/report.json")) ||
+                                fs_exists(fs_join(arena, folder, "manifest/plan.json")))) {
+        return err_set(err, ERR_USAGE,
+                       "seal %s: a run's numbers are derived, --bytes-only is for "
+                       "folders that no run made",
+                       folder);
+    }
     if (args->key && sign_load_private(args->key, &key, err) < 0) {
         return -1;
     }

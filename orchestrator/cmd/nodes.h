@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 
 /* One a line, sorted; the rows of cmd/cmd_nodes.c likewise. */
+extern const struct cmd NODES_BENCH;
 extern const struct cmd NODES_CLEAN;
 extern const struct cmd NODES_COPY;
 extern const struct cmd NODES_DOCTOR;

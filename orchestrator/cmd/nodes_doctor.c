@@ -93,8 +93,9 @@ static int examine(struct arena *arena, const struct cmd_ctx *ctx, const struct 
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "more than %u bytes to print", OUTPUT_MAX);
     }
-    return cmd_print(strbuf_str(&text), err) < 0 ? -1
-                                                 : doctor_exit_status(&result, args->allow_unknown);
+    return cmd_print_painted(strbuf_str(&text), err) < 0
+               ? -1
+               : doctor_exit_status(&result, args->allow_unknown);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

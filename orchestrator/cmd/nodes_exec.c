@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd/nodes.h"
@@ -80,8 +81,16 @@ struct exec_job {
 
 /* ---- lines as they come ---- */
 
+/* For people what a node says is plain text; for a file or a program it is what the command wrote. */
 static void print_line(struct exec_job *job, struct str name, struct str line)
 {
+    CLEANUP(free) char *plain = NULL;
+    if (line.len && isatty(STDOUT_FILENO)) {
+        line.len -= line.ptr[line.len - 1] == '\r';
+        plain = memcpy(xmalloc(line.len + 1), line.ptr, line.len);
+        text_plain(plain, line.len);
+        line.ptr = plain;
+    }
     if (job->broken_errno == 0 &&
         (printf("%.*s: ", STR_ARG(name)) < 0 ||
          (line.len && fwrite(line.ptr, 1, line.len, stdout) != line.len) || putchar('\n') == EOF)) {

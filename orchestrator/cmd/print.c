@@ -5,14 +5,16 @@
 #include "base/base.h"
 #include "cmd/cmd.h"
 
+typedef void clean_fn(char *text, size_t len);
+
 /* A document is for programs, which want it as it is; on a terminal it is for people as well. */
-static int put(struct str text, bool is_document, struct err *err)
+static int put(struct str text, bool for_programs, clean_fn *clean, struct err *err)
 {
     CLEANUP(free) char *plain = NULL;
-    if (!is_document || isatty(STDOUT_FILENO)) {
+    if (!for_programs || isatty(STDOUT_FILENO)) {
         plain = xmalloc(text.len + 1);
         memcpy(plain, text.ptr, text.len);
-        text_plain(plain, text.len);
+        clean(plain, text.len);
         text.ptr = plain;
     }
     if (fwrite(text.ptr, 1, text.len, stdout) != text.len || fflush(stdout) != 0) {
@@ -22,13 +24,22 @@ static int put(struct str text, bool is_document, struct err *err)
     return 0;
 }
 
+static bool is_document(struct str text)
+{
+    return text.len && (text.ptr[0] == '{' || text.ptr[0] == '<');
+}
+
 int cmd_print(struct str text, struct err *err)
 {
-    bool is_document = text.len && (text.ptr[0] == '{' || text.ptr[0] == '<');
-    return put(text, is_document, err);
+    return put(text, is_document(text), text_plain, err);
+}
+
+int cmd_print_painted(struct str text, struct err *err)
+{
+    return put(text, is_document(text), text_plain_painted, err);
 }
 
 int cmd_print_document(struct str text, struct err *err)
 {
-    return put(text, true, err);
+    return put(text, true, text_plain, err);
 }

@@ -4,14 +4,20 @@
 #include "codec/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <limits.h>
 #include <pcre2.h>
 
 #define MESSAGE_BYTES   256
+#define STEPS_OF_START  256 /* backtracking points of one beginning that are not counted, */
+#define STEPS_OF_BYTE   8   /* and for each byte after it */
 #define JIT_STACK_START (32u << 10)
 #define JIT_STACK_MAX   (1u << 20)
 
 struct pattern {
-    pcre2_code *code;             /* owned */
+    pcre2_code *code;    /* owned */
+    pcre2_code *counted; /* owned: the same, which says each step; NULL before first use */
+    char *source;        /* owned; not ended by a NUL */
+    size_t source_len;
     pcre2_match_data *match;      /* owned */
     pcre2_match_context *context; /* owned */
     pcre2_jit_stack *jit_stack;   /* owned; NULL before first use */
@@ -19,7 +25,9 @@ struct pattern {
     uint32_t n_spans;
     bool is_ready; /* compiled by JIT, or found to be impossible */
     bool has_jit;
-    bool is_anchored;                      /* can match at the beginning alone */
+    bool is_anchored; /* can match at the beginning alone */
+    bool has_first;   /* and a match begins with one of these bytes */
+    bool is_first[UCHAR_MAX + 1];
     const char *names[PATTERN_GROUPS_MAX]; /* into code's name table */
     int numbers[PATTERN_GROUPS_MAX];
     size_t n_names;
@@ -67,6 +75,8 @@ int pattern_new(struct str source, struct pattern **ret_pattern, struct err *err
     }
     pattern = xcalloc(1, sizeof(*pattern));
     pattern->code = code;
+    pattern->source = memcpy(xmalloc(source.len), source.ptr, source.len);
+    pattern->source_len = source.len;
     if (read_names(pattern, err) < 0) {
         pattern_free(pattern);
         return -1;
@@ -84,6 +94,8 @@ void pattern_free(struct pattern *pattern)
     pcre2_match_context_free(pattern->context);
     pcre2_match_data_free(pattern->match);
     pcre2_code_free(pattern->code);
+    pcre2_code_free(pattern->counted);
+    free(pattern->source);
     free(pattern);
 }
 
@@ -102,10 +114,30 @@ const char *pattern_group_name(const struct pattern *pattern, size_t idx)
     return idx < pattern->n_names ? pattern->names[idx] : NULL;
 }
 
+static void find_starts(struct pattern *pattern)
+{
+    const uint8_t *bitmap = NULL;
+    uint32_t options = 0;
+    uint32_t kind =
+        0; /* 1: one unit, 2: the beginning of a line. Source: pcre2api(3), PCRE2_INFO_FIRSTCODETYPE. */
+    uint32_t unit = 0;
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_ALLOPTIONS, &options);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_FIRSTCODETYPE, &kind);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_FIRSTCODEUNIT, &unit);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_FIRSTBITMAP, &bitmap);
+    pattern->is_anchored = (options & PCRE2_ANCHORED) != 0;
+    pattern->has_first = kind == 1 || bitmap;
+    for (unsigned c = 0; c <= UCHAR_MAX; c++) {
+        /* Whether case counts is not told. */
+        bool is_letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+        bool is_unit = kind == 1 && (c == unit || (is_letter && (c ^ unit) == 0x20));
+        pattern->is_first[c] = is_unit || (kind != 1 && bitmap && (bitmap[c / 8] >> c % 8 & 1));
+    }
+}
+
 /* Where the machine has no JIT the interpreter does the same work under the same limits. */
 static void make_ready(struct pattern *pattern)
 {
-    uint32_t options = 0;
     if (pattern->is_ready) {
         return;
     }
@@ -115,19 +147,23 @@ static void make_ready(struct pattern *pattern)
     pattern->jit_stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
     ASSERT(pattern->match);
     ASSERT(pattern->context);
-    pcre2_set_match_limit(pattern->context, PATTERN_STEPS_MAX);
     pcre2_set_heap_limit(pattern->context, PATTERN_HEAP_KIB_MAX);
     pcre2_jit_stack_assign(pattern->context, NULL, pattern->jit_stack);
     pattern->spans = pcre2_get_ovector_pointer(pattern->match);
     pattern->n_spans = pcre2_get_ovector_count(pattern->match);
-    pcre2_pattern_info(pattern->code, PCRE2_INFO_ALLOPTIONS, &options);
-    pattern->is_anchored = (options & PCRE2_ANCHORED) != 0;
+    find_starts(pattern);
     pattern->is_ready = true;
 }
 
 static int match_error(int status, struct str subject, struct err *err)
 {
     PCRE2_UCHAR text[MESSAGE_BYTES] = "";
+    if (status == PCRE2_ERROR_CALLOUT) {
+        return err_set(err, ERR_PARSE,
+                       "pattern on a line of %zu bytes: the matching steps for so long a log are "
+                       "used up",
+                       subject.len);
+    }
     pcre2_get_error_message(status, text, sizeof(text));
     return err_set(err, ERR_PARSE, "pattern on a line of %zu bytes: %s", subject.len,
                    (const char *)text);
@@ -138,18 +174,117 @@ static PCRE2_SPTR subject_ptr(struct str subject)
     return (PCRE2_SPTR)(subject.ptr ? subject.ptr : "");
 }
 
-/* The match limit counts anew from each place that a match may begin at, so a line that begins it over and over would cost the square
-   of its length. A long one is gone through in steps, each of which sees so much of the line behind it. */
-static int match_by_windows(struct pattern *pattern, struct str subject, bool *ret_found,
-                            struct err *err)
+/* ---- steps ---- */
+
+struct counter {
+    struct match_budget *budget;
+    size_t last;
+};
+
+static int count_step(pcre2_callout_block *at, void *data)
+{
+    struct counter *counter = data;
+    size_t went = at->current_position > counter->last ? at->current_position - counter->last : 0;
+    uint64_t cost = 1 + went;
+    counter->last = at->current_position;
+    if (cost > counter->budget->left) {
+        counter->budget->left = 0;
+        return PCRE2_ERROR_CALLOUT;
+    }
+    counter->budget->left -= cost;
+    return 0;
+}
+
+/* False where the pattern is too large for that: callouts take room in it. */
+static bool make_counted(struct pattern *pattern)
+{
+    int status = 0;
+    PCRE2_SIZE place = 0;
+    if (!pattern->counted) {
+        pattern->counted = pcre2_compile(
+            (PCRE2_SPTR)pattern->source, pattern->source_len,
+            PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT, &status, &place, NULL);
+        if (pattern->counted) {
+            (void)pcre2_jit_compile(pattern->counted, PCRE2_JIT_COMPLETE);
+        }
+    }
+    return pattern->counted != NULL;
+}
+
+/* Part of a subject. */
+struct stretch {
+    struct str subject;
+    size_t from;
+    uint32_t options;
+};
+
+static int match_counted(struct pattern *pattern, const struct stretch *s,
+                         struct match_budget *budget)
+{
+    struct counter counter = {budget, s->from};
+    int status;
+    if (!make_counted(pattern)) {
+        budget->left = 0;
+        return PCRE2_ERROR_CALLOUT;
+    }
+    pcre2_set_callout(pattern->context, count_step, &counter);
+    pcre2_set_match_limit(pattern->context, UINT32_MAX);
+    status = pcre2_match(pattern->counted, subject_ptr(s->subject), s->subject.len, s->from,
+                         s->options, pattern->match, pattern->context);
+    pcre2_set_callout(pattern->context, NULL, NULL);
+    return status;
+}
+
+/* Places that a match may begin at, or max where there are as many. */
+static size_t count_starts(const struct pattern *pattern, const struct stretch *s, size_t max)
+{
+    size_t n = 0;
+    if (pattern->is_anchored) {
+        return 1;
+    }
+    if (!pattern->has_first) {
+        return s->subject.len - s->from + 1;
+    }
+    for (size_t at = s->from; at < s->subject.len && n < max; at++) {
+        n += pattern->is_first[(unsigned char)s->subject.ptr[at]];
+    }
+    return n > 0 ? n : 1;
+}
+
+/* pcre2's match limit counts backtracking points anew from each place that a match may begin at. Where those places are few
+   and the subject is short, so is the match, and nothing is counted; what is not so, or is found not to be, is matched with
+   its steps counted. */
+static int match_stretch(struct pattern *pattern, const struct stretch *s,
+                         struct match_budget *budget)
+{
+    size_t len = s->subject.len - s->from;
+    size_t most = len > 0 ? PATTERN_STEPS_FREE / len : PATTERN_STEPS_FREE;
+    size_t n_starts = len <= most ? len : count_starts(pattern, s, most + 1);
+    bool is_plain = pattern->has_jit && s->from == 0 && s->options == 0;
+    int status;
+    if (n_starts > most) {
+        return match_counted(pattern, s, budget);
+    }
+    pcre2_set_match_limit(pattern->context, (uint32_t)(STEPS_OF_START + STEPS_OF_BYTE * len));
+    status = (is_plain ? pcre2_jit_match : pcre2_match)(pattern->code, subject_ptr(s->subject),
+                                                        s->subject.len, s->from, s->options,
+                                                        pattern->match, pattern->context);
+    return status == PCRE2_ERROR_MATCHLIMIT || status == PCRE2_ERROR_JIT_STACKLIMIT
+               ? match_counted(pattern, s, budget)
+               : status;
+}
+
+/* A long line is gone through in steps, each of which sees so much of the line behind it. */
+static int match_by_windows(struct pattern *pattern, struct str subject,
+                            struct match_budget *budget, bool *ret_found, struct err *err)
 {
     for (size_t from = 0; from == 0 || from + PATTERN_WINDOW < subject.len;
          from += PATTERN_WINDOW) {
         size_t end = from + 2 * PATTERN_WINDOW;
         bool is_last = end >= subject.len;
-        int status =
-            pcre2_match(pattern->code, subject_ptr(subject), is_last ? subject.len : end, from,
-                        is_last ? 0 : PCRE2_NOTEOL, pattern->match, pattern->context);
+        const struct stretch s = {is_last ? subject : (struct str){subject.ptr, end}, from,
+                                  is_last ? 0 : PCRE2_NOTEOL};
+        int status = match_stretch(pattern, &s, budget);
         if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
             return match_error(status, subject, err);
         }
@@ -162,15 +297,16 @@ static int match_by_windows(struct pattern *pattern, struct str subject, bool *r
     return 0;
 }
 
-int pattern_match(struct pattern *pattern, struct str subject, bool *ret_found, struct err *err)
+int pattern_match(struct pattern *pattern, struct str subject, struct match_budget *budget,
+                  bool *ret_found, struct err *err)
 {
+    const struct stretch whole = {subject, 0, 0};
     int status;
     make_ready(pattern);
     if (subject.len > 2 * PATTERN_WINDOW && !pattern->is_anchored) {
-        return match_by_windows(pattern, subject, ret_found, err);
+        return match_by_windows(pattern, subject, budget, ret_found, err);
     }
-    status = (pattern->has_jit ? pcre2_jit_match : pcre2_match)(
-        pattern->code, subject_ptr(subject), subject.len, 0, 0, pattern->match, pattern->context);
+    status = match_stretch(pattern, &whole, budget);
     if (status < 0 && status != PCRE2_ERROR_NOMATCH) {
         return match_error(status, subject, err);
     }
@@ -179,12 +315,12 @@ int pattern_match(struct pattern *pattern, struct str subject, bool *ret_found, 
 }
 
 int pattern_match_partial(struct pattern *pattern, struct str subject, size_t min_len,
-                          bool *ret_partial, struct err *err)
+                          struct match_budget *budget, bool *ret_partial, struct err *err)
 {
+    const struct stretch whole = {subject, 0, PCRE2_PARTIAL_HARD | PCRE2_NO_JIT};
     int status;
     make_ready(pattern);
-    status = pcre2_match(pattern->code, subject_ptr(subject), subject.len, 0,
-                         PCRE2_PARTIAL_HARD | PCRE2_NO_JIT, pattern->match, pattern->context);
+    status = match_counted(pattern, &whole, budget);
     if (status < 0 && status != PCRE2_ERROR_NOMATCH && status != PCRE2_ERROR_PARTIAL) {
         return match_error(status, subject, err);
     }
@@ -194,6 +330,29 @@ int pattern_match_partial(struct pattern *pattern, struct str subject, size_t mi
         *ret_partial = span[1] - span[0] > min_len;
     }
     return 0;
+}
+
+uint64_t pattern_steps(struct pattern *pattern, struct str subject, uint64_t max)
+{
+    const struct stretch whole = {subject, 0, 0};
+    struct match_budget budget = {max};
+    make_ready(pattern);
+    (void)match_counted(pattern, &whole, &budget);
+    return max - budget.left;
+}
+
+struct str pattern_source(const struct pattern *pattern)
+{
+    return (struct str){pattern->source, pattern->source_len};
+}
+
+int pattern_needs(const struct pattern *pattern)
+{
+    uint32_t kind = 0;
+    uint32_t unit = 0;
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_LASTCODETYPE, &kind);
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_LASTCODEUNIT, &unit);
+    return kind == 1 ? (int)unit : -1;
 }
 
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group)

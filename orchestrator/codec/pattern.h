@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions of PCRE2 over bytes (no UTF-8 mode, no locale), with named groups. The only home of pcre2.h. A pattern
    is checked when it is made and compiled to machine code when it is first used. A match that would take too many steps or
-   too much memory is ERR_PARSE, not an endless wait. A pattern is used by one thread at a time. */
+   too much memory is ERR_PARSE, not an endless wait: so are the matches of a whole log, which share one budget. A pattern is
+   used by one thread at a time. */
 #ifndef CODEC_PATTERN_H
 #define CODEC_PATTERN_H
 
@@ -9,11 +10,17 @@
 
 #define PATTERN_LEN_MAX      4096
 #define PATTERN_GROUPS_MAX   32
-#define PATTERN_STEPS_MAX    1000000u /* pcre2's match limit: backtracking points of one match */
+#define PATTERN_STEPS_FREE   16384u /* of one match: not counted below that */
 #define PATTERN_HEAP_KIB_MAX 8192u
 #define PATTERN_WINDOW       ((size_t)8192)
 
 struct pattern;
+
+/* What matches may still cost together. A step is one item of the pattern tried at one place of the subject, or one byte that an item
+   went over. */
+struct match_budget {
+    uint64_t left;
+};
 
 /* ERR_MANIFEST with "character N of the pattern" where it is malformed. */
 MUST_CHECK int pattern_new(struct str source, struct pattern **ret_pattern, struct err *err);
@@ -27,12 +34,19 @@ const char *pattern_group_name(const struct pattern *pattern, size_t idx);
 
 /* First match in subject: sets *ret_found. Of a subject of more than two PATTERN_WINDOW one that does not hang on its beginning is
    sought from each place in at least PATTERN_WINDOW bytes, so that the time grows with the length and not with its square. */
-MUST_CHECK int pattern_match(struct pattern *pattern, struct str subject, bool *ret_found,
-                             struct err *err);
+MUST_CHECK int pattern_match(struct pattern *pattern, struct str subject,
+                             struct match_budget *budget, bool *ret_found, struct err *err);
 
 /* True in *ret_partial where subject ends in the middle of what could have become a match of more than min_len bytes. */
 MUST_CHECK int pattern_match_partial(struct pattern *pattern, struct str subject, size_t min_len,
-                                     bool *ret_partial, struct err *err);
+                                     struct match_budget *budget, bool *ret_partial,
+                                     struct err *err);
+
+/* The steps of the search alone, whatever its length and whether it finds: at most max. */
+uint64_t pattern_steps(struct pattern *pattern, struct str subject, uint64_t max);
+struct str pattern_source(const struct pattern *pattern);
+/* A byte that every match has in it, the last such, or -1. */
+int pattern_needs(const struct pattern *pattern);
 
 /* A group's text in the last match; ptr NULL where it took no part. group -1 gives that too; 0 is the whole match. */
 struct str pattern_text(const struct pattern *pattern, struct str subject, int group);

@@ -345,6 +345,23 @@ static int end_inner(struct unpack *unpack, struct err *err)
     return 0;
 }
 
+static bool is_tar(const struct unpack *unpack, const struct layer *layer)
+{
+    return layer == &unpack->inner || unpack->kind != KIND_ZIP;
+}
+
+static int check_header(struct unpack *unpack, struct layer *layer, struct archive_entry *entry,
+                        struct err *err)
+{
+    const char *raw = archive_entry_pathname(entry);
+    if (!is_tar(unpack, layer)) {
+        return 0;
+    }
+    unpack->entry.path = raw ? str_of(raw) : STR_EMPTY; /* for messages */
+    return unpack_header_check(layer, (uint64_t)archive_read_header_position(layer->a),
+                               (uint64_t)archive_filter_bytes(layer->a, 0), err);
+}
+
 /* Until there is something to give out, or it is over. */
 static int advance(struct unpack *unpack, struct err *err)
 {
@@ -361,13 +378,18 @@ static int advance(struct unpack *unpack, struct err *err)
         }
         unpack->entry = (struct unpack_entry){0};
         unpack->names.n_new = 0;
+        if (is_tar(unpack, layer)) {
+            unpack_header_begin(layer, (uint64_t)archive_filter_bytes(layer->a, 0));
+        }
         result = archive_read_next_header(layer->a, &entry);
         if (result == ARCHIVE_EOF) {
             result = layer == &unpack->inner ? end_inner(unpack, err) : end_outer(unpack, err);
         } else if (result != ARCHIVE_OK) {
             result = unpack_fail(unpack, layer->a, err);
         } else {
-            result = take_entry(unpack, layer, entry, err);
+            result = check_header(unpack, layer, entry, err) < 0
+                         ? -1
+                         : take_entry(unpack, layer, entry, err);
         }
         if (result < 0) {
             return -1;

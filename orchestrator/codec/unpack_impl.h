@@ -13,6 +13,8 @@
 struct archive; /* libarchive's */
 struct __locale_struct;
 
+#define UNPACK_HEADER_MAX (8u << 20) /* libarchive refuses a pax header of over 1 MiB */
+
 enum unpack_kind { KIND_TAR, KIND_TAR_GZ, KIND_TAR_ZST, KIND_ZIP, KIND_COUNT };
 extern const char *const UNPACK_KIND_NAMES[KIND_COUNT];
 
@@ -28,6 +30,10 @@ struct layer {
     const void *ptr;
     size_t len;
     bool is_size_known, is_sparse, has_data, is_drained;
+    /* Of a tar, while libarchive reads on to the next entry: what it reads, from that byte of the tar on. */
+    bool is_in_header;
+    uint64_t header_from;
+    struct strbuf header;
 };
 
 struct unpack {
@@ -60,6 +66,12 @@ MUST_CHECK int unpack_fail(struct unpack *unpack, struct archive *a, struct err 
 MUST_CHECK int unpack_open(struct unpack *unpack, struct err *err);
 MUST_CHECK int unpack_open_inner(struct unpack *unpack, struct err *err);
 void unpack_close(struct unpack *unpack);
+/* unpack_header.c: before libarchive is asked for an entry, before each portion that it reads for it, and when it has been found
+   between those two bytes of the tar. A name with a NUL in it is ERR_INTEGRITY. */
+void unpack_header_begin(struct layer *layer, uint64_t from);
+MUST_CHECK int unpack_header_keep(struct layer *layer, uint64_t end, struct err *err);
+MUST_CHECK int unpack_header_check(struct layer *layer, uint64_t from, uint64_t end,
+                                   struct err *err);
 /* Data of the entry that is being read. */
 MUST_CHECK int unpack_pull(struct unpack *unpack, const void **ret_ptr, size_t *ret_len,
                            struct err *err);

@@ -44,7 +44,9 @@ static la_ssize_t layer_read(struct archive *a, void *ctx, const void **ret_ptr)
 {
     struct layer *layer = ctx;
     size_t len;
-    if (unpack_source_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
+    if (unpack_header_keep(layer, layer->source.offset + layer->source.len, &layer->unpack->err) <
+            0 ||
+        unpack_source_next(&layer->source, ret_ptr, &len, &layer->unpack->err) < 0) {
         archive_set_error(a, EIO, "read");
         return -1;
     }
@@ -117,7 +119,10 @@ static int zstd_open(struct unpack *unpack, struct err *err)
 static int layer_open(struct unpack *unpack, struct layer *layer, bool is_zip, unpack_read_fn read,
                       struct err *err)
 {
+    strbuf_release(&layer->header);
     *layer = (struct layer){.unpack = unpack, .source = {.read = read, .ctx = unpack}};
+    strbuf_init(&layer->header, UNPACK_HEADER_MAX);
+    layer->is_in_header = !is_zip; /* from its first byte on */
     layer->a = archive_read_new();
     if (!layer->a || (is_zip ? archive_read_support_format_zip_streamable(layer->a)
                              : archive_read_support_format_tar(layer->a)) != ARCHIVE_OK) {
@@ -293,6 +298,8 @@ void unpack_close(struct unpack *unpack)
 {
     archive_read_free(unpack->inner.a);
     archive_read_free(unpack->outer.a);
+    strbuf_release(&unpack->inner.header);
+    strbuf_release(&unpack->outer.header);
     archive_read_free(unpack->zstd);
     gunzip_free(unpack->gunzip);
 }

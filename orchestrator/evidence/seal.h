@@ -13,8 +13,8 @@ struct seal_opts {
     const char *folder;
     const char *archive;        /* made as ARCHIVE.partial, synced, then renamed */
     const struct sign_key *key; /* NULL: unsigned, and said so in every part */
-    bool is_bytes_only; /* of a folder that no run made: nothing is derived; no command does so */
-    bool may_replace;   /* else ERR_USAGE where the archive exists */
+    bool is_bytes_only;         /* of a folder that no run made: nothing is derived */
+    bool may_replace;           /* else ERR_USAGE where the archive exists */
     bool wants_progress;
     struct clock_src clock;
     bool (*should_stop)(

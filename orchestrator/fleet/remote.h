@@ -126,4 +126,10 @@ MUST_CHECK struct remote *remote_ssh_new(struct loop *loop, const struct remote_
 struct remote *remote_local_new(struct loop *loop, const char *work_folder);
 void remote_free(struct remote *remote);
 
+/* The file of reperf-node here ($REPERF_NODE, else beside this program) and its digest (65 bytes with NUL), by which it is named on a
+   node over SSH once a job was started there. ERR_NODE: it is switched off, or cannot be read. */
+MUST_CHECK int remote_node_program(struct arena *arena, const char **ret_path, char *ret_sha256,
+                                   struct err *err);
+const char *remote_node_path(struct arena *arena, const char *work_folder, const char *sha256);
+
 #endif

@@ -94,7 +94,7 @@ static void never(struct remote_ssh *r, const char *what, struct str why)
     remote_node_close(r);
     (void)str_next(&rest, '\n', &line);
     r->node.state = NODE_NEVER;
-    snprintf(r->node.why, sizeof(r->node.why), "%s%s%.*s", what, line.len ? ": " : "",
+    snprintf(r->node.why, sizeof(r->node.why), "%s%s%.*s", what, what[0] && line.len ? ": " : "",
              (int)(line.len < 160 ? line.len : 160), line.len ? line.ptr : "");
     for (char *c = r->node.why; *c; c++) {
         *c = (unsigned char)*c < ' ' ? ' ' : *c;
@@ -120,21 +120,41 @@ static char *find_program(void)
     return xstrdup(arena_printf(&arena, "%.*sreperf-node", len > 0 ? (int)len : 0, self));
 }
 
+int remote_node_program(struct arena *arena, const char **ret_path, char *ret_sha256,
+                        struct err *err)
+{
+    CLEANUP(free) char *program = find_program();
+    struct digest_value value;
+    struct err why = {0};
+    if (strcmp(program, OFF_WORD) == 0) {
+        return err_set(err, ERR_NODE, "switched off: REPERF_NODE=" OFF_WORD);
+    }
+    if (digest_file(program, DIGEST_SHA256, &value, &why) < 0) {
+        return err_set(err, ERR_NODE, "reperf-node cannot be read here: %s", why.msg);
+    }
+    hex_encode(value.sha256, SHA256_BYTES, ret_sha256);
+    *ret_path = arena_printf(arena, "%s", program);
+    return 0;
+}
+
+const char *remote_node_path(struct arena *arena, const char *work_folder, const char *sha256)
+{
+    return arena_printf(arena, "%s/bin/reperf-node-%s", work_folder, sha256);
+}
+
 static void prepare(struct remote_ssh *r)
 {
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct remote_node *node = &r->node;
-    struct digest_value value;
+    const char *program;
     struct err err = {0};
-    free(node->program);
-    node->program = find_program();
-    if (strcmp(node->program, OFF_WORD) == 0) {
-        never(r, "switched off", STR_LIT("REPERF_NODE=" OFF_WORD));
-    } else if (digest_file(node->program, DIGEST_SHA256, &value, &err) < 0) {
-        never(r, "reperf-node cannot be read here", str_of(err.msg));
-    } else {
-        hex_encode(value.sha256, SHA256_BYTES, node->sha256);
-        node->state = NODE_LAUNCH;
+    if (remote_node_program(&arena, &program, node->sha256, &err) < 0) {
+        never(r, "", str_of(err.msg));
+        return;
     }
+    free(node->program);
+    node->program = xstrdup(program);
+    node->state = NODE_LAUNCH;
 }
 
 /* ---- the channel ---- */

@@ -7,9 +7,10 @@
 #include "judge/logtime.h"
 #include "judge/records.h"
 
-#define COUNT_MAX  100000
-#define BATCH_MAX  10000000
-#define NAME_BYTES 64
+#define COUNT_MAX       100000
+#define BATCH_MAX       10000000
+#define NAME_BYTES      64
+#define SHAPE_STEPS_MAX 1000000u
 
 enum shape {
     SHAPE_GRID,
@@ -87,8 +88,10 @@ void draft_reader_free(struct draft_reader *reader)
 static bool finds(struct draft_reader *r, enum shape shape, struct str text)
 {
     struct err ignored = {0};
+    struct match_budget budget = {SHAPE_STEPS_MAX};
     bool is_hit = false;
-    return text.len && pattern_match(r->shapes[shape], text, &is_hit, &ignored) == 0 && is_hit;
+    return text.len && pattern_match(r->shapes[shape], text, &budget, &is_hit, &ignored) == 0 &&
+           is_hit;
 }
 
 static bool finds_count(struct draft_reader *r, enum shape shape, struct str text, int64_t *ret)

@@ -127,7 +127,8 @@ static int decode_fact(const struct decoder *d, const struct json *at, struct er
     if (raw.why.ptr || !raw.literal.ptr || !raw.pattern.ptr) {
         return json_fail(at, err, "a fact has a literal and a pattern, or is absent");
     }
-    fact = &f->facts[f->n_facts++];
+    fact = &f->facts[f->n_facts];
+    fact->place = f->n_absent + f->n_facts++;
     fact->name = raw.name;
     fact->says = raw.says;
     fact->is_list = raw.is_list;
@@ -323,6 +324,7 @@ int format_decode(const struct json *root, struct arena *arena, struct format **
     if (json_decode(root, arena, FORMAT_FIELDS, ARRAY_LEN(FORMAT_FIELDS), &raw, err) < 0) {
         return -1;
     }
+    f->path = str_dup(arena, str_of(root->name));
     f->id = raw.id;
     f->title = raw.title;
     f->framework = raw.framework;

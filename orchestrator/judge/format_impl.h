@@ -46,6 +46,7 @@ struct fact_spec {
     bool is_last;      /* the last line of a run that matches counts, not the first */
     bool is_list;      /* the value is a list with commas, and the fact is how many it has */
     bool is_grouped;   /* digits in groups, "1,281,167" */
+    size_t place;      /* in the file's list of facts */
     bool is_in_sample; /* read from every line of a sample, and from no other */
 };
 
@@ -56,6 +57,7 @@ struct absent_fact { /* what no log of the format states */
 
 struct format {
     struct str id, title, framework, source;
+    struct str path; /* of its file */
     bool strips_mpirun, strips_srun;
     struct series_spec *series;
     size_t n_series;

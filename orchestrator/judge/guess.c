@@ -150,7 +150,7 @@ int guesser_line(struct guesser *guesser, const struct line *line, struct err *e
         if (guesser->fits[clue->owner] || !(line->mask >> g->bits[idx] & 1)) {
             continue;
         }
-        if (pattern_match(clue->probe->pattern, line->text, &is_hit, err) < 0) {
+        if (pattern_match(clue->probe->pattern, line->text, &g->parser->budget, &is_hit, err) < 0) {
             return -1;
         }
         guesser->fits[clue->owner] = is_hit;

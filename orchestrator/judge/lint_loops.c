@@ -44,6 +44,14 @@ static int64_t count_braces(struct str word)
     return n > 1 ? count_range(numbers[0], numbers[2], numbers[1]) : 0;
 }
 
+static int64_t count_numbers(const int64_t *numbers, size_t n)
+{
+    return n == 1   ? numbers[0]
+           : n == 2 ? count_range(numbers[0], 1, numbers[1])
+           : n == 3 ? count_range(numbers[0], numbers[1], numbers[2])
+                    : 0;
+}
+
 /* $(seq LAST), $(seq FIRST LAST), `seq FIRST STEP LAST`. */
 static int64_t count_seq(struct str word)
 {
@@ -68,10 +76,26 @@ static int64_t count_seq(struct str word)
             return 0;
         }
     }
-    return n == 1   ? numbers[0]
-           : n == 2 ? count_range(numbers[0], 1, numbers[1])
-           : n == 3 ? count_range(numbers[0], numbers[1], numbers[2])
-                    : 0;
+    return count_numbers(numbers, n);
+}
+
+/* How many lines the run before `at` gives it through a pipe: seq alone. */
+static int64_t count_piped(const struct shell_script *script, size_t at)
+{
+    const struct shell_run *seq = at > 0 && at < script->n ? &script->runs[at - 1] : NULL;
+    int64_t numbers[3];
+    size_t n = 0;
+    if (!seq || script->runs[at].before != '|' || !shell_is(seq, "seq")) {
+        return 0;
+    }
+    for (size_t idx = 1; idx < seq->n; idx++) {
+        struct str word = seq->words[idx].text;
+        if (word.len && word.ptr[0] != '-' &&
+            (n == ARRAY_LEN(numbers) || !to_count(word, INT32_MAX, &numbers[n++]))) {
+            return 0;
+        }
+    }
+    return count_numbers(numbers, n);
 }
 
 static int64_t count_values(const struct shell_loop *loop)
@@ -188,6 +212,11 @@ static int64_t count_loop(const struct shell_script *script, const struct shell_
                : loop->n                                                    ? count_values(loop)
                          : count_c_loop(loop->name);
     }
+    if (loop->kind == SHELL_WHILE && loop->n > 1 && str_eq_z(loop->words[0].text, "read")) {
+        return counts_other_things(loop->words[loop->n - 1].text)
+                   ? 0
+                   : count_piped(script, loop->first);
+    }
     if (!read_condition(loop, &c) || counts_other_things(c.name) ||
         !first_value(script, c.name, &first)) {
         return 0;
@@ -195,11 +224,11 @@ static int64_t count_loop(const struct shell_script *script, const struct shell_
     return count_range(first, 1, c.limit - c.is_open);
 }
 
-/* Whether something in the loop is a launch. */
-static bool launches(const struct shell_script *script, const struct shell_loop *loop)
+/* Whether some of these runs is a launch. */
+static bool launches(const struct shell_script *script, size_t first, size_t end)
 {
     static const char *const SCRIPTS[] = {".py", ".sh", NULL};
-    for (size_t idx = loop->first; idx < loop->end; idx++) {
+    for (size_t idx = first; idx < end; idx++) {
         const struct shell_run *run = &script->runs[idx];
         struct str program = shell_program(run);
         if (run->n && (option_is_launcher(run) || ends_in_any(program, SCRIPTS) ||
@@ -227,15 +256,59 @@ static void lint_count(struct lint *lint, const struct lint_command *c, int64_t 
     }
 }
 
+/* What a value is given as: what stands there with it, or before it. */
+static bool is_for_other_things(const struct shell_run *xargs, struct str mark)
+{
+    for (size_t idx = xargs->n_own; idx < xargs->n; idx++) {
+        if (str_find(xargs->words[idx].text, mark) >= 0 &&
+            (counts_other_things(xargs->words[idx].text) ||
+             counts_other_things(xargs->words[idx - 1].text))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* seq 6 | xargs -n1 PROGRAM, and -I{} PROGRAM {}: one after the other, one number each. */
+static void lint_xargs(struct lint *lint, const struct lint_command *c, size_t at)
+{
+    const struct shell_run *run = &c->script->runs[at];
+    struct shell_word value = {.text = STR_EMPTY};
+    size_t each = 1;
+    size_t marked = 1;
+    size_t parallel = 1;
+    size_t end = at + 1;
+    bool has_mark;
+    if (!shell_is(run, "xargs") || shell_run_option(run, "-P", &parallel, &value) ||
+        shell_run_option(run, "--max-procs", &parallel, &value)) {
+        return;
+    }
+    while (end < c->script->n && c->script->runs[end].is_inner) {
+        end++;
+    }
+    has_mark = shell_run_option(run, "-I", &marked, &value);
+    if (has_mark ? is_for_other_things(run, value.text)
+                 : !(shell_run_option(run, "-n", &each, &value) && str_eq_z(value.text, "1")) ||
+                       counts_other_things(run->words[run->n - 1].text)) {
+        return;
+    }
+    if (launches(c->script, at + 1, end)) {
+        lint_count(lint, c, count_piped(c->script, at));
+    }
+}
+
 void lint_loops(struct lint *lint, const struct stack *s)
 {
     for (size_t idx = 0; idx < s->n_commands; idx++) {
         struct lint_command c = lint_command_at(lint, s, idx);
         for (size_t at = 0; !is_list_log(c.command) && at < c.script->n_loops; at++) {
             const struct shell_loop *loop = &c.script->loops[at];
-            if (launches(c.script, loop)) {
+            if (launches(c.script, loop->first, loop->end)) {
                 lint_count(lint, &c, count_loop(c.script, loop));
             }
+        }
+        for (size_t at = 0; !is_list_log(c.command) && at < c.script->n; at++) {
+            lint_xargs(lint, &c, at);
         }
     }
 }

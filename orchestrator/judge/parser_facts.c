@@ -7,14 +7,14 @@
 
 #define FACTS_MAX 4096
 
-int parser_probe(const struct probe *probe, const struct line *line, bool *ret_found,
-                 struct err *err)
+int parser_probe(struct parser *p, const struct probe *probe, const struct line *line,
+                 bool *ret_found, struct err *err)
 {
     *ret_found = false;
     if (!probe->pattern || probe->bit == NO_LITERAL || !(line->mask >> probe->bit & 1)) {
         return 0;
     }
-    return pattern_match(probe->pattern, line->text, ret_found, err);
+    return pattern_match(probe->pattern, line->text, &p->budget, ret_found, err);
 }
 
 int parser_add_fact(struct parser *p, struct str name, struct str value, int64_t line,
@@ -82,7 +82,7 @@ int parser_facts(struct parser *p, const struct line *line, bool is_sample, stru
         if (is_sample != spec->is_in_sample || (p->fact_of[idx] && !is_sample && !spec->is_last)) {
             continue;
         }
-        if (parser_probe(&spec->line, line, &is_hit, err) < 0) {
+        if (parser_probe(p, &spec->line, line, &is_hit, err) < 0) {
             return -1;
         }
         if (is_hit) {

@@ -95,6 +95,7 @@ struct parser {
     char *scratch[2]; /* owned: cleaned text */
     size_t scratch_max[2];
     VEC(struct tag) tags;
+    struct match_budget budget; /* grows with the bytes */
     uint64_t n_bytes;
     uint64_t line_at; /* byte offset at which the carried line began */
     int64_t n_lines;  /* LFs before the region */
@@ -111,8 +112,8 @@ void parser_judge(struct parser *parser, struct measurement *m);
 bool parser_is_done(const struct parser *parser); /* it has made the steps it was to make */
 size_t parser_primary(const struct parser *parser);
 /* parser_facts.c. A probe without a pattern finds nothing. */
-MUST_CHECK int parser_probe(const struct probe *probe, const struct line *line, bool *ret_found,
-                            struct err *err);
+MUST_CHECK int parser_probe(struct parser *parser, const struct probe *probe,
+                            const struct line *line, bool *ret_found, struct err *err);
 /* Keeps a fact that is new; *ret_place is one more than where it is, SIZE_MAX of one that says nothing. The value is text of a line: copied. */
 MUST_CHECK int parser_add_fact(struct parser *parser, struct str name, struct str value,
                                int64_t line, size_t *ret_place, struct err *err);

@@ -255,7 +255,8 @@ static int read_series(struct parser *p, size_t idx, const struct line *line, bo
     if (p->skips_scores && spec->quantity == QTY_SCORE && !str_eq(spec->name, p->named)) {
         return 0;
     }
-    if (has_literal && pattern_match(spec->line.pattern, line->text, ret_found, err) < 0) {
+    if (has_literal &&
+        pattern_match(spec->line.pattern, line->text, &p->budget, ret_found, err) < 0) {
         return -1;
     }
     if (*ret_found && may_be_cut(spec, line)) {
@@ -267,8 +268,8 @@ static int read_series(struct parser *p, size_t idx, const struct line *line, bo
         return read_sample(p, idx, line, err);
     }
     if (line->is_cut && spec->quantity != QTY_SCORE) {
-        if (pattern_match_partial(spec->line.pattern, line->text, PARTIAL_BYTES_MIN, &is_partial,
-                                  err) < 0) {
+        if (pattern_match_partial(spec->line.pattern, line->text, PARTIAL_BYTES_MIN, &p->budget,
+                                  &is_partial, err) < 0) {
             return -1;
         }
         p->is_truncated = p->is_truncated || is_partial;
@@ -286,14 +287,14 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
         return 0;
     }
     if (state->is_open && spec->until) {
-        if (pattern_match(spec->until, line->text, &is_hit, err) < 0) {
+        if (pattern_match(spec->until, line->text, &p->budget, &is_hit, err) < 0) {
             return -1;
         }
         p->n_open -= is_hit;
         state->is_open = !is_hit;
     }
     if (!state->is_open) {
-        if (parser_probe(&spec->after, line, &is_hit, err) < 0) {
+        if (parser_probe(p, &spec->after, line, &is_hit, err) < 0) {
             return -1;
         }
         p->n_open += is_hit;
@@ -336,7 +337,7 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
         if (!is_loss(spec)) {
             continue;
         }
-        if (pattern_match(spec->line.pattern, line->text, &is_there, err) < 0) {
+        if (pattern_match(spec->line.pattern, line->text, &p->budget, &is_there, err) < 0) {
             return -1;
         }
         if (is_there && lognumber_parse(pattern_text(spec->line.pattern, line->text, spec->value),
@@ -352,7 +353,7 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
 {
     const struct format *f = p->format;
     bool is_hit = false;
-    if (parser_probe(&f->done, line, &is_hit, err) < 0) {
+    if (parser_probe(p, &f->done, line, &is_hit, err) < 0) {
         return -1;
     }
     if (is_hit) {
@@ -366,7 +367,7 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
     for (size_t idx = 0; idx < f->n_series; idx++) {
         const struct series_spec *spec = &f->series[idx];
         bool is_like = spec->like && (line->mask >> spec->line.bit & 1) != 0;
-        if (is_like && pattern_match(spec->like, line->text, &is_like, err) < 0) {
+        if (is_like && pattern_match(spec->like, line->text, &p->budget, &is_like, err) < 0) {
             return -1;
         }
         if (is_like) {
@@ -384,7 +385,7 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
 static int follow_start(struct parser *p, const struct line *line, struct err *err)
 {
     bool is_hit = false;
-    if (parser_probe(&p->format->run_start, line, &is_hit, err) < 0) {
+    if (parser_probe(p, &p->format->run_start, line, &is_hit, err) < 0) {
         return -1;
     }
     if (!is_hit) {
@@ -429,11 +430,11 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     if (!is_sample && !line->is_cut && look_at_rest(p, line, err) < 0) {
         return -1;
     }
-    if (parser_probe(&p->format->end, line, &is_hit, err) < 0) {
+    if (parser_probe(p, &p->format->end, line, &is_hit, err) < 0) {
         return -1;
     }
     p->has_end = p->has_end || is_hit;
-    if (parser_probe(&p->format->fatal, line, &is_hit, err) < 0) {
+    if (parser_probe(p, &p->format->fatal, line, &is_hit, err) < 0) {
         return -1;
     }
     if (is_hit && p->fatal_line == 0) {

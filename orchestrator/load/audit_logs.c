@@ -138,6 +138,7 @@ static int read_all_raw(struct reading *in, struct err *err)
 {
     const struct map *logs = &in->logs->items;
     struct measure_job *jobs = arena_array(in->arena, struct measure_job, logs->n + 1);
+    const struct measure_with with = {in->formats, in->opts->root, in->opts->lanes};
     for (size_t idx = 0; idx < logs->n; idx++) {
         const struct audit_log *log = logs->entries[idx].value;
         jobs[idx].path = raw_path(in, log);
@@ -148,7 +149,7 @@ static int read_all_raw(struct reading *in, struct err *err)
                            STR_ARG(in->report->path), STR_ARG(log->format));
         }
     }
-    if (measure_many(in->arena, in->opts->root, in->opts->lanes, jobs, logs->n, err) < 0) {
+    if (measure_many(in->arena, &with, jobs, logs->n, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < logs->n; idx++) {

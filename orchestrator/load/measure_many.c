@@ -14,22 +14,23 @@ struct lane { /* of one thread alone: compiled patterns hold what they match in 
 };
 
 struct many {
-    const char *root;
+    const struct measure_with *with;
     struct measure_job *jobs;
     size_t n;
-    struct lane *lanes;
+    struct lane *each;
     atomic_size_t next;
 };
 
 static int find_format(struct many *many, struct lane *lane, struct str id,
                        const struct format **ret_format, struct err *err)
 {
-    *ret_format = format_find(&lane->formats, id);
+    const struct measure_with *with = many->with;
+    *ret_format = format_find(with->lanes || !with->formats ? &lane->formats : with->formats, id);
     if (*ret_format) {
         return 0;
     }
     format_set_release(&lane->formats); /* logs of one format stand together */
-    if (load_format(&lane->arena, many->root, str_z(&lane->arena, id), &lane->formats, err) < 0) {
+    if (load_format(&lane->arena, with->root, str_z(&lane->arena, id), &lane->formats, err) < 0) {
         return -1;
     }
     *ret_format = format_find(&lane->formats, id);
@@ -41,7 +42,7 @@ static int find_format(struct many *many, struct lane *lane, struct str id,
 static int work(void *arg, size_t lane_idx, struct err *err)
 {
     struct many *many = arg;
-    struct lane *lane = &many->lanes[lane_idx];
+    struct lane *lane = &many->each[lane_idx];
     size_t idx = atomic_fetch_add(&many->next, 1);
     for (; idx < many->n; idx = atomic_fetch_add(&many->next, 1)) {
         struct measure_job *job = &many->jobs[idx];
@@ -58,12 +59,13 @@ static int work(void *arg, size_t lane_idx, struct err *err)
     return 0;
 }
 
-int measure_many(struct arena *arena, const char *root, const struct lanes *lanes,
-                 struct measure_job *jobs, size_t n, struct err *err)
+int measure_many(struct arena *arena, const struct measure_with *with, struct measure_job *jobs,
+                 size_t n, struct err *err)
 {
+    const struct lanes *lanes = with->lanes;
     size_t n_lanes = lanes ? lanes->n : 1;
     CLEANUP(free) struct lane *each = xcalloc(n_lanes, sizeof(*each));
-    struct many many = {.root = root, .jobs = jobs, .n = n, .lanes = each};
+    struct many many = {.with = with, .jobs = jobs, .n = n, .each = each};
     int result = lanes ? lanes->run(lanes->ctx, n_lanes, work, &many, err) : work(&many, 0, err);
     for (size_t idx = 0; idx < n_lanes; idx++) {
         format_set_release(&each[idx].formats);

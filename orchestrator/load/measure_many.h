@@ -16,9 +16,14 @@ struct measure_job {
     struct err err;
 };
 
-/* What was read lives in the arena. root: where the formats are read from, a set a lane. lanes NULL: one after another. -1 where
-   nothing can be read at all; a log that cannot is its job's error. */
-MUST_CHECK int measure_many(struct arena *arena, const char *root, const struct lanes *lanes,
+struct measure_with {
+    const struct format_set *formats; /* NULL: as with lanes */
+    const char *root;                 /* where each lane reads them again */
+    const struct lanes *lanes;        /* NULL: one after another, by formats themselves */
+};
+
+/* What was read lives in the arena. -1 where nothing can be read at all; a log that cannot is its job's error. */
+MUST_CHECK int measure_many(struct arena *arena, const struct measure_with *with,
                             struct measure_job *jobs, size_t n, struct err *err);
 
 #endif

@@ -208,6 +208,7 @@ static int read_logs(struct arena *arena, const struct round_source *from, struc
 {
     struct measure_job *jobs = arena_array(arena, struct measure_job, from->n_files + 1);
     struct round_log **logs = arena_array(arena, struct round_log *, from->n_files + 1);
+    const struct measure_with with = {.root = from->root, .lanes = from->lanes};
     size_t n = 0;
     for (size_t idx = 0; idx < round->n; idx++) {
         const struct submission *s = &round->items[idx];
@@ -220,7 +221,7 @@ static int read_logs(struct arena *arena, const struct round_source *from, struc
             }
         }
     }
-    if (measure_many(arena, from->root, from->lanes, jobs, n, err) < 0) {
+    if (measure_many(arena, &with, jobs, n, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < n; idx++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reperf-node WORK: serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on
+/* `reperf-node bench ...` measures (node/gauge.h). reperf-node WORK: serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on
    a node and starts it there (fleet/remote_node.c); it keeps nothing in memory that is not in the jobs' folders, so that it may be killed
    and started again at any moment, and what it started goes on without it. Linked statically: it runs on any Linux of its machine. */
 #include <errno.h>
@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/fs.h"
+#include "node/gauge.h"
 #include "node/serve.h"
 
 #define READ_BYTES 65536
@@ -91,6 +92,12 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("reperf-node %s\n", REPERF_VERSION);
         return fflush(stdout) == 0 ? 0 : 10;
+    }
+    if (argc > 2 && strcmp(argv[1], "bench") == 0) {
+        int status = gauge_main(argc - 2, argv + 2);
+        if (status != STATUS_USAGE) {
+            return status;
+        }
     }
     if (argc != 2 || argv[1][0] != '/') {
         fprintf(stderr, "usage: reperf-node WORK, which is an absolute folder; reperf starts it on "

@@ -408,11 +408,31 @@ static void read_simple(struct reader *r, struct frame *frame)
     push_inner(r, &run);
 }
 
+/* "#SBATCH OPTIONS", which sbatch reads up to the first command, as a command of the same length: "sbatch  OPTIONS". Source:
+   sbatch(1) 23.02, DESCRIPTION. */
+static struct str read_directives(struct arena *arena, struct str text)
+{
+    static const char MARK[] = "#SBATCH";
+    size_t len = sizeof(MARK) - 1;
+    struct str rest = text;
+    struct str line;
+    char *copy = NULL;
+    while (str_next(&rest, '\n', &line) &&
+           (str_starts(line, STR_LIT("#")) || !str_trim(line).len)) {
+        if (str_starts(line, STR_LIT(MARK)) && line.len > len &&
+            (line.ptr[len] == ' ' || line.ptr[len] == '\t')) {
+            copy = copy ? copy : arena_strndup(arena, text.ptr, text.len);
+            memcpy(copy + (line.ptr - text.ptr), "sbatch ", len);
+        }
+    }
+    return copy ? (struct str){copy, text.len} : text;
+}
+
 void shell_script_read(struct arena *arena, struct str text, struct shell_script *ret_script)
 {
     struct reader *r = arena_new(arena, struct reader);
     *r = (struct reader){.arena = arena};
-    shell_split(arena, text, &ret_script->words);
+    shell_split(arena, read_directives(arena, text), &ret_script->words);
     push_words(r, ret_script->words, 0, false);
     r->frames[0].is_inner = false;
     while (r->n_frames) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a printed text runs, program by program, as far as the text alone tells: prefixes such as sudo and env are taken off, inner
    shells (bash -c, ssh, here-documents), containers and launchers are followed to what they start, and $NAME is replaced where the
-   text itself gives NAME one value. Views live in the arena. Nothing is run. Pure. */
+   text itself gives NAME one value. A #SBATCH line is a run of sbatch with its options. Views live in the arena. Nothing is run. Pure. */
 #ifndef REPORT_SHELL_SCRIPT_H
 #define REPORT_SHELL_SCRIPT_H
 

@@ -359,7 +359,8 @@ int tree_sums_read(struct arena *arena, const char *path, struct tree_list *ret_
 
 struct sink {
     struct digest digest;
-    int fd; /* -1: only the digest is wanted */
+    int fd;        /* -1: only the digest is wanted */
+    bool is_shown; /* on a terminal: names must not steer it */
     const char *name;
     char *buf;
     size_t len;
@@ -367,8 +368,13 @@ struct sink {
 
 static int flush(struct sink *sink, struct err *err)
 {
-    if (digest_update(&sink->digest, sink->buf, sink->len, err) < 0 ||
-        (sink->fd >= 0 && fs_write_all(sink->fd, sink->buf, sink->len, sink->name, err) < 0)) {
+    if (digest_update(&sink->digest, sink->buf, sink->len, err) < 0) {
+        return -1;
+    }
+    if (sink->is_shown) {
+        text_plain(sink->buf, sink->len);
+    }
+    if (sink->fd >= 0 && fs_write_all(sink->fd, sink->buf, sink->len, sink->name, err) < 0) {
         return -1;
     }
     sink->len = 0;
@@ -435,7 +441,7 @@ int tree_list_sha256(const struct tree_list *list, uint8_t *ret_sha256, struct e
 
 int tree_list_print(const struct tree_list *list, int fd, const char *name, struct err *err)
 {
-    struct sink sink = {.fd = fd, .name = name};
+    struct sink sink = {.fd = fd, .is_shown = isatty(fd), .name = name};
     return emit(&sink, list, NULL, err);
 }
 

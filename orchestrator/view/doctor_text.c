@@ -115,30 +115,21 @@ static size_t index_of(const struct inventory *inventory, struct str node)
     return 0;
 }
 
-/* Text of a node may hold what would drive a terminal. */
-static void put_plain(struct strbuf *out, struct str text)
-{
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        strbuf_add_char(out, (unsigned char)c < 0x20 || c == 0x7f ? '?' : c);
-    }
-}
-
 static void put_check(const struct doctor_view *view, struct strbuf *out, const struct check *check,
                       struct str nodes)
 {
     strbuf_printf(out, "%s%-9s%s  %-16s ", view->want_color ? color_of(check) : "", word_of(check),
                   view->want_color ? PLAIN : "", check->id);
-    put_plain(out, nodes);
+    strbuf_add_plain(out, nodes);
     strbuf_add_z(out, nodes.len ? ": " : "");
     strbuf_add_z(out, "expected ");
-    put_plain(out, check->expected);
+    strbuf_add_plain(out, check->expected);
     strbuf_add_z(out, "; found ");
-    put_plain(out, check->found);
+    strbuf_add_plain(out, check->found);
     strbuf_add_char(out, '\n');
     if (check->advice.len) {
         strbuf_printf(out, "%28s", "-> ");
-        put_plain(out, check->advice);
+        strbuf_add_plain(out, check->advice);
         strbuf_add_char(out, '\n');
     }
 }

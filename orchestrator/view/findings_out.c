@@ -65,18 +65,6 @@ static bool is_first_of_rule(const struct findings *list, size_t idx)
     return true;
 }
 
-/* Outside text may not drive the terminal. */
-static void add_clean(struct strbuf *out, struct str text)
-{
-    for (size_t idx = 0; idx < text.len; idx++) {
-        char c = text.ptr[idx];
-        if ((unsigned char)c < ' ' || c == 0x7f) {
-            c = '?';
-        }
-        strbuf_add_char(out, c);
-    }
-}
-
 static const char *title_of(const char *id)
 {
     for (size_t idx = 0; idx < N_FINDING_RULES; idx++) {
@@ -99,9 +87,9 @@ static void write_block(const struct findings *list, size_t first, bool is_color
     for (size_t idx = first; idx < list->n; idx++) {
         if (list->items[idx].id == head->id) {
             strbuf_add_z(out, "    ");
-            add_clean(out, list->items[idx].message);
+            strbuf_add_plain(out, list->items[idx].message);
             strbuf_add_z(out, "\n        ");
-            add_clean(out, list->items[idx].where);
+            strbuf_add_plain(out, list->items[idx].where);
             strbuf_add_char(out, '\n');
         }
     }

@@ -44,58 +44,109 @@ static void add_dot(struct page *page, double ratio, bool is_dropped)
                   is_dropped ? " class=\"out\"" : "");
 }
 
-/* Nothing where a run gives no time. */
-static void add_strip(struct page *page, const struct cell_audit *ca)
+struct runs {
+    struct rule_repeat repeats[LOGS_MAX];
+    size_t n, n_failed, fastest, slowest;
+};
+
+/* False where a run gives no time. */
+static bool runs_of(struct page *page, const struct cell_audit *ca, struct runs *ret)
 {
     const struct rule *rule = rule_of(page, ca);
     const struct rule_case of = {0};
-    struct rule_repeat repeats[LOGS_MAX];
-    size_t n_failed = 0;
-    size_t fastest;
-    size_t slowest;
-    double factor = ca->of_case->factor.value > 0 ? ca->of_case->factor.value : 1;
+    ret->n = ca->n_logs;
+    ret->n_failed = 0;
     if (!rule || ca->n_logs < 3 || !isfinite(ca->recomputed)) {
-        return;
+        return false;
     }
     for (size_t idx = 0; idx < ca->n_logs; idx++) {
         struct err ignored = {0};
         if (!ca->measurements[idx] || rule_repeat(rule, ca->measurements[idx], &of, &page->arena,
-                                                  &repeats[idx], &ignored) < 0) {
-            return;
+                                                  &ret->repeats[idx], &ignored) < 0) {
+            return false;
         }
-        n_failed += isinf(repeats[idx].value) != 0;
+        ret->n_failed += isinf(ret->repeats[idx].value) != 0;
     }
-    rule_dropped(repeats, ca->n_logs, &fastest, &slowest);
+    rule_dropped(ret->repeats, ret->n, &ret->fastest, &ret->slowest);
+    return true;
+}
+
+static double factor_of_runs(const struct cell_audit *ca)
+{
+    return ca->of_case->factor.value > 0 ? ca->of_case->factor.value : 1;
+}
+
+static void add_strip(struct page *page, const struct cell_audit *ca, const struct runs *runs)
+{
+    double scale = factor_of_runs(ca) / ca->recomputed;
     HTML(page->out,
-         "<svg class=\"runs\" viewBox=\"0 0 180 16\" role=\"img\" aria-label=\"{} runs{}\">"
+         "<svg class=\"runs\" viewBox=\"0 0 180 16\" role=\"img\"><title>{} runs{}</title>"
          "<path class=\"mid\" d=\"M90 0v16\"/>",
-         textf(&page->arena, "%zu", ca->n_logs),
-         n_failed ? textf(&page->arena, ", %zu did not succeed", n_failed) : STR_EMPTY);
-    for (size_t idx = 0; idx < ca->n_logs; idx++) {
-        add_dot(page, repeats[idx].value * factor / ca->recomputed,
-                idx == fastest || idx == slowest);
+         textf(&page->arena, "%zu", runs->n),
+         runs->n_failed ? textf(&page->arena, ", %zu did not succeed", runs->n_failed) : STR_EMPTY);
+    for (size_t idx = 0; idx < runs->n; idx++) {
+        add_dot(page, runs->repeats[idx].value * scale,
+                idx == runs->fastest || idx == runs->slowest);
     }
     strbuf_add_z(page->out, "</svg>");
 }
 
-static void add_result(struct page *page, const struct cell_audit *ca)
+/* The folder of the runs' logs, each run's minutes, and what was made of them. */
+static void add_minutes(struct page *page, const struct report *report, const struct cell_audit *ca,
+                        const struct runs *runs)
+{
+    struct str folder = ca->logs[0].path;
+    while (folder.len && folder.ptr[folder.len - 1] != '/') {
+        folder.len--;
+    }
+    strbuf_add_z(page->out, "<details class=\"how\"><summary>runs, arithmetic</summary><p>");
+    add_log_link(page, report, str_sub(folder, 0, folder.len - (folder.len > 0)));
+    strbuf_add_z(page->out, "</p><p>");
+    for (size_t idx = 0; idx < runs->n; idx++) {
+        bool is_dropped = idx == runs->fastest || idx == runs->slowest;
+        HTML(page->out, is_dropped ? "{}<s>{}</s>" : "{}{}", idx ? STR_LIT(", ") : STR_EMPTY,
+             isinf(runs->repeats[idx].value) ? STR_LIT("no success")
+                                             : number_text(page, runs->repeats[idx].value, 3));
+    }
+    HTML(page->out, " min{}; their mean {}{} min. Published {}: {}.</p></details>",
+         runs->fastest == runs->slowest ? STR_EMPTY
+                                        : STR_LIT(", without the fastest and the slowest"),
+         ca->of_case->factor.value > 0
+             ? textf(&page->arena, "times the factor %.6g is ", ca->of_case->factor.value)
+             : STR_LIT("is "),
+         textf(&page->arena, "%.8g", ca->recomputed), ca->cell->printed,
+         percent_text(page, ca->rel_diff));
+}
+
+static void add_result(struct page *page, const struct report *report, const struct cell_audit *ca,
+                       size_t idx)
 {
     const struct report_case *c = ca->of_case;
+    struct runs runs;
+    bool has_runs = runs_of(page, ca, &runs);
     HTML(page->out,
-         "<tr class=\"row-{}\"><th scope=\"row\">{}<small>{}</small></th><td class=\"n\">{}</td>"
-         "<td class=\"n\">{}</td><td class=\"n\">{}</td><td>",
-         str_of(audit_verdict_name(ca->verdict)), c->environment->title, c->stack->label,
-         c->gpus ? textf(&page->arena, "%" PRId64, c->gpus) : STR_LIT("CPUs"),
+         "<tr id=\"{}-cell-{}\" class=\"cell row-{}\" data-cell=\"{}\"><th scope=\"row\">{}"
+         "<small>{}</small><small class=\"phone\">{}</small></th><td class=\"n desk\">{}</td>"
+         "<td class=\"n\"><data value=\"{}\">{}</data></td><td class=\"n desk\">{}</td><td>",
+         report->id, textf(&page->arena, "%zu", idx), str_of(audit_verdict_name(ca->verdict)),
+         ca->cell->id, c->environment->title, c->stack->label,
+         c->gpus ? textf(&page->arena, "%" PRId64 " accelerators", c->gpus) : STR_LIT("CPUs"),
+         c->gpus ? textf(&page->arena, "%" PRId64, c->gpus) : STR_LIT("CPUs"), ca->cell->printed,
          number_text(page, ca->cell->published, DECIMALS),
          number_text(page, ca->recomputed, DECIMALS));
-    add_strip(page, ca);
-    strbuf_add_z(page->out, "</td><td>");
     add_verdict(page, ca->verdict);
     if (c->factor.value > 0) {
         HTML(page->out, "<small>factor {}</small>", number_text(page, c->factor.value, 6));
     }
     if (ca->verdict != AUDIT_EXACT) {
         HTML(page->out, "<small>{}</small>", ca->note.ptr ? ca->note : c->matched);
+    }
+    strbuf_add_z(page->out, "</td><td>");
+    if (has_runs) {
+        add_strip(page, ca, &runs);
+        add_minutes(page, report, ca, &runs);
+    } else {
+        add_how(page, report, ca);
     }
     strbuf_add_z(page->out, "</td></tr>\n");
 }
@@ -113,12 +164,16 @@ static void add_model(struct page *page, const struct report_audit *audit, struc
     HTML(page->out, "<details><summary>{}: {} of {} results follow from their runs</summary>\n",
          model, textf(&page->arena, "%zu", n_hold), textf(&page->arena, "%zu", n));
     add_scroll_begin(page, textf(&page->arena, "Results of %.*s", STR_ARG(model)));
-    strbuf_add_z(page->out, "<thead><tr><th>System</th><th class=\"n\">Accelerators</th>"
-                            "<th class=\"n\">Published, min</th><th class=\"n\">From the runs</th>"
-                            "<th>Runs</th><th>Verdict</th></tr></thead><tbody>\n");
+    HTML(page->out,
+         "<caption>{}: results and their runs</caption><thead><tr><th scope=\"col\">System</th>"
+         "<th scope=\"col\" class=\"n desk\">Accelerators</th>"
+         "<th scope=\"col\" class=\"n\">Published, min</th>"
+         "<th scope=\"col\" class=\"n desk\">From the runs</th><th scope=\"col\">Verdict</th>"
+         "<th scope=\"col\">Runs</th></tr></thead><tbody>\n",
+         model);
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
         if (str_eq(audit->cells[idx].of_case->model, model)) {
-            add_result(page, &audit->cells[idx]);
+            add_result(page, audit->report, &audit->cells[idx], idx);
         }
     }
     strbuf_add_z(page->out, "</tbody>");

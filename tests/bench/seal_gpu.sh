@@ -13,6 +13,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tar -C "$work" --no-same-owner -xf "$tar"
 [ -e "$work/$run/result.json" ] || { echo "$tar: there is no $run/result.json in it" >&2; exit 2; }
+if grep -q '"state":"\(idle\|ready\)"' "$work/$run/result.json"; then
+    echo "$run: it was cut off; its result.json is of a run that is not over" >&2
+    exit 2
+fi
 case "$out" in
 logs/verified/*)
     if grep -q '"trial":true' "$work/$run/result.json" || ! grep -q '"gpu":"[^"]' "$work/$run/result.json" ||
@@ -24,10 +28,10 @@ logs/verified/*)
 esac
 mkdir -p "$out"
 if [ -n "$key" ]; then
-    "$reperf" seal "$work/$run" -o "$out/$run.tar.zst" --key "$key"
-    "$reperf" verify "$out/$run.tar.zst" --key "$key.pub"
+    "$reperf" seal "$work/$run" --bytes-only -o "$out/$run.tar.zst" --key "$key"
+    "$reperf" verify "$out/$run.tar.zst" --bytes-only --key "$key.pub"
 else
-    "$reperf" seal "$work/$run" -o "$out/$run.tar.zst"
-    "$reperf" verify "$out/$run.tar.zst" --unsigned
+    "$reperf" seal "$work/$run" --bytes-only -o "$out/$run.tar.zst"
+    "$reperf" verify "$out/$run.tar.zst" --bytes-only --unsigned
 fi
 echo "$out/$run.tar.zst"

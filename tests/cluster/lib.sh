@@ -108,6 +108,10 @@ node_memory() { # NUMBER BYTES (48m; 0: no limit): what all its containers may h
     node_do "$1" /bin/bash -c 'cd /sys/fs/cgroup/memory/docker 2>/dev/null && { [ "$1" != 0 ] || set -- -1; echo "$1" >memory.limit_in_bytes; exit; }
         cd /sys/fs/cgroup/docker && { [ "$1" != 0 ] || set -- max; echo "$1" >memory.max; }' bash "$2"
 }
+node_cpu() { # NUMBER PERCENT (of one processor; 0: no limit): what all of it may have together
+    node_do "$1" /bin/bash -c 'cd /sys/fs/cgroup/cpu 2>/dev/null && { [ "$1" != 0 ] && quota=$(($1 * 1000)) || quota=-1; echo 100000 >cpu.cfs_period_us && echo "$quota" >cpu.cfs_quota_us; exit; }
+        cd /sys/fs/cgroup && { [ "$1" != 0 ] && quota=$(($1 * 1000)) || quota=max; echo "$quota 100000" >cpu.max; }' bash "$2"
+}
 node_docker_stop() { node_do "$1" /bin/bash -c 'pkill -9 -x dockerd; pkill -9 -x containerd; while pidof dockerd >/dev/null; do sleep 0.05; done'; }
 node_docker_start() {
     node_do "$1" /bin/bash -c 'rm -f /run/docker.pid /run/docker/containerd/containerd.pid; setsid dockerd </dev/null >>/var/log/dockerd.log 2>&1 & sleep 0.1'
@@ -146,6 +150,7 @@ cluster_reset() {
         node_thaw "$i" 2>/dev/null
         node_no_rate "$i"
         node_memory "$i" 0 2>/dev/null
+        node_cpu "$i" 0 2>/dev/null
         node_no_loss "$i" 2>/dev/null
         node_do "$i" /bin/bash -c 'rm -f /root/.bashrc; [ ! -e /root/.ssh/authorized_keys.away ] || mv /root/.ssh/authorized_keys.away /root/.ssh/authorized_keys
             while mountpoint -q /var/lib/reperf; do umount -l /var/lib/reperf; done

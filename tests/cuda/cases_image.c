@@ -136,6 +136,7 @@ static struct shape bn_begin(struct held_call *call, enum kernel_id id, int idx,
                                           .eps = 1e-5,
                                           .momentum = 0.1,
                                           .has_relu = has_relu,
+                                          .is_running_biased = idx % 2 == 1,
                                           .n_ranks = 1};
     held_name(call, "(%d, %d, %d, %d)%s%s", (int)row[0], (int)row[1], (int)row[2], (int)row[3],
               has_relu ? " relu" : "", what);

@@ -202,10 +202,15 @@ static void run_mode(bool is_amp, const char *only)
     struct backend backend = {0};
     struct err err = {0};
     const char *plans = getenv("REPERF_TEST_PLANS");
+    const char *limit = getenv("REPERF_TEST_TUNE_S");
     const struct cuda_opts opts = {
         .is_amp = is_amp,
         .n_streams = 1,
-        .plan = {.is_tuned = plans != NULL, .cache_folder = plans},
+        .plan = {.is_tuned = plans != NULL,
+                 .has_tune_limit = limit != NULL,
+                 .tune_limit_s = limit ? strtol(limit, NULL, 10) : 0,
+                 .allows_compiled = getenv("REPERF_TEST_COMPILED") != NULL,
+                 .cache_folder = plans},
     };
     if (cuda_init(&cuda, &opts, &backend, &err) < 0) {
         tap_bail("%s", err.msg);
@@ -219,6 +224,8 @@ static void run_mode(bool is_amp, const char *only)
     if (only == NULL) {
         hold_plants(&cuda, &backend);
     }
+    printf("# %s: %" PRId64 " choices were left untimed\n", is_amp ? "amp" : "fp32",
+           backend.async.late_choices(backend.self));
     cuda_release(&cuda);
 }
 

@@ -151,8 +151,12 @@ static bool is_wanted(const char *only, int idx)
 int main(int argc, char **argv)
 {
     const char *only = argc > 1 ? argv[1] : NULL;
+    const char *precision = getenv("REPERF_TEST_PRECISION"); /* both, or this one */
     for (int is_amp = 0; is_amp < 2; is_amp++) {
         struct sides s;
+        if (precision != NULL && strcmp(precision, is_amp ? "amp" : "fp32") != 0) {
+            continue;
+        }
         sides_open(&s, is_amp != 0);
         for (int i = 0; i < (int)ARRAY_LEN(MODELS); i++) {
             if (is_wanted(only, i)) {

@@ -50,11 +50,6 @@ void dnn_close(struct cuda *cuda)
     cuda->dnn = NULL;
 }
 
-void dnn_set_untimed(struct cuda *cuda UNUSED, bool is_untimed UNUSED)
-{
-    /* Nothing is ever timed here. */
-}
-
 const char *dnn_version(const struct cuda *cuda UNUSED)
 {
     return "cudnn emulated";

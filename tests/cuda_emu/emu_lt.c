@@ -28,11 +28,6 @@ void lt_close(struct cuda *cuda)
     cuda->lt = NULL;
 }
 
-void lt_set_untimed(struct cuda *cuda UNUSED, bool is_untimed UNUSED)
-{
-    /* Nothing is ever timed here. */
-}
-
 const char *lt_version(const struct cuda *cuda UNUSED)
 {
     return "cublaslt emulated";

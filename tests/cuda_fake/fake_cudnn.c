@@ -22,11 +22,11 @@ static int n_handles;
 
 static const struct engine {
     int64_t index, workspace;
-    bool is_tensor_core, is_any_order;
-} ENGINES[] = {{5, 0, true, true},     {8, INT64_C(1) << 41, true, false},
-               {2, 3000, true, false}, {6, 100, true, false},
-               {4, 0, true, false},    {3, 1000, false, false},
-               {0, 2000, false, false}};
+    bool is_tensor_core, is_any_order, is_compiled;
+} ENGINES[] = {{5, 0, true, true, false},      {8, INT64_C(1) << 41, true, false, false},
+               {2, 3000, true, false, false},  {6, 100, true, false, false},
+               {4, 0, true, false, false},     {7, 0, false, false, true},
+               {3, 1000, false, false, false}, {0, 2000, false, false, false}};
 
 /* REPERF_FAKE_CUDNN=N: it says that it is version N. */
 size_t cudnnGetVersion(void)
@@ -296,6 +296,10 @@ static cudnnStatus_t get_notes(const struct descriptor *engine, cudnnBackendAttr
     if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && is->is_any_order) {
         notes[(*count)++] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     }
+    if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE && is->is_compiled) {
+        ((cudnnBackendBehaviorNote_t *)values)[(*count)++] =
+            CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    }
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -370,6 +374,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     }
     struct work *work = calloc(1, sizeof(*work));
     work->graph = graph;
+    work->is_compiled = engine->is_compiled;
     work->n = (int)uids->count;
     memcpy(work->uids, uids->data, (size_t)uids->count * sizeof(int64_t));
     memcpy(work->pointers, pointers->data, (size_t)uids->count * sizeof(void *));

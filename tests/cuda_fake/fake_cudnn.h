@@ -29,6 +29,7 @@ struct descriptor {
 /* One run of a plan, in the stream's queue. */
 struct work {
     const struct descriptor *graph;
+    bool is_compiled;
     int n;
     int64_t uids[BINDINGS_MAX];
     void *pointers[BINDINGS_MAX];

@@ -438,10 +438,11 @@ static void run_op(struct machine *m, const struct descriptor *op)
     }
 }
 
-/* REPERF_FAKE_SLOW=fused or plain: graphs of that kind take at least so long, which is far above all else here. */
+/* REPERF_FAKE_SLOW=fused or plain: graphs of that kind take at least so long, which is far above all else here; delivered: engines
+   that are not compiled when asked for. */
 #define SLOW_US 40000
 
-static void be_slow(const struct descriptor *graph)
+static void be_slow(const struct descriptor *graph, bool is_compiled)
 {
     const char *which = getenv("REPERF_FAKE_SLOW");
     struct descriptor *const *ops = NULL;
@@ -451,7 +452,8 @@ static void be_slow(const struct descriptor *graph)
                     ops[i]->type == CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR;
     }
     bool is_fused = has_sums || fake_graph_is_fused(graph);
-    if (which && strcmp(which, is_fused ? "fused" : "plain") == 0) {
+    if (which && (strcmp(which, is_fused ? "fused" : "plain") == 0 ||
+                  (!is_compiled && strcmp(which, "delivered") == 0))) {
         (void)usleep(SLOW_US);
     }
 }
@@ -462,7 +464,7 @@ void fake_compute(void *closure)
     struct machine m = {.work = work};
     struct descriptor *const *ops = NULL;
     int64_t n = ops_of(work->graph, &ops);
-    be_slow(work->graph);
+    be_slow(work->graph, work->is_compiled);
     if (work->workspace_bytes > 0) {
         memset(work->workspace, 0x5a, (size_t)work->workspace_bytes);
     }

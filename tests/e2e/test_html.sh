@@ -72,6 +72,8 @@ import html, re, sys
 row = re.compile(r'<tr id="[^"]*-cell-.*?</tr>', re.S)
 for text in row.findall(open(sys.argv[1]).read()):
     cells = [html.unescape(re.sub("<[^>]*>", "", c)) for c in re.findall(r'<td class="n(?: desk)?">(.*?)</td>', text, re.S)]
+    if "<data " in text:
+        continue # a result in minutes: no difference is printed beside it
     published, found, said = cells[2], cells[3], cells[4]
     if found and said:
         diff = (float(found) / float(published) - 1) * 100

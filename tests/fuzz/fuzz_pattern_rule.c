@@ -6,23 +6,27 @@
 #include <math.h>
 
 #include "codec/pattern.h"
+#include "judge/growth.h"
 #include "judge/rule.h"
 
 #define INPUT_BYTES_MAX 65536
 #define SAMPLES         40
+#define STEPS_MAX       1000000u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_pattern(struct str source, struct str subject)
 {
     struct pattern *pattern = NULL;
+    struct match_budget budget = {STEPS_MAX};
+    struct growth growth;
     struct err err = {0};
     bool found = false;
     if (pattern_new(source, &pattern, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST);
         return;
     }
-    if (pattern_match(pattern, subject, &found, &err) < 0) {
+    if (pattern_match(pattern, subject, &budget, &found, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
     } else if (found) {
         for (int group = 0; group < PATTERN_GROUPS_MAX; group++) {
@@ -32,8 +36,11 @@ static void try_pattern(struct str source, struct str subject)
         }
     }
     err = (struct err){0};
-    if (pattern_match_partial(pattern, subject, 3, &found, &err) < 0) {
+    if (pattern_match_partial(pattern, subject, 3, &budget, &found, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
+    }
+    if (growth_is_steep(pattern, &growth)) {
+        ASSERT(growth.steps[2] > growth.steps[1] && growth.steps[1] > growth.steps[0]);
     }
     pattern_free(pattern);
 }

@@ -58,6 +58,13 @@ killed)
     steps 1 5
     kill -9 $$
     ;;
+costly) # and a file beside it
+    start
+    steps 1 20
+    stop
+    cat "$dir/../costly.log"
+    exit 0
+    ;;
 hangs)
     start
     steps 1 5

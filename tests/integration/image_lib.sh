@@ -3,6 +3,7 @@
 # For the tests of images: images made by hand as OCI layouts, registries of this machine's own, started here and ended by their pid.
 export REPERF_STORE="$T/store"
 LOCKS="$T/locks"
+mkdir -p "$LOCKS"
 PIDS=()
 end_servers() {
     local pid

@@ -16,7 +16,7 @@ agree() { # ORIGINAL IMAGE MODEL SIZE...
         return
     fi
     exits 0 "$model beside $original's" "$BENCH" agree --model "$model" --device cpu --rivals "$original" --python "$T/$image" --out "$T/bench" "$@"
-    like "$(cat "$T/out")" "^$original +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[0-9.e-]+ +[0-9.e-]+ +[0-9.e-]+ +agrees" "$model: loss, gradient and logits agree"
+    like "$(cat "$T/out")" "^$original +[0-9.]+ +[0-9.e-]+ +[0-9.]+ +[0-9.e-]+ +[0-9.e-]+ +[0-9.e-]+ +[0-9.e-]+ +agrees" "$model: loss, gradient, logits and running statistics agree"
 }
 agree paddleseg paddle-cpu hrnet_w18 --batch 2 --image 64x128
 agree torchvision mmseg-cpu resnet50 --batch 4 --image 64

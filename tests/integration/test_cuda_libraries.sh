@@ -86,6 +86,45 @@ ok $? "a product of 1,003 columns that are rounded up is planned with 16 bytes' 
 [ "$(grep -l '"plan":"cublaslt bgrad ' "$T"/plans/*.json | wc -l)" -gt 0 ]
 ok $? "a bias' gradient beside the product is chosen somewhere"
 
+! grep -lq '"plan":"cudnn 7 ' "$T"/plans/*.json
+ok $? "no engine that is compiled when asked for"
+
+# A budget: none, one that the first choices use up, and enough; what is kept costs none of it.
+late() { sed -n 's/^# amp: \([0-9]*\) choices were left untimed$/\1/p' "$T/out"; }
+budget() { # SECONDS FOLDER [NAME=VALUE]...: plans kept and choices left
+    REPERF_TEST_TUNE_S=$1 REPERF_TEST_PLANS="$T/$2" holds conv_bwd_data "within $1 s for timing plans ($2)"
+    grep -l 'conv_bwd_data f16' "$T/$2"/*.json 2>/dev/null | wc -l >"$T/kept"
+    kept=$(cat "$T/kept")
+}
+budget 0 none
+[ "$kept" -eq 0 ] && [ "$(late)" -gt 0 ]
+ok $? "without any time nothing is timed, which is counted ($(late))"
+like "$(cat "$T/err")" 'the 0 s for timing plans are over: from here on the libraries. first choices are taken' "and said"
+is "$(grep -c 'for timing plans are over' "$T/err")" 2 "once for each precision"
+export REPERF_FAKE_SLOW=plain
+budget 1 some
+some=$kept
+[ "$some" -gt 0 ] && [ "$(late)" -gt 0 ]
+ok $? "a second: $some plans are timed, $(late) are not"
+unset REPERF_FAKE_SLOW
+budget 86400 all
+[ "$kept" -gt "$some" ] && [ "$(late)" -eq 0 ]
+ok $? "time enough: all $kept are"
+budget 0 all
+is "$(late)" 0 "what was kept needs none"
+
+# Compiled only where asked for, though it is the fastest; and kept apart.
+export REPERF_FAKE_SLOW=delivered REPERF_TEST_PLANS="$T/compiled"
+REPERF_TEST_COMPILED=1 holds norm_conv_bwd_weight "with engines that are compiled"
+grep -hq '; compiled","plan":"cudnn 7 ' "$T"/compiled/*.json
+ok $? "the compiled engine is chosen where it is asked for"
+mv "$T/compiled" "$T/compiled1"
+holds norm_conv_bwd_weight "without them"
+! grep -hq '"plan":"cudnn 7 ' "$T"/compiled/*.json && grep -hq '"plan":"cudnn [234] ' "$T"/compiled/*.json
+ok $? "and is not looked at where it is not"
+unset REPERF_FAKE_SLOW
+export REPERF_TEST_PLANS="$T/plans"
+
 (cd "$T/plans" && sha256sum -- *.json) >"$T/before"
 holds conv_bwd_data "by the plans of the run before"
 holds linear_bwd_weight "by the plans of the run before"

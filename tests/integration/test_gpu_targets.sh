@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # workloads/ builds alone, with a C compiler, make and (where it is) nvcc, from a folder that holds nothing else of the project; and
-# `make test-gpu` and `make bench-gpu` end with status 2 and the cause where there is no GPU or no nvcc.
+# `make first-gpu`, `test-gpu` and `bench-gpu` end with status 2 and the cause where there is no GPU or no nvcc.
 . "$(dirname "$0")/../tap_lib.sh"
 alone="$T/alone"
 mkdir -p "$alone/orchestrator" "$alone/tests"
@@ -74,8 +74,9 @@ fi
 
 # ---- no GPU, no nvcc ----
 targets() { hidden make -s -C "$alone" "$@" RESULTS="$T/results"; }
-for target in test-gpu bench-gpu; do
-    hidden bash -c "cd '$alone' && RESULTS='$T/results' $([ "$target" = test-gpu ] && echo tests/cuda/gpu.sh || echo tests/bench/gpu.sh)" >"$T/out" 2>&1
+declare -A script=([first-gpu]=tests/cuda/first_call.sh [test-gpu]=tests/cuda/gpu.sh [bench-gpu]=tests/bench/gpu.sh)
+for target in first-gpu test-gpu bench-gpu; do
+    hidden bash -c "cd '$alone' && RESULTS='$T/results' ${script[$target]}" >"$T/out" 2>&1
     is $? 2 "$target without a GPU: status 2"
     like "$(cat "$T/out")" "^$target: no GPU: there is no nvidia-smi" "and says so"
     targets "$target" >"$T/out" 2>&1
@@ -105,36 +106,4 @@ for target in test-gpu bench-gpu; do
     is "$(grep -c passed "$T/out")" 0 "$target: nothing is said to have passed"
     rm -f "$T/bin/nvidia-smi"
 done
-# ---- what test-gpu makes of its parts: made-up programs, a made-up GPU and compiler ----
-made="$T/made"
-mkdir -p "$made/cuda/bin" "$made/cuda/include" "$made/lib" "$made/b/gpu" "$made/bin"
-touch "$made/cuda/include/cuda_runtime_api.h" "$made/cuda/include/cudnn_graph.h" "$made/lib/libcuda.so.1" "$made/lib/libcudnn.so.9" "$made/lib/libcublasLt.so.13"
-program() { # FILE: its lines are on standard input
-    { echo '#!/bin/bash' && cat; } >"$1"
-    chmod +x "$1"
-}
-# shellcheck disable=SC2016
-program "$made/cuda/bin/nvcc" <<<'[ "$1" = --version ] && echo "Cuda compilation tools, release 13.0, V13.0.88"; [ "$1" = --list-gpu-arch ] && echo compute_90; exit 0'
-echo '#define CUDNN_MAJOR 9' >"$made/cuda/include/cudnn_version.h"
-program "$made/bin/nvidia-smi" <<<'echo "9.0, 580.00.00, NVIDIA made up"'
-program "$made/bin/make" <<<'echo "made $*"'
-program "$made/b/reperf-train" <<<'exit 3'
-program "$made/b/gpu/plant" <<<'exit 0'
-program "$made/b/gpu/test_device" <<<'echo "ok 1 - a"; echo "ok 2 - b"; echo 1..2'
-program "$made/b/gpu/test_steps" <<<'echo "ok 1 - a"; echo "not ok 2 - b # off by 3"; echo 1..2; exit 1'
-program "$made/b/gpu/test_models" <<<'echo "ok 1 - a"; exec sleep 300'
-all_parts() { # SECONDS
-    CUDA_HOME="$made/cuda" LD_LIBRARY_PATH="$made/lib" PATH="$made/bin:$PATH" B="$made/b" RESULTS="$T/parts" LIMIT_S=$1 tests/cuda/gpu.sh
-}
-exits 1 "test-gpu: one that fails, one that hangs" all_parts 20
-like "$(cat "$T/out")" "NVIDIA made up, compute capability 90, driver 580.00.00; nvcc 13.0" "says what it runs on"
-like "$(cat "$T/out")" "off by 3" "what failed"
-like "$(cat "$T/out")" "not run: the time is up" "what there was no time for"
-like "$(tail -n 1 "$T/out")" "^4 passed, [5-9] failed, 0 skipped$" "and counts all of it"
-like "$(cat "$T/parts/test-gpu.log")" "failed, 0 skipped$" "the log is kept"
-is "$(grep -c '^ok' "$T/parts/test-gpu.tap")" 4 "and what each program said"
-program "$made/bin/make" <<<'echo "error: no such thing"; exit 2'
-exits 1 "a build that fails" all_parts 20
-like "$(cat "$T/out")" "error: no such thing" "is shown"
-like "$(tail -n 1 "$T/out")" "^0 passed, 1 failed, 0 skipped$" "and nothing has passed"
 tap_done

@@ -30,6 +30,7 @@ while True:
 EOF
 PIDS+=("$!")
 wait_port "$S" "$!"
+mkdir -p "$T/silent-locks"
 REPERF_STORE="$T/silent-store" "$REPERF" fetch --locks "$T/silent-locks" "image:127.0.0.1:$S/img:v1" >"$T/silent.out" 2>"$T/silent.err" &
 silent=$!
 
@@ -63,7 +64,7 @@ events {}
 http {
   log_format who '\$request_method \$uri \$status \$http_authorization';
   client_body_temp_path $T/n1; proxy_temp_path $T/n2; fastcgi_temp_path $T/n3; uwsgi_temp_path $T/n4; scgi_temp_path $T/n5;
-  limit_req_zone \$uri zone=slowly:1m rate=1r/s;
+  limit_req_zone \$uri zone=slowly:1m rate=20r/m;
   default_type $mt;
   server {
     listen 127.0.0.1:$P; root $T/www; access_log $T/access.log who;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The README says what is so: its commands are run and print what it shows, its picture is what the command beside it makes, its links lead somewhere.
-. "$(dirname "$0")/../tap_lib.sh"
 # shellcheck disable=SC2016
+. "$(dirname "$0")/../tap_lib.sh"
 command=$(grep -oE '`reperf report [^`]*--svg [^`]*`' README.md | tr -d '`' | head -n 1)
 like "$command" '^reperf report [a-z0-9-]+ --svg orchestrator/man/report.svg$' "the README names the command of its picture"
 read -r _ _ report _ picture <<<"$command"

@@ -17,6 +17,7 @@ cleanup() {
 }
 trap cleanup EXIT
 L="$T/locks"
+mkdir -p "$L"
 fetch() { "$REPERF" fetch --locks "$L" "$@"; }
 lock() { "$REPERF" lock --locks "$L" "$@"; }
 verify() { "$REPERF" verify --locks "$L" "$@"; }
@@ -197,7 +198,7 @@ exits 0 "lock of a commit" lock "source:$D/top.git@$old"
 exits 0 "verify holds against it" verify "source:$D/top.git@$old"
 for f in "$L"/source/*"$old"*; do sed -i "s/$old_tree/$none/" "$f"; done
 exits 5 "another tree in the lock" verify "source:$D/top.git@$old"
-rm -rf "$L"
+rm -rf "$L" && mkdir "$L"
 
 # --- a mirror: a folder of what another store has; and of another repository's name, which git's ids give away
 fresh

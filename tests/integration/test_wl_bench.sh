@@ -59,8 +59,10 @@ assert abs(eager["reperf_over_this"] - eager["median_step_ns"] / ours) < 1e-9
     tar -C "$T/runs" -cf "$T/${folder##*/}.tar" "${folder##*/}"
     REPERF="$REPERF" exits 2 "what is brought back from a CPU is no evidence" tests/bench/seal_gpu.sh "$T/${folder##*/}.tar"
     REPERF="$REPERF" exits 0 "but can be sealed elsewhere, and verified, by one command" tests/bench/seal_gpu.sh "$T/${folder##*/}.tar" "" "$T/sealed"
-    exits 0 "the run is sealed" "$REPERF" seal "$folder" -o "$T/run.tar.zst"
-    exits 0 "and verified" "$REPERF" verify "$T/run.tar.zst" --unsigned
+    exits 5 "what no run made is not sealed as a run's" "$REPERF" seal "$folder" -o "$T/run.tar.zst"
+    exits 0 "the folder is sealed" "$REPERF" seal "$folder" --bytes-only -o "$T/run.tar.zst"
+    exits 5 "which is no run's evidence" "$REPERF" verify "$T/run.tar.zst" --unsigned
+    exits 0 "and verified" "$REPERF" verify "$T/run.tar.zst" --bytes-only --unsigned
 
     # A network that is another one has no number: the second loss left out, or one layer norm's epsilon in the wrong place.
     mkdir -p "$T/other"
@@ -128,6 +130,30 @@ echo "$prelude $started ${slow_start/sleep 0.01/sleep 3} read -r; echo '{\"event
 fresh
 exits 0 "a rival that makes its data in its first turn" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake"
 is "$(key state torch-eager)" measured "is not doubted for that"
+
+# ---- where our own program fails, the rivals' numbers stay ----
+as_schema() { # NAME
+    exits 0 "$1: result.json is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench.json "$T"/runs/bench-*/result.json
+}
+ours_fails() { # NAME PATTERN: where our program's arguments hold it
+    printf '#!/bin/bash\ncase " $* " in *"%s"*) echo "out of order" >&2; exit 3 ;; esac\nexec "%s" "$@"\n' "$2" "$TRAIN" >"$T/train"
+    chmod +x "$T/train"
+    fresh
+    exits 8 "$1" "$BENCH" models "${tiny[@]}" --train "$T/train" --rivals eager --python /bin/bash --competitors "$T/fake"
+    like "$(key state reperf): $(key why reperf)" "^failed: .*status 3: out of order" "$1: ours failed, and why"
+    is "$(key state torch-eager) $(key reperf_over_this torch-eager)" "measured none" "$1: the rival was measured"
+    like "$(key median_step_ns torch-eager)" '^9e?[0-9.+]+' "$1: it has its number"
+    like "$(result)" '"verdict":"failed"\},\{"cell":"[^"]*/torch-eager","verdict":"not_comparable"' "$1: compared with none"
+}
+sed -i 's/"event\\":\\"run_start\\"/&,\\"framework\\":\\"f\\",\\"version\\":\\"1\\",\\"mode\\":\\"m\\"/' "$T/fake/peer_torch.py"
+ours_fails "ours does not start" " --turn "
+like "$(key check torch-eager)" our_loss "the rival was held against our check"
+as_schema "ours does not start"
+ours_fails "our check fails" " --check "
+is "$(key check torch-eager)" None "the rival went unchecked"
+as_schema "our check fails"
+sed 's/"state":"failed"/"state":"measured"/' "$T"/runs/bench-*/result.json >"$T/planted.json"
+exits 1 "and one that were measured beside an unchecked rival is refused" "$python" tests/integration/validate.py manifests/schema/bench.json "$T/planted.json"
 
 # ---- what they compute, alone ----
 echo "$prelude" >"$T/fake/peer_torch.py"
@@ -205,6 +231,12 @@ done
 kill -TERM "$pid"
 wait "$pid"
 is $? 143 "a signal ends it"
+is "$(key state reperf) $(key state torch-eager)" "ready ready" "what was known until then is there"
+as_schema "a run that was cut off"
+cut=$(basename "$T"/runs/bench-*)
+tar -C "$T/runs" -cf "$T/$cut.tar" "$cut"
+REPERF="$REPERF" exits 2 "and is not sealed" tests/bench/seal_gpu.sh "$T/$cut.tar" "" "$T/cut"
+like "$(cat "$T/err")" "it was cut off" "with the cause"
 lives() { # PID: is there and no zombie that nobody has reaped yet
     [ -e "/proc/$1/stat" ] && ! grep -q ') Z ' "/proc/$1/stat"
 }

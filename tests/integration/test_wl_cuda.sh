@@ -35,9 +35,9 @@ done
 trains micro "${bert[@]}" "${more[@]}" --accumulate 3 "${plainly[@]}"
 trains micros "${bert[@]}" "${more[@]}" --accumulate 3 --ahead 7
 same micro micros "the same with three micro-batches a step"
-like "$(head -n 1 "$T/replay.out")" '"gpu":"[^"]+","gpu_memory_bytes":[0-9]+,"driver":"[^"]+","cuda":"[0-9.]+","libraries":"[^"]*","tf32":false,"fused":\{.*\},"streams":4,"graph":true,"tuned":true,"ahead":2\}$' \
+like "$(head -n 1 "$T/replay.out")" '"gpu":"[^"]+","gpu_memory_bytes":[0-9]+,"driver":"[^"]+","cuda":"[0-9.]+","libraries":"[^"]*","tf32":false,"fused":\{.*\},"streams":4,"graph":true,"tuned":true,"untimed":0,"ahead":2\}$' \
     "run_start names GPU, driver, libraries and how they are used"
-like "$(head -n 1 "$T/eager.out")" '"streams":1,"graph":false,"tuned":true,"ahead":0\}$' "and what is switched off"
+like "$(head -n 1 "$T/eager.out")" '"streams":1,"graph":false,"tuned":true,"untimed":0,"ahead":0\}$' "and what is switched off"
 like "$(tail -n 1 "$T/replay.out")" '"event":"run_stop".*"peak_memory_bytes":[1-9][0-9]*\}$' "run_stop says how much memory was held"
 
 # So small an image leaves batch norms a few values a channel, whose gradients are large: with a large loss scale every step would be skipped.
@@ -159,7 +159,7 @@ for fault in memcpy:20 launch:200; do
     like "$(tail -n 1 "$T/out")" '^\{"event":"fatal","rank":0,"device":"cuda"' "ends in a fatal line"
     is "$(grep -c run_stop "$T/out")" 0 "and without run_stop"
 done
-for option in --no-fuse --no-graph --no-tune "--streams 2" "--ahead 1" "--plan-cache none" "--augment-on host"; do
+for option in --no-fuse --no-graph --no-tune "--tune-seconds 3" --compile-plans "--streams 2" "--ahead 1" "--plan-cache none" "--augment-on host"; do
     # shellcheck disable=SC2086
     exits 2 "$option without a GPU" "$EMU" --model bert_tiny $option
 done

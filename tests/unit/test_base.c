@@ -411,6 +411,12 @@ static void text_from_outside_does_not_steer_a_terminal(void **state UNUSED)
         text_plain(text, strlen(text));
         assert_string_equal(text, ROWS[idx].wanted);
     }
+    char painted[] = "\x1b[31ma\x1b[8mb\x1b[0m\tc\n";
+    text_plain_painted(painted, strlen(painted));
+    assert_string_equal(painted, "\x1b[31ma?[8mb\x1b[0m\tc\n");
+    char line[] = "a\x1b[31m\tb\n";
+    text_plain_line(line, strlen(line));
+    assert_string_equal(line, "a?[31m?b?");
 }
 
 static void passwords_of_urls_are_hidden(void **state UNUSED)

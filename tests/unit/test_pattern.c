@@ -15,11 +15,13 @@ static struct pattern *make(const char *source)
     return pattern;
 }
 
+#define PLENTY (&(struct match_budget){1u << 20})
+
 static bool matches(struct pattern *pattern, struct str subject)
 {
     struct err err = {0};
     bool found = false;
-    assert_int_equal(pattern_match(pattern, subject, &found, &err), 0);
+    assert_int_equal(pattern_match(pattern, subject, PLENTY, &found, &err), 0);
     return found;
 }
 
@@ -104,9 +106,41 @@ static void backtracking_ends_in_an_error(void **state UNUSED)
     struct err err = {0};
     bool found = false;
     memset(line, 'a', sizeof(line));
-    assert_int_equal(pattern_match(p, (struct str){line, sizeof(line)}, &found, &err), -1);
+    assert_int_equal(pattern_match(p, (struct str){line, sizeof(line)}, PLENTY, &found, &err), -1);
     assert_int_equal(err.code, ERR_PARSE);
     assert_non_null(strstr(err.msg, "60 bytes"));
+    pattern_free(p);
+}
+
+/* What is short costs nothing; what is not costs its steps, and those of a pattern that goes on to the end from each beginning grow as
+   the square. */
+static void steps_are_counted(void **state UNUSED)
+{
+    const uint64_t all = 1u << 30;
+    struct pattern *p = make("ips: (?<value>[0-9.]+) img.*last");
+    char line[15 * 800];
+    uint64_t cost[3];
+    for (size_t at = 0; at < sizeof(line); at += 15) {
+        memcpy(line + at, "ips: 1 img tsa ", 15);
+    }
+    for (size_t idx = 0; idx < 3; idx++) {
+        struct match_budget budget = {all};
+        struct err err = {0};
+        bool found = true;
+        struct str part = {line, (size_t)15 * (200u << idx)};
+        assert_int_equal(pattern_match(p, part, &budget, &found, &err), 0);
+        assert_false(found);
+        cost[idx] = all - budget.left;
+    }
+    assert_true(cost[0] > 15 * 200);
+    assert_true(cost[1] > 3 * cost[0] && cost[2] > 3 * cost[1]);
+    for (size_t len = 0; len < 128; len++) {
+        struct match_budget none = {0};
+        struct err err = {0};
+        bool found = true;
+        assert_int_equal(pattern_match(p, (struct str){line, len}, &none, &found, &err), 0);
+        assert_false(found);
+    }
     pattern_free(p);
 }
 
@@ -126,11 +160,28 @@ static void a_cut_line_matches_in_part(void **state UNUSED)
     for (size_t idx = 0; idx < ARRAY_LEN(LINES); idx++) {
         struct err err = {0};
         bool is_partial = !LINES[idx].is_partial;
-        assert_int_equal(pattern_match_partial(p, str_of(LINES[idx].line), 4, &is_partial, &err),
-                         0);
+        assert_int_equal(
+            pattern_match_partial(p, str_of(LINES[idx].line), 4, PLENTY, &is_partial, &err), 0);
         assert_int_equal(is_partial, LINES[idx].is_partial);
     }
     assert_true(matches(p, STR_LIT("iter: 3/4, ips: 2 samples/sec"))); /* still works after */
+    pattern_free(p);
+}
+
+/* Too large to be counted: an error where its steps had to be. */
+static void a_large_pattern_is_not_counted(void **state UNUSED)
+{
+    struct pattern *p = make("(?:(?:abcdefghij){20}){80}");
+    char line[1000];
+    struct err err = {0};
+    bool found = true;
+    memset(line, 'a', sizeof(line));
+    line[sizeof(line) - 1] = 'j';
+    assert_int_equal(pattern_match(p, (struct str){line, 100}, PLENTY, &found, &err), 0);
+    assert_false(found);
+    assert_int_equal(pattern_match(p, (struct str){line, sizeof(line)}, PLENTY, &found, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    assert_int_equal(pattern_steps(p, (struct str){line, sizeof(line)}, 500), 500);
     pattern_free(p);
 }
 
@@ -140,6 +191,7 @@ static void long_lines_cost_what_they_are_long(void **state UNUSED)
     const size_t len = 1u << 20;
     struct pattern *pattern = NULL;
     struct err err = {0};
+    struct match_budget budget = {1u << 20};
     bool is_found = true;
     char *line = test_malloc(len);
     assert_int_equal(pattern_new(STR_LIT("ips: (?<value>[0-9.]+) img.*last"), &pattern, &err), 0);
@@ -148,17 +200,21 @@ static void long_lines_cost_what_they_are_long(void **state UNUSED)
     }
     memcpy(line + len - 3, "ast",
            3); /* what each beginning looks for to the end, and does not find whole */
-    assert_int_equal(pattern_match(pattern, (struct str){line, len}, &is_found, &err), 0);
-    assert_false(is_found);
+    assert_int_equal(pattern_match(pattern, (struct str){line, len}, &budget, &is_found, &err), -1);
+    assert_int_equal(err.code, ERR_PARSE);
+    assert_non_null(strstr(err.msg, "steps"));
+    assert_int_equal(budget.left, 0);
+    err = (struct err){0};
     memset(line, '.', len);
     for (size_t window = 1; window < 5; window++) {
         for (size_t at = window * PATTERN_WINDOW - 20; at < window * PATTERN_WINDOW + 20; at++) {
             memcpy(line + at, "ips: 7.25 img last", 18);
-            assert_int_equal(pattern_match(pattern, (struct str){line, len}, &is_found, &err), 0);
+            assert_int_equal(
+                pattern_match(pattern, (struct str){line, len}, PLENTY, &is_found, &err), 0);
             assert_true(is_found);
             assert_ptr_equal(pattern_text(pattern, (struct str){line, len}, 0).ptr, line + at);
-            assert_int_equal(pattern_match(pattern, (struct str){line, at + 18}, &is_found, &err),
-                             0);
+            assert_int_equal(
+                pattern_match(pattern, (struct str){line, at + 18}, PLENTY, &is_found, &err), 0);
             assert_true(is_found);
             memset(line + at, '.', 18);
         }
@@ -176,6 +232,8 @@ int main(void)
         cmocka_unit_test(bytes_are_not_utf8),
         cmocka_unit_test(a_subject_may_hold_a_nul),
         cmocka_unit_test(backtracking_ends_in_an_error),
+        cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(a_large_pattern_is_not_counted),
         cmocka_unit_test(a_cut_line_matches_in_part),
         cmocka_unit_test(long_lines_cost_what_they_are_long),
     };

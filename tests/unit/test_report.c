@@ -263,7 +263,7 @@ static void reports_are_found_by_name(void **state UNUSED)
                                  &err),
                      0);
     assert_int_equal(load_report(&arena, root, "nobody", &r, &missing), -1);
-    assert_int_equal(missing.code, ERR_MANIFEST);
+    assert_int_equal(missing.code, ERR_NOT_FOUND);
     make_root(&arena, "s.json", GOOD);
     assert_int_equal(load_all_reports(&arena, root, &set, &wrong_name), -1);
     assert_non_null(strstr(wrong_name.msg, "manifests/reports/s.json:$.id: expected \"s\""));

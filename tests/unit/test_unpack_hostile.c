@@ -172,6 +172,46 @@ static void test_hostile_pax(void **state)
     free(depth);
 }
 
+static void test_nul_in_name(void **state)
+{
+    char *long_name = xmalloc(900000);
+    /* A NUL ends a name for libarchive, and for nobody else. */
+    for (size_t idx = 0; idx < 3; idx++) {
+        static const char *const KEYS[] = {"path", "linkpath", "GNU.sparse.name"};
+        begin();
+        add_header("first", '0', NULL, 0, 0);
+        add_pax(KEYS[idx], "a\0b", 3);
+        add_header("x", idx == 1 ? '2' : '0', idx == 1 ? "first" : NULL, 0, 0);
+        add_end();
+        assert_refused(*state, PLAIN, "has a NUL");
+        begin();
+        add_header("name", idx == 1 ? 'K' : 'L', NULL, 6, 0);
+        add_bytes("a\0b\0\0", 6);
+        add_header("x", idx == 1 ? '2' : '0', idx == 1 ? "first" : NULL, 0, 0);
+        add_end();
+        assert_refused(*state, PLAIN, "has a NUL");
+    }
+    /* Over many portions of what is read, and compressed. */
+    memset(long_name, 'a', 900000);
+    long_name[899990] = '\0';
+    begin();
+    add_pax("path", long_name, 900000);
+    add_header("x", '0', NULL, 0, 0);
+    add_end();
+    assert_refused(*state, PLAIN, "has a NUL");
+    zstd_made();
+    assert_refused(*state, PLAIN, "has a NUL");
+    free(long_name);
+    begin();
+    add_pax("SCHILY.xattr.user.x", "a\0b", 3);
+    add_header("x", '0', NULL, 0, 0);
+    add_header("name", 'L', NULL, 6, 0);
+    add_bytes("abcde\0", 6);
+    add_header("y", '0', NULL, 0, 0);
+    add_end();
+    assert_taken(*state, PLAIN);
+}
+
 /* --- ends and sizes ----------------------------------------------------------------------------------------------------------- */
 
 static void test_truncated(void **state)
@@ -308,8 +348,8 @@ static void test_names_many(void **state UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_hostile), T(test_hostile_pax), T(test_truncated),  T(test_trailing),
-        T(test_sparse),  T(test_bombs),       T(test_names_many),
+        T(test_hostile),  T(test_hostile_pax), T(test_nul_in_name), T(test_truncated),
+        T(test_trailing), T(test_sparse),      T(test_bombs),       T(test_names_many),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, start, end);

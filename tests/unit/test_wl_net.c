@@ -218,12 +218,14 @@ static void loss_follows_its_formula(void **state UNUSED)
 }
 
 /* x = 1, 3 in one channel: mean 2, variance 1 (biased), 2 (unbiased). */
-static void batch_norm_follows_its_formula(void **state UNUSED)
+static void hold_batch_norm(bool is_paddles)
 {
     struct fixture f;
+    const char *mean_name = is_paddles ? "bn._mean" : "bn.running_mean";
+    const char *var_name = is_paddles ? "bn._variance" : "bn.running_var";
     fixture_init(&f, DT_F64, CPU_PLAIN, 1);
     int x = graph_param(f.graph, "x", SHAPE(1, 1, 1, 2), (struct init){INIT_CONST, 0});
-    int y = graph_bn(f.graph, x, &(struct bn_opts){.name = "bn"});
+    int y = graph_bn(f.graph, x, &(struct bn_opts){.name = "bn", .is_paddles = is_paddles});
     graph_output(f.graph, "y", y);
     int labels = graph_input(f.graph, "labels", SHAPE(1, 1, 2), DT_I64);
     (void)graph_loss(f.graph, y, labels, &(struct loss_opts){.ignore_label = LOSS_IGNORE_NONE});
@@ -231,21 +233,27 @@ static void batch_norm_follows_its_formula(void **state UNUSED)
     net_write_f64(&f.net, x, (const double[]){1.0, 3.0});
     net_write_f64(&f.net, graph_find(f.graph, "bn.weight"), (const double[]){2.0});
     net_write_f64(&f.net, graph_find(f.graph, "bn.bias"), (const double[]){0.5});
-    net_write_f64(&f.net, graph_find(f.graph, "bn.running_mean"), (const double[]){10.0});
-    net_write_f64(&f.net, graph_find(f.graph, "bn.running_var"), (const double[]){20.0});
+    net_write_f64(&f.net, graph_find(f.graph, mean_name), (const double[]){10.0});
+    net_write_f64(&f.net, graph_find(f.graph, var_name), (const double[]){20.0});
     (void)loss_now(&f);
     double *out = read_doubles(&f, y);
-    double *mean = read_doubles(&f, graph_find(f.graph, "bn.running_mean"));
-    double *var = read_doubles(&f, graph_find(f.graph, "bn.running_var"));
+    double *mean = read_doubles(&f, graph_find(f.graph, mean_name));
+    double *var = read_doubles(&f, graph_find(f.graph, var_name));
     double rstd = 1.0 / sqrt(1.0 + 1e-5);
     assert_true(fabs(out[0] - (0.5 - 2.0 * rstd)) < 1e-15);
     assert_true(fabs(out[1] - (0.5 + 2.0 * rstd)) < 1e-15);
-    assert_true(fabs(mean[0] - 9.2) < 1e-14); /* .9 * 10 + .1 * 2 */
-    assert_true(fabs(var[0] - 18.2) < 1e-14); /* .9 * 20 + .1 * 2 */
+    assert_true(fabs(mean[0] - 9.2) < 1e-14);                       /* .9 * 10 + .1 * 2 */
+    assert_true(fabs(var[0] - (is_paddles ? 18.1 : 18.2)) < 1e-14); /* .9 * 20 + .1 * 1 or 2 */
     free(out);
     free(mean);
     free(var);
     fixture_release(&f);
+}
+
+static void batch_norm_follows_its_formula(void **state UNUSED)
+{
+    hold_batch_norm(false);
+    hold_batch_norm(true);
 }
 
 static void builder_refuses_what_does_not_fit(void **state UNUSED)

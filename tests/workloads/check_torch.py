@@ -39,8 +39,27 @@ def make_model(seed, lift=0.0):
     return model
 
 
+def keep_variance(norm, _inputs):
+    norm.was = norm.running_var.clone()
+
+
+def as_paddle(norm, inputs, _output):
+    count, kept = inputs[0].numel() / inputs[0].shape[1], (1 - norm.momentum) * norm.was
+    norm.running_var = kept + (norm.running_var - kept) * (count - 1) / count  # a new one: backward still needs the old
+
+
+def as_family(model):
+    """Paddle's networks, whose batch norms are called _batch_norm, keep variances divided by all values; PyTorch divides by one less."""
+    for name, norm in model.named_modules():
+        if name.endswith("_batch_norm") and not hasattr(norm, "was"):
+            keep_variance(norm, None)
+            norm.register_forward_pre_hook(keep_variance)
+            norm.register_forward_hook(as_paddle)
+
+
 def torch_results(model, x, labels):
     model.zero_grad()
+    as_family(model)
     model.train()
     logits, loss = loss_of(model, {"input": x, "labels": labels})
     loss.backward()

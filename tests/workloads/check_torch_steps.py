@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 import check_torch
-from check_torch import F64_LIMIT, Tap, backends, pooled_limits, rel, strict_limits, worst
+from check_torch import F64_LIMIT, Tap, as_family, backends, pooled_limits, rel, strict_limits, worst
 import nets_torch  # found by check_torch
 import tensors  # found by check_torch
 
@@ -67,6 +67,7 @@ def torch_steps(model, batch, method, **changes):
     """What there is after each step, from the first on. The model is a copy's."""
     o = {**METHODS[method], **changes}
     model = copy.deepcopy(model)
+    as_family(model)
     parameters = list(model.parameters())
     memory, after = {}, []
     model.train()

@@ -14,6 +14,8 @@ struct bn_stats {
     float eps, momentum;
     int channels;
     double count; /* rows, of all ranks */
+    double
+        running_one; /* what is taken from count for the running variance: 1, or 0 where it is biased */
     float *
         own; /* (2, stored): with several ranks only this one's mean and squares, to be joined; else NULL */
 };
@@ -130,13 +132,13 @@ static __device__ inline void finish_channel(const struct bn_stats &to, int chan
                                              double variance)
 {
     bool is_real = channel < to.channels;
-    double unbiased = variance * to.count / (to.count - 1.0);
+    double kept = variance * to.count / (to.count - to.running_one);
     to.mean[channel] = is_real ? (float)mean : 0.0f;
     to.rstd[channel] = is_real ? (float)(1.0 / sqrt(variance + (double)to.eps)) : 0.0f;
     if (is_real) {
         float keep = 1.0f - to.momentum;
         to.running_mean[channel] = keep * to.running_mean[channel] + to.momentum * (float)mean;
-        to.running_var[channel] = keep * to.running_var[channel] + to.momentum * (float)unbiased;
+        to.running_var[channel] = keep * to.running_var[channel] + to.momentum * (float)kept;
     }
 }
 
@@ -333,6 +335,7 @@ static struct bn_stats stats_of(const struct kernel_args *args, int first)
     to.momentum = (float)g->momentum;
     to.channels = (int)g->c;
     to.count = (double)(g->n * g->plane) * (g->n_ranks > 1 ? g->n_ranks : 1);
+    to.running_one = g->is_running_biased ? 0.0 : 1.0;
     return to;
 }
 

@@ -7,6 +7,8 @@
 #include "backend_cuda/dnn.h"
 #include "backend_cuda/lt.h"
 #include "backend_cuda/memory.h"
+#include "base/clock.h"
+#include "base/log.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -86,10 +88,34 @@ static void close_libraries(struct cuda *cuda)
 static void set_untimed(void *self, bool is_untimed)
 {
     struct cuda *cuda = self;
-    cuda->n_untimed += is_untimed ? 1 : -1;
-    dnn_set_untimed(cuda, cuda->n_untimed > 0);
-    lt_set_untimed(cuda, cuda->n_untimed > 0);
-    cuda_forms_set_untimed(cuda, cuda->n_untimed > 0);
+    cuda->tuning.n_untimed += is_untimed ? 1 : -1;
+}
+
+bool cuda_may_time(struct cuda *cuda)
+{
+    struct cuda_tuning *tuning = &cuda->tuning;
+    if (!cuda_is_tuned(cuda)) {
+        return false;
+    }
+    const struct clock_src clock = clock_system();
+    int64_t now_ns = clock.mono_ns(clock.ctx);
+    tuning->begin_ns = tuning->begin_ns == 0 ? now_ns : tuning->begin_ns;
+    if (!tuning->has_limit || now_ns - tuning->begin_ns < tuning->limit_ns) {
+        return true;
+    }
+    if (tuning->n_late++ == 0) {
+        log_line(LOG_WARN,
+                 "the %d s for timing plans are over: from here on the libraries' first choices "
+                 "are taken",
+                 (int)(tuning->limit_ns / NS_PER_S));
+    }
+    return false;
+}
+
+static int64_t late_choices(void *self)
+{
+    const struct cuda *cuda = self;
+    return cuda->tuning.n_late;
 }
 
 static void name_libraries(const struct cuda *cuda, char *ret_text, size_t size)
@@ -115,7 +141,10 @@ int cuda_init(struct cuda *cuda, const struct cuda_opts *opts, struct backend *r
                           .channel_pad = opts->is_amp ? CHANNEL_PAD_AMP : CHANNEL_PAD_FP32,
                           .is_amp = opts->is_amp,
                           .has_tf32 = opts->has_tf32,
-                          .n_streams = opts->n_streams};
+                          .n_streams = opts->n_streams,
+                          .tuning = {.is_asked = opts->plan.is_tuned,
+                                     .has_limit = opts->plan.has_tune_limit,
+                                     .limit_ns = opts->plan.tune_limit_s * NS_PER_S}};
     if (look(opts, &prop, err) < 0) {
         return -1;
     }
@@ -128,6 +157,7 @@ int cuda_init(struct cuda *cuda, const struct cuda_opts *opts, struct backend *r
     cuda_forms_open(cuda, &opts->plan);
     cuda_fill_kernels(&backend);
     backend.async.set_untimed = set_untimed;
+    backend.async.late_choices = late_choices;
     cuda_fill_ranks(&backend);
     *ret_backend = backend;
     return 0;

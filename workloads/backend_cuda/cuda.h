@@ -35,6 +35,14 @@ struct cuda_opts {
     struct plan_opts plan;
 };
 
+/* Whether choices are made by timing. */
+struct cuda_tuning {
+    bool is_asked, has_limit;
+    int64_t limit_ns, begin_ns; /* begin_ns: of the first choice; 0: there was none */
+    int n_untimed;              /* set_untimed, nested */
+    int64_t n_late;             /* choices that the limit left untimed */
+};
+
 struct cuda {
     struct err err;
     int device;
@@ -50,8 +58,8 @@ struct cuda {
     struct cuda_images *images;             /* owned; NULL: no images_beside */
     struct cuda_streams *async;             /* owned */
     struct cuda_forms *forms;               /* owned */
-    int n_untimed;                          /* set_untimed, nested */
-    struct cuda_ranks *ranks;               /* owned; NULL: this rank is alone */
+    struct cuda_tuning tuning;
+    struct cuda_ranks *ranks; /* owned; NULL: this rank is alone */
 };
 
 /* Opens device and libraries and fills *ret_backend, which borrows cuda until cuda_release. No driver, no GPU, one that is too old
@@ -91,6 +99,15 @@ static inline int64_t cuda_channels(const struct cuda *cuda, int64_t channels)
 /* Keeps the first failure; true if there was none in this call. */
 bool cuda_ok(struct cuda *cuda, cudaError_t status, const char *what);
 
+/* Are choices made by timing, and those of earlier runs believed? */
+static inline bool cuda_is_tuned(const struct cuda *cuda)
+{
+    return cuda->tuning.is_asked && cuda->tuning.n_untimed == 0;
+}
+
+/* The same, for a choice that has to be made now: false, and counted, where the time for it is up. */
+bool cuda_may_time(struct cuda *cuda);
+
 /* Each fills its part of the backend. */
 MUST_CHECK int cuda_memory_open(struct cuda *cuda, struct backend *backend, struct err *err);
 void cuda_memory_close(struct cuda *cuda);
@@ -100,7 +117,6 @@ void cuda_streams_close(struct cuda *cuda);
 bool cuda_is_capturing(const struct cuda *cuda);
 void cuda_forms_open(struct cuda *cuda, const struct plan_opts *opts);
 void cuda_forms_close(struct cuda *cuda);
-void cuda_forms_set_untimed(struct cuda *cuda, bool is_untimed);
 void cuda_fill_ranks(struct backend *backend);
 void cuda_ranks_close(struct cuda *cuda);
 

@@ -52,8 +52,7 @@ int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
     struct dnn *dnn = xcalloc(1, sizeof(*dnn));
     ASSERT(!cuda->dnn && (opts->device_json || cuda->n_streams > 0));
     cuda->dnn = dnn;
-    dnn->is_tuned = opts->is_tuned;
-    dnn->may_tune = opts->is_tuned;
+    dnn->allows_compiled = opts->allows_compiled;
     dnn->allows_nondeterministic = opts->allows_nondeterministic;
     dnn->cache_folder = opts->cache_folder ? xstrdup(opts->cache_folder) : NULL;
     if (dnn_api_open(&dnn->api, err) < 0) {
@@ -106,11 +105,6 @@ void dnn_close(struct cuda *cuda)
     free(dnn->cache_folder);
     free(dnn);
     cuda->dnn = NULL;
-}
-
-void dnn_set_untimed(struct cuda *cuda, bool is_untimed)
-{
-    cuda->dnn->is_tuned = cuda->dnn->may_tune && !is_untimed;
 }
 
 const char *dnn_version(const struct cuda *cuda)

@@ -18,9 +18,6 @@
 MUST_CHECK int dnn_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err);
 void dnn_close(struct cuda *cuda); /* cuda->dnn is NULL then; NULL is allowed */
 
-/* As backend_async's set_untimed; is_tuned of dnn_open where that is asked back. */
-void dnn_set_untimed(struct cuda *cuda, bool is_untimed);
-
 /* "cudnn 9.19.0", or "cudnn 9.10.2 (older calls)" on Volta; lives as long as cuda->dnn. */
 const char *dnn_version(const struct cuda *cuda);
 

@@ -77,8 +77,9 @@ static int time_engines(struct cuda *cuda, const struct dnn_plan *plan, struct d
 
 void dnn_cache_key(const struct dnn *dnn, const struct dnn_plan *plan, char *key)
 {
-    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s%s", dnn->version, dnn->device_name, plan->key,
-                       dnn->allows_nondeterministic ? "; any order of sums" : "");
+    int len = snprintf(key, PLAN_KEY_MAX, "%s; %s; %s%s%s", dnn->version, dnn->device_name,
+                       plan->key, dnn->allows_nondeterministic ? "; any order of sums" : "",
+                       dnn->allows_compiled ? "; compiled" : "");
     ASSERT(len > 0 && len < PLAN_KEY_MAX);
 }
 
@@ -118,13 +119,10 @@ void dnn_keep_choice(const struct dnn *dnn, const struct dnn_plan *plan)
 
 /* Of the engines found: the first, or the fastest. The others are released. */
 static int choose_among(struct cuda *cuda, struct dnn_plan *plan, struct dnn_engine *engines, int n,
-                        struct err *err)
+                        bool is_timed, struct err *err)
 {
     int best = 0;
-    int status = 0;
-    if (n > 1 || (n == 1 && cuda->dnn->is_tuned)) {
-        status = time_engines(cuda, plan, engines, n, &best, err);
-    }
+    int status = is_timed ? time_engines(cuda, plan, engines, n, &best, err) : 0;
     for (int i = 0; i < n; i++) {
         if (status == 0 && i == best) {
             plan->engine = engines[i];
@@ -142,11 +140,12 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, str
     struct dnn_rules rules = dnn_rules_of(dnn, &plan->call);
     struct dnn_engine engines[ENGINES_TIMED];
     *ret_found = true;
-    if (dnn->is_tuned && choose_cached(dnn, plan)) {
+    if (cuda_is_tuned(cuda) && choose_cached(dnn, plan)) {
         return 0;
     }
-    rules.allows_compiled = dnn->is_tuned;
-    int n_max = dnn->is_tuned ? ENGINES_TIMED : 1;
+    bool is_timed = cuda_may_time(cuda);
+    rules.allows_compiled = is_timed && dnn->allows_compiled;
+    int n_max = is_timed ? ENGINES_TIMED : 1;
     int n = dnn_engines_find(&dnn->device, &plan->graph, &rules, n_max, engines);
     if (n == 0 && !rules.allows_compiled && dnn->device.handle) {
         rules.allows_compiled = true;
@@ -156,7 +155,7 @@ static int choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found, str
         *ret_found = false;
         return 0;
     }
-    if (choose_among(cuda, plan, engines, n, err) < 0) {
+    if (choose_among(cuda, plan, engines, n, is_timed, err) < 0) {
         return -1;
     }
     dnn_keep_choice(dnn, plan);

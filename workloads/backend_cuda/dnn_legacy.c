@@ -343,7 +343,7 @@ static int find_cached(const struct dnn *dnn, struct dnn_plan *plan, const struc
     char name[PLAN_NAME_MAX];
     struct plan_choice choice;
     dnn_cache_key(dnn, plan, key);
-    if (!dnn->is_tuned || !dnn->cache_folder || !plan_cache_find(dnn->cache_folder, key, &choice)) {
+    if (!dnn->cache_folder || !plan_cache_find(dnn->cache_folder, key, &choice)) {
         return -1;
     }
     for (int i = 0; i < n; i++) {
@@ -375,10 +375,10 @@ int dnn_legacy_choose(struct cuda *cuda, struct dnn_plan *plan, bool *ret_found,
         return -1;
     }
     int n = keep_allowed(&rules, plan->call.dtype, ways, ask(dnn, plan, ways));
-    int best = n > 0 ? find_cached(dnn, plan, ways, n) : -1;
+    int best = n > 0 && cuda_is_tuned(cuda) ? find_cached(dnn, plan, ways, n) : -1;
     if (n > 0 && best < 0) {
         best = 0;
-        if (dnn->is_tuned && time_ways(cuda, plan, ways, n, &best, err) < 0) {
+        if (cuda_may_time(cuda) && time_ways(cuda, plan, ways, n, &best, err) < 0) {
             dnn_legacy_release(dnn, plan);
             return -1;
         }

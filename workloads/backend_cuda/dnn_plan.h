@@ -26,9 +26,8 @@ struct dnn {
     struct dnn_device device;
     cudnnHandle_t handles[CUDA_STREAMS_MAX]; /* owned */
     int n_handles;
-    bool is_tuned;
-    bool may_tune; /* what is_tuned is but while nothing shall be timed */
     bool allows_nondeterministic;
+    bool allows_compiled;
     struct dnn_legacy *legacy; /* owned; NULL: the graph API is used */
     char *cache_folder;        /* owned; NULL: none */
     char version[48];

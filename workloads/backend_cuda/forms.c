@@ -31,8 +31,6 @@ struct kept {
 };
 
 struct cuda_forms {
-    bool is_tuned;
-    bool may_tune;      /* what is_tuned is but while nothing shall be timed */
     char *cache_folder; /* owned; NULL: none */
     struct said *said;  /* owned */
     struct kept *kept;  /* owned */
@@ -41,14 +39,7 @@ struct cuda_forms {
 void cuda_forms_open(struct cuda *cuda, const struct plan_opts *opts)
 {
     cuda->forms = xcalloc(1, sizeof(*cuda->forms));
-    cuda->forms->is_tuned = opts->is_tuned;
-    cuda->forms->may_tune = opts->is_tuned;
     cuda->forms->cache_folder = opts->cache_folder ? xstrdup(opts->cache_folder) : NULL;
-}
-
-void cuda_forms_set_untimed(struct cuda *cuda, bool is_untimed)
-{
-    cuda->forms->is_tuned = cuda->forms->may_tune && !is_untimed;
 }
 
 void cuda_forms_close(struct cuda *cuda)
@@ -290,7 +281,7 @@ static int choose(struct cuda *cuda, const struct forms *forms, struct said *sai
             return 0;
         }
     }
-    if (!cuda->forms->is_tuned || find_kept_choice(cuda->forms, said)) {
+    if (!cuda_is_tuned(cuda) || find_kept_choice(cuda->forms, said) || !cuda_may_time(cuda)) {
         return 0;
     }
     struct race *race = xcalloc(1, sizeof(*race));

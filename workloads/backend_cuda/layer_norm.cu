@@ -273,26 +273,68 @@ template <typename T> static int vectors_of(int c)
     return is_in_vectors<T>(c) && per_lane * LANES<T> <= LANE_ELEMENTS ? per_lane : 0;
 }
 
-/* Blocks of a backward call. Some 150 registers a thread leave 3 blocks of 128 threads a multiprocessor; 4 rows a warp at least. */
-static int norm_blocks(const struct cuda *cuda, int64_t rows)
-{
-    int64_t n_sm = cuda->n_multiprocessors > 0 ? cuda->n_multiprocessors : 1;
-    int64_t most = 3 * n_sm;
-    int64_t wanted = (rows + 4 * WARPS - 1) / (4 * WARPS);
-    return (int)(wanted < most ? wanted : most);
-}
-
 static struct norm_span span_of(const struct kernel_args *args)
 {
     const struct layer_norm_geom *g = &args->geom.layer_norm;
     return {g->rows, (int)g->c, (float)g->eps, (args->accumulate & 1U) != 0};
 }
 
+/* That fit on a multiprocessor beside each other, as the driver says; what fails here is told by the launch. */
+template <typename T, int V> static int blocks_beside(int vectors, size_t shared_bytes)
+{
+    int n_blocks = 0;
+    if constexpr (V > 1) {
+        if (vectors < V) {
+            return blocks_beside<T, V - 1>(vectors, shared_bytes);
+        }
+    }
+    cudaError_t status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, norm_bwd<T, V>,
+                                                                       WARPS * WARP, shared_bytes);
+    return status == cudaSuccess && n_blocks > 0 ? n_blocks : 1;
+}
+
+/* The same of rows that are read again, whose blocks stand in so many columns. */
+template <typename T> static int any_beside(int n_columns)
+{
+    int n_blocks = 0;
+    cudaError_t status =
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, norm_any_params<T>, THREADS, 0);
+    return status == cudaSuccess && n_blocks > n_columns ? n_blocks / n_columns : 1;
+}
+
+/* Blocks of a backward call: as many as run at once, so that no second wave is half empty; 4 rows a warp at least. */
+template <typename T> static int64_t norm_blocks(const struct cuda *cuda, const struct norm_span &s)
+{
+    int64_t n_sm = cuda->n_multiprocessors > 0 ? cuda->n_multiprocessors : 1;
+    int v = vectors_of<T>(s.c);
+    size_t shared_bytes = (size_t)(2 * s.c) * sizeof(float);
+    int64_t beside = v > 0 ? blocks_beside<T, LANE_ELEMENTS / LANES<T>>(v, shared_bytes)
+                           : any_beside<T>((int)blocks_for(s.c, THREADS));
+    int64_t wanted = (s.rows + 4 * WARPS - 1) / (4 * WARPS);
+    return wanted < beside * n_sm ? wanted : beside * n_sm;
+}
+
+/* (blocks, 2, C) */
+template <typename T>
+static void find_workspace(const struct cuda *cuda, const struct kernel_args *args,
+                           int64_t *ret_bytes)
+{
+    const struct norm_span s = span_of(args);
+    *ret_bytes = norm_blocks<T>(cuda, s) * 2 * s.c * (int64_t)sizeof(float);
+}
+
 extern "C" int64_t cuda_layer_norm_workspace(const struct cuda *cuda,
                                              const struct kernel_args *args)
 {
-    const struct layer_norm_geom *g = &args->geom.layer_norm;
-    return norm_blocks(cuda, g->rows) * 2 * g->c * (int64_t)sizeof(float);
+    int64_t bytes = 0;
+    CUDA_BY_TYPE(args, find_workspace, cuda, args, &bytes);
+    return bytes;
+}
+
+/* The driver was asked when the call was prepared. */
+static unsigned blocks_of(const struct kernel_args *args, const struct norm_span &s)
+{
+    return (unsigned)(args->workspace_bytes / (2 * s.c * (int64_t)sizeof(float)));
 }
 
 /* With `vectors` of 1 to V a lane. */
@@ -338,7 +380,7 @@ static void launch_bwd(struct cuda *cuda, const struct kernel_args *args, int ve
         }
     }
     struct norm_span s = span_of(args);
-    CUDA_LAUNCH((norm_bwd<T, V>), dim3((unsigned)norm_blocks(cuda, s.rows)), dim3(WARPS * WARP),
+    CUDA_LAUNCH((norm_bwd<T, V>), dim3(blocks_of(args, s)), dim3(WARPS * WARP),
                 (size_t)(2 * s.c) * sizeof(float), cuda_stream(cuda, args), (const T *)args->in[0],
                 (const T *)args->in[1], (const float *)args->in[2], (const float *)args->in[3],
                 (const float *)args->in[4], (T *)args->out[0], (float *)args->workspace, s);
@@ -351,7 +393,7 @@ template <typename T> static void launch_any_bwd(struct cuda *cuda, const struct
     const T *x = (const T *)args->in[1];
     const float *mean = (const float *)args->in[3];
     const float *rstd = (const float *)args->in[4];
-    dim3 grid((unsigned)norm_blocks(cuda, s.rows), blocks_for(s.c, THREADS));
+    dim3 grid(blocks_of(args, s), blocks_for(s.c, THREADS));
     /* First, for dx may lie where dy does. */
     CUDA_LAUNCH(norm_any_params<T>, grid, dim3(THREADS), 0, cuda_stream(cuda, args), dy, x, mean,
                 rstd, (float *)args->workspace, s);
@@ -374,7 +416,7 @@ template <typename T> static void run_bwd(struct cuda *cuda, const struct kernel
     }
     CUDA_LAUNCHED(cuda);
     struct part_sums<float> sums = {
-        (const float *)args->workspace, norm_blocks(cuda, s.rows), 2 * s.c, s.c,
+        (const float *)args->workspace, (int)blocks_of(args, s), 2 * s.c, s.c,
             {(float *)args->out[1], (float *)args->out[2]},
         {
             (args->accumulate & 2U) != 0, (args->accumulate & 4U) != 0

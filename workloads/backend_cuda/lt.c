@@ -25,8 +25,6 @@ int lt_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err)
     }
     struct lt *lt = xcalloc(1, sizeof(*lt));
     cuda->lt = lt;
-    lt->is_tuned = opts->is_tuned;
-    lt->may_tune = opts->is_tuned;
     lt->cache_folder = opts->cache_folder ? xstrdup(opts->cache_folder) : NULL;
     (void)snprintf(lt->device_name, sizeof(lt->device_name), "%s", property.name);
     if (lt_api_open(&lt->api, err) < 0) {
@@ -81,11 +79,6 @@ void lt_close(struct cuda *cuda)
     free(lt->cache_folder);
     free(lt);
     cuda->lt = NULL;
-}
-
-void lt_set_untimed(struct cuda *cuda, bool is_untimed)
-{
-    cuda->lt->is_tuned = cuda->lt->may_tune && !is_untimed;
 }
 
 const char *lt_version(const struct cuda *cuda)

@@ -12,7 +12,6 @@
 /* As in dnn.h, for cuda->lt. */
 MUST_CHECK int lt_open(struct cuda *cuda, const struct plan_opts *opts, struct err *err);
 void lt_close(struct cuda *cuda);
-void lt_set_untimed(struct cuda *cuda, bool is_untimed);
 const char *lt_version(const struct cuda *cuda); /* "cublaslt 13.0.2" */
 MUST_CHECK int lt_prepare(struct cuda *cuda, struct kernel_args *args, struct err *err);
 void lt_unprepare(struct cuda *cuda, struct kernel_args *args);

@@ -224,12 +224,13 @@ int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err)
     struct lt *lt = cuda->lt;
     const struct lt_problem *p = &plan->problem;
     struct lt_way ways[2 * WAYS_ASKED];
-    int n_max = lt->is_tuned ? WAYS_ASKED : 1;
     int n = 0;
     int best = 0;
-    if (lt->is_tuned && choose_cached(lt, plan)) {
+    if (cuda_is_tuned(cuda) && choose_cached(lt, plan)) {
         return 0;
     }
+    bool is_timed = cuda_may_time(cuda);
+    int n_max = is_timed ? WAYS_ASKED : 1;
     if (p->id == K_LINEAR_BWD_WEIGHT && p->has_bias && !p->is_bias_added) {
         n = ask(lt, plan, true, n_max, ways, err);
     }
@@ -242,7 +243,7 @@ int lt_choose(struct cuda *cuda, struct lt_plan *plan, struct err *err)
         return err_set(err, ERR_WORKLOAD, "no algorithm within %" PRId64 " bytes of workspace",
                        PLAN_WORKSPACE_MAX_BYTES);
     }
-    if (lt->is_tuned && time_ways(cuda, plan, ways, n, &best, err) < 0) {
+    if (is_timed && time_ways(cuda, plan, ways, n, &best, err) < 0) {
         return -1;
     }
     plan->way = ways[best];

@@ -15,6 +15,11 @@
 struct plan_opts {
     bool
         is_tuned; /* candidates are timed on buffers of the call's size; else the library's first is taken */
+    bool has_tune_limit;
+    int64_t
+        tune_limit_s; /* where there is one: from the first choice on; later ones take the library's first */
+    bool
+        allows_compiled; /* cuDNN: engines too that are compiled when asked for, 0.2 to 1.5 s each */
     bool allows_nondeterministic; /* plans too whose sums may differ from run to run */
     const char
         *cache_folder; /* choices are kept there; NULL: nowhere. Borrowed until the new returns */

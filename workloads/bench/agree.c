@@ -14,10 +14,10 @@
 struct agree_limits agree_limits_of(const char *precision, const char *device)
 {
     if (strcmp(precision, "amp") == 0) {
-        return (struct agree_limits){5e-3, 5e-2, 5e-2};
+        return (struct agree_limits){5e-3, 5e-2, 5e-2, 1e-2};
     }
     /* A CPU's sums are all in FP32; a GPU's libraries may take other algorithms. */
-    return (struct agree_limits){strcmp(device, "cpu") == 0 ? 1e-5 : 1e-4, 1e-2, 1e-3};
+    return (struct agree_limits){strcmp(device, "cpu") == 0 ? 1e-5 : 1e-4, 1e-2, 1e-3, 1e-3};
 }
 
 static double element(const struct st_tensor *tensor, int64_t i)
@@ -113,6 +113,39 @@ static int compare_logits(const struct st_file *ours, const struct st_file *thei
     return 0;
 }
 
+static bool is_statistic(const struct st_tensor *tensor)
+{
+    static const char *const ends[] = {"running_mean", "running_var", "._mean", "._variance"};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        if (str_ends(str_of(tensor->name), str_of(ends[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Both have them after one batch. A batch norm of few values tells a variance that is divided by one less from one that is not. */
+static int compare_statistics(const struct st_file *ours, const struct st_file *theirs,
+                              double *ret_difference, struct err *err)
+{
+    *ret_difference = (double)NAN;
+    for (int i = 0; i < theirs->n_tensors; i++) {
+        const struct st_tensor *tensor = &theirs->tensors[i];
+        const struct st_tensor *mine = st_find(ours, tensor->name);
+        struct sums sums = {0};
+        if (!is_statistic(tensor)) {
+            continue;
+        }
+        if (add_tensor(&sums, tensor, mine, err) < 0) {
+            return -1;
+        }
+        double apart = relative(sqrt(sums.difference), sqrt(sums.theirs));
+        bool is_worse = isnan(*ret_difference) || apart > *ret_difference;
+        *ret_difference = isnan(apart) ? (double)INFINITY : is_worse ? apart : *ret_difference;
+    }
+    return 0;
+}
+
 int agree(const struct st_file *ours, const struct st_file *theirs,
           const struct agree_limits *limits, struct agreement *ret, struct err *err)
 {
@@ -139,13 +172,16 @@ int agree(const struct st_file *ours, const struct st_file *theirs,
     found.norm_difference = relative(found.norm - found.our_norm, found.our_norm);
     found.distance = relative(sqrt(sums.difference), found.our_norm);
     /* Not a number is no agreement. */
-    if (compare_logits(ours, theirs, &found.logits_difference, err) < 0) {
+    if (compare_logits(ours, theirs, &found.logits_difference, err) < 0 ||
+        compare_statistics(ours, theirs, &found.statistics_difference, err) < 0) {
         return -1;
     }
     bool has_logits = !isnan(found.logits_difference);
+    bool has_statistics = !isnan(found.statistics_difference);
     found.holds = found.loss_difference <= limits->loss &&
                   found.norm_difference <= limits->gradient_norm &&
-                  (!has_logits || found.logits_difference <= limits->logits);
+                  (!has_logits || found.logits_difference <= limits->logits) &&
+                  (!has_statistics || found.statistics_difference <= limits->statistics);
     *ret = found;
     return 0;
 }

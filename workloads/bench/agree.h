@@ -7,7 +7,7 @@
 
 /* A relative difference above one of these is a disagreement. */
 struct agree_limits {
-    double loss, gradient_norm, logits;
+    double loss, gradient_norm, logits, statistics;
 };
 
 struct agreement {
@@ -15,6 +15,8 @@ struct agreement {
     double our_norm, norm;                   /* of the gradient of all parameters as one vector */
     double loss_difference, norm_difference; /* relative */
     double logits_difference; /* the largest, over the largest of ours; NAN: not given */
+    double
+        statistics_difference; /* of the running statistics, the worst tensor's, relative; NAN: not given */
     double distance; /* norm of the gradients' difference, relative: told, not judged (README) */
     int64_t n_elements;
     bool holds;

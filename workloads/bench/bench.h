@@ -25,9 +25,11 @@ struct bench_opts {
     int64_t seed;
     const char *rivals; /* "eager,compile,jax" */
     const char *python, *train, *competitors;
-    const char *out; /* the run's folder is made in it */
-    const char *gpu; /* floor: by the table's name */
-    bool is_fused;   /* kernels: everything that can be is fused */
+    const char *out;      /* the run's folder is made in it */
+    const char *gpu;      /* floor: by the table's name */
+    bool is_fused;        /* kernels: everything that can be is fused */
+    int64_t tune_s;       /* cuda: for choosing our plans by timing */
+    bool allows_compiled; /* cuda: as reperf-train --compile-plans */
 };
 
 /* How a program's loss and gradient compare with ours; only where has_agreement. */
@@ -48,7 +50,8 @@ struct bench {
     const char *scratch;                                 /* in it, removed at the end */
     struct bench_program programs[BENCH_RIVALS_MAX + 1]; /* ours first */
     int n_programs;
-    double our_loss; /* of --check */
+    bool has_our_check;
+    double our_loss; /* of --check, where there is one */
     bool has_dropout;
     struct floor_count floor;
     const struct peak *peak;            /* NULL: not a GPU of the table */
@@ -102,7 +105,8 @@ MUST_CHECK int bench_make_folders(struct bench *bench, struct err *err);
 /* What nvidia-smi says, into environment/WHEN.log; without it that is what is known. */
 MUST_CHECK int bench_note_gpu(struct bench *bench, const char *when, struct err *err);
 
-/* The parameters that all start from, and what we compute from them. */
+/* The parameters that all start from, and what we compute from them; where we fail at that, so has our program, and rivals
+   go unchecked. */
 MUST_CHECK int bench_make_start(struct bench *bench, struct err *err);
 MUST_CHECK int bench_check_ours(struct bench *bench, struct err *err);
 
@@ -117,8 +121,10 @@ void bench_put_machine(struct json_out *out, const struct bench *bench);
 
 MUST_CHECK int bench_print_agreement(const struct bench *bench, struct err *err);
 
-/* result.json and manifest/bench.json, and the table. */
-MUST_CHECK int bench_write(const struct bench *bench, struct err *err);
+/* manifest/bench.json; result.json as far as it is known, which replaces the one before; the table. */
+MUST_CHECK int bench_write_asked(const struct bench *bench, struct err *err);
+MUST_CHECK int bench_write_result(const struct bench *bench, struct err *err);
+MUST_CHECK int bench_print_table(const struct bench *bench, struct err *err);
 
 const char *bench_verdict(const struct bench *bench, const struct bench_program *program);
 

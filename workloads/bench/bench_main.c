@@ -51,6 +51,13 @@ static const struct opt ROWS[] = {
      AT(opts.competitors), 0, 0},
     {"out", 'o', OPT_TEXT, "FOLDER", "models: a folder for the run is made there", AT(opts.out), 0,
      0},
+    {"tune-seconds", 0, OPT_I64, "N",
+     "cuda: for choosing our plans by timing, half of it before the check (a quarter of "
+     "--deadline); later ones are the libraries' first",
+     AT(opts.tune_s), 0, 86400},
+    {"compile-plans", 0, OPT_FLAG, NULL,
+     "cuda: try cuDNN's engines that are compiled when asked for, too", AT(opts.allows_compiled), 0,
+     0},
     {"fuse", 0, OPT_FLAG, NULL, "kernels: everything fused that can be", AT(opts.is_fused), 0, 0},
     {"gpu", 0, OPT_TEXT, "NAME", "floor: as nvidia-smi names it", AT(opts.gpu), 0, 0},
     {"help", 'h', OPT_FLAG, NULL, "this list", AT(is_help), 0, 0},
@@ -160,6 +167,7 @@ static int understand(struct arena *arena, struct raw *raw, struct err *err)
                             ? opts->model->predictions_default
                             : opts->sequence;
     opts->train = opts->train ? opts->train : train_beside(arena);
+    opts->tune_s = opts->tune_s < 0 ? opts->deadline_s / 4 : opts->tune_s;
     return 0;
 }
 
@@ -237,6 +245,7 @@ int main(int argc, char **argv)
                                .n_turns = 12,
                                .turn_steps = 10,
                                .deadline_s = 530,
+                               .tune_s = -1,
                                .python = "python3",
                                .competitors = "workloads/competitors"}};
     const volatile sig_atomic_t *stop = interrupt_catch();

@@ -56,7 +56,7 @@ static double floor_now(const struct bench *bench)
 
 static bool is_trial(const struct bench *bench)
 {
-    return strcmp(bench->opts->device, "cuda") != 0 || !bench->knows_clocks ||
+    return strcmp(bench->opts->device, "cuda") != 0 || !bench->knows_clocks || !bench->gpu.ptr ||
            bench->opts->turn_steps * (bench->opts->n_turns - 1) < BENCH_STEPS_LEAST;
 }
 
@@ -72,8 +72,11 @@ const char *bench_verdict(const struct bench *bench, const struct bench_program 
     if (is_trial(bench)) {
         return "not_comparable";
     }
-    return median_of(bench, &bench->programs[0]) <= median_of(bench, program) ? "reproduced"
-                                                                              : "slower";
+    double ours = median_of(bench, &bench->programs[0]);
+    if (ours <= 0.0) {
+        return "not_comparable";
+    }
+    return ours <= median_of(bench, program) ? "reproduced" : "slower";
 }
 
 /* ---- result.json ---- */
@@ -173,6 +176,8 @@ static void put_program(struct json_out *out, const struct bench *bench,
     json_out_put_i64(out, "prepare_ns", rival->prepare_ns);
     if (program->has_agreement) {
         put_agreement(out, program);
+    } else if (!program->is_ours && !bench->has_our_check) {
+        put_checked(out, "check", STR_EMPTY);
     }
     json_out_key(out, "argv");
     json_out_open(out, '[');
@@ -248,7 +253,7 @@ static void put_cells(struct json_out *out, const struct bench *bench)
     json_out_close(out, ']');
 }
 
-static int write_result(const struct bench *bench, struct err *err)
+int bench_write_result(const struct bench *bench, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
     char now[RFC3339_MAX];
@@ -280,7 +285,7 @@ static int write_result(const struct bench *bench, struct err *err)
                            err);
 }
 
-static int write_asked(const struct bench *bench, struct err *err)
+int bench_write_asked(const struct bench *bench, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
     strbuf_init(&text, DOCUMENT_BYTES_MAX);
@@ -336,7 +341,7 @@ static void add_row(struct table *table, const struct bench *bench,
                program->rival.why);
 }
 
-static int print_table(const struct bench *bench, struct err *err)
+int bench_print_table(const struct bench *bench, struct err *err)
 {
     static const struct table_column columns[] = {
         {"program", false}, {"samples/s", true}, {"median ms", true},   {"p5", true},
@@ -355,10 +360,4 @@ static int print_table(const struct bench *bench, struct err *err)
     table_render(&table, &text);
     strbuf_printf(&text, "%s\n", bench->folder);
     return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "standard output", err);
-}
-
-int bench_write(const struct bench *bench, struct err *err)
-{
-    return write_asked(bench, err) < 0 || write_result(bench, err) < 0 ? -1
-                                                                       : print_table(bench, err);
 }

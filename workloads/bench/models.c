@@ -22,11 +22,32 @@ static struct rival_world preparing(const struct bench *bench)
     return world;
 }
 
+static int find_gpu(struct bench *bench, struct err *err)
+{
+    struct event event = {0};
+    for (int i = 0; i < bench->n_programs && !event.gpu.ptr; i++) {
+        struct str start = bench->programs[i].rival.start;
+        if (start.ptr && event_read(bench->arena, start, &event, err) < 0) {
+            return -1;
+        }
+    }
+    bench->gpu = event.gpu;
+    bench->driver = event.driver;
+    bench->cuda = event.cuda;
+    bench->libraries = event.libraries;
+    bench->peak = event.gpu.ptr ? peak_find(event.gpu) : NULL;
+    return 0;
+}
+
 static int start_all(struct bench *bench, struct err *err)
 {
     const char *folder = fs_join(bench->arena, bench->folder, "logs/raw");
     for (int i = 0; i < bench->n_programs; i++) {
         struct bench_program *program = &bench->programs[i];
+        if (program->rival.state == RIVAL_FAILED) {
+            fprintf(stderr, "bench: %s: failed: %s\n", program->rival.name, program->rival.why);
+            continue;
+        }
         fprintf(stderr, "bench: %s: preparing\n", program->rival.name);
         const struct rival_world world = preparing(bench);
         if (rival_start(&program->rival, &world, folder, err) < 0 ||
@@ -37,8 +58,8 @@ static int start_all(struct bench *bench, struct err *err)
             fprintf(stderr, "bench: %s: %s: %s\n", program->rival.name,
                     rival_state_name(program->rival.state), program->rival.why);
         }
-        if (program->is_ours && program->rival.state != RIVAL_READY) {
-            return err_set(err, ERR_WORKLOAD, "%s", program->rival.why);
+        if (find_gpu(bench, err) < 0 || bench_write_result(bench, err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -54,6 +75,9 @@ static int take_turns(struct bench *bench, struct err *err)
                            err) < 0) {
                 return -1;
             }
+        }
+        if (bench_write_result(bench, err) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -112,20 +136,6 @@ static int finish_all(struct bench *bench, struct err *err)
     return 0;
 }
 
-static int find_gpu(struct bench *bench, struct err *err)
-{
-    struct event event;
-    if (event_read(bench->arena, bench->programs[0].rival.start, &event, err) < 0) {
-        return -1;
-    }
-    bench->gpu = event.gpu;
-    bench->driver = event.driver;
-    bench->cuda = event.cuda;
-    bench->libraries = event.libraries;
-    bench->peak = event.gpu.ptr ? peak_find(event.gpu) : NULL;
-    return 0;
-}
-
 static int measure(struct bench *bench, struct err *err)
 {
     struct graph *graph;
@@ -135,14 +145,14 @@ static int measure(struct bench *bench, struct err *err)
     bench->has_dropout = graph_find(graph, "step") != NO_VALUE;
     floor_of_graph(bench->arena, graph, bench_moments(bench->opts), &bench->floor);
     if (bench_make_folders(bench, err) < 0 || bench_make_programs(bench, err) < 0 ||
-        bench_note_gpu(bench, "gpu-before", err) < 0 || bench_make_start(bench, err) < 0 ||
-        bench_check_ours(bench, err) < 0 || start_all(bench, err) < 0 || find_gpu(bench, err) < 0 ||
-        bench_note_gpu(bench, "gpu-ready", err) < 0 || take_turns(bench, err) < 0 ||
-        bench_note_gpu(bench, "gpu-after", err) < 0 || finish_all(bench, err) < 0 ||
-        fs_remove_tree(bench->scratch, err) < 0) {
+        bench_write_asked(bench, err) < 0 || bench_note_gpu(bench, "gpu-before", err) < 0 ||
+        bench_make_start(bench, err) < 0 || bench_check_ours(bench, err) < 0 ||
+        start_all(bench, err) < 0 || bench_note_gpu(bench, "gpu-ready", err) < 0 ||
+        take_turns(bench, err) < 0 || bench_note_gpu(bench, "gpu-after", err) < 0 ||
+        finish_all(bench, err) < 0 || fs_remove_tree(bench->scratch, err) < 0) {
         return -1;
     }
-    return bench_write(bench, err);
+    return bench_write_result(bench, err) < 0 ? -1 : bench_print_table(bench, err);
 }
 
 static int worst_of(const struct bench *bench, struct err *err)
@@ -163,6 +173,9 @@ static int agree_all(struct bench *bench, struct err *err)
     if (bench_make_folders(bench, err) < 0 || bench_make_programs(bench, err) < 0 ||
         bench_make_start(bench, err) < 0 || bench_check_ours(bench, err) < 0) {
         return -1;
+    }
+    if (!bench->has_our_check) {
+        return err_set(err, ERR_WORKLOAD, "%s", bench->programs[0].rival.why);
     }
     bench->programs[0].rival.state = RIVAL_DONE;
     const char *folder = fs_join(bench->arena, bench->folder, "logs/raw");

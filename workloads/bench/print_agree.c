@@ -24,10 +24,11 @@ static void add_row(struct table *table, const struct bench *bench,
         table_addf(table, "%.2g", a->norm_difference);
         table_addf(table, "%.2g", a->distance);
         table_addf(table, isnan(a->logits_difference) ? "-" : "%.2g", a->logits_difference);
+        table_addf(table, isnan(a->statistics_difference) ? "-" : "%.2g", a->statistics_difference);
         table_add(table, str_of(a->holds ? "agrees" : "differs"));
     } else {
         table_addf(table, program->is_ours ? "%.9g" : "-", bench->our_loss);
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < 6; i++) {
             table_add(table, str_of("-"));
         }
         table_addf(table, "%s%s%s", state, program->rival.why[0] ? ": " : "", program->rival.why);
@@ -37,8 +38,9 @@ static void add_row(struct table *table, const struct bench *bench,
 int bench_print_agreement(const struct bench *bench, struct err *err)
 {
     static const struct table_column columns[] = {
-        {"program", false}, {"loss", true},     {"off by", true},        {"gradient norm", true},
-        {"off by", true},   {"distance", true}, {"logits off by", true}, {"", false}};
+        {"program", false},      {"loss", true},       {"off by", true},
+        {"gradient norm", true}, {"off by", true},     {"distance", true},
+        {"logits off by", true}, {"statistics", true}, {"", false}};
     const struct agree_limits limits = agree_limits_of(bench->opts->precision, bench->opts->device);
     CLEANUP(strbuf) struct strbuf text;
     CLEANUP(table) struct table table;
@@ -48,9 +50,11 @@ int bench_print_agreement(const struct bench *bench, struct err *err)
         add_row(&table, bench, &bench->programs[i]);
     }
     strbuf_printf(&text,
-                  "%s, %s, batch %" PRId64 ", %s; allowed: loss %g, gradient norm %g, logits %g\n",
+                  "%s, %s, batch %" PRId64
+                  ", %s; allowed: loss %g, gradient norm %g, logits %g, statistics %g\n",
                   bench->opts->model->name, bench->opts->precision, bench->opts->batch,
-                  bench->opts->device, limits.loss, limits.gradient_norm, limits.logits);
+                  bench->opts->device, limits.loss, limits.gradient_norm, limits.logits,
+                  limits.statistics);
     table_render(&table, &text);
     strbuf_printf(&text, "%s\n", bench->folder);
     return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "standard output", err);

@@ -91,6 +91,20 @@ static void add_device(const struct bench *bench, struct rival *rival)
     }
 }
 
+/* Ours alone: the check and what is timed have half of the time each, and the second finds what the first has kept. */
+static void add_tuning(const struct bench *bench, struct rival *rival)
+{
+    const struct bench_opts *o = bench->opts;
+    if (strcmp(o->device, "cuda") != 0) {
+        return;
+    }
+    const char *args[] = {"--tune-seconds", text_of(bench, o->tune_s / 2), NULL};
+    add_args(rival, args);
+    if (o->allows_compiled) {
+        rival_arg(rival, "--compile-plans");
+    }
+}
+
 static void add_turns(const struct bench *bench, struct rival *rival)
 {
     const struct bench_opts *o = bench->opts;
@@ -114,6 +128,7 @@ static void ours(struct bench *bench)
     start_ours(bench, rival, "reperf");
     add_size(bench, rival);
     add_device(bench, rival);
+    add_tuning(bench, rival);
     add_args(rival, recipe_of(bench->opts)->shared);
     add_args(rival, recipe_of(bench->opts)->own);
     add_turns(bench, rival);
@@ -290,21 +305,36 @@ static int read_loss(struct bench *bench, struct err *err)
 int bench_check_ours(struct bench *bench, struct err *err)
 {
     struct rival tool;
+    struct err why = {0};
     start_ours(bench, &tool, "check");
     const char *args[] = {"--check", in_scratch(bench, "start"), "--out",
                           in_scratch(bench, "reperf"), NULL};
     add_args(&tool, args);
     if (strcmp(bench->opts->device, "cpu") != 0) {
         add_device(bench, &tool);
+        add_tuning(bench, &tool);
     }
-    int result = run_ours(bench, &tool, err);
+    int result = run_ours(bench, &tool, &why);
     rival_release(&tool);
-    return result < 0 ? result : read_loss(bench, err);
+    bench->has_our_check = result == 0 && read_loss(bench, &why) == 0;
+    if (bench->has_our_check) {
+        return 0;
+    }
+    if (why.code == ERR_USAGE || why.code == ERR_INTERRUPTED) {
+        *err = why;
+        return -1;
+    }
+    rival_fail(&bench->programs[0].rival, why.msg);
+    return 0;
 }
 
 static const char *disagreement(struct arena *arena, const struct agreement *a,
                                 const struct agree_limits *limits)
 {
+    if (a->statistics_difference > limits->statistics) {
+        return arena_printf(arena, "keeps other running statistics: off by %g, at most %g",
+                            a->statistics_difference, limits->statistics);
+    }
     if (a->logits_difference > limits->logits) {
         return arena_printf(arena, "computes other logits: off by %g, at most %g",
                             a->logits_difference, limits->logits);
@@ -325,7 +355,8 @@ int bench_judge(struct bench *bench, struct bench_program *program, struct err *
     struct err wrong = {0};
     const struct agree_limits limits = agree_limits_of(bench->opts->precision, bench->opts->device);
     struct rival *rival = &program->rival;
-    if (program->is_ours || (rival->state != RIVAL_READY && rival->state != RIVAL_DONE)) {
+    if (program->is_ours || !bench->has_our_check ||
+        (rival->state != RIVAL_READY && rival->state != RIVAL_DONE)) {
         return 0;
     }
     if (st_read(&arena, in_scratch(bench, "reperf"), &mine, err) < 0) {

@@ -13,6 +13,7 @@ import tensors
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NO_CLASS = 255
+STATISTICS = ("running_mean", "running_var", "_mean", "_variance")
 CONFIGS = {"hrnet_w18": "hrnetw18.yml", "deeplabv3p": "deeplabv3p.yml"}
 
 
@@ -35,6 +36,9 @@ class Paddleseg:
     def shapes(self):
         return {n: t.shape for n, t in self.net.state_dict().items()}
 
+    def statistics(self):
+        return {n: t.numpy() for n, t in self.net.state_dict().items() if n.endswith(STATISTICS)}
+
     def load(self, state):
         self.net.set_state_dict({n: self.paddle.to_tensor(t) for n, t in state.items()})
 
@@ -50,6 +54,9 @@ class Paddleseg:
 class OfTorch:
     def shapes(self):
         return {n: t.shape for n, t in self.net.state_dict().items() if not n.endswith("num_batches_tracked")}
+
+    def statistics(self):
+        return {n: t.numpy() for n, t in self.net.state_dict().items() if n.endswith(STATISTICS)}
 
     def load(self, state):
         self.net.load_state_dict({n: self.torch.from_numpy(t) for n, t in state.items()}, strict=False)
@@ -129,12 +136,13 @@ def main():
     net, start = build(args), peer.Start(args.check)
     shapes = net.shapes()
     # A start has no running statistics: they do not go into what is computed here.
-    own = {n: s for n, s in shapes.items() if n in start.state or not n.endswith(("running_mean", "running_var", "_mean", "_variance"))}
+    own = {n: s for n, s in shapes.items() if n in start.state or not n.endswith(STATISTICS)}
     peer.fits(start.state, own, args.check)
     net.load({n: np.array(t) for n, t in start.state.items()})
     loss, logits, grads = net.check({n: np.array(t) for n, t in start.batch.items()})
     out = {"loss": np.float32(loss), "logits": np.ascontiguousarray(logits)}
     out.update({"grad." + n: np.ascontiguousarray(g) for n, g in grads.items()})
+    out.update({n: np.ascontiguousarray(t) for n, t in net.statistics().items()})
     tensors.write(args.out, out)
     return 0
 

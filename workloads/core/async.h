@@ -25,6 +25,8 @@ struct backend_async {
     /* Plans of what is prepared from now on are made to be measured, not to be run: nothing is timed for them.
        Starts as false; of nested ones the outermost counts. */
     void (*set_untimed)(void *self, bool is_untimed);
+    /* Choices that were to be made by timing, when the time that there was for it was over. */
+    int64_t (*late_choices)(void *self);
     /* As upload, but while the device is at what it was given before: the bytes go into `staging`, as many as device has, and from there to
        device before stream 0 begins what it is given next. Each staging is one tensor's. */
     void (*upload_beside)(void *self, const struct tensor_desc *desc, const void *host,

@@ -18,6 +18,8 @@ struct bn_geom {
     int64_t n, c, plane; /* plane = H*W */
     double eps, momentum;
     bool has_relu;
+    bool
+        is_running_biased; /* the running variance is of variances divided by all values, not by one less */
     int n_ranks; /* above 1: one batch with that of all other ranks, whose N is the same */
 };
 /* c and plane are an image's C and H*W; plane is 0 where it is none and lies as its shape says. */

@@ -167,6 +167,7 @@ static void put_gpu(struct json_out *out, const struct mlog_gpu *gpu)
     json_out_put_i64(out, "streams", gpu->n_streams);
     put_bool(out, "graph", gpu->has_programs);
     put_bool(out, "tuned", gpu->is_tuned);
+    json_out_put_i64(out, "untimed", gpu->n_late);
     json_out_put_i64(out, "ahead", gpu->ahead);
 }
 

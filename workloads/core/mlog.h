@@ -71,7 +71,8 @@ struct mlog_gpu {
     int64_t memory_bytes; /* all of the GPU's */
     bool has_tf32;
     bool has_programs; /* steps are recorded and played back */
-    bool is_tuned;     /* the libraries' ways were chosen by timing */
+    bool is_tuned;     /* the libraries' ways were chosen by timing, */
+    int64_t n_late;    /* but for so many, for which there was no time left */
     int n_streams;
     int64_t ahead; /* micro-batches given to the GPU before the first one's loss is looked at */
     /* Places where several operations became one kernel, by kind. */

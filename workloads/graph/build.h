@@ -38,7 +38,9 @@ struct conv_opts {
 struct bn_opts {
     const char *name; /* NAME.weight, .bias, .running_mean, .running_var */
     bool has_relu;
-    bool has_paddle_names; /* the statistics are ._mean and ._variance, as in Paddle */
+    /* As Paddle has it: the statistics are ._mean and ._variance, and the running variance is one of the batch's own, divided by
+       all its values; else as PyTorch: divided by one less. */
+    bool is_paddles;
 };
 
 /* Each returns the id of its result. Shapes are inferred; what does not fit is the graph's error. */

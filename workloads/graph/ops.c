@@ -111,6 +111,7 @@ int graph_bn(struct graph *graph, int x, const struct bn_opts *opts)
         .eps = BN_EPS_DEFAULT,
         .momentum = BN_MOMENTUM,
         .has_relu = opts->has_relu,
+        .is_running_biased = opts->is_paddles,
         .n_ranks = graph->ranks.has_sync_bn ? graph->ranks.n_ranks : 1,
     };
     if (geom.n * geom.plane * geom.n_ranks == 1 && !graph->is_inference) {
@@ -123,8 +124,8 @@ int graph_bn(struct graph *graph, int x, const struct bn_opts *opts)
     struct shape full = *shape;
     int gamma = graph_owned_norm(graph, opts->name, "weight", VALUE_PARAM, geom.c, 1.0);
     int beta = graph_owned_norm(graph, opts->name, "bias", VALUE_PARAM, geom.c, 0.0);
-    const char *mean_name = opts->has_paddle_names ? "_mean" : "running_mean";
-    const char *var_name = opts->has_paddle_names ? "_variance" : "running_var";
+    const char *mean_name = opts->is_paddles ? "_mean" : "running_mean";
+    const char *var_name = opts->is_paddles ? "_variance" : "running_var";
     int mean = graph_owned_norm(graph, opts->name, mean_name, VALUE_STATE, geom.c, 0.0);
     int var = graph_owned_norm(graph, opts->name, var_name, VALUE_STATE, geom.c, 1.0);
     int y = graph_activation(graph, full, graph->dtype, true);

@@ -11,7 +11,7 @@ int paddle_conv_bn(struct graph *graph, int x, const char *owner, struct conv_op
     return graph_bn(graph, x,
                     &(struct bn_opts){.name = arena_printf(graph->arena, "%s._batch_norm", owner),
                                       .has_relu = has_relu,
-                                      .has_paddle_names = true});
+                                      .is_paddles = true});
 }
 
 int segment_resize_like(struct graph *graph, int x, int like)

@@ -31,6 +31,8 @@ struct train_opts {
     bool has_tf32;
     bool has_programs;       /* steps are recorded and played back */
     bool is_tuned;           /* the libraries' ways are chosen by timing */
+    int64_t tune_limit_s;    /* for that; below 0: as long as it takes */
+    bool allows_compiled;    /* cuDNN's engines that are compiled when asked for are timed, too */
     const char *plan_cache;  /* folder where those choices are kept, "none", or NULL: the user's */
     bool is_fused;           /* graph/fuse.h */
     int64_t n_streams;       /* graph/streams.h */

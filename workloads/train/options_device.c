@@ -119,14 +119,20 @@ static int choose_cuda(struct raw *raw, struct err *err)
 {
     struct train_opts *opts = &raw->opts;
     bool has_any = raw->has_no_graph || raw->has_no_tune || raw->has_no_fuse || raw->plan_cache ||
-                   opts->ahead != UNSET || opts->n_streams != UNSET;
+                   opts->ahead != UNSET || opts->n_streams != UNSET ||
+                   opts->tune_limit_s != UNSET || opts->allows_compiled;
     if (is_on_cpu(raw)) {
         opts->ahead = 0;
         opts->n_streams = 1;
         return has_any ? err_set(err, ERR_USAGE,
-                                 "--no-fuse, --streams, --no-graph, --ahead, --no-tune and "
-                                 "--plan-cache go with --device cuda only")
+                                 "--no-fuse, --streams, --no-graph, --ahead, --no-tune, "
+                                 "--tune-seconds, --compile-plans and --plan-cache go with "
+                                 "--device cuda only")
                        : 0;
+    }
+    if (raw->has_no_tune && (opts->tune_limit_s != UNSET || opts->allows_compiled)) {
+        return err_set(err, ERR_USAGE,
+                       "--tune-seconds and --compile-plans do not go with --no-tune");
     }
     opts->is_fused = !raw->has_no_fuse;
     opts->has_programs = !raw->has_no_graph;

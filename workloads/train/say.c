@@ -60,23 +60,26 @@ int say_start(const struct run *run, struct err *err)
     struct mlog_data packed = {0};
     struct mlog_eval_setup eval = {0};
     const struct device_about *about = &run->device->about;
+    const struct backend_async *async = &net->backend->async;
     struct mlog_count fusions[FUSE_PATTERN_COUNT];
     for (int i = 0; i < FUSE_PATTERN_COUNT; i++) {
         fusions[i] =
             (struct mlog_count){fuse_pattern_name((enum fuse_pattern)i), net->graph->n_fused[i]};
     }
-    const struct mlog_gpu gpu = {.name = about->gpu,
-                                 .driver = about->driver,
-                                 .runtime = about->runtime,
-                                 .libraries = about->libraries,
-                                 .memory_bytes = about->memory_bytes,
-                                 .has_tf32 = opts->has_tf32,
-                                 .has_programs = opts->has_programs,
-                                 .is_tuned = opts->is_tuned,
-                                 .n_streams = net->n_streams,
-                                 .ahead = opts->ahead,
-                                 .fusions = fusions,
-                                 .n_fusions = FUSE_PATTERN_COUNT};
+    const struct mlog_gpu gpu = {
+        .name = about->gpu,
+        .driver = about->driver,
+        .runtime = about->runtime,
+        .libraries = about->libraries,
+        .memory_bytes = about->memory_bytes,
+        .has_tf32 = opts->has_tf32,
+        .has_programs = opts->has_programs,
+        .is_tuned = opts->is_tuned,
+        .n_late = async->late_choices ? async->late_choices(net->backend->self) : 0,
+        .n_streams = net->n_streams,
+        .ahead = opts->ahead,
+        .fusions = fusions,
+        .n_fusions = FUSE_PATTERN_COUNT};
     if (feed->is_packed) {
         packed = feed_facts(feed);
     }

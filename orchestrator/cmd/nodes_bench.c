@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `nodes bench`: what the nodes can do, and which of them is not like the others. */
+#include "base/base.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "cmd/nodes.h"
+#include "cmd/nodes_fleet.h"
+#include "cmd/stop.h"
+#include "load/load_limits.h"
+#include "view/bench_out.h"
+#include "view/html.h"
+
+#define OUTPUT_MAX        (256u << 20)
+#define REPEATS_DEFAULT   7
+#define REPEATS_MIN       3 /* fewer have no spread */
+#define REPEATS_MAX       199
+#define SAMPLE_DEFAULT_MS 50
+#define DISK_DEFAULT_MIB  64
+#define LIMIT_DEFAULT_S   120
+#define LIMIT_MAX_S       3600
+#define MIB_MAX           (INT64_C(1) << 23)
+#define PORT_MAX          60000
+#define OUTAGE_NS         (5 * NS_PER_S)
+
+struct bench_args {
+    struct opt_list only;
+    const char *nodes, *limits, *html;
+    int64_t fanout, repeats, sample_ms, memory_mib, disk_mib, port, limit_s;
+    bool want_json, want_junit;
+};
+
+#define AT(member) offsetof(struct bench_args, member)
+static const struct opt OPTS[] = {
+    {"disk-mib", 0, OPT_I64, "N", "size of the file in the work folder (64)", AT(disk_mib), 1,
+     MIB_MAX},
+    {"fanout", 'f', OPT_I64, "N", "nodes at one time, but for the network (64)", AT(fanout), 1,
+     INVENTORY_NODES_MAX},
+    {"html", 0, OPT_TEXT, "FILE", "also a page for a browser", AT(html), 0, 0},
+    {"json", 0, OPT_FLAG, NULL, "print one JSON document", AT(want_json), 0, 0},
+    {"junit", 0, OPT_FLAG, NULL, "print JUnit XML", AT(want_junit), 0, 0},
+    {"limits", 0, OPT_TEXT, "FILE",
+     "when a node is an outlier, instead of manifests/node-bench.json", AT(limits), 0, 0},
+    {"memory-mib", 0, OPT_I64, "N",
+     "of memory at most (each of three arrays four times the caches)", AT(memory_mib), 3, MIB_MAX},
+    {"nodes", 'w', OPT_TEXT, "SET", "only these nodes of the inventory", AT(nodes), 0, 0},
+    {"only", 0, OPT_LIST, "WHAT", "memory, flops, disk, clock, net or gpu; may be repeated (all)",
+     AT(only), 0, 0},
+    {"port", 0, OPT_I64, "N", "node K listens on port N + K for another (29600)", AT(port), 1024,
+     PORT_MAX},
+    {"repeats", 0, OPT_I64, "N", "of each measurement (7)", AT(repeats), REPEATS_MIN, REPEATS_MAX},
+    {"sample-ms", 0, OPT_I64, "MS", "that a repeat of a rate takes (50)", AT(sample_ms), 1, 10000},
+    {"timeout", 't', OPT_I64, "SECONDS", "of one measurement on one node (120)", AT(limit_s), 1,
+     LIMIT_MAX_S},
+    OPT_END,
+};
+#undef AT
+
+static int read_only(const struct opt_list *only, bool *wants, struct err *err)
+{
+    for (size_t idx = 0; idx < only->n; idx++) {
+        enum bench_what what;
+        if (!bench_what_of_name(str_of(only->items[idx]), &what) || what == BENCH_RING) {
+            return err_set(err, ERR_USAGE,
+                           "--only %.60s: expected memory, flops, disk, clock, net or gpu",
+                           only->items[idx]);
+        }
+        wants[what] = true;
+    }
+    for (int what = 0; what < BENCH_WHATS; what++) {
+        wants[what] = wants[what] || only->n == 0;
+    }
+    wants[BENCH_RING] = wants[BENCH_NET];
+    return 0;
+}
+
+static void say_stage(void *ctx UNUSED, const char *stage)
+{
+    log_line(LOG_INFO, "measuring: %s", stage);
+}
+
+static int show(const struct bench_args *args, const struct bench_view *view, struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text, page;
+    strbuf_init(&text, OUTPUT_MAX);
+    strbuf_init(&page, HTML_BYTES_MAX);
+    if (args->html) {
+        bench_out_page(view, &page);
+    }
+    if (args->want_json) {
+        bench_out_json(view, &text);
+    } else if (args->want_junit) {
+        bench_out_junit(view, &text);
+    } else {
+        bench_out_text(view, &text);
+    }
+    if (text.is_full || page.is_full) {
+        return err_set(err, ERR_INTERNAL, "more than %u bytes to print", OUTPUT_MAX);
+    }
+    if (args->html && fs_write_atomic(args->html, strbuf_str(&page), err) < 0) {
+        return -1;
+    }
+    return cmd_print(strbuf_str(&text), err);
+}
+
+static int bench(struct arena *arena, const struct cmd_ctx *ctx, const struct bench_args *args,
+                 struct nodes_fleet *nodes, struct err *err)
+{
+    struct bench_limits limits;
+    struct bench_opts opts = {.n_repeats = args->repeats,
+                              .sample_ms = args->sample_ms,
+                              .memory_bytes = args->memory_mib << 20,
+                              .disk_bytes = args->disk_mib << 20,
+                              .port = args->port,
+                              .limit_s = args->limit_s,
+                              .limits = &limits,
+                              .clock = ctx->clock,
+                              .on_stage = say_stage};
+    struct bench_result result;
+    char time[RFC3339_MAX];
+    if (read_only(&args->only, opts.wants, err) < 0 ||
+        load_bench_limits(arena, ctx->root, args->limits, &limits, err) < 0) {
+        return -1;
+    }
+    if (nodes->fleet.n_nodes > (size_t)(UINT16_MAX - opts.port)) {
+        return err_set(err, ERR_USAGE, "--port %lld: no room for a port of each of %zu nodes",
+                       (long long)opts.port, nodes->fleet.n_nodes);
+    }
+    clock_rfc3339(ctx->clock.wall_ns(ctx->clock.ctx), time);
+    if (bench_nodes_run(arena, &nodes->fleet, &opts, &result, err) < 0) {
+        return stop_end(err);
+    }
+    struct bench_view view = {&nodes->inventory, &opts, &result, time};
+    if (show(args, &view, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < result.n_nodes; idx++) {
+        if (result.nodes[idx].err.code != ERR_NONE) {
+            log_line(LOG_ERROR, "%.*s: %s", STR_ARG(result.nodes[idx].spec->name),
+                     result.nodes[idx].err.msg);
+        }
+    }
+    return bench_exit_status(&result);
+}
+
+static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(opt_list) struct opt_list operands = {0};
+    CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
+    struct bench_args args = {.repeats = REPEATS_DEFAULT,
+                              .sample_ms = SAMPLE_DEFAULT_MS,
+                              .disk_mib = DISK_DEFAULT_MIB,
+                              .port = BENCH_PORT_DEFAULT,
+                              .limit_s = LIMIT_DEFAULT_S};
+    int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
+    if (status == 0 && operands.n != 1) {
+        status = err_set(err, ERR_USAGE, "nodes bench: expected one inventory");
+    }
+    if (status == 0 && args.want_json && args.want_junit) {
+        status = err_set(err, ERR_USAGE, "nodes bench: either --json or --junit");
+    }
+    if (status == 0) {
+        struct nodes_fleet_opts opts = {operands.items[0], args.nodes, args.fanout, OUTAGE_NS};
+        status = nodes_open(&arena, ctx, &opts, &nodes, err);
+    }
+    status = status < 0 ? -1 : bench(&arena, ctx, &args, &nodes, err);
+    opt_list_cleanup(&args.only);
+    return status;
+}
+
+const struct cmd NODES_BENCH = {"bench", "INVENTORY",
+                                "what the nodes can do, and which is unlike the others", OPTS, run};

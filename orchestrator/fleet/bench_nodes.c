@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "fleet/bench_impl.h"
+
+#include <math.h>
+
+#include "codec/digest.h"
+#include "fleet/relay_net.h"
+
+#define NOTES_MAX  16
+#define NONCE_SIZE 8
+
+void bench_figure_lacks(struct bench_job *job, size_t node, const struct bench_measure *measure,
+                        struct str why, bool is_excused)
+{
+    struct bench_figure *figure = &job->result->nodes[node].figures[measure - BENCH_MEASURE];
+    figure->n = 0;
+    figure->why = str_dup(job->arena, why);
+    figure->is_excused = is_excused;
+}
+
+static void all_lack(struct bench_job *job, size_t node, enum bench_what what, const char *why)
+{
+    for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
+        if (BENCH_MEASURE[idx].what == what && BENCH_MEASURE[idx].kind != BENCH_DRIFT) {
+            bench_figure_lacks(job, node, &BENCH_MEASURE[idx], str_of(why), false);
+        }
+    }
+}
+
+bool bench_read_task(struct bench_job *job, struct bench_task *task, enum bench_what what,
+                     struct bench_answer *ret_answer)
+{
+    struct bench_node *node = &job->result->nodes[task->node];
+    if (task->err.code != ERR_NONE) {
+        return false;
+    }
+    if (bench_answer_read(job->arena, strbuf_str(&task->output), what, task->took_ns, ret_answer,
+                          &task->err) < 0) {
+        bench_node_fails(job, task->node, &task->err);
+        return false;
+    }
+    node->cpu_model = ret_answer->cpu_model;
+    node->cpus = ret_answer->cpus;
+    node->gpus = ret_answer->gpus;
+    for (size_t idx = 0; idx < ret_answer->n_notes && node->n_notes < NOTES_MAX; idx++) {
+        node->notes[node->n_notes++] = ret_answer->notes[idx];
+    }
+    return true;
+}
+
+static void take_answer(struct bench_job *job, struct bench_task *task, enum bench_what what)
+{
+    struct bench_answer answer;
+    if (!bench_read_task(job, task, what, &answer)) {
+        all_lack(job, task->node, what, task->err.msg);
+        return;
+    }
+    for (size_t idx = 0; idx < answer.n_series; idx++) {
+        const struct bench_series *series = &answer.series[idx];
+        struct bench_figure *figure =
+            &job->result->nodes[task->node].figures[series->measure - BENCH_MEASURE];
+        figure->values = arena_array(job->arena, double, series->n);
+        figure->n = bench_values(series, figure->values);
+        figure->why = STR_EMPTY;
+        bench_figure_sum(job->arena, figure);
+    }
+    for (size_t idx = 0; idx < answer.n_lacks; idx++) {
+        bench_figure_lacks(job, task->node, answer.lacks[idx].measure, answer.lacks[idx].why,
+                           false);
+    }
+}
+
+/* ---- what a node does alone ---- */
+
+static void make_task(struct bench_job *job, struct bench_task *task, size_t node,
+                      enum bench_what what)
+{
+    const struct bench_opts *opts = job->opts;
+    const char *repeats = bench_number(job, opts->n_repeats);
+    const char *args[4] = {NULL};
+    size_t n = 0;
+    switch (what) {
+    case BENCH_MEMORY:
+        args[n++] = bench_number(job, opts->memory_bytes);
+        break;
+    case BENCH_FLOPS:
+        args[n++] = bench_number(job, opts->sample_ms);
+        break;
+    case BENCH_DISK:
+        args[n++] = job->work[node];
+        args[n++] = bench_number(job, opts->disk_bytes);
+        break;
+    case BENCH_CLOCK:
+    case BENCH_NET:
+    case BENCH_RING:
+    case BENCH_GPU:
+    case BENCH_WHATS:
+    default:
+        break;
+    }
+    args[n++] = repeats;
+    bench_task_is(job, task, node, what == BENCH_CLOCK ? "loop" : bench_what_name(what), args);
+}
+
+static int run_alone(struct bench_job *job, enum bench_what what, struct err *err)
+{
+    size_t n = 0;
+    struct bench_task *tasks = bench_tasks_new(job, job->fleet->n_nodes);
+    int rc;
+    for (size_t idx = 0; idx < job->fleet->n_nodes; idx++) {
+        if (job->fleet->nodes[idx].is_left_out) {
+            all_lack(job, idx, what, job->result->nodes[idx].err.msg);
+        } else {
+            make_task(job, &tasks[n++], idx, what);
+        }
+    }
+    rc = bench_round(job, tasks, n, err);
+    for (size_t idx = 0; idx < n && rc == 0; idx++) {
+        take_answer(job, &tasks[idx], what);
+    }
+    bench_tasks_release(tasks, job->fleet->n_nodes);
+    return rc;
+}
+
+/* ---- the clock ---- */
+
+static void take_drift(struct bench_job *job)
+{
+    const struct bench_measure *measure = bench_measure_of(STR_LIT("clock.drift"));
+    for (size_t idx = 0; idx < job->fleet->n_nodes; idx++) {
+        struct bench_node *node = &job->result->nodes[idx];
+        struct bench_figure *figure = &node->figures[measure - BENCH_MEASURE];
+        double spread, drift = bench_drift(job->arena, node->ticks, node->n_ticks, &spread);
+        if (isnan(drift)) {
+            struct str why =
+                node->err.code == ERR_NONE ? STR_LIT("too few times came") : str_of(node->err.msg);
+            bench_figure_lacks(job, idx, measure, why, false);
+            continue;
+        }
+        figure->values = arena_array(job->arena, double, 1);
+        figure->values[0] = fabs(drift);
+        figure->n = 1;
+        figure->spread_given = spread;
+        bench_figure_sum(job->arena, figure);
+    }
+}
+
+/* ---- GPUs ---- */
+
+static void say_gpus(struct bench_job *job)
+{
+    for (size_t idx = 0; idx < job->fleet->n_nodes; idx++) {
+        const struct bench_node *node = &job->result->nodes[idx];
+        int64_t gpus = node->gpus > 0 ? node->gpus : node->spec->gpus;
+        const char *why = node->err.code != ERR_NONE ? node->err.msg
+                          : gpus ? "nodes bench has no way to GPUs yet: reperf-bench measures "
+                                   "them, in an image of its own"
+                                 : "there is no GPU";
+        for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            if (BENCH_MEASURE[at].what == BENCH_GPU) {
+                bench_figure_lacks(job, idx, &BENCH_MEASURE[at], str_of(why), gpus == 0);
+            }
+        }
+    }
+}
+
+/* ---- judging ---- */
+
+static void find_groups(struct bench_result *result)
+{
+    for (size_t idx = 0; idx < result->n_nodes; idx++) {
+        struct bench_node *node = &result->nodes[idx];
+        node->group = node->spec->n_groups  ? node->spec->groups[0]
+                      : node->cpu_model.len ? node->cpu_model
+                                            : STR_LIT("unknown");
+    }
+}
+
+static void judge_links(struct bench_job *job, const struct bench_measure *measure)
+{
+    struct bench_result *result = job->result;
+    struct bench_figure **figures =
+        arena_array(job->arena, struct bench_figure *, result->n_links + 1);
+    size_t n = 0;
+    for (size_t idx = 0; idx < result->n_links; idx++) {
+        struct bench_link *link = &result->links[idx];
+        /* A node that is sick is named itself, not with each of its links. */
+        bool is_sick = link->figure.n == 0;
+        for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            is_sick = is_sick || (BENCH_MEASURE[at].what == measure->what &&
+                                  (result->nodes[link->from].figures[at].verdict == BENCH_OUTLIER ||
+                                   result->nodes[link->to].figures[at].verdict == BENCH_OUTLIER));
+        }
+        if (link->figure.measure != measure || link->size_bytes != measure->size_bytes ||
+            link->figure.n == 0) {
+            continue;
+        }
+        if (is_sick) {
+            link->figure.why = STR_LIT("of a node that is an outlier");
+        } else if (!str_eq(result->nodes[link->from].group, result->nodes[link->to].group)) {
+            link->figure.why = STR_LIT("between two groups");
+        } else {
+            link->figure.why = STR_EMPTY;
+            figures[n++] = &link->figure;
+        }
+    }
+    bench_compare(job->arena, job->opts->limits, figures, n);
+}
+
+static void judge_nodes(struct bench_job *job, const struct bench_measure *measure)
+{
+    struct bench_result *result = job->result;
+    struct bench_figure **figures =
+        arena_array(job->arena, struct bench_figure *, result->n_nodes + 1);
+    bool *is_done = arena_array(job->arena, bool, result->n_nodes + 1);
+    for (size_t first = 0; first < result->n_nodes; first++) {
+        size_t n = 0;
+        for (size_t idx = first; idx < result->n_nodes && !is_done[first]; idx++) {
+            if (!is_done[idx] && str_eq(result->nodes[idx].group, result->nodes[first].group)) {
+                is_done[idx] = idx > first;
+                figures[n++] = &result->nodes[idx].figures[measure - BENCH_MEASURE];
+            }
+        }
+        bench_compare(job->arena, job->opts->limits, figures, n);
+    }
+}
+
+static void judge_all(struct bench_job *job)
+{
+    struct bench_result *result = job->result;
+    find_groups(result);
+    for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
+        judge_nodes(job, &BENCH_MEASURE[idx]);
+    }
+    judge_links(job, bench_measure_of(STR_LIT("net.latency")));
+    judge_links(job, bench_measure_of(STR_LIT("net.send")));
+    for (size_t idx = 0; idx < result->n_nodes && result->err.code == ERR_NONE; idx++) {
+        struct bench_node *node = &result->nodes[idx];
+        for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            const struct bench_figure *figure = &node->figures[at];
+            if (node->err.code == ERR_NONE && !figure->n && !figure->is_excused &&
+                job->opts->wants[figure->measure->what]) {
+                (void)!err_set(&node->err, ERR_NODE, "%s: %.*s", figure->measure->id,
+                               STR_ARG(figure->why));
+            }
+        }
+        result->err = node->err;
+    }
+}
+
+int bench_exit_status(const struct bench_result *result)
+{
+    bool is_outlier = false;
+    if (result->err.code == ERR_INTEGRITY || result->err.code == ERR_AUTH) {
+        return err_exit_status(result->err.code);
+    }
+    if (result->err.code != ERR_NONE) {
+        return err_exit_status(ERR_NODE);
+    }
+    for (size_t idx = 0; idx < result->n_nodes; idx++) {
+        for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            is_outlier = is_outlier || result->nodes[idx].figures[at].verdict == BENCH_OUTLIER;
+        }
+    }
+    for (size_t idx = 0; idx < result->n_links; idx++) {
+        is_outlier = is_outlier || result->links[idx].figure.verdict == BENCH_OUTLIER;
+    }
+    return is_outlier ? 1 : 0;
+}
+
+/* ---- all ---- */
+
+static void stage(const struct bench_job *job, const char *name)
+{
+    if (job->opts->on_stage) {
+        job->opts->on_stage(job->opts->stage_ctx, name);
+    }
+}
+
+static int run_stages(struct bench_job *job, struct err *err)
+{
+    static const enum bench_what ALONE[] = {BENCH_CLOCK, BENCH_MEMORY, BENCH_FLOPS, BENCH_DISK};
+    const bool *wants = job->opts->wants;
+    size_t n_ticks = 0;
+    for (size_t idx = 0; idx < ARRAY_LEN(ALONE); idx++) {
+        if (wants[ALONE[idx]]) {
+            stage(job, bench_what_name(ALONE[idx]));
+            n_ticks++;
+            if (run_alone(job, ALONE[idx], err) < 0 ||
+                (wants[BENCH_CLOCK] && bench_tick_all(job, err) < 0)) {
+                return -1;
+            }
+        }
+    }
+    if (wants[BENCH_NET]) {
+        stage(job, bench_what_name(BENCH_NET));
+        if (bench_net_all(job, err) < 0) {
+            return -1;
+        }
+    }
+    while (wants[BENCH_CLOCK] && n_ticks < BENCH_TICKS_MIN) {
+        n_ticks++;
+        if (bench_tick_all(job, err) < 0) {
+            return -1;
+        }
+    }
+    if (wants[BENCH_CLOCK]) {
+        take_drift(job);
+    }
+    say_gpus(job);
+    return 0;
+}
+
+static int prepare(struct bench_job *job, struct err *err)
+{
+    size_t n = job->fleet->n_nodes;
+    uint8_t nonce[NONCE_SIZE];
+    job->there = arena_array(job->arena, const char *, n + 1);
+    job->work = arena_array(job->arena, const char *, n + 1);
+    job->result->nodes = arena_array(job->arena, struct bench_node, n + 1);
+    job->result->n_nodes = n;
+    for (size_t idx = 0; idx < n; idx++) {
+        struct bench_node *node = &job->result->nodes[idx];
+        node->spec = &job->fleet->inventory->nodes[idx];
+        node->notes = arena_array(job->arena, struct str, NOTES_MAX);
+        node->ticks = arena_array(job->arena, struct bench_tick, BENCH_TICKS_MAX);
+        for (size_t at = 0; at < BENCH_MEASURES; at++) {
+            node->figures[at] = (struct bench_figure){.measure = &BENCH_MEASURE[at],
+                                                      .spread_given = (double)NAN,
+                                                      .why = STR_LIT("not asked for"),
+                                                      .is_excused = true,
+                                                      .verdict = BENCH_NOT_MEASURED};
+        }
+    }
+    if (relay_random(nonce, sizeof(nonce), err) < 0 ||
+        remote_node_program(job->arena, &job->program, job->sha256, err) < 0) {
+        return -1;
+    }
+    hex_encode(nonce, sizeof(nonce), job->nonce);
+    return 0;
+}
+
+int bench_nodes_run(struct arena *arena, struct fleet *fleet, const struct bench_opts *opts,
+                    struct bench_result *ret_result, struct err *err)
+{
+    struct bench_result result = {0};
+    struct bench_job job = {.arena = arena, .fleet = fleet, .opts = opts, .result = &result};
+    if (prepare(&job, err) < 0 || bench_reach(&job, err) < 0 || run_stages(&job, err) < 0) {
+        return -1;
+    }
+    judge_all(&job);
+    *ret_result = result;
+    return 0;
+}

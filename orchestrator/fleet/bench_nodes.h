@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures what nodes can do: reperf-node is put there as for any job, run as `reperf-node bench ...`, one measurement on a node at a
+   time, and what it prints is read (judge/node_bench.h). Between two nodes the one listens on its own address for the other one, which
+   knows the token. A job is forgotten when it is read; where this ends early it is killed and forgotten. */
+#ifndef FLEET_BENCH_NODES_H
+#define FLEET_BENCH_NODES_H
+
+#include "fleet/fleet.h"
+#include "judge/node_bench.h"
+
+#define BENCH_PORT_DEFAULT 29600
+#define BENCH_TICKS_MIN    6
+#define BENCH_TICKS_MAX    64
+
+struct bench_opts {
+    bool wants[BENCH_WHATS];
+    int64_t n_repeats;
+    int64_t sample_ms;                 /* what a repeat of a rate is to take */
+    int64_t memory_bytes;              /* of all arrays, at most; 0: four times the caches each */
+    int64_t disk_bytes;                /* of the file */
+    int64_t port;                      /* node K of the inventory listens on port + K */
+    int64_t limit_s;                   /* of one measurement on one node */
+    const struct bench_limits *limits; /* borrowed */
+    struct clock_src clock;
+    void (*on_stage)(void *ctx, const char *stage); /* before each; may be NULL */
+    void *stage_ctx;
+};
+
+struct bench_node {
+    const struct inventory_node *spec;
+    struct str cpu_model; /* ptr NULL: it has not said */
+    int64_t cpus, gpus;
+    struct str group; /* the first of the inventory's, else the processor's name */
+    struct bench_figure figures[BENCH_MEASURES];
+    struct str *notes;
+    size_t n_notes;
+    struct bench_tick *ticks;
+    size_t n_ticks;
+    bool has_offset; /* of its clock against this machine's; it may have had any value between */
+    int64_t offset_low_ns, offset_high_ns;
+    struct err err; /* the first: not reached, or an answer that is none */
+};
+
+/* From one node to another, in messages of one size. */
+struct bench_link {
+    size_t from, to;
+    int64_t size_bytes;
+    struct bench_figure figure;
+};
+
+struct bench_result {
+    struct bench_node *nodes; /* as the inventory has them */
+    size_t n_nodes;
+    struct bench_link *links;
+    size_t n_links;
+    struct err err; /* of the first node that was not measured as asked; ERR_NONE: all were */
+};
+
+/* A node that cannot be measured is part of the result, no error. All live in the arena. */
+MUST_CHECK int bench_nodes_run(struct arena *arena, struct fleet *fleet,
+                               const struct bench_opts *opts, struct bench_result *ret_result,
+                               struct err *err);
+/* 0: all that was asked was measured and is within; 1: an outlier; else that of the first node that was not measured. */
+int bench_exit_status(const struct bench_result *result);
+
+#endif

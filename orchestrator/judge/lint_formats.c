@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats that a report's cells name: patterns whose steps grow as the square of a line, found by trying them. */
+#include "base/base.h"
+
+#include "judge/audit.h"
+#include "judge/format_impl.h"
+#include "judge/growth.h"
+#include "judge/lint.h"
+
+struct trial {
+    struct arena *arena;
+    const struct format *format;
+    struct findings *findings;
+};
+
+static void try_pattern(const struct trial *t, struct pattern *pattern, const char *part)
+{
+    struct growth growth;
+    if (pattern && growth_is_steep(pattern, &growth)) {
+        finding_add(t->findings, t->arena, "pattern-quadratic",
+                    str_of(arena_printf(t->arena, "%.*s:$.%s", STR_ARG(t->format->path), part)),
+                    "on lines of %d, %d and %d bytes that repeat \"%s\" it takes %" PRIu64
+                    ", %" PRIu64 " and %" PRIu64 " steps",
+                    GROWTH_BYTES, 2 * GROWTH_BYTES, 4 * GROWTH_BYTES, growth.again, growth.steps[0],
+                    growth.steps[1], growth.steps[2]);
+    }
+}
+
+static void try_series(const struct trial *t, size_t idx)
+{
+    const struct series_spec *spec = &t->format->series[idx];
+    const struct {
+        struct pattern *pattern;
+        const char *key;
+    } parts[] = {{spec->line.pattern, "pattern"},
+                 {spec->after.pattern, "after.pattern"},
+                 {spec->until, "until"},
+                 {spec->like, "like"}};
+    for (size_t at = 0; at < ARRAY_LEN(parts); at++) {
+        try_pattern(t, parts[at].pattern,
+                    arena_printf(t->arena, "series[%zu].%s", idx, parts[at].key));
+    }
+}
+
+void lint_format(struct arena *arena, const struct format *format, struct findings *findings)
+{
+    const struct trial t = {arena, format, findings};
+    for (size_t idx = 0; idx < format->n_series; idx++) {
+        try_series(&t, idx);
+    }
+    try_pattern(&t, format->run_start.pattern, "run_start.pattern");
+    try_pattern(&t, format->end.pattern, "end.pattern");
+    try_pattern(&t, format->fatal.pattern, "fatal.pattern");
+    try_pattern(&t, format->done.pattern, "done.pattern");
+    for (size_t idx = 0; idx < format->n_facts; idx++) {
+        try_pattern(&t, format->facts[idx].line.pattern,
+                    arena_printf(arena, "facts[%zu].pattern", format->facts[idx].place));
+    }
+}
+
+void lint_formats(struct arena *arena, const struct report *report,
+                  const struct format_set *formats, struct findings *findings)
+{
+    bool is_named[FORMATS_MAX] = {false};
+    for (size_t idx = 0; idx < report->n_cases; idx++) {
+        const struct report_case *c = &report->cases[idx];
+        for (size_t at = 0; at < c->n_cells; at++) {
+            struct str id = cell_format(c, &c->cells[at]);
+            for (size_t f = 0; id.ptr && f < formats->n; f++) {
+                is_named[f] = is_named[f] || str_eq(format_id(formats->items[f]), id);
+            }
+        }
+    }
+    for (size_t f = 0; f < formats->n; f++) {
+        if (is_named[f]) {
+            lint_format(arena, formats->items[f], findings);
+        }
+    }
+}

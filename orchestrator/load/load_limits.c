@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "base/fs.h"
+#include "codec/json.h"
+#include "load/load_limits.h"
+
+int load_bench_limits(struct arena *arena, const char *root, const char *path,
+                      struct bench_limits *ret_limits, struct err *err)
+{
+    const char *from = path ? path : fs_join(arena, root, BENCH_LIMITS_FILE);
+    struct str text;
+    return json_read_text(arena, from, &text, err) < 0 ||
+                   bench_limits_decode(arena, text, from, ret_limits, err) < 0
+               ? -1
+               : 0;
+}

@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# nodes bench over four real sshds on this machine: all that is measured, a node that is slow on purpose, nodes that lie, what is left there.
+# Other work on this machine may make a healthy node look slow, so that no test asks for none; tests/unit/test_node_bench.c does, of seeded noise.
+# shellcheck source=tests/tap_lib.sh disable=SC1091
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/ssh_lib.sh disable=SC1091
+source "$ROOT/tests/integration/ssh_lib.sh"
+# shellcheck source=tests/integration/nodes_lib.sh disable=SC1091
+source "$ROOT/tests/integration/nodes_lib.sh"
+export REPERF_ROOT="$ROOT"
+have_sshd "nodes bench" || tap_done
+unset SSH_AUTH_SOCK
+trap 'stop_sshds; rm -rf "$T"' EXIT
+ssh_keys
+export REPERF_SSH_CONFIG="$T/ssh/config"
+for n in n1 n2 n3 n4; do start_sshd "$n" || exit 1; done
+nodes_inventory n1 n2 n3 n4 >"$T/four.json"
+port=$((20000 + RANDOM % 9000))
+bench() { # INVENTORY ARG...
+    local inventory=$1
+    shift
+    "$REPERF" nodes bench "$inventory" --fanout 1 --memory-mib 12 --disk-mib 2 --sample-ms 3 --repeats 3 --port $port "$@"
+}
+valid() { # SCHEMA NAME: the document in $T/out, which stays
+    cp "$T/out" "$T/valid.json"
+    exits 0 "$2" /usr/bin/python3 tests/integration/validate.py "manifests/schema/$1.json" "$T/valid.json"
+    cp "$T/valid.json" "$T/out"
+}
+q() { jq -r "$1" "$T/out"; }
+left() { # what is left on the nodes beside the program
+    find "$T"/work-n?/jobs -mindepth 1 2>/dev/null
+    find "$T"/work-n? -maxdepth 1 -name '.bench*' 2>/dev/null
+    pgrep -f "$T/work-n[1-4]/bin/reperf-node-[0-9a-f]* bench"
+}
+
+# ---- the limits, and wrong uses ----
+exits 0 "the limits are as their schema says" /usr/bin/python3 tests/integration/validate.py manifests/schema/node-bench.json manifests/node-bench.json
+exits 2 "no inventory" "$REPERF" nodes bench
+exits 2 "a measure that there is not" "$REPERF" nodes bench local --only speed
+like "$(cat "$T/err")" 'expected memory, flops, disk, clock, net or gpu' "says which there are"
+exits 2 "two forms at once" "$REPERF" nodes bench local --json --junit
+sed 's/"share": 0.1/"share": 2/' manifests/node-bench.json >"$T/limits.json"
+exits 3 "limits that are none" bench local --limits "$T/limits.json"
+like "$(cat "$T/err")" 'limits.json:\$.measures\[0\]' "name the place"
+REPERF_NODE=none exits 6 "without reperf-node nothing is measured" bench local
+like "$(cat "$T/err")" 'switched off: REPERF_NODE=none' "and it says why"
+
+# ---- what reperf-node does ----
+node="$B/reperf-node"
+for what in "memory 12582912 3" "flops 2 3" "disk $T 1048576 3" "loop 3"; do
+    # shellcheck disable=SC2086
+    exits 0 "reperf-node bench ${what%% *}" "$node" bench 30 $what
+    valid node-bench-answer "is as its schema says"
+done
+exits 0 "a folder that is not there" "$node" bench 30 disk "$T/none" 1048576 3
+is "$(q '.not_measured | map(.measure) | join(" ")') $(q '.series | length')" "disk.write disk.read disk.fsync 0" "has no figures, and says so"
+for wrong in "30" "0 loop 3" "30 loop" "30 loop 0" "30 loop 3 4" "30 memory -1 3" "30 nothing 3" "30 listen 127.0.0.1 99999"; do
+    # shellcheck disable=SC2086
+    exits 2 "bench $wrong: no such thing" "$node" bench $wrong
+done
+exits 142 "its limit ends it" "$node" bench 1 clock 1000 100
+REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..32}) "$node" bench 20 listen 127.0.0.1 $port 2>"$T/listener" &
+listener=$!
+until sshd_listens $port; do sleep 0.05; done # a stranger already: it shows no token
+is "$(exec 3<>/dev/tcp/127.0.0.1/$port && printf 'cd%.0s' {1..16} >&3 && cat <&3 | wc -c)" 0 "who listens says nothing to one with another token"
+REPERF_BENCH_TOKEN=$(printf 'ab%.0s' {1..16})$(printf 'cd%.0s' {1..16}) exits 74 "a listener that is another is left alone" "$node" bench 20 ring 127.0.0.1 $port 1 3
+like "$(cat "$T/err")" 'is not the node that was asked' "and it says why"
+wait "$listener"
+is $? 74 "the listener served one peer alone"
+
+# ---- four nodes ----
+bench "$T/four.json" --json --html "$T/page.html" >"$T/out" 2>"$T/err"
+status=$?
+like "$status" '^[01]$' "four nodes, everything: measured"
+valid nodes-bench-output "the document is as its schema says"
+is "$(q '[.nodes[].figures[] | select(.verdict == "not_measured") | .measure] | unique | join(" ")')" "gpu.allreduce gpu.hbm gpu.matmul" "all but what needs a GPU"
+is "$(q '[.nodes[].figures[] | select(.verdict == "not_measured") | .message] | unique | join(" ")')" "there is no GPU" "with the reason"
+is "$(q '[.nodes[].figures[] | select(.measure == "memory.triad" or .measure == "flops.fp64.all" or .measure == "disk.read") | .repeats] | unique | join(" ")')" 3 "each with its repeats"
+is "$(q '[.links[] | "\(.from)\(.to)"] | unique | length') $(q '[.links[] | select(.measure == "net.send") | .size_bytes] | unique | join(" ")')" "12 4096 65536 1048576" "each pair both ways, in three sizes"
+is "$(q '[.links[] | select(.measure == "net.ring") | "\(.from)-\(.to)"] | join(" ")')" "n1-n2 n2-n3 n3-n4 n4-n1" "and the ring"
+is "$(q '[.nodes[].group] | unique | length')" 1 "one group"
+is "$(q '[.nodes[] | select(.clock_offset_min_ms <= 0.001 and .clock_offset_max_ms >= -0.001)] | length')" 4 "the offset of this machine's clock against itself may be 0"
+is "$status" "$(q '.exit_status')" "the status is what the document says"
+is "$status" "$(q 'if .outliers == [] then 0 else 1 end')" "and what the outliers say"
+is "$(left)" "" "nothing is left on the nodes"
+is "$(grep -c '<tr class="\(run\|row-differs\)"><th scope="row">n[1-4]</th>' "$T/page.html")" 4 "the page has a row a node"
+exits 0 "the page is well-formed" xmllint --html --noout --nowarning "$T/page.html"
+
+# ---- one that is slow ----
+# One program for all nodes: n3 is the other one.
+other() { # SHELL LINE
+    cat >"$T/other" <<END
+#!/bin/bash
+case \$0:\$1 in
+*/work-n3/*:bench) $1 ;;
+*) exec "$(realpath "$node")" "\$@" ;;
+esac
+END
+    chmod +x "$T/other"
+}
+# shellcheck disable=SC2016 # of the script that is written
+# A tenth of the time, and less: its processes are stopped again and again. Limits that also hold where all else here is busy.
+other 'set -m; "'"$(realpath "$node")"'" "$@" & trap "kill -KILL -\$!" EXIT; while kill -STOP -$! && sleep 0.09 && kill -CONT -$! && sleep 0.005; do :; done 2>/dev/null; wait $!; rc=$?; trap - EXIT; exit $rc'
+jq '.deviations = 1 | .measures[].share |= (if . == null then null else 0.5 end)' manifests/node-bench.json >"$T/limits.json"
+REPERF_NODE="$T/other" exits 1 "a node that runs a tenth of the time" bench "$T/four.json" --only flops --sample-ms 10 --limits "$T/limits.json" --junit
+mv "$T/out" "$T/junit.xml"
+like "$(xmllint --xpath '//testsuite[@name="n3"]//failure/@message' "$T/junit.xml")" \
+    'FP(32|64) (core|all) [0-9]+ % of its group.s median \([0-9.]+ of [0-9.]+ GFLOP/s\)' "is named with the figure that gives it away"
+exits 0 "JUnit as CI servers read it" xmllint --noout --relaxng tests/integration/junit.rng "$T/junit.xml"
+
+# ---- nodes that lie ----
+lies() { # NAME ERE SHELL LINE
+    other "$3"
+    REPERF_NODE="$T/other" exits 6 "$1" bench "$T/four.json" --nodes n1,n3 --only memory --json
+    valid nodes-bench-output "likewise"
+    like "$(q '.nodes[] | select(.node == "n3") | .error.message')" "$2" "is said of n3"
+    is "$(q '[.nodes[] | select(.figures[0].verdict != "not_measured") | .node] | join(" ")')" "n1" "the other one is measured"
+    is "$(left)" "" "nothing is left"
+}
+head='{\"schema_version\":1,\"what\":\"memory\",\"cpu_model\":\"X\",\"cpus\":2,\"gpus\":0,\"series\":[{\"measure\":\"memory.triad\",\"size_bytes\":0,'
+lies "words instead of figures" 'memory: its answer:1:1' 'echo Segmentation fault'
+lies "a status" 'ended with status 3: out of luck' 'echo out of luck; exit 3'
+lies "figures that no machine has" 'no machine does' "echo \"$head\\\"work\\\":1000000000000,\\\"ns\\\":[1,1,1]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
+lies "more time than it took" 'its repeats are 3000.000 s, but all of it took' "echo \"$head\\\"work\\\":1000,\\\"ns\\\":[1000000000000,1000000000000,1000000000000]}],\\\"notes\\\":[],\\\"not_measured\\\":[]}\""
+lies "words without end" 'says more than 1048576 bytes' 'head -c 2000000 /dev/zero; sleep 600'
+
+# ---- who cannot be reached, and SIGTERM ----
+# shellcheck disable=SC2154
+ssh_port[n5]=1
+nodes_inventory n1 n5 >"$T/two.json"
+exits 6 "a node that is not there" bench "$T/two.json" --only memory --only net
+like "$(cat "$T/out")" '^not measured: n5: memory, latency, send, receive, ring: ' "is not measured"
+like "$(cat "$T/out")" '^not compared: n1: memory: its group has 1 measured; of fewer than 3 none' "the other one is not compared"
+"$REPERF" nodes bench "$T/four.json" --only flops --sample-ms 3000 >"$T/out" 2>"$T/err" &
+pid=$!
+until pgrep -f "$T/work-n1/bin/reperf-node-[0-9a-f]* bench" >"$T/pids"; do sleep 0.05; done
+kill -TERM $pid
+wait $pid
+is $? 143 "SIGTERM"
+is "$(left)" "" "leaves nothing"
+tap_done
