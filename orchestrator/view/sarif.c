@@ -6,15 +6,15 @@
 #include "base/fs.h"
 #include "codec/digest.h"
 #include "codec/json.h"
-#include "codec/json_line.h"
+#include "codec/json_region.h"
 #include "view/address.h"
 
 #include <stdlib.h>
 
 /* Names of bases; which folders they are, the reader knows. Source: SARIF 2.1.0, 3.14.14. */
-#define BASE_CHECKOUT "SRCROOT"
-#define BASE_PROGRAM  "REPERF"
-#define BASE_LOGS     "LOGS"
+#define BASE_CHECKOUT "%SRCROOT%"
+#define BASE_PROGRAM  "%REPERF%"
+#define BASE_LOGS     "%LOGS%"
 
 struct manifest { /* of one report */
     const struct report *report;
@@ -148,7 +148,7 @@ static struct spot spot_of(struct arena *arena, const struct report *report,
         bool is_of = is_manifest ? has_cell(c, rest) : has_log(c, spot.log);
         if (is_of && (!spot.of || is_said_of(c, finding->message))) {
             spot.of = c;
-            spot.place = str_of(arena_printf(arena, "$.cases[%zu]", idx));
+            spot.place = str_of(arena_printf(arena, "$.cases[%zu].id", idx));
         }
     }
     return spot;
@@ -171,6 +171,7 @@ static void write_rules(struct json_out *out)
         jw_object(out, NULL);
         jw_z(out, "id", rule->id);
         write_text(out, "shortDescription", str_of(rule->title));
+        write_text(out, "fullDescription", str_of(rule->help));
         write_text(out, "help", str_of(rule->help));
         jw_object(out, "defaultConfiguration");
         jw_z(out, "level", finding_level_name(rule->level));
@@ -190,8 +191,22 @@ static int64_t rule_index(const char *id)
     return -1;
 }
 
+/* Of what is not known, 0 and not written. */
+static void write_region(struct json_out *out, struct json_region region)
+{
+    jw_object(out, "region");
+    jw_i64(out, "startLine", region.line);
+    if (region.column > 0) {
+        jw_i64(out, "startColumn", region.column);
+        jw_i64(out, "endLine", region.end_line);
+        jw_i64(out, "endColumn", region.end_column);
+    }
+    jw_end_object(out);
+}
+
 /* base NULL: the uri is absolute, and encoded. */
-static void write_place(struct json_out *out, struct str uri, const char *base, int64_t line)
+static void write_place(struct json_out *out, struct str uri, const char *base,
+                        struct json_region region)
 {
     CLEANUP(strbuf) struct strbuf encoded;
     strbuf_init(&encoded, 3 * uri.len + 1);
@@ -203,10 +218,8 @@ static void write_place(struct json_out *out, struct str uri, const char *base, 
         jw_z(out, "uriBaseId", base);
     }
     jw_end_object(out);
-    if (line > 0) {
-        jw_object(out, "region");
-        jw_i64(out, "startLine", line);
-        jw_end_object(out);
+    if (region.line > 0) {
+        write_region(out, region);
     }
     jw_end_object(out);
 }
@@ -214,10 +227,13 @@ static void write_place(struct json_out *out, struct str uri, const char *base, 
 static void write_location(struct json_out *out, const struct manifest *manifest,
                            const struct spot *spot)
 {
-    int64_t line = manifest->text.len ? json_line_of(manifest->text, spot->place) : 0;
+    struct json_region region = {0};
+    if (manifest->text.len) {
+        region = json_region_of(manifest->text, spot->place);
+    }
     jw_array(out, "locations");
     jw_object(out, NULL);
-    write_place(out, manifest->uri, manifest->base, line);
+    write_place(out, manifest->uri, manifest->base, region);
     jw_array(out, "logicalLocations");
     jw_object(out, NULL);
     jw_str(out, "fullyQualifiedName", spot->of ? spot->of->id : spot->place);
@@ -233,10 +249,32 @@ static void write_log(struct arena *arena, struct json_out *out, const struct re
     struct str url = address_file(arena, &report->logs_source, spot->log, 0);
     jw_array(out, "relatedLocations");
     jw_object(out, NULL);
-    write_place(out, url.len ? url : spot->log, url.len ? NULL : BASE_LOGS, spot->log_line);
+    write_place(out, url.len ? url : spot->log, url.len ? NULL : BASE_LOGS,
+                (struct json_region){.line = spot->log_line});
     write_text(out, "message", STR_LIT("the log that shows it"));
     jw_end_object(out);
     jw_end_array(out);
+}
+
+/* The place with the id of its case or stack for the index: these come and go as a report grows. */
+static const char *lasting_place(struct arena *arena, const struct report *report, struct str place)
+{
+    const struct str cases = STR_LIT("$.cases["), stacks = STR_LIT("$.stacks[");
+    bool is_case = str_starts(place, cases);
+    size_t from = is_case ? cases.len : stacks.len;
+    int64_t end = str_find(place, STR_LIT("]"));
+    size_t n = is_case ? report->n_cases : report->n_stacks;
+    int64_t idx = 0;
+    struct err ignored = {0};
+    if ((!is_case && !str_starts(place, stacks)) || end < 0 || n == 0 ||
+        str_to_i64(str_sub(place, from, (size_t)end - from), 0, (int64_t)n - 1, &idx, &ignored) <
+            0) {
+        return str_z(arena, place);
+    }
+    struct str id = is_case ? report->cases[idx].id : report->stacks[idx].id;
+    struct str rest = str_sub(place, (size_t)end + 1, SIZE_MAX);
+    return arena_printf(arena, "%s %.*s %.*s", is_case ? "case" : "stack", STR_ARG(id),
+                        STR_ARG(rest));
 }
 
 /* What stays while lines move and numbers change: the rule, the report, the case or place, the log; and the how manieth of these. */
@@ -244,8 +282,8 @@ static void write_fingerprint(struct arena *arena, struct json_out *out, const c
                               const struct report *report, const struct spot *spot, size_t nth)
 {
     const char *of =
-        arena_printf(arena, "%s\n%.*s\n%.*s\n%.*s\n%zu", rule, STR_ARG(report->id),
-                     STR_ARG(spot->of ? spot->of->id : spot->place), STR_ARG(spot->log), nth);
+        arena_printf(arena, "%s\n%.*s\n%s\n%.*s\n%zu", rule, STR_ARG(report->id),
+                     lasting_place(arena, report, spot->place), STR_ARG(spot->log), nth);
     uint8_t sha256[SHA256_BYTES];
     char hex[SHA256_HEX_SIZE];
     struct err ignored = {0};
@@ -254,7 +292,7 @@ static void write_fingerprint(struct arena *arena, struct json_out *out, const c
     }
     hex_encode(sha256, SHA256_BYTES, hex);
     jw_object(out, "partialFingerprints");
-    jw_z(out, "reperfFinding/v1", hex);
+    jw_z(out, "primaryLocationLineHash", hex); /* the one key that GitHub's code scanning reads */
     jw_end_object(out);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings as SARIF 2.1.0, for code hosts and editors: each at a line of its report's manifest, below SRCROOT where the manifest is in the
+/* Findings as SARIF 2.1.0, for code hosts and editors: each at a line of its report's manifest, below %SRCROOT% where the manifest is in the
    checkout that the command was run in; what a log shows is related, by its address on the web. */
 #ifndef VIEW_SARIF_H
 #define VIEW_SARIF_H

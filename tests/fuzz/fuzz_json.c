@@ -2,7 +2,7 @@
 /* Any bytes: refused with a message, or a document that our writer gives back as a document that parses again. */
 #include "base/base.h"
 #include "codec/json.h"
-#include "codec/json_line.h"
+#include "codec/json_region.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,8 +35,15 @@ static void copy_out(struct json_out *out, const char *key, const struct json *a
     }
 }
 
-/* Whatever the text and the place: a line that the text has. */
-static void check_lines(struct str text)
+static void check_region(struct str text, struct str place, int64_t n_lines)
+{
+    struct json_region at = json_region_of(text, place);
+    ASSERT(at.line >= 1 && at.line <= at.end_line && at.end_line <= n_lines);
+    ASSERT(at.column >= 1 && (at.line < at.end_line || at.column <= at.end_column));
+}
+
+/* Whatever the text and the place: a part of the text. */
+static void check_regions(struct str text)
 {
     static const char *const PLACES[] = {"$",  "$.a", "$.a[1].b", "$[0][0]", "$.cases[3].cells[0]",
                                          "a]["};
@@ -45,10 +52,9 @@ static void check_lines(struct str text)
         n += text.ptr[idx] == '\n';
     }
     for (size_t idx = 0; idx < ARRAY_LEN(PLACES); idx++) {
-        int64_t line = json_line_of(text, str_of(PLACES[idx]));
-        ASSERT(line >= 1 && line <= n);
+        check_region(text, str_of(PLACES[idx]), n);
     }
-    ASSERT(json_line_of(text, text) <= n);
+    check_region(text, text, n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -61,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct json root;
     struct err err = {0};
     strbuf_init(&buf, 1 << 26);
-    check_lines((struct str){(const char *)data, size});
+    check_regions((struct str){(const char *)data, size});
     if (json_parse((struct str){(const char *)data, size}, "fuzz", &doc, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
         return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "codec/json_line.h"
+#include "codec/json_region.h"
 
 struct scan {
     struct str text;
@@ -124,20 +124,50 @@ static bool enter_part(struct scan *s, struct str *place)
     return str_to_i64(name, 0, INT32_MAX, &idx, &ignored) == 0 && enter_index(s, idx);
 }
 
-int64_t json_line_of(struct str text, struct str place)
+/* A code point has one byte that does not continue another. */
+static void advance(struct str text, size_t from, size_t end, int64_t *line, int64_t *column)
+{
+    for (size_t idx = from; idx < end; idx++) {
+        if (text.ptr[idx] == '\n') {
+            ++*line;
+            *column = 1;
+        } else {
+            *column += ((unsigned char)text.ptr[idx] & 0xc0) != 0x80;
+        }
+    }
+}
+
+/* Of the value that begins there: its end; of an object or array, the end of its first line. */
+static size_t end_of(struct scan s)
+{
+    char first = peek(&s);
+    size_t from = s.at;
+    skip_value(&s);
+    if (first == '{' || first == '[') {
+        const char *newline = memchr(s.text.ptr + from, '\n', s.at - from);
+        return newline ? (size_t)(newline - s.text.ptr) : s.at;
+    }
+    while (s.at > from && memchr(" \t\r\n", s.text.ptr[s.at - 1], 4)) {
+        s.at--;
+    }
+    return s.at;
+}
+
+struct json_region json_region_of(struct str text, struct str place)
 {
     struct scan s = {text, 0};
-    size_t found = 0;
-    int64_t line = 1;
+    struct scan found;
+    struct json_region ret = {1, 1, 1, 1};
     skip_blank(&s);
     place = str_sub(place, str_starts(place, STR_LIT("$")), SIZE_MAX);
-    found = s.at;
+    found = s;
     while (place.len > 0 && (place.ptr[0] == '.' || place.ptr[0] == '[') &&
            enter_part(&s, &place)) {
-        found = s.at;
+        found = s;
     }
-    for (size_t idx = 0; idx < found && idx < text.len; idx++) {
-        line += text.ptr[idx] == '\n';
-    }
-    return line;
+    advance(text, 0, found.at, &ret.line, &ret.column);
+    ret.end_line = ret.line;
+    ret.end_column = ret.column;
+    advance(text, found.at, end_of(found), &ret.end_line, &ret.end_column);
+    return ret;
 }
