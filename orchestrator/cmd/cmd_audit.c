@@ -33,7 +33,8 @@ static void audit_args_cleanup(struct audit_args *args)
 static const struct opt OPTS[] = {
     {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
     {"logs", 0, OPT_TEXT, "DIR",
-     "read the raw logs below DIR (or in this clone), not the kept series", AT(logs_folder), 0, 0},
+     "read the raw logs below DIR, in this clone or in the \"store\", not the kept series",
+     AT(logs_folder), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
     {"sarif", 0, OPT_FLAG, NULL, "findings as SARIF 2.1.0", AT(want_sarif), 0, 0},
     {"junit", 0, OPT_FLAG, NULL, "cells as JUnit XML", AT(want_junit), 0, 0},
