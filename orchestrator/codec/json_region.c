@@ -8,6 +8,11 @@ struct scan {
     size_t at;
 };
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static char peek(const struct scan *s)
 {
     return s->at < s->text.len ? s->text.ptr[s->at] : '\0';
@@ -15,7 +20,7 @@ static char peek(const struct scan *s)
 
 static void skip_blank(struct scan *s)
 {
-    while (s->at < s->text.len && memchr(" \t\r\n", s->text.ptr[s->at], 4)) {
+    while (s->at < s->text.len && is_blank(s->text.ptr[s->at])) {
         s->at++;
     }
 }
@@ -147,7 +152,7 @@ static size_t end_of(struct scan s)
         const char *newline = memchr(s.text.ptr + from, '\n', s.at - from);
         return newline ? (size_t)(newline - s.text.ptr) : s.at;
     }
-    while (s.at > from && memchr(" \t\r\n", s.text.ptr[s.at - 1], 4)) {
+    while (s.at > from && is_blank(s.text.ptr[s.at - 1])) {
         s.at--;
     }
     return s.at;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # fetch logs:REPORT from git's own server by TLS, and --logs store, which reads them.
-# shellcheck source=tests/tap_lib.sh disable=SC1091
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
 source "$ROOT/tests/integration/nginx_lib.sh"
