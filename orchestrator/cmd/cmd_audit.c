@@ -13,7 +13,7 @@
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "view/audit_out.h"
-#include "view/findings_out.h"
+#include "view/sarif.h"
 
 #define TEXT_BYTES_MAX (1u << 30)
 
@@ -33,7 +33,8 @@ static void audit_args_cleanup(struct audit_args *args)
 static const struct opt OPTS[] = {
     {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
     {"logs", 0, OPT_TEXT, "DIR",
-     "read the raw logs below DIR (or in this clone), not the kept series", AT(logs_folder), 0, 0},
+     "read the raw logs below DIR, in this clone or in the \"store\", not the kept series",
+     AT(logs_folder), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
     {"sarif", 0, OPT_FLAG, NULL, "findings as SARIF 2.1.0", AT(want_sarif), 0, 0},
     {"junit", 0, OPT_FLAG, NULL, "cells as JUnit XML", AT(want_junit), 0, 0},
@@ -103,20 +104,17 @@ static int check_args(struct audit_args *args, struct err *err)
     return shown_level(&args->shown, &args->level, err);
 }
 
-static void write_sarif(struct arena *arena, const struct audit_set *set, struct strbuf *out)
+static void write_sarif(struct arena *arena, const char *root, const struct audit_set *set,
+                        struct strbuf *out)
 {
-    struct findings all = {0};
+    struct sarif_report *each = arena_array(arena, struct sarif_report, set->n + 1);
     for (size_t idx = 0; idx < set->n; idx++) {
-        const struct findings *list = &set->items[idx].findings;
-        for (size_t f = 0; f < list->n; f++) {
-            finding_add(&all, arena, list->items[f].id, list->items[f].where, "%s",
-                        list->items[f].message.ptr);
-        }
+        each[idx] = (struct sarif_report){set->items[idx].report, set->items[idx].findings};
     }
-    findings_out_sarif(&all, out);
+    sarif_write(arena, root, each, set->n, out);
 }
 
-static void write_result(struct arena *arena, const struct audit_args *args,
+static void write_result(struct arena *arena, const char *root, const struct audit_args *args,
                          const struct audit_set *set, struct strbuf *out)
 {
     struct audit_text_opts text = {isatty(STDOUT_FILENO) && log_wants_color(), args->want_like,
@@ -124,7 +122,7 @@ static void write_result(struct arena *arena, const struct audit_args *args,
     if (args->want_json) {
         audit_out_json(set, out);
     } else if (args->want_sarif) {
-        write_sarif(arena, set, out);
+        write_sarif(arena, root, set, out);
     } else if (args->want_junit) {
         audit_out_junit(set, out);
     } else {
@@ -169,7 +167,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         say_written(&set.items[idx]);
         status |= !holds(&set.items[idx], args.is_strict);
     }
-    write_result(&arena, &args, &set, &text);
+    write_result(&arena, ctx->root, &args, &set, &text);
     return cmd_print_painted(strbuf_str(&text), err) < 0 ? -1 : status;
 }
 

@@ -196,9 +196,10 @@ static void find_changes(struct arena *arena, struct compare *c)
 struct compare_args {
     struct outputs outputs;
     const char *fail_slower;
+    bool allows_undecided;
 };
 
-/* "5%" or "5": a share of 0.05. */
+/* "5%" or "5": 0.05. */
 static int read_share(const char *text, double *ret, struct err *err)
 {
     struct str number = str_of(text);
@@ -219,8 +220,12 @@ static const struct opt OPTS[] = {
     {.name = "fail-slower",
      .kind = OPT_TEXT,
      .value = "SHARE",
-     .help = "status 1 where a cell of the second run is slower by more than this (\"5%\")",
+     .help = "status 1 unless no cell of the second run is slower by more than this (\"5%\")",
      .offset = offsetof(struct compare_args, fail_slower)},
+    {.name = "allow-undecided",
+     .kind = OPT_FLAG,
+     .help = "with --fail-slower: where the repeats are too few to tell, the means decide",
+     .offset = offsetof(struct compare_args, allows_undecided)},
     OUTPUTS_OPT_JSON(offsetof(struct compare_args, outputs)),
     OUTPUTS_OPT_MARKDOWN(offsetof(struct compare_args, outputs)),
     OPT_END,
@@ -256,7 +261,6 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(opt_list) struct opt_list names = {0};
     CLEANUP(compare) struct compare compare = {0};
     struct compare_args args = {0};
-    double share = 0;
     if (opt_parse(OPTS, argc, argv, &args, &names, err) < 0 ||
         outputs_check(&args.outputs, "compare", err) < 0) {
         return -1;
@@ -264,7 +268,11 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (names.n != 2) {
         return err_set(err, ERR_USAGE, "compare: expected two runs, found %zu", names.n);
     }
-    if (args.fail_slower && read_share(args.fail_slower, &share, err) < 0) {
+    if (args.allows_undecided && !args.fail_slower) {
+        return err_set(err, ERR_USAGE, "--allow-undecided needs --fail-slower");
+    }
+    compare.gate = (struct compare_gate){args.fail_slower != NULL, args.allows_undecided, 0};
+    if (args.fail_slower && read_share(args.fail_slower, &compare.gate.share, err) < 0) {
         return -1;
     }
     if (run_view_open(&arena, ctx->clock, ctx->state, names.items[0], &compare.a, err) < 0 ||
@@ -275,7 +283,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (put_all(&compare, &args.outputs, err) < 0) {
         return -1;
     }
-    return args.fail_slower ? compare_gate(&compare, share) : 0;
+    return args.fail_slower ? gate_run(&compare) : 0;
 }
 
 const struct cmd CMD_COMPARE = {"compare", "RUN RUN",

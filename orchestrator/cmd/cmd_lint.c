@@ -11,6 +11,7 @@
 #include "judge/lint.h"
 #include "load/load.h"
 #include "view/findings_out.h"
+#include "view/sarif.h"
 
 #define TEXT_BYTES_MAX (1u << 28)
 
@@ -62,7 +63,11 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     if (args.want_json) {
         lint_out_json(&reports, lists, &text);
     } else if (args.want_sarif) {
-        findings_out_sarif(&all, &text);
+        struct sarif_report *each = arena_array(&arena, struct sarif_report, reports.n + 1);
+        for (size_t idx = 0; idx < reports.n; idx++) {
+            each[idx] = (struct sarif_report){&reports.items[idx], lists[idx]};
+        }
+        sarif_write(&arena, ctx->root, each, reports.n, &text);
     } else {
         findings_out_text(&all, isatty(STDOUT_FILENO) && log_wants_color(), &text);
     }

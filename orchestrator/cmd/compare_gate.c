@@ -17,7 +17,7 @@ struct compare_change compare_change_of(const struct cell_result *a, const struc
 {
     struct compare_change c = {.change = (double)NAN};
     double half = 0;
-    if (!a || !b || !isfinite(a->value) || !isfinite(b->value)) {
+    if (!a || !b || !isfinite(a->value) || !isfinite(b->value) || !str_eq(a->unit, b->unit)) {
         return c;
     }
     const struct stats_sample of_a = sample_of(a);
@@ -78,52 +78,113 @@ static void log_outliers(const struct cell_result *cell, char side)
     }
 }
 
-/* Whether a cell of A passes: B has it, and is not slower by more than the share. What the interval leaves open is said. */
-static bool passes(const struct cell_result *a, const struct cell_result *b, double share)
+const char *gate_name(enum gate gate)
 {
-    CLEANUP(strbuf) struct strbuf interval;
-    struct compare_change c = compare_change_of(a, b);
-    const char *id = a->of_case->id.ptr;
-    bool is_slower = c.change < -share;
-    const char *doubt = "";
-    strbuf_init(&interval, 512);
-    if (!isfinite(c.change)) {
-        log_line(LOG_ERROR, "%s: a value in A and none in B", id);
-        return false;
-    }
-    compare_interval_text(&c, a, b, &interval);
-    if (c.has_interval && is_slower && c.high >= -share) {
-        doubt = "; the interval reaches into the tolerance: more repeats would tell";
-    } else if (c.has_interval && !is_slower && c.low < -share) {
-        doubt = "; the interval reaches beyond the tolerance: more repeats would tell";
-    }
-    log_line(is_slower                     ? LOG_ERROR
-             : doubt[0] || !c.has_interval ? LOG_WARN
-                                           : LOG_INFO,
-             "%s: %s by %.2f %%, %s %.4g %% (%s)%s", id, c.change < 0 ? "slower" : "faster",
-             100 * fabs(c.change), is_slower ? "more than" : "tolerance", 100 * share, interval.ptr,
-             doubt);
-    log_outliers(a, 'A');
-    log_outliers(b, 'B');
-    return !is_slower;
+    static const char *const NAMES[] = {"within", "undecided", "slower", "missing"};
+    return NAMES[gate];
 }
 
-int compare_gate(const struct compare *c, double share)
+enum gate gate_of(const struct cell_result *a, const struct cell_result *b, double share)
 {
-    size_t n = 0;
-    size_t n_bad = 0;
-    for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
-        const struct cell_result *a = &c->a.result.cells[idx];
-        if (isfinite(a->value)) {
-            n++;
-            n_bad += !passes(a, compare_find(&c->b, a->of_case->id), share);
+    struct compare_change c = compare_change_of(a, b);
+    if (!a || !isfinite(a->value)) {
+        return GATE_UNDECIDED;
+    }
+    if (!isfinite(c.change)) {
+        return GATE_MISSING;
+    }
+    if (!c.has_interval || (c.low < -share && c.high >= -share)) {
+        return GATE_UNDECIDED;
+    }
+    return c.high < -share ? GATE_SLOWER : GATE_WITHIN;
+}
+
+/* The cells of both runs, those of A first; NULL after the last. */
+static const struct cell_result *gate_next(const struct compare *c, size_t *at,
+                                           const struct cell_result **ret_a,
+                                           const struct cell_result **ret_b)
+{
+    while (*at < c->a.result.n_cells + c->b.result.n_cells) {
+        bool is_of_a = *at < c->a.result.n_cells;
+        const struct cell_result *cell =
+            is_of_a ? &c->a.result.cells[*at] : &c->b.result.cells[*at - c->a.result.n_cells];
+        ++*at;
+        *ret_a = compare_find(&c->a, cell->of_case->id);
+        *ret_b = compare_find(&c->b, cell->of_case->id);
+        if (is_of_a || !*ret_a) {
+            return cell;
         }
     }
-    if (n == 0) {
-        log_line(LOG_ERROR, "no cell of A has a value: nothing was compared");
-    } else {
-        log_line(n_bad ? LOG_ERROR : LOG_INFO,
-                 "%zu cells compared, %zu slower by more than %.4g %%", n, n_bad, 100 * share);
+    return NULL;
+}
+
+enum gate gate_of_runs(const struct compare *c)
+{
+    const struct cell_result *a;
+    const struct cell_result *b;
+    enum gate worst = GATE_WITHIN;
+    size_t n = 0;
+    for (size_t at = 0; gate_next(c, &at, &a, &b);) {
+        enum gate gate = gate_of(a, b, c->gate.share);
+        worst = gate > worst ? gate : worst;
+        n++;
     }
-    return n == 0 || n_bad > 0;
+    return n ? worst : GATE_UNDECIDED;
+}
+
+static bool passes(const struct compare_gate *opts, enum gate gate,
+                   const struct compare_change *change)
+{
+    bool is_beyond = isfinite(change->change) && change->change < -opts->share;
+    return gate == GATE_WITHIN || (gate == GATE_UNDECIDED && opts->allows_undecided && !is_beyond);
+}
+
+static void say(const struct compare_gate *opts, const struct cell_result *a,
+                const struct cell_result *b, enum gate gate)
+{
+    CLEANUP(strbuf) struct strbuf interval;
+    const char *id = (a ? a : b)->of_case->id.ptr;
+    struct compare_change c = compare_change_of(a, b);
+    enum log_level level = !passes(opts, gate, &c)  ? LOG_ERROR
+                           : gate == GATE_UNDECIDED ? LOG_WARN
+                                                    : LOG_INFO;
+    strbuf_init(&interval, 512);
+    if (!isfinite(c.change)) {
+        log_line(level, "%s: %s: %s", id, gate_name(gate),
+                 gate == GATE_MISSING ? "a value in A, and none in B of that unit"
+                                      : "no value in A to compare with");
+        return;
+    }
+    compare_interval_text(&c, a, b, &interval);
+    log_line(level, "%s: %s: %s by %.2f %%, tolerance %.4g %% (%s)%s", id, gate_name(gate),
+             c.change < 0 ? "slower" : "faster", 100 * fabs(c.change), 100 * opts->share,
+             interval.ptr,
+             gate == GATE_UNDECIDED ? "; the repeats are too few to tell, more would" : "");
+    log_outliers(a, 'A');
+    log_outliers(b, 'B');
+}
+
+int gate_run(const struct compare *c)
+{
+    const struct cell_result *a;
+    const struct cell_result *b;
+    size_t n[GATE_MISSING + 1] = {0};
+    size_t n_values = 0;
+    bool is_passed = true;
+    for (size_t at = 0; gate_next(c, &at, &a, &b);) {
+        enum gate gate = gate_of(a, b, c->gate.share);
+        struct compare_change change = compare_change_of(a, b);
+        say(&c->gate, a, b, gate);
+        n[gate]++;
+        n_values += isfinite(change.change);
+        is_passed = is_passed && passes(&c->gate, gate, &change);
+    }
+    if (n_values == 0) {
+        log_line(LOG_ERROR, "no cell has a value in both runs: nothing was compared");
+    }
+    log_line(is_passed && n_values ? LOG_INFO : LOG_ERROR,
+             "tolerance %.4g %%: %zu cells within, %zu slower, %zu undecided, %zu missing in B",
+             100 * c->gate.share, n[GATE_WITHIN], n[GATE_SLOWER], n[GATE_UNDECIDED],
+             n[GATE_MISSING]);
+    return !is_passed || n_values == 0;
 }

@@ -20,9 +20,26 @@ struct changes {
     size_t n, n_max;
 };
 
+/* What a gate says of a cell, worst last; of the runs, the worst of their cells'. */
+enum gate {
+    GATE_WITHIN, /* the whole interval of the change is within the tolerance */
+    GATE_UNDECIDED, /* it reaches to both sides, or there is none: the repeats are too few, or A has no value */
+    GATE_SLOWER,  /* the whole interval is beyond it */
+    GATE_MISSING, /* a value in A and none in B */
+};
+const char *gate_name(enum gate gate);
+
+struct compare_gate {
+    bool is_asked;
+    bool
+        allows_undecided; /* such a cell passes where the change itself is within the tolerance, or A has no value */
+    double share; /* the tolerance: of a rate, as a part of it */
+};
+
 struct compare {
     struct run_view a, b;
     struct changes changes;
+    struct compare_gate gate;
 };
 
 /* NULL where the run has no such case. */
@@ -30,7 +47,7 @@ const struct cell_result *compare_find(const struct run_view *view, struct str c
 
 /* How a cell of B stands to that of A; either may be NULL. */
 struct compare_change {
-    double change;       /* b / a - 1; NAN: one has no value */
+    double change;       /* b / a - 1; NAN: one has no value, or their units differ */
     bool has_interval;   /* both have two repeats that count */
     double low, high;    /* of it: 95 % confidence interval of the change, by Welch's t */
     bool exceeds_spread; /* the ranges of their repeats do not touch */
@@ -48,7 +65,10 @@ void compare_json(const struct compare *c, struct strbuf *out);
 void compare_csv(const struct compare *c, struct strbuf *out);
 void compare_markdown(const struct compare *c, struct strbuf *out);
 
-/* 0, or 1 where a cell of B is slower than A's by more than share, or nothing was compared; says each on stderr. */
-int compare_gate(const struct compare *c, double share);
+/* Either may be NULL, but not both. */
+enum gate gate_of(const struct cell_result *a, const struct cell_result *b, double share);
+enum gate gate_of_runs(const struct compare *c);
+/* The exit status: 0 where every cell of both passes; says each on stderr. */
+int gate_run(const struct compare *c);
 
 #endif

@@ -177,8 +177,8 @@ static void add_csv_side(struct table *table, const struct cell_result *cell)
     table_add(table, strbuf_str(&outliers));
 }
 
-static void add_csv_row(struct table *table, const struct cell_result *a,
-                        const struct cell_result *b)
+static void add_csv_row(struct table *table, const struct compare_gate *gate,
+                        const struct cell_result *a, const struct cell_result *b)
 {
     struct compare_change change = compare_change_of(a, b);
     table_add(table, a ? a->of_case->id : b->of_case->id);
@@ -188,6 +188,7 @@ static void add_csv_row(struct table *table, const struct cell_result *a,
     add_f64(table, change.change);
     add_f64(table, change.has_interval ? change.low : (double)NAN);
     add_f64(table, change.has_interval ? change.high : (double)NAN);
+    table_add(table, gate->is_asked ? str_of(gate_name(gate_of(a, b, gate->share))) : STR_EMPTY);
 }
 
 void compare_csv(const struct compare *c, struct strbuf *out)
@@ -196,17 +197,17 @@ void compare_csv(const struct compare *c, struct strbuf *out)
         {"case", false},    {"unit", false},      {"value_a", true},     {"n_a", true},
         {"std_a", true},    {"verdict_a", false}, {"outliers_a", false}, {"value_b", true},
         {"n_b", true},      {"std_b", true},      {"verdict_b", false},  {"outliers_b", false},
-        {"rel_diff", true}, {"ci95_low", true},   {"ci95_high", true}};
+        {"rel_diff", true}, {"ci95_low", true},   {"ci95_high", true},   {"gate", false}};
     CLEANUP(table) struct table table;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
         const struct cell_result *a = &c->a.result.cells[idx];
-        add_csv_row(&table, a, compare_find(&c->b, a->of_case->id));
+        add_csv_row(&table, &c->gate, a, compare_find(&c->b, a->of_case->id));
     }
     for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
         const struct cell_result *b = &c->b.result.cells[idx];
         if (!compare_find(&c->a, b->of_case->id)) {
-            add_csv_row(&table, NULL, b);
+            add_csv_row(&table, &c->gate, NULL, b);
         }
     }
     table_render_csv(&table, out);
@@ -236,12 +237,12 @@ static void write_json_side(struct json_out *json, const char *key, const struct
     jw_end_object(json);
 }
 
-static void write_json_cell(struct json_out *json, struct str id, const struct cell_result *a,
-                            const struct cell_result *b)
+static void write_json_cell(struct json_out *json, const struct compare_gate *gate,
+                            const struct cell_result *a, const struct cell_result *b)
 {
     struct compare_change change = compare_change_of(a, b);
     jw_object(json, NULL);
-    jw_str(json, "case", id);
+    jw_str(json, "case", (a ? a : b)->of_case->id);
     write_json_side(json, "a", a);
     write_json_side(json, "b", b);
     jw_f64(json, "rel_diff", change.change);
@@ -252,6 +253,9 @@ static void write_json_cell(struct json_out *json, struct str id, const struct c
     }
     jw_f64(json, "ci95_low", change.has_interval ? change.low : (double)NAN);
     jw_f64(json, "ci95_high", change.has_interval ? change.high : (double)NAN);
+    if (gate->is_asked) {
+        jw_z(json, "gate", gate_name(gate_of(a, b, gate->share)));
+    }
     jw_end_object(json);
 }
 
@@ -272,15 +276,21 @@ void compare_json(const struct compare *c, struct strbuf *out)
     jw_i64(&json, "schema_version", 1);
     write_json_run(&json, "a", &c->a);
     write_json_run(&json, "b", &c->b);
+    if (c->gate.is_asked) {
+        jw_object(&json, "gate");
+        jw_f64(&json, "tolerance", c->gate.share);
+        jw_z(&json, "outcome", gate_name(gate_of_runs(c)));
+        jw_end_object(&json);
+    }
     jw_array(&json, "cells");
     for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
         const struct cell_result *a = &c->a.result.cells[idx];
-        write_json_cell(&json, a->of_case->id, a, compare_find(&c->b, a->of_case->id));
+        write_json_cell(&json, &c->gate, a, compare_find(&c->b, a->of_case->id));
     }
     for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
         const struct cell_result *b = &c->b.result.cells[idx];
         if (!compare_find(&c->a, b->of_case->id)) {
-            write_json_cell(&json, b->of_case->id, NULL, b);
+            write_json_cell(&json, &c->gate, NULL, b);
         }
     }
     jw_end_array(&json);

@@ -4,7 +4,7 @@
 #include "cmd/logs_clone.h"
 
 #include "base/fs.h"
-#include "store/git.h"
+#include "store/source_store.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -110,12 +110,40 @@ static int read_report(const struct reader *in, const struct report *report, str
     return 0;
 }
 
+/* The repository that `fetch logs:REPORT` made; left alone for a report without logs. */
+static int find_stored(struct reader *in, const struct cmd_ctx *ctx, const struct report *report,
+                       struct err *err)
+{
+    struct arena *arena = in->git.arena;
+    const struct net_opts net = {.is_offline = true, .clock = ctx->clock};
+    const struct source_ref *logs = &report->logs_source;
+    struct store store;
+    struct sources sources;
+    struct source_tree tree;
+    struct err missing = {0};
+    if (!logs->commit.len) {
+        return 0;
+    }
+    if (store_open(arena, ctx->store, &store, err) < 0 ||
+        sources_init(&sources, arena, &store, &net, err) < 0) {
+        return -1;
+    }
+    if (source_verify(&sources, str_z(arena, logs->repository), str_z(arena, logs->commit), false,
+                      &tree, &missing) < 0) {
+        return err_set(err, missing.code, "%.300s; reperf fetch logs:%s gets it", missing.msg,
+                       report->id.ptr);
+    }
+    in->git_dir = tree.parts[0].repo;
+    return 0;
+}
+
 int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
                     const struct report_set *reports, struct logs_clone *ret, struct err *err)
 {
     const char *named = getenv("TMPDIR");
-    struct reader in = {.git_dir = git_dir_of(arena, folder)};
-    if (!in.git_dir) {
+    bool is_store = strcmp(folder, "store") == 0;
+    struct reader in = {.git_dir = is_store ? NULL : git_dir_of(arena, folder)};
+    if (!in.git_dir && !is_store) {
         return 0;
     }
     ret->folder =
@@ -130,7 +158,8 @@ int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *
     in.folder = ret->folder;
     in.git = (struct git){.arena = arena, .clock = ctx->clock, .tmp_folder = ret->folder};
     for (size_t idx = 0; idx < reports->n; idx++) {
-        if (read_report(&in, &reports->items[idx], err) < 0) {
+        if ((is_store && find_stored(&in, ctx, &reports->items[idx], err) < 0) ||
+            read_report(&in, &reports->items[idx], err) < 0) {
             return -1;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --logs CLONE: a git repository, bare or not, under any name. The logs of the reports' commits are read out of it into a folder of their own,
-   laid out as --logs has it, whatever is checked out. */
+/* --logs CLONE: a git repository, bare or not, under any name; --logs store: of each report what `fetch logs:REPORT` got. The logs of the reports'
+   commits are read out of it into a folder of their own, laid out as --logs has it, whatever is checked out. */
 #ifndef CMD_LOGS_CLONE_H
 #define CMD_LOGS_CLONE_H
 
@@ -14,7 +14,7 @@ void logs_clone_cleanup(struct logs_clone *clone);
 
 /* NULL where it is none. In the arena. */
 const char *git_dir_of(struct arena *arena, const char *folder);
-/* ERR_NOT_FOUND where the repository has not the commit of a report's logs. A log that the commit lacks is left out. */
+/* ERR_NOT_FOUND where the repository, or the store, has not the commit of a report's logs. A log that the commit lacks is left out. */
 MUST_CHECK int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
                                const struct report_set *reports, struct logs_clone *ret,
                                struct err *err);

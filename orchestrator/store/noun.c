@@ -10,7 +10,8 @@
 #include "report/dataset.h"
 #include "report/source.h"
 
-#define NAMES_MAX 1024
+#define NAMES_MAX   1024
+#define LOGS_PREFIX "logs:"
 
 static const char *const KINDS[] = {
     [NOUN_DATASET] = "dataset",
@@ -92,6 +93,25 @@ static int resolve_source(struct arena *arena, struct str name, struct noun *ret
     return 0;
 }
 
+/* logs:REPORT: the repository of its logs, at its commit. */
+static int resolve_logs(struct arena *arena, const char *root, struct str report,
+                        struct noun *ret_noun, struct err *err)
+{
+    struct report r = {0};
+    const struct source_ref *logs = &r.logs_source;
+    if (load_report(arena, root, str_z(arena, report), &r, err) < 0) {
+        return -1;
+    }
+    if (!logs->repository.len || !logs->commit.len) {
+        return err_set(err, ERR_MANIFEST, "%.*s names no repository and commit of logs",
+                       STR_ARG(r.id));
+    }
+    return resolve_source(
+        arena,
+        str_of(arena_printf(arena, "%.*s@%.*s", STR_ARG(logs->repository), STR_ARG(logs->commit))),
+        ret_noun, err);
+}
+
 /* image:HOST/NAME@sha256:HEX: an image that no image.json describes. */
 static int resolve_reference(struct arena *arena, struct str name, struct noun *ret_noun,
                              struct err *err)
@@ -144,6 +164,10 @@ int noun_resolve(struct arena *arena, const char *root, const char *name, struct
     static const enum noun_kind ORDER[] = {NOUN_DATASET, NOUN_IMAGE, NOUN_REPORT};
     struct noun found = {0};
     size_t n_found = 0;
+    if (str_starts(str_of(name), STR_LIT(LOGS_PREFIX))) {
+        return resolve_logs(arena, root, str_sub(str_of(name), sizeof(LOGS_PREFIX) - 1, SIZE_MAX),
+                            ret_noun, err);
+    }
     for (size_t kind = 0; kind < NOUN_KINDS; kind++) {
         struct str prefix = str_of(arena_printf(arena, "%s:", KINDS[kind]));
         struct str rest = str_sub(str_of(name), prefix.len, SIZE_MAX);
@@ -176,8 +200,8 @@ int noun_resolve(struct arena *arena, const char *root, const char *name, struct
     }
     if (n_found == 0) {
         return err_set(err, ERR_USAGE,
-                       "\"%.200s\" is no dataset, image or report (reperf list names them) and no "
-                       "source:URL@COMMIT%s",
+                       "\"%.200s\" is no dataset, image or report (reperf list names them), no "
+                       "logs:REPORT and no source:URL@COMMIT%s",
                        name, near_text(arena, root, NOUN_KINDS, name));
     }
     *ret_noun = found;

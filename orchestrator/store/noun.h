@@ -2,7 +2,7 @@
 /* What a name on a command line of fetch, verify, lock or bundle stands for: a dataset, an image, a source, or a report, which is
    all that it needs. Prefixes `dataset:`, `image:`, `source:`, `report:` say which; without one the id is looked for among
    datasets, images and reports, and must be one of them only. `ID.synthetic` is the twin of dataset ID. `image:REFERENCE`
-   is an image of any registry, by its whole name. */
+   is an image of any registry, by its whole name; `logs:REPORT` the source that a report's logs are in. */
 #ifndef STORE_NOUN_H
 #define STORE_NOUN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings in their forms: text, JSON, SARIF 2.1.0. Writers append to `out`. */
+/* Findings as text and JSON; view/sarif.h has them as SARIF. Writers append to `out`. */
 #ifndef VIEW_FINDINGS_OUT_H
 #define VIEW_FINDINGS_OUT_H
 
@@ -15,8 +15,6 @@ void findings_out_json(const struct findings *list, const char *key, struct json
 /* `lint --json` (manifests/schema/lint-output.json): one list a report. */
 void lint_out_json(const struct report_set *reports, const struct findings *lists,
                    struct strbuf *out);
-
-void findings_out_sarif(const struct findings *list, struct strbuf *out);
 
 /* Worst first; one block a rule, a line a place. blocks: without the counts at the end. */
 void findings_out_blocks(const struct findings *list, bool is_colored, struct strbuf *out);

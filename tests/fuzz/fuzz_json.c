@@ -2,6 +2,7 @@
 /* Any bytes: refused with a message, or a document that our writer gives back as a document that parses again. */
 #include "base/base.h"
 #include "codec/json.h"
+#include "codec/json_region.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,6 +35,28 @@ static void copy_out(struct json_out *out, const char *key, const struct json *a
     }
 }
 
+static void check_region(struct str text, struct str place, int64_t n_lines)
+{
+    struct json_region at = json_region_of(text, place);
+    ASSERT(at.line >= 1 && at.line <= at.end_line && at.end_line <= n_lines);
+    ASSERT(at.column >= 1 && (at.line < at.end_line || at.column <= at.end_column));
+}
+
+/* Whatever the text and the place: a part of the text. */
+static void check_regions(struct str text)
+{
+    static const char *const PLACES[] = {"$",  "$.a", "$.a[1].b", "$[0][0]", "$.cases[3].cells[0]",
+                                         "a]["};
+    int64_t n = 1;
+    for (size_t idx = 0; idx < text.len; idx++) {
+        n += text.ptr[idx] == '\n';
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(PLACES); idx++) {
+        check_region(text, str_of(PLACES[idx]), n);
+    }
+    check_region(text, text, n);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -44,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct json root;
     struct err err = {0};
     strbuf_init(&buf, 1 << 26);
+    check_regions((struct str){(const char *)data, size});
     if (json_parse((struct str){(const char *)data, size}, "fuzz", &doc, &err) < 0) {
         ASSERT(err.code == ERR_MANIFEST && err.msg[0]);
         return 0;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds what audit and lint print against libraries that others made, and against lists.
 
-check_output.py sarif FILE: every object fits the class that python3-sarif-python-om generated from the SARIF 2.1.0 schema.
+check_output.py sarif FILE: every object fits the class that python3-sarif-python-om generated from the SARIF 2.1.0 schema,
+    and has what GitHub's code scanning needs.
 check_output.py junit FILE: python3-junitparser reads it, and its counts are those of its cases.
 check_output.py numbers JSON CSV LIST: every row of CSV is judged in JSON; those that differ are exactly those that LIST names.
 check_output.py defects README LINT AUDIT: every finding that the table of defects names fires on the report it names.
@@ -10,9 +11,74 @@ check_output.py findings JSON: the ids of all findings, sorted.
 Exit 0: all holds."""
 import csv
 import decimal
+import gzip
 import json
 import re
 import sys
+import urllib.parse
+
+
+def place_faults(run, place):
+    """A base that is named, and no path of a machine; or a whole address."""
+    artifact = place["artifactLocation"]
+    is_relative = re.fullmatch(r"[A-Za-z0-9._~/%-]+", artifact["uri"])
+    if artifact.get("uriBaseId") not in (run["originalUriBaseIds"] if is_relative else [None]) or artifact["uri"].startswith("/"):
+        yield f"{artifact['uri']} and its base"
+    if place.get("region", {"startLine": 1})["startLine"] < 1:
+        yield "a region before the first line"
+
+
+def region_faults(location):
+    """What the region holds of a file of this checkout is what is named."""
+    place = location["physicalLocation"]
+    if place["artifactLocation"].get("uriBaseId") != "%SRCROOT%":
+        return
+    region = place["region"]
+    line = open(urllib.parse.unquote(place["artifactLocation"]["uri"]), encoding="utf-8").read().split("\n")[region["startLine"] - 1]
+    text = line[region["startColumn"] - 1:region["endColumn"] - 1]
+    name = location["logicalLocations"][0]["fullyQualifiedName"]
+    if region["endLine"] != region["startLine"] or not text.strip() or text != text.strip():
+        yield f"its region is {text!r}"
+    elif not name.startswith("$") and text != json.dumps(name):
+        yield f"{name} is not its region: {text[:80]!r}"
+
+
+# What GitHub's code scanning needs, each not empty. Source: https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/
+# sarif-support-for-code-scanning, "Supported SARIF output file properties" and its limits, read 2026-11-24.
+NEEDED_RULE = ("id", "shortDescription.text", "fullDescription.text", "help.text")
+NEEDED_RESULT = ("message.text", "locations.0.physicalLocation.artifactLocation.uri", "partialFingerprints.primaryLocationLineHash")
+NEEDED_REGION = ("startLine", "startColumn", "endLine", "endColumn")
+RESULTS_MAX, DESCRIPTION_MAX, PACKED_MAX = 25000, 1024, 10 << 20
+
+
+def get(value, path):
+    for key in path.split("."):
+        value = value[int(key)] if key.isdigit() and value else value.get(key) if value else None
+    return value
+
+
+def scanning_faults(document):
+    if document.get("$schema") != "https://json.schemastore.org/sarif-2.1.0.json":
+        yield "$schema"
+    if len(gzip.compress(json.dumps(document).encode())) > PACKED_MAX:
+        yield "too large to upload"
+    seen = set()
+    for run in document["runs"]:
+        if not get(run, "tool.driver.name") or len(run["results"]) > RESULTS_MAX:
+            yield "a tool without a name, or too many results"
+        for rule in run["tool"]["driver"]["rules"]:
+            yield from (f"rule {rule['id']}: {need}" for need in NEEDED_RULE if not get(rule, need) or len(get(rule, need)) > DESCRIPTION_MAX)
+        for idx, result in enumerate(run["results"]):
+            place = result["locations"][0]["physicalLocation"]
+            yield from (f"results[{idx}]: {need}" for need in NEEDED_RESULT if not get(result, need))
+            if place["artifactLocation"].get("uriBaseId") == "%SRCROOT%":
+                yield from (f"results[{idx}]: region.{need}" for need in NEEDED_REGION if not get(place, "region." + need))
+            if result["level"] not in ("error", "warning", "note"):
+                yield f"results[{idx}]: level"
+            key = get(result, "partialFingerprints.primaryLocationLineHash")
+            if key in seen:
+                yield f"results[{idx}]: its fingerprint is another's"
+            seen.add(key)
 
 
 def sarif(path):
@@ -22,9 +88,10 @@ def sarif(path):
         "runs": om.Run, "tool": om.Tool, "driver": om.ToolComponent, "rules": om.ReportingDescriptor, "results": om.Result,
         "message": om.Message, "locations": om.Location, "physicalLocation": om.PhysicalLocation,
         "artifactLocation": om.ArtifactLocation, "region": om.Region, "logicalLocations": om.LogicalLocation,
-        "shortDescription": om.MultiformatMessageString, "help": om.MultiformatMessageString,
-        "defaultConfiguration": om.ReportingConfiguration,
+        "shortDescription": om.MultiformatMessageString, "fullDescription": om.MultiformatMessageString, "help": om.MultiformatMessageString,
+        "defaultConfiguration": om.ReportingConfiguration, "relatedLocations": om.Location, "description": om.Message,
     }
+    maps = {"originalUriBaseIds": om.ArtifactLocation, "partialFingerprints": None}  # whose keys are free
     bad = []
 
     def check(kind, value, place):
@@ -36,6 +103,13 @@ def sarif(path):
             if attribute.default.__class__.__name__ == "_Nothing" and key not in value:
                 bad.append(f"{place}: {kind.__name__} needs {key}")
         for key, child in value.items():
+            if key in maps and isinstance(child, dict):
+                for name, item in child.items():
+                    if maps[key] and isinstance(item, dict):
+                        check(maps[key], item, f"{place}.{key}.{name}")
+                    elif maps[key] or not isinstance(item, str):
+                        bad.append(f"{place}.{key}.{name}: not what SARIF has there")
+                continue
             children = child if isinstance(child, list) else [child]
             for idx, item in enumerate(children):
                 if isinstance(item, dict):
@@ -53,11 +127,11 @@ def sarif(path):
         for idx, result in enumerate(run["results"]):
             if rules[result["ruleIndex"]] != result["ruleId"]:
                 bad.append(f"results[{idx}]: ruleIndex is not the one of {result['ruleId']}")
-            if result["level"] not in ("error", "warning", "note") or not result["message"]["text"]:
-                bad.append(f"results[{idx}]: level or message")
-            for place in result["locations"]:
-                if not re.fullmatch(r"[A-Za-z0-9._~/%-]+", place["physicalLocation"]["artifactLocation"]["uri"]):
-                    bad.append(f"results[{idx}]: not a relative URI")
+            for kind in ("locations", "relatedLocations"):
+                for place in result.get(kind, []):
+                    bad += [f"results[{idx}]: {fault}" for fault in place_faults(run, place["physicalLocation"])]
+            bad += [f"results[{idx}]: {fault}" for fault in region_faults(result["locations"][0])]
+    bad += scanning_faults(document)
     if document["version"] != "2.1.0":
         bad.append("version")
     return bad

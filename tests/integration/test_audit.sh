@@ -63,6 +63,18 @@ exits 0 "fits the classes made from the SARIF 2.1.0 schema" "${O[@]}" sarif "$T/
 head -n 3 "$T/out" | sed 's/^/# /'
 sed 's/"ruleId"/"ruleid"/' "$T/audit.sarif" >"$T/planted.sarif"
 exits 1 "which refuse a wrong property" "${O[@]}" sarif "$T/planted.sarif"
+is "$(jq '[.runs[0].results[].locations[0].physicalLocation.artifactLocation.uriBaseId] | unique | join(" ")' -r "$T/audit.sarif")" %SRCROOT% "its places lie in the checkout"
+sed 's/"uriBaseId": "%SRCROOT%"/"uriBaseId": "ROOT"/' "$T/audit.sarif" >"$T/planted.sarif"
+exits 1 "a base that is not named is seen" "${O[@]}" sarif "$T/planted.sarif"
+sed '0,/"startLine": [0-9]*/s//"startLine": 2/' "$T/audit.sarif" >"$T/planted.sarif"
+exits 1 "a line of another case is seen" "${O[@]}" sarif "$T/planted.sarif"
+sed '0,/"fullDescription"/s//"name": "x", "description"/' "$T/audit.sarif" >"$T/planted.sarif"
+exits 1 "a rule without what code scanning needs is seen" "${O[@]}" sarif "$T/planted.sarif"
+(cd "$T" && "$REPERF" audit paddle-perf-deeplabv3p --sarif >"$T/away.sarif" 2>/dev/null)
+is "$(jq '[.runs[0].results[].locations[0].physicalLocation.artifactLocation | .uriBaseId + " " + .uri] | unique | join(",")' -r "$T/away.sarif")" \
+    "%REPERF% manifests/reports/paddle-perf-deeplabv3p.json" "elsewhere they are of the program, and no path of this machine"
+is "$(jq -c '[.runs[0].results[].partialFingerprints]' "$T/away.sarif")" \
+    "$(jq -c '[.runs[0].results[] | select(.locations[0].physicalLocation.artifactLocation.uri | endswith("/paddle-perf-deeplabv3p.json")) | .partialFingerprints]' "$T/audit.sarif")" "their fingerprints are the same"
 exits 1 "JUnit" "$REPERF" audit --all --junit
 cp "$T/out" "$T/audit.xml"
 exits 0 "is valid against junit.rng" xmllint --noout --relaxng tests/integration/junit.rng "$T/audit.xml"

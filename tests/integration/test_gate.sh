@@ -18,23 +18,31 @@ smoke --repeats 1 --run-id "$NONE" >"$T/out" 2>&1
 
 exits 0 "without the gate a slower run is no failure" "$REPERF" compare "$A" "$B_SLOW"
 exits 1 "slower by 12.5 %" "$REPERF" compare "$A" "$B_SLOW" --fail-slower 5%
-like "$(cat "$T/err")" "$CASE: slower by 12.50 %, more than 5 %" "is named"
-like "$(tail -n 1 "$T/err")" '1 cells compared, 1 slower' "and counted last"
+like "$(cat "$T/err")" "$CASE: slower: slower by 12.50 %, tolerance 5 %" "is named"
+like "$(tail -n 1 "$T/err")" '0 cells within, 1 slower, 0 undecided, 0 missing' "and counted last"
 exits 0 "within the tolerance" "$REPERF" compare "$A" "$B_SLOW" --fail-slower 13
-exits 0 "slower by 1.25 %" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5%
-exits 1 "and no tolerance" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 0%
+exits 1 "slower by 1.25 %, and one repeat cannot tell" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5%
+exits 0 "which one may allow" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5% --allow-undecided
+like "$(cat "$T/err")" "$CASE: undecided: .*; the repeats are too few to tell" "and is told"
+exits 1 "but not beyond the tolerance" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 0% --allow-undecided
+exits 2 "which is the gate's" "$REPERF" compare "$A" "$B_NEAR" --allow-undecided
 exits 0 "faster" "$REPERF" compare "$B_SLOW" "$A" --fail-slower 0
 exits 1 "a run without a value is no success" "$REPERF" compare "$A" "$NONE" --fail-slower 50%
-like "$(cat "$T/err")" 'a value in A and none in B' "and why"
+like "$(cat "$T/err")" 'missing: a value in A, and none in B' "and why"
 exits 1 "nothing to compare with" "$REPERF" compare "$NONE" "$A" --fail-slower 50%
+like "$(cat "$T/err")" 'undecided: no value in A' "is undecided"
+exits 1 "nothing at all, whatever is allowed" "$REPERF" compare "$NONE" "$A" --fail-slower 50% --allow-undecided
 exits 1 "one JSON document all the same" "$REPERF" compare --json "$A" "$B_SLOW" --fail-slower 5%
 is "$(jq -r '.cells[0].rel_diff * 1000 | round' "$T/out")" "-125" "with the difference"
+is "$(jq -c '[.gate, .cells[0].gate]' "$T/out")" '[{"tolerance":0.05,"outcome":"slower"},"slower"]' "and the outcome"
+cp "$T/out" "$T/gate.json"
+exits 0 "which is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/compare-output.json "$T/gate.json"
 exits 2 "a share that is none" "$REPERF" compare "$A" "$B_SLOW" --fail-slower much
 
 # --- the interval from the repeats, and repeats that stand out -------------------------------------------
 like "$(cat "$T/err")" "expected a share" "which is said"
 "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5% >"$T/out" 2>"$T/err"
-like "$(cat "$T/err")" "$CASE: slower by 1.25 %, tolerance 5 % \(2 and 1 repeats give no interval: each run needs two that count\)" "too few repeats: plainly none"
+like "$(cat "$T/err")" "$CASE: undecided: slower by 1.25 %, tolerance 5 % \(2 and 1 repeats give no interval: each run needs two that count\)" "too few repeats: plainly none"
 like "$(grep "$CASE" "$T/out")" "too few repeats" "in the table as well"
 at_rates() { # RATE...: of one run after another
     printf '%s\n' "$@" >"$T/fake/rates"
@@ -52,12 +60,19 @@ at_rates 10 10.01 7.5 9.99
 smoke --repeats 4 --run-id "$ODD" >"$T/out" 2>&1
 # By hand: u = (0.2/10)^2/3, v = (0.3/9)^2/3, df = (u+v)^2/(u^2/2+v^2/2) = 3.27, t = 3.182, half = t 0.9 sqrt(u+v) = 6.43 %.
 exits 1 "slower by 10 %, three repeats each" "$REPERF" compare "$THREE" "$LESS" --fail-slower 2%
-like "$(cat "$T/err")" "slower by 10.00 %, more than 2 % \(95 % interval -16.43 % to -3.57 %, from 3 and 3 repeats\)" "with its interval"
-is "$(grep -c 'more repeats would tell' "$T/err")" 0 "which leaves no doubt"
+like "$(cat "$T/err")" "slower: slower by 10.00 %, tolerance 2 % \(95 % interval -16.43 % to -3.57 %, from 3 and 3 repeats\)" "with its interval"
+is "$(grep -c 'too few to tell' "$T/err")" 0 "which leaves no doubt"
 exits 1 "more than the tolerance" "$REPERF" compare "$THREE" "$LESS" --fail-slower 5%
-like "$(cat "$T/err")" "the interval reaches into the tolerance: more repeats would tell" "and the interval leaves it open"
-exits 0 "within the tolerance" "$REPERF" compare "$THREE" "$LESS" --fail-slower 12%
-like "$(cat "$T/err")" "the interval reaches beyond the tolerance: more repeats would tell" "and the interval leaves that open"
+like "$(cat "$T/err")" "$CASE: undecided: .*the repeats are too few to tell" "and the interval leaves it open"
+exits 1 "which may not be allowed" "$REPERF" compare "$THREE" "$LESS" --fail-slower 5% --allow-undecided
+exits 1 "less than the tolerance" "$REPERF" compare "$THREE" "$LESS" --fail-slower 12% --csv "$T/c.csv"
+like "$(cat "$T/err")" "$CASE: undecided: .*the repeats are too few to tell" "and the interval leaves that open"
+like "$(tail -n 1 "$T/c.csv")" ',undecided' "the CSV says it as well"
+exits 0 "which may be allowed" "$REPERF" compare "$THREE" "$LESS" --fail-slower 12% --allow-undecided
+# By hand: u = v = (0.2/10)^2/3, df = 4, t = 2.776, half = t sqrt(2u) = 4.53 %.
+exits 0 "a run and itself: the interval is within" "$REPERF" compare "$THREE" "$THREE" --fail-slower 5%
+like "$(cat "$T/err")" "$CASE: within: .*95 % interval -4.53 % to \+4.53 %" "as it should be"
+exits 1 "and not within less" "$REPERF" compare "$THREE" "$THREE" --fail-slower 4%
 exits 1 "a run with a repeat that stands out" "$REPERF" compare "$THREE" "$ODD" --fail-slower 5%
 like "$(cat "$T/err")" "of B these repeats stand out: [0-9] \(7.5\)" "is shown with it"
 like "$(cat "$T/out")" "of B these repeats stand out: [0-9] \(7.5\)" "in the text as well"

@@ -47,6 +47,23 @@ exits 0 "audit: all its cells hold" "$REPERF" audit $G --logs "$T/logs" --json
 is "$("${O[@]}" findings "$T/out")" "" "and audit finds nothing"
 is "$(grep -c '"verdict": "exact"' "$T/out")" 6 "six cells exact"
 
+# --- SARIF in one's own checkout: places in it, fingerprints that stay while lines move and cases come -------------
+mkdir -p "$T/checkout/reports" "$T/checkout/deep" && git init -q "$T/checkout"
+sed '0,/"image_digest": "[^"]*"/s//"image_digest": null/; s/{1\.\.3}/{2..3}/' $G >"$T/checkout/reports/a b.json"
+sarif_of() { (cd "$T/checkout/$1" && "$REPERF" lint "$2" --sarif 2>/dev/null) | jq -c "[.runs[0].results[] | $3]"; }
+is "$(sarif_of . "reports/a b.json" '[.ruleId, (.locations[0].physicalLocation | .artifactLocation.uriBaseId, .artifactLocation.uri)]')" \
+    '[["image-tag-mutable","%SRCROOT%","reports/a%20b.json"],["repeats-differ","%SRCROOT%","reports/a%20b.json"],["repeats-differ","%SRCROOT%","reports/a%20b.json"]]' "its places lie below the checkout"
+is "$(sarif_of deep "../reports/a b.json" .locations)" "$(sarif_of . "$T/checkout/reports/a b.json" .locations)" "from whatever folder, by whatever path"
+sarif_of . "reports/a b.json" .partialFingerprints >"$T/before"
+sarif_of . "reports/a b.json" '.locations[0].physicalLocation.region.startLine' >"$T/lines"
+sed -i '1s/^/\n\n\n/; s/"stacks": \[/&\n/' "$T/checkout/reports/a b.json"
+is "$(sarif_of . "reports/a b.json" .partialFingerprints)" "$(cat "$T/before")" "fingerprints stay where lines move"
+is "$(sarif_of . "reports/a b.json" '.locations[0].physicalLocation.region.startLine')" "$(jq -c 'map(. + 4)' "$T/lines")" "which they have"
+jq '.stacks |= [.[1], .[0]] + .[2:]' "$T/checkout/reports/a b.json" >"$T/checkout/reports/c.json"
+mv "$T/checkout/reports/c.json" "$T/checkout/reports/a b.json"
+is "$(sarif_of . "reports/a b.json" .partialFingerprints | jq -S 'sort')" "$(jq -S 'sort' "$T/before")" "and where stacks change places"
+is "$(cd "$T/checkout" && "$REPERF" lint "$ROOT/$G" --sarif 2>/dev/null | jq -r '.runs[0].results | length')" 0 "a clean report has no results"
+
 # --- planted in the manifest: SCRIPT changes it, lint must say exactly these ids --------------------------------
 planted() { # IDS SED-SCRIPT
     sed -E "$2" $G >"$T/report.json"

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "codec/json.h"
+#include "codec/json_region.h"
 
 static const char *const BAD[] = {
     "",
@@ -192,6 +193,33 @@ static void an_escaped_backslash_is_no_escape(void **state UNUSED)
     assert_true(str_eq_z(value, "\\u0000"));
 }
 
+static void assert_region(const char *place, int64_t line, int64_t column, int64_t end_line,
+                          int64_t end_column)
+{
+    const struct str text = STR_LIT("{\n\"a\": [1, {\"}\": 2},\n {\"b\": \"\\\"]\",\n "
+                                    "\"\xc3\xa9\": \"\xe2\x82\xac\", \"c\": [\n7 ]}],"
+                                    "\n\"d\": true}\n");
+    struct json_region got = json_region_of(text, str_of(place));
+    assert_int_equal(got.line, line);
+    assert_int_equal(got.column, column);
+    assert_int_equal(got.end_line, end_line);
+    assert_int_equal(got.end_column, end_column);
+}
+
+static void places_have_regions(void **state UNUSED)
+{
+    assert_region("$", 1, 1, 1, 2);
+    assert_region("$.a", 2, 6, 2, 19);
+    assert_region("$.a[1]", 2, 10, 2, 18);
+    assert_region("$.a[2].b", 3, 8, 3, 13);
+    assert_region("$.a[2].\xc3\xa9", 4, 7, 4, 10);
+    assert_region("$.a[2].c", 4, 17, 4, 18);
+    assert_region("$.a[2].c[0]", 5, 1, 5, 2);
+    assert_region("$.d", 6, 6, 6, 10);
+    assert_region("$.a[9].c", 2, 6, 2, 19);
+    assert_region("$.nothing", 1, 1, 1, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +229,7 @@ int main(void)
         cmocka_unit_test(whole_numbers_beyond_2_53_are_refused),
         cmocka_unit_test(output_keeps_order_and_escapes),
         cmocka_unit_test(an_escaped_backslash_is_no_escape),
+        cmocka_unit_test(places_have_regions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# fetch logs:REPORT from git's own server by TLS, and --logs store, which reads them.
+# shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317
+source "$(dirname "$0")/../tap_lib.sh"
+# shellcheck source=tests/integration/nginx_lib.sh disable=SC1091
+source "$ROOT/tests/integration/nginx_lib.sh"
+export HOME="$T" GIT_CONFIG_NOSYSTEM=1 REPERF_STORE="$T/store" no_proxy='*'
+git() { command git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=main "$@"; }
+pids=()
+stop() {
+    [ "${#pids[@]}" -eq 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
+    pids=()
+}
+cleanup() {
+    stop
+    chmod -R u+w "$T"
+    rm -rf "$T"
+}
+trap cleanup EXIT
+
+mkdir -p "$T/made/runs/a" "$T/m/reports" "$T/m/formats" "$T/served"
+for step in 10 20 30 40; do echo "step $step/40 | loss 0.5 | $((1000 + step)) img/s"; done >"$T/made/runs/a/train.log"
+"$REPERF" measure "$T/made/runs/a/train.log" --suggest "$T/m/formats/mine.json" >/dev/null 2>&1
+git -C "$T/made" init -q && git -C "$T/made" add . && git -C "$T/made" commit -qm one
+commit=$(git -C "$T/made" rev-parse HEAD)
+echo later >"$T/made/runs/a/train.log"
+git -C "$T/made" commit -qam two
+git clone -q --bare "$T/made" "$T/served/ours.git"
+
+port=$(nginx_free_port)
+mkdir -p "$T/nginx"
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout "$T/nginx/key" -out "$T/ca.pem" 2>/dev/null
+cat >"$T/nginx/nginx.conf" <<NGINX
+user $(id -un);
+daemon off;
+master_process off;
+pid $T/nginx/pid;
+error_log $T/nginx/error.log;
+events { worker_connections 64; }
+http {
+    access_log $T/nginx/access.log;
+    client_body_temp_path $T/nginx/body; proxy_temp_path $T/nginx/proxy; fastcgi_temp_path $T/nginx/fastcgi;
+    uwsgi_temp_path $T/nginx/uwsgi; scgi_temp_path $T/nginx/scgi;
+    server {
+        listen 127.0.0.1:$port ssl;
+        ssl_certificate $T/ca.pem;
+        ssl_certificate_key $T/nginx/key;
+        location / {
+            fastcgi_pass unix:$T/cgi.sock;
+            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
+            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
+            fastcgi_param GIT_PROJECT_ROOT $T/served;
+            fastcgi_param PATH_INFO \$uri;
+            fastcgi_param QUERY_STRING \$query_string;
+            fastcgi_param REQUEST_METHOD \$request_method;
+            fastcgi_param CONTENT_TYPE \$content_type;
+            fastcgi_param CONTENT_LENGTH \$content_length;
+            fastcgi_param GIT_PROTOCOL \$http_git_protocol;
+        }
+    }
+}
+NGINX
+fcgiwrap -s "unix:$T/cgi.sock" 2>"$T/cgi.log" &
+pids+=($!)
+for _ in $(seq 100); do
+    [ -S "$T/cgi.sock" ] && break
+    sleep 0.05
+done
+nginx -c "$T/nginx/nginx.conf" -p "$T/nginx" >"$T/nginx/out" 2>&1 &
+pids+=($!)
+for _ in $(seq 100); do
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+    sleep 0.05
+done
+url=https://127.0.0.1:$port/ours.git
+sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
+    sed "s/0123456789abcdef0123456789abcdef01234567/$commit/; s#https://example.org/ours.git#$url#; s#\"train.log\"#\"runs/a/train.log\"#" >"$T/m/reports/my-report.json"
+export REPERF_MANIFESTS="$T/m"
+
+exits 2 "not fetched yet" "$REPERF" audit my-report --logs store
+like "$(cat "$T/err")" "the store does not have $url at $commit; reperf fetch logs:my-report gets it" "says what gets it"
+exits 4 "offline" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --offline
+exits 4 "nobody vouches for the server" "$REPERF" fetch logs:my-report
+exits 0 "a dry run" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --dry-run
+exits 2 "gets nothing" "$REPERF" audit my-report --logs store
+exits 0 "fetch" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
+is "$(jq -r '.items[0] | .noun + " " + .commit + " " + (.fetched | tostring)' "$T/out")" "source:$url@$commit $commit 1" "is of the pinned commit"
+exits 0 "audit" "$REPERF" audit my-report --logs store
+like "$(cat "$T/out")" "1 cells: 1 exact" "of that commit, not of the branch"
+exits 0 "report" "$REPERF" report my-report --logs store
+exits 0 "explain" "$REPERF" explain resnet50/torch/fp32/n1g8/bs32 --logs store
+like "$(cat "$T/out")" "step 40/40" "shows the log's lines"
+exits 0 "again" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --json
+is "$(jq -r '.items[0].fetched' "$T/out")" 0 "fetches nothing"
+exits 0 "verify reads every object" "$REPERF" verify logs:my-report
+
+stop
+mv "$T/store" "$T/mirror"
+exits 4 "the server is gone" "$REPERF" fetch logs:my-report --ca "$T/ca.pem"
+exits 0 "a mirror has it" "$REPERF" fetch logs:my-report --ca "$T/ca.pem" --mirror "$T/mirror"
+exits 0 "and the audit it" "$REPERF" audit my-report --logs store
+repo=$(find "$T/store/sources" -maxdepth 1 -name '*.git')
+chmod -R u+w "$repo" && find "$repo/objects" -type f -delete
+exits 5 "a repository without its objects" "$REPERF" audit my-report --logs store
+exits 2 "a report that is not there" "$REPERF" fetch logs:no-such
+exits 3 "a report without logs" "$REPERF" fetch logs:dlperf-paddle-resnet50
+exits 2 "a folder of that name is said with its place" "$REPERF" audit my-report --logs ./store
+tap_done
