@@ -46,6 +46,7 @@ struct local {
     struct clock_src clock;
     struct loop *loop;        /* borrowed */
     char *work_folder;        /* owned */
+    char *program;            /* reperf-node; owned; NULL: not asked for */
     char spawned[JOB_ID_MAX]; /* the job that was spawned last, by us */
     struct proc wrapper;      /* of it, until it is reaped */
     int64_t spawned_ns;
@@ -448,6 +449,18 @@ static enum step local_work_folder(struct remote *remote, const char **ret_path,
     return STEP_DONE;
 }
 
+static enum step local_program(struct remote *remote, const char **ret_path, struct err *err)
+{
+    struct local *local = (struct local *)remote;
+    local->program = local->program ? local->program : remote_node_file();
+    if (access(local->program, X_OK) < 0) {
+        return step_fail(
+            err_set(err, ERR_NODE, "reperf-node: %s: %s", local->program, err_errno_text(errno)));
+    }
+    *ret_path = local->program;
+    return STEP_DONE;
+}
+
 static enum step local_forget(struct remote *remote, const char *id, struct err *err)
 {
     struct local *local = (struct local *)remote;
@@ -465,6 +478,7 @@ static void local_free(struct remote *remote)
     proc_detach(&local->wrapper); /* a job is meant to go on */
     local_abort(remote);
     free(local->work_folder);
+    free(local->program);
     free(local);
 }
 
@@ -477,6 +491,7 @@ static const struct remote_ops LOCAL_OPS = {
     .signal = local_signal,
     .forget = local_forget,
     .work_folder = local_work_folder,
+    .program = local_program,
     .abort = local_abort,
     .free = local_free,
 };

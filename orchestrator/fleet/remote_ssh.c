@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node over SSH. Each operation is one script; a connection that is lost is had again, for outage_ns in all, and the script is
-   run again where that is the same as running it once. */
+/* A node over SSH: scripts, and a channel to reperf-node there. A connection that is lost is had again, for outage_ns in all, and what was
+   under way is asked again where that is the same as asking once. */
 #include "base/base.h"
 
 #include "fleet/remote_ssh_impl.h"
@@ -136,8 +136,6 @@ enum step remote_ssh_run(struct remote_ssh *r, const struct run_opts *opts, int 
 void remote_ssh_end(struct remote_ssh *r)
 {
     if (r->op.is_active) {
-        strbuf_release(&r->op.script);
-        strbuf_release(&r->op.input);
         strbuf_release(&r->op.output);
         strbuf_release(&r->op.request);
     }
@@ -149,8 +147,6 @@ void remote_ssh_begin(struct remote_ssh *r, const char *what)
     uint64_t nonce = rng_u64(&r->rng);
     ASSERT(!r->op.is_active);
     r->op = (struct operation){.is_active = true, .what = what};
-    strbuf_init(&r->op.script, JOB_TEXT_MAX);
-    strbuf_init(&r->op.input, JOB_TEXT_MAX);
     strbuf_init(&r->op.output, READ_AHEAD_MAX + OWN_OUTPUT_MAX);
     strbuf_init(&r->op.request, NODE_FRAME_MAX);
     snprintf(r->op.nonce, sizeof(r->op.nonce), "%016" PRIx64, nonce);
@@ -159,71 +155,6 @@ void remote_ssh_begin(struct remote_ssh *r, const char *what)
 void remote_ssh_collect(void *ctx, const char *ptr, size_t len)
 {
     strbuf_add(ctx, ptr, len);
-}
-
-/* What one of our own scripts says that it failed of. */
-static int script_failed(const struct remote_ssh *r, int exit_status, struct err *err)
-{
-    static const char *const FULL[] = {"No space left on device", "Disk quota exceeded",
-                                       "Read-only file system", "File too large"};
-    struct str said = str_trim(strbuf_str(&r->op.output));
-    struct str line;
-    enum err_code code = ERR_NODE;
-    for (size_t idx = 0; idx < ARRAY_LEN(FULL); idx++) {
-        code = str_find(said, str_of(FULL[idx])) >= 0 ? ERR_DISK : code;
-    }
-    if (!str_next(&said, '\n', &line)) {
-        line = STR_EMPTY;
-    }
-    line = str_sub(line, 0, 300);
-    return err_set(err, code, "%s: %s failed (%d): %.*s", remote_ssh_label(r), r->op.what,
-                   exit_status, STR_ARG(line));
-}
-
-static enum step own_script(struct remote_ssh *r, const char *text, const char *const *args,
-                            int *ret_exit_status, struct err *err)
-{
-    struct ssh_script script = {.args = args,
-                                .input = strbuf_str(&r->op.input),
-                                .input_fd = -1,
-                                .on_output = remote_ssh_collect,
-                                .output_ctx = &r->op.output,
-                                .deadline_ns = REMOTE_OWN_DEADLINE_NS};
-    struct run_opts opts = {&script, true, r->op.what};
-    bool is_again;
-    enum step step;
-    if (!r->op.script.len) {
-        strbuf_add_z(&r->op.script, REMOTE_PRELUDE);
-        strbuf_add_z(&r->op.script, text);
-    }
-    script.text = r->op.script.ptr;
-    step = remote_ssh_run(r, &opts, ret_exit_status, &is_again, err);
-    if (is_again) {
-        strbuf_clear(&r->op.output);
-    }
-    return step;
-}
-
-/* One of ours, which may all be repeated. Output in op.output, to be taken before end_op. */
-enum step remote_ssh_own(struct remote_ssh *r, const char *text, const char *const *args,
-                         struct err *err)
-{
-    int exit_status = 0;
-    enum step step = STEP_DONE;
-    bool is_by_node = r->op.request.len > 0;
-    if (is_by_node && !r->op.is_by_scripts) {
-        step = remote_node_serve(r, &exit_status, err);
-    }
-    if (step == STEP_DONE && (!is_by_node || r->op.is_by_scripts)) {
-        step = own_script(r, text, args, &exit_status, err);
-    }
-    if (step == STEP_DONE && exit_status != 0) {
-        step = step_fail(script_failed(r, exit_status, err));
-    }
-    if (step == STEP_FAIL) {
-        remote_ssh_end(r);
-    }
-    return step;
 }
 
 /* ---- operations ---- */
@@ -276,7 +207,6 @@ static enum step ssh_remote_work_folder(struct remote *remote, const char **ret_
                                         struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    const char *const args[] = {r->work_wanted, NULL};
     enum step step;
     if (r->work_folder) {
         *ret_path = r->work_folder;
@@ -285,7 +215,8 @@ static enum step ssh_remote_work_folder(struct remote *remote, const char **ret_
     if (!r->op.is_active) {
         remote_ssh_begin(r, "the work folder");
     }
-    step = remote_ssh_own(r, REMOTE_FOLDER, args, err);
+    remote_node_request(r, NODE_FOLDER, NULL, 0);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct str path = str_trim(strbuf_str(&r->op.output));
@@ -337,12 +268,6 @@ static struct str ssh_remote_login_noise(const struct remote *remote)
     return r->ssh ? ssh_login_noise(r->ssh) : STR_LIT("");
 }
 
-static const char *ssh_remote_by_scripts(const struct remote *remote)
-{
-    const struct remote_ssh *r = (const struct remote_ssh *)remote;
-    return r->node.state == NODE_NEVER ? r->node.why : NULL;
-}
-
 static const struct remote_ops SSH_OPS = {
     .exec = ssh_remote_exec,
     .start = remote_ssh_start,
@@ -356,7 +281,7 @@ static const struct remote_ops SSH_OPS = {
     .abort = ssh_remote_abort,
     .free = ssh_remote_free,
     .login_noise = ssh_remote_login_noise,
-    .by_scripts = ssh_remote_by_scripts,
+    .program = remote_node_there,
 };
 
 /* What a site knows of its network; who says nothing gets the default. */

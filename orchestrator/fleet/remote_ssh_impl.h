@@ -8,42 +8,33 @@
 #include "codec/digest.h"
 #include "codec/node_wire.h"
 #include "fleet/remote.h"
-#include "fleet/remote_scripts.h"
 #include "net/ssh.h"
 
 #define READ_AHEAD_MAX (4u << 20)
-#define JOB_TEXT_MAX   (16u << 20)
 
 struct operation { /* what is under way */
     bool is_active;
     bool was_seen; /* of a script: its begin, on any connection */
     const char *what;
-    struct strbuf script;
-    struct strbuf input;
-    struct strbuf output; /* of our own scripts */
+    struct strbuf output; /* an answer's text */
     size_t output_from;   /* of the caller's output */
     char nonce[17];
-    struct strbuf
-        request;  /* the same for reperf-node, its number still to be put in; empty: it has none */
-    bool may_put; /* it is worth putting reperf-node there */
-    bool is_by_scripts; /* reperf-node does not do it */
-    int n_ends;         /* how often reperf-node ended under it */
+    struct strbuf request; /* its number still to be put in; empty: not written yet */
+    int n_ends;            /* how often reperf-node ended under it */
 };
 
 enum node_state {
     NODE_UNKNOWN, /* what there is here is not looked at yet */
     NODE_LAUNCH,  /* to be run there, or being begun */
-    NODE_ABSENT,  /* it is not there */
-    NODE_PUT,     /* being put there */
+    NODE_PUT,     /* it is not there: being put there */
     NODE_UP,
-    NODE_NEVER, /* the scripts do the work: why says why */
 };
 
 struct remote_node { /* reperf-node there */
     enum node_state state;
     char *program; /* the file here, owned */
     char sha256[SHA256_HEX_SIZE];
-    char why[240];
+    char *there; /* its path there, owned; NULL: not told yet */
     bool was_put;
     bool is_open;  /* its channel is the script under way of the ssh */
     bool is_asked; /* the operation under way has been sent */
@@ -101,12 +92,13 @@ enum step remote_ssh_run(struct remote_ssh *r, const struct run_opts *opts, int 
 void remote_ssh_collect(void *ctx, const char *ptr, size_t len); /* ctx: a strbuf */
 void remote_ssh_begin(struct remote_ssh *r, const char *what);
 void remote_ssh_end(struct remote_ssh *r);
-/* One of our own scripts, which may all be repeated. Its output is in op.output until remote_ssh_end; STEP_FAIL has ended it. */
-enum step remote_ssh_own(struct remote_ssh *r, const char *text, const char *const *args,
-                         struct err *err);
 
-/* remote_node.c. The operation by reperf-node: its answer is in op.output, its status in *ret_exit_status; or op.is_by_scripts. */
-enum step remote_node_serve(struct remote_ssh *r, int *ret_exit_status, struct err *err);
+/* remote_node.c. The operation under way, by reperf-node, which is put there first where it is not: its answer is in op.output until
+   remote_ssh_end; STEP_FAIL has ended it. */
+enum step remote_node_ask(struct remote_ssh *r, struct err *err);
+/* Where it lies there. */
+enum step remote_node_there(struct remote *remote, const char **ret_path, struct err *err);
+/* Written once an operation; what is too long leaves op.request.is_full. */
 void remote_node_request(struct remote_ssh *r, enum node_op op, const struct str *fields,
                          size_t n_fields);
 void remote_node_init(struct remote_ssh *r);

@@ -4,9 +4,8 @@
 
 #include "fleet/remote_ssh_impl.h"
 
-#define POLL_WAIT_S  "1"
-#define POLL_WAIT_MS "1000"
-#define ARGS_MAX     9
+#define POLL_WAIT_MS    "1000"
+#define READ_AHEAD_TEXT "4194304" /* READ_AHEAD_MAX */
 
 static bool begin_job_op(struct remote_ssh *r, const char *id, const char *what, struct err *err)
 {
@@ -29,29 +28,6 @@ static bool begin_job_op(struct remote_ssh *r, const char *id, const char *what,
     return true;
 }
 
-/* A script that becomes the program: first what the node's login gave, then what the job is given. */
-static int make_job(struct strbuf *out, const struct remote_job *job, struct err *err)
-{
-    strbuf_add_z(out, "rm -f \"$0\"\nexec env -i ${HOME:+\"HOME=$HOME\"} ${USER:+\"USER=$USER\"} "
-                      "${LOGNAME:+\"LOGNAME=$LOGNAME\"} ${SHELL:+\"SHELL=$SHELL\"} "
-                      "${PATH:+\"PATH=$PATH\"} ${TMPDIR:+\"TMPDIR=$TMPDIR\"} "
-                      "${XDG_RUNTIME_DIR:+\"XDG_RUNTIME_DIR=$XDG_RUNTIME_DIR\"}");
-    for (size_t idx = 0; job->env && job->env[idx]; idx++) {
-        strbuf_add_char(out, ' ');
-        shq_append(out, str_of(job->env[idx]));
-    }
-    for (size_t idx = 0; job->argv[idx]; idx++) {
-        strbuf_add_char(out, ' ');
-        shq_append(out, str_of(job->argv[idx]));
-    }
-    strbuf_add_char(out, '\n');
-    return out->is_full ? err_set(err, ERR_USAGE,
-                                  "a job's command and environment of more than %u "
-                                  "bytes",
-                                  JOB_TEXT_MAX)
-                        : 0;
-}
-
 static void make_cleanup(struct strbuf *out, const struct remote_job *job)
 {
     for (size_t idx = 0; job->cleanup && job->cleanup[idx]; idx++) {
@@ -60,11 +36,10 @@ static void make_cleanup(struct strbuf *out, const struct remote_job *job)
     }
 }
 
-/* The same for reperf-node: its words as they are, for it starts the program itself. */
-static void request_start(struct remote_ssh *r, const struct remote_job *job, const char *cleanup,
-                          const char *most)
+static void request_start(struct remote_ssh *r, const struct remote_job *job)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf cleanup;
     enum { BEFORE_ARGV = 5 };
     char count[24];
     size_t n_argv = 0, n_env = 0;
@@ -75,11 +50,13 @@ static void request_start(struct remote_ssh *r, const struct remote_job *job, co
     while (job->env && job->env[n_env]) {
         n_env++;
     }
+    strbuf_init(&cleanup, NODE_BODY_MAX);
+    make_cleanup(&cleanup, job);
     snprintf(count, sizeof(count), "%zu", n_argv);
     fields = arena_array(&arena, struct str, BEFORE_ARGV + n_argv + n_env);
     fields[0] = str_of(job->id);
-    fields[1] = str_of(most);
-    fields[2] = str_of(cleanup);
+    fields[1] = STR_LIT(READ_AHEAD_TEXT);
+    fields[2] = strbuf_str(&cleanup);
     fields[3] = str_of(job->beside ? job->beside : "");
     fields[4] = str_of(count);
     for (size_t idx = 0; idx < n_argv; idx++) {
@@ -191,33 +168,20 @@ static int take_early(struct remote_ssh *r, const char *id, struct err *err)
 enum step remote_ssh_start(struct remote *remote, const struct remote_job *job, struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    CLEANUP(strbuf) struct strbuf cleanup;
-    char size[24], most[24];
     enum step step;
-    strbuf_init(&cleanup, JOB_TEXT_MAX);
-    if (!r->op.is_active) {
-        if (!begin_job_op(r, job->id, "the start of a job", err)) {
-            return STEP_FAIL;
-        }
-        if (make_job(&r->op.input, job, err) < 0) {
-            remote_ssh_end(r);
-            return STEP_FAIL;
-        }
+    if (!begin_job_op(r, job->id, "the start of a job", err)) {
+        return STEP_FAIL;
     }
-    make_cleanup(&cleanup, job);
-    snprintf(size, sizeof(size), "%zu", r->op.input.len);
-    snprintf(most, sizeof(most), "%u", READ_AHEAD_MAX);
-    const char *const args[ARGS_MAX] = {r->work_wanted,
-                                        job->id,
-                                        r->op.nonce,
-                                        size,
-                                        REMOTE_WRAPPER,
-                                        cleanup.ptr,
-                                        job->beside ? job->beside : "",
-                                        most,
-                                        NULL};
-    request_start(r, job, cleanup.ptr, most);
-    step = remote_ssh_own(r, REMOTE_START, args, err);
+    if (!r->op.request.len) {
+        request_start(r, job);
+    }
+    if (r->op.request.is_full) {
+        remote_ssh_end(r);
+        return step_fail(err_set(err, ERR_USAGE,
+                                 "a job's command and environment of more than %u bytes",
+                                 NODE_BODY_MAX));
+    }
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         step = take_early(r, job->id, err) < 0 ? STEP_FAIL : STEP_DONE;
         remote_ssh_end(r);
@@ -229,7 +193,6 @@ enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_repo
                           struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    const char *const args[] = {r->work_wanted, id, POLL_WAIT_S, NULL};
     enum step step;
     if (r->has_early && !r->op.is_active && strcmp(r->ahead_id, id) == 0) {
         r->has_early = false;
@@ -240,7 +203,7 @@ enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_repo
         return STEP_FAIL;
     }
     request(r, NODE_POLL, id, POLL_WAIT_MS, NULL);
-    step = remote_ssh_own(r, REMOTE_POLL, args, err);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         if (strcmp(r->ahead_id, id) != 0) {
             forget_log(r);
@@ -276,7 +239,7 @@ enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t of
                               size_t size, size_t *ret_len, struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    char from[24], len[24];
+    char from[24];
     enum step step;
     *ret_len = 0;
     if (!r->op.is_active) {
@@ -293,10 +256,8 @@ enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t of
         return STEP_FAIL;
     }
     snprintf(from, sizeof(from), "%" PRIu64, offset);
-    snprintf(len, sizeof(len), "%u", READ_AHEAD_MAX);
-    const char *const args[] = {r->work_wanted, id, from, len, NULL};
-    request(r, NODE_READ, id, from, len);
-    step = remote_ssh_own(r, REMOTE_READ, args, err);
+    request(r, NODE_READ, id, from, READ_AHEAD_TEXT);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         int64_t known_size = strcmp(r->ahead_id, id) == 0 ? r->known_size : -1;
         forget_log(r);
@@ -314,18 +275,20 @@ enum step remote_ssh_log_digest(struct remote *remote, const char *id, char *ret
                                 struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    const char *const args[] = {r->work_wanted, id, NULL};
     uint8_t sha256[SHA256_BYTES];
     enum step step;
     if (!begin_job_op(r, id, "the digest of a job's log", err)) {
         return STEP_FAIL;
     }
     request(r, NODE_DIGEST, id, NULL, NULL);
-    step = remote_ssh_own(r, REMOTE_DIGEST, args, err);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         struct str hex = str_trim(strbuf_str(&r->op.output));
         if (hex.len && hex_decode(hex, SHA256_BYTES, sha256, err) < 0) {
-            step = step_fail(err_wrap(err, "%s: digest of a log", remote_ssh_label(r)));
+            *err = (struct err){0};
+            step =
+                step_fail(err_set(err, ERR_NODE, "%s: the digest of a log cannot be read: \"%.*s\"",
+                                  remote_ssh_label(r), STR_ARG(str_sub(hex, 0, 100))));
         } else {
             snprintf(ret_hex, SHA256_HEX_SIZE, "%.*s", STR_ARG(hex));
         }
@@ -340,12 +303,11 @@ enum step remote_ssh_signal(struct remote *remote, const char *id, int signal_no
     char number[16];
     enum step step;
     snprintf(number, sizeof(number), "%d", signal_no);
-    const char *const args[] = {r->work_wanted, id, number, NULL};
     if (!begin_job_op(r, id, "a signal to a job", err)) {
         return STEP_FAIL;
     }
     request(r, NODE_SIGNAL, id, number, NULL);
-    step = remote_ssh_own(r, REMOTE_SIGNAL, args, err);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         remote_ssh_end(r);
     }
@@ -356,7 +318,7 @@ enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset
                           struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    char from[24], len[24];
+    char from[24];
     enum step step;
     if (r->has_early_end && !r->op.is_active && strcmp(r->ahead_id, id) == 0 && offset == 0) {
         r->has_early_end = false;
@@ -364,13 +326,11 @@ enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset
         return STEP_DONE;
     }
     snprintf(from, sizeof(from), "%" PRIu64, offset);
-    snprintf(len, sizeof(len), "%u", READ_AHEAD_MAX);
-    const char *const args[] = {r->work_wanted, id, from, len, NULL};
     if (!begin_job_op(r, id, "the end of a job", err)) {
         return STEP_FAIL;
     }
-    request(r, NODE_REAP, id, from, len);
-    step = remote_ssh_own(r, REMOTE_REAP, args, err);
+    request(r, NODE_REAP, id, from, READ_AHEAD_TEXT);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         step = take_reaped(r, strbuf_str(&r->op.output), id, offset, ret_hex, err) < 0 ? STEP_FAIL
                                                                                        : STEP_DONE;
@@ -382,13 +342,12 @@ enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset
 enum step remote_ssh_forget(struct remote *remote, const char *id, struct err *err)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    const char *const args[] = {r->work_wanted, id, NULL};
     enum step step;
     if (!begin_job_op(r, id, "the removal of a job's folder", err)) {
         return STEP_FAIL;
     }
     request(r, NODE_FORGET, id, NULL, NULL);
-    step = remote_ssh_own(r, REMOTE_FORGET, args, err);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         forget_log(r);
         remote_ssh_end(r);
