@@ -3,8 +3,8 @@
 #ifndef TESTS_BUILT_NODE_H
 #define TESTS_BUILT_NODE_H
 
-#include <limits.h>
 #include <libgen.h>
+#include <limits.h>
 #include <unistd.h>
 
 /* REPERF_NODE is ../reperf-node from here, unless it is set. */

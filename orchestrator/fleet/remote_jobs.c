@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs on a node over SSH, and their logs. */
+/* Jobs of reperf-node, and their logs. */
 #include "base/base.h"
 
-#include "fleet/remote_ssh_impl.h"
+#include "fleet/remote_node_impl.h"
 
 #define POLL_WAIT_MS    "1000"
 #define READ_AHEAD_TEXT "4194304" /* READ_AHEAD_MAX */
 
-static bool begin_job_op(struct remote_ssh *r, const char *id, const char *what, struct err *err)
+static bool begin_job_op(struct served *r, const char *id, const char *what, struct err *err)
 {
     struct str rest = str_of(id);
     struct str part;
@@ -24,7 +24,7 @@ static bool begin_job_op(struct remote_ssh *r, const char *id, const char *what,
             return false;
         }
     }
-    remote_ssh_begin(r, what);
+    served_begin(r, what);
     return true;
 }
 
@@ -36,7 +36,7 @@ static void make_cleanup(struct strbuf *out, const struct remote_job *job)
     }
 }
 
-static void request_start(struct remote_ssh *r, const struct remote_job *job)
+static void request_start(struct served *r, const struct remote_job *job)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf cleanup;
@@ -69,14 +69,14 @@ static void request_start(struct remote_ssh *r, const struct remote_job *job)
 }
 
 /* ID and at most two words more. */
-static void request(struct remote_ssh *r, enum node_op op, const char *id, const char *second,
+static void request(struct served *r, enum node_op op, const char *id, const char *second,
                     const char *third)
 {
     const struct str fields[] = {str_of(id), str_of(second), str_of(third)};
     remote_node_request(r, op, fields, third ? 3 : second ? 2 : 1);
 }
 
-static void forget_log(struct remote_ssh *r)
+static void forget_log(struct served *r)
 {
     strbuf_clear(&r->ahead);
     r->ahead_used = 0;
@@ -85,7 +85,7 @@ static void forget_log(struct remote_ssh *r)
     r->has_early = r->has_early_end = false;
 }
 
-static int read_report(struct remote_ssh *r, struct str said, struct job_report *report,
+static int read_report(struct served *r, struct str said, struct job_report *report,
                        struct err *err)
 {
     struct str rest = str_trim(said);
@@ -111,14 +111,14 @@ static int read_report(struct remote_ssh *r, struct str said, struct job_report 
         *report = (struct job_report){.state = JOB_ABSENT};
     } else {
         return err_set(err, ERR_NODE, "%s: a job's state cannot be read: \"%.*s\"",
-                       remote_ssh_label(r), STR_ARG(str_trim(str_sub(said, 0, 200))));
+                       r->way->label(r), STR_ARG(str_trim(str_sub(said, 0, 200))));
     }
     r->known_size = size;
     return 0;
 }
 
 /* "HEX LOG_BYTES" and a line break, then the log. */
-static int take_reaped(struct remote_ssh *r, struct str said, const char *id, uint64_t offset,
+static int take_reaped(struct served *r, struct str said, const char *id, uint64_t offset,
                        char *ret_hex, struct err *err)
 {
     struct str rest = said;
@@ -131,7 +131,7 @@ static int take_reaped(struct remote_ssh *r, struct str said, const char *id, ui
         (!str_eq_z(hex, "-") && hex_decode(hex, SHA256_BYTES, sha256, err) < 0)) {
         *err = (struct err){0};
         return err_set(err, ERR_NODE, "%s: the end of a job cannot be read: \"%.*s\"",
-                       remote_ssh_label(r), STR_ARG(str_sub(said, 0, 100)));
+                       r->way->label(r), STR_ARG(str_sub(said, 0, 100)));
     }
     forget_log(r);
     snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
@@ -143,7 +143,7 @@ static int take_reaped(struct remote_ssh *r, struct str said, const char *id, ui
 }
 
 /* What its first second came to is what the next poll would say, and the next reap if that was its end. */
-static int take_early(struct remote_ssh *r, const char *id, struct err *err)
+static int take_early(struct served *r, const char *id, struct err *err)
 {
     struct str rest = strbuf_str(&r->op.output);
     struct str line = STR_EMPTY;
@@ -165,9 +165,9 @@ static int take_early(struct remote_ssh *r, const char *id, struct err *err)
     return 0;
 }
 
-enum step remote_ssh_start(struct remote *remote, const struct remote_job *job, struct err *err)
+enum step remote_job_start(struct remote *remote, const struct remote_job *job, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
+    struct served *r = (struct served *)remote;
     enum step step;
     if (!begin_job_op(r, job->id, "the start of a job", err)) {
         return STEP_FAIL;
@@ -176,7 +176,7 @@ enum step remote_ssh_start(struct remote *remote, const struct remote_job *job, 
         request_start(r, job);
     }
     if (r->op.request.is_full) {
-        remote_ssh_end(r);
+        served_end(r);
         return step_fail(err_set(err, ERR_USAGE,
                                  "a job's command and environment of more than %u bytes",
                                  NODE_BODY_MAX));
@@ -184,15 +184,15 @@ enum step remote_ssh_start(struct remote *remote, const struct remote_job *job, 
     step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         step = take_early(r, job->id, err) < 0 ? STEP_FAIL : STEP_DONE;
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_report *ret_report,
+enum step remote_job_poll(struct remote *remote, const char *id, struct job_report *ret_report,
                           struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
+    struct served *r = (struct served *)remote;
     enum step step;
     if (r->has_early && !r->op.is_active && strcmp(r->ahead_id, id) == 0) {
         r->has_early = false;
@@ -211,14 +211,14 @@ enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_repo
         }
         step =
             read_report(r, strbuf_str(&r->op.output), ret_report, err) < 0 ? STEP_FAIL : STEP_DONE;
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
 /* From what was read ahead. Returns false where that has nothing for this offset. */
-static bool serve_ahead(struct remote_ssh *r, const char *id, uint64_t offset, char *dst,
-                        size_t size, size_t *ret_len)
+static bool serve_ahead(struct served *r, const char *id, uint64_t offset, char *dst, size_t size,
+                        size_t *ret_len)
 {
     size_t left = r->ahead.len - r->ahead_used;
     if (strcmp(r->ahead_id, id) != 0 || left == 0 || offset != r->ahead_at + r->ahead_used) {
@@ -235,10 +235,10 @@ static bool serve_ahead(struct remote_ssh *r, const char *id, uint64_t offset, c
     return true;
 }
 
-enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
+enum step remote_job_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
                               size_t size, size_t *ret_len, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
+    struct served *r = (struct served *)remote;
     char from[24];
     enum step step;
     *ret_len = 0;
@@ -266,15 +266,14 @@ enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t of
         strbuf_add_str(&r->ahead, strbuf_str(&r->op.output));
         r->ahead_at = offset;
         (void)serve_ahead(r, id, offset, dst, size, ret_len);
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_log_digest(struct remote *remote, const char *id, char *ret_hex,
-                                struct err *err)
+enum step remote_job_digest(struct remote *remote, const char *id, char *ret_hex, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
+    struct served *r = (struct served *)remote;
     uint8_t sha256[SHA256_BYTES];
     enum step step;
     if (!begin_job_op(r, id, "the digest of a job's log", err)) {
@@ -288,18 +287,18 @@ enum step remote_ssh_log_digest(struct remote *remote, const char *id, char *ret
             *err = (struct err){0};
             step =
                 step_fail(err_set(err, ERR_NODE, "%s: the digest of a log cannot be read: \"%.*s\"",
-                                  remote_ssh_label(r), STR_ARG(str_sub(hex, 0, 100))));
+                                  r->way->label(r), STR_ARG(str_sub(hex, 0, 100))));
         } else {
             snprintf(ret_hex, SHA256_HEX_SIZE, "%.*s", STR_ARG(hex));
         }
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_signal(struct remote *remote, const char *id, int signal_no, struct err *err)
+enum step remote_job_signal(struct remote *remote, const char *id, int signal_no, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
+    struct served *r = (struct served *)remote;
     char number[16];
     enum step step;
     snprintf(number, sizeof(number), "%d", signal_no);
@@ -309,15 +308,15 @@ enum step remote_ssh_signal(struct remote *remote, const char *id, int signal_no
     request(r, NODE_SIGNAL, id, number, NULL);
     step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
+enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
                           struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
+    struct served *r = (struct served *)remote;
     char from[24];
     enum step step;
     if (r->has_early_end && !r->op.is_active && strcmp(r->ahead_id, id) == 0 && offset == 0) {
@@ -334,14 +333,14 @@ enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset
     if (step == STEP_DONE) {
         step = take_reaped(r, strbuf_str(&r->op.output), id, offset, ret_hex, err) < 0 ? STEP_FAIL
                                                                                        : STEP_DONE;
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_forget(struct remote *remote, const char *id, struct err *err)
+enum step remote_job_forget(struct remote *remote, const char *id, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
+    struct served *r = (struct served *)remote;
     enum step step;
     if (!begin_job_op(r, id, "the removal of a job's folder", err)) {
         return STEP_FAIL;
@@ -350,7 +349,36 @@ enum step remote_ssh_forget(struct remote *remote, const char *id, struct err *e
     step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         forget_log(r);
-        remote_ssh_end(r);
+        served_end(r);
+    }
+    return step;
+}
+
+enum step remote_job_folder(struct remote *remote, const char **ret_path, struct err *err)
+{
+    struct served *r = (struct served *)remote;
+    enum step step;
+    if (r->work_folder) {
+        *ret_path = r->work_folder;
+        return STEP_DONE;
+    }
+    if (!r->op.is_active) {
+        served_begin(r, "the work folder");
+    }
+    remote_node_request(r, NODE_FOLDER, NULL, 0);
+    step = remote_node_ask(r, err);
+    if (step == STEP_DONE) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct str path = str_trim(strbuf_str(&r->op.output));
+        if (!str_starts(path, STR_LIT("/"))) {
+            step = step_fail(err_set(err, ERR_NODE,
+                                     "%s: its work folder has no absolute path: \"%.*s\"",
+                                     r->way->label(r), STR_ARG(str_sub(path, 0, 200))));
+        } else {
+            r->work_folder = xstrdup(str_z(&arena, path));
+            *ret_path = r->work_folder;
+        }
+        served_end(r);
     }
     return step;
 }
