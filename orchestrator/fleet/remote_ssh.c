@@ -187,7 +187,7 @@ static const char PRELUDE[] =
     "  if [ -z \"$XDG_STATE_HOME$HOME\" ]; then echo 'HOME is not set there'; exit 74; fi\n"
     "  w=${XDG_STATE_HOME:-$HOME/.local/state}/reperf\n"
     "fi\n"
-    "name=reperf-node-$sum uid=$(id -u)\n"
+    "name=reperf-node-$sum uid=$(id -u 2>/dev/null)\n"
     "set -- \"$w/bin\" ${HOME:+\"$HOME/.cache/reperf\"} "
     "${XDG_RUNTIME_DIR:+\"$XDG_RUNTIME_DIR/reperf\"} \"/var/tmp/reperf-$uid\" "
     "\"/dev/shm/reperf-$uid\"\n"
@@ -198,16 +198,19 @@ static const char PRELUDE[] =
     "  if command -v sha256sum >/dev/null 2>&1; then r=$(sha256sum <\"$1\")\n"
     "  elif command -v openssl >/dev/null 2>&1; then r=$(openssl dgst -sha256 -r <\"$1\")\n"
     "  elif command -v busybox >/dev/null 2>&1; then r=$(busybox sha256sum <\"$1\")\n"
-    "  else echo 'nothing there makes a SHA-256 to check it with: install coreutils, openssl or "
-    "busybox'; exit 74; fi\n"
+    "  else\n"
+    "    [ -z \"${came-}\" ] || rm -f \"$came\"\n"
+    "    echo 'the node has nothing that computes SHA-256 to check it with: install coreutils, "
+    "openssl or busybox'; exit 74\n"
+    "  fi\n"
     "  [ \"${r%% *}\" = \"$sum\" ]\n"
     "}\n"
     "runs() { \"$1\" --version >/dev/null 2>&1; }\n";
 
 /* $3: what machine it is for. A shell takes a program of another machine for a script: it is not even tried. */
 static const char LAUNCH[] =
-    "m=$(uname -m)\n"
-    "if [ \"$m\" != \"$word\" ]; then\n"
+    "m=$(uname -m 2>/dev/null)\n"
+    "if [ \"${m:-$word}\" != \"$word\" ]; then\n"
     "  echo \"the node is a $m, reperf-node is for $word: name one for it (REPERF_NODE)\"; exit "
     "74\n"
     "fi\n"

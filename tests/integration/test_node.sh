@@ -188,12 +188,13 @@ for tool in sh mkdir mv rm cat chmod find id uname; do ln -s "$(command -v $tool
 start_sshd few "SetEnv HOME=$T/home PATH=$T/few" || exit 1
 node=few
 rm -f "$(there)"
-gives 6 'reperf-node could not be put there: nothing there makes a SHA-256 .*install' "a node that cannot check it" 127.0.0.1 start no/4 true
+gives 6 'reperf-node could not be put there: the node has nothing that computes SHA-256 .*install' "a node that cannot check it" 127.0.0.1 start no/4 true
 [ ! -e "$(there)" ]
 ok $? "has none"
+is "$(find "$work/bin" -name ".reperf-node-*" | wc -l)" 0 "and no half of it is left"
 cp "$program" "$(there)"
 chmod 700 "$(there)"
-gives 6 'nothing there makes a SHA-256' "and does not run one unchecked" 127.0.0.1 start no/5 true
+gives 6 'nothing that computes SHA-256' "and does not run one unchecked" 127.0.0.1 start no/5 true
 node=a
 [ ! -e "$work/jobs/no" ]
 ok $? "nothing was run there"

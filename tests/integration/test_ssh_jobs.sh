@@ -169,7 +169,7 @@ if command -v busybox >/dev/null; then
     mkdir "$T/busy" && for tool in $(busybox --list); do ln -s "$(command -v busybox)" "$T/busy/$tool"; done
     start_sshd busy "SetEnv HOME=$T/home PATH=$T/busy" || exit 1
     node=busy
-    rm -r "$work/bin"
+    rm -r "${work:?}/bin"
     exits 0 "a node with busybox alone" one 127.0.0.1 start run/busy sh -c 'echo hello; sleep 0.5; exit 3'
     gives 0 'state 2 3' "its jobs" 127.0.0.1 wait run/busy
     is "$(one 127.0.0.1 log run/busy 2>"$T/err")" hello "their logs"
