@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the orchestrator and reperf-node on a node say to each other over one SSH channel, as bytes; no descriptor here.
-
-   reperf-node first says NODE_HELLO. Then one request after the other, each with one answer of the same number; a request that comes
-   while another is being waited for ends that wait. A frame is a header of 16 bytes (mark, number, operation or status, length;
-   32 bits each, little-endian), a body and a line break, so that no frame ends with what may begin an end mark (net/ssh_stream.c).
-   The body of a request is its fields, each a length and its bytes. The text of an answer, and its status, are what the shell script
-   of the same operation prints and ends with (fleet/remote_scripts.h). Nothing is negotiated: the name of the program on the node is
-   its digest, so both ends are of one build. */
+/* What the orchestrator and reperf-node on a node say to each other over one channel, as bytes; no descriptor here. The page of this
+   language, with what each request means and answers, is node/README.md. */
 #ifndef CODEC_NODE_WIRE_H
 #define CODEC_NODE_WIRE_H
 
 #include "base/strbuf.h"
 
-#define NODE_HELLO        "reperf-node 1\n"
+#define NODE_HELLO        "reperf-node 2 " /* then its own path and a line break */
 #define NODE_HEADER_BYTES 16
 #define NODE_BODY_MAX     (17u << 20) /* of a request: a job's command and environment */
 #define NODE_TEXT_MAX     (5u << 20)  /* of an answer: a log's part */
@@ -28,6 +22,7 @@ enum node_op {
     NODE_SIGNAL, /* ID NUMBER */
     NODE_REAP,   /* ID OFFSET MOST */
     NODE_FORGET, /* ID */
+    NODE_FOLDER, /* */
     NODE_OP_END,
 };
 

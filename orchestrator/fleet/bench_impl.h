@@ -30,8 +30,6 @@ struct bench_job { /* all of it */
     struct fleet *fleet;
     const struct bench_opts *opts;
     struct bench_result *result;
-    const char *program; /* reperf-node here */
-    char sha256[65];
     const char **there; /* of each node: its path there; NULL: not known yet */
     const char **work;  /* of each node */
     char nonce[17];

@@ -334,8 +334,7 @@ static int prepare(struct bench_job *job, struct err *err)
                                                       .verdict = BENCH_NOT_MEASURED};
         }
     }
-    if (relay_random(nonce, sizeof(nonce), err) < 0 ||
-        remote_node_program(job->arena, &job->program, job->sha256, err) < 0) {
+    if (relay_random(nonce, sizeof(nonce), err) < 0) {
         return -1;
     }
     hex_encode(nonce, sizeof(nonce), job->nonce);

@@ -59,8 +59,6 @@ static enum step start_task(struct bench_job *job, struct remote *remote, struct
 {
     const char *argv[BENCH_ARGS_MAX + 3] = {job->there[task->node], "bench"};
     struct remote_job remote_job = {.id = task->id, .argv = argv, .env = task->env};
-    const char *why;
-    enum step step;
     for (size_t idx = 0; task->args[idx]; idx++) {
         argv[2 + idx] = task->args[idx];
     }
@@ -68,13 +66,7 @@ static enum step start_task(struct bench_job *job, struct remote *remote, struct
         task->begin_ns = job->opts->clock.mono_ns(job->opts->clock.ctx);
     }
     task->is_started = true;
-    step = remote->ops->start(remote, &remote_job, err);
-    if (step != STEP_DONE) {
-        return step;
-    }
-    why = remote->ops->by_scripts ? remote->ops->by_scripts(remote) : NULL;
-    return why ? step_fail(err_set(err, ERR_NODE, "reperf-node does not run there: %s", why))
-               : STEP_DONE;
+    return remote->ops->start(remote, &remote_job, err);
 }
 
 static enum step poll_task(struct bench_job *job, struct remote *remote, struct bench_task *task,
@@ -229,12 +221,14 @@ static enum step step_reach(void *ctx, struct fleet_node *node, size_t node_idx,
 {
     struct bench_job *job = ctx;
     const char *work = NULL;
+    const char *there = NULL;
     enum step step = node->remote->ops->work_folder(node->remote, &work, err);
     if (step == STEP_DONE) {
+        step = node->remote->ops->program(node->remote, &there, err);
+    }
+    if (step == STEP_DONE) {
         job->work[node_idx] = arena_printf(job->arena, "%s", work);
-        job->there[node_idx] = job->fleet->inventory->is_local
-                                   ? job->program
-                                   : remote_node_path(job->arena, work, job->sha256);
+        job->there[node_idx] = arena_printf(job->arena, "%s", there);
     }
     return step;
 }

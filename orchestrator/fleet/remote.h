@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detached jobs on a node. A job outlives who started it: it runs in an own session under a small /bin/sh wrapper that keeps
+/* Detached jobs on a node. A job outlives who started it: it runs in an own session under a small wrapper that keeps
    its log and, once it has ended, its status in its own folder, each under its final name only when whole. Whoever comes
    later attaches by the job's id. Every operation is a step: it may say STEP_AGAIN and is then called again, with the same
    arguments, after the loop has waited. One operation at a time on one remote. */
@@ -44,7 +44,7 @@ struct remote_job {
     const char *const *
         cleanup; /* argv run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL */
     /* Script for /bin/sh that runs in the job's session for as long as the job does, $1 being the job's folder; what it prints is
-       the log of the job "ID/monitor". NULL: none. Nothing but a remote over SSH has it. */
+       the log of the job "ID/monitor". NULL: none. Slurm has none. */
     const char *beside;
     const struct remote_batch *batch; /* of a remote that is a batch system; NULL for others */
 };
@@ -98,9 +98,8 @@ struct remote_ops {
     void (*free)(struct remote *remote);
     /* What the login shell printed before the last script began; the remote's own. NULL member: there is no login shell. */
     struct str (*login_noise)(const struct remote *remote);
-    /* Why jobs there are run by shell scripts and not by reperf-node, once that is known; the remote's own. NULL, or a NULL member: they are
-       not. */
-    const char *(*by_scripts)(const struct remote *remote);
+    /* Absolute path of reperf-node there, where it was put if it was not; the string is the remote's own. */
+    enum step (*program)(struct remote *remote, const char **ret_path, struct err *err);
 };
 
 struct remote {
@@ -126,10 +125,7 @@ MUST_CHECK struct remote *remote_ssh_new(struct loop *loop, const struct remote_
 struct remote *remote_local_new(struct loop *loop, const char *work_folder);
 void remote_free(struct remote *remote);
 
-/* The file of reperf-node here ($REPERF_NODE, else beside this program) and its digest (65 bytes with NUL), by which it is named on a
-   node over SSH once a job was started there. ERR_NODE: it is switched off, or cannot be read. */
-MUST_CHECK int remote_node_program(struct arena *arena, const char **ret_path, char *ret_sha256,
-                                   struct err *err);
-const char *remote_node_path(struct arena *arena, const char *work_folder, const char *sha256);
+/* The file of reperf-node here: $REPERF_NODE, else beside this program. To be freed. */
+char *remote_node_file(void);
 
 #endif

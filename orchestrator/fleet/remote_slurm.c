@@ -528,6 +528,12 @@ static enum step slurm_work_folder(struct remote *remote, const char **ret_path,
     return slurm->via->ops->work_folder(slurm->via, ret_path, err);
 }
 
+static enum step slurm_program(struct remote *remote, const char **ret_path, struct err *err)
+{
+    struct slurm *slurm = (struct slurm *)remote;
+    return slurm->via->ops->program(slurm->via, ret_path, err);
+}
+
 static void slurm_abort(struct remote *remote)
 {
     struct slurm *slurm = (struct slurm *)remote;
@@ -555,6 +561,7 @@ static const struct remote_ops SLURM_OPS = {
     .signal = slurm_signal,
     .forget = slurm_forget,
     .work_folder = slurm_work_folder,
+    .program = slurm_program,
     .abort = slurm_abort,
     .free = slurm_free,
 };

@@ -1,24 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node over SSH. Each operation is one script; a connection that is lost is had again, for outage_ns in all, and the script is
-   run again where that is the same as running it once. */
+/* A node over SSH: scripts, and a channel to reperf-node there. A connection that is lost is had again, for outage_ns in all, and what was
+   under way is asked again where that is the same as asking once. */
 #include "base/base.h"
 
-#include "fleet/remote_ssh_impl.h"
+#include "fleet/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/random.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/rng.h"
+#include "fleet/remote_node_impl.h"
+#include "net/ssh.h"
 
 #define OUTAGE_DEFAULT_S 30
 #define OUTAGE_MAX_S     86400
 #define BACKOFF_FIRST_NS (100 * NS_PER_MS)
 #define BACKOFF_MAX_NS   (2 * NS_PER_S)
-#define OWN_OUTPUT_MAX   (64u << 10)
+#define PUT_SPAN_NS      (300 * NS_PER_S)
+#define SCRIPT_MAX       65536
+#define ASK_SPAN_NS      (60 * NS_PER_S) /* of a request, a signal's cleanup included */
+
+#if defined(__x86_64__)
+#define MACHINE "x86_64"
+#elif defined(__aarch64__)
+#define MACHINE "aarch64"
+#else
+#define MACHINE "unknown"
+#endif
+
+struct remote_ssh {
+    struct served base; /* first: a struct remote * is this */
+    struct ssh_plan plan;
+    struct ssh *ssh; /* NULL: not connected */
+    bool is_up;
+    char *work_wanted; /* "" for the default there */
+    int64_t outage_ns;
+    int64_t down_since_ns; /* 0: all is well */
+    size_t n_attempts;     /* since then */
+    int64_t retry_at_ns;
+    uint64_t retry_timer;
+    struct rng rng;
+    char nonce[17]; /* of the put under way */
+    int put_fd;     /* the file here, while it is being put; -1 */
+    struct strbuf script;
+    size_t output_from;     /* of an exec's output */
+    bool has_script_failed; /* the last error is of the script itself, not of the way there */
+};
+
+struct run_opts {
+    const struct ssh_script *script;
+    bool is_repeatable;
+    const char *what;
+};
 
 /* ---- connection ---- */
 
 static void hang_up(struct remote_ssh *r)
 {
-    remote_node_lost(r);
+    remote_node_lost(&r->base);
     ssh_free(r->ssh);
     r->ssh = NULL;
     r->is_up = false;
@@ -32,7 +74,7 @@ static void on_retry(void *ctx)
 /* After a loss: again later, or no more. */
 static enum step back_off(struct remote_ssh *r, struct err *err)
 {
-    int64_t now_ns = loop_now_ns(r->loop);
+    int64_t now_ns = loop_now_ns(r->base.loop);
     int64_t span_ns = BACKOFF_FIRST_NS;
     struct err cause = *err;
     hang_up(r);
@@ -57,8 +99,8 @@ static enum step back_off(struct remote_ssh *r, struct err *err)
         span_ns = r->down_since_ns + r->outage_ns - now_ns;
     }
     r->retry_at_ns = now_ns + span_ns;
-    loop_timer_drop(r->loop, r->retry_timer);
-    return loop_timer_add(r->loop, r->retry_at_ns, on_retry, r, &r->retry_timer, err) < 0
+    loop_timer_drop(r->base.loop, r->retry_timer);
+    return loop_timer_add(r->base.loop, r->retry_at_ns, on_retry, r, &r->retry_timer, err) < 0
                ? STEP_FAIL
                : STEP_AGAIN;
 }
@@ -74,11 +116,11 @@ static enum step connect_step(struct remote_ssh *r, struct err *err)
     if (r->is_up) {
         return STEP_DONE;
     }
-    if (loop_now_ns(r->loop) < r->retry_at_ns) {
+    if (loop_now_ns(r->base.loop) < r->retry_at_ns) {
         return STEP_AGAIN;
     }
     if (!r->ssh) {
-        r->ssh = ssh_new(r->loop, &r->plan, err);
+        r->ssh = ssh_new(r->base.loop, &r->plan, err);
         if (!r->ssh) {
             return STEP_FAIL;
         }
@@ -96,8 +138,9 @@ static enum step connect_step(struct remote_ssh *r, struct err *err)
 
 /* ---- one script ---- */
 
-enum step remote_ssh_run(struct remote_ssh *r, const struct run_opts *opts, int *ret_exit_status,
-                         bool *ret_again, struct err *err)
+/* *ret_again: the connection was lost, and the script will be run from its beginning: what it printed so far does not count. */
+static enum step run(struct remote_ssh *r, const struct run_opts *opts, int *ret_exit_status,
+                     bool *ret_again, struct err *err)
 {
     bool has_begun = false;
     enum step step = connect_step(r, err);
@@ -105,8 +148,8 @@ enum step remote_ssh_run(struct remote_ssh *r, const struct run_opts *opts, int 
     if (step != STEP_DONE) {
         return step;
     }
-    if (r->node.is_open && !opts->script->feed) {
-        remote_node_close(r);
+    if (r->base.node.is_open && !opts->script->feed) {
+        remote_node_close(&r->base);
     }
     step = ssh_run(r->ssh, opts->script, ret_exit_status, &has_begun, err);
     if (step == STEP_DONE) {
@@ -133,98 +176,207 @@ enum step remote_ssh_run(struct remote_ssh *r, const struct run_opts *opts, int 
     return back_off(r, err);
 }
 
-void remote_ssh_end(struct remote_ssh *r)
+/* ---- reperf-node there ---- */
+
+/* Sets w to the work folder, as $1 or the default, and $@ to the folders in which the program may lie, the first that lets programs run
+   has it; sum FILE prints its SHA-256. Those beside the work folder must be ours alone: others may write where they lie. */
+static const char PRELUDE[] =
+    "LC_ALL=C; export LC_ALL\n"
+    "w=$1 sum=$2 word=$3\n"
+    "if [ -z \"$w\" ]; then\n"
+    "  if [ -z \"$XDG_STATE_HOME$HOME\" ]; then echo 'HOME is not set there'; exit 74; fi\n"
+    "  w=${XDG_STATE_HOME:-$HOME/.local/state}/reperf\n"
+    "fi\n"
+    "name=reperf-node-$sum uid=$(id -u 2>/dev/null)\n"
+    "set -- \"$w/bin\" ${HOME:+\"$HOME/.cache/reperf\"} "
+    "${XDG_RUNTIME_DIR:+\"$XDG_RUNTIME_DIR/reperf\"} \"/var/tmp/reperf-$uid\" "
+    "\"/dev/shm/reperf-$uid\"\n"
+    "is_ours() { [ \"$1\" = \"$w/bin\" ] || { [ -d \"$1\" ] && [ ! -L \"$1\" ] && [ -O \"$1\" ]; "
+    "}; "
+    "}\n"
+    "sum() {\n"
+    "  if command -v sha256sum >/dev/null 2>&1; then r=$(sha256sum <\"$1\")\n"
+    "  elif command -v openssl >/dev/null 2>&1; then r=$(openssl dgst -sha256 -r <\"$1\")\n"
+    "  elif command -v busybox >/dev/null 2>&1; then r=$(busybox sha256sum <\"$1\")\n"
+    "  else\n"
+    "    [ -z \"${came-}\" ] || rm -f \"$came\"\n"
+    "    echo 'the node has nothing that computes SHA-256 to check it with: install coreutils, "
+    "openssl or busybox'; exit 74\n"
+    "  fi\n"
+    "  [ \"${r%% *}\" = \"$sum\" ]\n"
+    "}\n"
+    "runs() { \"$1\" --version >/dev/null 2>&1; }\n";
+
+/* $3: what machine it is for. A shell takes a program of another machine for a script: it is not even tried. */
+static const char LAUNCH[] =
+    "m=$(uname -m 2>/dev/null)\n"
+    "if [ \"${m:-$word}\" != \"$word\" ]; then\n"
+    "  echo \"the node is a $m, reperf-node is for $word: name one for it (REPERF_NODE)\"; exit "
+    "74\n"
+    "fi\n"
+    "for d; do\n"
+    "  [ -f \"$d/$name\" ] && is_ours \"$d\" && sum \"$d/$name\" && runs \"$d/$name\" && exec "
+    "\"$d/$name\" \"$w\"\n"
+    "done\n"
+    "exit 75\n";
+
+/* $3: a word of this put's own; stdin: the file. What puts that were cut off left goes after an hour, older versions of ours after a
+   month. */
+static const char PUT[] =
+    "mkdir -p \"$w/bin\" || exit 74\n"
+    "for d; do\n"
+    "  find \"$d\" -name '.reperf-node-*' -mmin +60 -exec rm -f {} \\;\n"
+    "  find \"$d\" -name 'reperf-node-*' -mtime +30 -exec rm -f {} \\;\n"
+    "done 2>/dev/null\n"
+    "came=$w/bin/.reperf-node-$word.$$ tried=''\n"
+    "bad() { rm -f \"$came\"; exit 74; }\n"
+    "(umask 077; cat >\"$came\") || bad\n"
+    "sum \"$came\" || { echo 'it did not come whole'; bad; }\n"
+    "for d; do\n"
+    "  part=$d/.reperf-node-$word.$$\n"
+    "  (umask 077; [ -d \"$d\" ] || mkdir -p \"$d\"; is_ours \"$d\" && { [ \"$part\" = \"$came\" ] "
+    "|| cat \"$came\" >\"$part\"; }) 2>/dev/null &&\n"
+    "    chmod 700 \"$part\" && runs \"$part\" && mv -f \"$part\" \"$d/$name\" && { rm -f "
+    "\"$came\"; "
+    "exit 0; }\n"
+    "  [ \"$part\" = \"$came\" ] || rm -f \"$part\"\n"
+    "  tried=\"$tried $d\"\n"
+    "done\n"
+    "echo \"no folder lets it run there (tried$tried): name a work folder that is not mounted "
+    "noexec\"\n"
+    "bad\n";
+
+static const char *ssh_label(const struct served *base)
 {
-    if (r->op.is_active) {
-        strbuf_release(&r->op.script);
-        strbuf_release(&r->op.input);
-        strbuf_release(&r->op.output);
-        strbuf_release(&r->op.request);
+    const struct remote_ssh *r = (const struct remote_ssh *)base;
+    return r->plan.targets[r->plan.n_targets - 1].label;
+}
+
+static int ssh_prepare(struct served *base, struct err *err)
+{
+    struct remote_node *node = &base->node;
+    struct digest_value value;
+    struct err why = {0};
+    free(node->program);
+    node->program = remote_node_file();
+    if (digest_file(node->program, DIGEST_SHA256, &value, &why) < 0) {
+        return remote_node_never(base, "reperf-node cannot be read here", str_of(why.msg), err) ==
+                       STEP_FAIL
+                   ? -1
+                   : 0;
     }
-    r->op = (struct operation){0};
+    hex_encode(value.sha256, SHA256_BYTES, node->sha256);
+    return 0;
 }
 
-void remote_ssh_begin(struct remote_ssh *r, const char *what)
+static void begin_script(struct remote_ssh *r, const char *text)
 {
-    uint64_t nonce = rng_u64(&r->rng);
-    ASSERT(!r->op.is_active);
-    r->op = (struct operation){.is_active = true, .what = what};
-    strbuf_init(&r->op.script, JOB_TEXT_MAX);
-    strbuf_init(&r->op.input, JOB_TEXT_MAX);
-    strbuf_init(&r->op.output, READ_AHEAD_MAX + OWN_OUTPUT_MAX);
-    strbuf_init(&r->op.request, NODE_FRAME_MAX);
-    snprintf(r->op.nonce, sizeof(r->op.nonce), "%016" PRIx64, nonce);
+    strbuf_clear(&r->script);
+    strbuf_add_z(&r->script, PRELUDE);
+    strbuf_add_z(&r->script, text);
+    strbuf_clear(&r->base.node.feed);
+    strbuf_clear(&r->base.node.said);
 }
 
-void remote_ssh_collect(void *ctx, const char *ptr, size_t len)
+static enum step ssh_turn(struct served *base, int *ret_status, bool *ret_again, struct err *err)
 {
-    strbuf_add(ctx, ptr, len);
-}
-
-/* What one of our own scripts says that it failed of. */
-static int script_failed(const struct remote_ssh *r, int exit_status, struct err *err)
-{
-    static const char *const FULL[] = {"No space left on device", "Disk quota exceeded",
-                                       "Read-only file system", "File too large"};
-    struct str said = str_trim(strbuf_str(&r->op.output));
-    struct str line;
-    enum err_code code = ERR_NODE;
-    for (size_t idx = 0; idx < ARRAY_LEN(FULL); idx++) {
-        code = str_find(said, str_of(FULL[idx])) >= 0 ? ERR_DISK : code;
-    }
-    if (!str_next(&said, '\n', &line)) {
-        line = STR_EMPTY;
-    }
-    line = str_sub(line, 0, 300);
-    return err_set(err, code, "%s: %s failed (%d): %.*s", remote_ssh_label(r), r->op.what,
-                   exit_status, STR_ARG(line));
-}
-
-static enum step own_script(struct remote_ssh *r, const char *text, const char *const *args,
-                            int *ret_exit_status, struct err *err)
-{
+    struct remote_ssh *r = (struct remote_ssh *)base;
+    struct remote_node *node = &base->node;
+    const char *const args[] = {r->work_wanted, node->sha256, MACHINE, NULL};
     struct ssh_script script = {.args = args,
-                                .input = strbuf_str(&r->op.input),
                                 .input_fd = -1,
-                                .on_output = remote_ssh_collect,
-                                .output_ctx = &r->op.output,
-                                .deadline_ns = REMOTE_OWN_DEADLINE_NS};
-    struct run_opts opts = {&script, true, r->op.what};
+                                .feed = &node->feed,
+                                .on_output = remote_collect,
+                                .output_ctx = &node->said,
+                                .deadline_ns = ASK_SPAN_NS};
+    const struct run_opts opts = {&script, true, base->op.what};
+    enum step step;
+    if (!node->is_open) {
+        begin_script(r, LAUNCH);
+    }
+    script.text = r->script.ptr;
+    step = run(r, &opts, ret_status, ret_again, err);
+    node->has_turn_failed = r->has_script_failed;
+    if (step == STEP_AGAIN && r->is_up) {
+        node->is_open = true;
+    } else if (step == STEP_DONE) {
+        remote_node_lost(base); /* the channel is closed */
+    }
+    return step;
+}
+
+static enum step ssh_put(struct served *base, struct err *err)
+{
+    struct remote_ssh *r = (struct remote_ssh *)base;
+    struct remote_node *node = &base->node;
+    const char *const args[] = {r->work_wanted, node->sha256, r->nonce, NULL};
+    int status = 0;
     bool is_again;
     enum step step;
-    if (!r->op.script.len) {
-        strbuf_add_z(&r->op.script, REMOTE_PRELUDE);
-        strbuf_add_z(&r->op.script, text);
+    if (r->put_fd < 0) {
+        r->put_fd = open(node->program, O_RDONLY | O_CLOEXEC);
+        if (r->put_fd < 0) {
+            return remote_node_never(base, node->program, str_of(err_errno_text(errno)), err);
+        }
+        snprintf(r->nonce, sizeof(r->nonce), "%016" PRIx64, rng_u64(&r->rng));
+        begin_script(r, PUT);
     }
-    script.text = r->op.script.ptr;
-    step = remote_ssh_run(r, &opts, ret_exit_status, &is_again, err);
+    const struct ssh_script script = {.text = r->script.ptr,
+                                      .args = args,
+                                      .input_fd = r->put_fd,
+                                      .on_output = remote_collect,
+                                      .output_ctx = &node->said,
+                                      .deadline_ns = PUT_SPAN_NS};
+    const struct run_opts opts = {&script, true, base->op.what};
+    step = run(r, &opts, &status, &is_again, err);
     if (is_again) {
-        strbuf_clear(&r->op.output);
+        strbuf_clear(&node->said);
     }
-    return step;
+    if (step == STEP_AGAIN) {
+        return step;
+    }
+    fd_close(&r->put_fd);
+    if (step == STEP_FAIL) {
+        return step;
+    }
+    if (status != 0) {
+        return remote_node_never(base, "reperf-node could not be put there",
+                                 strbuf_str(&node->said), err);
+    }
+    node->was_put = true;
+    node->state = NODE_LAUNCH;
+    return STEP_DONE;
 }
 
-/* One of ours, which may all be repeated. Output in op.output, to be taken before end_op. */
-enum step remote_ssh_own(struct remote_ssh *r, const char *text, const char *const *args,
-                         struct err *err)
+static void ssh_way_pause(struct served *base)
 {
-    int exit_status = 0;
-    enum step step = STEP_DONE;
-    bool is_by_node = r->op.request.len > 0;
-    if (is_by_node && !r->op.is_by_scripts) {
-        step = remote_node_serve(r, &exit_status, err);
+    struct remote_ssh *r = (struct remote_ssh *)base;
+    r->down_since_ns = r->retry_at_ns = 0;
+    if (base->node.is_open) {
+        ssh_pause(r->ssh);
     }
-    if (step == STEP_DONE && (!is_by_node || r->op.is_by_scripts)) {
-        step = own_script(r, text, args, &exit_status, err);
-    }
-    if (step == STEP_DONE && exit_status != 0) {
-        step = step_fail(script_failed(r, exit_status, err));
-    }
-    if (step == STEP_FAIL) {
-        remote_ssh_end(r);
-    }
-    return step;
 }
+
+static void ssh_way_go_on(struct served *base)
+{
+    ssh_go_on(((struct remote_ssh *)base)->ssh, ASK_SPAN_NS);
+}
+
+static void ssh_way_close(struct served *base)
+{
+    struct remote_ssh *r = (struct remote_ssh *)base;
+    if (r->ssh) {
+        ssh_abort(r->ssh);
+    }
+}
+
+static const struct node_way SSH_WAY = {.prepare = ssh_prepare,
+                                        .turn = ssh_turn,
+                                        .put = ssh_put,
+                                        .pause = ssh_way_pause,
+                                        .go_on = ssh_way_go_on,
+                                        .close = ssh_way_close,
+                                        .label = ssh_label};
 
 /* ---- operations ---- */
 
@@ -244,7 +396,7 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
                                 .args = exec->args,
                                 .input = exec->input,
                                 .input_fd = exec->has_input_fd ? exec->input_fd : -1,
-                                .on_output = exec->on_output ? exec->on_output : remote_ssh_collect,
+                                .on_output = exec->on_output ? exec->on_output : remote_collect,
                                 .output_ctx = exec->on_output ? exec->output_ctx : exec->output,
                                 .deadline_ns = exec->deadline_ns ? exec->deadline_ns
                                                                  : REMOTE_EXEC_DEADLINE_NS};
@@ -253,51 +405,21 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
     bool is_again;
     enum step step;
     ASSERT(exec->on_output || exec->output);
-    if (!r->op.is_active) {
-        remote_ssh_begin(r, opts.what);
-        r->op.output_from = exec->on_output ? 0 : exec->output->len;
+    if (!r->base.op.is_active) {
+        served_begin(&r->base, opts.what);
+        r->output_from = exec->on_output ? 0 : exec->output->len;
     }
-    step = remote_ssh_run(r, &opts, ret_exit_status, &is_again, err);
+    step = run(r, &opts, ret_exit_status, &is_again, err);
     if (is_again) {
-        rewind_output(exec, r->op.output_from);
+        rewind_output(exec, r->output_from);
     }
     if (step != STEP_FAIL && !exec->on_output && exec->output->is_full) {
         hang_up(r);
         step = step_fail(err_set(err, ERR_NODE, "%s: a script printed more than %zu bytes",
-                                 remote_ssh_label(r), exec->output->cap_bytes));
+                                 ssh_label(&r->base), exec->output->cap_bytes));
     }
     if (step != STEP_AGAIN) {
-        remote_ssh_end(r);
-    }
-    return step;
-}
-
-static enum step ssh_remote_work_folder(struct remote *remote, const char **ret_path,
-                                        struct err *err)
-{
-    struct remote_ssh *r = (struct remote_ssh *)remote;
-    const char *const args[] = {r->work_wanted, NULL};
-    enum step step;
-    if (r->work_folder) {
-        *ret_path = r->work_folder;
-        return STEP_DONE;
-    }
-    if (!r->op.is_active) {
-        remote_ssh_begin(r, "the work folder");
-    }
-    step = remote_ssh_own(r, REMOTE_FOLDER, args, err);
-    if (step == STEP_DONE) {
-        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        struct str path = str_trim(strbuf_str(&r->op.output));
-        if (!str_starts(path, STR_LIT("/"))) {
-            step = step_fail(err_set(err, ERR_NODE,
-                                     "%s: its work folder has no absolute path: \"%.*s\"",
-                                     remote_ssh_label(r), STR_ARG(str_sub(path, 0, 200))));
-        } else {
-            r->work_folder = xstrdup(str_z(&arena, path));
-            *ret_path = r->work_folder;
-        }
-        remote_ssh_end(r);
+        served_end(&r->base);
     }
     return step;
 }
@@ -305,8 +427,9 @@ static enum step ssh_remote_work_folder(struct remote *remote, const char **ret_
 static void ssh_remote_abort(struct remote *remote)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
-    if (remote_node_abort(r)) {
-        remote_ssh_end(r);
+    fd_close(&r->put_fd);
+    if (remote_node_abort(&r->base)) {
+        served_end(&r->base);
         return;
     }
     if (r->is_up) {
@@ -314,20 +437,19 @@ static void ssh_remote_abort(struct remote *remote)
     } else {
         hang_up(r); /* half-way in, it would end each wait of the loop, and nobody steps it now */
     }
-    remote_ssh_end(r);
+    served_end(&r->base);
 }
 
 static void ssh_remote_free(struct remote *remote)
 {
     struct remote_ssh *r = (struct remote_ssh *)remote;
     hang_up(r);
-    loop_timer_drop(r->loop, r->retry_timer);
-    remote_ssh_end(r);
-    remote_node_release(r);
-    strbuf_release(&r->ahead);
+    loop_timer_drop(r->base.loop, r->retry_timer);
+    served_release(&r->base);
+    strbuf_release(&r->script);
+    fd_close(&r->put_fd);
     ssh_plan_release(&r->plan);
     free(r->work_wanted);
-    free(r->work_folder);
     free(r);
 }
 
@@ -337,26 +459,20 @@ static struct str ssh_remote_login_noise(const struct remote *remote)
     return r->ssh ? ssh_login_noise(r->ssh) : STR_LIT("");
 }
 
-static const char *ssh_remote_by_scripts(const struct remote *remote)
-{
-    const struct remote_ssh *r = (const struct remote_ssh *)remote;
-    return r->node.state == NODE_NEVER ? r->node.why : NULL;
-}
-
 static const struct remote_ops SSH_OPS = {
     .exec = ssh_remote_exec,
-    .start = remote_ssh_start,
-    .poll = remote_ssh_poll,
-    .read_log = remote_ssh_read_log,
-    .log_digest = remote_ssh_log_digest,
-    .signal = remote_ssh_signal,
-    .reap = remote_ssh_reap,
-    .forget = remote_ssh_forget,
-    .work_folder = ssh_remote_work_folder,
+    .start = remote_job_start,
+    .poll = remote_job_poll,
+    .read_log = remote_job_read_log,
+    .log_digest = remote_job_digest,
+    .signal = remote_job_signal,
+    .reap = remote_job_reap,
+    .forget = remote_job_forget,
+    .work_folder = remote_job_folder,
     .abort = ssh_remote_abort,
     .free = ssh_remote_free,
     .login_noise = ssh_remote_login_noise,
-    .by_scripts = ssh_remote_by_scripts,
+    .program = remote_node_there,
 };
 
 /* What a site knows of its network; who says nothing gets the default. */
@@ -400,17 +516,17 @@ struct remote *remote_ssh_new(struct loop *loop, const struct remote_ssh_opts *o
         return NULL;
     }
     r = xcalloc(1, sizeof(*r));
-    r->remote.ops = &SSH_OPS;
-    r->loop = loop;
+    r->base.remote.ops = &SSH_OPS;
+    served_init(&r->base, loop, &SSH_WAY);
     if (ssh_plan_make(&r->plan, &plan_opts, err) < 0) {
+        served_release(&r->base);
         free(r);
         return NULL;
     }
     r->work_wanted = xstrdup(opts->work_folder ? opts->work_folder : "");
     r->outage_ns = outage_ns;
-    r->known_size = -1;
+    r->put_fd = -1;
     rng_init(&r->rng, seed);
-    strbuf_init(&r->ahead, READ_AHEAD_MAX);
-    remote_node_init(r);
-    return &r->remote;
+    strbuf_init(&r->script, SCRIPT_MAX);
+    return &r->base.remote;
 }

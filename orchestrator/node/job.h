@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's folder on this node, WORK/jobs/ID, as the scripts of fleet/remote_scripts.c have it: claim/ (who made it runs the job), pid
-   ("PID START_TICKS BOOT_ID"), log, status ("exit N"), cleanup and beside (scripts). Whatever is here may be gone on with by those
-   scripts, and the other way round. Paths are NUL-terminated and end without a slash. */
+/* A job's folder on this node, WORK/jobs/ID: claim/ (who made it runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"),
+   cleanup and beside (scripts). What a job that an older version of ours began there says is said in the same files. Paths are NUL-terminated and end without a slash. */
 #ifndef NODE_JOB_H
 #define NODE_JOB_H
 

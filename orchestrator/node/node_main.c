@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/base.h"
 #include "base/fs.h"
 #include "node/gauge.h"
@@ -84,10 +85,17 @@ static int serve_channel(const struct server *server)
     }
 }
 
+static int say_hello(const char *self)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *hello = arena_printf(&arena, NODE_HELLO "%s\n", self);
+    struct err err = {0};
+    return fs_write_all(STDOUT_FILENO, hello, strlen(hello), "the channel", &err);
+}
+
 int main(int argc, char **argv)
 {
     struct server server = {.input_fd = STDIN_FILENO};
-    struct err err = {0};
     int null_fd;
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("reperf-node %s\n", REPERF_VERSION);
@@ -114,9 +122,6 @@ int main(int argc, char **argv)
     close(null_fd);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);
-    (void)setenv("LC_ALL", "C", 1); /* of the scripts that it runs, as the shell scripts have it */
-    if (fs_write_all(STDOUT_FILENO, NODE_HELLO, sizeof(NODE_HELLO) - 1, "the channel", &err) < 0) {
-        return STATUS_PROTOCOL;
-    }
-    return serve_channel(&server);
+    (void)setenv("LC_ALL", "C", 1); /* of the scripts that it runs */
+    return say_hello(argv[0]) < 0 ? STATUS_PROTOCOL : serve_channel(&server);
 }

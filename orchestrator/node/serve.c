@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each operation says what its script in fleet/remote_scripts.c says, word for word where somebody reads the words. */
+/* Requests, each done and answered (node/README.md). */
 #include "base/base.h"
 
 #include "node/serve.h"
@@ -52,7 +52,7 @@ static const char *path_in(struct job *job, const char *name)
 
 /* ---- arguments ---- */
 
-/* A relative path of plain names, as fleet/remote_ssh_jobs.c has it. */
+/* A relative path of plain names. */
 static bool is_plain_id(struct str id)
 {
     struct str rest = id;
@@ -397,12 +397,27 @@ static int serve_forget(const struct server *server, struct job *job, struct str
     }
 }
 
-int serve_request(const struct server *server, const struct node_request *request,
-                  struct strbuf *text)
+/* Made where it is not there; its path without symlinks. */
+static int serve_folder(const struct server *server, struct strbuf *text)
+{
+    struct err err = {0};
+    char *path CLEANUP(free) = NULL;
+    if (fs_mkdir_p(server->work_folder, &err) < 0 || job_probe(server->work_folder, &err) < 0) {
+        return failed(text, "", &err);
+    }
+    path = realpath(server->work_folder, NULL);
+    if (!path) {
+        return failed(text, err_errno_text(errno), NULL);
+    }
+    strbuf_printf(text, "%s\n", path);
+    return 0;
+}
+
+static int serve_job(const struct server *server, const struct node_request *request,
+                     struct strbuf *text)
 {
     struct job job = {.arena = ARENA_EMPTY};
     int status = SERVE_FAILED;
-    reap_children();
     if (request->n_fields < 1 || !is_plain_id(request->fields[0])) {
         return failed(text, "a job's id is no plain relative path", NULL);
     }
@@ -430,9 +445,18 @@ int serve_request(const struct server *server, const struct node_request *reques
     case NODE_FORGET:
         status = serve_forget(server, &job, text);
         break;
+    case NODE_FOLDER:
     case NODE_OP_END:
         break;
     }
     arena_release(&job.arena);
     return status;
+}
+
+int serve_request(const struct server *server, const struct node_request *request,
+                  struct strbuf *text)
+{
+    reap_children();
+    return request->op == NODE_FOLDER ? serve_folder(server, text)
+                                      : serve_job(server, request, text);
 }

@@ -5,7 +5,7 @@
 
 #include "codec/node_wire.h"
 
-#define SERVE_FAILED 74 /* as the scripts have it: then the text is the reason */
+#define SERVE_FAILED 74 /* then the text is the reason */
 
 struct server {
     const char *work_folder;

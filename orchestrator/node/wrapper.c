@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that a job runs under, step by step what REMOTE_WRAPPER (fleet/remote_scripts.c) does: it claims the job, says who it is,
+/* The process that a job runs under: it claims the job, says who it is,
    starts the monitor and the program, and once that is over writes how it ended, synced, under its final name. What fails before the
    program runs takes the claim back, so that the job can be started once the trouble is over. */
 #include "base/base.h"
@@ -194,7 +194,8 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
         _exit(0);
     }
     path_in(job, "job", path);
-    (void)unlink(path); /* of a start by script that went no further: it may name secrets */
+    (void)unlink(
+        path); /* of a start by an older version that went no further: it may name secrets */
     if (begin(job, log, &log_fd, &err) < 0) {
         (void)unlink(log);
         (void)rmdir(claim);

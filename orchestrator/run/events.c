@@ -24,9 +24,6 @@ const struct event_row EVENTS[EV_COUNT] = {
     [EV_IMAGE_PROVIDED] = {"image_provided", "info", "the pinned image is on the nodes"},
     [EV_LOG_NOT_CHECKED] = {"log_not_checked", "warning",
                             "a log's digest could not be compared with the node's own"},
-    [EV_JOBS_BY_SCRIPTS] = {"jobs_by_scripts", "warning",
-                            "reperf-node does not run on a node: slower scripts start and watch "
-                            "its jobs; detail says why"},
     [EV_REPEAT_FINISHED] = {"repeat_finished", "info", "a job ended and its log was collected"},
     [EV_REPEAT_PARSED] = {"repeat_parsed", "info",
                           "a log was read; value in fields where it counts"},

@@ -320,19 +320,6 @@ static enum step member_find(struct attempt *a, struct member *m, struct err *er
     return STEP_AGAIN;
 }
 
-/* Once for each node: it costs time, and nothing else tells of it. */
-static void say_by_scripts(struct attempt *a, const struct member *m)
-{
-    struct run_node *node = &a->r->nodes[m->node];
-    const char *why = m->remote->ops->by_scripts ? m->remote->ops->by_scripts(m->remote) : NULL;
-    if (why && !node->is_by_scripts) {
-        node->is_by_scripts = true;
-        log_line(LOG_INFO, "%.*s: jobs by shell scripts, which take longer: %s",
-                 STR_ARG(node_name(a, m)), why);
-        event(a, m, EV_JOBS_BY_SCRIPTS, why);
-    }
-}
-
 static enum step member_start(struct attempt *a, struct member *m, struct err *err)
 {
     struct remote *remote = m->remote;
@@ -341,7 +328,6 @@ static enum step member_start(struct attempt *a, struct member *m, struct err *e
     if (step == STEP_DONE) {
         m->phase = MEMBER_WAIT;
         event(a, m, EV_JOB_STARTED, NULL);
-        say_by_scripts(a, m);
     }
     return step;
 }

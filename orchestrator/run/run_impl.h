@@ -74,7 +74,6 @@ struct run_node {
     bool is_renewing;
     struct lease_op lease;
     const char **paths; /* there, of each of the run's places; NULL: none were staged */
-    bool is_by_scripts; /* its jobs are, and that was said */
     bool is_bad;        /* it failed: nothing more is placed on it by this orchestrator */
 };
 

@@ -77,20 +77,19 @@ static void spawn_cleanup(struct spawn *spawn)
     posix_spawnattr_destroy(&spawn->attr);
 }
 
-static int set_attributes(struct spawn *spawn, bool is_session)
+static int set_attributes(struct spawn *spawn)
 {
     /* Ours may block or ignore signals (signalfd, SIGPIPE); a child starts with the system's own handling. */
-    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP;
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
     sigfillset(&all);
     sigdelset(&all, SIGKILL);
     sigdelset(&all, SIGSTOP);
-    flags = (short)(flags | (is_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP));
     int rc = posix_spawnattr_setsigmask(&spawn->attr, &none);
     rc = rc ? rc : posix_spawnattr_setsigdefault(&spawn->attr, &all);
-    rc = rc || is_session ? rc : posix_spawnattr_setpgroup(&spawn->attr, 0);
+    rc = rc ? rc : posix_spawnattr_setpgroup(&spawn->attr, 0);
     return rc ? rc : posix_spawnattr_setflags(&spawn->attr, flags);
 }
 
@@ -126,7 +125,7 @@ static int spawn_child(const struct proc_spec *spec, int pipe_fd, pid_t *ret_pid
     int rc = 0;
     posix_spawn_file_actions_init(&spawn.actions);
     posix_spawnattr_init(&spawn.attr);
-    rc = set_attributes(&spawn, spec->is_session);
+    rc = set_attributes(&spawn);
     rc = rc ? rc : set_files(&spawn, spec, pipe_fd);
     /* posix_spawn takes char *const[] and changes neither array nor texts. */
     rc = rc ? rc
@@ -271,11 +270,6 @@ void proc_release(struct proc *proc)
             continue;
         }
     }
-    proc_detach(proc);
-}
-
-void proc_detach(struct proc *proc)
-{
     if (proc->loop) {
         loop_unwatch(proc->loop, proc->out_fd);
         loop_unwatch(proc->loop, proc->pid_fd);
@@ -322,67 +316,4 @@ int proc_capture(struct clock_src clock, const char *const *argv, int64_t deadli
     }
     *ret_exit_status = proc.signal_no ? 128 + proc.signal_no : proc.exit_status;
     return 0;
-}
-
-/* ---- /proc ---- */
-
-bool proc_info(pid_t pid, struct proc_info *ret_info)
-{
-    char path[64];
-    char text[1024];
-    ssize_t len;
-    struct str rest;
-    struct str part;
-    struct proc_info info = {0};
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (len <= 0) {
-        return false;
-    }
-    /* PID (NAME) STATE PPID PGRP SESSION ...; NAME may hold blanks and parentheses, so count from its last one.
-       Source: proc(5), /proc/[pid]/stat: session is field 6, starttime field 22. */
-    text[len] = '\0';
-    char *name_end = strrchr(text, ')');
-    if (!name_end || name_end[1] != ' ') {
-        return false;
-    }
-    rest = str_of(name_end + 2);
-    for (int field = 3; field <= 22 && str_next(&rest, ' ', &part); field++) {
-        struct err ignored = {0};
-        int64_t value = 0;
-        if (field == 3) {
-            memcpy(&info.state, part.len ? part.ptr : "?", 1);
-        } else if (str_to_i64(part, INT64_MIN, INT64_MAX, &value, &ignored) < 0) {
-            return false;
-        } else if (field == 6) {
-            info.session = (pid_t)value;
-        } else if (field == 22) {
-            info.start_ticks = (uint64_t)value;
-        }
-    }
-    *ret_info = info;
-    return true;
-}
-
-size_t proc_signal_session(pid_t session, int signal_no)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct fs_names names = {0};
-    struct err ignored = {0};
-    size_t n = 0;
-    if (session <= 1 || fs_list(&arena, "/proc", &names, &ignored) < 0) {
-        return 0;
-    }
-    for (size_t idx = 0; idx < names.n; idx++) {
-        struct err not_a_pid = {0};
-        struct proc_info info;
-        int64_t pid = 0;
-        if (str_to_i64(str_of(names.items[idx]), 2, INT32_MAX, &pid, &not_a_pid) == 0 &&
-            proc_info((pid_t)pid, &info) && info.session == session && info.state != 'Z') {
-            (void)kill((pid_t)pid, signal_no);
-            n++;
-        }
-    }
-    return n;
 }

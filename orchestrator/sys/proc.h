@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Child processes: argv arrays (never a shell line), an environment that is given whole, an own process group or session,
+/* Child processes: argv arrays (never a shell line), an environment that is given whole, an own process group,
    output to a file or streamed through the loop, a deadline with TERM, then KILL of the whole group. A struct proc is owned
    by its caller and must stay where it is between proc_start and proc_release. */
 #ifndef SYS_PROC_H
@@ -25,7 +25,6 @@ struct proc_spec {
     const char *error_path;   /* stderr alone is appended there; NULL: with stdout */
     proc_output_fn on_output; /* NULL and no output_path: /dev/null */
     void *output_ctx;
-    bool is_session;     /* an own session (a detached job), else an own group */
     int64_t deadline_ns; /* span; 0: none */
     int64_t grace_ns;    /* 0: PROC_GRACE_NS */
 };
@@ -55,8 +54,6 @@ MUST_CHECK int proc_start(struct proc *proc, struct loop *loop, const struct pro
 enum step proc_step(struct proc *proc, struct err *err);
 /* TERM to the group now, KILL after the grace. */
 void proc_stop(struct proc *proc);
-/* Forgets a child without ending it: a detached job goes on. */
-void proc_detach(struct proc *proc);
 /* Kills what still runs, reaps it. */
 void proc_release(struct proc *proc);
 static inline void proc_cleanup(struct proc *proc)
@@ -72,15 +69,5 @@ MUST_CHECK int proc_capture(struct clock_src clock, const char *const *argv, int
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n);
 /* Whether a name may be recorded: CUDA_*, NCCL_*, OMP_*, ... */
 bool proc_env_is_recorded(struct str name);
-
-/* /proc/PID/stat: moment of start in clock ticks since boot, session and state. False where there is no such process. */
-struct proc_info {
-    uint64_t start_ticks;
-    pid_t session;
-    char state; /* 'Z': dead, not reaped */
-};
-bool proc_info(pid_t pid, struct proc_info *ret_info);
-/* A signal to each process of a session, whatever group it has moved to. Returns how many there were. */
-size_t proc_signal_session(pid_t session, int signal_no);
 
 #endif

@@ -25,7 +25,6 @@ export PDSH_SSH_ARGS_APPEND="-F $S/ssh_config"
 ROUNDS=${ROUNDS_PDSH:-3}
 pair "$STEPS steps on 4 nodes : pdsh" 0.125 "$ours --repeats $STEPS" \
     "for i in \$(seq $STEPS); do pdsh -R ssh -w 'node[1-4]' RANK=0 WORLD_SIZE=4 /var/lib/reperf/bench/train || exit 1; done"
-pair "$STEPS steps: by reperf-node : by scripts" "" "$ours --repeats $STEPS" "REPERF_NODE=none $ours --repeats $STEPS"
 over() { # NAME LIMIT OWN COMMAND: wall seconds beyond the work's own, median of 5
     local round
     time_once bash -c "$4" || return 1

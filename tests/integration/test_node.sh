@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-node: put on a node once, checked each time, served over one channel; mixed with the scripts on one job; killed; kept from running.
+# reperf-node: put on a node once, checked each time, served over one channel; jobs that an older version began; killed; kept from running.
 # What nodes are to expand stands in single quotes.
-# shellcheck disable=SC2016,SC2119
+# shellcheck disable=SC2016,SC2119,SC2028
 . "$(dirname "$0")/../tap_lib.sh"
 . tests/integration/ssh_lib.sh
 . tests/integration/nodes_lib.sh
@@ -19,7 +19,14 @@ program="$B/reperf-node"
 sum=$(sha256sum "$program" | cut -c1-64)
 there() { echo "$work/bin/reperf-node-$sum"; }
 one() { REPERF_NODE="${by-$program}" "$B/servers/remote_one" config="$T/ssh/config" port="${ssh_port[$node]}" work="$work" outage_ms=8000 "$@"; }
-scripts() { by=none one "$@"; }
+older() { # ID COMMAND [CLEANUP]: a job as versions up to 0.9 began it
+    local dir="$work/jobs/$1"
+    mkdir -p "$dir"
+    printf '%s\n' "$2" >"$dir/job"
+    [ -z "${3-}" ] || printf '%s\n' "$3" >"$dir/cleanup"
+    setsid tests/integration/old_wrapper.sh "$dir" </dev/null >/dev/null 2>&1 &
+    wait_for test -s "$dir/pid"
+}
 gives() { # STATUS ERE NAME ARG...
     local want=$1 pattern=$2 what=$3
     shift 3
@@ -45,12 +52,11 @@ exits 2 "it does nothing without a folder" "$program"
 if command -v readelf >/dev/null && ! nm -D "$program" 2>/dev/null | grep -q __asan; then
     is "$(readelf -d "$program" | grep -c NEEDED)" 0 "it needs no library of the node"
 fi
-gives 0 'state absent' "a look puts nothing there" 127.0.0.1 poll run/none
-[ ! -e "$work/bin" ]
-ok $? "its folder is not even made"
+exits 0 "a script" one 127.0.0.1 exec true
+[ ! -e "$work" ]
+ok $? "puts nothing there"
 gives 0 'started' "a start does" 127.0.0.1 start run/1 sh -c 'echo it; exit 4'
 is "$(sha256sum <"$(there)" | cut -c1-64) $(stat -c %a "$(there)")" "$sum 700" "whole, under its digest, for its owner alone"
-is "$(grep -c scripts "$T/err")" 0 "no script did the work"
 is "$(ls -A "$work/bin")" "reperf-node-$sum" "and no half of it is left"
 gives 0 'state ended 4' "the job" 127.0.0.1 poll run/1
 before=$(stat -c '%i %Y' "$(there)")
@@ -58,10 +64,9 @@ exits 0 "another connection" one 127.0.0.1 start run/2 true
 is "$(stat -c '%i %Y' "$(there)")" "$before" "finds it, and puts nothing again"
 printf '#!/bin/sh\necho ran >>%s/evil\nexec %s "$@"\n' "$T" "$program" >"$(there)"
 chmod 700 "$(there)"
-gives 0 'state absent' "a program that somebody changed there: a look" 127.0.0.1 poll run/none
-exits 0 "a start" one 127.0.0.1 start run/3 true
+exits 0 "a program that somebody changed there" one 127.0.0.1 start run/3 true
 [ ! -e "$T/evil" ]
-ok $? "it is never run"
+ok $? "is never run"
 is "$(sha256sum <"$(there)" | cut -c1-64)" "$sum" "and replaced by what it should be"
 dd if=/dev/zero of="$(there)" bs=1 seek=9000 count=1 conv=notrunc status=none
 exits 0 "one byte of it flipped" one 127.0.0.1 start run/4 true
@@ -82,48 +87,37 @@ exits 0 "MaxSessions 1: likewise" one text='echo between' 127.0.0.1 jobs m/1 m/2
 is "$(tr '\n' ' ' <"$T/out")" "m/1 between m/2 between " "its channel makes room for a script"
 node=a
 
-# ---- mixed with the scripts ----
-one 127.0.0.1 start mix/1 sh -c "$(held 1); echo finished; exit 6" 2>"$T/err"
-exits 0 "a job that reperf-node started" scripts 127.0.0.1 start mix/1 sh -c 'echo twice'
-go 1
-exits 0 "is waited for by scripts" scripts 127.0.0.1 wait mix/1
-like "$(cat "$T/err")" 'state 2 6 after' "to its end"
-is "$(scripts 127.0.0.1 log mix/1 2>"$T/err") $(scripts 127.0.0.1 digest mix/1 2>"$T/err")" "finished $(echo finished | sha256sum | cut -c1-64)" "log and digest by scripts"
-exits 0 "and forgotten by them" scripts 127.0.0.1 forget mix/1
-scripts cleanup="echo cleaned >>'$T/cleaned'" 127.0.0.1 start mix/2 sh -c "$(held 2); echo finished; exit 7" 2>"$T/err"
-exits 0 "a job that scripts started" one 127.0.0.1 start mix/2 sh -c 'echo twice'
+# ---- begun by an older version ----
+older mix/2 "$(held 2); echo finished; exit 7" "echo cleaned >>'$T/cleaned'"
+exits 0 "a job that an older version began: another start" one 127.0.0.1 start mix/2 sh -c 'echo twice'
+gives 0 'state running' "it runs" limit_ms=20000 127.0.0.1 poll mix/2
 go 2
-gives 0 'state 2 7 after' "is waited for by reperf-node" 127.0.0.1 wait mix/2
-is "$(one 127.0.0.1 log mix/2 2>"$T/err") $(one 127.0.0.1 digest mix/2 2>"$T/err")" "finished $(echo finished | sha256sum | cut -c1-64)" "log and digest by it"
+gives 0 'state 2 7 after' "is waited for" 127.0.0.1 wait mix/2
+is "$(one 127.0.0.1 log mix/2 2>"$T/err") $(one 127.0.0.1 digest mix/2 2>"$T/err")" "finished $(echo finished | sha256sum | cut -c1-64)" "log and digest"
 is "$(sort -u "$T/cleaned")" cleaned "cleaned up after"
 rm "$T/cleaned"
-is "$(cd "$work/jobs/mix/2" && echo *)" "claim cleanup log pid status" "the same files"
-exits 0 "and forgotten by it" one 127.0.0.1 forget mix/2
+exits 0 "and forgotten" one 127.0.0.1 forget mix/2
 [ ! -e "$work/jobs/mix/2" ]
 ok $? "nothing of it is left"
-one cleanup="echo cleaned >>'$T/cleaned'" 127.0.0.1 start mix/3 sleep 300.$$ 2>"$T/err"
-exits 0 "scripts kill what reperf-node started" scripts 127.0.0.1 signal mix/3 9
-is "$(pgrep -xcf "sleep 300.$$") $(sort -u "$T/cleaned")" "0 cleaned" "all of it, and clean up"
-scripts 127.0.0.1 start mix/4 sleep 300.$$ 2>"$T/err"
-exits 0 "reperf-node ends what scripts started" one 127.0.0.1 signal mix/4 15
-gives 0 'state 2 143' "and sees how" 127.0.0.1 wait mix/4
+older mix/4 "sleep 300.$$"
+exits 0 "TERM" one 127.0.0.1 signal mix/4 15
+gives 0 'state 2 143' "ends it, which is seen" 127.0.0.1 wait mix/4
+older mix/5 "sleep 300.$$" "echo cleaned >>'$T/cleaned'"
+exits 0 "KILL" one 127.0.0.1 signal mix/5 9
+is "$(pgrep -xcf "sleep 300.$$") $(sort -u "$T/cleaned")" "0 cleaned" "ends all of it, and it is cleaned up after"
+gives 0 'state lost' "what was killed is lost" 127.0.0.1 poll mix/5
 for round in 1 2 3 4 5 6; do # both at once: one of them runs it
     one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" 2>"$T/err.1" &
     one_pid=$!
-    scripts 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" 2>"$T/err.2"
+    one 127.0.0.1 start "race/$round" sh -c "echo x >>'$T/race.$round'" 2>"$T/err.2"
     wait "$one_pid"
     one 127.0.0.1 wait "race/$round" 2>"$T/err"
 done
-is "$(cat "$T"/race.? | wc -l)" 6 "six jobs that both start at one moment run once each"
-# The same words where the scripts have words.
-for what in 'digest no/such' 'log no/such' 'signal no/such 9' 'forget no/such' 'poll no/such'; do
-    # shellcheck disable=SC2086
-    { one 127.0.0.1 $what >"$T/a" 2>&1; echo $? >>"$T/a"; scripts 127.0.0.1 $what 2>&1 | grep -v '^by scripts' >"$T/b"; echo "${PIPESTATUS[0]}" >>"$T/b"; }
-    is "$(cat "$T/a")" "$(cat "$T/b")" "$what: as the scripts say it"
-done
-one 127.0.0.1 start same/a sh -c 'env; pwd; umask; ulimit -c; trap' 2>"$T/err"
-scripts 127.0.0.1 start same/b sh -c 'env; pwd; umask; ulimit -c; trap' 2>"$T/err"
-is "$(one 127.0.0.1 log same/a 2>"$T/err")" "$(scripts 127.0.0.1 log same/b 2>"$T/err")" "a job's environment, folder, mask, limits and signals are the same"
+is "$(cat "$T"/race.? | wc -l)" 6 "six jobs that two start at one moment run once each"
+gives 0 'state absent' "a job that is not there" 127.0.0.1 poll no/such
+gives 6 'the digest of a job.s log failed .*log is not there' "has no digest" 127.0.0.1 digest no/such
+exits 0 "hears no signal" one 127.0.0.1 signal no/such 9
+exits 0 "and is forgotten" one 127.0.0.1 forget no/such
 
 # ---- killed ----
 one 127.0.0.1 start kill/1 sh -c "$(held 3); echo whole; exit 8" 2>"$T/err"
@@ -155,64 +149,88 @@ like "$(cat "$T/err")" 'state 3 0 after' "a wrapper that is killed is told at on
 exits 0 "what it left is ended" one 127.0.0.1 signal kill/2 9
 is "$(pgrep -xcf "sleep 300.$$")" 0 "all of it"
 cp "$(there)" "$T/keep"
-printf '#!/bin/sh\nprintf "reperf-node 1\\n"; head -c 20 >/dev/null; echo no answer at all\n' >"$T/mad"
-printf '#!/bin/sh\nprintf "reperf-node 1\\n"; exit 9\n' >"$T/dead"
-chmod 755 "$T/mad" "$T/dead"
-by="$T/dead" gives 0 'by scripts: reperf-node ended there: status 9$' "one that always ends" 127.0.0.1 start bad/1 true
-by="$T/mad" gives 0 'by scripts: reperf-node there gave no answer: a frame begins' "one that talks nonsense" 127.0.0.1 start bad/2 true
-gives 0 'state ended 0' "their jobs ran all the same" 127.0.0.1 poll bad/1
+# ---- a node that lies: never a job's state, always status 6 ----
+liar() { # NAME: stdin, what it does once it is asked; as a program that says hello
+    { printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\n'; cat; } >"$T/$1"
+    chmod 755 "$T/$1"
+}
+hello='printf "reperf-node 2 %s\n" "$0"'
+echo "$hello; exit 9" | liar dead
+echo "$hello; head -c 20 >/dev/null; echo no answer at all" | liar mad
+echo "$hello; head -c 20 >/dev/null; exec cat /dev/zero" | liar endless
+echo "exec cat /dev/zero" | liar loud
+echo 'echo "reperf-node 1"; exec cat' | liar old
+echo "$hello; head -c 16 >/dev/null; printf 'RPN<\\1\\0\\0\\0\\0\\0\\0\\0\\377\\377\\377\\177'; exec cat" | liar huge
+echo "$hello; head -c 16 >/dev/null; printf 'RPN<\\1\\0\\0\\0\\0\\0\\0\\0\\6\\0\\0\\0fine 1\\n'; exec cat" | liar wordy
+by="$T/dead" gives 6 'reperf-node ended there: status 9$' "one that always ends" 127.0.0.1 start bad/1 true
+by="$T/mad" gives 6 'reperf-node there gave no answer: a frame begins' "one that talks nonsense" 127.0.0.1 start bad/2 true
+by="$T/endless" gives 6 'reperf-node there gave no answer: a frame begins' "one that does not stop" 127.0.0.1 start bad/3 true
+by="$T/loud" gives 6 'reperf-node does not run there' "one that never says hello" 127.0.0.1 start bad/4 true
+by="$T/old" gives 6 'reperf-node does not run there: reperf-node 1$' "one of another language" 127.0.0.1 start bad/5 true
+by="$T/huge" gives 6 'reperf-node there gave no answer: a frame of 2147483647 bytes' "one that says too much" 127.0.0.1 poll bad/6
+by="$T/wordy" gives 6 "a job's state cannot be read: \"fine 1\"" "a state that is none" 127.0.0.1 poll bad/7
+by="$T/wordy" gives 6 'the end of a job cannot be read' "an end that is none" 127.0.0.1 reap bad/7
+by="$T/wordy" gives 6 'the digest of a log cannot be read: "fine 1"' "a digest that is none" 127.0.0.1 digest bad/7
+by="$T/wordy" gives 6 'its work folder has no absolute path' "a folder that is none" 127.0.0.1 folder
+[ ! -e "$work/jobs/bad" ]
+ok $? "none of them ran anything"
 
 # ---- kept from running ----
-gives 0 'started' "(to compare)" 127.0.0.1 start ok/1 true
-is "$(grep -c 'by scripts' "$T/err")" 0 "nothing is said where it runs"
-by=none gives 0 'by scripts: switched off: REPERF_NODE=none' "switched off" 127.0.0.1 start no/1 true
-by=/no/such gives 0 'by scripts: reperf-node cannot be read here: .*No such file' "not there" 127.0.0.1 start no/2 true
+by=/no/such gives 6 'reperf-node cannot be read here: .*No such file' "not there" 127.0.0.1 start no/2 true
 mkdir "$T/shim"
 printf '#!/bin/sh\necho riscv64\n' >"$T/shim/uname"
 chmod 755 "$T/shim/uname"
 start_sshd other "SetEnv HOME=$T/home PATH=$T/shim:/usr/bin:/bin" || exit 1
 node=other
-gives 0 'by scripts: reperf-node does not run there: the node is a riscv64, reperf-node is for x86_64' "a node of another make" 127.0.0.1 start no/3 sh -c 'exit 3'
-gives 0 'state ended 3' "its job" 127.0.0.1 poll no/3
+gives 6 'reperf-node does not run there: the node is a riscv64, reperf-node is for x86_64: name one for it' "a node of another make" 127.0.0.1 start no/3 sh -c 'exit 3'
 mkdir "$T/few"
-for tool in sh mkdir rmdir mv rm cat wc dd sleep head tail find env ls sync setsid uname chmod; do ln -s "$(command -v $tool)" "$T/few/$tool"; done
+for tool in sh mkdir mv rm cat chmod find id uname; do ln -s "$(command -v $tool)" "$T/few/$tool"; done
 start_sshd few "SetEnv HOME=$T/home PATH=$T/few" || exit 1
 node=few
 rm -f "$(there)"
-gives 0 'by scripts: reperf-node could not be put there: it did not come whole|by scripts: reperf-node does not run there: the node has no tool' "a node that cannot check it" 127.0.0.1 start no/4 true
+gives 6 'reperf-node could not be put there: the node has nothing that computes SHA-256 .*install' "a node that cannot check it" 127.0.0.1 start no/4 true
 [ ! -e "$(there)" ]
 ok $? "has none"
-cp "$T/keep" "$(there)"
+is "$(find "$work/bin" -name ".reperf-node-*" | wc -l)" 0 "and no half of it is left"
+cp "$program" "$(there)"
 chmod 700 "$(there)"
-gives 0 'by scripts: reperf-node does not run there: the node has no tool for SHA-256' "and does not run one unchecked" 127.0.0.1 start no/5 true
+gives 6 'nothing that computes SHA-256' "and does not run one unchecked" 127.0.0.1 start no/5 true
 node=a
+[ ! -e "$work/jobs/no" ]
+ok $? "nothing was run there"
 mkdir "$T/small"
 if mount -t tmpfs -o size=600k,noexec none "$T/small" 2>"$T/err"; then
     mounted="$T/small"
     old=$work work="$T/small/work"
-    gives 0 'by scripts: reperf-node could not be put there: .*No space left on device' "no space for it" 127.0.0.1 start no/6 sh -c 'exit 5'
-    gives 0 'state ended 5' "its job" 127.0.0.1 poll no/6
+    gives 10 'reperf-node could not be put there: .*No space left on device' "no space for it" 127.0.0.1 start no/6 sh -c 'exit 5'
     is "$(find "$work/bin" -type f | wc -l)" 0 "no half of it is left"
-    mount -o remount,size=8m,noexec "$T/small"
-    gives 0 'by scripts: reperf-node does not run there: .*[Pp]ermission denied' "a work folder mounted noexec" 127.0.0.1 start no/7 sh -c 'exit 6'
+    mount -o remount,size=64m,noexec "$T/small"
+    gives 0 'started' "a work folder mounted noexec" 127.0.0.1 start no/7 sh -c 'exit 6'
     gives 0 'state ended 6' "its job" 127.0.0.1 poll no/7
-    work=$old
+    is "$(ls -A "$work/bin") $(stat -c %a "$T/home/.cache/reperf" "$T/home/.cache/reperf/reperf-node-$sum" | xargs)" " 700 700" "the program lies below the node's home then, for its owner alone"
+    mkdir "$T/nowhere" "$T/small/home"
+    printf '#!/bin/sh\ncase $* in */var/tmp/* | */dev/shm/*) exit 1 ;; esac\nexec /bin/mkdir "$@"\n' >"$T/nowhere/mkdir"
+    chmod 755 "$T/nowhere/mkdir"
+    start_sshd nowhere "SetEnv HOME=$T/small/home PATH=$T/nowhere:/usr/bin:/bin" || exit 1
+    node=nowhere
+    gives 6 'no folder lets it run there \(tried .*/work/bin .*/home/.cache/reperf .*\): name a work folder that is not mounted noexec' "nowhere" 127.0.0.1 start no/8 true
+    is "$(find "$T/small" -name '*reperf-node-*' | wc -l)" 0 "and no half of it is left"
+    rm -r "$T/home/.cache"
+    node=a work=$old
 else
     skip "no space, noexec" "no tmpfs can be mounted here: $(head -1 "$T/err")"
 fi
 
-# ---- a run says it, once for each node ----
+# ---- a run ----
 stop_sshds
 rm -r "$T/ssh"
 if nodes_start; then
     mode ''
     exits 0 "a run" env REPERF_NODE="$program" "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n1"
-    is "$(grep -c jobs_by_scripts "$(run_folder)/events.jsonl")" 0 "with reperf-node says nothing of scripts"
     [ -e "$T/work-n1/bin/reperf-node-$sum" ]
     ok $? "it did the work"
-    exits 0 "a run without" env REPERF_NODE=none "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n2"
-    is "$(jq -r 'select(.event == "jobs_by_scripts") | "\(.node) \(.level) \(.fields.detail)"' "$(run_folder)/events.jsonl")" "n2 warning switched off: REPERF_NODE=none" "says it once for its node"
-    is "$(grep -c 'n2: jobs by shell scripts, which take longer: switched off' "$T/err")" 1 "and to people"
+    exits 6 "a run without" env REPERF_NODE=/no/such "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 2 --nodes "$INV:n2"
+    like "$(cat "$T/err")" 'n2.*reperf-node cannot be read here' "says why"
     exits 0 "nodes clean, after both" "$REPERF" nodes clean "$INV:n[1-2]"
     is "$(cat "$T/out")" "nothing is left there" "finds nothing of either"
 fi

@@ -43,8 +43,8 @@ exits 2 "two forms at once" "$REPERF" nodes bench local --json --junit
 sed 's/"share": 0.1/"share": 2/' manifests/node-bench.json >"$T/limits.json"
 exits 3 "limits that are none" bench local --limits "$T/limits.json"
 like "$(cat "$T/err")" 'limits.json:\$.measures\[0\]' "name the place"
-REPERF_NODE=none exits 6 "without reperf-node nothing is measured" bench local
-like "$(cat "$T/err")" 'switched off: REPERF_NODE=none' "and it says why"
+REPERF_NODE=/no/such exits 6 "without reperf-node nothing is measured" bench local
+like "$(cat "$T/err")" 'reperf-node: /no/such: No such file' "and it says why"
 
 # ---- what reperf-node does ----
 node="$B/reperf-node"
@@ -94,7 +94,7 @@ other() { # SHELL LINE
 #!/bin/bash
 case \$0:\$1 in
 */work-n3/*:bench) $1 ;;
-*) exec "$(realpath "$node")" "\$@" ;;
+*) exec -a "\$0" "$(realpath "$node")" "\$@" ;;
 esac
 END
     chmod +x "$T/other"

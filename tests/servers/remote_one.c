@@ -9,6 +9,7 @@
 
 #include "base/fs.h"
 #include "fleet/remote.h"
+#include "tests/servers/built_node.h"
 
 #define TICK_NS (20 * NS_PER_MS)
 #define ENV_MAX 64
@@ -149,6 +150,14 @@ static int do_digest(struct op *op, struct err *err)
     return 0;
 }
 
+static int do_reap(struct op *op, struct err *err)
+{
+    char hex[65];
+    UNTIL_DONE(op, op->remote->ops->reap(op->remote, op->args[0], 0, hex, err));
+    printf("%s\n", hex);
+    return 0;
+}
+
 static int do_signal(struct op *op, struct err *err)
 {
     int64_t number;
@@ -240,7 +249,8 @@ static const struct {
 } VERBS[] = {{"exec", 1, do_exec},     {"start", 2, do_start},   {"poll", 1, do_poll},
              {"wait", 1, do_wait},     {"log", 1, do_log},       {"digest", 1, do_digest},
              {"signal", 2, do_signal}, {"forget", 1, do_forget}, {"folder", 0, do_folder},
-             {"steps", 2, do_steps},   {"abort", 2, do_abort},   {"jobs", 1, do_jobs}};
+             {"steps", 2, do_steps},   {"abort", 2, do_abort},   {"jobs", 1, do_jobs},
+             {"reap", 1, do_reap}};
 
 /* ---- many at once ---- */
 
@@ -409,9 +419,6 @@ static int run_verb(const struct options *options, char **args, size_t n_args, s
             result = VERBS[idx].run(&op, err);
         }
     }
-    if (op.remote->ops->by_scripts && op.remote->ops->by_scripts(op.remote)) {
-        fprintf(stderr, "by scripts: %s\n", op.remote->ops->by_scripts(op.remote));
-    }
     if (!is_known) {
         result = err_set(err, ERR_USAGE, "%s: no such verb, or too few arguments", args[1]);
     }
@@ -425,6 +432,7 @@ int main(int argc, char **argv)
     struct err err = {0};
     int at = 1;
     int taken = 1;
+    use_built_node();
     while (at < argc && taken > 0) {
         taken = take_option(&options, argv[at], &err);
         at += taken > 0;

@@ -5,6 +5,7 @@
 #include "tests/servers/launch_fixture.h"
 
 #include "fleet/remote_slurm.h"
+#include "tests/servers/built_node.h"
 
 #define TICK_NS (20 * NS_PER_MS)
 
@@ -120,6 +121,7 @@ int main(int argc, char **argv)
         return 2;
     }
     char *verb = argv[1];
+    use_built_node();
     char slurm[] = "2"; /* LAUNCHER_SLURM */
     argv[1] = slurm;
     struct made made = launch_fixture(&arena, argc, argv);

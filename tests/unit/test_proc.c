@@ -5,6 +5,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "fleet/remote.h"
 #include "scratch.h"
 #include "sys/proc.h"
+#include "tests/servers/built_node.h"
 
 #define LONG_NS (120 * NS_PER_S) /* far beyond what anything here takes */
 #define TICK_NS (10 * NS_PER_MS)
@@ -126,6 +128,15 @@ static void a_child_reads_what_it_is_given(void **state UNUSED)
     assert_string_equal(out.ptr, "input");
 }
 
+static bool is_alive(pid_t pid)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    return len > 0 && !strstr(text, ") Z ");
+}
+
 static void a_deadline_ends_a_whole_group_that_ignores_term(void **state UNUSED)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
@@ -139,7 +150,6 @@ static void a_deadline_ends_a_whole_group_that_ignores_term(void **state UNUSED)
                              .output_ctx = &out,
                              .grace_ns = 50 * NS_PER_MS};
     struct err err = {0};
-    struct proc_info info;
     int64_t child = 0;
     strbuf_init(&out, 1 << 16);
     loop_init(&loop, clock_system());
@@ -155,11 +165,10 @@ static void a_deadline_ends_a_whole_group_that_ignores_term(void **state UNUSED)
     assert_int_equal(proc.signal_no, SIGKILL);
     assert_int_equal(str_to_i64(str_trim(strbuf_str(&out)), 2, INT32_MAX, &child, &err), 0);
     /* Gone, or dead and waiting for whoever reaps it here. */
-    for (int tries = 0; proc_info((pid_t)child, &info) && info.state != 'Z' && tries < 6000;
-         tries++) {
+    for (int tries = 0; is_alive((pid_t)child) && tries < 6000; tries++) {
         assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
     }
-    assert_true(!proc_info((pid_t)child, &info) || info.state == 'Z');
+    assert_false(is_alive((pid_t)child));
 }
 
 static void a_deadline_is_an_error_of_its_own(void **state UNUSED)
@@ -211,13 +220,27 @@ static void a_large_environment_is_passed_on_whole(void **state UNUSED)
 
 /* ---- detached jobs ---- */
 
+static struct loop *current; /* of the test */
+
+/* An operation on a remote, to its end. */
+#define DONE(call)                                                                                 \
+    do {                                                                                           \
+        enum step done_step;                                                                       \
+        while ((done_step = (call)) == STEP_AGAIN) {                                               \
+            assert_int_equal(loop_once(current, TICK_NS, &err), 0);                                \
+        }                                                                                          \
+        if (done_step == STEP_FAIL) {                                                              \
+            fail_msg("%s", err.msg);                                                               \
+        }                                                                                          \
+    } while (0)
+
 static struct job_report wait_job(struct remote *remote, const char *id, enum job_state not_this)
 {
     struct job_report report = {.state = not_this};
     struct err err = {0};
     for (int tries = 0; tries < 6000; tries++) {
         const struct timespec tick = {0, TICK_NS};
-        assert_int_equal(remote->ops->poll(remote, id, &report, &err), STEP_DONE);
+        DONE(remote->ops->poll(remote, id, &report, &err));
         if (report.state != not_this) {
             break;
         }
@@ -231,19 +254,14 @@ static void start_job(struct remote *remote, const char *id, const char *script)
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     struct remote_job job = {.id = id, .argv = argv, .env = NO_ENV};
     struct err err = {0};
-    enum step step;
-    while ((step = remote->ops->start(remote, &job, &err)) == STEP_AGAIN) {
-        const struct timespec tick = {0, TICK_NS};
-        nanosleep(&tick, NULL);
-    }
-    assert_int_equal(step, STEP_DONE);
+    DONE(remote->ops->start(remote, &job, &err));
 }
 
 static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
+    struct remote *remote = remote_local_new(current = &loop, *state);
     struct err err = {0};
     char text[64];
     size_t len = 0;
@@ -256,12 +274,10 @@ static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
     remote_free(remote);
     remote = remote_local_new(&loop, *state);
     assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).exit_status, 3);
-    assert_int_equal(
-        remote->ops->read_log(remote, "case/repeat-1", 4, text, sizeof(text), &len, &err),
-        STEP_DONE);
+    DONE(remote->ops->read_log(remote, "case/repeat-1", 4, text, sizeof(text), &len, &err));
     assert_int_equal(len, 4);
     assert_memory_equal(text, "two\n", 4);
-    assert_int_equal(remote->ops->forget(remote, "case/repeat-1", &err), STEP_DONE);
+    DONE(remote->ops->forget(remote, "case/repeat-1", &err));
     assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).state, JOB_ABSENT);
     remote_free(remote);
 }
@@ -270,15 +286,15 @@ static void a_job_outlives_its_starter_and_is_lost_when_killed(void **state)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
+    struct remote *remote = remote_local_new(current = &loop, *state);
     struct err err = {0};
     start_job(remote, "long", "echo begun; trap '' TERM; sleep 600");
     remote_free(remote);
     remote = remote_local_new(&loop, *state);
     struct job_report report = {0};
-    assert_int_equal(remote->ops->poll(remote, "long", &report, &err), STEP_DONE);
+    DONE(remote->ops->poll(remote, "long", &report, &err));
     assert_int_equal(report.state, JOB_RUNNING);
-    assert_int_equal(remote->ops->signal(remote, "long", SIGKILL, &err), STEP_DONE);
+    DONE(remote->ops->signal(remote, "long", SIGKILL, &err));
     assert_int_equal(wait_job(remote, "long", JOB_RUNNING).state, JOB_LOST);
     remote_free(remote);
 }
@@ -289,7 +305,7 @@ static void a_job_that_is_told_to_end_has_its_grace(void **state)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
+    struct remote *remote = remote_local_new(current = &loop, *state);
     const char *saved = fs_join(&arena, *state, "checkpoint");
     const char *ready = fs_join(&arena, *state, "ready");
     const char *script = arena_printf(&arena,
@@ -303,7 +319,7 @@ static void a_job_that_is_told_to_end_has_its_grace(void **state)
         const struct timespec tick = {0, TICK_NS};
         nanosleep(&tick, NULL);
     }
-    assert_int_equal(remote->ops->signal(remote, "saves", SIGTERM, &err), STEP_DONE);
+    DONE(remote->ops->signal(remote, "saves", SIGTERM, &err));
     report = wait_job(remote, "saves", JOB_RUNNING);
     assert_true(fs_exists(saved));
     assert_int_equal(report.state, JOB_ENDED);
@@ -316,7 +332,7 @@ static void a_process_number_of_another_boot_is_nobody(void **state)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
+    struct remote *remote = remote_local_new(current = &loop, *state);
     struct err err = {0};
     struct job_report report = {0};
     const char *folder = fs_join(&arena, *state, "jobs/old");
@@ -324,10 +340,10 @@ static void a_process_number_of_another_boot_is_nobody(void **state)
     snprintf(text, sizeof(text), "%d 1 00000000-0000-0000-0000-000000000000\n", (int)getpid());
     assert_int_equal(fs_mkdir_p(folder, &err), 0);
     assert_int_equal(fs_write_atomic(fs_join(&arena, folder, "pid"), str_of(text), &err), 0);
-    assert_int_equal(remote->ops->poll(remote, "old", &report, &err), STEP_DONE);
+    DONE(remote->ops->poll(remote, "old", &report, &err));
     assert_int_equal(report.state, JOB_LOST);
     /* And above all: nobody is killed for it. */
-    assert_int_equal(remote->ops->signal(remote, "old", SIGKILL, &err), STEP_DONE);
+    DONE(remote->ops->signal(remote, "old", SIGKILL, &err));
     remote_free(remote);
 }
 
@@ -341,12 +357,74 @@ static int run_script(struct remote *remote, struct loop *loop, const struct rem
     return step == STEP_DONE ? 0 : -1;
 }
 
+static pid_t only_child(void)
+{
+    char path[64], text[64] = "";
+    struct err err = {0};
+    int64_t pid;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+    assert_int_equal(str_to_i64(str_trim(str_of(text)), 2, INT32_MAX, &pid, &err), 0);
+    return (pid_t)pid;
+}
+
+/* Killed under an operation, it is begun again; what it serves does not notice. */
+static void a_reperf_node_that_dies_is_begun_again(void **state)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(current = &loop, *state);
+    struct err err = {0};
+    struct job_report report = {0};
+    start_job(remote, "long", "sleep 600");
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(kill(only_child(), SIGKILL), 0);
+        DONE(remote->ops->poll(remote, "long", &report, &err));
+        assert_int_equal(report.state, JOB_RUNNING);
+    }
+    /* A job that runs is not forgotten. */
+    enum step step;
+    while ((step = remote->ops->forget(remote, "long", &err)) == STEP_AGAIN) {
+        assert_int_equal(loop_once(&loop, TICK_NS, &(struct err){0}), 0);
+    }
+    assert_int_equal(step, STEP_FAIL);
+    assert_int_equal(err.code, ERR_NODE);
+    err = (struct err){0};
+    DONE(remote->ops->signal(remote, "long", SIGKILL, &err));
+    DONE(remote->ops->forget(remote, "long", &err));
+    remote_free(remote);
+}
+
+static void what_is_no_reperf_node_is_an_error(void **state)
+{
+    static const char *const WHO[] = {"/no/such", "/bin/true", "/bin/cat", "/bin/echo"};
+    char *was = xstrdup(getenv("REPERF_NODE"));
+    for (size_t idx = 0; idx < ARRAY_LEN(WHO); idx++) {
+        CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+        loop_init(&loop, clock_system());
+        struct err err = {0};
+        struct job_report report;
+        enum step step;
+        assert_int_equal(setenv("REPERF_NODE", WHO[idx], 1), 0);
+        struct remote *remote = remote_local_new(&loop, *state);
+        while ((step = remote->ops->poll(remote, "x", &report, &err)) == STEP_AGAIN) {
+            assert_int_equal(loop_once(&loop, TICK_NS, &(struct err){0}), 0);
+        }
+        assert_int_equal(step, STEP_FAIL);
+        assert_int_equal(err.code, ERR_NODE);
+        remote_free(remote);
+    }
+    assert_int_equal(setenv("REPERF_NODE", was, 1), 0);
+    free(was);
+}
+
 static void a_script_gets_arguments_and_input_and_gives_output(void **state)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(strbuf) struct strbuf out;
     loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
+    struct remote *remote = remote_local_new(current = &loop, *state);
     const char *const args[] = {"a b", "$(x)", NULL};
     struct err err = {0};
     int status = -1;
@@ -377,23 +455,18 @@ static void a_jobs_cleanup_runs_at_its_end_and_after_a_kill(void **state)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     loop_init(&loop, clock_system());
-    struct remote *remote = remote_local_new(&loop, *state);
+    struct remote *remote = remote_local_new(current = &loop, *state);
     struct err err = {0};
-    enum step step;
     for (int kills = 0; kills < 2; kills++) {
         const char *mark = arena_printf(&arena, "%s/it's over %d", (const char *)*state, kills);
         const char *id = arena_printf(&arena, "cleaned-%d", kills);
         const char *const argv[] = {"/bin/sh", "-c", kills ? "sleep 600" : "true", NULL};
         const char *const cleanup[] = {"/usr/bin/touch", mark, NULL};
         struct remote_job job = {.id = id, .argv = argv, .env = NO_ENV, .cleanup = cleanup};
-        while ((step = remote->ops->start(remote, &job, &err)) == STEP_AGAIN) {
-            assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+        DONE(remote->ops->start(remote, &job, &err));
+        if (kills) {
+            DONE(remote->ops->signal(remote, id, SIGKILL, &err));
         }
-        assert_int_equal(step, STEP_DONE);
-        while (kills && (step = remote->ops->signal(remote, id, SIGKILL, &err)) == STEP_AGAIN) {
-            assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
-        }
-        assert_int_equal(step, STEP_DONE);
         assert_int_equal(wait_job(remote, id, JOB_RUNNING).state, kills ? JOB_LOST : JOB_ENDED);
         assert_true(fs_exists(mark));
     }
@@ -402,6 +475,7 @@ static void a_jobs_cleanup_runs_at_its_end_and_after_a_kill(void **state)
 
 int main(void)
 {
+    use_built_node();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(timers_fire_once_and_can_be_dropped),
         cmocka_unit_test(signals_come_from_the_loop),
@@ -423,6 +497,10 @@ int main(void)
                                         scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(a_jobs_cleanup_runs_at_its_end_and_after_a_kill,
                                         scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_reperf_node_that_dies_is_begun_again, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_is_no_reperf_node_is_an_error, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test_setup_teardown(a_process_number_of_another_boot_is_nobody, scratch_make,
                                         scratch_remove),
     };

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs on a node over SSH, and their logs. */
+/* Jobs of reperf-node, and their logs. */
 #include "base/base.h"
 
-#include "fleet/remote_ssh_impl.h"
+#include "fleet/remote_node_impl.h"
 
-#define POLL_WAIT_S  "1"
-#define POLL_WAIT_MS "1000"
-#define ARGS_MAX     9
+#define POLL_WAIT_MS    "1000"
+#define READ_AHEAD_TEXT "4194304" /* READ_AHEAD_MAX */
 
-static bool begin_job_op(struct remote_ssh *r, const char *id, const char *what, struct err *err)
+static bool begin_job_op(struct served *r, const char *id, const char *what, struct err *err)
 {
     struct str rest = str_of(id);
     struct str part;
@@ -25,31 +24,8 @@ static bool begin_job_op(struct remote_ssh *r, const char *id, const char *what,
             return false;
         }
     }
-    remote_ssh_begin(r, what);
+    served_begin(r, what);
     return true;
-}
-
-/* A script that becomes the program: first what the node's login gave, then what the job is given. */
-static int make_job(struct strbuf *out, const struct remote_job *job, struct err *err)
-{
-    strbuf_add_z(out, "rm -f \"$0\"\nexec env -i ${HOME:+\"HOME=$HOME\"} ${USER:+\"USER=$USER\"} "
-                      "${LOGNAME:+\"LOGNAME=$LOGNAME\"} ${SHELL:+\"SHELL=$SHELL\"} "
-                      "${PATH:+\"PATH=$PATH\"} ${TMPDIR:+\"TMPDIR=$TMPDIR\"} "
-                      "${XDG_RUNTIME_DIR:+\"XDG_RUNTIME_DIR=$XDG_RUNTIME_DIR\"}");
-    for (size_t idx = 0; job->env && job->env[idx]; idx++) {
-        strbuf_add_char(out, ' ');
-        shq_append(out, str_of(job->env[idx]));
-    }
-    for (size_t idx = 0; job->argv[idx]; idx++) {
-        strbuf_add_char(out, ' ');
-        shq_append(out, str_of(job->argv[idx]));
-    }
-    strbuf_add_char(out, '\n');
-    return out->is_full ? err_set(err, ERR_USAGE,
-                                  "a job's command and environment of more than %u "
-                                  "bytes",
-                                  JOB_TEXT_MAX)
-                        : 0;
 }
 
 static void make_cleanup(struct strbuf *out, const struct remote_job *job)
@@ -60,11 +36,10 @@ static void make_cleanup(struct strbuf *out, const struct remote_job *job)
     }
 }
 
-/* The same for reperf-node: its words as they are, for it starts the program itself. */
-static void request_start(struct remote_ssh *r, const struct remote_job *job, const char *cleanup,
-                          const char *most)
+static void request_start(struct served *r, const struct remote_job *job)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf cleanup;
     enum { BEFORE_ARGV = 5 };
     char count[24];
     size_t n_argv = 0, n_env = 0;
@@ -75,11 +50,13 @@ static void request_start(struct remote_ssh *r, const struct remote_job *job, co
     while (job->env && job->env[n_env]) {
         n_env++;
     }
+    strbuf_init(&cleanup, NODE_BODY_MAX);
+    make_cleanup(&cleanup, job);
     snprintf(count, sizeof(count), "%zu", n_argv);
     fields = arena_array(&arena, struct str, BEFORE_ARGV + n_argv + n_env);
     fields[0] = str_of(job->id);
-    fields[1] = str_of(most);
-    fields[2] = str_of(cleanup);
+    fields[1] = STR_LIT(READ_AHEAD_TEXT);
+    fields[2] = strbuf_str(&cleanup);
     fields[3] = str_of(job->beside ? job->beside : "");
     fields[4] = str_of(count);
     for (size_t idx = 0; idx < n_argv; idx++) {
@@ -92,14 +69,14 @@ static void request_start(struct remote_ssh *r, const struct remote_job *job, co
 }
 
 /* ID and at most two words more. */
-static void request(struct remote_ssh *r, enum node_op op, const char *id, const char *second,
+static void request(struct served *r, enum node_op op, const char *id, const char *second,
                     const char *third)
 {
     const struct str fields[] = {str_of(id), str_of(second), str_of(third)};
     remote_node_request(r, op, fields, third ? 3 : second ? 2 : 1);
 }
 
-static void forget_log(struct remote_ssh *r)
+static void forget_log(struct served *r)
 {
     strbuf_clear(&r->ahead);
     r->ahead_used = 0;
@@ -108,7 +85,7 @@ static void forget_log(struct remote_ssh *r)
     r->has_early = r->has_early_end = false;
 }
 
-static int read_report(struct remote_ssh *r, struct str said, struct job_report *report,
+static int read_report(struct served *r, struct str said, struct job_report *report,
                        struct err *err)
 {
     struct str rest = str_trim(said);
@@ -134,14 +111,14 @@ static int read_report(struct remote_ssh *r, struct str said, struct job_report 
         *report = (struct job_report){.state = JOB_ABSENT};
     } else {
         return err_set(err, ERR_NODE, "%s: a job's state cannot be read: \"%.*s\"",
-                       remote_ssh_label(r), STR_ARG(str_trim(str_sub(said, 0, 200))));
+                       r->way->label(r), STR_ARG(str_trim(str_sub(said, 0, 200))));
     }
     r->known_size = size;
     return 0;
 }
 
 /* "HEX LOG_BYTES" and a line break, then the log. */
-static int take_reaped(struct remote_ssh *r, struct str said, const char *id, uint64_t offset,
+static int take_reaped(struct served *r, struct str said, const char *id, uint64_t offset,
                        char *ret_hex, struct err *err)
 {
     struct str rest = said;
@@ -154,7 +131,7 @@ static int take_reaped(struct remote_ssh *r, struct str said, const char *id, ui
         (!str_eq_z(hex, "-") && hex_decode(hex, SHA256_BYTES, sha256, err) < 0)) {
         *err = (struct err){0};
         return err_set(err, ERR_NODE, "%s: the end of a job cannot be read: \"%.*s\"",
-                       remote_ssh_label(r), STR_ARG(str_sub(said, 0, 100)));
+                       r->way->label(r), STR_ARG(str_sub(said, 0, 100)));
     }
     forget_log(r);
     snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
@@ -166,7 +143,7 @@ static int take_reaped(struct remote_ssh *r, struct str said, const char *id, ui
 }
 
 /* What its first second came to is what the next poll would say, and the next reap if that was its end. */
-static int take_early(struct remote_ssh *r, const char *id, struct err *err)
+static int take_early(struct served *r, const char *id, struct err *err)
 {
     struct str rest = strbuf_str(&r->op.output);
     struct str line = STR_EMPTY;
@@ -188,48 +165,34 @@ static int take_early(struct remote_ssh *r, const char *id, struct err *err)
     return 0;
 }
 
-enum step remote_ssh_start(struct remote *remote, const struct remote_job *job, struct err *err)
+enum step remote_job_start(struct remote *remote, const struct remote_job *job, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
-    CLEANUP(strbuf) struct strbuf cleanup;
-    char size[24], most[24];
+    struct served *r = (struct served *)remote;
     enum step step;
-    strbuf_init(&cleanup, JOB_TEXT_MAX);
-    if (!r->op.is_active) {
-        if (!begin_job_op(r, job->id, "the start of a job", err)) {
-            return STEP_FAIL;
-        }
-        if (make_job(&r->op.input, job, err) < 0) {
-            remote_ssh_end(r);
-            return STEP_FAIL;
-        }
+    if (!begin_job_op(r, job->id, "the start of a job", err)) {
+        return STEP_FAIL;
     }
-    make_cleanup(&cleanup, job);
-    snprintf(size, sizeof(size), "%zu", r->op.input.len);
-    snprintf(most, sizeof(most), "%u", READ_AHEAD_MAX);
-    const char *const args[ARGS_MAX] = {r->work_wanted,
-                                        job->id,
-                                        r->op.nonce,
-                                        size,
-                                        REMOTE_WRAPPER,
-                                        cleanup.ptr,
-                                        job->beside ? job->beside : "",
-                                        most,
-                                        NULL};
-    request_start(r, job, cleanup.ptr, most);
-    step = remote_ssh_own(r, REMOTE_START, args, err);
+    if (!r->op.request.len) {
+        request_start(r, job);
+    }
+    if (r->op.request.is_full) {
+        served_end(r);
+        return step_fail(err_set(err, ERR_USAGE,
+                                 "a job's command and environment of more than %u bytes",
+                                 NODE_BODY_MAX));
+    }
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         step = take_early(r, job->id, err) < 0 ? STEP_FAIL : STEP_DONE;
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_report *ret_report,
+enum step remote_job_poll(struct remote *remote, const char *id, struct job_report *ret_report,
                           struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
-    const char *const args[] = {r->work_wanted, id, POLL_WAIT_S, NULL};
+    struct served *r = (struct served *)remote;
     enum step step;
     if (r->has_early && !r->op.is_active && strcmp(r->ahead_id, id) == 0) {
         r->has_early = false;
@@ -240,7 +203,7 @@ enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_repo
         return STEP_FAIL;
     }
     request(r, NODE_POLL, id, POLL_WAIT_MS, NULL);
-    step = remote_ssh_own(r, REMOTE_POLL, args, err);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         if (strcmp(r->ahead_id, id) != 0) {
             forget_log(r);
@@ -248,14 +211,14 @@ enum step remote_ssh_poll(struct remote *remote, const char *id, struct job_repo
         }
         step =
             read_report(r, strbuf_str(&r->op.output), ret_report, err) < 0 ? STEP_FAIL : STEP_DONE;
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
 /* From what was read ahead. Returns false where that has nothing for this offset. */
-static bool serve_ahead(struct remote_ssh *r, const char *id, uint64_t offset, char *dst,
-                        size_t size, size_t *ret_len)
+static bool serve_ahead(struct served *r, const char *id, uint64_t offset, char *dst, size_t size,
+                        size_t *ret_len)
 {
     size_t left = r->ahead.len - r->ahead_used;
     if (strcmp(r->ahead_id, id) != 0 || left == 0 || offset != r->ahead_at + r->ahead_used) {
@@ -272,11 +235,11 @@ static bool serve_ahead(struct remote_ssh *r, const char *id, uint64_t offset, c
     return true;
 }
 
-enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
+enum step remote_job_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
                               size_t size, size_t *ret_len, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
-    char from[24], len[24];
+    struct served *r = (struct served *)remote;
+    char from[24];
     enum step step;
     *ret_len = 0;
     if (!r->op.is_active) {
@@ -293,10 +256,8 @@ enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t of
         return STEP_FAIL;
     }
     snprintf(from, sizeof(from), "%" PRIu64, offset);
-    snprintf(len, sizeof(len), "%u", READ_AHEAD_MAX);
-    const char *const args[] = {r->work_wanted, id, from, len, NULL};
-    request(r, NODE_READ, id, from, len);
-    step = remote_ssh_own(r, REMOTE_READ, args, err);
+    request(r, NODE_READ, id, from, READ_AHEAD_TEXT);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         int64_t known_size = strcmp(r->ahead_id, id) == 0 ? r->known_size : -1;
         forget_log(r);
@@ -305,58 +266,58 @@ enum step remote_ssh_read_log(struct remote *remote, const char *id, uint64_t of
         strbuf_add_str(&r->ahead, strbuf_str(&r->op.output));
         r->ahead_at = offset;
         (void)serve_ahead(r, id, offset, dst, size, ret_len);
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_log_digest(struct remote *remote, const char *id, char *ret_hex,
-                                struct err *err)
+enum step remote_job_digest(struct remote *remote, const char *id, char *ret_hex, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
-    const char *const args[] = {r->work_wanted, id, NULL};
+    struct served *r = (struct served *)remote;
     uint8_t sha256[SHA256_BYTES];
     enum step step;
     if (!begin_job_op(r, id, "the digest of a job's log", err)) {
         return STEP_FAIL;
     }
     request(r, NODE_DIGEST, id, NULL, NULL);
-    step = remote_ssh_own(r, REMOTE_DIGEST, args, err);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         struct str hex = str_trim(strbuf_str(&r->op.output));
         if (hex.len && hex_decode(hex, SHA256_BYTES, sha256, err) < 0) {
-            step = step_fail(err_wrap(err, "%s: digest of a log", remote_ssh_label(r)));
+            *err = (struct err){0};
+            step =
+                step_fail(err_set(err, ERR_NODE, "%s: the digest of a log cannot be read: \"%.*s\"",
+                                  r->way->label(r), STR_ARG(str_sub(hex, 0, 100))));
         } else {
             snprintf(ret_hex, SHA256_HEX_SIZE, "%.*s", STR_ARG(hex));
         }
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_signal(struct remote *remote, const char *id, int signal_no, struct err *err)
+enum step remote_job_signal(struct remote *remote, const char *id, int signal_no, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
+    struct served *r = (struct served *)remote;
     char number[16];
     enum step step;
     snprintf(number, sizeof(number), "%d", signal_no);
-    const char *const args[] = {r->work_wanted, id, number, NULL};
     if (!begin_job_op(r, id, "a signal to a job", err)) {
         return STEP_FAIL;
     }
     request(r, NODE_SIGNAL, id, number, NULL);
-    step = remote_ssh_own(r, REMOTE_SIGNAL, args, err);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
+enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
                           struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
-    char from[24], len[24];
+    struct served *r = (struct served *)remote;
+    char from[24];
     enum step step;
     if (r->has_early_end && !r->op.is_active && strcmp(r->ahead_id, id) == 0 && offset == 0) {
         r->has_early_end = false;
@@ -364,34 +325,60 @@ enum step remote_ssh_reap(struct remote *remote, const char *id, uint64_t offset
         return STEP_DONE;
     }
     snprintf(from, sizeof(from), "%" PRIu64, offset);
-    snprintf(len, sizeof(len), "%u", READ_AHEAD_MAX);
-    const char *const args[] = {r->work_wanted, id, from, len, NULL};
     if (!begin_job_op(r, id, "the end of a job", err)) {
         return STEP_FAIL;
     }
-    request(r, NODE_REAP, id, from, len);
-    step = remote_ssh_own(r, REMOTE_REAP, args, err);
+    request(r, NODE_REAP, id, from, READ_AHEAD_TEXT);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         step = take_reaped(r, strbuf_str(&r->op.output), id, offset, ret_hex, err) < 0 ? STEP_FAIL
                                                                                        : STEP_DONE;
-        remote_ssh_end(r);
+        served_end(r);
     }
     return step;
 }
 
-enum step remote_ssh_forget(struct remote *remote, const char *id, struct err *err)
+enum step remote_job_forget(struct remote *remote, const char *id, struct err *err)
 {
-    struct remote_ssh *r = (struct remote_ssh *)remote;
-    const char *const args[] = {r->work_wanted, id, NULL};
+    struct served *r = (struct served *)remote;
     enum step step;
     if (!begin_job_op(r, id, "the removal of a job's folder", err)) {
         return STEP_FAIL;
     }
     request(r, NODE_FORGET, id, NULL, NULL);
-    step = remote_ssh_own(r, REMOTE_FORGET, args, err);
+    step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
         forget_log(r);
-        remote_ssh_end(r);
+        served_end(r);
+    }
+    return step;
+}
+
+enum step remote_job_folder(struct remote *remote, const char **ret_path, struct err *err)
+{
+    struct served *r = (struct served *)remote;
+    enum step step;
+    if (r->work_folder) {
+        *ret_path = r->work_folder;
+        return STEP_DONE;
+    }
+    if (!r->op.is_active) {
+        served_begin(r, "the work folder");
+    }
+    remote_node_request(r, NODE_FOLDER, NULL, 0);
+    step = remote_node_ask(r, err);
+    if (step == STEP_DONE) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct str path = str_trim(strbuf_str(&r->op.output));
+        if (!str_starts(path, STR_LIT("/"))) {
+            step = step_fail(err_set(err, ERR_NODE,
+                                     "%s: its work folder has no absolute path: \"%.*s\"",
+                                     r->way->label(r), STR_ARG(str_sub(path, 0, 200))));
+        } else {
+            r->work_folder = xstrdup(str_z(&arena, path));
+            *ret_path = r->work_folder;
+        }
+        served_end(r);
     }
     return step;
 }

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A remote whose jobs are reperf-node's, wherever that runs: what remote_ssh.c (a channel) and remote_local.c (pipes) share. */
+#ifndef FLEET_REMOTE_NODE_IMPL_H
+#define FLEET_REMOTE_NODE_IMPL_H
+
+#include "base/strbuf.h"
+#include "codec/digest.h"
+#include "codec/node_wire.h"
+#include "fleet/remote.h"
+
+#define READ_AHEAD_MAX (4u << 20)
+#define OWN_OUTPUT_MAX (64u << 10)
+
+struct operation { /* what is under way */
+    bool is_active;
+    const char *what;
+    struct strbuf output;  /* an answer's text */
+    struct strbuf request; /* its number still to be put in; empty: not written yet */
+    int n_ends;            /* how often reperf-node ended under it */
+};
+
+enum node_state {
+    NODE_UNKNOWN, /* what there is here is not looked at yet */
+    NODE_LAUNCH,  /* to be run there, or being begun */
+    NODE_PUT,     /* it is not there: being put there */
+    NODE_UP,
+};
+
+struct served;
+
+/* How reperf-node is reached. */
+struct node_way {
+    /* Finds the program here: node.program, node.sha256 where it is put somewhere. */
+    int (*prepare)(struct served *r, struct err *err);
+    /* Begins it where the channel is not open; sends what is in node.feed, and takes what came into node.said. STEP_DONE: it has ended, with
+       that status; NODE_ABSENT: it is not there. *ret_again: the connection was lost, and it is begun again. */
+    enum step (*turn)(struct served *r, int *ret_status, bool *ret_again, struct err *err);
+    /* Puts it there. The state is NODE_LAUNCH then; or it fails by remote_node_never. NULL where it is always there. */
+    enum step (*put)(struct served *r, struct err *err);
+    /* Between two requests nothing of the channel ends the loop's wait. */
+    void (*pause)(struct served *r);
+    void (*go_on)(struct served *r);
+    /* Gives up the open channel. */
+    void (*close)(struct served *r);
+    const char *(*label)(const struct served *r); /* for messages; "": this machine */
+};
+#define NODE_ABSENT 75
+
+struct remote_node { /* reperf-node there */
+    enum node_state state;
+    char *program; /* the file here, owned */
+    char sha256[SHA256_HEX_SIZE];
+    char *there; /* its path there, owned; NULL: not told yet */
+    bool was_put;
+    bool is_open;         /* its channel is */
+    bool is_asked;        /* the operation under way has been sent */
+    bool has_turn_failed; /* the last error of a turn is of the program, not of the way there */
+    uint32_t seq;         /* of the last request */
+    struct strbuf feed, said;
+};
+
+struct served {
+    struct remote remote; /* first: a struct remote * is this */
+    const struct node_way *way;
+    struct loop *loop; /* borrowed */
+    char *work_folder; /* NULL: not asked yet */
+    struct operation op;
+    struct strbuf ahead; /* of a log, read ahead */
+    uint64_t ahead_at;   /* its offset there */
+    size_t ahead_used;
+    char ahead_id[JOB_ID_MAX];
+    bool has_early; /* the start of ahead_id said already what the next poll asks */
+    struct job_report early;
+    bool has_early_end; /* and what its reap from offset 0 does */
+    char early_hex[SHA256_HEX_SIZE];
+    int64_t known_size; /* of the log of ahead_id, as the last poll said; -1: not known */
+    struct remote_node node;
+};
+
+void served_init(struct served *r, struct loop *loop, const struct node_way *way);
+/* After the channel was closed. */
+void served_release(struct served *r);
+void served_begin(struct served *r, const char *what);
+void served_end(struct served *r);
+void remote_collect(void *ctx, const char *ptr, size_t len); /* ctx: a strbuf */
+
+/* ---- remote_node.c ---- */
+
+/* The operation under way, by reperf-node, which is put there first where it is not: its answer is in op.output until served_end;
+   STEP_FAIL has ended it. */
+enum step remote_node_ask(struct served *r, struct err *err);
+/* Written once an operation; what is too long leaves op.request.is_full. */
+void remote_node_request(struct served *r, enum node_op op, const struct str *fields,
+                         size_t n_fields);
+/* Where it lies there. */
+enum step remote_node_there(struct remote *remote, const char **ret_path, struct err *err);
+/* It does not run: what, and the first line of what was said. The next operation tries again. */
+enum step remote_node_never(struct served *r, const char *what, struct str said, struct err *err);
+/* Its channel makes room for a script. */
+void remote_node_close(struct served *r);
+/* The channel is gone. */
+void remote_node_lost(struct served *r);
+/* The operation under way is given up; true: nothing else is to be done for it. */
+bool remote_node_abort(struct served *r);
+
+/* ---- remote_jobs.c: the operations of remote.h ---- */
+
+enum step remote_job_start(struct remote *remote, const struct remote_job *job, struct err *err);
+enum step remote_job_poll(struct remote *remote, const char *id, struct job_report *ret_report,
+                          struct err *err);
+enum step remote_job_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
+                              size_t size, size_t *ret_len, struct err *err);
+enum step remote_job_digest(struct remote *remote, const char *id, char *ret_hex, struct err *err);
+enum step remote_job_signal(struct remote *remote, const char *id, int signal_no, struct err *err);
+enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
+                          struct err *err);
+enum step remote_job_forget(struct remote *remote, const char *id, struct err *err);
+enum step remote_job_folder(struct remote *remote, const char **ret_path, struct err *err);
+
+#endif
