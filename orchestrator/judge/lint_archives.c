@@ -300,7 +300,7 @@ static bool moves(const struct shell_run *run, struct str name)
     size_t end = run->n - !shell_run_letter(run, 't', &target);
     for (size_t at = 1; at < end; at++) {
         struct str word = run->words[at].text;
-        if (word.ptr + word.len == target.ptr + target.len) {
+        if (target.ptr && word.ptr + word.len == target.ptr + target.len) {
             continue;
         }
         while (word.len > 1 && word.ptr[word.len - 1] == '/') {

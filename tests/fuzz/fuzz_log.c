@@ -100,7 +100,9 @@ static void check(const struct measurement *m)
             ASSERT(!isinf(value));
         }
     }
-    ASSERT((m->verdict == PARSE_NAN) == has_bad);
+    ASSERT((m->verdict == PARSE_NAN) ==
+           (m->causes.n[CAUSE_UNREADABLE] + m->causes.n[CAUSE_NAN_LOSS] > 0));
+    ASSERT(!has_bad || m->verdict == PARSE_NAN);
     ASSERT(m->verdict != PARSE_OK || primary->n > 0);
     ASSERT((m->verdict == PARSE_OK) == (m->why.len == 0));
 }
