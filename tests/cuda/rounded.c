@@ -60,7 +60,7 @@ static bool rounds_inside(enum kernel_id id)
 
 static double larger(double a, double b)
 {
-    return !(a <= b) ? a : b;
+    return a > b ? a : b;
 }
 
 static struct judged judge(const struct output *out, const double *got)
@@ -81,6 +81,9 @@ static struct judged judge(const struct output *out, const double *got)
     if (out->dtype == DT_I32) {
         return (struct judged){.off = n_other / (ROUNDED_INTEGER_MAX * count)};
     }
+    if (!isfinite(squares)) { /* NaN is no larger than anything */
+        return (struct judged){(double)INFINITY, 0.0};
+    }
     double norm = sqrt(squares) / (ROUNDED_NORM_MAX * out->norm + least * sqrt(count));
     bool is_counted = out->dtype == DT_F16 && !rounds_inside(out->id);
     double otherwise = n_other / (ROUNDED_OTHER_MAX * count + OTHER_FEW);
@@ -94,7 +97,7 @@ static bool is_held(struct judged judged)
 
 static void note(struct rounded_worst *worst, double value, const char *name)
 {
-    if (!(value <= worst->value)) {
+    if (value > worst->value) {
         worst->value = value;
         (void)snprintf(worst->name, sizeof(worst->name), "%s", name);
     }
@@ -112,10 +115,10 @@ static void settle(struct output *out, bool is_whole)
 }
 
 /* --- planted faults ------------------------------------------------------------------------------ */
-enum fault { FAULT_TENTH, FAULT_PLACE, FAULT_EDGE, FAULT_SCALE, FAULT_CUT, FAULT_COUNT };
-static const char *const FAULT_NAME[FAULT_COUNT] = {"a tenth too large", "one place on",
-                                                    "the last of each row missing", "no loss scale",
-                                                    "cut off, not rounded"};
+enum fault { FAULT_TENTH, FAULT_PLACE, FAULT_EDGE, FAULT_SCALE, FAULT_CUT, FAULT_NAN, FAULT_COUNT };
+static const char *const FAULT_NAME[FAULT_COUNT] = {
+    "a tenth too large", "one place on",         "the last of each row missing",
+    "no loss scale",     "cut off, not rounded", "one NaN"};
 #define FAULT_CALLS 4   /* of each kernel, at its first ones */
 #define FAULT_LEAST 0.1 /* of an element's size and the mean: below it is hardly one */
 
@@ -138,6 +141,8 @@ static double plant(const struct output *out, enum fault fault, int64_t i, doubl
         return out->is_gradient ? out->got[i] / grad_scale : out->got[i];
     case FAULT_CUT:
         return cut_off(out->want[i], out->exact[i]);
+    case FAULT_NAN:
+        return i == out->count / 2 ? (double)NAN : out->got[i];
     case FAULT_COUNT:
         break;
     }
@@ -160,7 +165,7 @@ static bool planted(const struct output *out, enum fault fault, double grad_scal
         bool can_be = out->dtype == DT_F16 && !rounds_inside(out->id);
         return can_be && (double)n_cut > (double)out->count / 4.0 && out->count > 4 * OTHER_FEW;
     }
-    return most > (fault == FAULT_TENTH ? 0.0 : FAULT_LEAST);
+    return fault == FAULT_NAN || most > (fault == FAULT_TENTH ? 0.0 : FAULT_LEAST);
 }
 
 static void plant_all(const struct output *out, double grad_scale, struct rounded_report *report)
