@@ -288,6 +288,9 @@ static void hold_output(struct rounded_trials *t, const struct call *call, int i
     struct judged judged = judge(&out, out.got);
     note(&report->off, judged.off, name);
     note(&report->other, judged.other, name);
+    if (!is_held(judged) && report->n_bad++ == 0) {
+        (void)snprintf(report->first, sizeof(report->first), "%s", name);
+    }
     report->n_outputs++;
     if (t->n_calls[out.id] < FAULT_CALLS) {
         int before = report->n_planted;

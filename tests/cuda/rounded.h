@@ -27,10 +27,11 @@ struct rounded_worst {
     char name[ROUNDED_NAME_MAX];
 };
 struct rounded_report {
-    int n_calls, n_outputs;
+    int n_calls, n_outputs, n_bad;
     struct rounded_worst off; /* of the output that is furthest off, as a share of what it may be */
     struct rounded_worst
         other; /* share of an output's halves that the CPU rounded otherwise, the same */
+    char first[ROUNDED_NAME_MAX]; /* that is off or rounded otherwise by more than that; "" */
     int n_planted, n_missed; /* faults in what calls left, and those that would have been allowed */
     char missed[ROUNDED_NAME_MAX + 40];
 };

@@ -133,12 +133,13 @@ static void hold_rounded(const struct held_model *m, const struct variant *how,
         tap_report(false, "%s %s, %s: %s", m->sides->mode, name, how->name, err.msg);
     } else {
         tap_report(
-            report.off.value <= 1.0 && report.other.value <= 1.0,
+            report.n_bad == 0,
             "%s %s, %s: %d results of %d calls beside a CPU that rounds as the device does: "
             "at most %.2g of what each may be off by is used (%s), %.2g of how many halves may be "
-            "rounded otherwise (%s)",
+            "rounded otherwise (%s)%s%s",
             m->sides->mode, name, how->name, report.n_outputs, report.n_calls, report.off.value,
-            report.off.name, report.other.value, report.other.name);
+            report.off.name, report.other.value, report.other.name,
+            report.n_bad > 0 ? "; the first that is beyond: " : "", report.first);
         tap_report(report.n_planted > 100 && report.n_missed == 0,
                    "%s %s, %s: %d faults planted in these are noticed, %d are not (%s)",
                    m->sides->mode, name, how->name, report.n_planted - report.n_missed,
