@@ -216,8 +216,12 @@ build/$(1)/fake/libnccl.so.2: build/$(1)/tests/nccl_fake/fake_nccl.c.o
 build/$(1)/unit/test_emu_nccl: build/$(1)/tests/unit/test_emu_nccl.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lcmocka -ldl -lm -o $$@
-build/$(1)/emu_lib/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/tests/cuda_fake/fake_host.c.o $(patsubst %,build/$(1)/%.o,$(wildcard workloads/backend_cuda/dnn*.c workloads/backend_cuda/lt*.c)) \
+EMU_LIB_WITH.$(1) := build/$(1)/tests/cuda_fake/fake_host.c.o $(patsubst %,build/$(1)/%.o,$(wildcard workloads/backend_cuda/dnn*.c workloads/backend_cuda/lt*.c)) \
   build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libcudnn.so.9 build/$(1)/fake/$(LT_SONAME)
+build/$(1)/emu_lib/reperf-train: build/$(1)/workloads/train/train_main.c.o $$(EMU_LIB_WITH.$(1))
+	@mkdir -p $$(@D)
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
+build/$(1)/emu_lib/%: build/$(1)/cuda_emu/tests/cuda/%.c.o $$(EMU_LIB_WITH.$(1))
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 # The objects that a GPU would run, with a machine for their PTX (tests/ptx) in the place of the runtime library.
@@ -305,7 +309,7 @@ TAP      := B=$(B) tests/tap.sh
 # The tests' own modes, whatever MODE is, and no third: scripts run the programs that `make` builds and `make install` installs, unit tests are built
 # with ASan + UBSan, which see all that a plain build would; but for whole networks, which the sanitizers make several times slower: they have had
 # the parts of these one by one.
-EMU_LIB  := $(if $(HAVE_CUDA),$(B)/emu_lib/test_device $(B)/emu_lib/test_forms)
+EMU_LIB  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu_lib/,test_device test_forms reperf-train))
 EMU_RUN  := $(B)/emu/reperf-train
 PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
 # What trains whole networks and reads files, too: with the sanitizers in test-all.

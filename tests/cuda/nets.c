@@ -319,6 +319,18 @@ static bool same_bytes(const struct trial *a, const struct trial *b, int value)
     return is_same;
 }
 
+const char *trial_step_differs(const struct trial *a, const struct trial *b)
+{
+    for (int i = 0; i < a->graph->n_values; i++) {
+        const struct value *value = &a->graph->values[i];
+        bool is_result = value->kind == VALUE_STATE || value->kind == VALUE_PARAM;
+        if (is_result && !same_bytes(a, b, value->kind == VALUE_PARAM ? value->grad : i)) {
+            return value->name;
+        }
+    }
+    return same_bytes(a, b, a->graph->loss) ? NULL : "the loss";
+}
+
 static const enum net_opt_part PARTS[] = {NET_MASTER, NET_MOMENT1, NET_MOMENT2};
 
 /* Large enough for every part of the parameter, whose elements are float or double. */

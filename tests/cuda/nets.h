@@ -65,6 +65,9 @@ struct trial_distance trial_compare(const struct trial *got, const struct trial 
 /* Parameters, states and what the optimiser keeps, bit for bit: NULL, or the name of the first that differs. */
 const char *trial_differs(const struct trial *a, const struct trial *b);
 
+/* The same of what one step leaves: gradients, states and the loss. */
+const char *trial_step_differs(const struct trial *a, const struct trial *b);
+
 /* What rounding up adds behind tables and vectors, in parameters, their gradients, masters and moments: the name of the first one where
    it is not 0, or NULL. *ret_n counts those that have any. */
 const char *trial_tails(const struct trial *trial, int *ret_n);

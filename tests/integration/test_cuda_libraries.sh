@@ -113,6 +113,26 @@ ok $? "time enough: all $kept are"
 budget 0 all
 is "$(late)" 0 "what was kept needs none"
 
+# The same from reperf-train's option to its run_start.
+trains() { # SECONDS FOLDER NAME: into $untimed and $kept
+    exits 0 "$3" "$B/emu_lib/reperf-train" --device cuda --model bert_tiny --sequence 8 --predictions 2 --batch 2 --precision amp --steps 1 \
+        --tune-seconds "$1" --plan-cache "$T/$2"
+    is "$(grep -c '"event":"run_stop"' "$T/out")" 1 "$3: it trains to its end"
+    untimed=$(sed -n '1s/.*"tuned":true,"untimed":\([0-9]*\),.*/\1/p' "$T/out")
+    kept=$(find "$T/$2" -name '*.json' 2>/dev/null | wc -l)
+}
+trains 0 train0 "reperf-train --tune-seconds 0"
+all=$untimed
+[ "$kept" -eq 0 ] && [ "$all" -gt 10 ]
+ok $? "no choice is timed, and run_start counts them ($all)"
+like "$(cat "$T/err")" 'the 0 s for timing plans are over' "which is said"
+trains 1 train "reperf-train --tune-seconds 1"
+some=$kept
+[ "$some" -gt 0 ] && [ "$untimed" -gt 0 ] && [ $((some + untimed)) -eq "$all" ]
+ok $? "some are timed and kept, the others are counted ($some and $untimed of $all)"
+trains 0 train "reperf-train --tune-seconds 0 with these"
+is "$untimed $kept" "$((all - some)) $some" "what was kept is taken, and costs none of the time"
+
 # Compiled only where asked for, though it is the fastest; and kept apart.
 export REPERF_FAKE_SLOW=delivered REPERF_TEST_PLANS="$T/compiled"
 REPERF_TEST_COMPILED=1 holds norm_conv_bwd_weight "with engines that are compiled"

@@ -114,9 +114,25 @@ fake "a bad end" 8 "otherwise than with 0" <<<"$prelude $started $turns read -r;
 SECONDS=0
 fake "times that did not pass" 8 "less than half of the time" <<<"$prelude $started ${turns//1000000/10} read -r; echo '{\"event\":\"run_stop\"}'"
 deadline=$((10 + 4 * SECONDS)) # on a machine as busy as this one, ours is done long before that
-fake "hangs" 8 "was not done in time" <<<"$prelude $started sleep 600"
+two_turns="read -r; $(step 1)$(step 2)read -r; $(step 3 1 90000000)$(step 4 1 110000000)"
+fake "hangs in its second turn" 8 "only the turn that warms up was finished, so there is no number" <<<"$prelude $started ${two_turns%read*} sleep 600"
 fake "prepares for too long" 8 "was not done in time" <<<"sleep 600"
 is "$(key state reperf)" measured "and leaves the others their time"
+# The deadline in the middle of turns: what was finished counts, and says how much it is.
+named='echo "{\"event\":\"run_start\",\"framework\":\"f\",\"version\":\"1\",\"mode\":\"m\"}"; '
+echo "$prelude $named $two_turns read -r; $(step 5) sleep 600" >"$T/fake/peer_torch.py"
+fresh
+exits 124 "the deadline comes in the third turn" "$BENCH" models "${tiny[@]}" --rivals eager --python /bin/bash --competitors "$T/fake" --deadline "$deadline"
+is "$(key state torch-eager) $(key finished_turns torch-eager) $(key timed_steps torch-eager) $(key median_step_ns torch-eager)" \
+    "late 2 2 100000000" "the median is of the two turns that were finished, without the first"
+like "$(key why torch-eager)" "was not done in time: 2 turns were finished, 1 of them count" "and says so"
+like "$(cat "$T/out")" "torch-eager .* 2 .*not_comparable: was not done in time: 2 turns" "in the table, too"
+is "$(key state reperf) $(key finished_turns reperf) $(key timed_steps reperf)" "late 3 4" "ours has its three"
+exits 0 "late: result.json is as its schema says" "$python" tests/integration/validate.py manifests/schema/bench.json "$T"/runs/bench-*/result.json
+for fault in 's/"finished_turns":[0-9]*,//' 's/"state":"late"/"state":"failed"/'; do
+    sed -E "$fault" "$T"/runs/bench-*/result.json >"$T/planted.json"
+    exits 1 "late: and one without that is refused: $fault" "$python" tests/integration/validate.py manifests/schema/bench.json "$T/planted.json"
+done
 unset deadline
 
 fake_ok="$prelude $started ${turns//1000000/90000000} read -r; echo '{\"event\":\"run_stop\"}'"

@@ -5,40 +5,22 @@
 # shellcheck source=tests/integration/ptx_lib.sh
 . "$(dirname "$0")/ptx_lib.sh"
 # ---- planted faults ----
-# FILE KERNEL LINES WHAT REPLACEMENT: a copy of all PTX in which WHAT is something else in those lines of the kernels of that name.
-planted() {
-    rm -rf "$T/planted"
-    cp -r "${folder:?}" "$T/planted"
-    awk -v kernel="$2" -v lines="$3" -v what="$4" -v replacement="$5" '
-        /\.entry/ { is_in = index($0, kernel) > 0 }
-        is_in && $0 ~ lines { n += sub(what, replacement) }
-        { print }
-        END { exit n == 0 }' "$folder/$1.cu.ptx" >"$T/planted/$1.cu.ptx"
-    ok $? "$2: there is a place for a fault"
-}
-# NAME OPERATION PATTERN: it is noticed, for that reason.
-noticed() {
-    local seen=0
-    REPERF_PTX="$T/planted" "$B/ptx/test_device" "$2" >"$T/out" 2>&1 && seen=1
-    ok $seen "$1 is noticed"
-    like "$(cut -c1-400 "$T/out")" "$3" "for what it is"
-}
 plants() {
-    planted batch_norm _Z10bn_momentsIf 'bar[.]sync' 'bar.*;' ';'
-    noticed "that barriers are missing" bn_fwd 'ptx: race: .*bn_moments'
-    planted loss loss_pixels_fwdIf 'membar[.]gl' 'membar.*;' ';'
-    noticed "that fences are missing" loss_fwd 'ptx: race: .*loss_pixels_fwd'
-    planted attention_half attend_halfILi64 'bar[.]warp[.]sync' 'bar.*;' ';'
-    noticed "that a warp's barriers are missing" attention_fwd 'ptx: race: .*attend_half'
-    planted elementwise elem_fwdIf 'setp[.]ge' 'setp.ge' 'setp.gt'
-    noticed "an index that is one too large" add_fwd 'ptx: global memory out of bounds: .*elem_fwd'
-    planted elementwise elem_fwdIf 'st[.]global[.]v4.*%rd[0-9]+[]]' '[]]' '+4]'
-    noticed "a vector that is not aligned" add_fwd 'ptx: misaligned: .*elem_fwd'
-    planted curves curveIf4gelu 'mul[.]f32' 'mul' 'add'
-    noticed "a sum in the place of a product" gelu_fwd 'is off by'
+    planted batch_norm _Z10bn_momentsIf '/bar[.]sync/s/bar.*;/;/'
+    noticed "that barriers are missing" 'ptx: race: .*bn_moments' test_device bn_fwd
+    planted loss loss_pixels_fwdIf 's/membar[.]gl;/;/'
+    noticed "that fences are missing" 'ptx: race: .*loss_pixels_fwd' test_device loss_fwd
+    planted attention_half attend_halfILi64 '/bar[.]warp[.]sync/s/bar.*;/;/'
+    noticed "that a warp's barriers are missing" 'ptx: race: .*attend_half' test_device attention_fwd
+    planted elementwise elem_fwdIf 's/setp[.]ge/setp.gt/'
+    noticed "an index that is one too large" 'ptx: global memory out of bounds: .*elem_fwd' test_device add_fwd
+    planted elementwise elem_fwdIf '/st[.]global[.]v4.*%rd[0-9]+[]]/s/[]]/+4]/'
+    noticed "a vector that is not aligned" 'ptx: misaligned: .*elem_fwd' test_device add_fwd
+    planted curves curveIf4gelu 's/mul[.]f32/add.f32/'
+    noticed "a sum in the place of a product" 'is off by' test_device gelu_fwd
     export REPERF_EMU_FAULT=no_opt_in
     rm -rf "$T/planted" && cp -r "$folder" "$T/planted"
-    noticed "that an opt-in to shared memory is missing" attention_fwd 'cudaErrorInvalidConfiguration'
+    noticed "that an opt-in to shared memory is missing" 'cudaErrorInvalidConfiguration' test_device attention_fwd
     unset REPERF_EMU_FAULT
 }
 

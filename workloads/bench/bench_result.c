@@ -22,7 +22,9 @@ struct bench_times bench_times_of(struct arena *arena, const struct bench *bench
                                   const struct rival *rival)
 {
     int warmup = (int)bench->opts->turn_steps;
-    struct bench_times times = {.n = rival->n_steps > warmup ? rival->n_steps - warmup : 0};
+    int whole = rival->n_turns * warmup; /* not the steps of a turn that the deadline cut off */
+    int n_steps = rival->n_steps < whole ? rival->n_steps : whole;
+    struct bench_times times = {.n = n_steps > warmup ? n_steps - warmup : 0};
     times.ns = arena_array(arena, int64_t, (size_t)times.n + 1);
     memcpy(times.ns, rival->step_ns + warmup, (size_t)times.n * sizeof(*times.ns));
     qsort(times.ns, (size_t)times.n, sizeof(*times.ns), by_value);
@@ -42,7 +44,7 @@ double bench_quantile(const struct bench_times *times, double q)
 static double median_of(const struct bench *bench, const struct bench_program *program)
 {
     struct bench_times times = bench_times_of(bench->arena, bench, &program->rival);
-    return program->rival.state == RIVAL_DONE && times.n > 0 ? bench_quantile(&times, 0.5) : 0.0;
+    return rival_is_timed(&program->rival) && times.n > 0 ? bench_quantile(&times, 0.5) : 0.0;
 }
 
 static double floor_now(const struct bench *bench)
@@ -66,10 +68,11 @@ const char *bench_verdict(const struct bench *bench, const struct bench_program 
     if (program->rival.state == RIVAL_SKIPPED) {
         return "not_run";
     }
-    if (program->rival.state != RIVAL_DONE) {
+    if (!rival_is_timed(&program->rival)) {
         return "failed";
     }
-    if (is_trial(bench)) {
+    if (is_trial(bench) || program->rival.state == RIVAL_LATE ||
+        bench->programs[0].rival.state == RIVAL_LATE) {
         return "not_comparable";
     }
     double ours = median_of(bench, &bench->programs[0]);
@@ -145,6 +148,9 @@ static void put_numbers(struct json_out *out, const struct bench *bench,
     double ours = median_of(bench, &bench->programs[0]);
     if (median <= 0.0) {
         return;
+    }
+    if (program->rival.state == RIVAL_LATE) {
+        json_out_put_i64(out, "finished_turns", program->rival.n_turns);
     }
     json_out_put_i64(out, "timed_steps", times.n);
     json_out_put_f64(out, "median_step_ns", median);

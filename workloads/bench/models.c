@@ -90,14 +90,13 @@ static void doubt_times(struct rival *rival, int64_t turn_steps)
 {
     int64_t own = 0;
     int64_t seen = 0;
-    for (int64_t i = turn_steps; i < rival->n_steps; i++) {
+    for (int64_t i = turn_steps; i < rival->n_turns * turn_steps && i < rival->n_steps; i++) {
         own += rival->step_ns[i];
     }
     for (int i = 1; i < rival->n_turns; i++) {
         seen += rival->turn_ns[i];
     }
-    if (rival->state == RIVAL_DONE && turn_steps > 1 &&
-        (double)own < CLOCK_SHARE_LEAST * (double)seen) {
+    if (rival_is_timed(rival) && turn_steps > 1 && (double)own < CLOCK_SHARE_LEAST * (double)seen) {
         rival_fail(rival, "its step times are less than half of the time that passed");
     }
 }
@@ -107,7 +106,7 @@ static void hold_first_loss(struct bench *bench, struct bench_program *program)
 {
     const struct agree_limits limits = agree_limits_of(bench->opts->precision, bench->opts->device);
     struct rival *rival = &program->rival;
-    if (!program->is_ours || rival->state != RIVAL_DONE || bench->has_dropout) {
+    if (!program->is_ours || !rival_is_timed(rival) || bench->has_dropout) {
         return;
     }
     double difference = fabs(rival->losses[0] - bench->our_loss);
@@ -161,6 +160,12 @@ static int worst_of(const struct bench *bench, struct err *err)
         const struct rival *rival = &bench->programs[i].rival;
         if (rival->state == RIVAL_FAILED) {
             return err_set(err, ERR_WORKLOAD, "%s: %s", rival->name, rival->why);
+        }
+    }
+    for (int i = 0; i < bench->n_programs; i++) {
+        const struct rival *rival = &bench->programs[i].rival;
+        if (rival->state == RIVAL_LATE) {
+            return err_set(err, ERR_TIMEOUT, "%s: %s", rival->name, rival->why);
         }
     }
     return 0;

@@ -148,6 +148,21 @@ static void last_words(const struct rival *rival, char ret_text[RIVAL_WHY_MAX])
     snprintf(ret_text, RIVAL_WHY_MAX, "%.*s", STR_ARG(last));
 }
 
+/* The first turn warms up, so that there is a number from the second on. */
+static void run_late(struct rival *rival)
+{
+    if (rival->n_turns > 1) {
+        give_up(rival, RIVAL_LATE, "was not done in time: %d turns were finished, %d of them count",
+                rival->n_turns, rival->n_turns - 1);
+    } else if (rival->n_turns == 1) {
+        give_up(rival, RIVAL_FAILED,
+                "was not done in time: only the turn that warms up was finished, so there is no "
+                "number");
+    } else {
+        give_up(rival, RIVAL_FAILED, "was not done in time");
+    }
+}
+
 /* It has closed its output: how did it end? */
 static int wait_end(struct rival *rival, int *ret_status, struct err *err)
 {
@@ -205,7 +220,7 @@ static int read_more(struct rival *rival, const struct rival_world *world, struc
         return err_set(err, ERR_INTERRUPTED, "signal %d", (int)*world->stop);
     }
     if (n == 0) {
-        give_up(rival, RIVAL_FAILED, "was not done in time");
+        run_late(rival);
         return 0;
     }
     ssize_t got = n < 0 ? -1 : read(rival->out_fd, bytes, sizeof(bytes));
@@ -408,6 +423,6 @@ int rival_try(struct rival *rival, const struct rival_world *world, const char *
 
 const char *rival_state_name(enum rival_state state)
 {
-    static const char *const names[] = {"idle", "ready", "measured", "skipped", "failed"};
+    static const char *const names[] = {"idle", "ready", "measured", "late", "skipped", "failed"};
     return names[state];
 }

@@ -22,9 +22,10 @@
 #define RIVAL_LOG_NAME_MAX (RIVAL_NAME_MAX + 8)
 
 enum rival_state {
-    RIVAL_IDLE,    /* not started yet */
-    RIVAL_READY,   /* waits for its turn */
-    RIVAL_DONE,    /* all steps made, ended with 0 */
+    RIVAL_IDLE,  /* not started yet */
+    RIVAL_READY, /* waits for its turn */
+    RIVAL_DONE,  /* all steps made, ended with 0 */
+    RIVAL_LATE, /* the deadline came after its first turn: what it had finished counts, and why says how much */
     RIVAL_SKIPPED, /* cannot run on this machine: why says what is missing */
     RIVAL_FAILED,  /* why says how; no number of it counts */
 };
@@ -80,6 +81,12 @@ MUST_CHECK int rival_try(struct rival *rival, const struct rival_world *world,
 
 /* It has no number: ends it, if it lives, and says why. */
 void rival_fail(struct rival *rival, const char *why);
+
+/* It has a number: of all turns or of those that were finished. */
+static inline bool rival_is_timed(const struct rival *rival)
+{
+    return rival->state == RIVAL_DONE || rival->state == RIVAL_LATE;
+}
 
 const char *rival_state_name(enum rival_state state);
 
