@@ -205,10 +205,10 @@ static bool find_tag(struct str text, size_t mid, size_t floor, size_t *ret_from
     size_t comma;
     int64_t rank;
     struct err err = {0};
-    struct str rest = str_sub(text, mid, 10);
+    struct str rest = str_sub(text, mid, 11);
     if (str_starts(rest, STR_LIT("]<stdout>:")) || str_starts(rest, STR_LIT("]<stderr>:"))) {
         *ret_to = mid + 10;
-    } else if (str_starts(rest, STR_LIT("]<stddiag>"))) {
+    } else if (str_starts(rest, STR_LIT("]<stddiag>:"))) {
         *ret_to = mid + 11;
     } else {
         return false;

@@ -109,16 +109,16 @@ exits 2 "log, not there" "$REPERF" measure nowhere.log --json
 truncate -s 300M sparse.log; measures 9 "no_metric None" "a sparse file" sparse.log mmseg
 line() { printf '{"event":"step","step":%s,"steps":3,"rank":0,"loss":1,"step_time_ns":1,"samples_per_s":%s,"lr":0.1}\n' "$1" "$2"; }
 stop='{"event":"run_stop","steps":3,"warmup_steps":0,"rank":0,"elapsed_ns":3,"samples_per_s":4,"loss_first":1,"loss_last":1}'
-whole() { line 1 "$1"; line 2 4; line 3 4; echo "$stop"; }
+start='{"event":"run_start","ranks":1,"precision":"fp32","batch":4,"steps":3}'
+whole() { echo "$start"; line 1 "$1"; line 2 4; line 3 4; echo "$stop"; }
 whole 4 >good.log; measures 0 "ok 4" "a whole one" good.log reperf
 for value in NaN nan inf -inf 1e999; do
     whole "$value" >bad.log
     "$REPERF" measure bad.log --format reperf --json >out 2>err
     is "$? $(grep -c '"verdict":"ok"' <(tr -d ' ' <out))" "9 0" "log, a rate of $value is no number"
 done
-{ line 1 4; line 2 4; line 3 4; } >cut.log
-"$REPERF" measure cut.log --format reperf --json >out 2>err
-is "$?" 9 "log, no run_stop: no value"
+grep -v run_stop good.log >cut.log; measures 9 "incomplete 4" "no run_stop" cut.log reperf
+grep -v run_start good.log >cut.log; measures 9 "incomplete 4" "no run_start" cut.log reperf
 size=$(stat -c %s good.log) bad=0
 for ((cut = 2; cut < size; cut += 9)); do
     head -c $((size - cut)) good.log >cut.log

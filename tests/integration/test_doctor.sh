@@ -100,7 +100,10 @@ inventory none 0 127.0.0.2
 printf '#!/bin/sh\necho "$(($(/bin/date +%%s) - 3600)).%%N"\n' >"$T/node2/date"
 chmod +x "$T/node2/date"
 exits 6 "a clock an hour off, of a date without nanoseconds" doctor --json
-like "$(verdict clock n2)" '^fails: between -360[01]\.[0-9]+ s and -3(600|599)\.[0-9]+ s$' "is measured"
+said=$(verdict clock n2)
+like "$said" '^fails: between -[0-9]+\.[0-9]+ s and -[0-9]+\.[0-9]+ s$' "is measured"
+# A whole second is not known, nor is when within the answer's time the node looked: the bounds hold the hour.
+ok "$(awk '{ print $3 <= -3600 && -3600 <= $6 && $6 - $3 < 60 ? 0 : 1 }' <<<"$said")" "and its bounds hold the hour, not much more"
 rm "$T/node2/date"
 if [ "$(getent passwd "$(id -un)" | cut -d: -f7)" = /bin/bash ]; then
     kill_sshd n2

@@ -28,7 +28,7 @@ echo later >"$T/made/runs/a/train.log"
 git -C "$T/made" commit -qam two
 git clone -q --bare "$T/made" "$T/served/ours.git"
 
-port=$(nginx_free_port)
+port=$(free_port)
 mkdir -p "$T/nginx"
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout "$T/nginx/key" -out "$T/ca.pem" 2>/dev/null
 cat >"$T/nginx/nginx.conf" <<NGINX
