@@ -6,10 +6,12 @@
 
 #include "base/strbuf.h"
 
-#define NODE_HELLO        "reperf-node 2 " /* then its own path and a line break */
+#define NODE_HELLO        "reperf-node 3 " /* then its own path and a line break */
 #define NODE_HEADER_BYTES 16
 #define NODE_BODY_MAX     (17u << 20) /* of a request: a job's command and environment */
 #define NODE_TEXT_MAX     (5u << 20)  /* of an answer: a log's part */
+#define NODE_FAILED       74          /* an answer's status: its text is the reason */
+#define NODE_FULL         10          /* the same, and the disk there takes no more */
 #define NODE_FIELDS_MAX   65536
 #define NODE_FRAME_MAX    (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
 
@@ -23,6 +25,7 @@ enum node_op {
     NODE_REAP,   /* ID OFFSET MOST */
     NODE_FORGET, /* ID */
     NODE_FOLDER, /* */
+    NODE_LEASE,  /* RUN TTL_S "take" or "drop" WHO */
     NODE_OP_END,
 };
 

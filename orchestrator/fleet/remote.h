@@ -6,7 +6,8 @@
 #ifndef FLEET_REMOTE_H
 #define FLEET_REMOTE_H
 
-#include "base/str.h"
+#include "base/strbuf.h"
+#include "codec/node_wire.h"
 #include "sys/loop.h"
 #include "sys/proc.h"
 
@@ -67,6 +68,16 @@ struct remote_exec {
 
 #define REMOTE_EXEC_DEADLINE_NS (60 * NS_PER_S)
 
+/* What reperf-node there is asked (node/README.md); it may be asked twice where the connection was lost in its midst. */
+struct remote_ask {
+    const char *what; /* for messages: "the lease" */
+    enum node_op op;
+    const struct str *fields;
+    size_t n_fields;
+    struct strbuf *output; /* the answer's text is appended */
+    int64_t deadline_ns;   /* span, over SSH; 0: REMOTE_EXEC_DEADLINE_NS */
+};
+
 struct remote;
 
 /* A node that cannot be reached is tried again for a while (STEP_AGAIN), then ERR_NODE; a changed host key is ERR_INTEGRITY, a
@@ -74,6 +85,8 @@ struct remote;
 struct remote_ops {
     enum step (*exec)(struct remote *remote, const struct remote_exec *exec, int *ret_exit_status,
                       struct err *err);
+    /* What the node says against it is ERR_DISK or ERR_NODE. NULL: not of this kind of remote. */
+    enum step (*ask)(struct remote *remote, const struct remote_ask *ask, struct err *err);
     /* Starting what is there already, running or ended, starts nothing. */
     enum step (*start)(struct remote *remote, const struct remote_job *job, struct err *err);
     enum step (*poll)(struct remote *remote, const char *id, struct job_report *ret_report,

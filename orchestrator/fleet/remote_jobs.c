@@ -382,3 +382,29 @@ enum step remote_job_folder(struct remote *remote, const char **ret_path, struct
     }
     return step;
 }
+
+enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct err *err)
+{
+    struct served *r = (struct served *)remote;
+    enum step step;
+    if (!r->op.is_active) {
+        served_begin(r, ask->what);
+        r->op.span_ns = ask->deadline_ns ? ask->deadline_ns : ASK_SPAN_NS;
+    }
+    remote_node_request(r, ask->op, ask->fields, ask->n_fields);
+    if (r->op.request.is_full) {
+        served_end(r);
+        return step_fail(
+            err_set(err, ERR_USAGE, "%s: more than %u bytes", ask->what, NODE_BODY_MAX));
+    }
+    step = remote_node_ask(r, err);
+    if (step == STEP_DONE) {
+        strbuf_add_str(ask->output, strbuf_str(&r->op.output));
+        step = ask->output->is_full
+                   ? step_fail(err_set(err, ERR_NODE, "%s: %s: more than %zu bytes",
+                                       r->way->label(r), ask->what, ask->output->cap_bytes))
+                   : STEP_DONE;
+        served_end(r);
+    }
+    return step;
+}

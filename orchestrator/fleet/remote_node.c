@@ -48,8 +48,8 @@ void served_end(struct served *r)
 void served_begin(struct served *r, const char *what)
 {
     ASSERT(!r->op.is_active);
-    r->op = (struct operation){.is_active = true, .what = what};
-    strbuf_init(&r->op.output, READ_AHEAD_MAX + OWN_OUTPUT_MAX);
+    r->op = (struct operation){.is_active = true, .what = what, .span_ns = ASK_SPAN_NS};
+    strbuf_init(&r->op.output, OP_OUTPUT_MAX);
     strbuf_init(&r->op.request, NODE_FRAME_MAX);
 }
 
@@ -325,7 +325,9 @@ enum step remote_node_ask(struct served *r, struct err *err)
     if (step == STEP_DONE && status != 0) {
         char what[128];
         snprintf(what, sizeof(what), "%s failed (%d)", r->op.what, status);
-        step = step_fail(fails(r, what, strbuf_str(&r->op.output), err));
+        (void)fails(r, what, strbuf_str(&r->op.output), err);
+        err->code = status == NODE_FULL ? ERR_DISK : err->code;
+        step = STEP_FAIL;
     }
     if (step == STEP_FAIL) {
         served_end(r);

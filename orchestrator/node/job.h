@@ -46,6 +46,10 @@ void job_signal(const char *dir, int signal_no);
 /* A script of the job's folder, waited for at most limit_ns; 0: without limit. */
 void job_run_script(const char *path, int64_t limit_ns);
 
+/* find.c: the folder of each job below root, itself included; false ends it. Symlinks are not followed. */
+typedef bool (*job_found_fn)(void *ctx, const char *dir);
+void job_find(const char *root, job_found_fn fn, void *ctx);
+
 /* wrapper.c */
 struct wrapper_job {
     const char *dir;
