@@ -11,6 +11,7 @@
 #define NODE_BODY_MAX     (17u << 20) /* of a request: a job's command and environment */
 #define NODE_TEXT_MAX     (5u << 20)  /* of an answer: a log's part */
 #define NODE_FAILED       74          /* an answer's status: its text is the reason */
+#define NODE_ENGINE       7           /* the same, and it is the container engine */
 #define NODE_FULL         10          /* the same, and the disk there takes no more */
 #define NODE_FIELDS_MAX   65536
 #define NODE_FRAME_MAX    (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
@@ -26,6 +27,8 @@ enum node_op {
     NODE_FORGET, /* ID */
     NODE_FOLDER, /* */
     NODE_LEASE,  /* RUN TTL_S "take" or "drop" WHO */
+    NODE_SCAN,   /* ROOT MINUTES ENGINE LABEL */
+    NODE_REMOVE, /* ENGINE, then pairs of KIND NAME */
     NODE_OP_END,
 };
 

@@ -389,6 +389,7 @@ enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct
     enum step step;
     if (!r->op.is_active) {
         served_begin(r, ask->what);
+        r->op.is_own_word = true;
         r->op.span_ns = ask->deadline_ns ? ask->deadline_ns : ASK_SPAN_NS;
     }
     remote_node_request(r, ask->op, ask->fields, ask->n_fields);

@@ -15,6 +15,7 @@
 
 struct operation { /* what is under way */
     bool is_active;
+    bool is_own_word; /* what the node says against it is said as it is */
     const char *what;
     struct strbuf output;  /* an answer's text */
     struct strbuf request; /* its number still to be put in; empty: not written yet */

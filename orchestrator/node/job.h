@@ -4,9 +4,12 @@
 #ifndef NODE_JOB_H
 #define NODE_JOB_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/strbuf.h"
+
+#define JOB_PATH_BYTES 5120
 
 enum look_state { LOOK_ABSENT, LOOK_RUNNING, LOOK_ENDED, LOOK_LOST };
 
@@ -41,14 +44,22 @@ bool job_read_small(const char *path, char *ret_text, size_t size);
 /* Written and, where asked for, synced; then under its own name. */
 MUST_CHECK int job_put(const char *path, struct str text, bool is_synced, struct err *err);
 
-/* session.c: to all processes of the job's session; with 9 its cleanup is run too. */
+/* session.c */
+bool job_has_session(pid_t session); /* a process of it lives */
+/* To all processes of the job's session; with 9 its cleanup is run too. */
 void job_signal(const char *dir, int signal_no);
 /* A script of the job's folder, waited for at most limit_ns; 0: without limit. */
 void job_run_script(const char *path, int64_t limit_ns);
 
-/* find.c: the folder of each job below root, itself included; false ends it. Symlinks are not followed. */
-typedef bool (*job_found_fn)(void *ctx, const char *dir);
-void job_find(const char *root, job_found_fn fn, void *ctx);
+/* walk.c: all that lies below root. Symlinks are not followed; what is too deep for a path is left out. */
+struct job_entry {
+    const char *below, *name; /* its folder, "" for root, and its own name */
+    char path[JOB_PATH_BYTES];
+    struct stat info;
+};
+enum job_walk { WALK_ON, WALK_INTO /* it, where it is a folder */, WALK_END };
+typedef enum job_walk (*job_walk_fn)(void *ctx, const struct job_entry *entry);
+void job_walk(const char *root, job_walk_fn fn, void *ctx);
 
 /* wrapper.c */
 struct wrapper_job {

@@ -27,23 +27,42 @@ struct lease {
     int64_t since_s;
 };
 
-static void read_holder(struct lease *lease, const char *folder)
+static void read_holder(struct arena *arena, const char *folder, struct str *ret_holder,
+                        int64_t *ret_since_s)
 {
     char text[TEXT_MAX];
     struct err ignored = {0};
     struct str rest, name;
-    lease->holder = STR_LIT(UNKNOWN);
-    lease->since_s = 0;
-    if (!job_read_small(arena_printf(&lease->arena, "%s/holder", folder), text, sizeof(text))) {
+    *ret_holder = STR_LIT(UNKNOWN);
+    *ret_since_s = 0;
+    if (!job_read_small(arena_printf(arena, "%s/holder", folder), text, sizeof(text))) {
         return;
     }
     rest = str_of(text);
     if (str_next(&rest, ' ', &name) && name.len) {
-        lease->holder = str_dup(&lease->arena, name);
-        if (str_to_i64(str_trim(rest), 0, INT64_MAX, &lease->since_s, &ignored) < 0) {
-            lease->since_s = 0;
+        *ret_holder = str_dup(arena, name);
+        if (str_to_i64(str_trim(rest), 0, INT64_MAX, ret_since_s, &ignored) < 0) {
+            *ret_since_s = 0;
         }
     }
+}
+
+bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,
+                int64_t *ret_since_s)
+{
+    const char *folder = arena_printf(arena, "%s/lease", work_folder);
+    read_holder(arena, folder, ret_holder, ret_since_s);
+    return fs_is_dir(folder);
+}
+
+int lease_remove(const struct server *server, struct str run, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str holder;
+    int64_t unused;
+    return lease_read(&arena, server->work_folder, &holder, &unused) && str_eq(holder, run)
+               ? fs_remove_tree(arena_printf(&arena, "%s/lease", server->work_folder), err)
+               : 0;
 }
 
 static int say_held(struct lease *lease, struct strbuf *text)
@@ -59,23 +78,32 @@ static int say_held(struct lease *lease, struct strbuf *text)
     return 0;
 }
 
-static bool note_alive(void *ctx, const char *dir)
+struct search {
+    const char *root;
+    bool is_alive;
+};
+
+static enum job_walk note_alive(void *ctx, const struct job_entry *entry)
 {
+    struct search *search = ctx;
+    char dir[JOB_PATH_BYTES];
     struct job_look look;
-    job_look(dir, &look);
-    *(bool *)ctx = look.state == LOOK_RUNNING;
-    return look.state != LOOK_RUNNING;
+    if (strcmp(entry->name, "pid") == 0 || strcmp(entry->name, "claim") == 0) {
+        snprintf(dir, sizeof(dir), "%s/%s", search->root, entry->below);
+        job_look(dir, &look);
+        search->is_alive = look.state == LOOK_RUNNING;
+    }
+    return search->is_alive ? WALK_END : WALK_INTO;
 }
 
 static bool has_job(struct lease *lease)
 {
-    bool is_alive = false;
+    struct search search = {.root = arena_printf(&lease->arena, "%s/jobs/%.*s", lease->work_folder,
+                                                 STR_ARG(lease->holder))};
     if (serve_is_plain_id(lease->holder)) {
-        job_find(
-            arena_printf(&lease->arena, "%s/jobs/%.*s", lease->work_folder, STR_ARG(lease->holder)),
-            note_alive, &is_alive);
+        job_walk(search.root, note_alive, &search);
     }
-    return is_alive;
+    return search.is_alive;
 }
 
 static bool may_be_taken_over(struct lease *lease)
@@ -95,7 +123,7 @@ static int take_away(struct lease *lease, struct err *err)
     if (rename(lease->folder, stale) < 0) {
         return 0;
     }
-    read_holder(lease, stale);
+    read_holder(&lease->arena, stale, &lease->holder, &lease->since_s);
     if (!str_eq(lease->holder, before)) {
         (void)rename(stale, lease->folder);
         return 0;
@@ -137,15 +165,11 @@ static int sign(struct lease *lease, struct str who, struct err *err)
                : 0;
 }
 
-static int drop(const struct lease *lease, struct err *err)
-{
-    return str_eq(lease->holder, lease->run) ? fs_remove_tree(lease->folder, err) : 0;
-}
-
-static int serve(struct lease *lease, bool is_take, struct str who, struct strbuf *text)
+static int serve(const struct server *server, struct lease *lease, bool is_take, struct str who,
+                 struct strbuf *text)
 {
     struct err err = {0};
-    int rc = is_take ? take(lease, &err) : drop(lease, &err);
+    int rc = is_take ? take(lease, &err) : lease_remove(server, lease->run, &err);
     if (rc == 0 && is_take) {
         return say_held(lease, text);
     }
@@ -169,8 +193,8 @@ int serve_lease(const struct server *server, const struct node_request *request,
     }
     lease.run = request->fields[0];
     lease.folder = arena_printf(&lease.arena, "%s/lease", server->work_folder);
-    read_holder(&lease, lease.folder);
-    status = serve(&lease, is_take, request->fields[3], text);
+    read_holder(&lease.arena, lease.folder, &lease.holder, &lease.since_s);
+    status = serve(server, &lease, is_take, request->fields[3], text);
     arena_release(&lease.arena);
     return status;
 }

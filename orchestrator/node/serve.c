@@ -42,7 +42,9 @@ int serve_failed(struct strbuf *text, const char *what, const struct err *err)
 {
     strbuf_clear(text);
     strbuf_printf(text, "%s%s%s\n", what, what[0] && err ? ": " : "", err ? err->msg : "");
-    return err && err->code == ERR_DISK ? NODE_FULL : NODE_FAILED;
+    return err && err->code == ERR_DISK        ? NODE_FULL
+           : err && err->code == ERR_CONTAINER ? NODE_ENGINE
+                                               : NODE_FAILED;
 }
 
 static const char *path_in(struct job *job, const char *name)
@@ -447,6 +449,8 @@ static int serve_job(const struct server *server, const struct node_request *req
         break;
     case NODE_FOLDER:
     case NODE_LEASE:
+    case NODE_SCAN:
+    case NODE_REMOVE:
     case NODE_OP_END:
         break;
     }
@@ -459,8 +463,10 @@ int serve_request(const struct server *server, const struct node_request *reques
 {
     typedef int (*serve_fn)(const struct server *server, const struct node_request *request,
                             struct strbuf *text);
-    static const serve_fn OF_NODE[NODE_OP_END] = {
-        [NODE_FOLDER] = serve_folder, [NODE_LEASE] = serve_lease};
+    static const serve_fn OF_NODE[NODE_OP_END] = {[NODE_FOLDER] = serve_folder,
+                                                  [NODE_LEASE] = serve_lease,
+                                                  [NODE_SCAN] = serve_scan,
+                                                  [NODE_REMOVE] = serve_remove};
     serve_fn fn = OF_NODE[request->op];
     reap_children();
     return (fn ? fn : serve_job)(server, request, text);

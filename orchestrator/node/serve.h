@@ -18,6 +18,17 @@ MUST_CHECK int serve_request(const struct server *server, const struct node_requ
 
 int serve_lease(const struct server *server, const struct node_request *request,
                 struct strbuf *text); /* lease_folder.c */
+/* leftovers.c */
+int serve_scan(const struct server *server, const struct node_request *request,
+               struct strbuf *text);
+int serve_remove(const struct server *server, const struct node_request *request,
+                 struct strbuf *text);
+
+/* lease_folder.c: false: nobody has the node. A holder that left no name is "unknown". */
+bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,
+                int64_t *ret_since_s);
+/* Of that run; another's stays. */
+MUST_CHECK int lease_remove(const struct server *server, struct str run, struct err *err);
 
 /* The text becomes the reason: what, and the error where there is one (NULL: none). Returns the status. */
 int serve_failed(struct strbuf *text, const char *what, const struct err *err);

@@ -17,7 +17,6 @@
 
 #include "base/fs.h"
 
-#define PATH_MAX_BYTES 5120
 #define FDS_MAX        256
 #define SAID_FD        3
 #define BESIDE_WAIT_MS 300 /* a job that is over by then costs no shell for it */
@@ -39,7 +38,7 @@ void wrapper_reset_signals(void)
 
 static void path_in(const struct wrapper_job *job, const char *name, char *ret_path)
 {
-    snprintf(ret_path, PATH_MAX_BYTES, "%s/%s", job->dir, name);
+    snprintf(ret_path, JOB_PATH_BYTES, "%s/%s", job->dir, name);
 }
 
 /* ---- the program ---- */
@@ -98,7 +97,7 @@ static NORETURN void become_program(const struct wrapper_job *job, int log_fd)
 
 static void start_beside(const struct wrapper_job *job)
 {
-    char path[PATH_MAX_BYTES], log[PATH_MAX_BYTES];
+    char path[JOB_PATH_BYTES], log[JOB_PATH_BYTES];
     struct err ignored = {0};
     path_in(job, "beside", path);
     path_in(job, "monitor", log);
@@ -164,7 +163,7 @@ static void stand_alone(int said_fd)
 static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd, struct err *err)
 {
     CLEANUP(fd) int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    char boot[128], text[256], path[PATH_MAX_BYTES];
+    char boot[128], text[256], path[JOB_PATH_BYTES];
     struct proc_stat self;
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "%s: %s", log, err_errno_text(errno));
@@ -183,7 +182,7 @@ static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd
 
 static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
 {
-    char claim[PATH_MAX_BYTES], log[PATH_MAX_BYTES], path[PATH_MAX_BYTES], text[32];
+    char claim[JOB_PATH_BYTES], log[JOB_PATH_BYTES], path[JOB_PATH_BYTES], text[32];
     struct err err = {0};
     int log_fd = -1;
     int exit_status;

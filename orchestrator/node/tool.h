@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of the node that are asked something: run, waited for no longer than they may take, what they say kept. */
+#ifndef NODE_TOOL_H
+#define NODE_TOOL_H
+
+#include "base/strbuf.h"
+
+#define TOOL_LATE   124 /* its time was up: it was ended */
+#define TOOL_ABSENT 127
+
+/* argv ends with NULL; argv[0] is looked for on PATH and where administrators' programs are. What it prints, its errors too where
+   with_errors, is appended to out; what does not fit is dropped. Returns its status as the shell says it. */
+int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out);
+bool tool_is_there(const char *name);
+
+#endif
