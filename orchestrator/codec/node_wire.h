@@ -19,16 +19,20 @@
 enum node_op {
     NODE_START =
         1, /* ID MOST CLEANUP BESIDE N_ARGV ARGV... ENV...; then as POLL for 1 s, and as REAP once ended */
-    NODE_POLL,   /* ID WAIT_MS */
-    NODE_READ,   /* ID OFFSET MOST */
-    NODE_DIGEST, /* ID */
-    NODE_SIGNAL, /* ID NUMBER */
-    NODE_REAP,   /* ID OFFSET MOST */
-    NODE_FORGET, /* ID */
-    NODE_FOLDER, /* */
-    NODE_LEASE,  /* RUN TTL_S "take" or "drop" WHO */
-    NODE_SCAN,   /* ROOT MINUTES ENGINE LABEL */
-    NODE_REMOVE, /* ENGINE, then pairs of KIND NAME */
+    NODE_POLL,    /* ID WAIT_MS */
+    NODE_READ,    /* ID OFFSET MOST */
+    NODE_DIGEST,  /* ID */
+    NODE_SIGNAL,  /* ID NUMBER */
+    NODE_REAP,    /* ID OFFSET MOST */
+    NODE_FORGET,  /* ID */
+    NODE_FOLDER,  /* */
+    NODE_LEASE,   /* RUN TTL_S "take" or "drop" WHO */
+    NODE_SCAN,    /* ROOT MINUTES ENGINE LABEL */
+    NODE_REMOVE,  /* ENGINE, then pairs of KIND NAME */
+    NODE_CLOCK,   /* */
+    NODE_FACTS,   /* ENGINES */
+    NODE_LISTEN,  /* PORT ADDRESS */
+    NODE_CONNECT, /* PORT, then pairs of NAME ADDRESS */
     NODE_OP_END,
 };
 

@@ -425,7 +425,7 @@ static int serve_job(const struct server *server, const struct node_request *req
     }
     job.id = request->fields[0].ptr;
     job.dir = arena_printf(&job.arena, "%s/jobs/%s", server->work_folder, job.id);
-    switch (request->op) {
+    switch ((int)request->op) {
     case NODE_START:
         status = serve_start(server, &job, request, text);
         break;
@@ -447,11 +447,7 @@ static int serve_job(const struct server *server, const struct node_request *req
     case NODE_FORGET:
         status = serve_forget(server, &job, text);
         break;
-    case NODE_FOLDER:
-    case NODE_LEASE:
-    case NODE_SCAN:
-    case NODE_REMOVE:
-    case NODE_OP_END:
+    default:
         break;
     }
     arena_release(&job.arena);
@@ -463,10 +459,10 @@ int serve_request(const struct server *server, const struct node_request *reques
 {
     typedef int (*serve_fn)(const struct server *server, const struct node_request *request,
                             struct strbuf *text);
-    static const serve_fn OF_NODE[NODE_OP_END] = {[NODE_FOLDER] = serve_folder,
-                                                  [NODE_LEASE] = serve_lease,
-                                                  [NODE_SCAN] = serve_scan,
-                                                  [NODE_REMOVE] = serve_remove};
+    static const serve_fn OF_NODE[NODE_OP_END] = {
+        [NODE_FOLDER] = serve_folder, [NODE_LEASE] = serve_lease,    [NODE_SCAN] = serve_scan,
+        [NODE_REMOVE] = serve_remove, [NODE_CLOCK] = serve_clock,    [NODE_FACTS] = serve_facts,
+        [NODE_LISTEN] = serve_listen, [NODE_CONNECT] = serve_connect};
     serve_fn fn = OF_NODE[request->op];
     reap_children();
     return (fn ? fn : serve_job)(server, request, text);

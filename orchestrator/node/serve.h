@@ -23,6 +23,16 @@ int serve_scan(const struct server *server, const struct node_request *request,
                struct strbuf *text);
 int serve_remove(const struct server *server, const struct node_request *request,
                  struct strbuf *text);
+/* facts.c */
+int serve_facts(const struct server *server, const struct node_request *request,
+                struct strbuf *text);
+/* ports.c */
+int serve_listen(const struct server *server, const struct node_request *request,
+                 struct strbuf *text);
+int serve_connect(const struct server *server, const struct node_request *request,
+                  struct strbuf *text);
+int serve_clock(const struct server *server, const struct node_request *request,
+                struct strbuf *text);
 
 /* lease_folder.c: false: nobody has the node. A holder that left no name is "unknown". */
 bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,

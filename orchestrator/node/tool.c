@@ -57,27 +57,41 @@ bool tool_is_there(const char *name)
     return false;
 }
 
-static NORETURN void become(const char *const *argv, bool with_errors, int out_fd)
+struct program {
+    const char *const *argv;
+    bool with_errors;
+};
+
+static int become(void *ctx)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    char **copy;
+    const struct program *program = ctx;
+    char **argv;
     size_t n = 0;
-    int null_fd = open("/dev/null", O_RDWR);
-    while (argv[n]) {
+    while (program->argv[n]) {
         n++;
     }
-    copy = arena_array(&arena, char *, n + 1);
+    argv = arena_array(&arena, char *, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
-        copy[idx] = arena_strndup(&arena, argv[idx], strlen(argv[idx]));
+        argv[idx] = arena_strndup(&arena, program->argv[idx], strlen(program->argv[idx]));
     }
+    (void)setenv("PATH", folders(&arena), 1);
+    if (program->with_errors) {
+        (void)dup2(STDOUT_FILENO, STDERR_FILENO);
+    }
+    execvp(argv[0], argv);
+    return errno == ENOENT ? TOOL_ABSENT : TOOL_BROKEN;
+}
+
+static NORETURN void run_child(tool_fn fn, void *ctx, int out_fd)
+{
+    int null_fd = open("/dev/null", O_RDWR);
     setpgid(0, 0);
     wrapper_reset_signals();
-    (void)setenv("PATH", folders(&arena), 1);
     (void)dup2(null_fd, STDIN_FILENO);
     (void)dup2(out_fd, STDOUT_FILENO);
-    (void)dup2(with_errors ? out_fd : null_fd, STDERR_FILENO);
-    execvp(copy[0], copy);
-    _exit(errno == ENOENT ? TOOL_ABSENT : 126);
+    (void)dup2(null_fd, STDERR_FILENO);
+    _exit(fn(ctx));
 }
 
 /* False: nothing more is there now. */
@@ -100,7 +114,7 @@ static void look(struct tool *tool)
         tool->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         tool->is_over = true;
     } else if (done < 0 && errno != EINTR) {
-        tool->status = 126;
+        tool->status = TOOL_BROKEN;
         tool->is_over = true;
     } else if (now_ns() >= tool->until_ns) {
         (void)kill(-tool->pid, tool->n_ends++ ? SIGKILL : SIGTERM);
@@ -126,21 +140,27 @@ static int watch(struct tool *tool, struct strbuf *out)
     return tool->n_ends ? TOOL_LATE : tool->status;
 }
 
-int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out)
+int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out)
 {
     struct tool tool = {.until_ns = now_ns() + limit_ns};
     int ends[2], status;
     if (pipe2(ends, O_CLOEXEC) < 0) {
-        return 126;
+        return TOOL_BROKEN;
     }
     tool.pid = fork();
     if (tool.pid == 0) {
-        become(argv, with_errors, ends[1]);
+        run_child(fn, ctx, ends[1]);
     }
     close(ends[1]);
     tool.out_fd = ends[0];
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    status = tool.pid < 0 ? 126 : watch(&tool, out);
+    status = tool.pid < 0 ? TOOL_BROKEN : watch(&tool, out);
     close(ends[0]);
     return status;
+}
+
+int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out)
+{
+    struct program program = {argv, with_errors};
+    return tool_call(become, &program, limit_ns, out);
 }
