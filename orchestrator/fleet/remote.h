@@ -44,9 +44,8 @@ struct remote_job {
     const char *const *env;  /* NAME=VALUE, ended by NULL */
     const char *const *
         cleanup; /* argv run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL */
-    /* Script for /bin/sh that runs in the job's session for as long as the job does, $1 being the job's folder; what it prints is
-       the log of the job "ID/monitor". NULL: none. Slurm has none. */
-    const char *beside;
+    /* What its node does while it runs is kept (judge/monitor.h), as the log of the job "ID/monitor". Slurm has no such thing. */
+    bool is_watched;
     const struct remote_batch *batch; /* of a remote that is a batch system; NULL for others */
 };
 

@@ -57,7 +57,7 @@ static void request_start(struct served *r, const struct remote_job *job)
     fields[0] = str_of(job->id);
     fields[1] = STR_LIT(READ_AHEAD_TEXT);
     fields[2] = strbuf_str(&cleanup);
-    fields[3] = str_of(job->beside ? job->beside : "");
+    fields[3] = job->is_watched ? STR_LIT("1") : STR_LIT("0");
     fields[4] = str_of(count);
     for (size_t idx = 0; idx < n_argv; idx++) {
         fields[BEFORE_ARGV + idx] = str_of(job->argv[idx]);

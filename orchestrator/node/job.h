@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's folder on this node, WORK/jobs/ID: claim/ (who made it runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"),
-   cleanup and beside (scripts). What a job that an older version of ours began there says is said in the same files. Paths are NUL-terminated and end without a slash. */
+   cleanup (a script), monitor/log. What a job that an older version of ours began there says is said in the same files. Paths are NUL-terminated and end without a slash. */
 #ifndef NODE_JOB_H
 #define NODE_JOB_H
 
@@ -61,6 +61,9 @@ enum job_walk { WALK_ON, WALK_INTO /* it, where it is a folder */, WALK_END };
 typedef enum job_walk (*job_walk_fn)(void *ctx, const struct job_entry *entry);
 void job_walk(const char *root, job_walk_fn fn, void *ctx);
 
+/* watch.c: for as long as the job runs; its log is stdout. */
+NORETURN void job_watch(const char *dir);
+
 /* wrapper.c */
 struct wrapper_job {
     const char *dir;
@@ -68,6 +71,7 @@ struct wrapper_job {
     size_t n_argv;
     const struct str *env; /* NAME=VALUE, likewise */
     size_t n_env;
+    bool is_watched; /* what the node does meanwhile is kept, as the log of ID/monitor */
 };
 /* A process of its own session that claims the job, runs it, and says in its folder how it ended. It outlives this one. *ret_said: to
    be closed; it is at its end once the pid is written, or never will be. */

@@ -278,9 +278,10 @@ static int serve_reap(struct job *job, const struct node_request *request, struc
 static bool take_job(struct job *job, const struct node_request *request,
                      struct wrapper_job *ret_job, int64_t *ret_most)
 {
-    enum { AT_MOST = 1, AT_N_ARGV = 4, AT_ARGV = 5 };
-    int64_t n_argv;
+    enum { AT_MOST = 1, AT_WATCHED = 3, AT_N_ARGV = 4, AT_ARGV = 5 };
+    int64_t n_argv, is_watched;
     if (!serve_number(request, AT_MOST, NODE_TEXT_MAX - CHUNK_BYTES, ret_most) ||
+        !serve_number(request, AT_WATCHED, 1, &is_watched) ||
         !serve_number(request, AT_N_ARGV, NODE_FIELDS_MAX, &n_argv) || n_argv < 1 ||
         (size_t)n_argv > request->n_fields - AT_ARGV) {
         return false;
@@ -289,7 +290,8 @@ static bool take_job(struct job *job, const struct node_request *request,
                                     .argv = request->fields + AT_ARGV,
                                     .n_argv = (size_t)n_argv,
                                     .env = request->fields + AT_ARGV + n_argv,
-                                    .n_env = request->n_fields - AT_ARGV - (size_t)n_argv};
+                                    .n_env = request->n_fields - AT_ARGV - (size_t)n_argv,
+                                    .is_watched = is_watched != 0};
     return true;
 }
 
@@ -302,15 +304,14 @@ static int put_script(struct job *job, const char *name, struct str script, stru
 static int claim_and_run(struct job *job, const struct node_request *request,
                          const struct wrapper_job *wrapper, int *ret_said, struct err *err)
 {
-    enum { AT_CLEANUP = 2, AT_BESIDE = 3 };
+    enum { AT_CLEANUP = 2 };
     if (fs_mkdir_p(job->dir, err) < 0) {
         return -1;
     }
     if (fs_exists(path_in(job, "claim"))) {
         return 0;
     }
-    return put_script(job, "cleanup", request->fields[AT_CLEANUP], err) < 0 ||
-                   put_script(job, "beside", request->fields[AT_BESIDE], err) < 0
+    return put_script(job, "cleanup", request->fields[AT_CLEANUP], err) < 0
                ? -1
                : wrapper_start(wrapper, ret_said, err);
 }

@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "codec/node_wire.h"
 
-#define FDS_MAX        256
-#define SAID_FD        3
-#define BESIDE_WAIT_MS 300 /* a job that is over by then costs no shell for it */
-#define STATUS_BAD     70
+#define FDS_MAX    256
+#define SAID_FD    3
+#define STATUS_BAD 70
 
 /* What a login gives a job, and nothing else of it. */
 static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",        "SHELL",
@@ -95,13 +95,12 @@ static NORETURN void become_program(const struct wrapper_job *job, int log_fd)
     _exit(failed == ENOENT ? 127 : 126);
 }
 
-static void start_beside(const struct wrapper_job *job)
+static void start_watch(const struct wrapper_job *job)
 {
-    char path[JOB_PATH_BYTES], log[JOB_PATH_BYTES];
+    char log[JOB_PATH_BYTES];
     struct err ignored = {0};
-    path_in(job, "beside", path);
     path_in(job, "monitor", log);
-    if (access(path, F_OK) != 0 || fs_mkdir_p(log, &ignored) < 0) {
+    if (!job->is_watched || fs_mkdir_p(log, &ignored) < 0) {
         return;
     }
     path_in(job, "monitor/log", log);
@@ -110,9 +109,11 @@ static void start_beside(const struct wrapper_job *job)
         wrapper_reset_signals();
         (void)signal(SIGINT, SIG_IGN); /* as what a shell starts with & */
         (void)signal(SIGQUIT, SIG_IGN);
-        (void)poll(NULL, 0, BESIDE_WAIT_MS);
-        if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0) {
-            execl("/bin/sh", "/bin/sh", path, job->dir, (char *)NULL);
+        (void)poll(NULL, 0,
+                   NODE_WATCH_DELAY_S *
+                       1000); /* what is over by then has no clocks worth a sample */
+        if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0) {
+            job_watch(job->dir);
         }
         _exit(127);
     }
@@ -201,7 +202,7 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
         _exit(STATUS_BAD);
     }
     close(SAID_FD);
-    start_beside(job);
+    start_watch(job);
     exit_status = run_program(job, log_fd);
     path_in(job, "cleanup", path);
     if (access(path, F_OK) == 0) {
