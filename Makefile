@@ -254,7 +254,7 @@ build/$(1)/unit/%: build/$(1)/tests/unit/%.c.o build/$(1)/orch.a build/$(1)/base
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -lcmocka -o $$@
 build/$(1)/unit/test_stage: | build/$(1)/reperf
-build/$(1)/unit/test_proc: | build/$(1)/reperf-node
+build/$(1)/unit/test_proc build/$(1)/unit/test_lease build/$(1)/unit/test_monitor: | build/$(1)/reperf-node
 build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -o $$@
