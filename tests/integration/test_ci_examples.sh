@@ -18,7 +18,7 @@ at_rates() { # RATE...: of one repeat after another
 in_checkout() { (cd "$C" && bash -e -o pipefail "$T/$1") >"$T/out" 2>"$T/err"; } # SCRIPT
 
 mkdir -p "$C" "$HOME" && git init -q "$C"
-sed -n "/^## A report of one's own/,/^## A report\$/p" "$ROOT/manifests/README.md" | sed -n '/^```sh/,/^```/p' | sed '/^```/d' >"$T/report"
+sed -n "/^## Your own report/,/^## [^Y]/p" "$ROOT/manifests/README.md" | sed -n '/^```sh/,/^```/p' | sed '/^```/d' >"$T/report"
 exits 0 "a report of one's own" in_checkout report
 for kind in once github gitlab; do
     steps "$DOC" $kind >"$T/$kind" 2>"$T/$kind.left"

@@ -139,7 +139,7 @@ def check_shape(tap, train, folder, shape, seed):
     theirs = torch_results(model32, torch.from_numpy(x), torch.from_numpy(labels))
     theirs = {n: rel(theirs[n], reference[n]) for n in reference}
     for backend in backends(train):
-        # The oracle is held to each tensor alone; oneDNN's loss at 64x64 is known to pass that by chance (workloads/README.md).
+        # The oracle is held to each tensor alone; oneDNN's loss at 64x64 is known to pass that by chance (workloads/backend_cpu/README.md).
         limits = strict_limits(theirs) if backend == "plain" else pooled_limits(theirs)
         ours32 = engine_results(train, folder, state32, x, labels, ["--backend", backend])
         errors = {n: rel(ours32[n], reference[n]) for n in reference}
