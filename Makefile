@@ -80,7 +80,7 @@ PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c))
 NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
 # What reperf-node has of codec: no library of others, since it is linked statically.
-NODE_USES := orchestrator/codec/node_wire.c orchestrator/codec/sha256_pair.c
+NODE_USES := orchestrator/codec/node_wire.c
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # What of the CUDA backend is built without CUDA: the parts that need no header of it.
 CUDA_PURE := layout device_fit

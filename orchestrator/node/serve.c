@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "codec/sha256_pair.h"
+#include "base/sha256_pair.h"
 #include "node/job.h"
 
 #define ID_MAX         512
