@@ -276,6 +276,7 @@ static void add_headline(struct page *page, const struct run_view *view)
 {
     const struct run_result *result = &view->result;
     bool is_smoke = view->frozen.plan.profile == PROFILE_SMOKE;
+    bool is_rehearsal = view->frozen.plan.is_rehearsal;
     size_t n_ran = 0;
     size_t n_values = 0;
     size_t n_held = 0;
@@ -288,11 +289,17 @@ static void add_headline(struct page *page, const struct run_view *view)
     HTML(page->out, "<p class=\"headline\">{} of {} case{} ran{}, and {} gave a number; ",
          textf(&page->arena, "%zu", n_ran), textf(&page->arena, "%zu", result->n_cells),
          result->n_cells == 1 ? STR_EMPTY : STR_LIT("s"),
-         is_smoke ? STR_LIT(", small and on the CPU (smoke)") : STR_EMPTY,
+         is_smoke       ? STR_LIT(", small and on the CPU (smoke)")
+         : is_rehearsal ? STR_LIT(" in a rehearsal")
+                        : STR_EMPTY,
          textf(&page->arena, "%zu", n_values));
     if (is_smoke) {
         strbuf_add_z(page->out, "it shows that the way from the manifest to sealed evidence works, "
                                 "and claims nothing about any published number.</p>\n");
+    } else if (is_rehearsal) {
+        strbuf_add_z(page->out,
+                     "the commands were the report's, what they ran on was not (each case says "
+                     "what differs): nothing is claimed about any published number.</p>\n");
     } else {
         HTML(page->out, "{} reproduced the published number.</p>\n",
              textf(&page->arena, "%zu", n_held));

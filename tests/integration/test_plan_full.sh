@@ -123,6 +123,17 @@ is "$(jq -r '.commands[] | select(.case == "hrnetw18/paddle/fp32/n1g1/bs8") | .a
     "type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/source/$commit,target=/reperf/source,readonly
 type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/data/LIST,target=/reperf/data,readonly" "code and data are where they are staged"
 
+# --- a rehearsal ---
+"$REPERF" plan paddle-perf-2020 --rehearse --nodes v100-4x8 --case 'resnet50/ngc-pytorch/fp32/n4g8/*' >"$T/out" 2>&1
+like "$(cat "$T/out")" 'profile full, a rehearsal: 0 of 1' "a rehearsal is of the full profile, and says that it is one"
+like "$(cat "$T/out")" '[$] reperf fetch imagenet-2012 --synthetic' "on the twin of its data, which nobody needs a login for"
+exits 2 "of smoke there is none" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
+exits 0 "what a rehearsal would start" "$REPERF" run "${ask[@]}" --rehearse --dry-run --json
+is "$(jq -c '[.rehearsal, (.steps[] | select(.recipe and .mounts != []) | .conditions.dataset)] | unique' "$T/out")" '[true,"synthetic twin of cityscapes-300"]' "declares its data"
+/usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/out" >"$T/valid" 2>&1
+ok $? "and its document validates"
+is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/out")" "36 nodes, 246 ranks" "each node's command is that of the full profile"
+
 # --- pasted ---
 # ssh runs it here, the engine notes its words: they are those of the document, with the node's own work folder.
 cat >"$T/bin/ssh" <<'EOF'
