@@ -4,24 +4,12 @@
 #ifndef NODE_ADDRESS_H
 #define NODE_ADDRESS_H
 
-#include <netinet/in.h>
-
 #include "base/arena.h"
-
-#define ADDRESSES_MAX 16
-
-struct address {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } at;
-    socklen_t len;
-};
+#include "sys/relay_net.h"
 
 /* Its addresses, in their order, with that port. Returns how many; 0: the name does not resolve. */
-size_t address_find(const char *name, uint16_t port, struct address ret[ADDRESSES_MAX]);
+size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);
 /* The name of the interface through which it is reached, in the arena; NULL: none. */
-const char *address_route(struct arena *arena, const struct address *address);
+const char *address_route(struct arena *arena, const struct net_address *address);
 
 #endif
