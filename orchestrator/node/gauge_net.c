@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "node/address.h"
+#include "node/name_find.h"
 
 #define STRANGERS_MAX  64 /* who knocked without the token */
 #define HELLO_S        2

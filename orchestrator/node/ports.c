@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "node/address.h"
 #include "node/facts.h"
 #include "node/job.h"
+#include "node/name_find.h"
 
 #define GREETING    "reperf-probe\n"
 #define BEGIN       "reperf-probe 1 begin\n"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "node/address.h"
+#include "node/name_find.h"
 #include "node/relay_impl.h"
 #include "sys/relay_net.h"
 

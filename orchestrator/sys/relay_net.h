@@ -25,7 +25,7 @@ struct net_address {
 };
 #define NET_ADDRESSES_MAX 16
 /* Addresses of a name, in their order, with that port. Returns how many; 0: it does not resolve. Of net_find by the C library
-   (sys/net_find.c), or in reperf-node by node/address.h. */
+   (sys/net_find.c), or in reperf-node by node/name_find.h. */
 typedef size_t (*net_find_fn)(const char *name, uint16_t port,
                               struct net_address ret[NET_ADDRESSES_MAX]);
 size_t net_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX]);

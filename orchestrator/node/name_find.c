@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "node/address.h"
+#include "node/name_find.h"
 
 #include <arpa/inet.h>
 #include <linux/rtnetlink.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of machines. The program is static, so that the C library's own look-up would want libraries of the node's: numbers are read
    here, then /etc/hosts, then `getent` is asked, which answers as every other program there would be. */
-#ifndef NODE_ADDRESS_H
-#define NODE_ADDRESS_H
+#ifndef NODE_NAME_FIND_H
+#define NODE_NAME_FIND_H
 
 #include "base/arena.h"
 #include "sys/relay_net.h"
