@@ -65,7 +65,6 @@ struct fleet_result {
     struct strbuf output; /* stdout and stderr of the script */
 };
 
-
 /* "node2: connection refused": the first failed node's error as the caller's. */
 MUST_CHECK int fleet_first_error(const struct fleet *fleet, struct err *err);
 

@@ -69,7 +69,6 @@ struct journal_records {
     uint64_t torn_bytes; /* of a last record that was cut; dropped */
 };
 
-
 /* Reads without changing anything: for status, history. No file: no records. */
 MUST_CHECK int journal_read(struct arena *arena, const char *path,
                             struct journal_records *ret_records, struct err *err);

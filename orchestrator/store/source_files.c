@@ -13,7 +13,7 @@
 #include "report/source.h"
 #include "sys/proc.h"
 
-#define DIRTY_SHOWN     3
+#define DIRTY_SHOWN 3
 
 int source_make_tmp(struct sources *sources, const char *what, char **ret_folder, struct err *err)
 {
