@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "fleet/relay_net.h"
+#include "sys/relay_net.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -201,16 +200,16 @@ int relay_accept(int listen_fd, const uint8_t *token, int *ret_fd, struct err *e
 
 /* ---- connecting ---- */
 
-static int connect_one(const struct addrinfo *info, struct err *err)
+static int connect_one(const struct net_address *address, struct err *err)
 {
     int failure = 0;
     socklen_t size = sizeof(failure);
     CLEANUP(fd)
-    int fd = socket(info->ai_family, info->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return err_set(err, ERR_NET, "socket: %s", err_errno_text(errno));
     }
-    if (connect(fd, info->ai_addr, info->ai_addrlen) < 0) {
+    if (connect(fd, &address->at.any, address->len) < 0) {
         failure = errno;
     }
     if (failure == EINPROGRESS) {
@@ -228,34 +227,31 @@ static int connect_one(const struct addrinfo *info, struct err *err)
     return take_fd(&fd);
 }
 
-static int connect_address(const char *address, uint16_t port, struct err *err)
+static int connect_address(const char *name, uint16_t port, net_find_fn find, struct err *err)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    char service[8];
+    struct net_address found[NET_ADDRESSES_MAX];
     int fd = -1;
-    snprintf(service, sizeof(service), "%u", port);
-    int failure = getaddrinfo(address, service, &hints, &found);
-    if (failure != 0) {
-        return err_set(err, ERR_NET, "%s: %s", address, gai_strerror(failure));
+    size_t n = find(name, port, found);
+    if (n == 0) {
+        return err_set(err, ERR_NET, "%s: the name does not resolve", name);
     }
-    for (const struct addrinfo *info = found; info && fd < 0; info = info->ai_next) {
+    for (size_t idx = 0; idx < n && fd < 0; idx++) {
         struct err why = {0};
-        fd = connect_one(info, &why);
-        if (fd < 0 && !info->ai_next) {
+        fd = connect_one(&found[idx], &why);
+        if (fd < 0 && idx + 1 == n) {
             *err = why;
         }
     }
-    freeaddrinfo(found);
-    return fd < 0 ? err_wrap(err, "%s port %u", address, port) : fd;
+    return fd < 0 ? err_wrap(err, "%s port %u", name, port) : fd;
 }
 
-int relay_connect(const struct relay_hop *hop, const uint8_t *token, int *ret_fd, struct err *err)
+int relay_connect(const struct relay_hop *hop, net_find_fn find, const uint8_t *token, int *ret_fd,
+                  struct err *err)
 {
     struct err first = {0};
     for (size_t idx = 0; idx < ARRAY_LEN(hop->address) && hop->address[idx]; idx++) {
         struct err why = {0};
-        CLEANUP(fd) int fd = connect_address(hop->address[idx], hop->port, &why);
+        CLEANUP(fd) int fd = connect_address(hop->address[idx], hop->port, find, &why);
         if (fd >= 0 && prove_to_server(fd, token, &why) == 0) {
             *ret_fd = take_fd(&fd);
             return 0;

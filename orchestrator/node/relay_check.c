@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "fleet/relay_impl.h"
+#include "node/relay_impl.h"
 #include "store/tree.h"
 
 /* ---- digests ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "fleet/relay_server.h"
+#include "node/relay_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "fleet/relay_impl.h"
+#include "node/relay_impl.h"
 
 #define THREADS_MIN 2 /* one hashes, one writes */
 #define THREADS_MAX 8
@@ -60,6 +60,10 @@ static int read_order(struct relay *relay, struct err *err)
 static int start(struct relay *relay, struct err *err)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int feed_fd = relay->opts->feed_fd;
+    if (feed_fd >= 0 && fcntl(feed_fd, F_SETFL, O_NONBLOCK) < 0) {
+        return err_set(err, ERR_INTERNAL, "fcntl: %s", err_errno_text(errno));
+    }
     if (read_order(relay, err) < 0) {
         return -1;
     }

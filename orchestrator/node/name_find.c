@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "node/address.h"
+#include "node/name_find.h"
 
 #include <arpa/inet.h>
 #include <linux/rtnetlink.h>
@@ -19,7 +19,7 @@
 #define HOSTS_MAX    (16u << 20)
 
 struct found {
-    struct address *items;
+    struct net_address *items;
     size_t n;
     uint16_t port;
 };
@@ -28,9 +28,9 @@ struct found {
 static bool add_number(struct found *found, struct str text)
 {
     char number[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
-    struct address address = {0};
+    struct net_address address = {0};
     char *zone;
-    if (text.len >= sizeof(number) || found->n == ADDRESSES_MAX) {
+    if (text.len >= sizeof(number) || found->n == NET_ADDRESSES_MAX) {
         return false;
     }
     memcpy(number, text.ptr, text.len);
@@ -114,7 +114,7 @@ static void ask_getent(struct found *found, const char *name)
     }
 }
 
-size_t address_find(const char *name, uint16_t port, struct address ret[ADDRESSES_MAX])
+size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX])
 {
     struct found found = {.items = ret, .port = port};
     if (!add_number(&found, str_of(name))) {
@@ -153,7 +153,7 @@ static uint32_t interface_in(const struct nlmsghdr *head, size_t len)
     return 0;
 }
 
-const char *address_route(struct arena *arena, const struct address *address)
+const char *address_route(struct arena *arena, const struct net_address *address)
 {
     bool is_six = address->at.any.sa_family == AF_INET6;
     size_t bytes = is_six ? sizeof(struct in6_addr) : sizeof(struct in_addr);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of fleet/relay*.c share: one relay on a node. */
-#ifndef FLEET_RELAY_IMPL_H
-#define FLEET_RELAY_IMPL_H
+/* What the files of node/relay*.c share: one relay on a node. */
+#ifndef NODE_RELAY_IMPL_H
+#define NODE_RELAY_IMPL_H
 
 #include "codec/relay.h"
-#include "fleet/relay_server.h"
+#include "node/relay_server.h"
 #include "store/digest_cache.h"
 #include "sys/pool.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/beneath.h"
 #include "base/fs.h"
-#include "fleet/relay_impl.h"
+#include "node/relay_impl.h"
 
 #define RESERVE_MIN_BYTES (16u << 20) /* smaller files need no room kept for them */
 #define PREFIX_CHUNK      (1u << 20)

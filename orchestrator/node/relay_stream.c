@@ -4,14 +4,16 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "fleet/relay_impl.h"
-#include "fleet/relay_net.h"
+#include "node/name_find.h"
+#include "node/relay_impl.h"
+#include "sys/relay_net.h"
 
 #define RING_BLOCKS 16
 #define TICK_MS     500
@@ -162,7 +164,8 @@ static int begin_down(struct stream *stream, const struct block *block, struct e
     relay_hops_write(hops + 1, n - 1, &text);
     relay_frame_encode(&(struct relay_frame){.kind = RELAY_CHAIN, .len = (uint32_t)text.len},
                        header);
-    if (relay_connect(&hops[0], stream->relay->order.token, &stream->down_fd, &why) < 0 ||
+    if (relay_connect(&hops[0], address_find, stream->relay->order.token, &stream->down_fd, &why) <
+            0 ||
         relay_write(stream->down_fd, header, sizeof(header), RELAY_SHAKE_NS, &why) < 0 ||
         relay_write(stream->down_fd, text.ptr, text.len, RELAY_SHAKE_NS, &why) < 0) {
         return lose_down(stream, why.msg, err);
@@ -403,7 +406,8 @@ static int wait_for_stream(struct relay *relay, int listen_fd, int *ret_fd, stru
     }
     while (relay_now_ns(relay) < until_ns) {
         struct pollfd fds[] = {{.fd = listen_fd, .events = POLLIN},
-                               {.fd = relay->opts->out_fd, .events = 0}};
+                               {.fd = relay->opts->out_fd, .events = 0},
+                               {.fd = relay->opts->feed_fd, .events = POLLIN}};
         struct err why = {0};
         if (poll(fds, ARRAY_LEN(fds), TICK_MS) < 0 && errno != EINTR) {
             return err_set(err, ERR_INTERNAL, "poll: %s", err_errno_text(errno));
@@ -413,6 +417,10 @@ static int wait_for_stream(struct relay *relay, int listen_fd, int *ret_fd, stru
         }
         if (relay_beat(relay, err) < 0) {
             return -1;
+        }
+        if (fds[2].revents & POLLIN) {
+            *ret_fd = fcntl(relay->opts->feed_fd, F_DUPFD_CLOEXEC, 0);
+            return *ret_fd < 0 ? err_set(err, ERR_INTERNAL, "fcntl: %s", err_errno_text(errno)) : 0;
         }
         /* Who does not know the token is sent away, and the next one is waited for. */
         if (fds[0].revents && relay_accept(listen_fd, relay->order.token, ret_fd, &why) == 0) {
