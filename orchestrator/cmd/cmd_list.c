@@ -441,5 +441,5 @@ static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err
 
 const struct cmd CMD_LIST = {
     "list", "[reports|cases|datasets|images|formats|rules|findings|inventories|runs] [REPORT]",
-    "what there is: reports (default), cases, datasets, images, formats, inventories, runs, ...",
-    OPTS, run_list};
+    "list reports (default), cases, datasets, images, formats, inventories, runs, ...", OPTS,
+    run_list};
