@@ -9,6 +9,7 @@
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,
     RUN_OPT_PROFILE,
+    RUN_OPT_REHEARSE,
     RUN_OPT_NODES,
     RUN_OPT_IMAGE,
     RUN_OPT_SET,

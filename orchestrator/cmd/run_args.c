@@ -30,13 +30,18 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .n_overrides = args->overrides.n,
                             .is_offline = args->net.is_offline,
                             .clock = ctx->clock};
-    opts.plan = (struct planner_opts){.repeats = args->repeats,
+    opts.plan = (struct planner_opts){.is_rehearsal = args->is_rehearsal,
+                                      .repeats = args->repeats,
                                       .takes_turns = args->takes_turns,
                                       .deadline_s = args->deadline_s,
                                       .globs = args->cases.items,
                                       .n_globs = args->cases.n};
     if (args->profile && !profile_of_name(str_of(args->profile), &opts.plan.profile)) {
         return err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", args->profile);
+    }
+    if (args->is_rehearsal && opts.plan.profile != PROFILE_FULL) {
+        return err_set(err, ERR_USAGE, "--rehearse: is of the full profile, not of --profile %s",
+                       args->profile);
     }
     if (args->cases.n > PLAN_GLOBS_MAX) {
         return err_set(err, ERR_USAGE, "--case: more than %d", PLAN_GLOBS_MAX);
@@ -154,9 +159,9 @@ static void print_needs(struct strbuf *buf, const struct plan *plan)
 
 static void print_plan(struct strbuf *buf, const struct plan *plan)
 {
-    strbuf_printf(buf, "%.*s, profile %s: %zu of %zu cases can be run here\n",
-                  STR_ARG(plan->report), profile_name(plan->profile), plan_runnable(plan),
-                  plan->n_steps);
+    strbuf_printf(buf, "%.*s, profile %s%s: %zu of %zu cases can be run here\n",
+                  STR_ARG(plan->report), profile_name(plan->profile),
+                  plan->is_rehearsal ? ", a rehearsal" : "", plan_runnable(plan), plan->n_steps);
     for (size_t idx = 0; idx < plan->n_overrides; idx++) {
         const struct json_override *set = &plan->overrides[idx];
         strbuf_printf(buf, "set      %.*s: %.*s, in the report %.*s\n", STR_ARG(set->path),
@@ -386,6 +391,9 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct run
     jw_z(&out, "run", dir ? dir->id.ptr : NULL);
     jw_str(&out, "report", end->frozen.plan.report);
     jw_z(&out, "profile", profile_name(end->frozen.plan.profile));
+    if (end->frozen.plan.is_rehearsal) {
+        jw_bool(&out, "rehearsal", true);
+    }
     jw_z(&out, "folder", dir ? dir->folder : NULL);
     jw_z(&out, "archive", dir ? dir->archive : NULL);
     jw_i64(&out, "exit_status", end->result.exit_status);

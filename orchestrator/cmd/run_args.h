@@ -18,6 +18,7 @@ struct run_args {
     const char *name;
     const char *data;
     int64_t repeats;
+    bool is_rehearsal;
     bool takes_turns;
     int64_t deadline_s;
     bool is_dry_run;
@@ -36,6 +37,12 @@ struct run_args {
         .name = "profile", .kind = OPT_TEXT, .value = "full|smoke",                                \
         .help = "full (as the report says; default) or smoke (small, on the CPU)",                 \
         .offset = offsetof(struct run_args, profile)                                               \
+    }
+#define RUN_OPT_REHEARSE                                                                           \
+    {                                                                                              \
+        .name = "rehearse", .kind = OPT_FLAG,                                                      \
+        .help = "the full profile on synthetic data: no number is claimed",                        \
+        .offset = offsetof(struct run_args, is_rehearsal)                                          \
     }
 #define RUN_OPT_NODES                                                                              \
     {                                                                                              \

@@ -26,7 +26,6 @@ struct clean_item {
 };
 
 struct clean_node {
-    struct str work_folder;   /* there */
     struct clean_item *items; /* by kind and id */
     size_t n_items;
     struct err err; /* why it could not be looked at; ERR_NONE: it was */

@@ -523,6 +523,9 @@ int parser_region(struct parser *p, const struct region *region, struct err *err
     struct cursor cursor;
     size_t at = 0;
     p->counted = 0;
+    if (p->guesser && !p->search) { /* all was found in the region before it */
+        return 0;
+    }
     move_cursor(p, text, 0, &cursor);
     while (at < text.len) {
         unsigned n_aims = p->n_aims;

@@ -7,8 +7,9 @@
 
 #define CLOCK_SLACK_S   1.0
 #define YEAR_WRAP_S     (300 * 86400.0) /* times without a year begin anew in January */
-#define GRID_DELTAS_MIN 3               /* intervals that show a grid, */
-#define GRID_ALIKE      2               /* of which at least 2 of 3 are alike */
+#define GRID_DELTAS_MIN 3               /* intervals that show a grid by their majority, */
+#define GRID_FEW        2               /* or fewer, of which each is a multiple of the smallest */
+#define GRID_ALIKE      2               /* at least 2 of 3 are alike */
 #define GRID_OF         3
 
 struct cause_row {
@@ -176,6 +177,20 @@ static bool next_pair(struct pairs *p, const struct sample **ret_before,
     return true;
 }
 
+/* What the intervals between a rank's lines have in common. */
+struct intervals {
+    int64_t n, candidate, votes, alike, least;
+    bool are_multiples; /* of the least */
+};
+
+static int64_t few_grid(const struct run_seen *run, const struct intervals *of)
+{
+    bool is_stated = run->log_interval > 0 && run->log_interval == of->least;
+    return run->sees_more && of->are_multiples && (of->n == GRID_FEW || (of->n > 0 && is_stated))
+               ? of->least
+               : 0;
+}
+
 /* Steps between lines that at least two of three intervals have; 0 where the log shows none. The vote finds the only
    candidate for a majority in one pass. */
 static int64_t grid_of(const struct run_seen *run)
@@ -183,10 +198,7 @@ static int64_t grid_of(const struct run_seen *run)
     struct pairs p = {.series = run->primary, .run = run->run};
     const struct sample *before;
     const struct sample *s;
-    int64_t candidate = 0;
-    int64_t votes = 0;
-    int64_t n = 0;
-    int64_t alike = 0;
+    struct intervals of = {.least = INT64_MAX, .are_multiples = true};
     for (int pass = 0; pass < 2; pass++) {
         p.at = 0;
         if (p.n_last > 0) {
@@ -198,16 +210,19 @@ static int64_t grid_of(const struct run_seen *run)
                 continue;
             }
             if (pass == 1) {
-                alike += delta == candidate;
+                of.alike += delta == of.candidate;
+                of.are_multiples = of.are_multiples && delta % of.least == 0;
                 continue;
             }
-            n++;
-            candidate = votes == 0 ? delta : candidate;
-            votes += delta == candidate ? 1 : -1;
+            of.n++;
+            of.least = delta < of.least ? delta : of.least;
+            of.candidate = of.votes == 0 ? delta : of.candidate;
+            of.votes += delta == of.candidate ? 1 : -1;
         }
     }
     free(p.last);
-    return n >= GRID_DELTAS_MIN && alike * GRID_OF >= n * GRID_ALIKE ? candidate : 0;
+    return of.n >= GRID_DELTAS_MIN && of.alike * GRID_OF >= of.n * GRID_ALIKE ? of.candidate
+                                                                             : few_grid(run, &of);
 }
 
 static void look_at_steps(const struct run_seen *run, int64_t grid, const struct sample *before,
@@ -220,6 +235,10 @@ static void look_at_steps(const struct run_seen *run, int64_t grid, const struct
     if (grid > 0 && delta > grid) {
         cause_add(causes, CAUSE_GAP, s->step);
         causes->n[CAUSE_GAP] += (delta - 1) / grid - 1;
+    }
+    if (grid > 0 && delta < 0 && run->sees_more && s->step >= run->first_step + grid) {
+        cause_add(causes, CAUSE_GAP, s->step); /* an epoch that begins later than the first */
+        causes->n[CAUSE_GAP] += (s->step - run->first_step) / grid - 1;
     }
     if (run->total_steps >= 0 && s->step + run->n_before > run->total_steps) {
         cause_add(causes, CAUSE_BEYOND, s->step);
@@ -283,8 +302,10 @@ static void look_at_end(const struct run_seen *run, struct causes *causes)
     }
 }
 
-void whole_look(const struct run_seen *run, struct causes *causes)
+void whole_look(const struct run_seen *seen, struct causes *causes)
 {
+    struct run_seen of = *seen;
+    const struct run_seen *run = &of;
     struct pairs p = {.series = run->primary, .run = run->run};
     const struct sample *before;
     const struct sample *s;
@@ -296,6 +317,7 @@ void whole_look(const struct run_seen *run, struct causes *causes)
         if (is_first && run->has_steps && run->shows_begin) {
             look_at_begin(run, grid, s, causes);
         }
+        of.first_step = is_first ? s->step : of.first_step;
         is_first = false;
         if (run->has_steps) {
             look_at_steps(run, grid, before, s, causes);

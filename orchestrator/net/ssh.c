@@ -172,7 +172,10 @@ void ssh_go_on(struct ssh *ssh, int64_t deadline_ns)
 
 struct str ssh_login_noise(const struct ssh *ssh)
 {
-    return strbuf_str(&ssh->noise);
+    /* Of the script that runs, once it has begun; of the one before, else. */
+    return ssh->job.state != RUN_IDLE && ssh->job.stream.has_begun
+               ? strbuf_str(&ssh->job.stream.noise)
+               : strbuf_str(&ssh->noise);
 }
 
 uint64_t ssh_rescues(const struct ssh *ssh)

@@ -435,6 +435,25 @@ static void guessing(void **state UNUSED)
     release(&table);
 }
 
+/* The line that shows the last format ends in the second piece, and more lines follow it there. */
+static void guessing_ends_within_a_piece(void **state UNUSED)
+{
+    struct made train;
+    struct guesser *guesser = NULL;
+    struct err err = {0};
+    bool fits[FORMATS_MAX];
+    decode(&train, TRAIN);
+    struct format *items[] = {train.format};
+    struct format_set set = {items, 1};
+    assert_int_equal(guesser_new(&set, &guesser, &err), 0);
+    assert_int_equal(guesser_feed(guesser, "iter: 1, ips: 1 samples", 23, &err), 0);
+    assert_int_equal(guesser_feed(guesser, "/sec\niter: 2, ips: 1 samples/sec\nx\n", 36, &err), 0);
+    assert_int_equal(guesser_finish(guesser, &err), 0);
+    assert_int_equal(guesser_fits(guesser, fits), 1);
+    guesser_free(guesser);
+    release(&train);
+}
+
 /* Against memmem, over text made of few letters so that near misses abound. */
 static void literals_are_all_found(void **state UNUSED)
 {
@@ -578,6 +597,7 @@ int main(void)
         cmocka_unit_test(ranks_are_limited),
         cmocka_unit_test(scores_can_be_left_out),
         cmocka_unit_test(guessing),
+        cmocka_unit_test(guessing_ends_within_a_piece),
         cmocka_unit_test(literals_are_all_found),
         cmocka_unit_test(each_derivation_judges_as_it_did),
         cmocka_unit_test(bad_formats_name_the_place),

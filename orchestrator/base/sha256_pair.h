@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 of two streams at once on one core, where the processor has the instructions for it (x86 SHA-NI): each round of one waits
-   for the one before, so that a second stream goes through in the gaps. Elsewhere callers use codec/digest.h. Any thread. */
-#ifndef CODEC_SHA256_PAIR_H
-#define CODEC_SHA256_PAIR_H
+   for the one before, so that a second stream goes through in the gaps. Without them one stream is plain C. Any thread. */
+#ifndef BASE_SHA256_PAIR_H
+#define BASE_SHA256_PAIR_H
 
-#include "codec/digest.h"
+#include "base/base.h"
 
-#define SHA256_BLOCK 64
+#define SHA256_BLOCK    64
+#define SHA256_BYTES    32
+#define SHA256_HEX_SIZE (2 * SHA256_BYTES + 1) /* with the NUL */
 
 struct sha256_lane { /* one stream */
     uint32_t state[8];

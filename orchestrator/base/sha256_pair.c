@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "codec/sha256_pair.h"
+#include "base/sha256_pair.h"
 
 /* Source: FIPS 180-4, section 4.2.2. */
 static const uint32_t K[64] __attribute__((aligned(16))) = {
@@ -35,20 +35,23 @@ static void expand(const uint8_t *ptr, uint32_t *w)
     }
 }
 
+/* Variable a, b, c... of round t: they change places, not values. */
+#define V(i) v[((i)-t) & 7]
+
 static void compress_plain(uint32_t *state, const uint8_t *ptr, size_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--, ptr += SHA256_BLOCK) {
         uint32_t w[64], v[8];
         expand(ptr, w);
         memcpy(v, state, sizeof(v));
+#pragma GCC unroll 8 /* V's indices are constants then */
         for (size_t t = 0; t < 64; t++) {
-            uint32_t s1 = rotr(v[4], 6) ^ rotr(v[4], 11) ^ rotr(v[4], 25);
-            uint32_t s0 = rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22);
-            uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + K[t] + w[t];
-            uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-            memmove(v + 1, v, 7 * sizeof(v[0]));
-            v[4] += t1;
-            v[0] = t1 + t2;
+            uint32_t s1 = rotr(V(4), 6) ^ rotr(V(4), 11) ^ rotr(V(4), 25);
+            uint32_t s0 = rotr(V(0), 2) ^ rotr(V(0), 13) ^ rotr(V(0), 22);
+            uint32_t t1 = V(7) + s1 + ((V(4) & V(5)) ^ (~V(4) & V(6))) + K[t] + w[t];
+            uint32_t t2 = s0 + ((V(0) & V(1)) ^ (V(0) & V(2)) ^ (V(1) & V(2)));
+            V(3) += t1;
+            V(7) = t1 + t2;
         }
         for (size_t idx = 0; idx < 8; idx++) {
             state[idx] += v[idx];

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of machines. The program is static, so that the C library's own look-up would want libraries of the node's: numbers are read
+   here, then /etc/hosts, then `getent` is asked, which answers as every other program there would be. */
+#ifndef NODE_ADDRESS_H
+#define NODE_ADDRESS_H
+
+#include <netinet/in.h>
+
+#include "base/arena.h"
+
+#define ADDRESSES_MAX 16
+
+struct address {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } at;
+    socklen_t len;
+};
+
+/* Its addresses, in their order, with that port. Returns how many; 0: the name does not resolve. */
+size_t address_find(const char *name, uint16_t port, struct address ret[ADDRESSES_MAX]);
+/* The name of the interface through which it is reached, in the arena; NULL: none. */
+const char *address_route(struct arena *arena, const struct address *address);
+
+#endif
