@@ -71,7 +71,7 @@ static void print_help(void)
         "       reperf-bench agree --model NAME --out FOLDER [options]\n"
         "       reperf-bench kernels --model NAME [--out FOLDER] [options]\n"
         "       reperf-bench floor --model NAME --gpu NAME [options]\n\n"
-        "models: reperf-train and its rivals, held against each other from the same parameters,\n"
+        "models: reperf-train and its rivals, compared with each other from the same parameters,\n"
         "then timed in turns on one device. agree: the first half of that alone. kernels: each\n"
         "call of one step by itself, against the GPU's peaks. floor: the least a step can take.\n");
     opt_print_help(stdout, ROWS);
