@@ -34,7 +34,7 @@ static void report_args_cleanup(struct report_args *args)
 
 #define AT(member) offsetof(struct report_args, member)
 static const struct opt OPTS[] = {
-    {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
+    {"all", 0, OPT_FLAG, NULL, "all reports", AT(is_all), 0, 0},
     OUTPUTS_OPT_CSV(AT(outputs)),
     {"html", 0, OPT_TEXT, "FILE", "write one self-contained page; - is standard output",
      AT(outputs.html), 0, 0},
@@ -278,7 +278,7 @@ static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct for
     struct err why = {0};
     if (load_formats(arena, ctx->root, formats, &why) < 0 ||
         audit_report(arena, &view->frozen.report, formats, &opts, audit, &why) < 0) {
-        log_line(LOG_WARN, "the published logs are not shown beside the run: %s", why.msg);
+        log_line(LOG_WARN, "the published logs are not shown with the run: %s", why.msg);
         return;
     }
     view->audit = audit;
@@ -337,5 +337,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 }
 
 const struct cmd CMD_REPORT = {"report", "REPORT... | --all | RUN",
-                               "show published numbers beside what the logs, or a run, give", OPTS,
+                               "show published numbers next to what the logs, or a run, give", OPTS,
                                run};

@@ -24,12 +24,13 @@ struct doctor_args {
 
 #define AT(member) offsetof(struct doctor_args, member)
 static const struct opt OPTS[] = {
-    {"report", 0, OPT_TEXT, "REPORT", "also what this report's launches need", AT(report), 0, 0},
+    {"report", 0, OPT_TEXT, "REPORT", "also check what this report's launches need", AT(report), 0,
+     0},
     {"case", 0, OPT_LIST, "GLOB", "only its cases that match; may be repeated; * also matches /",
      AT(cases), 0, 0},
     {"profile", 0, OPT_TEXT, "full|smoke", "as for run; smoke needs no GPU", AT(profile), 0, 0},
     {"port", 0, OPT_I64, "N", "tried between the nodes (29500)", AT(port), 1024, PORT_MAX},
-    {"allow-unknown", 0, OPT_FLAG, NULL, "what is required and not known does not fail",
+    {"allow-unknown", 0, OPT_FLAG, NULL, "an unknown requirement is not a failure",
      AT(allow_unknown), 0, 0},
     {"all", 0, OPT_FLAG, NULL, "show also what holds", AT(want_all), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "print one JSON document", AT(want_json), 0, 0},

@@ -296,5 +296,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     return result;
 }
 
-const struct cmd NODES_PROVISION = {"provision", "INVENTORY", "bring what a run needs to the nodes",
+const struct cmd NODES_PROVISION = {"provision", "INVENTORY", "put what a run needs on the nodes",
                                     OPTS, run};

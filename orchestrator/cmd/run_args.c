@@ -185,8 +185,7 @@ static int plan_status(const struct plan *plan, struct err *err)
 {
     return plan_runnable(plan) ? 0
                                : err_set(err, plan->steps[0].cause,
-                                         "no case can be run as things are; the plan says what "
-                                         "each needs");
+                                         "no case can run yet; the plan says what each needs");
 }
 
 int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
@@ -374,7 +373,7 @@ static void print_text(struct strbuf *buf, const struct rundir *dir, const struc
 {
     run_text_cells(buf, &end->frozen, &end->result);
     if (!dir) {
-        strbuf_add_z(buf, "nothing could be run: no run was begun, nothing is sealed\n");
+        strbuf_add_z(buf, "nothing could run: no run was started, nothing is sealed\n");
         return;
     }
     strbuf_printf(buf, "run     %.*s\narchive %s%s\n", STR_ARG(dir->id), dir->archive,
@@ -444,18 +443,17 @@ int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool wa
     log_line(LOG_INFO, "run %.*s in %s", STR_ARG(dir->id), dir->folder);
     if (run_execute(&arena, opts, dir, &end, err) < 0) {
         if (err->code == ERR_NODE || err->code == ERR_CONTAINER) {
-            log_line(
-                LOG_INFO,
-                "nothing is sealed: reperf resume %.*s makes what is open, reperf cancel gives "
-                "it up",
-                STR_ARG(dir->id));
+            log_line(LOG_INFO,
+                     "nothing is sealed: reperf resume %.*s runs what is open, reperf cancel gives "
+                     "it up",
+                     STR_ARG(dir->id));
         }
         return err_wrap(err, "run %.*s", STR_ARG(dir->id));
     }
     if (end.stopped_by) {
         log_line(LOG_ERROR,
                  end.is_cancelled ? "run %.*s was cancelled"
-                                  : "run %.*s was interrupted; reperf resume %.*s goes on",
+                                  : "run %.*s was interrupted; reperf resume %.*s continues it",
                  STR_ARG(dir->id), STR_ARG(dir->id));
         status = 128 + end.stopped_by;
     } else {

@@ -371,7 +371,7 @@ static void step_draining(struct staging *staging)
         node->in_chain = false;
         if (node->phase == PHASE_RELAY && !node->is_ready && !node->is_complete && node->port) {
             if (node->has_taken || !chain->was_cut) {
-                stage_demote(staging, chain->members[idx], "it did not come to an end");
+                stage_demote(staging, chain->members[idx], "it did not end");
             }
             node->is_ready = true;
         }

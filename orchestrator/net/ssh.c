@@ -221,7 +221,7 @@ static const char *state_text(enum hop_state state)
     case HOP_KEYS:
     case HOP_UP:
     default:
-        return "it did not let us in";
+        return "it refused the login";
     }
 }
 

@@ -196,7 +196,7 @@ int gauge_listen(const struct gauge_peer *self, struct err *err)
         CLEANUP(fd) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         int rc;
         if (fd < 0) {
-            return errno == EAGAIN ? err_set(err, ERR_NET, "nobody came within %d s", PEER_S)
+            return errno == EAGAIN ? err_set(err, ERR_NET, "no connection within %d s", PEER_S)
                                    : fail("accept", err);
         }
         rc = greet(fd, self->token, err);

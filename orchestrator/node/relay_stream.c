@@ -431,7 +431,7 @@ static int wait_for_stream(struct relay *relay, int listen_fd, int *ret_fd, stru
             return -1;
         }
     }
-    return err_set(err, ERR_TIMEOUT, "nobody sends anything");
+    return err_set(err, ERR_TIMEOUT, "nothing is sent");
 }
 
 static int take_stream(struct relay *relay, int listen_fd, struct err *err)

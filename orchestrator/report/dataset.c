@@ -343,8 +343,9 @@ static int decode_twin_files(const struct json *at, struct arena *arena, struct 
                                                            .is_nested = file->is_nested,
                                                            .into = file->into};
     }
-    return twin->n_files > 0 ? 0
-                             : json_fail(&files, err, "expected the twin's archives, found none");
+    return twin->n_files > 0
+               ? 0
+               : json_fail(&files, err, "expected the synthetic dataset's archives, found none");
 }
 
 static int decode_twin(const struct json *at, struct arena *arena, struct dataset *ret,

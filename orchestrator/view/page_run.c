@@ -20,8 +20,8 @@ static const struct {
     {RUN_SLOWER, "differs", "\xe2\x86\x93", "slower", "by more than 5 %"},
     {RUN_NOT_COMPARABLE, "no_log", "\xe2\x80\x93", "not comparable",
      "no published number is claimed"},
-    {RUN_FAILED, "differs", "\xc3\x97", "failed", "it ran and gave no number"},
-    {RUN_NOT_RUN, "warning", "\xe2\x88\x85", "not run", "it could not be run here"},
+    {RUN_FAILED, "differs", "\xc3\x97", "failed", "it ran but gave no number"},
+    {RUN_NOT_RUN, "warning", "\xe2\x88\x85", "not run", "it could not run here"},
 };
 
 static void add_run_verdict(struct page *page, enum run_verdict verdict)
@@ -318,7 +318,7 @@ static void add_headline(struct page *page, const struct run_view *view)
                         : STR_EMPTY,
          textf(&page->arena, "%zu", n_values));
     if (is_smoke) {
-        strbuf_add_z(page->out, "it shows that the way from the manifest to sealed evidence works, "
+        strbuf_add_z(page->out, "it shows that everything works from manifest to sealed evidence, "
                                 "and claims nothing about any published number.</p>\n");
     } else if (is_rehearsal) {
         strbuf_add_z(page->out,

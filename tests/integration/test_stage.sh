@@ -51,7 +51,7 @@ same "all is right again"
 is "$(value '[.nodes[].way] | join(" ")')" "nothing chain chain nothing" "only those two got anything"
 is "$(value .head_bytes)" $((30000000 + 9 * 37)) "and only what they lacked"
 exits 0 "for people" "$REPERF" nodes copy "$INV4" "$T/tree/tool" --to "$T/elsewhere"
-like "$(cat "$T/out")" '^n1 +handed on ' "a table"
+like "$(cat "$T/out")" '^n1 +passed on ' "a table"
 is "$("$T/elsewhere/tool")" runs "an absolute folder"
 # All four nodes are this machine: their relays meet in one folder, as on a file system that nobody knew to be shared.
 met=0
