@@ -40,6 +40,7 @@ made_up_code() { # FOLDER
     mkdir -p "$S/result_v0.1/software/train/pytorch_samples/linux/deeplabv3plus/code/mmsegmentation/tools" "$D" "$S/ResNet50V1.5/scripts" "$S/Tensorflow/resnet50v1.5/scripts"
     touch "$S/requirements.txt" "$S"/PaddleNLP/requirements.txt "$S"/{TensorFlow,PyTorch}/Classification/ConvNets/requirements.txt "$S/MxNet/Classification/RN50v1.5/requirements.txt" "$S/official/requirements.txt"
     touch "$S/ResNet50V1.5/scripts/ResNet50_1gpu_fp32_bs96.yaml" "$D/gpu.yaml"
+    touch "$S"/{TensorFlow,PyTorch}/LanguageModeling/BERT/data/README.md # git keeps no empty folder
     # shellcheck disable=SC2016 # for the script
     printf '#!/bin/sh\n[ -d "$1/train" ] && [ -d "$2" ]\n' >"$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
     chmod +x "$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
