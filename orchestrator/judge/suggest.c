@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#define GROWS_MIN    4
 #define NAME_BYTES   96
 #define WARMUP_FAR   0.1 /* of the median */
 #define WARMUP_SHARE 4
@@ -117,14 +118,23 @@ static void set_time(struct suggestion *s, enum suggestion_kind kind, double fac
     s->unit = kind == SUGGEST_TIME ? STR_LIT("s") : STR_EMPTY;
 }
 
+/* The time since the beginning, whatever its name: nearly each is more than the one before it. */
+static bool only_grows(const struct survey_number *n)
+{
+    return n->n >= GROWS_MIN && n->n_up * 20 >= (n->n - 1) * 19 && n->last > 2 * n->min;
+}
+
 static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
 {
+    static const char *const MEANS[] = {"avg", "average", "mean", NULL};
+    static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
+    bool is_mean = has_word(name, MEANS) && has_word(name, STEPS);
     double factor = 1;
     if (str_eq_z(unit->dimension, "rate") || str_eq_z(unit->dimension, "step_rate")) {
         s->kind = SUGGEST_RATE;
         s->unit = unit->name;
-    } else if (factor_of(unit, &factor) && is_step_time_name(name)) {
-        set_time(s, SUGGEST_TIME, factor);
+    } else if (factor_of(unit, &factor) && (is_step_time_name(name) || is_mean)) {
+        set_time(s, only_grows(s->number) ? SUGGEST_SPAN : SUGGEST_TIME, factor);
     }
 }
 

@@ -61,6 +61,11 @@ exits 2 "a unit that is none" "$REPERF" measure "$L/home-speed.log" --unit furlo
 exits 2 "a unit beside a format" "$REPERF" measure "$L/home-rate.log" --unit s --format timm
 exits 2 "a suggestion for two logs" "$REPERF" measure "$L/home-rate.log" "$L/tqdm.log" --suggest "$T/x.json"
 
+# The time since the beginning is no step's, whatever it is called; the mean of a step beside it is.
+for i in $(seq 12); do echo "step:$i/12 train_loss:2.$i train_time:$((214 * i))ms step_avg:213.$((10 + i))ms"; done >"$T/since.log"
+exits 0 "a log with the time since its beginning" "$REPERF" measure "$T/since.log" --suggest "$T/since.json" --json
+is "$(jq -r '"\(.unit) \(.value * 10000 | round)"' "$T/out")" "s 2132" "is read by its steps"
+
 # A pattern of one's own
 exits 0 "--pattern and --unit" "$REPERF" measure - --pattern 'step +(?<step>\d+) .* (?<value>\d+) img/s' --unit img/s --json <"$L/home-rate.log"
 is "$(jq -r '"\(.value | round) \(.unit) \(.records)"' "$T/out")" "1218 images/s 11" "reads standard input"
