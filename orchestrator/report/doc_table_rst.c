@@ -251,26 +251,37 @@ void doc_read_rst(struct doc_reader *r)
     }
 }
 
+/* The string of a line of JSON, without its escapes, to `out`; how much that is. */
+static size_t unescape(struct str line, char *out)
+{
+    struct str text = str_trim(line);
+    size_t len = 0;
+    while (text.len && text.ptr[text.len - 1] != '"') {
+        text.len--;
+    }
+    if (text.len < 2 || text.ptr[0] != '"') {
+        return 0;
+    }
+    text = str_sub(text, 1, text.len - 2);
+    for (size_t idx = 0; idx < text.len; idx++) {
+        char c = text.ptr[idx];
+        if (c == '\\' && idx + 1 < text.len) {
+            c = text.ptr[++idx];
+            c = c == 'n' && idx + 1 < text.len ? '\n' : c == 'n' || c == 't' ? ' ' : c;
+        }
+        out[len++] = c;
+    }
+    return len;
+}
+
 struct str doc_notebook_text(struct arena *arena, struct str json)
 {
     char *out = arena_strndup(arena, json.ptr ? json.ptr : "", json.len);
     size_t len = 0;
     for (size_t at = 0; at < json.len;) {
         struct str line = doc_line_at(json, at);
-        struct str text = str_trim(line);
         at += line.len + 1;
-        while (text.len && text.ptr[text.len - 1] != '"') {
-            text.len--;
-        }
-        text = text.len > 1 && text.ptr[0] == '"' ? str_sub(text, 1, text.len - 2) : STR_EMPTY;
-        for (size_t idx = 0; idx < text.len; idx++) {
-            char c = text.ptr[idx];
-            if (c == '\\' && idx + 1 < text.len) {
-                c = text.ptr[++idx];
-                c = c == 'n' ? (idx + 1 < text.len ? '\n' : ' ') : c == 't' ? ' ' : c;
-            }
-            out[len++] = c;
-        }
+        len += unescape(line, out + len);
         out[len++] = '\n';
     }
     return (struct str){out, len < json.len ? len : json.len};
