@@ -269,6 +269,20 @@ static int take_unit(struct suggestions *list, const struct vocabulary *v, struc
                               unit.ptr);
 }
 
+/* Whether another loop's bar looks like this one but for its length. */
+static bool has_alike(const struct survey_number *n, const struct survey_number *all, size_t n_all)
+{
+    for (size_t idx = 0; n->is_bar && idx < n_all; idx++) {
+        const struct survey_number *other = &all[idx];
+        if (other != n && other->is_bar && str_eq(other->key, n->key) &&
+            str_eq(other->unit, n->unit) && str_eq(other->lead, n->lead) &&
+            other->steps.total != n->steps.total) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int suggest_rank(struct arena *arena, const struct survey *survey, const struct vocabulary *v,
                  struct str unit, struct suggestions *ret, struct err *err)
 {
@@ -279,6 +293,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
         struct suggestion *s = &list.items[idx];
         *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
         classify(v, s);
+        s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
         s->score = score_of(s);
     }
     qsort(list.items, list.n, sizeof(list.items[0]), compare);
