@@ -150,13 +150,9 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
 
 static int name_formats(const struct format_set *set, const char *asked, struct err *err)
 {
-    char known[400] = "";
-    size_t len = 0;
-    for (size_t idx = 0; idx < set->n && len < sizeof(known); idx++) {
-        len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s", idx ? ", " : "",
-                                STR_ARG(format_id(set->items[idx])));
-    }
-    return err_set(err, ERR_USAGE, "no format \"%.60s\"; there are auto, %s", asked, known);
+    return err_set(err, ERR_USAGE,
+                   "no format \"%.60s\"; there are auto and %zu by name: `reperf list formats`", asked,
+                   set->n);
 }
 
 static int name_rules(const struct format *format, const char *asked, struct err *err)

@@ -11,7 +11,7 @@
 
 struct args {
     const char *from, *repository, *below;
-    const char *model, *framework, *precision;
+    const char *model, *framework, *precision, *unit;
     int64_t gpus, batch, gpus_per_node;
     struct new_round_args round;
 };
@@ -27,6 +27,7 @@ static const struct opt OPTS[] = {
     {"model", 0, OPT_TEXT, "NAME", "model of rows that do not state it", ARG(model), 0, 0},
     {"framework", 0, OPT_TEXT, "NAME", "framework of such rows", ARG(framework), 0, 0},
     {"precision", 0, OPT_TEXT, "P", "precision of such rows", ARG(precision), 0, 0},
+    {"unit", 0, OPT_TEXT, "U", "unit of speeds whose table names none", ARG(unit), 0, 0},
     {"gpus", 0, OPT_I64, "N", "GPUs of such rows", ARG(gpus), 1, 1000000},
     {"batch", 0, OPT_I64, "N", "batch of one GPU of such rows", ARG(batch), 1, 1000000000},
     {"gpus-per-node", 0, OPT_I64, "N",
@@ -76,6 +77,7 @@ static int begin(const struct cmd_ctx *ctx, const struct args *args, const char 
                             .clone = args->from,
                             .repository = args->repository,
                             .below = args->below,
+                            .unit = args->unit,
                             .given = {.gpus = args->gpus,
                                       .batch = args->batch,
                                       .gpus_per_node = args->gpus_per_node,

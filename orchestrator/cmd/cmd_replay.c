@@ -6,6 +6,7 @@
 #include "codec/json.h"
 #include "evidence/replay.h"
 #include "evidence/rundir.h"
+#include "run/journal_check.h"
 
 struct replay_args {
     bool want_json;
@@ -50,6 +51,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     struct replay_args args = {0};
     struct replay_info info = {0};
     struct rundir dir;
+    const char *inner;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }
@@ -63,7 +65,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         }
         opts.path = fs_exists(dir.archive) ? dir.archive : dir.folder;
     }
-    if (replay(&opts, &info, err) < 0) {
+    inner = fs_join(&arena, opts.path, "evidence");
+    if (replay(&opts, &info, err) < 0 || run_check_place(opts.path, str_of(info.run_id), err) < 0 ||
+        run_check_folder(fs_is_dir(inner) ? inner : opts.path, err) < 0) {
         return err_wrap(err, "%s", opts.path);
     }
     return print(opts.path, &info, args.want_json, err);

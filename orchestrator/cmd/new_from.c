@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/new_from.h"
+#include "cmd/new_parts.h"
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -13,175 +13,23 @@
 #include "load/audit_logs.h"
 #include "load/load.h"
 #include "load/measure.h"
-#include "store/git.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 #define CLONE_LIMIT_NS (600 * NS_PER_S)
-#define GIT_LIMIT_NS   (60 * NS_PER_S)
-#define DOC_FILES_MAX  600
-#define LOG_FILES_MAX  600
-#define DOC_BYTES_MAX  (2u << 20)
-#define LOG_BYTES_MAX  (64u << 20)
 #define TEXT_MAX       (64u << 20)
 #define SHOWN_MAX      40
+#define LOGS_SHOWN_MAX 20
 
-struct file {
-    const char *path;
-    int64_t size;
-};
-struct files {
-    struct file *items;
-    size_t n, n_left_out;
-};
-
-struct maker {
-    const struct cmd_ctx *ctx;
-    const struct new_from *from;
-    struct arena *arena;
-    struct git git;
-    const char *git_dir, *tmp;
-    struct str commit, date, repository;
-    struct files docs, log_files;
-    struct format_set formats; /* the program's and the user's */
-    struct format_set made;    /* from unknown logs; owned */
-    struct str made_text[8];
-    struct draft_logs logs;
-    struct draft draft;
-    size_t n_unread; /* logs that nothing reads */
-};
-
-static int git_line(struct maker *m, const char *const *args, struct str *ret, struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf out = {0};
-    const struct git_call call = {.git_dir = m->git_dir, .args = args, .deadline_ns = GIT_LIMIT_NS};
-    struct git_result result;
-    strbuf_init(&out, GIT_OUTPUT_MAX);
-    if (git_run(&m->git, &call, &out, &result, err) < 0) {
-        return -1;
-    }
-    *ret = result.exit_status == 0 ? str_dup(m->arena, str_trim(strbuf_str(&out))) : STR_EMPTY;
-    return 0;
-}
-
-static int read_blob(struct maker *m, const char *path, const char **ret_file, struct err *err)
-{
-    const char *target = fs_join(m->arena, m->tmp, path);
-    char *folder = arena_strndup(m->arena, target, strlen(target));
-    const char *name = arena_printf(m->arena, "%.*s:%s", STR_ARG(m->commit), path);
-    const struct git_call call = {.git_dir = m->git_dir,
-                                  .args = GIT_ARGS("cat-file", "blob", name),
-                                  .output_path = target,
-                                  .deadline_ns = GIT_LIMIT_NS};
-    struct git_result result;
-    *strrchr(folder, '/') = '\0';
-    *ret_file = NULL;
-    if (fs_mkdir_p(folder, err) < 0 || git_run(&m->git, &call, NULL, &result, err) < 0) {
-        return -1;
-    }
-    if (result.exit_status == 0) {
-        *ret_file = target;
-    } else {
-        (void)unlink(target);
-    }
-    return 0;
-}
-
-/* ---- what there is ---- */
-
-static bool ends_any(struct str path, const char *const *ends)
-{
-    for (; *ends; ends++) {
-        if (str_ends(path, str_of(*ends))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_doc(struct str path)
-{
-    static const char *const ENDS[] = {".md", ".MD", ".markdown", ".html", ".htm", ".csv", NULL};
-    return ends_any(path, ENDS);
-}
-
-static bool is_log(struct str path)
-{
-    static const char *const ENDS[] = {
-        ".log", ".out", "_log", ".log.txt", "log.json", ".jsonl", "trainer_state.json", NULL};
-    static const char *const CODE[] = {".py",  ".sh",  ".md", ".yaml",  ".yml",
-                                       ".png", ".jpg", ".c",  ".h",     ".cc",
-                                       ".cpp", ".cu",  ".js", ".ipynb", NULL};
-    bool is_below = str_find(path, STR_LIT("/logs/")) >= 0 ||
-                    str_find(path, STR_LIT("/log/")) >= 0 || str_starts(path, STR_LIT("logs/")) ||
-                    str_starts(path, STR_LIT("log/"));
-    return ends_any(path, ENDS) || (is_below && !ends_any(path, CODE) && !is_doc(path));
-}
-
-static void add_file(struct files *files, size_t max, struct file file)
-{
-    if (files->n == max) {
-        files->n_left_out++;
-        return;
-    }
-    files->items[files->n++] = file;
-}
-
-/* "MODE blob HASH SIZE<tab>PATH" */
-static void take_entry(struct maker *m, struct str line)
-{
-    struct err ignored = {0};
-    struct str left;
-    int64_t size = 0;
-    struct file file;
-    bool is_below;
-    if (!str_next(&line, '\t', &left) || !line.len || line.ptr[0] == '"') {
-        return;
-    }
-    while (left.len && left.ptr[left.len - 1] >= '0' && left.ptr[left.len - 1] <= '9') {
-        left.len--;
-    }
-    if (str_to_i64(
-            str_sub(str_of(left.ptr), left.len, (size_t)(line.ptr - left.ptr) - 1 - left.len), 0,
-            INT64_MAX, &size, &ignored) < 0) {
-        return;
-    }
-    file = (struct file){str_z(m->arena, line), size};
-    is_below = !m->from->below || str_starts(line, str_of(m->from->below));
-    if (is_below && is_doc(line) && size <= DOC_BYTES_MAX) {
-        add_file(&m->docs, DOC_FILES_MAX, file);
-    } else if (is_below && is_log(line) && size > 0) {
-        m->log_files.n_left_out += size > LOG_BYTES_MAX;
-        if (size <= LOG_BYTES_MAX) {
-            add_file(&m->log_files, LOG_FILES_MAX, file);
-        }
-    }
-}
-
-static int list_files(struct maker *m, struct err *err)
-{
-    struct str list;
-    struct str line;
-    m->docs.items = arena_array(m->arena, struct file, DOC_FILES_MAX);
-    m->log_files.items = arena_array(m->arena, struct file, LOG_FILES_MAX);
-    if (git_line(m, GIT_ARGS("ls-tree", "-r", "-l", "HEAD"), &list, err) < 0) {
-        return -1;
-    }
-    while (list.len && str_next(&list, '\n', &line)) {
-        take_entry(m, line);
-    }
-    return 0;
-}
-
-static int find_source(struct maker *m, struct err *err)
+static int find_source(struct new_maker *m, struct err *err)
 {
     struct str remote;
     const char *clone = m->from->clone;
     const char *slash = strrchr(clone, '/');
-    if (git_line(m, GIT_ARGS("rev-parse", "HEAD"), &m->commit, err) < 0 ||
-        git_line(m, GIT_ARGS("log", "-1", "--format=%cs"), &m->date, err) < 0 ||
-        git_line(m, GIT_ARGS("config", "--get", "remote.origin.url"), &remote, err) < 0) {
+    if (new_git_line(m, GIT_ARGS("rev-parse", "HEAD"), &m->commit, err) < 0 ||
+        new_git_line(m, GIT_ARGS("log", "-1", "--format=%cs"), &m->date, err) < 0 ||
+        new_git_line(m, GIT_ARGS("config", "--get", "remote.origin.url"), &remote, err) < 0) {
         return -1;
     }
     if (m->commit.len != 40) {
@@ -203,28 +51,21 @@ static int find_source(struct maker *m, struct err *err)
 
 /* ---- documents and logs ---- */
 
-static int read_docs(struct maker *m, struct draft_reader *reader, struct err *err)
+static int read_docs(struct new_maker *m, struct draft_reader *reader, struct err *err)
 {
+    if (new_bring(m, &m->docs, err) < 0) {
+        return -1;
+    }
     for (size_t idx = 0; idx < m->docs.n; idx++) {
         struct str path = str_of(m->docs.items[idx].path);
         struct doc_tables tables;
-        const char *file;
         struct str text;
-        if (read_blob(m, path.ptr, &file, err) < 0) {
+        bool is;
+        if (fs_read(m->arena, fs_join(m->arena, m->tmp, path.ptr), NEW_DOC_BYTES_MAX, &text, err) <
+            0) {
             return -1;
         }
-        if (!file) {
-            continue;
-        }
-        if (fs_read(m->arena, file, DOC_BYTES_MAX, &text, err) < 0) {
-            return -1;
-        }
-        doc_tables_read(m->arena, text,
-                        str_ends(path, STR_LIT(".csv")) ? DOC_CSV
-                        : str_ends(path, STR_LIT("l")) || str_ends(path, STR_LIT(".htm"))
-                            ? DOC_HTML
-                            : DOC_MARKDOWN,
-                        &tables);
+        doc_tables_read(m->arena, text, new_doc_kind(path, &is), &tables);
         draft_add_tables(reader, path, &tables, &m->draft);
         m->draft.n_left_out += tables.n_left_out;
     }
@@ -232,7 +73,7 @@ static int read_docs(struct maker *m, struct draft_reader *reader, struct err *e
 }
 
 /* The first format of a set that reads something of the log; NULL: none. */
-static const struct format *first_that_reads(struct maker *m, const struct format_set *set,
+static const struct format *first_that_reads(struct new_maker *m, const struct format_set *set,
                                              const char *file, struct measurement *ret)
 {
     for (size_t idx = 0; idx < set->n; idx++) {
@@ -247,7 +88,7 @@ static const struct format *first_that_reads(struct maker *m, const struct forma
 }
 
 /* A format from the log's own lines, where they say what they are. */
-static const struct format *make_format(struct maker *m, const char *path, const char *file,
+static const struct format *make_format(struct new_maker *m, const char *path, const char *file,
                                         struct measurement *ret)
 {
     CLEANUP(survey) struct survey *survey = survey_new(format_vocabulary(m->formats.items[0]));
@@ -278,8 +119,8 @@ static const struct format *make_format(struct maker *m, const char *path, const
     return one.items[0];
 }
 
-static const struct format *format_of(struct maker *m, const char *path, const char *file,
-                                      struct measurement *ret)
+static const struct format *format_of(struct new_maker *m, const struct new_file *of,
+                                      const char *file, struct measurement *ret)
 {
     CLEANUP(log_head) struct log_head head = {0};
     struct guess guess;
@@ -301,28 +142,26 @@ static const struct format *format_of(struct maker *m, const char *path, const c
         }
     }
     found = first_that_reads(m, &m->made, file, ret);
-    return found ? found : make_format(m, path, file, ret);
+    return found || of->rank == RANK_TEXT ? found : make_format(m, of->path, file, ret);
 }
 
-static int read_logs(struct maker *m, struct draft_reader *reader, struct err *err)
+static int read_logs(struct new_maker *m, struct draft_reader *reader, struct err *err)
 {
     struct progress progress;
-    m->logs.items = arena_array(m->arena, struct draft_log, LOG_FILES_MAX);
+    m->logs.items = arena_array(m->arena, struct draft_log, NEW_LOG_FILES_MAX);
+    if (new_bring(m, &m->log_files, err) < 0) {
+        return -1;
+    }
     progress_start(&progress, m->ctx->clock, "new", "logs", m->log_files.n);
     for (size_t idx = 0; idx < m->log_files.n; idx++) {
         struct draft_log *log = &m->logs.items[m->logs.n];
         const char *path = m->log_files.items[idx].path;
         struct measurement *read = arena_new(m->arena, struct measurement);
         struct log_counts counts;
-        const char *file;
-        if (read_blob(m, path, &file, err) < 0) {
-            progress_end(&progress);
-            return -1;
-        }
-        log->format = file ? format_of(m, path, file, read) : NULL;
+        log->format = format_of(m, &m->log_files.items[idx], fs_join(m->arena, m->tmp, path), read);
         progress_set(&progress, idx + 1);
         if (!log->format) {
-            m->n_unread++;
+            m->n_unread += m->log_files.items[idx].rank != RANK_TEXT;
             continue;
         }
         counts = identity_counts(log->format, read, NULL);
@@ -340,24 +179,27 @@ static int read_logs(struct maker *m, struct draft_reader *reader, struct err *e
 
 /* ---- what is written ---- */
 
+/* The one with the most numbers; those of one document stand together. */
 static struct str main_document(const struct draft *draft)
 {
     size_t best = 0;
     struct str document = STR_EMPTY;
-    for (size_t idx = 0; idx < draft->n; idx++) {
-        size_t n = 0;
-        for (size_t other = idx; other < draft->n; other++) {
-            n += str_eq(draft->items[idx].document, draft->items[other].document);
+    for (size_t idx = 0; idx < draft->n;) {
+        size_t n = 1;
+        while (idx + n < draft->n &&
+               str_eq(draft->items[idx].document, draft->items[idx + n].document)) {
+            n++;
         }
         if (n > best) {
             best = n;
             document = draft->items[idx].document;
         }
+        idx += n;
     }
     return document;
 }
 
-static int write_report(struct maker *m, struct str series_sha256, const char *path,
+static int write_report(struct new_maker *m, struct str series_sha256, const char *path,
                         struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
@@ -372,7 +214,7 @@ static int write_report(struct maker *m, struct str series_sha256, const char *p
     return fs_write_atomic(path, strbuf_str(&text), err);
 }
 
-static int write_formats(struct maker *m, struct err *err)
+static int write_formats(struct new_maker *m, struct err *err)
 {
     for (size_t idx = 0; idx < m->made.n; idx++) {
         struct str id = format_id(m->made.items[idx]);
@@ -386,7 +228,7 @@ static int write_formats(struct maker *m, struct err *err)
 }
 
 /* All formats that the draft's logs were read by. */
-static struct format_set all_formats(struct maker *m)
+static struct format_set all_formats(struct new_maker *m)
 {
     struct format_set all = {arena_array(m->arena, struct format *, FORMATS_MAX + 8), 0};
     for (size_t idx = 0; idx < m->formats.n; idx++) {
@@ -399,7 +241,7 @@ static struct format_set all_formats(struct maker *m)
 }
 
 /* The report, its formats, and the series of its logs, so that audit needs nothing else. */
-static int write_all(struct maker *m, struct err *err)
+static int write_all(struct new_maker *m, struct err *err)
 {
     const char *folder = m->from->folder;
     const char *path = arena_printf(m->arena, "%s/reports/%s.json", folder, m->from->id);
@@ -438,7 +280,8 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
         if (state == DRAFT_UNPLACED) {
             table_addf(table, "not said: %.*s", STR_ARG(d->missing));
         } else {
-            table_add(table, d->id);
+            table_addf(table, "%.*s%s%.*s%s", STR_ARG(d->id), d->missing.len ? " (not said: " : "",
+                       STR_ARG(d->missing), d->missing.len ? ")" : "");
         }
         if (d->log) {
             table_addf(table, "%.6g by %.*s of %.*s", d->value, STR_ARG(d->rule->id),
@@ -450,13 +293,42 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
     return n;
 }
 
-static int say(struct maker *m, size_t *ret_placed, struct err *err)
+/* What logs give that no number takes. */
+static void say_logs(struct new_maker *m, struct strbuf *text)
+{
+    static const struct table_column COLUMNS[] = {
+        {"log of no number", false}, {"gives", true}, {"by", false}};
+    struct table table;
+    size_t n = 0;
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    for (size_t idx = 0; idx < m->logs.n; idx++) {
+        const struct draft_log *log = &m->logs.items[idx];
+        const struct rule *rule;
+        double value;
+        if (log->is_taken || !draft_log_gives(log, &rule, &value) || n++ >= LOGS_SHOWN_MAX) {
+            continue;
+        }
+        table_add(&table, log->path);
+        table_addf(&table, "%.6g %.*s", value,
+                   STR_ARG(rule_unit(rule, measurement_series(log->m, rule->series)->unit)));
+        table_add(&table, rule->id);
+    }
+    if (n > 0) {
+        table_render(&table, text);
+        strbuf_printf(text, "(%zu of %zu are shown; reperf measure reads them one by one)\n\n",
+                      n < LOGS_SHOWN_MAX ? n : LOGS_SHOWN_MAX, n);
+    }
+    table_release(&table);
+}
+
+static int say(struct new_maker *m, size_t *ret_placed, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
         {"state", false}, {"table", false}, {"printed", true}, {"row", false}, {"log", false}};
     CLEANUP(strbuf) struct strbuf text = {0};
     struct table table;
     size_t n[4];
+    size_t n_chance = 0;
     strbuf_init(&text, TEXT_MAX);
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (int state = DRAFT_FITS; state <= DRAFT_UNPLACED; state++) {
@@ -464,12 +336,13 @@ static int say(struct maker *m, size_t *ret_placed, struct err *err)
     }
     table_render(&table, &text);
     table_release(&table);
+    strbuf_printf(&text, "(at most %d of each state are shown)\n\n", SHOWN_MAX);
+    say_logs(m, &text);
     strbuf_printf(
         &text,
-        "(at most %d of each state are shown)\n\n"
         "%zu documents, %zu logs of which %zu are read and %zu by no format; formats made: "
         "%zu\n",
-        SHOWN_MAX, m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
+        m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
     if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
         strbuf_printf(&text,
                       "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
@@ -477,8 +350,22 @@ static int say(struct maker *m, size_t *ret_placed, struct err *err)
                       m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
     }
     if (m->draft.n_without_unit) {
-        strbuf_printf(&text, "left out: %zu numbers of speed whose table names no unit\n",
+        strbuf_printf(&text,
+                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
                       m->draft.n_without_unit);
+    }
+    if (m->draft.n_per_gpu) {
+        strbuf_printf(&text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
+    }
+    for (size_t idx = 0; idx < m->draft.n; idx++) {
+        n_chance += m->draft.items[idx].is_by_chance;
+    }
+    if (n_chance) {
+        strbuf_printf(
+            &text,
+            "not taken: %zu numbers that some log gives, of which nothing says that it is "
+            "of their row; so many were tried that chance would do\n",
+            n_chance);
     }
     strbuf_printf(&text, "%zu numbers fit, %zu differ, %zu without log, %zu without a row\n",
                   n[DRAFT_FITS], n[DRAFT_DIFFERS], n[DRAFT_NO_LOG], n[DRAFT_UNPLACED]);
@@ -487,7 +374,7 @@ static int say(struct maker *m, size_t *ret_placed, struct err *err)
 }
 
 /* The repository at hand, or what an address gives, without its history. */
-static int open_clone(struct maker *m, struct err *err)
+static int open_clone(struct new_maker *m, struct err *err)
 {
     const char *from = m->from->clone;
     const char *folder = fs_join(m->arena, m->tmp, ".reperf-clone.git");
@@ -504,19 +391,37 @@ static int open_clone(struct maker *m, struct err *err)
                                 "%s: expected a git repository, bare or not, or its URL", from);
 }
 
-static int make(struct maker *m, struct err *err)
+static int make(struct new_maker *m, struct err *err)
 {
     struct draft_reader *reader;
+    struct draft_attrs given = m->from->given;
+    struct draft_attrs of_name = {0};
+    const struct word *unit;
     size_t n_placed = 0;
     int status;
-    if (open_clone(m, err) < 0 || find_source(m, err) < 0 || list_files(m, err) < 0 ||
+    if (open_clone(m, err) < 0 || find_source(m, err) < 0 || new_list_files(m, err) < 0 ||
         load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {
         return -1;
     }
-    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]));
-    status = read_docs(m, reader, err) < 0 || read_logs(m, reader, err) < 0 ? -1 : 0;
+    unit = m->from->unit
+               ? words_find(&format_vocabulary(m->formats.items[0])->units, str_of(m->from->unit))
+               : NULL;
+    if (m->from->unit && !(unit && str_eq_z(unit->dimension, "rate"))) {
+        return err_set(err, ERR_USAGE,
+                       "--unit: expected a unit of a rate, as images/s, found \"%s\"",
+                       m->from->unit);
+    }
+    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]),
+                              unit ? unit->name : STR_EMPTY);
+    status = read_docs(m, reader, err);
     if (status == 0) {
-        draft_match(m->arena, &m->logs, &m->from->given, &m->draft);
+        new_choose_logs(m);
+        status = read_logs(m, reader, err);
+    }
+    if (status == 0) {
+        draft_read_attrs(reader, m->repository, &of_name);
+        given.framework = given.framework.ptr ? given.framework : of_name.framework;
+        draft_match(m->arena, &m->logs, &given, &m->draft);
         status = say(m, &n_placed, err);
     }
     draft_reader_free(reader);
@@ -524,8 +429,13 @@ static int make(struct maker *m, struct err *err)
         return -1;
     }
     if (n_placed == 0) {
-        log_line(LOG_ERROR, "no number has a row: nothing is written; --model, --framework, "
-                            "--precision, --gpus and --batch say what the tables do not");
+        log_line(LOG_ERROR, "%s",
+                 m->draft.n || m->draft.n_without_unit
+                     ? "no number has a unit and a row: nothing is written; --unit, "
+                       "--model, --framework, --precision, --gpus and --batch say "
+                       "what the tables do not"
+                     : "no table prints a rate, a time or an accuracy: nothing is "
+                       "written");
         return 1;
     }
     if (write_all(m, err) < 0) {
@@ -541,7 +451,7 @@ int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from, struc
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(logs_clone) struct logs_clone tmp = {0};
     const char *named = getenv("TMPDIR");
-    struct maker m = {.ctx = ctx, .from = from, .arena = &arena};
+    struct new_maker m = {.ctx = ctx, .from = from, .arena = &arena};
     int status;
     tmp.folder =
         xstrdup(arena_printf(&arena, "%s/reperf-new.XXXXXX", named && named[0] ? named : "/tmp"));

@@ -12,6 +12,7 @@ struct new_from {
     const char *repository; /* its address; NULL: as its remote origin says */
     const char *below;      /* only documents and logs below this folder; NULL: all */
     const char *folder;     /* where reports/, formats/ and series/ go */
+    const char *unit;       /* of numbers of speed whose table names none; or NULL */
     struct draft_attrs given;
 };
 /* Prints what fits, what does not and what was not found. Returns 0, or 1 where no number has a row: then nothing is written. */

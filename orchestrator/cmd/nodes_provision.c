@@ -147,7 +147,7 @@ static void tell_image(struct provision *provision, const char *name,
 static int bring_image(struct provision *provision, const char *name, struct err *err)
 {
     const char *equals = strchr(name, '='); /* as `run --image` has it: ID=NAME@DIGEST */
-    const struct node_image_opts opts = {.self = provision->ctx->self};
+    const struct node_image_opts opts = {0};
     struct node_image_report report;
     struct image_spec spec;
     bool is_locked;

@@ -34,6 +34,9 @@ enum node_op {
     NODE_FACTS,   /* ENGINES */
     NODE_LISTEN,  /* PORT ADDRESS */
     NODE_CONNECT, /* PORT, then pairs of NAME ADDRESS */
+    NODE_RELAY,   /* OFFSET LAST BYTES */
+    NODE_HEAR,    /* WAIT_MS */
+    NODE_FEED,    /* BYTES; alone may hold NULs */
     NODE_OP_END,
 };
 

@@ -103,56 +103,62 @@ static void decide_partial(struct scan *scan, const struct scan_node *node, stru
 
 /* ---- what the node said ---- */
 
-/* A line: KIND, STATE, then the rest. */
-static int read_line(struct scan *scan, const struct scan_node *node, struct str line,
-                     struct clean_item *ret_item, struct err *err)
+static bool find_kind(struct str word, enum clean_kind *ret_kind)
 {
-    struct clean_item item = {0};
-    struct str kind, state, rest = line;
-    bool is_run = true;
-    (void)str_next(&rest, '\t', &kind);
-    if (str_eq_z(kind, "partial")) {
-        item.kind = CLEAN_PARTIAL;
-        item.id = item.name = rest;
-        item.state = "";
-        decide_partial(scan, node, &item);
-    } else {
-        (void)str_next(&rest, '\t', &state);
-        item.state = str_z(scan->arena, state);
-        item.kind = str_eq_z(kind, "job")         ? CLEAN_JOB
-                    : str_eq_z(kind, "container") ? CLEAN_CONTAINER
-                    : str_eq_z(kind, "batch")     ? CLEAN_BATCH
-                                                  : CLEAN_LEASE;
-        item.id = rest;
-        if (item.kind == CLEAN_JOB) {
-            (void)str_next(&rest, '/', &item.run);
-            item.name = rest.len ? rest : item.id;
-        } else if (item.kind == CLEAN_CONTAINER) {
-            (void)str_next(&rest, '\t', &item.id);
-            (void)str_next(&rest, '\t', &item.run);
-            item.name = rest;
-        } else if (item.kind == CLEAN_BATCH) {
-            (void)str_next(&rest, '\t', &item.id);
-            item.name = rest;
-            item.run = str_sub(rest, strlen("reperf-"), RUN_ID_SIZE - 1);
-        } else {
-            item.run = item.name = rest;
-            item.state = arena_printf(scan->arena, "%.*s s old", STR_ARG(state));
-        }
-        is_run = run_id_is_valid(item.run);
-        if (is_run) {
-            decide(scan, node, &item);
-        } else {
-            item.action = CLEAN_KEEP;
-            item.why = "not the name of a run";
+    for (int kind = CLEAN_JOB; kind <= CLEAN_BATCH; kind++) {
+        if (str_eq_z(word, clean_kind_name((enum clean_kind)kind))) {
+            *ret_kind = (enum clean_kind)kind;
+            return true;
         }
     }
-    if (!item.id.len || !item.name.len) {
+    return false;
+}
+
+int clean_read_line(struct arena *arena, struct str line, struct clean_item *ret_item,
+                    struct err *err)
+{
+    struct clean_item item = {.state = ""};
+    struct str kind, state = STR_EMPTY, rest = line;
+    (void)str_next(&rest, '\t', &kind);
+    bool is_known = find_kind(kind, &item.kind);
+    if (is_known && item.kind != CLEAN_PARTIAL) {
+        (void)str_next(&rest, '\t', &state);
+        item.state = item.kind == CLEAN_LEASE ? arena_printf(arena, "%.*s s old", STR_ARG(state))
+                                              : str_z(arena, state);
+    }
+    item.id = item.name = rest;
+    if (item.kind == CLEAN_JOB) {
+        (void)str_next(&rest, '/', &item.run);
+        item.name = rest.len ? rest : item.id;
+    } else if (item.kind == CLEAN_CONTAINER) {
+        (void)str_next(&rest, '\t', &item.id);
+        (void)str_next(&rest, '\t', &item.run);
+        item.name = rest;
+    } else if (item.kind == CLEAN_BATCH) {
+        (void)str_next(&rest, '\t', &item.id);
+        item.name = rest;
+        item.run = str_sub(rest, strlen("reperf-"), RUN_ID_SIZE - 1);
+    } else if (item.kind == CLEAN_LEASE) {
+        item.run = rest;
+    }
+    if (!is_known || !item.id.len || !item.name.len) {
         return err_set(err, ERR_NODE, "its answer was not understood: \"%.*s\"",
                        STR_ARG(str_sub(line, 0, 100)));
     }
     *ret_item = item;
     return 0;
+}
+
+static void decide_item(struct scan *scan, const struct scan_node *node, struct clean_item *item)
+{
+    if (item->kind == CLEAN_PARTIAL) {
+        decide_partial(scan, node, item);
+    } else if (run_id_is_valid(item->run)) {
+        decide(scan, node, item);
+    } else {
+        item->action = CLEAN_KEEP;
+        item->why = "not the name of a run";
+    }
 }
 
 static void find_lease(struct scan_node *node)
@@ -218,7 +224,10 @@ static int read_answer(struct scan *scan, size_t node_idx, struct err *err)
         if (has_end || line.len == 0) {
             continue;
         }
-        result = read_line(scan, node, line, &item, err);
+        result = clean_read_line(scan->arena, line, &item, err);
+        if (result == 0) {
+            decide_item(scan, node, &item);
+        }
         if (result == 0 && ++scan->n_items > CLEAN_ITEMS_MAX) {
             result = err_set(err, ERR_NODE, "more than %d things are left there", CLEAN_ITEMS_MAX);
         }

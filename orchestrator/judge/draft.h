@@ -8,21 +8,31 @@
 #include "report/doc_table.h"
 #include "report/vocabulary.h"
 
-#define DRAFT_NUMBERS_MAX 1024
+#define DRAFT_NUMBERS_MAX 4096 /* as many as a report has cases */
 
 /* What a row, a column, a heading or a path says; 0 and ptr NULL: not said. */
 struct draft_attrs {
     int64_t nodes, gpus, batch; /* gpus: of the job */
     int64_t gpus_per_node;      /* of what a person gives: of a job of more than one node */
     struct str precision, framework, model;
+    struct str hardware;   /* "a100" */
+    bool is_model_a_guess; /* by a folder or a heading */
 };
 
+struct draft_value { /* what a rule gives of a log */
+    double value;    /* NaN: nothing */
+    int64_t gpus, nodes, batch;
+    bool is_known, is_of_log; /* is_of_log: of whatever row */
+};
 struct draft_log {
     struct str path; /* in the repository */
     struct str id;   /* of the format */
     const struct format *format;
     const struct measurement *m;
-    struct draft_attrs attrs; /* by its path and by what it states */
+    struct draft_attrs attrs;   /* by its path and by what it states */
+    struct str model;           /* that it states, or empty */
+    struct draft_value *values; /* of each rule of the format */
+    bool is_taken;              /* a number is its */
 };
 struct draft_logs {
     struct draft_log *items;
@@ -33,17 +43,20 @@ enum draft_state {
     DRAFT_FITS,     /* a log gives the number by a rule */
     DRAFT_DIFFERS,  /* a log is of the row by all that both say, and gives another */
     DRAFT_NO_LOG,   /* no log is of the row */
-    DRAFT_UNPLACED, /* the row is not known: missing says what */
+    DRAFT_UNPLACED, /* nothing is said of the row */
 };
 
 struct draft_number {
     struct str printed, unit; /* digits alone; of the vocabulary */
+    struct str metric;
     struct str document, heading, link;
-    int64_t line; /* of its table */
+    struct str link_path; /* the link as a path of the repository, or empty */
+    int64_t line;         /* of its table */
     size_t row, column;
     struct draft_attrs attrs;
     enum draft_state state;
-    struct str missing;
+    struct str missing;          /* of its row, what is not said */
+    bool is_by_chance;           /* a log gives it, but so many were tried that one would */
     struct str grid, id;         /* of one with a row: "n1g8", and the case's id */
     bool is_repeated;            /* the same number for the same row stands in another table too */
     const struct draft_log *log; /* borrowed */
@@ -53,20 +66,33 @@ struct draft_number {
 struct draft {
     struct draft_number *items;
     size_t n, n_left_out;
+    struct draft_number *
+        others; /* times and accuracies: they come behind the rates, as many as there is room for */
+    size_t n_others;
     size_t n_without_unit; /* numbers below a head that speaks of speed and names no unit */
+    size_t n_per_gpu;      /* rates of one GPU: no log's rule gives such */
 };
 
 struct draft_reader;
-struct draft_reader *draft_reader_new(struct arena *arena, const struct vocabulary *vocabulary);
+/* unit: what a person says of numbers of speed whose table names none; or empty. */
+struct draft_reader *draft_reader_new(struct arena *arena, const struct vocabulary *vocabulary,
+                                      struct str unit);
 void draft_reader_free(struct draft_reader *reader);
 /* Of a path or another text. */
 void draft_read_attrs(struct draft_reader *reader, struct str text, struct draft_attrs *into);
 /* Adds the rates of a document's tables. */
 void draft_add_tables(struct draft_reader *reader, struct str document,
                       const struct doc_tables *tables, struct draft *into);
+/* What a document's link is in its repository: "../logs/a.log", or its address at a host of repositories; empty where it leads elsewhere. */
+struct str draft_link_path(struct arena *arena, struct str document, struct str link);
+/* Is the file, or lies in the folder. */
+bool draft_is_below(struct str path, struct str link_path);
 /* given: what a person says of all rows that do not say it. */
 void draft_match(struct arena *arena, const struct draft_logs *logs,
                  const struct draft_attrs *given, struct draft *draft);
+
+/* What a log gives by the first rule of its format that gives a rate or a time; false where none does. */
+bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, double *ret_value);
 
 struct draft_source {
     struct str id, repository, commit, date;

@@ -44,7 +44,7 @@ static void put_environments(struct writer *w)
         jw_str(&w->json, "id", n->grid);
         jw_str(&w->json, "title", n->grid);
         jw_i64(&w->json, "nodes", n->attrs.nodes);
-        jw_i64(&w->json, "gpus_per_node", n->attrs.gpus / n->attrs.nodes);
+        jw_i64(&w->json, "gpus_per_node", n->attrs.nodes ? n->attrs.gpus / n->attrs.nodes : 0);
         jw_object(&w->json, "conditions");
         jw_end_object(&w->json);
         put_source(w, "source", n->document, false);
@@ -104,13 +104,14 @@ static void put_case(struct writer *w, const struct draft_number *n)
     jw_end_object(out);
     jw_array(out, "cells");
     jw_object(out, NULL);
-    jw_z(out, "cell", arena_printf(w->arena, "%.*s#throughput", STR_ARG(n->id)));
-    jw_z(out, "metric", "throughput");
+    jw_z(out, "cell", arena_printf(w->arena, "%.*s#%.*s", STR_ARG(n->id), STR_ARG(n->metric)));
+    jw_str(out, "metric", n->metric);
     jw_str(out, "printed", n->printed);
     jw_str(out, "unit", n->unit);
     jw_z(out, "table", table);
     jw_null(out, "derive");
-    jw_null(out, "rule");
+    /* A case's own rule is that of its throughput. */
+    jw_str(out, "rule", n->log && !str_eq_z(n->metric, "throughput") ? n->rule->id : STR_EMPTY);
     jw_null(out, "format");
     jw_array(out, "also_printed");
     jw_end_array(out);

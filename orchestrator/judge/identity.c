@@ -3,10 +3,11 @@
 
 #include "judge/identity.h"
 
-#define COUNT_MAX  1000000000
-#define STATED_MAX 16
-#define NAME_BYTES 64
-#define LIST_BYTES 160
+#define COUNT_MAX   1000000000
+#define STATED_MAX  16
+#define NAME_BYTES  64
+#define LIST_BYTES  160
+#define NOT_PRINTED (-1)
 
 static const char *const NAMES[IDENTITY_FACTS] = {
     [ID_GPUS] = "gpus",   [ID_NODES] = "nodes", [ID_PRECISION] = "precision",
@@ -218,6 +219,9 @@ static struct identity_item check_count(struct arena *arena, const struct format
     bool is_gpus = fact == ID_GPUS;
     const char *words = is_gpus ? "number of GPUs" : "number of nodes";
     struct stated s = stated_of(told, NAMES[fact]);
+    if (row == NOT_PRINTED) {
+        return unproven(str_of(arena_printf(arena, "the row does not print its %s", words)));
+    }
     if (s.n > 0) {
         return compare(arena, &s, count_text(arena, row), same_count, words);
     }
@@ -259,6 +263,9 @@ static struct identity_item check_batch(struct arena *arena, const struct format
     if (s.n > 0) {
         return compare(arena, &s, count_text(arena, row->batch_per_gpu), same_count,
                        "batch of a GPU");
+    }
+    if (row->nodes == 0) {
+        return unproven(STR_LIT("the row does not print its number of GPUs"));
     }
     if (stated_of(told, "global_batch").n > 0) {
         return check_global(arena, format, told, row, knows_gpus);
@@ -315,6 +322,18 @@ static bool same_model(const struct stated *all UNUSED, struct str row, struct s
     return n_a == n_b || !is_digit(longer[n - 1]) || !is_digit(longer[n]);
 }
 
+struct str identity_model(const struct measurement *m)
+{
+    const struct told told = {m, -1};
+    struct stated s = stated_of(&told, "model");
+    return s.n > 0 ? s.items[0]->value : STR_EMPTY;
+}
+
+bool identity_is_model(struct str row, struct str stated)
+{
+    return same_model(NULL, row, stated);
+}
+
 /* What a unit counts; "samples" are images or sequences. */
 static bool is_item(struct str kind)
 {
@@ -359,6 +378,11 @@ struct identity_row identity_row_of(const struct report_case *c, const struct ce
                                  c->precision, c->model, cell->unit};
 }
 
+static bool is_unstated(struct str word)
+{
+    return str_eq_z(word, "unstated");
+}
+
 struct identity identity_of(struct arena *arena, const struct format *format,
                             const struct measurement *m, const struct identity_row *row,
                             const struct rule *rule)
@@ -372,19 +396,23 @@ struct identity identity_of(struct arena *arena, const struct format *format,
     bool is_row_of_gpus = rule && rule->match_gpus; /* the rule took the row of this many */
     id.items[ID_GPUS] = is_row_of_gpus
                             ? proven()
-                            : check_count(arena, format, &told, ID_GPUS, row->gpus, counts.gpus);
-    id.items[ID_NODES] =
-        is_row_of_gpus && row->gpus == 1
-            ? follows(arena, row->nodes, 1, "number of nodes")
-            : check_count(arena, format, &told, ID_NODES, row->nodes, counts.nodes);
+                            : check_count(arena, format, &told, ID_GPUS,
+                                          row->nodes ? row->gpus : NOT_PRINTED, counts.gpus);
+    id.items[ID_NODES] = is_row_of_gpus && row->gpus == 1
+                             ? follows(arena, row->nodes, 1, "number of nodes")
+                             : check_count(arena, format, &told, ID_NODES,
+                                           row->nodes ? row->nodes : NOT_PRINTED, counts.nodes);
     id.items[ID_BATCH] =
         check_batch(arena, format, &told, row, id.items[ID_GPUS].state == ID_PROVEN);
     id.items[ID_PRECISION] =
-        !row->precision.ptr ? unproven(STR_LIT("the plan does not state the precision"))
+        !row->precision.ptr           ? unproven(STR_LIT("the plan does not state the precision"))
+        : is_unstated(row->precision) ? unproven(STR_LIT("the row does not print its precision"))
         : precision.n ? compare(arena, &precision, row->precision, same_precision, "precision")
                       : lacking(arena, format, &told, "precision", "the precision");
-    id.items[ID_MODEL] = model.n ? compare(arena, &model, row->model, same_model, "model")
-                                 : lacking(arena, format, &told, "model", "the model");
+    id.items[ID_MODEL] = is_unstated(row->model)
+                             ? unproven(STR_LIT("the row does not print its model"))
+                         : model.n ? compare(arena, &model, row->model, same_model, "model")
+                                   : lacking(arena, format, &told, "model", "the model");
     id.items[ID_UNIT] = check_unit(arena, format_vocabulary(format), m, row->unit, rule);
     return id;
 }

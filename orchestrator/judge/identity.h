@@ -57,6 +57,9 @@ struct identity_row {
     struct str unit; /* NULL: not stated */
 };
 
+/* What the log states, or empty; and whether a row's name is that. */
+struct str identity_model(const struct measurement *m);
+bool identity_is_model(struct str row, struct str stated);
 struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell);
 /* The row that a log stands for, by what the run states that the rule takes. rule is NULL where no rule gives its number: then the unit is unproven. */
 struct identity identity_of(struct arena *arena, const struct format *format,

@@ -123,6 +123,7 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .log_interval = p->log_interval,
                              .epochs_left = p->total_steps >= 0 ? 0 : p->epochs_left,
                              .n_before = 1 - spec->step_from,
+                             .epoch_steps = p->epoch_steps,
                              .sees_more = p->derivation >= DERIVATION_GAPS};
 }
 

@@ -28,6 +28,7 @@ static int next_run(struct parser *p, struct err *err)
     p->has_date = false;
     p->total_steps = -1;
     p->log_interval = 0;
+    p->epoch_steps = 0;
     p->total_epochs = -1;
     p->epochs_left = 0;
     p->done_step = -1;
@@ -128,6 +129,11 @@ static void note_bad_value(struct parser *p, const struct line *line, struct str
     }
 }
 
+static bool takes_part(const struct series_spec *spec, const struct line *line, int group)
+{
+    return group >= 0 && pattern_text(spec->line.pattern, line->text, group).ptr;
+}
+
 static double read_value(struct parser *p, const struct series_spec *spec, const struct line *line)
 {
     struct str text = pattern_text(spec->line.pattern, line->text, spec->value);
@@ -146,7 +152,10 @@ static double read_value(struct parser *p, const struct series_spec *spec, const
         }
         return (double)NAN;
     }
-    if (spec->inverse >= 0 && pattern_text(spec->line.pattern, line->text, spec->inverse).ptr) {
+    value *= takes_part(spec, line, spec->kilo) ? 1e3 : 1;
+    value /= takes_part(spec, line, spec->milli) ? 1e3 : 1;
+    value /= takes_part(spec, line, spec->micro) ? 1e6 : 1;
+    if (takes_part(spec, line, spec->inverse)) {
         value = 1 / value; /* over 0: is_measured */
     }
     return spec->factor == 1 ? value : value * spec->factor;
@@ -179,6 +188,7 @@ static void count_over_epochs(struct parser *p, const struct series_spec *spec, 
         before >= TOTAL_MAX / each || sample->step > TOTAL_MAX) {
         return;
     }
+    p->epoch_steps = each;
     sample->step += before * each;
     *total = epochs > before && epochs < TOTAL_MAX / each ? epochs * each : (before + 1) * each;
 }

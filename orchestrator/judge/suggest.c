@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#define GROWS_MIN    4
 #define NAME_BYTES   96
 #define WARMUP_FAR   0.1 /* of the median */
 #define WARMUP_SHARE 4
@@ -117,14 +118,23 @@ static void set_time(struct suggestion *s, enum suggestion_kind kind, double fac
     s->unit = kind == SUGGEST_TIME ? STR_LIT("s") : STR_EMPTY;
 }
 
+/* The time since the beginning, whatever its name: nearly each is more than the one before it. */
+static bool only_grows(const struct survey_number *n)
+{
+    return n->n >= GROWS_MIN && n->n_up * 20 >= (n->n - 1) * 19 && n->last > 2 * n->min;
+}
+
 static void set_unit(struct suggestion *s, const struct word *unit, struct str name)
 {
+    static const char *const MEANS[] = {"avg", "average", "mean", NULL};
+    static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
+    bool is_mean = has_word(name, MEANS) && has_word(name, STEPS);
     double factor = 1;
     if (str_eq_z(unit->dimension, "rate") || str_eq_z(unit->dimension, "step_rate")) {
         s->kind = SUGGEST_RATE;
         s->unit = unit->name;
-    } else if (factor_of(unit, &factor) && is_step_time_name(name)) {
-        set_time(s, SUGGEST_TIME, factor);
+    } else if (factor_of(unit, &factor) && (is_step_time_name(name) || is_mean)) {
+        set_time(s, only_grows(s->number) ? SUGGEST_SPAN : SUGGEST_TIME, factor);
     }
 }
 
@@ -259,6 +269,20 @@ static int take_unit(struct suggestions *list, const struct vocabulary *v, struc
                               unit.ptr);
 }
 
+/* Whether another loop's bar looks like this one but for its length. */
+static bool has_alike(const struct survey_number *n, const struct survey_number *all, size_t n_all)
+{
+    for (size_t idx = 0; n->is_bar && idx < n_all; idx++) {
+        const struct survey_number *other = &all[idx];
+        if (other != n && other->is_bar && str_eq(other->key, n->key) &&
+            str_eq(other->unit, n->unit) && str_eq(other->lead, n->lead) &&
+            other->steps.total != n->steps.total) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int suggest_rank(struct arena *arena, const struct survey *survey, const struct vocabulary *v,
                  struct str unit, struct suggestions *ret, struct err *err)
 {
@@ -269,6 +293,7 @@ int suggest_rank(struct arena *arena, const struct survey *survey, const struct 
         struct suggestion *s = &list.items[idx];
         *s = (struct suggestion){.number = &numbers[idx], .kind = SUGGEST_NONE, .factor = 1};
         classify(v, s);
+        s->total = has_alike(&numbers[idx], numbers, list.n) ? numbers[idx].steps.total : 0;
         s->score = score_of(s);
     }
     qsort(list.items, list.n, sizeof(list.items[0]), compare);

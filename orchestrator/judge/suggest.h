@@ -25,7 +25,9 @@ struct suggestion {
     struct str unit; /* of the vocabulary; empty where none is printed */
     double factor;   /* turns what is printed into unit */
     bool is_plain;   /* its pattern takes the number alone: no step, and bars on their way too */
-    int score;       /* the more, the rather it is what the log is about */
+    int64_t
+        total; /* of a bar beside alike ones of other lengths: its steps, which tell it from them; else 0 */
+    int score; /* the more, the rather it is what the log is about */
 };
 
 struct suggestions {

@@ -101,6 +101,10 @@ static void add_column(struct strbuf *out, const struct survey_number *n)
 bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
 {
     const struct survey_number *n = suggestion->number;
+    char full[32] = "\\d+";
+    if (is_full_bar(suggestion)) {
+        (void)snprintf(full, sizeof(full), "%" PRId64, suggestion->total);
+    }
     if (n->head.ptr) {
         add_column(out, n);
         return !out->is_full;
@@ -114,7 +118,10 @@ bool suggest_pattern(const struct suggestion *suggestion, struct strbuf *out)
         add_text(out, n->lead, "\\s+");
         strbuf_add_z(out, "(?!\\w))");
     }
-    if (is_full_bar(suggestion)) { /* what bars print on the way is smoothed */
+    if (suggestion->total > 0) {
+        strbuf_printf(out, "(?=.*?(?<![\\d/])%s/%" PRId64 "\\s*(?:\\[|\\xe2\\x94\\x81))", full,
+                      suggestion->total);
+    } else if (is_full_bar(suggestion)) { /* what bars print on the way is smoothed */
         strbuf_add_z(out, "(?=.*?(?<![\\d/])(\\d+)/\\1\\s*(?:\\[|\\xe2\\x94\\x81))");
     }
     if (!suggestion->is_plain) {

@@ -257,8 +257,13 @@ static void take_numbers(struct survey *s, const struct scene *scene)
         double value;
         bool is_span = t->kind == TOKEN_SPAN;
         struct str lead = scene->is_bar ? scene->tokens[0].key : STR_EMPTY;
-        int len = snprintf(identity, sizeof(identity), "%d%d\x01%.*s\x01%.*s\x01%.*s", is_span,
-                           scene->is_bar, STR_ARG(t->key), STR_ARG(t->unit), STR_ARG(lead));
+        /* Bars of another length are of another loop. */
+        int64_t total = scene->is_bar && scene->step && scene->step->kind == TOKEN_FRACTION
+                            ? scene->step->total
+                            : 0;
+        int len = snprintf(identity, sizeof(identity), "%d%d\x01%.*s\x01%.*s\x01%.*s\x01%" PRId64,
+                           is_span, scene->is_bar, STR_ARG(t->key), STR_ARG(t->unit), STR_ARG(lead),
+                           total);
         if ((t->kind != TOKEN_NUMBER && !is_span) || (t->key.len == 0 && t->unit.len == 0) ||
             t == scene->step || t == scene->epoch || len >= (int)sizeof(identity) ||
             !(is_span ? span_of(t->text, &value) : value_of(t->text, &value)) ||

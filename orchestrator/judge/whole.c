@@ -206,7 +206,9 @@ static int64_t grid_of(const struct run_seen *run)
         }
         while (next_pair(&p, &before, &s)) {
             int64_t delta = before ? s->step - before->step : 0;
-            if (delta <= 0) {
+            bool is_early = run->sees_more && run->first_by > 0 && before &&
+                            before->step == run->first_by;
+            if (delta <= 0 || is_early) { /* the first line may stand before the grid */
                 continue;
             }
             if (pass == 1) {
@@ -225,6 +227,45 @@ static int64_t grid_of(const struct run_seen *run)
                                                                              : few_grid(run, &of);
 }
 
+/* Lines that are missing between two whose steps an epoch's end divides. Each epoch begins as the run did. */
+static int64_t missing_across(const struct run_seen *run, int64_t grid, const struct sample *before,
+                              const struct sample *s)
+{
+    int64_t first = 1 - run->n_before; /* what the first step of an epoch is called */
+    int64_t each = run->epoch_steps;
+    int64_t epochs = (s->step - first) / each - (before->step - first) / each;
+    int64_t at = (s->step - first) % each;
+    int64_t begun = (run->first_step - first) % each;
+    int64_t to_end = (each - 1 - (before->step - first) % each) / grid;
+    int64_t from_begin = at > begun ? (at - begun) / grid : 0;
+    return to_end + from_begin + (epochs - 1) * ((each - 1) / grid + 1);
+}
+
+static bool is_across(const struct run_seen *run, const struct sample *before,
+                      const struct sample *s)
+{
+    int64_t first = 1 - run->n_before;
+    return run->sees_more && run->epoch_steps > 0 && before->step >= first &&
+           (s->step - first) / run->epoch_steps > (before->step - first) / run->epoch_steps;
+}
+
+static void add_gaps(struct causes *causes, int64_t n, int64_t step)
+{
+    if (n > 0) {
+        cause_add(causes, CAUSE_GAP, step);
+        causes->n[CAUSE_GAP] += n - 1;
+    }
+}
+
+/* Where each epoch counts anew, all begin alike, and all but the run's last end alike. */
+static void look_at_edges(const struct run_seen *run, int64_t grid, int64_t last, int64_t first,
+                          struct causes *causes)
+{
+    int64_t apart = run->edge < 0 ? 0 : last > run->edge ? last - run->edge : run->edge - last;
+    add_gaps(causes, (first - run->first_step) / grid, first);
+    add_gaps(causes, apart / grid, last);
+}
+
 static void look_at_steps(const struct run_seen *run, int64_t grid, const struct sample *before,
                           const struct sample *s, struct causes *causes)
 {
@@ -233,12 +274,13 @@ static void look_at_steps(const struct run_seen *run, int64_t grid, const struct
         cause_add(causes, CAUSE_DUPLICATE, s->step);
     }
     if (grid > 0 && delta > grid) {
-        cause_add(causes, CAUSE_GAP, s->step);
-        causes->n[CAUSE_GAP] += (delta - 1) / grid - 1;
+        add_gaps(causes,
+                 is_across(run, before, s) ? missing_across(run, grid, before, s)
+                                           : (delta - 1) / grid,
+                 s->step);
     }
-    if (grid > 0 && delta < 0 && run->sees_more && s->step >= run->first_step + grid) {
-        cause_add(causes, CAUSE_GAP, s->step); /* an epoch that begins later than the first */
-        causes->n[CAUSE_GAP] += (s->step - run->first_step) / grid - 1;
+    if (grid > 0 && delta < 0 && run->sees_more) {
+        look_at_edges(run, grid, before->step, s->step, causes);
     }
     if (run->total_steps >= 0 && s->step + run->n_before > run->total_steps) {
         cause_add(causes, CAUSE_BEYOND, s->step);
@@ -306,12 +348,14 @@ void whole_look(const struct run_seen *seen, struct causes *causes)
 {
     struct run_seen of = *seen;
     const struct run_seen *run = &of;
+    const struct sample *last = NULL;
     struct pairs p = {.series = run->primary, .run = run->run};
     const struct sample *before;
     const struct sample *s;
     int64_t grid = run->has_steps && !run->is_off_grid ? grid_of(run) : 0;
     int64_t n_ranks = 0;
     bool is_first = true;
+    of.edge = -1;
     while (next_pair(&p, &before, &s)) {
         n_ranks += !before && s->rank >= 0;
         if (is_first && run->has_steps && run->shows_begin) {
@@ -322,7 +366,12 @@ void whole_look(const struct run_seen *seen, struct causes *causes)
         if (run->has_steps) {
             look_at_steps(run, grid, before, s, causes);
         }
+        of.edge = before && s->step < before->step ? before->step : of.edge;
         look_at_clock(before, s, causes);
+        last = s;
+    }
+    if (last && grid > 0 && of.edge >= 0 && last->step > of.edge && run->sees_more) {
+        add_gaps(causes, (last->step - of.edge) / grid, of.edge);
     }
     free(p.last);
     if (n_ranks > 1 && run->primary->scope == SCOPE_JOB) {

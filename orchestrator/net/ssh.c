@@ -19,7 +19,6 @@ static void on_tick(void *ctx)
 {
     struct ssh *ssh = ctx;
     ssh->tick_timer = 0;
-    ssh->is_tick = !ssh->is_ready;
     ssh->is_ready = true;
 }
 
@@ -72,7 +71,6 @@ void ssh_rest(struct ssh *ssh)
     loop_timer_drop(ssh->loop, ssh->tick_timer);
     ssh->tick_timer = 0;
     ssh->is_ready = true;
-    ssh->is_tick = false;
 }
 
 /* ---- errors ---- */
@@ -178,11 +176,6 @@ struct str ssh_login_noise(const struct ssh *ssh)
                : strbuf_str(&ssh->noise);
 }
 
-uint64_t ssh_rescues(const struct ssh *ssh)
-{
-    return ssh->n_rescues;
-}
-
 /* ---- the chain ---- */
 
 static enum step step_hop(struct ssh_hop *hop, struct err *err)
@@ -279,7 +272,7 @@ enum step ssh_connect(struct ssh *ssh, struct err *err)
     if (!ssh->is_ready) {
         return STEP_AGAIN;
     }
-    ssh->is_ready = ssh->is_tick = false;
+    ssh->is_ready = false;
     step = bring_up(ssh, err);
     if (step == STEP_AGAIN) {
         struct ssh_hop *hop = &ssh->hops[ssh->at];
@@ -299,20 +292,17 @@ enum step ssh_run(struct ssh *ssh, const struct ssh_script *script, int *ret_exi
                   bool *ret_has_begun, struct err *err)
 {
     enum step step;
-    bool is_tick = ssh->is_tick;
-    bool has_moved = false;
     if (!ssh->is_ready) {
         *ret_has_begun = ssh->job.stream.has_begun;
         return STEP_AGAIN;
     }
-    ssh->is_ready = ssh->is_tick = false;
-    step = pump_all(ssh, err) < 0 ? STEP_FAIL : run_step(ssh, script, &has_moved, err);
+    ssh->is_ready = false;
+    step = pump_all(ssh, err) < 0 ? STEP_FAIL : run_step(ssh, script, err);
     if (step == STEP_AGAIN && pump_all(ssh, err) < 0) {
         step = STEP_FAIL;
     }
     *ret_has_begun = ssh->job.stream.has_begun;
     *ret_exit_status = ssh->job.stream.exit_status;
-    ssh->n_rescues += is_tick && has_moved;
     if (step == STEP_AGAIN && !ssh->tick_timer && ssh_wake_in(ssh, SSH_TICK_NS, err) < 0) {
         step = STEP_FAIL;
     }

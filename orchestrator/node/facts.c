@@ -163,8 +163,7 @@ static void say_environment(struct facts *facts)
     }
 }
 
-int serve_facts(const struct server *server, const struct node_request *request,
-                struct strbuf *text)
+int serve_facts(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     struct facts facts = {.out = text};
     if (request->n_fields != 1) {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "node/address.h"
+#include "node/name_find.h"
 
 #define STRANGERS_MAX  64 /* who knocked without the token */
 #define HELLO_S        2
@@ -101,7 +101,7 @@ static uint64_t get_u64(const char *at)
     return value;
 }
 
-static int find_address(const struct gauge_peer *peer, struct address ret[ADDRESSES_MAX],
+static int find_address(const struct gauge_peer *peer, struct net_address ret[NET_ADDRESSES_MAX],
                         struct err *err)
 {
     return address_find(peer->address, peer->port, ret)
@@ -168,7 +168,7 @@ static int serve(int fd, char *bytes, struct err *err)
 
 static int listen_on(const struct gauge_peer *self, int *ret_fd, struct err *err)
 {
-    struct address address[ADDRESSES_MAX];
+    struct net_address address[NET_ADDRESSES_MAX];
     int on = 1;
     CLEANUP(fd) int fd = -1;
     if (find_address(self, address, err) < 0) {
@@ -221,7 +221,7 @@ struct link {
 static int connect_to(const struct gauge_peer *peer, int *ret_fd, struct err *err)
 {
     int64_t until_ns = gauge_now_ns() + CONNECT_NS;
-    struct address address[ADDRESSES_MAX];
+    struct net_address address[NET_ADDRESSES_MAX];
     if (find_address(peer, address, err) < 0) {
         return -1;
     }

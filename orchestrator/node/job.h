@@ -61,7 +61,7 @@ enum job_walk { WALK_ON, WALK_INTO /* it, where it is a folder */, WALK_END };
 typedef enum job_walk (*job_walk_fn)(void *ctx, const struct job_entry *entry);
 void job_walk(const char *root, job_walk_fn fn, void *ctx);
 
-/* watch.c: for as long as the job runs; its log is stdout. */
+/* job_watch.c: for as long as the job runs; its log is stdout. */
 NORETURN void job_watch(const char *dir);
 
 /* wrapper.c */

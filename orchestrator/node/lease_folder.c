@@ -180,8 +180,7 @@ static int serve(const struct server *server, struct lease *lease, bool is_take,
     return 0;
 }
 
-int serve_lease(const struct server *server, const struct node_request *request,
-                struct strbuf *text)
+int serve_lease(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     struct lease lease = {.work_folder = server->work_folder, .now_s = (int64_t)time(NULL)};
     bool is_take = request->n_fields == 4 && str_eq_z(request->fields[2], "take");

@@ -144,7 +144,7 @@ static bool is_folder_name(struct str path)
     return path.len == 0 || path.ptr[0] == '/';
 }
 
-int serve_scan(const struct server *server, const struct node_request *request, struct strbuf *text)
+int serve_scan(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     enum { ROOT, MINUTES, ENGINE, LABEL, N_FIELDS };
     const struct str *fields = request->fields;
@@ -202,8 +202,7 @@ static int remove_one(const struct server *server, const char *engine, const str
     return fs_remove_tree(arena_printf(&arena, "%s/%s", server->work_folder, name), err);
 }
 
-int serve_remove(const struct server *server, const struct node_request *request,
-                 struct strbuf *text)
+int serve_remove(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     struct err first = {0};
     if (request->n_fields % 2 != 1) {

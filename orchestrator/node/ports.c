@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "node/address.h"
 #include "node/facts.h"
 #include "node/job.h"
+#include "node/name_find.h"
 
 #define GREETING    "reperf-probe\n"
 #define BEGIN       "reperf-probe 1 begin\n"
@@ -31,7 +31,7 @@
 
 /* ---- listening ---- */
 
-static int bind_to(const struct address *address, struct err *err)
+static int bind_to(const struct net_address *address, struct err *err)
 {
     int on = 1;
     CLEANUP(fd) int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -60,11 +60,11 @@ static NORETURN void greet(int listen_fd)
     }
 }
 
-int serve_listen(const struct server *server UNUSED, const struct node_request *request,
+int serve_listen(struct server *server UNUSED, const struct node_request *request,
                  struct strbuf *text)
 {
     struct facts facts = {.out = text};
-    struct address found[ADDRESSES_MAX];
+    struct net_address found[NET_ADDRESSES_MAX];
     struct err first = {0}, err = {0};
     int64_t port;
     if (request->n_fields != 2 || !serve_number(request, 0, PORT_MAX, &port) || port < 1) {
@@ -72,8 +72,8 @@ int serve_listen(const struct server *server UNUSED, const struct node_request *
     }
     /* Where it should be; else anywhere. */
     size_t n = address_find(request->fields[1].ptr, (uint16_t)port, found);
-    struct address any = {.at.v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)},
-                          .len = sizeof(struct sockaddr_in)};
+    struct net_address any = {.at.v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)},
+                              .len = sizeof(struct sockaddr_in)};
     CLEANUP(fd) int fd = n ? bind_to(&found[0], &first) : -1;
     if (fd < 0) {
         fd = bind_to(&any, &err);
@@ -97,7 +97,7 @@ int serve_listen(const struct server *server UNUSED, const struct node_request *
 
 struct attempt {
     const char *name;
-    struct address address;
+    struct net_address address;
     int fd;
     bool is_connected;
     char said[GREETED_MAX];
@@ -123,7 +123,7 @@ static void end_attempt(struct attempt *attempt, const char *verdict)
 static void begin_attempt(struct arena *arena, struct attempt *attempt, const char *address,
                           uint16_t port)
 {
-    struct address found[ADDRESSES_MAX];
+    struct net_address found[NET_ADDRESSES_MAX];
     attempt->fd = -1;
     if (!address_find(address, port, found)) {
         attempt->verdict = "the name does not resolve";
@@ -196,7 +196,7 @@ static void try_all(struct arena *arena, struct attempt *attempts, size_t n)
     }
 }
 
-int serve_connect(const struct server *server UNUSED, const struct node_request *request,
+int serve_connect(struct server *server UNUSED, const struct node_request *request,
                   struct strbuf *text)
 {
     struct facts facts = {.out = text};
@@ -228,7 +228,7 @@ int serve_connect(const struct server *server UNUSED, const struct node_request 
 
 /* ---- the time ---- */
 
-int serve_clock(const struct server *server UNUSED, const struct node_request *request UNUSED,
+int serve_clock(struct server *server UNUSED, const struct node_request *request UNUSED,
                 struct strbuf *text)
 {
     struct clock_src clock = clock_system();

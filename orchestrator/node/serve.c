@@ -94,10 +94,15 @@ static int pidfd_of(pid_t pid)
 #endif
 }
 
-static void reap_children(void)
+/* All but the relay, whose status is wanted. */
+static void reap_children(const struct server *server)
 {
-    while (waitpid(-1, NULL, WNOHANG) > 0) {
-        continue;
+    siginfo_t ended = {0};
+    pid_t relay = relay_child_pid(server);
+    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid &&
+           ended.si_pid != relay) {
+        (void)waitpid(ended.si_pid, NULL, WNOHANG);
+        ended = (siginfo_t){0};
     }
 }
 
@@ -123,7 +128,7 @@ static void wait_for_end(const struct server *server, struct job *job, int64_t w
             return;
         }
         (void)poll(fds, 2, is_told || left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
-        reap_children();
+        reap_children(server);
         job_look(job->dir, look);
         if (fds[0].revents) {
             return;
@@ -245,12 +250,13 @@ static int serve_read(struct job *job, const struct node_request *request, struc
 }
 
 /* Nothing of it runs on; then its log is what it will be. */
-static int reap(struct job *job, int64_t offset, int64_t most, struct strbuf *text)
+static int reap(const struct server *server, struct job *job, int64_t offset, int64_t most,
+                struct strbuf *text)
 {
     char hex[SHA256_HEX_SIZE];
     struct err err = {0};
     job_signal(job->dir, 9);
-    reap_children();
+    reap_children(server);
     if (!fs_exists(path_in(job, "log"))) {
         strbuf_add_z(text, DIGEST_NOTHING " 0\n");
         return 0;
@@ -262,14 +268,15 @@ static int reap(struct job *job, int64_t offset, int64_t most, struct strbuf *te
     return read_from(job, offset, most, text);
 }
 
-static int serve_reap(struct job *job, const struct node_request *request, struct strbuf *text)
+static int serve_reap(const struct server *server, struct job *job,
+                      const struct node_request *request, struct strbuf *text)
 {
     int64_t offset, most;
     if (!serve_number(request, 1, INT64_MAX, &offset) ||
         !serve_number(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
         return serve_bad(text);
     }
-    return reap(job, offset, most, text);
+    return reap(server, job, offset, most, text);
 }
 
 /* ---- start ---- */
@@ -357,7 +364,7 @@ static int serve_start(const struct server *server, struct job *job,
     }
     wait_for_end(server, job, EARLY_WAIT_MS, &look);
     status = say_look(job, &look, text);
-    return status == 0 && look.state == LOOK_ENDED ? reap(job, 0, most, text) : status;
+    return status == 0 && look.state == LOOK_ENDED ? reap(server, job, 0, most, text) : status;
 }
 
 /* ---- the rest ---- */
@@ -400,7 +407,7 @@ static int serve_forget(const struct server *server, struct job *job, struct str
 }
 
 /* Made where it is not there; its path without symlinks. */
-static int serve_folder(const struct server *server, const struct node_request *request UNUSED,
+static int serve_folder(struct server *server, const struct node_request *request UNUSED,
                         struct strbuf *text)
 {
     struct err err = {0};
@@ -416,8 +423,7 @@ static int serve_folder(const struct server *server, const struct node_request *
     return 0;
 }
 
-static int serve_job(const struct server *server, const struct node_request *request,
-                     struct strbuf *text)
+static int serve_job(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     struct job job = {.arena = ARENA_EMPTY};
     int status = NODE_FAILED;
@@ -443,7 +449,7 @@ static int serve_job(const struct server *server, const struct node_request *req
         status = serve_signal(&job, request, text);
         break;
     case NODE_REAP:
-        status = serve_reap(&job, request, text);
+        status = serve_reap(server, &job, request, text);
         break;
     case NODE_FORGET:
         status = serve_forget(server, &job, text);
@@ -455,16 +461,16 @@ static int serve_job(const struct server *server, const struct node_request *req
     return status;
 }
 
-int serve_request(const struct server *server, const struct node_request *request,
-                  struct strbuf *text)
+int serve_request(struct server *server, const struct node_request *request, struct strbuf *text)
 {
-    typedef int (*serve_fn)(const struct server *server, const struct node_request *request,
+    typedef int (*serve_fn)(struct server * server, const struct node_request *request,
                             struct strbuf *text);
     static const serve_fn OF_NODE[NODE_OP_END] = {
-        [NODE_FOLDER] = serve_folder, [NODE_LEASE] = serve_lease,    [NODE_SCAN] = serve_scan,
-        [NODE_REMOVE] = serve_remove, [NODE_CLOCK] = serve_clock,    [NODE_FACTS] = serve_facts,
-        [NODE_LISTEN] = serve_listen, [NODE_CONNECT] = serve_connect};
+        [NODE_FOLDER] = serve_folder, [NODE_LEASE] = serve_lease,     [NODE_SCAN] = serve_scan,
+        [NODE_REMOVE] = serve_remove, [NODE_CLOCK] = serve_clock,     [NODE_FACTS] = serve_facts,
+        [NODE_LISTEN] = serve_listen, [NODE_CONNECT] = serve_connect, [NODE_RELAY] = serve_relay,
+        [NODE_HEAR] = serve_hear,     [NODE_FEED] = serve_feed};
     serve_fn fn = OF_NODE[request->op];
-    reap_children();
+    reap_children(server);
     return (fn ? fn : serve_job)(server, request, text);
 }

@@ -19,11 +19,6 @@ static const char *const KINDS[] = {
     [PACK_TOKENS] = "tokens",
 };
 
-const char *pack_kind_name(enum pack_kind kind)
-{
-    return KINDS[kind];
-}
-
 static int check_file_name(const struct json *at, struct str name, struct err *err)
 {
     bool is_good = name.len > 0 && name.len <= FILE_NAME_MAX && name.ptr[0] != '.' &&

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "report/doc_table.h"
+#include "report/doc_table_impl.h"
 
 #define SPAN_MAX   64
 #define ROWS_FIRST 16   /* a power of two */
 #define LINK_MAX   2048 /* bytes of a target */
-
-struct reader {
-    struct arena *arena;
-    struct str text;
-    struct doc_tables *out;
-    struct str heading;
-    size_t heading_end;
-    size_t counted; /* lines are counted up to here */
-    int64_t line;
-};
 
 /* ---- text of a cell ---- */
 
@@ -56,7 +46,7 @@ static size_t skip_target(struct str text, size_t at, struct str *ret_link)
     return (size_t)(end - text.ptr) + 1;
 }
 
-static struct doc_cell clean_cell(struct arena *arena, struct str text)
+struct doc_cell doc_clean_cell(struct arena *arena, struct str text)
 {
     struct doc_cell cell = {0};
     char *copy = arena_strndup(arena, text.ptr ? text.ptr : "", text.len);
@@ -87,7 +77,7 @@ static struct doc_cell clean_cell(struct arena *arena, struct str text)
 
 /* ---- where a table stands ---- */
 
-static int64_t line_of(struct reader *r, size_t at)
+static int64_t line_of(struct doc_reader *r, size_t at)
 {
     for (; r->counted < at && r->counted < r->text.len; r->counted++) {
         r->line += r->text.ptr[r->counted] == '\n';
@@ -96,7 +86,7 @@ static int64_t line_of(struct reader *r, size_t at)
 }
 
 /* NULL where there are too many. */
-static struct doc_table *new_table(struct reader *r, size_t at)
+struct doc_table *doc_new_table(struct doc_reader *r, size_t at)
 {
     struct doc_table *table;
     size_t from = at - (at > DOC_BEFORE_MAX ? DOC_BEFORE_MAX : at);
@@ -112,8 +102,8 @@ static struct doc_table *new_table(struct reader *r, size_t at)
     return table;
 }
 
-static void add_row(struct reader *r, struct doc_table *table, const struct doc_cell *cells,
-                    size_t n)
+void doc_add_row(struct doc_reader *r, struct doc_table *table, const struct doc_cell *cells,
+                 size_t n)
 {
     struct doc_row *row;
     if (table->n_rows == DOC_ROWS_MAX) {
@@ -139,7 +129,7 @@ static void add_row(struct reader *r, struct doc_table *table, const struct doc_
 
 /* ---- Markdown and CSV: a row a line ---- */
 
-static struct str line_at(struct str text, size_t at)
+struct str doc_line_at(struct str text, size_t at)
 {
     const char *end = at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
     return str_sub(text, at, end ? (size_t)(end - text.ptr) - at : text.len - at);
@@ -160,7 +150,7 @@ static bool is_rule(struct str line)
     return n_dashes > 0 && n_bars > 0;
 }
 
-static size_t split_bars(struct reader *r, struct str line, struct doc_cell *cells)
+static size_t split_bars(struct doc_reader *r, struct str line, struct doc_cell *cells)
 {
     size_t n = 0;
     size_t from = 0;
@@ -180,36 +170,37 @@ static size_t split_bars(struct reader *r, struct str line, struct doc_cell *cel
             r->out->n_left_out++;
             return n;
         }
-        cells[n++] = clean_cell(r->arena, str_sub(line, from, at - from));
+        cells[n++] = doc_clean_cell(r->arena, str_sub(line, from, at - from));
         from = at + 1;
     }
     return n;
 }
 
 /* The table whose head stands at `at`; where the text goes on. */
-static size_t read_bars(struct reader *r, size_t at, struct str head)
+static size_t read_bars(struct doc_reader *r, size_t at, struct str head)
 {
     struct doc_cell cells[DOC_COLS_MAX];
-    struct doc_table *table = new_table(r, at);
+    struct doc_table *table = doc_new_table(r, at);
     size_t next = at + head.len + 1;
     if (table) {
-        add_row(r, table, cells, split_bars(r, head, cells));
+        doc_add_row(r, table, cells, split_bars(r, head, cells));
     }
-    next += line_at(r->text, next).len + 1; /* the rule below the head */
+    next += doc_line_at(r->text, next).len + 1; /* the rule below the head */
     while (next < r->text.len) {
-        struct str line = line_at(r->text, next);
+        struct str line = doc_line_at(r->text, next);
         if (!memchr(line.ptr, '|', line.len)) {
             break;
         }
         if (table) {
-            add_row(r, table, cells, split_bars(r, line, cells));
+            doc_add_row(r, table, cells, split_bars(r, line, cells));
         }
         next += line.len + 1;
     }
     return next;
 }
 
-static size_t split_csv(struct reader *r, struct str line, char delimiter, struct doc_cell *cells)
+static size_t split_csv(struct doc_reader *r, struct str line, char delimiter,
+                        struct doc_cell *cells)
 {
     size_t n = 0;
     for (size_t at = 0; at <= line.len;) {
@@ -223,7 +214,7 @@ static size_t split_csv(struct reader *r, struct str line, char delimiter, struc
             r->out->n_left_out++;
             return n;
         }
-        cells[n++] = clean_cell(r->arena, str_sub(line, from, end - from));
+        cells[n++] = doc_clean_cell(r->arena, str_sub(line, from, end - from));
         while (end < line.len && line.ptr[end] != delimiter) {
             end++;
         }
@@ -232,23 +223,23 @@ static size_t split_csv(struct reader *r, struct str line, char delimiter, struc
     return n;
 }
 
-static void read_csv(struct reader *r)
+static void read_csv(struct doc_reader *r)
 {
     static const char DELIMITERS[] = ",;\t";
     struct doc_cell cells[DOC_COLS_MAX];
-    struct str head = line_at(r->text, 0);
+    struct str head = doc_line_at(r->text, 0);
     struct doc_table *table = NULL;
     char delimiter = '\0';
     for (const char *d = DELIMITERS; *d && !delimiter; d++) {
         delimiter = head.len && memchr(head.ptr, *d, head.len) ? *d : '\0';
     }
-    table = delimiter ? new_table(r, 0) : NULL;
+    table = delimiter ? doc_new_table(r, 0) : NULL;
     for (size_t at = 0; table && at < r->text.len;) {
-        struct str line = line_at(r->text, at);
+        struct str line = doc_line_at(r->text, at);
         at += line.len + 1;
         line = str_trim(line);
         if (line.len) {
-            add_row(r, table, cells, split_csv(r, line, delimiter, cells));
+            doc_add_row(r, table, cells, split_csv(r, line, delimiter, cells));
         }
     }
 }
@@ -299,7 +290,7 @@ static size_t carry_down(struct spans *spans, struct doc_cell *cells, size_t n)
 }
 
 /* The row whose <tr> stands at `at`, to the next or the table's end. */
-static size_t read_tr(struct reader *r, size_t at, struct doc_table *table, struct spans *spans)
+static size_t read_tr(struct doc_reader *r, size_t at, struct doc_table *table, struct spans *spans)
 {
     struct doc_cell cells[DOC_COLS_MAX];
     struct str text = r->text;
@@ -323,7 +314,7 @@ static size_t read_tr(struct reader *r, size_t at, struct doc_table *table, stru
                !has_tag(text, end, "<tr") && !has_tag(text, end, "</table")) {
             end++;
         }
-        cell = clean_cell(r->arena, str_sub(text, from, end - from));
+        cell = doc_clean_cell(r->arena, str_sub(text, from, end - from));
         for (size_t idx = 0; idx < wide; idx++) {
             if (n == DOC_COLS_MAX) {
                 r->out->n_left_out++;
@@ -337,14 +328,14 @@ static size_t read_tr(struct reader *r, size_t at, struct doc_table *table, stru
         at = end;
     }
     if (table && n) {
-        add_row(r, table, cells, n);
+        doc_add_row(r, table, cells, n);
     }
     return at;
 }
 
-static size_t read_html(struct reader *r, size_t at)
+static size_t read_html(struct doc_reader *r, size_t at)
 {
-    struct doc_table *table = new_table(r, at);
+    struct doc_table *table = doc_new_table(r, at);
     struct spans spans = {0};
     at = skip_tag(r->text, at);
     while (at < r->text.len && !has_tag(r->text, at, "</table")) {
@@ -355,39 +346,53 @@ static size_t read_html(struct reader *r, size_t at)
 
 /* ---- a document ---- */
 
-static void note_heading(struct reader *r, size_t at, struct str line)
+static void note_heading(struct doc_reader *r, size_t at, struct str line)
 {
     bool is_markdown = line.len > 1 && line.ptr[0] == '#';
     int64_t html = is_markdown ? -1 : str_find(line, STR_LIT("<h"));
     if (is_markdown || (html >= 0 && (size_t)html + 2 < line.len && line.ptr[html + 2] >= '1' &&
                         line.ptr[html + 2] <= '6')) {
-        r->heading = clean_cell(r->arena, line).text;
+        r->heading = doc_clean_cell(r->arena, line).text;
         r->heading_end = at + line.len;
         r->out->title = r->out->title.ptr ? r->out->title : r->heading;
+    }
+}
+
+static void read_markup(struct doc_reader *r, bool is_markdown)
+{
+    for (size_t at = 0; at < r->text.len;) {
+        struct str line = doc_line_at(r->text, at);
+        struct str below = doc_line_at(r->text, at + line.len + 1);
+        int64_t tag = str_find(line, STR_LIT("<table"));
+        if (tag >= 0) {
+            at = read_html(r, at + (size_t)tag);
+        } else if (is_markdown && line.len && memchr(line.ptr, '|', line.len) && is_rule(below)) {
+            at = read_bars(r, at, line);
+        } else {
+            note_heading(r, at, line);
+            at += line.len + 1;
+        }
     }
 }
 
 void doc_tables_read(struct arena *arena, struct str text, enum doc_kind kind,
                      struct doc_tables *ret)
 {
-    struct reader r = {.arena = arena, .text = text, .out = ret};
+    struct doc_reader r = {.arena = arena,
+                           .text = kind == DOC_NOTEBOOK ? doc_notebook_text(arena, text) : text,
+                           .out = ret};
     *ret = (struct doc_tables){.items = arena_array(arena, struct doc_table, DOC_TABLES_MAX)};
-    if (kind == DOC_CSV) {
+    switch (kind) {
+    case DOC_CSV:
         read_csv(&r);
-        return;
-    }
-    for (size_t at = 0; at < text.len;) {
-        struct str line = line_at(text, at);
-        struct str below = line_at(text, at + line.len + 1);
-        int64_t tag = str_find(line, STR_LIT("<table"));
-        if (tag >= 0) {
-            at = read_html(&r, at + (size_t)tag);
-        } else if (kind == DOC_MARKDOWN && line.len && memchr(line.ptr, '|', line.len) &&
-                   is_rule(below)) {
-            at = read_bars(&r, at, line);
-        } else {
-            note_heading(&r, at, line);
-            at += line.len + 1;
-        }
+        break;
+    case DOC_RST:
+        doc_read_rst(&r);
+        break;
+    case DOC_MARKDOWN:
+    case DOC_HTML:
+    case DOC_NOTEBOOK:
+        read_markup(&r, kind != DOC_HTML);
+        break;
     }
 }

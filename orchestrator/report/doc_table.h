@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of documents: Markdown, HTML (also within Markdown) and CSV, as rows of plain text. Any bytes are a document; what is too
+/* Tables of documents: Markdown, HTML (also within Markdown), CSV, reStructuredText and notebooks, as rows of plain text. Any bytes are a document; what is too
    much is left out and counted. Pure. */
 #ifndef REPORT_DOC_TABLE_H
 #define REPORT_DOC_TABLE_H
@@ -11,7 +11,7 @@
 #define DOC_COLS_MAX   48
 #define DOC_BEFORE_MAX 600 /* bytes */
 
-enum doc_kind { DOC_MARKDOWN, DOC_HTML, DOC_CSV };
+enum doc_kind { DOC_MARKDOWN, DOC_HTML, DOC_CSV, DOC_RST, DOC_NOTEBOOK };
 
 struct doc_cell {
     struct str text; /* without markup, blanks trimmed */

@@ -50,10 +50,15 @@ static int parse_counts(const struct json *at, struct str part, struct report_ca
     if (g < 0) {
         return json_fail(at, err, "id: expected nNgG, found \"%.*s\"", STR_ARG(part));
     }
-    if (number_after(at, str_sub(part, 0, (size_t)g), "n", 1, NODES_MAX, &c->nodes, err) < 0 ||
+    if (number_after(at, str_sub(part, 0, (size_t)g), "n", 0, NODES_MAX, &c->nodes, err) < 0 ||
         number_after(at, str_sub(part, (size_t)g, SIZE_MAX), "g", 0, GPUS_PER_NODE_MAX,
                      &c->gpus_per_node, err) < 0) {
         return -1;
+    }
+    if (c->nodes == 0 && c->gpus_per_node != 0) {
+        return json_fail(at, err,
+                         "id: n0 goes with g0 alone (how many is not printed), found \"%.*s\"",
+                         STR_ARG(part));
     }
     c->gpus = c->nodes * c->gpus_per_node;
     return 0;
@@ -353,6 +358,9 @@ static int link_case(const struct json *at, const struct case_names *names, stru
     if (environment.ptr && !c->environment) {
         return json_fail(at, err, "environment: no environment \"%.100s\" in this report",
                          environment.ptr);
+    }
+    if (is_own && c->nodes == 0) {
+        return json_fail(at, err, "framework %s: expected how many nodes and GPUs", FRAMEWORK_OWN);
     }
     if (is_own) {
         return c->environment || c->n_cells || c->n_logs || !c->baseline.ptr

@@ -304,7 +304,7 @@ int decode_environment(const struct json *at, struct arena *arena, struct enviro
     static const struct json_field FIELDS[] = {
         {"id", JSON_STR, JSON_REQUIRED, offsetof(struct environment, id), 0, 0},
         {"title", JSON_STR, JSON_REQUIRED, offsetof(struct environment, title), 0, 0},
-        {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct environment, nodes), 1, NODES_MAX},
+        {"nodes", JSON_I64, JSON_REQUIRED, offsetof(struct environment, nodes), 0, NODES_MAX},
         {"gpus_per_node", JSON_I64, JSON_REQUIRED, offsetof(struct environment, gpus_per_node), 0,
          GPUS_PER_NODE_MAX},
         {"conditions", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
@@ -317,6 +317,12 @@ int decode_environment(const struct json *at, struct arena *arena, struct enviro
         decode_conditions(&member, arena, &ret->conditions, err) < 0 ||
         json_member(at, "source", &member, err) < 0) {
         return -1;
+    }
+    if (ret->nodes == 0 && ret->gpus_per_node != 0) {
+        return json_member(at, "nodes", &member, err) < 0
+                   ? -1
+                   : json_fail(&member, err, "expected 1 to %d, or 0 with 0 GPUs: not printed",
+                               NODES_MAX);
     }
     return decode_source(&member, arena, &ret->source, err);
 }

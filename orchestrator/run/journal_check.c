@@ -218,6 +218,25 @@ int run_check_folder(const char *folder, struct err *err)
     return find_journal(&arena, folder, &path, &id) ? run_derive(&arena, folder, &derived, err) : 0;
 }
 
+int run_check_place(const char *path, struct str run_id, struct err *err)
+{
+    CLEANUP(free) char *whole = realpath(path, NULL);
+    char *slash = whole ? strrchr(whole, '/') : NULL;
+    struct str folder;
+    if (!slash) {
+        return 0;
+    }
+    if (!run_id_is_valid(str_of(slash + 1))) { /* of a run's own folder: the last part itself */
+        *slash = '\0';
+        slash = strrchr(whole, '/');
+    }
+    folder = str_of(slash ? slash + 1 : "");
+    return !run_id_is_valid(folder) || str_eq(folder, run_id)
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "lies in the folder of run %.*s, and is run %.*s",
+                         STR_ARG(folder), STR_ARG(run_id));
+}
+
 int run_derive(struct arena *arena, const char *folder, struct derived *ret_derived,
                struct err *err)
 {

@@ -14,6 +14,9 @@ MUST_CHECK int journal_check(struct arena *arena, const char *folder, const stru
 /* The same of a folder that is to be sealed or was; nothing where no journal lies beside it. */
 MUST_CHECK int run_check_folder(const char *folder, struct err *err);
 
+/* An archive or folder that lies in a run's own folder (named by the run) is that run's, and no other's. ERR_INTEGRITY. */
+MUST_CHECK int run_check_place(const char *path, struct str run_id, struct err *err);
+
 /* derive_folder, then the above. */
 MUST_CHECK int run_derive(struct arena *arena, const char *folder, struct derived *ret_derived,
                           struct err *err);

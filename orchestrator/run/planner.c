@@ -206,6 +206,13 @@ static int plan_by(struct planner *p, const struct report_case *c, const struct 
                    struct plan_step *ret_step, struct err *err)
 {
     *ret_step = new_step(p->arena, c);
+    if (c->nodes == 0) {
+        ret_step->n_nodes = 1;
+        ret_step->n_ranks = 1;
+        plan_cannot(ret_step, ERR_MANIFEST, "the report does not print how many nodes and GPUs",
+                    NULL);
+        return 0;
+    }
     if (plan_follow(p, c, recipe, ret_step, err) < 0) {
         return -1;
     }

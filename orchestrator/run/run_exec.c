@@ -12,6 +12,7 @@
 #include "codec/digest.h"
 #include "evidence/contents.h"
 #include "evidence/seal.h"
+#include "evidence/verify_archive.h"
 #include "run/journal_check.h"
 #include "run/run_impl.h"
 #include "sys/proc.h"
@@ -346,12 +347,36 @@ static int discard(void *ctx UNUSED, const char *name UNUSED, struct str text UN
     return 0;
 }
 
+/* What was sealed once still follows from its logs, and so does its archive. */
+static int check_sealed(struct runner *r, bool *ret_is_signed, struct err *err)
+{
+    struct verify_info info = {0};
+    const struct verify_opts opts = {
+        .path = r->dir.archive, .allows_unsigned = true, .clock = r->opts->clock};
+    if (run_check_folder(r->dir.evidence, err) < 0) {
+        return -1;
+    }
+    if (!fs_exists(r->dir.archive)) {
+        return err_set(err, ERR_INTEGRITY, "%s: is not there any more; reperf seal makes it again",
+                       r->dir.archive);
+    }
+    if (verify_archive(r->arena, &opts, &info, err) < 0 ||
+        run_check_place(r->dir.archive, info.run_id, err) < 0) {
+        return err_wrap(err, "%s", r->dir.archive);
+    }
+    *ret_is_signed = info.signer != VERIFY_SIGNER_NONE;
+    return 0;
+}
+
 static int carry_out(struct runner *r, struct run_end *end, struct err *err)
 {
     if (open_run(r, err) < 0) {
         return -1;
     }
     if (r->was_sealed) {
+        if (check_sealed(r, &end->is_signed, err) < 0) {
+            return -1;
+        }
         log_line(LOG_INFO, "run %.*s is finished and sealed", STR_ARG(r->dir.id));
         return result_derive(r->arena, &r->frozen, discard, NULL, &end->result, err);
     }

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "codec/oci_ref.h"
 #include "load/load.h"
+#include "load/places.h"
 #include "report/dataset.h"
 #include "report/source.h"
 
@@ -44,6 +45,17 @@ static bool is_id(struct str name)
     return name.len > 0;
 }
 
+/* The program's and the user's. */
+static const struct placed_list *reports_of(struct arena *arena, const char *root)
+{
+    struct placed_list *list = arena_new(arena, struct placed_list);
+    struct err ignored = {0};
+    if (places_list(arena, root, "reports", REPORTS_MAX, list, &ignored) < 0) {
+        *list = (struct placed_list){0}; /* load_report says why */
+    }
+    return list;
+}
+
 static bool is_there(struct arena *arena, const char *root, enum noun_kind kind, struct str name)
 {
     const char *path = NULL;
@@ -58,8 +70,7 @@ static bool is_there(struct arena *arena, const char *root, enum noun_kind kind,
         path = arena_printf(arena, "%s/images/%.*s/image.json", root, STR_ARG(name));
         break;
     case NOUN_REPORT:
-        path = arena_printf(arena, "%s/manifests/reports/%.*s.json", root, STR_ARG(name));
-        break;
+        return placed_find(reports_of(arena, root), name) != NULL;
     case NOUN_SOURCE:
         return false;
     }
@@ -135,11 +146,13 @@ static const char *near_text(struct arena *arena, const char *root, enum noun_ki
 {
     static const struct {
         enum noun_kind kind;
-        const char *folder, *end;
-    } PLACES[] = {{NOUN_DATASET, "datasets", ""},
-                  {NOUN_IMAGE, "images", ""},
-                  {NOUN_REPORT, "manifests/reports", ".json"}};
+        const char *folder;
+    } PLACES[] = {{NOUN_DATASET, "datasets"}, {NOUN_IMAGE, "images"}};
     struct nearest nearest = nearest_to(name);
+    const struct placed_list *reports = reports_of(arena, root);
+    for (size_t idx = 0; (kind == NOUN_KINDS || kind == NOUN_REPORT) && idx < reports->n; idx++) {
+        nearest_offer(&nearest, reports->items[idx].stem);
+    }
     for (size_t idx = 0; idx < ARRAY_LEN(PLACES); idx++) {
         struct fs_names names = {0};
         struct err ignored = {0};
@@ -148,11 +161,7 @@ static const char *near_text(struct arena *arena, const char *root, enum noun_ki
             continue;
         }
         for (size_t at = 0; at < names.n; at++) {
-            struct str id = str_of(names.items[at]);
-            if (str_ends(id, str_of(PLACES[idx].end))) {
-                id.len -= strlen(PLACES[idx].end);
-                nearest_offer(&nearest, str_z(arena, id));
-            }
+            nearest_offer(&nearest, names.items[at]);
         }
     }
     return nearest_text(&nearest, arena_array(arena, char, NEAREST_TEXT_MAX));

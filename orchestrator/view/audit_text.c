@@ -64,14 +64,23 @@ static void add_number(struct table *table, double value, int decimals)
     }
 }
 
+static void add_count(struct table *table, int64_t count, bool is_printed)
+{
+    if (is_printed) {
+        table_addf(table, "%" PRId64, count);
+    } else {
+        table_add(table, STR_LIT("-"));
+    }
+}
+
 static void add_cell(struct table *table, const struct cell_audit *a, bool is_verbose)
 {
     const struct report_case *c = a->of_case;
     table_add(table, c->model);
     table_add(table, c->stack->label);
     table_add(table, c->variant.ptr ? c->variant : STR_LIT(""));
-    table_addf(table, "%" PRId64, c->gpus);
-    table_addf(table, "%" PRId64, c->batch_per_gpu);
+    add_count(table, c->gpus, c->nodes > 0);
+    add_count(table, c->batch_per_gpu, c->batch_per_gpu > 0);
     table_add(table, a->cell->metric_name);
     table_add(table, a->cell->printed);
     add_number(table, a->recomputed, a->cell->decimals < 4 ? a->cell->decimals + 1 : 4);

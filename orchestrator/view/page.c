@@ -109,9 +109,19 @@ struct str number_text(struct page *page, double value, int decimals)
 
 struct str case_text(struct page *page, const struct report_case *c)
 {
-    return textf(&page->arena, "%.*s, %" PRId64 " GPU%s, batch %" PRId64 "%s%.*s",
-                 STR_ARG(c->stack->label), c->gpus, c->gpus == 1 ? "" : "s", c->batch_per_gpu,
-                 c->variant.len ? ", " : "", STR_ARG(c->variant));
+    return textf(&page->arena, "%.*s, %.*s%s%.*s", STR_ARG(c->stack->label),
+                 STR_ARG(row_text(page, c)), c->variant.len ? ", " : "", STR_ARG(c->variant));
+}
+
+struct str row_text(struct page *page, const struct report_case *c)
+{
+    struct str gpus =
+        c->gpus    ? textf(&page->arena, "%" PRId64 " GPU%s", c->gpus, c->gpus == 1 ? "" : "s")
+        : c->nodes ? STR_LIT("CPUs")
+                   : STR_LIT("GPUs not printed");
+    return c->batch_per_gpu
+               ? textf(&page->arena, "%.*s, batch %" PRId64, STR_ARG(gpus), c->batch_per_gpu)
+               : textf(&page->arena, "%.*s, batch not printed", STR_ARG(gpus));
 }
 
 const struct rule *rule_of(const struct page *page, const struct cell_audit *ca)

@@ -95,11 +95,11 @@ static void add_cell(struct page *page, const struct cell_audit *ca, const struc
         HTML(page->out, "<small>{}</small>", c->variant);
     }
     HTML(page->out,
-         "<small class=\"phone\">{} GPU{}, batch {}</small></th><td class=\"n desk\">{}</td>"
+         "<small class=\"phone\">{}</small></th><td class=\"n desk\">{}</td>"
          "<td class=\"n desk\">{}</td><td class=\"n\">{}</td><td class=\"n desk\">{}</td><td>",
-         whole_text(page, c->gpus), c->gpus == 1 ? STR_EMPTY : STR_LIT("s"),
-         whole_text(page, c->batch_per_gpu), whole_text(page, c->gpus),
-         whole_text(page, c->batch_per_gpu), ca->cell->printed, recomputed_text(page, ca));
+         row_text(page, c), c->nodes ? whole_text(page, c->gpus) : STR_LIT("\xe2\x80\x93"),
+         c->batch_per_gpu ? whole_text(page, c->batch_per_gpu) : STR_LIT("\xe2\x80\x93"),
+         ca->cell->printed, recomputed_text(page, ca));
     add_verdict(page, ca->verdict);
     /* On a phone these three stand in one column. */
     if (isfinite(ca->recomputed)) {

@@ -26,12 +26,24 @@ static size_t batch_rank(const struct report_audit *audit, const struct cell_aud
     return rank;
 }
 
-static bool same_chart(const struct report_audit *audit, const struct cell_audit *a,
-                       const struct cell_audit *b)
+/* The cells of a report that charts show, and the rank of each one's batch. */
+struct scaling {
+    const struct report_audit *audit;
+    size_t *ranks;
+    bool *is_shown;
+};
+
+static bool is_charted(const struct cell_audit *ca)
 {
-    return str_eq(a->of_case->model, b->of_case->model) &&
-           str_eq(a->of_case->precision, b->of_case->precision) &&
-           batch_rank(audit, a) == batch_rank(audit, b);
+    return ca->cell->metric == METRIC_THROUGHPUT && ca->of_case->gpus > 0;
+}
+
+static bool same_chart(const struct scaling *s, size_t a, size_t b)
+{
+    const struct report_case *x = s->audit->cells[a].of_case;
+    const struct report_case *y = s->audit->cells[b].of_case;
+    return is_charted(&s->audit->cells[b]) && s->ranks[a] == s->ranks[b] &&
+           str_eq(x->model, y->model) && str_eq(x->precision, y->precision);
 }
 
 /* The colour of a stack: its place among the report's stacks that ran this model. */
@@ -123,19 +135,20 @@ static void add_efficiency(struct page *page, const struct chart *chart)
     strbuf_add_z(page->out, has_any ? "." : "");
 }
 
-static void add_chart(struct page *page, const struct report_audit *audit, size_t first)
+static void add_chart(struct page *page, const struct scaling *s, size_t first)
 {
+    const struct report_audit *audit = s->audit;
     const struct cell_audit *head = &audit->cells[first];
     struct chart *chart = arena_new(&page->arena, struct chart);
-    size_t rank = batch_rank(audit, head);
     chart->lines = arena_array(&page->arena, struct chart_line, audit->n_cells);
     chart->id = arena_printf(&page->arena, "chart-%zu", ++page->n_charts);
     chart->unit = head->cell->unit;
-    chart->title = textf(&page->arena, "%.*s, %.*s%s", STR_ARG(head->of_case->model),
-                         STR_ARG(head->of_case->precision), rank ? ", larger batch" : "");
+    chart->title =
+        textf(&page->arena, "%.*s, %.*s%s", STR_ARG(head->of_case->model),
+              STR_ARG(head->of_case->precision), s->ranks[first] ? ", larger batch" : "");
     for (size_t idx = first; idx < audit->n_cells; idx++) {
         const struct cell_audit *ca = &audit->cells[idx];
-        if (ca->cell->metric != METRIC_THROUGHPUT || !same_chart(audit, head, ca)) {
+        if (!same_chart(s, first, idx)) {
             continue;
         }
         add_chart_point(find_line(page, chart, audit, ca), ca);
@@ -150,34 +163,44 @@ static void add_chart(struct page *page, const struct report_audit *audit, size_
     strbuf_add_z(page->out, "</small></figcaption></figure>\n");
 }
 
-static bool is_first_of_chart(const struct report_audit *audit, size_t idx)
+/* Marks the cells of the chart that begins with this one. False: all are of one number of GPUs, and nothing scales. */
+static bool mark_chart(struct scaling *s, size_t first)
 {
-    if (audit->cells[idx].cell->metric != METRIC_THROUGHPUT) {
-        return false;
-    }
-    for (size_t before = 0; before < idx; before++) {
-        if (audit->cells[before].cell->metric == METRIC_THROUGHPUT &&
-            same_chart(audit, &audit->cells[before], &audit->cells[idx])) {
-            return false;
+    bool scales = false;
+    for (size_t idx = first; idx < s->audit->n_cells; idx++) {
+        if (same_chart(s, first, idx)) {
+            s->is_shown[idx] = true;
+            scales = scales ||
+                     s->audit->cells[idx].of_case->gpus != s->audit->cells[first].of_case->gpus;
         }
     }
-    return true;
+    return scales;
 }
 
 void add_scaling(struct page *page, const struct report_audit *audit)
 {
-    HTML(page->out,
-         "<section class=\"card\" id=\"{}-scaling\"><h3>Scaling</h3>\n<p>Throughput of one "
-         "GPU over the number of GPUs: ideal scaling is level (dotted). Filled: as published. "
-         "Ring: computed from the log; where they differ, the number does not follow.</p>\n"
-         "<div class=\"grid2\">\n",
-         audit->report->id);
+    struct scaling s = {audit, arena_array(&page->arena, size_t, audit->n_cells + 1),
+                        arena_array(&page->arena, bool, audit->n_cells + 1)};
+    bool has_any = false;
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        if (is_first_of_chart(audit, idx)) {
-            add_chart(page, audit, idx);
-        }
+        s.ranks[idx] = is_charted(&audit->cells[idx]) ? batch_rank(audit, &audit->cells[idx]) : 0;
     }
-    strbuf_add_z(page->out, "</div></section>\n");
+    for (size_t idx = 0; idx < audit->n_cells; idx++) {
+        if (s.is_shown[idx] || !is_charted(&audit->cells[idx]) || !mark_chart(&s, idx)) {
+            continue;
+        }
+        if (!has_any) {
+            HTML(page->out,
+                 "<section class=\"card\" id=\"{}-scaling\"><h3>Scaling</h3>\n<p>Throughput of one "
+                 "GPU over the number of GPUs: ideal scaling is level (dotted). Filled: as "
+                 "published. Ring: computed from the log; where they differ, the number does not "
+                 "follow.</p>\n<div class=\"grid2\">\n",
+                 audit->report->id);
+        }
+        has_any = true;
+        add_chart(page, &s, idx);
+    }
+    strbuf_add_z(page->out, has_any ? "</div></section>\n" : "");
 }
 
 /* What one spark line shows. */

@@ -33,6 +33,8 @@ void add_condition_value(struct page *page, struct str value);
 struct str number_text(struct page *page, double value, int decimals); /* "" for NAN */
 /* "Paddle, 8 GPUs, batch 96": enough to tell cells of one table apart. */
 struct str case_text(struct page *page, const struct report_case *c);
+/* "8 GPUs, batch 64". */
+struct str row_text(struct page *page, const struct report_case *c);
 /* The value as the verdict compared it: rounded as the cell's rule rounds. */
 struct str rounded_text(struct page *page, const struct cell_audit *ca);
 /* With as many digits as the difference beside it needs to follow from the two numbers that are shown. */

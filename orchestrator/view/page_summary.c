@@ -172,6 +172,13 @@ void add_summary(struct page *page, const struct report_audit *audit)
          textf(&page->arena, "%zu", count_level(audit, LEVEL_NOTE)));
 }
 
+/* On a phone there is room for what differs and what has no log. */
+static void add_count(struct page *page, size_t verdict, size_t n)
+{
+    bool is_fine = verdict == AUDIT_EXACT || verdict == AUDIT_MATCH;
+    strbuf_printf(page->out, "<td class=\"n%s\">%zu</td>", is_fine ? " desk" : "", n);
+}
+
 void add_overview(struct page *page, const struct report_audit *audits, size_t n)
 {
     struct verdict_counts all = {0};
@@ -181,29 +188,29 @@ void add_overview(struct page *page, const struct report_audit *audits, size_t n
         page->out,
         "<caption>How many published numbers follow from the published logs</caption>"
         "<thead><tr><th scope=\"col\">Report</th><th scope=\"col\" class=\"n\">Numbers</th>"
-        "<th scope=\"col\" class=\"n\">Exact</th><th scope=\"col\" class=\"n\">Match</th>"
+        "<th scope=\"col\" class=\"n desk\">Exact</th><th scope=\"col\" class=\"n desk\">Match</th>"
         "<th scope=\"col\" class=\"n\">Differs</th><th scope=\"col\" class=\"n\">No log</th>"
-        "<th scope=\"col\">Share</th></tr></thead>\n<tbody>\n");
+        "<th scope=\"col\" class=\"desk\">Share</th></tr></thead>\n<tbody>\n");
     for (size_t idx = 0; idx < n; idx++) {
         struct verdict_counts counts = count_verdicts(&audits[idx]);
         HTML(page->out, "<tr><th scope=\"row\"><a href=\"#{}\">{}</a></th>", audits[idx].report->id,
              audits[idx].report->id);
         strbuf_printf(page->out, "<td class=\"n\">%zu</td>", counts.n);
         for (size_t verdict = 0; verdict <= AUDIT_NO_LOG; verdict++) {
-            strbuf_printf(page->out, "<td class=\"n\">%zu</td>", counts.of[verdict]);
+            add_count(page, verdict, counts.of[verdict]);
             all.of[verdict] += counts.of[verdict];
         }
         all.n += counts.n;
-        strbuf_add_z(page->out, "<td>");
+        strbuf_add_z(page->out, "<td class=\"desk\">");
         add_verdict_bar(page, &counts);
         strbuf_add_z(page->out, "</td></tr>\n");
     }
     strbuf_printf(page->out,
                   "</tbody><tfoot><tr><th scope=\"row\">all</th><td class=\"n\">%zu</td>", all.n);
     for (size_t verdict = 0; verdict <= AUDIT_NO_LOG; verdict++) {
-        strbuf_printf(page->out, "<td class=\"n\">%zu</td>", all.of[verdict]);
+        add_count(page, verdict, all.of[verdict]);
     }
-    strbuf_add_z(page->out, "<td>");
+    strbuf_add_z(page->out, "<td class=\"desk\">");
     add_verdict_bar(page, &all);
     strbuf_add_z(page->out, "</td></tr></tfoot>");
     add_scroll_end(page);

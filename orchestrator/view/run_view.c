@@ -12,6 +12,7 @@
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
 #include "load/measure.h"
+#include "run/journal_check.h"
 
 static bool has_result(struct arena *arena, const char *folder)
 {
@@ -233,10 +234,13 @@ int run_view_open(struct arena *arena, struct clock_src clock, const char *state
     CLEANUP(run_view) struct run_view view = {0};
     struct derived derived;
     if (find_folder(arena, clock, state, name, &view, err) < 0 ||
-        derive_folder(arena, view.folder, &derived, err) < 0) {
+        run_derive(arena, view.folder, &derived, err) < 0) {
         return -1;
     }
     view.frozen = derived.frozen; /* given away */
+    if (fs_exists(name) && run_check_place(name, view.frozen.run_id, err) < 0) {
+        return err_wrap(err, "%s", name);
+    }
     view.result = derived.result;
     if (load_settings(arena, &view, err) < 0) {
         return -1;

@@ -66,6 +66,11 @@ is "$(said "$T/light" hows)" "$(jq '[.reports[].cells[] | select(.logs | length 
 [ "$(said "$T/light" log-links)" -ge "$(said "$T/light" hows)" ]
 ok $? "and has its log's address"
 is "$(said "$T/light" hidden-390)" 0 "on a phone, verdict and difference of each cell are seen without scrolling"
+is "$(said "$T/light" cut-390)" "" "and no other table is cut"
+runs=(logs/verified/*/*.tar.zst)
+exits 0 "a page of a run" "$REPERF" report "${runs[0]}" --html "$T/run.html"
+probe "$T/run.html" "$T/run"
+like "$(said "$T/run" cut-390)" "^(Side by side)?$" "which is not cut either, but for the columns of several frameworks"
 # What is printed as the difference follows from the two numbers beside it.
 python3 - "$T/all.html" >"$T/odd" <<'END'
 import html, re, sys

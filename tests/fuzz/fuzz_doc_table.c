@@ -1,10 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a document with tables: within the limits, cells are plain text, lines are of the document. */
+/* Any bytes as a document with tables: within the limits, cells are plain text, lines are of the document; and what a draft takes of them are
+   numbers above 0 of a unit and metric of the vocabulary, each with an id of its own. */
 #include "base/base.h"
 
-#include "report/doc_table.h"
+#include "judge/draft.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void draft(struct arena *arena, const struct doc_tables *tables)
+{
+    static const struct draft_attrs GIVEN = {.gpus_per_node = 8};
+    static const struct draft_logs NO_LOGS = {0};
+    const struct vocabulary *vocabulary = vocabulary_builtin(arena);
+    struct draft_reader *reader = draft_reader_new(arena, vocabulary, STR_EMPTY);
+    struct draft draft = {0};
+    draft_add_tables(reader, STR_LIT("docs/a/README.md"), tables, &draft);
+    draft_match(arena, &NO_LOGS, &GIVEN, &draft);
+    ASSERT(draft.n <= DRAFT_NUMBERS_MAX);
+    for (size_t idx = 0; idx < draft.n; idx++) {
+        const struct draft_number *n = &draft.items[idx];
+        ASSERT(n->printed.len > 0 && words_find(&vocabulary->units, n->unit));
+        ASSERT(words_find(&vocabulary->metrics, n->metric));
+        ASSERT(n->state == DRAFT_UNPLACED || n->is_repeated || n->id.len > 0);
+        ASSERT(n->state == DRAFT_UNPLACED || n->state == DRAFT_NO_LOG);
+    }
+    draft_reader_free(reader);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -18,11 +39,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         n_lines += data[idx] == '\n';
     }
     doc_tables_read(&arena, (struct str){(const char *)data + 1, size - 1},
-                    (enum doc_kind)(data[0] % 3), &tables);
+                    (enum doc_kind)(data[0] % 5), &tables);
     ASSERT(tables.n <= DOC_TABLES_MAX);
     for (size_t t = 0; t < tables.n; t++) {
         const struct doc_table *table = &tables.items[t];
-        ASSERT(table->n_rows <= DOC_ROWS_MAX && table->line >= 1 && table->line <= n_lines);
+        ASSERT(table->n_rows <= DOC_ROWS_MAX && table->line >= 1 &&
+               (data[0] % 5 == DOC_NOTEBOOK || table->line <= n_lines));
         ASSERT(table->before.len <= DOC_BEFORE_MAX);
         for (size_t row = 0; row < table->n_rows; row++) {
             ASSERT(table->rows[row].n <= DOC_COLS_MAX);
@@ -31,5 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             }
         }
     }
+    draft(&arena, &tables);
     return 0;
 }

@@ -56,6 +56,8 @@ while read -r name where; do
         top=$(echo "$REPERF_STATE"/runs/*)
         refused "$name: not sealed" "$REPERF" seal "$top/evidence" -o "$T/journal.tar.zst" --force
         refused "$name: not verified" "$REPERF" verify "$top/evidence" --key "$T/honest.pub"
+        refused "$name: not reported" "$REPERF" report "$top"
+        refused "$name: not replayed" "$REPERF" replay "$top/evidence"
         if [ -s "$top/journal.jsonl" ] && grep -q '"state":"sealed"\|garbage' "$top/journal.jsonl"; then
             refused "$name: status says so" "$REPERF" status last
             exits 0 "$name: a listing goes on" "$REPERF" status
@@ -74,9 +76,27 @@ exits 0 "a listing of a run and of its copy under another name" "$REPERF" status
 is "$(jq -r '[.runs[].state] | join(" ")' "$T/out")" "damaged sealed" "the copy is damaged, the run is not"
 exits 0 "the history has the cells of one" "$REPERF" history --json
 is "$(jq -c '[(.cells | length), (.damaged | length)]' "$T/out")" "[1,1]" "and names the other"
+C=20200101T000000.000Z-00000000
+mv "$REPERF_STATE/runs/$C/"*.tar.zst "$REPERF_STATE/runs/$C/$C.tar.zst"
+for command in "report $C" "compare $C $C" "replay $C" "verify $C --key $T/honest.pub" "status $C" "resume $C" \
+    "verify $REPERF_STATE/runs/$C/$C.tar.zst --key $T/honest.pub" "report $REPERF_STATE/runs/$C/$C.tar.zst" "report $REPERF_STATE/runs/$C"; do
+    # shellcheck disable=SC2086
+    refused "a run of another name than its folder, archive and all: ${command%% *}" "$REPERF" $command
+done
 rm -rf "$REPERF_STATE/runs/20200101T000000.000Z-00000000"
+exits 0 "a sealed run is resumed in vain" "$REPERF" resume last --json
+is "$(jq -r '.archive | length > 0' "$T/out")" true "and names its archive"
+rm -rf "$T/forged" && cp -r "$T/sealed" "$T/forged" && sed -i 's/"value": 8,/"value": 9,/' "$T/forged/result.json"
+"${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
+cp "$T/forged.tar.zst" "$(echo "$R"/*.tar.zst)"
+for command in "resume last" "replay last" "verify last --key $T/forger.pub"; do
+    # shellcheck disable=SC2086
+    refused "a forged archive in the run's folder: ${command%% *}" "$REPERF" $command
+done
+rm "$R"/*.tar.zst
+refused "an archive that is gone: resume" "$REPERF" resume last
 sed -i 's/"value": 8,/"value": 9,/' "$R/evidence/result.json"
-for command in "status last" "report last" "replay $R/evidence" "verify $R/evidence --key $T/honest.pub" "seal $R/evidence -o $T/x.tar.zst"; do
+for command in "status last" "resume last" "compare last last" "report last" "replay $R/evidence" "verify $R/evidence --key $T/honest.pub" "seal $R/evidence -o $T/x.tar.zst"; do
     # shellcheck disable=SC2086
     refused "an edited result: ${command%% *}" "$REPERF" $command
 done

@@ -33,7 +33,7 @@ while read -r id; do
 done <"$T/ids" | sort >"$T/taken"
 while read -r file format; do
     taken=$(awk -F'\t' -v file="$file" -v own="$format" '$1 == file && $2 != own { printf " %s", $2 }' "$T/taken")
-    case $file in airank-in-*) taken=${taken/ airank/} ;; mlperf-*) taken=${taken/ mlperf-training/} ;; esac # asked for by name alone
+    case $file in airank-in-*) taken=${taken/ airank/} ;; mlperf-*) taken=${taken/ mlperf-training/} ;; tf-cnn-*) taken=${taken/ csv/} ;; esac # asked for by name alone; a table's head
     is "$taken" "" "$file: no other format reads anything in it"
     grep -q "^$file$(printf '\t')$format\$" "$T/taken"
     ok $? "$file: its own does"
@@ -71,8 +71,9 @@ damaged() {
     head -n "$last" "$F/$file" | head -c -9 >"$T/bad.log"
     case $file in paddlenlp-transformer.log | paddlerec.log | paddlenlp-tobal.log | dlperf-*) bad "cut within its last number" ;; esac
     { head -n "$middle" "$F/$file"; printf 'Traceback (most recent call last):\n'; } >"$T/bad.log"
-    [ "$format" = hf-trainer ] || bad "cut in its midst by an error"
+    case $format in hf-trainer | horovod-benchmark | tf-cnn-benchmarks) ;; *) bad "cut in its midst by an error" ;; esac
     [ "$records" -gt 3 ] || return
+    case $file in deepspeed-chat.log | tf-estimator* | olmo.log | modded-nanogpt.log) return ;; esac # their figures stand without a step, or at any
     sed "${middle}{p}" "$F/$file" >"$T/bad.log"
     [ "$format" = ngc-tf-bert ] || bad "a line twice" # loss scaling repeats an iteration
     sed "${middle}d" "$F/$file" >"$T/bad.log"

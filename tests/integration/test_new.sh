@@ -58,17 +58,18 @@ is "$(cell resnet50/pytorch/amp/n1g8/bs64)" "18000 images/s mine-1/window resnet
 is "$(cell resnet50/pytorch/fp32/n1g8/bs64)" "9000 images/s null " "a number without log"
 is "$(cell bert/paddle/fp32/n1g1/bs8 | cut -d' ' -f1,2,4)" "19.428 samples/s bert/logs/run_bs8_fp32_gpu1.txt" "an HTML table, a log of a known kind"
 is "$(cell bert/paddle/fp32/n1g8/bs8)" "117.2 samples/s null " "a cell that reaches over two rows"
-is "$(jq '.cases | length' "$R")" 6 "neither accuracies nor versions"
-like "$(cat said)" 'no row +docs/results.csv:1 +512.5 samples/s +not said: framework precision GPUs' "what a CSV does not say is named"
-like "$(cat said)" '^3 numbers fit, 1 differ, 2 without log, 1 without a row' "what fits, what does not, what was not found"
+is "$(jq '.cases | length' "$R")" 9 "accuracies too, and no versions"
+is "$(jq -r '[.cases[].cells[0] | select(.metric == "accuracy") | "\(.printed) \(.unit)"] | join(" ")' "$R")" "76.1 % 76.2 %" "with their metric"
+like "$(cat said)" 'no log +docs/results.csv:1 +512.5 samples/s +vit/unstated/unstated/n0g0/bs128 \(not said: framework precision GPUs\)' "what a CSV does not say is named, and stands there as not said"
+like "$(cat said)" '^3 numbers fit, 1 differ, 5 without log, 0 without a row' "what fits, what does not, what was not found"
 is "$(jq -r '.source | "\(.repository) \(.commit)"' "$R")" "https://example.org/mine.git $(git -C "$T/repo" rev-parse HEAD)" "repository and commit"
 exits 0 "the draft is valid against its schema" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
 "$REPERF" lint mine >out 2>err
 like "$?" '^[01]$' "it is linted"
 exits 1 "it is audited at once, by the series kept beside it" "$REPERF" audit mine
-like "$(cat out)" '6 cells: 3 exact, 0 match, 1 differ, 2 without log' "with the same result"
+like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"
 exits 1 "and from the clone" "$REPERF" audit mine --logs "$T/bare"
-like "$(cat out)" '6 cells: 3 exact, 0 match, 1 differ, 2 without log' "with the same result"
+like "$(cat out)" '9 cells: 3 exact, 0 match, 1 differ, 5 without log' "with the same result"
 exits 2 "a report that is there is not overwritten" "$REPERF" new mine --from "$T/bare"
 exits 0 "what the tables do not say can be said" "$REPERF" new other --from "$T/repo" --below docs --framework pytorch --precision amp --gpus 8 --manifests "$T/home/.local/share/reperf/manifests"
 is "$(jq -r '.cases[].id' "$T/home/.local/share/reperf/manifests/reports/other.json")" vit/pytorch/amp/n1g8/bs128 "and makes a row"
@@ -77,8 +78,71 @@ exits 1 "nothing below a folder" "$REPERF" new none --from "$T/repo" --below now
 [ ! -e "$T/home/.local/share/reperf/manifests/reports/none.json" ]
 ok $? "and nothing is written"
 exits 0 "a repository by its URL" "$REPERF" new by-url --from "file://$T/bare" --manifests "$T/home/.local/share/reperf/manifests"
-is "$(jq '.cases | length' "$T/home/.local/share/reperf/manifests/reports/by-url.json")" 6 "gives the same rows"
+is "$(jq '.cases | length' "$T/home/.local/share/reperf/manifests/reports/by-url.json")" 9 "gives the same rows"
 is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-new.*' -newer "$T/bare" | wc -l)" 0 "nothing is left behind"
+
+# Tables as other projects print them: two rows of heads, a row for a section, rates of one GPU, numbers that are none, a file that is only
+# linked, reStructuredText, a notebook; logs that are near a number by chance, of another card, or of another model.
+mkdir -p "$T/two/logs" "$T/two/runs"
+loop "$T/two/runs/a100.txt" 812.5
+loop "$T/two/logs/resnet50_v100_fp32_bs32_gpu1.log" 400
+loop "$T/two/logs/resnet50_a100_fp32_bs32_gpu1.log" 812.5
+loop "$T/two/logs/vgg16_a100_fp32_bs32_gpu8.log" 6100
+for i in $(seq 30); do loop "$T/two/logs/other-$i.log" "$((500 + 20 * i))"; done
+cat >"$T/two/README.md" <<'END'
+# Speed of PyTorch
+
+## ResNet50
+
+- Training speed (images/s), FP32, batch size 32
+
+<table><tr><td></td><td colspan=2>A100</td><td colspan=2>V100</td></tr>
+<tr><td></td><td>v1</td><td>FP16</td><td>v1</td><td>FP16</td></tr>
+<tr><td>1 GPU</td><td>812.5</td><td>1,500</td><td>401</td><td>800</td></tr>
+<tr><td>8 GPUs</td><td>6100</td><td>-</td><td>-</td><td>-</td></tr></table>
+
+## Others
+
+| date | GPUs | model | images/s | images/s/GPU | step | time (ms) | log |
+|---|---|---|---|---|---|---|---|
+| **A100, FP32, bs=32** |||||||
+| 20201208 | 1 | x | 812.5 | 7 | 3 | 31.5 | [log](runs/a100.txt) |
+|          | 4 |   | 640 (see below) | 7 | 3 | 0 | none |
+| **V100, FP16** |||||||
+| 20201209 |   | resnet50 | 333 | 7 | 3 | 0 | none |
+END
+printf 'Speed\n=====\n\nBERT\n----\n\n+------+-------------+\n| GPUs | sequences/s |\n+======+=============+\n| 8    | 1,234.5     |\n+------+-------------+\n\n===== ===========\nGPUs  sequences/s\n===== ===========\n16    2345\n===== ===========\n\n.. list-table:: x\n   :header-rows: 1\n\n   * - GPUs\n     - sequences/s\n   * - 32\n     - 4567\n' >"$T/two/bench.rst"
+printf '{"cells": [{"cell_type": "markdown", "source": [\n "## GPT\\n",\n "\\n",\n "| GPUs | tokens/s |\\n",\n "|---|---|\\n",\n "| 2 | 999 |\\n"\n]}]}\n' >"$T/two/run.ipynb"
+printf 'name_gpu,num_gpu,resnet50\nRTX 3090,2.0,905.0\n' >"$T/two/train-throughput-fp16.csv"
+git -C "$T/two" init -q && git -C "$T/two" add . && git -C "$T/two" commit -qm one
+exits 0 "another" "$REPERF" new two --from "$T/two" --repository https://example.org/pytorch-two.git --unit images/s
+cp out said
+R="$T/home/.local/share/reperf/manifests/reports/two.json"
+is "$(jq -r '[.cases[].cells[0] | "\(.printed) \(.metric)"] | join(", ")' "$R")" \
+    "812.5 throughput, 1500 throughput, 401 throughput, 800 throughput, 6100 throughput, 812.5 throughput, 640 throughput, 333 throughput, 1234.5 throughput, 2345 throughput, 4567 throughput, 999 throughput, 905.0 throughput, 31.5 step_time" \
+    "the rates of all six documents' tables, a time, and neither dates, steps, zeros nor rates of one GPU"
+is "$(cell resnet50/pytorch/fp32/n1g1/bs32 | cut -d' ' -f1,2,4)" "812.5 images/s logs/resnet50_a100_fp32_bs32_gpu1.log" "a table with two rows of heads, and the log of its card"
+like "$(cat said)" 'differs .* 401 images/s .*400 by [a-z0-9/-]+ of logs/resnet50_v100' "a number of another card differs from that card's log, and not from the first one's"
+is "$(jq -r '.cases[] | select(.cells[0].printed == "6100") | .logs | length' "$R")" 0 "a log of another model gives the number, and is not its log"
+is "$(jq -r '.cases[] | select(.model == "x" or (.id | startswith("x/"))) | select(.cells[0].printed == "812.5") | .logs[0]' "$R")" runs/a100.txt "a file that only a link tells from any other is read as a log"
+is "$(jq -r '.cases[] | select(.cells[0].printed == "640") | "\(.id) \(.logs | length)"' "$R")" "x/pytorch/fp32/n1g4/bs32 0" "the section's row, the model of the row above; a number that one of thirty logs would give is none's"
+like "$(cat said)" 'not taken: [12] numbers? that some log gives' "which is said"
+like "$(cat said)" 'left out: 3 rates of one GPU of several' "and so is what is left out"
+is "$(jq -r '[.cases[].id | select(startswith("bench") or startswith("bert") or startswith("gpt"))] | join(" ")' "$R")" \
+    "bert/pytorch/unstated/n1g8/bs0 bert/pytorch/unstated/n2g8/bs0 bert/pytorch/unstated/n4g8/bs0 gpt/pytorch/unstated/n1g2/bs0" "grid, simple and list tables, and a notebook; the framework by the repository's name"
+is "$(jq -r '.cases[] | select(.cells[0].printed == "905.0") | .id' "$R")" resnet50/pytorch/fp16/n1g2/bs0 "a CSV whose name says what it holds, once --unit says in what"
+exits 0 "it is valid" /usr/bin/python3 "$ROOT/tests/integration/validate.py" "$ROOT/manifests/schema/report.json" "$R"
+"$REPERF" lint two >out 2>err
+like "$?" '^[01]$' "linted"
+exits 1 "and audited" "$REPERF" audit two
+like "$(cat out)" '14 cells: 2 exact, 0 match, 1 differ, 11 without log' "with the same result"
+like "$("$REPERF" audit two --case 'bert/*' | grep 1234.5)" '^bert +pytorch +8 +- +throughput' "a batch that is not printed is none"
+like "$("$REPERF" audit mine --case 'vit/*' | grep 512.5)" '^vit +unstated +- +128 +throughput' "nor is a number of GPUs"
+exits 0 "its page" "$REPERF" report two --html page.html
+exits 7 "a plan says of each row why it cannot be run" "$REPERF" plan two --profile smoke
+exits 3 "also of one whose GPUs are not printed" "$REPERF" plan two --profile smoke --case 'resnet50/pytorch/fp16/n0g0/*'
+exits 0 "a bundle finds a report of the user's own" "$REPERF" bundle two --dry-run -o "$T/bundle"
+exits 2 "a unit that is none" "$REPERF" new three --from "$T/two" --unit furlongs
 exits 2 "a folder that is no repository" "$REPERF" new x --from "$T/home"
 exits 2 "no name" "$REPERF" new --from "$T/repo"
 exits 2 "a name that is none" "$REPERF" new '../x' --from "$T/repo"
