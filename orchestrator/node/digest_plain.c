@@ -2,6 +2,8 @@
 /* codec/digest.h without OpenSSL, which a static program had better not carry: SHA-256 alone, by base/sha256_pair.h. */
 #include "base/base.h"
 
+#include "codec/digest.h"
+
 #include "base/sha256_pair.h"
 
 enum { OF_SHA256 = 1 }; /* its place in struct digest: bit 1 of the kinds */
