@@ -151,8 +151,8 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
 static int name_formats(const struct format_set *set, const char *asked, struct err *err)
 {
     return err_set(err, ERR_USAGE,
-                   "no format \"%.60s\"; there are auto and %zu by name: `reperf list formats`", asked,
-                   set->n);
+                   "no format \"%.60s\"; there are auto and %zu by name: `reperf list formats`",
+                   asked, set->n);
 }
 
 static int name_rules(const struct format *format, const char *asked, struct err *err)
