@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/progress.h"
 #include "base/strbuf.h"
 #include "base/table.h"
@@ -146,13 +147,18 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
 
 static int name_formats(const struct format_set *set, const char *asked, struct err *err)
 {
-    char known[400] = "";
-    size_t len = 0;
-    for (size_t idx = 0; idx < set->n && len < sizeof(known); idx++) {
-        len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%.*s", idx ? ", " : "",
-                                STR_ARG(format_id(set->items[idx])));
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct nearest nearest = nearest_to(asked);
+    char text[NEAREST_TEXT_MAX];
+    const char *known = "auto";
+    nearest_offer(&nearest, known);
+    for (size_t idx = 0; idx < set->n; idx++) {
+        const char *id = str_z(&arena, format_id(set->items[idx]));
+        nearest_offer(&nearest, id);
+        known = arena_printf(&arena, "%s, %s", known, id);
     }
-    return err_set(err, ERR_USAGE, "no format \"%.60s\"; there are auto, %s", asked, known);
+    return err_set(err, ERR_USAGE, "no format \"%.60s\"%s; there are %.400s", asked,
+                   nearest_text(&nearest, text), known);
 }
 
 static int name_rules(const struct format *format, const char *asked, struct err *err)
