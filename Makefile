@@ -80,7 +80,8 @@ PREP_SRC  := $(sort $(filter-out $(PREP_MAIN),$(wildcard orchestrator/prep/*.c))
 NODE_MAIN := orchestrator/node/node_main.c
 NODE_SRC  := $(sort $(filter-out $(NODE_MAIN),$(wildcard orchestrator/node/*.c)))
 # What reperf-node has of codec: no library of others, since it is linked statically.
-NODE_USES := orchestrator/codec/node_wire.c orchestrator/codec/sha256_pair.c
+NODE_USES := $(addprefix orchestrator/,$(addprefix codec/,node_wire.c relay.c digest_read.c md5_many.c md5_lanes.c) \
+             $(addprefix store/,tree_run.c tree_worker.c tree_lanes.c digest_cache.c digest_cache_file.c) $(addprefix sys/,pool.c loop.c relay_net.c))
 ORCH_SRC  := $(sort $(filter-out $(BASE_SRC) $(PREP_SRC) $(PREP_MAIN) $(NODE_SRC) $(NODE_MAIN),$(wildcard orchestrator/*/*.c)))
 # What of the CUDA backend is built without CUDA: the parts that need no header of it.
 CUDA_PURE := layout device_fit
@@ -253,8 +254,7 @@ build/$(1)/unit/test_wl_%: build/$(1)/tests/unit/test_wl_%.c.o build/$(1)/held.a
 build/$(1)/unit/%: build/$(1)/tests/unit/%.c.o build/$(1)/orch.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) -lcmocka -o $$@
-build/$(1)/unit/test_stage: | build/$(1)/reperf
-build/$(1)/unit/test_proc: | build/$(1)/reperf-node
+build/$(1)/unit/test_proc build/$(1)/unit/test_lease build/$(1)/unit/test_stage build/$(1)/unit/test_monitor: | build/$(1)/reperf-node
 build/$(1)/replay/%: build/$(1)/tests/fuzz/fuzz_%.c.o build/$(1)/tests/fuzz/replay.c.o build/$(1)/prep.a build/$(1)/orch.a build/$(1)/wl.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(ORCH_LIBS) $$(PREP_LIBS) $$(WL_LIBS) -o $$@

@@ -57,12 +57,9 @@ static void print_command_help(const struct cmd *c, const char *verb_name)
 
 static const struct cmd *find_command(const char *name)
 {
-    const struct cmd *const *const tables[] = {CMDS, CMDS_INTERNAL};
-    for (size_t idx = 0; idx < ARRAY_LEN(tables); idx++) {
-        for (const struct cmd *const *c = tables[idx]; *c; c++) {
-            if (strcmp((*c)->name, name) == 0) {
-                return *c;
-            }
+    for (const struct cmd *const *c = CMDS; *c; c++) {
+        if (strcmp((*c)->name, name) == 0) {
+            return *c;
         }
     }
     return NULL;

@@ -12,7 +12,7 @@ owner() { # PATH of a library: its package
     echo "deb_control.sh: no package has $1" >&2
     return 1
 }
-needs() { # PROGRAM: a package a line
+needs() { # PROGRAM: the path of a library a line
     local name path
     readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | while read -r name; do
         path=$(LC_ALL=C ldd "$1" | awk -v name="$name" '$1 == name && $3 ~ /^\// { print $3 }')
@@ -23,10 +23,11 @@ needs() { # PROGRAM: a package a line
             return 1
             ;;
         esac
-        owner "$path"
+        echo "$path"
     done
 }
-packages=$(for program in "$tree"/usr/bin/*; do needs "$program"; done | sort -u)
+libraries=$(for program in "$tree"/usr/bin/*; do needs "$program"; done | sort -u)
+packages=$(while read -r path; do owner "$path"; done <<<"$libraries" | sort -u)
 libc=$(dpkg-query -W -f='${Version}' libc6 | sed 's/-.*//')
 depends=$(while read -r package; do [ "$package" = libc6 ] && echo "libc6 (>= $libc)" || echo "$package"; done <<<"$packages" | paste -sd, | sed 's/,/, /g')
 cat <<X

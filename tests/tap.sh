@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs test programs and scripts that speak TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run beside each other:
-# what computes (programs, lint, the workloads' scripts), the long ones first, in a lane more than there are processors (some wait at times) and behind
-# all others; what waits (other scripts) and what runs on the cluster, one at a time each. TAP_LANES=1: all in one lane, in the order given.
+# Runs test programs and scripts that speak TAP, and ends with the one line "N passed, N failed, N skipped". Three queues run side by side:
+# what computes (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others; what
+# mostly waits (other scripts) in two; what runs on the cluster in one. TAP_LANES=1: all in one lane, in the order given.
 # A program that dies, hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why
 # ("1..0 # SKIP why") is one skip. TIER=all has tests do what is long by nature, too; otherwise they name it ("# test-all: what"), and it is listed, as is
 # what only make test-frameworks does ("# test-frameworks: what").
@@ -144,10 +144,10 @@ lane() { # QUEUE TEST...
 if [ "${TAP_LANES:-}" = 1 ]; then
     lane all "$@"
 else
-    lane waiting "${waiting[@]+"${waiting[@]}"}"
+    for _ in 1 2; do lane waiting "${waiting[@]+"${waiting[@]}"}"; done
     lane cluster "${on_cluster[@]+"${on_cluster[@]}"}"
     n_processors=$(nproc)
-    for ((i = 0; i <= (n_processors < 4 ? n_processors : 4); i++)); do
+    for ((i = 0; i < (n_processors < 4 ? n_processors : 4); i++)); do
         lane computing "${computing[@]+"${computing[@]}"}"
     done
 fi

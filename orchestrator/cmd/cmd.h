@@ -46,7 +46,6 @@ extern const struct cmd CMD_LOCK;
 extern const struct cmd CMD_MEASURE;
 extern const struct cmd CMD_NEW;
 extern const struct cmd CMD_NODES;
-extern const struct cmd CMD_NODE_RELAY;
 extern const struct cmd CMD_PACK;
 extern const struct cmd CMD_PLAN;
 extern const struct cmd CMD_REPAIR;
@@ -62,8 +61,6 @@ extern const struct cmd CMD_UNPACK;
 extern const struct cmd CMD_VERIFY;
 
 extern const struct cmd *const CMDS[]; /* sorted by name, ended by NULL */
-/* What reperf starts of itself on other machines; no list, help or completion names them. Ended by NULL. */
-extern const struct cmd *const CMDS_INTERNAL[];
 
 /* The verbs of a command whose verbs have options of their own, ended by NULL; NULL where it has none such. */
 const struct cmd *const *cmd_verbs(const struct cmd *c);

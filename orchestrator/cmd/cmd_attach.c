@@ -57,8 +57,7 @@ static int end_status(const struct run_info *info, struct err *err)
                    strcmp(info->state, "died") == 0 ? "its orchestrator died" : info->state,
                    strcmp(info->state, "cancelled") == 0 ? "" : "; reperf resume ",
                    strcmp(info->state, "cancelled") == 0 ? 0 : (int)info->dir.id.len,
-                   info->dir.id.ptr,
-                   strcmp(info->state, "cancelled") == 0 ? "" : " goes on from there");
+                   info->dir.id.ptr, strcmp(info->state, "cancelled") == 0 ? "" : " continues it");
 }
 
 static int follow(const struct rundir *dir, struct err *err)
@@ -111,7 +110,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 const struct cmd CMD_ATTACH = {
     .name = "attach",
     .operands = "RUN",
-    .summary = "follow a run that another process carries out, to its end",
+    .summary = "follow a run of another process to its end",
     .opts = OPTS,
     .run = run,
 };

@@ -31,18 +31,18 @@ static void audit_args_cleanup(struct audit_args *args)
 
 #define AT(member) offsetof(struct audit_args, member)
 static const struct opt OPTS[] = {
-    {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
+    {"all", 0, OPT_FLAG, NULL, "all reports", AT(is_all), 0, 0},
     {"logs", 0, OPT_TEXT, "DIR",
-     "read the raw logs below DIR, in this clone or in the \"store\", not the kept series",
+     "read raw logs from DIR, a clone or the \"store\" instead of the published series",
      AT(logs_folder), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
     {"sarif", 0, OPT_FLAG, NULL, "findings as SARIF 2.1.0", AT(want_sarif), 0, 0},
     {"junit", 0, OPT_FLAG, NULL, "cells as JUnit XML", AT(want_junit), 0, 0},
-    {"like-for-like", 0, OPT_FLAG, NULL, "also each row of two frameworks under one rule",
+    {"like-for-like", 0, OPT_FLAG, NULL, "also compare each row of two frameworks by one rule",
      AT(want_like), 0, 0},
     {"strict", 0, OPT_FLAG, NULL, "a cell that its log proves only in part does not hold",
      AT(is_strict), 0, 0},
-    {"write-series", 0, OPT_TEXT, "DIR", "with --logs: keep the series of each report below DIR",
+    {"write-series", 0, OPT_TEXT, "DIR", "with --logs: write the series of each report below DIR",
      AT(series_folder), 0, 0},
     SHOWN_ARGS_OPTS(AT(shown)),
     OPT_END,

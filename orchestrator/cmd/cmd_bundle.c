@@ -29,7 +29,7 @@ static const struct opt BUNDLE_OPTS[] = {
      .offset = offsetof(struct bundle_args, output)},
     {.name = "synthetic",
      .kind = OPT_FLAG,
-     .help = "the synthetic twins of the datasets",
+     .help = "the synthetic datasets",
      .offset = offsetof(struct bundle_args, is_synthetic)},
     {.name = "allow-missing",
      .kind = OPT_FLAG,
@@ -37,7 +37,7 @@ static const struct opt BUNDLE_OPTS[] = {
      .offset = offsetof(struct bundle_args, allows_missing)},
     {.name = "dry-run",
      .kind = OPT_FLAG,
-     .help = "say how many files and bytes it would have and what the store lacks; write nothing",
+     .help = "print its size and what the store lacks; write nothing",
      .offset = offsetof(struct bundle_args, is_dry)},
     {.name = "json",
      .kind = OPT_FLAG,
@@ -50,7 +50,7 @@ static const struct opt IMPORT_OPTS[] = {
     {.name = "locks",
      .kind = OPT_TEXT,
      .value = "DIR",
-     .help = "where the bundle's locks go (without: manifests/locks)",
+     .help = "folder for the bundle's locks (default manifests/locks)",
      .offset = offsetof(struct bundle_args, locks)},
     {.name = "json",
      .kind = OPT_FLAG,
@@ -106,12 +106,12 @@ static void print_text(struct strbuf *buf, const char *command, const char *fold
                       "would be %zu files, %" PRIu64 " bytes, %" PRIu64
                       " of them blobs; nothing was written%s\n",
                       info->n_files, info->file_bytes, info->blob_bytes,
-                      info->is_synthetic ? "; SYNTHETIC data is among it" : "");
+                      info->is_synthetic ? "; it contains SYNTHETIC data" : "");
     } else {
         strbuf_printf(buf,
                       "%s: %zu files, %zu blobs of %" PRIu64 " bytes; every byte was checked%s\n",
                       folder, info->n_files, info->n_blobs, info->blob_bytes,
-                      info->is_synthetic ? "; SYNTHETIC data is among it" : "");
+                      info->is_synthetic ? "; it contains SYNTHETIC data" : "");
     }
     for (size_t idx = 0; idx < info->n_parts; idx++) {
         strbuf_printf(buf, "  %s\n", info->parts[idx]);
@@ -258,8 +258,9 @@ static int run_import(const struct cmd_ctx *ctx, int argc, char **argv, struct e
 }
 
 const struct cmd CMD_BUNDLE = {
-    "bundle", "NAME...", "put all that reports, datasets, images or sources need into one folder",
-    BUNDLE_OPTS, run_bundle};
+    "bundle", "NAME...",
+    "put everything that reports, datasets, images or sources need into one folder", BUNDLE_OPTS,
+    run_bundle};
 const struct cmd CMD_IMPORT = {"import", "DIR",
-                               "take a bundle into the store, after checking every byte",
+                               "import a bundle into the store, after checking every byte",
                                IMPORT_OPTS, run_import};

@@ -31,7 +31,7 @@ static int cancel(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
 const struct cmd CMD_CANCEL = {
     .name = "cancel",
     .operands = "RUN",
-    .summary = "give a run up: stop its job, whoever started it",
+    .summary = "give up a run: stop its jobs, whichever process started it",
     .opts = OPTS,
     .run = cancel,
 };

@@ -180,6 +180,9 @@ static void find_changes(struct arena *arena, struct compare *c)
                c->b.frozen.report_sha256);
     add_change(&c->changes, STR_LIT("plan.profile"), str_of(profile_name(c->a.frozen.plan.profile)),
                str_of(profile_name(c->b.frozen.plan.profile)));
+    add_change(&c->changes, STR_LIT("plan.rehearsal"),
+               c->a.frozen.plan.is_rehearsal ? STR_LIT("yes") : STR_EMPTY,
+               c->b.frozen.plan.is_rehearsal ? STR_LIT("yes") : STR_EMPTY);
     for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
         const struct cell_result *a = &c->a.result.cells[idx];
         const struct cell_result *b = compare_find(&c->b, a->of_case->id);

@@ -19,28 +19,27 @@ struct meaning {
 };
 
 static const struct meaning WORDS[] = {
-    {"0", "exit status", "All that was asked was done, and holds."},
+    {"0", "exit status", "Everything that was asked for was done, and holds."},
     {"1", "exit status",
      "A cell does not hold: audit found one that differs, lint found an error, or a run did not "
      "reproduce a number. Nothing else failed."},
-    {"2", "exit status", "The command line is wrong, or names something that is not there."},
+    {"2", "exit status", "The command line is wrong, or names something that does not exist."},
     {"3", "exit status",
      "A manifest (report, format, inventory) is wrong; the message says where."},
     {"4", "exit status", "Something could not be fetched."},
     {"5", "exit status",
      "Integrity: a digest, signature, archive or host key is not what it must be, or a login was "
      "refused."},
-    {"6", "exit status",
-     "A node: it cannot be reached, or lacks what the case needs (GPUs, nodes)."},
-    {"7", "exit status", "A container: the engine or the image is not there, or did not start."},
+    {"6", "exit status", "A node: it is unreachable, or lacks what the case needs (GPUs, nodes)."},
+    {"7", "exit status", "A container: the engine or the image is missing, or did not start."},
     {"8", "exit status", "The workload itself failed, or cannot do what the case asks."},
     {"9", "exit status",
-     "A log gives no number: no metric, cut short, not a number, or two runs in one."},
-    {"10", "exit status", "Disk: full, over quota, read-only, or not to be written."},
+     "A log gives no number: no metric, truncated, not a number, or two runs in one."},
+    {"10", "exit status", "Disk: full, over quota, read-only, or not writable."},
     {"70", "exit status", "A fault of reperf itself. Please report it."},
     {"124", "exit status", "A deadline passed; what ran was stopped."},
     {"128+n", "exit status",
-     "Stopped by signal n (130: ^C, 143: TERM). A run can be taken up by reperf resume."},
+     "Stopped by signal n (130: ^C, 143: TERM). A run continues with reperf resume."},
     {"exact", "audit verdict",
      "The value from the log, rounded or cut by the rule at the printed digits, is the printed "
      "one."},
@@ -54,7 +53,8 @@ static const struct meaning WORDS[] = {
     {"faster", "run verdict", "The run's value is more than 5 % over the published one."},
     {"slower", "run verdict", "The run's value is more than 5 % under the published one."},
     {"not_comparable", "run verdict",
-     "There is a value, but it says nothing of the published one: the smoke profile, no published "
+     "There is a value, but it says nothing about the published one: the smoke profile, no "
+     "published "
      "number, or another unit. The conditions that differ are listed."},
     {"failed", "run verdict",
      "At least one repeat does not count: it did not end with status 0, or its log gives no "
@@ -67,7 +67,7 @@ static const struct meaning WORDS[] = {
     {"incomplete", "parse verdict", "The log stops before the step or the end that it announces."},
     {"nan", "parse verdict", "A value of the metric is not a number, or infinite."},
     {"ambiguous", "parse verdict", "The log holds more than one run and the rule takes one."},
-    {"truncated", "parse verdict", "The last line is cut."},
+    {"truncated", "parse verdict", "The last line is truncated."},
 };
 
 static void add_word(struct explainer *e, const struct meaning *word)
@@ -242,7 +242,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 const struct cmd CMD_EXPLAIN = {
     .name = "explain",
     .operands = "[CELL | REPORT CELL | RULE | FORMAT | CODE]...",
-    .summary = "how a cell follows from its log; what a rule, a format or a word means",
+    .summary = "how a cell follows from its log; what a rule, a format or a term means",
     .opts = OPTS,
     .run = run,
 };

@@ -26,7 +26,7 @@ static const struct opt OPTS[] = {
     {.name = "host",
      .kind = OPT_TEXT,
      .value = "URL",
-     .help = "load: where docker's daemon is, as DOCKER_HOST says it",
+     .help = "load: address of docker's daemon, as in DOCKER_HOST",
      .offset = offsetof(struct image_args, host)},
     {.name = "output",
      .letter = 'o',
@@ -248,5 +248,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 }
 
 const struct cmd CMD_IMAGE = {"image", "ls|load|export|rm [IMAGE]",
-                              "container images of the store: list, give to an engine, write out",
+                              "container images of the store: list, load into an engine, export",
                               OPTS, run};

@@ -21,7 +21,7 @@ struct lint_args {
 
 #define AT(member) offsetof(struct lint_args, member)
 static const struct opt OPTS[] = {
-    {"all", 0, OPT_FLAG, NULL, "every report there is", AT(is_all), 0, 0},
+    {"all", 0, OPT_FLAG, NULL, "all reports", AT(is_all), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document", AT(want_json), 0, 0},
     {"sarif", 0, OPT_FLAG, NULL, "SARIF 2.1.0, for code hosts and editors", AT(want_sarif), 0, 0},
     OPT_END,

@@ -199,8 +199,11 @@ static int list_folders(struct rows *rows, const char *folder, const char *file,
     return 0;
 }
 
-static const struct table_column DATASET_COLUMNS[] = {
-    {"dataset", false}, {"store", false}, {"twin", false}, {"title", false}, {"licence", false}};
+static const struct table_column DATASET_COLUMNS[] = {{"dataset", false},
+                                                      {"store", false},
+                                                      {"synthetic", false},
+                                                      {"title", false},
+                                                      {"licence", false}};
 
 /* How far it is in the store: "absent", "partial", "archives", "tree"; "-" for what has no such thing. */
 static int add_dataset_state(struct rows *rows, const struct store *store, const char *id,
@@ -325,9 +328,12 @@ static const struct kind {
     {"runs", list_runs, RUN_COLUMNS, ARRAY_LEN(RUN_COLUMNS)},
 };
 
-/* A column's head as a JSON key: blanks become underscores; the id column is always "id". */
+/* A column's head as a JSON key: blanks become underscores; the id column is always "id", and a synthetic dataset's "twin". */
 static const char *json_key(struct arena *arena, const struct kind *kind, size_t column)
 {
+    if (column && str_eq_z(str_of(kind->columns[column].head), "synthetic")) {
+        return "twin";
+    }
     char *key = arena_printf(arena, "%s", column ? kind->columns[column].head : "id");
     for (char *c = key; *c; c++) {
         *c = *c == ' ' ? '_' : *c;
@@ -441,5 +447,5 @@ static int run_list(const struct cmd_ctx *ctx, int argc, char **argv, struct err
 
 const struct cmd CMD_LIST = {
     "list", "[reports|cases|datasets|images|formats|rules|findings|inventories|runs] [REPORT]",
-    "what there is: reports (default), cases, datasets, images, formats, inventories, runs, ...",
-    OPTS, run_list};
+    "list reports (default), cases, datasets, images, formats, inventories, runs, ...", OPTS,
+    run_list};

@@ -55,7 +55,7 @@ static int run_lock(const struct cmd_ctx *ctx, int argc, char **argv, struct err
 const struct cmd CMD_LOCK = {
     .name = "lock",
     .operands = "NAME...",
-    .summary = "write down what was first seen of datasets, images and sources, and hold to it",
+    .summary = "record the state of datasets, images and sources, and require it from then on",
     .opts = OPTS,
     .run = run_lock,
 };

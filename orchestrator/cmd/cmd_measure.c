@@ -35,22 +35,22 @@ struct args {
 #define ARG(member) offsetof(struct args, member)
 static const struct opt OPTS[] = {
     {"format", 'f', OPT_TEXT, "FORMAT",
-     "format of the logs, by name or file (auto: found by reading; default)", ARG(format), 0, 0},
+     "format of the logs, by name or file (default auto: by reading)", ARG(format), 0, 0},
     {"pattern", 'p', OPT_TEXT, "REGEX",
      "instead of a format: a regular expression with a group (?<value>...)", ARG(pattern), 0, 0},
-    {"unit", 'u', OPT_TEXT, "UNIT", "what the pattern's value, or a number without a unit, is in",
+    {"unit", 'u', OPT_TEXT, "UNIT", "unit of the pattern's value, or of a number without one",
      ARG(unit), 0, 0},
     {"suggest", 0, OPT_TEXT, "FILE",
-     "write a format made from the log's own lines, and measure by it", ARG(suggest), 0, 0},
+     "write a format made from the log's own lines, and measure with it", ARG(suggest), 0, 0},
     {"rule", 'r', OPT_TEXT, "RULE", "rule that turns the series into a number (default: its mean)",
      ARG(rule), 0, 0},
-    {"gpus", 'g', OPT_I64, "N", "GPUs of the job, where the log does not state it", ARG(gpus), 1,
+    {"gpus", 'g', OPT_I64, "N", "GPUs of the job, if the log does not state it", ARG(gpus), 1,
      1000000},
-    {"nodes", 'n', OPT_I64, "N", "nodes of the job, where the log does not state it", ARG(nodes), 1,
+    {"nodes", 'n', OPT_I64, "N", "nodes of the job, if the log does not state it", ARG(nodes), 1,
      1000000},
-    {"batch", 'b', OPT_I64, "N", "batch of one GPU, where the log does not state it", ARG(batch), 1,
+    {"batch", 'b', OPT_I64, "N", "batch of one GPU, if the log does not state it", ARG(batch), 1,
      1000000000},
-    {"allow-incomplete", 0, OPT_FLAG, NULL, "a log that is not whole is no failure",
+    {"allow-incomplete", 0, OPT_FLAG, NULL, "an incomplete log is not a failure",
      ARG(allows_incomplete), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "one JSON document instead of a table", ARG(want_json), 0, 0},
     OPT_END,
@@ -120,6 +120,9 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
         f->verdict = f->m.last_run; /* what was asked for is there */
         f->why = f->verdict == PARSE_OK ? STR_EMPTY : STR_LIT("the run did not end as it should");
     }
+    if (f->verdict == PARSE_OK && f->series->n == 0) { /* another of the format's has samples */
+        f->verdict = PARSE_NO_METRIC;
+    }
     if (f->verdict == PARSE_AMBIGUOUS && chooses_run && f->m.causes.n[CAUSE_RUNS] > 0) {
         bool is_last = f->rule->run == RUN_LAST;
         f->verdict = is_last ? f->m.last_run : f->m.first_run;
@@ -129,6 +132,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
                                            parse_verdict_name(f->verdict)));
     }
     if (f->verdict != PARSE_OK && !is_part(f)) {
+        f->why = f->why.len ? f->why : STR_LIT("no line holds what the rule takes");
         return;
     }
     if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
@@ -150,15 +154,13 @@ static int name_formats(const struct format_set *set, const char *asked, struct 
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct nearest nearest = nearest_to(asked);
     char text[NEAREST_TEXT_MAX];
-    const char *known = "auto";
-    nearest_offer(&nearest, known);
+    nearest_offer(&nearest, "auto");
     for (size_t idx = 0; idx < set->n; idx++) {
-        const char *id = str_z(&arena, format_id(set->items[idx]));
-        nearest_offer(&nearest, id);
-        known = arena_printf(&arena, "%s, %s", known, id);
+        nearest_offer(&nearest, str_z(&arena, format_id(set->items[idx])));
     }
-    return err_set(err, ERR_USAGE, "no format \"%.60s\"%s; there are %.400s", asked,
-                   nearest_text(&nearest, text), known);
+    return err_set(err, ERR_USAGE,
+                   "no format \"%.60s\"%s; there are auto and %zu by name: `reperf list formats`",
+                   asked, nearest_text(&nearest, text), set->n);
 }
 
 static int name_rules(const struct format *format, const char *asked, struct err *err)

@@ -53,5 +53,5 @@ static int run_nodes(const struct cmd_ctx *ctx, int argc, char **argv, struct er
     return fail_verb(argc > 0 ? argv[0] : NULL, err);
 }
 
-const struct cmd CMD_NODES = {"nodes", "VERB", "the nodes of an inventory, without a report", OPTS,
-                              run_nodes};
+const struct cmd CMD_NODES = {
+    "nodes", "VERB", "work on the nodes of an inventory, without a report", OPTS, run_nodes};

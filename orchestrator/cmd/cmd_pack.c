@@ -27,12 +27,12 @@ static const struct opt OPTS[] = {
      .offset = offsetof(struct pack_args, splits)},
     {.name = "synthetic",
      .kind = OPT_FLAG,
-     .help = "the dataset's synthetic twin",
+     .help = "the synthetic dataset",
      .offset = offsetof(struct pack_args, is_synthetic)},
     {.name = "threads",
      .kind = OPT_I64,
      .value = "N",
-     .help = "default: one a core; the bytes do not depend on it",
+     .help = "default: one a core; the result does not depend on it",
      .offset = offsetof(struct pack_args, n_threads),
      .min = POOL_THREADS_MIN,
      .max = POOL_THREADS_MAX},
@@ -71,7 +71,7 @@ static void print_split(struct strbuf *buf, const struct dataset_here *here,
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct err ignored = {0};
     strbuf_printf(buf, "%s, split %.*s%s: %s\n", here->dataset.id.ptr, STR_ARG(packed->split),
-                  here->is_twin ? ", synthetic twin" : "", packed->folder);
+                  here->is_twin ? ", synthetic" : "", packed->folder);
     if (json_parse(packed->said, "reperf-pack", &doc, &ignored) == 0) {
         struct json root = json_root(&doc);
         strbuf_printf(buf, "  samples %lld, shards %lld (%lld were there), %lld bytes\n",
@@ -138,7 +138,7 @@ static int pack(const struct cmd_ctx *ctx, const struct pack_args *args, const c
     stop_hold();
     if (dataset_pack(&arena, &store, &here, &opts, &packed, &n, err) < 0) {
         if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
-            log_line(LOG_ERROR, "%s; the next call goes on", err->msg);
+            log_line(LOG_ERROR, "%s; the next call continues", err->msg);
             return stop_status();
         }
         return -1;

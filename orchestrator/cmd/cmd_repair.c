@@ -16,7 +16,7 @@ struct repair_args {
 static const struct opt OPTS[] = {
     {.name = "synthetic",
      .kind = OPT_FLAG,
-     .help = "a dataset's synthetic twin",
+     .help = "the synthetic dataset",
      .offset = offsetof(struct repair_args, is_synthetic)},
     {.name = "remove-extra",
      .kind = OPT_FLAG,
@@ -26,7 +26,7 @@ static const struct opt OPTS[] = {
     {.name = "locks",
      .kind = OPT_TEXT,
      .value = "DIR",
-     .help = "hold against the locks there; default manifests/locks",
+     .help = "check against these locks (default manifests/locks)",
      .offset = offsetof(struct repair_args, locks)},
     {.name = "json",
      .kind = OPT_FLAG,
@@ -66,7 +66,7 @@ static int run_repair(const struct cmd_ctx *ctx, int argc, char **argv, struct e
 const struct cmd CMD_REPAIR = {
     .name = "repair",
     .operands = "NAME...",
-    .summary = "fetch or unpack again what the store's datasets and images lack, and nothing else",
+    .summary = "fetch or unpack what the store's datasets and images lack, and nothing else",
     .opts = OPTS,
     .run = run_repair,
 };

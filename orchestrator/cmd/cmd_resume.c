@@ -33,7 +33,7 @@ static int resume(const struct cmd_ctx *ctx, int argc, char **argv, struct err *
 const struct cmd CMD_RESUME = {
     .name = "resume",
     .operands = "RUN",
-    .summary = "take up a run that was interrupted or whose orchestrator died",
+    .summary = "continue a run that was interrupted or whose orchestrator died",
     .opts = OPTS,
     .run = resume,
 };

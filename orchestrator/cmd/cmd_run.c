@@ -9,6 +9,7 @@
 static const struct opt OPTS[] = {
     RUN_OPT_CASE,
     RUN_OPT_PROFILE,
+    RUN_OPT_REHEARSE,
     RUN_OPT_NODES,
     RUN_OPT_IMAGE,
     RUN_OPT_SET,
@@ -22,12 +23,12 @@ static const struct opt OPTS[] = {
     {.name = "run-id",
      .kind = OPT_TEXT,
      .value = "ID",
-     .help = "the run's id, instead of one by time and chance",
+     .help = "the run's id, instead of a generated one",
      .offset = offsetof(struct run_args, run_id)},
     {.name = "name",
      .kind = OPT_TEXT,
      .value = "NAME",
-     .help = "a name for the run, which every command takes beside its id",
+     .help = "a name for the run, accepted by every command in place of its id",
      .offset = offsetof(struct run_args, name)},
     {.name = "dry-run",
      .kind = OPT_FLAG,
@@ -89,7 +90,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 const struct cmd CMD_RUN = {
     .name = "run",
     .operands = "REPORT",
-    .summary = "run cases of a report, judge and seal what came out",
+    .summary = "run cases of a report, judge and seal the results",
     .opts = OPTS,
     .run = run,
 };

@@ -234,7 +234,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 const struct cmd CMD_STATUS = {
     .name = "status",
     .operands = "[RUN...]",
-    .summary = "how far the runs on this machine are, and each repeat of the named ones",
+    .summary = "progress of the runs on this machine, and of each repeat of the named ones",
     .opts = OPTS,
     .run = run,
 };

@@ -12,12 +12,12 @@ static const struct opt OPTS[] = {
     {.name = "dry-run",
      .letter = 'n',
      .kind = OPT_FLAG,
-     .help = "gc: say what would go, drop nothing",
+     .help = "gc: list what would be dropped, drop nothing",
      .offset = offsetof(struct store_args, is_dry_run)},
     {.name = "grace",
      .kind = OPT_I64,
      .value = "SECONDS",
-     .help = "gc: keep what is younger; without: a day, a week for fetches that were broken off",
+     .help = "gc: keep what is younger (default a day; a week for interrupted fetches)",
      .offset = offsetof(struct store_args, grace_s),
      .min = 0,
      .max = GRACE_S_MAX},
@@ -158,4 +158,4 @@ static int run_store(const struct cmd_ctx *ctx, int argc, char **argv, struct er
 
 const struct cmd CMD_STORE = {
     "store", "ls|gc|verify|add FILE...|path NAME|drop KIND/NAME",
-    "what was fetched: list it, check it, add to it, drop what nothing names", OPTS, run_store};
+    "list, check and extend what was fetched, drop what nothing references", OPTS, run_store};

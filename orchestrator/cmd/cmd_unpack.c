@@ -36,7 +36,7 @@ static const struct opt OPTS[] = {
     {.name = "list",
      .kind = OPT_TEXT,
      .value = "FILE",
-     .help = "what must come out, as sha256sum or md5sum writes it",
+     .help = "the expected files, as sha256sum or md5sum writes them",
      .offset = offsetof(struct unpack_args, list)},
     {.name = "write-list",
      .kind = OPT_TEXT,
@@ -151,7 +151,7 @@ static void print_text(struct strbuf *buf, const struct unpacking *u,
     hex_encode(u->tree_sha256, SHA256_BYTES, tree);
     strbuf_printf(buf, "%s\n  archive %s, %" PRIu64 " bytes, SHA-256 %s%s\n", u->folder, r->format,
                   r->archive.size_bytes, archive,
-                  args->sha256 || args->md5 ? " (as expected)" : " (nothing to hold it against)");
+                  args->sha256 || args->md5 ? " (as expected)" : " (nothing to compare it with)");
     strbuf_printf(buf,
                   "  files   %zu in %" PRIu64 " folders, %" PRIu64 " bytes, %" PRIu64 " links%s\n",
                   r->list.n, r->n_folders, r->file_bytes, r->n_links,

@@ -33,20 +33,20 @@ static const struct opt OPTS[] = {
      .offset = offsetof(struct verify_args, key)},
     {.name = "unsigned",
      .kind = OPT_FLAG,
-     .help = "be content with an unverified signer",
+     .help = "accept an unverified signer",
      .offset = offsetof(struct verify_args, allows_unsigned)},
     {.name = "rebuild",
      .kind = OPT_FLAG,
-     .help = "also compress again and compare: shows that this libzstd makes the same bytes",
+     .help = "also compress again and compare the bytes",
      .offset = offsetof(struct verify_args, wants_rebuild)},
     {.name = "as",
      .kind = OPT_TEXT,
      .value = "DATASET",
-     .help = "PATH is data of that dataset: its archives, its tree or both, wherever it lies",
+     .help = "PATH has data of that dataset: its archives, its tree or both",
      .offset = offsetof(struct verify_args, as)},
     {.name = "bytes-only",
      .kind = OPT_FLAG,
-     .help = "derive nothing: whether the numbers follow from the logs is left open",
+     .help = "derive nothing: do not check whether the numbers follow from the logs",
      .offset = offsetof(struct verify_args, is_bytes_only)},
     {.name = "quick",
      .kind = OPT_FLAG,
@@ -58,12 +58,12 @@ static const struct opt OPTS[] = {
      .offset = offsetof(struct verify_args, is_deep)},
     {.name = "synthetic",
      .kind = OPT_FLAG,
-     .help = "of a NAME: a dataset's synthetic twin",
+     .help = "of a NAME: the synthetic dataset",
      .offset = offsetof(struct verify_args, is_synthetic)},
     {.name = "locks",
      .kind = OPT_TEXT,
      .value = "DIR",
-     .help = "of a NAME: hold against the locks there; default manifests/locks",
+     .help = "of a NAME: check against these locks (default manifests/locks)",
      .offset = offsetof(struct verify_args, locks)},
     {.name = "json",
      .kind = OPT_FLAG,
@@ -111,7 +111,7 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
 {
     strbuf_printf(buf, "%s\n  run     %.*s: %s%s\n", path, STR_ARG(info->run_id),
                   evidence_outcome_name(info->outcome),
-                  info->is_derived ? "" : " by its own word: not derived");
+                  info->is_derived ? "" : " as it states itself: not derived");
     strbuf_printf(buf,
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",
                   info->n_files, info->file_bytes,
@@ -141,8 +141,8 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
         break;
     }
     if (info->signer != VERIFY_SIGNER_VERIFIED) {
-        strbuf_add_z(buf, "          who edits a raw log and derives all of it again is told from "
-                          "who measured by a trusted key alone\n");
+        strbuf_add_z(buf, "          only a trusted key tells a measurement from a raw log that "
+                          "was edited and derived again\n");
     }
 }
 

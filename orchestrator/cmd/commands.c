@@ -40,11 +40,6 @@ const struct cmd *const CMDS[] = {
     &CMD_VERIFY,
     NULL,
 };
-
-const struct cmd *const CMDS_INTERNAL[] = {
-    &CMD_NODE_RELAY,
-    NULL,
-};
 /* clang-format on */
 
 const struct cmd *const *cmd_verbs(const struct cmd *c)

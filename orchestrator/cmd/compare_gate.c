@@ -151,15 +151,14 @@ static void say(const struct compare_gate *opts, const struct cell_result *a,
     strbuf_init(&interval, 512);
     if (!isfinite(c.change)) {
         log_line(level, "%s: %s: %s", id, gate_name(gate),
-                 gate == GATE_MISSING ? "a value in A, and none in B of that unit"
+                 gate == GATE_MISSING ? "a value in A, none in B with that unit"
                                       : "no value in A to compare with");
         return;
     }
     compare_interval_text(&c, a, b, &interval);
     log_line(level, "%s: %s: %s by %.2f %%, tolerance %.4g %% (%s)%s", id, gate_name(gate),
              c.change < 0 ? "slower" : "faster", 100 * fabs(c.change), 100 * opts->share,
-             interval.ptr,
-             gate == GATE_UNDECIDED ? "; the repeats are too few to tell, more would" : "");
+             interval.ptr, gate == GATE_UNDECIDED ? "; too few repeats to tell" : "");
     log_outliers(a, 'A');
     log_outliers(b, 'B');
 }

@@ -45,8 +45,7 @@ int dataset_op_foresee(struct noun_job *job, const struct noun *noun, struct nou
         return -1;
     }
     has_tree = dataset_state(job->arena, job->store, &here) == DATASET_TREE;
-    strbuf_printf(sink->text, "%s%s\n", here.dataset.id.ptr,
-                  here.is_twin ? " (synthetic twin)" : "");
+    strbuf_printf(sink->text, "%s%s\n", here.dataset.id.ptr, here.is_twin ? " (synthetic)" : "");
     jw_bool(sink->out, "synthetic", here.is_twin || here.dataset.is_synthetic);
     jw_array(sink->out, "files");
     for (size_t idx = 0; idx < n; idx++) {

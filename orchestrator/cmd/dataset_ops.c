@@ -124,8 +124,7 @@ static void print_fetched(struct strbuf *text, struct arena *arena, const struct
                           const struct dataset_fetched *fetched)
 {
     strbuf_printf(text, "%s%s\n", here->dataset.id.ptr,
-                  here->is_twin ? " (synthetic twin: made up, reproduces no published number)"
-                                : "");
+                  here->is_twin ? " (synthetic: reproduces no published number)" : "");
     for (size_t idx = 0; idx < fetched->n_files; idx++) {
         const struct dataset_got *got = &fetched->files[idx];
         strbuf_printf(text, "  %-9s %s, %lld bytes%s\n", dataset_origin_name(got->origin),
@@ -199,7 +198,7 @@ int dataset_op_lock(struct noun_job *job, const struct noun *noun, struct noun_s
     }
     if (here.is_twin) {
         return err_set(err, ERR_USAGE,
-                       "%s: a synthetic twin is made, not published: there is nothing to lock",
+                       "%s: a synthetic dataset is not published: there is nothing to lock",
                        here.name);
     }
     int result = fetch(job, &here, true, &fetched, err);
@@ -378,8 +377,8 @@ static void print_verified(struct strbuf *text, const struct dataset_here *here,
         [VERDICT_PARTLY] = "holds as far as it could be checked",
         [VERDICT_WRONG] = "does NOT hold",
     };
-    strbuf_printf(text, "%s%s: %s\n", here->dataset.id.ptr,
-                  here->is_twin ? " (synthetic twin)" : "", SAYS[v->verdict]);
+    strbuf_printf(text, "%s%s: %s\n", here->dataset.id.ptr, here->is_twin ? " (synthetic)" : "",
+                  SAYS[v->verdict]);
     strbuf_printf(text, "  %llu files in %s; %llu from the cache, %.1f MB read, %llu headers\n",
                   (unsigned long long)v->n_files, v->tree_path, (unsigned long long)v->n_from_cache,
                   (double)v->n_bytes_read / 1e6, (unsigned long long)v->n_headers);
@@ -501,11 +500,11 @@ static void put_repaired(struct json_out *out, const struct dataset_here *here,
 static void print_repaired(struct noun_job *job, struct strbuf *text,
                            const struct dataset_here *here, const struct dataset_repaired *done)
 {
-    strbuf_printf(
-        text, "%s%s: %s\n", here->dataset.id.ptr, here->is_twin ? " (synthetic twin)" : "",
-        done->was_whole ? "nothing to repair"
-        : done->is_anew ? "its tree was made anew"
-                        : arena_printf(job->arena, "%zu files unpacked again", done->n_files));
+    strbuf_printf(text, "%s%s: %s\n", here->dataset.id.ptr, here->is_twin ? " (synthetic)" : "",
+                  done->was_whole ? "nothing to repair"
+                  : done->is_anew
+                      ? "its tree was made again"
+                      : arena_printf(job->arena, "%zu files unpacked again", done->n_files));
     if (done->n_bad_archives) {
         strbuf_printf(text, "  %zu archives were corrupt in the store\n", done->n_bad_archives);
     }

@@ -279,9 +279,11 @@ int image_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sin
         return -1;
     }
     if (!spec.ref.tag.ptr && !spec.ref.has_digest) {
-        return err_set(err, ERR_MANIFEST,
-                       "image %s: is built and not pulled: there is no tag that could be locked",
-                       name);
+        return err_set(
+            err, ERR_MANIFEST,
+            "image %s: is built and not pulled, there is no tag to lock: images/build.sh "
+            "%s --push REGISTRY/%s makes it and prints what run --image %s= takes",
+            name, name, name, name);
     }
     if (job->net_opts->is_offline) {
         return err_set(err, ERR_FETCH, "image %s: what its tag means cannot be asked offline",

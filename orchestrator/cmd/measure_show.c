@@ -176,7 +176,7 @@ void measure_add_row(struct table *table, const struct finding_of_log *f)
 static void add_beside(struct strbuf *text, const struct beside *b)
 {
     struct str id = format_id(b->format);
-    strbuf_printf(text, "beside it, %.*s, %.*s: %s", STR_ARG(id), STR_ARG(b->series->name),
+    strbuf_printf(text, "in the same log, %.*s, %.*s: %s", STR_ARG(id), STR_ARG(b->series->name),
                   parse_verdict_name(b->verdict));
     if (b->has_value) {
         strbuf_printf(text, ", %.6g %.*s", b->value, STR_ARG(b->series->unit));

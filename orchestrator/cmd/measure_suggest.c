@@ -278,7 +278,7 @@ void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
                       p->counts.n_left_out, SURVEY_NUMBERS_MAX, p->counts.n_cut);
     }
     if (p->list.n == 0) {
-        strbuf_add_z(text, "\nNo number with a word beside it stands on any line.\n");
+        strbuf_add_z(text, "\nNo line has a number with a word next to it.\n");
         return;
     }
     strbuf_printf(text, "\nNumbers that recur (in at most the first %u MiB):\n",

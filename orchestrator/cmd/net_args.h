@@ -31,7 +31,7 @@ static inline void net_args_cleanup(struct net_args *args)
     {.name = "connections",                                                                        \
      .kind = OPT_I64,                                                                              \
      .value = "N",                                                                                 \
-     .help = "at once, for each file; default 8",                                                  \
+     .help = "connections for each file (default 8)",                                              \
      .offset = offsetof(struct net_args, connections),                                             \
      .min = 1,                                                                                     \
      .max = FETCH_CONNECTIONS_MAX},                                                                \
@@ -60,7 +60,7 @@ static inline void net_args_cleanup(struct net_args *args)
         {.name = "proxy",                                                                          \
          .kind = OPT_TEXT,                                                                         \
          .value = "URL",                                                                           \
-         .help = "instead of http_proxy and https_proxy",                                          \
+         .help = "proxy instead of http_proxy and https_proxy",                                    \
          .offset = offsetof(struct net_args, proxy)},                                              \
         {.name = "ca",                                                                             \
          .kind = OPT_TEXT,                                                                         \
@@ -80,7 +80,7 @@ static inline void net_args_cleanup(struct net_args *args)
         {.name = "insecure-registry",                                                              \
          .kind = OPT_LIST,                                                                         \
          .value = "HOST",                                                                          \
-         .help = "may be spoken to in plain HTTP; may be given more than once",                    \
+         .help = "may be contacted over plain HTTP; may be repeated",                              \
          .offset = offsetof(struct net_args, plain_hosts)},                                        \
     {                                                                                              \
         .name = "layout", .kind = OPT_LIST, .value = "PATH",                                       \

@@ -170,4 +170,4 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
 }
 
 const struct cmd NODES_BENCH = {"bench", "INVENTORY",
-                                "what the nodes can do, and which is unlike the others", OPTS, run};
+                                "measure what the nodes can do, and find outliers", OPTS, run};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes copy`: files and folders onto all nodes, handed on from node to node, each held against its digest there. */
+/* `nodes copy`: copy files and folders to all nodes, handed on from node to node, each held against its digest there. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -133,5 +133,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     return copy(ctx, &args, &operands, err);
 }
 
-const struct cmd NODES_COPY = {"copy", "INVENTORY PATH...", "files and folders onto all nodes",
+const struct cmd NODES_COPY = {"copy", "INVENTORY PATH...", "copy files and folders to all nodes",
                                OPTS, run};

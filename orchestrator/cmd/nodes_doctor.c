@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "cmd/nodes.h"
 #include "cmd/stop.h"
-#include "fleet/doctor_script.h"
 #include "load/load.h"
 #include "load/load_inventory.h"
 #include "view/doctor_out.h"
@@ -20,21 +19,20 @@ struct doctor_args {
     const char *report;
     const char *profile;
     int64_t port;
-    bool allow_unknown, want_all, want_json, want_script;
+    bool allow_unknown, want_all, want_json;
 };
 
 #define AT(member) offsetof(struct doctor_args, member)
 static const struct opt OPTS[] = {
-    {"report", 0, OPT_TEXT, "REPORT", "also what this report's launches need", AT(report), 0, 0},
+    {"report", 0, OPT_TEXT, "REPORT", "also check what this report's launches need", AT(report), 0,
+     0},
     {"case", 0, OPT_LIST, "GLOB", "only its cases that match; may be repeated; * also matches /",
      AT(cases), 0, 0},
     {"profile", 0, OPT_TEXT, "full|smoke", "as for run; smoke needs no GPU", AT(profile), 0, 0},
     {"port", 0, OPT_I64, "N", "tried between the nodes (29500)", AT(port), 1024, PORT_MAX},
-    {"allow-unknown", 0, OPT_FLAG, NULL, "what is required and not known does not fail",
+    {"allow-unknown", 0, OPT_FLAG, NULL, "an unknown requirement is not a failure",
      AT(allow_unknown), 0, 0},
     {"all", 0, OPT_FLAG, NULL, "show also what holds", AT(want_all), 0, 0},
-    {"script", 0, OPT_FLAG, NULL, "print the script that asks a node, and do nothing",
-     AT(want_script), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "print one JSON document", AT(want_json), 0, 0},
     OPT_END,
 };
@@ -104,9 +102,7 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct doctor_args args = {0};
     int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
-    if (status == 0 && args.want_script) {
-        status = cmd_print(str_of(doctor_script_probe(&arena)), err);
-    } else if (status == 0 && operands.n != 1) {
+    if (status == 0 && operands.n != 1) {
         status = err_set(err, ERR_USAGE, "nodes doctor: expected one inventory");
     } else if (status == 0) {
         status = examine(&arena, ctx, &args, operands.items[0], err);

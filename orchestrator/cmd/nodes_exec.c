@@ -39,7 +39,7 @@ static const struct opt OPTS[] = {
     {.name = "gather",
      .letter = 'b',
      .kind = OPT_FLAG,
-     .help = "nodes that print the same in one block, once all have ended",
+     .help = "group nodes with equal output, once all have ended",
      .offset = offsetof(struct exec_args, want_gathered)},
     {.name = "json",
      .kind = OPT_FLAG,
@@ -314,5 +314,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     return status < 0 ? stop_end(err) : status;
 }
 
-const struct cmd NODES_EXEC = {"exec", "INVENTORY -- CMD...", "a command on all nodes at once",
+const struct cmd NODES_EXEC = {"exec", "INVENTORY -- CMD...", "run a command on all nodes at once",
                                OPTS, run};

@@ -147,7 +147,7 @@ static void tell_image(struct provision *provision, const char *name,
 static int bring_image(struct provision *provision, const char *name, struct err *err)
 {
     const char *equals = strchr(name, '='); /* as `run --image` has it: ID=NAME@DIGEST */
-    const struct node_image_opts opts = {.self = provision->ctx->self};
+    const struct node_image_opts opts = {0};
     struct node_image_report report;
     struct image_spec spec;
     bool is_locked;
@@ -296,5 +296,5 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     return result;
 }
 
-const struct cmd NODES_PROVISION = {"provision", "INVENTORY", "bring what a run needs to the nodes",
+const struct cmd NODES_PROVISION = {"provision", "INVENTORY", "put what a run needs on the nodes",
                                     OPTS, run};

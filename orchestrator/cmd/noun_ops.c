@@ -71,7 +71,8 @@ static int resolve_all(struct noun_job *job, const struct opt_list *names, bool 
             nouns.n++;
         }
         if (is_synthetic && one.kind != NOUN_DATASET && one.kind != NOUN_REPORT) {
-            return err_set(err, ERR_USAGE, "--synthetic: only datasets have a twin, and %s is %s",
+            return err_set(err, ERR_USAGE,
+                           "--synthetic: only datasets have a synthetic version, and %s is %s",
                            names->items[idx], noun_kind_name(one.kind));
         }
     }

@@ -30,13 +30,18 @@ int run_args_opts(const struct cmd_ctx *ctx, const struct run_args *args, const 
                             .n_overrides = args->overrides.n,
                             .is_offline = args->net.is_offline,
                             .clock = ctx->clock};
-    opts.plan = (struct planner_opts){.repeats = args->repeats,
+    opts.plan = (struct planner_opts){.is_rehearsal = args->is_rehearsal,
+                                      .repeats = args->repeats,
                                       .takes_turns = args->takes_turns,
                                       .deadline_s = args->deadline_s,
                                       .globs = args->cases.items,
                                       .n_globs = args->cases.n};
     if (args->profile && !profile_of_name(str_of(args->profile), &opts.plan.profile)) {
         return err_set(err, ERR_USAGE, "--profile %.60s: expected full or smoke", args->profile);
+    }
+    if (args->is_rehearsal && opts.plan.profile != PROFILE_FULL) {
+        return err_set(err, ERR_USAGE, "--rehearse: is of the full profile, not of --profile %s",
+                       args->profile);
     }
     if (args->cases.n > PLAN_GLOBS_MAX) {
         return err_set(err, ERR_USAGE, "--case: more than %d", PLAN_GLOBS_MAX);
@@ -154,9 +159,9 @@ static void print_needs(struct strbuf *buf, const struct plan *plan)
 
 static void print_plan(struct strbuf *buf, const struct plan *plan)
 {
-    strbuf_printf(buf, "%.*s, profile %s: %zu of %zu cases can be run here\n",
-                  STR_ARG(plan->report), profile_name(plan->profile), plan_runnable(plan),
-                  plan->n_steps);
+    strbuf_printf(buf, "%.*s, profile %s%s: %zu of %zu cases can be run here\n",
+                  STR_ARG(plan->report), profile_name(plan->profile),
+                  plan->is_rehearsal ? ", a rehearsal" : "", plan_runnable(plan), plan->n_steps);
     for (size_t idx = 0; idx < plan->n_overrides; idx++) {
         const struct json_override *set = &plan->overrides[idx];
         strbuf_printf(buf, "set      %.*s: %.*s, in the report %.*s\n", STR_ARG(set->path),
@@ -180,8 +185,7 @@ static int plan_status(const struct plan *plan, struct err *err)
 {
     return plan_runnable(plan) ? 0
                                : err_set(err, plan->steps[0].cause,
-                                         "no case can be run as things are; the plan says what "
-                                         "each needs");
+                                         "no case can run yet; the plan says what each needs");
 }
 
 int run_print_plan(const struct plan *plan, bool want_json, struct err *err)
@@ -369,7 +373,7 @@ static void print_text(struct strbuf *buf, const struct rundir *dir, const struc
 {
     run_text_cells(buf, &end->frozen, &end->result);
     if (!dir) {
-        strbuf_add_z(buf, "nothing could be run: no run was begun, nothing is sealed\n");
+        strbuf_add_z(buf, "nothing could run: no run was started, nothing is sealed\n");
         return;
     }
     strbuf_printf(buf, "run     %.*s\narchive %s%s\n", STR_ARG(dir->id), dir->archive,
@@ -387,6 +391,9 @@ static void print_json(struct strbuf *buf, struct arena *arena, const struct run
     jw_z(&out, "run", dir ? dir->id.ptr : NULL);
     jw_str(&out, "report", end->frozen.plan.report);
     jw_z(&out, "profile", profile_name(end->frozen.plan.profile));
+    if (end->frozen.plan.is_rehearsal) {
+        jw_bool(&out, "rehearsal", true);
+    }
     jw_z(&out, "folder", dir ? dir->folder : NULL);
     jw_z(&out, "archive", dir ? dir->archive : NULL);
     jw_i64(&out, "exit_status", end->result.exit_status);
@@ -436,18 +443,17 @@ int run_and_print(const struct run_opts *opts, const struct rundir *dir, bool wa
     log_line(LOG_INFO, "run %.*s in %s", STR_ARG(dir->id), dir->folder);
     if (run_execute(&arena, opts, dir, &end, err) < 0) {
         if (err->code == ERR_NODE || err->code == ERR_CONTAINER) {
-            log_line(
-                LOG_INFO,
-                "nothing is sealed: reperf resume %.*s makes what is open, reperf cancel gives "
-                "it up",
-                STR_ARG(dir->id));
+            log_line(LOG_INFO,
+                     "nothing is sealed: reperf resume %.*s runs what is open, reperf cancel gives "
+                     "it up",
+                     STR_ARG(dir->id));
         }
         return err_wrap(err, "run %.*s", STR_ARG(dir->id));
     }
     if (end.stopped_by) {
         log_line(LOG_ERROR,
                  end.is_cancelled ? "run %.*s was cancelled"
-                                  : "run %.*s was interrupted; reperf resume %.*s goes on",
+                                  : "run %.*s was interrupted; reperf resume %.*s continues it",
                  STR_ARG(dir->id), STR_ARG(dir->id));
         status = 128 + end.stopped_by;
     } else {

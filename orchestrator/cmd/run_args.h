@@ -18,6 +18,7 @@ struct run_args {
     const char *name;
     const char *data;
     int64_t repeats;
+    bool is_rehearsal;
     bool takes_turns;
     int64_t deadline_s;
     bool is_dry_run;
@@ -34,8 +35,14 @@ struct run_args {
 #define RUN_OPT_PROFILE                                                                            \
     {                                                                                              \
         .name = "profile", .kind = OPT_TEXT, .value = "full|smoke",                                \
-        .help = "full (as the report says; the default) or smoke (small, on the CPU)",             \
+        .help = "full (as the report says; default) or smoke (small, on the CPU)",                 \
         .offset = offsetof(struct run_args, profile)                                               \
+    }
+#define RUN_OPT_REHEARSE                                                                           \
+    {                                                                                              \
+        .name = "rehearse", .kind = OPT_FLAG,                                                      \
+        .help = "the full profile on synthetic data: no number is claimed",                        \
+        .offset = offsetof(struct run_args, is_rehearsal)                                          \
     }
 #define RUN_OPT_NODES                                                                              \
     {                                                                                              \
@@ -52,7 +59,7 @@ struct run_args {
 #define RUN_OPT_SET                                                                                \
     {                                                                                              \
         .name = "set", .letter = 'C', .kind = OPT_LIST, .value = "PATH=VALUE",                     \
-        .help = "set a value of the report otherwise for this run; may be repeated",               \
+        .help = "override a value of the report for this run; may be repeated",                    \
         .offset = offsetof(struct run_args, overrides)                                             \
     }
 #define RUN_OPT_REPEATS                                                                            \
@@ -63,7 +70,7 @@ struct run_args {
 #define RUN_OPT_TURNS                                                                              \
     {                                                                                              \
         .name = "columns", .kind = OPT_FLAG,                                                       \
-        .help = "frameworks of a row in turns on the same nodes, nothing beside them",             \
+        .help = "run the frameworks of a row in turns on the same nodes, one at a time",           \
         .offset = offsetof(struct run_args, takes_turns)                                           \
     }
 #define RUN_OPT_DEADLINE                                                                           \
@@ -81,7 +88,7 @@ struct run_args {
 #define RUN_OPT_OFFLINE                                                                            \
     {                                                                                              \
         .name = "offline", .kind = OPT_FLAG,                                                       \
-        .help = "a case whose image, data or code the store lacks is not run (status 4)",          \
+        .help = "do not run a case whose image, data or code the store lacks (status 4)",          \
         .offset = offsetof(struct run_args, net.is_offline)                                        \
     }
 #define RUN_OPT_KEY                                                                                \

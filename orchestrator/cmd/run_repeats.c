@@ -41,7 +41,7 @@ void run_repeats_table(struct strbuf *buf, const struct run_info *info)
     CLEANUP(table) struct table table;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     if (info->n_total == 0) {
-        strbuf_add_z(buf, "no repeat: no case of it could be run\n");
+        strbuf_add_z(buf, "no repeat: none of its cases could run\n");
         return;
     }
     for (size_t idx = 0; idx < info->n_total; idx++) {

@@ -16,11 +16,8 @@ static void show(void *ctx, uint64_t bytes_done, uint64_t bytes_total)
 void stage_out_init(struct stage_out *out, const struct cmd_ctx *ctx, bool must_copy)
 {
     *out = (struct stage_out){.ctx = ctx};
-    out->opts = (struct stage_opts){.self = ctx->self,
-                                    .clock = ctx->clock,
-                                    .must_copy = must_copy,
-                                    .on_progress = show,
-                                    .progress_ctx = out};
+    out->opts = (struct stage_opts){
+        .clock = ctx->clock, .must_copy = must_copy, .on_progress = show, .progress_ctx = out};
 }
 
 int stage_out_run(struct arena *arena, struct stage_out *out, struct fleet *fleet,
@@ -86,7 +83,7 @@ static const char *words_of(const struct fleet_node *node, const struct stage_no
 {
     static const char *const WORDS[STAGE_WAY_COUNT] = {[STAGE_NOTHING] = "was there",
                                                        [STAGE_SHARED] = "shared, not copied",
-                                                       [STAGE_CHAIN] = "handed on",
+                                                       [STAGE_CHAIN] = "passed on",
                                                        [STAGE_DIRECT] = "sent alone",
                                                        [STAGE_SSH] = "copied by SSH"};
     return node->err.code != ERR_NONE ? "failed" : WORDS[staged->way];

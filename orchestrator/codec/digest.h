@@ -4,15 +4,14 @@
 #ifndef CODEC_DIGEST_H
 #define CODEC_DIGEST_H
 
+#include "base/sha256_pair.h"
 #include "base/str.h"
 
 enum { DIGEST_MD5 = 1, DIGEST_SHA256 = 2 };
 #define DIGEST_KINDS 2
 
-#define MD5_BYTES       16
-#define SHA256_BYTES    32
-#define MD5_HEX_SIZE    (2 * MD5_BYTES + 1) /* with the NUL */
-#define SHA256_HEX_SIZE (2 * SHA256_BYTES + 1)
+#define MD5_BYTES    16
+#define MD5_HEX_SIZE (2 * MD5_BYTES + 1) /* with the NUL */
 
 struct digest {
     void *kind[DIGEST_KINDS]; /* owned: the algorithms */

@@ -6,23 +6,37 @@
 
 #include "base/strbuf.h"
 
-#define NODE_HELLO        "reperf-node 2 " /* then its own path and a line break */
-#define NODE_HEADER_BYTES 16
-#define NODE_BODY_MAX     (17u << 20) /* of a request: a job's command and environment */
-#define NODE_TEXT_MAX     (5u << 20)  /* of an answer: a log's part */
-#define NODE_FIELDS_MAX   65536
-#define NODE_FRAME_MAX    (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
+#define NODE_HELLO         "reperf-node 3 " /* then its own path and a line break */
+#define NODE_HEADER_BYTES  16
+#define NODE_BODY_MAX      (17u << 20) /* of a request: a job's command and environment */
+#define NODE_TEXT_MAX      (5u << 20)  /* of an answer: a log's part */
+#define NODE_FAILED        74          /* an answer's status: its text is the reason */
+#define NODE_ENGINE        7           /* the same, and it is the container engine */
+#define NODE_FULL          10          /* the same, and the disk there takes no more */
+#define NODE_FIELDS_MAX    65536
+#define NODE_WATCH_DELAY_S 1 /* from a job's start to the first look of what watches it */
+#define NODE_FRAME_MAX     (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
 
 enum node_op {
     NODE_START =
-        1, /* ID MOST CLEANUP BESIDE N_ARGV ARGV... ENV...; then as POLL for 1 s, and as REAP once ended */
-    NODE_POLL,   /* ID WAIT_MS */
-    NODE_READ,   /* ID OFFSET MOST */
-    NODE_DIGEST, /* ID */
-    NODE_SIGNAL, /* ID NUMBER */
-    NODE_REAP,   /* ID OFFSET MOST */
-    NODE_FORGET, /* ID */
-    NODE_FOLDER, /* */
+        1, /* ID MOST CLEANUP WATCHED N_ARGV ARGV... ENV...; then as POLL for 1 s, and as REAP once ended */
+    NODE_POLL,    /* ID WAIT_MS */
+    NODE_READ,    /* ID OFFSET MOST */
+    NODE_DIGEST,  /* ID */
+    NODE_SIGNAL,  /* ID NUMBER */
+    NODE_REAP,    /* ID OFFSET MOST */
+    NODE_FORGET,  /* ID */
+    NODE_FOLDER,  /* */
+    NODE_LEASE,   /* RUN TTL_S "take" or "drop" WHO */
+    NODE_SCAN,    /* ROOT MINUTES ENGINE LABEL */
+    NODE_REMOVE,  /* ENGINE, then pairs of KIND NAME */
+    NODE_CLOCK,   /* */
+    NODE_FACTS,   /* ENGINES */
+    NODE_LISTEN,  /* PORT ADDRESS */
+    NODE_CONNECT, /* PORT, then pairs of NAME ADDRESS */
+    NODE_RELAY,   /* OFFSET LAST BYTES */
+    NODE_HEAR,    /* WAIT_MS */
+    NODE_FEED,    /* BYTES; alone may hold NULs */
     NODE_OP_END,
 };
 

@@ -32,6 +32,7 @@
 #define RELAY_LINE_MAX     8192
 #define RELAY_PATH_MAX     4096
 #define RELAY_MARK_HEX     64
+#define RELAY_FOLDER       ".reperf-partial" /* below an item's root: what has come in part */
 
 /* ---- the order ---- */
 

@@ -248,6 +248,12 @@ static int judge(struct arena *arena, const struct frozen *frozen, struct cell_r
         cell->why = STR_LIT("the smoke profile shows that the way works; it claims no number");
         return 0;
     }
+    if (frozen->plan.is_rehearsal) {
+        cell->verdict = RUN_NOT_COMPARABLE;
+        cell->why = STR_LIT("a rehearsal: the commands are the report's, what they run on is not; "
+                            "it claims no number");
+        return 0;
+    }
     judge_full(frozen, cell);
     if (frozen->plan.n_overrides && !cell->why.len) {
         cell->why =
@@ -305,8 +311,9 @@ static int derive_cell(struct arena *arena, const struct frozen *frozen,
     return judge(arena, frozen, cell, err);
 }
 
-static int exit_status_of(const struct run_result *result, enum profile profile)
+static int exit_status_of(const struct run_result *result, const struct plan *plan)
 {
+    bool claims_none = plan->profile == PROFILE_SMOKE || plan->is_rehearsal;
     int held = 0;
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         const struct cell_result *cell = &result->cells[idx];
@@ -314,7 +321,7 @@ static int exit_status_of(const struct run_result *result, enum profile profile)
             return err_exit_status(cell->cause);
         }
         if (cell->verdict != RUN_REPRODUCED &&
-            !(cell->verdict == RUN_NOT_COMPARABLE && profile == PROFILE_SMOKE)) {
+            !(cell->verdict == RUN_NOT_COMPARABLE && claims_none)) {
             held = HELD_STATUS;
         }
     }
@@ -444,6 +451,9 @@ static void encode_result(struct arena *arena, const struct frozen *frozen,
     jw_str(&out, "run_id", frozen->run_id);
     jw_str(&out, "report", frozen->plan.report);
     jw_z(&out, "profile", profile_name(frozen->plan.profile));
+    if (frozen->plan.is_rehearsal) {
+        jw_bool(&out, "rehearsal", true);
+    }
     jw_i64(&out, "exit_status", result->exit_status);
     jw_array(&out, "cells");
     for (size_t idx = 0; idx < result->n_cells; idx++) {
@@ -466,7 +476,7 @@ int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn p
             return -1;
         }
     }
-    result.exit_status = exit_status_of(&result, frozen->plan.profile);
+    result.exit_status = exit_status_of(&result, &frozen->plan);
     encode_result(arena, frozen, &result, &text);
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "result.json: more than %u bytes", RESULT_TEXT_MAX);

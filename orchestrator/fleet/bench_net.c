@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "codec/digest.h"
-#include "fleet/relay_net.h"
+#include "sys/relay_net.h"
 
 #define TOKEN_ENV  "REPERF_BENCH_TOKEN="
 #define SIZES_MAX  8 /* series of a pair */

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "codec/digest.h"
-#include "fleet/relay_net.h"
+#include "sys/relay_net.h"
 
 #define NOTES_MAX  16
 #define NONCE_SIZE 8

@@ -11,23 +11,7 @@
 #define REST_DEADLINE_NS (120 * NS_PER_S)
 #define REST_OUTPUT_MAX  (1u << 20)
 
-/* $1 work folder, $2 container engine, then pairs of a kind and a name. What is gone already is no failure. */
-static const char REST[] =
-    "work=$1 engine=$2 bad=0; shift 2\n"
-    "while [ $# -ge 2 ]; do\n"
-    "  case $1 in\n"
-    "  container)\n"
-    "    \"$engine\" rm -f -v \"$2\" >/dev/null || bad=1\n"
-    "    if \"$engine\" inspect \"$2\" >/dev/null 2>&1; then echo \"$2 is still there\"; bad=1; "
-    "fi;;\n"
-    "  lease)\n"
-    "    read -r holder rest 2>/dev/null <\"$work/lease/holder\" || holder=unknown\n"
-    "    if [ \"$holder\" = \"$2\" ]; then rm -rf \"$work/lease\" || bad=1; fi;;\n"
-    "  partial) rm -rf \"$work/$2\" || bad=1;;\n"
-    "  esac\n"
-    "  shift 2\n"
-    "done\n"
-    "exit $bad\n";
+#define REST_PAIRS_MAX 16384 /* of one request */
 
 /* $1...: numbers of Slurm's jobs. One that has ended meanwhile is no failure. */
 static const char CANCEL[] = "for id; do\n"
@@ -46,7 +30,8 @@ struct apply_node {
     struct remote *own; /* of the local node: each run has its own work folder */
     const char **batch; /* of CANCEL; NULL: not begun */
     bool is_batch_done;
-    const char **args; /* of REST; NULL: not begun */
+    struct str *rest;       /* of NODE_REMOVE: the engine, then pairs; NULL: not begun */
+    size_t n_rest, rest_at; /* pairs: in all, done */
     struct strbuf output;
 };
 
@@ -198,19 +183,14 @@ static void begin_rest(struct apply *apply, size_t node_idx)
 {
     const struct clean_node *node = &apply->list->nodes[node_idx];
     struct apply_node *of = &apply->nodes[node_idx];
-    size_t n = 0;
-    of->args = arena_array(&apply->arena, const char *, 2 * node->n_items + 3);
-    of->args[n++] = str_z(&apply->arena, node->work_folder);
-    of->args[n++] = runtime_kind_name(apply->fleet->inventory->runtime);
+    of->rest = arena_array(&apply->arena, struct str, 2 * node->n_items + 1);
     for (size_t idx = 0; idx < node->n_items; idx++) {
         const struct clean_item *item = &node->items[idx];
         if (is_rest(item)) {
-            of->args[n++] = clean_kind_name(item->kind);
-            of->args[n++] = str_z(&apply->arena, item->id);
+            of->rest[2 * of->n_rest + 1] = str_of(clean_kind_name(item->kind));
+            of->rest[2 * of->n_rest + 2] = item->id;
+            of->n_rest++;
         }
-    }
-    if (n == 2) {
-        of->args[0] = NULL; /* nothing to do */
     }
 }
 
@@ -219,24 +199,25 @@ static enum step step_rest(struct apply *apply, struct fleet_node *node, size_t 
 {
     struct clean_node *list = &apply->list->nodes[node_idx];
     struct apply_node *of = &apply->nodes[node_idx];
-    struct remote_exec exec = {
-        .script = REST, .output = &of->output, .deadline_ns = REST_DEADLINE_NS};
-    int exit_status = 0;
-    enum step step = STEP_DONE;
-    if (!of->args) {
+    if (!of->rest) {
         begin_rest(apply, node_idx);
     }
-    exec.args = of->args;
-    if (of->args[0]) {
-        step = node->remote->ops->exec(node->remote, &exec, &exit_status, err);
-    }
-    if (step != STEP_DONE) {
-        return step;
-    }
-    if (exit_status != 0) {
-        struct str said = str_trim(strbuf_str(&of->output));
-        return step_fail(err_set(err, ERR_NODE, "not all could be removed (%d): %.*s", exit_status,
-                                 STR_ARG(str_sub(said, 0, 300))));
+    while (of->rest_at < of->n_rest) {
+        size_t left = of->n_rest - of->rest_at;
+        size_t n = left < REST_PAIRS_MAX ? left : REST_PAIRS_MAX;
+        struct str *fields = of->rest + 2 * of->rest_at; /* the place before the pairs is free */
+        const struct remote_ask ask = {.what = "removing what is left there",
+                                       .op = NODE_REMOVE,
+                                       .fields = fields,
+                                       .n_fields = 2 * n + 1,
+                                       .output = &of->output,
+                                       .deadline_ns = REST_DEADLINE_NS};
+        fields[0] = str_of(runtime_kind_name(apply->fleet->inventory->runtime));
+        enum step step = node->remote->ops->ask(node->remote, &ask, err);
+        if (step != STEP_DONE) {
+            return step;
+        }
+        of->rest_at += n;
     }
     for (size_t idx = 0; idx < list->n_items; idx++) {
         struct clean_item *item = &list->items[idx];

@@ -26,7 +26,6 @@ struct clean_item {
 };
 
 struct clean_node {
-    struct str work_folder;   /* there */
     struct clean_item *items; /* by kind and id */
     size_t n_items;
     struct err err; /* why it could not be looked at; ERR_NONE: it was */
@@ -56,6 +55,11 @@ struct clean_list {
 /* Returns how many nodes failed (fleet node->err says why), or -1. */
 MUST_CHECK int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts *opts,
                           struct clean_list *ret_list, struct err *err);
+
+/* A line of what a node says is left there: KIND, its state but of a partial, then what that is, parted by tabs. Nothing is decided;
+   the strings lie in the line and the arena. ERR_NODE for any other. */
+MUST_CHECK int clean_read_line(struct arena *arena, struct str line, struct clean_item *ret_item,
+                               struct err *err);
 
 /* Does what the list says, and sets is_done. A node that could not be looked at has failed here too. As clean_scan. */
 MUST_CHECK int clean_apply(struct fleet *fleet, struct clean_list *list, struct err *err);

@@ -10,57 +10,6 @@
 
 #define SCAN_OUTPUT_MAX  (32u << 20)
 #define SCAN_DEADLINE_NS (120 * NS_PER_S)
-#define STATUS_ENGINE    75 /* the container engine did not answer */
-
-/* $1 folder of the runs' jobs, $2 work folder or empty, $3 container engine or empty, $4 minutes. One line for each thing found,
-   its fields parted by tabs; names with a tab or line end in them are none of ours. */
-static const char SCRIPT[] =
-    "LC_ALL=C; export LC_ALL\n"
-    "root=$1 work=$2 engine=$3 minutes=$4 tab=$(printf '\\t')\n"
-    "read -r now_boot </proc/sys/kernel/random/boot_id\n"
-    "in_session() {\n" /* The wrapper is gone, the program may not be. */
-    "  session=$1\n"
-    "  for f in /proc/[0-9]*/stat; do\n"
-    "    read -r stat 2>/dev/null <\"$f\" || continue\n"
-    "    set -- ${stat##*) }\n"
-    "    if [ \"$4\" = \"$session\" ] && [ \"$1\" != Z ]; then return 0; fi\n"
-    "  done\n"
-    "  return 1\n"
-    "}\n"
-    "[ ! -d \"$root\" ] || find \"$root\" -type d -name claim -prune | while IFS= read -r d; do\n"
-    "  d=${d%/claim}\n"
-    "  state=lost boot=\n"
-    "  if read -r pid start boot 2>/dev/null <\"$d/pid\"; then\n"
-    "    if [ \"$boot\" = \"$now_boot\" ] && read -r stat 2>/dev/null <\"/proc/$pid/stat\"; then\n"
-    "      set -- ${stat##*) }\n"
-    "      if [ \"${20}\" = \"$start\" ] && [ \"$1\" != Z ]; then state=running; fi\n"
-    "    fi\n"
-    "  elif [ -z \"$(find \"$d/claim\" -prune -mmin +1 2>/dev/null)\" ]; then\n"
-    "    state=running\n"
-    "  fi\n"
-    "  if [ -f \"$d/status\" ]; then state=ended; fi\n"
-    "  if [ \"$state\" = lost ] && [ \"$boot\" = \"$now_boot\" ] && in_session \"$pid\"; then\n"
-    "    state=orphaned\n"
-    "  fi\n"
-    "  echo \"job$tab$state$tab${d#\"$root\"/}\"\n"
-    "done\n"
-    "if [ \"$engine\" ]; then\n"
-    "  ids=$(\"$engine\" ps -aq --no-trunc --filter label=" RUNTIME_LABEL_RUN ") || exit 75\n"
-    "  for id in $ids; do\n"
-    "    \"$engine\" inspect -f \"container$tab{{.State.Status}}$tab{{.Id}}$tab{{index "
-    ".Config.Labels \\\"" RUNTIME_LABEL_RUN "\\\"}}$tab{{.Name}}\" \"$id\" || :\n"
-    "  done\n"
-    "fi\n"
-    "[ \"$work\" ] && [ -d \"$work\" ] || { echo end; exit 0; }\n"
-    "if [ -d \"$work/lease\" ]; then\n"
-    "  holder=unknown since=0\n"
-    "  if [ -f \"$work/lease/holder\" ]; then read -r holder since <\"$work/lease/holder\"; fi\n"
-    "  echo \"lease$tab$(($(date +%s) - since))$tab$holder\"\n"
-    "fi\n"
-    "find \"$work\" -path \"$root\" -prune -o \\( -type f \\( -path '*/.reperf-partial/*' -o -name "
-    "'*.reperf.*' -o -name '.reperf.*' \\) -o -path \"$work/lease.stale.*\" -prune \\) -mmin "
-    "+\"$minutes\" -print | while IFS= read -r f; do echo \"partial$tab${f#\"$work\"/}\"; done\n"
-    "echo end\n";
 
 /* The names are fleet/remote_slurm's: "reperf-RUN-" and eight hex digits. */
 static const char BATCH_SCRIPT[] =
@@ -91,8 +40,7 @@ struct scan_node {
     struct strbuf batch; /* what Slurm said */
     bool has_batch;
     const char *work_folder; /* once known */
-    const char *jobs_root;
-    int64_t lease_age_s; /* -1: no lease */
+    int64_t lease_age_s;     /* -1: no lease */
     struct str lease_run;
 };
 
@@ -155,56 +103,62 @@ static void decide_partial(struct scan *scan, const struct scan_node *node, stru
 
 /* ---- what the node said ---- */
 
-/* A line: KIND, STATE, then the rest. */
-static int read_line(struct scan *scan, const struct scan_node *node, struct str line,
-                     struct clean_item *ret_item, struct err *err)
+static bool find_kind(struct str word, enum clean_kind *ret_kind)
 {
-    struct clean_item item = {0};
-    struct str kind, state, rest = line;
-    bool is_run = true;
-    (void)str_next(&rest, '\t', &kind);
-    if (str_eq_z(kind, "partial")) {
-        item.kind = CLEAN_PARTIAL;
-        item.id = item.name = rest;
-        item.state = "";
-        decide_partial(scan, node, &item);
-    } else {
-        (void)str_next(&rest, '\t', &state);
-        item.state = str_z(scan->arena, state);
-        item.kind = str_eq_z(kind, "job")         ? CLEAN_JOB
-                    : str_eq_z(kind, "container") ? CLEAN_CONTAINER
-                    : str_eq_z(kind, "batch")     ? CLEAN_BATCH
-                                                  : CLEAN_LEASE;
-        item.id = rest;
-        if (item.kind == CLEAN_JOB) {
-            (void)str_next(&rest, '/', &item.run);
-            item.name = rest.len ? rest : item.id;
-        } else if (item.kind == CLEAN_CONTAINER) {
-            (void)str_next(&rest, '\t', &item.id);
-            (void)str_next(&rest, '\t', &item.run);
-            item.name = rest;
-        } else if (item.kind == CLEAN_BATCH) {
-            (void)str_next(&rest, '\t', &item.id);
-            item.name = rest;
-            item.run = str_sub(rest, strlen("reperf-"), RUN_ID_SIZE - 1);
-        } else {
-            item.run = item.name = rest;
-            item.state = arena_printf(scan->arena, "%.*s s old", STR_ARG(state));
-        }
-        is_run = run_id_is_valid(item.run);
-        if (is_run) {
-            decide(scan, node, &item);
-        } else {
-            item.action = CLEAN_KEEP;
-            item.why = "not the name of a run";
+    for (int kind = CLEAN_JOB; kind <= CLEAN_BATCH; kind++) {
+        if (str_eq_z(word, clean_kind_name((enum clean_kind)kind))) {
+            *ret_kind = (enum clean_kind)kind;
+            return true;
         }
     }
-    if (!item.id.len || !item.name.len) {
+    return false;
+}
+
+int clean_read_line(struct arena *arena, struct str line, struct clean_item *ret_item,
+                    struct err *err)
+{
+    struct clean_item item = {.state = ""};
+    struct str kind, state = STR_EMPTY, rest = line;
+    (void)str_next(&rest, '\t', &kind);
+    bool is_known = find_kind(kind, &item.kind);
+    if (is_known && item.kind != CLEAN_PARTIAL) {
+        (void)str_next(&rest, '\t', &state);
+        item.state = item.kind == CLEAN_LEASE ? arena_printf(arena, "%.*s s old", STR_ARG(state))
+                                              : str_z(arena, state);
+    }
+    item.id = item.name = rest;
+    if (item.kind == CLEAN_JOB) {
+        (void)str_next(&rest, '/', &item.run);
+        item.name = rest.len ? rest : item.id;
+    } else if (item.kind == CLEAN_CONTAINER) {
+        (void)str_next(&rest, '\t', &item.id);
+        (void)str_next(&rest, '\t', &item.run);
+        item.name = rest;
+    } else if (item.kind == CLEAN_BATCH) {
+        (void)str_next(&rest, '\t', &item.id);
+        item.name = rest;
+        item.run = str_sub(rest, strlen("reperf-"), RUN_ID_SIZE - 1);
+    } else if (item.kind == CLEAN_LEASE) {
+        item.run = rest;
+    }
+    if (!is_known || !item.id.len || !item.name.len) {
         return err_set(err, ERR_NODE, "its answer was not understood: \"%.*s\"",
                        STR_ARG(str_sub(line, 0, 100)));
     }
     *ret_item = item;
     return 0;
+}
+
+static void decide_item(struct scan *scan, const struct scan_node *node, struct clean_item *item)
+{
+    if (item->kind == CLEAN_PARTIAL) {
+        decide_partial(scan, node, item);
+    } else if (run_id_is_valid(item->run)) {
+        decide(scan, node, item);
+    } else {
+        item->action = CLEAN_KEEP;
+        item->why = "not the name of a run";
+    }
 }
 
 static void find_lease(struct scan_node *node)
@@ -270,7 +224,10 @@ static int read_answer(struct scan *scan, size_t node_idx, struct err *err)
         if (has_end || line.len == 0) {
             continue;
         }
-        result = read_line(scan, node, line, &item, err);
+        result = clean_read_line(scan->arena, line, &item, err);
+        if (result == 0) {
+            decide_item(scan, node, &item);
+        }
         if (result == 0 && ++scan->n_items > CLEAN_ITEMS_MAX) {
             result = err_set(err, ERR_NODE, "more than %d things are left there", CLEAN_ITEMS_MAX);
         }
@@ -291,20 +248,6 @@ static int read_answer(struct scan *scan, size_t node_idx, struct err *err)
     return result;
 }
 
-static int judge(struct scan *scan, size_t node_idx, int exit_status, struct err *err)
-{
-    struct str said = str_trim(strbuf_str(&scan->nodes[node_idx].output));
-    size_t from = said.len > 300 ? said.len - 300 : 0;
-    if (exit_status == 0) {
-        return read_answer(scan, node_idx, err);
-    }
-    return exit_status == STATUS_ENGINE
-               ? err_set(err, ERR_CONTAINER, "its container engine does not answer: %.*s",
-                         STR_ARG(str_sub(said, from, said.len)))
-               : err_set(err, ERR_NODE, "looking for what is left there failed (%d): %.*s",
-                         exit_status, STR_ARG(str_sub(said, from, said.len)));
-}
-
 /* ---- asking ---- */
 
 static enum step step_scan(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
@@ -315,37 +258,25 @@ static enum step step_scan(void *ctx, struct fleet_node *node, size_t node_idx, 
     bool has_engine = runtime == RUNTIME_DOCKER || runtime == RUNTIME_PODMAN;
     const char *local_root = scan->list->opts.jobs_root;
     char minutes[16];
-    const char *args[] = {local_root ? local_root : of->jobs_root,
-                          local_root ? "" : of->work_folder,
-                          has_engine ? runtime_kind_name(runtime) : "", minutes, NULL};
-    struct remote_exec exec = {
-        .script = SCRIPT, .args = args, .output = &of->output, .deadline_ns = SCAN_DEADLINE_NS};
-    int exit_status = -1;
-    enum step step;
     snprintf(minutes, sizeof(minutes), "%d", CLEAN_PARTIAL_MIN);
+    const struct str fields[] = {str_of(local_root ? local_root : ""), str_of(minutes),
+                                 str_of(has_engine ? runtime_kind_name(runtime) : ""),
+                                 STR_LIT(RUNTIME_LABEL_RUN)};
+    const struct remote_ask ask = {.what = "looking for what is left there",
+                                   .op = NODE_SCAN,
+                                   .fields = fields,
+                                   .n_fields = ARRAY_LEN(fields),
+                                   .output = &of->output,
+                                   .deadline_ns = SCAN_DEADLINE_NS};
+    enum step step;
     if (node_idx == scan->list->batch_idx && !of->has_batch) {
         step = step_batch(scan, node_idx, err);
         if (step != STEP_DONE) {
             return step;
         }
     }
-    if (!of->work_folder && !local_root) {
-        const char *path = NULL;
-        step = node->remote->ops->work_folder(node->remote, &path, err);
-        if (step != STEP_DONE) {
-            return step;
-        }
-        of->work_folder = arena_printf(scan->arena, "%s", path);
-        scan->list->nodes[node_idx].work_folder = str_of(of->work_folder);
-        of->jobs_root = arena_printf(scan->arena, "%s/jobs", of->work_folder);
-        args[0] = of->jobs_root;
-        args[1] = of->work_folder;
-    }
-    step = node->remote->ops->exec(node->remote, &exec, &exit_status, err);
-    if (step != STEP_DONE) {
-        return step;
-    }
-    return judge(scan, node_idx, exit_status, err) < 0 ? STEP_FAIL : STEP_DONE;
+    step = node->remote->ops->ask(node->remote, &ask, err);
+    return step == STEP_DONE && read_answer(scan, node_idx, err) < 0 ? STEP_FAIL : step;
 }
 
 static size_t find_batch(const struct inventory *inventory)

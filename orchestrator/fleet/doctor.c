@@ -4,10 +4,9 @@
 #include "fleet/doctor.h"
 
 #include "fleet/doctor_needs.h"
-#include "fleet/doctor_script.h"
 #include "report/node_facts.h"
 
-#define PROBE_DEADLINE_NS   (240 * NS_PER_S) /* nvidia-smi without persistence takes seconds a GPU */
+#define FACTS_DEADLINE_NS   (240 * NS_PER_S) /* nvidia-smi without persistence takes seconds a GPU */
 #define SHORT_DEADLINE_NS   (30 * NS_PER_S)
 #define CONNECT_DEADLINE_NS (120 * NS_PER_S)
 #define OUTAGE_NS           (5 * NS_PER_S) /* the doctor is asked what is, not to wait until it is well */
@@ -15,7 +14,11 @@
 
 /* ---- one node's steps ---- */
 
-enum phase { PHASE_HELLO, PHASE_CLOCK, PHASE_PROBE };
+enum phase {
+    PHASE_HELLO /* with what it takes to connect and to start reperf-node */,
+    PHASE_CLOCK,
+    PHASE_FACTS
+};
 
 struct visit { /* of one node */
     enum phase phase;
@@ -29,42 +32,24 @@ struct exam {
     struct clock_src clock;
     struct patient *patients;
     struct visit *visits;
-    const char *probe;
     const char *engines;
 };
 
-/* "1763740800.123456789", or whole seconds where date knows no %N: then the second may be at its begin or at its end. */
-static void read_clock(struct patient *patient, struct str text, int64_t before_ns,
-                       int64_t after_ns)
+/* When it looked lies between the question and the answer. */
+static int read_clock(struct patient *patient, struct str text, int64_t before_ns, int64_t after_ns,
+                      struct err *err)
 {
-    struct err ignored = {0};
-    struct str whole = STR_EMPTY;
-    struct str part = str_trim(text);
-    int64_t seconds;
-    int64_t ns = 0;
-    int64_t grain_ns = NS_PER_S;
-    for (size_t at = part.len; at > 0;
-         at--) { /* the last line: a login shell may have printed some */
-        if (part.ptr[at - 1] == '\n') {
-            part = str_sub(part, at, part.len);
-            break;
-        }
-    }
-    if (!str_next(&part, '.', &whole) ||
-        str_to_i64(whole, 0, INT64_MAX / NS_PER_S - 1, &seconds, &ignored) < 0) {
-        return;
-    }
-    if (part.len == 9 && str_to_i64(part, 0, NS_PER_S - 1, &ns, &ignored) == 0) {
-        grain_ns = 0;
-    } else if (part.len == 9 && part.ptr[0] == '0') {
-        return;
+    int64_t there_ns;
+    if (str_to_i64(str_trim(text), 0, INT64_MAX, &there_ns, err) < 0) {
+        return err_wrap(err, "asked for the time");
     }
     patient->has_clock = true;
-    patient->clock_low_ns = seconds * NS_PER_S + ns - after_ns;
-    patient->clock_high_ns = seconds * NS_PER_S + ns + grain_ns - before_ns;
+    patient->clock_low_ns = there_ns - after_ns;
+    patient->clock_high_ns = there_ns - before_ns;
+    return 0;
 }
 
-static int read_probe(struct exam *exam, struct patient *patient, const struct visit *visit,
+static int read_facts(struct exam *exam, struct patient *patient, const struct visit *visit,
                       struct str noise, struct err *err)
 {
     struct str text = strbuf_str(&visit->output);
@@ -81,63 +66,73 @@ static int read_probe(struct exam *exam, struct patient *patient, const struct v
     return facts_expand_gpus(exam->arena, &patient->facts, err);
 }
 
-static enum step step_examine(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+/* The phase is over; STEP_AGAIN: on with the next. */
+static enum step end_phase(struct exam *exam, struct fleet_node *node, struct visit *visit,
+                           struct patient *patient, struct err *err)
 {
-    struct exam *exam = ctx;
-    struct visit *visit = &exam->visits[node_idx];
-    struct patient *patient = &exam->patients[node_idx];
-    const char *const args[] = {
-        node->spec->work_folder.ptr ? str_z(exam->arena, node->spec->work_folder) : "",
-        exam->engines, NULL};
-    static const char *const SCRIPTS[] = {[PHASE_HELLO] = ":", [PHASE_CLOCK] = "date +%s.%N"};
-    int exit_status = -1;
+    const struct remote *remote = node->remote;
+    int64_t span_ns = exam->clock.mono_ns(exam->clock.ctx) - visit->mono_ns;
     struct str noise;
-    int64_t now_ns;
-    struct remote_exec exec = {
-        .script = visit->phase == PHASE_PROBE ? exam->probe : SCRIPTS[visit->phase],
-        .args = visit->phase == PHASE_PROBE ? args : NULL,
-        .output = &visit->output,
-        .deadline_ns = visit->phase == PHASE_PROBE ? PROBE_DEADLINE_NS : SHORT_DEADLINE_NS};
-    if (!visit->is_begun) {
-        visit->is_begun = true;
-        strbuf_clear(&visit->output);
-        visit->mono_ns = exam->clock.mono_ns(exam->clock.ctx);
-        visit->wall_ns = exam->clock.wall_ns(exam->clock.ctx);
-    }
-    enum step step = node->remote->ops->exec(node->remote, &exec, &exit_status, err);
-    if (step != STEP_DONE) {
-        return step;
-    }
-    noise =
-        node->remote->ops->login_noise ? node->remote->ops->login_noise(node->remote) : STR_LIT("");
-    now_ns = exam->clock.mono_ns(exam->clock.ctx);
-    visit->is_begun = false;
     switch (visit->phase) {
     case PHASE_HELLO:
-        patient->connect_ns = now_ns - visit->mono_ns;
+        patient->connect_ns = span_ns;
         visit->phase = PHASE_CLOCK;
         return STEP_AGAIN;
     case PHASE_CLOCK:
-        patient->round_trip_ns = now_ns - visit->mono_ns;
-        read_clock(patient, strbuf_str(&visit->output), visit->wall_ns,
-                   visit->wall_ns + patient->round_trip_ns);
-        visit->phase = PHASE_PROBE;
-        return STEP_AGAIN;
-    case PHASE_PROBE:
-        if (read_probe(exam, patient, visit, noise, err) < 0) {
+        patient->round_trip_ns = span_ns;
+        visit->phase = PHASE_FACTS;
+        return read_clock(patient, strbuf_str(&visit->output), visit->wall_ns,
+                          visit->wall_ns + span_ns, err) < 0
+                   ? STEP_FAIL
+                   : STEP_AGAIN;
+    case PHASE_FACTS:
+    default:
+        noise = remote->ops->login_noise ? remote->ops->login_noise(remote) : STR_EMPTY;
+        if (read_facts(exam, patient, visit, noise, err) < 0) {
             return STEP_FAIL;
         }
         patient->is_reached = true;
         return STEP_DONE;
     }
-    return STEP_FAIL;
+}
+
+static enum step step_examine(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
+{
+    struct exam *exam = ctx;
+    struct visit *visit = &exam->visits[node_idx];
+    enum step step = STEP_AGAIN;
+    bool goes_on = true;
+    while (goes_on) {
+        bool is_facts = visit->phase == PHASE_FACTS;
+        const struct str engines = str_of(exam->engines);
+        const struct remote_ask ask = {.what = is_facts ? "asked what it is" : "asked for the time",
+                                       .op = is_facts ? NODE_FACTS : NODE_CLOCK,
+                                       .fields = &engines,
+                                       .n_fields = is_facts,
+                                       .output = &visit->output,
+                                       .deadline_ns =
+                                           is_facts ? FACTS_DEADLINE_NS : SHORT_DEADLINE_NS};
+        if (!visit->is_begun) {
+            visit->is_begun = true;
+            strbuf_clear(&visit->output);
+            visit->mono_ns = exam->clock.mono_ns(exam->clock.ctx);
+            visit->wall_ns = exam->clock.wall_ns(exam->clock.ctx);
+        }
+        step = node->remote->ops->ask(node->remote, &ask, err);
+        goes_on = step == STEP_DONE;
+        if (step == STEP_DONE) {
+            visit->is_begun = false;
+            step = end_phase(exam, node, visit, &exam->patients[node_idx], err);
+            goes_on = step == STEP_AGAIN;
+        }
+    }
+    return step;
 }
 
 int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src clock,
                    const char *engines, struct patients *ret_patients, struct err *err)
 {
-    struct exam exam = {
-        .arena = arena, .clock = clock, .engines = engines, .probe = doctor_script_probe(arena)};
+    struct exam exam = {.arena = arena, .clock = clock, .engines = engines};
     struct patients patients = {
         fleet->inventory, arena_array(arena, struct patient, fleet->n_nodes + 1), fleet->n_nodes};
     int status;
@@ -165,26 +160,28 @@ int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src cl
 struct port_round {
     struct arena *arena;
     const struct patients *patients;
-    const char *script;
-    const char *port;
-    const char ***args; /* of each node */
+    enum node_op op;
+    struct str port;
+    struct str **fields; /* of each node */
+    size_t *n_fields;
     struct strbuf *outputs;
 };
 
 static enum step step_round(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
     struct port_round *round = ctx;
-    int exit_status = -1;
-    struct remote_exec exec = {.script = round->script,
-                               .args = round->args[node_idx],
-                               .output = &round->outputs[node_idx],
-                               .deadline_ns = CONNECT_DEADLINE_NS};
+    const struct remote_ask ask = {.what = "trying a port",
+                                   .op = round->op,
+                                   .fields = round->fields[node_idx],
+                                   .n_fields = round->n_fields[node_idx],
+                                   .output = &round->outputs[node_idx],
+                                   .deadline_ns = CONNECT_DEADLINE_NS};
     return round->patients->items[node_idx].is_reached
-               ? node->remote->ops->exec(node->remote, &exec, &exit_status, err)
+               ? node->remote->ops->ask(node->remote, &ask, err)
                : STEP_DONE;
 }
 
-/* Runs the script on all that were reached; what they say goes to ret_facts, why not to their `why`. */
+/* Asks all that were reached; what they say goes to ret_facts, why not to their `why`. */
 static int run_round(struct port_round *round, struct fleet *fleet, struct node_facts *ret_facts,
                      struct err *err)
 {
@@ -198,7 +195,7 @@ static int run_round(struct port_round *round, struct fleet *fleet, struct node_
         struct err bad = {0};
         struct str text = str_dup(round->arena, strbuf_str(&round->outputs[idx]));
         strbuf_release(&round->outputs[idx]);
-        if (status < 0 || !ret_facts || !round->patients->items[idx].is_reached) {
+        if (status < 0 || !round->patients->items[idx].is_reached) {
             continue;
         }
         if (fleet->nodes[idx].err.code != ERR_NONE) {
@@ -216,33 +213,20 @@ static int run_round(struct port_round *round, struct fleet *fleet, struct node_
     return status < 0 ? -1 : 0;
 }
 
-static int stop_listeners(struct port_round *round, struct fleet *fleet,
-                          const struct node_facts *heard, struct err *err)
-{
-    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
-        int64_t pid = 0;
-        round->args[idx] = arena_array(round->arena, const char *, 2);
-        round->args[idx][0] = facts_i64(&heard[idx], "listen", &pid) && pid > 1
-                                  ? arena_printf(round->arena, "%lld", (long long)pid)
-                                  : "";
-    }
-    /* It ends by itself within the minute; this is for the next doctor's sake. */
-    round->script = "[ -z \"$1\" ] || kill \"$1\" 2>/dev/null; :";
-    return run_round(round, fleet, NULL, err);
-}
-
 static void name_peers(struct port_round *round, const struct patients *patients, size_t at)
 {
     size_t n = 0;
-    round->args[at] = arena_array(round->arena, const char *, 2 * patients->n + 2);
-    round->args[at][n++] = round->port;
+    struct str *fields = arena_array(round->arena, struct str, 2 * patients->n + 1);
+    fields[n++] = round->port;
     for (size_t idx = 0; idx < patients->n; idx++) {
         const struct patient *peer = &patients->items[idx];
         if (checks_tries_port(patients->n, at, idx) && peer->is_reached) {
-            round->args[at][n++] = str_z(round->arena, peer->spec->name);
-            round->args[at][n++] = str_z(round->arena, inventory_fast_address(peer->spec));
+            fields[n++] = peer->spec->name;
+            fields[n++] = inventory_fast_address(peer->spec);
         }
     }
+    round->fields[at] = fields;
+    round->n_fields[at] = n;
 }
 
 int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
@@ -250,18 +234,20 @@ int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
 {
     struct port_round round = {.arena = arena,
                                .patients = patients,
-                               .port = arena_printf(arena, "%lld", (long long)port),
-                               .script = doctor_script_listen(arena),
-                               .args = arena_array(arena, const char **, patients->n + 1)};
+                               .port = str_of(arena_printf(arena, "%lld", (long long)port)),
+                               .op = NODE_LISTEN,
+                               .fields = arena_array(arena, struct str *, patients->n + 1),
+                               .n_fields = arena_array(arena, size_t, patients->n + 1)};
     struct node_facts *heard = arena_array(arena, struct node_facts, patients->n + 1);
     struct node_facts *peers = arena_array(arena, struct node_facts, patients->n + 1);
     if (patients->n < 2) {
         return 0;
     }
     for (size_t idx = 0; idx < patients->n; idx++) {
-        round.args[idx] = arena_array(arena, const char *, 3);
-        round.args[idx][0] = round.port;
-        round.args[idx][1] = str_z(arena, inventory_fast_address(patients->items[idx].spec));
+        round.fields[idx] = arena_array(arena, struct str, 2);
+        round.fields[idx][0] = round.port;
+        round.fields[idx][1] = inventory_fast_address(patients->items[idx].spec);
+        round.n_fields[idx] = 2;
     }
     if (run_round(&round, fleet, heard, err) < 0) {
         return -1;
@@ -275,14 +261,14 @@ int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
         }
         name_peers(&round, patients, idx);
     }
-    round.script = doctor_script_connect(arena);
+    round.op = NODE_CONNECT;
     if (run_round(&round, fleet, peers, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < patients->n; idx++) {
         patients->items[idx].peers = peers[idx];
     }
-    return stop_listeners(&round, fleet, heard, err);
+    return 0;
 }
 
 /* ---- all ---- */

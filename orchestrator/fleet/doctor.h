@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at nodes before anything is started there: each is asked by one script (fleet/doctor_script), what it says is judged by
-   judge/checks. Changes nothing on a node, except that a listener waits on a port for a moment where there are several. */
+/* Looks at nodes before anything is started there: each is asked by a request to reperf-node (node/facts.h), what it says is judged by
+   judge/checks. Changes nothing on a node, except that reperf-node is put there as for any job, and that a listener waits on a port for a moment where there are several. */
 #ifndef FLEET_DOCTOR_H
 #define FLEET_DOCTOR_H
 

@@ -162,26 +162,6 @@ struct script_round {
     struct fleet_result *results;
 };
 
-static enum step step_script(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
-{
-    struct script_round *round = ctx;
-    struct remote_exec exec = *round->exec;
-    exec.output = &round->results[node_idx].output;
-    return node->remote->ops->exec(node->remote, &exec, &round->results[node_idx].exit_status, err);
-}
-
-int fleet_exec(struct fleet *fleet, const struct remote_exec *exec, struct fleet_result *results,
-               struct err *err)
-{
-    struct script_round round = {exec, results};
-    ASSERT(!exec->on_output);
-    for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
-        results[idx] = (struct fleet_result){.exit_status = -1};
-        strbuf_init(&results[idx].output, REMOTE_OUTPUT_DEFAULT);
-    }
-    return fleet_each(fleet, 0, step_script, &round, err);
-}
-
 int fleet_first_error(const struct fleet *fleet, struct err *err)
 {
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {

@@ -65,11 +65,6 @@ struct fleet_result {
     struct strbuf output; /* stdout and stderr of the script */
 };
 
-/* One script on all nodes; results has n_nodes entries, initialised here (strbuf_release each). As fleet_each. A script that ends
-   with another status than 0 is not a failure of the node: the caller looks. */
-MUST_CHECK int fleet_exec(struct fleet *fleet, const struct remote_exec *exec,
-                          struct fleet_result *results, struct err *err);
-
 /* "node2: connection refused": the first failed node's error as the caller's. */
 MUST_CHECK int fleet_first_error(const struct fleet *fleet, struct err *err);
 

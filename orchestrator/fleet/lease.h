@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run measures on a node at a time, whoever started it from where: WORK/lease on the node says which. A lease is kept by
+/* One run measures on a node at a time, whoever started it from where: WORK/lease on the node says which (node/lease_folder.c). A lease is kept by
    renewing it; one that was not renewed for LEASE_TTL_S, and whose run has no job alive there, may be taken over. */
 #ifndef FLEET_LEASE_H
 #define FLEET_LEASE_H
@@ -16,7 +16,6 @@ enum lease_mode { LEASE_TAKE, LEASE_DROP }; /* taking one's own again renews it 
 
 struct lease_op { /* one operation on one node, from its first step to its last */
     struct strbuf output;
-    const char *work_folder; /* once known */
     char who[LEASE_WHO_MAX]; /* "user@host" of ours, for whoever waits for it */
     bool is_begun;
 };

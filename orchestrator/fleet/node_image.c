@@ -376,7 +376,6 @@ int node_images_provide(struct arena *arena, struct fleet *fleet, const struct s
                               .store = store,
                               .kind = kind,
                               .spec = spec,
-                              .self = opts->self,
                               .deadline_ns =
                                   opts->deadline_ns ? opts->deadline_ns : NODE_IMAGE_DEADLINE_NS,
                               .n_tries = opts->n_tries ? opts->n_tries : NODE_IMAGE_TRIES};

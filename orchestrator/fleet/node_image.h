@@ -14,7 +14,6 @@
 #define NODE_IMAGE_TRIES       3 /* of a pull that the network broke */
 
 struct node_image_opts {
-    const char *self;    /* this program's file: what is handed on is served and checked by it */
     int64_t deadline_ns; /* a node; 0: NODE_IMAGE_DEADLINE_NS */
     int n_tries;         /* 0: NODE_IMAGE_TRIES */
 };

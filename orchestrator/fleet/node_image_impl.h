@@ -11,7 +11,6 @@ struct provide {
     const struct store *store;
     enum runtime_kind kind;
     const struct image_spec *spec;
-    const char *self;
     int64_t deadline_ns;
     int n_tries;
     char config[OCI_DIGEST_SIZE], manifest[OCI_DIGEST_SIZE]; /* "" where not known */

@@ -142,7 +142,7 @@ static int stage_tar(struct load *load, const char *path, struct err *err)
                                     .target = arena_printf(provide->arena, "images/%s.tar", hex),
                                     .sha256_hex =
                                         str_of(arena_strndup(provide->arena, hex, strlen(hex)))};
-    const struct stage_opts opts = {.self = provide->self, .clock = load->fleet.loop->clock};
+    const struct stage_opts opts = {.clock = load->fleet.loop->clock};
     if (stage_items(provide->arena, &load->fleet, &opts, &item, 1, &report, err) < 0) {
         return -1;
     }

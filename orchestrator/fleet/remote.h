@@ -6,7 +6,8 @@
 #ifndef FLEET_REMOTE_H
 #define FLEET_REMOTE_H
 
-#include "base/str.h"
+#include "base/strbuf.h"
+#include "codec/node_wire.h"
 #include "sys/loop.h"
 #include "sys/proc.h"
 
@@ -43,9 +44,8 @@ struct remote_job {
     const char *const *env;  /* NAME=VALUE, ended by NULL */
     const char *const *
         cleanup; /* argv run on the node once the job is over or is killed (SIGKILL), e.g. to end its container; or NULL */
-    /* Script for /bin/sh that runs in the job's session for as long as the job does, $1 being the job's folder; what it prints is
-       the log of the job "ID/monitor". NULL: none. Slurm has none. */
-    const char *beside;
+    /* What its node does while it runs is kept (judge/monitor.h), as the log of the job "ID/monitor". Slurm has no such thing. */
+    bool is_watched;
     const struct remote_batch *batch; /* of a remote that is a batch system; NULL for others */
 };
 
@@ -67,6 +67,16 @@ struct remote_exec {
 
 #define REMOTE_EXEC_DEADLINE_NS (60 * NS_PER_S)
 
+/* What reperf-node there is asked (node/README.md); it may be asked twice where the connection was lost in its midst. */
+struct remote_ask {
+    const char *what; /* for messages: "the lease" */
+    enum node_op op;
+    const struct str *fields;
+    size_t n_fields;
+    struct strbuf *output; /* the answer's text is appended */
+    int64_t deadline_ns;   /* span, over SSH; 0: REMOTE_EXEC_DEADLINE_NS */
+};
+
 struct remote;
 
 /* A node that cannot be reached is tried again for a while (STEP_AGAIN), then ERR_NODE; a changed host key is ERR_INTEGRITY, a
@@ -74,6 +84,8 @@ struct remote;
 struct remote_ops {
     enum step (*exec)(struct remote *remote, const struct remote_exec *exec, int *ret_exit_status,
                       struct err *err);
+    /* What the node says against it is ERR_DISK or ERR_NODE. NULL: not of this kind of remote. */
+    enum step (*ask)(struct remote *remote, const struct remote_ask *ask, struct err *err);
     /* Starting what is there already, running or ended, starts nothing. */
     enum step (*start)(struct remote *remote, const struct remote_job *job, struct err *err);
     enum step (*poll)(struct remote *remote, const char *id, struct job_report *ret_report,

@@ -57,7 +57,7 @@ static void request_start(struct served *r, const struct remote_job *job)
     fields[0] = str_of(job->id);
     fields[1] = STR_LIT(READ_AHEAD_TEXT);
     fields[2] = strbuf_str(&cleanup);
-    fields[3] = str_of(job->beside ? job->beside : "");
+    fields[3] = job->is_watched ? STR_LIT("1") : STR_LIT("0");
     fields[4] = str_of(count);
     for (size_t idx = 0; idx < n_argv; idx++) {
         fields[BEFORE_ARGV + idx] = str_of(job->argv[idx]);
@@ -378,6 +378,33 @@ enum step remote_job_folder(struct remote *remote, const char **ret_path, struct
             r->work_folder = xstrdup(str_z(&arena, path));
             *ret_path = r->work_folder;
         }
+        served_end(r);
+    }
+    return step;
+}
+
+enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct err *err)
+{
+    struct served *r = (struct served *)remote;
+    enum step step;
+    if (!r->op.is_active) {
+        served_begin(r, ask->what);
+        r->op.is_own_word = true;
+        r->op.span_ns = ask->deadline_ns ? ask->deadline_ns : ASK_SPAN_NS;
+    }
+    remote_node_request(r, ask->op, ask->fields, ask->n_fields);
+    if (r->op.request.is_full) {
+        served_end(r);
+        return step_fail(
+            err_set(err, ERR_USAGE, "%s: more than %u bytes", ask->what, NODE_BODY_MAX));
+    }
+    step = remote_node_ask(r, err);
+    if (step == STEP_DONE) {
+        strbuf_add_str(ask->output, strbuf_str(&r->op.output));
+        step = ask->output->is_full
+                   ? step_fail(err_set(err, ERR_NODE, "%s: %s: more than %zu bytes",
+                                       r->way->label(r), ask->what, ask->output->cap_bytes))
+                   : STEP_DONE;
         served_end(r);
     }
     return step;

@@ -282,6 +282,7 @@ static void local_free(struct remote *remote)
 
 static const struct remote_ops LOCAL_OPS = {
     .exec = local_exec,
+    .ask = remote_ask,
     .start = remote_job_start,
     .poll = remote_job_poll,
     .read_log = remote_job_read_log,

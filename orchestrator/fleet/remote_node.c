@@ -48,8 +48,8 @@ void served_end(struct served *r)
 void served_begin(struct served *r, const char *what)
 {
     ASSERT(!r->op.is_active);
-    r->op = (struct operation){.is_active = true, .what = what};
-    strbuf_init(&r->op.output, READ_AHEAD_MAX + OWN_OUTPUT_MAX);
+    r->op = (struct operation){.is_active = true, .what = what, .span_ns = ASK_SPAN_NS};
+    strbuf_init(&r->op.output, OP_OUTPUT_MAX);
     strbuf_init(&r->op.request, NODE_FRAME_MAX);
 }
 
@@ -103,7 +103,7 @@ static int fails(struct served *r, const char *what, struct str said, struct err
     struct str rest = str_trim(said);
     struct str line = STR_EMPTY;
     char text[WHY_MAX];
-    const char *label = r->way->label(r);
+    const char *label = r->op.is_own_word ? "" : r->way->label(r); /* the fleet names the node */
     enum err_code code = ERR_NODE;
     for (size_t idx = 0; idx < ARRAY_LEN(FULL); idx++) {
         code = str_find(rest, str_of(FULL[idx])) >= 0 ? ERR_DISK : code;
@@ -113,8 +113,8 @@ static int fails(struct served *r, const char *what, struct str said, struct err
     for (char *c = text; *c; c++) {
         *c = (unsigned char)*c < ' ' ? ' ' : *c;
     }
-    return err_set(err, code, "%s%s%s%s%s", label, label[0] ? ": " : "", what, text[0] ? ": " : "",
-                   text);
+    return err_set(err, code, "%s%s%s%s%s", label, label[0] ? ": " : "", what,
+                   what[0] && text[0] ? ": " : "", text);
 }
 
 enum step remote_node_never(struct served *r, const char *what, struct str said, struct err *err)
@@ -318,14 +318,25 @@ static enum step serve(struct served *r, bool is_question, int *ret_status, stru
     return step;
 }
 
+/* The node's own reason. */
+static int has_refused(struct served *r, int status, struct err *err)
+{
+    char what[128] = "";
+    if (!r->op.is_own_word) {
+        snprintf(what, sizeof(what), "%s failed (%d)", r->op.what, status);
+    }
+    (void)fails(r, what, strbuf_str(&r->op.output), err);
+    err->code = status == NODE_FULL ? ERR_DISK : status == NODE_ENGINE ? ERR_CONTAINER : err->code;
+    return -1;
+}
+
 enum step remote_node_ask(struct served *r, struct err *err)
 {
     int status = 0;
     enum step step = serve(r, true, &status, err);
     if (step == STEP_DONE && status != 0) {
-        char what[128];
-        snprintf(what, sizeof(what), "%s failed (%d)", r->op.what, status);
-        step = step_fail(fails(r, what, strbuf_str(&r->op.output), err));
+        (void)has_refused(r, status, err);
+        step = STEP_FAIL;
     }
     if (step == STEP_FAIL) {
         served_end(r);

@@ -10,12 +10,16 @@
 
 #define READ_AHEAD_MAX (4u << 20)
 #define OWN_OUTPUT_MAX (64u << 10)
+#define OP_OUTPUT_MAX  (NODE_TEXT_MAX + OWN_OUTPUT_MAX)
+#define ASK_SPAN_NS    (60 * NS_PER_S) /* of a request, a signal's cleanup included */
 
 struct operation { /* what is under way */
     bool is_active;
+    bool is_own_word; /* what the node says against it is said as it is */
     const char *what;
     struct strbuf output;  /* an answer's text */
     struct strbuf request; /* its number still to be put in; empty: not written yet */
+    int64_t span_ns;       /* for its answer over SSH */
     int n_ends;            /* how often reperf-node ended under it */
 };
 
@@ -115,6 +119,7 @@ enum step remote_job_signal(struct remote *remote, const char *id, int signal_no
 enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,
                           struct err *err);
 enum step remote_job_forget(struct remote *remote, const char *id, struct err *err);
+enum step remote_ask(struct remote *remote, const struct remote_ask *ask, struct err *err);
 enum step remote_job_folder(struct remote *remote, const char **ret_path, struct err *err);
 
 #endif

@@ -21,7 +21,6 @@
 #define BACKOFF_MAX_NS   (2 * NS_PER_S)
 #define PUT_SPAN_NS      (300 * NS_PER_S)
 #define SCRIPT_MAX       65536
-#define ASK_SPAN_NS      (60 * NS_PER_S) /* of a request, a signal's cleanup included */
 
 #if defined(__x86_64__)
 #define MACHINE "x86_64"
@@ -359,7 +358,7 @@ static void ssh_way_pause(struct served *base)
 
 static void ssh_way_go_on(struct served *base)
 {
-    ssh_go_on(((struct remote_ssh *)base)->ssh, ASK_SPAN_NS);
+    ssh_go_on(((struct remote_ssh *)base)->ssh, base->op.span_ns);
 }
 
 static void ssh_way_close(struct served *base)
@@ -461,6 +460,7 @@ static struct str ssh_remote_login_noise(const struct remote *remote)
 
 static const struct remote_ops SSH_OPS = {
     .exec = ssh_remote_exec,
+    .ask = remote_ask,
     .start = remote_job_start,
     .poll = remote_job_poll,
     .read_log = remote_job_read_log,

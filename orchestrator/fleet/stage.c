@@ -4,8 +4,8 @@
 #include "fleet/stage.h"
 
 #include "base/fs.h"
-#include "fleet/relay_net.h"
 #include "fleet/stage_impl.h"
+#include "sys/relay_net.h"
 
 #define CHAIN_TEXT_MAX (RELAY_BLOCK_BYTES + RELAY_HEADER_BYTES)
 
@@ -36,7 +36,7 @@ static void init_node(struct staging *staging, size_t idx)
 {
     struct staging_node *node = &staging->nodes[idx];
     struct arena *arena = staging->arena;
-    *node = (struct staging_node){.staging = staging, .input_fd = -1};
+    *node = (struct staging_node){.staging = staging, .feed_fd = -1};
     node->is_missing = arena_array(arena, uint8_t, staging->order.n_files + 1);
     node->was_bad = arena_array(arena, uint8_t, staging->order.n_files + 1);
     node->report = &staging->report.nodes[idx];
@@ -47,14 +47,18 @@ static void init_node(struct staging *staging, size_t idx)
     }
     strbuf_init(&node->order, RELAY_ORDER_MAX);
     strbuf_init(&node->line, STAGE_LINE_MAX);
+    strbuf_init(&node->answer, STAGE_ANSWER_MAX);
+    strbuf_init(&node->feed, STAGE_FEED_BYTES);
 }
 
 static void release_node(struct staging_node *node)
 {
     strbuf_release(&node->order);
     strbuf_release(&node->line);
+    strbuf_release(&node->answer);
+    strbuf_release(&node->feed);
     VEC_RELEASE(&node->partials);
-    fd_close(&node->input_fd);
+    fd_close(&node->feed_fd);
 }
 
 /* Paths of the items on a node. The relay says which are shared one by one; what is said here of a node as a whole needs all. */
@@ -80,14 +84,11 @@ static int stage_nodes(struct staging *staging, struct err *err)
 {
     struct fleet *fleet = staging->fleet;
     size_t fanout = fleet->fanout;
-    struct digest_value self;
     int n_failed;
-    if (digest_file(staging->opts->self, DIGEST_SHA256, &self, err) < 0 ||
-        relay_random(staging->order.token, RELAY_TOKEN_BYTES, err) < 0 ||
+    if (relay_random(staging->order.token, RELAY_TOKEN_BYTES, err) < 0 ||
         pool_new(1, &staging->pool, err) < 0 || pool_attach(staging->pool, fleet->loop, err) < 0) {
         return -1;
     }
-    hex_encode(self.sha256, SHA256_BYTES, staging->self_hex);
     staging->chain.members = arena_array(staging->arena, size_t, fleet->n_nodes + 1);
     strbuf_init(&staging->chain.hops, CHAIN_TEXT_MAX);
     if (stage_mark(staging, err) < 0) {

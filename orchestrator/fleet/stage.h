@@ -11,10 +11,9 @@
                                lease          who measures here (fleet/lease.h)
    Files appear under their final name only when whole and right.
 
-   How: this program is put onto each node by SSH and started as its relay (fleet/relay_server.h). What is missing goes as one TCP stream
-   to the first node, which hands it on to the second, and so on. A node that breaks the chain is passed over and then served alone;
-   one that is not reached by TCP at all, or on which this program does not run, gets plain copies by SSH, checked by its own
-   sha256sum. Contents are not secret: nothing is encrypted but what goes by SSH, which is all that says what is right. */
+   How: reperf-node there starts a relay (node/relay_server.h). What is missing goes as one TCP stream to the first node, which hands it on
+   to the second, and so on. A node that breaks the chain is passed over and then served alone; one that is not reached by TCP gets the
+   same stream by requests. Contents are not secret: nothing is encrypted but what goes by SSH, which is all that says what is right. */
 #ifndef FLEET_STAGE_H
 #define FLEET_STAGE_H
 
@@ -39,7 +38,6 @@ struct stage_item {
 };
 
 struct stage_opts {
-    const char *self;       /* this program's file */
     const char *cache_path; /* digests of files here (store/digest_cache.h), or NULL */
     struct clock_src clock;
     bool must_copy; /* also what is shared */
@@ -52,7 +50,7 @@ enum stage_way {                /* the last that was used */
                  STAGE_SHARED,  /* all is on a file system that the node shares with this machine */
                  STAGE_CHAIN,   /* handed on */
                  STAGE_DIRECT,  /* by a connection of its own */
-                 STAGE_SSH,     /* copied by SSH */
+                 STAGE_SSH,     /* by requests, over SSH */
                  STAGE_WAY_COUNT,
 };
 const char *stage_way_name(enum stage_way way);

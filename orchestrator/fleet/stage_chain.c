@@ -12,8 +12,8 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "fleet/relay_net.h"
 #include "fleet/stage_impl.h"
+#include "sys/relay_net.h"
 
 #define BURST_BYTES (16u << 20) /* sent before the nodes are looked after again */
 #define CUT_NS      (NS_PER_S)  /* for the members of a stream that was cut to say what they have */
@@ -23,7 +23,7 @@
 
 static bool is_settled(const struct staging_node *node)
 {
-    return node->phase == PHASE_OVER || node->phase == PHASE_COPY || node->mode == MODE_COPY ||
+    return node->phase == PHASE_OVER || node->mode == MODE_FEED ||
            (node->phase == PHASE_RELAY && node->is_ready);
 }
 
@@ -123,7 +123,7 @@ static bool next_file(struct staging *staging)
 static int connect_job(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
 {
     struct chain *chain = arg;
-    return relay_connect(&chain->hop, chain->token, &chain->connected_fd, err);
+    return relay_connect(&chain->hop, net_find, chain->token, &chain->connected_fd, err);
 }
 
 static void begin_round(struct staging *staging)
@@ -371,7 +371,7 @@ static void step_draining(struct staging *staging)
         node->in_chain = false;
         if (node->phase == PHASE_RELAY && !node->is_ready && !node->is_complete && node->port) {
             if (node->has_taken || !chain->was_cut) {
-                stage_demote(staging, chain->members[idx], "it did not come to an end");
+                stage_demote(staging, chain->members[idx], "it did not end");
             }
             node->is_ready = true;
         }

@@ -8,23 +8,25 @@
 #include "fleet/stage.h"
 #include "sys/pool.h"
 
-#define STAGE_STALL_NS    (30 * NS_PER_S) /* without a byte: the stream is given up */
-#define STAGE_SILENCE_NS  (90 * NS_PER_S) /* without a sign of life: the node is given up */
-#define STAGE_RELAY_NS    (48LL * 3600 * NS_PER_S) /* a relay lives as long as it says that it does */
-#define STAGE_ORDERS_MAX  (2ULL << 30)             /* bytes of all nodes' orders */
+#define STAGE_STALL_NS    (30 * NS_PER_S)  /* without a byte: the stream is given up */
+#define STAGE_SILENCE_NS  (90 * NS_PER_S)  /* without a sign of life: the node is given up */
+#define STAGE_FEED_NS     (600 * NS_PER_S) /* for a part of a stream by SSH */
+#define STAGE_FEED_BYTES  (4u << 20)
+#define STAGE_ORDER_BYTES (8u << 20) /* of an order, in one request */
+#define STAGE_ANSWER_MAX  (NODE_TEXT_MAX + 65536)
+#define STAGE_ORDERS_MAX  (2ULL << 30) /* bytes of all nodes' orders */
 #define STAGE_LINE_MAX    RELAY_LINE_MAX
 #define STAGE_RUNS_MAX    3 /* of a relay whose connection breaks */
 #define STAGE_MARK_PREFIX ".reperf-mark-"
 
 enum stage_phase {
     PHASE_FOLDER, /* asking for its work folder */
+    PHASE_ORDER,  /* what it is to have goes there */
     PHASE_RELAY,  /* its relay runs */
-    PHASE_UPLOAD, /* this program goes there */
-    PHASE_COPY,   /* plain copies */
     PHASE_OVER,   /* done or failed */
 };
 
-enum stage_mode { MODE_CHAIN, MODE_DIRECT, MODE_COPY };
+enum stage_mode { MODE_CHAIN, MODE_DIRECT, MODE_FEED /* its stream goes by SSH */ };
 
 struct stage_partial {
     size_t file;
@@ -39,7 +41,7 @@ struct staging_node {
     enum stage_mode mode;
     const char *work;    /* its work folder */
     uint32_t part;       /* of what is shared, that it reads */
-    struct strbuf order; /* the relay's stdin */
+    struct strbuf order; /* of the relay */
     struct strbuf line;  /* under way */
     char tail[256];      /* the last line that was none of the relay's */
     uint8_t *is_missing; /* beside the order's files */
@@ -47,7 +49,7 @@ struct staging_node {
     uint8_t *was_bad; /* a file came damaged once */
     VEC(struct stage_partial) partials;
     bool is_ready; /* listens, and its state is known */
-    bool is_complete, has_spoken, was_uploaded, in_chain;
+    bool is_complete, has_spoken, in_chain;
     bool has_taken; /* it has seen this round's stream */
     uint16_t port;
     size_t n_runs;
@@ -56,9 +58,15 @@ struct staging_node {
     uint64_t at_bytes;
     int64_t heard_ns, moved_ns; /* anything; a byte more */
     struct err failure;         /* that its lines tell */
-    size_t copy_at;             /* PHASE_COPY: the file */
-    bool copy_sends;            /* it is being sent, else looked for */
-    int input_fd;
+    size_t order_at;            /* bytes of the order that are there */
+    struct strbuf answer;
+    struct strbuf feed; /* MODE_FEED: a part of its stream, under way */
+    bool is_feeding;    /* the request under way is that; or asks what the relay says */
+    bool is_hearing;
+    bool is_fed; /* all was sent, since it said last what is missing */
+    size_t feed_file;
+    uint64_t feed_offset;
+    int feed_fd;
     struct stage_node *report;
 };
 
@@ -99,7 +107,6 @@ struct staging {
     struct staging_node *nodes;
     struct chain chain;
     struct pool *pool;
-    char self_hex[SHA256_HEX_SIZE];
     uint64_t orders_bytes;
     struct err fatal; /* ends it for all nodes */
     struct stage_report report;
@@ -136,9 +143,12 @@ void stage_send(struct staging *staging);
 void stage_cut(struct staging *staging);
 void stage_chain_release(struct staging *staging);
 
-/* ---- stage_copy.c ---- */
+/* ---- stage_feed.c ---- */
 
-enum step stage_copy(struct staging *staging, struct staging_node *node, struct remote *remote,
+/* The next part of its stream, by a request; STEP_DONE: it is there. */
+enum step stage_feed(struct staging *staging, struct staging_node *node, struct remote *remote,
                      struct err *err);
+/* Its next stream begins anew. */
+void stage_feed_again(struct staging_node *node);
 
 #endif

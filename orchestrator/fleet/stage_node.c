@@ -2,45 +2,10 @@
 /* One node's way through a staging: its work folder, its relay, what that says, and what its end means. */
 #include "base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "base/fs.h"
 #include "base/log.h"
 #include "fleet/stage_impl.h"
 
-/* What the scripts end with where they themselves cannot go on. */
-#define EXIT_NO_HASHER 96
-#define EXIT_NO_BINARY 97
-
-/* sum FILE: its SHA-256, by what the node has; nothing where it has none of them. */
-#define SUM_FUNCTION                                                                               \
-    "sum() {\n"                                                                                    \
-    "  for tool in sha256sum 'busybox sha256sum' 'openssl dgst -r -sha256' 'shasum -a 256'; do\n"  \
-    "    line=$($tool <\"$1\" 2>/dev/null) && hex=${line%% *} && [ ${#hex} -eq 64 ] || continue\n" \
-    "    echo \"$hex\"; return\n"                                                                  \
-    "  done\n"                                                                                     \
-    "}\n"
-
-/* $1 is WORK, $2 the digest. */
-static const char RELAY_SCRIPT[] =
-    SUM_FUNCTION "bin=$1/bin/$2/reperf\n"
-                 "[ -f \"$bin\" ] || exit 97\n"
-                 "have=$(sum \"$bin\")\n"
-                 "[ -n \"$have\" ] || exit 96\n"
-                 "[ \"$have\" = \"$2\" ] && chmod 755 \"$bin\" || exit 97\n"
-                 "exec \"$bin\" node-relay \"$1\"\n";
-
-static const char UPLOAD_SCRIPT[] = SUM_FUNCTION
-    "dir=$1/bin/$2\n"
-    "part=$dir/.reperf.$$\n"
-    "mkdir -p \"$dir\" && cat >\"$part\" && chmod 755 \"$part\" || { rm -f \"$part\"; exit 1; }\n"
-    "have=$(sum \"$part\")\n"
-    "[ \"$have\" = \"$2\" ] && mv -f \"$part\" \"$dir/reperf\" && exit 0\n"
-    "rm -f \"$part\"\n"
-    "[ -n \"$have\" ] || exit 96\n"
-    "echo \"what arrived has SHA-256 $have\"; exit 1\n";
+#define HEAR_MS STR_LIT("1000")
 
 /* ---- what a relay says ---- */
 
@@ -161,6 +126,7 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
         node->port = (uint16_t)line.a;
         node->report->bytes_there = line.b;
         node->is_ready = true;
+        stage_feed_again(node);
         break;
     case RELAY_TAKEN:
         node->has_taken = true;
@@ -214,38 +180,17 @@ void stage_demote(struct staging *staging, size_t idx, const char *why)
 {
     struct staging_node *node = &staging->nodes[idx];
     const char *name = str_z(staging->arena, staging->fleet->nodes[idx].spec->name);
-    if (node->mode == MODE_COPY || node->phase == PHASE_OVER) {
+    if (node->mode == MODE_FEED || node->phase == PHASE_OVER) {
         return;
     }
-    node->mode = node->mode == MODE_CHAIN ? MODE_DIRECT : MODE_COPY;
+    node->mode = node->mode == MODE_CHAIN ? MODE_DIRECT : MODE_FEED;
     node->report->why = arena_strndup(staging->arena, why, strlen(why));
     log_line(LOG_WARN, "%s: %s; it is served %s", name, why,
              node->mode == MODE_DIRECT ? "alone" : "by SSH");
 }
 
-static void begin_copy(struct staging *staging, struct staging_node *node)
+static enum step relay_has_ended(struct staging_node *node, int status, struct err *err)
 {
-    node->mode = MODE_COPY;
-    node->phase = PHASE_COPY;
-    node->copy_at = 0;
-    if (!node->has_spoken) { /* what is missing is not known: each file is looked for */
-        take_missing(staging, node, 0, staging->order.n_files);
-    }
-}
-
-static enum step relay_has_ended(struct staging *staging, struct staging_node *node, int status,
-                                 struct err *err)
-{
-    if (status == EXIT_NO_BINARY && !node->was_uploaded) {
-        node->was_uploaded = true;
-        node->phase = PHASE_UPLOAD;
-        return STEP_AGAIN;
-    }
-    if (status == EXIT_NO_HASHER) {
-        return step_fail(err_set(err, ERR_NODE,
-                                 "it has nothing that computes SHA-256 (sha256sum, busybox, "
-                                 "openssl, shasum): nothing could be checked there"));
-    }
     if (node->failure.code != ERR_NONE) {
         *err = node->failure;
         return STEP_FAIL;
@@ -253,15 +198,6 @@ static enum step relay_has_ended(struct staging *staging, struct staging_node *n
     if (status == 0 && node->is_complete) {
         node->phase = PHASE_OVER;
         return STEP_DONE;
-    }
-    if (!node->has_spoken) {
-        char why[ERR_MSG_MAX];
-        snprintf(why, sizeof(why), "reperf does not run there (status %d): %s", status,
-                 node->tail[0] ? node->tail : "it says nothing");
-        node->mode = MODE_DIRECT; /* no relay: neither way by TCP */
-        stage_demote(staging, (size_t)(node - staging->nodes), why);
-        begin_copy(staging, node);
-        return STEP_AGAIN;
     }
     return step_fail(err_set(err, ERR_NODE, "its relay ended with status %d%s%s", status,
                              node->tail[0] ? ": " : "", node->tail));
@@ -283,90 +219,145 @@ static void restart(struct staging *staging, struct staging_node *node)
         stage_cut(staging);
     }
     memset(node->item_is_shared, 0, sizeof(node->item_is_shared));
-    node->is_complete = false;
+    node->is_complete = node->is_feeding = node->is_hearing = false;
     strbuf_clear(&node->line);
+    strbuf_clear(&node->answer);
+    stage_feed_again(node);
+    node->phase = PHASE_ORDER;
+    node->order_at = 0;
+}
+
+/* What became of a request. */
+static enum step try_again(struct staging *staging, struct staging_node *node, enum step step,
+                           struct err *err)
+{
+    if (step == STEP_FAIL && staging->fatal.code == ERR_NONE && may_run_again(node, err)) {
+        *err = (struct err){0};
+        restart(staging, node);
+        return STEP_AGAIN;
+    }
+    return step;
+}
+
+/* "running", "ended STATUS" or "absent", then lines of the relay's. */
+static enum step take_heard(struct staging *staging, struct staging_node *node, struct err *err)
+{
+    struct str rest = strbuf_str(&node->answer);
+    struct str line = STR_EMPTY, word = STR_EMPTY;
+    struct err bad = {0};
+    int64_t status = -1;
+    (void)str_next(&rest, '\n', &line);
+    take_output(node, rest.ptr ? rest.ptr : "", rest.len);
+    if (str_eq_z(line, "running")) {
+        return STEP_AGAIN;
+    }
+    if (str_next(&line, ' ', &word) && str_eq_z(word, "ended") &&
+        str_to_i64(line, 0, 255, &status, &bad) == 0) {
+        return relay_has_ended(node, (int)status, err);
+    }
+    if (str_eq_z(word, "absent") && ++node->n_runs < STAGE_RUNS_MAX) { /* reperf-node was lost */
+        restart(staging, node);
+        return STEP_AGAIN;
+    }
+    return step_fail(err_set(err, ERR_NODE, "what its relay does is not understood: \"%.*s\"",
+                             STR_ARG(str_sub(word, 0, 100))));
+}
+
+static enum step hear(struct staging *staging, struct staging_node *node, struct remote *remote,
+                      struct err *err)
+{
+    const struct str wait = HEAR_MS;
+    const struct remote_ask ask = {.what = "a relay's state",
+                                   .op = NODE_HEAR,
+                                   .fields = &wait,
+                                   .n_fields = 1,
+                                   .output = &node->answer};
+    enum step step = try_again(staging, node, remote->ops->ask(remote, &ask, err), err);
+    if (step == STEP_DONE) {
+        step = take_heard(staging, node, err);
+        strbuf_clear(&node->answer);
+        /* The next is asked at once: nothing would wake the loop for it. */
+        return step == STEP_AGAIN && node->phase == PHASE_RELAY ? STEP_DONE : step;
+    }
+    return step;
+}
+
+/* STEP_DONE: on with the next request. */
+static enum step ask_relay(struct staging *staging, struct staging_node *node,
+                           struct remote *remote, struct err *err)
+{
+    enum step step;
+    bool may_feed = node->mode == MODE_FEED && node->is_ready && node->n_missing > 0 &&
+                    !node->in_chain && !node->is_fed;
+    if (!node->is_feeding && !(may_feed && !node->is_hearing)) {
+        node->is_hearing = true;
+        step = hear(staging, node, remote, err);
+        node->is_hearing = step == STEP_AGAIN && node->phase == PHASE_RELAY;
+        return step;
+    }
+    node->is_feeding = true;
+    step = try_again(staging, node, stage_feed(staging, node, remote, err), err);
+    node->is_feeding = step == STEP_AGAIN && node->phase == PHASE_RELAY;
+    if (step == STEP_DONE) {
+        node->heard_ns = loop_now_ns(staging->fleet->loop);
+        node->report->way = STAGE_SSH;
+    }
+    return step;
 }
 
 static enum step step_relay(struct staging *staging, struct staging_node *node,
                             struct remote *remote, struct err *err)
 {
-    const char *const args[] = {node->work, staging->self_hex, NULL};
-    struct remote_exec exec = {.script = RELAY_SCRIPT,
-                               .args = args,
-                               .input = strbuf_str(&node->order),
-                               .on_output = take_output,
-                               .output_ctx = node,
-                               .deadline_ns = STAGE_RELAY_NS};
-    int64_t now_ns = loop_now_ns(staging->fleet->loop);
-    int status = -1;
-    enum step step = remote->ops->exec(remote, &exec, &status, err);
-    if (step == STEP_FAIL) {
-        if (may_run_again(node, err)) {
-            *err = (struct err){0};
-            restart(staging, node);
-            return STEP_AGAIN;
+    enum step step;
+    do {
+        int64_t now_ns = loop_now_ns(staging->fleet->loop);
+        if (node->failure.code == ERR_INTEGRITY) {
+            remote->ops->abort(remote);
+            *err = node->failure;
+            return STEP_FAIL;
         }
-        return step;
-    }
-    if (step == STEP_DONE) {
-        return relay_has_ended(staging, node, status, err);
-    }
-    if (node->failure.code != ERR_NONE && node->failure.code == ERR_INTEGRITY) {
-        remote->ops->abort(remote);
-        *err = node->failure;
-        return STEP_FAIL;
-    }
-    if (node->has_spoken && now_ns - node->heard_ns > STAGE_SILENCE_NS) {
-        remote->ops->abort(remote);
-        return step_fail(err_set(err, ERR_NODE, "its relay has said nothing for %d s",
-                                 (int)(STAGE_SILENCE_NS / NS_PER_S)));
-    }
-    if (node->mode == MODE_COPY && !node->in_chain) {
-        remote->ops->abort(remote);
-        begin_copy(staging, node);
-    }
-    return STEP_AGAIN;
+        if (node->has_spoken && now_ns - node->heard_ns > STAGE_SILENCE_NS) {
+            remote->ops->abort(remote);
+            return step_fail(err_set(err, ERR_NODE, "its relay has said nothing for %d s",
+                                     (int)(STAGE_SILENCE_NS / NS_PER_S)));
+        }
+        step = ask_relay(staging, node, remote, err);
+    } while (step == STEP_DONE && node->phase == PHASE_RELAY);
+    return step;
 }
 
-static enum step step_upload(struct staging *staging, struct staging_node *node,
-                             struct remote *remote, struct err *err)
+/* ---- the order ---- */
+
+static enum step step_order(struct staging *staging, struct staging_node *node,
+                            struct remote *remote, struct err *err)
 {
-    const char *const args[] = {node->work, staging->self_hex, NULL};
-    struct remote_exec exec = {.script = UPLOAD_SCRIPT,
-                               .args = args,
-                               .has_input_fd = true,
-                               .input_fd = node->input_fd,
-                               .on_output = take_output,
-                               .output_ctx = node,
-                               .deadline_ns = 10 * REMOTE_EXEC_DEADLINE_NS};
-    int status = -1;
-    enum step step;
-    /* Its own: where the node is this machine, whoever reads shares the descriptor's place in the file. */
-    if (node->input_fd < 0) {
-        node->input_fd = open(staging->opts->self, O_RDONLY | O_CLOEXEC);
-        exec.input_fd = node->input_fd;
+    enum step step = STEP_DONE;
+    while (step == STEP_DONE && node->order_at < node->order.len) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct str part = str_sub(strbuf_str(&node->order), node->order_at, STAGE_ORDER_BYTES);
+        bool is_last = node->order_at + part.len == node->order.len;
+        const struct str fields[] = {str_of(arena_printf(&arena, "%zu", node->order_at)),
+                                     is_last ? STR_LIT("1") : STR_LIT("0"), part};
+        const struct remote_ask ask = {.what = "a relay's order",
+                                       .op = NODE_RELAY,
+                                       .fields = fields,
+                                       .n_fields = ARRAY_LEN(fields),
+                                       .output = &node->answer,
+                                       .deadline_ns = STAGE_FEED_NS};
+        step = remote->ops->ask(remote, &ask, err);
+        if (step == STEP_DONE) {
+            node->order_at += part.len;
+        }
     }
-    if (node->input_fd < 0) {
-        return step_fail(err_set(err, err_code_of_errno(errno), "open %s: %s", staging->opts->self,
-                                 err_errno_text(errno)));
+    if (step == STEP_FAIL && node->order_at > 0 && ++node->n_runs < STAGE_RUNS_MAX) {
+        *err = (struct err){0}; /* reperf-node was lost, and the order's beginning with it */
+        node->order_at = 0;
+        return STEP_AGAIN;
     }
-    step = remote->ops->exec(remote, &exec, &status, err);
-    if (step == STEP_AGAIN) {
+    if (step != STEP_DONE) {
         return step;
     }
-    fd_close(&node->input_fd);
-    if (step == STEP_FAIL) {
-        return step;
-    }
-    if (status == EXIT_NO_HASHER) {
-        return relay_has_ended(staging, node, status, err);
-    }
-    if (status != 0) {
-        return step_fail(err_set(err, ERR_NODE, "reperf could not be put into %s/bin: %s",
-                                 node->work,
-                                 node->tail[0] ? node->tail : "the script says nothing"));
-    }
-    node->tail[0] = '\0';
+    node->heard_ns = loop_now_ns(staging->fleet->loop);
     node->phase = PHASE_RELAY;
     return STEP_AGAIN;
 }
@@ -401,7 +392,7 @@ static enum step step_folder(struct staging *staging, struct staging_node *node,
         return step;
     }
     node->work = arena_strndup(staging->arena, work, strlen(work));
-    node->phase = PHASE_RELAY;
+    node->phase = PHASE_ORDER;
     return write_order(staging, node, err) < 0 ? STEP_FAIL : STEP_AGAIN;
 }
 
@@ -411,12 +402,10 @@ static enum step step_phase(struct staging *staging, struct staging_node *node,
     switch (node->phase) {
     case PHASE_FOLDER:
         return step_folder(staging, node, remote, err);
+    case PHASE_ORDER:
+        return step_order(staging, node, remote, err);
     case PHASE_RELAY:
         return step_relay(staging, node, remote, err);
-    case PHASE_UPLOAD:
-        return step_upload(staging, node, remote, err);
-    case PHASE_COPY:
-        return stage_copy(staging, node, remote, err);
     case PHASE_OVER:
         break;
     }
@@ -436,7 +425,8 @@ enum step stage_step_node(void *ctx, struct fleet_node *fleet_node, size_t idx, 
     } else {
         step = step_phase(staging, node, fleet_node->remote, err);
         /* The next phase begins at once: nothing would wake the loop for it. */
-        if (step == STEP_AGAIN && node->phase != before && node->phase != PHASE_OVER) {
+        while (step == STEP_AGAIN && node->phase != before && node->phase != PHASE_OVER) {
+            before = node->phase;
             step = step_phase(staging, node, fleet_node->remote, err);
         }
     }

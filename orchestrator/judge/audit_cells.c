@@ -221,7 +221,7 @@ static void look_at_logs(struct audit *audit, struct cell_audit *a, const struct
     }
 }
 
-/* The log is of another row: whatever its number is, it is not this cell's. */
+/* The log belongs to another row: whatever its number is, it is not this cell's. */
 static void judge_row(struct audit *audit, struct cell_audit *a)
 {
     a->proof = identity_proof(&a->identity);

@@ -105,7 +105,7 @@ static void find_few(struct audit *audit, const struct cell_audit *a)
     }
     if (n_steps < FEW_STEPS && a->n_used > 1) {
         finding_add(&audit->out->findings, audit->arena, "few-samples", cell_where(audit, a),
-                    "%s stands on %zu intervals, %" PRId64 " steps", a->cell->id.ptr, a->n_used,
+                    "%s is based on %zu intervals, %" PRId64 " steps", a->cell->id.ptr, a->n_used,
                     n_steps);
     }
 }
@@ -157,8 +157,8 @@ static void find_old(struct audit *audit, const struct span *spans, size_t at)
         day_of(spans[at].from, day, sizeof(day));
         day_of(newest, newest_day, sizeof(newest_day));
         finding_add(&audit->out->findings, audit->arena, "log-older", cell_where(audit, a),
-                    "%s stands on a log of %s, beside one of %s in the same table", a->cell->id.ptr,
-                    day, newest_day);
+                    "%s is based on a log of %s, next to one of %s in the same table",
+                    a->cell->id.ptr, day, newest_day);
     }
 }
 

@@ -186,10 +186,10 @@ static void try_port(struct checks *checks, const struct patient *from, const st
                           .of = STR_LIT("the inventory")};
     if (!to->is_reached) {
         check.verdict = CHECK_UNKNOWN;
-        check.found = STR_LIT("not checked: nobody could listen there");
+        check.found = STR_LIT("not checked: nothing could listen there");
     } else if (to->listen_error.ptr && !is_certain(value)) {
         check.verdict = CHECK_UNKNOWN;
-        check.found = str_of(arena_printf(checks->arena, "not checked: nobody listens there: %.*s",
+        check.found = str_of(arena_printf(checks->arena, "not checked: nothing listens there: %.*s",
                                           STR_ARG(to->listen_error)));
     } else if (!value.ptr) {
         check.verdict = CHECK_UNKNOWN;

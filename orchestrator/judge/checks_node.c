@@ -27,7 +27,7 @@ static double ms(int64_t ns)
 static void try_reach(struct checks *checks, const struct patient *patient)
 {
     struct check check = {.id = "reached",
-                          .expected = STR_LIT("its sshd lets us in and a shell answers")};
+                          .expected = STR_LIT("sshd accepts the login and a shell answers")};
     if (patient->is_reached) {
         check.found = str_of(arena_printf(checks->arena, "first answer after %.0f ms, then %.0f ms",
                                           ms(patient->connect_ns), ms(patient->round_trip_ns)));

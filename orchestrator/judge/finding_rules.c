@@ -7,13 +7,13 @@
 const struct finding_rule FINDING_RULES[] = {
     {"accumulation-differs", LEVEL_WARNING, "Rows compare different gradient accumulation",
      "An optimizer step after every batch and one after many do different work. Compare rows that "
-     "accumulate alike."},
+     "accumulate equally."},
     {"archive-name-mismatch", LEVEL_ERROR, "The download has another name than what is unpacked",
      "The URL's last part, as it is saved, is not the file that the next command unpacks. Give the "
      "download a name."},
     {"archive-not-folder", LEVEL_ERROR, "The archive is moved where its folder is meant",
      "The command moves the packed file to where the unpacked data is expected. Move the folder."},
-    {"batch-differs", LEVEL_WARNING, "The batch is another than the table says",
+    {"batch-differs", LEVEL_WARNING, "The batch differs from the table's",
      "A command, a second statement or the log names another batch than the row. The rate belongs "
      "to the batch that ran."},
     {"best-of", LEVEL_WARNING, "The best sample is published as the result",
@@ -25,12 +25,12 @@ const struct finding_rule FINDING_RULES[] = {
      "An interval that ends with a checkpoint is far slower than the others and is averaged with "
      "them. End the window before it."},
     {"checksum-after-use", LEVEL_WARNING, "The checksum is checked after the archive is used",
-     "A broken download is unpacked before anybody notices. Check first."},
+     "A broken download is unpacked before it is noticed. Check first."},
     {"clock-implausible", LEVEL_WARNING, "The log's own times cannot be of this run",
      "Times inside the log's records contradict the times of its lines. The records were not "
      "written by this run as it ran."},
     {"command-changed", LEVEL_NOTE, "The printed command had to be changed to work",
-     "What is printed does not run as it stands; the manifest holds what does."},
+     "The command does not run as printed; the manifest has one that does."},
     {"command-not-printed", LEVEL_WARNING, "No command is printed for a case",
      "The report does not say how this case was launched. Print the whole command."},
     {"command-typed-on-nodes", LEVEL_NOTE, "The command must be typed on every node",
@@ -53,18 +53,18 @@ const struct finding_rule FINDING_RULES[] = {
     {"dataset-differs", LEVEL_WARNING, "Rows compare different data",
      "Other images, another number of them or another repetition change what the data loader does. "
      "Use the same data."},
-    {"dataset-no-checksum", LEVEL_WARNING, "The data set has no checksum",
-     "Nobody can tell whether the same bytes were used. Publish a SHA-256."},
+    {"dataset-no-checksum", LEVEL_WARNING, "The dataset has no checksum",
+     "It cannot be verified that the same bytes were used. Publish a SHA-256."},
     {"device-hard-coded", LEVEL_WARNING, "A GPU is chosen that need not exist",
      "A variable or option names other devices than 0 to n-1. On another machine the job fails or "
      "shares a GPU."},
     {"download-from-branch", LEVEL_WARNING, "A script is downloaded from a branch",
-     "The branch moves: the script is another one tomorrow. Use a commit in the URL."},
-    {"few-samples", LEVEL_WARNING, "The number stands on few samples",
+     "A branch moves, so the script may change at any time. Use a commit in the URL."},
+    {"few-samples", LEVEL_WARNING, "The number is based on few samples",
      "Fewer than ten intervals cannot show how far the number varies. Run longer."},
     {"framework-version-moving", LEVEL_WARNING, "The framework's version is a moving name",
-     "A name such as develop is another program every day. State the commit."},
-    {"git-pull-moving", LEVEL_WARNING, "The command takes whatever a branch holds today",
+     "A name such as develop means a different program every day. State the commit."},
+    {"git-pull-moving", LEVEL_WARNING, "The command uses the current state of a branch",
      "A clone without a checkout, a pull, and an install or checkout of a branch cannot be "
      "repeated. "
      "Check out a commit, in the folder of the clone."},
@@ -72,12 +72,12 @@ const struct finding_rule FINDING_RULES[] = {
      "The run command names an image that no printed command builds, tags or pulls."},
     {"image-tag-mutable", LEVEL_WARNING, "The image is named by a tag only",
      "A tag can be pushed again or be deleted. Pin the digest."},
-    {"image-version-differs", LEVEL_WARNING, "The image holds another version than was run",
+    {"image-version-differs", LEVEL_WARNING, "The image has another version than the report states",
      "The version in the image's tag is not the framework version that the report states."},
     {"library-path-overwritten", LEVEL_WARNING, "LD_LIBRARY_PATH of the image is overwritten",
      "Libraries that the image put on the path are no longer found, or others are. Append to it."},
     {"log-ambiguous", LEVEL_WARNING, "One log holds more than one run",
-     "Which run a number is from cannot be read off the file. Publish one log a run."},
+     "The file does not show which run a number is from. Publish one log a run."},
     {"log-changed", LEVEL_ERROR, "A raw log is not the one that was published",
      "Its SHA-256 differs from the one that logs/published records: get the published log again."},
     {"log-contradicts-condition", LEVEL_WARNING, "The log states another condition than the report",
@@ -85,19 +85,18 @@ const struct finding_rule FINDING_RULES[] = {
      "says."},
     {"log-incomplete", LEVEL_WARNING, "The log is not the whole of one run",
      "It was cut, the run failed, or lines are missing, doubled or cannot be read. A number from "
-     "it "
-     "is a number of what is left."},
+     "it describes only what is left."},
     {"log-links-swapped", LEVEL_WARNING, "A link to a log is labelled as another case",
      "The label says one precision and the file's name another."},
     {"log-missing", LEVEL_ERROR, "A log that the manifest names is not there",
-     "The cell cannot be judged. Get the log, or read the series that are kept."},
+     "The cell cannot be judged. Get the log, or use the published series."},
     {"log-name-unknown", LEVEL_WARNING, "A listed log is written by no command",
      "The text lists log names that the printed commands never write."},
     {"log-not-published", LEVEL_WARNING, "No log is published for a number",
-     "The number cannot be checked by anybody. Publish the log."},
-    {"log-older", LEVEL_WARNING, "A row stands on logs from another time than its table",
-     "Rows of one table were measured long apart, with other software. Measure them together or "
-     "say so."},
+     "The number cannot be checked. Publish the log."},
+    {"log-older", LEVEL_WARNING, "A row is based on logs from another time than its table",
+     "Rows of one table were measured long apart, with different software. Measure them together "
+     "or say so."},
     {"log-without-number", LEVEL_ERROR, "A log is there, and its rule finds no number in it",
      "The cell was not checked. The log is empty, cut, of another format, or holds several runs."},
     {"network-differs", LEVEL_WARNING, "Rows compare different networks",
@@ -120,25 +119,25 @@ const struct finding_rule FINDING_RULES[] = {
     {"precision-mode-mixed", LEVEL_WARNING, "One precision column mixes modes",
      "Pure half precision and mixed precision are different work under one heading."},
     {"rate-contradicts-time", LEVEL_ERROR, "Rate and time to train contradict each other",
-     "Work over time gives another rate than the one beside it. One of the two is not of this "
+     "Work divided by time gives another rate than the one printed. One of the two is not of this "
      "run."},
     {"repeats-differ", LEVEL_WARNING, "The commands repeat fewer times than stated",
      "The loop runs another number of repeats than the text says."},
     {"repeats-not-stated", LEVEL_WARNING, "One run, no spread",
-     "No number of repeats and no variance: nobody can tell a difference from noise. Repeat and "
-     "print the spread."},
-    {"row-differs", LEVEL_ERROR, "The log is of another row",
-     "What the log states of its own run is not what the row says: its number is no proof of this "
+     "Without repeats and variance a difference cannot be told from noise. Repeat and print the "
+     "spread."},
+    {"row-differs", LEVEL_ERROR, "The log belongs to another row",
+     "What the log states about its run contradicts the row, so its number does not prove this "
      "cell. Publish the row's own log."},
     {"rule-differs-within-table", LEVEL_WARNING, "Cells of one table follow different rules",
      "Windows or statistics differ from cell to cell. Use one rule, stated in the report."},
     {"rule-missing", LEVEL_ERROR, "A cell has no rule that gives its number from its log",
      "It names a format or a rule that does not exist, or none at all: the cell was not checked."},
-    {"rule-picks-sample", LEVEL_ERROR, "A rule that nobody stated takes one sample",
+    {"rule-picks-sample", LEVEL_ERROR, "An unstated rule picks one sample",
      "Among many samples one gives almost any number. Use a mean over a window, or state the rule "
      "in the report."},
     {"rule-scale-differs", LEVEL_ERROR, "A rule scales by what its series does not count",
-     "A rank's rate times the GPUs is the job's; a job's rate times anything is nobody's. Use the "
+     "A rank's rate times the GPUs is the job's; a job's rate must not be multiplied. Use the "
      "scale that fits the scope, or state the rule in the report."},
     {"running-mean-averaged", LEVEL_WARNING, "Running means are averaged",
      "Each printed value already averages all steps so far: their mean weights early steps most. "
@@ -158,12 +157,12 @@ const struct finding_rule FINDING_RULES[] = {
      "Versions differ from row to row, so that a ratio or scaling series compares versions too."},
     {"source-not-pinned", LEVEL_WARNING, "Source code without a commit",
      "A branch or nothing is named. State the full commit."},
-    {"speedup-mismatch", LEVEL_ERROR, "A ratio does not follow from the numbers beside it",
+    {"speedup-mismatch", LEVEL_ERROR, "A ratio does not follow from its numbers",
      "The printed speed-up is not the quotient of the printed rates."},
-    {"step-work-differs", LEVEL_WARNING, "A step of the log does other work than the row says",
+    {"step-work-differs", LEVEL_WARNING, "A step of the log does different work than the row says",
      "Rate times time between steps is another number of items than the stated global batch: "
      "batches are accumulated, or not."},
-    {"tar-wrong-filter", LEVEL_ERROR, "tar is told to expect gzip of a plain archive",
+    {"tar-wrong-filter", LEVEL_ERROR, "tar expects gzip for a plain archive",
      "tar -z fails on an archive that is not compressed. Leave the filter to tar."},
     {"trimming-differs", LEVEL_WARNING, "Slow intervals are left out on one side only",
      "One framework's slowest intervals are dropped and the other's are kept. Use one rule for "
@@ -171,7 +170,7 @@ const struct finding_rule FINDING_RULES[] = {
     {"url-not-cloneable", LEVEL_ERROR, "The printed URL cannot be cloned",
      "A page of a web site is not a repository. Print the repository and the commit."},
     {"variable-misspelt", LEVEL_ERROR, "A variable is set under another name than it is used",
-     "The shell puts nothing in its place. Spell both alike."},
+     "The shell substitutes nothing. Use one spelling."},
     {"variable-without-dollar", LEVEL_ERROR, "A variable's name stands where its value is meant",
      "The dollar sign is missing, so that the name itself is used."},
     {"warmup-differs", LEVEL_WARNING, "Warm-up is left out on one side only",

@@ -299,22 +299,37 @@ static int decode_begin(const struct decoder *d, const struct json *root, struct
     return 0;
 }
 
-/* By which a Python or CUDA program breaks off, whatever it trains. That TensorFlow's allocator "ran out of memory" is said to be no
-   failure. */
+/* By which a Python or CUDA program breaks off, whatever it trains, or is ended by the kernel, Slurm or mpirun. That TensorFlow's
+   allocator "ran out of memory" is said to be no failure. */
 static int add_crashes(const struct json *root, struct format *f, struct err *err)
 {
-    static const char *const CRASHES[] = {"Traceback (most recent call last)",
-                                          "CUDA out of memory",
-                                          "OutOfMemoryError",
-                                          "ResourceExhaustedError",
-                                          "RESOURCE_EXHAUSTED",
-                                          "Segmentation fault"};
+    static const struct {
+        const char *text;
+        size_t mask; /* member of struct format */
+    } CRASHES[] = {{"Traceback (most recent call last)", offsetof(struct format, crash_mask)},
+                   {"CUDA out of memory", offsetof(struct format, crash_mask)},
+                   {"OutOfMemoryError", offsetof(struct format, crash_mask)},
+                   {"ResourceExhaustedError", offsetof(struct format, crash_mask)},
+                   {"RESOURCE_EXHAUSTED", offsetof(struct format, crash_mask)},
+                   {"Segmentation fault", offsetof(struct format, crash_mask)},
+                   {"RuntimeError: ", offsetof(struct format, break_mask)},
+                   {"CUDA error", offsetof(struct format, break_mask)},
+                   {"NCCL error", offsetof(struct format, break_mask)},
+                   {"core dumped", offsetof(struct format, break_mask)},
+                   {"terminate called ", offsetof(struct format, break_mask)},
+                   {"Fatal Python error", offsetof(struct format, break_mask)},
+                   {"Watchdog caught collective", offsetof(struct format, break_mask)},
+                   {"ChildFailedError", offsetof(struct format, break_mask)},
+                   {"slurmstepd: error: ", offsetof(struct format, break_mask)},
+                   {"oom-kill", offsetof(struct format, break_mask)},
+                   {"mpirun noticed that process", offsetof(struct format, break_mask)},
+                   {"Killed", offsetof(struct format, killed_mask)}};
     for (size_t idx = 0; idx < ARRAY_LEN(CRASHES); idx++) {
-        struct probe probe = {.literal = str_of(CRASHES[idx])};
+        struct probe probe = {.literal = str_of(CRASHES[idx].text)};
         if (format_add_literal(root, f, &probe, err) < 0) {
             return -1;
         }
-        f->crash_mask |= 1ull << probe.bit;
+        *(uint64_t *)(void *)((char *)f + CRASHES[idx].mask) |= 1ull << probe.bit;
     }
     return 0;
 }

@@ -37,6 +37,7 @@ struct series_spec {
         *like; /* of the lines that hold its literal, those that look like it; NULL: all */
     struct pattern *until; /* closes it; NULL: never closes */
     int value, step, total, epoch, epochs, rank, gpus, time, inverse; /* groups, -1 absent */
+    int kilo, milli, micro; /* likewise: what the value is then a thousand of, or the thousandth or millionth of */
 };
 
 struct fact_spec {
@@ -65,7 +66,9 @@ struct format {
     struct probe run_start, begin, resumed, end, fatal, done;
     struct str begin_why; /* why a log does not show whether its beginning is there, or NULL */
     int done_step;        /* group of done: steps that the run has made */
-    uint64_t crash_mask;  /* literals by which any program breaks off */
+    uint64_t crash_mask;  /* literals by which any program breaks off, */
+    uint64_t break_mask;  /* and those that count since DERIVATION_GAPS, */
+    uint64_t killed_mask; /* one of them as a word of its own */
     bool needs_end;
     struct str total_from;  /* name of the fact that states how many steps a run makes, or NULL */
     struct str epochs_from; /* likewise, how many epochs */

@@ -152,7 +152,7 @@ static void lint_list(struct lint *lint, const struct lint_command *c, struct st
                 sibling = has_default ? sibling : name;
             } else if (pass == 1 && sibling.ptr && lacks_dollar(before_colon(part), sibling)) {
                 lint_add(lint, "variable-without-dollar", c->stack, c->place,
-                         "%.*s stands for itself in a list beside $%.*s",
+                         "%.*s is used as a name in a list next to $%.*s",
                          STR_ARG(before_colon(part)), STR_ARG(sibling));
             }
         }

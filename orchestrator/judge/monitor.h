@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node did while a workload ran on it: the log of fleet/sampler, read and judged. A taint is a reason to doubt
+/* What a node did while a workload ran on it: the log of node/job_watch.c, read and judged. A taint is a reason to doubt
    a repeat's number; it never changes the number. Pure; everything lives in the arena.
 
    The log, between "reperf-monitor 1 begin SECONDS" and "reperf-monitor 1 end WHY", a line a reading:

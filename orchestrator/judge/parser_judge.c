@@ -122,7 +122,9 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .first_by = spec->first_by,
                              .log_interval = p->log_interval,
                              .epochs_left = p->total_steps >= 0 ? 0 : p->epochs_left,
-                             .n_before = 1 - spec->step_from};
+                             .n_before = 1 - spec->step_from,
+                             .epoch_steps = p->epoch_steps,
+                             .sees_more = p->derivation >= DERIVATION_GAPS};
 }
 
 static struct series series_of(const struct parser *p, size_t idx)

@@ -28,6 +28,7 @@ static int next_run(struct parser *p, struct err *err)
     p->has_date = false;
     p->total_steps = -1;
     p->log_interval = 0;
+    p->epoch_steps = 0;
     p->total_epochs = -1;
     p->epochs_left = 0;
     p->done_step = -1;
@@ -128,6 +129,11 @@ static void note_bad_value(struct parser *p, const struct line *line, struct str
     }
 }
 
+static bool takes_part(const struct series_spec *spec, const struct line *line, int group)
+{
+    return group >= 0 && pattern_text(spec->line.pattern, line->text, group).ptr;
+}
+
 static double read_value(struct parser *p, const struct series_spec *spec, const struct line *line)
 {
     struct str text = pattern_text(spec->line.pattern, line->text, spec->value);
@@ -146,7 +152,10 @@ static double read_value(struct parser *p, const struct series_spec *spec, const
         }
         return (double)NAN;
     }
-    if (spec->inverse >= 0 && pattern_text(spec->line.pattern, line->text, spec->inverse).ptr) {
+    value *= takes_part(spec, line, spec->kilo) ? 1e3 : 1;
+    value /= takes_part(spec, line, spec->milli) ? 1e3 : 1;
+    value /= takes_part(spec, line, spec->micro) ? 1e6 : 1;
+    if (takes_part(spec, line, spec->inverse)) {
         value = 1 / value; /* over 0: is_measured */
     }
     return spec->factor == 1 ? value : value * spec->factor;
@@ -179,6 +188,7 @@ static void count_over_epochs(struct parser *p, const struct series_spec *spec, 
         before >= TOTAL_MAX / each || sample->step > TOTAL_MAX) {
         return;
     }
+    p->epoch_steps = each;
     sample->step += before * each;
     *total = epochs > before && epochs < TOTAL_MAX / each ? epochs * each : (before + 1) * each;
 }
@@ -352,6 +362,49 @@ static int look_at_loss(struct parser *p, const struct line *line, struct err *e
     return 0;
 }
 
+/* A line that looks like the metric, which no series that shows it has read. */
+static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_like,
+                        struct err *err)
+{
+    *ret_is_like = false;
+    for (size_t idx = 0; !*ret_is_like && idx < p->format->n_series; idx++) {
+        const struct series_spec *spec = &p->format->series[idx];
+        bool is_like = spec->like && (line->mask >> spec->line.bit & 1) != 0;
+        if (is_like && pattern_match(spec->like, line->text, &p->budget, &is_like, err) < 0) {
+            return -1;
+        }
+        *ret_is_like = is_like;
+    }
+    if (*ret_is_like) {
+        cause_add(&p->run_causes, CAUSE_UNREADABLE, line->number);
+    }
+    return 0;
+}
+
+/* "Killed" is a word of its own where a shell says it. */
+static bool says_killed(struct str text)
+{
+    const struct str word = STR_LIT("Killed");
+    for (size_t at = 0; at + word.len <= text.len; at++) {
+        bool begins = at == 0 || text.ptr[at - 1] == ' ';
+        bool ends = at + word.len == text.len || text.ptr[at + word.len] == ' ';
+        if (begins && ends && str_starts(str_sub(text, at, text.len), word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool breaks_off(const struct parser *p, const struct line *line)
+{
+    const struct format *f = p->format;
+    if ((line->mask & f->crash_mask) != 0 || p->derivation < DERIVATION_GAPS) {
+        return (line->mask & f->crash_mask) != 0;
+    }
+    return (line->mask & f->break_mask) != 0 ||
+           ((line->mask & f->killed_mask) != 0 && says_killed(line->text));
+}
+
 /* A line that no series reads: it may look like one all the same, say how far the run is, or be how a program breaks off. */
 static int look_at_rest(struct parser *p, const struct line *line, struct err *err)
 {
@@ -368,18 +421,10 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
         }
         return 0;
     }
-    for (size_t idx = 0; idx < f->n_series; idx++) {
-        const struct series_spec *spec = &f->series[idx];
-        bool is_like = spec->like && (line->mask >> spec->line.bit & 1) != 0;
-        if (is_like && pattern_match(spec->like, line->text, &p->budget, &is_like, err) < 0) {
-            return -1;
-        }
-        if (is_like) {
-            cause_add(&p->run_causes, CAUSE_UNREADABLE, line->number);
-            return 0;
-        }
+    if (look_at_like(p, line, &is_hit, err) < 0 || is_hit) {
+        return is_hit ? 0 : -1;
     }
-    if ((line->mask & f->crash_mask) != 0 && p->has_samples && !p->has_end && !parser_is_done(p)) {
+    if (breaks_off(p, line) && p->has_samples && !p->has_end && !parser_is_done(p)) {
         cause_add(&p->run_causes, CAUSE_CRASH, line->number);
     }
     return 0;
@@ -450,6 +495,11 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
         return -1;
     }
     if (!is_sample && !line->is_cut && look_at_rest(p, line, err) < 0) {
+        return -1;
+    }
+    /* Its loss is read; what it is measured by is not. */
+    if (is_sample && !is_step && !line->is_cut && p->derivation >= DERIVATION_GAPS &&
+        look_at_like(p, line, &is_hit, err) < 0) {
         return -1;
     }
     if (parser_probe(p, &p->format->end, line, &is_hit, err) < 0) {

@@ -7,8 +7,9 @@
 
 #define CLOCK_SLACK_S   1.0
 #define YEAR_WRAP_S     (300 * 86400.0) /* times without a year begin anew in January */
-#define GRID_DELTAS_MIN 3               /* intervals that show a grid, */
-#define GRID_ALIKE      2               /* of which at least 2 of 3 are alike */
+#define GRID_DELTAS_MIN 3               /* intervals that show a grid by their majority, */
+#define GRID_FEW        2               /* or fewer, of which each is a multiple of the smallest */
+#define GRID_ALIKE      2               /* at least 2 of 3 are alike */
 #define GRID_OF         3
 
 struct cause_row {
@@ -176,6 +177,20 @@ static bool next_pair(struct pairs *p, const struct sample **ret_before,
     return true;
 }
 
+/* What the intervals between a rank's lines have in common. */
+struct intervals {
+    int64_t n, candidate, votes, alike, least;
+    bool are_multiples; /* of the least */
+};
+
+static int64_t few_grid(const struct run_seen *run, const struct intervals *of)
+{
+    bool is_stated = run->log_interval > 0 && run->log_interval == of->least;
+    return run->sees_more && of->are_multiples && (of->n == GRID_FEW || (of->n > 0 && is_stated))
+               ? of->least
+               : 0;
+}
+
 /* Steps between lines that at least two of three intervals have; 0 where the log shows none. The vote finds the only
    candidate for a majority in one pass. */
 static int64_t grid_of(const struct run_seen *run)
@@ -183,10 +198,7 @@ static int64_t grid_of(const struct run_seen *run)
     struct pairs p = {.series = run->primary, .run = run->run};
     const struct sample *before;
     const struct sample *s;
-    int64_t candidate = 0;
-    int64_t votes = 0;
-    int64_t n = 0;
-    int64_t alike = 0;
+    struct intervals of = {.least = INT64_MAX, .are_multiples = true};
     for (int pass = 0; pass < 2; pass++) {
         p.at = 0;
         if (p.n_last > 0) {
@@ -194,20 +206,64 @@ static int64_t grid_of(const struct run_seen *run)
         }
         while (next_pair(&p, &before, &s)) {
             int64_t delta = before ? s->step - before->step : 0;
-            if (delta <= 0) {
+            bool is_early = run->sees_more && run->first_by > 0 && before &&
+                            before->step == run->first_by;
+            if (delta <= 0 || is_early) { /* the first line may stand before the grid */
                 continue;
             }
             if (pass == 1) {
-                alike += delta == candidate;
+                of.alike += delta == of.candidate;
+                of.are_multiples = of.are_multiples && delta % of.least == 0;
                 continue;
             }
-            n++;
-            candidate = votes == 0 ? delta : candidate;
-            votes += delta == candidate ? 1 : -1;
+            of.n++;
+            of.least = delta < of.least ? delta : of.least;
+            of.candidate = of.votes == 0 ? delta : of.candidate;
+            of.votes += delta == of.candidate ? 1 : -1;
         }
     }
     free(p.last);
-    return n >= GRID_DELTAS_MIN && alike * GRID_OF >= n * GRID_ALIKE ? candidate : 0;
+    return of.n >= GRID_DELTAS_MIN && of.alike * GRID_OF >= of.n * GRID_ALIKE ? of.candidate
+                                                                             : few_grid(run, &of);
+}
+
+/* Lines that are missing between two whose steps an epoch's end divides. Each epoch begins as the run did. */
+static int64_t missing_across(const struct run_seen *run, int64_t grid, const struct sample *before,
+                              const struct sample *s)
+{
+    int64_t first = 1 - run->n_before; /* what the first step of an epoch is called */
+    int64_t each = run->epoch_steps;
+    int64_t epochs = (s->step - first) / each - (before->step - first) / each;
+    int64_t at = (s->step - first) % each;
+    int64_t begun = (run->first_step - first) % each;
+    int64_t to_end = (each - 1 - (before->step - first) % each) / grid;
+    int64_t from_begin = at > begun ? (at - begun) / grid : 0;
+    return to_end + from_begin + (epochs - 1) * ((each - 1) / grid + 1);
+}
+
+static bool is_across(const struct run_seen *run, const struct sample *before,
+                      const struct sample *s)
+{
+    int64_t first = 1 - run->n_before;
+    return run->sees_more && run->epoch_steps > 0 && before->step >= first &&
+           (s->step - first) / run->epoch_steps > (before->step - first) / run->epoch_steps;
+}
+
+static void add_gaps(struct causes *causes, int64_t n, int64_t step)
+{
+    if (n > 0) {
+        cause_add(causes, CAUSE_GAP, step);
+        causes->n[CAUSE_GAP] += n - 1;
+    }
+}
+
+/* Where each epoch counts anew, all begin alike, and all but the run's last end alike. */
+static void look_at_edges(const struct run_seen *run, int64_t grid, int64_t last, int64_t first,
+                          struct causes *causes)
+{
+    int64_t apart = run->edge < 0 ? 0 : last > run->edge ? last - run->edge : run->edge - last;
+    add_gaps(causes, (first - run->first_step) / grid, first);
+    add_gaps(causes, apart / grid, last);
 }
 
 static void look_at_steps(const struct run_seen *run, int64_t grid, const struct sample *before,
@@ -218,8 +274,13 @@ static void look_at_steps(const struct run_seen *run, int64_t grid, const struct
         cause_add(causes, CAUSE_DUPLICATE, s->step);
     }
     if (grid > 0 && delta > grid) {
-        cause_add(causes, CAUSE_GAP, s->step);
-        causes->n[CAUSE_GAP] += (delta - 1) / grid - 1;
+        add_gaps(causes,
+                 is_across(run, before, s) ? missing_across(run, grid, before, s)
+                                           : (delta - 1) / grid,
+                 s->step);
+    }
+    if (grid > 0 && delta < 0 && run->sees_more) {
+        look_at_edges(run, grid, before->step, s->step, causes);
     }
     if (run->total_steps >= 0 && s->step + run->n_before > run->total_steps) {
         cause_add(causes, CAUSE_BEYOND, s->step);
@@ -283,24 +344,34 @@ static void look_at_end(const struct run_seen *run, struct causes *causes)
     }
 }
 
-void whole_look(const struct run_seen *run, struct causes *causes)
+void whole_look(const struct run_seen *seen, struct causes *causes)
 {
+    struct run_seen of = *seen;
+    const struct run_seen *run = &of;
+    const struct sample *last = NULL;
     struct pairs p = {.series = run->primary, .run = run->run};
     const struct sample *before;
     const struct sample *s;
     int64_t grid = run->has_steps && !run->is_off_grid ? grid_of(run) : 0;
     int64_t n_ranks = 0;
     bool is_first = true;
+    of.edge = -1;
     while (next_pair(&p, &before, &s)) {
         n_ranks += !before && s->rank >= 0;
         if (is_first && run->has_steps && run->shows_begin) {
             look_at_begin(run, grid, s, causes);
         }
+        of.first_step = is_first ? s->step : of.first_step;
         is_first = false;
         if (run->has_steps) {
             look_at_steps(run, grid, before, s, causes);
         }
+        of.edge = before && s->step < before->step ? before->step : of.edge;
         look_at_clock(before, s, causes);
+        last = s;
+    }
+    if (last && grid > 0 && of.edge >= 0 && last->step > of.edge && run->sees_more) {
+        add_gaps(causes, (last->step - of.edge) / grid, of.edge);
     }
     free(p.last);
     if (n_ranks > 1 && run->primary->scope == SCOPE_JOB) {

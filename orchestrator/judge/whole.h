@@ -21,6 +21,10 @@ struct run_seen { /* one run of one log */
     int64_t log_interval; /* steps from line to line that the log states; 0 not said */
     bool has_end;         /* its last step tells how far the run came */
     int64_t n_before;     /* steps made when the first is printed: 1 where that is called 0 */
+    int64_t epoch_steps;  /* of an epoch, where steps are counted over all of them; 0 not so */
+    int64_t first_step;   /* of its first line; filled in by whole_look */
+    int64_t edge;         /* the last step of an epoch where each counts anew, -1 none; likewise */
+    bool sees_more;       /* since DERIVATION_GAPS: few lines and the first of an epoch show gaps */
 };
 
 const char *cause_name(enum cause cause);

@@ -480,22 +480,6 @@ void http_transfer_free(struct http_transfer *transfer)
     free(transfer);
 }
 
-void http_pause(struct http_transfer *transfer, bool is_paused)
-{
-    struct loop *loop = transfer->http->loop;
-    if (transfer->is_done || transfer->is_paused == is_paused) {
-        return;
-    }
-    transfer->is_paused = is_paused;
-    transfer->alive_ns = transfer->window_ns = loop_now_ns(loop);
-    transfer->window_bytes = 0;
-    if (transfer->easy) {
-        (void)curl_easy_pause(transfer->easy, is_paused ? CURLPAUSE_RECV : CURLPAUSE_CONT);
-    } else if (!is_paused && file_wake(transfer, loop, &transfer->err) < 0) {
-        transfer->is_done = true;
-    }
-}
-
 void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s)
 {
     transfer->rate_bytes_per_s = rate_bytes_per_s;

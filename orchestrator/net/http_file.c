@@ -101,7 +101,7 @@ static int read_piece(struct http_transfer *transfer)
 void file_step(struct http_transfer *transfer, struct loop *loop)
 {
     bool has_failed = false;
-    if (transfer->is_done || transfer->is_paused) {
+    if (transfer->is_done) {
         return;
     }
     if (!transfer->has_head) {

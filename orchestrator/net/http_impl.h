@@ -37,7 +37,6 @@ struct http_transfer {
     struct http_head head;
     bool has_head;
     bool is_done;
-    bool is_paused;
     bool is_redirected;
     bool drops_body; /* of an error status */
     bool wants_error_body;

@@ -19,11 +19,10 @@ static bool is_too_slow(struct http_transfer *transfer, int64_t now_ns)
     int64_t span_ns = now_ns - transfer->window_ns;
     bool is_over = span_ns >= transfer->stall_timeout_ns;
     double least = (double)least_rate(transfer) * (double)span_ns / (double)NS_PER_S;
-    if (is_over && !transfer->is_paused && transfer->window_bytes &&
-        (double)transfer->window_bytes < least) {
+    if (is_over && transfer->window_bytes && (double)transfer->window_bytes < least) {
         return true;
     }
-    if (is_over || transfer->is_paused) {
+    if (is_over) {
         transfer->window_ns = now_ns;
         transfer->window_bytes = 0;
     }
@@ -39,9 +38,6 @@ static void on_stall_due(void *ctx)
     transfer->stall_timer = 0;
     if (transfer->is_done) {
         return;
-    }
-    if (transfer->is_paused) {
-        due_ns = now_ns + transfer->stall_timeout_ns;
     }
     if (is_too_slow(transfer, now_ns)) {
         (void)!err_set(&transfer->err, ERR_TIMEOUT,

@@ -19,7 +19,6 @@ static void on_tick(void *ctx)
 {
     struct ssh *ssh = ctx;
     ssh->tick_timer = 0;
-    ssh->is_tick = !ssh->is_ready;
     ssh->is_ready = true;
 }
 
@@ -72,7 +71,6 @@ void ssh_rest(struct ssh *ssh)
     loop_timer_drop(ssh->loop, ssh->tick_timer);
     ssh->tick_timer = 0;
     ssh->is_ready = true;
-    ssh->is_tick = false;
 }
 
 /* ---- errors ---- */
@@ -172,12 +170,10 @@ void ssh_go_on(struct ssh *ssh, int64_t deadline_ns)
 
 struct str ssh_login_noise(const struct ssh *ssh)
 {
-    return strbuf_str(&ssh->noise);
-}
-
-uint64_t ssh_rescues(const struct ssh *ssh)
-{
-    return ssh->n_rescues;
+    /* Of the script that runs, once it has begun; of the one before, else. */
+    return ssh->job.state != RUN_IDLE && ssh->job.stream.has_begun
+               ? strbuf_str(&ssh->job.stream.noise)
+               : strbuf_str(&ssh->noise);
 }
 
 /* ---- the chain ---- */
@@ -225,7 +221,7 @@ static const char *state_text(enum hop_state state)
     case HOP_KEYS:
     case HOP_UP:
     default:
-        return "it did not let us in";
+        return "it refused the login";
     }
 }
 
@@ -276,7 +272,7 @@ enum step ssh_connect(struct ssh *ssh, struct err *err)
     if (!ssh->is_ready) {
         return STEP_AGAIN;
     }
-    ssh->is_ready = ssh->is_tick = false;
+    ssh->is_ready = false;
     step = bring_up(ssh, err);
     if (step == STEP_AGAIN) {
         struct ssh_hop *hop = &ssh->hops[ssh->at];
@@ -296,20 +292,17 @@ enum step ssh_run(struct ssh *ssh, const struct ssh_script *script, int *ret_exi
                   bool *ret_has_begun, struct err *err)
 {
     enum step step;
-    bool is_tick = ssh->is_tick;
-    bool has_moved = false;
     if (!ssh->is_ready) {
         *ret_has_begun = ssh->job.stream.has_begun;
         return STEP_AGAIN;
     }
-    ssh->is_ready = ssh->is_tick = false;
-    step = pump_all(ssh, err) < 0 ? STEP_FAIL : run_step(ssh, script, &has_moved, err);
+    ssh->is_ready = false;
+    step = pump_all(ssh, err) < 0 ? STEP_FAIL : run_step(ssh, script, err);
     if (step == STEP_AGAIN && pump_all(ssh, err) < 0) {
         step = STEP_FAIL;
     }
     *ret_has_begun = ssh->job.stream.has_begun;
     *ret_exit_status = ssh->job.stream.exit_status;
-    ssh->n_rescues += is_tick && has_moved;
     if (step == STEP_AGAIN && !ssh->tick_timer && ssh_wake_in(ssh, SSH_TICK_NS, err) < 0) {
         step = STEP_FAIL;
     }

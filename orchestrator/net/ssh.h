@@ -46,7 +46,4 @@ void ssh_abort(struct ssh *ssh);
 /* What the login shell printed before the last script began, its first SSH_NOISE_MAX bytes; the ssh's own. */
 struct str ssh_login_noise(const struct ssh *ssh);
 
-/* How often the 250 ms tick found something to do that poll(2) had not told. */
-uint64_t ssh_rescues(const struct ssh *ssh);
-
 #endif

@@ -119,9 +119,8 @@ struct ssh {
     LIBSSH2_CHANNEL *channel;
     LIBSSH2_CHANNEL *closing; /* of the script before: its close is under way */
     struct ssh_job job;
-    bool is_ready, is_tick;
+    bool is_ready;
     uint64_t tick_timer;
-    uint64_t n_rescues;
     struct strbuf noise; /* of the login shell, before the last script */
 };
 
@@ -164,9 +163,8 @@ MUST_CHECK int ssh_prompt(const char *path, bool is_again, const char **ret_pass
 enum step tunnel_open(struct ssh_hop *hop, struct err *err);
 MUST_CHECK int tunnel_pump(struct ssh_hop *hop, struct err *err);
 
-/* ssh_run.c. ret_has_moved: bytes went or came. */
-enum step run_step(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
-                   struct err *err);
+/* ssh_run.c */
+enum step run_step(struct ssh *ssh, const struct ssh_script *script, struct err *err);
 
 /* ssh_stream.c: tells login-shell noise, output and end mark apart. Pure. */
 void stream_init(struct ssh_stream *stream);

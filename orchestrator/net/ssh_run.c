@@ -219,8 +219,7 @@ static void was_sent(struct ssh_job *job, const struct ssh_script *script, size_
 }
 
 /* As much as goes. Where libssh2 stops inside a packet, nothing else may be called before it is through. */
-static int send_some(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
-                     struct err *err)
+static int send_some(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
     struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
@@ -251,7 +250,6 @@ static int send_some(struct ssh *ssh, const struct ssh_script *script, bool *ret
         if (rc < 0) {
             return ssh_fail(hop, (int)rc, "input of a script", err);
         }
-        *ret_has_moved = true;
         if (is_end) {
             job->is_eof_sent = true;
         } else {
@@ -295,8 +293,7 @@ static enum step read_noise(struct ssh *ssh, struct err *err)
 }
 
 /* Until EAGAIN. STEP_DONE: the stream is at its end. */
-static enum step read_some(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
-                           struct err *err)
+static enum step read_some(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
     struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
@@ -319,7 +316,6 @@ static enum step read_some(struct ssh *ssh, const struct ssh_script *script, boo
             }
             return libssh2_channel_eof(ssh->channel) ? STEP_DONE : STEP_AGAIN;
         }
-        *ret_has_moved = true;
         stream_take(&job->stream, job->nonce, (struct str){bytes, (size_t)len}, script->on_output,
                     script->output_ctx);
         if (job->stream.has_ended) {
@@ -403,17 +399,16 @@ static int check_alive(struct ssh *ssh, int64_t now_ns, struct err *err)
     return 0;
 }
 
-static enum step stream_step(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
-                             struct err *err)
+static enum step stream_step(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
     struct ssh_hop *hop = ssh_last(ssh);
     struct ssh_job *job = &ssh->job;
     enum step step = STEP_AGAIN;
-    if (hop->pending != PENDING_READ && send_some(ssh, script, ret_has_moved, err) < 0) {
+    if (hop->pending != PENDING_READ && send_some(ssh, script, err) < 0) {
         return STEP_FAIL;
     }
     if (hop->pending != PENDING_WRITE) {
-        step = read_some(ssh, script, ret_has_moved, err);
+        step = read_some(ssh, script, err);
     }
     if (step == STEP_AGAIN) {
         return again(hop, err);
@@ -425,8 +420,7 @@ static enum step stream_step(struct ssh *ssh, const struct ssh_script *script, b
     return job->stream.has_ended ? STEP_DONE : ended_without_mark(ssh, err);
 }
 
-enum step run_step(struct ssh *ssh, const struct ssh_script *script, bool *ret_has_moved,
-                   struct err *err)
+enum step run_step(struct ssh *ssh, const struct ssh_script *script, struct err *err)
 {
     struct ssh_job *job = &ssh->job;
     enum step step = STEP_DONE;
@@ -444,7 +438,7 @@ enum step run_step(struct ssh *ssh, const struct ssh_script *script, bool *ret_h
         case RUN_STREAM:
         case RUN_IDLE:
         default:
-            step = stream_step(ssh, script, ret_has_moved, err);
+            step = stream_step(ssh, script, err);
             if (step == STEP_DONE) {
                 return step;
             }

@@ -171,7 +171,7 @@ static int64_t choose_bytes(struct gauge *gauge, int64_t bytes_max, const int *c
         gauge_note(gauge, MEASURE ": the size of the caches is not known here");
     } else if (bytes < want) {
         gauge_note(gauge,
-                   MEASURE ": arrays of %" PRId64 " MiB each beside caches of %" PRId64
+                   MEASURE ": arrays of %" PRId64 " MiB each with caches of %" PRId64
                            " MiB in all: partly the caches' bandwidth",
                    bytes >> 20, caches >> 20);
     }

@@ -6,7 +6,6 @@
 
 #include "node/gauge.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "node/name_find.h"
 
 #define STRANGERS_MAX  64 /* who knocked without the token */
 #define HELLO_S        2
@@ -101,29 +101,12 @@ static uint64_t get_u64(const char *at)
     return value;
 }
 
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
-
-static int address_of(const struct gauge_peer *peer, union address *ret, socklen_t *ret_len,
-                      struct err *err)
+static int find_address(const struct gauge_peer *peer, struct net_address ret[NET_ADDRESSES_MAX],
+                        struct err *err)
 {
-    *ret = (union address){0};
-    if (inet_pton(AF_INET, peer->address, &ret->v4.sin_addr) == 1) {
-        ret->v4.sin_family = AF_INET;
-        ret->v4.sin_port = htons(peer->port);
-        *ret_len = sizeof(ret->v4);
-        return 0;
-    }
-    if (inet_pton(AF_INET6, peer->address, &ret->v6.sin6_addr) == 1) {
-        ret->v6.sin6_family = AF_INET6;
-        ret->v6.sin6_port = htons(peer->port);
-        *ret_len = sizeof(ret->v6);
-        return 0;
-    }
-    return err_set(err, ERR_USAGE, "%.60s: expected a numeric address", peer->address);
+    return address_find(peer->address, peer->port, ret)
+               ? 0
+               : err_set(err, ERR_NET, "%.60s: the name does not resolve", peer->address);
 }
 
 /* ---- the one that listens ---- */
@@ -185,16 +168,15 @@ static int serve(int fd, char *bytes, struct err *err)
 
 static int listen_on(const struct gauge_peer *self, int *ret_fd, struct err *err)
 {
-    union address address;
-    socklen_t len;
+    struct net_address address[NET_ADDRESSES_MAX];
     int on = 1;
     CLEANUP(fd) int fd = -1;
-    if (address_of(self, &address, &len, err) < 0) {
+    if (find_address(self, address, err) < 0) {
         return -1;
     }
-    fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-        bind(fd, &address.any, len) < 0 || listen(fd, 1) < 0) {
+        bind(fd, &address->at.any, address->len) < 0 || listen(fd, 1) < 0) {
         return err_set(err, ERR_NET, "listen on %.60s port %u: %s", self->address,
                        (unsigned)self->port, err_errno_text(errno));
     }
@@ -214,7 +196,7 @@ int gauge_listen(const struct gauge_peer *self, struct err *err)
         CLEANUP(fd) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         int rc;
         if (fd < 0) {
-            return errno == EAGAIN ? err_set(err, ERR_NET, "nobody came within %d s", PEER_S)
+            return errno == EAGAIN ? err_set(err, ERR_NET, "no connection within %d s", PEER_S)
                                    : fail("accept", err);
         }
         rc = greet(fd, self->token, err);
@@ -239,19 +221,18 @@ struct link {
 static int connect_to(const struct gauge_peer *peer, int *ret_fd, struct err *err)
 {
     int64_t until_ns = gauge_now_ns() + CONNECT_NS;
-    union address address;
-    socklen_t len;
-    if (address_of(peer, &address, &len, err) < 0) {
+    struct net_address address[NET_ADDRESSES_MAX];
+    if (find_address(peer, address, err) < 0) {
         return -1;
     }
     for (;;) { /* it may not listen yet */
         struct timespec pause = {.tv_nsec = RETRY_NS};
-        CLEANUP(fd) int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CLEANUP(fd) int fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0) {
             return fail("socket", err);
         }
         set_patience(fd, WAIT_S);
-        if (connect(fd, &address.any, len) == 0) {
+        if (connect(fd, &address->at.any, address->len) == 0) {
             *ret_fd = take_fd(&fd);
             return 0;
         }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's folder on this node, WORK/jobs/ID: claim/ (who made it runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"),
-   cleanup and beside (scripts). What a job that an older version of ours began there says is said in the same files. Paths are NUL-terminated and end without a slash. */
+   cleanup (a script), monitor/log. What a job that an older version of ours began there says is said in the same files. Paths are NUL-terminated and end without a slash. */
 #ifndef NODE_JOB_H
 #define NODE_JOB_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/strbuf.h"
+
+#define JOB_PATH_BYTES 5120
 
 enum look_state { LOOK_ABSENT, LOOK_RUNNING, LOOK_ENDED, LOOK_LOST };
 
@@ -41,10 +44,25 @@ bool job_read_small(const char *path, char *ret_text, size_t size);
 /* Written and, where asked for, synced; then under its own name. */
 MUST_CHECK int job_put(const char *path, struct str text, bool is_synced, struct err *err);
 
-/* session.c: to all processes of the job's session; with 9 its cleanup is run too. */
+/* session.c */
+bool job_has_session(pid_t session); /* a process of it lives */
+/* To all processes of the job's session; with 9 its cleanup is run too. */
 void job_signal(const char *dir, int signal_no);
 /* A script of the job's folder, waited for at most limit_ns; 0: without limit. */
 void job_run_script(const char *path, int64_t limit_ns);
+
+/* walk.c: all that lies below root. Symlinks are not followed; what is too deep for a path is left out. */
+struct job_entry {
+    const char *below, *name; /* its folder, "" for root, and its own name */
+    char path[JOB_PATH_BYTES];
+    struct stat info;
+};
+enum job_walk { WALK_ON, WALK_INTO /* it, where it is a folder */, WALK_END };
+typedef enum job_walk (*job_walk_fn)(void *ctx, const struct job_entry *entry);
+void job_walk(const char *root, job_walk_fn fn, void *ctx);
+
+/* job_watch.c: for as long as the job runs; its log is stdout. */
+NORETURN void job_watch(const char *dir);
 
 /* wrapper.c */
 struct wrapper_job {
@@ -53,6 +71,7 @@ struct wrapper_job {
     size_t n_argv;
     const struct str *env; /* NAME=VALUE, likewise */
     size_t n_env;
+    bool is_watched; /* what the node does meanwhile is kept, as the log of ID/monitor */
 };
 /* A process of its own session that claims the job, runs it, and says in its folder how it ended. It outlives this one. *ret_said: to
    be closed; it is at its end once the pid is written, or never will be. */

@@ -12,14 +12,13 @@
 #include "base/clock.h"
 #include "base/fs.h"
 
-#define PATH_MAX_BYTES 5120
-#define SMALL_MAX      256
-#define STAT_MAX       1024
-#define STAT_STATE     0 /* words of /proc/PID/stat after the name, from 0 */
-#define STAT_SESSION   3 /* Source: proc(5), fields 3, 6 and 22 */
-#define STAT_START     19
-#define CLAIM_OLD_NS   (60 * NS_PER_S)
-#define PROBE_BYTES    16384
+#define SMALL_MAX    256
+#define STAT_MAX     1024
+#define STAT_STATE   0 /* words of /proc/PID/stat after the name, from 0 */
+#define STAT_SESSION 3 /* Source: proc(5), fields 3, 6 and 22 */
+#define STAT_START   19
+#define CLAIM_OLD_NS (60 * NS_PER_S)
+#define PROBE_BYTES  16384
 
 bool job_read_small(const char *path, char *ret_text, size_t size)
 {
@@ -37,7 +36,7 @@ bool job_read_small(const char *path, char *ret_text, size_t size)
 
 static bool read_in(const char *dir, const char *name, char *ret_text, size_t size)
 {
-    char path[PATH_MAX_BYTES];
+    char path[JOB_PATH_BYTES];
     int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
     return len > 0 && (size_t)len < sizeof(path) && job_read_small(path, ret_text, size);
 }
@@ -125,7 +124,7 @@ static bool read_status(const char *dir, int *ret_exit_status)
 void job_look(const char *dir, struct job_look *ret_look)
 {
     struct job_look look = {.state = LOOK_ABSENT};
-    char claim[PATH_MAX_BYTES];
+    char claim[JOB_PATH_BYTES];
     struct stat info;
     struct timespec now;
     if (job_read_pid(dir, &look.wrapper)) {
@@ -154,7 +153,7 @@ static int fail(struct err *err, const char *path)
 int job_probe(const char *dir, struct err *err)
 {
     static const char ZEROS[PROBE_BYTES];
-    char path[PATH_MAX_BYTES];
+    char path[JOB_PATH_BYTES];
     CLEANUP(fd) int fd = -1;
     int rc;
     snprintf(path, sizeof(path), "%s/.probe.%d", dir, (int)getpid());
@@ -169,7 +168,7 @@ int job_probe(const char *dir, struct err *err)
 
 int job_put(const char *path, struct str text, bool is_synced, struct err *err)
 {
-    char part[PATH_MAX_BYTES];
+    char part[JOB_PATH_BYTES];
     CLEANUP(fd) int fd = -1;
     /* A start whose channel was lost may still be ending when it is made again: each has a name of its own. */
     int len = snprintf(part, sizeof(part), "%s.part.%d", path, (int)getpid());

@@ -13,16 +13,18 @@
 #include "base/base.h"
 #include "base/fs.h"
 #include "node/gauge.h"
+#include "node/relay_server.h"
 #include "node/serve.h"
 
 #define READ_BYTES 65536
 #define IDLE_MS                                                                                    \
     (10 * 60 *                                                                                     \
      1000) /* of a channel whose other end may be gone without a word; it may be opened again */
+#define RELAY_IDLE_MS   (60 * 1000)
 #define STATUS_USAGE    2
 #define STATUS_PROTOCOL 3
 
-static int answer(const struct server *server, const struct node_request *request)
+static int answer(struct server *server, const struct node_request *request)
 {
     CLEANUP(strbuf) struct strbuf text, frame;
     struct err err = {0};
@@ -37,7 +39,7 @@ static int answer(const struct server *server, const struct node_request *reques
 }
 
 /* All whole requests of what came. -1: none of ours, or nobody listens. */
-static int serve_all(const struct server *server, struct strbuf *input)
+static int serve_all(struct server *server, struct strbuf *input)
 {
     size_t used = 0;
     for (;;) {
@@ -60,7 +62,7 @@ static int serve_all(const struct server *server, struct strbuf *input)
 }
 
 /* A full pipe blocks: whoever asked reads the answer, or is gone. */
-static int serve_channel(const struct server *server)
+static int serve_channel(struct server *server)
 {
     CLEANUP(strbuf) struct strbuf input;
     char bytes[READ_BYTES];
@@ -68,8 +70,12 @@ static int serve_channel(const struct server *server)
     for (;;) {
         struct pollfd channel = {.fd = server->input_fd, .events = POLLIN};
         ssize_t len;
-        if (poll(&channel, 1, IDLE_MS) == 0) {
-            return 0;
+        if (poll(&channel, 1, server->relay ? RELAY_IDLE_MS : IDLE_MS) == 0) {
+            if (!server->relay) {
+                return 0;
+            }
+            relay_child_end(server); /* nobody asks for it any more */
+            continue;
         }
         len = read(server->input_fd, bytes, sizeof(bytes));
         if (len < 0 && errno == EINTR) {
@@ -107,12 +113,17 @@ int main(int argc, char **argv)
             return status;
         }
     }
+    if ((argc == 3 || argc == 4) && strcmp(argv[1], "relay") == 0 && argv[2][0] == '/') {
+        (void)signal(SIGPIPE, SIG_IGN);
+        return relay_main(argv[2], argc == 4 ? argv[3][0] - '0' : -1);
+    }
     if (argc != 2 || argv[1][0] != '/') {
         fprintf(stderr, "usage: reperf-node WORK, which is an absolute folder; reperf starts it on "
                         "a node and speaks to it over its stdin and stdout\n");
         return STATUS_USAGE;
     }
     server.work_folder = argv[1];
+    server.self = argv[0];
     null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null_fd < 0) {
         fprintf(stderr, "reperf-node: /dev/null: %s\n", err_errno_text(errno));

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "codec/sha256_pair.h"
+#include "base/sha256_pair.h"
 #include "node/job.h"
 
 #define ID_MAX         512
@@ -38,11 +38,13 @@ static int64_t now_ns(void)
     return clock.mono_ns(clock.ctx);
 }
 
-static int failed(struct strbuf *text, const char *what, const struct err *err)
+int serve_failed(struct strbuf *text, const char *what, const struct err *err)
 {
     strbuf_clear(text);
     strbuf_printf(text, "%s%s%s\n", what, what[0] && err ? ": " : "", err ? err->msg : "");
-    return SERVE_FAILED;
+    return err && err->code == ERR_DISK        ? NODE_FULL
+           : err && err->code == ERR_CONTAINER ? NODE_ENGINE
+                                               : NODE_FAILED;
 }
 
 static const char *path_in(struct job *job, const char *name)
@@ -52,8 +54,7 @@ static const char *path_in(struct job *job, const char *name)
 
 /* ---- arguments ---- */
 
-/* A relative path of plain names. */
-static bool is_plain_id(struct str id)
+bool serve_is_plain_id(struct str id)
 {
     struct str rest = id;
     struct str part;
@@ -68,17 +69,17 @@ static bool is_plain_id(struct str id)
     return true;
 }
 
-static bool number_of(const struct node_request *request, size_t field, int64_t max,
-                      int64_t *ret_number)
+bool serve_number(const struct node_request *request, size_t field, int64_t max,
+                  int64_t *ret_number)
 {
     struct err ignored = {0};
     return field < request->n_fields &&
            str_to_i64(request->fields[field], 0, max, ret_number, &ignored) == 0;
 }
 
-static int bad_request(struct strbuf *text)
+int serve_bad(struct strbuf *text)
 {
-    return failed(text, "a request that is none of its operation", NULL);
+    return serve_failed(text, "a request that is none of its operation", NULL);
 }
 
 /* ---- looking and waiting ---- */
@@ -93,10 +94,15 @@ static int pidfd_of(pid_t pid)
 #endif
 }
 
-static void reap_children(void)
+/* All but the relay, whose status is wanted. */
+static void reap_children(const struct server *server)
 {
-    while (waitpid(-1, NULL, WNOHANG) > 0) {
-        continue;
+    siginfo_t ended = {0};
+    pid_t relay = relay_child_pid(server);
+    while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid &&
+           ended.si_pid != relay) {
+        (void)waitpid(ended.si_pid, NULL, WNOHANG);
+        ended = (siginfo_t){0};
     }
 }
 
@@ -122,7 +128,7 @@ static void wait_for_end(const struct server *server, struct job *job, int64_t w
             return;
         }
         (void)poll(fds, 2, is_told || left_ms < LOOK_MS ? (int)left_ms : LOOK_MS);
-        reap_children();
+        reap_children(server);
         job_look(job->dir, look);
         if (fds[0].revents) {
             return;
@@ -143,7 +149,7 @@ static int say_look(struct job *job, const struct job_look *look, struct strbuf 
     uint64_t size = log_size(job);
     /* Lost, and the disk is full: then that is why it has no status. */
     if (look->state == LOOK_LOST && job_probe(job->dir, &err) < 0) {
-        return failed(text, "", &err);
+        return serve_failed(text, "", &err);
     }
     strbuf_add_z(text, NAMES[look->state]);
     if (look->state == LOOK_ENDED) {
@@ -158,8 +164,8 @@ static int serve_poll(const struct server *server, struct job *job,
 {
     struct job_look look;
     int64_t wait_ms;
-    if (!number_of(request, 1, WAIT_MAX_MS, &wait_ms)) {
-        return bad_request(text);
+    if (!serve_number(request, 1, WAIT_MAX_MS, &wait_ms)) {
+        return serve_bad(text);
     }
     wait_for_end(server, job, wait_ms, &look);
     return say_look(job, &look, text);
@@ -178,7 +184,7 @@ static int read_from(struct job *job, int64_t offset, int64_t most, struct strbu
         if (len < 0) {
             struct err err = {0};
             (void)!err_set(&err, ERR_IO, "%s: %s", path, err_errno_text(errno));
-            return failed(text, "", &err);
+            return serve_failed(text, "", &err);
         }
         if (len == 0) {
             break;
@@ -224,10 +230,10 @@ static int serve_digest(struct job *job, struct strbuf *text)
     char hex[SHA256_HEX_SIZE];
     struct err err = {0};
     if (!fs_exists(path_in(job, "log"))) {
-        return failed(text, arena_printf(&job->arena, "%s/log is not there", job->dir), NULL);
+        return serve_failed(text, arena_printf(&job->arena, "%s/log is not there", job->dir), NULL);
     }
     if (digest_log(job, hex, &err) < 0) {
-        return failed(text, "", &err);
+        return serve_failed(text, "", &err);
     }
     strbuf_printf(text, "%s\n", hex);
     return 0;
@@ -236,39 +242,41 @@ static int serve_digest(struct job *job, struct strbuf *text)
 static int serve_read(struct job *job, const struct node_request *request, struct strbuf *text)
 {
     int64_t offset, most;
-    if (!number_of(request, 1, INT64_MAX, &offset) ||
-        !number_of(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
-        return bad_request(text);
+    if (!serve_number(request, 1, INT64_MAX, &offset) ||
+        !serve_number(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
+        return serve_bad(text);
     }
     return read_from(job, offset, most, text);
 }
 
 /* Nothing of it runs on; then its log is what it will be. */
-static int reap(struct job *job, int64_t offset, int64_t most, struct strbuf *text)
+static int reap(const struct server *server, struct job *job, int64_t offset, int64_t most,
+                struct strbuf *text)
 {
     char hex[SHA256_HEX_SIZE];
     struct err err = {0};
     job_signal(job->dir, 9);
-    reap_children();
+    reap_children(server);
     if (!fs_exists(path_in(job, "log"))) {
         strbuf_add_z(text, DIGEST_NOTHING " 0\n");
         return 0;
     }
     if (digest_log(job, hex, &err) < 0) {
-        return failed(text, "", &err);
+        return serve_failed(text, "", &err);
     }
     strbuf_printf(text, "%s %" PRIu64 "\n", hex, log_size(job));
     return read_from(job, offset, most, text);
 }
 
-static int serve_reap(struct job *job, const struct node_request *request, struct strbuf *text)
+static int serve_reap(const struct server *server, struct job *job,
+                      const struct node_request *request, struct strbuf *text)
 {
     int64_t offset, most;
-    if (!number_of(request, 1, INT64_MAX, &offset) ||
-        !number_of(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
-        return bad_request(text);
+    if (!serve_number(request, 1, INT64_MAX, &offset) ||
+        !serve_number(request, 2, NODE_TEXT_MAX - CHUNK_BYTES, &most)) {
+        return serve_bad(text);
     }
-    return reap(job, offset, most, text);
+    return reap(server, job, offset, most, text);
 }
 
 /* ---- start ---- */
@@ -277,10 +285,11 @@ static int serve_reap(struct job *job, const struct node_request *request, struc
 static bool take_job(struct job *job, const struct node_request *request,
                      struct wrapper_job *ret_job, int64_t *ret_most)
 {
-    enum { AT_MOST = 1, AT_N_ARGV = 4, AT_ARGV = 5 };
-    int64_t n_argv;
-    if (!number_of(request, AT_MOST, NODE_TEXT_MAX - CHUNK_BYTES, ret_most) ||
-        !number_of(request, AT_N_ARGV, NODE_FIELDS_MAX, &n_argv) || n_argv < 1 ||
+    enum { AT_MOST = 1, AT_WATCHED = 3, AT_N_ARGV = 4, AT_ARGV = 5 };
+    int64_t n_argv, is_watched;
+    if (!serve_number(request, AT_MOST, NODE_TEXT_MAX - CHUNK_BYTES, ret_most) ||
+        !serve_number(request, AT_WATCHED, 1, &is_watched) ||
+        !serve_number(request, AT_N_ARGV, NODE_FIELDS_MAX, &n_argv) || n_argv < 1 ||
         (size_t)n_argv > request->n_fields - AT_ARGV) {
         return false;
     }
@@ -288,7 +297,8 @@ static bool take_job(struct job *job, const struct node_request *request,
                                     .argv = request->fields + AT_ARGV,
                                     .n_argv = (size_t)n_argv,
                                     .env = request->fields + AT_ARGV + n_argv,
-                                    .n_env = request->n_fields - AT_ARGV - (size_t)n_argv};
+                                    .n_env = request->n_fields - AT_ARGV - (size_t)n_argv,
+                                    .is_watched = is_watched != 0};
     return true;
 }
 
@@ -301,15 +311,14 @@ static int put_script(struct job *job, const char *name, struct str script, stru
 static int claim_and_run(struct job *job, const struct node_request *request,
                          const struct wrapper_job *wrapper, int *ret_said, struct err *err)
 {
-    enum { AT_CLEANUP = 2, AT_BESIDE = 3 };
+    enum { AT_CLEANUP = 2 };
     if (fs_mkdir_p(job->dir, err) < 0) {
         return -1;
     }
     if (fs_exists(path_in(job, "claim"))) {
         return 0;
     }
-    return put_script(job, "cleanup", request->fields[AT_CLEANUP], err) < 0 ||
-                   put_script(job, "beside", request->fields[AT_BESIDE], err) < 0
+    return put_script(job, "cleanup", request->fields[AT_CLEANUP], err) < 0
                ? -1
                : wrapper_start(wrapper, ret_said, err);
 }
@@ -347,15 +356,15 @@ static int serve_start(const struct server *server, struct job *job,
     int64_t most;
     int status;
     if (!take_job(job, request, &wrapper, &most)) {
-        return bad_request(text);
+        return serve_bad(text);
     }
     if (claim_and_run(job, request, &wrapper, &said_fd, &err) < 0 ||
         await_wrapper(job, said_fd, &err) < 0) {
-        return failed(text, "", &err);
+        return serve_failed(text, "", &err);
     }
     wait_for_end(server, job, EARLY_WAIT_MS, &look);
     status = say_look(job, &look, text);
-    return status == 0 && look.state == LOOK_ENDED ? reap(job, 0, most, text) : status;
+    return status == 0 && look.state == LOOK_ENDED ? reap(server, job, 0, most, text) : status;
 }
 
 /* ---- the rest ---- */
@@ -363,8 +372,8 @@ static int serve_start(const struct server *server, struct job *job,
 static int serve_signal(struct job *job, const struct node_request *request, struct strbuf *text)
 {
     int64_t signal_no;
-    if (!number_of(request, 1, 64, &signal_no) || signal_no < 1) {
-        return bad_request(text);
+    if (!serve_number(request, 1, 64, &signal_no) || signal_no < 1) {
+        return serve_bad(text);
     }
     job_signal(job->dir, (int)signal_no);
     return 0;
@@ -377,10 +386,10 @@ static int serve_forget(const struct server *server, struct job *job, struct str
     struct str folder = str_of(job->id);
     job_look(job->dir, &look);
     if (look.state == LOOK_RUNNING) {
-        return failed(text, arena_printf(&job->arena, "%s: it still runs", job->dir), NULL);
+        return serve_failed(text, arena_printf(&job->arena, "%s: it still runs", job->dir), NULL);
     }
     if (fs_remove_tree(job->dir, &err) < 0) {
-        return failed(text, "", &err);
+        return serve_failed(text, "", &err);
     }
     for (;;) { /* the folders above it, as long as they are empty */
         while (folder.len && folder.ptr[folder.len - 1] != '/') {
@@ -398,32 +407,32 @@ static int serve_forget(const struct server *server, struct job *job, struct str
 }
 
 /* Made where it is not there; its path without symlinks. */
-static int serve_folder(const struct server *server, struct strbuf *text)
+static int serve_folder(struct server *server, const struct node_request *request UNUSED,
+                        struct strbuf *text)
 {
     struct err err = {0};
     char *path CLEANUP(free) = NULL;
     if (fs_mkdir_p(server->work_folder, &err) < 0 || job_probe(server->work_folder, &err) < 0) {
-        return failed(text, "", &err);
+        return serve_failed(text, "", &err);
     }
     path = realpath(server->work_folder, NULL);
     if (!path) {
-        return failed(text, err_errno_text(errno), NULL);
+        return serve_failed(text, err_errno_text(errno), NULL);
     }
     strbuf_printf(text, "%s\n", path);
     return 0;
 }
 
-static int serve_job(const struct server *server, const struct node_request *request,
-                     struct strbuf *text)
+static int serve_job(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     struct job job = {.arena = ARENA_EMPTY};
-    int status = SERVE_FAILED;
-    if (request->n_fields < 1 || !is_plain_id(request->fields[0])) {
-        return failed(text, "a job's id is no plain relative path", NULL);
+    int status = NODE_FAILED;
+    if (request->n_fields < 1 || !serve_is_plain_id(request->fields[0])) {
+        return serve_failed(text, "a job's id is no plain relative path", NULL);
     }
     job.id = request->fields[0].ptr;
     job.dir = arena_printf(&job.arena, "%s/jobs/%s", server->work_folder, job.id);
-    switch (request->op) {
+    switch ((int)request->op) {
     case NODE_START:
         status = serve_start(server, &job, request, text);
         break;
@@ -440,23 +449,28 @@ static int serve_job(const struct server *server, const struct node_request *req
         status = serve_signal(&job, request, text);
         break;
     case NODE_REAP:
-        status = serve_reap(&job, request, text);
+        status = serve_reap(server, &job, request, text);
         break;
     case NODE_FORGET:
         status = serve_forget(server, &job, text);
         break;
-    case NODE_FOLDER:
-    case NODE_OP_END:
+    default:
         break;
     }
     arena_release(&job.arena);
     return status;
 }
 
-int serve_request(const struct server *server, const struct node_request *request,
-                  struct strbuf *text)
+int serve_request(struct server *server, const struct node_request *request, struct strbuf *text)
 {
-    reap_children();
-    return request->op == NODE_FOLDER ? serve_folder(server, text)
-                                      : serve_job(server, request, text);
+    typedef int (*serve_fn)(struct server * server, const struct node_request *request,
+                            struct strbuf *text);
+    static const serve_fn OF_NODE[NODE_OP_END] = {
+        [NODE_FOLDER] = serve_folder, [NODE_LEASE] = serve_lease,     [NODE_SCAN] = serve_scan,
+        [NODE_REMOVE] = serve_remove, [NODE_CLOCK] = serve_clock,     [NODE_FACTS] = serve_facts,
+        [NODE_LISTEN] = serve_listen, [NODE_CONNECT] = serve_connect, [NODE_RELAY] = serve_relay,
+        [NODE_HEAR] = serve_hear,     [NODE_FEED] = serve_feed};
+    serve_fn fn = OF_NODE[request->op];
+    reap_children(server);
+    return (fn ? fn : serve_job)(server, request, text);
 }

@@ -3,17 +3,56 @@
 #ifndef NODE_SERVE_H
 #define NODE_SERVE_H
 
+#include <sys/types.h>
+
 #include "codec/node_wire.h"
 
-#define SERVE_FAILED 74 /* then the text is the reason */
+struct relay_child;
 
 struct server {
     const char *work_folder;
+    const char *self; /* this program's path */
+    struct relay_child
+        *relay;   /* NULL: none; what of it is here is lost with this process, and it with that */
     int input_fd; /* the channel's; readable, or at its end: a wait is over */
 };
 
 /* Appends the text of the answer; returns its status. */
-MUST_CHECK int serve_request(const struct server *server, const struct node_request *request,
+MUST_CHECK int serve_request(struct server *server, const struct node_request *request,
                              struct strbuf *text);
+
+/* ---- requests in files of their own ---- */
+
+int serve_lease(struct server *server, const struct node_request *request,
+                struct strbuf *text); /* lease_folder.c */
+/* leftovers.c */
+int serve_scan(struct server *server, const struct node_request *request, struct strbuf *text);
+int serve_remove(struct server *server, const struct node_request *request, struct strbuf *text);
+/* facts.c */
+int serve_facts(struct server *server, const struct node_request *request, struct strbuf *text);
+/* ports.c */
+int serve_listen(struct server *server, const struct node_request *request, struct strbuf *text);
+int serve_connect(struct server *server, const struct node_request *request, struct strbuf *text);
+int serve_clock(struct server *server, const struct node_request *request, struct strbuf *text);
+/* relay_child.c */
+int serve_relay(struct server *server, const struct node_request *request, struct strbuf *text);
+int serve_hear(struct server *server, const struct node_request *request, struct strbuf *text);
+int serve_feed(struct server *server, const struct node_request *request, struct strbuf *text);
+void relay_child_end(struct server *server);
+pid_t relay_child_pid(const struct server *server); /* 0: none */
+
+/* lease_folder.c: false: nobody has the node. A holder that left no name is "unknown". */
+bool lease_read(struct arena *arena, const char *work_folder, struct str *ret_holder,
+                int64_t *ret_since_s);
+/* Of that run; another's stays. */
+MUST_CHECK int lease_remove(const struct server *server, struct str run, struct err *err);
+
+/* The text becomes the reason: what, and the error where there is one (NULL: none). Returns the status. */
+int serve_failed(struct strbuf *text, const char *what, const struct err *err);
+int serve_bad(struct strbuf *text); /* the request is none of its operation */
+/* A field's number, from 0 to max; false: it has none. */
+bool serve_number(const struct node_request *request, size_t field, int64_t max,
+                  int64_t *ret_number);
+bool serve_is_plain_id(struct str id); /* a relative path of plain names */
 
 #endif

@@ -18,9 +18,8 @@
 #define CLEANUP_LIMIT   (30 * NS_PER_S)
 #define SCRIPT_GRACE_NS (2 * NS_PER_S) /* from its TERM to its KILL */
 #define SCRIPT_LOOK_MS  5
-#define PATH_MAX_BYTES  5120
 
-/* Whether any process of it was reached. */
+/* Whether any process of it was reached; by 0, whether there is one. */
 static bool signal_session(pid_t session, int signal_no)
 {
     DIR *proc = opendir("/proc");
@@ -35,12 +34,17 @@ static bool signal_session(pid_t session, int signal_no)
             !job_proc_stat((pid_t)pid, &stat) || stat.session != session || stat.state == 'Z') {
             continue;
         }
-        has_hit = kill((pid_t)pid, signal_no) == 0 || has_hit;
+        has_hit = signal_no == 0 || kill((pid_t)pid, signal_no) == 0 || has_hit;
     }
     if (proc) {
         closedir(proc);
     }
     return has_hit;
+}
+
+bool job_has_session(pid_t session)
+{
+    return session && signal_session(session, 0);
 }
 
 static int64_t now_ns(void)
@@ -82,7 +86,7 @@ void job_run_script(const char *path, int64_t limit_ns)
 
 void job_signal(const char *dir, int signal_no)
 {
-    char cleanup[PATH_MAX_BYTES];
+    char cleanup[JOB_PATH_BYTES];
     struct job_pid wrapper;
     struct proc_stat stat;
     snprintf(cleanup, sizeof(cleanup), "%s/cleanup", dir);

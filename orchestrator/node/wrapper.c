@@ -16,12 +16,11 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "codec/node_wire.h"
 
-#define PATH_MAX_BYTES 5120
-#define FDS_MAX        256
-#define SAID_FD        3
-#define BESIDE_WAIT_MS 300 /* a job that is over by then costs no shell for it */
-#define STATUS_BAD     70
+#define FDS_MAX    256
+#define SAID_FD    3
+#define STATUS_BAD 70
 
 /* What a login gives a job, and nothing else of it. */
 static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",        "SHELL",
@@ -39,7 +38,7 @@ void wrapper_reset_signals(void)
 
 static void path_in(const struct wrapper_job *job, const char *name, char *ret_path)
 {
-    snprintf(ret_path, PATH_MAX_BYTES, "%s/%s", job->dir, name);
+    snprintf(ret_path, JOB_PATH_BYTES, "%s/%s", job->dir, name);
 }
 
 /* ---- the program ---- */
@@ -96,13 +95,12 @@ static NORETURN void become_program(const struct wrapper_job *job, int log_fd)
     _exit(failed == ENOENT ? 127 : 126);
 }
 
-static void start_beside(const struct wrapper_job *job)
+static void start_watch(const struct wrapper_job *job)
 {
-    char path[PATH_MAX_BYTES], log[PATH_MAX_BYTES];
+    char log[JOB_PATH_BYTES];
     struct err ignored = {0};
-    path_in(job, "beside", path);
     path_in(job, "monitor", log);
-    if (access(path, F_OK) != 0 || fs_mkdir_p(log, &ignored) < 0) {
+    if (!job->is_watched || fs_mkdir_p(log, &ignored) < 0) {
         return;
     }
     path_in(job, "monitor/log", log);
@@ -111,9 +109,11 @@ static void start_beside(const struct wrapper_job *job)
         wrapper_reset_signals();
         (void)signal(SIGINT, SIG_IGN); /* as what a shell starts with & */
         (void)signal(SIGQUIT, SIG_IGN);
-        (void)poll(NULL, 0, BESIDE_WAIT_MS);
-        if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0) {
-            execl("/bin/sh", "/bin/sh", path, job->dir, (char *)NULL);
+        (void)poll(NULL, 0,
+                   NODE_WATCH_DELAY_S *
+                       1000); /* what is over by then has no clocks worth a sample */
+        if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0) {
+            job_watch(job->dir);
         }
         _exit(127);
     }
@@ -164,7 +164,7 @@ static void stand_alone(int said_fd)
 static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd, struct err *err)
 {
     CLEANUP(fd) int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    char boot[128], text[256], path[PATH_MAX_BYTES];
+    char boot[128], text[256], path[JOB_PATH_BYTES];
     struct proc_stat self;
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "%s: %s", log, err_errno_text(errno));
@@ -183,7 +183,7 @@ static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd
 
 static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
 {
-    char claim[PATH_MAX_BYTES], log[PATH_MAX_BYTES], path[PATH_MAX_BYTES], text[32];
+    char claim[JOB_PATH_BYTES], log[JOB_PATH_BYTES], path[JOB_PATH_BYTES], text[32];
     struct err err = {0};
     int log_fd = -1;
     int exit_status;
@@ -202,7 +202,7 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
         _exit(STATUS_BAD);
     }
     close(SAID_FD);
-    start_beside(job);
+    start_watch(job);
     exit_status = run_program(job, log_fd);
     path_in(job, "cleanup", path);
     if (access(path, F_OK) == 0) {

@@ -12,9 +12,8 @@ static const struct verb *const VERBS[] = {&VERB_DESCRIBE, &VERB_PACK, &VERB_SYN
 
 static void print_usage(FILE *out)
 {
-    fprintf(out,
-            "reperf-pack makes synthetic twins of datasets, and packed shards for training.\n\n"
-            "usage: reperf-pack VERB [options]\n\n");
+    fprintf(out, "reperf-pack makes synthetic datasets, and packed shards for training.\n\n"
+                 "usage: reperf-pack VERB [options]\n\n");
     for (size_t idx = 0; idx < ARRAY_LEN(VERBS); idx++) {
         fprintf(out, "  %-10s %s\n", VERBS[idx]->name, VERBS[idx]->summary);
     }

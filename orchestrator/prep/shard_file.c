@@ -11,7 +11,7 @@
 #include "base/crc32c.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "the format is written as it lies in memory");
+               "the format is written as it is in memory");
 
 void shard_seal(struct shard_header *header, const struct shard_entry *entries)
 {

@@ -207,7 +207,7 @@ int synth_write(struct arena *arena, const struct synth_opts *opts, struct synth
     size_t n_placed = 0;
     struct writer w = {.opts = opts, .plan = &plan, .tar = TARFILE_EMPTY, .progress = &progress};
     if (!dataset->twin.is_there || !n_files) {
-        return err_set(err, ERR_MANIFEST, "%.*s has no synthetic twin", STR_ARG(dataset->id));
+        return err_set(err, ERR_MANIFEST, "%.*s has no synthetic version", STR_ARG(dataset->id));
     }
     if (synth_plan_make(arena, opts, &plan, err) < 0 || fs_mkdir_p(opts->folder, err) < 0) {
         return -1;

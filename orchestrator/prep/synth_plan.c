@@ -227,7 +227,7 @@ static int plan_segments(struct planner *p, const struct dataset_twin_split *spl
     if (!images || !labels || !labels->pair_of.ptr || dataset->twin.width < 1) {
         return err_set(err, ERR_MANIFEST,
                        "split %.*s: no pair of groups says where images and label maps lie, or the "
-                       "twin has no size",
+                       "synthetic dataset has no size",
                        STR_ARG(split->name));
     }
     for (uint64_t idx = 0; idx < n; idx++) {
@@ -307,14 +307,15 @@ static int plan_split(struct planner *p, size_t idx, struct err *err)
     case PACK_NONE:
         break;
     }
-    return err_set(err, ERR_MANIFEST, "the dataset is not packed, so no twin can be made of it");
+    return err_set(err, ERR_MANIFEST,
+                   "the dataset is not packed, so no synthetic version can be made");
 }
 
 static int check_order(const struct planner *p, struct err *err)
 {
     for (size_t idx = 1; idx < p->members.n; idx++) {
         if (str_eq(p->members.items[idx - 1].path, p->members.items[idx].path)) {
-            return err_set(err, ERR_MANIFEST, "two files of the twin would be %.*s",
+            return err_set(err, ERR_MANIFEST, "two files of the synthetic dataset would be %.*s",
                            STR_ARG(p->members.items[idx].path));
         }
     }

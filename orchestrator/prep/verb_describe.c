@@ -70,7 +70,7 @@ static int run(int argc, char **argv, struct err *err)
 const struct verb VERB_DESCRIBE = {
     .name = "describe",
     .operands = "FOLDER",
-    .summary = "say what a folder of shards holds, as one JSON document",
+    .summary = "describe a folder of shards, as one JSON document",
     .opts = OPTS,
     .run = run,
 };

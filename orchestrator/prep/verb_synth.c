@@ -18,7 +18,7 @@ static const struct opt OPTS[] = {
     {.name = "dataset",
      .kind = OPT_TEXT,
      .value = "FILE",
-     .help = "the dataset.json whose twin is made",
+     .help = "the dataset.json that describes it",
      .offset = offsetof(struct synth_args, dataset)},
     {.name = "out",
      .kind = OPT_TEXT,
@@ -40,7 +40,7 @@ static const struct opt OPTS[] = {
     {.name = "threads",
      .kind = OPT_I64,
      .value = "N",
-     .help = "default: one a core; the bytes do not depend on it",
+     .help = "default: one a core; the result does not depend on it",
      .offset = offsetof(struct synth_args, n_threads),
      .min = POOL_THREADS_MIN,
      .max = POOL_THREADS_MAX},
@@ -69,7 +69,7 @@ static int read_samples(const struct opt_list *list, const struct dataset_twin *
         }
         if (!is_known) {
             return err_set(err, ERR_USAGE,
-                           "--samples %s: expected SPLIT=N with a split of the twin",
+                           "--samples %s: expected SPLIT=N with a split of the synthetic dataset",
                            list->items[item]);
         }
     }
@@ -146,7 +146,7 @@ static int run(int argc, char **argv, struct err *err)
 const struct verb VERB_SYNTH = {
     .name = "synth",
     .operands = "--dataset FILE --out FOLDER",
-    .summary = "write a dataset's synthetic twin, as the archives that the original comes in",
+    .summary = "write a synthetic dataset, as the archives that the original comes in",
     .opts = OPTS,
     .run = run,
 };

@@ -33,7 +33,7 @@ static const struct opt OPTS[] = {
     {.name = "list",
      .kind = OPT_TEXT,
      .value = "FILE",
-     .help = "the tree's list of SHA-256; each file is held against it",
+     .help = "the tree's list of SHA-256; each file is compared with it",
      .offset = offsetof(struct verify_args, list)},
     {.name = "threads",
      .kind = OPT_I64,
@@ -143,7 +143,7 @@ static int run(int argc, char **argv, struct err *err)
 const struct verb VERB_VERIFY = {
     .name = "verify",
     .operands = "FOLDER",
-    .summary = "hold shards against their checksums, and against the tree that they were made from",
+    .summary = "check shards against their checksums, and against the tree they were made from",
     .opts = OPTS,
     .run = run,
 };

@@ -19,11 +19,6 @@ static const char *const KINDS[] = {
     [PACK_TOKENS] = "tokens",
 };
 
-const char *pack_kind_name(enum pack_kind kind)
-{
-    return KINDS[kind];
-}
-
 static int check_file_name(const struct json *at, struct str name, struct err *err)
 {
     bool is_good = name.len > 0 && name.len <= FILE_NAME_MAX && name.ptr[0] != '.' &&
@@ -348,8 +343,9 @@ static int decode_twin_files(const struct json *at, struct arena *arena, struct 
                                                            .is_nested = file->is_nested,
                                                            .into = file->into};
     }
-    return twin->n_files > 0 ? 0
-                             : json_fail(&files, err, "expected the twin's archives, found none");
+    return twin->n_files > 0
+               ? 0
+               : json_fail(&files, err, "expected the synthetic dataset's archives, found none");
 }
 
 static int decode_twin(const struct json *at, struct arena *arena, struct dataset *ret,

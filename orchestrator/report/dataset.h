@@ -115,10 +115,6 @@ struct dataset {
 MUST_CHECK int dataset_decode(const struct json *root, struct arena *arena,
                               struct dataset *ret_dataset, struct err *err);
 
-const char *file_role_name(enum file_role role);
-const char *file_format_name(enum file_format format);
-const char *pack_kind_name(enum pack_kind kind);
-
 /* `*` is any bytes but `/`, `?` one of them, `**` + `/` any number of whole folders, also none. Nothing else is special. */
 bool dataset_glob_matches(struct str glob, struct str path);
 

@@ -16,16 +16,6 @@ static const char *const FORMATS[] = {
     [FILE_ANY] = "any",   [FILE_JPEG] = "jpeg",         [FILE_PNG] = "png",
     [FILE_HDF5] = "hdf5", [FILE_TFRECORD] = "tfrecord", [FILE_TEXT] = "text",
 };
-const char *file_role_name(enum file_role role)
-{
-    return ROLES[role];
-}
-
-const char *file_format_name(enum file_format format)
-{
-    return FORMATS[format];
-}
-
 /* The index of a word; at is for the message. */
 int dataset_decode_word(const struct json *at, const char *key, struct str word,
                         const char *const *words, size_t n_words, struct err *err)

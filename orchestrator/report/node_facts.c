@@ -79,13 +79,6 @@ bool facts_i64(const struct node_facts *facts, const char *key, int64_t *ret_val
     return value.ptr && str_to_i64(value, 0, INT64_MAX, ret_value, &ignored) == 0;
 }
 
-bool facts_f64(const struct node_facts *facts, const char *key, double *ret_value)
-{
-    struct err ignored = {0};
-    struct str value = facts_value(facts, key);
-    return value.ptr && str_to_f64(value, ret_value, &ignored) == 0;
-}
-
 /* ---- read ---- */
 
 int facts_add(struct arena *arena, struct node_facts *facts, struct node_fact fact, struct err *err)

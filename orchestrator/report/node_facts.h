@@ -45,7 +45,6 @@ struct str facts_value(const struct node_facts *facts, const char *key);
 struct str facts_why(const struct node_facts *facts, const char *key);
 /* False where it is not known or no whole number from 0 on. */
 bool facts_i64(const struct node_facts *facts, const char *key, int64_t *ret_value);
-bool facts_f64(const struct node_facts *facts, const char *key, double *ret_value);
 
 /* Appends and keeps the order; for parsers of facts. Full: ERR_NODE. */
 MUST_CHECK int facts_add(struct arena *arena, struct node_facts *facts, struct node_fact fact,

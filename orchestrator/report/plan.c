@@ -98,6 +98,19 @@ char *plan_data_name(struct arena *arena, const struct plan_data *data)
                         data->dataset.ptr);
 }
 
+struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe)
+{
+    const char *names = NULL;
+    for (size_t idx = 0; idx < recipe->n_mounts; idx++) {
+        const struct recipe_mount *mount = &recipe->mounts[idx];
+        if (mount->kind == MOUNT_DATASET) {
+            names = names ? arena_printf(arena, "%s, %.*s", names, STR_ARG(mount->name))
+                          : arena_printf(arena, "synthetic twin of %.*s", STR_ARG(mount->name));
+        }
+    }
+    return names ? str_of(names) : STR_EMPTY;
+}
+
 void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data)
 {
     if (!data->folder.ptr) {
@@ -220,6 +233,9 @@ void plan_encode_members(const struct plan *plan, struct json_out *out)
     jw_str(out, "report", plan->report);
     jw_str(out, "report_sha256", plan->report_sha256);
     jw_z(out, "profile", profile_name(plan->profile));
+    if (plan->is_rehearsal) {
+        jw_bool(out, "rehearsal", true);
+    }
     jw_i64(out, "repeats", plan->repeats);
     if (plan->takes_turns) {
         jw_bool(out, "takes_turns", true);
@@ -455,6 +471,7 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
         {"report", JSON_STR, JSON_REQUIRED, offsetof(struct plan, report), 0, 0},
         {"report_sha256", JSON_STR, JSON_REQUIRED, offsetof(struct plan, report_sha256), 0, 0},
         {"profile", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
+        {"rehearsal", JSON_BOOL, 0, offsetof(struct plan, is_rehearsal), 0, 0},
         {"repeats", JSON_I64, JSON_REQUIRED, offsetof(struct plan, repeats), 1, REPEATS_RUN_MAX},
         {"takes_turns", JSON_BOOL, 0, offsetof(struct plan, takes_turns), 0, 0},
         {"deadline_s", JSON_I64, JSON_REQUIRED, offsetof(struct plan, deadline_s), 1,
@@ -480,6 +497,10 @@ int plan_decode(const struct json *root, struct arena *arena, struct plan *ret_p
     }
     if (!profile_of_name(profile, &plan.profile)) {
         return json_fail(&member, err, "expected smoke or full, found \"%.*s\"", STR_ARG(profile));
+    }
+    if (plan.is_rehearsal && plan.profile != PROFILE_FULL) {
+        return json_fail(&member, err, "a rehearsal is of profile full, found \"%.*s\"",
+                         STR_ARG(profile));
     }
     if (json_member(root, "globs", &member, err) < 0 ||
         json_str_list(&member, arena, PLAN_GLOBS_MAX, &plan.globs, &plan.n_globs, err) < 0 ||

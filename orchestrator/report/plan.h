@@ -115,6 +115,8 @@ struct plan {
     struct str report;        /* id */
     struct str report_sha256; /* hex, of the frozen file */
     enum profile profile;
+    bool
+        is_rehearsal; /* full, on twins of its data: nothing of it is held against a published number */
     int64_t repeats;
     bool takes_turns;     /* the frameworks of a row run one at a time and in turns: A B, A B */
     int64_t deadline_s;   /* of one repeat */
@@ -139,6 +141,8 @@ const char *need_state_name(enum need_state state);
 
 /* How a verdict names the data: "cityscapes", "synthetic twin of cityscapes". */
 char *plan_data_name(struct arena *arena, const struct plan_data *data);
+/* The condition "dataset" of a rehearsal by a recipe: "synthetic twin of cityscapes"; NULL: the recipe has none to be replaced. */
+struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe);
 /* An object, or null where there is none. */
 void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data);
 

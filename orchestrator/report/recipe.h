@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the cases of a stack are carried out under a profile (manifests/README.md): decoded with the report that they stand in, and as
+/* How the cases of a stack are carried out under a profile (manifests/reports/README.md): decoded with the report that they stand in, and as
    long-lived. A struct str with ptr NULL is a null. */
 #ifndef REPORT_RECIPE_H
 #define REPORT_RECIPE_H
@@ -9,7 +9,7 @@
 #define RECIPES_MAX       8 /* a profile */
 #define RECIPE_MOUNTS_MAX 16
 
-/* Name from the closed list in manifests/README.md; value as text, NULL where not stated. */
+/* Name from the closed list in manifests/vocabulary.json; value as text, NULL where not stated. */
 struct condition {
     struct str name;
     struct str value;

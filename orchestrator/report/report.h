@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A published report as data (manifests/reports/ID.json; described in manifests/README.md, schema in manifests/schema).
+/* A published report as data (manifests/reports/ID.json; described in manifests/reports/README.md, schema in manifests/schema).
    Everything lives in the arena it was decoded into. A struct str with ptr NULL is a null: its authors did not say. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H

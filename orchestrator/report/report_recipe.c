@@ -91,7 +91,7 @@ static int decode_mount(const struct json *at, struct arena *arena, const struct
         return json_fail(at, err, "commit: only a source has one");
     }
     if (ret->is_twin && ret->kind != MOUNT_DATASET) {
-        return json_fail(at, err, "synthetic: only a dataset has a twin");
+        return json_fail(at, err, "synthetic: only a dataset has a synthetic version");
     }
     return container_is_path(ret->inside)
                ? 0

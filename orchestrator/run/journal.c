@@ -24,11 +24,6 @@ static const char *const STATE_NAMES[J_STATE_COUNT] = {
     [J_RESUMED] = "resumed",   [J_CANCELLED] = "cancelled",
 };
 
-const char *journal_state_name(enum journal_state state)
-{
-    return STATE_NAMES[state];
-}
-
 static bool state_of_name(struct str name, enum journal_state *ret_state)
 {
     for (size_t idx = 0; idx < J_STATE_COUNT; idx++) {

@@ -69,8 +69,6 @@ struct journal_records {
     uint64_t torn_bytes; /* of a last record that was cut; dropped */
 };
 
-const char *journal_state_name(enum journal_state state);
-
 /* Reads without changing anything: for status, history. No file: no records. */
 MUST_CHECK int journal_read(struct arena *arena, const char *path,
                             struct journal_records *ret_records, struct err *err);

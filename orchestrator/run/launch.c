@@ -113,7 +113,7 @@ static int add_step_env(const struct launch *launch, struct launch_list *env, st
     return 0;
 }
 
-/* manifests/README.md: addresses of all nodes, joined by commas, in the order of NODE_RANK. */
+/* manifests/reports/README.md: addresses of all nodes, joined by commas, in the order of NODE_RANK. */
 static const char *node_ips(const struct launch *launch)
 {
     const struct launch_place *place = launch->place;

@@ -335,6 +335,7 @@ int plan_make(struct arena *arena, const struct report *report, const struct pla
     struct plan plan = {.report = report->id,
                         .report_sha256 = opts->report_sha256,
                         .profile = opts->profile,
+                        .is_rehearsal = opts->is_rehearsal,
                         .repeats = opts->repeats,
                         .takes_turns = opts->takes_turns,
                         .inventory = opts->inventory->id,

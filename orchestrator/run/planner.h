@@ -25,6 +25,7 @@ struct plan_image { /* strings as in struct plan_step */
 
 struct planner_opts {
     enum profile profile;
+    bool is_rehearsal; /* of PROFILE_FULL: datasets are their twins */
     bool
         counts_gettable; /* of several recipes, one that lacks only what reperf can get is as good as one that lacks nothing */
     const char *root;

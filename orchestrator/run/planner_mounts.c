@@ -179,6 +179,9 @@ static int find(struct planner *p, const struct stack *stack, const struct recip
 static const struct plan_found *found_once(struct planner *p, const struct stack *stack,
                                            const struct recipe_mount *mount, struct err *err)
 {
+    struct recipe_mount twin = *mount;
+    twin.is_twin = mount->is_twin || (p->opts->is_rehearsal && mount->kind == MOUNT_DATASET);
+    mount = &twin;
     struct str key = str_of(arena_printf(
         p->arena, "%d %d %.*s %.*s@%.*s", (int)mount->kind, mount->is_twin,
         STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")), STR_ARG(mount->name),

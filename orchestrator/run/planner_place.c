@@ -117,8 +117,11 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
         plan_cannot(step, ERR_CONTAINER,
                     arena_printf(arena,
                                  "image %.*s is built, not pulled: %s prints what --image %.*s= "
-                                 "takes",
-                                 STR_ARG(id), command, STR_ARG(id)),
+                                 "takes%s",
+                                 STR_ARG(id), command, STR_ARG(id),
+                                 inventory->registry.ptr ? ""
+                                                         : "; REGISTRY is one that reperf reaches, "
+                                                           "as the inventory may name it"),
                     command);
         return;
     }

@@ -153,6 +153,15 @@ static void use_data(struct arena *arena, const struct planner_opts *opts, struc
     }
 }
 
+/* Its twin needs no login, and is of the original's layout: what a rehearsal replaces is a condition. */
+static void rehearse_data(struct arena *arena, const struct recipe *recipe, struct plan_step *step)
+{
+    struct str twins = plan_rehearsed_data(arena, recipe);
+    if (twins.ptr) {
+        plan_set_condition(step, "dataset", twins);
+    }
+}
+
 /* The recipe's, where what it runs prints otherwise than the case's framework or too little for its rule. */
 static void choose_rule(const struct recipe *recipe, struct plan_step *step)
 {
@@ -192,5 +201,8 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
     choose_command(arena, c, recipe, step);
     plan_choose_image(p, c, recipe, step);
     use_data(arena, opts, step);
+    if (opts->is_rehearsal) {
+        rehearse_data(arena, recipe, step);
+    }
     return plan_find_mounts(p, c, recipe, step, err);
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "fleet/sampler.h"
 
 #define STOP_GRACE_NS    (5 * NS_PER_S)
 #define PEER_GRACE_NS    (20 * NS_PER_S) /* for ranks to notice that another is gone and to say so */
@@ -233,7 +232,8 @@ static enum step member_read(struct attempt *a, struct member *m, struct err *er
 /* Its monitor has not begun. */
 static bool was_short(const struct attempt *a, const struct member *m)
 {
-    return m->started_ns && loop_now_ns(&a->r->loop) - m->started_ns < MONITOR_DELAY_S * NS_PER_S;
+    return m->started_ns &&
+           loop_now_ns(&a->r->loop) - m->started_ns < NODE_WATCH_DELAY_S * NS_PER_S;
 }
 
 /* What we have is what the node has. */

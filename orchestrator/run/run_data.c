@@ -59,7 +59,7 @@ static int not_packed(struct arena *arena, const char *store, const struct noun 
         noun->is_twin ? " --synthetic" : "", STR_ARG(noun->name),
         noun->is_twin ? " --synthetic" : "",
         !noun->is_twin && fs_exists(twin)
-            ? arena_printf(arena, ". Its synthetic twin is there: --data %.*s.synthetic",
+            ? arena_printf(arena, ". Its synthetic version is there: --data %.*s.synthetic",
                            STR_ARG(noun->name))
             : "");
 }

@@ -29,7 +29,7 @@ static int read_given(struct arena *arena, const char *text, struct plan_image *
     }
     if (!ref.has_digest) {
         return err_set(err, ERR_USAGE,
-                       "--image %.100s: without a digest nobody knows what will run; expected "
+                       "--image %.100s: without a digest it is unknown what will run; expected "
                        "ID=NAME@sha256:DIGEST",
                        text);
     }

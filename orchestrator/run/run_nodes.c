@@ -6,7 +6,6 @@
 #include "run/run_impl.h"
 
 #include "evidence/environment.h"
-#include "fleet/sampler.h"
 #include "sys/proc.h"
 
 #define RUN_COMMANDS_MAX (16u << 20)
@@ -224,7 +223,7 @@ int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_
     for (size_t idx = 0; idx < *ret_n; idx++) {
         struct launch_job *job = &(*ret_jobs)[idx];
         job->job.argv = put_paths(r, unit->nodes[job->place_idx], job->job.argv);
-        job->job.beside = run_watches(r) ? monitor_script(r->arena) : NULL;
+        job->job.is_watched = run_watches(r);
     }
     return 0;
 }

@@ -60,7 +60,7 @@ static int check_path(struct str setting, bool *ret_is_text, struct err *err)
     for (size_t idx = 0; idx < n; idx++) {
         if (parts[idx].key.ptr && is_published(parts[idx].key)) {
             return err_set(err, ERR_USAGE,
-                           "%.*s: \"%.*s\" is what was published, and is not set otherwise",
+                           "%.*s: \"%.*s\" is what was published, and cannot be overridden",
                            STR_ARG(path), STR_ARG(parts[idx].key));
         }
     }

@@ -53,7 +53,7 @@ static int check_images(const struct run_opts *opts, const struct inventory *inv
     return opts->n_images && inventory->runtime == RUNTIME_NONE
                ? err_set(err, ERR_USAGE,
                          "--image: nodes %.*s have runtime none, nothing there runs in an image; "
-                         "an inventory's member runtime says otherwise",
+                         "set runtime in the inventory",
                          STR_ARG(str_sub(inventory->id, 0, 100)))
                : 0;
 }

@@ -79,8 +79,7 @@ static void blame_registry(struct runner *r, int n_failed)
 static int provide_image(struct runner *r, struct store *store, const struct plan_step *step,
                          struct err *err)
 {
-    const struct node_image_opts opts = {.self = r->opts->self,
-                                         .deadline_ns = r->frozen.plan.deadline_s * NS_PER_S};
+    const struct node_image_opts opts = {.deadline_ns = r->frozen.plan.deadline_s * NS_PER_S};
     struct node_image_report report = {0};
     struct event_fields fields = {.case_id = step->case_id, .text = step->image_digest};
     struct image_spec spec;
@@ -294,10 +293,8 @@ static int stage_files(struct runner *r, struct err *err)
     CLEANUP(things) struct things things = {0};
     struct stage_report report = {0};
     /* Packed data are large, and read for their digests once. */
-    const struct stage_opts opts = {.self = r->opts->self,
-                                    .cache_path =
-                                        fs_join(r->arena, r->opts->state, "cache/digests"),
-                                    .clock = r->opts->clock};
+    const struct stage_opts opts = {
+        .cache_path = fs_join(r->arena, r->opts->state, "cache/digests"), .clock = r->opts->clock};
     r->places.n = 0;
     if (collect_things(r, &things, err) < 0) {
         return -1;

@@ -294,7 +294,7 @@ static int want_it(struct getting *g, const struct dataset_file *file, struct er
     const char *why = g->here->dataset.needs_login && !net_has_login(net) && !net->is_offline
                           ? "its owner gives it to registered users only (--netrc, --cookies)"
                       : net->is_offline ? "offline, and it is not in the store"
-                                        : "nobody is known to offer it";
+                                        : "no known source offers it";
     g->fetched->wanted[g->fetched->n_wanted++] =
         (struct dataset_wanted){file, incoming_path(g, file)};
     return err_set(err, ERR_FETCH, "%s: %s. Expected: %s. From: %s. Put it at %s", file->name.ptr,

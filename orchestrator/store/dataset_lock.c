@@ -126,7 +126,7 @@ int dataset_lock(struct arena *arena, const struct store *store, const struct da
     char *path = NULL;
     if (here->is_twin) {
         return err_set(err, ERR_USAGE,
-                       "%s: a synthetic twin is made, not published: there is nothing to lock",
+                       "%s: a synthetic dataset is not published: there is nothing to lock",
                        here->name);
     }
     memcpy(found.list_sha256, fetched->tree.seen.list_sha256, SHA256_BYTES);

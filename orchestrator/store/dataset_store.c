@@ -48,8 +48,8 @@ int dataset_load(struct arena *arena, const char *root, const char *locks, const
     here.locks = lock_folder(arena, root, locks);
     here.name = dataset_tree_name(arena, &here.dataset, is_twin);
     if (is_twin && !here.dataset.twin.is_there) {
-        return err_set(err, ERR_USAGE, "%s: this dataset has no synthetic twin%s", id,
-                       here.dataset.is_synthetic ? "; it is made up itself" : "");
+        return err_set(err, ERR_USAGE, "%s: this dataset has no synthetic version%s", id,
+                       here.dataset.is_synthetic ? "; it is synthetic itself" : "");
     }
     if (!is_twin) {
         if (lock_read(arena, here.locks, LOCK_DATASET, id, &lock, &none) == 0) {

@@ -32,10 +32,10 @@ static int splits_of(struct arena *arena, const struct dataset_here *here,
         }
         if (at == record->n_splits || !has_count ||
             str_to_i64(rest, 1, SAMPLES_MAX, &record->splits[at].n_samples, &ignored) < 0) {
-            return err_set(err, ERR_USAGE,
-                           "--samples %.100s: expected SPLIT=N with a split of %s's twin and N "
-                           "from 1",
-                           opts->samples[idx], here->dataset.id.ptr);
+            return err_set(
+                err, ERR_USAGE,
+                "--samples %.100s: expected SPLIT=N with a split of synthetic %s and N from 1",
+                opts->samples[idx], here->dataset.id.ptr);
         }
         if (record->splits[at].n_folders > record->splits[at].n_samples) {
             return err_set(err, ERR_USAGE,

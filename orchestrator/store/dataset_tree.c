@@ -389,7 +389,7 @@ int dataset_fetch(struct arena *arena, struct store *store, const struct dataset
     *fetched = (struct dataset_fetched){0};
     (void)dataset_files_of(here, &n);
     if (here->dataset.is_synthetic) {
-        return err_set(err, ERR_USAGE, "%s is made up on the device: there is nothing to fetch",
+        return err_set(err, ERR_USAGE, "%s is generated on the device: there is nothing to fetch",
                        here->name);
     }
     if (n == 0) {
@@ -398,7 +398,7 @@ int dataset_fetch(struct arena *arena, struct store *store, const struct dataset
                        here->dataset.note.ptr ? here->dataset.note.ptr : "no file is named");
     }
     if (!here->is_twin && opts->n_samples) {
-        return err_set(err, ERR_USAGE, "--samples: only a synthetic twin has as many as one likes");
+        return err_set(err, ERR_USAGE, "--samples: only for synthetic datasets");
     }
     if ((here->is_twin ? dataset_synth_files(arena, store, here, opts, &record, fetched, err)
                        : dataset_get_files(arena, store, here, opts, &record, fetched, err)) < 0) {

@@ -73,7 +73,8 @@ static int read_list(struct dataset_verifying *v, struct err *err)
                         "that the list of files is right: it was made here when the archives were "
                         "unpacked on %.10s, and no %s has its digest",
                         v->out->tree.date.ptr,
-                        v->here->is_twin ? "description of a twin" : "lock or description"));
+                        v->here->is_twin ? "description of a synthetic dataset"
+                                         : "lock or description"));
     return 0;
 }
 
@@ -295,7 +296,7 @@ static int verify_all(struct dataset_verifying *v, bool is_folder, struct err *e
 {
     bool has_tree = true;
     if (v->here->dataset.is_synthetic) {
-        return err_set(err, ERR_USAGE, "%s is made up on the device: there is nothing to verify",
+        return err_set(err, ERR_USAGE, "%s is generated on the device: there is nothing to verify",
                        v->here->name);
     }
     if (is_folder ? verify_open_folder(v, &has_tree, err) < 0

@@ -28,7 +28,8 @@ int pack_program_find(struct arena *arena, const char *self, const char **ret_pa
         path = arena_printf(arena, "%.*s%s", STR_ARG(folder), PACK_PROGRAM);
     }
     if (!fs_exists(path)) {
-        return err_set(err, ERR_WORKLOAD, "%s: the program that makes twins and shards is not here",
+        return err_set(err, ERR_WORKLOAD,
+                       "%s: the program that makes synthetic datasets and shards is not here",
                        path);
     }
     *ret_path = path;

@@ -137,10 +137,10 @@ static int check_realm(const struct registry *r, const struct registry_host *hos
                        STR_ARG(host->server));
     }
     if (is_plain && !may_be_plain(r, server)) {
-        return err_set(err, ERR_AUTH,
-                       "registry %.*s: its token server %.*s speaks plain HTTP, and nobody allowed "
-                       "that for it",
-                       STR_ARG(host->server), STR_ARG(str_sub(server, 0, 200)));
+        return err_set(
+            err, ERR_AUTH,
+            "registry %.*s: its token server %.*s speaks plain HTTP, which was not allowed for it",
+            STR_ARG(host->server), STR_ARG(str_sub(server, 0, 200)));
     }
     return 0;
 }

@@ -93,18 +93,6 @@ static int check_online(const struct sources *sources, const char *url, struct e
                : err_set(err, ERR_FETCH, "offline: %.300s would have been asked", url);
 }
 
-int source_probe(struct sources *sources, const char *url, struct err *err)
-{
-    struct git_result result;
-    const struct git_call call = {.args = GIT_ARGS("ls-remote", "--quiet", "--", url, "HEAD"),
-                                  .deadline_ns = PROBE_DEADLINE_NS};
-    if (check_online(sources, url, err) < 0 ||
-        git_run(&sources->git, &call, NULL, &result, err) < 0) {
-        return -1;
-    }
-    return result.exit_status == 0 ? 0 : fail_remote(url, &result, err);
-}
-
 struct found_ref {
     struct str branch, tag, peeled;
 };

@@ -13,10 +13,7 @@
 #include "report/source.h"
 #include "sys/proc.h"
 
-#define TAR_BLOCK       512
-#define TAR_COPY_BYTES  (1u << 20)
-#define TAR_DEADLINE_NS (3600LL * NS_PER_S)
-#define DIRTY_SHOWN     3
+#define DIRTY_SHOWN 3
 
 int source_make_tmp(struct sources *sources, const char *what, char **ret_folder, struct err *err)
 {
@@ -161,19 +158,6 @@ static int hash_into(struct sources *sources, const struct source_part *part, co
     return git_hex(&sources->git, &call, ret_tree, err);
 }
 
-int source_hash_folder(struct sources *sources, const struct source_part *part, const char *folder,
-                       const char **ret_tree, struct err *err)
-{
-    char *tmp = NULL;
-    int result;
-    if (source_make_tmp(sources, "hash", &tmp, err) < 0) {
-        return -1;
-    }
-    result = hash_into(sources, part, folder, tmp, ret_tree, err);
-    source_remove_tmp(tmp);
-    return result;
-}
-
 static const char *folder_of(struct sources *sources, const char *folder,
                              const struct source_part *part)
 {
@@ -304,134 +288,5 @@ int source_checkout(struct sources *sources, const struct source_tree *tree, con
                          err_errno_text(errno));
     }
     source_remove_tmp(made);
-    return result;
-}
-
-/* --- one tar ------------------------------------------------------------------------------------------------------------------ */
-
-/* Copies the entries of a tar that git wrote, without the zeros of its end. */
-static int copy_entries(int in, int out, const char *name, struct err *err)
-{
-    static const char ZERO[TAR_BLOCK];
-    char *buf = xmalloc(TAR_COPY_BYTES);
-    uint64_t left = 0; /* of the entry */
-    int result = -1;
-    for (;;) {
-        size_t want = left < TAR_COPY_BYTES ? (size_t)left : TAR_COPY_BYTES;
-        bool is_header = left == 0;
-        ssize_t got = read(in, buf, is_header ? TAR_BLOCK : want);
-        if (got <= 0 || (is_header && got != TAR_BLOCK)) {
-            result = err_set(err, ERR_INTEGRITY, "%s: the tar of git ends early", name);
-            break;
-        }
-        if (is_header && memcmp(buf, ZERO, TAR_BLOCK) == 0) {
-            result = 0;
-            break;
-        }
-        if (is_header) {
-            /* Sizes of git archive: octal digits, up to 8 GiB; larger ones are in pax headers, and refused here. */
-            for (size_t idx = 124; idx < 135; idx++) {
-                if (buf[idx] < '0' || buf[idx] > '7') {
-                    free(buf);
-                    return err_set(err, ERR_INTEGRITY, "%s: a file of more than 8 GiB", name);
-                }
-                left = left * 8 + (uint64_t)(buf[idx] - '0');
-            }
-            left = (left + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
-        } else {
-            left -= (uint64_t)got;
-        }
-        if (fs_write_all(out, buf, (size_t)got, name, err) < 0) {
-            break;
-        }
-    }
-    free(buf);
-    return result;
-}
-
-static int archive_part(struct sources *sources, const struct source_part *part, const char *tmp,
-                        int out, struct err *err)
-{
-    struct arena *arena = sources->git.arena;
-    const char *path = fs_join(arena, tmp, "part.tar");
-    CLEANUP(fd) int in = -1;
-    const struct git_call call = {
-        .git_dir = part->repo,
-        .output_path = path,
-        .args = strcmp(part->path, ".") == 0
-                    ? GIT_ARGS("archive", "--format=tar", part->commit)
-                    : GIT_ARGS("archive", "--format=tar",
-                               arena_printf(arena, "--prefix=%s/", part->path), part->commit)};
-    (void)unlink(path); /* of the part before */
-    if (git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err) < 0) {
-        return -1;
-    }
-    in = open(path, O_RDONLY | O_CLOEXEC);
-    return in < 0 ? err_set(err, ERR_IO, "open %s: %s", path, err_errno_text(errno))
-                  : copy_entries(in, out, path, err);
-}
-
-/* The tar as a node would see it. */
-static int check_tar(struct sources *sources, const struct source_tree *tree, const char *tar,
-                     const char *tmp, struct err *err)
-{
-    CLEANUP(strbuf) struct strbuf out = {0};
-    const char *folder = fs_join(sources->git.arena, tmp, "unpacked");
-    const char *const argv[] = {"tar", "-xf", tar, "-C", folder, "--no-same-owner", NULL};
-    int status;
-    strbuf_init(&out, 4096);
-    if (fs_mkdir_p(folder, err) < 0 ||
-        proc_capture(sources->git.clock, argv, TAR_DEADLINE_NS, &out, &status, err) < 0) {
-        return -1;
-    }
-    if (status != 0) {
-        return err_set(err, ERR_INTEGRITY, "tar cannot unpack %s: %.*s", tar,
-                       STR_ARG(str_sub(strbuf_str(&out), 0, 200)));
-    }
-    return source_check_folder(sources, tree, folder, err);
-}
-
-static int export_to(struct sources *sources, const struct source_tree *tree, const char *made,
-                     const char *tmp, struct digest_value *ret_value, struct err *err)
-{
-    static const char ZERO[2 * TAR_BLOCK];
-    CLEANUP(fd) int out = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (out < 0) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", made, err_errno_text(errno));
-    }
-    for (size_t idx = 0; idx < tree->n; idx++) {
-        if (tree->parts[idx].url && archive_part(sources, &tree->parts[idx], tmp, out, err) < 0) {
-            return -1;
-        }
-    }
-    if (fs_write_all(out, ZERO, sizeof(ZERO), made, err) < 0) {
-        return -1;
-    }
-    if (fsync(out) < 0) {
-        return err_set(err, err_code_of_errno(errno), "sync %s: %s", made, err_errno_text(errno));
-    }
-    return check_tar(sources, tree, made, tmp, err) < 0
-               ? -1
-               : digest_file(made, DIGEST_SHA256, ret_value, err);
-}
-
-int source_export(struct sources *sources, const struct source_tree *tree, const char *tar_path,
-                  struct digest_value *ret_value, struct err *err)
-{
-    const char *made = arena_printf(sources->git.arena, "%s.part", tar_path);
-    char *tmp = NULL;
-    int result;
-    if (fs_check_target(tar_path, err) < 0 || source_make_tmp(sources, "tar", &tmp, err) < 0) {
-        return -1;
-    }
-    result = export_to(sources, tree, made, tmp, ret_value, err);
-    if (result == 0 && rename(made, tar_path) < 0) {
-        result = err_set(err, err_code_of_errno(errno), "rename to %s: %s", tar_path,
-                         err_errno_text(errno));
-    }
-    if (result < 0) {
-        (void)unlink(made); /* the first error is the one to tell */
-    }
-    source_remove_tmp(tmp);
     return result;
 }

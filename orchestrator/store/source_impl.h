@@ -16,8 +16,6 @@ struct gitlinks {
 MUST_CHECK int source_gitlinks(struct sources *sources, const struct source_part *part,
                                struct gitlinks *ret_links, struct err *err);
 /* The hash of the tree that a folder would give, submodules taken from the part's commit; nothing is left in the repository. */
-MUST_CHECK int source_hash_folder(struct sources *sources, const struct source_part *part,
-                                  const char *folder, const char **ret_tree, struct err *err);
 /* A new folder in the store's tmp/. */
 MUST_CHECK int source_make_tmp(struct sources *sources, const char *what, char **ret_folder,
                                struct err *err);

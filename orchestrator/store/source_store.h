@@ -38,7 +38,6 @@ MUST_CHECK int sources_init(struct sources *sources, struct arena *arena, const 
                             const struct net_opts *net, struct err *err);
 
 /* Asks the server, within half a minute: ERR_AUTH, ERR_FETCH or ERR_NET where it could not be cloned, ERR_USAGE for a page. */
-MUST_CHECK int source_probe(struct sources *sources, const char *url, struct err *err);
 /* The commit that a branch or tag is at now. ERR_FETCH where there is none, or one of each. */
 MUST_CHECK int source_resolve(struct sources *sources, const char *url, const char *ref,
                               const char **ret_commit, struct err *err);
@@ -58,9 +57,5 @@ MUST_CHECK int source_checkout(struct sources *sources, const struct source_tree
 /* ERR_INTEGRITY, with the first paths, where the folder is not what the commits say: changed, missing or added files. */
 MUST_CHECK int source_check_folder(struct sources *sources, const struct source_tree *tree,
                                    const char *folder, struct err *err);
-/* The same as one tar, equal bytes for equal commits, for nodes: unpacked again and its trees' hashes computed before it is
-   there. ret_value: SHA-256. */
-MUST_CHECK int source_export(struct sources *sources, const struct source_tree *tree,
-                             const char *tar_path, struct digest_value *ret_value, struct err *err);
 
 #endif

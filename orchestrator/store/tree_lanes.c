@@ -5,8 +5,8 @@
 #include "base/base.h"
 
 #include "base/fs.h"
+#include "base/sha256_pair.h"
 #include "codec/md5_many.h"
-#include "codec/sha256_pair.h"
 #include "store/tree_impl.h"
 
 #define LANES_MAX   MD5_LANES_MAX

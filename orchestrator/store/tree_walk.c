@@ -136,7 +136,7 @@ static int read_entries(struct walk *walk, struct frame *frame, DIR *dir, struct
             return -1;
         }
         if (frame->n >= TREE_FILES_MAX) {
-            return fail_here(walk, ERR_IO, "too many entries beside it", err);
+            return fail_here(walk, ERR_IO, "too many entries next to it", err);
         }
         add_entry(frame, found->d_name, len, entry);
     }

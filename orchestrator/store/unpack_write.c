@@ -10,7 +10,7 @@
 
 #include "base/beneath.h"
 #include "base/fs.h"
-#include "codec/sha256_pair.h"
+#include "base/sha256_pair.h"
 
 #define BATCH_BYTES 1048576u /* a batch is sent at the end of a file once it has so many, */
 #define BATCH_OPS   256u     /* or so many files; */

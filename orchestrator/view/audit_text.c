@@ -143,7 +143,7 @@ static void write_search(const struct report_audit *audit, struct strbuf *out)
             continue;
         }
         strbuf_printf(out, "%s  %s %s: ",
-                      has_any ? "" : "\nother rules for cells that theirs does not give\n",
+                      has_any ? "" : "\nother rules for cells that their own does not give\n",
                       a->cell->id.ptr, a->cell->printed.ptr);
         has_any = true;
         if (e->n_matching == 0) {

@@ -139,7 +139,8 @@ static void add_samples(struct arena *arena, const struct explain_cell *of, size
                       n - SAMPLES_HEAD - SAMPLES_TAIL);
     }
     if (!how->series->lines) {
-        strbuf_add_z(out, "    the kept series has no lines of samples; --logs CLONE reads them\n");
+        strbuf_add_z(out,
+                     "    the published series has no sample lines; --logs CLONE reads them\n");
     }
 }
 
@@ -171,7 +172,8 @@ static void add_facts(struct arena *arena, const struct explain_cell *of, size_t
         }
     }
     if (n_others) {
-        strbuf_printf(out, "    %zu facts that are not of the row are not shown; -v shows all\n",
+        strbuf_printf(out,
+                      "    %zu facts that do not concern the row are not shown; -v shows all\n",
                       n_others);
     }
 }

@@ -26,10 +26,11 @@ void page_begin(struct page *page, struct str title)
 
 void page_end(struct page *page)
 {
-    strbuf_add_z(page->out,
-                 "</main>\n<footer><p>Made by reperf " REPERF_VERSION
-                 ". This page holds all its data and asks nothing of the network.</p></footer>\n"
-                 "</body>\n</html>\n");
+    strbuf_add_z(
+        page->out,
+        "</main>\n<footer><p>Made by reperf " REPERF_VERSION
+        ". This page is self-contained and requests nothing from the network.</p></footer>\n"
+        "</body>\n</html>\n");
 }
 
 struct verdict_counts count_verdicts(const struct report_audit *audit)

@@ -144,7 +144,7 @@ static void add_how_measured(struct page *page, const struct bench_view *view)
 void bench_out_page(const struct bench_view *view, struct strbuf *out)
 {
     struct page page = {.out = out};
-    struct str title = textf(&page.arena, "What nodes can do: %.*s", STR_ARG(view->inventory->id));
+    struct str title = textf(&page.arena, "Node benchmark: %.*s", STR_ARG(view->inventory->id));
     page_begin(&page, textf(&page.arena, "%.*s \xc2\xb7 reperf", STR_ARG(title)));
     HTML(out,
          "<header><h1>{}</h1>\n<p class=\"headline\">{}.</p><p class=\"meta\">{}</p></header>\n"

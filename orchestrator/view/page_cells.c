@@ -199,15 +199,14 @@ void add_like(struct page *page, const struct report_audit *audit)
     HTML(page->out, "<section class=\"card\" id=\"{}-like\"><h3>Like for like</h3>\n",
          audit->report->id);
     if (audit->n_rows == 0) {
-        strbuf_add_z(page->out,
-                     "<p>No two frameworks of this report stand in one row.</p></section>\n");
+        strbuf_add_z(page->out, "<p>No row of this report has two frameworks.</p></section>\n");
         return;
     }
     ratio_range(audit, &low, &high);
     strbuf_add_z(
         page->out,
-        "<p>One statistic over one window, applied to both logs of a row, beside the ratio of "
-        "the printed numbers. <span class=\"dot was\"></span> printed, "
+        "<p>One statistic over one window, applied to both logs of a row, next to the ratio of the "
+        "printed numbers. <span class=\"dot was\"></span> printed, "
         "<span class=\"dot is\"></span> by one rule; the upright line is 1\xc3\x97, the scale is "
         "logarithmic.</p>\n");
     add_scroll_begin(page, STR_LIT("Like for like"));

@@ -193,7 +193,7 @@ void add_scaling(struct page *page, const struct report_audit *audit)
             HTML(page->out,
                  "<section class=\"card\" id=\"{}-scaling\"><h3>Scaling</h3>\n<p>Throughput of one "
                  "GPU over the number of GPUs: ideal scaling is level (dotted). Filled: as "
-                 "published. Ring: computed from the log; where they part, the number does not "
+                 "published. Ring: computed from the log; where they differ, the number does not "
                  "follow.</p>\n<div class=\"grid2\">\n",
                  audit->report->id);
         }
@@ -352,9 +352,8 @@ void add_series(struct page *page, const struct report_audit *audit)
          "<section class=\"card\" id=\"{}-series\"><h3>Step series</h3>\n<p>Each log's samples in "
          "order. "
          "<span class=\"key shade\"></span> left out by the rule, <span class=\"key dash\"></span> "
-         "the number the rule gives. The scale is that of the samples used; what lies beyond is "
-         "drawn "
-         "at the edge.</p>\n",
+         "the number the rule gives. The scale is that of the samples used; values beyond it are "
+         "drawn at the edge.</p>\n",
          audit->report->id);
     for (size_t first = 0; first < audit->n_cells; first++) {
         const struct cell_audit *head = &audit->cells[first];
@@ -374,5 +373,5 @@ void add_series(struct page *page, const struct report_audit *audit)
         strbuf_add_z(page->out, "</div></details>\n");
     }
     strbuf_add_z(page->out,
-                 has_any ? "</section>\n" : "<p>No log of this report is here.</p></section>\n");
+                 has_any ? "</section>\n" : "<p>There is no log of this report.</p></section>\n");
 }

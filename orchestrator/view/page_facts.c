@@ -73,10 +73,9 @@ void add_findings(struct page *page, const struct report_audit *audit)
 {
     static const enum finding_level ORDER[] = {LEVEL_ERROR, LEVEL_WARNING, LEVEL_NOTE};
     HTML(page->out,
-         "<section class=\"card\" id=\"{}-findings\"><h3>Findings</h3>\n<p>What in the "
-         "manifest and in the logs keeps this report from being repeated or believed. Errors are "
-         "open; "
-         "warnings and notes unfold.</p>\n",
+         "<section class=\"card\" id=\"{}-findings\"><h3>Findings</h3>\n<p>What in the manifest "
+         "and the logs prevents this report from being repeated or trusted. Errors are open; "
+         "warnings and notes can be opened.</p>\n",
          audit->report->id);
     if (audit->findings.n == 0) {
         strbuf_add_z(page->out, "<p>None.</p>\n");
@@ -283,7 +282,7 @@ void add_conditions(struct page *page, const struct report_audit *audit)
     HTML(
         page->out,
         "<section class=\"card\" id=\"{}-conditions\"><h3>Conditions</h3>\n<p>What the report, its "
-        "scripts and its manifest state. Several values: they differ between cases of one "
+        "scripts and its manifest state. Several values mean that they differ between cases of one "
         "framework.</p>\n",
         report->id);
     for (size_t idx = 0; idx < report->n_cases; idx++) {

@@ -20,8 +20,8 @@ static const struct {
     {RUN_SLOWER, "differs", "\xe2\x86\x93", "slower", "by more than 5 %"},
     {RUN_NOT_COMPARABLE, "no_log", "\xe2\x80\x93", "not comparable",
      "no published number is claimed"},
-    {RUN_FAILED, "differs", "\xc3\x97", "failed", "it ran and gave no number"},
-    {RUN_NOT_RUN, "warning", "\xe2\x88\x85", "not run", "it could not be run here"},
+    {RUN_FAILED, "differs", "\xc3\x97", "failed", "it ran but gave no number"},
+    {RUN_NOT_RUN, "warning", "\xe2\x88\x85", "not run", "it could not run here"},
 };
 
 static void add_run_verdict(struct page *page, enum run_verdict verdict)
@@ -72,15 +72,30 @@ static void add_target(struct page *page, const struct cell_result *cell)
     }
 }
 
-static void add_run_cell(struct page *page, const struct cell_result *cell)
+/* What the published log gives by its rule, and how that is to what was printed. */
+static void add_audited(struct page *page, const struct run_view *view,
+                        const struct cell_result *cell)
+{
+    const struct cell_audit *audited = run_view_audited(view, cell->published);
+    if (audited) {
+        HTML(page->out, "<td class=\"n desk\">{}<small>{}</small></td>",
+             g_text(page, audited->recomputed), str_of(audit_verdict_name(audited->verdict)));
+    } else {
+        strbuf_add_z(page->out, "<td class=\"n desk\">\xe2\x80\x93</td>");
+    }
+}
+
+static void add_run_cell(struct page *page, const struct run_view *view,
+                         const struct cell_result *cell)
 {
     HTML(page->out,
          "<tr class=\"cell\" data-cell=\"{}\"><th scope=\"row\"><code>{}</code></th><td "
-         "class=\"n\">{}"
-         "</td><td class=\"n desk\">{}</td><td class=\"n desk\">{}</td><td class=\"n "
-         "desk\">{}</td><td>",
+         "class=\"n\">{}</td>",
          cell->of_case->id, cell->of_case->id,
-         cell->published ? cell->published->printed : STR_LIT("\xe2\x80\x93"),
+         cell->published ? cell->published->printed : STR_LIT("\xe2\x80\x93"));
+    add_audited(page, view, cell);
+    HTML(page->out,
+         "<td class=\"n desk\">{}</td><td class=\"n desk\">{}</td><td class=\"n desk\">{}</td><td>",
          g_text(page, cell->value), g_text(page, cell->summary.std),
          textf(&page->arena, "%zu", cell->summary.n));
     add_run_verdict(page, cell->verdict);
@@ -96,32 +111,38 @@ static void add_run_cell(struct page *page, const struct cell_result *cell)
     strbuf_add_z(page->out, "</td></tr>\n");
 }
 
-static void add_run_cells(struct page *page, const struct run_result *result)
+static void add_run_cells(struct page *page, const struct run_view *view)
 {
+    const struct run_result *result = &view->result;
     strbuf_add_z(page->out,
-                 "<section class=\"card\" id=\"cells\"><h2 class=\"first\">Published against "
+                 "<section class=\"card\" id=\"cells\"><h2 class=\"first\">Published, audited and "
                  "measured</h2>\n");
     add_scroll_begin(page, STR_LIT("Cells"));
     strbuf_add_z(
         page->out,
-        "<caption>Items a second of the whole job: mean over the repeats, and their spread"
-        "</caption><thead><tr><th scope=\"col\">Case</th>"
-        "<th scope=\"col\" class=\"n\">Published</th><th scope=\"col\" class=\"n "
-        "desk\">Measured</th>"
+        "<caption>Items a second of the whole job: as printed; what the published log gives by its "
+        "rule, where its series is kept here; and this run's, mean over the repeats, and their "
+        "spread</caption><thead><tr><th scope=\"col\">Case</th>"
+        "<th scope=\"col\" class=\"n\">Published</th>"
+        "<th scope=\"col\" class=\"n desk\">Audited</th>"
+        "<th scope=\"col\" class=\"n desk\">Measured</th>"
         "<th scope=\"col\" class=\"n desk\">Std. dev.</th>"
         "<th scope=\"col\" class=\"n desk\">Repeats</th><th scope=\"col\">Verdict</th>"
         "<th scope=\"col\" class=\"n desk\">Difference</th><th scope=\"col\">Why, and the rule</th>"
         "</tr></thead>\n<tbody>\n");
     for (size_t idx = 0; idx < result->n_cells; idx++) {
-        add_run_cell(page, &result->cells[idx]);
+        add_run_cell(page, view, &result->cells[idx]);
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
     strbuf_add_z(page->out, "</section>\n");
 }
 
-static void add_column_cell(struct page *page, const struct column_cell *at)
+static void add_column_cell(struct page *page, const struct run_view *view,
+                            const struct column_cell *at)
 {
+    const struct cell_audit *audited =
+        at->cell ? run_view_audited(view, at->cell->published) : NULL;
     HTML(page->out, "<td class=\"n\">{}", columns_cell_text(&page->arena, at));
     if (at->cell) {
         add_target(page, at->cell);
@@ -129,6 +150,9 @@ static void add_column_cell(struct page *page, const struct column_cell *at)
     /* Ours has none of its own: it is held against another's. */
     if (at->cell && at->cell->published && at->cell->baseline == at->cell->of_case) {
         HTML(page->out, "<small>published {}</small>", at->cell->published->printed);
+        if (audited) {
+            HTML(page->out, "<small>its log gives {}</small>", g_text(page, audited->recomputed));
+        }
     }
     if (at->why) {
         HTML(page->out, "<small>{}</small>", str_of(at->why));
@@ -167,7 +191,7 @@ static void add_columns(struct page *page, const struct run_view *view)
         HTML(page->out, "<tr><th scope=\"row\">{} {}, {}</th>", row->model, row->precision,
              textf(&page->arena, "%" PRId64, row->gpus));
         for (size_t column = 0; column < columns.n_frameworks; column++) {
-            add_column_cell(page, &row->cells[column]);
+            add_column_cell(page, view, &row->cells[column]);
         }
         strbuf_add_z(page->out, "</tr>\n");
     }
@@ -276,6 +300,7 @@ static void add_headline(struct page *page, const struct run_view *view)
 {
     const struct run_result *result = &view->result;
     bool is_smoke = view->frozen.plan.profile == PROFILE_SMOKE;
+    bool is_rehearsal = view->frozen.plan.is_rehearsal;
     size_t n_ran = 0;
     size_t n_values = 0;
     size_t n_held = 0;
@@ -288,11 +313,17 @@ static void add_headline(struct page *page, const struct run_view *view)
     HTML(page->out, "<p class=\"headline\">{} of {} case{} ran{}, and {} gave a number; ",
          textf(&page->arena, "%zu", n_ran), textf(&page->arena, "%zu", result->n_cells),
          result->n_cells == 1 ? STR_EMPTY : STR_LIT("s"),
-         is_smoke ? STR_LIT(", small and on the CPU (smoke)") : STR_EMPTY,
+         is_smoke       ? STR_LIT(", small and on the CPU (smoke)")
+         : is_rehearsal ? STR_LIT(" in a rehearsal")
+                        : STR_EMPTY,
          textf(&page->arena, "%zu", n_values));
     if (is_smoke) {
-        strbuf_add_z(page->out, "it shows that the way from the manifest to sealed evidence works, "
+        strbuf_add_z(page->out, "it shows that everything works from manifest to sealed evidence, "
                                 "and claims nothing about any published number.</p>\n");
+    } else if (is_rehearsal) {
+        strbuf_add_z(page->out,
+                     "the commands were the report's, what they ran on was not (each case says "
+                     "what differs): nothing is claimed about any published number.</p>\n");
     } else {
         HTML(page->out, "{} reproduced the published number.</p>\n",
              textf(&page->arena, "%zu", n_held));
@@ -318,7 +349,7 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
          view->result.n_cells == 1 ? STR_EMPTY : STR_LIT("s"));
     add_tiles(&page, &view->result);
     strbuf_add_z(out, "</section>\n");
-    add_run_cells(&page, &view->result);
+    add_run_cells(&page, view);
     add_columns(&page, view);
     add_run_conditions(&page, &view->result);
     add_run_places(&page, view);

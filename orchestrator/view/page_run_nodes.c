@@ -77,12 +77,11 @@ static void add_repeat(struct page *page, const struct cell_result *cell,
 static void add_repeats(struct page *page, const struct run_result *result)
 {
     add_scroll_begin(page, STR_LIT("Repeats"));
-    strbuf_add_z(page->out,
-                 "<caption>Repeats</caption><thead><tr><th scope=\"col\">Case</th>"
-                 "<th scope=\"col\" class=\"n\">Repeat</th><th scope=\"col\" "
-                 "class=\"n\">Attempt</th><th scope=\"col\">Nodes</th><th scope=\"col\" "
-                 "class=\"n\">Exit status</th><th scope=\"col\">What to know of it</th></tr>"
-                 "</thead>\n<tbody>\n");
+    strbuf_add_z(page->out, "<caption>Repeats</caption><thead><tr><th scope=\"col\">Case</th>"
+                            "<th scope=\"col\" class=\"n\">Repeat</th><th scope=\"col\" "
+                            "class=\"n\">Attempt</th><th scope=\"col\">Nodes</th><th scope=\"col\" "
+                            "class=\"n\">Exit status</th><th scope=\"col\">Remarks</th></tr>"
+                            "</thead>\n<tbody>\n");
     for (size_t idx = 0; idx < result->n_cells; idx++) {
         for (size_t at = 0; at < result->cells[idx].n_repeats; at++) {
             add_repeat(page, &result->cells[idx], &result->cells[idx].repeats[at]);
@@ -147,9 +146,9 @@ static size_t add_machine(struct page *page, const struct run_view *view, size_t
 void add_run_machines(struct page *page, const struct run_view *view)
 {
     size_t idx = 0;
-    strbuf_add_z(page->out, "<section class=\"card\" id=\"machine\"><h2 class=\"first\">The "
-                            "machines</h2>\n<p class=\"soft\">Everything that was recorded of "
-                            "each.</p>\n");
+    strbuf_add_z(page->out,
+                 "<section class=\"card\" id=\"machine\"><h2 class=\"first\">The "
+                 "machines</h2>\n<p class=\"soft\">Everything that was recorded about each.</p>\n");
     while (idx < view->n_settings) {
         idx = add_machine(page, view, idx);
     }

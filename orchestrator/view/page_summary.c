@@ -17,7 +17,7 @@ static const struct {
 } TILES[] = {
     {AUDIT_EXACT, "equal at the printed digits"},
     {AUDIT_MATCH, "within 0.05 %"},
-    {AUDIT_DIFFERS, "the logs give another number"},
+    {AUDIT_DIFFERS, "the logs give a different number"},
     {AUDIT_NO_LOG, "no log was published"},
 };
 
@@ -130,7 +130,7 @@ static void add_surprises(struct page *page, const struct report_audit *audit)
         }
     }
     if (cells.n == 0 && rows.n == 0) {
-        strbuf_add_z(page->out, "<p>No surprise: nothing that has a log differs.</p>\n");
+        strbuf_add_z(page->out, "<p>No surprises: nothing that has a log differs.</p>\n");
         return;
     }
     strbuf_add_z(page->out, "<h4>The main surprises</h4>\n<ul class=\"surprises\">\n");

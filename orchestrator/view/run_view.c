@@ -4,6 +4,7 @@
 #include "view/run_view.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "base/fs.h"
 #include "codec/json.h"
@@ -258,6 +259,17 @@ void run_view_close(struct run_view *view)
     }
     free(view->scratch);
     *view = (struct run_view){0};
+}
+
+const struct cell_audit *run_view_audited(const struct run_view *view, const struct cell *cell)
+{
+    for (size_t idx = 0; cell && view->audit && idx < view->audit->n_cells; idx++) {
+        const struct cell_audit *audited = &view->audit->cells[idx];
+        if (audited->cell == cell) {
+            return isfinite(audited->recomputed) ? audited : NULL;
+        }
+    }
+    return NULL;
 }
 
 int run_view_log(struct arena *arena, const struct run_view *view, const struct cell_result *cell,

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "evidence/result.h"
+#include "judge/audit.h"
 
 #define SETTINGS_MAX 4096
 
@@ -24,6 +25,8 @@ struct run_view {
     struct run_result result;
     struct setting *settings; /* sorted by setting_cmp: those of a node stand together */
     size_t n_settings;
+    const struct report_audit
+        *audit; /* of the frozen report, by the series that are kept here; NULL: not asked for */
 };
 
 /* ERR_NOT_FOUND where there is no such run, ERR_INTEGRITY where result.json does not follow from the logs. */
@@ -34,6 +37,9 @@ static inline void run_view_cleanup(struct run_view *view)
 {
     run_view_close(view);
 }
+
+/* What the published log of that cell gives, or NULL: nobody looked, or there is none. */
+const struct cell_audit *run_view_audited(const struct run_view *view, const struct cell *cell);
 
 /* By node, then by name. */
 int setting_cmp(const struct setting *a, const struct setting *b);

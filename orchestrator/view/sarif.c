@@ -332,9 +332,9 @@ static void write_results(struct arena *arena, struct json_out *out,
 static void write_bases(struct json_out *out)
 {
     static const char *const BASES[][2] = {
-        {BASE_LOGS, "the folder of the report's logs, as --logs takes it"},
-        {BASE_PROGRAM, "the folder that holds the manifests that reperf comes with"},
-        {BASE_CHECKOUT, "the checkout that the command was run in"}};
+        {BASE_LOGS, "the folder of the report's logs, as for --logs"},
+        {BASE_PROGRAM, "the folder of the manifests that come with reperf"},
+        {BASE_CHECKOUT, "the checkout in which the command ran"}};
     jw_object(out, "originalUriBaseIds");
     for (size_t idx = 0; idx < ARRAY_LEN(BASES); idx++) {
         jw_object(out, BASES[idx][0]);

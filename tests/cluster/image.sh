@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A small image with a shell, reperf-train and reperf, made without any engine or network and pushed to the cluster's registry: image.sh STATE
 # [NAME [PROGRAM...]]. Prints NAME@sha256:DIGEST. The same programs give the same digest. Needs the head's network: run it by shell.sh, or from
-# a test. B is the build folder.
+# a test. B is the build folder; EXTRA: a folder that is laid over the root.
 set -eu
 # shellcheck source=tests/cluster/env.sh
 . "$(dirname "$0")/env.sh"
@@ -27,6 +27,7 @@ key=$({
         ldd "$program" 2>/dev/null || :
     done | sed 's/ (0x[0-9a-f]*)//'
     for program in "$@"; do ldd "$program" 2>/dev/null || :; done | awk '$2 == "=>" { print $3 }' | sort -u | xargs -r sha256sum
+    [ -z "${EXTRA:-}" ] || (cd "$EXTRA" && find . -type f -exec sha256sum {} + -o -type l -printf '%p %l\n' | LC_ALL=C sort)
 } | sha)
 layout="$B/tests/image-$key"
 make_layout() { # FOLDER
@@ -47,6 +48,7 @@ make_layout() { # FOLDER
     done | sort -u | while IFS= read -r program; do
         [ -f "$program" ] && [ ! -e "$root$program" ] && install -D "$(readlink -f "$program")" "$root$program"
     done
+    [ -z "${EXTRA:-}" ] || cp -a "$EXTRA/." "$root/"
     mkdir -p "$out/blobs"
     tar -C "$root" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=gnu -cf "$out/layer" .
     rm -rf "$root"

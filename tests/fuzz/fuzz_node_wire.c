@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reperf-node and the orchestrator read of each other: the first byte says which end reads. What is accepted is written again to
-   the same bytes, is never longer than what came, and a cut of it asks for more. */
+/* What reperf-node and the orchestrator read of each other: the first byte says which end reads, or that it is a line of what is left on
+   a node. A frame that is accepted is written again to the same bytes, is never longer than what came, and a cut of it asks for more. */
 #include "base/base.h"
 
 #include "codec/node_wire.h"
+#include "fleet/clean.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,7 +24,9 @@ static void try_request(struct str bytes)
     ASSERT(len <= bytes.len);
     ASSERT(request.op >= NODE_START && request.op < NODE_OP_END);
     for (size_t idx = 0; idx < request.n_fields; idx++) {
-        ASSERT(strlen(request.fields[idx].ptr) == request.fields[idx].len);
+        ASSERT(request.fields[idx].ptr[request.fields[idx].len] == '\0');
+        ASSERT(request.op == NODE_FEED ||
+               strlen(request.fields[idx].ptr) == request.fields[idx].len);
     }
     node_request_write(&again, &request);
     ASSERT(!again.is_full);
@@ -51,13 +54,30 @@ static void try_answer(struct str bytes)
     ASSERT(node_answer_read(str_sub(bytes, 0, len - 1), &answer, &len, &err) == 0);
 }
 
+static void try_leftover(struct str line)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct clean_item item = {0};
+    struct err err = {0};
+    int rc = clean_read_line(&arena, line, &item, &err);
+    ASSERT((rc < 0) == (err.code == ERR_NODE));
+    if (rc == 0) {
+        struct str kind = str_of(clean_kind_name(item.kind));
+        ASSERT(str_starts(line, kind));
+        ASSERT(item.id.ptr >= line.ptr && item.id.len && item.name.len && item.state);
+        ASSERT(item.name.ptr + item.name.len <= line.ptr + line.len);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) {
         return 0;
     }
     struct str bytes = {(const char *)data + 1, size - 1};
-    if (data[0] & 1) {
+    if (data[0] == 'l') {
+        try_leftover(bytes);
+    } else if (data[0] & 1) {
         try_answer(bytes);
     } else {
         try_request(bytes);

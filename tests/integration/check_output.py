@@ -6,7 +6,7 @@ check_output.py sarif FILE: every object fits the class that python3-sarif-pytho
     and has what GitHub's code scanning needs.
 check_output.py junit FILE: python3-junitparser reads it, and its counts are those of its cases.
 check_output.py numbers JSON CSV LIST: every row of CSV is judged in JSON; those that differ are exactly those that LIST names.
-check_output.py defects README LINT AUDIT: every finding that the table of defects names fires on the report it names.
+check_output.py defects README LINT AUDIT: every finding that the list of defects names fires on the report it names.
 check_output.py findings JSON: the ids of all findings, sorted.
 Exit 0: all holds."""
 import csv
@@ -202,25 +202,23 @@ def defects(readme, lint, audit):
     for report, ids in fired(audit).items():
         found.setdefault(report, set()).update(ids)
     numbers_seen = set()
-    for line in open(readme, encoding="utf-8"):
-        row = re.fullmatch(r"\| E\.(\d+) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|", line.rstrip())
-        if not row:
-            continue
-        numbers_seen.add(int(row[1]))
-        ids = re.findall(r"`([a-z-]+)`", row[2])
-        reports = re.findall(r"`([a-z0-9-]+)`", row[3])
-        if not ids and not row[4].strip():
-            bad.append(f"E.{row[1]}: neither a finding nor a reason")
+    text = " ".join(open(readme, encoding="utf-8").read().split())
+    for number, item in re.findall(r"- \*\*E\.(\d+)\*\* (.*?)(?= - \*\*E\.|$)", text):
+        numbers_seen.add(int(number))
+        reason, _, rest = item.partition(" Found by ")
+        ids, _, reports = (re.findall(r"`([a-z0-9-]+)`", part) for part in rest.partition(" in "))
+        if not ids and not reason.strip():
+            bad.append(f"E.{number}: neither a finding nor a reason")
         for one in ids:
             if not any(one in found.get(report, ()) for report in reports):
-                bad.append(f"E.{row[1]}: {one} does not fire on {reports}")
+                bad.append(f"E.{number}: {one} does not fire on {reports}")
         for report in reports:
             if report not in found:
-                bad.append(f"E.{row[1]}: no report {report}")
+                bad.append(f"E.{number}: no report {report}")
             elif not set(ids) & found[report]:
-                bad.append(f"E.{row[1]}: none of {ids} fires on {report}")
+                bad.append(f"E.{number}: none of {ids} fires on {report}")
     if numbers_seen != set(range(1, 34)):
-        bad.append(f"not in the table: {sorted(set(range(1, 34)) - numbers_seen)}")
+        bad.append(f"not in the list: {sorted(set(range(1, 34)) - numbers_seen)}")
     return bad
 
 

@@ -18,7 +18,7 @@ at_rates() { # RATE...: of one repeat after another
 in_checkout() { (cd "$C" && bash -e -o pipefail "$T/$1") >"$T/out" 2>"$T/err"; } # SCRIPT
 
 mkdir -p "$C" "$HOME" && git init -q "$C"
-sed -n "/^## A report of one's own/,/^## A report\$/p" "$ROOT/manifests/README.md" | sed -n '/^```sh/,/^```/p' | sed '/^```/d' >"$T/report"
+sed -n "/^## Your own report/,/^## [^Y]/p" "$ROOT/manifests/README.md" | sed -n '/^```sh/,/^```/p' | sed '/^```/d' >"$T/report"
 exits 0 "a report of one's own" in_checkout report
 for kind in once github gitlab; do
     steps "$DOC" $kind >"$T/$kind" 2>"$T/$kind.left"
@@ -46,7 +46,7 @@ is "$(grep -c "^| $CASE |" "$T/summary-1.md")" 1 "its summary has the cell"
 exits 1 "github: slower by a tenth fails" github 2 9 9.1 8.9 9.05 8.95
 like "$(cat "$T/err")" "$CASE: slower: slower by 10.00 %" "and why"
 exits 1 "github: what varies too much fails" github 3 10 13 8 9 11
-like "$(cat "$T/err")" "$CASE: undecided: .*too few to tell" "since nobody can tell"
+like "$(cat "$T/err")" "$CASE: undecided: .*too few repeats to tell" "since nobody can tell"
 at_rates 10 10.1 9.9 10.05 9.95
 CI_JOB_ID=1 exits 0 "gitlab: as fast passes" in_checkout gitlab
 is "$(grep -c ',within' "$C/compare.csv") $(xmllint --xpath 'string(/testsuites/@failures)' "$C/reperf.xml")" "1 0" "with its reports"

@@ -2,14 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # `report` and `compare` on runs: by id, folder and archive; what differs, what matters first; and nothing of what was tampered with.
 . "$(dirname "$0")/../tap_lib.sh"
-if [ ! -x "$TRAIN" ]; then
-    skip "compare" "reperf-train is not built"
-    tap_done
-fi
-# The training is slow in a debug build; who ran it does not matter here.
-runner="$ROOT/build/release/reperf"
-[ -x "$runner" ] || runner=$REPERF
-exits 0 "a run to look at" "$runner" run paddle-perf-2020 --case 'resnet50/reperf/fp32/n1g1/bs96' --profile smoke --repeats 1 --run-id 20260101T000000.000Z-00000001
+# shellcheck source=tests/integration/run_lib.sh
+. "$ROOT/tests/integration/run_lib.sh"
+exits 0 "a run to look at" smoke --repeats 1 --run-id 20260101T000000.000Z-00000001
 run="$REPERF_STATE/runs/20260101T000000.000Z-00000001"
 for name in last 20260101T000000 "$run" "$run/evidence" "$run/20260101T000000.000Z-00000001.tar.zst"; do
     exits 0 "report $(basename "$name") ..." "$REPERF" report "$name"
@@ -25,7 +20,7 @@ is "$(grep -c 'class="step-series"' "$T/run.html")" 1 "and one step series a rep
 like "$(grep -o '16 of 20 samples used' "$T/run.html")" '16 of 20' "whose warm-up is shaded"
 
 is "$(grep -c '<tr class="repeat">' "$T/run.html") $(grep -c '<details class="machine">' "$T/run.html")" "1 1" "where each repeat ran, and what"
-like "$(grep -o 'reperf-train.*--model.*resnet50' "$T/run.html" | head -n 1)" "--model" "by which command"
+like "$(grep -o 'train.*--model.*resnet50' "$T/run.html" | head -n 1)" "--model" "by which command"
 
 exits 0 "a run against itself" "$REPERF" compare last "$run/20260101T000000.000Z-00000001.tar.zst"
 like "$(cat "$T/out")" '\+0\.00 %' "the same value"

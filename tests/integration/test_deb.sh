@@ -30,11 +30,12 @@ exits 0 "the manual is there" gzip -t "$T/x/usr/share/man/man1/reperf.1.gz"
 
 # Every library that a program names is in a package that is declared.
 declared=" $(dpkg-deb -f "$deb" Depends | sed 's/([^)]*)//g; s/,//g') "
+declare -A package_of
 for program in "$T/x/usr/bin"/*; do
     while read -r library; do
         path=$(ldd "$program" | awk -v name="$library" '$1 == name { print $3 }')
         path=$(realpath "${path:-/lib64/$library}")
-        package=$(dpkg-query -S "$path" "${path#/usr}" 2>/dev/null | sed 's/:.*//' | head -n 1) # /lib is /usr/lib
+        package=${package_of[$path]:=$(dpkg-query -S "$path" "${path#/usr}" 2>/dev/null | sed 's/:.*//' | head -n 1)} # /lib is /usr/lib
         [[ $declared == *" ${package:-none} "* ]]
         ok $? "$(basename "$program"): $library is of a package that is declared (${package:-none})"
     done < <(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')

@@ -45,7 +45,7 @@ like "$(cat "$T/want")" "3\.743 / 3: .* = 1\.24766667" "with its arithmetic"
 like "$(cat "$T/want")" "32 samples a step \(8 GPUs x 4\) / 1\.24766667 = 25\.647876" "its scale"
 like "$(cat "$T/want")" "blob/e7a07c4d39e04de5e24652daaf02d204f0209acb/DeepLabV3P/OtherReports" "its address"
 like "$(cat "$T/want")" "nodes +not proven: the program counts GPUs, not nodes" "what is not proven"
-like "$(cat "$T/want")" "the kept series has no lines of samples; --logs CLONE reads them" "and what the kept series does not hold"
+like "$(cat "$T/want")" "the published series has no sample lines; --logs CLONE reads them" "and what the kept series does not hold"
 for name in "paddle-perf-deeplabv3p/$CELL#throughput" "manifests/reports/paddle-perf-deeplabv3p.json:$CELL#throughput" "$CELL"; do
     exits 0 "explain $name" "$REPERF" explain "$name"
     ok "$(cmp -s "$T/out" "$T/want"; echo $?)" "is the same"

@@ -109,9 +109,9 @@ A=$(echo "$(run_folder)"/*.tar.zst)
 exits 0 "its archive derives" "$REPERF" verify "$A" --key "$T/forger.pub"
 exits 5 "but not under the key that is trusted" "$REPERF" verify "$A" --key "$T/honest.pub"
 exits 0 "and without a key" "$REPERF" verify "$A" --unsigned
-like "$(cat "$T/out")" "told from who measured by a trusted key alone" "the verdict says what it cannot know"
+like "$(cat "$T/out")" "only a trusted key tells a measurement from a raw log that was edited" "the verdict says what it cannot know"
 exits 0 "bytes alone" "$REPERF" verify "$A" --unsigned --bytes-only
-like "$(cat "$T/out")" "by its own word: not derived" "the verdict says so"
+like "$(cat "$T/out")" "as it states itself: not derived" "the verdict says so"
 exits 0 "in its document too" "$REPERF" verify "$A" --unsigned --bytes-only --json
 is "$(jq .derived "$T/out")" false "derived: false"
 exits 2 "--bytes-only is for archives" "$REPERF" verify cityscapes --bytes-only

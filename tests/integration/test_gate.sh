@@ -23,12 +23,12 @@ like "$(tail -n 1 "$T/err")" '0 cells within, 1 slower, 0 undecided, 0 missing' 
 exits 0 "within the tolerance" "$REPERF" compare "$A" "$B_SLOW" --fail-slower 13
 exits 1 "slower by 1.25 %, and one repeat cannot tell" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5%
 exits 0 "which one may allow" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 5% --allow-undecided
-like "$(cat "$T/err")" "$CASE: undecided: .*; the repeats are too few to tell" "and is told"
+like "$(cat "$T/err")" "$CASE: undecided: .*; too few repeats to tell" "and is told"
 exits 1 "but not beyond the tolerance" "$REPERF" compare "$A" "$B_NEAR" --fail-slower 0% --allow-undecided
 exits 2 "which is the gate's" "$REPERF" compare "$A" "$B_NEAR" --allow-undecided
 exits 0 "faster" "$REPERF" compare "$B_SLOW" "$A" --fail-slower 0
 exits 1 "a run without a value is no success" "$REPERF" compare "$A" "$NONE" --fail-slower 50%
-like "$(cat "$T/err")" 'missing: a value in A, and none in B' "and why"
+like "$(cat "$T/err")" 'missing: a value in A, none in B' "and why"
 exits 1 "nothing to compare with" "$REPERF" compare "$NONE" "$A" --fail-slower 50%
 like "$(cat "$T/err")" 'undecided: no value in A' "is undecided"
 exits 1 "nothing at all, whatever is allowed" "$REPERF" compare "$NONE" "$A" --fail-slower 50% --allow-undecided
@@ -61,12 +61,12 @@ smoke --repeats 4 --run-id "$ODD" >"$T/out" 2>&1
 # By hand: u = (0.2/10)^2/3, v = (0.3/9)^2/3, df = (u+v)^2/(u^2/2+v^2/2) = 3.27, t = 3.182, half = t 0.9 sqrt(u+v) = 6.43 %.
 exits 1 "slower by 10 %, three repeats each" "$REPERF" compare "$THREE" "$LESS" --fail-slower 2%
 like "$(cat "$T/err")" "slower: slower by 10.00 %, tolerance 2 % \(95 % interval -16.43 % to -3.57 %, from 3 and 3 repeats\)" "with its interval"
-is "$(grep -c 'too few to tell' "$T/err")" 0 "which leaves no doubt"
+is "$(grep -c 'too few repeats to tell' "$T/err")" 0 "which leaves no doubt"
 exits 1 "more than the tolerance" "$REPERF" compare "$THREE" "$LESS" --fail-slower 5%
-like "$(cat "$T/err")" "$CASE: undecided: .*the repeats are too few to tell" "and the interval leaves it open"
+like "$(cat "$T/err")" "$CASE: undecided: .*too few repeats to tell" "and the interval leaves it open"
 exits 1 "which may not be allowed" "$REPERF" compare "$THREE" "$LESS" --fail-slower 5% --allow-undecided
 exits 1 "less than the tolerance" "$REPERF" compare "$THREE" "$LESS" --fail-slower 12% --csv "$T/c.csv"
-like "$(cat "$T/err")" "$CASE: undecided: .*the repeats are too few to tell" "and the interval leaves that open"
+like "$(cat "$T/err")" "$CASE: undecided: .*too few repeats to tell" "and the interval leaves that open"
 like "$(tail -n 1 "$T/c.csv")" ',undecided' "the CSV says it as well"
 exits 0 "which may be allowed" "$REPERF" compare "$THREE" "$LESS" --fail-slower 12% --allow-undecided
 # By hand: u = v = (0.2/10)^2/3, df = 4, t = 2.776, half = t sqrt(2u) = 4.53 %.

@@ -155,6 +155,20 @@ JSON
     exits 0 "and after it" "$REPERF" nodes clean "$INV:n1"
     is "$(cat "$T/out")" "nothing is left there" "nothing is left"
 
+    # A node that answers what is no answer: nothing is taken for clean, well or copied.
+    {
+        # shellcheck disable=SC2016
+        printf '#!/bin/sh\n[ "$1" = --version ] && exit 0\nprintf "reperf-node 3 %%s\\n" "$0"; head -c 16 >/dev/null\n'
+        printf '%s\n' "printf 'RPN<\\1\\0\\0\\0\\0\\0\\0\\0\\6\\0\\0\\0fine 1\\n'; exec cat"
+    } >"$T/wordy"
+    chmod +x "$T/wordy"
+    REPERF_NODE="$T/wordy" exits 6 "clean on a node that lies" "$REPERF" nodes clean "$INV:n1"
+    like "$(cat "$T/err")" 'n1: its answer was not understood: "fine 1"' "says so"
+    REPERF_NODE="$T/wordy" exits 6 "doctor on it" "$REPERF" nodes doctor "$INV:n1" --json
+    like "$(jq -r '.nodes[0].error' "$T/out")" '^(asked for the time|reperf-node there gave no answer): ' "does not reach it"
+    REPERF_NODE="$T/wordy" exits 6 "a copy to it" "$REPERF" nodes copy "$INV:n1" "$T/bin" --json
+    like "$(jq -r '.nodes[0].error.message' "$T/out")" 'its work folder has no absolute path: "fine 1"' "is none"
+
     # A container engine that exists in this test alone: what it is asked for is in $T/docker.log.
     cat >"$T/bin/docker" <<'SH'
 #!/bin/sh

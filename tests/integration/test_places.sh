@@ -7,7 +7,7 @@ export HOME="$T/home" PATH="$B:$PATH"
 unset XDG_DATA_HOME REPERF_MANIFESTS REPERF_ROOT
 mkdir -p "$T/home" "$T/example" "$T/elsewhere"
 
-sed -n "/^## A report of one's own/,/^## A report\$/p" manifests/README.md | sed -n '/^```sh/,/^```/p' | sed '/^```/d' >"$T/example.sh"
+sed -n "/^## Your own report/,/^## [^Y]/p" manifests/README.md | sed -n '/^```sh/,/^```/p' | sed '/^```/d' >"$T/example.sh"
 is "$(grep -c '^reperf ' "$T/example.sh")" 3 "the example has its three commands"
 (cd "$T/example" && bash -e "$T/example.sh") >"$T/out" 2>"$T/err"
 is "$?" 0 "the example runs"

@@ -52,6 +52,8 @@ mkdir "$T/none"
 PATH="$T/none:/usr/bin:/bin" sh -c 'command -v docker podman' >/dev/null || {
     exits 7 "an image on top of another, without an engine" env PATH="$T/none:/usr/bin:/bin" images/build.sh mmseg-0.30.0
 }
+exits 3 "an image that is built has no lock" "$REPERF" lock image:reperf-cuda12
+like "$(cat "$T/err")" 'images/build.sh reperf-cuda12 --push REGISTRY/reperf-cuda12 makes it and prints what run --image reperf-cuda12= takes' "and the message says what makes it"
 exits 2 "a Dockerfile has no --relock" images/build.sh mmseg-0.30.0 --relock
 jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/with-registry.json"
 "$REPERF" plan paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" --case '*/mmseg/*' >"$T/out" 2>"$T/err"
@@ -122,6 +124,17 @@ is "$? $(grep -c "node 2" "$T/out")" "1 8" "two nodes of one number are seen"
 is "$(jq -r '.commands[] | select(.case == "hrnetw18/paddle/fp32/n1g1/bs8") | .argv[]' "$T/dry.json" | sed -n '/^type=bind/p' | sed 's/data\/[0-9a-f]*/data\/LIST/')" \
     "type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/source/$commit,target=/reperf/source,readonly
 type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/data/LIST,target=/reperf/data,readonly" "code and data are where they are staged"
+
+# --- a rehearsal ---
+"$REPERF" plan paddle-perf-2020 --rehearse --nodes v100-4x8 --case 'resnet50/ngc-pytorch/fp32/n4g8/*' >"$T/out" 2>&1
+like "$(cat "$T/out")" 'profile full, a rehearsal: 0 of 1' "a rehearsal is of the full profile, and says that it is one"
+like "$(cat "$T/out")" '[$] reperf fetch imagenet-2012 --synthetic' "on the twin of its data, which nobody needs a login for"
+exits 2 "of smoke there is none" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
+exits 0 "what a rehearsal would start" "$REPERF" run "${ask[@]}" --rehearse --dry-run --json
+is "$(jq -c '[.rehearsal, (.steps[] | select(.recipe and .mounts != []) | .conditions.dataset)] | unique' "$T/out")" '[true,"synthetic twin of cityscapes-300"]' "declares its data"
+/usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/out" >"$T/valid" 2>&1
+ok $? "and its document validates"
+is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/out")" "36 nodes, 246 ranks" "each node's command is that of the full profile"
 
 # --- pasted ---
 # ssh runs it here, the engine notes its words: they are those of the document, with the node's own work folder.

@@ -6,7 +6,7 @@
 source "$(dirname "$0")/../tap_lib.sh"
 export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
 R="$T/root"
-mkdir -p "$R"/{dev,stubs,etc,reperf/{source,perf/ResNet50V1.5/scripts,cityscapes-data/cityscapes,bert-data/top,imagenet,mpi}} "$R"/mmsegmentation/configs/_base_/models
+mkdir -p "$R"/{dev,stubs,etc,reperf/{source,cityscapes-data/cityscapes,bert-data/top,imagenet,mpi}} "$R"/mmsegmentation/configs/_base_/models
 if ! unshare -m true 2>/dev/null; then
     skip "recipes' scripts" "needs root and mount namespaces"
     tap_done
@@ -44,55 +44,14 @@ chmod +x "$R/stubs/stub"
 for name in python python3 python3.7 pip3.7 fleetrun mpiexec git; do ln -s stub "$R/stubs/$name"; done
 
 # --- code ---
-S="$R/reperf/source"
-touch "$S/requirements.txt" "$R/reperf/perf/ResNet50V1.5/scripts/ResNet50_1gpu_fp32_bs96.yaml"
-mkdir -p "$S/PaddleNLP/benchmark/bert" "$S"/{TensorFlow,PyTorch}/Classification/ConvNets "$S"/{TensorFlow,PyTorch}/LanguageModeling/BERT/{scripts,data} "$S/MxNet/Classification/RN50v1.5/scripts"
-touch "$S"/PaddleNLP/requirements.txt "$S"/{TensorFlow,PyTorch}/Classification/ConvNets/requirements.txt "$S/MxNet/Classification/RN50v1.5/requirements.txt"
-mkdir -p "$S/result_v0.1/software/train/pytorch_samples/linux/deeplabv3plus/code/mmsegmentation/tools"
-# shellcheck disable=SC2016 # for the script
-printf '#!/bin/sh\n[ -d "$1/train" ] && [ -d "$2" ]\n' >"$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
-chmod +x "$S/MxNet/Classification/RN50v1.5/scripts/prepare_imagenet.sh"
-D="$S/official/vision/image_classification/configs/examples/resnet/imagenet"
-mkdir -p "$D" "$R/reperf/dlperf/Tensorflow/resnet50v1.5/scripts"
-touch "$S/official/requirements.txt" "$D/gpu.yaml"
-for name in two_node_gpu multi_node_gpu; do echo "  worker_hosts: 'nobody'" >"$R/reperf/dlperf/Tensorflow/resnet50v1.5/scripts/$name.yaml"; done
-# Made-up scripts with lines where the report edits some.
-at_line() { # FILE LINE TEXT: fills up to it
-    while [ "$(wc -l <"$1")" -lt $(($2 - 1)) ]; do echo : >>"$1"; done
-    echo "$3" >>"$1"
-}
-F="$S/TensorFlow/LanguageModeling/BERT/scripts/run_pretraining_lamb.sh"
-# shellcheck disable=SC2016 # for the scripts
-{
-    : >"$F"
-    at_line "$F" 58 'bash scripts/run_pretraining_lamb_phase1.sh "$@" |& cat'
-    at_line "$F" 60 'bash scripts/run_pretraining_lamb_phase2.sh "$@" |& cat'
-    cat >"${F%.sh}_phase1.sh" <<'EOF'
-mpi=""
-if [ $8 -gt 1 ]; then
-   mpi="mpiexec --allow-run-as-root -np $8 --bind-to socket"
-fi
-grep -q '"hidden_size": 768' data/download/google_pretrained_weights/uncased_L-12_H-768_A-12/bert_config.json || exit 1
- $mpi python /workspace/bert/run_pretraining.py --train_batch_size=$1 --num_accumulation_steps=${13}
-EOF
-    F="$S/PyTorch/LanguageModeling/BERT/scripts/run_pretraining.sh"
-    : >"$F"
-    at_line "$F" 39 'BERT_CONFIG=bert_config.json'
-    at_line "$F" 40 'train_batch_size=$1 num_gpus=$4 accumulate=${10} steps=${11}'
-    at_line "$F" 41 'CMD=" /workspace/bert/run_pretraining.py --train_batch_size=$train_batch_size --config_file=$BERT_CONFIG"'
-    at_line "$F" 42 '[ "$accumulate" != true ] || CMD+=" --gradient_accumulation_steps=$steps"'
-    at_line "$F" 110 'CMD+=" --bert_model=bert-large-uncased"'
-    at_line "$F" 120 'if [ "$num_gpus" -gt 1 ] ; then'
-    at_line "$F" 121 '   CMD="python3 -m torch.distributed.launch --nproc_per_node=$num_gpus $CMD"'
-    at_line "$F" 122 'else'
-    at_line "$F" 123 '   CMD="python3  $CMD"'
-    at_line "$F" 124 'fi'
-    at_line "$F" 150 '[ -f "$BERT_CONFIG" ] && $CMD'
-    at_line "$F" 160 'python3 phase2.py'
-}
+# shellcheck source=tests/integration/made_up_code.sh
+source tests/integration/made_up_code.sh
+made_up_code "$R/reperf/source"
+for name in perf dlperf; do ln -s source "$R/reperf/$name"; done
 
 # --- data ---
-touch "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,sequences} "$R"/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
+# As reperf keeps them: beside what was unpacked lie the tree's own two files.
+touch "$R"/reperf/{cityscapes,bert}-data/{tree.json,tree.sha256} "$R"/reperf/bert-data/top/{part_training.hdf5,part.hdf5,sequences} "$R"/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
 
 # --- what would be started ---
 jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/nodes.json"

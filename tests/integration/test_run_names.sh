@@ -82,7 +82,7 @@ is "$(jq -r '[.run, .folder, .archive, .cells[0].verdict, .cells[0].cause] | tos
     "it has the cell and its cause, and no archive"
 is "$(find "$REPERF_STATE" | sort | sha256sum)" "$before" "no run, name or archive was made"
 exits 7 "as text" "$REPERF" run paddle-perf-2020 --case 'resnet50/paddle/fp32/n1g1/bs96' --profile smoke
-like "$(cat "$T/out")" 'nothing could be run: no run was begun' "it says so"
+like "$(cat "$T/out")" 'nothing could run: no run was started' "it says so"
 exits 0 "history" "$REPERF" history
 is "$(grep -c not_run "$T/out")" 0 "knows nothing of it"
 like "$("$REPERF" status last)" 'slow' "last is the last that did something"

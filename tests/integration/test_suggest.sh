@@ -11,7 +11,10 @@ suggested() { # LOG WANTED(value unit records quantity) [ARGS...]
     shift 2
     rm -f "$T/f.json"
     "$REPERF" measure "$L/$log.log" --json >"$T/before.json" 2>"$T/err"
-    is "$? $(jq -r '"\(.format) \(.verdict) \(.recurring | length > 0)"' "$T/before.json")" "9 null no_metric true" "$log: no format reads it, and its numbers are listed"
+    case $log in
+        keras* | yolo | deepspeed | fairseq | detectron2) ;; # a format reads them; what is suggested does as well
+        *) is "$? $(jq -r '"\(.format) \(.verdict) \(.recurring | length > 0)"' "$T/before.json")" "9 null no_metric true" "$log: no format reads it, and its numbers are listed" ;;
+    esac
     exits 0 "$log: a format is written, and measured by" "$REPERF" measure "$L/$log.log" --suggest "$T/f.json" "$@" --json
     got=$(jq -r '"\(.value * 10000 | round / 10000) \(.unit) \(.records) \(.quantity)"' "$T/out")
     is "$got" "$wanted" "$log: $wanted"
@@ -53,7 +56,7 @@ not_written() { # LOG TEXT ARGS...
     ok $? "$log: no format is written"
 }
 not_written home-speed 'does not say in what "speed" is'
-not_written detectron2 'does not say in what "time" is'
+not_written espnet 'does not say in what'
 not_written xgboost 'None of them is a rate'
 not_written fastai 'spans of time alone'
 exits 2 "a unit for what has one" "$REPERF" measure "$L/home-rate.log" --unit s

@@ -22,6 +22,10 @@ for archive in "$V"/*/*.tar.zst; do
 done
 is "$(cat "$T/unread" 2>/dev/null)" "" "every log is found and read as what it is"
 
+# A page has what was printed, what the published log gives and what was measured beside each other.
+exits 0 "a run's page" "$REPERF" report "$V"/20261123T151601.441Z-49ab5fb7/*.zst --html "$T/page.html"
+like "$(tr -d '\n' <"$T/page.html" | sed 's/<[^>]*>/|/g')" '[|]hrnetw18/paddle/fp32/n1g1/bs8[|]+19[.]428[|]+19[.]4281[|]exact[|]+0[.]960' "published, audited and measured side by side"
+
 # No stack that the manifests say runs is without evidence: of one of its recipes.
 jq -r '.id as $report | .stacks[] | select(any(.smoke[]?; .image)) | .id as $stack | .smoke[] | "\($report)\t\(.title)\t\($report) \($stack)"' manifests/reports/*.json >"$T/recipes"
 awk -F '\t' 'NR == FNR { sealed[$1 "\t" $2] = 1; next } { has[$3] += sealed[$1 "\t" $2] } END { for (stack in has) if (!has[stack]) print stack }' \

@@ -29,12 +29,29 @@ is "$(seg '3s#ips: 10.0000 samples/sec#ips:  samples/sec#' | told paddleseg)" "9
 is "$(seg 4p | told paddleseg)" "9 ambiguous null duplicates=1" "a step twice"
 is "$(seg 4,5d | told paddleseg)" "9 incomplete 10 gaps=2" "two lines missing in the grid of ten steps"
 is "$(jq -r .why "$T/out")" "2 lines are missing before step 60" "and where"
+is "$(seg 3,7d | told paddleseg)" "9 incomplete 10 gaps=5" "three lines are left: the longer of their intervals is a multiple of the shorter"
+is "$(seg 1,5d | told paddleseg)" "9 incomplete 10 begin=5" "three lines, the last, show their interval and that the others are missing"
+epochs() { # DELETED: two epochs of five lines
+    for epoch in 0 1; do
+        for step in 19 39 59 79 99; do
+            echo "DLL 2023-07-31 06:25:0$epoch.3573$step - Epoch: $epoch Iteration: $step  train.loss : 7.1  train.ips : 100 images/s train.lr : 0.007 "
+        done
+    done | sed "$1"
+}
+is "$(epochs '' | told mxnet-dllogger --rule mean | sed 's/,*no_end=1//')" "9 incomplete 100 " "two epochs without their summary"
+is "$(epochs 6d | told mxnet-dllogger --rule mean | sed 's/no_end=1,*//')" "9 incomplete 100 gaps=1" "the first line of the second epoch is missing"
+is "$(seg '6s#iter: 60/80#iter: 6O/80#' | told paddleseg)" "9 nan null unreadable=1,gaps=1" "a step that is none, where the loss on its line is read"
 is "$(seg '5s#12:51:00#12:49:00#' | told paddleseg)" "9 ambiguous null clock=1" "the clock goes back"
 is "$(seg '8s#iter: 80/80#iter: 90/80#;7s#iter: 70#iter: 80#' | told paddleseg | sed 's/gaps=[0-9]*//;s/,$//')" "9 ambiguous null beyond=1" "a step beyond the total"
 is "$(seg '6s#loss: 1.5#loss: nan#' | told paddleseg)" "9 nan null nan_loss=1" "a loss that is NaN on a sample's line"
 is "$(seg '6s#loss: 1.5#loss: inf#' | told paddleseg)" "9 nan null nan_loss=1" "or infinite"
 is "$(seg '6a Traceback (most recent call last):' | told paddleseg)" "9 incomplete 10 crash=1" "a traceback in mid-log"
 is "$(seg '6a RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' | told paddleseg)" "9 incomplete 10 crash=1" "want of memory in mid-log"
+for text in 'RuntimeError: CUDA error: device-side assert triggered' 'RuntimeError: NCCL error in: x.cpp:1269' 'slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT 2023-01-01T00:00:00 DUE TO TIME LIMIT ***' \
+    'run.sh: line 3: 12345 Killed                  python train.py' Killed 'Aborted (core dumped)' 'mpirun noticed that process rank 3 with PID 12 on node node1 exited on signal 9'; do
+    is "$(seg "6a $text" | told paddleseg)" "9 incomplete 10 crash=1" "in mid-log: $text"
+done
+is "$(seg '6a no process was Killed-off' | told paddleseg)" "0 ok 10 " "a word that only begins so is none"
 is "$(seg '8a Traceback (most recent call last):' | told paddleseg)" "0 ok 10 " "not after the last step"
 is "$(seg '1i Traceback (most recent call last):' | told paddleseg)" "0 ok 10 " "nor before the first"
 is "$(seg 7,8d | told paddleseg)" "9 incomplete 10 short=1" "cut at a line's end, where the run states its length"

@@ -110,7 +110,7 @@ fake "dies in its turn" 8 "ended in its turn with status 4" <<<"$prelude $starte
 fake "a step twice" 8 "another line where the next step was expected" <<<"$prelude $started read -r; $(step 1)$(step 1) read -r"
 fake "no loss" 8 "no metric line" <<<"$prelude $started read -r; $(step 1 nan) read -r"
 fake "no stop" 8 "ended before run_stop" <<<"$prelude $started $turns"
-fake "a bad end" 8 "otherwise than with 0" <<<"$prelude $started $turns read -r; echo '{\"event\":\"run_stop\"}'; exit 1"
+fake "a bad end" 8 "did not end with 0" <<<"$prelude $started $turns read -r; echo '{\"event\":\"run_stop\"}'; exit 1"
 SECONDS=0
 fake "times that did not pass" 8 "less than half of the time" <<<"$prelude $started ${turns//1000000/10} read -r; echo '{\"event\":\"run_stop\"}'"
 deadline=$((10 + 4 * SECONDS)) # on a machine as busy as this one, ours is done long before that

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Layout, headers that compile alone, sizes, licence lines, and (slow, and so only of what is not known to be good) clang-tidy.
+# Layout, headers that compile alone, sizes, width of Markdown, licence lines, and (slow, and so only of what is not known to be good) clang-tidy.
 # tests/lint/planted.sh sees each of these fail.
 cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
 mapfile -t files < <(git ls-files 'orchestrator/*.[ch]' 'workloads/*.[ch]' 'workloads/*.cu' 'workloads/*.cuh' 'tests/*.[ch]' 'tests/*.cpp')
@@ -21,6 +21,10 @@ report "${PIPESTATUS[0]}" "each header compiles alone"
 long=$(wc -l "${files[@]}" | awk '$2 != "total" && (($2 ~ /\.h$/ && $1 > 200) || $1 > 600)')
 [ -z "$long" ]
 report $? "files of at most 600 lines, headers of 200 ${long:+: $long}"
+mapfile -t documents < <(git ls-files '*.md')
+wide=$(LC_ALL=C.UTF-8 grep -HnE '^.{121,}' "${documents[@]}" /dev/null | cut -d: -f1,2 | tr '\n' ' ')
+[ -z "$wide" ]
+report $? "lines of at most 120 columns in READMEs and other Markdown ${wide:+: $wide}"
 unlicensed=$(grep -L 'SPDX-License-Identifier: Apache-2.0' "${sources[@]}")
 [ -z "$unlicensed" ]
 report $? "an SPDX line in each source file ${unlicensed:+: $unlicensed}"

@@ -6,7 +6,7 @@ cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
 # A room of reperf includes itself and the rooms before it; what computes (report, judge) and what reads files for it (load) waits for nothing, so not sys.
 ORDER="base codec sys report judge load net store fleet evidence run view cmd"
 declare -A may=(
-    [prep]="prep report sys codec base data" [node]="node codec base"
+    [prep]="prep report sys codec base data" [node]="node store sys codec base"
     [core]="core base" [backend_cpu]="backend_cpu core graph base" [backend_cuda]="backend_cuda core graph base"
     [graph]="graph core base" [models]="models graph core base" [data]="data core base" [dist]="dist core base" [train]="train bench models data dist graph backend_cpu backend_cuda core base"
     [bench]="bench models data graph backend_cpu backend_cuda core base"
@@ -36,8 +36,10 @@ check() { # FILE ROOM
         target=${inc%%/*}
         # Of the workloads, data preparation sees the packed format alone.
         [ "$room" = prep ] && [ "$target" = data ] && [ "$inc" != data/shard.h ] && target=none
-        # Of codec, what is linked statically sees what needs no library of others.
-        [ "$room" = node ] && [ "$target" = codec ] && [ "$inc" != codec/node_wire.h ] && [ "$inc" != codec/sha256_pair.h ] && target=none
+        # What is linked statically sees what needs no library of others.
+        if [ "$room" = node ] && [ "$target" != node ] && [ "$target" != base ]; then
+            case $inc in codec/node_wire.h | codec/digest.h | codec/relay.h | store/tree.h | store/digest_cache.h | sys/pool.h | sys/relay_net.h) ;; *) target=none ;; esac
+        fi
         case $inc in
         */*_impl.h | */*_parts.h | */*_decode.h)
             if [ "$target" != "$room" ]; then

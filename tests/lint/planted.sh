@@ -31,6 +31,11 @@ mkdir -p "$tree/orchestrator/report" && printf '/* SPDX-License-Identifier: Apac
 printf '#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nrm $1\n' >"$tree/tests/x/bad.sh"
 printf '.Dd November 21, 2026\n.Dt REPERF 1\n.Os\n.Sh NAME\n.Nm reperf\n.Nd x\n.Bogus\n' >"$tree/orchestrator/man/reperf.1"
 echo x >"$tree/extra/file"
+{
+    printf '%0120d\n\n' 0
+    printf '×%.0s' $(seq 120)
+    printf '\n%0121d\n' 0
+} >"$tree/tests/x/README.md"
 git -C "$tree" init -q && git -C "$tree" add -A
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "codec/good.h"\nint good(int a)\n{\n    return one(a);\n}\n' >"$tree/orchestrator/codec/good.c"
 printf '/* SPDX-License-Identifier: Apache-2.0 */\nint good(int a);\nstatic int one(int a)\n{\n    return a;\n}\n' >"$tree/orchestrator/codec/good.h"
@@ -38,7 +43,7 @@ git -C "$tree" add -A
 export XDG_CACHE_HOME="$tree/cache" # of what is known to be good
 unset TIER
 output=$(LINT_ROOT="$tree" "$here/c_checks.sh" 2>&1)
-for name in clang-format 'each header compiles alone' 'files of at most' 'an SPDX line' 'the top level holds' 'what CLEANUP frees has a value' shellcheck mandoc clang-tidy; do
+for name in clang-format 'each header compiles alone' 'files of at most' 'lines of at most 120' 'an SPDX line' 'the top level holds' 'what CLEANUP frees has a value' shellcheck mandoc clang-tidy; do
     seen "$output" "$name"
 done
 said() { # OUTPUT TEXT NAME

@@ -212,28 +212,6 @@ static void a_stop_ends_it_and_aborts_who_is_busy(void **state UNUSED)
     loop_release(&world.loop);
 }
 
-static void a_script_on_all(void **state UNUSED)
-{
-    struct fleet_result results[NODES_MAX];
-    const struct remote_exec exec = {.script = "uptime"};
-    struct err err = {0};
-    begin(5, 3);
-    for (int idx = 0; idx < 5; idx++) {
-        world.fakes[idx].n_steps = idx;
-        world.fakes[idx].exit_status = idx == 4 ? 7 : 0;
-        world.fakes[idx].fails = idx == 1;
-    }
-    assert_int_equal(fleet_exec(&world.fleet, &exec, results, &err), 1);
-    for (int idx = 0; idx < 5; idx++) {
-        char want[32];
-        snprintf(want, sizeof(want), idx == 1 ? "" : "uptime of %d\n", idx);
-        assert_string_equal(results[idx].output.ptr, want);
-        assert_int_equal(results[idx].exit_status, idx == 1 ? -1 : idx == 4 ? 7 : 0);
-        strbuf_release(&results[idx].output);
-    }
-    loop_release(&world.loop);
-}
-
 static void opened_it_has_a_remote_for_each_node(void **state UNUSED)
 {
     struct err err = {0};
@@ -266,7 +244,6 @@ int main(void)
         cmocka_unit_test(no_more_than_the_fanout_are_busy),
         cmocka_unit_test(past_its_deadline_a_node_is_given_up),
         cmocka_unit_test(a_stop_ends_it_and_aborts_who_is_busy),
-        cmocka_unit_test(a_script_on_all),
         cmocka_unit_test(opened_it_has_a_remote_for_each_node),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor's log: what taints a repeat and what does not; and the sampler itself, under the shells at hand. */
+/* The monitor's log: what taints a repeat and what does not; and the sampler itself. */
 #include "base/base.h"
 
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <poll.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
-#include "fleet/sampler.h"
+#include "fleet/remote.h"
 #include "judge/monitor.h"
 #include "scratch.h"
-#include "sys/proc.h"
+#include "tests/servers/built_node.h"
 
 #define HEAD                                                                                       \
     "h index, pci.bus_id, clocks.sm [MHz], clocks.max.sm [MHz], power.draw [W], temperature.gpu, " \
@@ -182,33 +184,53 @@ static void logs_that_are_cut_or_none(void **state UNUSED)
     is_refused("reperf-monitor 1 begin 2\nn eth0 1 2 3 4 5 6 7 -8\nt 1\n", "line 2");
 }
 
-/* Runs beside a "job" whose status appears after a while; $1 shell, $2 the folder, with nvidia-smi in $2/bin. */
-static void sample(const char *shell, const char *name)
+static enum step poll_until_over(struct loop *loop, struct remote *remote,
+                                 const struct remote_job *job, struct err *err)
 {
-    static const char RUN[] =
-        "set -e; mkdir -p \"$2/bin\" \"$2/job\"; "
-        "cp tests/integration/fake_nvidia_smi.sh \"$2/bin/nvidia-smi\"; PATH=$2/bin:$PATH; "
-        "{ sleep 3; : >\"$2/job/status\"; } & "
-        "shell=$1; shift 2; exec $shell -c \"$@\"";
+    struct job_report report = {.state = JOB_RUNNING};
+    enum step step;
+    while ((step = remote->ops->start(remote, job, err)) == STEP_AGAIN) {
+        assert_int_equal(loop_once(loop, NS_PER_S, err), 0);
+    }
+    while (step == STEP_DONE && report.state == JOB_RUNNING) {
+        while ((step = remote->ops->poll(remote, job->id, &report, err)) == STEP_AGAIN) {
+            assert_int_equal(loop_once(loop, NS_PER_S, err), 0);
+        }
+    }
+    assert_int_equal(report.state, JOB_ENDED);
+    return step;
+}
+
+/* reperf-node's own, beside a job of some seconds, with an nvidia-smi that PATH finds. */
+static void the_sampler(void **state UNUSED)
+{
+    static const char RUN[] = "until grep -q '^g 1' \"$1\"; do sleep 0.1; done; sleep 0.2";
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf out;
-    const char *folder = scratch_path(name);
-    const char *call[] = {"/bin/sh",
-                          "-c",
-                          RUN,
-                          "run",
-                          shell,
-                          folder,
-                          monitor_script(&arena),
-                          "monitor",
-                          arena_printf(&arena, "%s/job", folder),
-                          NULL};
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    const char *work = scratch_path("work"), *bin = scratch_path("bin");
+    const char *log = arena_printf(&arena, "%s/jobs/job/monitor/log", work);
+    const char *const argv[] = {"/bin/sh", "-c", RUN, "run", log, NULL};
+    const struct remote_job job = {.id = "job", .argv = argv, .is_watched = true};
     struct err err = {0};
-    int status = -1;
-    strbuf_init(&out, 1u << 20);
-    assert_int_equal(proc_capture(clock_system(), call, 60 * NS_PER_S, &out, &status, &err), 0);
-    assert_int_equal(status, 0);
-    struct monitor_report report = judged(&arena, out.ptr);
+    struct str text, smi;
+    assert_int_equal(fs_mkdir_p(bin, &err), 0);
+    assert_int_equal(fs_read(&arena, "tests/integration/fake_nvidia_smi.sh", 1u << 20, &smi, &err),
+                     0);
+    scratch_write(fs_join(&arena, bin, "nvidia-smi"), smi);
+    assert_int_equal(chmod(fs_join(&arena, bin, "nvidia-smi"), 0755), 0);
+    assert_int_equal(setenv("PATH", arena_printf(&arena, "%s:%s", bin, getenv("PATH")), 1), 0);
+    loop_init(&loop, clock_system());
+    struct remote *remote = remote_local_new(&loop, work);
+    assert_int_equal(poll_until_over(&loop, remote, &job, &err), STEP_DONE);
+    remote_free(remote);
+    for (int tries = 0; tries < 100; tries++) { /* it looks once a second whether the job is over */
+        assert_int_equal(fs_read(&arena, log, 1u << 20, &text, &err), 0);
+        if (str_find(text, STR_LIT(" end ")) >= 0) {
+            break;
+        }
+        (void)poll(NULL, 0, 100);
+    }
+    struct monitor_report report = judged(&arena, text.ptr);
     assert_true(report.is_whole);
     assert_true(str_eq_z(report.end, "job ended"));
     assert_true(report.n_samples >= 1);
@@ -218,13 +240,6 @@ static void sample(const char *shell, const char *name)
     for (size_t idx = 0; idx < report.n_taints; idx++) { /* this machine's own may be tainted */
         assert_true(strncmp(report.taints[idx].id, "gpu-", 4) != 0);
     }
-}
-
-static void the_sampler(void **state UNUSED)
-{
-    sample("/bin/sh", "sh");
-    sample("/bin/bash", "bash");
-    sample("/bin/busybox sh", "busybox");
 }
 
 static int start(void **state UNUSED)
@@ -239,6 +254,7 @@ static int end(void **state UNUSED)
 
 int main(void)
 {
+    use_built_node();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_clean_run),
         cmocka_unit_test(taints),

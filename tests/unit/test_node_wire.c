@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "codec/node_wire.h"
-#include "codec/sha256_pair.h"
 
 static const struct str FIELDS[] = {{"run/1", 5}, {"", 0}, {"a b\nc", 5}};
 
@@ -110,33 +109,6 @@ static void what_is_too_long_is_not_written(void **state UNUSED)
     assert_true(out.is_full);
 }
 
-/* Against the digests of lengths around a block, whichever way they are computed here. */
-static void sha256_without_instructions_is_the_same(void **state UNUSED)
-{
-    static uint8_t bytes[1000];
-    for (size_t idx = 0; idx < sizeof(bytes); idx++) {
-        bytes[idx] = (uint8_t)(idx * 31 + 7);
-    }
-    for (size_t n = 0; n < sizeof(bytes); n += n < 200 ? 1 : 97) {
-        struct digest_value want;
-        CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
-        struct sha256_lane lane;
-        uint8_t got[SHA256_BYTES];
-        struct err err = {0};
-        assert_int_equal(digest_start(&digest, DIGEST_SHA256, &err), 0);
-        assert_int_equal(digest_update(&digest, bytes, n, &err), 0);
-        assert_int_equal(digest_finish(&digest, &want, &err), 0);
-        for (int is_plain = 0; is_plain < 2; is_plain++) {
-            sha256_lane_start_any(&lane);
-            lane.is_plain = lane.is_plain || is_plain;
-            sha256_lane_add(&lane, bytes, n / 3);
-            sha256_lane_add(&lane, bytes + n / 3, n - n / 3);
-            sha256_lane_finish(&lane, got);
-            assert_memory_equal(got, want.sha256, SHA256_BYTES);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,7 +116,6 @@ int main(void)
         cmocka_unit_test(what_is_no_request_is_refused),
         cmocka_unit_test(answers_are_read_as_written),
         cmocka_unit_test(what_is_too_long_is_not_written),
-        cmocka_unit_test(sha256_without_instructions_is_the_same),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

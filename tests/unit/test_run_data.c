@@ -44,7 +44,7 @@ static void packed_data_is_found(void **state)
     /* The twin is not the original. */
     assert_int_equal(find(state, "cityscapes", &data, &err), -1);
     assert_int_equal(err.code, ERR_USAGE);
-    assert_non_null(strstr(err.msg, "Its synthetic twin is there: --data cityscapes.synthetic"));
+    assert_non_null(strstr(err.msg, "Its synthetic version is there: --data cityscapes.synthetic"));
     err = (struct err){0};
     folder = pack_at(state, "elsewhere", PACK("cityscapes", "false", "2975"));
     assert_int_equal(find(state, folder, &data, &err), 0);

@@ -7,7 +7,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "codec/sha256_pair.h"
+#include "base/sha256_pair.h"
+#include "codec/digest.h"
 
 #define BYTES 300000
 
@@ -71,11 +72,28 @@ static void test_portions(void **state UNUSED)
     }
 }
 
+/* Of any processor, and so that those without the instructions are seen on one that has them. */
+static void test_plain(void **state UNUSED)
+{
+    for (size_t len = 0; len < 200; len++) {
+        struct sha256_lane plain, any;
+        sha256_lane_start(&plain);
+        plain.is_plain = true;
+        sha256_lane_start_any(&any);
+        sha256_lane_add(&plain, bytes + len, len / 3);
+        sha256_lane_add(&plain, bytes + len + len / 3, len - len / 3);
+        sha256_lane_add(&any, bytes + len, len);
+        expect(&plain, len, len);
+        expect(&any, len, len);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_portions),
+        cmocka_unit_test(test_plain),
     };
     struct rng rng;
     rng_init(&rng, 1);

@@ -233,7 +233,6 @@ static void test_fetch(void **state)
     assert_string_equal(commit, m.commit);
     hold(source_resolve(&m.sources, m.url, "v1", &commit, &err), &err);
     assert_string_equal(commit, m.commit); /* of the tag's commit, not the tag */
-    hold(source_probe(&m.sources, m.url, &err), &err);
     expect(source_resolve(&m.sources, m.url, "none", &commit, &err), &err, ERR_FETCH,
            "no branch and no tag");
     expect(source_fetch(&m.sources, m.url, m.tag, &tree, &err), &err, ERR_MANIFEST,
@@ -241,8 +240,6 @@ static void test_fetch(void **state)
     expect(source_fetch(&m.sources, m.url, m.tree, &tree, &err), &err, ERR_MANIFEST,
            "is a tree, not a commit");
     expect(source_fetch(&m.sources, m.url, COMMIT, &tree, &err), &err, ERR_FETCH, "no commit");
-    expect(source_probe(&m.sources, arena_printf(&scratch_arena, "%s-none", m.url), &err), &err,
-           ERR_FETCH, "cannot be cloned");
     m.net.is_offline = true;
     hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
     expect(source_fetch(&m.sources, "https://h.example/r", COMMIT, &tree, &err), &err, ERR_FETCH,
@@ -297,29 +294,6 @@ static void test_checkout(void **state)
     store_close(&m.store);
 }
 
-static void test_export(void **state)
-{
-    CLEANUP(strbuf) struct strbuf out = {0};
-    struct made m;
-    struct source_tree tree;
-    struct digest_value one, other;
-    struct err err = {0};
-    make(state, &m);
-    const char *tar = fs_join(&scratch_arena, m.folder, "one.tar");
-    strbuf_init(&out, 1u << 16);
-    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
-    hold(source_export(&m.sources, &tree, tar, &one, &err), &err);
-    hold(source_export(&m.sources, &tree, fs_join(&scratch_arena, m.folder, "two.tar"), &other,
-                       &err),
-         &err);
-    assert_memory_equal(one.sha256, other.sha256, SHA256_BYTES);
-    run_script("cd \"$1\" && mkdir t && tar -C t -xf one.tar && cat t/hidden.txt t/lib/l.c && "
-               "grep -c 'Format:%H' t/crlf.txt && ls store/tmp | wc -l",
-               m.folder, &out);
-    assert_string_equal(out.ptr, "hidden\nlib\n1\n0\n");
-    store_close(&m.store);
-}
-
 /* An object of the store is damaged: verify sees it, and nothing is made from it. */
 static void test_damage(void **state)
 {
@@ -369,7 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_urls),     T(test_names),  T(test_relative), T(test_fetch),
-        T(test_checkout), T(test_export), T(test_damage),   T(test_lock_of),
+        T(test_checkout), T(test_damage), T(test_lock_of),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);

@@ -10,15 +10,14 @@
 #include <unistd.h>
 
 #include "codec/digest.h"
-#include "fleet/relay_server.h"
+#include "codec/relay.h"
 #include "fleet/stage.h"
 #include "scratch.h"
+#include "tests/servers/built_node.h"
 
 #define N_NODES    4
 #define BIG_BYTES  (5u << 20)
 #define FILES_MANY 300
-
-static const char *self_path; /* NULL: not built */
 
 struct cluster { /* one test's */
     const char *folder;
@@ -48,7 +47,7 @@ static void cluster_open(struct cluster *c, const char *folder, size_t n_nodes)
     }
     c->inventory.nodes = c->specs;
     c->inventory.n_nodes = n_nodes;
-    c->opts = (struct stage_opts){.self = self_path, .clock = clock_system()};
+    c->opts = (struct stage_opts){.clock = clock_system()};
 }
 
 static void cluster_close(struct cluster *c)
@@ -323,45 +322,36 @@ static void a_node_without_tcp_gets_copies(void **state)
     cluster_close(&c);
 }
 
-/* A program that is no relay: what lies there is held against its digest by the node's own tool. */
-static void a_node_that_cannot_run_us_gets_copies(void **state)
+/* Nobody gets to its relay: the stream goes by requests, in several parts, and is gone on with where a part is there. */
+static void a_node_that_nobody_connects_to_is_served_by_requests(void **state)
 {
     struct cluster c;
     struct stage_report report;
-    const char *source = below(*state, "f");
-    struct stage_item item = {.kind = STAGE_FILE, .source = source, .target = "data/f"};
-    write_bytes(source, 300000, 3);
+    const char *source = below(*state, "tree");
+    struct stage_item item = {.kind = STAGE_FOLDER, .source = source, .target = "data/tree"};
+    make_tree(source);
+    write_bytes(below(source, "huge"), 9u << 20, 9);
     cluster_open(&c, *state, 2);
-    c.opts.self = below(*state, "not-reperf");
-    scratch_write(c.opts.self,
-                  STR_LIT("#!/bin/sh\necho error while loading: libx.so.1\nexit 127\n"));
+    c.specs[0].address = STR_LIT("no-such-host.invalid");
     assert_int_equal(stage(&c, &item, 1, &report), 0);
     assert_int_equal(report.nodes[0].way, STAGE_SSH);
-    assert_non_null(strstr(report.nodes[0].why, "libx.so.1"));
-    assert_same(source, report.nodes[0].paths[0]);
-    assert_same(source, report.nodes[1].paths[0]);
+    assert_int_equal(report.nodes[1].way, STAGE_CHAIN);
+    assert_non_null(strstr(report.nodes[0].why, "does not resolve"));
+    for (size_t idx = 0; idx < 2; idx++) {
+        const char *there = report.nodes[idx].paths[0];
+        assert_same(below(source, "huge"), below(there, "huge"));
+        assert_same(below(source, "deep/file 299"), below(there, "deep/file 299"));
+        assert_same(below(source, "empty"), below(there, "empty"));
+    }
     assert_int_equal(stage(&c, &item, 1, &report), 0);
     assert_true(report.head_bytes == 0);
     cluster_close(&c);
 }
 
-static const char *find_self(void)
-{
-    char path[4096];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    const char *self;
-    ASSERT(len > 0);
-    path[len] = '\0';
-    *strrchr(path, '/') = '\0';
-    self = fs_join(&scratch_arena, path, "../reperf");
-    return fs_exists(self) ? self : NULL;
-}
-
 static int group_start(void **state)
 {
-    int result = scratch_group_start(state);
-    self_path = find_self();
-    return self_path ? result : -1; /* the program is built before its tests */
+    use_built_node();
+    return scratch_group_start(state);
 }
 
 int main(void)
@@ -382,8 +372,8 @@ int main(void)
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_node_without_tcp_gets_copies, scratch_make,
                                         scratch_remove),
-        cmocka_unit_test_setup_teardown(a_node_that_cannot_run_us_gets_copies, scratch_make,
-                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(a_node_that_nobody_connects_to_is_served_by_requests,
+                                        scratch_make, scratch_remove),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("stage", tests, group_start, scratch_group_end);

@@ -50,12 +50,11 @@ static void resnet50_gradient_along_random_directions(void **state UNUSED)
         &f, DT_F64, CPU_PLAIN, 2,
         &(struct model_opts){.batch = 2, .height = 33, .width = 36, .label_smoothing = 0.1});
     assert_true(best_directional_error(&f, 1000, 1.0) < 1e-5);
-    assert_true(best_directional_error(&f, 2000, 1.0) < 1e-5);
     assert_true(best_directional_error(&f, 1000, 1.001) > 1e-4); /* the test can fail */
     fixture_release(&f);
 }
 
-/* Two training steps: every bit is the same with one thread and with three, and in a second run. */
+/* A training step: every bit is the same with one thread and with three, and in a second run. */
 static void results_do_not_depend_on_threads(void **state UNUSED)
 {
     uint64_t digests[3];
@@ -65,10 +64,8 @@ static void results_do_not_depend_on_threads(void **state UNUSED)
         resnet_init(&f, DT_F32, CPU_PLAIN, threads[i],
                     &(struct model_opts){.batch = 2, .height = 32, .width = 32});
         digests[i] = 0;
-        for (int step = 0; step < 2; step++) {
-            (void)loss_now(&f);
-            net_update(&f.net, 0.01);
-        }
+        (void)loss_now(&f);
+        net_update(&f.net, 0.01);
         for (int v = 0; v < f.graph->n_values; v++) {
             enum value_kind kind = f.graph->values[v].kind;
             if (kind == VALUE_PARAM || kind == VALUE_STATE || kind == VALUE_GRAD_PARAM) {
@@ -89,7 +86,7 @@ static void loss_falls_on_a_fixed_batch(void **state UNUSED)
     double first = loss_now(&f);
     double last = first;
     f.net.update.rule.weight_decay = 1e-4;
-    for (int step = 0; step < 12; step++) {
+    for (int step = 0; step < 6; step++) {
         net_update(&f.net, 0.01);
         last = loss_now(&f);
     }

@@ -15,6 +15,18 @@
 #include "graph/net.h"
 #include "models/model.h"
 
+/* True in make test-all; otherwise false, and what is left out is named at the end of make test. */
+static inline bool in_test_all(const char *what)
+{
+    const char *tier = getenv("TIER");
+    bool is_all = tier && strcmp(tier, "all") == 0;
+    if (!is_all) {
+        (void)printf("# test-all: %s\n", what);
+        (void)fflush(stdout);
+    }
+    return is_all;
+}
+
 struct fixture {
     struct arena arena;
     struct cpu cpu;

@@ -16,8 +16,8 @@ int device_judge_driver(const struct device_facts *facts, struct err *err)
 {
     if (facts->driver_version == 0) {
         return err_set(err, ERR_USAGE,
-                       "--device cuda: this machine has no NVIDIA driver (libcuda.so.1 is not to "
-                       "be had); --device cpu needs none");
+                       "--device cuda: this machine has no NVIDIA driver (libcuda.so.1 cannot be "
+                       "loaded); --device cpu needs none");
     }
     if (!is_new_enough(facts)) {
         return err_set(err, ERR_USAGE,

@@ -45,7 +45,7 @@ static int check_segments(const struct opt_args *args, struct err *err)
         if (!has_type || segment->wide_type != DT_F32) {
             return err_set(
                 err, ERR_WORKLOAD,
-                "parameter %d is %s with %s beside it, expected f32, or f16 with a master of f32",
+                "parameter %d is %s with %s as master, expected f32, or f16 with a master of f32",
                 i, dtype_name((enum dtype)segment->param_type),
                 dtype_name((enum dtype)segment->wide_type));
         }

@@ -29,7 +29,7 @@ static const struct opt ROWS[] = {
      AT(opts.has_tf32), 0, 0},
     {"device", 0, OPT_TEXT, "NAME", "cuda, or cpu to try the bench itself (cuda)", AT(opts.device),
      0, 0},
-    {"batch", 0, OPT_I64, "N", "samples a step (what the reports have)", AT(opts.batch), 1, 65536},
+    {"batch", 0, OPT_I64, "N", "samples a step (as in the reports)", AT(opts.batch), 1, 65536},
     {"image", 0, OPT_TEXT, "N|HxW", "height and width (the model's own)", AT(image), 0, 0},
     {"sequence", 0, OPT_I64, "N", "tokens a sample (128)", AT(opts.sequence), 1, 65536},
     {"predictions", 0, OPT_I64, "N", "of them that are predicted (20)", AT(opts.predictions), 1,
@@ -45,7 +45,7 @@ static const struct opt ROWS[] = {
     {"deadline", 0, OPT_I64, "SECONDS", "for all of it, compiling included (530)",
      AT(opts.deadline_s), 1, 86400},
     {"python", 0, OPT_TEXT, "PROGRAM", "that runs the rivals (python3)", AT(opts.python), 0, 0},
-    {"train", 0, OPT_TEXT, "PROGRAM", "reperf-train (the one beside this program)", AT(opts.train),
+    {"train", 0, OPT_TEXT, "PROGRAM", "reperf-train (the one next to this program)", AT(opts.train),
      0, 0},
     {"competitors", 0, OPT_TEXT, "FOLDER", "the rivals' programs (workloads/competitors)",
      AT(opts.competitors), 0, 0},
@@ -56,8 +56,7 @@ static const struct opt ROWS[] = {
      "--deadline); later ones are the libraries' first",
      AT(opts.tune_s), 0, 86400},
     {"compile-plans", 0, OPT_FLAG, NULL,
-     "cuda: try cuDNN's engines that are compiled when asked for, too", AT(opts.allows_compiled), 0,
-     0},
+     "cuda: also try cuDNN's engines that are compiled on request", AT(opts.allows_compiled), 0, 0},
     {"fuse", 0, OPT_FLAG, NULL, "kernels: everything fused that can be", AT(opts.is_fused), 0, 0},
     {"gpu", 0, OPT_TEXT, "NAME", "floor: as nvidia-smi names it", AT(opts.gpu), 0, 0},
     {"help", 'h', OPT_FLAG, NULL, "this list", AT(is_help), 0, 0},
@@ -72,7 +71,7 @@ static void print_help(void)
         "       reperf-bench agree --model NAME --out FOLDER [options]\n"
         "       reperf-bench kernels --model NAME [--out FOLDER] [options]\n"
         "       reperf-bench floor --model NAME --gpu NAME [options]\n\n"
-        "models: reperf-train and its rivals, held against each other from the same parameters,\n"
+        "models: reperf-train and its rivals, compared with each other from the same parameters,\n"
         "then timed in turns on one device. agree: the first half of that alone. kernels: each\n"
         "call of one step by itself, against the GPU's peaks. floor: the least a step can take.\n");
     opt_print_help(stdout, ROWS);

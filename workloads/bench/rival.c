@@ -369,7 +369,7 @@ int rival_finish(struct rival *rival, const struct rival_world *world, struct er
         return -1;
     }
     if (status != 0) {
-        give_up(rival, RIVAL_FAILED, "ended otherwise than with 0 after its last step");
+        give_up(rival, RIVAL_FAILED, "did not end with 0 after its last step");
         return 0;
     }
     close_all(rival);

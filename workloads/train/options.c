@@ -41,11 +41,10 @@ static const struct opt ROWS[] = {
      AT(precision), 0, 0},
     {"tf32", 0, OPT_FLAG, NULL, "cuda, fp32: matrix products with 10 bits of fraction",
      AT(opts.has_tf32), 0, 0},
-    {"no-fuse", 0, OPT_FLAG, NULL, "cuda: every operation by itself, no kernel for several",
+    {"no-fuse", 0, OPT_FLAG, NULL, "cuda: every operation separately, no fused kernels",
      AT(has_no_fuse), 0, 0},
-    {"streams", 0, OPT_I64, "N",
-     "cuda: operations that do not need each other run side by side (4)", AT(opts.n_streams), 1,
-     NET_STREAMS_MAX},
+    {"streams", 0, OPT_I64, "N", "cuda: independent operations run concurrently (4)",
+     AT(opts.n_streams), 1, NET_STREAMS_MAX},
     {"no-graph", 0, OPT_FLAG, NULL, "cuda: launch every kernel by itself in every step",
      AT(has_no_graph), 0, 0},
     {"no-tune", 0, OPT_FLAG, NULL, "cuda: take the libraries' first choices, time nothing",
@@ -54,7 +53,7 @@ static const struct opt ROWS[] = {
      "cuda: time for that; later choices are the libraries' first (as long as it takes)",
      AT(opts.tune_limit_s), 0, TIMEOUT_MAX},
     {"compile-plans", 0, OPT_FLAG, NULL,
-     "cuda: try cuDNN's engines that are compiled when asked for, too, 0.2 to 1.5 s each",
+     "cuda: also try cuDNN's engines that are compiled on request, 0.2 to 1.5 s each",
      AT(opts.allows_compiled), 0, 0},
     {"plan-cache", 0, OPT_TEXT, "FOLDER",
      "cuda: where choices made by timing are kept, or none ($XDG_CACHE_HOME/reperf/plans)",
@@ -73,9 +72,8 @@ static const struct opt ROWS[] = {
     {"predictions", 0, OPT_I64, "N", "of them that are predicted, at most (20, or --sequence)",
      AT(opts.size.predictions), 1, SEQUENCE_MAX},
     {"data", 0, OPT_TEXT, "NAME",
-     "synthetic: one batch again and again; synthetic-fresh: a new one each step; "
-     "synthetic-learnable: the same, of images whose pixels say their labels; or a folder made by "
-     "reperf-pack",
+     "synthetic: one batch repeated; synthetic-fresh: a new one each step; synthetic-learnable: "
+     "the same, with images whose pixels encode their labels; or a folder made by reperf-pack",
      AT(data), 0, 0},
     {"data-seed", 0, OPT_I64, "N", "of a folder's order and crops (that of --seed)",
      AT(opts.data_seed), 0, INT64_C(1) << 53},
@@ -94,9 +92,8 @@ static const struct opt ROWS[] = {
     {"turn", 0, OPT_I64, "N", "wait for a line of standard input before every N steps (0: do not)",
      AT(opts.turn_steps), 0, STEPS_MAX},
     {"recipe", 0, OPT_TEXT, "NAME",
-     "a report's way of training, which the options below replace one by one (the model's first; "
-     "resnet50: paddle, dlperf; "
-     "bert: paddle, nvidia)",
+     "a report's training settings, which the options below replace one by one (the model's first; "
+     "resnet50: paddle, dlperf; bert: paddle, nvidia)",
      AT(recipe), 0, 0},
     {"optimizer", 0, OPT_TEXT, "NAME", "sgd (with momentum), adamw or lamb", AT(optimizer), 0, 0},
     {"lr", 0, OPT_F64, "X", "learning rate, after the warm-up and before it falls", AT(lr), 0, 0},
@@ -141,8 +138,9 @@ static const struct opt ROWS[] = {
      AT(opts.comm_timeout_s), 1, TIMEOUT_MAX},
     {"save", 0, OPT_TEXT, "FILE", "write a checkpoint after the last step", AT(opts.save_path), 0,
      0},
-    {"save-every", 0, OPT_I64, "N", "and after every N steps", AT(opts.save_every), 1, STEPS_MAX},
-    {"load", 0, OPT_TEXT, "FILE", "go on from a checkpoint, with its next batch",
+    {"save-every", 0, OPT_I64, "N", "and also after every N steps", AT(opts.save_every), 1,
+     STEPS_MAX},
+    {"load", 0, OPT_TEXT, "FILE", "continue from a checkpoint, with its next batch",
      AT(opts.load_path), 0, 0},
     {"eval-every", 0, OPT_I64, "N",
      "cpu: evaluate after every N steps and the last, out of their time: top-1, mean IoU, or the "

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is made of codec/digest.h's three steps, whoever takes them: OpenSSL (digest.c), or in reperf-node node/digest_plain.c. */
+#include "base/base.h"
+
+#include "codec/digest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+#define READ_BYTES (1u << 20)
+
+int sha256_of(struct str bytes, uint8_t *ret_sha256, struct err *err)
+{
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    struct digest_value value;
+    if (digest_start(&digest, DIGEST_SHA256, err) < 0 ||
+        digest_update(&digest, bytes.ptr, bytes.len, err) < 0 ||
+        digest_finish(&digest, &value, err) < 0) {
+        return -1;
+    }
+    memcpy(ret_sha256, value.sha256, SHA256_BYTES);
+    return 0;
+}
+
+static int feed_fd(struct digest *digest, int fd, void *buf, const char *name, struct err *err)
+{
+    for (;;) {
+        ssize_t got = read(fd, buf, READ_BYTES);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return err_set(err, err_code_of_errno(errno), "read %s: %s", name,
+                           err_errno_text(errno));
+        }
+        if (got == 0) {
+            return 0;
+        }
+        if (digest_update(digest, buf, (size_t)got, err) < 0) {
+            return err_wrap(err, "%s", name);
+        }
+    }
+}
+
+int digest_fd(int fd, const char *name, unsigned kinds, struct digest_value *ret_value,
+              struct err *err)
+{
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    CLEANUP(free) void *buf = xmalloc(READ_BYTES);
+    if (digest_start(&digest, kinds, err) < 0 || feed_fd(&digest, fd, buf, name, err) < 0) {
+        return -1;
+    }
+    return digest_finish(&digest, ret_value, err);
+}
+
+int digest_file(const char *path, unsigned kinds, struct digest_value *ret_value, struct err *err)
+{
+    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", path, err_errno_text(errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return err_set(err, ERR_IO, "open %s: expected a regular file", path);
+    }
+    return digest_fd(fd, path, kinds, ret_value, err);
+}
+
+void hex_encode(const uint8_t *bytes, size_t n, char *ret_text)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    for (size_t idx = 0; idx < n; idx++) {
+        ret_text[2 * idx] = DIGITS[bytes[idx] >> 4];
+        ret_text[2 * idx + 1] = DIGITS[bytes[idx] & 15];
+    }
+    ret_text[2 * n] = '\0';
+}
+
+#define NO_NIBBLE 16u
+
+static unsigned nibble(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return (unsigned)(c - '0');
+    }
+    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : NO_NIBBLE;
+}
+
+int hex_decode(struct str text, size_t n, uint8_t *ret_bytes, struct err *err)
+{
+    if (text.len != 2 * n) {
+        return err_set(err, ERR_PARSE, "expected %zu hex digits, found %zu bytes", 2 * n, text.len);
+    }
+    for (size_t idx = 0; idx < text.len; idx++) {
+        if (nibble(text.ptr[idx]) == NO_NIBBLE) {
+            return err_set(err, ERR_PARSE, "expected a lower-case hex digit at byte %zu", idx);
+        }
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        ret_bytes[idx] = (uint8_t)(nibble(text.ptr[2 * idx]) << 4 | nibble(text.ptr[2 * idx + 1]));
+    }
+    return 0;
+}

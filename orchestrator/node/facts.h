@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this node says of itself, in the lines of report/node_facts.h: "= KEY VALUE", or "? KEY WHY" where it is not known. */
+#ifndef NODE_FACTS_H
+#define NODE_FACTS_H
+
+#include "base/fs.h"
+#include "base/strbuf.h"
+
+#define FACTS_TEXT 4096 /* of a small file, a path, a value */
+
+struct facts {
+    struct arena arena;
+    struct strbuf *out;
+    const char *engines; /* names with blanks between; "": all */
+};
+
+void facts_put(struct facts *facts, const char *key, const char *value);
+void facts_printf(struct facts *facts, const char *key, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void facts_unknown(struct facts *facts, const char *key, const char *why);
+/* The value, or why where it is empty. */
+void facts_say(struct facts *facts, const char *key, const char *value, const char *why);
+/* The first line of a file. */
+void facts_file(struct facts *facts, const char *key, const char *path);
+/* False, and "", where it cannot be read. */
+bool facts_line(const char *path, char ret_text[FACTS_TEXT]);
+/* Names in a folder that begin so; none where it is not there. */
+struct fs_names facts_names(struct facts *facts, const char *folder, const char *prefix);
+/* PREFIX.NAME.soft and .hard, PREFIX.caps, of a process by its folder in /proc. */
+void facts_limits(struct facts *facts, const char *prefix, const char *proc);
+
+void facts_of_machine(struct facts *facts, const char *work_folder); /* facts_machine.c */
+void facts_of_engines(struct facts *facts);                          /* facts_engines.c */
+void facts_of_gpus(struct facts *facts);                             /* facts_gpus.c */
+void facts_of_network(struct facts *facts);                          /* facts_network.c */
+
+#endif

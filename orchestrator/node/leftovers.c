@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What runs have left here: listed, a line for each thing, and removed. Names with a tab or a line break are none of ours. */
+#include "base/base.h"
+
+#include "node/serve.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "node/job.h"
+#include "node/tool.h"
+
+#define ENGINE_LIMIT (30 * NS_PER_S)
+#define ENGINE_BYTES (1u << 20)
+#define MINUTES_MAX  1000000
+#define WHY_MAX      300
+
+struct scan {
+    struct arena *arena;
+    const char *root; /* of the jobs */
+    const char *work; /* NULL: it is not looked at */
+    int64_t now_s, older_than_s;
+    struct strbuf *text;
+};
+
+static bool is_our_name(const char *name)
+{
+    return !strpbrk(name, "\t\n");
+}
+
+/* ---- jobs ---- */
+
+static const char *state_of(const char *dir)
+{
+    static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
+    struct job_look look;
+    job_look(dir, &look);
+    /* Its wrapper is gone, its program may not be. */
+    return look.state == LOOK_LOST && look.wrapper.is_of_boot && job_has_session(look.wrapper.pid)
+               ? "orphaned"
+               : NAMES[look.state];
+}
+
+static enum job_walk note_job(void *ctx, const struct job_entry *entry)
+{
+    struct scan *scan = ctx;
+    char dir[JOB_PATH_BYTES];
+    if (strcmp(entry->name, "claim") != 0 || !entry->below[0]) {
+        return scan->text->is_full ? WALK_END : WALK_INTO;
+    }
+    if (is_our_name(entry->below)) {
+        snprintf(dir, sizeof(dir), "%s/%s", scan->root, entry->below);
+        strbuf_printf(scan->text, "job\t%s\t%s\n", state_of(dir), entry->below);
+    }
+    return WALK_ON;
+}
+
+/* ---- containers ---- */
+
+static const char *one_line(struct arena *arena, const struct strbuf *said)
+{
+    struct str text = str_trim(strbuf_str(said));
+    char *line = str_z(arena, str_sub(text, text.len > WHY_MAX ? text.len - WHY_MAX : 0, text.len));
+    for (char *at = line; *at; at++) {
+        *at = (unsigned char)*at < ' ' ? ' ' : *at;
+    }
+    return line;
+}
+
+static int scan_containers(struct scan *scan, const char *engine, const char *label,
+                           struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf ids;
+    struct arena *arena = scan->arena;
+    const char *filter = arena_printf(arena, "label=%s", label);
+    const char *form = arena_printf(arena,
+                                    "container\t{{.State.Status}}\t{{.Id}}\t{{index "
+                                    ".Config.Labels \"%s\"}}\t{{.Name}}",
+                                    label);
+    const char *const list[] = {engine, "ps", "-aq", "--no-trunc", "--filter", filter, NULL};
+    struct str rest, id;
+    strbuf_init(&ids, ENGINE_BYTES);
+    if (tool_run(list, ENGINE_LIMIT, true, &ids) != 0) {
+        return err_set(err, ERR_CONTAINER, "its container engine does not answer: %s",
+                       one_line(arena, &ids));
+    }
+    rest = strbuf_str(&ids);
+    while (str_next(&rest, '\n', &id)) {
+        CLEANUP(strbuf) struct strbuf said;
+        const char *const ask[] = {engine, "inspect", "-f", form, str_z(arena, id), NULL};
+        strbuf_init(&said, ENGINE_BYTES);
+        /* One that has gone meanwhile is not left there. */
+        if (id.len && tool_run(ask, ENGINE_LIMIT, false, &said) == 0) {
+            strbuf_printf(scan->text, "%.*s\n", STR_ARG(str_trim(strbuf_str(&said))));
+        }
+    }
+    return 0;
+}
+
+/* ---- the work folder ---- */
+
+static void scan_lease(struct scan *scan)
+{
+    struct str holder;
+    int64_t since_s;
+    if (lease_read(scan->arena, scan->work, &holder, &since_s)) {
+        strbuf_printf(scan->text, "lease\t%" PRId64 "\t%.*s\n", scan->now_s - since_s,
+                      STR_ARG(holder));
+    }
+}
+
+/* Half-written: what a relay or an interrupted copy leaves, and leases that were being taken over. */
+static bool is_partial(const char *below, const char *name, bool is_folder)
+{
+    if (is_folder) {
+        return below[0] == '\0' && strncmp(name, "lease.stale.", 12) == 0;
+    }
+    return strstr(name, ".reperf.") || str_ends(str_of(below), STR_LIT(".reperf-partial"));
+}
+
+static enum job_walk note_partial(void *ctx, const struct job_entry *entry)
+{
+    struct scan *scan = ctx;
+    bool is_folder = S_ISDIR(entry->info.st_mode);
+    if (!entry->below[0] && strcmp(entry->name, "jobs") == 0) {
+        return WALK_ON;
+    }
+    if (!is_partial(entry->below, entry->name, is_folder) ||
+        !(is_folder || S_ISREG(entry->info.st_mode))) {
+        return scan->text->is_full ? WALK_END : WALK_INTO;
+    }
+    if (scan->now_s - entry->info.st_mtime > scan->older_than_s && is_our_name(entry->path)) {
+        strbuf_printf(scan->text, "partial\t%s\n", entry->path);
+    }
+    return WALK_ON;
+}
+
+/* ---- the requests ---- */
+
+static bool is_folder_name(struct str path)
+{
+    return path.len == 0 || path.ptr[0] == '/';
+}
+
+int serve_scan(struct server *server, const struct node_request *request, struct strbuf *text)
+{
+    enum { ROOT, MINUTES, ENGINE, LABEL, N_FIELDS };
+    const struct str *fields = request->fields;
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct scan scan = {.arena = &arena, .text = text, .now_s = (int64_t)time(NULL)};
+    struct err err = {0};
+    int64_t minutes;
+    if (request->n_fields != N_FIELDS || !is_folder_name(fields[ROOT]) ||
+        !serve_number(request, MINUTES, MINUTES_MAX, &minutes)) {
+        return serve_bad(text);
+    }
+    scan.older_than_s = minutes * 60;
+    scan.work = fields[ROOT].len ? NULL : server->work_folder;
+    scan.root =
+        fields[ROOT].len ? fields[ROOT].ptr : arena_printf(&arena, "%s/jobs", server->work_folder);
+    job_walk(scan.root, note_job, &scan);
+    if (fields[ENGINE].len &&
+        scan_containers(&scan, fields[ENGINE].ptr, fields[LABEL].ptr, &err) < 0) {
+        return serve_failed(text, "", &err);
+    }
+    if (scan.work && fs_is_dir(scan.work)) {
+        scan_lease(&scan);
+        job_walk(scan.work, note_partial, &scan);
+    }
+    strbuf_add_z(text, "end\n");
+    return text->is_full ? serve_failed(text, "more is left there than one answer holds", NULL) : 0;
+}
+
+/* What is gone already is no failure. */
+static int remove_one(const struct server *server, const char *engine, const struct str *pair,
+                      struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf said;
+    const char *name = pair[1].ptr;
+    strbuf_init(&said, ENGINE_BYTES);
+    if (str_eq_z(pair[0], "container")) {
+        const char *const away[] = {engine, "rm", "-f", "-v", name, NULL};
+        const char *const look[] = {engine, "inspect", name, NULL};
+        int status = tool_run(away, ENGINE_LIMIT, true, &said);
+        if (tool_run(look, ENGINE_LIMIT, false, &(struct strbuf){0}) == 0) {
+            return err_set(err, ERR_NODE, "container %s is still there: %s", name,
+                           one_line(&arena, &said));
+        }
+        return status == 0
+                   ? 0
+                   : err_set(err, ERR_NODE, "container %s: %s", name, one_line(&arena, &said));
+    }
+    if (!serve_is_plain_id(pair[1])) {
+        return err_set(err, ERR_NODE, "%s is no plain relative path", name);
+    }
+    if (str_eq_z(pair[0], "lease")) {
+        return lease_remove(server, pair[1], err);
+    }
+    return fs_remove_tree(arena_printf(&arena, "%s/%s", server->work_folder, name), err);
+}
+
+int serve_remove(struct server *server, const struct node_request *request, struct strbuf *text)
+{
+    struct err first = {0};
+    if (request->n_fields % 2 != 1) {
+        return serve_bad(text);
+    }
+    for (size_t idx = 1; idx < request->n_fields; idx += 2) {
+        struct err err = {0};
+        if (remove_one(server, request->fields[0].ptr, request->fields + idx, &err) < 0 &&
+            first.code == ERR_NONE) {
+            first = err;
+        }
+    }
+    return first.code == ERR_NONE ? 0 : serve_failed(text, "not all could be removed", &first);
+}

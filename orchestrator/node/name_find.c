@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "node/name_find.h"
+
+#include <arpa/inet.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "node/tool.h"
+
+#define GETENT_LIMIT (10 * NS_PER_S)
+#define SAID_MAX     (64u << 10)
+#define HOSTS_MAX    (16u << 20)
+
+struct found {
+    struct net_address *items;
+    size_t n;
+    uint16_t port;
+};
+
+/* A number, with a zone where it has one ("fe80::1%eth0"). */
+static bool add_number(struct found *found, struct str text)
+{
+    char number[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
+    struct net_address address = {0};
+    char *zone;
+    if (text.len >= sizeof(number) || found->n == NET_ADDRESSES_MAX) {
+        return false;
+    }
+    memcpy(number, text.ptr, text.len);
+    number[text.len] = '\0';
+    zone = strchr(number, '%');
+    if (zone) {
+        *zone++ = '\0';
+        address.at.v6.sin6_scope_id = if_nametoindex(zone);
+    }
+    if (inet_pton(AF_INET, number, &address.at.v4.sin_addr) == 1) {
+        address.at.v4.sin_family = AF_INET;
+        address.at.v4.sin_port = htons(found->port);
+        address.len = sizeof(address.at.v4);
+    } else if (inet_pton(AF_INET6, number, &address.at.v6.sin6_addr) == 1) {
+        address.at.v6.sin6_family = AF_INET6;
+        address.at.v6.sin6_port = htons(found->port);
+        address.len = sizeof(address.at.v6);
+    } else {
+        return false;
+    }
+    found->items[found->n++] = address;
+    return true;
+}
+
+static bool next_word(struct str *rest, struct str *ret_word)
+{
+    size_t at = 0, end;
+    while (at < rest->len && (rest->ptr[at] == ' ' || rest->ptr[at] == '\t')) {
+        at++;
+    }
+    end = at;
+    while (end < rest->len && rest->ptr[end] != ' ' && rest->ptr[end] != '\t') {
+        end++;
+    }
+    *ret_word = str_sub(*rest, at, end - at);
+    *rest = str_sub(*rest, end, rest->len);
+    return ret_word->len > 0;
+}
+
+static void look_into_hosts(struct found *found, const char *name)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err ignored = {0};
+    struct str text, line;
+    if (fs_read(&arena, "/etc/hosts", HOSTS_MAX, &text, &ignored) < 0) {
+        return;
+    }
+    while (str_next(&text, '\n', &line)) {
+        struct str number, word;
+        int64_t comment = str_find(line, STR_LIT("#"));
+        line = comment < 0 ? line : str_sub(line, 0, (size_t)comment);
+        bool is_it = false;
+        if (!next_word(&line, &number)) {
+            continue;
+        }
+        while (next_word(&line, &word)) {
+            is_it = is_it || str_eq_z(word, name);
+        }
+        if (is_it) {
+            (void)add_number(found, number);
+        }
+    }
+}
+
+/* "ADDRESS STREAM NAME" and the like. */
+static void ask_getent(struct found *found, const char *name)
+{
+    CLEANUP(strbuf) struct strbuf said;
+    const char *const argv[] = {"getent", "ahosts", name, NULL};
+    struct str rest, line;
+    strbuf_init(&said, SAID_MAX);
+    if (name[0] == '-' || tool_run(argv, GETENT_LIMIT, false, &said) != 0) {
+        return;
+    }
+    rest = strbuf_str(&said);
+    while (str_next(&rest, '\n', &line)) {
+        struct str number, kind;
+        if (next_word(&line, &number) && next_word(&line, &kind) && str_eq_z(kind, "STREAM")) {
+            (void)add_number(found, number);
+        }
+    }
+}
+
+size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX])
+{
+    struct found found = {.items = ret, .port = port};
+    if (!add_number(&found, str_of(name))) {
+        look_into_hosts(&found, name);
+        if (!found.n) {
+            ask_getent(&found, name);
+        }
+    }
+    return found.n;
+}
+
+/* ---- the way there ---- */
+
+struct route_ask {
+    struct nlmsghdr head;
+    struct rtmsg route;
+    struct rtattr attribute;
+    uint8_t address[sizeof(struct in6_addr)];
+};
+
+static uint32_t interface_in(const struct nlmsghdr *head, size_t len)
+{
+    if (!NLMSG_OK(head, len) || head->nlmsg_type != RTM_NEWROUTE ||
+        head->nlmsg_len < NLMSG_SPACE(sizeof(struct rtmsg))) {
+        return 0;
+    }
+    const struct rtattr *attribute = RTM_RTA((const struct rtmsg *)NLMSG_DATA(head));
+    size_t left = RTM_PAYLOAD(head);
+    for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
+        if (attribute->rta_type == RTA_OIF && RTA_PAYLOAD(attribute) == sizeof(uint32_t)) {
+            uint32_t index;
+            memcpy(&index, RTA_DATA(attribute), sizeof(index));
+            return index;
+        }
+    }
+    return 0;
+}
+
+const char *address_route(struct arena *arena, const struct net_address *address)
+{
+    bool is_six = address->at.any.sa_family == AF_INET6;
+    size_t bytes = is_six ? sizeof(struct in6_addr) : sizeof(struct in_addr);
+    struct route_ask ask = {
+        .head = {.nlmsg_len = (uint32_t)(offsetof(struct route_ask, address) + bytes),
+                 .nlmsg_type = RTM_GETROUTE,
+                 .nlmsg_flags = NLM_F_REQUEST},
+        .route = {.rtm_family = is_six ? AF_INET6 : AF_INET, .rtm_dst_len = (uint8_t)(8 * bytes)},
+        .attribute = {.rta_len = (uint16_t)RTA_LENGTH(bytes), .rta_type = RTA_DST}};
+    char answer[4096], name[IF_NAMESIZE];
+    CLEANUP(fd) int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    struct timeval limit = {.tv_sec = 2};
+    const void *from =
+        is_six ? (const void *)&address->at.v6.sin6_addr : (const void *)&address->at.v4.sin_addr;
+    memcpy(ask.address, from, bytes);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
+        send(fd, &ask, ask.head.nlmsg_len, 0) < 0) {
+        return NULL;
+    }
+    ssize_t len = recv(fd, answer, sizeof(answer), 0);
+    struct nlmsghdr *head = (struct nlmsghdr *)(void *)answer;
+    uint32_t index = len > 0 ? interface_in(head, (size_t)len) : 0;
+    return index && if_indextoname(index, name) ? arena_printf(arena, "%s", name) : NULL;
+}

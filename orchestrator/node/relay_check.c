@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node has already, and whether the rest fits. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "node/relay_impl.h"
+#include "store/tree.h"
+
+/* ---- digests ---- */
+
+struct beating { /* during a long reading */
+    struct relay *relay;
+    struct err err;
+};
+
+static void beat(void *ctx, uint64_t bytes UNUSED)
+{
+    struct beating *beating = ctx;
+    if (beating->err.code == ERR_NONE && relay_beat(beating->relay, &beating->err) < 0) {
+        return;
+    }
+}
+
+/* Which of an item's files, below folder, are right: is_right marks those to look at. */
+static int pick(struct relay *relay, const struct relay_item *item, const char *folder,
+                uint8_t *is_right, struct err *err)
+{
+    struct tree_file *files CLEANUP(free) = xcalloc(item->n + 1, sizeof(*files));
+    struct beating beating = {.relay = relay};
+    struct tree_opts opts = {.folder = folder,
+                             .pool = relay->pool,
+                             .n_threads = relay->n_threads,
+                             .cache = relay->cache,
+                             .kinds = DIGEST_SHA256,
+                             .on_bytes = beat,
+                             .progress_ctx = &beating};
+    for (size_t idx = 0; idx < item->n; idx++) {
+        const struct relay_file *file = &relay->order.files[item->first + idx];
+        files[idx].path = file->path;
+        memcpy(files[idx].sha256, file->sha256, SHA256_BYTES);
+    }
+    if (tree_pick(&opts, files, item->n, is_right, err) < 0) {
+        return -1;
+    }
+    if (beating.err.code != ERR_NONE) {
+        *err = beating.err;
+        return -1;
+    }
+    return 0;
+}
+
+/* A file of another size is another file: it need not be read. The mode counts where it says that a program may run. */
+static bool has_size(int folder_fd, const struct relay_file *file, bool must_run)
+{
+    struct stat info;
+    return fstatat(folder_fd, file->path, &info, 0) == 0 && S_ISREG(info.st_mode) &&
+           (uint64_t)info.st_size == file->size_bytes &&
+           (!must_run || !file->is_executable || (info.st_mode & S_IXUSR));
+}
+
+static int look_at_own(struct relay *relay, const struct relay_item *item, struct err *err)
+{
+    uint8_t *is_right = relay->is_right + item->first;
+    bool has_any = false;
+    CLEANUP(fd) int fd = open(item->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT) {
+        return err_set(err, err_code_of_errno(errno), "open folder %s: %s", item->root,
+                       err_errno_text(errno));
+    }
+    for (size_t idx = 0; fd >= 0 && idx < item->n; idx++) {
+        is_right[idx] = has_size(fd, &relay->order.files[item->first + idx], true);
+        has_any = has_any || is_right[idx];
+    }
+    return has_any ? pick(relay, item, item->root, is_right, err) : 0;
+}
+
+/* ---- shared folders ---- */
+
+static bool sees_mark(const struct relay_item *item, int folder_fd)
+{
+    char text[RELAY_MARK_HEX + 1];
+    CLEANUP(fd) int fd = openat(folder_fd, item->mark_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    return len == RELAY_MARK_HEX && memcmp(text, item->mark_hex, RELAY_MARK_HEX) == 0;
+}
+
+/* All files' sizes are looked at by each node; the bytes are read by all nodes together once, each its part. */
+static int look_at_shared(struct relay *relay, const struct relay_item *item, bool *ret_is_shared,
+                          struct err *err)
+{
+    uint8_t *is_right CLEANUP(free) = xcalloc(item->n + 1, 1);
+    CLEANUP(fd) int fd = open(item->mark_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *ret_is_shared = false;
+    if (fd < 0 || !sees_mark(item, fd)) {
+        return 0;
+    }
+    for (size_t idx = 0; idx < item->n; idx++) {
+        if (!has_size(fd, &relay->order.files[item->first + idx], false)) {
+            return 0;
+        }
+        is_right[idx] = idx % relay->order.n_parts == relay->order.part;
+    }
+    if (pick(relay, item, item->mark_folder, is_right, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = relay->order.part; idx < item->n; idx += relay->order.n_parts) {
+        if (!is_right[idx]) {
+            return 0;
+        }
+    }
+    *ret_is_shared = true;
+    return 0;
+}
+
+int relay_look(struct relay *relay, struct err *err)
+{
+    for (size_t idx = 0; idx < relay->order.n_items; idx++) {
+        const struct relay_item *item = &relay->order.items[idx];
+        bool is_shared = false;
+        if (item->mark_name && look_at_shared(relay, item, &is_shared, err) < 0) {
+            return -1;
+        }
+        if (is_shared) {
+            memset(relay->is_right + item->first, 1, item->n);
+            if (relay_say(relay, &(struct relay_line){.word = RELAY_SHARED, .a = idx}, err) < 0) {
+                return -1;
+            }
+        } else if (look_at_own(relay, item, err) < 0) {
+            return -1;
+        }
+        for (size_t file = item->first; file < item->first + item->n; file++) {
+            relay->n_right += relay->is_right[file];
+            relay->there_bytes += relay->is_right[file] ? relay->order.files[file].size_bytes : 0;
+        }
+    }
+    return 0;
+}
+
+/* ---- room ---- */
+
+struct disk { /* one file system */
+    dev_t device;
+    uint64_t needed_bytes, free_bytes;
+    const char *root;
+};
+
+static int add_need(struct relay *relay, size_t item, struct disk *disks, size_t *n_disks,
+                    struct err *err)
+{
+    const struct relay_item *spec = &relay->order.items[item];
+    uint64_t needed_bytes = 0;
+    struct statvfs room;
+    struct stat info;
+    size_t at = 0;
+    int fd;
+    for (size_t idx = spec->first; idx < spec->first + spec->n; idx++) {
+        if (!relay->is_right[idx]) {
+            needed_bytes += relay->order.files[idx].size_bytes - relay_partial_bytes(relay, idx);
+        }
+    }
+    if (needed_bytes == 0) {
+        return 0;
+    }
+    if (relay_root(relay, item, &fd, err) < 0) {
+        return -1;
+    }
+    if (fstat(fd, &info) < 0 || fstatvfs(fd, &room) < 0) {
+        return err_set(err, ERR_IO, "%s: %s", spec->root, err_errno_text(errno));
+    }
+    while (at < *n_disks && disks[at].device != info.st_dev) {
+        at++;
+    }
+    if (at == *n_disks) {
+        disks[(*n_disks)++] = (struct disk){
+            .device = info.st_dev, .free_bytes = room.f_bavail * room.f_frsize, .root = spec->root};
+    }
+    disks[at].needed_bytes += needed_bytes;
+    return 0;
+}
+
+int relay_check_disk(struct relay *relay, struct err *err)
+{
+    struct disk *disks = arena_array(&relay->arena, struct disk, relay->order.n_items);
+    size_t n_disks = 0;
+    for (size_t idx = 0; idx < relay->order.n_items; idx++) {
+        if (add_need(relay, idx, disks, &n_disks, err) < 0) {
+            return -1;
+        }
+    }
+    for (size_t idx = 0; idx < n_disks; idx++) {
+        struct relay_line full = {.word = RELAY_FULL,
+                                  .a = disks[idx].needed_bytes,
+                                  .b = disks[idx].free_bytes,
+                                  .text = str_of(disks[idx].root)};
+        if (disks[idx].needed_bytes > disks[idx].free_bytes) {
+            return relay_say(relay, &full, err) < 0
+                       ? -1
+                       : err_set(err, ERR_DISK, "%s: no room", disks[idx].root);
+        }
+    }
+    return 0;
+}
+
+/* ---- what is missing ---- */
+
+int relay_say_state(struct relay *relay, struct err *err)
+{
+    const struct relay_order *order = &relay->order;
+    struct relay_line missing = {.word = RELAY_MISSING, .a = UINT64_MAX};
+    if (relay_say(relay, &(struct relay_line){.word = RELAY_STATE}, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx <= order->n_files; idx++) {
+        uint64_t have_bytes = 0;
+        if (idx < order->n_files && !relay->is_right[idx]) {
+            have_bytes = relay_partial_bytes(relay, idx);
+            if (missing.a == UINT64_MAX) {
+                missing.a = idx;
+            }
+            missing.b = idx;
+        } else if (missing.a != UINT64_MAX) {
+            if (relay_say(relay, &missing, err) < 0) {
+                return -1;
+            }
+            missing.a = UINT64_MAX;
+        }
+        if (have_bytes &&
+            relay_say(relay, &(struct relay_line){.word = RELAY_PARTIAL, .a = idx, .b = have_bytes},
+                      err) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}

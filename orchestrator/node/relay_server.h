@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The relay on a node (`reperf-node relay WORK [FEED_FD]`): reads on stdin what the node is to have, looks at what is there, and takes
+   the rest from a TCP stream, which it hands on to the next node as it comes (codec/relay.h). A file grows in ROOT/.reperf-partial/HEX,
+   is held against its digest and only then gets its name; what a broken stream left is gone on with. */
+#ifndef NODE_RELAY_SERVER_H
+#define NODE_RELAY_SERVER_H
+
+#include "base/clock.h"
+#include "base/err.h"
+
+#define RELAY_IDLE_NS  (6LL * 3600 * NS_PER_S) /* without a stream: whoever started it is gone */
+#define RELAY_STALL_NS (20 * NS_PER_S)         /* the next node takes nothing */
+#define RELAY_BEAT_NS  (2 * NS_PER_S)          /* between two signs of life */
+
+struct relay_opts {
+    int in_fd, out_fd;
+    int feed_fd;            /* a socket: a stream from it needs no proof; -1: none */
+    const char *cache_path; /* of digests (store/digest_cache.h) */
+    struct clock_src clock;
+};
+
+/* 0 once all is there and right. What ends it is told on out_fd as well. */
+MUST_CHECK int relay_serve(const struct relay_opts *opts, struct err *err);
+
+int relay_main(const char *work_folder, int feed_fd); /* relay_child.c */
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "node/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "node/job.h"
+
+#define MORE_FOLDERS "/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin"
+#define FOLDERS_LOST "/usr/bin:/bin" /* where PATH is not set */
+#define LOOK_MS      20
+#define GRACE_NS     (2 * NS_PER_S) /* from its TERM to its KILL */
+#define CHUNK_BYTES  16384
+
+struct tool {
+    pid_t pid;
+    int out_fd;
+    int64_t until_ns;
+    int n_ends; /* signals sent to end it */
+    int status;
+    bool is_over;
+};
+
+static int64_t now_ns(void)
+{
+    struct clock_src clock = clock_system();
+    return clock.mono_ns(clock.ctx);
+}
+
+static const char *folders(struct arena *arena)
+{
+    const char *path = getenv("PATH");
+    return arena_printf(arena, "%s:" MORE_FOLDERS, path && path[0] ? path : FOLDERS_LOST);
+}
+
+bool tool_is_there(const char *name)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str rest = str_of(folders(&arena));
+    struct str folder;
+    while (str_next(&rest, ':', &folder)) {
+        char path[JOB_PATH_BYTES];
+        int len = snprintf(path, sizeof(path), "%.*s/%s", STR_ARG(folder), name);
+        if (folder.len && len > 0 && (size_t)len < sizeof(path) && access(path, X_OK) == 0 &&
+            !fs_is_dir(path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct program {
+    const char *const *argv;
+    bool with_errors;
+};
+
+static int become(void *ctx)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const struct program *program = ctx;
+    char **argv;
+    size_t n = 0;
+    while (program->argv[n]) {
+        n++;
+    }
+    argv = arena_array(&arena, char *, n + 1);
+    for (size_t idx = 0; idx < n; idx++) {
+        argv[idx] = arena_strndup(&arena, program->argv[idx], strlen(program->argv[idx]));
+    }
+    (void)setenv("PATH", folders(&arena), 1);
+    if (program->with_errors) {
+        (void)dup2(STDOUT_FILENO, STDERR_FILENO);
+    }
+    execvp(argv[0], argv);
+    return errno == ENOENT ? TOOL_ABSENT : TOOL_BROKEN;
+}
+
+static NORETURN void run_child(tool_fn fn, void *ctx, int out_fd)
+{
+    int null_fd = open("/dev/null", O_RDWR);
+    setpgid(0, 0);
+    wrapper_reset_signals();
+    (void)dup2(null_fd, STDIN_FILENO);
+    (void)dup2(out_fd, STDOUT_FILENO);
+    (void)dup2(null_fd, STDERR_FILENO);
+    _exit(fn(ctx));
+}
+
+/* False: nothing more is there now. */
+static bool take_output(const struct tool *tool, struct strbuf *out, bool *ret_is_end)
+{
+    char chunk[CHUNK_BYTES];
+    ssize_t len = read(tool->out_fd, chunk, sizeof(chunk));
+    *ret_is_end = len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR);
+    if (len > 0) {
+        strbuf_add(out, chunk, (size_t)len);
+    }
+    return len > 0;
+}
+
+static void look(struct tool *tool)
+{
+    int status = 0;
+    pid_t done = waitpid(tool->pid, &status, WNOHANG);
+    if (done == tool->pid) {
+        tool->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        tool->is_over = true;
+    } else if (done < 0 && errno != EINTR) {
+        tool->status = TOOL_BROKEN;
+        tool->is_over = true;
+    } else if (now_ns() >= tool->until_ns) {
+        (void)kill(-tool->pid, tool->n_ends++ ? SIGKILL : SIGTERM);
+        tool->until_ns = now_ns() + GRACE_NS;
+    }
+}
+
+/* Until it has ended; what it left behind may hold its output open, and is not waited for. */
+static int watch(struct tool *tool, struct strbuf *out)
+{
+    bool is_end = false;
+    while (!tool->is_over) {
+        struct pollfd said = {.fd = is_end ? -1 : tool->out_fd, .events = POLLIN};
+        (void)poll(&said, 1, is_end ? 1 : LOOK_MS);
+        while (!is_end && take_output(tool, out, &is_end)) {
+            continue;
+        }
+        look(tool);
+    }
+    while (!is_end && take_output(tool, out, &is_end)) {
+        continue;
+    }
+    return tool->n_ends ? TOOL_LATE : tool->status;
+}
+
+int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out)
+{
+    struct tool tool = {.until_ns = now_ns() + limit_ns};
+    int ends[2], status;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return TOOL_BROKEN;
+    }
+    tool.pid = fork();
+    if (tool.pid == 0) {
+        run_child(fn, ctx, ends[1]);
+    }
+    close(ends[1]);
+    tool.out_fd = ends[0];
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    status = tool.pid < 0 ? TOOL_BROKEN : watch(&tool, out);
+    close(ends[0]);
+    return status;
+}
+
+int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out)
+{
+    struct program program = {argv, with_errors};
+    return tool_call(become, &program, limit_ns, out);
+}

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The full profile rehearsed: the reports' own images, repositories, packages and commands by their published names, on four nodes with eight GPUs each as far
+# as a container can tell. What answers to the names is stood in for: an image with a shell, Python, pip and git, in which each framework is a program that
+# says how its ranks were started (published/standin.py). No number of it can be compared with one that was published.
+# shellcheck source=tests/cluster/lib.sh disable=SC2016
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cluster/fault_lib.sh
+. "$(dirname "$0")/fault_lib.sh"
+# shellcheck source=tests/cluster/published_lib.sh
+. "$(dirname "$0")/published_lib.sh"
+cluster_reset || exit 1
+if no_docker "the full profile rehearsed on four nodes"; then tap_done; fi
+trap 'published_down; rm -rf "$T"' EXIT
+published_up
+ok $? "the published names are served"
+frameworks_are_up() { code_up && images_up && packages_up; }
+frameworks_are_up
+ok $? "and images, repositories and packages under them"
+
+# Locks are of the user's data folder; the nodes are those of the reports, at other addresses: no registry of one's own.
+mkdir -p "$T/root"
+for name in images datasets workloads; do ln -s "$ROOT/$name" "$T/root/$name"; done
+cp -R manifests "$T/root/manifests"
+export REPERF_ROOT="$T/root"
+jq 'del(.registry)' "$S/inventory.json" >"$T/nodes.json"
+
+# What cannot be stood in for under its own name, a commit, and what the stand-ins are: said with -C, kept with the run as what differs.
+has_capability 24 && CLAMPED='' || CLAMPED=1 # without CAP_SYS_RESOURCE nobody here locks as much memory as the reports ask for
+replaced() { # REPORT: into SETTINGS
+    mapfile -t SETTINGS < <(jq -r --arg code "$CODE" --arg clamped "$CLAMPED" '.stacks[] | select(.full[0].image and .framework != "reperf") | .id as $id
+        | (.sources | to_entries[] | select(.value.commit) | "stacks[\($id)].sources[\(.key)].commit=\($code)"),
+          (.full[0].mounts | to_entries[] | select(.value.commit) | "stacks[\($id)].full[0].mounts[\(.key)].commit=\($code)"),
+          (.full[0].before // "" | select(test("git[+]")) | "stacks[\($id)].full[0].before=\(gsub("dllogger.git@[0-9a-f]{40}"; "dllogger.git@\($code)") | tojson)"),
+          (if $clamped == "" then empty elif .full[0].container then .full[0].container | "stacks[\($id)].full[0].container=\(gsub("--ulimit memlock=-1"; "") | tojson)"
+               else .commands | to_entries[] | select(.value.purpose == "container") | "stacks[\($id)].commands[\(.key)].works=\(.value.works // .value.printed | gsub("--ulimit memlock=-1"; "") | tojson)" end),
+          "stacks[\($id)].full[0].conditions=\((.full[0].conditions // {}) + {device: "none: what would use it is stood in for", framework_version: "stand-in"} | tojson)"' "manifests/reports/$1.json" | sed 's/^/-C\n/')
+}
+given() { # REPORT: of GIVEN what its stacks use
+    local id
+    OWN=()
+    for id in $(jq -r '.stacks[] | select(.framework != "reperf") | .full[]?.image | values' "manifests/reports/$1.json" | sort -u); do
+        for pair in "${GIVEN[@]}"; do [ "${pair%%=*}" != "$id" ] || OWN+=(--image "$pair"); done
+    done
+}
+rehearse() { # STATUS REPORT NAME GLOB...
+    local status=$1 report=$2 name=$3 cases=()
+    for glob in "${@:4}"; do cases+=(--case "$glob"); done
+    replaced "$report"
+    given "$report"
+    exits "$status" "$name" published "$REPERF" run "$report" --rehearse --nodes "$T/nodes.json" "${OWN[@]}" "${SETTINGS[@]}" "${cases[@]}" --repeats 1 --deadline 300 --json
+    E=$(jq -r .folder "$T/out")/evidence
+}
+holds() { # REPORT WANTED
+    is "$(/usr/bin/python3 tests/cluster/check_ranks.py "manifests/reports/$1.json" "$E")" "$2" "each rank's number, node, words, environment, GPU and data are the report's"
+    is "$(jq -c '[.cells[] | select(.verdict != "not_comparable" or .value == null)]' "$T/out")" "[]" "each log is read by the report's rule, and claims nothing"
+}
+
+R=paddle-perf-hrnetw18
+rehearse 0 $R "PaddleSeg's HRNet-W18 on 32 GPUs, in one command" 'hrnetw18/paddle/fp32/n4g8/*'
+holds $R "1 cases, 32 processes on 32 GPUs"
+like "$(cat "$P/asked.log")" '^registry-1.docker.io GET /v2/paddlepaddle/paddle-benchmark/manifests/2.5.0-cuda11.2-cudnn8-runtime-ubuntu16.04 200' "its image was pulled by the name that the report prints"
+is "$(grep -l '^paddlepaddle-gpu==2.5.0.post112$' "$E"/logs/raw/hrnetw18/paddle/fp32/n4g8/bs8/*.log | wc -l)" 4 "each node's log has what was installed there, by version"
+is "$(jq -r '.cells[0].differs[] | select(.name == "dataset" or .name == "device" or .name == "framework_version") | .run' "$T/out" | sort | tr '\n' ';')" "none: what would use it is stood in for;stand-in;synthetic twin of cityscapes;" \
+    "what was replaced is among what differs"
+archive=$(jq -r .archive "$T/out")
+exits 0 "the archive holds" "$REPERF" verify "$archive" --unsigned
+exits 0 "and replays" "$REPERF" replay "$archive"
+# The check can fail; and a plan that denies the rehearsal is not this run's.
+cp -R "$E" "$T/forged"
+log=$T/forged/logs/raw/hrnetw18/paddle/fp32/n4g8/bs8/repeat-1.node3.log
+sed -i '0,/"rank": 1[67]/s/"FLAGS_selected_gpus": "[01]"/"FLAGS_selected_gpus": "7"/; 0,/"--batch_size=8"/s//"--batch_size=4"/' "$log"
+/usr/bin/python3 tests/cluster/check_ranks.py manifests/reports/$R.json "$T/forged" >"$T/said"
+is "$? $(grep -c 'has other words than rank 0\|has batch 4' "$T/said")" "1 2" "a rank with another batch is seen"
+sed -i '/^STAND-IN rank .*"rank": 20,/d' "$log"
+/usr/bin/python3 tests/cluster/check_ranks.py manifests/reports/$R.json "$T/forged" >"$T/said"
+is "$? $(grep -c 'expected 0 to 31' "$T/said")" "1 1" "a rank that is not there, too"
+sed -i '/"rehearsal": true,/d' "$T/forged/manifest/plan.json"
+exits 5 "a plan that denies it" "$REPERF" replay "$T/forged"
+
+# --- the other frameworks, each at each of its sizes -----------------------------------------------------
+if in_test_all "the full profile of every stack of the reports rehearsed, at each of its sizes"; then
+    rehearse 0 $R "HRNet-W18, one GPU to 32" 'hrnetw18/paddle/amp/n1g?/*' 'hrnetw18/mmseg/*'
+    holds $R "8 cases, 91 processes on 91 GPUs"
+    rehearse 0 paddle-perf-deeplabv3p "DeepLabV3+" '*/paddle/fp32/*' '*/mmseg/amp/*'
+    holds paddle-perf-deeplabv3p "6 cases, 82 processes on 82 GPUs"
+    rehearse 0 airank-mmseg-deeplabv3plus "AI-Rank's DeepLabV3+" '*/mmseg/fp16/n1g?/*'
+    holds airank-mmseg-deeplabv3plus "2 cases, 9 processes on 9 GPUs"
+    rehearse 0 dlperf-tf2-resnet50 "TensorFlow 2's workers, by addresses in a file" '*/tf2/*'
+    holds dlperf-tf2-resnet50 "6 cases, 10 processes on 63 GPUs"
+    rehearse 0 paddle-perf-2020 "ResNet-50 in Paddle, TensorFlow, PyTorch and MXNet" 'resnet50/paddle/fp32/*' 'resnet50/ngc-tf/fp32/*' 'resnet50/ngc-pytorch/*/bs256' 'resnet50/ngc-pytorch/fp32/n1g8/*' 'resnet50/ngc-mxnet/fp32/*'
+    holds paddle-perf-2020 "11 cases, 125 processes on 139 GPUs"
+    rehearse 0 paddle-perf-2020 "BERT in Paddle, TensorFlow and PyTorch" 'bert-base/paddle/fp32/*/bs32*' 'bert-base/ngc-tf/amp/*/bs96*' 'bert-base/ngc-pytorch/amp/*/bs96*'
+    holds paddle-perf-2020 "11 cases, 187 processes on 187 GPUs"
+fi
+published_down
+nothing_left "at the end" 1 2 3 4
+tap_done
