@@ -154,7 +154,6 @@ static int name_formats(const struct format_set *set, const char *asked, struct 
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct nearest nearest = nearest_to(asked);
     char text[NEAREST_TEXT_MAX];
-    nearest_offer(&nearest, "auto");
     for (size_t idx = 0; idx < set->n; idx++) {
         nearest_offer(&nearest, str_z(&arena, format_id(set->items[idx])));
     }
