@@ -35,24 +35,41 @@ static void expand(const uint8_t *ptr, uint32_t *w)
     }
 }
 
+/* One round; who calls it turns the names, so that the eight words stay where they are. */
+#define ROUND(a, b, c, d, e, f, g, h, at)                                                          \
+    do {                                                                                           \
+        uint32_t t1_ = (h) + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) +                            \
+                       ((g) ^ ((e) & ((f) ^ (g)))) + K[at] + w[at];                                \
+        (d) += t1_;                                                                                \
+        (h) =                                                                                      \
+            t1_ + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + (((a) & (b)) | ((c) & ((a) | (b))));  \
+    } while (0)
+
 static void compress_plain(uint32_t *state, const uint8_t *ptr, size_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--, ptr += SHA256_BLOCK) {
-        uint32_t w[64], v[8];
+        uint32_t w[64];
+        uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+        uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
         expand(ptr, w);
-        memcpy(v, state, sizeof(v));
-        for (size_t t = 0; t < 64; t++) {
-            uint32_t s1 = rotr(v[4], 6) ^ rotr(v[4], 11) ^ rotr(v[4], 25);
-            uint32_t s0 = rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22);
-            uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + K[t] + w[t];
-            uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-            memmove(v + 1, v, 7 * sizeof(v[0]));
-            v[4] += t1;
-            v[0] = t1 + t2;
+        for (size_t t = 0; t < 64; t += 8) {
+            ROUND(a, b, c, d, e, f, g, h, t);
+            ROUND(h, a, b, c, d, e, f, g, t + 1);
+            ROUND(g, h, a, b, c, d, e, f, t + 2);
+            ROUND(f, g, h, a, b, c, d, e, t + 3);
+            ROUND(e, f, g, h, a, b, c, d, t + 4);
+            ROUND(d, e, f, g, h, a, b, c, t + 5);
+            ROUND(c, d, e, f, g, h, a, b, t + 6);
+            ROUND(b, c, d, e, f, g, h, a, t + 7);
         }
-        for (size_t idx = 0; idx < 8; idx++) {
-            state[idx] += v[idx];
-        }
+        state[0] += a;
+        state[1] += b;
+        state[2] += c;
+        state[3] += d;
+        state[4] += e;
+        state[5] += f;
+        state[6] += g;
+        state[7] += h;
     }
 }
 
