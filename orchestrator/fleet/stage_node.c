@@ -163,7 +163,7 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
 static void take_output(void *ctx, const char *ptr, size_t len)
 {
     struct staging_node *node = ctx;
-    node->heard_ns = loop_now_ns(node->staging->fleet->loop);
+    node->heard_ns = len ? loop_now_ns(node->staging->fleet->loop) : node->heard_ns;
     for (size_t idx = 0; idx < len; idx++) {
         if (ptr[idx] == '\n') {
             take_line(node->staging, node, strbuf_str(&node->line));
@@ -323,7 +323,7 @@ static enum step step_relay(struct staging *staging, struct staging_node *node,
             *err = node->failure;
             return STEP_FAIL;
         }
-        if (node->has_spoken && now_ns - node->heard_ns > STAGE_SILENCE_NS) {
+        if (node->has_spoken && !node->is_feeding && now_ns - node->heard_ns > STAGE_SILENCE_NS) {
             remote->ops->abort(remote);
             return step_fail(err_set(err, ERR_NODE, "its relay has said nothing for %d s",
                                      (int)(STAGE_SILENCE_NS / NS_PER_S)));
