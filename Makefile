@@ -65,7 +65,8 @@ CUDA_LIBS   := $(if $(HAVE_CUDA),$(addprefix -L,$(wildcard $(addprefix $(CUDA_HO
 EMPTY :=
 LT_SONAME   := libcublasLt.so.$(if $(HAVE_CUDA),$(shell sed -n 's/^.define CUDART_VERSION *\([0-9]*\)[0-9][0-9][0-9]$$/\1/p' $(CUDA_HOME)/include/cuda_runtime_api.h),none)
 # The workloads' arithmetic keeps its order (no -ffast-math); gcc's OpenMP.
-WL_CFLAGS   := -Iworkloads -fopenmp -O3 $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1) $(CUDA_CFLAGS)
+WL_OPT      := -O3
+WL_CFLAGS   := -Iworkloads -fopenmp $(WL_OPT) $(if $(HAVE_DNNL),-DREPERF_HAVE_DNNL=1) $(CUDA_CFLAGS)
 ORCH_LIBS   := -Wl,--as-needed -lcurl -lssh2 -larchive -lz -lcrypto -lcjson -lpcre2-8 -lzstd -lm -lpthread
 WL_LIBS     := -Wl,--as-needed -fopenmp $(if $(HAVE_DNNL),-ldnnl) $(CUDA_LIBS) -lm
 
@@ -277,7 +278,7 @@ SM70_FLAGS := -x cuda --cuda-path=$(CUDA_HOME) --cuda-gpu-arch=sm_70 --cuda-devi
 cuda-sm70: $(patsubst %,build/cuda/sm_70/%.ptx,$(CU_SRC)) ## kernels for compute capability 7.0 by clang, to PTX
 build/cuda/sm_70/%.cu.ptx: %.cu
 	@mkdir -p $(@D)
-	@echo "CLANG sm_70 $<"; $(CLANG_SM70) $(SM70_FLAGS) -MMD -MP -MF $@.d $< -o $@
+	@echo "CLANG sm_70 $<"; $(CCACHE) $(CLANG_SM70) $(SM70_FLAGS) -MMD -MP -MF $@.d $< -o $@
 
 # What tests/ptx runs.
 PTX_FLAGS := -ptx -std=c++17 -O3 -Iworkloads -Iorchestrator

@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/progress.h"
 #include "base/strbuf.h"
 #include "base/table.h"
@@ -150,9 +151,15 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
 
 static int name_formats(const struct format_set *set, const char *asked, struct err *err)
 {
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct nearest nearest = nearest_to(asked);
+    char text[NEAREST_TEXT_MAX];
+    for (size_t idx = 0; idx < set->n; idx++) {
+        nearest_offer(&nearest, str_z(&arena, format_id(set->items[idx])));
+    }
     return err_set(err, ERR_USAGE,
-                   "no format \"%.60s\"; there are auto and %zu by name: `reperf list formats`", asked,
-                   set->n);
+                   "no format \"%.60s\"%s; there are auto and %zu by name: `reperf list formats`",
+                   asked, nearest_text(&nearest, text), set->n);
 }
 
 static int name_rules(const struct format *format, const char *asked, struct err *err)

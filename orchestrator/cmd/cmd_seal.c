@@ -116,6 +116,9 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
         .clock = ctx->clock,
         .should_stop = stop_is_asked,
     };
+    if (!fs_is_dir(folder)) {
+        return err_set(err, ERR_USAGE, "seal %s: expected a run or the folder of one", folder);
+    }
     if (args->is_bytes_only && (fs_exists(fs_join(arena, folder, "manifest/report.json")) ||
                                 fs_exists(fs_join(arena, folder, "manifest/plan.json")))) {
         return err_set(err, ERR_USAGE,

@@ -283,6 +283,9 @@ static void offer_all(const struct explainer *e, struct nearest *nearest)
         bool is_below = str_starts(str_of(nearest->wanted), str_of(own));
         nearest_offer(nearest, r->id.ptr);
         for (size_t c = 0; c < r->n_cases; c++) {
+            if (r->cases[c].n_cells > 0) {
+                nearest_offer(nearest, r->cases[c].id.ptr);
+            }
             for (size_t at = 0; at < r->cases[c].n_cells; at++) {
                 const char *id = r->cases[c].cells[at].id.ptr;
                 nearest_offer(nearest, is_below ? arena_printf(e->arena, "%s%s", own, id) : id);

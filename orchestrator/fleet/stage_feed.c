@@ -94,7 +94,7 @@ static int fill(struct staging *staging, struct staging_node *node, struct err *
 {
     while (!node->is_fed) {
         size_t room = STAGE_FEED_BYTES - 1 - node->feed.len;
-        int more = room <= 2 * RELAY_HEADER_BYTES ? 0 : next_file(staging, node, err);
+        int more = room <= (size_t)2 * RELAY_HEADER_BYTES ? 0 : next_file(staging, node, err);
         if (more < 0) {
             return -1;
         }

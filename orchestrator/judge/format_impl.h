@@ -37,7 +37,8 @@ struct series_spec {
         *like; /* of the lines that hold its literal, those that look like it; NULL: all */
     struct pattern *until; /* closes it; NULL: never closes */
     int value, step, total, epoch, epochs, rank, gpus, time, inverse; /* groups, -1 absent */
-    int kilo, milli, micro; /* likewise: what the value is then a thousand of, or the thousandth or millionth of */
+    int kilo, milli,
+        micro; /* likewise: what the value is then a thousand of, or the thousandth or millionth of */
 };
 
 struct fact_spec {

@@ -3,6 +3,8 @@
 
 #include "judge/launch_options.h"
 
+#include "report/container.h"
+
 #define NAME_BYTES_MAX 40
 #define KEY_BYTES_MAX  160 /* of an override, with its sections */
 
@@ -18,7 +20,7 @@ static unsigned owner_of(const struct shell_run *run)
             return LAUNCHER_NAMES[idx].of;
         }
     }
-    if (!run->n || shell_is_any(run, OTHER_PROGRAMS)) {
+    if (!run->n || container_is_engine(run->words[0].text) || shell_is_any(run, OTHER_PROGRAMS)) {
         return 0;
     }
     return is_script && !str_ends(program, STR_LIT(".sh")) ? OF_TRAINING | OF_SHORT : OF_TRAINING;

@@ -58,7 +58,7 @@ extern const struct launcher_name LAUNCHER_NAMES[];
 extern const size_t N_LAUNCHER_NAMES;
 
 /* Programs whose options are none of these. */
-extern const char *const OTHER_PROGRAMS[];
+extern const char *const OTHER_PROGRAMS[]; /* beside container engines */
 
 struct option_found {
     enum meaning means;

@@ -39,13 +39,11 @@ const struct launcher_name LAUNCHER_NAMES[] = {
 const size_t N_LAUNCHER_NAMES = ARRAY_LEN(LAUNCHER_NAMES);
 
 const char *const OTHER_PROGRAMS[] = {
-    "docker", "nvidia-docker", "podman", "pip",        "pip3",   "conda",    "make",
-    "cmake",  "ninja",         "apt",    "apt-get",    "yum",    "git",      "wget",
-    "curl",   "tar",           "unzip",  "nvidia-smi", "xargs",  "parallel", "seq",
-    "head",   "tail",          "sort",   "echo",       "printf", "awk",      "sed",
-    "grep",   "ssh",           "scp",    "cd",         "mkdir",  "export",   "cat",
-    "tee",    "rsync",         "nsys",   "ncu",        "nvprof", "test",     "[",
-    "[[",     "sleep",         NULL};
+    "pip",    "pip3", "conda", "make",   "cmake",  "ninja",      "apt",   "apt-get",  "yum",
+    "git",    "wget", "curl",  "tar",    "unzip",  "nvidia-smi", "xargs", "parallel", "seq",
+    "head",   "tail", "sort",  "echo",   "printf", "awk",        "sed",   "grep",     "ssh",
+    "scp",    "cd",   "mkdir", "export", "cat",    "tee",        "rsync", "nsys",     "ncu",
+    "nvprof", "test", "[",     "[[",     "sleep",  NULL};
 
 const struct option_spelling OPTION_SPELLINGS[] = {
     /* how many, and where */

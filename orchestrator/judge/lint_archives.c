@@ -384,6 +384,24 @@ static struct str saved_name(const struct shell_run *run, bool *ret_is_unknown)
     return name;
 }
 
+/* What `gunzip data.tar.gz` and its like leave in the archive's place. */
+static void collect_unpacked(const struct shell_run *run, struct names *saved)
+{
+    static const char *const UNPACKERS[] = {"gunzip", "unpigz", "bunzip2", "unxz",
+                                            "unzstd", "unlzma", NULL};
+    static const char *const PACKERS[] = {"gzip", "pigz", "bzip2", "xz", "zstd", NULL};
+    struct str value;
+    bool unpacks = shell_is_any(run, UNPACKERS) ||
+                   (shell_is_any(run, PACKERS) && shell_run_letter(run, 'd', &value));
+    for (size_t at = 1; unpacks && at < run->n; at++) {
+        struct str name = path_base(run->words[at].text);
+        const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
+        if (is_archive(name) && dot) {
+            VEC_PUSH(saved, str_sub(name, 0, (size_t)(dot - name.ptr)));
+        }
+    }
+}
+
 /* Archives that the stack's printed commands download or rename. True where one may be that the text does not tell. */
 static bool collect_saved(const struct steps *steps, struct names *saved)
 {
@@ -398,6 +416,7 @@ static bool collect_saved(const struct steps *steps, struct names *saved)
             (is_archive(name) || is_archive(path_base(url)))) {
             VEC_PUSH(saved, name);
         }
+        collect_unpacked(run, saved);
         if (is_mover(run) && run->n > 2 && is_archive(run->words[run->n - 1].text)) {
             VEC_PUSH(saved, path_base(run->words[run->n - 1].text));
         }

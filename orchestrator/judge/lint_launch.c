@@ -453,7 +453,6 @@ static void lint_slurm_gpus(struct lint *lint, const struct lint_command *c,
 static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
 {
     static const char *const SLURM[] = {"sbatch", "salloc", "srun", NULL};
-    static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman", NULL};
     static const char *const SCRIPTS[] = {"dist_train.sh", "dist_test.sh", NULL};
     const struct shell_run *run = &c->script->runs[at];
     const struct shell_run *next = at + 1 < c->script->n ? run + 1 : NULL;
@@ -465,7 +464,7 @@ static void lint_run(struct lint *lint, const struct lint_command *c, size_t at)
     for (size_t word = 0; option_next(lint->arena, run, &word, &o);) {
         lint_option(lint, c, run, &o, has_launcher);
     }
-    if (shell_is_any(run, ENGINES)) {
+    if (shell_engine_verb(run) < run->n) {
         lint_container_devices(lint, c, run);
     }
     if (shell_is_any(run, SCRIPTS) && run->n > 2 &&

@@ -97,6 +97,37 @@ static bool are_alike(struct str a, struct str b)
            (differ_in_case || edit_distance(a, b) <= DISTANCE_MAX);
 }
 
+/* Set here and used nowhere, while what a launcher, CUDA, OpenMP or NCCL reads has almost that name. */
+static void lint_misspelt_known(struct lint *lint, const struct lint_command *c,
+                                const struct names *here, const struct names *used)
+{
+    static const char *const KNOWN[] = {"CUDA_VISIBLE_DEVICES",
+                                        "NVIDIA_VISIBLE_DEVICES",
+                                        "HIP_VISIBLE_DEVICES",
+                                        "OMP_NUM_THREADS",
+                                        "MKL_NUM_THREADS",
+                                        "NCCL_SOCKET_IFNAME",
+                                        "NCCL_IB_DISABLE",
+                                        "LD_LIBRARY_PATH",
+                                        "PYTHONPATH",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "WORLD_SIZE",
+                                        "PADDLE_TRAINER_ID",
+                                        "PADDLE_TRAINERS_NUM",
+                                        NULL};
+    for (size_t idx = 0; idx < here->n; idx++) {
+        struct str name = here->items[idx];
+        for (size_t at = 0; !has_name(used, name) && !str_eq_any(name, KNOWN) && KNOWN[at]; at++) {
+            if (are_alike(name, str_of(KNOWN[at]))) {
+                lint_add(lint, "variable-misspelt", c->stack, c->place,
+                         "%.*s is set, which nothing reads; %s is read by what is started",
+                         STR_ARG(name), KNOWN[at]);
+            }
+        }
+    }
+}
+
 /* Set and never used, while another name at a small distance is used and never set. */
 static void lint_misspelt(struct lint *lint, const struct lint_command *c, const struct names *set,
                           const struct names *used)
@@ -113,6 +144,7 @@ static void lint_misspelt(struct lint *lint, const struct lint_command *c, const
             }
         }
     }
+    lint_misspelt_known(lint, c, &unused, used);
     VEC_RELEASE(&here);
     VEC_RELEASE(&unused);
 }

@@ -89,8 +89,9 @@ struct parser {
     bool has_samples;   /* of this run */
     bool has_date;      /* of this run: fact log_date */
     int64_t total_steps;
-    int64_t log_interval;   /* of this run, by a fact; 0 not said */
-    int64_t epoch_steps; /* of an epoch, where the steps of the run are counted over all; 0 not so */
+    int64_t log_interval; /* of this run, by a fact; 0 not said */
+    int64_t
+        epoch_steps; /* of an epoch, where the steps of the run are counted over all; 0 not so */
     int64_t total_epochs;   /* of this run, by a fact; -1 not said */
     int64_t epochs_left;    /* of this run: after that of its last line */
     int64_t first_bad_line; /* 0: none */

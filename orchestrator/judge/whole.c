@@ -206,8 +206,8 @@ static int64_t grid_of(const struct run_seen *run)
         }
         while (next_pair(&p, &before, &s)) {
             int64_t delta = before ? s->step - before->step : 0;
-            bool is_early = run->sees_more && run->first_by > 0 && before &&
-                            before->step == run->first_by;
+            bool is_early =
+                run->sees_more && run->first_by > 0 && before && before->step == run->first_by;
             if (delta <= 0 || is_early) { /* the first line may stand before the grid */
                 continue;
             }
@@ -224,7 +224,7 @@ static int64_t grid_of(const struct run_seen *run)
     }
     free(p.last);
     return of.n >= GRID_DELTAS_MIN && of.alike * GRID_OF >= of.n * GRID_ALIKE ? of.candidate
-                                                                             : few_grid(run, &of);
+                                                                              : few_grid(run, &of);
 }
 
 /* Lines that are missing between two whose steps an epoch's end divides. Each epoch begins as the run did. */

@@ -293,7 +293,7 @@ NORETURN void job_watch(const char *dir)
     struct watch watch = {.dir = dir};
     int64_t interval_s = INTERVAL_S;
     size_t n = 0;
-    strbuf_init(&watch.out, 4 * TEXT_MAX);
+    strbuf_init(&watch.out, (size_t)4 * TEXT_MAX);
     strbuf_init(&watch.query, FACTS_TEXT);
     (void)sigaction(SIGTERM, &(struct sigaction){.sa_handler = note_told}, NULL);
     strbuf_printf(&watch.out, SELF " begin %d\n", INTERVAL_S);

@@ -57,6 +57,8 @@ struct container_line {
    options than are taken. */
 MUST_CHECK int container_line_read(struct arena *arena, struct str text,
                                    struct container_line *ret_line, struct err *err);
+/* Whether a command's first word, with or without a path, starts a container engine: the one list of them. */
+bool container_is_engine(struct str program);
 /* Where the image stands among the words of one such command, by the arity of the options before it; n where there is none. */
 size_t container_image_at(const struct shell_word *words, size_t n);
 /* Its flags alone. */

@@ -383,18 +383,19 @@ static int read_option(struct reader *reader, struct err *err)
                take_value(&reader->line.flags, option->what, value), err);
 }
 
+bool container_is_engine(struct str program)
+{
+    static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman", "nerdctl", NULL};
+    return str_eq_any(path_base(program), ENGINES);
+}
+
 /* The words of the first simple command that is a `run`; *ret_run: the word "run". */
 static bool find_run(const struct shell_words *words, size_t *ret_first, size_t *ret_run,
                      size_t *ret_end)
 {
-    static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman"};
     for (size_t idx = 0; idx < words->n; idx++) {
-        struct str base = path_base(words->items[idx].text);
-        bool is_engine = false;
+        bool is_engine = container_is_engine(words->items[idx].text);
         size_t end = idx + 1;
-        for (size_t e = 0; e < ARRAY_LEN(ENGINES); e++) {
-            is_engine = is_engine || str_eq_z(base, ENGINES[e]);
-        }
         while (end < words->n && !words->items[end].starts) {
             end++;
         }

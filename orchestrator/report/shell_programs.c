@@ -180,16 +180,19 @@ static size_t launched_at(const struct shell_run *run)
 
 size_t shell_engine_verb(const struct shell_run *run)
 {
-    static const char *const ENGINES[] = {"docker", "nvidia-docker", "podman", NULL};
     static const char *const NOUNS[] = {"container", "image", "buildx", NULL};
+    static const char *const WITH_VALUE[] = {"-H",          "--host",      "-c",       "--context",
+                                             "-l",          "--log-level", "--config", "--root",
+                                             "--namespace", "-n",          NULL};
     size_t at = 1;
-    if (!run->n || !str_eq_any(path_base(run->words[0].text), ENGINES)) {
+    if (!run->n || !container_is_engine(run->words[0].text)) {
         return run->n;
     }
-    while (at < run->n && str_eq_any(run->words[at].text, NOUNS)) {
-        at++;
+    while (at < run->n &&
+           (is_option(run->words[at].text) || str_eq_any(run->words[at].text, NOUNS))) {
+        at += str_eq_any(run->words[at].text, WITH_VALUE) ? 2 : 1;
     }
-    return at;
+    return at < run->n ? at : run->n;
 }
 
 bool shell_engine_does(const struct shell_run *run, const char *verb)

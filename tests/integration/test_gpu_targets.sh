@@ -17,7 +17,7 @@ for program in gcc g++ cc cc1 as ld ar make bash sh sed grep awk tr cat head tai
 done
 hidden() { env -i HOME="$T" PATH="$T/bin" TMPDIR="$T" "$@"; }
 # The distribution's libraries that workloads/ must do without are not even looked at: their headers are another folder's.
-makes() { hidden make -s -C "$alone" -j2 MODE=debug OPT.debug=-O0 HAVE_DNNL= "$@"; }
+makes() { hidden make -s -C "$alone" -j2 MODE=debug OPT.debug=-O0 WL_OPT=-O0 HAVE_DNNL= "$@"; }
 
 # ---- alone ----
 exits 0 "workloads/ builds alone, without CUDA" makes CUDA_HOME=/none build/debug/reperf-train build/debug/reperf-bench

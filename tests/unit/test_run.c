@@ -283,6 +283,14 @@ static void plans_are_read_back_as_written(void **state UNUSED)
     plan_encode(&again, &second);
     assert_string_equal(first.ptr, second.ptr);
     assert_true(plan.n_pins > 0);
+    again.is_rehearsal = true; /* of smoke, which there is none of */
+    strbuf_clear(&second);
+    plan_encode(&again, &second);
+    CLEANUP(json_doc) struct json_doc wrong = {0};
+    assert_int_equal(json_parse(strbuf_str(&second), "plan", &wrong, &err), 0);
+    root = json_root(&wrong);
+    assert_int_equal(plan_decode(&root, &arena, &again, &err), -1);
+    assert_non_null(strstr(err.msg, "a rehearsal is of profile full"));
 }
 
 /* ---- verdicts ---- */
@@ -406,6 +414,30 @@ static void full_runs_are_held_against_the_published_number(void **state)
     }
 }
 
+/* Not even one that has the published rate: what it ran on is not what was published. A rank that fails is still one. */
+static void a_rehearsal_claims_no_number(void **state)
+{
+    static const struct {
+        int64_t exit_status;
+        enum run_verdict verdict;
+        int status;
+    } ROWS[] = {{0, RUN_NOT_COMPARABLE, 0}, {1, RUN_FAILED, 8}};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    put_frozen(&arena, *state, PROFILE_FULL);
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(frozen) struct frozen frozen = {0};
+        struct run_result result;
+        struct err err = {0};
+        put_log(&arena, *state, 383.0, ROWS[idx].exit_status);
+        assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
+        frozen.plan.is_rehearsal = true;
+        assert_int_equal(result_derive(&arena, &frozen, keep_nothing, NULL, &result, &err), 0);
+        assert_int_equal(result.cells[0].verdict, ROWS[idx].verdict);
+        assert_int_equal(result.exit_status, ROWS[idx].status);
+        assert_true(isnan(result.cells[0].rel_diff));
+    }
+}
+
 /* A result names every condition in force that the published case does not state. */
 static void no_condition_of_a_run_is_left_out(void **state)
 {
@@ -477,6 +509,7 @@ int main(void)
         cmocka_unit_test(plans_are_read_back_as_written),
         cmocka_unit_test_setup_teardown(full_runs_are_held_against_the_published_number,
                                         scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_rehearsal_claims_no_number, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(no_condition_of_a_run_is_left_out, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_machine_of_too_many_conditions_is_refused, scratch_make,

@@ -226,7 +226,8 @@ static void few_save(struct few *few, const char *path)
     state.n_updates = 1;
     state.n_good = 1;
     net_write_opt_state(&few->f.net, &state);
-    MUST_PASS(checkpoint_write(path, &few->opts, &few->f.net, "synthetic", 1, &saved, &err), err);
+    few->opts.save_path = path;
+    MUST_PASS(checkpoint_write(&few->opts, &few->f.net, "synthetic", 1, &saved, &err), err);
 }
 
 static void few_refuses(struct few *few, const char *path, enum err_code code, const char *needle)

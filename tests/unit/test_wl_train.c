@@ -274,21 +274,21 @@ static void a_run_prints_its_lines(void **state UNUSED)
     struct err err = {0};
     int status;
     char *text = run_of(
-        "--model resnet50 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads 2 "
-        "--seed 9 --lr 0.005",
+        "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
+        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70",
         &never, &status, &err);
     assert_int_equal(status, 0);
     assert_true(begins(
         text,
         "{\"event\":\"run_start\",\"version\":\"" REPERF_VERSION
-        "\",\"model\":\"resnet50\",\"device\":\"cpu\",\"backend\":\"cpu-plain\",\"precision\":"
+        "\",\"model\":\"hrnet_w18\",\"device\":\"cpu\",\"backend\":\"cpu-plain\",\"precision\":"
         "\"fp32\","
         "\"dtype\":\"f32\",\"batch\":2,\"image\":[32,40],\"steps\":3,\"warmup_steps\":1,\"ranks\":"
         "1,\"rank\":0,\"global_batch\":2,\"comm\":\"self\",\"sync_bn\":false,\"gradient_bytes\":0,"
-        "\"threads\":2,\"seed\":9,\"parameters\":25557032,\"data\":\"synthetic\",\"lr\":0.005,"
-        "\"momentum\":0.9,\"weight_decay\":0.0001,\"label_smoothing\":0,\"synthetic\":true,"
+        "\"threads\":2,\"seed\":9,\"parameters\":9640830,\"data\":\"synthetic\",\"lr\":0.005,"
+        "\"momentum\":0.9,\"weight_decay\":0.0005,\"label_smoothing\":0,\"synthetic\":true,"
         "\"recipe\":\"paddle\",\"optimizer\":\"sgd\",\"decay\":\"all\",\"schedule\":\"piecewise\","
-        "\"lr_drops\":[19217505,38435010,57652515],\"lr_factor\":0.1,\"warmup_lr_steps\":0,"
+        "\"lr_drops\":[5,70],\"lr_factor\":0.1,\"warmup_lr_steps\":0,"
         "\"warmup_lr_start\":0,\"accumulate\":1,\"loss_scaling\":\"none\",\"loss_scale\":1,"
         "\"first_step\":1}\n"));
     for (int i = 1; i <= 3; i++) {
@@ -307,8 +307,8 @@ static void a_run_prints_its_lines(void **state UNUSED)
     assert_string_equal(nth_line(text, 5), "");
     /* The same seed prints the same bytes, the clock being the same. */
     char *again = run_of(
-        "--model resnet50 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads 2 "
-        "--seed 9 --lr 0.005",
+        "--model hrnet_w18 --backend plain --image 32x40 --batch 2 --steps 3 --warmup 1 --threads "
+        "2 --seed 9 --lr 0.005 --schedule piecewise --lr-drops 5,70",
         &never, &status, &err);
     assert_string_equal(text, again);
     free(text);
@@ -321,8 +321,8 @@ static void a_loss_that_is_not_finite_ends_the_run(void **state UNUSED)
     struct err err = {0};
     int status;
     char *text =
-        run_of("--model resnet50 --backend plain --image 32 --batch 2 --steps 9 --lr 1e300", &never,
-               &status, &err);
+        run_of("--model hrnet_w18 --backend plain --image 32 --batch 2 --steps 9 --lr 1e300",
+               &never, &status, &err);
     assert_int_equal(status, -1);
     assert_int_equal(err.code, ERR_WORKLOAD);
     assert_int_equal(err_exit_status(err.code), 8);
@@ -342,7 +342,7 @@ static void a_signal_ends_the_run_without_run_stop(void **state UNUSED)
     struct err err = {0};
     int status;
     char *text =
-        run_of("--model resnet50 --image 32 --batch 2 --steps 9", &interrupted, &status, &err);
+        run_of("--model bert_tiny --sequence 8 --batch 2 --steps 9", &interrupted, &status, &err);
     assert_int_equal(status, -1);
     assert_int_equal(err.code, ERR_INTERRUPTED);
     assert_true(begins(text, "{\"event\":\"run_start\""));
@@ -374,7 +374,7 @@ static void a_full_disk_is_an_error(void **state UNUSED)
         print_message("/dev/full is not here\n");
         skip();
     }
-    assert_int_equal(options_of("--model resnet50 --image 32 --batch 2", &opts, &err), 0);
+    assert_int_equal(options_of("--model bert_tiny --sequence 8 --batch 2", &opts, &err), 0);
     assert_int_equal(train_run(&opts, clock_system(), fileno(full), &never, &err), -1);
     assert_int_equal(err_exit_status(err.code), 10);
     fclose(full);

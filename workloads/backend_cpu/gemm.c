@@ -26,35 +26,42 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void pack(gemm_pack_fn fill, const struct gemm *gemm, const int64_t at[2], int64_t count,
-                 int64_t group, double *panels)
+/* All panels, one behind the other, of what `all` has of an operand. */
+static void pack(gemm_pack_fn fill, const void *ctx, const struct gemm_panel *all)
 {
-    int64_t n_k = smaller(TILE_K, gemm->k - at[1]);
-    for (int64_t i = 0; i < count; i += GEMM_PANEL) {
-        fill(gemm->ctx, group, at[0] + i, smaller(GEMM_PANEL, count - i), at[1], n_k,
-             panels + i * n_k);
+    for (int64_t i = 0; i < all->count; i += GEMM_PANEL) {
+        const struct gemm_panel one = {.group = all->group,
+                                       .first = all->first + i,
+                                       .count = smaller(GEMM_PANEL, all->count - i),
+                                       .k0 = all->k0,
+                                       .n_k = all->n_k,
+                                       .to = all->to + i * all->n_k};
+        fill(ctx, &one);
     }
 }
 
-static void run_tile(const struct gemm *gemm, gemm_micro_fn micro, int64_t group, int64_t row,
-                     int64_t col, struct scratch *scratch)
+static void run_tile(const struct gemm *gemm, gemm_micro_fn micro, struct gemm_tile tile,
+                     struct scratch *scratch)
 {
-    int64_t n_rows = smaller(TILE_M, gemm->m - row);
-    int64_t n_cols = smaller(TILE_N, gemm->n - col);
+    tile.n_rows = smaller(TILE_M, gemm->m - tile.row);
+    tile.n_cols = smaller(TILE_N, gemm->n - tile.col);
+    tile.values = scratch->c;
+    tile.ld = TILE_N;
     memset(scratch->c, 0, sizeof(scratch->c));
     for (int64_t k0 = 0; k0 < gemm->k; k0 += TILE_K) {
         int64_t n_k = smaller(TILE_K, gemm->k - k0);
-        pack(gemm->pack_a, gemm, (int64_t[2]){row, k0}, n_rows, group, scratch->a);
-        pack(gemm->pack_b, gemm, (int64_t[2]){col, k0}, n_cols, group, scratch->b);
-        for (int64_t j = 0; j < n_cols; j += GEMM_PANEL) {
-            for (int64_t i = 0; i < n_rows; i += GEMM_PANEL) {
+        const struct gemm_panel a = {tile.group, tile.row, tile.n_rows, k0, n_k, scratch->a};
+        const struct gemm_panel b = {tile.group, tile.col, tile.n_cols, k0, n_k, scratch->b};
+        pack(gemm->pack_a, gemm->ctx, &a);
+        pack(gemm->pack_b, gemm->ctx, &b);
+        for (int64_t j = 0; j < tile.n_cols; j += GEMM_PANEL) {
+            for (int64_t i = 0; i < tile.n_rows; i += GEMM_PANEL) {
                 micro(n_k, scratch->a + i * n_k, scratch->b + j * n_k, scratch->c + i * TILE_N + j,
                       TILE_N);
             }
         }
     }
-    gemm->store(gemm->ctx, group, (int64_t[2]){row, col}, (int64_t[2]){n_rows, n_cols}, scratch->c,
-                TILE_N);
+    gemm->store(gemm->ctx, &tile);
 }
 
 void gemm_run(const struct gemm *gemm, gemm_micro_fn micro, int n_threads, void *workspace)
@@ -66,7 +73,10 @@ void gemm_run(const struct gemm *gemm, gemm_micro_fn micro, int n_threads, void 
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
     for (int64_t job = 0; job < gemm->groups * n_tiles; job++) {
         int64_t tile = job % n_tiles;
-        run_tile(gemm, micro, job / n_tiles, tile / n_col_tiles * TILE_M,
-                 tile % n_col_tiles * TILE_N, &scratch[omp_get_thread_num()]);
+        run_tile(gemm, micro,
+                 (struct gemm_tile){.group = job / n_tiles,
+                                    .row = tile / n_col_tiles * TILE_M,
+                                    .col = tile % n_col_tiles * TILE_N},
+                 &scratch[omp_get_thread_num()]);
     }
 }

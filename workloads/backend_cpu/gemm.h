@@ -9,13 +9,20 @@
 
 #define GEMM_PANEL 8 /* rows of A, or columns of B, in a panel */
 
-/* Element (first + i, k0 + kk) of A, or (k0 + kk, first + i) of B, goes to panel[kk * GEMM_PANEL + i]; zero for i >= count. */
-typedef void (*gemm_pack_fn)(const void *ctx, int64_t group, int64_t first, int64_t count,
-                             int64_t k0, int64_t n_k, double *panel);
+struct gemm_panel {
+    int64_t group, first, count, k0, n_k;
+    double *to;
+};
+/* Element (first + i, k0 + kk) of A, or (k0 + kk, first + i) of B, goes to to[kk * GEMM_PANEL + i]; zero for i >= count. */
+typedef void (*gemm_pack_fn)(const void *ctx, const struct gemm_panel *panel);
 
-/* tile (n_rows, n_cols), row stride ld: C from (row, col) on. */
-typedef void (*gemm_store_fn)(const void *ctx, int64_t group, const int64_t at[2],
-                              const int64_t extent[2], const double *tile, int64_t ld);
+/* C from (row, col) on. */
+struct gemm_tile {
+    int64_t group, row, col, n_rows, n_cols;
+    const double *values; /* (n_rows, n_cols), row stride ld */
+    int64_t ld;
+};
+typedef void (*gemm_store_fn)(const void *ctx, const struct gemm_tile *tile);
 
 /* Adds a panel product over n_k to c (GEMM_PANEL, GEMM_PANEL), row stride ld. */
 typedef void (*gemm_micro_fn)(int64_t n_k, const double *a, const double *b, double *c, int64_t ld);

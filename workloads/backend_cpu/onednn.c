@@ -220,21 +220,26 @@ static dnnl_status_t make_reorder(const struct onednn *dnn, const dnnl_memory_de
     return status;
 }
 
-static dnnl_status_t make_operand(const struct onednn *dnn, struct operand *operand,
-                                  const dnnl_memory_desc_t *given, const dnnl_memory_desc_t *wanted,
-                                  bool is_result, bool is_added, int64_t *used_bytes)
+struct operand_form {
+    const dnnl_memory_desc_t *given, *wanted;
+    bool is_result, is_added;
+};
+static dnnl_status_t make_operand(const struct onednn *dnn, const struct operand_form *form,
+                                  struct operand *operand, int64_t *used_bytes)
 {
-    dnnl_status_t status = dnnl_memory_create(&operand->given, given, dnn->engine, NULL);
-    if (status != dnnl_success || (dnnl_memory_desc_equal(given, wanted) && !is_added)) {
+    dnnl_status_t status = dnnl_memory_create(&operand->given, form->given, dnn->engine, NULL);
+    if (status != dnnl_success ||
+        (dnnl_memory_desc_equal(form->given, form->wanted) && !form->is_added)) {
         return status;
     }
-    operand->offset_bytes = reserve(used_bytes, dnnl_memory_desc_get_size(wanted));
-    status = dnnl_memory_create(&operand->wanted, wanted, dnn->engine, NULL);
+    operand->offset_bytes = reserve(used_bytes, dnnl_memory_desc_get_size(form->wanted));
+    status = dnnl_memory_create(&operand->wanted, form->wanted, dnn->engine, NULL);
     if (status != dnnl_success) {
         return status;
     }
-    return is_result ? make_reorder(dnn, wanted, given, is_added, &operand->reorder)
-                     : make_reorder(dnn, given, wanted, false, &operand->reorder);
+    return form->is_result
+               ? make_reorder(dnn, form->wanted, form->given, form->is_added, &operand->reorder)
+               : make_reorder(dnn, form->given, form->wanted, false, &operand->reorder);
 }
 
 static dnnl_status_t make_operands(const struct onednn *dnn, const struct kernel_args *args,
@@ -247,11 +252,15 @@ static dnnl_status_t make_operands(const struct onednn *dnn, const struct kernel
         const struct dnnl_role *role = &ROLES[args->id][i];
         bool is_filter = role->arg == DNNL_ARG_WEIGHTS || role->arg == DNNL_ARG_DIFF_WEIGHTS;
         bool is_input = role->arg == DNNL_ARG_SRC || role->arg == DNNL_ARG_DIFF_SRC;
-        const dnnl_memory_desc_t *md = is_filter ? &given.w : is_input ? &given.x : &given.y;
         bool is_result = i == N_IN;
-        status = make_operand(dnn, &call->operands[i], md,
-                              dnnl_primitive_desc_query_md(plan, role->query, 0), is_result,
-                              is_result && (args->accumulate & 1U) != 0, used_bytes);
+        const struct operand_form form = {.given = is_filter  ? &given.w
+                                                   : is_input ? &given.x
+                                                              : &given.y,
+                                          .wanted =
+                                              dnnl_primitive_desc_query_md(plan, role->query, 0),
+                                          .is_result = is_result,
+                                          .is_added = is_result && (args->accumulate & 1U) != 0};
+        status = make_operand(dnn, &form, &call->operands[i], used_bytes);
     }
     return status;
 }

@@ -15,14 +15,18 @@ bool onednn_is_linear(enum kernel_id id)
 
 #include <oneapi/dnnl/dnnl.h>
 
-/* c (m, n) = a b, or += where beta is 1; a is (m, k), or (k, m) with "T", b likewise. */
-static void product(char a_form, char b_form, int64_t m, int64_t n, int64_t k, const float *a,
-                    const float *b, float beta, float *c)
+/* out[0] (m, n) = in[0] in[1], or += where beta is 1; the first is (m, k), or (k, m) with "T", the second likewise. */
+struct sgemm {
+    char a_form, b_form;
+    int64_t m, n, k;
+    float beta;
+};
+static void multiply(const struct sgemm *p, const struct kernel_args *args)
 {
-    int64_t a_stride = a_form == 'N' ? k : m;
-    int64_t b_stride = b_form == 'N' ? n : k;
-    dnnl_status_t status =
-        dnnl_sgemm(a_form, b_form, m, n, k, 1.0F, a, a_stride, b, b_stride, beta, c, n);
+    int64_t a_stride = p->a_form == 'N' ? p->k : p->m;
+    int64_t b_stride = p->b_form == 'N' ? p->n : p->k;
+    dnnl_status_t status = dnnl_sgemm(p->a_form, p->b_form, p->m, p->n, p->k, 1.0F, args->in[0],
+                                      a_stride, args->in[1], b_stride, p->beta, args->out[0], p->n);
     if (status != dnnl_success) {
         char what[64];
         snprintf(what, sizeof(what), "oneDNN: status %d", (int)status);
@@ -41,7 +45,7 @@ static void forward(const struct cpu *cpu, const struct kernel_args *args)
             memcpy(y + n * g->k, bias, (size_t)g->k * sizeof(*y));
         }
     }
-    product('N', 'T', g->n, g->k, g->c, args->in[0], args->in[1], bias ? 1.0F : 0.0F, y);
+    multiply(&(struct sgemm){'N', 'T', g->n, g->k, g->c, bias ? 1.0F : 0.0F}, args);
 }
 
 void onednn_linear(const struct cpu *cpu, const struct kernel_args *args)
@@ -51,9 +55,9 @@ void onednn_linear(const struct cpu *cpu, const struct kernel_args *args)
     if (args->id == K_LINEAR_FWD) {
         forward(cpu, args);
     } else if (args->id == K_LINEAR_BWD_DATA) {
-        product('N', 'N', g->n, g->c, g->k, args->in[0], args->in[1], beta, args->out[0]);
+        multiply(&(struct sgemm){'N', 'N', g->n, g->c, g->k, beta}, args);
     } else {
-        product('T', 'N', g->k, g->c, g->n, args->in[0], args->in[1], beta, args->out[0]);
+        multiply(&(struct sgemm){'T', 'N', g->k, g->c, g->n, beta}, args);
     }
 }
 

@@ -101,7 +101,7 @@ static void finish_op(struct dnn_graph *graph, cudnnBackendDescriptor_t op, cons
 /* ---- tensors ---- */
 
 /* (N, C, H, W) that lies as N, H, W, C. A tensor that is bound has memory; the others are only between operations. */
-struct form {
+struct operand_size {
     int64_t dim[4];
     cudnnDataType_t type;
 };
@@ -111,37 +111,38 @@ static cudnnDataType_t type_of(const struct dnn_call *call)
     return call->dtype == DT_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
 }
 
-static struct form form_x(const struct dnn_call *call)
+static struct operand_size form_x(const struct dnn_call *call)
 {
     const struct conv_geom *g = &call->geom;
-    return (struct form){{g->n, g->c, g->h, g->w}, type_of(call)};
+    return (struct operand_size){{g->n, g->c, g->h, g->w}, type_of(call)};
 }
 
-static struct form form_y(const struct dnn_call *call)
+static struct operand_size form_y(const struct dnn_call *call)
 {
     const struct conv_geom *g = &call->geom;
-    return (struct form){{g->n, g->k, g->p, g->q}, type_of(call)};
+    return (struct operand_size){{g->n, g->k, g->p, g->q}, type_of(call)};
 }
 
-static struct form form_w(const struct dnn_call *call)
+static struct operand_size form_w(const struct dnn_call *call)
 {
     const struct conv_geom *g = &call->geom;
-    return (struct form){{g->k, g->c / g->groups, g->r, g->s}, type_of(call)};
+    return (struct operand_size){{g->k, g->c / g->groups, g->r, g->s}, type_of(call)};
 }
 
-static struct form form_channel(int64_t channels, cudnnDataType_t type)
+static struct operand_size form_channel(int64_t channels, cudnnDataType_t type)
 {
-    return (struct form){{1, channels, 1, 1}, type};
+    return (struct operand_size){{1, channels, 1, 1}, type};
 }
 
 /* Between operations everything is float. */
-static struct form in_float(struct form form)
+static struct operand_size in_float(struct operand_size form)
 {
     form.type = CUDNN_DATA_FLOAT;
     return form;
 }
 
-static cudnnBackendDescriptor_t tensor(struct dnn_graph *graph, struct form form, bool is_virtual)
+static cudnnBackendDescriptor_t tensor(struct dnn_graph *graph, struct operand_size form,
+                                       bool is_virtual)
 {
     const int64_t *d = form.dim;
     const int64_t stride[4] = {d[1] * d[2] * d[3], 1, d[1] * d[3], d[1]};
@@ -160,12 +161,12 @@ static cudnnBackendDescriptor_t tensor(struct dnn_graph *graph, struct form form
     return desc;
 }
 
-static cudnnBackendDescriptor_t between(struct dnn_graph *graph, struct form form)
+static cudnnBackendDescriptor_t between(struct dnn_graph *graph, struct operand_size form)
 {
     return tensor(graph, form, true);
 }
 
-static cudnnBackendDescriptor_t bound(struct dnn_graph *graph, struct form form,
+static cudnnBackendDescriptor_t bound(struct dnn_graph *graph, struct operand_size form,
                                       enum dnn_place place, int idx)
 {
     int64_t size = form.dim[0] * form.dim[1] * form.dim[2] * form.dim[3] *
@@ -279,8 +280,8 @@ static void convolve(struct dnn_graph *graph, const struct conv_names *names,
 static cudnnBackendDescriptor_t normalised(struct dnn_graph *graph, const struct dnn_call *call,
                                            cudnnBackendDescriptor_t x, int first)
 {
-    struct form form = form_x(call);
-    struct form vector = form_channel(call->geom.c, form.type);
+    struct operand_size form = form_x(call);
+    struct operand_size vector = form_channel(call->geom.c, form.type);
     cudnnBackendDescriptor_t scale = bound(graph, vector, DNN_IN, first);
     cudnnBackendDescriptor_t shift = bound(graph, vector, DNN_IN, first + 1);
     cudnnBackendDescriptor_t scaled = between(graph, in_float(form));
@@ -301,7 +302,7 @@ static enum dnn_place place_of_result(const struct dnn_call *call)
 
 static void conv_fwd(struct dnn_graph *graph, const struct dnn_call *call)
 {
-    struct form form = form_y(call);
+    struct operand_size form = form_y(call);
     struct conv_tensors t = {.x = bound(graph, form_x(call), DNN_IN, 0),
                              .w = bound(graph, form_w(call), DNN_IN, 1)};
     cudnnBackendDescriptor_t y = bound(graph, form, DNN_OUT, 0);
@@ -335,7 +336,7 @@ static void conv_bwd_weight(struct dnn_graph *graph, const struct dnn_call *call
 static void conv_stats_fwd(struct dnn_graph *graph, const struct dnn_call *call)
 {
     const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
-    struct form vector = form_channel(call->geom.k, CUDNN_DATA_FLOAT);
+    struct operand_size vector = form_channel(call->geom.k, CUDNN_DATA_FLOAT);
     struct conv_tensors t = {.x = bound(graph, form_x(call), DNN_IN, 0),
                              .w = bound(graph, form_w(call), DNN_IN, 1),
                              .y = bound(graph, form_y(call), DNN_OUT, 0)};
@@ -364,7 +365,7 @@ static cudnnBackendDescriptor_t before_relu(struct dnn_graph *graph, const struc
                                             cudnnBackendDescriptor_t x,
                                             const struct norm_tensors *norm)
 {
-    struct form form = in_float(form_x(call));
+    struct operand_size form = in_float(form_x(call));
     const struct {
         cudnnPointwiseMode_t mode;
         cudnnBackendDescriptor_t by;
@@ -392,7 +393,7 @@ static void bn_bwd_weights(struct dnn_graph *graph, const struct dnn_call *call,
                            cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t dz,
                            const struct norm_tensors *norm)
 {
-    struct form vector = form_channel(call->geom.c, CUDNN_DATA_FLOAT);
+    struct operand_size vector = form_channel(call->geom.c, CUDNN_DATA_FLOAT);
     static const cudnnBackendAttributeName_t COEFFICIENTS[] = {
         CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC,
         CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC,
@@ -420,8 +421,8 @@ static void bn_bwd_weights(struct dnn_graph *graph, const struct dnn_call *call,
 
 static void conv_bwd_data_bn(struct dnn_graph *graph, const struct dnn_call *call)
 {
-    struct form form = form_x(call);
-    struct form vector = form_channel(call->geom.c, CUDNN_DATA_FLOAT);
+    struct operand_size form = form_x(call);
+    struct operand_size vector = form_channel(call->geom.c, CUDNN_DATA_FLOAT);
     struct conv_tensors t = {.y = bound(graph, form_y(call), DNN_IN, 0),
                              .w = bound(graph, form_w(call), DNN_IN, 1),
                              .x = between(graph, in_float(form))};

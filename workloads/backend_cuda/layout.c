@@ -58,11 +58,6 @@ int64_t layout_bytes(const struct layout *layout)
     return layout_count(layout) * dtype_bytes(layout->dtype);
 }
 
-int64_t layout_host_elem_bytes(const struct layout *layout)
-{
-    return layout->dtype == DT_F16 ? (int64_t)sizeof(float) : dtype_bytes(layout->dtype);
-}
-
 /* A stretch of one row, which is the inner_pad elements of one (outer, plane): where they are on the host, and how many of
    them are there at all. */
 struct stretch {

@@ -29,9 +29,6 @@ struct layout layout_of(const struct tensor_desc *desc, int64_t channel_pad);
 int64_t layout_count(const struct layout *layout);
 int64_t layout_bytes(const struct layout *layout);
 
-/* Bytes of one element on the host. */
-int64_t layout_host_elem_bytes(const struct layout *layout);
-
 /* Elements [first, first + count) of the device's order: from the whole tensor at `host` to `piece`, which is theirs alone. */
 void layout_pack(const struct layout *layout, const void *host, int64_t first, int64_t count,
                  void *piece);

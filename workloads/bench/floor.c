@@ -299,9 +299,3 @@ double floor_seconds(const struct floor_count *count, double flops_per_s, double
     }
     return total;
 }
-
-const char *floor_pass_name(enum floor_pass pass)
-{
-    static const char *const names[] = {"forward", "backward", "weight", "update"};
-    return names[pass];
-}

@@ -33,6 +33,4 @@ void floor_of_graph(struct arena *arena, const struct graph *graph, int n_moment
 /* Each part takes the longer of its two times; seconds. */
 double floor_seconds(const struct floor_count *count, double flops_per_s, double bytes_per_s);
 
-const char *floor_pass_name(enum floor_pass pass);
-
 #endif

@@ -9,22 +9,22 @@
 #include <math.h>
 
 /* The same for all: constant rate, so that no step differs from another. `own` is what only our program must be told. */
-struct recipe {
+struct alike {
     const char *shared[9], *own[9];
     int n_moments;
 };
-static const struct recipe IMAGES = {.shared = {"--optimizer", "sgd", "--lr", "0.01",
-                                                "--weight-decay", "0.0001", "--momentum", "0.9"},
-                                     .own = {"--decay", "all"},
-                                     .n_moments = 1};
-static const struct recipe TOKENS = {
+static const struct alike IMAGES = {.shared = {"--optimizer", "sgd", "--lr", "0.01",
+                                               "--weight-decay", "0.0001", "--momentum", "0.9"},
+                                    .own = {"--decay", "all"},
+                                    .n_moments = 1};
+static const struct alike TOKENS = {
     .shared = {"--optimizer", "adamw", "--lr", "0.0001", "--weight-decay", "0.01"},
     .own = {"--decay", "matrices", "--beta1", "0.9", "--beta2", "0.999", "--eps", "1e-6"},
     .n_moments = 2};
 #define WARMUP                                                                                     \
     "3" /* steps of a rival's own before it says that it is ready: compiling, choosing algorithms */
 
-static const struct recipe *recipe_of(const struct bench_opts *opts)
+static const struct alike *recipe_of(const struct bench_opts *opts)
 {
     return opts->model->kind == MODEL_TOKENS ? &TOKENS : &IMAGES;
 }

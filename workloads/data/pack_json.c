@@ -43,19 +43,24 @@ const char *shard_kind_name(enum shard_kind kind)
 }
 
 /* The next key of an object whose keys are known: its index, or n_names where the object has ended. */
-static int next_key(struct json_in *in, struct arena *arena, const char *const *names, int n_names,
-                    unsigned *seen, int *ret_idx, struct err *err)
+struct known_keys {
+    const char *const *names;
+    int n_names;
+    unsigned seen; /* bit i: names[i] */
+};
+static int next_key(struct json_in *in, struct arena *arena, struct known_keys *keys, int *ret_idx,
+                    struct err *err)
 {
     struct str key;
     bool has_more = false;
-    int64_t n_seen = *seen != 0 ? 1 : 0;
+    int64_t n_seen = keys->seen != 0 ? 1 : 0;
     if (json_in_more(in, '}', &n_seen, &has_more, err) < 0) {
         return -1;
     }
-    *ret_idx = n_names;
-    for (int i = 0; !has_more && i < n_names; i++) {
-        if ((*seen & (1U << i)) == 0) {
-            return err_set(err, ERR_PARSE, "byte %zu: key %s is missing", in->at, names[i]);
+    *ret_idx = keys->n_names;
+    for (int i = 0; !has_more && i < keys->n_names; i++) {
+        if ((keys->seen & (1U << i)) == 0) {
+            return err_set(err, ERR_PARSE, "byte %zu: key %s is missing", in->at, keys->names[i]);
         }
     }
     if (!has_more) {
@@ -65,14 +70,15 @@ static int next_key(struct json_in *in, struct arena *arena, const char *const *
         json_in_expect(in, ':', err) < 0) {
         return -1;
     }
-    for (int i = 0; i < n_names; i++) {
-        if (!str_eq_z(key, names[i])) {
+    for (int i = 0; i < keys->n_names; i++) {
+        if (!str_eq_z(key, keys->names[i])) {
             continue;
         }
-        if ((*seen & (1U << i)) != 0) {
-            return err_set(err, ERR_PARSE, "byte %zu: key %s is there twice", in->at, names[i]);
+        if ((keys->seen & (1U << i)) != 0) {
+            return err_set(err, ERR_PARSE, "byte %zu: key %s is there twice", in->at,
+                           keys->names[i]);
         }
-        *seen |= 1U << i;
+        keys->seen |= 1U << i;
         *ret_idx = i;
         return 0;
     }
@@ -120,7 +126,7 @@ static int read_shard(struct json_in *in, struct arena *arena, int64_t idx,
                       struct pack_shard *shard, struct err *err)
 {
     char expected[16];
-    unsigned seen = 0;
+    struct known_keys keys = {.names = SHARD_FIELDS, .n_names = S_COUNT};
     int field = 0;
     snprintf(expected, sizeof(expected), SHARD_NAME, (unsigned)idx);
     if (json_in_expect(in, '{', err) < 0) {
@@ -128,7 +134,7 @@ static int read_shard(struct json_in *in, struct arena *arena, int64_t idx,
     }
     for (;;) {
         int result = -1;
-        if (next_key(in, arena, SHARD_FIELDS, S_COUNT, &seen, &field, err) < 0) {
+        if (next_key(in, arena, &keys, &field, err) < 0) {
             return -1;
         }
         switch ((enum shard_field)field) {
@@ -271,13 +277,13 @@ static int check_counts(struct pack *pack, struct err *err)
 int pack_parse(struct pack *pack, struct str text, struct err *err)
 {
     struct json_in in = {.text = text};
-    unsigned seen = 0;
+    struct known_keys keys = {.names = FIELDS, .n_names = F_COUNT};
     if (json_in_expect(&in, '{', err) < 0) {
         return -1;
     }
     for (;;) {
         int field = 0;
-        if (next_key(&in, &pack->arena, FIELDS, F_COUNT, &seen, &field, err) < 0) {
+        if (next_key(&in, &pack->arena, &keys, &field, err) < 0) {
             return -1;
         }
         if (field == F_COUNT) {

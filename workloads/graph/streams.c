@@ -250,7 +250,7 @@ static int *row_of(int *rows, int call, int n_streams)
 /* ---- what waits for what ---- */
 
 /* The calls in their new order. */
-struct order {
+struct call_order {
     const struct plan *plan;
     int n_streams;
     int *place;    /* (calls): where the call stands in the order */
@@ -262,7 +262,7 @@ struct order {
 };
 
 /* Call b begins after call a, which stands before it. */
-static void wait_for(struct order *order, int b, int a)
+static void wait_for(struct call_order *order, int b, int a)
 {
     int from = order->plan->stream[a];
     int *before = row_of(order->before, b, order->n_streams);
@@ -277,7 +277,7 @@ static void wait_for(struct order *order, int b, int a)
     before[from] = order->position[a] + 1;
 }
 
-static int by_place_down(const struct order *order, const int *calls, int n, int below)
+static int by_place_down(const struct call_order *order, const int *calls, int n, int below)
 {
     int best = NO_VALUE;
     for (int i = 0; i < n; i++) {
@@ -288,7 +288,7 @@ static int by_place_down(const struct order *order, const int *calls, int n, int
 }
 
 /* The one that stands last first: what it waited for need not be waited for. */
-static void wait_for_needs(struct order *order, int call)
+static void wait_for_needs(struct call_order *order, int call)
 {
     const struct needs *needs = &order->plan->needs;
     int n = needs->first[call + 1] - needs->first[call];
@@ -300,7 +300,7 @@ static void wait_for_needs(struct order *order, int call)
 }
 
 /* The last call of each stream that stands `window` places or more before. */
-static void wait_for_window(struct order *order, int place, int window)
+static void wait_for_window(struct call_order *order, int place, int window)
 {
     int call = order->plan->order[place];
     bool is_seen[GRAPH_STREAMS_MAX] = {false};
@@ -316,16 +316,16 @@ static void wait_for_window(struct order *order, int place, int window)
     }
 }
 
-static struct order order_calls(struct arena *arena, const struct plan *plan)
+static struct call_order order_calls(struct arena *arena, const struct plan *plan)
 {
     size_t n = (size_t)plan->graph->n_calls + 1;
     int n_streams = plan->opts->n_streams;
-    struct order order = {.plan = plan,
-                          .n_streams = n_streams,
-                          .place = arena_array(arena, int, n),
-                          .position = arena_array(arena, int, n),
-                          .before = arena_array(arena, int, n *(size_t)n_streams),
-                          .waits = arena_array(arena, int, n *(size_t)n_streams)};
+    struct call_order order = {.plan = plan,
+                               .n_streams = n_streams,
+                               .place = arena_array(arena, int, n),
+                               .position = arena_array(arena, int, n),
+                               .before = arena_array(arena, int, n *(size_t)n_streams),
+                               .waits = arena_array(arena, int, n *(size_t)n_streams)};
     for (int s = 0; s < n_streams; s++) {
         order.last[s] = NO_VALUE;
     }
@@ -364,7 +364,7 @@ static int take_event(int *busy_until, int n_events, int place, int until)
     return NO_VALUE;
 }
 
-static int write_events(struct arena *arena, struct graph *graph, const struct order *order,
+static int write_events(struct arena *arena, struct graph *graph, const struct call_order *order,
                         struct streams_report *report, struct err *err)
 {
     int n = graph->n_calls;
@@ -418,7 +418,7 @@ int streams_assign(struct graph *graph, const struct streams_opts *opts,
             plan.end[i] > report.side_by_side_ns ? plan.end[i] : report.side_by_side_ns;
     }
     if (opts->n_streams > 1) {
-        struct order order = order_calls(&arena, &plan);
+        struct call_order order = order_calls(&arena, &plan);
         struct call *old = arena_array(&arena, struct call, (size_t)graph->n_calls);
         memcpy(old, graph->calls, (size_t)graph->n_calls * sizeof(*old));
         for (int place = 0; place < graph->n_calls; place++) {

@@ -70,8 +70,3 @@ struct traffic traffic_of_graph(const struct graph *graph, memplan_bytes_fn byte
     }
     return total;
 }
-
-int64_t graph_traffic_bytes(const struct graph *graph, memplan_bytes_fn bytes_of, void *self)
-{
-    return traffic_of_graph(graph, bytes_of, self).floor_bytes;
-}

@@ -18,6 +18,5 @@ struct traffic traffic_of_call(const struct graph *graph, const struct call *cal
 
 /* All calls of a step: forward and backward, no optimiser. */
 struct traffic traffic_of_graph(const struct graph *graph, memplan_bytes_fn bytes_of, void *self);
-int64_t graph_traffic_bytes(const struct graph *graph, memplan_bytes_fn bytes_of, void *self);
 
 #endif

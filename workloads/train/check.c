@@ -264,11 +264,16 @@ static void gather_rows(const struct net *net, int id, char *rows, int64_t bytes
 }
 
 /* With several ranks all must call it, and rank 0 has what is to be written. */
-static int collect_results(const struct net *net, struct arena *arena, struct st_tensor *tensors,
-                           bool is_trained)
+struct results {
+    struct arena *arena; /* borrowed */
+    struct st_tensor *tensors;
+    int n;
+};
+
+static void collect_results(const struct net *net, bool is_trained, struct results *results)
 {
     const struct graph *graph = net->graph;
-    int n = 0;
+    results->n = 0;
     for (int i = 0; i < graph->n_values; i++) {
         const struct value *value = &graph->values[i];
         bool is_of_samples = value->kind == VALUE_ACT && value->shape.n_dims > 0;
@@ -283,20 +288,19 @@ static int collect_results(const struct net *net, struct arena *arena, struct st
         enum dtype dtype = dtype_in_file(value->dtype);
         int64_t bytes = shape_count(&shape) * dtype_bytes(dtype);
         int n_rows = is_of_samples ? graph->ranks.n_ranks : 1;
-        char *data = arena_alloc(arena, (size_t)(bytes * n_rows), alignof(max_align_t));
+        char *data = arena_alloc(results->arena, (size_t)(bytes * n_rows), alignof(max_align_t));
         if (n_rows > 1) {
             gather_rows(net, i, data, bytes);
             shape.dim[0] *= n_rows;
         } else {
             net_read(net, i, data);
         }
-        tensors[n++] = (struct st_tensor){.name = value->name,
-                                          .dtype = dtype,
-                                          .shape = shape,
-                                          .data = data,
-                                          .bytes = bytes * n_rows};
+        results->tensors[results->n++] = (struct st_tensor){.name = value->name,
+                                                            .dtype = dtype,
+                                                            .shape = shape,
+                                                            .data = data,
+                                                            .bytes = bytes * n_rows};
     }
-    return n;
 }
 
 /* Ranks of one job must have read the same batch; parameters come from rank 0. */
@@ -340,12 +344,13 @@ static bool is_gradient(const struct net *net, const struct st_tensor *tensor)
 }
 
 /* Takes the scale out of float gradients; false where one of them overflowed. */
-static bool unscale(const struct net *net, struct st_tensor *tensors, int n, float scale)
+static bool unscale(const struct net *net, const struct results *results, float scale)
 {
-    for (int i = 0; i < n; i++) {
-        float *data = (float *)(uintptr_t)tensors[i].data; /* collect_results made it */
-        int64_t count = tensors[i].bytes / (int64_t)sizeof(*data);
-        for (int64_t j = 0; is_gradient(net, &tensors[i]) && j < count; j++) {
+    for (int i = 0; i < results->n; i++) {
+        const struct st_tensor *tensor = &results->tensors[i];
+        float *data = (float *)(uintptr_t)tensor->data; /* collect_results made it */
+        int64_t count = tensor->bytes / (int64_t)sizeof(*data);
+        for (int64_t j = 0; is_gradient(net, tensor) && j < count; j++) {
             if (!isfinite(data[j])) {
                 return false;
             }
@@ -358,8 +363,8 @@ static bool unscale(const struct net *net, struct st_tensor *tensors, int n, flo
 /* One forward and backward with half precision: the loss scale starts where the recipe has it and is halved until no gradient
    overflows. Running statistics start anew each time. */
 static int compute_scaled(struct net *net, const struct train_opts *opts,
-                          const struct st_file *file, const stop_flag *stop, struct arena *arena,
-                          struct st_tensor *tensors, int *ret_n, struct err *err)
+                          const struct st_file *file, const stop_flag *stop,
+                          struct results *results, struct err *err)
 {
     struct opt_state state = opt_state_start(&opts->rule);
     for (; state.loss_scale >= OPT_SCALE_MIN; state.loss_scale /= 2.0F) {
@@ -368,11 +373,11 @@ static int compute_scaled(struct net *net, const struct train_opts *opts,
         if (net_gradients(net, stop)) {
             return step_ended(net, opts, stop, err);
         }
-        *ret_n = collect_results(net, arena, tensors, false);
+        collect_results(net, false, results);
         if (!isfinite(net_loss(net))) {
             return loss_ended(opts, err);
         }
-        if (unscale(net, tensors, *ret_n, state.loss_scale)) {
+        if (unscale(net, results, state.loss_scale)) {
             return 0;
         }
     }
@@ -415,10 +420,11 @@ static int compute(struct net *net, const struct train_opts *opts, const struct 
                    const stop_flag *stop, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct st_tensor *tensors = arena_array(&arena, struct st_tensor, (size_t)net->graph->n_values);
-    int n = 0;
+    struct results results = {
+        .arena = &arena,
+        .tensors = arena_array(&arena, struct st_tensor, (size_t)net->graph->n_values)};
     if (opts->dtype == DT_F16) {
-        if (compute_scaled(net, opts, file, stop, &arena, tensors, &n, err) < 0) {
+        if (compute_scaled(net, opts, file, stop, &results, err) < 0) {
             return -1;
         }
     } else {
@@ -431,13 +437,13 @@ static int compute(struct net *net, const struct train_opts *opts, const struct 
         if (status < 0) {
             return -1;
         }
-        n = collect_results(net, &arena, tensors, opts->steps > 0);
+        collect_results(net, opts->steps > 0, &results);
     }
     if (net->comm && comm_has_failed(net->comm)) {
         *err = net->comm->err;
         return -1;
     }
-    return opts->ranks.rank == 0 ? st_write(opts->out_path, tensors, n, err) : 0;
+    return opts->ranks.rank == 0 ? st_write(opts->out_path, results.tensors, results.n, err) : 0;
 }
 
 int train_check(const struct train_opts *given, const stop_flag *stop, struct err *err)
@@ -465,7 +471,7 @@ int train_check(const struct train_opts *given, const stop_flag *stop, struct er
         return err_wrap(err, "%s", opts.check_path);
     }
     digest_batch(net.graph, &file, batch);
-    if (team_open(&job, &opts, &net, batch, stop, &log, err) < 0) {
+    if (team_open(&job, &(struct team_opts){&opts, &net, batch, stop, &log}, err) < 0) {
         return -1;
     }
     if (train_alloc(&opts, &net, 0, err) < 0 || compute(&net, &opts, &file, stop, err) < 0) {

@@ -152,9 +152,8 @@ static const char *kept_dtype_name(const struct train_opts *opts)
     return dtype_name(opts->dtype == DT_F64 ? DT_F64 : DT_F32);
 }
 
-int checkpoint_write(const char *path, const struct train_opts *opts, const struct net *net,
-                     const char *data, int64_t step, struct checkpoint_saved *ret_saved,
-                     struct err *err)
+int checkpoint_write(const struct train_opts *opts, const struct net *net, const char *data,
+                     int64_t step, struct checkpoint_saved *ret_saved, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     size_t n_max = (size_t)net->graph->n_values * PART_COUNT;
@@ -197,7 +196,7 @@ int checkpoint_write(const char *path, const struct train_opts *opts, const stru
     for (int i = 0; i < n; i++) {
         ret_saved->n_bytes += tensors[i].bytes;
     }
-    return st_write_sealed(path, &content, ret_saved->sha256, err);
+    return st_write_sealed(opts->save_path, &content, ret_saved->sha256, err);
 }
 
 /* ---- reading ---- */

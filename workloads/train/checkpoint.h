@@ -41,9 +41,9 @@ struct checkpoint_saved {
     int64_t n_bytes;
 };
 
-/* After `step` steps of all runs together. Either the whole file is there at the end or what was there before. */
-MUST_CHECK int checkpoint_write(const char *path, const struct train_opts *opts,
-                                const struct net *net, const char *data, int64_t step,
-                                struct checkpoint_saved *ret_saved, struct err *err);
+/* To opts->save_path, after `step` steps of all runs together. Either the whole file is there at the end or what was there before. */
+MUST_CHECK int checkpoint_write(const struct train_opts *opts, const struct net *net,
+                                const char *data, int64_t step, struct checkpoint_saved *ret_saved,
+                                struct err *err);
 
 #endif

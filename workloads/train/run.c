@@ -165,7 +165,7 @@ int run_save(const struct run *run, int64_t step, struct err *err)
         return 0;
     }
     int64_t start_ns = clock->mono_ns(clock->ctx);
-    if (checkpoint_write(opts->save_path, opts, run->net, data_of(run), done, &saved, err) < 0) {
+    if (checkpoint_write(opts, run->net, data_of(run), done, &saved, err) < 0) {
         return say_failure(opts, run->log, step, err);
     }
     return mlog_checkpoint(run->log,
@@ -344,7 +344,7 @@ int train_run(const struct train_opts *given, struct clock_src clock, int fd, co
     int64_t step = 0;
     if (device_open(&device, opts, &backend, err) < 0 ||
         train_plan(opts, &arena, &backend, &job.comm, &net, err) < 0 ||
-        team_open(&job, opts, &net, "", stop, &log, err) < 0) {
+        team_open(&job, &(struct team_opts){opts, &net, "", stop, &log}, err) < 0) {
         return -1;
     }
     if (make_ready(&run, err) < 0 || steps(&run, &step, err) < 0) {

@@ -106,14 +106,15 @@ static int say_fatal(const struct mlog *log, const char *device, const char *whe
     return -1;
 }
 
-int team_open(struct job *job, const struct train_opts *opts, const struct net *net,
-              const char *extra, const stop_flag *stop, const struct mlog *log, struct err *err)
+int team_open(struct job *job, const struct team_opts *team, struct err *err)
 {
+    const struct train_opts *opts = team->train;
+    const struct net *net = team->net;
     CLEANUP(strbuf) struct strbuf facts;
     char network[SHA256_HEX_LEN + 1];
     char words[WIRE_FACTS_MAX];
     strbuf_init(&facts, FACTS_MAX);
-    put_facts(&facts, opts, net, extra);
+    put_facts(&facts, opts, net, team->extra);
     ASSERT(!facts.is_full);
     digest_network(net->graph, facts.ptr, network);
     first_words(facts.ptr, words);
@@ -124,9 +125,10 @@ int team_open(struct job *job, const struct train_opts *opts, const struct net *
                                       .network = network,
                                       .rendezvous_ns = opts->rendezvous_s * NS_PER_S,
                                       .timeout_ns = opts->comm_timeout_s * NS_PER_S,
-                                      .stop = stop};
+                                      .stop = team->stop};
     if (job_open(job, &job_opts, err) < 0) {
-        return err->code == ERR_INTERRUPTED ? -1 : say_fatal(log, opts->device, "rendezvous", err);
+        return err->code == ERR_INTERRUPTED ? -1
+                                            : say_fatal(team->log, opts->device, "rendezvous", err);
     }
     const struct backend_async *async = &net->backend->async;
     char gpu[DEVICE_TEXT_MAX] = "";
@@ -137,7 +139,8 @@ int team_open(struct job *job, const struct train_opts *opts, const struct net *
     if (job_use_cuda(job, gpu, &job_opts, err) == 0) {
         return 0;
     }
-    int status = err->code == ERR_INTERRUPTED ? -1 : say_fatal(log, opts->device, "ranks", err);
+    int status =
+        err->code == ERR_INTERRUPTED ? -1 : say_fatal(team->log, opts->device, "ranks", err);
     job_fail(job, err->msg);
     return status;
 }

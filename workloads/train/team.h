@@ -7,11 +7,16 @@
 #include "dist/job.h"
 #include "train/train.h"
 
-/* Joins the ranks of opts that would train this very network; `extra` is one more word of facts, or "". A failure has
+/* Joins the ranks of `train` that would train this very network; `extra` is one more word of facts, or "". A failure has
    been said as a fatal line. */
-MUST_CHECK int team_open(struct job *job, const struct train_opts *opts, const struct net *net,
-                         const char *extra, const stop_flag *stop, const struct mlog *log,
-                         struct err *err);
+struct team_opts {
+    const struct train_opts *train; /* all borrowed for the call */
+    const struct net *net;
+    const char *extra;
+    const stop_flag *stop;
+    const struct mlog *log;
+};
+MUST_CHECK int team_open(struct job *job, const struct team_opts *team, struct err *err);
 
 /* All ranks have opened the same data by that option: its digest is 64 hex digits. */
 MUST_CHECK int team_agree_on_data(struct job *job, const char *option, const char *sha256_hex,
