@@ -104,7 +104,8 @@ static void what_is_wrong_is_named(void **state UNUSED)
          "two groups are named \"a\""},
         {DATASET(ONE_FILE, "", PACK, TWIN("val", "2")), "no split is named \"val\""},
         {DATASET(ONE_FILE, "", PACK, TWIN("train", "5")), "folders: expected at most the 4"},
-        {DATASET("", "", PACK, TWIN("train", "2")), "expected the synthetic dataset's archives, found none"},
+        {DATASET("", "", PACK, TWIN("train", "2")),
+         "expected the synthetic dataset's archives, found none"},
         {DATASET(ONE_FILE, "",
                  "{\"kind\":\"tokens\",\"short_side\":null,\"classes\":null,\"sequence\":8,"
                  "\"predictions\":9}",
