@@ -256,6 +256,13 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     return push_sample(p, series, &sample, line->number, err);
 }
 
+/* A last line without an end that opens an object and does not close it. */
+static bool ends_in_object(const struct line *line)
+{
+    return line->is_cut && memchr(line->text.ptr, '{', line->text.len) &&
+           line->text.ptr[line->text.len - 1] != '}';
+}
+
 static int read_series(struct parser *p, size_t idx, const struct line *line, bool *ret_found,
                        struct err *err)
 {
@@ -276,6 +283,11 @@ static int read_series(struct parser *p, size_t idx, const struct line *line, bo
     if (*ret_found && may_be_cut(spec, line)) {
         /* What was printed is not known. A cut score takes no rate with it. */
         p->is_truncated = p->is_truncated || is_measured(spec->quantity);
+        return 0;
+    }
+    if (*ret_found && spec->quantity == QTY_CLOCK && p->derivation >= DERIVATION_GAPS &&
+        ends_in_object(line)) {
+        p->is_truncated = true; /* when is known, and what was said of it is not */
         return 0;
     }
     if (*ret_found) {
