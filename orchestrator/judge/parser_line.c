@@ -155,9 +155,7 @@ static double read_value(struct parser *p, const struct series_spec *spec, const
     value *= takes_part(spec, line, spec->kilo) ? 1e3 : 1;
     value /= takes_part(spec, line, spec->milli) ? 1e3 : 1;
     value /= takes_part(spec, line, spec->micro) ? 1e6 : 1;
-    if (takes_part(spec, line, spec->inverse)) {
-        value = 1 / value; /* over 0: is_measured */
-    }
+    value = takes_part(spec, line, spec->inverse) ? 1 / value : value; /* over 0: is_measured */
     return spec->factor == 1 ? value : value * spec->factor;
 }
 
@@ -393,7 +391,7 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
     return 0;
 }
 
-/* "Killed" is a word of its own where a shell says it. */
+/* As a word of its own, as a shell says it. */
 static bool says_killed(struct str text)
 {
     const struct str word = STR_LIT("Killed");
