@@ -122,6 +122,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
     }
     if (f->verdict == PARSE_OK && f->series->n == 0) { /* another of the format's has samples */
         f->verdict = PARSE_NO_METRIC;
+        f->why = STR_LIT("no line holds what the rule takes");
     }
     if (f->verdict == PARSE_AMBIGUOUS && chooses_run && f->m.causes.n[CAUSE_RUNS] > 0) {
         bool is_last = f->rule->run == RUN_LAST;
@@ -132,7 +133,6 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
                                            parse_verdict_name(f->verdict)));
     }
     if (f->verdict != PARSE_OK && !is_part(f)) {
-        f->why = f->why.len ? f->why : STR_LIT("no line holds what the rule takes");
         return;
     }
     if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
