@@ -473,7 +473,7 @@ void attempt_stop(struct attempt *a, enum attempt_end why)
     note_cut(a, n_cut);
 }
 
-static void kill_members(struct attempt *a)
+static void kill_jobs(struct attempt *a)
 {
     a->is_killing = true;
     for (size_t idx = 0; idx < a->n_jobs; idx++) {
@@ -548,7 +548,7 @@ static void look_at_clock(struct attempt *a)
         attempt_stop(a, END_EXITED);
     }
     if (a->is_stopping && !a->is_killing && (now_ns >= a->kill_ns || a->r->n_signals > 1)) {
-        kill_members(a);
+        kill_jobs(a);
     }
 }
 
