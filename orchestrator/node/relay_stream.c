@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream on a node: blocks come in from the side of the orchestrator into a ring; each is handed on, hashed and written, by
+/* A stream on a node: blocks come in from the side of the orchestrator into a ring; each is passed on, hashed and written, by
    whoever is free, in its order. A ring's place is free again when all three are done with it, so that the slowest sets the pace. */
 #include "base/base.h"
 
@@ -42,7 +42,7 @@ struct stream {
     struct relay *relay;
     struct block *ring;
     struct lane lanes[LANE_COUNT];
-    uint64_t n_in, n_out, n_over; /* blocks received, handed on, done with */
+    uint64_t n_in, n_out, n_over; /* blocks received, passed on, done with */
     size_t in_len, out_len;       /* of the blocks under way */
     int up_fd, down_fd;
     uint32_t down_node;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: git repositories at one full commit, with their submodules at the commits that it names. Kept as bare repositories,
-   STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. What git checks by its ids is held against them:
+   STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. What git checks by its ids is checked against them:
    a commit is what was pinned, or nothing. One thread. */
 #ifndef STORE_SOURCE_STORE_H
 #define STORE_SOURCE_STORE_H
