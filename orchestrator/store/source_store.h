@@ -37,7 +37,6 @@ struct source_tree {           /* in the arena */
 MUST_CHECK int sources_init(struct sources *sources, struct arena *arena, const struct store *store,
                             const struct net_opts *net, struct err *err);
 
-/* Asks the server, within half a minute: ERR_AUTH, ERR_FETCH or ERR_NET where it could not be cloned, ERR_USAGE for a page. */
 /* The commit that a branch or tag is at now. ERR_FETCH where there is none, or one of each. */
 MUST_CHECK int source_resolve(struct sources *sources, const char *url, const char *ref,
                               const char **ret_commit, struct err *err);
