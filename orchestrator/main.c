@@ -154,7 +154,7 @@ static int take_manifests(int argc, char **argv, const char **ret_named)
     return n;
 }
 
-/* Where manifests are looked for beside the program's own (load/places.h), first to last: named, the variable's, and unless the data folder is
+/* Where manifests are looked for next to the program's own (load/places.h), first to last: named, the variable's, and unless the data folder is
    named too, ./manifests and the user's data folder. */
 static void set_places(struct arena *arena, const char *named)
 {

@@ -30,7 +30,7 @@ double rng_f64(struct rng *rng)
     return (double)(rng_u64(rng) >> 11) * 0x1p-53;
 }
 
-/* Box-Muller, one of the pair: no hidden state beside the seed. */
+/* Box-Muller, one of the pair: no hidden state besides the seed. */
 double rng_normal(struct rng *rng)
 {
     double radius = sqrt(-2.0 * log(1.0 - rng_f64(rng)));

@@ -6,8 +6,8 @@
 #include "cmd/stop.h"
 #include "codec/json.h"
 #include "report/dataset.h"
+#include "store/artifact.h"
 #include "store/bundle.h"
-#include "store/noun.h"
 
 #define OUTPUT_MAX (8u << 20)
 
@@ -145,11 +145,11 @@ static void parts_cleanup(struct parts *parts)
     VEC_RELEASE(parts);
 }
 
-static void add_part(struct arena *arena, const struct noun *noun, struct parts *parts)
+static void add_part(struct arena *arena, const struct artifact *artifact, struct parts *parts)
 {
-    const char *kind = noun_kind_name(noun->kind);
-    const char *name = arena_printf(arena, "%.*s%s", STR_ARG(noun->name),
-                                    noun->is_twin ? DATASET_TWIN_SUFFIX : "");
+    const char *kind = artifact_kind_name(artifact->kind);
+    const char *name = arena_printf(arena, "%.*s%s", STR_ARG(artifact->name),
+                                    artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
     for (size_t idx = 0; idx < parts->n; idx++) {
         if (strcmp(parts->items[idx].kind, kind) == 0 &&
             strcmp(parts->items[idx].name, name) == 0) {
@@ -162,17 +162,17 @@ static void add_part(struct arena *arena, const struct noun *noun, struct parts 
 static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *name,
                     bool is_synthetic, struct parts *parts, struct err *err)
 {
-    struct noun noun;
-    struct nouns needs = {&noun, 1};
-    if (noun_resolve(arena, ctx->root, name, &noun, err) < 0) {
+    struct artifact artifact;
+    struct artifacts needs = {&artifact, 1};
+    if (artifact_resolve(arena, ctx->root, name, &artifact, err) < 0) {
         return -1;
     }
-    if (noun.kind == NOUN_REPORT &&
-        noun_of_report(arena, ctx->root, str_z(arena, noun.name), &needs, err) < 0) {
+    if (artifact.kind == ARTIFACT_REPORT &&
+        artifact_of_report(arena, ctx->root, str_z(arena, artifact.name), &needs, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < needs.n; idx++) {
-        needs.items[idx].is_twin |= is_synthetic && needs.items[idx].kind == NOUN_DATASET;
+        needs.items[idx].is_synthetic |= is_synthetic && needs.items[idx].kind == ARTIFACT_DATASET;
         add_part(arena, &needs.items[idx], parts);
     }
     return 0;

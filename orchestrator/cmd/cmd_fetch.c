@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "cmd/artifact_ops.h"
 #include "cmd/net_args.h"
-#include "cmd/noun_ops.h"
 #include "store/lock_file.h"
 
 struct fetch_args {
@@ -51,12 +51,12 @@ static int fetch(const struct cmd_ctx *ctx, const struct fetch_args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct net_opts net;
-    struct noun_job job = {.ctx = ctx,
-                           .net_opts = &net,
-                           .locks = lock_folder(&arena, ctx->root, args->locks),
-                           .is_locks_named = args->locks != NULL,
-                           .samples = &args->samples,
-                           .wants_tree = !args->keeps_packed};
+    struct artifact_job job = {.ctx = ctx,
+                               .net_opts = &net,
+                               .locks = lock_folder(&arena, ctx->root, args->locks),
+                               .is_locks_named = args->locks != NULL,
+                               .samples = &args->samples,
+                               .wants_tree = !args->keeps_packed};
     if (names->n == 0) {
         return err_set(err, ERR_USAGE, "fetch: expected the NAME of a dataset, image or report");
     }
@@ -65,8 +65,8 @@ static int fetch(const struct cmd_ctx *ctx, const struct fetch_args *args,
     }
     return net_args_opts(ctx, &args->net, &net, err) < 0
                ? -1
-               : noun_ops_run(&job, args->is_dry ? VERB_FORESEE : VERB_FETCH, names,
-                              args->is_synthetic, args->want_json, err);
+               : artifact_ops_run(&job, args->is_dry ? VERB_FORESEE : VERB_FETCH, names,
+                                  args->is_synthetic, args->want_json, err);
 }
 
 static int run_fetch(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

@@ -207,12 +207,12 @@ static const struct table_column DATASET_COLUMNS[] = {{"dataset", false},
 
 /* How far it is in the store: "absent", "partial", "archives", "tree"; "-" for what has no such thing. */
 static int add_dataset_state(struct rows *rows, const struct store *store, const char *id,
-                             bool is_twin, struct err *err)
+                             bool is_synthetic, struct err *err)
 {
     struct dataset_here here;
     struct err none = {0};
-    if (dataset_load(rows->arena, rows->root, NULL, id, is_twin, &here, &none) < 0) {
-        if (is_twin && none.code == ERR_USAGE) {
+    if (dataset_load(rows->arena, rows->root, NULL, id, is_synthetic, &here, &none) < 0) {
+        if (is_synthetic && none.code == ERR_USAGE) {
             table_add(rows->table, STR_LIT("-"));
             return 0;
         }
@@ -328,7 +328,7 @@ static const struct kind {
     {"runs", list_runs, RUN_COLUMNS, ARRAY_LEN(RUN_COLUMNS)},
 };
 
-/* A column's head as a JSON key: blanks become underscores; the id column is always "id", and a synthetic dataset's "twin". */
+/* A column's head as a JSON key: blanks become underscores; the id column is always "id", and a synthetic dataset's "synthetic dataset". */
 static const char *json_key(struct arena *arena, const struct kind *kind, size_t column)
 {
     if (column && str_eq_z(str_of(kind->columns[column].head), "synthetic")) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include "cmd/artifact_ops.h"
 #include "cmd/net_args.h"
-#include "cmd/noun_ops.h"
 #include "store/lock_file.h"
 
 struct lock_args {
@@ -30,16 +30,16 @@ static int lock(const struct cmd_ctx *ctx, const struct lock_args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct net_opts net;
-    struct noun_job job = {.ctx = ctx,
-                           .net_opts = &net,
-                           .locks = lock_folder(&arena, ctx->root, args->locks),
-                           .wants_tree = true};
+    struct artifact_job job = {.ctx = ctx,
+                               .net_opts = &net,
+                               .locks = lock_folder(&arena, ctx->root, args->locks),
+                               .wants_tree = true};
     if (names->n == 0) {
         return err_set(err, ERR_USAGE, "lock: expected the NAME of a dataset, image or report");
     }
     return net_args_opts(ctx, &args->net, &net, err) < 0
                ? -1
-               : noun_ops_run(&job, VERB_LOCK, names, false, args->want_json, err);
+               : artifact_ops_run(&job, VERB_LOCK, names, false, args->want_json, err);
 }
 
 static int run_lock(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)

@@ -122,6 +122,7 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
     }
     if (f->verdict == PARSE_OK && f->series->n == 0) { /* another of the format's has samples */
         f->verdict = PARSE_NO_METRIC;
+        f->why = STR_LIT("no line holds what the rule takes");
     }
     if (f->verdict == PARSE_AMBIGUOUS && chooses_run && f->m.causes.n[CAUSE_RUNS] > 0) {
         bool is_last = f->rule->run == RUN_LAST;
@@ -132,7 +133,6 @@ static void judge(struct arena *arena, const struct args *args, struct finding_o
                                            parse_verdict_name(f->verdict)));
     }
     if (f->verdict != PARSE_OK && !is_part(f)) {
-        f->why = f->why.len ? f->why : STR_LIT("no line holds what the rule takes");
         return;
     }
     if ((f->rule ? rule_apply(f->rule, &f->m, &of, &f->value, &err) : apply_mean(args, f, &err)) <
@@ -185,11 +185,11 @@ struct source {
     struct format_set *suggested;
 };
 
-/* Of those that fit, the program's own where there is one, and the protocols beside it; what fits any log counts where nothing else
+/* Of those that fit, the program's own where there is one, and the protocols next to it; what fits any log counts where nothing else
    does. */
 static void sort_guess(struct guess *guess, struct finding_of_log *f)
 {
-    static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_BESIDE,
+    static const enum format_role ORDER[] = {FORMAT_FIRST, FORMAT_OWN, FORMAT_SIDECAR,
                                              FORMAT_GENERIC};
     struct guess all = *guess;
     guess->n = 0;
@@ -200,10 +200,10 @@ static void sort_guess(struct guess *guess, struct finding_of_log *f)
             }
         }
     }
-    for (size_t idx = 0; guess->n == 1 && idx < all.n && f->n_beside < BESIDE_MAX; idx++) {
+    for (size_t idx = 0; guess->n == 1 && idx < all.n && f->n_sidecars < SIDECARS_MAX; idx++) {
         if (format_role(all.formats[idx]) != FORMAT_GENERIC &&
             all.formats[idx] != guess->formats[0]) {
-            f->beside[f->n_beside++].format = all.formats[idx];
+            f->sidecars[f->n_sidecars++].format = all.formats[idx];
         }
     }
 }
@@ -267,11 +267,11 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     return 0;
 }
 
-static int measure_beside(struct arena *arena, const struct source *from, struct finding_of_log *f,
-                          struct err *err)
+static int measure_sidecars(struct arena *arena, const struct source *from,
+                            struct finding_of_log *f, struct err *err)
 {
-    for (size_t idx = 0; idx < f->n_beside; idx++) {
-        struct beside *b = &f->beside[idx];
+    for (size_t idx = 0; idx < f->n_sidecars; idx++) {
+        struct sidecar *b = &f->sidecars[idx];
         struct finding_of_log as = {
             .file = f->file, .path = f->path, .format = format_id(b->format)};
         if (measure_file_rates(arena, b->format, f->path, STR_EMPTY, from->head, &as.m, err) < 0) {
@@ -352,7 +352,7 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
         return -1;
     }
     judge(arena, args, f);
-    return measure_beside(arena, from, f, err);
+    return measure_sidecars(arena, from, f, err);
 }
 
 static const struct table_column COLUMNS[] = {

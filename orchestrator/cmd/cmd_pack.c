@@ -4,9 +4,9 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
+#include "store/artifact.h"
 #include "store/dataset_pack.h"
 #include "store/lock_file.h"
-#include "store/noun.h"
 
 #define OUTPUT_MAX (16u << 20)
 
@@ -71,7 +71,7 @@ static void print_split(struct strbuf *buf, const struct dataset_here *here,
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct err ignored = {0};
     strbuf_printf(buf, "%s, split %.*s%s: %s\n", here->dataset.id.ptr, STR_ARG(packed->split),
-                  here->is_twin ? ", synthetic" : "", packed->folder);
+                  here->is_synthetic ? ", synthetic" : "", packed->folder);
     if (json_parse(packed->said, "reperf-pack", &doc, &ignored) == 0) {
         struct json root = json_root(&doc);
         strbuf_printf(buf, "  samples %lld, shards %lld (%lld were there), %lld bytes\n",
@@ -95,7 +95,7 @@ static void print(struct strbuf *buf, const struct dataset_here *here,
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
     jw_str(&out, "dataset", here->dataset.id);
-    jw_bool(&out, "synthetic", here->is_twin);
+    jw_bool(&out, "synthetic", here->is_synthetic);
     jw_array(&out, "splits");
     for (size_t idx = 0; idx < n; idx++) {
         jw_raw(&out, NULL, packed[idx].said);
@@ -120,18 +120,18 @@ static int pack(const struct cmd_ctx *ctx, const struct pack_args *args, const c
                                            .replaces = args->replaces};
     struct dataset_here here;
     struct dataset_packed *packed = NULL;
-    struct noun noun;
+    struct artifact artifact;
     size_t n = 0;
     strbuf_init(&buf, OUTPUT_MAX);
-    if (noun_resolve(&arena, ctx->root, name, &noun, err) < 0) {
+    if (artifact_resolve(&arena, ctx->root, name, &artifact, err) < 0) {
         return -1;
     }
-    if (noun.kind != NOUN_DATASET) {
+    if (artifact.kind != ARTIFACT_DATASET) {
         return err_set(err, ERR_USAGE, "pack %.100s: expected a dataset, found %s", name,
-                       noun_kind_name(noun.kind));
+                       artifact_kind_name(artifact.kind));
     }
-    if (dataset_load(&arena, ctx->root, NULL, noun.name.ptr, noun.is_twin || args->is_synthetic,
-                     &here, err) < 0 ||
+    if (dataset_load(&arena, ctx->root, NULL, artifact.name.ptr,
+                     artifact.is_synthetic || args->is_synthetic, &here, err) < 0 ||
         store_open(&arena, ctx->store, &store, err) < 0) {
         return -1;
     }

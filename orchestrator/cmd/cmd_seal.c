@@ -72,7 +72,7 @@ static void print_seal(struct strbuf *buf, bool want_json, const char *archive,
     jw_end_object(&out);
 }
 
-/* The evidence of a run is sealed beside it, under the run's id; NULL: it is a folder of another kind. */
+/* The evidence of a run is sealed next to it, under the run's id; NULL: it is a folder of another kind. */
 static const char *of_run(struct arena *arena, struct str folder)
 {
     static const struct str END = {"/evidence", 9};

@@ -3,8 +3,8 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "cmd/artifact_ops.h"
 #include "cmd/cmd.h"
-#include "cmd/noun_ops.h"
 #include "cmd/stop.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
@@ -185,14 +185,14 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
                                  .wants_progress = true,
                                  .should_stop = stop_is_asked,
                                  .clock = ctx->clock};
-    struct noun_job job = {.ctx = ctx,
-                           .net_opts = &net,
-                           .locks = lock_folder(&arena, ctx->root, args->locks),
-                           .is_locks_named = args->locks != NULL,
-                           .folder = folder,
-                           .depth = args->is_quick  ? NOUN_QUICK
-                                    : args->is_deep ? NOUN_DEEP
-                                                    : NOUN_NORMAL};
+    struct artifact_job job = {.ctx = ctx,
+                               .net_opts = &net,
+                               .locks = lock_folder(&arena, ctx->root, args->locks),
+                               .is_locks_named = args->locks != NULL,
+                               .folder = folder,
+                               .depth = args->is_quick  ? ARTIFACT_QUICK
+                                        : args->is_deep ? ARTIFACT_DEEP
+                                                        : ARTIFACT_NORMAL};
     if (args->key || args->allows_unsigned || args->wants_rebuild || args->is_bytes_only) {
         return err_set(
             err, ERR_USAGE,
@@ -203,7 +203,7 @@ static int verify_names(const struct cmd_ctx *ctx, const struct verify_args *arg
     if (args->is_quick && args->is_deep) {
         return err_set(err, ERR_USAGE, "verify: --quick and --deep exclude each other");
     }
-    return noun_ops_run(&job, VERB_VERIFY, names, args->is_synthetic, args->want_json, err);
+    return artifact_ops_run(&job, VERB_VERIFY, names, args->is_synthetic, args->want_json, err);
 }
 
 static int verify_as(const struct cmd_ctx *ctx, const struct verify_args *args,
@@ -211,16 +211,16 @@ static int verify_as(const struct cmd_ctx *ctx, const struct verify_args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const struct opt_list names = {.items = (const char *[]){args->as}, .n = 1};
-    struct noun noun;
+    struct artifact artifact;
     if (operands->n != 1) {
         return err_set(err, ERR_USAGE, "verify --as %.100s: expected one PATH", args->as);
     }
-    if (noun_resolve(&arena, ctx->root, args->as, &noun, err) < 0) {
+    if (artifact_resolve(&arena, ctx->root, args->as, &artifact, err) < 0) {
         return -1;
     }
-    if (noun.kind != NOUN_DATASET) {
+    if (artifact.kind != ARTIFACT_DATASET) {
         return err_set(err, ERR_USAGE, "verify --as %.100s: that is %s, expected a dataset",
-                       args->as, noun_kind_name(noun.kind));
+                       args->as, artifact_kind_name(artifact.kind));
     }
     if (!fs_exists(operands->items[0])) {
         return err_set(err, ERR_NOT_FOUND, "verify: %s: no such file or folder",

@@ -5,7 +5,7 @@
 #include "cmd/dataset_ops.h"
 #include "store/dataset_store.h"
 
-static void put_foreseen(struct noun_sink *sink, const struct dataset_foreseen *one)
+static void put_foreseen(struct artifact_sink *sink, const struct dataset_foreseen *one)
 {
     const char *from = one->is_wanted ? "person" : dataset_origin_name(one->origin);
     jw_object(sink->out, NULL);
@@ -27,8 +27,8 @@ static void put_foreseen(struct noun_sink *sink, const struct dataset_foreseen *
     strbuf_printf(sink->text, "%s%s\n", one->url ? " from " : "", one->url ? one->url : "");
 }
 
-int dataset_op_foresee(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                       struct err *err)
+int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                       struct artifact_sink *sink, struct err *err)
 {
     const struct dataset_fetch_opts opts = {.net = job->net};
     struct dataset_foreseen *files =
@@ -39,14 +39,15 @@ int dataset_op_foresee(struct noun_job *job, const struct noun *noun, struct nou
     size_t n_open = 0;
     size_t n_to_get = 0;
     size_t n = 0;
-    if (dataset_load(job->arena, job->ctx->root, job->locks, noun->name.ptr, noun->is_twin, &here,
-                     err) < 0 ||
+    if (dataset_load(job->arena, job->ctx->root, job->locks, artifact->name.ptr,
+                     artifact->is_synthetic, &here, err) < 0 ||
         dataset_foresee(job->arena, job->store, &here, &opts, files, &n, err) < 0) {
         return -1;
     }
     has_tree = dataset_state(job->arena, job->store, &here) == DATASET_TREE;
-    strbuf_printf(sink->text, "%s%s\n", here.dataset.id.ptr, here.is_twin ? " (synthetic)" : "");
-    jw_bool(sink->out, "synthetic", here.is_twin || here.dataset.is_synthetic);
+    strbuf_printf(sink->text, "%s%s\n", here.dataset.id.ptr,
+                  here.is_synthetic ? " (synthetic)" : "");
+    jw_bool(sink->out, "synthetic", here.is_synthetic || here.dataset.is_synthetic);
     jw_array(sink->out, "files");
     for (size_t idx = 0; idx < n; idx++) {
         bool is_new = files[idx].origin != FROM_STORE;

@@ -13,11 +13,11 @@
 #include "store/dataset_verify.h"
 #include "store/digest_cache.h"
 
-static int load(struct noun_job *job, const struct noun *noun, struct dataset_here *ret_here,
-                struct err *err)
+static int load(struct artifact_job *job, const struct artifact *artifact,
+                struct dataset_here *ret_here, struct err *err)
 {
-    return dataset_load(job->arena, job->ctx->root, job->locks, noun->name.ptr, noun->is_twin,
-                        ret_here, err);
+    return dataset_load(job->arena, job->ctx->root, job->locks, artifact->name.ptr,
+                        artifact->is_synthetic, ret_here, err);
 }
 
 static void put_digest(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
@@ -73,7 +73,7 @@ static void put_wanted(struct json_out *out, const struct dataset_wanted *wanted
 static void put_fetched(struct json_out *out, const struct dataset_here *here,
                         const struct dataset_fetched *fetched)
 {
-    jw_bool(out, "synthetic", here->is_twin || here->dataset.is_synthetic);
+    jw_bool(out, "synthetic", here->is_synthetic || here->dataset.is_synthetic);
     jw_array(out, "files");
     for (size_t idx = 0; idx < fetched->n_files; idx++) {
         put_file(out, &fetched->files[idx]);
@@ -124,14 +124,14 @@ static void print_fetched(struct strbuf *text, struct arena *arena, const struct
                           const struct dataset_fetched *fetched)
 {
     strbuf_printf(text, "%s%s\n", here->dataset.id.ptr,
-                  here->is_twin ? " (synthetic: reproduces no published number)" : "");
+                  here->is_synthetic ? " (synthetic: reproduces no published number)" : "");
     for (size_t idx = 0; idx < fetched->n_files; idx++) {
         const struct dataset_got *got = &fetched->files[idx];
         strbuf_printf(text, "  %-9s %s, %lld bytes%s\n", dataset_origin_name(got->origin),
                       got->item.name.ptr, (long long)got->item.size_bytes,
-                      here->is_twin     ? ""
-                      : got->is_checked ? ", digest as known"
-                                        : ", no digest was known: not checked");
+                      here->is_synthetic ? ""
+                      : got->is_checked  ? ", digest as known"
+                                         : ", no digest was known: not checked");
         if (got->origin == FROM_NET) {
             strbuf_printf(
                 text, "            %llu bytes received, %llu kept from before, %llu again\n",
@@ -150,7 +150,7 @@ static void print_fetched(struct strbuf *text, struct arena *arena, const struct
     }
 }
 
-static int fetch(struct noun_job *job, const struct dataset_here *here, bool wants_tree,
+static int fetch(struct artifact_job *job, const struct dataset_here *here, bool wants_tree,
                  struct dataset_fetched *fetched, struct err *err)
 {
     const struct dataset_fetch_opts opts = {
@@ -164,15 +164,15 @@ static int fetch(struct noun_job *job, const struct dataset_here *here, bool wan
 }
 
 /* A tree that was there before is only said to be there after its files were looked at. */
-static int check_there(struct noun_job *job, const struct dataset_here *here, struct err *err);
+static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err);
 
-int dataset_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                     struct err *err)
+int dataset_op_fetch(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
     int result;
-    if (load(job, noun, &here, err) < 0) {
+    if (load(job, artifact, &here, err) < 0) {
         return -1;
     }
     result = fetch(job, &here, job->wants_tree, &fetched, err);
@@ -187,16 +187,16 @@ int dataset_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_
 
 /* ---- lock ---- */
 
-int dataset_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                    struct err *err)
+int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
+                    struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_fetched fetched = {0};
     struct dataset_locked locked;
-    if (load(job, noun, &here, err) < 0) {
+    if (load(job, artifact, &here, err) < 0) {
         return -1;
     }
-    if (here.is_twin) {
+    if (here.is_synthetic) {
         return err_set(err, ERR_USAGE,
                        "%s: a synthetic dataset is not published: there is nothing to lock",
                        here.name);
@@ -265,7 +265,7 @@ static void put_archive(struct json_out *out, const struct dataset_archive *arch
 static void put_verified(struct json_out *out, const struct dataset_here *here,
                          const struct dataset_verified *v)
 {
-    jw_bool(out, "synthetic", here->is_twin);
+    jw_bool(out, "synthetic", here->is_synthetic);
     jw_z(out, "verdict", dataset_verdict_name(v->verdict));
     jw_z(out, "tree", v->tree_path);
     put_digest(out, "list_sha256", v->tree.seen.list_sha256, SHA256_BYTES, v->tree.seen.has_list);
@@ -377,8 +377,8 @@ static void print_verified(struct strbuf *text, const struct dataset_here *here,
         [VERDICT_PARTLY] = "holds as far as it could be checked",
         [VERDICT_WRONG] = "does NOT hold",
     };
-    strbuf_printf(text, "%s%s: %s\n", here->dataset.id.ptr, here->is_twin ? " (synthetic)" : "",
-                  SAYS[v->verdict]);
+    strbuf_printf(text, "%s%s: %s\n", here->dataset.id.ptr,
+                  here->is_synthetic ? " (synthetic)" : "", SAYS[v->verdict]);
     strbuf_printf(text, "  %llu files in %s; %llu from the cache, %.1f MB read, %llu headers\n",
                   (unsigned long long)v->n_files, v->tree_path, (unsigned long long)v->n_from_cache,
                   (double)v->n_bytes_read / 1e6, (unsigned long long)v->n_headers);
@@ -405,8 +405,8 @@ static void save_cache(struct digest_cache *cache)
     }
 }
 
-static struct dataset_verify_opts verify_opts(const struct noun_job *job, enum dataset_depth depth,
-                                              struct digest_cache *cache)
+static struct dataset_verify_opts verify_opts(const struct artifact_job *job,
+                                              enum dataset_depth depth, struct digest_cache *cache)
 {
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     return (struct dataset_verify_opts){.depth = depth,
@@ -417,12 +417,12 @@ static struct dataset_verify_opts verify_opts(const struct noun_job *job, enum d
                                         .clock = job->ctx->clock};
 }
 
-/* -1 with the numbers of faults, and of what the store has with the command that mends it. */
-static int wrong(const struct noun_job *job, const struct dataset_here *here,
+/* -1 with the numbers of faults, and of what the store has with the command that repairs it. */
+static int wrong(const struct artifact_job *job, const struct dataset_here *here,
                  const struct dataset_verified *v, struct err *err)
 {
     const char *hint = arena_printf(job->arena, "; reperf repair %s%s", here->dataset.id.ptr,
-                                    here->is_twin ? " --synthetic" : "");
+                                    here->is_synthetic ? " --synthetic" : "");
     return err_set(err, ERR_INTEGRITY,
                    "%s does not hold: %zu missing, %zu extra, %zu corrupt, %zu unreadable, "
                    "%zu wrong counts%s",
@@ -431,7 +431,7 @@ static int wrong(const struct noun_job *job, const struct dataset_here *here,
                    v->n_of[FAULT_COUNT], job->folder ? "" : hint);
 }
 
-static int check_tree(struct noun_job *job, const struct dataset_here *here,
+static int check_tree(struct artifact_job *job, const struct dataset_here *here,
                       enum dataset_depth depth, struct dataset_verified *ret_verified,
                       struct err *err)
 {
@@ -450,7 +450,7 @@ static int check_tree(struct noun_job *job, const struct dataset_here *here,
     return result;
 }
 
-static int check_there(struct noun_job *job, const struct dataset_here *here, struct err *err)
+static int check_there(struct artifact_job *job, const struct dataset_here *here, struct err *err)
 {
     struct dataset_verified verified;
     if (check_tree(job, here, DEPTH_QUICK, &verified, err) < 0) {
@@ -459,14 +459,15 @@ static int check_there(struct noun_job *job, const struct dataset_here *here, st
     return verified.verdict != VERDICT_WRONG ? 0 : wrong(job, here, &verified, err);
 }
 
-int dataset_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                      struct err *err)
+int dataset_op_verify(struct artifact_job *job, const struct artifact *artifact,
+                      struct artifact_sink *sink, struct err *err)
 {
-    static const enum dataset_depth DEPTHS[] = {
-        [NOUN_QUICK] = DEPTH_QUICK, [NOUN_NORMAL] = DEPTH_NORMAL, [NOUN_DEEP] = DEPTH_DEEP};
+    static const enum dataset_depth DEPTHS[] = {[ARTIFACT_QUICK] = DEPTH_QUICK,
+                                                [ARTIFACT_NORMAL] = DEPTH_NORMAL,
+                                                [ARTIFACT_DEEP] = DEPTH_DEEP};
     struct dataset_here here;
     struct dataset_verified verified;
-    if (load(job, noun, &here, err) < 0 ||
+    if (load(job, artifact, &here, err) < 0 ||
         check_tree(job, &here, DEPTHS[job->depth], &verified, err) < 0) {
         return -1;
     }
@@ -480,7 +481,7 @@ int dataset_op_verify(struct noun_job *job, const struct noun *noun, struct noun
 static void put_repaired(struct json_out *out, const struct dataset_here *here,
                          const struct dataset_repaired *done)
 {
-    jw_bool(out, "synthetic", here->is_twin);
+    jw_bool(out, "synthetic", here->is_synthetic);
     jw_bool(out, "was_whole", done->was_whole);
     jw_bool(out, "made_anew", done->is_anew);
     jw_i64(out, "bad_archives", (int64_t)done->n_bad_archives);
@@ -497,14 +498,14 @@ static void put_repaired(struct json_out *out, const struct dataset_here *here,
     jw_end_array(out);
 }
 
-static void print_repaired(struct noun_job *job, struct strbuf *text,
+static void print_repaired(struct artifact_job *job, struct strbuf *text,
                            const struct dataset_here *here, const struct dataset_repaired *done)
 {
-    strbuf_printf(text, "%s%s: %s\n", here->dataset.id.ptr, here->is_twin ? " (synthetic)" : "",
-                  done->was_whole ? "nothing to repair"
-                  : done->is_anew
-                      ? "its tree was made again"
-                      : arena_printf(job->arena, "%zu files unpacked again", done->n_files));
+    strbuf_printf(
+        text, "%s%s: %s\n", here->dataset.id.ptr, here->is_synthetic ? " (synthetic)" : "",
+        done->was_whole ? "nothing to repair"
+        : done->is_anew ? "its tree was made again"
+                        : arena_printf(job->arena, "%zu files unpacked again", done->n_files));
     if (done->n_bad_archives) {
         strbuf_printf(text, "  %zu archives were corrupt in the store\n", done->n_bad_archives);
     }
@@ -529,13 +530,13 @@ static void print_repaired(struct noun_job *job, struct strbuf *text,
     }
 }
 
-int dataset_op_repair(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                      struct err *err)
+int dataset_op_repair(struct artifact_job *job, const struct artifact *artifact,
+                      struct artifact_sink *sink, struct err *err)
 {
     struct dataset_here here;
     struct dataset_repaired done;
     int result;
-    if (load(job, noun, &here, err) < 0 || net_open(job->net, err) < 0) {
+    if (load(job, artifact, &here, err) < 0 || net_open(job->net, err) < 0) {
         return -1;
     }
     /* Without the cache: what a disk has lost is seen by reading only. */

@@ -50,7 +50,7 @@ static void put_info(struct strbuf *text, const struct image_info *info)
 
 /* ---- the client ---- */
 
-static int open_registry(struct noun_job *job, struct registry **ret_registry, struct err *err)
+static int open_registry(struct artifact_job *job, struct registry **ret_registry, struct err *err)
 {
     const struct net_opts *opts = job->net_opts;
     struct registry_settings settings = {
@@ -74,8 +74,8 @@ static int open_registry(struct noun_job *job, struct registry **ret_registry, s
 
 /* ---- fetch ---- */
 
-int image_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                   struct err *err)
+int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
+                   struct artifact_sink *sink, struct err *err)
 {
     CLEANUP(registry) struct registry *registry = NULL;
     struct image_places places = {.mirror = job->net_opts->mirror,
@@ -83,7 +83,7 @@ int image_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_si
                                   .n_layouts = job->net_opts->n_layouts,
                                   .clock = job->ctx->clock,
                                   .should_stop = job->net_opts->should_stop};
-    const char *name = str_z(job->arena, noun->name);
+    const char *name = str_z(job->arena, artifact->name);
     struct image_fetched fetched;
     struct image_spec spec;
     bool is_locked;
@@ -120,10 +120,10 @@ int image_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_si
 /* ---- fetch --dry-run ---- */
 
 /* Bytes as the store or the lock has them: a registry is not asked. */
-int image_op_foresee(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                     struct err *err)
+int image_op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
-    const char *name = str_z(job->arena, noun->name);
+    const char *name = str_z(job->arena, artifact->name);
     struct image_info info;
     struct image_spec spec;
     struct err none = {0};
@@ -154,10 +154,10 @@ int image_op_foresee(struct noun_job *job, const struct noun *noun, struct noun_
 
 /* ---- verify ---- */
 
-int image_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                    struct err *err)
+int image_op_verify(struct artifact_job *job, const struct artifact *artifact,
+                    struct artifact_sink *sink, struct err *err)
 {
-    const char *name = str_z(job->arena, noun->name);
+    const char *name = str_z(job->arena, artifact->name);
     struct image_check check = {0};
     struct image_spec spec;
     bool is_locked;
@@ -199,7 +199,8 @@ int image_op_verify(struct noun_job *job, const struct noun *noun, struct noun_s
 /* ---- repair ---- */
 
 /* Every blob of the reference is read; what is corrupt goes into quarantine, and fetch gets what is missing. */
-static int check_blobs(struct noun_job *job, const char *name, size_t *ret_n_bad, struct err *err)
+static int check_blobs(struct artifact_job *job, const char *name, size_t *ret_n_bad,
+                       struct err *err)
 {
     uint8_t(*sha256)[SHA256_BYTES];
     struct store_verify_result result;
@@ -227,19 +228,19 @@ static int check_blobs(struct noun_job *job, const char *name, size_t *ret_n_bad
     return 0;
 }
 
-int image_op_repair(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                    struct err *err)
+int image_op_repair(struct artifact_job *job, const struct artifact *artifact,
+                    struct artifact_sink *sink, struct err *err)
 {
     size_t n_bad = 0;
     if (net_open(job->net, err) < 0 ||
-        check_blobs(job, str_z(job->arena, noun->name), &n_bad, err) < 0) {
+        check_blobs(job, str_z(job->arena, artifact->name), &n_bad, err) < 0) {
         return -1;
     }
     jw_i64(sink->out, "bad_blobs", (int64_t)n_bad);
     if (n_bad) {
         strbuf_printf(sink->text, "%zu blobs were corrupt in the store\n", n_bad);
     }
-    return image_op_fetch(job, noun, sink, err);
+    return image_op_fetch(job, artifact, sink, err);
 }
 
 /* ---- lock ---- */
@@ -257,16 +258,16 @@ static struct lock_item make_item(const char *name, const uint8_t *sha256, uint6
     return item;
 }
 
-int image_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                  struct err *err)
+int image_op_lock(struct artifact_job *job, const struct artifact *artifact,
+                  struct artifact_sink *sink, struct err *err)
 {
     CLEANUP(registry) struct registry *registry = NULL;
-    const char *name = str_z(job->arena, noun->name);
+    const char *name = str_z(job->arena, artifact->name);
     struct clock_src clock = job->ctx->clock;
     char date[RFC3339_MAX];
     struct lock_item items[4];
     struct lock lock = {.kind = LOCK_IMAGE,
-                        .id = noun->name,
+                        .id = artifact->name,
                         .items = items,
                         .n_items = ARRAY_LEN(items),
                         .n_files = -1,

@@ -10,11 +10,11 @@
 #include "judge/suggest.h"
 #include "load/measure.h"
 
-#define FLUSH_BYTES (64u << 10)
-#define BESIDE_MAX  8 /* protocols in one log */
+#define FLUSH_BYTES  (64u << 10)
+#define SIDECARS_MAX 8 /* protocols in one log */
 
 /* Figures of a protocol whose lines stand among those of the log's own format. */
-struct beside {
+struct sidecar {
     const struct format *format;
     enum parse_verdict verdict;
     const struct series *series;
@@ -36,8 +36,8 @@ struct finding_of_log {
     struct rule_value value;
     struct str unit;
     const struct rule *rule; /* NULL: mean of the series */
-    struct beside beside[BESIDE_MAX];
-    size_t n_beside;
+    struct sidecar sidecars[SIDECARS_MAX];
+    size_t n_sidecars;
     struct proposal *proposal; /* borrowed; NULL: a format was found */
 };
 

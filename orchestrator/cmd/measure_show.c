@@ -99,14 +99,14 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
 }
 
 /* Only where there are any: other documents stay as they were. */
-static void put_beside(struct json_out *out, const struct finding_of_log *f)
+static void put_sidecars(struct json_out *out, const struct finding_of_log *f)
 {
-    if (f->n_beside == 0) {
+    if (f->n_sidecars == 0) {
         return;
     }
     jw_array(out, "beside");
-    for (size_t idx = 0; idx < f->n_beside; idx++) {
-        const struct beside *b = &f->beside[idx];
+    for (size_t idx = 0; idx < f->n_sidecars; idx++) {
+        const struct sidecar *b = &f->sidecars[idx];
         jw_object(out, NULL);
         jw_str(out, "format", format_id(b->format));
         jw_str(out, "name", b->series->name);
@@ -139,7 +139,7 @@ int measure_put_log(struct json_out *out, const struct finding_of_log *f, struct
         return -1;
     }
     put_more(out, f);
-    put_beside(out, f);
+    put_sidecars(out, f);
     if (f->proposal) {
         measure_put_proposal(out, f->proposal);
     }
@@ -173,7 +173,7 @@ void measure_add_row(struct table *table, const struct finding_of_log *f)
     table_add(table, str_of(parse_verdict_name(f->verdict)));
 }
 
-static void add_beside(struct strbuf *text, const struct beside *b)
+static void add_sidecar(struct strbuf *text, const struct sidecar *b)
 {
     struct str id = format_id(b->format);
     strbuf_printf(text, "in the same log, %.*s, %.*s: %s", STR_ARG(id), STR_ARG(b->series->name),
@@ -198,8 +198,8 @@ void measure_add_details(struct strbuf *text, const struct finding_of_log *f)
         }
         strbuf_add_z(text, "\n");
     }
-    for (size_t idx = 0; idx < f->n_beside; idx++) {
-        add_beside(text, &f->beside[idx]);
+    for (size_t idx = 0; idx < f->n_sidecars; idx++) {
+        add_sidecar(text, &f->sidecars[idx]);
     }
     if (f->m.n_facts) {
         strbuf_add_z(text, "the log states:\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `nodes copy`: copy files and folders to all nodes, handed on from node to node, each held against its digest there. */
+/* `nodes copy`: copy files and folders to all nodes, passed on from node to node, each checked against its digest there. */
 #include "base/base.h"
 
 #include <errno.h>

@@ -24,22 +24,22 @@ struct bringing {
     size_t n;
 };
 
-/* What the store has, without the network; every file is held against its commit while it is written. */
+/* What the store has, without the network; every file is checked against its commit while it is written. */
 static int add_source(struct bringing *b, const char *text, struct err *err)
 {
     const struct provision_files *files = b->files;
     struct net_opts offline = {
         .clock = files->ctx->clock, .is_offline = true, .should_stop = stop_is_asked};
-    struct noun_job job = {.ctx = files->ctx, .locks = files->locks, .arena = b->arena};
+    struct artifact_job job = {.ctx = files->ctx, .locks = files->locks, .arena = b->arena};
     struct sources sources;
     struct source_tree tree;
-    struct noun noun;
+    struct artifact artifact;
     const char *url, *commit;
     bool has_prefix = str_starts(str_of(text), STR_LIT("source:"));
     const char *name = has_prefix ? text : arena_printf(b->arena, "source:%s", text);
     const char *folder;
-    if (noun_resolve(b->arena, files->ctx->root, name, &noun, err) < 0 ||
-        source_op_find(&job, &noun, &url, &commit, err) < 0 ||
+    if (artifact_resolve(b->arena, files->ctx->root, name, &artifact, err) < 0 ||
+        source_op_find(&job, &artifact, &url, &commit, err) < 0 ||
         sources_init(&sources, b->arena, files->store, &offline, err) < 0) {
         return -1;
     }

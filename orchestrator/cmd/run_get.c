@@ -6,12 +6,12 @@
 #include <signal.h>
 
 #include "base/log.h"
-#include "cmd/noun_ops.h"
+#include "cmd/artifact_ops.h"
 #include "cmd/stop.h"
 #include "store/lock_file.h"
 
 struct wanted {
-    VEC(struct step_need) items; /* one each noun and verb */
+    VEC(struct step_need) items; /* one each artifact and verb */
     size_t n_tried;
 };
 
@@ -24,7 +24,7 @@ static void want(struct wanted *wanted, const struct step_need *need)
 {
     for (size_t idx = 0; idx < wanted->items.n; idx++) {
         const struct step_need *known = &wanted->items.items[idx];
-        if (str_eq(known->noun, need->noun) && known->is_lock == need->is_lock) {
+        if (str_eq(known->artifact, need->artifact) && known->is_lock == need->is_lock) {
             return;
         }
     }
@@ -51,7 +51,7 @@ static int check_logins(struct arena *arena, const struct wanted *wanted,
         const struct step_need *need = &wanted->items.items[idx];
         if (need->needs_login) {
             names = arena_printf(arena, "%s%s%.*s", names ? names : "", names ? ", " : "",
-                                 STR_ARG(need->noun));
+                                 STR_ARG(need->artifact));
         }
     }
     return !names || net_has_login(net) || net->mirror
@@ -66,14 +66,15 @@ static int get(const struct cmd_ctx *ctx, const struct net_opts *net, struct are
                const struct step_need *need, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list names = {0};
-    struct noun_job job = {.ctx = ctx,
-                           .net_opts = net,
-                           .locks = lock_folder(arena, ctx->root, NULL),
-                           .wants_tree = true,
-                           .is_aside = true};
-    VEC_PUSH(&names, need->noun.ptr);
-    log_line(LOG_INFO, "getting %.*s", STR_ARG(need->noun));
-    return noun_ops_run(&job, need->is_lock ? VERB_LOCK : VERB_FETCH, &names, false, false, err);
+    struct artifact_job job = {.ctx = ctx,
+                               .net_opts = net,
+                               .locks = lock_folder(arena, ctx->root, NULL),
+                               .wants_tree = true,
+                               .is_aside = true};
+    VEC_PUSH(&names, need->artifact.ptr);
+    log_line(LOG_INFO, "getting %.*s", STR_ARG(need->artifact));
+    return artifact_ops_run(&job, need->is_lock ? VERB_LOCK : VERB_FETCH, &names, false, false,
+                            err);
 }
 
 /* What could not be got is not asked for again. Returns a signal's status where one came. */

@@ -15,13 +15,13 @@ struct pinned { /* what a name stands for, once its lock is read */
     bool is_locked;
 };
 
-static int find_pin(struct noun_job *job, const struct noun *noun, struct pinned *ret_pin,
-                    struct err *err)
+static int find_pin(struct artifact_job *job, const struct artifact *artifact,
+                    struct pinned *ret_pin, struct err *err)
 {
-    struct pinned pin = {.id = str_z(job->arena, noun->name)};
+    struct pinned pin = {.id = str_z(job->arena, artifact->name)};
     struct err missing = {0};
     const struct lock_item *top;
-    if (source_parse_name(job->arena, noun->name, &pin.name, err) < 0) {
+    if (source_parse_name(job->arena, artifact->name, &pin.name, err) < 0) {
         return -1;
     }
     pin.commit = pin.name.commit;
@@ -56,11 +56,11 @@ static int need_commit(const struct pinned *pin, struct err *err)
                          pin->id, pin->id);
 }
 
-int source_op_find(struct noun_job *job, const struct noun *noun, const char **ret_url,
+int source_op_find(struct artifact_job *job, const struct artifact *artifact, const char **ret_url,
                    const char **ret_commit, struct err *err)
 {
     struct pinned pin;
-    if (find_pin(job, noun, &pin, err) < 0 || need_commit(&pin, err) < 0) {
+    if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0) {
         return -1;
     }
     *ret_url = pin.name.url;
@@ -75,7 +75,7 @@ static void print_part(struct json_out *out, const struct source_part *part)
     jw_z(out, "tree", part->tree);
 }
 
-static void print_tree(const struct noun_sink *sink, const struct pinned *pin,
+static void print_tree(const struct artifact_sink *sink, const struct pinned *pin,
                        const struct source_tree *tree, bool is_locked)
 {
     size_t n_new = 0;
@@ -103,7 +103,7 @@ static void print_tree(const struct noun_sink *sink, const struct pinned *pin,
 }
 
 /* Against the lock, where there is one. */
-static int check_lock(struct noun_job *job, const struct pinned *pin,
+static int check_lock(struct artifact_job *job, const struct pinned *pin,
                       const struct source_tree *tree, struct err *err)
 {
     struct lock found;
@@ -114,13 +114,13 @@ static int check_lock(struct noun_job *job, const struct pinned *pin,
     return lock_check(&pin->lock, &found, err);
 }
 
-int source_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                    struct err *err)
+int source_op_fetch(struct artifact_job *job, const struct artifact *artifact,
+                    struct artifact_sink *sink, struct err *err)
 {
     struct sources sources;
     struct source_tree tree;
     struct pinned pin;
-    if (find_pin(job, noun, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
+    if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0 ||
         source_fetch(&sources, pin.name.url, pin.commit, &tree, err) < 0 ||
         check_lock(job, &pin, &tree, err) < 0) {
@@ -131,15 +131,15 @@ int source_op_fetch(struct noun_job *job, const struct noun *noun, struct noun_s
 }
 
 /* What a commit weighs is known to nobody before git has asked for it. */
-int source_op_foresee(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                      struct err *err)
+int source_op_foresee(struct artifact_job *job, const struct artifact *artifact,
+                      struct artifact_sink *sink, struct err *err)
 {
     struct sources sources;
     struct source_tree tree;
     struct pinned pin;
     struct err missing = {0};
     bool is_there;
-    if (find_pin(job, noun, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
+    if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
         return -1;
     }
@@ -153,28 +153,28 @@ int source_op_foresee(struct noun_job *job, const struct noun *noun, struct noun
     return 0;
 }
 
-int source_op_verify(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                     struct err *err)
+int source_op_verify(struct artifact_job *job, const struct artifact *artifact,
+                     struct artifact_sink *sink, struct err *err)
 {
     struct sources sources;
     struct source_tree tree;
     struct pinned pin;
-    if (find_pin(job, noun, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
+    if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0 ||
-        source_verify(&sources, pin.name.url, pin.commit, job->depth != NOUN_QUICK, &tree, err) <
-            0 ||
+        source_verify(&sources, pin.name.url, pin.commit, job->depth != ARTIFACT_QUICK, &tree,
+                      err) < 0 ||
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
     print_tree(sink, &pin, &tree, pin.is_locked);
-    strbuf_add_z(sink->text, job->depth == NOUN_QUICK
+    strbuf_add_z(sink->text, job->depth == ARTIFACT_QUICK
                                  ? "  every object is there; their bytes were not read\n"
                                  : "  every object hashes to its id\n");
     return 0;
 }
 
-int source_op_lock(struct noun_job *job, const struct noun *noun, struct noun_sink *sink,
-                   struct err *err)
+int source_op_lock(struct artifact_job *job, const struct artifact *artifact,
+                   struct artifact_sink *sink, struct err *err)
 {
     struct clock_src clock = job->ctx->clock;
     struct sources sources;
@@ -183,7 +183,7 @@ int source_op_lock(struct noun_job *job, const struct noun *noun, struct noun_si
     struct lock lock;
     char date[RFC3339_MAX];
     bool is_new;
-    if (find_pin(job, noun, &pin, err) < 0 ||
+    if (find_pin(job, artifact, &pin, err) < 0 ||
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
         return -1;
     }

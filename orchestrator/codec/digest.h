@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MD5 and SHA-256, several at once in one pass over the bytes, and strict hex. A struct digest is reused for many inputs:
-   digest_start, digest_update..., digest_finish, digest_start again. One thread at a time may use it; it may be handed on. */
+   digest_start, digest_update..., digest_finish, digest_start again. One thread at a time may use it; it may be passed on. */
 #ifndef CODEC_DIGEST_H
 #define CODEC_DIGEST_H
 

@@ -13,6 +13,7 @@
 #define NODE_FAILED        74          /* an answer's status: its text is the reason */
 #define NODE_ENGINE        7           /* the same, and it is the container engine */
 #define NODE_FULL          10          /* the same, and the disk there takes no more */
+#define NODE_FEED_OVER     "over\n"    /* the answer to FEED, where the relay takes no more */
 #define NODE_FIELDS_MAX    65536
 #define NODE_WATCH_DELAY_S 1 /* from a job's start to the first look of what watches it */
 #define NODE_FRAME_MAX     (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)

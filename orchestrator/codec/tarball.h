@@ -73,7 +73,7 @@ MUST_CHECK int tarball_end(struct tarball_writer *w, struct err *err);
 MUST_CHECK int tarball_finish(struct tarball_writer *w, const struct sign_key *key,
                               struct err *err);
 
-/* The writer held against a file that is there: each byte that it would write must stand at that place in fd. ERR_INTEGRITY where
+/* The writer checked against a file that is there: each byte that it would write must stand at that place in fd. ERR_INTEGRITY where
    one does not, which may also mean that another libzstd has written it. tarball_compare_end in place of tarball_finish. */
 MUST_CHECK int tarball_compare_init(struct tarball_writer *w, int fd, const char *name,
                                     struct err *err);
@@ -103,7 +103,7 @@ static inline void tarball_source_cleanup(struct tarball_source *source)
     tarball_source_release(source);
 }
 /* The next bytes of the tar stream into buf; *ret_len 0 at its end, when every byte of the file has been read and the digest
-   of the closing holds. One thread at a time; it may be handed on. */
+   of the closing holds. One thread at a time; it may be passed on. */
 MUST_CHECK int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
                             struct err *err);
 

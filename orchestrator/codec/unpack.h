@@ -48,7 +48,7 @@ struct unpack_opts {
     const char *format; /* "tar", "tar.gz", "tar.zst", "zip"; NULL: any of them */
     bool takes_other_format; /* another than `format` is no error: unpack_format says which */
     bool
-        is_nested; /* an entry NAME.tar is itself unpacked, into NAME/ beside it, without a temporary; a tar in that is a file */
+        is_nested; /* an entry NAME.tar is itself unpacked, into NAME/ next to it, without a temporary; a tar in that is a file */
 };
 
 struct unpack;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of an archive's entries, held against each other: what may not be in a path, two that differ only in case, a file
+/* The names of an archive's entries, checked against each other: what may not be in a path, two that differ only in case, a file
    where a folder was, links that lead out. Nothing here looks at a file system. One thread. */
 #ifndef CODEC_UNPACK_NAMES_H
 #define CODEC_UNPACK_NAMES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory at the end of a zip, held against the entries that were met on the way: tools that read from the end must see the
+/* The directory at the end of a zip, checked against the entries that were met on the way: tools that read from the end must see the
    very same files, so none may be hidden, doubled, laid over another, or be something else than it was taken for.
    Source: APPNOTE.TXT 6.3.10, sections 4.3.12 to 4.3.16 and 4.5.3. */
 #ifndef CODEC_UNPACK_ZIP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zstd frames, read in portions as codec/gunzip.h does for gzip: checksums of frames are held against their bytes, and an end in the
+/* zstd frames, read in portions as codec/gunzip.h does for gzip: checksums of frames are checked against their bytes, and an end in the
    middle of a frame is an error. One thread at a time. */
 #ifndef CODEC_UNPACK_ZSTD_H
 #define CODEC_UNPACK_ZSTD_H

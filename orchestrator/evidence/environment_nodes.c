@@ -75,26 +75,26 @@ static void put_facts(struct json_out *out, struct arena *arena, const struct no
 }
 
 static int encode(struct arena *arena, const struct inventory *inventory,
-                  const struct patient *patient, const char *time, struct str *ret_json,
+                  const struct node_probe *probe, const char *time, struct str *ret_json,
                   struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
-    struct machine machine = machine_of(&patient->facts);
+    struct machine machine = machine_of(&probe->facts);
     struct json_out out;
     strbuf_init(&text, TEXT_MAX);
     jw_begin(&out, &text, false);
     jw_object(&out, NULL);
     jw_i64(&out, "schema_version", 1);
-    jw_str(&out, "node", patient->spec->name);
+    jw_str(&out, "node", probe->spec->name);
     jw_z(&out, "collected_at", time);
     jw_z(&out, "runtime", runtime_kind_name(inventory->runtime));
     jw_null(&out, "image");
     environment_put_machine(&out, arena, &machine);
-    put_facts(&out, arena, &patient->facts);
+    put_facts(&out, arena, &probe->facts);
     jw_end_object(&out);
     if (text.is_full) {
         return err_set(err, ERR_NODE, "%.*s: its environment is more than %u bytes",
-                       STR_ARG(patient->spec->name), TEXT_MAX);
+                       STR_ARG(probe->spec->name), TEXT_MAX);
     }
     *ret_json = str_dup(arena, strbuf_str(&text));
     return 0;
@@ -103,21 +103,21 @@ static int encode(struct arena *arena, const struct inventory *inventory,
 int environment_of_nodes(struct arena *arena, struct fleet *fleet, struct clock_src clock,
                          struct node_environment *ret_items, size_t *ret_n, struct err *err)
 {
-    struct patients patients;
+    struct node_probes probes;
     char time[RFC3339_MAX];
     size_t n = 0;
-    if (doctor_examine(arena, fleet, clock, runtime_kind_name(fleet->inventory->runtime), &patients,
+    if (doctor_examine(arena, fleet, clock, runtime_kind_name(fleet->inventory->runtime), &probes,
                        err) < 0) {
         return -1;
     }
     clock_rfc3339(clock.wall_ns(clock.ctx), time);
-    for (size_t idx = 0; idx < patients.n; idx++) {
-        const struct patient *patient = &patients.items[idx];
-        if (!patient->is_reached) {
+    for (size_t idx = 0; idx < probes.n; idx++) {
+        const struct node_probe *probe = &probes.items[idx];
+        if (!probe->is_reached) {
             continue;
         }
-        ret_items[n].name = patient->spec->name;
-        if (encode(arena, fleet->inventory, patient, time, &ret_items[n].json, err) < 0) {
+        ret_items[n].name = probe->spec->name;
+        if (encode(arena, fleet->inventory, probe, time, &ret_items[n].json, err) < 0) {
             return -1;
         }
         n++;

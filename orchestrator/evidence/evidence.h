@@ -64,7 +64,7 @@ const char *evidence_statement_name(enum evidence_kind kind);
 void evidence_statement(struct strbuf *buf, enum evidence_kind kind,
                         const struct evidence_facts *facts, const struct evidence_files *files,
                         struct str version);
-/* The very text that a program of some version of reperf makes of these facts and files. ERR_INTEGRITY. */
+/* Exactly the text that a program of some version of reperf makes of these facts and files. ERR_INTEGRITY. */
 MUST_CHECK int evidence_statement_check(struct arena *arena, struct str payload,
                                         enum evidence_kind kind, const struct evidence_facts *facts,
                                         const struct evidence_files *files, struct err *err);
@@ -92,7 +92,7 @@ struct evidence_crate_marks { /* what does not follow from the files: who sealed
 };
 void evidence_crate(struct strbuf *buf, const struct evidence_facts *facts,
                     const struct evidence_files *files, const struct evidence_crate_marks *marks);
-/* The very text but for its marks, which must be of that form; not sealed before the run began. files: all of the archive, in any order.
+/* Exactly the text but for its marks, which must be of that form; not sealed before the run began. files: all of the archive, in any order.
    ERR_INTEGRITY. */
 MUST_CHECK int evidence_crate_check(struct arena *arena, struct str text,
                                     const struct evidence_facts *facts,

@@ -79,11 +79,11 @@ static bool expected_condition(struct arena *arena, const struct plan *plan,
 {
     const struct condition *said = condition_of(&recipe->conditions, at->name);
     char *number = number_of_case(arena, c, at->name);
-    struct str twins = plan->is_rehearsal && str_eq_z(at->name, "dataset")
-                           ? plan_rehearsed_data(arena, recipe)
-                           : STR_EMPTY;
-    if (twins.ptr) {
-        at->value = twins;
+    struct str synthetic = plan->is_rehearsal && str_eq_z(at->name, "dataset")
+                               ? plan_rehearsed_data(arena, recipe)
+                               : STR_EMPTY;
+    if (synthetic.ptr) {
+        at->value = synthetic;
     } else if (!said && str_eq_z(at->name, "device")) {
         at->value = plan->profile == PROFILE_SMOKE ? STR_LIT("cpu") : STR_LIT("gpu");
     } else if (!said && number) {

@@ -36,7 +36,7 @@ static void put_name(struct names *names, struct str name, struct str value)
     names->items[names->n++] = (struct named){name, value};
 }
 
-/* The log says "ID.synthetic" of a twin's shards; where that is the twin that was planned with, it is said in words. */
+/* The log says "ID.synthetic" of a synthetic dataset's shards; where that is the synthetic dataset that was planned with, it is said in words. */
 static struct str said_value(struct arena *arena, const struct frozen *frozen, struct str name,
                              struct str value)
 {

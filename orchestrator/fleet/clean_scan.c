@@ -39,8 +39,7 @@ struct scan_node {
     struct strbuf output;
     struct strbuf batch; /* what Slurm said */
     bool has_batch;
-    const char *work_folder; /* once known */
-    int64_t lease_age_s;     /* -1: no lease */
+    int64_t lease_age_s; /* -1: no lease */
     struct str lease_run;
 };
 
@@ -205,7 +204,7 @@ static enum step step_batch(struct scan *scan, size_t node_idx, struct err *err)
     return step;
 }
 
-/* After the script: its lines as items. */
+/* Its lines as items. */
 static int read_answer(struct scan *scan, size_t node_idx, struct err *err)
 {
     struct scan_node *node = &scan->nodes[node_idx];

@@ -30,68 +30,68 @@ struct visit { /* of one node */
 struct exam {
     struct arena *arena;
     struct clock_src clock;
-    struct patient *patients;
+    struct node_probe *probes;
     struct visit *visits;
     const char *engines;
 };
 
 /* When it looked lies between the question and the answer. */
-static int read_clock(struct patient *patient, struct str text, int64_t before_ns, int64_t after_ns,
-                      struct err *err)
+static int read_clock(struct node_probe *probe, struct str text, int64_t before_ns,
+                      int64_t after_ns, struct err *err)
 {
     int64_t there_ns;
     if (str_to_i64(str_trim(text), 0, INT64_MAX, &there_ns, err) < 0) {
         return err_wrap(err, "asked for the time");
     }
-    patient->has_clock = true;
-    patient->clock_low_ns = there_ns - after_ns;
-    patient->clock_high_ns = there_ns - before_ns;
+    probe->has_clock = true;
+    probe->clock_low_ns = there_ns - after_ns;
+    probe->clock_high_ns = there_ns - before_ns;
     return 0;
 }
 
-static int read_facts(struct exam *exam, struct patient *patient, const struct visit *visit,
+static int read_facts(struct exam *exam, struct node_probe *probe, const struct visit *visit,
                       struct str noise, struct err *err)
 {
     struct str text = strbuf_str(&visit->output);
-    if (facts_parse(exam->arena, str_dup(exam->arena, text), &patient->facts, err) < 0) {
+    if (facts_parse(exam->arena, str_dup(exam->arena, text), &probe->facts, err) < 0) {
         return err_wrap(err, "asked what it is");
     }
     if (noise.len) {
         struct str rest = noise;
         struct str line = STR_EMPTY;
         (void)str_next(&rest, '\n', &line);
-        patient->facts.noise_bytes = noise.len;
-        patient->facts.noise = str_dup(exam->arena, line);
+        probe->facts.noise_bytes = noise.len;
+        probe->facts.noise = str_dup(exam->arena, line);
     }
-    return facts_expand_gpus(exam->arena, &patient->facts, err);
+    return facts_expand_gpus(exam->arena, &probe->facts, err);
 }
 
 /* The phase is over; STEP_AGAIN: on with the next. */
 static enum step end_phase(struct exam *exam, struct fleet_node *node, struct visit *visit,
-                           struct patient *patient, struct err *err)
+                           struct node_probe *probe, struct err *err)
 {
     const struct remote *remote = node->remote;
     int64_t span_ns = exam->clock.mono_ns(exam->clock.ctx) - visit->mono_ns;
     struct str noise;
     switch (visit->phase) {
     case PHASE_HELLO:
-        patient->connect_ns = span_ns;
+        probe->connect_ns = span_ns;
         visit->phase = PHASE_CLOCK;
         return STEP_AGAIN;
     case PHASE_CLOCK:
-        patient->round_trip_ns = span_ns;
+        probe->round_trip_ns = span_ns;
         visit->phase = PHASE_FACTS;
-        return read_clock(patient, strbuf_str(&visit->output), visit->wall_ns,
+        return read_clock(probe, strbuf_str(&visit->output), visit->wall_ns,
                           visit->wall_ns + span_ns, err) < 0
                    ? STEP_FAIL
                    : STEP_AGAIN;
     case PHASE_FACTS:
     default:
         noise = remote->ops->login_noise ? remote->ops->login_noise(remote) : STR_EMPTY;
-        if (read_facts(exam, patient, visit, noise, err) < 0) {
+        if (read_facts(exam, probe, visit, noise, err) < 0) {
             return STEP_FAIL;
         }
-        patient->is_reached = true;
+        probe->is_reached = true;
         return STEP_DONE;
     }
 }
@@ -122,7 +122,7 @@ static enum step step_examine(void *ctx, struct fleet_node *node, size_t node_id
         goes_on = step == STEP_DONE;
         if (step == STEP_DONE) {
             visit->is_begun = false;
-            step = end_phase(exam, node, visit, &exam->patients[node_idx], err);
+            step = end_phase(exam, node, visit, &exam->probes[node_idx], err);
             goes_on = step == STEP_AGAIN;
         }
     }
@@ -130,28 +130,29 @@ static enum step step_examine(void *ctx, struct fleet_node *node, size_t node_id
 }
 
 int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src clock,
-                   const char *engines, struct patients *ret_patients, struct err *err)
+                   const char *engines, struct node_probes *ret_probes, struct err *err)
 {
     struct exam exam = {.arena = arena, .clock = clock, .engines = engines};
-    struct patients patients = {
-        fleet->inventory, arena_array(arena, struct patient, fleet->n_nodes + 1), fleet->n_nodes};
+    struct node_probes probes = {fleet->inventory,
+                                 arena_array(arena, struct node_probe, fleet->n_nodes + 1),
+                                 fleet->n_nodes};
     int status;
-    exam.patients = patients.items;
+    exam.probes = probes.items;
     exam.visits = arena_array(arena, struct visit, fleet->n_nodes + 1);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         strbuf_init(&exam.visits[idx].output, OUTPUT_MAX);
-        patients.items[idx].spec = fleet->nodes[idx].spec;
+        probes.items[idx].spec = fleet->nodes[idx].spec;
     }
     status = fleet_each(fleet, 0, step_examine, &exam, err);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
-        struct patient *patient = &patients.items[idx];
+        struct node_probe *probe = &probes.items[idx];
         strbuf_release(&exam.visits[idx].output);
-        if (!patient->is_reached) {
-            patient->error = str_of(arena_printf(arena, "%s", fleet->nodes[idx].err.msg));
-            patient->cause = fleet->nodes[idx].err.code;
+        if (!probe->is_reached) {
+            probe->error = str_of(arena_printf(arena, "%s", fleet->nodes[idx].err.msg));
+            probe->cause = fleet->nodes[idx].err.code;
         }
     }
-    *ret_patients = patients;
+    *ret_probes = probes;
     return status < 0 ? -1 : 0;
 }
 
@@ -159,7 +160,7 @@ int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src cl
 
 struct port_round {
     struct arena *arena;
-    const struct patients *patients;
+    const struct node_probes *probes;
     enum node_op op;
     struct str port;
     struct str **fields; /* of each node */
@@ -176,7 +177,7 @@ static enum step step_round(void *ctx, struct fleet_node *node, size_t node_idx,
                                    .n_fields = round->n_fields[node_idx],
                                    .output = &round->outputs[node_idx],
                                    .deadline_ns = CONNECT_DEADLINE_NS};
-    return round->patients->items[node_idx].is_reached
+    return round->probes->items[node_idx].is_reached
                ? node->remote->ops->ask(node->remote, &ask, err)
                : STEP_DONE;
 }
@@ -195,7 +196,7 @@ static int run_round(struct port_round *round, struct fleet *fleet, struct node_
         struct err bad = {0};
         struct str text = str_dup(round->arena, strbuf_str(&round->outputs[idx]));
         strbuf_release(&round->outputs[idx]);
-        if (status < 0 || !round->patients->items[idx].is_reached) {
+        if (status < 0 || !round->probes->items[idx].is_reached) {
             continue;
         }
         if (fleet->nodes[idx].err.code != ERR_NONE) {
@@ -213,14 +214,14 @@ static int run_round(struct port_round *round, struct fleet *fleet, struct node_
     return status < 0 ? -1 : 0;
 }
 
-static void name_peers(struct port_round *round, const struct patients *patients, size_t at)
+static void name_peers(struct port_round *round, const struct node_probes *probes, size_t at)
 {
     size_t n = 0;
-    struct str *fields = arena_array(round->arena, struct str, 2 * patients->n + 1);
+    struct str *fields = arena_array(round->arena, struct str, 2 * probes->n + 1);
     fields[n++] = round->port;
-    for (size_t idx = 0; idx < patients->n; idx++) {
-        const struct patient *peer = &patients->items[idx];
-        if (checks_tries_port(patients->n, at, idx) && peer->is_reached) {
+    for (size_t idx = 0; idx < probes->n; idx++) {
+        const struct node_probe *peer = &probes->items[idx];
+        if (checks_tries_port(probes->n, at, idx) && peer->is_reached) {
             fields[n++] = peer->spec->name;
             fields[n++] = inventory_fast_address(peer->spec);
         }
@@ -230,43 +231,43 @@ static void name_peers(struct port_round *round, const struct patients *patients
 }
 
 int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
-                     struct patients *patients, struct err *err)
+                     struct node_probes *probes, struct err *err)
 {
     struct port_round round = {.arena = arena,
-                               .patients = patients,
+                               .probes = probes,
                                .port = str_of(arena_printf(arena, "%lld", (long long)port)),
                                .op = NODE_LISTEN,
-                               .fields = arena_array(arena, struct str *, patients->n + 1),
-                               .n_fields = arena_array(arena, size_t, patients->n + 1)};
-    struct node_facts *heard = arena_array(arena, struct node_facts, patients->n + 1);
-    struct node_facts *peers = arena_array(arena, struct node_facts, patients->n + 1);
-    if (patients->n < 2) {
+                               .fields = arena_array(arena, struct str *, probes->n + 1),
+                               .n_fields = arena_array(arena, size_t, probes->n + 1)};
+    struct node_facts *heard = arena_array(arena, struct node_facts, probes->n + 1);
+    struct node_facts *peers = arena_array(arena, struct node_facts, probes->n + 1);
+    if (probes->n < 2) {
         return 0;
     }
-    for (size_t idx = 0; idx < patients->n; idx++) {
+    for (size_t idx = 0; idx < probes->n; idx++) {
         round.fields[idx] = arena_array(arena, struct str, 2);
         round.fields[idx][0] = round.port;
-        round.fields[idx][1] = inventory_fast_address(patients->items[idx].spec);
+        round.fields[idx][1] = inventory_fast_address(probes->items[idx].spec);
         round.n_fields[idx] = 2;
     }
     if (run_round(&round, fleet, heard, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < patients->n; idx++) {
-        struct patient *patient = &patients->items[idx];
-        if (patient->is_reached && !facts_value(&heard[idx], "listen").ptr) {
-            patient->listen_error = facts_find(&heard[idx], "listen")
-                                        ? facts_why(&heard[idx], "listen")
-                                        : facts_why(&heard[idx], "failed");
+    for (size_t idx = 0; idx < probes->n; idx++) {
+        struct node_probe *probe = &probes->items[idx];
+        if (probe->is_reached && !facts_value(&heard[idx], "listen").ptr) {
+            probe->listen_error = facts_find(&heard[idx], "listen")
+                                      ? facts_why(&heard[idx], "listen")
+                                      : facts_why(&heard[idx], "failed");
         }
-        name_peers(&round, patients, idx);
+        name_peers(&round, probes, idx);
     }
     round.op = NODE_CONNECT;
     if (run_round(&round, fleet, peers, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < patients->n; idx++) {
-        patients->items[idx].peers = peers[idx];
+    for (size_t idx = 0; idx < probes->n; idx++) {
+        probes->items[idx].peers = peers[idx];
     }
     return 0;
 }
@@ -293,7 +294,7 @@ static void add_nodes_check(struct checks *checks, const struct inventory *inven
 }
 
 static int examine_all(struct arena *arena, const struct doctor_opts *opts,
-                       struct patients *ret_patients, struct err *err)
+                       struct node_probes *ret_probes, struct err *err)
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(fleet) struct fleet fleet = {0};
@@ -305,9 +306,9 @@ static int examine_all(struct arena *arena, const struct doctor_opts *opts,
     if (fleet_open(&fleet, &loop, opts->inventory, &fleet_opts, err) < 0) {
         return -1;
     }
-    return doctor_examine(arena, &fleet, opts->clock, "", ret_patients, err) < 0
+    return doctor_examine(arena, &fleet, opts->clock, "", ret_probes, err) < 0
                ? -1
-               : doctor_try_ports(arena, &fleet, opts->port, ret_patients, err);
+               : doctor_try_ports(arena, &fleet, opts->port, ret_probes, err);
 }
 
 int doctor_run(struct arena *arena, const struct doctor_opts *opts,
@@ -319,20 +320,20 @@ int doctor_run(struct arena *arena, const struct doctor_opts *opts,
     if (opts->report && doctor_wants(arena, opts, wants, &result, &is_training, err) < 0) {
         return -1;
     }
-    if (examine_all(arena, opts, &result.patients, err) < 0) {
+    if (examine_all(arena, opts, &result.probes, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < result.patients.n; idx++) {
-        const struct patient *patient = &result.patients.items[idx];
-        checks_of_patient(&result.checks, opts->inventory, patient);
-        checks_of_wants(&result.checks, opts->inventory, patient, wants);
-        if (!patient->is_reached && result.cause == ERR_NONE) {
-            result.cause = patient->cause;
+    for (size_t idx = 0; idx < result.probes.n; idx++) {
+        const struct node_probe *probe = &result.probes.items[idx];
+        checks_of_probe(&result.checks, opts->inventory, probe);
+        checks_of_wants(&result.checks, opts->inventory, probe, wants);
+        if (!probe->is_reached && result.cause == ERR_NONE) {
+            result.cause = probe->cause;
         }
     }
     add_nodes_check(&result.checks, opts->inventory, wants);
-    checks_of_network(&result.checks, &result.patients, is_training);
-    checks_of_differences(&result.checks, &result.patients, &result.differences);
+    checks_of_network(&result.checks, &result.probes, is_training);
+    checks_of_differences(&result.checks, &result.probes, &result.differences);
     *ret_result = result;
     return 0;
 }

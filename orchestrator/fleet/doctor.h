@@ -25,7 +25,7 @@ struct doctor_opts {
 };
 
 struct doctor_result {
-    struct patients patients;
+    struct node_probes probes;
     struct checks checks;
     struct differences differences;
     struct str *cases; /* of the report */
@@ -37,13 +37,13 @@ struct doctor_result {
 MUST_CHECK int doctor_run(struct arena *arena, const struct doctor_opts *opts,
                           struct doctor_result *ret_result, struct err *err);
 
-/* Asks all nodes of an open fleet: facts, clock, times; no ports. The patients live in the arena. engines: names of container
+/* Asks all nodes of an open fleet: facts, clock, times; no ports. The probes live in the arena. engines: names of container
    engines that are asked, which takes most of the time; "": all. */
 MUST_CHECK int doctor_examine(struct arena *arena, struct fleet *fleet, struct clock_src clock,
-                              const char *engines, struct patients *ret_patients, struct err *err);
+                              const char *engines, struct node_probes *ret_probes, struct err *err);
 /* Who reaches whom, for nodes that answered doctor_examine. */
 MUST_CHECK int doctor_try_ports(struct arena *arena, struct fleet *fleet, int64_t port,
-                                struct patients *patients, struct err *err);
+                                struct node_probes *probes, struct err *err);
 
 /* 0: all that is required holds; else 6, or 5 where a node is not the one it was. Required and not known is not 0 unless
    allow_unknown. */

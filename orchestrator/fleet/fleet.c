@@ -155,13 +155,6 @@ int fleet_each(struct fleet *fleet, int64_t deadline_ns, fleet_step_fn fn, void 
     return (int)round.n_failed;
 }
 
-/* ---- a script ---- */
-
-struct script_round {
-    const struct remote_exec *exec;
-    struct fleet_result *results;
-};
-
 int fleet_first_error(const struct fleet *fleet, struct err *err)
 {
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {

@@ -11,7 +11,7 @@
 
 /* $1 engine, $2 and $3 ids that it may be known by or "", $4 REGISTRY/NAME@sha256:... or "", $5 tries. Prints "there ID" or "pulled ID";
    status 3: not there, and no registry to get it from; 127: no engine; else its last lines say why. A registry that is pinned by
-   digest needs no certificate of its own for podman: what comes is held against the digest. */
+   digest needs no certificate of its own for podman: what comes is checked against the digest. */
 static const char PROVIDE[] =
     "engine=$1 ref=$4 tries=$5\n"
     "command -v \"$engine\" >/dev/null 2>&1 || { echo \"$engine: not found on this node\"; exit "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An image on every node, by its pin. Where the inventory names a registry, each node's engine pulls REGISTRY/NAME@sha256:... from
-   that site's own mirror; else the image comes from this machine's store as one tar that is handed on from node to node
+   that site's own mirror; else the image comes from this machine's store as one tar that is passed on from node to node
    (fleet/stage) and loaded. Nothing is pulled from outside by a node. What is there already and is the pinned one stays as it
    is; afterwards every node's engine was asked for the image and answered with the pinned id. One thread; it runs the loop. */
 #ifndef FLEET_NODE_IMAGE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the store to the nodes without a registry: one tar, handed on by fleet/stage, given to each node's engine. */
+/* From the store to the nodes without a registry: one tar, passed on by fleet/stage, given to each node's engine. */
 #include "base/base.h"
 
 #include "fleet/node_image_impl.h"

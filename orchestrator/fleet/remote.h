@@ -137,7 +137,7 @@ MUST_CHECK struct remote *remote_ssh_new(struct loop *loop, const struct remote_
 struct remote *remote_local_new(struct loop *loop, const char *work_folder);
 void remote_free(struct remote *remote);
 
-/* The file of reperf-node here: $REPERF_NODE, else beside this program. To be freed. */
+/* The file of reperf-node here: $REPERF_NODE, else next to this program. To be freed. */
 char *remote_node_file(void);
 
 #endif

@@ -79,7 +79,7 @@ bool remote_node_abort(struct served *r)
     struct remote_node *node = &r->node;
     node->is_asked = false;
     if (node->is_open && node->state == NODE_UP) {
-        r->way->pause(r); /* its answer will be one to a number that nobody waits for */
+        r->way->pause(r); /* its answer will be for a request that is no longer waited for */
         return true;
     }
     node->is_open = false;

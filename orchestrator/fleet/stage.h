@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bringing things onto the nodes: files, folders and images, each checked by digest on the node, sent by this machine about once
-   and handed on from node to node, never fetched N times from outside. What is there already and is right stays.
+   and passed on from node to node, never fetched N times from outside. What is there already and is right stays.
 
    A node's work folder WORK:  jobs/          what fleet/remote keeps of jobs
                                bin/HEX/NAME   programs (reperf, reperf-train), by SHA-256
@@ -11,7 +11,7 @@
                                lease          who measures here (fleet/lease.h)
    Files appear under their final name only when whole and right.
 
-   How: reperf-node there starts a relay (node/relay_server.h). What is missing goes as one TCP stream to the first node, which hands it on
+   How: reperf-node there starts a relay (node/relay_server.h). What is missing goes as one TCP stream to the first node, which passes it on
    to the second, and so on. A node that breaks the chain is passed over and then served alone; one that is not reached by TCP gets the
    same stream by requests. Contents are not secret: nothing is encrypted but what goes by SSH, which is all that says what is right. */
 #ifndef FLEET_STAGE_H
@@ -32,7 +32,7 @@ struct stage_item {
     const char *source; /* path here */
     const char *target; /* path there, below WORK, or absolute */
     struct str
-        sha256_hex; /* of a file: its digest is held against it; NULL: it is only taken here */
+        sha256_hex; /* of a file: its digest is checked against it; NULL: it is only taken here */
     bool is_executable;
     bool may_be_shared; /* a node that sees this very file at the same path may use it there */
 };
@@ -48,7 +48,7 @@ struct stage_opts {
 enum stage_way {                /* the last that was used */
                  STAGE_NOTHING, /* all was there */
                  STAGE_SHARED,  /* all is on a file system that the node shares with this machine */
-                 STAGE_CHAIN,   /* handed on */
+                 STAGE_CHAIN,   /* passed on */
                  STAGE_DIRECT,  /* by a connection of its own */
                  STAGE_SSH,     /* by requests, over SSH */
                  STAGE_WAY_COUNT,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sending: rounds, each one stream through a chain of the nodes that lack something. A stream begins with what the least of them has
-   not, in the order's sequence; who has it already only hands it on. */
+   not, in the order's sequence; who has it already only passes it on. */
 #include "base/base.h"
 
 #include <errno.h>

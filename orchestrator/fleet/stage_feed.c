@@ -130,6 +130,8 @@ enum step stage_feed(struct staging *staging, struct staging_node *node, struct 
     enum step step = remote->ops->ask(remote, &ask, err);
     if (step != STEP_AGAIN) {
         strbuf_clear(&node->feed);
+        node->is_fed = node->is_fed || node->answer.len > 0; /* the relay is over: why is heard */
+        strbuf_clear(&node->answer);
     }
     return step;
 }

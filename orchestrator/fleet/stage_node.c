@@ -163,7 +163,7 @@ static void take_line(struct staging *staging, struct staging_node *node, struct
 static void take_output(void *ctx, const char *ptr, size_t len)
 {
     struct staging_node *node = ctx;
-    node->heard_ns = loop_now_ns(node->staging->fleet->loop);
+    node->heard_ns = len ? loop_now_ns(node->staging->fleet->loop) : node->heard_ns;
     for (size_t idx = 0; idx < len; idx++) {
         if (ptr[idx] == '\n') {
             take_line(node->staging, node, strbuf_str(&node->line));
@@ -189,20 +189,6 @@ void stage_demote(struct staging *staging, size_t idx, const char *why)
              node->mode == MODE_DIRECT ? "alone" : "by SSH");
 }
 
-static enum step relay_has_ended(struct staging_node *node, int status, struct err *err)
-{
-    if (node->failure.code != ERR_NONE) {
-        *err = node->failure;
-        return STEP_FAIL;
-    }
-    if (status == 0 && node->is_complete) {
-        node->phase = PHASE_OVER;
-        return STEP_DONE;
-    }
-    return step_fail(err_set(err, ERR_NODE, "its relay ended with status %d%s%s", status,
-                             node->tail[0] ? ": " : "", node->tail));
-}
-
 /* A connection that broke while all was well: what is there stays, and the relay is started again. */
 static bool may_run_again(struct staging_node *node, const struct err *err)
 {
@@ -225,6 +211,27 @@ static void restart(struct staging *staging, struct staging_node *node)
     stage_feed_again(node);
     node->phase = PHASE_ORDER;
     node->order_at = 0;
+}
+
+/* A stream that it could not go on with is sent to another. */
+static enum step relay_has_ended(struct staging *staging, struct staging_node *node, int status,
+                                 struct err *err)
+{
+    if (node->failure.code == ERR_NET && may_run_again(node, &node->failure)) {
+        node->failure = (struct err){0};
+        restart(staging, node);
+        return STEP_AGAIN;
+    }
+    if (node->failure.code != ERR_NONE) {
+        *err = node->failure;
+        return STEP_FAIL;
+    }
+    if (status == 0 && node->is_complete) {
+        node->phase = PHASE_OVER;
+        return STEP_DONE;
+    }
+    return step_fail(err_set(err, ERR_NODE, "its relay ended with status %d%s%s", status,
+                             node->tail[0] ? ": " : "", node->tail));
 }
 
 /* What became of a request. */
@@ -253,7 +260,7 @@ static enum step take_heard(struct staging *staging, struct staging_node *node, 
     }
     if (str_next(&line, ' ', &word) && str_eq_z(word, "ended") &&
         str_to_i64(line, 0, 255, &status, &bad) == 0) {
-        return relay_has_ended(node, (int)status, err);
+        return relay_has_ended(staging, node, (int)status, err);
     }
     if (str_eq_z(word, "absent") && ++node->n_runs < STAGE_RUNS_MAX) { /* reperf-node was lost */
         restart(staging, node);
@@ -316,7 +323,7 @@ static enum step step_relay(struct staging *staging, struct staging_node *node,
             *err = node->failure;
             return STEP_FAIL;
         }
-        if (node->has_spoken && now_ns - node->heard_ns > STAGE_SILENCE_NS) {
+        if (node->has_spoken && !node->is_feeding && now_ns - node->heard_ns > STAGE_SILENCE_NS) {
             remote->ops->abort(remote);
             return step_fail(err_set(err, ERR_NODE, "its relay has said nothing for %d s",
                                      (int)(STAGE_SILENCE_NS / NS_PER_S)));

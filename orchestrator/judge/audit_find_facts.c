@@ -81,7 +81,7 @@ static const char *const NUMBERS[] = {"iterations",
                                       "dataset_images",
                                       NULL};
 
-/* Does the log contradict what is stated? Names whose texts cannot be held against each other never do. */
+/* Does the log contradict what is stated? Names whose texts cannot be checked against each other never do. */
 static bool contradicts(struct str name, struct str stated, struct str fact)
 {
     double x = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a report's launch needs, held against a node. */
+/* What a report's launch needs, checked against a node. */
 #include "base/base.h"
 
 #include "judge/checks.h"
@@ -519,15 +519,12 @@ static void try_want(struct trial *trial)
 }
 
 void checks_of_wants(struct checks *checks, const struct inventory *inventory,
-                     const struct patient *patient, const struct wants *wants)
+                     const struct node_probe *probe, const struct wants *wants)
 {
-    for (size_t idx = 0; patient->is_reached && idx < wants->n; idx++) {
+    for (size_t idx = 0; probe->is_reached && idx < wants->n; idx++) {
         const struct want *want = &wants->items[idx];
-        struct trial trial = {checks,
-                              inventory,
-                              &patient->facts,
-                              want,
-                              {.node = patient->spec->name, .of = want->of}};
+        struct trial trial = {
+            checks, inventory, &probe->facts, want, {.node = probe->spec->name, .of = want->of}};
         if (want->kind == WANT_NODES) {
             continue; /* of all nodes together */
         }

@@ -38,7 +38,7 @@ const char *check_verdict_name(enum check_verdict verdict);
 const char *check_level_name(enum check_level level);
 
 /* A node as the doctor met it. */
-struct patient {
+struct node_probe {
     const struct inventory_node *spec;
     bool is_reached;
     struct str error; /* where it is not, and its kind */
@@ -52,23 +52,23 @@ struct patient {
     struct str listen_error;             /* why nobody could try a port of it; NULL: one could */
 };
 
-struct patients {
+struct node_probes {
     const struct inventory *inventory;
-    struct patient *items; /* in the inventory's order */
+    struct node_probe *items; /* in the inventory's order */
     size_t n;
 };
 
 /* What every inventory asks: reached, clock, shell, engine of its runtime, GPUs, work folder, health of GPUs. */
-void checks_of_patient(struct checks *checks, const struct inventory *inventory,
-                       const struct patient *patient);
+void checks_of_probe(struct checks *checks, const struct inventory *inventory,
+                     const struct node_probe *probe);
 /* What a report's cases ask of each node. */
 void checks_of_wants(struct checks *checks, const struct inventory *inventory,
-                     const struct patient *patient, const struct wants *wants);
+                     const struct node_probe *probe, const struct wants *wants);
 /* Whether a port of `to` is tried from `from`: of few nodes each from each; of more each from the one before it, as a ring of ranks
    goes, and the first one's, where ranks meet, from all. */
 bool checks_tries_port(size_t n_nodes, size_t from, size_t to);
 /* Ports from each to each, and the interface that NCCL takes. is_training: cases of several nodes with GPUs are asked for. */
-void checks_of_network(struct checks *checks, const struct patients *patients, bool is_training);
+void checks_of_network(struct checks *checks, const struct node_probes *probes, bool is_training);
 
 struct difference_value {
     struct str value; /* NULL: not known */
@@ -85,7 +85,7 @@ struct differences {
     size_t n;
 };
 /* Among the nodes that were reached, what ought to be equal and is not; each is a check that fails too. */
-void checks_of_differences(struct checks *checks, const struct patients *patients,
+void checks_of_differences(struct checks *checks, const struct node_probes *probes,
                            struct differences *ret_differences);
 
 /* The interfaces that NCCL takes by itself, in its order, "eth0,eth1"; NULL: not known. Source: NCCL's documentation,

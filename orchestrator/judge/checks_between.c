@@ -109,14 +109,13 @@ struct str nccl_interfaces(struct arena *arena, const struct node_facts *facts)
 }
 
 /* The one way to all other nodes; NULL: not known, or several. */
-static struct str fast_interface(struct arena *arena, const struct patients *patients, size_t at)
+static struct str fast_interface(struct arena *arena, const struct node_probes *probes, size_t at)
 {
     struct str found = STR_EMPTY;
-    for (size_t idx = 0; idx < patients->n; idx++) {
-        const char *key =
-            arena_printf(arena, "route.%.*s", STR_ARG(patients->items[idx].spec->name));
-        struct str via = facts_value(&patients->items[at].peers, key);
-        if (!checks_tries_port(patients->n, at, idx) || !patients->items[idx].is_reached) {
+    for (size_t idx = 0; idx < probes->n; idx++) {
+        const char *key = arena_printf(arena, "route.%.*s", STR_ARG(probes->items[idx].spec->name));
+        struct str via = facts_value(&probes->items[at].peers, key);
+        if (!checks_tries_port(probes->n, at, idx) || !probes->items[idx].is_reached) {
             continue;
         }
         if (!via.ptr || (found.ptr && !str_eq(via, found))) {
@@ -127,14 +126,14 @@ static struct str fast_interface(struct arena *arena, const struct patients *pat
     return found;
 }
 
-static void try_nccl(struct checks *checks, const struct patients *patients, size_t at,
+static void try_nccl(struct checks *checks, const struct node_probes *probes, size_t at,
                      bool is_training)
 {
-    const struct patient *patient = &patients->items[at];
-    struct str taken = nccl_interfaces(checks->arena, &patient->facts);
-    struct str fast = fast_interface(checks->arena, patients, at);
+    const struct node_probe *probe = &probes->items[at];
+    struct str taken = nccl_interfaces(checks->arena, &probe->facts);
+    struct str fast = fast_interface(checks->arena, probes, at);
     struct check check = {.id = "nccl-interface",
-                          .node = patient->spec->name,
+                          .node = probe->spec->name,
                           .level = is_training ? CHECK_REQUIRED : CHECK_ADVISED,
                           .of = STR_LIT("the inventory")};
     check.expected = fast.ptr ? fast : STR_LIT("the one that leads to the other nodes");
@@ -174,7 +173,8 @@ static bool is_certain(struct str answer)
     return answer.ptr != NULL;
 }
 
-static void try_port(struct checks *checks, const struct patient *from, const struct patient *to)
+static void try_port(struct checks *checks, const struct node_probe *from,
+                     const struct node_probe *to)
 {
     const char *key = arena_printf(checks->arena, "port.%.*s", STR_ARG(to->spec->name));
     struct str value = facts_value(&from->peers, key);
@@ -207,12 +207,12 @@ static void try_port(struct checks *checks, const struct patient *from, const st
     checks_add(checks, check);
 }
 
-void checks_of_network(struct checks *checks, const struct patients *patients, bool is_training)
+void checks_of_network(struct checks *checks, const struct node_probes *probes, bool is_training)
 {
-    if (patients->n < 2) {
+    if (probes->n < 2) {
         return;
     }
-    if (patients->n > PAIRS_NODES_MAX) {
+    if (probes->n > PAIRS_NODES_MAX) {
         checks_add(checks, (struct check){.id = "port",
                                           .level = CHECK_ADVISED,
                                           .verdict = CHECK_UNKNOWN,
@@ -221,14 +221,14 @@ void checks_of_network(struct checks *checks, const struct patients *patients, b
                                                            "and to the first"),
                                           .of = STR_LIT("the inventory")});
     }
-    for (size_t at = 0; at < patients->n; at++) {
-        for (size_t to = 0; patients->items[at].is_reached && to < patients->n; to++) {
-            if (checks_tries_port(patients->n, at, to)) {
-                try_port(checks, &patients->items[at], &patients->items[to]);
+    for (size_t at = 0; at < probes->n; at++) {
+        for (size_t to = 0; probes->items[at].is_reached && to < probes->n; to++) {
+            if (checks_tries_port(probes->n, at, to)) {
+                try_port(checks, &probes->items[at], &probes->items[to]);
             }
         }
-        if (patients->items[at].is_reached) {
-            try_nccl(checks, patients, at, is_training);
+        if (probes->items[at].is_reached) {
+            try_nccl(checks, probes, at, is_training);
         }
     }
 }
@@ -310,14 +310,14 @@ static void put_value(struct arena *arena, struct difference *difference, size_t
     at->nodes[at->n_nodes++] = node;
 }
 
-static struct str difference_in_words(struct arena *arena, const struct patients *patients,
+static struct str difference_in_words(struct arena *arena, const struct node_probes *probes,
                                       const struct difference *difference)
 {
     CLEANUP(strbuf) struct strbuf buf;
     strbuf_init(&buf, 1u << 20);
     for (size_t idx = 0; idx < difference->n_values; idx++) {
         const struct difference_value *value = &difference->values[idx];
-        struct str nodes = inventory_fold(arena, patients->inventory, value->nodes, value->n_nodes);
+        struct str nodes = inventory_fold(arena, probes->inventory, value->nodes, value->n_nodes);
         strbuf_printf(&buf, "%s%.*s on %.*s", idx ? "; " : "",
                       STR_ARG(value->value.ptr ? value->value : STR_LIT("not known")),
                       STR_ARG(nodes));
@@ -325,24 +325,24 @@ static struct str difference_in_words(struct arena *arena, const struct patients
     return str_dup(arena, strbuf_str(&buf));
 }
 
-void checks_of_differences(struct checks *checks, const struct patients *patients,
+void checks_of_differences(struct checks *checks, const struct node_probes *probes,
                            struct differences *ret_differences)
 {
     struct differences all = {arena_array(checks->arena, struct difference, ARRAY_LEN(EQUAL)), 0};
     for (size_t row = 0; row < ARRAY_LEN(EQUAL); row++) {
         struct difference difference = {
             .what = EQUAL[row].what,
-            .values = arena_array(checks->arena, struct difference_value, patients->n + 1)};
+            .values = arena_array(checks->arena, struct difference_value, probes->n + 1)};
         struct check check = {.id = "equal",
                               .expected = str_of(arena_printf(
                                   checks->arena, "%s the same on all nodes", EQUAL[row].what)),
                               .of = STR_LIT("the inventory")};
         size_t n_reached = 0;
-        for (size_t idx = 0; idx < patients->n; idx++) {
-            if (patients->items[idx].is_reached) {
+        for (size_t idx = 0; idx < probes->n; idx++) {
+            if (probes->items[idx].is_reached) {
                 n_reached++;
-                put_value(checks->arena, &difference, patients->n,
-                          value_of(checks->arena, patients->inventory, &patients->items[idx].facts,
+                put_value(checks->arena, &difference, probes->n,
+                          value_of(checks->arena, probes->inventory, &probes->items[idx].facts,
                                    &EQUAL[row]),
                           idx);
             }
@@ -359,7 +359,7 @@ void checks_of_differences(struct checks *checks, const struct patients *patient
         }
         check.verdict = difference.n_values > 1 ? CHECK_FAILS : CHECK_HOLDS;
         check.found = difference.n_values > 1
-                          ? difference_in_words(checks->arena, patients, &difference)
+                          ? difference_in_words(checks->arena, probes, &difference)
                           : difference.values[0].value;
         checks_add(checks, check);
         if (difference.n_values > 1) {

@@ -12,9 +12,9 @@
     100000 /* the largest dataset unpacked has 1.3 million files, in one folder a class */
 #define CLOCK_CAP_PERCENT 98 /* application clocks under this share of the highest are a cap */
 
-static void add(struct checks *checks, const struct patient *patient, struct check check)
+static void add(struct checks *checks, const struct node_probe *probe, struct check check)
 {
-    check.node = patient->spec->name;
+    check.node = probe->spec->name;
     check.of = check.of.ptr ? check.of : STR_LIT("the inventory");
     checks_add(checks, check);
 }
@@ -24,23 +24,23 @@ static double ms(int64_t ns)
     return (double)ns / (double)NS_PER_MS;
 }
 
-static void try_reach(struct checks *checks, const struct patient *patient)
+static void try_reach(struct checks *checks, const struct node_probe *probe)
 {
     struct check check = {.id = "reached",
                           .expected = STR_LIT("sshd accepts the login and a shell answers")};
-    if (patient->is_reached) {
+    if (probe->is_reached) {
         check.found = str_of(arena_printf(checks->arena, "first answer after %.0f ms, then %.0f ms",
-                                          ms(patient->connect_ns), ms(patient->round_trip_ns)));
+                                          ms(probe->connect_ns), ms(probe->round_trip_ns)));
     } else {
         check.verdict = CHECK_FAILS;
-        check.found = patient->error;
+        check.found = probe->error;
     }
-    add(checks, patient, check);
+    add(checks, probe, check);
 }
 
-static void try_noise(struct checks *checks, const struct patient *patient)
+static void try_noise(struct checks *checks, const struct node_probe *probe)
 {
-    const struct node_facts *facts = &patient->facts;
+    const struct node_facts *facts = &probe->facts;
     struct check check = {.id = "shell-noise",
                           .level = CHECK_ADVISED,
                           .expected = STR_LIT("a login that prints nothing"),
@@ -53,18 +53,18 @@ static void try_noise(struct checks *checks, const struct patient *patient)
         check.advice =
             STR_LIT("print only where the shell is interactive: case $- in *i*) ... esac");
     }
-    add(checks, patient, check);
+    add(checks, probe, check);
 }
 
-static void try_clock(struct checks *checks, const struct patient *patient)
+static void try_clock(struct checks *checks, const struct node_probe *probe)
 {
-    int64_t low = patient->clock_low_ns;
-    int64_t high = patient->clock_high_ns;
+    int64_t low = probe->clock_low_ns;
+    int64_t high = probe->clock_high_ns;
     struct check check = {.id = "clock", .expected = STR_LIT("within 2 s of this machine's")};
-    if (!patient->has_clock) {
+    if (!probe->has_clock) {
         check.verdict = CHECK_UNKNOWN;
         check.found = STR_LIT("its date command gives no number");
-        add(checks, patient, check);
+        add(checks, probe, check);
         return;
     }
     if (low > CLOCK_OFF_MAX_NS || high < -CLOCK_OFF_MAX_NS) {
@@ -76,12 +76,12 @@ static void try_clock(struct checks *checks, const struct patient *patient)
                                       ms(high) / 1000));
     check.advice =
         check.verdict == CHECK_HOLDS ? STR_EMPTY : STR_LIT("chronyd or ntpd on every node");
-    add(checks, patient, check);
+    add(checks, probe, check);
 }
 
-static void try_work_folder(struct checks *checks, const struct patient *patient)
+static void try_work_folder(struct checks *checks, const struct node_probe *probe)
 {
-    const struct node_facts *facts = &patient->facts;
+    const struct node_facts *facts = &probe->facts;
     struct str path = facts_value(facts, "disk.work.path");
     struct str kind = facts_value(facts, "disk.work.kind");
     int64_t inodes = 0;
@@ -99,9 +99,9 @@ static void try_work_folder(struct checks *checks, const struct patient *patient
         check.verdict = CHECK_UNKNOWN;
         check.found = facts_why(facts, "disk.work.path");
     }
-    add(checks, patient, check);
+    add(checks, probe, check);
     if (str_eq_z(kind, "tmpfs") || str_eq_z(kind, "ramfs")) {
-        add(checks, patient,
+        add(checks, probe,
             (struct check){.id = "work-on-disk",
                            .level = CHECK_ADVISED,
                            .verdict = CHECK_FAILS,
@@ -119,7 +119,7 @@ static void try_work_folder(struct checks *checks, const struct patient *patient
         files.found = str_of(arena_printf(checks->arena, "%lld", (long long)inodes));
         files.found = inodes == 0 ? STR_LIT("the file system does not count them") : files.found;
     }
-    add(checks, patient, files);
+    add(checks, probe, files);
 }
 
 /* ---- container engine ---- */
@@ -135,9 +135,9 @@ static bool has_gpu_support(const struct node_facts *facts)
 }
 
 static void try_engine(struct checks *checks, const struct inventory *inventory,
-                       const struct patient *patient, int64_t n_gpus)
+                       const struct node_probe *probe, int64_t n_gpus)
 {
-    const struct node_facts *facts = &patient->facts;
+    const struct node_facts *facts = &probe->facts;
     const char *name = runtime_kind_name(inventory->runtime);
     const char *key = arena_printf(checks->arena, "engine.%s.version", name);
     struct str version = facts_value(facts, key);
@@ -148,11 +148,11 @@ static void try_engine(struct checks *checks, const struct inventory *inventory,
     if (inventory->runtime == RUNTIME_NONE) {
         return;
     }
-    add(checks, patient, check);
+    add(checks, probe, check);
     if (n_gpus > 0 && version.ptr &&
         (inventory->runtime == RUNTIME_DOCKER || inventory->runtime == RUNTIME_PODMAN)) {
         bool has = has_gpu_support(facts);
-        add(checks, patient,
+        add(checks, probe,
             (struct check){.id = "engine-gpus",
                            .verdict = has ? CHECK_HOLDS : CHECK_FAILS,
                            .expected = STR_LIT("the engine can give a container GPUs"),
@@ -184,23 +184,22 @@ static bool says_no_such(struct str why)
 }
 
 /* Each GPU whose field is not as it should be; a field that is not known fails nobody: old cards lack some. */
-static void try_gpu_field(struct checks *checks, const struct patient *patient, int64_t n,
+static void try_gpu_field(struct checks *checks, const struct node_probe *probe, int64_t n,
                           const char *field, const struct check *form)
 {
     CLEANUP(strbuf) struct strbuf bad;
     struct check check = *form;
     size_t n_bad = 0;
     size_t n_known = 0;
-    struct str group = facts_why(&patient->facts, "smi.mig");
+    struct str group = facts_why(&probe->facts, "smi.mig");
     bool is_mig = strcmp(form->id, "gpu-mig") == 0;
     strbuf_init(&bad, FACT_TEXT_MAX);
     for (int64_t gpu = 0; gpu < n; gpu++) {
-        struct str value = of_gpu(checks->arena, &patient->facts, gpu, field);
+        struct str value = of_gpu(checks->arena, &probe->facts, gpu, field);
         /* A card without the mode, or a driver from before it, is not in it. */
-        n_known +=
-            value.ptr != NULL ||
-            (is_mig && (says_no_such(of_gpu_why(checks->arena, &patient->facts, gpu, field)) ||
-                        str_find(group, STR_LIT("not a valid field")) >= 0));
+        n_known += value.ptr != NULL ||
+                   (is_mig && (says_no_such(of_gpu_why(checks->arena, &probe->facts, gpu, field)) ||
+                               str_find(group, STR_LIT("not a valid field")) >= 0));
         if (value.ptr && !str_eq(value, form->expected)) {
             strbuf_printf(&bad, "%sGPU %lld: %.*s", n_bad++ ? ", " : "", (long long)gpu,
                           STR_ARG(value));
@@ -213,7 +212,7 @@ static void try_gpu_field(struct checks *checks, const struct patient *patient, 
         check.found = str_dup(checks->arena, strbuf_str(&bad));
     } else if (n_known < (size_t)n) {
         check.verdict = CHECK_UNKNOWN;
-        check.found = facts_why(&patient->facts, arena_printf(checks->arena, "gpu.0.%s", field));
+        check.found = facts_why(&probe->facts, arena_printf(checks->arena, "gpu.0.%s", field));
         check.found = check.found.ptr ? check.found : STR_LIT("not known of every GPU");
         check.advice = STR_EMPTY;
     } else {
@@ -221,11 +220,11 @@ static void try_gpu_field(struct checks *checks, const struct patient *patient, 
         check.found = form->expected;
         check.advice = STR_EMPTY;
     }
-    add(checks, patient, check);
+    add(checks, probe, check);
 }
 
 /* Application clocks that somebody has set lower than the card goes. */
-static void try_clocks(struct checks *checks, const struct patient *patient, int64_t n)
+static void try_clocks(struct checks *checks, const struct node_probe *probe, int64_t n)
 {
     struct check check = {.id = "gpu-clocks",
                           .level = CHECK_ADVISED,
@@ -234,7 +233,7 @@ static void try_clocks(struct checks *checks, const struct patient *patient, int
     for (int64_t gpu = 0; gpu < n; gpu++) {
         int64_t set = 0;
         int64_t max = 0;
-        const struct node_facts *facts = &patient->facts;
+        const struct node_facts *facts = &probe->facts;
         const char *set_key = arena_printf(
             checks->arena, "gpu.%lld.clocks.applications.graphics_mhz", (long long)gpu);
         if (!facts_i64(facts, set_key, &set) ||
@@ -254,10 +253,10 @@ static void try_clocks(struct checks *checks, const struct patient *patient, int
             break;
         }
     }
-    add(checks, patient, check);
+    add(checks, probe, check);
 }
 
-static void try_gpu_health(struct checks *checks, const struct patient *patient, int64_t n)
+static void try_gpu_health(struct checks *checks, const struct node_probe *probe, int64_t n)
 {
     static const struct {
         const char *field, *id;
@@ -274,27 +273,27 @@ static void try_gpu_health(struct checks *checks, const struct patient *patient,
     int64_t others = 0;
     struct check busy = {.id = "gpu-idle",
                          .expected = STR_LIT("no process on the GPUs"),
-                         .found = facts_why(&patient->facts, "nvidia.processes"),
+                         .found = facts_why(&probe->facts, "nvidia.processes"),
                          .verdict = CHECK_UNKNOWN};
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct check form = {.id = ROWS[idx].id,
                              .level = ROWS[idx].level,
                              .expected = str_of(ROWS[idx].expected),
                              .advice = str_of(ROWS[idx].advice)};
-        try_gpu_field(checks, patient, n, ROWS[idx].field, &form);
+        try_gpu_field(checks, probe, n, ROWS[idx].field, &form);
     }
-    try_clocks(checks, patient, n);
-    if (facts_i64(&patient->facts, "nvidia.processes", &others)) {
+    try_clocks(checks, probe, n);
+    if (facts_i64(&probe->facts, "nvidia.processes", &others)) {
         busy.verdict = others == 0 ? CHECK_HOLDS : CHECK_FAILS;
         busy.found = str_of(arena_printf(checks->arena, "%lld processes", (long long)others));
     }
-    add(checks, patient, busy);
+    add(checks, probe, busy);
 }
 
-static void try_gpus(struct checks *checks, const struct patient *patient)
+static void try_gpus(struct checks *checks, const struct node_probe *probe)
 {
-    const struct node_facts *facts = &patient->facts;
-    int64_t wanted = patient->spec->gpus;
+    const struct node_facts *facts = &probe->facts;
+    int64_t wanted = probe->spec->gpus;
     int64_t n = 0;
     bool is_known = facts_i64(facts, "gpu.count", &n);
     struct check check = {
@@ -308,16 +307,16 @@ static void try_gpus(struct checks *checks, const struct patient *patient)
     if (wanted > 0 || !is_known || n > 0) {
         /* More than it says: its inventory leaves some out, which it may. */
         check.level = is_known && n > wanted ? CHECK_ADVISED : CHECK_REQUIRED;
-        add(checks, patient, check);
+        add(checks, probe, check);
     }
     if (is_known && n > 0) {
-        try_gpu_health(checks, patient, n);
+        try_gpu_health(checks, probe, n);
     }
 }
 
-static void try_cpu(struct checks *checks, const struct patient *patient)
+static void try_cpu(struct checks *checks, const struct node_probe *probe)
 {
-    struct str governor = facts_value(&patient->facts, "cpu.governor");
+    struct str governor = facts_value(&probe->facts, "cpu.governor");
     struct check check = {.id = "cpu-governor",
                           .level = CHECK_ADVISED,
                           .expected = STR_LIT("performance"),
@@ -325,27 +324,26 @@ static void try_cpu(struct checks *checks, const struct patient *patient)
     check.verdict = str_eq_z(governor, "performance") ? CHECK_HOLDS : CHECK_FAILS;
     if (!governor.ptr) {
         check.verdict = CHECK_UNKNOWN;
-        check.found = facts_why(&patient->facts, "cpu.governor");
+        check.found = facts_why(&probe->facts, "cpu.governor");
     } else if (check.verdict == CHECK_FAILS) {
         check.advice = STR_LIT("cpupower frequency-set -g performance");
     }
-    add(checks, patient, check);
+    add(checks, probe, check);
 }
 
-void checks_of_patient(struct checks *checks, const struct inventory *inventory,
-                       const struct patient *patient)
+void checks_of_probe(struct checks *checks, const struct inventory *inventory,
+                     const struct node_probe *probe)
 {
     int64_t n_gpus = 0;
-    try_reach(checks, patient);
-    if (!patient->is_reached) {
+    try_reach(checks, probe);
+    if (!probe->is_reached) {
         return;
     }
-    (void)facts_i64(&patient->facts, "gpu.count", &n_gpus);
-    try_noise(checks, patient);
-    try_clock(checks, patient);
-    try_work_folder(checks, patient);
-    try_engine(checks, inventory, patient,
-               n_gpus > patient->spec->gpus ? n_gpus : patient->spec->gpus);
-    try_gpus(checks, patient);
-    try_cpu(checks, patient);
+    (void)facts_i64(&probe->facts, "gpu.count", &n_gpus);
+    try_noise(checks, probe);
+    try_clock(checks, probe);
+    try_work_folder(checks, probe);
+    try_engine(checks, inventory, probe, n_gpus > probe->spec->gpus ? n_gpus : probe->spec->gpus);
+    try_gpus(checks, probe);
+    try_cpu(checks, probe);
 }

@@ -348,7 +348,7 @@ static int decode_role(const struct json *root, struct str name, enum format_rol
 {
     static const char *const ROLES[] = {[FORMAT_FIRST] = "first",
                                         [FORMAT_OWN] = "own",
-                                        [FORMAT_BESIDE] = "beside",
+                                        [FORMAT_SIDECAR] = "beside",
                                         [FORMAT_GENERIC] = "generic",
                                         [FORMAT_NAMED] = "named"};
     for (size_t idx = 0; idx < ARRAY_LEN(ROLES); idx++) {

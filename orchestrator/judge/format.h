@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log formats as data (manifests/formats/ID.json): patterns with named groups, scope, unit, prefixes to strip, how a run
    begins and ends, facts, and the rules known for such logs. Parsing is fed with chunks of any size and holds one line at a
-   time, so a log of any length needs the same memory beside its samples. */
+   time, so a log of any length needs the same memory besides its samples. */
 #ifndef JUDGE_FORMAT_H
 #define JUDGE_FORMAT_H
 
@@ -25,7 +25,7 @@ struct vocabulary;
 enum format_role {
     FORMAT_FIRST, /* a protocol that says more than the program's own lines: the log's format wherever it stands */
     FORMAT_OWN,     /* the program's own lines: two such formats are ambiguous */
-    FORMAT_BESIDE,  /* lines of a protocol that programs print beside their own */
+    FORMAT_SIDECAR, /* lines of a protocol that programs print beside their own */
     FORMAT_GENERIC, /* any program's: taken where no other format reads anything */
     FORMAT_NAMED, /* only where it is asked for by name: another reading of lines that a format above reads */
 };

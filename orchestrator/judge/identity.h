@@ -46,7 +46,7 @@ struct log_counts identity_counts(const struct format *format, const struct meas
 /* Whether a fact of this name is one that identity or its counts stand on. */
 bool identity_stands_on(struct str name);
 
-/* What a log is held against: a row of a table, or what a plan says of a run. */
+/* What a log is checked against: a row of a table, or what a plan says of a run. */
 struct identity_row {
     int64_t gpus; /* of a run on a CPU: its ranks */
     int64_t nodes;

@@ -31,7 +31,7 @@ static struct str repository_of(struct str image)
     return colon > 0 ? str_sub(image, 0, (size_t)colon) : image;
 }
 
-/* By digest an image is the same whatever tag stands beside it. */
+/* By digest an image is the same whatever tag stands next to it. */
 static bool same_image(struct str a, struct str b)
 {
     bool by_digest = str_find(a, STR_LIT("@sha256:")) > 0 || str_find(b, STR_LIT("@sha256:")) > 0;

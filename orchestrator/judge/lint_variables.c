@@ -42,7 +42,7 @@ static void collect_uses(const struct shell_word *words, size_t n, struct names 
     }
 }
 
-/* NAME=VALUE anywhere, read NAME, for NAME; names that are handed on (export NAME, -x NAME, -e NAME) count as used. */
+/* NAME=VALUE anywhere, read NAME, for NAME; names that are passed on (export NAME, -x NAME, -e NAME) count as used. */
 static void collect_set(const struct shell_word *words, size_t n, bool is_set, struct names *set,
                         struct names *used)
 {

@@ -129,13 +129,13 @@ static double open_place_of(const struct bench_figure *figure)
     return is_by_factor(figure->measure) ? open_of(figure) / figure->median : open_of(figure);
 }
 
-struct beside { /* what a figure is compared with */
+struct group_figures { /* what a figure is compared with */
     double median;
     double sigma; /* on the scale of place_of */
 };
 
 static bool is_worse(const struct bench_figure *figure, const struct bench_limits *limits,
-                     const struct beside *group)
+                     const struct group_figures *group)
 {
     const struct bench_measure *measure = figure->measure;
     const struct bench_limit *limit = &limits->of[measure - BENCH_MEASURE];
@@ -186,7 +186,7 @@ static void compare(struct arena *arena, const struct bench_limits *limits,
         if (n <= LEAVE_OUT_MAX || idx == 0) {
             sigma = sigma_of_others(figures, n, n <= LEAVE_OUT_MAX ? idx : n);
         }
-        struct beside group = {stats_sorted_median(medians, n), sigma > open ? sigma : open};
+        struct group_figures group = {stats_sorted_median(medians, n), sigma > open ? sigma : open};
         figure->group_median = group.median;
         figure->group_spread =
             is_by_factor(figure->measure) ? group.median * group.sigma : group.sigma;

@@ -202,7 +202,7 @@ int parser_pass_facts(struct parser *p, struct err *err)
     return end_gap(p, true, err);
 }
 
-/* Whether a line is to be held against a spec at all. */
+/* Whether a line is to be checked against a spec at all. */
 static bool is_wanted(const struct parser *p, size_t idx, bool is_sample, bool is_late)
 {
     const struct fact_spec *spec = &p->format->facts[idx];

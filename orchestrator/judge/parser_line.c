@@ -155,9 +155,7 @@ static double read_value(struct parser *p, const struct series_spec *spec, const
     value *= takes_part(spec, line, spec->kilo) ? 1e3 : 1;
     value /= takes_part(spec, line, spec->milli) ? 1e3 : 1;
     value /= takes_part(spec, line, spec->micro) ? 1e6 : 1;
-    if (takes_part(spec, line, spec->inverse)) {
-        value = 1 / value; /* over 0: is_measured */
-    }
+    value = takes_part(spec, line, spec->inverse) ? 1 / value : value; /* over 0: is_measured */
     return spec->factor == 1 ? value : value * spec->factor;
 }
 
@@ -256,6 +254,13 @@ static int read_sample(struct parser *p, size_t idx, const struct line *line, st
     return push_sample(p, series, &sample, line->number, err);
 }
 
+/* A last line without an end that opens an object and does not close it. */
+static bool ends_in_object(const struct line *line)
+{
+    return line->is_cut && memchr(line->text.ptr, '{', line->text.len) &&
+           line->text.ptr[line->text.len - 1] != '}';
+}
+
 static int read_series(struct parser *p, size_t idx, const struct line *line, bool *ret_found,
                        struct err *err)
 {
@@ -276,6 +281,11 @@ static int read_series(struct parser *p, size_t idx, const struct line *line, bo
     if (*ret_found && may_be_cut(spec, line)) {
         /* What was printed is not known. A cut score takes no rate with it. */
         p->is_truncated = p->is_truncated || is_measured(spec->quantity);
+        return 0;
+    }
+    if (*ret_found && spec->quantity == QTY_CLOCK && p->derivation >= DERIVATION_GAPS &&
+        ends_in_object(line)) {
+        p->is_truncated = true; /* when is known, and what was said of it is not */
         return 0;
     }
     if (*ret_found) {
@@ -381,28 +391,23 @@ static int look_at_like(struct parser *p, const struct line *line, bool *ret_is_
     return 0;
 }
 
-/* "Killed" is a word of its own where a shell says it. */
+/* As a word of its own, as a shell says it. */
 static bool says_killed(struct str text)
 {
     const struct str word = STR_LIT("Killed");
+    bool is_there = false;
     for (size_t at = 0; at + word.len <= text.len; at++) {
-        bool begins = at == 0 || text.ptr[at - 1] == ' ';
-        bool ends = at + word.len == text.len || text.ptr[at + word.len] == ' ';
-        if (begins && ends && str_starts(str_sub(text, at, text.len), word)) {
-            return true;
-        }
+        is_there = is_there || ((at == 0 || text.ptr[at - 1] == ' ') &&
+                                str_eq(str_sub(text, at, word.len), word) &&
+                                (at + word.len == text.len || text.ptr[at + word.len] == ' '));
     }
-    return false;
+    return is_there;
 }
 
-static bool breaks_off(const struct parser *p, const struct line *line)
+static bool breaks_off(const struct format *f, bool sees_more, const struct line *line)
 {
-    const struct format *f = p->format;
-    if ((line->mask & f->crash_mask) != 0 || p->derivation < DERIVATION_GAPS) {
-        return (line->mask & f->crash_mask) != 0;
-    }
-    return (line->mask & f->break_mask) != 0 ||
-           ((line->mask & f->killed_mask) != 0 && says_killed(line->text));
+    return (line->mask & (f->crash_mask | (sees_more ? f->break_mask : 0))) != 0 ||
+           (sees_more && (line->mask & f->killed_mask) != 0 && says_killed(line->text));
 }
 
 /* A line that no series reads: it may look like one all the same, say how far the run is, or be how a program breaks off. */
@@ -424,10 +429,22 @@ static int look_at_rest(struct parser *p, const struct line *line, struct err *e
     if (look_at_like(p, line, &is_hit, err) < 0 || is_hit) {
         return is_hit ? 0 : -1;
     }
-    if (breaks_off(p, line) && p->has_samples && !p->has_end && !parser_is_done(p)) {
+    if (breaks_off(f, p->derivation >= DERIVATION_GAPS, line) && p->has_samples && !p->has_end &&
+        !parser_is_done(p)) {
         cause_add(&p->run_causes, CAUSE_CRASH, line->number);
     }
     return 0;
+}
+
+/* Of a line whose loss alone is read: whether what the log is measured by should be, too. */
+static int look_at_unread(struct parser *p, const struct line *line, bool has_score,
+                          struct err *err)
+{
+    bool is_like;
+    if (!has_score) {
+        return look_at_rest(p, line, err);
+    }
+    return p->derivation < DERIVATION_GAPS ? 0 : look_at_like(p, line, &is_like, err);
 }
 
 /* A line by which a run begins: another one where there is one already. */
@@ -494,12 +511,7 @@ int parser_line(struct parser *p, const struct line *line, struct err *err)
     if ((is_shown || has_one_figure(p)) && look_at_loss(p, line, err) < 0) {
         return -1;
     }
-    if (!is_sample && !line->is_cut && look_at_rest(p, line, err) < 0) {
-        return -1;
-    }
-    /* Its loss is read; what it is measured by is not. */
-    if (is_sample && !is_step && !line->is_cut && p->derivation >= DERIVATION_GAPS &&
-        look_at_like(p, line, &is_hit, err) < 0) {
+    if (!is_step && !line->is_cut && look_at_unread(p, line, is_sample, err) < 0) {
         return -1;
     }
     if (parser_probe(p, &p->format->end, line, &is_hit, err) < 0) {

@@ -28,8 +28,7 @@ enum statistic {
    derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
    2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. 4: a log is judged by the causes of
    judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. 6: facts are of
-   one run of a log; a run without its beginning is incomplete. 7: more ways to break off; the steps of few lines, or of an epoch that
-   begins late, show gaps; a line whose metric cannot be read is seen though another figure on it can. */
+   one run of a log; a run without its beginning is incomplete. 7: more ways to break off, gaps and lines that are cut are seen. */
 enum {
     DERIVATION_FIRST = 1,
     DERIVATION_RANK_INTERVALS = 3,

@@ -181,7 +181,7 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
 /* Figures beside the training's own, and smoothed ones. */
 static int penalty(const struct survey_number *n)
 {
-    static const char *const BESIDE[] = {
+    static const char *const SIDE_FIGURES[] = {
         "data",      "load",       "eval",       "val",       "test",     "valid",
         "loader",    "validation", "evaluation", "reader",    "backward", "forward",
         "optimizer", "optim",      "io",         "inference", "eta",      "total",
@@ -192,7 +192,7 @@ static int penalty(const struct survey_number *n)
     struct str name = snake(n->key, buf, sizeof(buf));
     struct str lead = snake(n->lead, lead_buf, sizeof(lead_buf));
     bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
-    return (has_word(name, BESIDE) || has_word(lead, BESIDE) ? 50 : 0) +
+    return (has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES) ? 50 : 0) +
            (has_word(name, SMOOTH) ? 5 : 0) + (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) +
            (has_grown ? 30 : 0);
 }

@@ -12,7 +12,7 @@
 
 /* The step on the lines of a number. */
 struct survey_steps {
-    struct str key, gap; /* as of a number; key may be empty where total stands beside it */
+    struct str key, gap; /* as of a number; key may be empty where total stands next to it */
     struct str epoch_key, epoch_gap; /* likewise */
     int64_t n, n_epochs;             /* lines that have one */
     int64_t n_back;                  /* a step that is less than the one before it */

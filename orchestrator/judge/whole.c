@@ -183,6 +183,20 @@ struct intervals {
     bool are_multiples; /* of the least */
 };
 
+/* The first pass finds the candidate and the least, the second how many are like them. */
+static void count_interval(struct intervals *of, int64_t delta, int pass)
+{
+    if (pass == 1) {
+        of->alike += delta == of->candidate;
+        of->are_multiples = of->are_multiples && delta % of->least == 0;
+        return;
+    }
+    of->n++;
+    of->least = delta < of->least ? delta : of->least;
+    of->candidate = of->votes == 0 ? delta : of->candidate;
+    of->votes += delta == of->candidate ? 1 : -1;
+}
+
 static int64_t few_grid(const struct run_seen *run, const struct intervals *of)
 {
     bool is_stated = run->log_interval > 0 && run->log_interval == of->least;
@@ -211,15 +225,7 @@ static int64_t grid_of(const struct run_seen *run)
             if (delta <= 0 || is_early) { /* the first line may stand before the grid */
                 continue;
             }
-            if (pass == 1) {
-                of.alike += delta == of.candidate;
-                of.are_multiples = of.are_multiples && delta % of.least == 0;
-                continue;
-            }
-            of.n++;
-            of.least = delta < of.least ? delta : of.least;
-            of.candidate = of.votes == 0 ? delta : of.candidate;
-            of.votes += delta == of.candidate ? 1 : -1;
+            count_interval(&of, delta, pass);
         }
     }
     free(p.last);

@@ -22,7 +22,7 @@ struct reading {
     struct series_bundle *bundle; /* of a report whose kept series are one file */
 };
 
-/* The kept series: of the program's reports in logs/published, of the user's beside their manifests; where the user's place is the
+/* The kept series: of the program's reports in logs/published, of the user's next to their manifests; where the user's place is the
    manifests/ of another copy of the program, in that copy's. */
 static const char *kept_folder(const struct reading *in)
 {

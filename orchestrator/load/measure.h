@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing log files: reads in windows, so a log of any length needs the same memory beside its samples. */
+/* Parsing log files: reads in windows, so a log of any length needs the same memory besides its samples. */
 #ifndef LOAD_MEASURE_H
 #define LOAD_MEASURE_H
 

@@ -134,9 +134,13 @@ static int read_factor(struct arena *arena, const char *folder, struct submissio
     }
     root = json_root(&doc);
     s->factor.path = str_of(path);
-    return json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &s->factor, err) < 0
-               ? -1
-               : sha256_text(arena, text, &s->factor.sha256, err);
+    if (json_decode(&root, arena, FIELDS, ARRAY_LEN(FIELDS), &s->factor, err) < 0) {
+        return -1;
+    }
+    if (!(s->factor.value >= 1)) { /* it makes a time longer */
+        return json_fail(&root, err, "scaling_factor %g: expected 1 or more", s->factor.value);
+    }
+    return sha256_text(arena, text, &s->factor.sha256, err);
 }
 
 /* ---- a submission ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A round of MLPerf Training as its repository holds it: SUBMITTER/results/SYSTEM/BENCHMARK/result_*.txt, one log a run, beside it where
+/* A round of MLPerf Training as its repository holds it: SUBMITTER/results/SYSTEM/BENCHMARK/result_*.txt, one log a run, next to it where
    there is one scaling.json; SUBMITTER/systems/SYSTEM.json describes the machine. And the table of its results. */
 #ifndef LOAD_ROUND_H
 #define LOAD_ROUND_H

@@ -100,7 +100,6 @@ static inline void http_transfer_cleanup(struct http_transfer **transfer)
 {
     http_transfer_free(*transfer);
 }
-/* No body is taken from it until it is resumed. */
 /* From now on; 0: no limit. */
 void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s);
 

@@ -67,7 +67,7 @@ enum step auth_methods(struct ssh_hop *hop, struct err *err)
 
 /* ---- which keys there are ---- */
 
-/* What a key file, or the .pub beside it, says. False: it cannot be used, which is noted. */
+/* What a key file, or the .pub next to it, says. False: it cannot be used, which is noted. */
 static bool inspect(struct ssh_hop *hop, const char *path, struct ssh_key_info *info)
 {
     struct ssh_auth *auth = &hop->auth;

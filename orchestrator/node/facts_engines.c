@@ -50,10 +50,11 @@ static bool say_version(struct facts *facts, const char *name, const char *const
         facts_put(facts, key, trimmed(facts, &said));
         return true;
     }
-    facts_unknown(facts, key,
-                  status == TOOL_LATE ? "does not answer within 20 s"
-                                      : arena_printf(&facts->arena, "status %d: %s", status,
-                                                     trimmed(facts, &said)));
+    facts_unknown(
+        facts, key,
+        status == TOOL_LATE || status == TOOL_STUCK
+            ? "does not answer within 20 s"
+            : arena_printf(&facts->arena, "status %d: %s", status, trimmed(facts, &said)));
     return false;
 }
 

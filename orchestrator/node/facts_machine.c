@@ -304,7 +304,7 @@ static void say_space(struct facts *facts, const char *key, const char *path)
     facts->out->len = before;
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         facts_unknown(facts, arena_printf(&facts->arena, "%s.%s", key, NAMES[idx]),
-                      status == TOOL_LATE
+                      status == TOOL_LATE || status == TOOL_STUCK
                           ? "its file system does not answer within 10 s"
                           : arena_printf(&facts->arena, "nothing is said of %s", path));
     }

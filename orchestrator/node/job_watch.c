@@ -160,7 +160,11 @@ static void sample_gpus(struct watch *watch, size_t n)
     if (!watch->query.len) {
         return;
     }
-    (void)ask_smi("csv,noheader", watch->query.ptr, &rows);
+    if (ask_smi("csv,noheader", watch->query.ptr, &rows) == TOOL_STUCK) {
+        put(watch, '?', "gpu nvidia-smi does not end");
+        strbuf_clear(&watch->query); /* each that is asked would stay, too */
+        return;
+    }
     put_lines(watch, 'g', &rows);
     if (n % PROCESSES_N == 0) {
         (void)tool_run(APPS, SMI_LIMIT, false, &apps);

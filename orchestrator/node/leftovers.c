@@ -189,7 +189,9 @@ static int remove_one(const struct server *server, const char *engine, const str
             return err_set(err, ERR_NODE, "container %s is still there: %s", name,
                            one_line(&arena, &said));
         }
-        return status == 0
+        /* As its job's cleanup may have done meanwhile. */
+        bool was_gone = str_find(strbuf_str(&said), STR_LIT("o such container")) >= 0;
+        return status == 0 || was_gone
                    ? 0
                    : err_set(err, ERR_NODE, "container %s: %s", name, one_line(&arena, &said));
     }

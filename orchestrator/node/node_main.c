@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node bench ...` measures (node/gauge.h). reperf-node WORK: serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on
-   a node and starts it there (fleet/remote_node.c); it keeps nothing in memory that is not in the jobs' folders, so that it may be killed
-   and started again at any moment, and what it started goes on without it. Linked statically: it runs on any Linux of its machine. */
+/* `reperf-node bench ...` measures (node/gauge.h), `reperf-node relay ...` passes a stream on (node/relay_server.h). reperf-node WORK:
+   serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on a node and starts
+   it there (fleet/remote_node.c). What it keeps in memory is a relay, which ends with it, and is begun again by the orchestrator: so it
+   may be killed and started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any
+   Linux of its machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -195,7 +195,7 @@ int serve_hear(struct server *server, const struct node_request *request, struct
 
 /* ---- a stream for it ---- */
 
-/* It is heard meanwhile: it might wait for that. Whether it has ended is what HEAR says. */
+/* It is heard meanwhile: it might wait for that. How it has ended is what HEAR says. */
 int serve_feed(struct server *server, const struct node_request *request, struct strbuf *text)
 {
     struct relay_child *child = server->relay;
@@ -217,6 +217,9 @@ int serve_feed(struct server *server, const struct node_request *request, struct
                                    {.fd = child->out_fd, .events = POLLIN}};
             (void)poll(fds, 2, -1);
         }
+    }
+    if (sent < bytes.len) {
+        strbuf_add_z(text, NODE_FEED_OVER);
     }
     return 0;
 }

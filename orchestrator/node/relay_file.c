@@ -56,8 +56,10 @@ uint64_t relay_partial_bytes(struct relay *relay, size_t idx)
     }
     partial_name(file, "", name, sizeof(name));
     fd = beneath_open(root_fd, name, O_RDONLY | O_NONBLOCK, 0);
-    /* One that is whole or longer was not held against its digest, or did not pass: it comes again. */
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode)) {
+    /* One that is whole or longer was not checked against its digest, or did not pass: it comes again. So does one that another staging
+       writes, which the order's file could not go on with (try_partial). */
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
+        (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)) {
         return 0;
     }
     return (uint64_t)info.st_size < file->size_bytes ? (uint64_t)info.st_size : 0;

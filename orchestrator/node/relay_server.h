@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The relay on a node (`reperf-node relay WORK [FEED_FD]`): reads on stdin what the node is to have, looks at what is there, and takes
-   the rest from a TCP stream, which it hands on to the next node as it comes (codec/relay.h). A file grows in ROOT/.reperf-partial/HEX,
-   is held against its digest and only then gets its name; what a broken stream left is gone on with. */
+   the rest from a TCP stream, which it passes on to the next node as it comes (codec/relay.h). A file grows in ROOT/.reperf-partial/HEX,
+   is checked against its digest and only then gets its name; what a broken stream left is gone on with. */
 #ifndef NODE_RELAY_SERVER_H
 #define NODE_RELAY_SERVER_H
 

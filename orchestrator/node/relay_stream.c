@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream on a node: blocks come in from the side of the orchestrator into a ring; each is handed on, hashed and written, by
+/* A stream on a node: blocks come in from the side of the orchestrator into a ring; each is passed on, hashed and written, by
    whoever is free, in its order. A ring's place is free again when all three are done with it, so that the slowest sets the pace. */
 #include "base/base.h"
 
@@ -42,7 +42,7 @@ struct stream {
     struct relay *relay;
     struct block *ring;
     struct lane lanes[LANE_COUNT];
-    uint64_t n_in, n_out, n_over; /* blocks received, handed on, done with */
+    uint64_t n_in, n_out, n_over; /* blocks received, passed on, done with */
     size_t in_len, out_len;       /* of the blocks under way */
     int up_fd, down_fd;
     uint32_t down_node;
@@ -397,7 +397,8 @@ static int end_stream(struct stream *stream, struct err *err)
 
 /* ---- one after the other ---- */
 
-static int wait_for_stream(struct relay *relay, int listen_fd, int *ret_fd, struct err *err)
+static int wait_for_stream(struct relay *relay, int listen_fd, int *ret_fd, bool *ret_is_fed,
+                           struct err *err)
 {
     int64_t until_ns = relay_now_ns(relay) + RELAY_IDLE_NS;
     if (relay->next_fd >= 0) {
@@ -419,6 +420,7 @@ static int wait_for_stream(struct relay *relay, int listen_fd, int *ret_fd, stru
             return -1;
         }
         if (fds[2].revents & POLLIN) {
+            *ret_is_fed = true;
             *ret_fd = fcntl(relay->opts->feed_fd, F_DUPFD_CLOEXEC, 0);
             return *ret_fd < 0 ? err_set(err, ERR_INTERNAL, "fcntl: %s", err_errno_text(errno)) : 0;
         }
@@ -438,8 +440,9 @@ static int take_stream(struct relay *relay, int listen_fd, struct err *err)
 {
     struct stream stream = {.relay = relay, .up_fd = -1, .down_fd = -1, .incoming_idx = SIZE_MAX};
     struct err why = {0}, end_err = {0};
+    bool is_fed = false;
     int result;
-    if (wait_for_stream(relay, listen_fd, &stream.up_fd, err) < 0) {
+    if (wait_for_stream(relay, listen_fd, &stream.up_fd, &is_fed, err) < 0) {
         return -1;
     }
     if (relay_say(relay, &(struct relay_line){.word = RELAY_TAKEN}, err) < 0) {
@@ -457,7 +460,11 @@ static int take_stream(struct relay *relay, int listen_fd, struct err *err)
         *err = end_err;
         result = -1;
     }
-    /* What only its writer could have done to a file here ends the relay; a broken stream does not. */
+    /* What only its writer could have done to a file here ends the relay; a broken stream does not, unless it came by requests: then
+       the rest of it would be taken for the next one. */
+    if (result == 0 && why.code == ERR_INTEGRITY && is_fed) {
+        return err_set(err, ERR_NET, "%s", why.msg);
+    }
     if (result == 0 && why.code != ERR_NONE && why.code != ERR_INTEGRITY) {
         *err = why;
         result = -1;

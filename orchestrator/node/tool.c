@@ -17,7 +17,8 @@
 #define MORE_FOLDERS "/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin"
 #define FOLDERS_LOST "/usr/bin:/bin" /* where PATH is not set */
 #define LOOK_MS      20
-#define GRACE_NS     (2 * NS_PER_S) /* from its TERM to its KILL */
+#define GRACE_NS     (2 * NS_PER_S) /* from its TERM to its KILL, and from that until it is left */
+#define ENDS_MAX     2
 #define CHUNK_BYTES  16384
 
 struct tool {
@@ -26,7 +27,7 @@ struct tool {
     int64_t until_ns;
     int n_ends; /* signals sent to end it */
     int status;
-    bool is_over;
+    bool is_over, is_stuck;
 };
 
 static int64_t now_ns(void)
@@ -116,8 +117,12 @@ static void look(struct tool *tool)
     } else if (done < 0 && errno != EINTR) {
         tool->status = TOOL_BROKEN;
         tool->is_over = true;
+    } else if (now_ns() >= tool->until_ns && tool->n_ends == ENDS_MAX) {
+        tool->is_over = tool->is_stuck = true; /* the kernel does not let go of it */
     } else if (now_ns() >= tool->until_ns) {
-        (void)kill(-tool->pid, tool->n_ends++ ? SIGKILL : SIGTERM);
+        int signal_no = tool->n_ends++ ? SIGKILL : SIGTERM;
+        (void)kill(-tool->pid, signal_no);
+        (void)kill(tool->pid, signal_no); /* it may have left its group */
         tool->until_ns = now_ns() + GRACE_NS;
     }
 }
@@ -137,7 +142,7 @@ static int watch(struct tool *tool, struct strbuf *out)
     while (!is_end && take_output(tool, out, &is_end)) {
         continue;
     }
-    return tool->n_ends ? TOOL_LATE : tool->status;
+    return tool->is_stuck ? TOOL_STUCK : tool->n_ends ? TOOL_LATE : tool->status;
 }
 
 int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out)

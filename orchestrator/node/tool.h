@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 
 #define TOOL_LATE   124 /* its time was up: it was ended */
+#define TOOL_STUCK  125 /* so it was, and it does not end: it is left */
 #define TOOL_BROKEN 126
 #define TOOL_ABSENT 127
 

@@ -208,7 +208,7 @@ static void draw_ground(struct canvas *canvas)
     uint32_t horizon = share(canvas->height, PERCENT(45));
     uint32_t middle = share(canvas->width, between(canvas, PERCENT(35), PERCENT(65)));
     for (uint32_t y = horizon; y < canvas->height; y++) {
-        /* The road widens to the viewer; pavements beside it, grass beyond. */
+        /* The road widens to the viewer; pavements next to it, grass beyond. */
         uint32_t depth = y - horizon + 4;
         uint32_t road = depth * 9 / 8, pavement = road + depth / 2;
         for (uint32_t x = 0; x < canvas->width; x++) {

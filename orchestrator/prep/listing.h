@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree's list of digests, as sha256sum writes it, sorted by path; and files of the tree, read whole and held against it. */
+/* A tree's list of digests, as sha256sum writes it, sorted by path; and files of the tree, read whole and checked against it. */
 #ifndef PREP_LISTING_H
 #define PREP_LISTING_H
 
@@ -49,7 +49,7 @@ MUST_CHECK int tree_source_read(const struct tree_source *source, const char *pa
 /* The first bytes only, at most n; the digest is not looked at. ret_is_all: there is no more. */
 MUST_CHECK int tree_source_head(const struct tree_source *source, const char *path, size_t n,
                                 struct file_bytes *bytes, bool *ret_is_all, struct err *err);
-/* A file of any size, held against the list without keeping it. */
+/* A file of any size, checked against the list without keeping it. */
 MUST_CHECK int tree_source_check(const struct tree_source *source, const char *path,
                                  struct err *err);
 

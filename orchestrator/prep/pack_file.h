@@ -35,7 +35,7 @@ const char *pack_file_kind_name(enum shard_kind kind);
 void pack_file_head(const struct pack_file *pack, struct strbuf *out);
 /* The whole text. */
 void pack_file_text(const struct pack_file *pack, struct strbuf *out);
-/* Strict; names, numbers of samples and the kind are held against each other. ERR_INTEGRITY. */
+/* Strict; names, numbers of samples and the kind are checked against each other. ERR_INTEGRITY. */
 MUST_CHECK int pack_file_parse(struct arena *arena, struct str text, const char *name,
                                struct pack_file *ret_pack, struct err *err);
 MUST_CHECK int pack_file_read(struct arena *arena, const char *folder, struct pack_file *ret_pack,

@@ -40,7 +40,7 @@ struct samples_opts {
     const struct dataset *dataset;
     struct str split;
     const struct tree_source *source;
-    bool is_synthetic; /* numbers are those of the tree: a twin may be of any size */
+    bool is_synthetic; /* numbers are those of the tree: a synthetic dataset may be of any size */
     size_t n_threads;
     bool (*should_stop)(void);
 };

@@ -198,15 +198,15 @@ int synth_write(struct arena *arena, const struct synth_opts *opts, struct synth
                 struct err *err)
 {
     const struct dataset *dataset = opts->dataset;
-    const bool has_own = dataset->twin.n_files > 0;
-    const struct dataset_file *files = has_own ? dataset->twin.files : dataset->files;
-    size_t n_files = has_own ? dataset->twin.n_files : dataset->n_files;
+    const bool has_own = dataset->synthetic.n_files > 0;
+    const struct dataset_file *files = has_own ? dataset->synthetic.files : dataset->files;
+    size_t n_files = has_own ? dataset->synthetic.n_files : dataset->n_files;
     struct synth_plan plan = {0};
     struct progress progress;
     struct synth_result result = {arena_array(arena, struct synth_file, n_files + 1), n_files};
     size_t n_placed = 0;
     struct writer w = {.opts = opts, .plan = &plan, .tar = TARFILE_EMPTY, .progress = &progress};
-    if (!dataset->twin.is_there || !n_files) {
+    if (!dataset->synthetic.is_there || !n_files) {
         return err_set(err, ERR_MANIFEST, "%.*s has no synthetic version", STR_ARG(dataset->id));
     }
     if (synth_plan_make(arena, opts, &plan, err) < 0 || fs_mkdir_p(opts->folder, err) < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset's synthetic twin, written as the very archives that are fetched for the original: same names, same layout, real JPEG,
+/* A synthetic dataset, written as exactly the archives that are fetched for the original: same names, same layout, real JPEG,
    PNG, HDF5 and TFRecord files, labels that fit the pictures; made up from a seed. The same bytes for the same versions of the
    libraries, whatever the number of threads. */
 #ifndef PREP_SYNTH_H
@@ -13,7 +13,7 @@
 struct synth_opts {
     const struct dataset *dataset;
     const char *folder;       /* is made if missing */
-    const int64_t *n_samples; /* of each split of the twin */
+    const int64_t *n_samples; /* of each split of the synthetic dataset */
     int64_t seed;
     size_t n_threads;
     bool (*should_stop)(void);

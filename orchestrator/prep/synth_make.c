@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of each file of a twin. */
+/* The bytes of each file of a synthetic dataset. */
 #include "base/base.h"
 
 #include "base/strbuf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a dataset's groups and its twin's numbers to the list of files to make. */
+/* From a dataset's groups and the synthetic dataset's numbers to the list of files to make. */
 #include "base/base.h"
 
 #include "base/map.h"
@@ -32,7 +32,7 @@ struct planner {
         struct synth_member *items;
         size_t n, n_max;
     } members;
-    uint32_t n_classes; /* of the twin */
+    uint32_t n_classes; /* of the synthetic dataset */
 };
 
 static uint64_t sample_seed(const struct planner *p, struct str split, uint64_t idx)
@@ -107,14 +107,14 @@ static bool has_folder(const struct dataset_group *group)
 /* ---- images with a class each ---- */
 
 /* Sizes as photographs of the web have them: most 500 x 375, some upright, some of any size. */
-static void pick_size(const struct dataset_twin *twin, struct synth_member *member)
+static void pick_size(const struct dataset_synthetic *synthetic, struct synth_member *member)
 {
     static const uint16_t sizes[][2] = {{500, 375}, {500, 375}, {500, 375}, {375, 500}, {500, 333}};
     struct rng rng;
     rng_init(&rng, member->seed ^ UINT64_C(0x512e));
-    if (twin->width > 0) {
-        member->width = (uint32_t)twin->width;
-        member->height = (uint32_t)twin->height;
+    if (synthetic->width > 0) {
+        member->width = (uint32_t)synthetic->width;
+        member->height = (uint32_t)synthetic->height;
         return;
     }
     uint64_t pick = rng_below(&rng, ARRAY_LEN(sizes) + 2);
@@ -129,7 +129,7 @@ static unsigned pick_traits(uint64_t idx)
     return idx % GREY_EVERY == 17 ? TRAIT_GREY : idx % CMYK_EVERY == 31 ? TRAIT_CMYK : 0;
 }
 
-static int plan_objects(struct planner *p, const struct dataset_twin_split *split, uint64_t n,
+static int plan_objects(struct planner *p, const struct dataset_synthetic_split *split, uint64_t n,
                         const struct dataset_group *group, struct err *err)
 {
     bool is_flat = !has_folder(group);
@@ -140,7 +140,7 @@ static int plan_objects(struct planner *p, const struct dataset_twin_split *spli
         member.seed = sample_seed(p, split->name, idx);
         member.label = (uint32_t)(is_flat ? idx % n_classes : idx * n_classes / n);
         member.traits = pick_traits(idx);
-        pick_size(&p->opts->dataset->twin, &member);
+        pick_size(&p->opts->dataset->synthetic, &member);
         if (is_flat) {
             stem = str_of(arena_printf(p->arena, "ILSVRC2012_%.*s_%08" PRIu64, STR_ARG(split->name),
                                        idx + 1));
@@ -192,7 +192,7 @@ static int plan_ground_truth(struct planner *p, uint64_t n, const struct dataset
     return 0;
 }
 
-static int plan_classes(struct planner *p, const struct dataset_twin_split *split, uint64_t n,
+static int plan_classes(struct planner *p, const struct dataset_synthetic_split *split, uint64_t n,
                         struct err *err)
 {
     const struct dataset *dataset = p->opts->dataset;
@@ -218,13 +218,13 @@ static struct str city(struct arena *arena, struct str split, uint64_t idx)
                    : str_of(arena_printf(arena, "city%" PRIu64, idx));
 }
 
-static int plan_segments(struct planner *p, const struct dataset_twin_split *split, uint64_t n,
+static int plan_segments(struct planner *p, const struct dataset_synthetic_split *split, uint64_t n,
                          struct err *err)
 {
     const struct dataset *dataset = p->opts->dataset;
     const struct dataset_group *images = dataset_group_find(dataset, split->name, ROLE_IMAGE);
     const struct dataset_group *labels = dataset_group_find(dataset, split->name, ROLE_LABEL);
-    if (!images || !labels || !labels->pair_of.ptr || dataset->twin.width < 1) {
+    if (!images || !labels || !labels->pair_of.ptr || dataset->synthetic.width < 1) {
         return err_set(err, ERR_MANIFEST,
                        "split %.*s: no pair of groups says where images and label maps lie, or the "
                        "synthetic dataset has no size",
@@ -236,8 +236,8 @@ static int plan_segments(struct planner *p, const struct dataset_twin_split *spl
         struct str stem =
             str_of(arena_printf(p->arena, "%.*s_%06" PRIu64 "_%06d", STR_ARG(folder), idx, FRAME));
         member.seed = sample_seed(p, split->name, idx);
-        member.width = (uint32_t)dataset->twin.width;
-        member.height = (uint32_t)dataset->twin.height;
+        member.width = (uint32_t)dataset->synthetic.width;
+        member.height = (uint32_t)dataset->synthetic.height;
         if (expand(p, images, folder, stem, &member.path, err) < 0) {
             return -1;
         }
@@ -255,7 +255,7 @@ static int plan_segments(struct planner *p, const struct dataset_twin_split *spl
 
 /* ---- records ---- */
 
-static int plan_records(struct planner *p, const struct dataset_twin_split *split, uint64_t n,
+static int plan_records(struct planner *p, const struct dataset_synthetic_split *split, uint64_t n,
                         struct err *err)
 {
     const struct dataset_group *records =
@@ -289,7 +289,7 @@ static int by_path(const void *a, const void *b)
 
 static int plan_split(struct planner *p, size_t idx, struct err *err)
 {
-    const struct dataset_twin_split *split = &p->opts->dataset->twin.splits[idx];
+    const struct dataset_synthetic_split *split = &p->opts->dataset->synthetic.splits[idx];
     uint64_t n = (uint64_t)p->opts->n_samples[idx];
     if (n < (uint64_t)split->n_folders) {
         return err_set(err, ERR_USAGE,
@@ -325,14 +325,14 @@ static int check_order(const struct planner *p, struct err *err)
 int synth_plan_make(struct arena *arena, const struct synth_opts *opts, struct synth_plan *ret_plan,
                     struct err *err)
 {
-    const struct dataset_twin *twin = &opts->dataset->twin;
+    const struct dataset_synthetic *synthetic = &opts->dataset->synthetic;
     struct planner p = {.opts = opts, .arena = arena, .n_classes = 1};
     int result = 0;
-    for (size_t idx = 0; idx < twin->n_splits; idx++) {
-        uint32_t n_folders = (uint32_t)twin->splits[idx].n_folders;
+    for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
+        uint32_t n_folders = (uint32_t)synthetic->splits[idx].n_folders;
         p.n_classes = n_folders > p.n_classes ? n_folders : p.n_classes;
     }
-    for (size_t idx = 0; result == 0 && idx < twin->n_splits; idx++) {
+    for (size_t idx = 0; result == 0 && idx < synthetic->n_splits; idx++) {
         result = plan_split(&p, idx, err);
     }
     if (result == 0) {

@@ -47,18 +47,18 @@ static const struct opt OPTS[] = {
     OPT_END,
 };
 
-static int read_samples(const struct opt_list *list, const struct dataset_twin *twin,
+static int read_samples(const struct opt_list *list, const struct dataset_synthetic *synthetic,
                         int64_t *counts, struct err *err)
 {
-    for (size_t idx = 0; idx < twin->n_splits; idx++) {
-        counts[idx] = twin->splits[idx].n_samples;
+    for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
+        counts[idx] = synthetic->splits[idx].n_samples;
     }
     for (size_t item = 0; item < list->n; item++) {
         struct str rest = str_of(list->items[item]), name;
         bool is_known = false;
         (void)str_next(&rest, '=', &name);
-        for (size_t idx = 0; idx < twin->n_splits; idx++) {
-            if (!str_eq(twin->splits[idx].name, name)) {
+        for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
+            if (!str_eq(synthetic->splits[idx].name, name)) {
                 continue;
             }
             is_known = true;
@@ -118,11 +118,11 @@ static int synth(struct arena *arena, const struct synth_args *args, struct err 
     struct synth_opts opts = {.dataset = &dataset,
                               .folder = args->out,
                               .n_samples = counts,
-                              .seed = args->seed >= 0 ? args->seed : dataset.twin.seed,
+                              .seed = args->seed >= 0 ? args->seed : dataset.synthetic.seed,
                               .n_threads =
                                   args->n_threads ? (size_t)args->n_threads : ordered_cores(),
                               .should_stop = verb_is_stopped};
-    if (read_samples(&args->samples, &dataset.twin, counts, err) < 0 ||
+    if (read_samples(&args->samples, &dataset.synthetic, counts, err) < 0 ||
         synth_write(arena, &opts, &result, err) < 0) {
         return -1;
     }

@@ -280,29 +280,29 @@ static int decode_pack(const struct json *at, struct arena *arena, struct datase
     return check_pack(&pack, &text.pack, err);
 }
 
-/* ---- twin ---- */
+/* ---- synthetic dataset ---- */
 
-static int decode_twin_splits(const struct json *at, struct arena *arena, struct dataset *dataset,
-                              struct err *err)
+static int decode_synthetic_splits(const struct json *at, struct arena *arena,
+                                   struct dataset *dataset, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_twin_split, name), 0, 0},
-        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_twin_split, n_samples), 1,
+        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, name), 0, 0},
+        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_samples), 1,
          DATASET_IMAGES_MAX},
-        {"folders", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_twin_split, n_folders), 1,
+        {"folders", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_folders), 1,
          DATASET_FOLDERS_MAX},
     };
-    struct dataset_twin *twin = &dataset->twin;
+    struct dataset_synthetic *synthetic = &dataset->synthetic;
     struct json list;
     struct json item;
     size_t idx = 0;
     if (json_member(at, "splits", &list, err) < 0 ||
-        json_expect_array(&list, DATASET_SPLITS_MAX, &twin->n_splits, err) < 0) {
+        json_expect_array(&list, DATASET_SPLITS_MAX, &synthetic->n_splits, err) < 0) {
         return -1;
     }
-    twin->splits = arena_array(arena, struct dataset_twin_split, twin->n_splits + 1);
+    synthetic->splits = arena_array(arena, struct dataset_synthetic_split, synthetic->n_splits + 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item), idx++) {
-        struct dataset_twin_split *split = &twin->splits[idx];
+        struct dataset_synthetic_split *split = &synthetic->splits[idx];
         if (json_decode(&item, arena, FIELDS, ARRAY_LEN(FIELDS), split, err) < 0) {
             return -1;
         }
@@ -318,11 +318,11 @@ static int decode_twin_splits(const struct json *at, struct arena *arena, struct
 }
 
 /* null: the original's archives, of which nothing is known but how they are packed. */
-static int decode_twin_files(const struct json *at, struct arena *arena, struct dataset *dataset,
-                             struct err *err)
+static int decode_synthetic_files(const struct json *at, struct arena *arena,
+                                  struct dataset *dataset, struct err *err)
 {
     struct dataset whole = {0};
-    struct dataset_twin *twin = &dataset->twin;
+    struct dataset_synthetic *synthetic = &dataset->synthetic;
     struct json files;
     if (json_member(at, "files", &files, err) < 0) {
         return -1;
@@ -334,49 +334,49 @@ static int decode_twin_files(const struct json *at, struct arena *arena, struct 
     } else {
         whole = *dataset;
     }
-    twin->files = arena_array(arena, struct dataset_file, whole.n_files + 1);
-    for (; twin->n_files < whole.n_files; twin->n_files++) {
-        const struct dataset_file *file = &whole.files[twin->n_files];
-        twin->files[twin->n_files] = (struct dataset_file){.name = file->name,
-                                                           .size_bytes = -1,
-                                                           .unpack = file->unpack,
-                                                           .is_nested = file->is_nested,
-                                                           .into = file->into};
+    synthetic->files = arena_array(arena, struct dataset_file, whole.n_files + 1);
+    for (; synthetic->n_files < whole.n_files; synthetic->n_files++) {
+        const struct dataset_file *file = &whole.files[synthetic->n_files];
+        synthetic->files[synthetic->n_files] = (struct dataset_file){.name = file->name,
+                                                                     .size_bytes = -1,
+                                                                     .unpack = file->unpack,
+                                                                     .is_nested = file->is_nested,
+                                                                     .into = file->into};
     }
-    return twin->n_files > 0
+    return synthetic->n_files > 0
                ? 0
                : json_fail(&files, err, "expected the synthetic dataset's archives, found none");
 }
 
-static int decode_twin(const struct json *at, struct arena *arena, struct dataset *ret,
-                       struct err *err)
+static int decode_synthetic(const struct json *at, struct arena *arena, struct dataset *ret,
+                            struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"seed", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_twin, seed), 0, BYTES_MAX},
-        {"width", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_twin, width), 1,
+        {"seed", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic, seed), 0, BYTES_MAX},
+        {"width", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, width), 1,
          DATASET_SIDE_MAX},
-        {"height", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_twin, height), 1,
+        {"height", JSON_I64, NULLABLE_FIELD, offsetof(struct dataset_synthetic, height), 1,
          DATASET_SIDE_MAX},
         {"splits", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"files", JSON_ANY, NULLABLE_FIELD, 0, 0, 0},
     };
-    struct json twin;
-    ret->twin = (struct dataset_twin){.width = -1, .height = -1};
-    if (json_member(at, "twin", &twin, err) < 0) {
+    struct json synthetic;
+    ret->synthetic = (struct dataset_synthetic){.width = -1, .height = -1};
+    if (json_member(at, "twin", &synthetic, err) < 0) {
         return -1;
     }
-    if (json_is_null(&twin)) {
+    if (json_is_null(&synthetic)) {
         return 0;
     }
-    if (json_decode(&twin, arena, FIELDS, ARRAY_LEN(FIELDS), &ret->twin, err) < 0 ||
-        decode_twin_splits(&twin, arena, ret, err) < 0 ||
-        decode_twin_files(&twin, arena, ret, err) < 0) {
+    if (json_decode(&synthetic, arena, FIELDS, ARRAY_LEN(FIELDS), &ret->synthetic, err) < 0 ||
+        decode_synthetic_splits(&synthetic, arena, ret, err) < 0 ||
+        decode_synthetic_files(&synthetic, arena, ret, err) < 0) {
         return -1;
     }
-    if ((ret->twin.width < 0) != (ret->twin.height < 0)) {
-        return json_fail(&twin, err, "expected both of width and height or none, found one");
+    if ((ret->synthetic.width < 0) != (ret->synthetic.height < 0)) {
+        return json_fail(&synthetic, err, "expected both of width and height or none, found one");
     }
-    ret->twin.is_there = true;
+    ret->synthetic.is_there = true;
     return 0;
 }
 
@@ -422,7 +422,7 @@ int dataset_decode(const struct json *root, struct arena *arena, struct dataset 
         decode_splits(root, arena, dataset, err) < 0 ||
         dataset_decode_groups(root, arena, dataset, err) < 0 ||
         decode_list(root, arena, dataset, err) < 0 || decode_pack(root, arena, dataset, err) < 0 ||
-        decode_twin(root, arena, dataset, err) < 0 ||
+        decode_synthetic(root, arena, dataset, err) < 0 ||
         decode_source_of(root, "source", arena, &dataset->source, err) < 0) {
         return -1;
     }

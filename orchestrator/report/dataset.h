@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* datasets/ID/dataset.json: what to fetch, how its tree looks once unpacked, how it is packed, and how its synthetic twin is made.
+/* datasets/ID/dataset.json: what to fetch, how its tree looks once unpacked, how it is packed, and how the synthetic dataset is made.
    The meaning of each key is in datasets/README.md. Strings live in the arena it was decoded into; NULL: its authors did not say. */
 #ifndef REPORT_DATASET_H
 #define REPORT_DATASET_H
@@ -74,17 +74,17 @@ struct dataset_pack { /* how shards are made from the tree */
     int64_t sequence, predictions; /* tokens; else -1 */
 };
 
-struct dataset_twin_split {
+struct dataset_synthetic_split {
     struct str name;
     int64_t n_samples;
     int64_t n_folders; /* classes, cities; of records: the files */
 };
 
-struct dataset_twin { /* how the synthetic twin is made: the same layout, less of it */
+struct dataset_synthetic { /* how the synthetic dataset is made: the same layout, less of it */
     bool is_there;
     int64_t seed;
     int64_t width, height; /* of images made at one size; -1: sizes vary as in the original */
-    struct dataset_twin_split *splits;
+    struct dataset_synthetic_split *splits;
     size_t n_splits;
     /* Archives that it is made as: the original's, or own ones where nobody hands out the original. No URLs, sizes, digests. */
     struct dataset_file *files;
@@ -103,11 +103,11 @@ struct dataset {
     size_t n_groups;
     bool allows_others; /* files that no group names are no fault */
     struct str
-        list_path; /* tree.sha256 beside dataset.json; NULL: no digests of single files are known */
+        list_path; /* tree.sha256 next to dataset.json; NULL: no digests of single files are known */
     bool has_list_sha256;
     uint8_t list_sha256[SHA256_BYTES];
     struct dataset_pack pack;
-    struct dataset_twin twin;
+    struct dataset_synthetic synthetic;
     struct source_ref source; /* strings NULL: none */
     struct str layout_source; /* where the facts of the groups were read, in words */
 };
@@ -126,8 +126,8 @@ const struct dataset_group *dataset_group_find(const struct dataset *dataset, st
 /* Path in `group` of the partner of a file of the group pair_of; NULL str where the path has not the stated end. */
 struct str dataset_partner(struct arena *arena, const struct dataset_group *group, struct str path);
 
-#define DATASET_TWIN_SUFFIX ".synthetic"
-/* Its name in the store: the id, with the suffix for a twin. */
-char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_twin);
+#define DATASET_SYNTHETIC_SUFFIX ".synthetic"
+/* Its name in the store: the id, with the suffix for a synthetic dataset. */
+char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_synthetic);
 
 #endif

@@ -104,7 +104,8 @@ struct str dataset_partner(struct arena *arena, const struct dataset_group *grou
                                text.ptr, group->pair_to_end.ptr));
 }
 
-char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_twin)
+char *dataset_tree_name(struct arena *arena, const struct dataset *dataset, bool is_synthetic)
 {
-    return arena_printf(arena, "%s%s", dataset->id.ptr, is_twin ? DATASET_TWIN_SUFFIX : "");
+    return arena_printf(arena, "%s%s", dataset->id.ptr,
+                        is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
 }

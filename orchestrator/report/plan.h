@@ -29,8 +29,8 @@ enum profile { PROFILE_FULL, PROFILE_SMOKE };
 struct step_need {
     enum err_code cause;
     struct str what;
-    struct str command; /* that brings it, as it can be typed; NULL: none does */
-    struct str noun;    /* that `reperf fetch`, or where is_lock `reperf lock`, brings; or NULL */
+    struct str command;  /* that brings it, as it can be typed; NULL: none does */
+    struct str artifact; /* that `reperf fetch`, or where is_lock `reperf lock`, brings; or NULL */
     bool is_lock;
     bool needs_login; /* only registered users get it */
 };
@@ -38,7 +38,7 @@ struct step_need {
 /* A folder that the step's container sees, read-only. */
 struct plan_mount {
     enum recipe_mount_kind kind;
-    struct str name; /* as in struct recipe_mount; of a dataset's twin: ID.synthetic */
+    struct str name; /* as in struct recipe_mount; of a synthetic dataset: ID.synthetic */
     struct str
         version;       /* hex: a source's commit, else SHA-256 of the files' list; NULL: not here */
     struct str folder; /* here; of a source NULL: it is checked out when it is needed */
@@ -47,7 +47,7 @@ struct plan_mount {
 
 struct plan_step {
     struct str case_id;
-    struct str baseline; /* case whose published throughput it is held against, or NULL */
+    struct str baseline; /* case whose published throughput it is checked against, or NULL */
     struct str format;
     struct str rule;
     struct loss_target target; /* series NULL: none */
@@ -61,7 +61,7 @@ struct plan_step {
     struct plan_mount *mounts;
     size_t n_mounts;
     struct str *
-        argv; /* argv[0]: "reperf-train" is the program beside reperf, else a path or a name in PATH */
+        argv; /* argv[0]: "reperf-train" is the program next to reperf, else a path or a name in PATH */
     size_t n_argv;
     struct condition *env; /* added to what a child inherits */
     size_t n_env;
@@ -91,7 +91,7 @@ struct missing_pin { /* what its authors did not pin and a run of the step would
 struct
     plan_data { /* of `--data`: packed shards that the bundled workload reads; folder NULL: none */
     struct str dataset; /* id */
-    bool is_synthetic;  /* its synthetic twin */
+    bool is_synthetic;  /* the synthetic dataset */
     struct str split;
     struct str folder;
     struct str pack_sha256;   /* hex, of pack.json, which names every shard's digest */
@@ -116,7 +116,7 @@ struct plan {
     struct str report_sha256; /* hex, of the frozen file */
     enum profile profile;
     bool
-        is_rehearsal; /* full, on twins of its data: nothing of it is held against a published number */
+        is_rehearsal; /* full, on synthetic datasets of its data: nothing of it is checked against a published number */
     int64_t repeats;
     bool takes_turns;     /* the frameworks of a row run one at a time and in turns: A B, A B */
     int64_t deadline_s;   /* of one repeat */

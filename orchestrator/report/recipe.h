@@ -38,8 +38,8 @@ struct recipe_mount {
     struct str
         name; /* below workloads/competitors; a repository of the stack's sources; a dataset */
     struct str
-        commit;   /* of a source: any repository's; NULL: what the stack pins of one of its own */
-    bool is_twin; /* of a dataset: its synthetic twin */
+        commit; /* of a source: any repository's; NULL: what the stack pins of one of its own */
+    bool is_synthetic; /* of a dataset: the synthetic one */
     struct str inside; /* absolute path there */
 };
 

@@ -72,7 +72,7 @@ static int decode_mount(const struct json *at, struct arena *arena, const struct
         {"kind", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"name", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, name), 0, 0},
         {"commit", JSON_STR, 0, offsetof(struct recipe_mount, commit), 0, 0},
-        {"synthetic", JSON_BOOL, 0, offsetof(struct recipe_mount, is_twin), 0, 0},
+        {"synthetic", JSON_BOOL, 0, offsetof(struct recipe_mount, is_synthetic), 0, 0},
         {"inside", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, inside), 0, 0},
     };
     struct json member;
@@ -90,7 +90,7 @@ static int decode_mount(const struct json *at, struct arena *arena, const struct
     if (ret->commit.ptr && ret->kind != MOUNT_SOURCE) {
         return json_fail(at, err, "commit: only a source has one");
     }
-    if (ret->is_twin && ret->kind != MOUNT_DATASET) {
+    if (ret->is_synthetic && ret->kind != MOUNT_DATASET) {
         return json_fail(at, err, "synthetic: only a dataset has a synthetic version");
     }
     return container_is_path(ret->inside)

@@ -180,7 +180,7 @@ static size_t launched_at(const struct shell_run *run)
 
 size_t shell_engine_verb(const struct shell_run *run)
 {
-    static const char *const NOUNS[] = {"container", "image", "buildx", NULL};
+    static const char *const ARTIFACTS[] = {"container", "image", "buildx", NULL};
     static const char *const WITH_VALUE[] = {"-H",          "--host",      "-c",       "--context",
                                              "-l",          "--log-level", "--config", "--root",
                                              "--namespace", "-n",          NULL};
@@ -189,7 +189,7 @@ size_t shell_engine_verb(const struct shell_run *run)
         return run->n;
     }
     while (at < run->n &&
-           (is_option(run->words[at].text) || str_eq_any(run->words[at].text, NOUNS))) {
+           (is_option(run->words[at].text) || str_eq_any(run->words[at].text, ARTIFACTS))) {
         at += str_eq_any(run->words[at].text, WITH_VALUE) ? 2 : 1;
     }
     return at < run->n ? at : run->n;

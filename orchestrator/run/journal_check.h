@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run's journal says of its evidence, where the journal lies beside it: STATE/runs/RUN/journal.jsonl and evidence/. */
+/* What a run's journal says of its evidence, where the journal lies next to it: STATE/runs/RUN/journal.jsonl and evidence/. */
 #ifndef RUN_JOURNAL_CHECK_H
 #define RUN_JOURNAL_CHECK_H
 
@@ -11,7 +11,7 @@
 MUST_CHECK int journal_check(struct arena *arena, const char *folder, const struct derived *derived,
                              struct err *err);
 
-/* The same of a folder that is to be sealed or was; nothing where no journal lies beside it. */
+/* The same of a folder that is to be sealed or was; nothing where no journal lies next to it. */
 MUST_CHECK int run_check_folder(const char *folder, struct err *err);
 
 /* An archive or folder that lies in a run's own folder (named by the run) is that run's, and no other's. ERR_INTEGRITY. */

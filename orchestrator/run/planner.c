@@ -224,7 +224,7 @@ static int plan_by(struct planner *p, const struct report_case *c, const struct 
 bool plan_can_get(const struct plan_step *step)
 {
     for (size_t idx = 0; idx < step->n_needs; idx++) {
-        if (!step->needs[idx].noun.ptr) {
+        if (!step->needs[idx].artifact.ptr) {
             return false;
         }
     }

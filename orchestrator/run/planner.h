@@ -25,7 +25,7 @@ struct plan_image { /* strings as in struct plan_step */
 
 struct planner_opts {
     enum profile profile;
-    bool is_rehearsal; /* of PROFILE_FULL: datasets are their twins */
+    bool is_rehearsal; /* of PROFILE_FULL: datasets are their synthetic datasets */
     bool
         counts_gettable; /* of several recipes, one that lacks only what reperf can get is as good as one that lacks nothing */
     const char *root;
@@ -52,7 +52,7 @@ MUST_CHECK int plan_make(struct arena *arena, const struct report *report,
 /* Whether reperf itself can bring all that the step lacks: fetch or lock it. */
 bool plan_can_get(const struct plan_step *step);
 
-/* $REPERF_TRAIN, else reperf-train beside the program `self`. In the arena. */
+/* $REPERF_TRAIN, else reperf-train next to the program `self`. In the arena. */
 const char *planner_train_path(struct arena *arena, const char *self);
 
 #endif

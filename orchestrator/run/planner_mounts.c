@@ -66,9 +66,9 @@ static struct step_need need_lock(struct planner *p, const struct pin_source *pi
         .cause = ERR_FETCH,
         .what = str_of(arena_printf(p->arena, "commit of %s is not pinned", pin->repository.ptr))};
     if (pin->ref.ptr) {
-        need.noun =
+        need.artifact =
             str_of(arena_printf(p->arena, "source:%s@%s", pin->repository.ptr, pin->ref.ptr));
-        need.command = str_of(arena_printf(p->arena, "reperf lock %s", need.noun.ptr));
+        need.command = str_of(arena_printf(p->arena, "reperf lock %s", need.artifact.ptr));
         need.is_lock = true;
     }
     return need;
@@ -117,12 +117,12 @@ static int find_source(struct planner *p, const struct stack *stack,
             return -1;
         }
     }
-    const char *noun = arena_printf(p->arena, "source:%s", name);
+    const char *artifact = arena_printf(p->arena, "source:%s", name);
     found->need =
         (struct step_need){.cause = ERR_FETCH,
                            .what = str_of(arena_printf(p->arena, "source %s", name)),
-                           .command = str_of(arena_printf(p->arena, "reperf fetch %s", noun)),
-                           .noun = str_of(noun)};
+                           .command = str_of(arena_printf(p->arena, "reperf fetch %s", artifact)),
+                           .artifact = str_of(artifact)};
     return 0;
 }
 
@@ -132,8 +132,8 @@ static int find_dataset(struct planner *p, const struct recipe_mount *mount,
     const struct store *store = p->opts->store;
     struct dataset_here here;
     struct dataset_record record;
-    if (dataset_load(p->arena, p->opts->root, NULL, mount->name.ptr, mount->is_twin, &here, err) <
-        0) {
+    if (dataset_load(p->arena, p->opts->root, NULL, mount->name.ptr, mount->is_synthetic, &here,
+                     err) < 0) {
         return -1;
     }
     found->mount.name = str_of(here.name);
@@ -146,14 +146,15 @@ static int find_dataset(struct planner *p, const struct recipe_mount *mount,
         found->mount.version = hex_of(p->arena, record.seen.list_sha256);
         return 0;
     }
-    bool needs_login = here.dataset.needs_login && !mount->is_twin && state != DATASET_ARCHIVES;
+    bool needs_login =
+        here.dataset.needs_login && !mount->is_synthetic && state != DATASET_ARCHIVES;
     found->need = (struct step_need){
         .cause = ERR_FETCH,
         .what = str_of(arena_printf(p->arena, "dataset %s%s", here.name,
                                     needs_login ? ", for registered users only" : "")),
         .command = str_of(arena_printf(p->arena, "reperf fetch %s%s", mount->name.ptr,
-                                       mount->is_twin ? " --synthetic" : "")),
-        .noun = str_of(arena_printf(p->arena, "dataset:%s", here.name)),
+                                       mount->is_synthetic ? " --synthetic" : "")),
+        .artifact = str_of(arena_printf(p->arena, "dataset:%s", here.name)),
         .needs_login = needs_login};
     return 0;
 }
@@ -179,11 +180,12 @@ static int find(struct planner *p, const struct stack *stack, const struct recip
 static const struct plan_found *found_once(struct planner *p, const struct stack *stack,
                                            const struct recipe_mount *mount, struct err *err)
 {
-    struct recipe_mount twin = *mount;
-    twin.is_twin = mount->is_twin || (p->opts->is_rehearsal && mount->kind == MOUNT_DATASET);
-    mount = &twin;
+    struct recipe_mount synthetic = *mount;
+    synthetic.is_synthetic =
+        mount->is_synthetic || (p->opts->is_rehearsal && mount->kind == MOUNT_DATASET);
+    mount = &synthetic;
     struct str key = str_of(arena_printf(
-        p->arena, "%d %d %.*s %.*s@%.*s", (int)mount->kind, mount->is_twin,
+        p->arena, "%d %d %.*s %.*s@%.*s", (int)mount->kind, mount->is_synthetic,
         STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")), STR_ARG(mount->name),
         STR_ARG(mount->commit.ptr ? mount->commit : STR_LIT(""))));
     struct plan_found *found = map_get(&p->mounts, key);

@@ -125,7 +125,7 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
                     command);
         return;
     }
-    const char *noun = arena_printf(arena, "image:%.*s", STR_ARG(id));
+    const char *artifact = arena_printf(arena, "image:%.*s", STR_ARG(id));
     struct step_need need = {
         .cause = ERR_CONTAINER,
         .what = str_of(arena_printf(arena,
@@ -133,9 +133,9 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
                                     "%.*s=NAME@sha256:...",
                                     STR_ARG(id), STR_ARG(id), STR_ARG(id)))};
     if (given) {
-        need.noun = str_of(noun);
+        need.artifact = str_of(artifact);
         need.is_lock = true;
-        need.command = str_of(arena_printf(arena, "reperf lock %s", noun));
+        need.command = str_of(arena_printf(arena, "reperf lock %s", artifact));
     }
     plan_lacks(step, &need);
 }
@@ -147,7 +147,7 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
     const struct planner_opts *opts = p->opts;
     const char *whole =
         arena_printf(p->arena, "%.*s@%.*s", STR_ARG(given->name), STR_ARG(given->digest));
-    const char *noun = given->is_given ? whole : id.ptr;
+    const char *artifact = given->is_given ? whole : id.ptr;
     struct image_info info;
     struct err absent = {0};
     struct err whole_absent = {0};
@@ -156,7 +156,7 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
                          image_open(p->arena, opts->store, whole, &info, &whole_absent) == 0))) {
         return;
     }
-    noun = arena_printf(p->arena, "image:%s", noun);
+    artifact = arena_printf(p->arena, "image:%s", artifact);
     plan_lacks(step, &(struct step_need){
                          .cause = ERR_FETCH,
                          .what = str_of(
@@ -164,8 +164,8 @@ static void need_stored(struct planner *p, struct str id, const struct plan_imag
                                           "image %.*s is neither in the store nor in a registry of "
                                           "the inventory's",
                                           STR_ARG(id))),
-                         .command = str_of(arena_printf(p->arena, "reperf fetch %s", noun)),
-                         .noun = str_of(noun)});
+                         .command = str_of(arena_printf(p->arena, "reperf fetch %s", artifact)),
+                         .artifact = str_of(artifact)});
 }
 
 void plan_choose_image(struct planner *p, const struct report_case *c, const struct recipe *recipe,

@@ -153,12 +153,12 @@ static void use_data(struct arena *arena, const struct planner_opts *opts, struc
     }
 }
 
-/* Its twin needs no login, and is of the original's layout: what a rehearsal replaces is a condition. */
+/* Its synthetic dataset needs no login, and is of the original's layout: what a rehearsal replaces is a condition. */
 static void rehearse_data(struct arena *arena, const struct recipe *recipe, struct plan_step *step)
 {
-    struct str twins = plan_rehearsed_data(arena, recipe);
-    if (twins.ptr) {
-        plan_set_condition(step, "dataset", twins);
+    struct str synthetic = plan_rehearsed_data(arena, recipe);
+    if (synthetic.ptr) {
+        plan_set_condition(step, "dataset", synthetic);
     }
 }
 

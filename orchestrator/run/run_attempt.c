@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One attempt of a repeat, on all its nodes: find its jobs or start them, wait, stop them where need be, read their logs. Each
-   member goes its own way; what concerns all of them is decided in attempt_step. */
+   job goes its own way; what concerns all of them is decided in attempt_step. */
 #include "base/base.h"
 
 #include "run/run_attempt.h"
@@ -18,12 +18,12 @@
 #define LOOK_NS          (2 * NS_PER_S)
 #define DISK_START_BYTES (1 << 20)
 
-static struct str node_name(const struct attempt *a, const struct member *m)
+static struct str node_name(const struct attempt *a, const struct rank_job *m)
 {
     return a->r->fleet.nodes[m->node].spec->name;
 }
 
-static void event(struct attempt *a, const struct member *m, enum event what, const char *text)
+static void event(struct attempt *a, const struct rank_job *m, enum event what, const char *text)
 {
     struct event_fields fields = a->fields;
     if (m) {
@@ -33,9 +33,9 @@ static void event(struct attempt *a, const struct member *m, enum event what, co
     events_write(&a->r->events, what, &fields);
 }
 
-static bool is_at_end(const struct member *m)
+static bool is_at_end(const struct rank_job *m)
 {
-    return m->phase == MEMBER_OVER || m->phase == MEMBER_GONE;
+    return m->phase == RANK_JOB_OVER || m->phase == RANK_JOB_GONE;
 }
 
 /* ---- beginning ---- */
@@ -54,7 +54,7 @@ static int journal_start(struct attempt *a, struct err *err)
     return journal_append(&r->journal, &record, err);
 }
 
-static void drop_part(struct member *m)
+static void drop_part(struct rank_job *m)
 {
     if (m->fd >= 0) {
         (void)unlink(m->part);
@@ -62,11 +62,11 @@ static void drop_part(struct member *m)
     fd_close(&m->fd);
 }
 
-static int open_part(struct attempt *a, struct member *m, struct err *err)
+static int open_part(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct runner *r = a->r;
     m->part = arena_printf(r->arena, "%s/" RUN_PART_NAME, r->dir.folder,
-                           (size_t)(a->unit - r->units), (size_t)(m - a->members));
+                           (size_t)(a->unit - r->units), (size_t)(m - a->jobs));
     m->fd = open(m->part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (m->fd < 0) {
         return err_set(err, err_code_of_errno(errno), "create %s: %s", m->part,
@@ -79,7 +79,7 @@ static int open_part(struct attempt *a, struct member *m, struct err *err)
     return 0;
 }
 
-static int make_members(struct attempt *a, bool is_new, struct err *err)
+static int make_jobs(struct attempt *a, bool is_new, struct err *err)
 {
     struct runner *r = a->r;
     struct launch_job *jobs = NULL;
@@ -94,17 +94,17 @@ static int make_members(struct attempt *a, bool is_new, struct err *err)
             return -1;
         }
     }
-    a->n_members = n;
-    a->members = xcalloc(a->n_members, sizeof(*a->members));
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        a->members[idx] = (struct member){
+    a->n_jobs = n;
+    a->jobs = xcalloc(a->n_jobs, sizeof(*a->jobs));
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        a->jobs[idx] = (struct rank_job){
             .job = jobs[idx], .node = a->unit->nodes[jobs[idx].place_idx], .fd = -1};
-        a->members[idx].remote = a->batch ? a->batch : r->fleet.nodes[a->members[idx].node].remote;
+        a->jobs[idx].remote = a->batch ? a->batch : r->fleet.nodes[a->jobs[idx].node].remote;
         /* Nobody has seen a new attempt's id before; until it is journaled nothing of it is started, nor lost. */
-        a->members[idx].phase = is_new ? MEMBER_READY : MEMBER_FIND;
+        a->jobs[idx].phase = is_new ? RANK_JOB_READY : RANK_JOB_FIND;
     }
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        if (open_part(a, &a->members[idx], err) < 0) {
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        if (open_part(a, &a->jobs[idx], err) < 0) {
             return -1;
         }
     }
@@ -114,12 +114,12 @@ static int make_members(struct attempt *a, bool is_new, struct err *err)
 /* An attempt is taken up again, and a node of it could not be reached: what it began elsewhere ends. */
 static void leave_bad_nodes(struct attempt *a)
 {
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        struct member *m = &a->members[idx];
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct rank_job *m = &a->jobs[idx];
         if (a->r->nodes[m->node].is_bad) {
-            m->phase = MEMBER_GONE;
+            m->phase = RANK_JOB_GONE;
             m->err = a->r->fleet.nodes[m->node].err;
-            a->failed_member = idx;
+            a->failed_job = idx;
             attempt_stop(a, END_NODE);
         }
     }
@@ -135,7 +135,7 @@ static int begin_new(struct attempt *a, int64_t now_ns, struct err *err)
     }
     unit->attempt++;
     unit->started_wall_ns = now_ns;
-    if (make_members(a, true, err) < 0 || journal_start(a, err) < 0) {
+    if (make_jobs(a, true, err) < 0 || journal_start(a, err) < 0) {
         return -1;
     }
     unit->state = UNIT_STARTED;
@@ -147,7 +147,7 @@ int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct
     int64_t now_ns = r->opts->clock.wall_ns(r->opts->clock.ctx);
     bool is_new = unit->state == UNIT_TODO;
     *a = (struct attempt){.r = r, .unit = unit};
-    if ((is_new ? begin_new(a, now_ns, err) : make_members(a, false, err)) < 0) {
+    if ((is_new ? begin_new(a, now_ns, err) : make_jobs(a, false, err)) < 0) {
         return -1;
     }
     int64_t spent_ns = now_ns - unit->started_wall_ns;
@@ -163,8 +163,8 @@ int attempt_begin(struct attempt *a, struct runner *r, struct unit *unit, struct
 
 void attempt_release(struct attempt *a)
 {
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        struct member *m = &a->members[idx];
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct rank_job *m = &a->jobs[idx];
         if (!is_at_end(m)) {
             m->remote->ops->abort(m->remote);
         }
@@ -172,9 +172,9 @@ void attempt_release(struct attempt *a)
         digest_release(&m->digest);
         watch_release(&m->watch);
     }
-    free(a->members);
-    a->members = NULL;
-    a->n_members = 0;
+    free(a->jobs);
+    a->jobs = NULL;
+    a->n_jobs = 0;
     remote_free(a->batch);
     a->batch = NULL;
 }
@@ -182,7 +182,7 @@ void attempt_release(struct attempt *a)
 /* ---- the log, as it grows ---- */
 
 /* Appends what the node has from our offset on. *ret_len 0: nothing new. */
-static enum step read_part(struct attempt *a, struct member *m, size_t *ret_len, struct err *err)
+static enum step read_part(struct attempt *a, struct rank_job *m, size_t *ret_len, struct err *err)
 {
     struct remote *remote = m->remote;
     char *chunk = a->r->chunk;
@@ -203,41 +203,41 @@ static enum step read_part(struct attempt *a, struct member *m, size_t *ret_len,
     return STEP_DONE;
 }
 
-static enum step member_look(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_look(struct attempt *a, struct rank_job *m, struct err *err)
 {
     size_t len = 0;
     enum step step = read_part(a, m, &len, err);
     if (step == STEP_DONE) {
         m->next_look_ns =
             loop_now_ns(&a->r->loop) + (a->r->fleet.inventory->is_local ? LOOK_LOCAL_NS : LOOK_NS);
-        m->phase = MEMBER_WAIT;
+        m->phase = RANK_JOB_WAIT;
     }
     return step;
 }
 
-static enum step member_read(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_read(struct attempt *a, struct rank_job *m, struct err *err)
 {
     size_t len = 0;
     if (m->fd < 0) { /* nowhere to put it: the attempt is given up */
-        m->phase = MEMBER_OVER;
+        m->phase = RANK_JOB_OVER;
         return STEP_DONE;
     }
     enum step step = read_part(a, m, &len, err);
     if (step == STEP_DONE && len == 0) {
-        m->phase = MEMBER_DIGEST;
+        m->phase = RANK_JOB_DIGEST;
     }
     return step;
 }
 
 /* Its monitor has not begun. */
-static bool was_short(const struct attempt *a, const struct member *m)
+static bool was_short(const struct attempt *a, const struct rank_job *m)
 {
     return m->started_ns &&
            loop_now_ns(&a->r->loop) - m->started_ns < NODE_WATCH_DELAY_S * NS_PER_S;
 }
 
 /* What we have is what the node has. */
-static enum step member_digest(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_digest(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct remote *remote = m->remote;
     struct digest_value value;
@@ -262,20 +262,20 @@ static enum step member_digest(struct attempt *a, struct member *m, struct err *
     if (!there[0] && m->log_bytes) {
         event(a, m, EV_LOG_NOT_CHECKED, "the node has no tool for SHA-256");
     }
-    m->phase = run_watches(a->r) && !was_short(a, m) ? MEMBER_UNWATCH : MEMBER_OVER;
+    m->phase = run_watches(a->r) && !was_short(a, m) ? RANK_JOB_UNWATCH : RANK_JOB_OVER;
     return STEP_DONE;
 }
 
-/* ---- a member's way ---- */
+/* ---- a job's way ---- */
 
-/* The first that is seen to fail, but for one that a signal ended: those beside it, which say that they lost it, may be seen before. */
-static bool is_cause(const struct attempt *a, const struct member *m)
+/* The first that is seen to fail, but for one that a signal ended: those next to it, which say that they lost it, may be seen before. */
+static bool is_cause(const struct attempt *a, const struct rank_job *m)
 {
     return !a->is_stopping && m->exit_status != 0 &&
            (a->exit_status == 0 || (m->exit_status > 128 && a->exit_status <= 128));
 }
 
-static void member_ended(struct attempt *a, struct member *m, const struct job_report *report)
+static void rank_job_ended(struct attempt *a, struct rank_job *m, const struct job_report *report)
 {
     bool is_lost = report->state != JOB_ENDED ||
                    (report->cause == ERR_NODE && report->exit_status == 0 && !a->is_stopping);
@@ -284,24 +284,24 @@ static void member_ended(struct attempt *a, struct member *m, const struct job_r
     if (report->cause == ERR_WORKLOAD && m->exit_status == 0) {
         m->exit_status = 128 + SIGKILL; /* a part of it was killed, whatever the rest said */
     }
-    m->phase = MEMBER_REAP;
+    m->phase = RANK_JOB_REAP;
     if (report->cause != ERR_NONE && !a->is_stopping) {
         log_line(LOG_WARN, "%s: %s", m->job.job.id, report->why);
         a->end = report->cause == ERR_TIMEOUT ? END_DEADLINE : a->end;
     }
     if (is_lost && !a->is_stopping && a->end == END_NONE) {
         a->end = report->cause == ERR_NODE ? END_NODE : END_LOST;
-        a->failed_member = (size_t)(m - a->members);
+        a->failed_job = (size_t)(m - a->jobs);
         snprintf(m->err.msg, sizeof(m->err.msg), "%s", report->why);
     }
     if (is_cause(a, m)) {
         a->exit_status = m->exit_status;
-        a->failed_member = (size_t)(m - a->members);
+        a->failed_job = (size_t)(m - a->jobs);
         a->peers_ns = a->peers_ns ? a->peers_ns : loop_now_ns(&a->r->loop) + PEER_GRACE_NS;
     }
 }
 
-static enum step member_find(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_find(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct remote *remote = m->remote;
     struct job_report report = {0};
@@ -310,29 +310,29 @@ static enum step member_find(struct attempt *a, struct member *m, struct err *er
         return step;
     }
     if (report.state == JOB_ABSENT) {
-        m->phase = MEMBER_READY;
+        m->phase = RANK_JOB_READY;
     } else if (report.state == JOB_RUNNING) {
-        m->phase = MEMBER_WAIT;
+        m->phase = RANK_JOB_WAIT;
         event(a, m, EV_JOB_ATTACHED, NULL);
     } else {
-        member_ended(a, m, &report);
+        rank_job_ended(a, m, &report);
     }
     return STEP_AGAIN;
 }
 
-static enum step member_start(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_start(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct remote *remote = m->remote;
     m->started_ns = m->started_ns ? m->started_ns : loop_now_ns(&a->r->loop);
     enum step step = remote->ops->start(remote, &m->job.job, err);
     if (step == STEP_DONE) {
-        m->phase = MEMBER_WAIT;
+        m->phase = RANK_JOB_WAIT;
         event(a, m, EV_JOB_STARTED, NULL);
     }
     return step;
 }
 
-static enum step member_pass(enum step step, struct member *m, enum member_phase next)
+static enum step rank_job_pass(enum step step, struct rank_job *m, enum rank_job_phase next)
 {
     if (step == STEP_DONE) {
         m->phase = next;
@@ -340,7 +340,7 @@ static enum step member_pass(enum step step, struct member *m, enum member_phase
     return step;
 }
 
-static enum step member_wait(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_wait(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct remote *remote = m->remote;
     struct job_report report = {0};
@@ -352,29 +352,29 @@ static enum step member_wait(struct attempt *a, struct member *m, struct err *er
         a->deadline_ns = loop_now_ns(&a->r->loop) + a->r->frozen.plan.deadline_s * NS_PER_S;
     }
     if (report.state != JOB_RUNNING) {
-        member_ended(a, m, &report);
+        rank_job_ended(a, m, &report);
     } else if (m->job.has_metric && !a->is_stopping &&
                loop_now_ns(&a->r->loop) >= m->next_look_ns) {
-        m->phase = MEMBER_LOOK;
+        m->phase = RANK_JOB_LOOK;
     } else if (a->r->nodes[m->node].is_due && !a->is_stopping) {
-        m->phase = MEMBER_RENEW;
+        m->phase = RANK_JOB_RENEW;
     } else {
         return STEP_AGAIN;
     }
     return STEP_DONE;
 }
 
-static enum step member_renew(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_renew(struct attempt *a, struct rank_job *m, struct err *err)
 {
     enum step step = run_renew_lease(a->r, m->node, err);
     if (step == STEP_DONE) {
-        m->phase = MEMBER_WAIT;
+        m->phase = RANK_JOB_WAIT;
     }
     return step;
 }
 
-static enum step member_signal(struct member *m, int signal_no, enum member_phase next,
-                               struct err *err)
+static enum step rank_job_signal(struct rank_job *m, int signal_no, enum rank_job_phase next,
+                                 struct err *err)
 {
     struct remote *remote = m->remote;
     enum step step = remote->ops->signal(remote, m->job.job.id, signal_no, err);
@@ -385,49 +385,49 @@ static enum step member_signal(struct member *m, int signal_no, enum member_phas
 }
 
 /* What the program left running in its session would disturb the next repeat. */
-static enum step member_reap(struct member *m, struct err *err)
+static enum step rank_job_reap(struct rank_job *m, struct err *err)
 {
     enum step step;
     if (!m->remote->ops->reap) {
-        return member_signal(m, SIGKILL, MEMBER_READ, err);
+        return rank_job_signal(m, SIGKILL, RANK_JOB_READ, err);
     }
     step = m->remote->ops->reap(m->remote, m->job.job.id, m->log_bytes, m->there, err);
     if (step == STEP_DONE) {
         m->is_reaped = true;
-        m->phase = MEMBER_READ;
+        m->phase = RANK_JOB_READ;
     }
     return step;
 }
 
 /* STEP_DONE: something happened, look again; STEP_AGAIN: wait. */
-static enum step member_step(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_step(struct attempt *a, struct rank_job *m, struct err *err)
 {
     switch (m->phase) {
-    case MEMBER_FIND:
-        return member_find(a, m, err);
-    case MEMBER_START:
-        return member_start(a, m, err);
-    case MEMBER_WAIT:
-        return member_wait(a, m, err);
-    case MEMBER_LOOK:
-        return member_look(a, m, err);
-    case MEMBER_RENEW:
-        return member_renew(a, m, err);
-    case MEMBER_TERM:
-        return member_signal(m, SIGTERM, MEMBER_WAIT, err);
-    case MEMBER_KILL:
-        return member_signal(m, SIGKILL, MEMBER_WAIT, err);
-    case MEMBER_REAP:
-        return member_reap(m, err);
-    case MEMBER_READ:
-        return member_read(a, m, err);
-    case MEMBER_DIGEST:
-        return member_digest(a, m, err);
-    case MEMBER_UNWATCH:
-        return member_pass(member_unwatch(a, m, err), m, MEMBER_OVER);
-    case MEMBER_READY:
-    case MEMBER_OVER:
-    case MEMBER_GONE:
+    case RANK_JOB_FIND:
+        return rank_job_find(a, m, err);
+    case RANK_JOB_START:
+        return rank_job_start(a, m, err);
+    case RANK_JOB_WAIT:
+        return rank_job_wait(a, m, err);
+    case RANK_JOB_LOOK:
+        return rank_job_look(a, m, err);
+    case RANK_JOB_RENEW:
+        return rank_job_renew(a, m, err);
+    case RANK_JOB_TERM:
+        return rank_job_signal(m, SIGTERM, RANK_JOB_WAIT, err);
+    case RANK_JOB_KILL:
+        return rank_job_signal(m, SIGKILL, RANK_JOB_WAIT, err);
+    case RANK_JOB_REAP:
+        return rank_job_reap(m, err);
+    case RANK_JOB_READ:
+        return rank_job_read(a, m, err);
+    case RANK_JOB_DIGEST:
+        return rank_job_digest(a, m, err);
+    case RANK_JOB_UNWATCH:
+        return rank_job_pass(rank_job_unwatch(a, m, err), m, RANK_JOB_OVER);
+    case RANK_JOB_READY:
+    case RANK_JOB_OVER:
+    case RANK_JOB_GONE:
         break;
     }
     return STEP_AGAIN;
@@ -460,37 +460,37 @@ void attempt_stop(struct attempt *a, enum attempt_end why)
     if (a->end == END_DEADLINE) {
         event(a, NULL, EV_JOB_DEADLINE, NULL);
     }
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        struct member *m = &a->members[idx];
-        if (m->phase == MEMBER_READY) {
-            m->phase = MEMBER_OVER; /* never started */
-        } else if (m->phase <= MEMBER_RENEW) {
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct rank_job *m = &a->jobs[idx];
+        if (m->phase == RANK_JOB_READY) {
+            m->phase = RANK_JOB_OVER; /* never started */
+        } else if (m->phase <= RANK_JOB_RENEW) {
             m->remote->ops->abort(m->remote);
-            m->phase = MEMBER_TERM;
+            m->phase = RANK_JOB_TERM;
             n_cut++;
         }
     }
     note_cut(a, n_cut);
 }
 
-static void kill_members(struct attempt *a)
+static void kill_jobs(struct attempt *a)
 {
     a->is_killing = true;
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        struct member *m = &a->members[idx];
-        if (m->phase == MEMBER_WAIT || m->phase == MEMBER_TERM) {
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct rank_job *m = &a->jobs[idx];
+        if (m->phase == RANK_JOB_WAIT || m->phase == RANK_JOB_TERM) {
             m->remote->ops->abort(m->remote);
-            m->phase = MEMBER_KILL;
+            m->phase = RANK_JOB_KILL;
         }
     }
 }
 
 /* A node that cannot be reached takes its attempt down, not the run; what else goes wrong there is the run's own error. */
-static enum step member_failed(struct attempt *a, struct member *m, struct err *err)
+static enum step rank_job_failed(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct err cause = *err;
     /* A job whose log cannot be written here runs on, and is still to be stopped. */
-    m->phase = m->fd < 0 && !m->is_ended && !a->is_stopping ? MEMBER_WAIT : MEMBER_GONE;
+    m->phase = m->fd < 0 && !m->is_ended && !a->is_stopping ? RANK_JOB_WAIT : RANK_JOB_GONE;
     if (!run_is_node_error(err)) {
         return step_fail(err_wrap(err, "%.*s", STR_ARG(node_name(a, m))));
     }
@@ -499,7 +499,7 @@ static enum step member_failed(struct attempt *a, struct member *m, struct err *
     run_leave_out(a->r, m->node, &cause);
     if (a->end != END_STOPPED) {
         a->end = END_NODE;
-        a->failed_member = (size_t)(m - a->members);
+        a->failed_job = (size_t)(m - a->jobs);
     }
     attempt_stop(a, a->end);
     return STEP_DONE;
@@ -510,21 +510,21 @@ static void start_ready(struct attempt *a)
 {
     size_t n_ready = 0;
     size_t n_ended = 0;
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        if (a->members[idx].phase == MEMBER_FIND) {
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        if (a->jobs[idx].phase == RANK_JOB_FIND) {
             return;
         }
-        n_ready += a->members[idx].phase == MEMBER_READY;
-        n_ended += a->members[idx].is_ended;
+        n_ready += a->jobs[idx].phase == RANK_JOB_READY;
+        n_ended += a->jobs[idx].is_ended;
     }
     /* Never whole; or nobody was there to start it in its time, which is no failure of its own. */
     if (n_ready && (n_ended || loop_now_ns(&a->r->loop) >= a->deadline_ns)) {
         attempt_stop(a, END_LOST);
         return;
     }
-    for (size_t idx = 0; n_ready && idx < a->n_members; idx++) {
-        if (a->members[idx].phase == MEMBER_READY) {
-            a->members[idx].phase = MEMBER_START;
+    for (size_t idx = 0; n_ready && idx < a->n_jobs; idx++) {
+        if (a->jobs[idx].phase == RANK_JOB_READY) {
+            a->jobs[idx].phase = RANK_JOB_START;
         }
     }
 }
@@ -536,10 +536,10 @@ static void look_at_clock(struct attempt *a)
         attempt_stop(a, END_STOPPED);
     } else if (now_ns >= a->deadline_ns) {
         bool is_running = false;
-        for (size_t idx = 0; idx < a->n_members; idx++) {
-            enum member_phase phase = a->members[idx].phase;
+        for (size_t idx = 0; idx < a->n_jobs; idx++) {
+            enum rank_job_phase phase = a->jobs[idx].phase;
             /* Not before it was looked for: it may have ended while nobody looked. */
-            is_running = is_running || (phase != MEMBER_FIND && phase < MEMBER_REAP);
+            is_running = is_running || (phase != RANK_JOB_FIND && phase < RANK_JOB_REAP);
         }
         if (is_running) {
             attempt_stop(a, END_DEADLINE);
@@ -548,7 +548,7 @@ static void look_at_clock(struct attempt *a)
         attempt_stop(a, END_EXITED);
     }
     if (a->is_stopping && !a->is_killing && (now_ns >= a->kill_ns || a->r->n_signals > 1)) {
-        kill_members(a);
+        kill_jobs(a);
     }
 }
 
@@ -560,17 +560,17 @@ enum step attempt_step(struct attempt *a, struct err *err)
         is_moving = false;
         start_ready(a);
         look_at_clock(a);
-        for (size_t idx = 0; idx < a->n_members; idx++) {
-            struct member *m = &a->members[idx];
-            enum member_phase before = m->phase;
-            enum step step = is_at_end(m) ? STEP_AGAIN : member_step(a, m, err);
-            if (step == STEP_FAIL && member_failed(a, m, err) == STEP_FAIL) {
+        for (size_t idx = 0; idx < a->n_jobs; idx++) {
+            struct rank_job *m = &a->jobs[idx];
+            enum rank_job_phase before = m->phase;
+            enum step step = is_at_end(m) ? STEP_AGAIN : rank_job_step(a, m, err);
+            if (step == STEP_FAIL && rank_job_failed(a, m, err) == STEP_FAIL) {
                 return STEP_FAIL;
             }
             is_moving = is_moving || m->phase != before || step == STEP_DONE;
             n_over += is_at_end(m);
         }
-        if (n_over == a->n_members) {
+        if (n_over == a->n_jobs) {
             a->end = a->end == END_NONE ? END_EXITED : a->end;
             return STEP_DONE;
         }

@@ -7,28 +7,28 @@
 
 enum attempt_end { END_NONE, END_EXITED, END_DEADLINE, END_LOST, END_STOPPED, END_NODE };
 
-enum member_phase {
-    MEMBER_FIND,  /* is its job there already? */
-    MEMBER_READY, /* absent: waits for the others to be found absent too */
-    MEMBER_START,
-    MEMBER_WAIT,
-    MEMBER_LOOK,  /* between two polls: the log's next part */
-    MEMBER_RENEW, /* likewise: the node's lease */
-    MEMBER_TERM,
-    MEMBER_KILL,
-    MEMBER_REAP, /* it is over: whatever it left running ends too */
-    MEMBER_READ, /* the rest of its log */
-    MEMBER_DIGEST,
-    MEMBER_UNWATCH, /* what its monitor said */
-    MEMBER_OVER,
-    MEMBER_GONE, /* its node cannot be reached: err says why */
+enum rank_job_phase {
+    RANK_JOB_FIND,  /* is its job there already? */
+    RANK_JOB_READY, /* absent: waits for the others to be found absent too */
+    RANK_JOB_START,
+    RANK_JOB_WAIT,
+    RANK_JOB_LOOK,  /* between two polls: the log's next part */
+    RANK_JOB_RENEW, /* likewise: the node's lease */
+    RANK_JOB_TERM,
+    RANK_JOB_KILL,
+    RANK_JOB_REAP, /* it is over: whatever it left running ends too */
+    RANK_JOB_READ, /* the rest of its log */
+    RANK_JOB_DIGEST,
+    RANK_JOB_UNWATCH, /* what its monitor said */
+    RANK_JOB_OVER,
+    RANK_JOB_GONE, /* its node cannot be reached: err says why */
 };
 
-struct member { /* one job of the attempt */
+struct rank_job { /* one job of the attempt */
     struct launch_job job;
     size_t node;           /* index into the fleet */
     struct remote *remote; /* borrowed from the fleet's node, or from the attempt */
-    enum member_phase phase;
+    enum rank_job_phase phase;
     bool is_ended;
     int exit_status; /* once ended */
     int64_t next_look_ns;
@@ -48,17 +48,17 @@ struct attempt {
     struct runner *r;
     struct unit *unit;
     struct remote *batch; /* LAUNCHER_SLURM: owned; its one job goes through it */
-    struct member *members;
-    size_t n_members;
+    struct rank_job *jobs;
+    size_t n_jobs;
     bool is_stopping;
     bool is_killing;
     bool is_noted_lost;   /* J_LOST is in the journal */
     enum attempt_end end; /* why it is being stopped, then how it ended */
-    int exit_status; /* of the member that failed first, or was ended by a signal; 0: none did */
-    size_t failed_member; /* that one */
+    int exit_status;      /* of the job that failed first, or was ended by a signal; 0: none did */
+    size_t failed_job;    /* that one */
     int64_t deadline_ns;  /* monotonic */
     int64_t kill_ns;      /* KILL from then on, once it is being stopped */
-    int64_t peers_ns;     /* members still running then are stopped; 0: none has failed */
+    int64_t peers_ns;     /* jobs still running then are stopped; 0: none has failed */
     struct event_fields fields;
 };
 

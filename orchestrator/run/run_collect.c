@@ -35,13 +35,13 @@ int run_expect_disk(const struct runner *r, int64_t bytes, struct err *err)
 
 /* ---- logs ---- */
 
-static struct str node_name(const struct attempt *a, const struct member *m)
+static struct str node_name(const struct attempt *a, const struct rank_job *m)
 {
     return a->r->fleet.nodes[m->node].spec->name;
 }
 
 /* The log that metrics are read from has the plain name. */
-static const char *log_name(struct attempt *a, const struct member *m)
+static const char *log_name(struct attempt *a, const struct rank_job *m)
 {
     const struct unit *unit = a->unit;
     return m->job.has_metric ? rundir_log_name(a->r->arena, unit->step->case_id, unit->repeat)
@@ -52,11 +52,11 @@ static const char *log_name(struct attempt *a, const struct member *m)
 /* All of them before the first is moved: then one commit of the file system serves for all. */
 static int sync_logs(struct attempt *a, struct err *err)
 {
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        (void)sync_file_range(a->members[idx].fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* begun */
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        (void)sync_file_range(a->jobs[idx].fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* begun */
     }
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        const struct member *m = &a->members[idx];
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        const struct rank_job *m = &a->jobs[idx];
         if (fsync(m->fd) < 0) {
             return err_set(err, err_code_of_errno(errno), "sync %s: %s", m->part,
                            err_errno_text(errno));
@@ -66,7 +66,7 @@ static int sync_logs(struct attempt *a, struct err *err)
 }
 
 /* Synced already, it is moved below the evidence folder: whole, or not there at all. */
-static int keep_log(struct attempt *a, struct member *m, const char *name, struct err *err)
+static int keep_log(struct attempt *a, struct rank_job *m, const char *name, struct err *err)
 {
     char *path = fs_join(a->r->arena, a->r->dir.evidence, name);
     char *slash = strrchr(path, '/');
@@ -86,14 +86,14 @@ static int keep_log(struct attempt *a, struct member *m, const char *name, struc
 
 /* ---- an attempt that counts ---- */
 
-static const struct member *metric_member(const struct attempt *a)
+static const struct rank_job *metric_job(const struct attempt *a)
 {
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        if (a->members[idx].job.has_metric) {
-            return &a->members[idx];
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        if (a->jobs[idx].job.has_metric) {
+            return &a->jobs[idx];
         }
     }
-    return &a->members[0];
+    return &a->jobs[0];
 }
 
 /* Of a job on this machine alone the record is what it always was. */
@@ -103,9 +103,9 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome, struct 
     if (r->fleet.inventory->is_local) {
         return 0;
     }
-    outcome->nodes = arena_array(r->arena, struct outcome_node, a->n_members);
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        const struct member *m = &a->members[idx];
+    outcome->nodes = arena_array(r->arena, struct outcome_node, a->n_jobs);
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        const struct rank_job *m = &a->jobs[idx];
         outcome->nodes[outcome->n_nodes++] =
             (struct outcome_node){.name = node_name(a, m),
                                   .exit_status = m->exit_status,
@@ -117,7 +117,7 @@ static int note_nodes(struct attempt *a, struct outcome_record *outcome, struct 
         }
     }
     if (a->exit_status != 0) {
-        outcome->failed_node = node_name(a, &a->members[a->failed_member]);
+        outcome->failed_node = node_name(a, &a->jobs[a->failed_job]);
     }
     return 0;
 }
@@ -145,7 +145,7 @@ int attempt_collect(struct attempt *a, struct err *err)
 {
     struct runner *r = a->r;
     struct unit *unit = a->unit;
-    const struct member *metric = metric_member(a);
+    const struct rank_job *metric = metric_job(a);
     int64_t exit_status = a->end == END_DEADLINE ? metric->exit_status : a->exit_status;
     struct outcome_record outcome = {.case_id = unit->step->case_id,
                                      .repeat = unit->repeat,
@@ -166,8 +166,8 @@ int attempt_collect(struct attempt *a, struct err *err)
     if (note_nodes(a, &outcome, err) < 0 || sync_logs(a, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        if (keep_log(a, &a->members[idx], log_name(a, &a->members[idx]), err) < 0) {
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        if (keep_log(a, &a->jobs[idx], log_name(a, &a->jobs[idx]), err) < 0) {
             return -1;
         }
     }
@@ -198,7 +198,7 @@ static const char *why_lost(const struct attempt *a)
 
 static const char *lost_by(struct attempt *a)
 {
-    const struct member *failed = &a->members[a->failed_member];
+    const struct rank_job *failed = &a->jobs[a->failed_job];
     return arena_printf(a->r->arena, "%.*s: %s", STR_ARG(node_name(a, failed)), failed->err.msg);
 }
 
@@ -230,8 +230,8 @@ int attempt_lose(struct attempt *a, struct err *err)
     if (sync_logs(a, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        struct member *m = &a->members[idx];
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct rank_job *m = &a->jobs[idx];
         /* Kept as evidence of what happened; no number is ever taken from it. */
         if (m->log_bytes && keep_log(a, m,
                                      rundir_lost_log_name(

@@ -7,8 +7,8 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "store/artifact.h"
 #include "store/dataset_store.h"
-#include "store/noun.h"
 
 #define PACK_NAME     "pack.json" /* workloads/data/shard.h */
 #define PACK_TEXT_MAX (16u << 20)
@@ -46,21 +46,21 @@ static int read_pack(struct arena *arena, const char *path, struct plan_data *re
     return 0;
 }
 
-static int not_packed(struct arena *arena, const char *store, const struct noun *noun,
+static int not_packed(struct arena *arena, const char *store, const struct artifact *artifact,
                       struct err *err)
 {
-    const char *twin = arena_printf(arena, "%s/packed/%.*s.synthetic/%s/%s", store,
-                                    STR_ARG(noun->name), RUN_DATA_SPLIT, PACK_NAME);
+    const char *synthetic = arena_printf(arena, "%s/packed/%.*s.synthetic/%s/%s", store,
+                                         STR_ARG(artifact->name), RUN_DATA_SPLIT, PACK_NAME);
     return err_set(
         err, ERR_USAGE,
         "--data %.*s%s: not packed in the store; first: reperf fetch %.*s%s, then reperf "
         "pack %.*s%s%s",
-        STR_ARG(noun->name), noun->is_twin ? DATASET_TWIN_SUFFIX : "", STR_ARG(noun->name),
-        noun->is_twin ? " --synthetic" : "", STR_ARG(noun->name),
-        noun->is_twin ? " --synthetic" : "",
-        !noun->is_twin && fs_exists(twin)
+        STR_ARG(artifact->name), artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "",
+        STR_ARG(artifact->name), artifact->is_synthetic ? " --synthetic" : "",
+        STR_ARG(artifact->name), artifact->is_synthetic ? " --synthetic" : "",
+        !artifact->is_synthetic && fs_exists(synthetic)
             ? arena_printf(arena, ". Its synthetic version is there: --data %.*s.synthetic",
-                           STR_ARG(noun->name))
+                           STR_ARG(artifact->name))
             : "");
 }
 
@@ -134,21 +134,22 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
                   struct plan_data *ret_data, struct err *err)
 {
     struct plan_data data = {0};
-    struct noun noun = {0};
+    struct artifact artifact = {0};
     const char *folder = text;
     char *whole;
     if (!strchr(text, '/')) {
-        if (noun_resolve(arena, root, text, &noun, err) < 0) {
+        if (artifact_resolve(arena, root, text, &artifact, err) < 0) {
             return err_wrap(err, "--data");
         }
-        if (noun.kind != NOUN_DATASET) {
+        if (artifact.kind != ARTIFACT_DATASET) {
             return err_set(err, ERR_USAGE, "--data %.100s: expected a dataset, found %s", text,
-                           noun_kind_name(noun.kind));
+                           artifact_kind_name(artifact.kind));
         }
-        folder = arena_printf(arena, "%s/packed/%.*s%s/%s", store, STR_ARG(noun.name),
-                              noun.is_twin ? DATASET_TWIN_SUFFIX : "", RUN_DATA_SPLIT);
+        folder =
+            arena_printf(arena, "%s/packed/%.*s%s/%s", store, STR_ARG(artifact.name),
+                         artifact.is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "", RUN_DATA_SPLIT);
         if (!fs_exists(fs_join(arena, folder, PACK_NAME))) {
-            return not_packed(arena, store, &noun, err);
+            return not_packed(arena, store, &artifact, err);
         }
     } else if (!fs_exists(fs_join(arena, folder, PACK_NAME))) {
         return err_set(err, ERR_USAGE, "--data %.200s: no folder with a %s", text, PACK_NAME);
@@ -159,15 +160,17 @@ int run_data_find(struct arena *arena, const char *root, const char *store, cons
     if (read_pack(arena, fs_join(arena, data.folder.ptr, PACK_NAME), &data, err) < 0) {
         return -1;
     }
-    if (noun.name.ptr && (!str_eq(noun.name, data.dataset) || noun.is_twin != data.is_synthetic)) {
+    if (artifact.name.ptr &&
+        (!str_eq(artifact.name, data.dataset) || artifact.is_synthetic != data.is_synthetic)) {
         return err_set(err, ERR_INTEGRITY, "%s/%s: says that it is %.100s%s, not %s",
                        data.folder.ptr, PACK_NAME, data.dataset.ptr,
                        data.is_synthetic ? ", synthetic" : "", text);
     }
-    if ((noun.name.ptr && check_place(arena, store,
-                                      arena_printf(arena, "%.*s%s", STR_ARG(noun.name),
-                                                   noun.is_twin ? DATASET_TWIN_SUFFIX : ""),
-                                      &data, err) < 0) ||
+    if ((artifact.name.ptr &&
+         check_place(arena, store,
+                     arena_printf(arena, "%.*s%s", STR_ARG(artifact.name),
+                                  artifact.is_synthetic ? DATASET_SYNTHETIC_SUFFIX : ""),
+                     &data, err) < 0) ||
         check_original(arena, root, &data, err) < 0) {
         return -1;
     }

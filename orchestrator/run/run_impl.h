@@ -85,7 +85,7 @@ MUST_CHECK int run_schedule(struct runner *r, struct err *err);
 /* ---- where it is ---- */
 
 void runner_cleanup(struct runner *r); /* CLEANUP(runner) */
-/* Below the run's folder: what has come so far of the log of a unit's member, by both numbers. */
+/* Below the run's folder: what has come so far of the log of a unit's job, by both numbers. */
 #define RUN_PART_NAME "collect-%zu-%zu.part"
 /* Needs the frozen plan and the arena only. */
 void run_make_units(struct runner *r);

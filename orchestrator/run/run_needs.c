@@ -78,7 +78,7 @@ static void settle(struct needs *n, struct plan_step *step, const char *kind, st
     }
 }
 
-static int add_dataset(struct needs *n, struct str id, bool is_twin, struct err *err)
+static int add_dataset(struct needs *n, struct str id, bool is_synthetic, struct err *err)
 {
     static const enum need_state STATES[] = {[DATASET_ABSENT] = NEED_ABSENT,
                                              [DATASET_PARTIAL] = NEED_PARTIAL,
@@ -86,26 +86,26 @@ static int add_dataset(struct needs *n, struct str id, bool is_twin, struct err 
                                              [DATASET_TREE] = NEED_READY};
     struct plan_need need = {.kind = STR_LIT("dataset")};
     struct dataset_here here;
-    if (dataset_load(n->arena, n->opts->root, NULL, id.ptr, is_twin, &here, err) < 0) {
+    if (dataset_load(n->arena, n->opts->root, NULL, id.ptr, is_synthetic, &here, err) < 0) {
         return -1;
     }
     if (here.dataset.is_synthetic) { /* made up on the device */
         return 0;
     }
     need.name = str_of(here.name);
-    need.needs_login = here.dataset.needs_login && !is_twin;
+    need.needs_login = here.dataset.needs_login && !is_synthetic;
     need.state =
         n->opts->store ? STATES[dataset_state(n->arena, n->opts->store, &here)] : NEED_ABSENT;
     sizes_of(&here, n->opts->store, &need);
     return add_need(n->plan, &need, err);
 }
 
-static int want_dataset(struct needs *n, struct plan_step *step, struct str id, bool is_twin,
+static int want_dataset(struct needs *n, struct plan_step *step, struct str id, bool is_synthetic,
                         struct err *err)
 {
-    struct str name =
-        str_of(arena_printf(n->arena, "%.*s%s", STR_ARG(id), is_twin ? DATASET_TWIN_SUFFIX : ""));
-    if (!find_need(n->plan, "dataset", name) && add_dataset(n, id, is_twin, err) < 0) {
+    struct str name = str_of(arena_printf(n->arena, "%.*s%s", STR_ARG(id),
+                                          is_synthetic ? DATASET_SYNTHETIC_SUFFIX : ""));
+    if (!find_need(n->plan, "dataset", name) && add_dataset(n, id, is_synthetic, err) < 0) {
         return -1;
     }
     settle(n, step, "dataset", name);
@@ -235,12 +235,13 @@ static int as_the_recipe(struct needs *n, struct plan_step *step, struct err *er
     }
     for (size_t idx = 0; idx < step->n_mounts; idx++) {
         const struct plan_mount *mount = &step->mounts[idx];
-        bool is_twin = str_ends(mount->name, STR_LIT(DATASET_TWIN_SUFFIX));
+        bool is_synthetic = str_ends(mount->name, STR_LIT(DATASET_SYNTHETIC_SUFFIX));
         struct str id =
-            is_twin ? str_dup(n->arena, str_sub(mount->name, 0,
-                                                mount->name.len - strlen(DATASET_TWIN_SUFFIX)))
-                    : mount->name;
-        if ((mount->kind == MOUNT_DATASET && want_dataset(n, step, id, is_twin, err) < 0) ||
+            is_synthetic
+                ? str_dup(n->arena, str_sub(mount->name, 0,
+                                            mount->name.len - strlen(DATASET_SYNTHETIC_SUFFIX)))
+                : mount->name;
+        if ((mount->kind == MOUNT_DATASET && want_dataset(n, step, id, is_synthetic, err) < 0) ||
             (mount->kind == MOUNT_SOURCE &&
              want_source(n, step, mount->name, mount->version, err) < 0)) {
             return -1;

@@ -5,7 +5,7 @@
 
 #include "report/plan.h"
 
-/* What a run is held against, and what it is called, is not the run's to say. */
+/* What a run is checked against, and what it is called, is not the run's to say. */
 static bool is_published(struct str key)
 {
     static const char *const KEYS[] = {"schema_version", "id",       "title", "source", "logs",

@@ -58,7 +58,7 @@ static int check_images(const struct run_opts *opts, const struct inventory *inv
                : 0;
 }
 
-/* The very bytes that are frozen are the ones that are planned from. */
+/* Exactly the bytes that are frozen are the ones that are planned from. */
 int run_read(struct arena *arena, const struct run_opts *opts, struct run_prepared *ret_prepared,
              struct err *err)
 {
@@ -259,7 +259,7 @@ static int freeze_inventory(struct arena *arena, const struct inventory *invento
     return rundir_write(arena, evidence, "manifest/inventory.json", strbuf_str(&text), err);
 }
 
-/* The very files that were planned with. */
+/* Exactly the files that were planned with. */
 static int freeze_overlay(struct arena *arena, const char *evidence, const struct plan_mount *mount,
                           struct err *err)
 {

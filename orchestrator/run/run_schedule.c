@@ -35,8 +35,8 @@ static void show_progress(struct schedule *s)
     }
     for (size_t idx = 0; idx < s->n_slots; idx++) {
         const struct attempt *a = &s->active[idx];
-        for (size_t m = 0; a->unit && m < a->n_members; m++) {
-            uint64_t lines = a->members[m].job.has_metric ? a->members[m].log_lines : 0;
+        for (size_t m = 0; a->unit && m < a->n_jobs; m++) {
+            uint64_t lines = a->jobs[m].job.has_metric ? a->jobs[m].log_lines : 0;
             uint64_t seen = lines ? lines - 1 : 0; /* the first says what it will do */
             done += seen < steps_of(a->unit) ? seen : steps_of(a->unit);
         }
@@ -217,10 +217,10 @@ static int begin_what_fits(struct schedule *s, struct err *err)
 /* A log that met a full disk proves nothing, whatever the program says of itself: resume makes it again. */
 static void forget_jobs(struct attempt *a)
 {
-    for (size_t idx = 0; idx < a->n_members; idx++) {
-        struct remote *remote = a->members[idx].remote;
+    for (size_t idx = 0; idx < a->n_jobs; idx++) {
+        struct remote *remote = a->jobs[idx].remote;
         struct err ignored = {0};
-        while (remote->ops->forget(remote, a->members[idx].job.job.id, &ignored) == STEP_AGAIN) {
+        while (remote->ops->forget(remote, a->jobs[idx].job.job.id, &ignored) == STEP_AGAIN) {
             if (loop_once(&a->r->loop, RUN_TICK_NS, &ignored) < 0) {
                 return;
             }

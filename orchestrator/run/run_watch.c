@@ -15,8 +15,8 @@ bool run_watches(const struct runner *r)
     return !r->fleet.inventory->is_local && r->frozen.plan.launcher != LAUNCHER_SLURM;
 }
 
-/* STEP_FAIL becomes STEP_DONE without a monitor, and the member goes on. */
-static enum step go_on(struct attempt *a, struct member *m, enum step step, struct err *err)
+/* STEP_FAIL becomes STEP_DONE without a monitor, and the job goes on. */
+static enum step go_on(struct attempt *a, struct rank_job *m, enum step step, struct err *err)
 {
     if (step == STEP_FAIL) {
         log_line(LOG_DEBUG, "%.*s: its monitor: %s", STR_ARG(a->r->fleet.nodes[m->node].spec->name),
@@ -29,7 +29,7 @@ static enum step go_on(struct attempt *a, struct member *m, enum step step, stru
 }
 
 /* The job is over, so what is there is all there is. */
-enum step member_unwatch(struct attempt *a, struct member *m, struct err *err)
+enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct watch *watch = &m->watch;
     size_t len = 0;
@@ -58,7 +58,7 @@ void watch_release(struct watch *watch)
     }
 }
 
-int watch_keep(struct attempt *a, const struct member *m, struct outcome_node *node,
+int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
                struct err *err)
 {
     struct runner *r = a->r;

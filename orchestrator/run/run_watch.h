@@ -7,7 +7,7 @@
 #include "sys/loop.h"
 
 struct attempt;
-struct member;
+struct rank_job;
 struct outcome_node;
 struct runner;
 
@@ -17,12 +17,12 @@ struct watch {         /* of the monitor beside a job */
     bool is_over;
 };
 
-/* Whether jobs have monitors. The step of a member never fails. */
+/* Whether jobs have monitors. The step of a job never fails. */
 bool run_watches(const struct runner *r);
-enum step member_unwatch(struct attempt *a, struct member *m, struct err *err);
+enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err);
 void watch_release(struct watch *watch);
 /* Its log becomes evidence, and the node's record says where. */
-MUST_CHECK int watch_keep(struct attempt *a, const struct member *m, struct outcome_node *node,
+MUST_CHECK int watch_keep(struct attempt *a, const struct rank_job *m, struct outcome_node *node,
                           struct err *err);
 
 #endif

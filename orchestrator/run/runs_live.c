@@ -9,7 +9,7 @@
 #include "load/measure.h"
 #include "run/run_impl.h"
 
-#define MEMBERS_MAX 64 /* nodes of one attempt whose logs are looked at */
+#define JOBS_MAX 64 /* nodes of one attempt whose logs are looked at */
 
 struct live {
     struct arena *arena;
@@ -61,10 +61,9 @@ static void look_at(struct live *live, size_t unit_idx, struct run_repeat *at)
         measure_log(live, unit->step, kept, at);
         return;
     }
-    for (size_t member = 0; member < MEMBERS_MAX && at->step < 0 && !isfinite(at->value);
-         member++) {
+    for (size_t job = 0; job < JOBS_MAX && at->step < 0 && !isfinite(at->value); job++) {
         const char *part =
-            arena_printf(live->arena, "%s/" RUN_PART_NAME, dir->folder, unit_idx, member);
+            arena_printf(live->arena, "%s/" RUN_PART_NAME, dir->folder, unit_idx, job);
         if (!fs_exists(part)) {
             break;
         }

@@ -32,7 +32,7 @@ struct bundle_opts {
     struct store *store;
     const char *root; /* the data folder */
     const char *
-        self; /* this program's file; reperf-train, reperf-pack and reperf-node beside it go along */
+        self; /* this program's file; reperf-train, reperf-pack and reperf-node next to it go along */
     const struct bundle_part *parts;
     size_t n_parts;
     const struct net_opts *net; /* offline */
@@ -48,7 +48,7 @@ struct bundle_info {
     uint64_t blob_bytes;
     size_t n_files; /* all */
     uint64_t file_bytes;
-    bool is_synthetic; /* some part is a synthetic twin */
+    bool is_synthetic; /* some part is a synthetic dataset */
     struct bundle_missing *missing;
     size_t n_missing;
     const char **parts; /* "dataset cityscapes", sorted; in the arena */

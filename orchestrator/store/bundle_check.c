@@ -29,7 +29,7 @@ static int check_record(struct arena *arena, const char *name, struct str text, 
         return -1;
     }
     const char *own = arena_printf(arena, "%s%s", record.seen.id.ptr,
-                                   record.is_synthetic ? DATASET_TWIN_SUFFIX : "");
+                                   record.is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
     if (strcmp(own, name) != 0) {
         return err_set(err, ERR_INTEGRITY, "expected the reference of dataset %s, found that of %s",
                        name, own);

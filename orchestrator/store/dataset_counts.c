@@ -29,10 +29,10 @@ struct header_check *verify_find(struct dataset_verifying *v, const char *path)
                         : NULL;
 }
 
-static const struct dataset_twin_split *twin_split(const struct dataset_verifying *v,
-                                                   struct str name)
+static const struct dataset_synthetic_split *synthetic_split(const struct dataset_verifying *v,
+                                                             struct str name)
 {
-    for (size_t idx = 0; idx < v->out->tree.n_splits && v->here->is_twin; idx++) {
+    for (size_t idx = 0; idx < v->out->tree.n_splits && v->here->is_synthetic; idx++) {
         if (str_eq(v->out->tree.splits[idx].name, name)) {
             return &v->out->tree.splits[idx];
         }
@@ -45,24 +45,25 @@ static bool is_label_text(const struct dataset_group *group)
     return group->role == ROLE_LABEL && group->format == FILE_TEXT;
 }
 
-/* Of a twin: what was made. Else what is stated of the group, or of the split where its images are one file each. */
+/* Of a synthetic dataset: what was made. Else what is stated of the group, or of the split where its images are one file each. */
 static void wanted_counts(const struct dataset_verifying *v, const struct dataset_group *group,
                           struct dataset_group_count *count)
 {
-    const struct dataset_twin_split *twin = twin_split(v, group->split);
-    count->wanted_files = v->here->is_twin ? -1 : group->n_files;
-    count->wanted_folders = v->here->is_twin ? -1 : group->n_folders;
-    if (twin) {
+    const struct dataset_synthetic_split *synthetic = synthetic_split(v, group->split);
+    count->wanted_files = v->here->is_synthetic ? -1 : group->n_files;
+    count->wanted_folders = v->here->is_synthetic ? -1 : group->n_folders;
+    if (synthetic) {
         count->wanted_files = is_label_text(group)          ? 1
-                              : group->role == ROLE_RECORDS ? twin->n_folders
-                                                            : twin->n_samples;
+                              : group->role == ROLE_RECORDS ? synthetic->n_folders
+                                                            : synthetic->n_samples;
         count->wanted_folders =
-            is_label_text(group) || group->role == ROLE_RECORDS ? -1 : twin->n_folders;
+            is_label_text(group) || group->role == ROLE_RECORDS ? -1 : synthetic->n_folders;
         return;
     }
     for (size_t idx = 0; idx < v->here->dataset.n_splits && count->wanted_files < 0; idx++) {
         const struct dataset_split *split = &v->here->dataset.splits[idx];
-        if (!v->here->is_twin && group->role == ROLE_IMAGE && str_eq(split->name, group->split)) {
+        if (!v->here->is_synthetic && group->role == ROLE_IMAGE &&
+            str_eq(split->name, group->split)) {
             count->wanted_files = split->n_samples;
         }
     }
@@ -77,7 +78,7 @@ static struct str folder_of(const char *path)
 static void check_folder_size(struct dataset_verifying *v, const struct dataset_group *group,
                               struct str folder, uint64_t n)
 {
-    if (v->here->is_twin) {
+    if (v->here->is_synthetic) {
         return;
     }
     if ((group->folder_min >= 0 && n < (uint64_t)group->folder_min) ||
@@ -191,15 +192,15 @@ static void check_strangers(struct dataset_verifying *v)
 /* Samples that lie many in one file. */
 static void check_records(struct dataset_verifying *v, const struct dataset_group *group)
 {
-    const struct dataset_twin_split *twin = twin_split(v, group->split);
-    int64_t wanted = twin ? twin->n_samples : -1;
+    const struct dataset_synthetic_split *synthetic = synthetic_split(v, group->split);
+    int64_t wanted = synthetic ? synthetic->n_samples : -1;
     int64_t found = 0;
-    for (size_t idx = 0; idx < v->here->dataset.n_splits && !v->here->is_twin; idx++) {
+    for (size_t idx = 0; idx < v->here->dataset.n_splits && !v->here->is_synthetic; idx++) {
         if (str_eq(v->here->dataset.splits[idx].name, group->split)) {
             wanted = v->here->dataset.splits[idx].n_samples;
         }
     }
-    if (group->role != ROLE_RECORDS && !(twin && is_label_text(group))) {
+    if (group->role != ROLE_RECORDS && !(synthetic && is_label_text(group))) {
         return;
     }
     if (group->format == FILE_HDF5) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data that lies outside of the store, against the description of a dataset: the archives as they were downloaded, and the list of
-   digests that its tree can be held against. */
+   digests that its tree can be checked against. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static int check_archive(struct dataset_verifying *v, const char *path,
             file->size_bytes >= 0 && (uint64_t)file->size_bytes != archive->found.size_bytes;
         verify_add_fault(v, FAULT_CORRUPT, file->name.ptr,
                          is_size ? "its size differs" : "its digest differs");
-    } else if (!file->has_md5 && !file->has_sha256 && !v->here->is_twin) {
+    } else if (!file->has_md5 && !file->has_sha256 && !v->here->is_synthetic) {
         verify_note(v, arena_printf(v->arena, "that %s is its authors' file: no digest is known",
                                     file->name.ptr));
     }
@@ -218,11 +218,11 @@ static int read_list(struct dataset_verifying *v, const char *path, bool is_know
 static int find_list(struct dataset_verifying *v, struct err *err)
 {
     const struct dataset *dataset = &v->here->dataset;
-    bool is_known = !v->here->is_twin && dataset->has_list_sha256;
+    bool is_known = !v->here->is_synthetic && dataset->has_list_sha256;
     const char *paths[3] = {
         fs_join(v->arena, v->out->tree_path, DATASET_TREE_LIST),
         fs_join(v->arena, dataset_tree_path(v->store, v->here->name), DATASET_TREE_LIST)};
-    if (!v->here->is_twin && dataset->list_path.ptr) {
+    if (!v->here->is_synthetic && dataset->list_path.ptr) {
         return read_list(v, fs_join(v->arena, v->here->folder, dataset->list_path.ptr), is_known,
                          err);
     }
@@ -239,7 +239,7 @@ static int find_list(struct dataset_verifying *v, struct err *err)
     return 0;
 }
 
-/* What the folder says of itself: of a twin how many samples it has. */
+/* What the folder says of itself: of a synthetic dataset how many samples it has. */
 static int read_record(struct dataset_verifying *v, struct err *err)
 {
     const char *path = fs_join(v->arena, v->out->tree_path, DATASET_TREE_JSON);
@@ -252,7 +252,7 @@ static int read_record(struct dataset_verifying *v, struct err *err)
         return -1;
     }
     if (!str_eq(v->out->tree.seen.id, v->here->dataset.id) ||
-        v->out->tree.is_synthetic != v->here->is_twin) {
+        v->out->tree.is_synthetic != v->here->is_synthetic) {
         return err_set(err, ERR_INTEGRITY, "%s: says that it is %s%s", v->out->tree_path,
                        v->out->tree.seen.id.ptr, v->out->tree.is_synthetic ? ", synthetic" : "");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The archives of a dataset into the store: from the store itself, from its folder for files that a person brings, or over the
-   network; each held against what is known of it. */
+   network; each checked against what is known of it. */
 #include "base/base.h"
 
 #include "store/dataset_store.h"
@@ -455,7 +455,7 @@ int dataset_foresee(struct arena *arena, struct store *store, const struct datas
             one->bytes = item.size_bytes;
         } else if (fs_exists(incoming_path(&g, &files[idx]))) {
             one->origin = FROM_INCOMING;
-        } else if (here->is_twin) {
+        } else if (here->is_synthetic) {
             one->origin = FROM_SYNTH;
         } else {
             one->origin = FROM_NET;

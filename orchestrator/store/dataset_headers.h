@@ -18,7 +18,8 @@ struct header_check {                  /* of one file */
 struct headers_opts {
     const char *folder;
     bool is_deep;
-    bool ignores_lines; /* of a twin: the description's number of lines is the original's */
+    bool
+        ignores_lines; /* of a synthetic dataset: the description's number of lines is the original's */
     struct pool *pool;
     size_t n_threads;
     bool (*should_stop)(void);

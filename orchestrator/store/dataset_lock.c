@@ -124,7 +124,7 @@ int dataset_lock(struct arena *arena, const struct store *store, const struct da
                          .n_files = fetched->tree.seen.n_files,
                          .file_bytes = fetched->tree.seen.file_bytes};
     char *path = NULL;
-    if (here->is_twin) {
+    if (here->is_synthetic) {
         return err_set(err, ERR_USAGE,
                        "%s: a synthetic dataset is not published: there is nothing to lock",
                        here->name);

@@ -15,7 +15,7 @@ static bool is_packable(const struct dataset *dataset, struct str split)
            dataset_group_find(dataset, split, ROLE_RECORDS);
 }
 
-/* Those asked for, else all that can be packed; of a twin those that were made. */
+/* Those asked for, else all that can be packed; of a synthetic dataset those that were made. */
 static int choose_splits(struct arena *arena, const struct dataset_here *here,
                          const struct dataset_record *tree, const struct dataset_pack_opts *opts,
                          struct str **ret_splits, size_t *ret_n, struct err *err)
@@ -33,7 +33,7 @@ static int choose_splits(struct arena *arena, const struct dataset_here *here,
     }
     for (size_t idx = 0; idx < dataset->n_splits && opts->n_splits == 0; idx++) {
         struct str name = dataset->splits[idx].name;
-        bool is_made = !here->is_twin;
+        bool is_made = !here->is_synthetic;
         for (size_t at = 0; at < tree->n_splits; at++) {
             is_made |= str_eq(tree->splits[at].name, name);
         }
@@ -50,7 +50,7 @@ static int choose_splits(struct arena *arena, const struct dataset_here *here,
     return 0;
 }
 
-/* The list that the packed files are held against is the one that the tree's record names. */
+/* The list that the packed files are checked against is the one that the tree's record names. */
 static int check_list(struct arena *arena, const char *list, const struct dataset_record *tree,
                       struct err *err)
 {
@@ -86,7 +86,7 @@ static int pack_split(struct arena *arena, const struct store *store,
                                   "--out",
                                   packed->folder};
     size_t n = 13;
-    if (here->is_twin) {
+    if (here->is_synthetic) {
         argv[n++] = "--synthetic";
     }
     if (opts->replaces) {

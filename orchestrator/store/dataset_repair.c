@@ -79,7 +79,7 @@ static int remove_extra(struct repairing *r, const struct dataset_verified *befo
 
 /* ---- archives ---- */
 
-/* A twin is made again of as many samples as it had. */
+/* A synthetic dataset is made again of as many samples as it had. */
 static void keep_samples(struct repairing *r, const struct dataset_record *earlier,
                          struct dataset_fetch_opts *fetch)
 {
@@ -111,7 +111,7 @@ static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch,
         *err = none;
         return -1;
     }
-    if (r->here->is_twin) {
+    if (r->here->is_synthetic) {
         keep_samples(r, &earlier, fetch);
     }
     sha256 = arena_alloc_array(r->arena, SHA256_BYTES, earlier.seen.n_items + 1, 1);
@@ -236,7 +236,7 @@ static int get_archives(struct repairing *r, const struct dataset_fetch_opts *fe
 {
     struct dataset_fetched *fetched = &r->out->fetched;
     fetched->tree_path = dataset_tree_path(r->store, r->here->name);
-    return r->here->is_twin
+    return r->here->is_synthetic
                ? dataset_synth_files(r->arena, r->store, r->here, fetch, &r->record, fetched, err)
                : dataset_get_files(r->arena, r->store, r->here, fetch, &r->record, fetched, err);
 }

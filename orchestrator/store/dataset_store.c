@@ -37,21 +37,21 @@ static int read_description(struct arena *arena, const char *root, const char *i
 }
 
 int dataset_load(struct arena *arena, const char *root, const char *locks, const char *id,
-                 bool is_twin, struct dataset_here *ret_here, struct err *err)
+                 bool is_synthetic, struct dataset_here *ret_here, struct err *err)
 {
-    struct dataset_here here = {.is_twin = is_twin};
+    struct dataset_here here = {.is_synthetic = is_synthetic};
     struct lock lock;
     struct err none = {0};
     if (read_description(arena, root, id, &here, err) < 0) {
         return -1;
     }
     here.locks = lock_folder(arena, root, locks);
-    here.name = dataset_tree_name(arena, &here.dataset, is_twin);
-    if (is_twin && !here.dataset.twin.is_there) {
+    here.name = dataset_tree_name(arena, &here.dataset, is_synthetic);
+    if (is_synthetic && !here.dataset.synthetic.is_there) {
         return err_set(err, ERR_USAGE, "%s: this dataset has no synthetic version%s", id,
                        here.dataset.is_synthetic ? "; it is synthetic itself" : "");
     }
-    if (!is_twin) {
+    if (!is_synthetic) {
         if (lock_read(arena, here.locks, LOCK_DATASET, id, &lock, &none) == 0) {
             here.has_lock = true;
             if (lock_merge_dataset(arena, &lock, &here.dataset, err) < 0) {
@@ -68,8 +68,8 @@ int dataset_load(struct arena *arena, const char *root, const char *locks, const
 
 const struct dataset_file *dataset_files_of(const struct dataset_here *here, size_t *ret_n)
 {
-    *ret_n = here->is_twin ? here->dataset.twin.n_files : here->dataset.n_files;
-    return here->is_twin ? here->dataset.twin.files : here->dataset.files;
+    *ret_n = here->is_synthetic ? here->dataset.synthetic.n_files : here->dataset.n_files;
+    return here->is_synthetic ? here->dataset.synthetic.files : here->dataset.files;
 }
 
 /* ---- records ---- */
@@ -178,10 +178,10 @@ static int decode_arrays(const struct json *at, struct arena *arena, struct data
                          struct err *err)
 {
     static const struct json_field SPLIT[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_twin_split, name), 0, 0},
-        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_twin_split, n_samples), 1,
+        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, name), 0, 0},
+        {"samples", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_samples), 1,
          BYTES_MAX},
-        {"folders", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_twin_split, n_folders), 1,
+        {"folders", JSON_I64, JSON_REQUIRED, offsetof(struct dataset_synthetic_split, n_folders), 1,
          BYTES_MAX},
     };
     struct json list;
@@ -202,7 +202,7 @@ static int decode_arrays(const struct json *at, struct arena *arena, struct data
         json_expect_array(&list, DATASET_SPLITS_MAX, &ret->n_splits, err) < 0) {
         return -1;
     }
-    ret->splits = arena_array(arena, struct dataset_twin_split, ret->n_splits + 1);
+    ret->splits = arena_array(arena, struct dataset_synthetic_split, ret->n_splits + 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
         if (json_decode(&item, arena, SPLIT, ARRAY_LEN(SPLIT), &ret->splits[idx++], err) < 0) {
             return -1;
@@ -345,5 +345,5 @@ int dataset_no_tree(struct arena *arena, const struct store *store, const struct
                    has_archives ? "%s is in the store %s, but not unpacked: reperf fetch %s%s first"
                                 : "%s is not in the store %s: reperf fetch %s%s first",
                    here->name, store->folder, here->dataset.id.ptr,
-                   here->is_twin ? " --synthetic" : "");
+                   here->is_synthetic ? " --synthetic" : "");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A dataset in the store: its archives are blobs named by the reference dataset/NAME, its tree is trees/NAME, with two files of
    ours at the top: tree.sha256 (sha256sum -c checks it) and tree.json, which is written last. NAME is the id, or ID.synthetic for
-   the twin, which goes the same way and says "synthetic": true everywhere. */
+   the synthetic dataset, which goes the same way and says "synthetic": true everywhere. */
 #ifndef STORE_DATASET_STORE_H
 #define STORE_DATASET_STORE_H
 
@@ -17,28 +17,28 @@
 #define DATASETS_MAX      256
 
 struct dataset_here {       /* a description, and where its parts are */
-    struct dataset dataset; /* merged with the lock, unless is_twin */
-    bool is_twin;
+    struct dataset dataset; /* merged with the lock, unless is_synthetic */
+    bool is_synthetic;
     const char *name;   /* in the store */
     const char *folder; /* of dataset.json */
     const char *locks;  /* folder of locks */
     bool has_lock;
 };
 
-/* locks NULL: manifests/locks. ERR_USAGE for a twin of what has none. */
+/* locks NULL: manifests/locks. ERR_USAGE for a synthetic dataset of what has none. */
 MUST_CHECK int dataset_load(struct arena *arena, const char *root, const char *locks,
-                            const char *id, bool is_twin, struct dataset_here *ret_here,
+                            const char *id, bool is_synthetic, struct dataset_here *ret_here,
                             struct err *err);
-/* The files it is unpacked from: the original's, or the twin's. */
+/* The files it is unpacked from: the original's, or the synthetic dataset's. */
 const struct dataset_file *dataset_files_of(const struct dataset_here *here, size_t *ret_n);
 
 /* ---- what the store knows of it ---- */
 
 struct dataset_record { /* of a reference, and of tree.json */
     bool is_synthetic;
-    struct str recipe; /* of a twin: what it was made from; else NULL */
+    struct str recipe; /* of a synthetic dataset: what it was made from; else NULL */
     struct str date;
-    struct dataset_twin_split *splits; /* of a twin: what was made; else NULL */
+    struct dataset_synthetic_split *splits; /* of a synthetic dataset: what was made; else NULL */
     size_t n_splits;
     struct lock seen; /* its archives, and of tree.json also the list */
 };
@@ -72,8 +72,8 @@ const char *dataset_state_name(enum dataset_state state);
 
 struct dataset_fetch_opts {
     struct net *net;
-    const char *self;           /* reperf's own path: reperf-pack is beside it */
-    const char *const *samples; /* "SPLIT=N" of a twin */
+    const char *self;           /* reperf's own path: reperf-pack is next to it */
+    const char *const *samples; /* "SPLIT=N" of a synthetic dataset */
     size_t n_samples;
     bool wants_tree;
     bool makes_anew; /* the tree, although one of the same archives is there */

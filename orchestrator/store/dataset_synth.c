@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archives of a synthetic twin, made by reperf-pack, which is a program beside this one. */
+/* The archives of a synthetic dataset, made by reperf-pack, which is a program next to this one. */
 #include "base/base.h"
 
 #include "store/dataset_store.h"
@@ -12,15 +12,15 @@
 #define OUTPUT_MAX  (1u << 20)
 #define SAMPLES_MAX DATASET_IMAGES_MAX
 
-/* The twin's splits with what --samples changed. */
+/* The synthetic dataset's splits with what --samples changed. */
 static int splits_of(struct arena *arena, const struct dataset_here *here,
                      const struct dataset_fetch_opts *opts, struct dataset_record *record,
                      struct err *err)
 {
-    const struct dataset_twin *twin = &here->dataset.twin;
-    record->n_splits = twin->n_splits;
-    record->splits = arena_array(arena, struct dataset_twin_split, twin->n_splits + 1);
-    memcpy(record->splits, twin->splits, twin->n_splits * sizeof(twin->splits[0]));
+    const struct dataset_synthetic *synthetic = &here->dataset.synthetic;
+    record->n_splits = synthetic->n_splits;
+    record->splits = arena_array(arena, struct dataset_synthetic_split, synthetic->n_splits + 1);
+    memcpy(record->splits, synthetic->splits, synthetic->n_splits * sizeof(synthetic->splits[0]));
     for (size_t idx = 0; idx < opts->n_samples; idx++) {
         struct str rest = str_of(opts->samples[idx]);
         struct str name = STR_EMPTY;
@@ -103,7 +103,7 @@ static int adopt_all(struct arena *arena, struct store *store, const struct data
     return dataset_ref_write(store, here->name, record, err);
 }
 
-/* True where the store has just this twin. */
+/* True where the store has just this synthetic dataset. */
 static bool has_it(struct arena *arena, const struct store *store, const struct dataset_here *here,
                    struct dataset_record *record, struct dataset_fetched *fetched)
 {

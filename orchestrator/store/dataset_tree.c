@@ -219,7 +219,7 @@ static int check_list(struct making *m, const struct tree_list *list, const uint
     struct tree_list wanted;
     struct tree_differences differences = {0};
     char hex[SHA256_HEX_SIZE];
-    if (m->here->is_twin || !dataset->has_list_sha256 ||
+    if (m->here->is_synthetic || !dataset->has_list_sha256 ||
         memcmp(dataset->list_sha256, sha256, SHA256_BYTES) == 0) {
         return 0;
     }
@@ -397,11 +397,12 @@ int dataset_fetch(struct arena *arena, struct store *store, const struct dataset
                        here->name,
                        here->dataset.note.ptr ? here->dataset.note.ptr : "no file is named");
     }
-    if (!here->is_twin && opts->n_samples) {
+    if (!here->is_synthetic && opts->n_samples) {
         return err_set(err, ERR_USAGE, "--samples: only for synthetic datasets");
     }
-    if ((here->is_twin ? dataset_synth_files(arena, store, here, opts, &record, fetched, err)
-                       : dataset_get_files(arena, store, here, opts, &record, fetched, err)) < 0) {
+    if ((here->is_synthetic
+             ? dataset_synth_files(arena, store, here, opts, &record, fetched, err)
+             : dataset_get_files(arena, store, here, opts, &record, fetched, err)) < 0) {
         return -1;
     }
     return opts->wants_tree ? dataset_make_tree(arena, store, here, opts, &record, fetched, err)

@@ -18,7 +18,7 @@ const char *dataset_verdict_name(enum dataset_verdict verdict)
     return NAMES[verdict];
 }
 
-/* The two files of ours, and of a folder the archives beside its tree. */
+/* The two files of ours, and of a folder the archives next to its tree. */
 static bool is_ours(const struct dataset_verifying *v, const char *path)
 {
     for (size_t idx = 0; idx < v->out->n_archives; idx++) {
@@ -57,11 +57,11 @@ static int read_list(struct dataset_verifying *v, struct err *err)
                        DATASET_TREE_JSON);
     }
     if (!str_eq(v->out->tree.seen.id, dataset->id) ||
-        v->out->tree.is_synthetic != v->here->is_twin) {
+        v->out->tree.is_synthetic != v->here->is_synthetic) {
         return err_set(err, ERR_INTEGRITY, "%s: says that it is %s%s", folder,
                        v->out->tree.seen.id.ptr, v->out->tree.is_synthetic ? ", synthetic" : "");
     }
-    if (!v->here->is_twin && dataset->has_list_sha256) {
+    if (!v->here->is_synthetic && dataset->has_list_sha256) {
         return memcmp(sha256, dataset->list_sha256, SHA256_BYTES) == 0
                    ? 0
                    : err_set(err, ERR_INTEGRITY,
@@ -73,8 +73,8 @@ static int read_list(struct dataset_verifying *v, struct err *err)
                         "that the list of files is right: it was made here when the archives were "
                         "unpacked on %.10s, and no %s has its digest",
                         v->out->tree.date.ptr,
-                        v->here->is_twin ? "description of a synthetic dataset"
-                                         : "lock or description"));
+                        v->here->is_synthetic ? "description of a synthetic dataset"
+                                              : "lock or description"));
     return 0;
 }
 
@@ -93,7 +93,7 @@ int verify_archives(struct dataset_verifying *v, struct err *err)
         if (!item) {
             return err_set(err, ERR_INTEGRITY, "%s: it was not made of %s: reperf fetch %s%s again",
                            v->out->tree_path, files[idx].name.ptr, v->here->dataset.id.ptr,
-                           v->here->is_twin ? " --synthetic" : "");
+                           v->here->is_synthetic ? " --synthetic" : "");
         }
         if (lock_check_item(&known, item, files[idx].name.ptr, err) < 0) {
             return err_wrap(err, "%s was made of another file", v->out->tree_path);
@@ -102,12 +102,12 @@ int verify_archives(struct dataset_verifying *v, struct err *err)
     return 0;
 }
 
-/* Archives whose digest nobody stated. Of a twin there is nobody who could. */
+/* Archives whose digest nobody stated. Of a synthetic dataset there is nobody who could. */
 static void note_archives(struct dataset_verifying *v)
 {
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(v->here, &n);
-    for (size_t idx = 0; idx < n && !v->here->is_twin; idx++) {
+    for (size_t idx = 0; idx < n && !v->here->is_synthetic; idx++) {
         if (!files[idx].has_md5 && !files[idx].has_sha256) {
             verify_note(
                 v, arena_printf(v->arena,
@@ -197,7 +197,7 @@ static int check_headers(struct dataset_verifying *v, struct err *err)
 {
     const struct headers_opts opts = {.folder = v->out->tree_path,
                                       .is_deep = v->opts->depth == DEPTH_DEEP,
-                                      .ignores_lines = v->here->is_twin,
+                                      .ignores_lines = v->here->is_synthetic,
                                       .pool = v->opts->pool,
                                       .n_threads = v->opts->n_threads,
                                       .should_stop = v->opts->should_stop,

@@ -141,7 +141,7 @@ static int copy_entries(struct json_out *out, const struct json *root, struct ar
     return 0;
 }
 
-struct twin { /* image_layout_manifest's */
+struct layout_manifest { /* image_layout_manifest's */
     bool is_made;
     struct str text;
     uint8_t sha256[SHA256_BYTES];
@@ -213,8 +213,8 @@ static uint64_t all_bytes(const struct image_docs *docs)
 }
 
 static void write_ref(struct json_out *out, struct arena *arena, const struct image_spec *spec,
-                      const struct image_docs *docs, const struct twin *twin, const char *from,
-                      struct clock_src clock)
+                      const struct image_docs *docs, const struct layout_manifest *layout_manifest,
+                      const char *from, struct clock_src clock)
 {
     char date[RFC3339_MAX];
     clock_rfc3339(clock.wall_ns(clock.ctx), date);
@@ -234,8 +234,8 @@ static void write_ref(struct json_out *out, struct arena *arena, const struct im
         write_digest(out, NULL, docs->top.sha256);
     }
     write_digest(out, NULL, docs->doc.sha256);
-    if (twin->is_made) {
-        write_digest(out, NULL, twin->sha256);
+    if (layout_manifest->is_made) {
+        write_digest(out, NULL, layout_manifest->sha256);
     }
     write_digest(out, NULL, docs->manifest.config.sha256);
     for (size_t idx = 0; idx < docs->manifest.n_layers; idx++) {
@@ -261,11 +261,12 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf buf;
     struct json_out out;
-    struct twin twin;
+    struct layout_manifest layout_manifest;
     strbuf_init(&buf, REF_TEXT_MAX);
-    if (image_layout_manifest(&arena, &docs->manifest, &twin.is_made, &twin.text, twin.sha256,
-                              err) < 0 ||
-        (twin.is_made && store_add_text(store, twin.text, twin.sha256, err) < 0)) {
+    if (image_layout_manifest(&arena, &docs->manifest, &layout_manifest.is_made,
+                              &layout_manifest.text, layout_manifest.sha256, err) < 0 ||
+        (layout_manifest.is_made &&
+         store_add_text(store, layout_manifest.text, layout_manifest.sha256, err) < 0)) {
         return -1;
     }
     if (add_doc(store, &docs->doc, err) < 0 ||
@@ -273,14 +274,15 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
         return -1;
     }
     jw_begin(&out, &buf, false);
-    write_ref(&out, &arena, spec, docs, &twin, from, clock);
+    write_ref(&out, &arena, spec, docs, &layout_manifest, from, clock);
     ASSERT(!buf.is_full);
     /* The reference first: an entry of index.json whose blobs nothing keeps would lie. */
     if (store_ref_put(store, IMAGE_KIND, spec->name, strbuf_str(&buf), err) < 0) {
         return -1;
     }
-    const struct entry entry = {twin.is_made ? twin.sha256 : docs->doc.sha256,
-                                twin.is_made ? twin.text.len : docs->doc.text.len, spec->platform};
+    const struct entry entry = {
+        layout_manifest.is_made ? layout_manifest.sha256 : docs->doc.sha256,
+        layout_manifest.is_made ? layout_manifest.text.len : docs->doc.text.len, spec->platform};
     return change_index(store, spec->name, &entry, err);
 }
 
@@ -407,14 +409,15 @@ int image_list_again(struct store *store, const char *name, struct err *err)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct image_info info;
     struct entry entry = {0};
-    struct twin twin;
+    struct layout_manifest layout_manifest;
     if (image_open(&arena, store, name, &info, err) < 0 ||
         oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0 ||
-        image_layout_manifest(&arena, &info.manifest, &twin.is_made, &twin.text, twin.sha256, err) <
-            0) {
+        image_layout_manifest(&arena, &info.manifest, &layout_manifest.is_made,
+                              &layout_manifest.text, layout_manifest.sha256, err) < 0) {
         return -1;
     }
-    entry.sha256 = twin.is_made ? twin.sha256 : info.descriptor.sha256;
-    entry.size_bytes = twin.is_made ? twin.text.len : info.descriptor.size_bytes;
+    entry.sha256 = layout_manifest.is_made ? layout_manifest.sha256 : info.descriptor.sha256;
+    entry.size_bytes =
+        layout_manifest.is_made ? layout_manifest.text.len : info.descriptor.size_bytes;
     return change_index(store, name, &entry, err);
 }

@@ -15,7 +15,6 @@ struct gitlinks {
 };
 MUST_CHECK int source_gitlinks(struct sources *sources, const struct source_part *part,
                                struct gitlinks *ret_links, struct err *err);
-/* The hash of the tree that a folder would give, submodules taken from the part's commit; nothing is left in the repository. */
 /* A new folder in the store's tmp/. */
 MUST_CHECK int source_make_tmp(struct sources *sources, const char *what, char **ret_folder,
                                struct err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: git repositories at one full commit, with their submodules at the commits that it names. Kept as bare repositories,
-   STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. What git checks by its ids is held against them:
+   STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. What git checks by its ids is checked against them:
    a commit is what was pinned, or nothing. One thread. */
 #ifndef STORE_SOURCE_STORE_H
 #define STORE_SOURCE_STORE_H
@@ -37,7 +37,6 @@ struct source_tree {           /* in the arena */
 MUST_CHECK int sources_init(struct sources *sources, struct arena *arena, const struct store *store,
                             const struct net_opts *net, struct err *err);
 
-/* Asks the server, within half a minute: ERR_AUTH, ERR_FETCH or ERR_NET where it could not be cloned, ERR_USAGE for a page. */
 /* The commit that a branch or tag is at now. ERR_FETCH where there is none, or one of each. */
 MUST_CHECK int source_resolve(struct sources *sources, const char *url, const char *ref,
                               const char **ret_commit, struct err *err);

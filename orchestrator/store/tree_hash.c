@@ -72,7 +72,7 @@ struct verifying {
     struct arena *arena;
     const struct tree_list *expected;
     uint8_t *states;             /* beside expected->files */
-    struct digest_value **found; /* beside them: of those that differ; on the heap */
+    struct digest_value **found; /* next to them: of those that differ; on the heap */
     size_t next_idx;
     struct {
         const char **items;

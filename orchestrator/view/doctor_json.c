@@ -42,19 +42,19 @@ static void put_ms(struct json_out *out, const char *key, bool is_known, int64_t
     }
 }
 
-static void put_patient(struct json_out *out, const struct patient *patient)
+static void put_probe(struct json_out *out, const struct node_probe *probe)
 {
-    bool is_reached = patient->is_reached;
+    bool is_reached = probe->is_reached;
     jw_object(out, NULL);
-    jw_str(out, "name", patient->spec->name);
-    jw_str(out, "address", patient->spec->address);
+    jw_str(out, "name", probe->spec->name);
+    jw_str(out, "address", probe->spec->address);
     jw_bool(out, "reached", is_reached);
-    jw_str(out, "error", is_reached ? STR_EMPTY : patient->error);
-    put_ms(out, "connect_ms", is_reached, patient->connect_ns);
-    put_ms(out, "round_trip_ms", is_reached, patient->round_trip_ns);
-    put_ms(out, "clock_offset_min_ms", is_reached && patient->has_clock, patient->clock_low_ns);
-    put_ms(out, "clock_offset_max_ms", is_reached && patient->has_clock, patient->clock_high_ns);
-    put_facts(out, &patient->facts);
+    jw_str(out, "error", is_reached ? STR_EMPTY : probe->error);
+    put_ms(out, "connect_ms", is_reached, probe->connect_ns);
+    put_ms(out, "round_trip_ms", is_reached, probe->round_trip_ns);
+    put_ms(out, "clock_offset_min_ms", is_reached && probe->has_clock, probe->clock_low_ns);
+    put_ms(out, "clock_offset_max_ms", is_reached && probe->has_clock, probe->clock_high_ns);
+    put_facts(out, &probe->facts);
     jw_end_object(out);
 }
 
@@ -108,8 +108,8 @@ void doctor_out_json(const struct doctor_view *view, struct strbuf *text)
     }
     jw_end_array(&out);
     jw_array(&out, "nodes");
-    for (size_t idx = 0; idx < result->patients.n; idx++) {
-        put_patient(&out, &result->patients.items[idx]);
+    for (size_t idx = 0; idx < result->probes.n; idx++) {
+        put_probe(&out, &result->probes.items[idx]);
     }
     jw_end_array(&out);
     jw_array(&out, "checks");

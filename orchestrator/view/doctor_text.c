@@ -38,12 +38,12 @@ static struct str engine_of(struct arena *arena, const struct inventory *invento
                          : STR_EMPTY;
 }
 
-static void add_patient(struct table *table, struct arena *arena, const struct inventory *inventory,
-                        const struct patient *patient)
+static void add_probe(struct table *table, struct arena *arena, const struct inventory *inventory,
+                      const struct node_probe *probe)
 {
-    const struct node_facts *facts = &patient->facts;
-    table_add(table, patient->spec->name);
-    if (!patient->is_reached) {
+    const struct node_facts *facts = &probe->facts;
+    table_add(table, probe->spec->name);
+    if (!probe->is_reached) {
         table_add(table, STR_LIT("-"));
         table_add(table, STR_LIT("-"));
         for (int idx = 0; idx < 7; idx++) {
@@ -51,10 +51,10 @@ static void add_patient(struct table *table, struct arena *arena, const struct i
         }
         return;
     }
-    table_addf(table, "%.0f", (double)patient->connect_ns / (double)NS_PER_MS);
-    if (patient->has_clock) {
+    table_addf(table, "%.0f", (double)probe->connect_ns / (double)NS_PER_MS);
+    if (probe->has_clock) {
         table_addf(table, "%+.2f",
-                   (double)(patient->clock_low_ns + patient->clock_high_ns) / 2 / (double)NS_PER_S);
+                   (double)(probe->clock_low_ns + probe->clock_high_ns) / 2 / (double)NS_PER_S);
     } else {
         table_add(table, STR_LIT("-"));
     }
@@ -67,7 +67,7 @@ static void add_patient(struct table *table, struct arena *arena, const struct i
     add_or_dash(table, gpus_in_words(arena, facts, "name"));
 }
 
-static void put_patients(const struct doctor_view *view, struct arena *arena, struct strbuf *out)
+static void put_probes(const struct doctor_view *view, struct arena *arena, struct strbuf *out)
 {
     static const struct table_column COLUMNS[] = {
         {"node", false},   {"answers ms", true}, {"clock s", true},  {"system", false},
@@ -75,8 +75,8 @@ static void put_patients(const struct doctor_view *view, struct arena *arena, st
         {"driver", false}, {"GPUs", false}};
     CLEANUP(table) struct table table;
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
-    for (size_t idx = 0; idx < view->result->patients.n; idx++) {
-        add_patient(&table, arena, view->inventory, &view->result->patients.items[idx]);
+    for (size_t idx = 0; idx < view->result->probes.n; idx++) {
+        add_probe(&table, arena, view->inventory, &view->result->probes.items[idx]);
     }
     table_render(&table, out);
 }
@@ -182,7 +182,7 @@ void doctor_out_text(const struct doctor_view *view, struct strbuf *out)
         strbuf_printf(out, "; %.*s, %zu cases", STR_ARG(view->report->id), view->result->n_cases);
     }
     strbuf_add_char(out, '\n');
-    put_patients(view, &arena, out);
+    put_probes(view, &arena, out);
     strbuf_add_char(out, '\n');
     put_checks(view, &arena, out);
     put_sum(view->result, out);

@@ -37,7 +37,7 @@ struct str case_text(struct page *page, const struct report_case *c);
 struct str row_text(struct page *page, const struct report_case *c);
 /* The value as the verdict compared it: rounded as the cell's rule rounds. */
 struct str rounded_text(struct page *page, const struct cell_audit *ca);
-/* With as many digits as the difference beside it needs to follow from the two numbers that are shown. */
+/* With as many digits as the difference next to it needs to follow from the two numbers that are shown. */
 struct str recomputed_text(struct page *page, const struct cell_audit *ca);
 /* NULL where the cell's rule is not one of a format. */
 const struct rule *rule_of(const struct page *page, const struct cell_audit *ca);

@@ -147,7 +147,7 @@ static void add_column_cell(struct page *page, const struct run_view *view,
     if (at->cell) {
         add_target(page, at->cell);
     }
-    /* Ours has none of its own: it is held against another's. */
+    /* Ours has none of its own: it is checked against another's. */
     if (at->cell && at->cell->published && at->cell->baseline == at->cell->of_case) {
         HTML(page->out, "<small>published {}</small>", at->cell->published->printed);
         if (audited) {

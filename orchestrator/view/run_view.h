@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A finished run as something to look at: what it froze, its result derived again from its raw logs and held against its
+/* A finished run as something to look at: what it froze, its result derived again from its raw logs and checked against its
    result.json, and its machine. Opened by id, folder or archive; an archive is checked (verify_archive) and unpacked first. */
 #ifndef VIEW_RUN_VIEW_H
 #define VIEW_RUN_VIEW_H

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A framework's column of a report, on nodes of the cluster: source it after lib.sh. $nodes is the inventory.
 nodes=$S/inventory.json
-twins() { for twin; do exits 0 "the twin of $twin" "$REPERF" fetch "$twin" --synthetic; done; } # NAME...
+fetch_synthetic() { for id; do exits 0 "synthetic $id" "$REPERF" fetch "$id" --synthetic; done; } # NAME...
 column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh has made, by digest; of N cases, how many come to their target; by the recipe that the text begins
     local pin name="$3 itself" targets=${6:-0}
     if ! pin=$(images/build.sh "$2" --cached --push "$HEAD_IP:$REGISTRY_PORT/reperf/$2" --plain-http 2>"$T/err"); then

@@ -43,17 +43,7 @@ http {
         listen $HEAD_IP:443 ssl;
         server_name github.com;
         location / {
-            fastcgi_pass unix:$S/run/fcgi.sock;
-            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
-            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
-            fastcgi_param GIT_PROJECT_ROOT $P/github;
-            fastcgi_param PATH_INFO \$uri;
-            fastcgi_param QUERY_STRING \$query_string;
-            fastcgi_param REQUEST_METHOD \$request_method;
-            fastcgi_param CONTENT_TYPE \$content_type;
-            fastcgi_param CONTENT_LENGTH \$content_length;
-            fastcgi_param HTTP_CONTENT_ENCODING \$http_content_encoding;
-            fastcgi_param GIT_PROTOCOL \$http_git_protocol;
+            $(git_by_nginx "$S" "$P/github" '$uri')
         }
     }
     server {

@@ -27,6 +27,7 @@ YML
 start_http() { # files below http/ (with ranges), repositories below /git/ over both protocols of HTTP
     start fcgi fcgiwrap -c 2 -s "unix:$S/run/fcgi.sock"
     mkdir -p "$S/run/nginx"
+    # shellcheck disable=SC2016 # nginx's own
     cat >"$S/nginx.conf" <<NGINX
 user root;
 daemon off;
@@ -43,17 +44,7 @@ http {
         listen $HEAD_IP:$HTTP_PORT;
         root $S/http;
         location ~ ^/git(/.*)\$ {
-            fastcgi_pass unix:$S/run/fcgi.sock;
-            fastcgi_param SCRIPT_FILENAME $(git --exec-path)/git-http-backend;
-            fastcgi_param GIT_HTTP_EXPORT_ALL 1;
-            fastcgi_param GIT_PROJECT_ROOT $S/git;
-            fastcgi_param PATH_INFO \$1;
-            fastcgi_param QUERY_STRING \$query_string;
-            fastcgi_param REQUEST_METHOD \$request_method;
-            fastcgi_param CONTENT_TYPE \$content_type;
-            fastcgi_param CONTENT_LENGTH \$content_length;
-            fastcgi_param HTTP_CONTENT_ENCODING \$http_content_encoding;
-            fastcgi_param GIT_PROTOCOL \$http_git_protocol;
+            $(git_by_nginx "$S" "$S/git" '$1')
         }
     }
 }

@@ -18,11 +18,11 @@ for ((try = 1; try <= TRIES; try++)); do
     like "$(named "node$node")" "^node$node: (send|receive) [0-9]+ % of its group's median \(" "is named with the figure that gives it away"
     [ "$TRIES" = 1 ] || is "$(jq -r '[.nodes[] | select(any(.figures[]; .verdict == "outlier")) | .node] | join(" ")' "$T/out")" "node$node" "and no other node"
     node_no_rate "$node"
-    if ! node_cpu "$node" 3; then
-        skip "try $try: a node with a thirtieth of a processor" "the nodes have no control group of their own"
+    if ! node_cpu "$node" 8; then
+        skip "try $try: a node with a twelfth of a processor" "the nodes have no control group of their own"
         continue
     fi
-    exits 1 "try $try: node$node with a thirtieth of a processor" bench --only flops --sample-ms 100 --repeats 5
+    exits 1 "try $try: node$node with a twelfth of a processor" bench --only flops --sample-ms 100 --repeats 5
     like "$(named "node$node")" "^node$node: FP(32|64) (core|all) [0-9]+ % of its group's median \(" "is named with the figure that gives it away"
     node_cpu "$node" 0
 done

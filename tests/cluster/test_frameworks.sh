@@ -11,7 +11,7 @@
 cluster_reset || exit 1
 if no_docker "frameworks on four nodes in containers"; then tap_done; fi
 R=paddle-perf-hrnetw18
-exits 0 "the twin of Cityscapes" "$REPERF" fetch cityscapes --synthetic
+exits 0 "synthetic Cityscapes" "$REPERF" fetch cityscapes --synthetic
 
 # --- a made-up framework ---------------------------------------------------------------------------
 printf '#!/bin/sh\n' >"$T/none"
@@ -77,7 +77,7 @@ nothing_left "after all of it" 1 2 3 4
 column $R paddle-cpu PaddleSeg 'hrnetw18/paddle/fp32/*' 3 3
 column $R mmseg-cpu mmsegmentation 'hrnetw18/mmseg/fp32/n1g1/*' 1 1
 if in_test_all "the columns of TensorFlow 2, MXNet and BERT"; then
-    twins imagenet-2012 bert-hdf5-sample bert-tfrecord-sample
+    fetch_synthetic imagenet-2012 bert-hdf5-sample bert-tfrecord-sample
     column dlperf-tf2-resnet50 tf2-cpu TensorFlow 'resnet50/tf2/fp32/n1g1/*' 1
     column paddle-perf-2020 mxnet-cpu MXNet 'resnet50/ngc-mxnet/fp32/*' 2
     column paddle-perf-2020 bert-torch-cpu "PyTorch's BERT" 'bert-base/ngc-pytorch/fp32/n1g8/bs32' 1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One kernel's call on a device, held against the same call of the CPU backend in double. What goes in is rounded first to what the
+/* One kernel's call on a device, checked against the same call of the CPU backend in double. What goes in is rounded first to what the
    device stores, so that all that differs is the device's arithmetic and the rounding of its results. No CUDA header here: the
    same cases hold whatever backend there is.
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device and the CPU that it is held against. Includes the CUDA backend: for test programs alone. */
+/* The device and the CPU that it is checked against. Includes the CUDA backend: for test programs alone. */
 #ifndef CUDA_SIDES_H
 #define CUDA_SIDES_H
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole way of data in one sitting, on what a fresh machine has: synthetic twins made, unpacked, verified, packed, trained on, and
+# The whole way of data in one sitting, on what a fresh machine has: synthetic datasets made, unpacked, verified, packed, trained on, and
 # called synthetic in every verdict on the way.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
@@ -20,7 +20,7 @@ like "$(cat "$REPERF_STORE/trees/cityscapes.synthetic/tree.json")" '"synthetic":
 is "$(cd "$REPERF_STORE/trees/cityscapes.synthetic" && sha256sum --quiet -c tree.sha256 && wc -l <tree.sha256)" 12 "sha256sum checks its 12 files"
 exits 0 "verify cityscapes --synthetic" "$REPERF" verify cityscapes --synthetic --deep
 like "$(cat "$T/out")" '\(synthetic' "says what it is"
-exits 4 "the real one is not there because its twin is" "$REPERF" verify cityscapes
+exits 4 "the real one is not there because the synthetic one is" "$REPERF" verify cityscapes
 exits 0 "pack cityscapes --synthetic" "$REPERF" pack cityscapes --synthetic
 exits 0 "reperf-pack verify, shards against the tree" "$B/reperf-pack" verify "$REPERF_STORE/packed/cityscapes.synthetic/train" --deep \
     --dataset datasets/cityscapes/dataset.json --tree "$REPERF_STORE/trees/cityscapes.synthetic"
@@ -50,12 +50,12 @@ like "$(cat "$(find "$T/evidence" -path '*lock/lock.json')")" "$(sha256sum <"$RE
 exits 0 "replay gives the same result" "$REPERF" replay "$archive"
 
 # ---- the others: BERT's inputs in HDF5 and TFRecord, the subsets
-for twin in bert-sample=16 bert-hdf5-sample=16 bert-tfrecord-sample=16 imagenet-54289=8 cityscapes-300=2; do
-    id=${twin%=*}
-    exits 0 "fetch $id --synthetic" "$REPERF" fetch "$id" --synthetic --samples "train=${twin#*=}"
+for synthetic in bert-sample=16 bert-hdf5-sample=16 bert-tfrecord-sample=16 imagenet-54289=8 cityscapes-300=2; do
+    id=${synthetic%=*}
+    exits 0 "fetch $id --synthetic" "$REPERF" fetch "$id" --synthetic --samples "train=${synthetic#*=}"
     exits 0 "verify $id" "$REPERF" verify "$id" --synthetic --deep
     exits 0 "pack $id" "$REPERF" pack "$id" --synthetic
 done
 exits 0 "what is in the store" "$REPERF" list datasets
-like "$(cat "$T/out")" 'cityscapes +absent +tree' "the twin is, the original is not"
+like "$(cat "$T/out")" 'cityscapes +absent +tree' "the synthetic one is, the original is not"
 tap_done

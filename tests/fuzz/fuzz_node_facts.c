@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void look_at(struct arena *arena, const struct node_facts *facts)
 {
     static struct inventory_node spec = {.name = {"n1", 2}, .gpus = 2};
-    struct patient patient = {.spec = &spec, .is_reached = true, .facts = *facts};
+    struct node_probe probe = {.spec = &spec, .is_reached = true, .facts = *facts};
     struct inventory inventory = {.runtime = RUNTIME_DOCKER, .nodes = &spec, .n_nodes = 1};
     struct checks checks = {.arena = arena};
     struct wants wants = {.n = WANT_KIND_COUNT};
@@ -30,8 +30,8 @@ static void look_at(struct arena *arena, const struct node_facts *facts)
         wants.items[kind] = (struct want){
             .kind = (enum want_kind)kind, .text = STR_LIT("10.1"), .number = kind + 1};
     }
-    checks_of_patient(&checks, &inventory, &patient);
-    checks_of_wants(&checks, &inventory, &patient, &wants);
+    checks_of_probe(&checks, &inventory, &probe);
+    checks_of_wants(&checks, &inventory, &probe, &wants);
     for (size_t idx = 0; idx < checks.n; idx++) {
         ASSERT(checks.items[idx].id && checks.items[idx].expected.len &&
                checks.items[idx].found.len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes: refused with a message, or tensors whose data tile the file's end exactly and whose names differ. A seal holds for
-   the very bytes and for no others. */
+   exactly the bytes and for no others. */
 #include "base/base.h"
 
 #include "core/safetensors.h"

@@ -29,8 +29,8 @@ refused() { # NAME PATTERN: the spoilt bundle is refused, and nothing came into 
     is "$(find "$THERE/blobs" "$THERE/refs" -type f 2>/dev/null | wc -l)" 0 "$1: nothing came in"
 }
 
-# --- what is carried: a twin of a dataset, and an image ---
-exits 0 "fetch the twin of a dataset" "$REPERF" fetch cityscapes-300 --synthetic --samples train=2
+# --- what is carried: a synthetic dataset, and an image ---
+exits 0 "fetch a synthetic dataset" "$REPERF" fetch cityscapes-300 --synthetic --samples train=2
 make_layer one 300000
 L="$T/layout"
 entry=$(add_manifest "$L" amd64 oci gzip one)
@@ -100,10 +100,10 @@ is "$(value "$T/out" '[(c["verdict"], c["cause"]) for c in d["cells"]]')" "[('no
 like "$(value "$T/out" 'd["cells"][0]["why"]')" "store lacks dataset cityscapes.synthetic" "which names what is missing"
 exits 6 "without --offline it is for want of a node" "$REPERF" run paddle-perf-hrnetw18 --case 'hrnetw18/paddle/fp32/n1g1/*'
 exits 0 "packs there" away "$T/b/bin/reperf" pack cityscapes-300 --synthetic
-exits 0 "and trains there, on the twin" away "$T/b/bin/reperf" run paddle-perf-2020 --profile smoke --offline --repeats 1 --json \
+exits 0 "and trains there, on the synthetic dataset" away "$T/b/bin/reperf" run paddle-perf-2020 --profile smoke --offline --repeats 1 --json \
     --case 'resnet50/reperf/fp32/n1g1/bs96'
 like "$(away "$T/b/bin/reperf" plan paddle-perf-hrnetw18 --profile smoke --offline --data cityscapes-300.synthetic \
-    --case 'hrnetw18/reperf/fp32/n1g1/*')" "1 of 1 cases can be run.*" "the packed twin is found there"
+    --case 'hrnetw18/reperf/fp32/n1g1/*')" "1 of 1 cases can be run.*" "the packed synthetic dataset is found there"
 
 # --- a bundle without something ---
 exits 0 "--allow-missing" "$REPERF" bundle cityscapes-300.synthetic imagenet-2012 --allow-missing --output "$T/less" --json
@@ -159,7 +159,7 @@ refused "a reference to no image" "reference image x"
 changed
 mv "$T/bad/$REF" "$T/bad/store/refs/dataset/cityscapes-300.json"
 redo_sums
-refused "a twin under the original's name" "expected the reference of dataset cityscapes-300, found that of cityscapes-300.synthetic"
+refused "a synthetic dataset under the original's name" "expected the reference of dataset cityscapes-300, found that of cityscapes-300.synthetic"
 changed
 sed -i 's/"md5": "[0-9a-f]*"/"md5": "11111111111111111111111111111111"/' "$T/bad/$REF"
 redo_sums

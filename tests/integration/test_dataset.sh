@@ -259,7 +259,7 @@ exits 0 "a mirror that has only some of the files" fetch mini --mirror "$NGINX_U
 exits 2 "a name of nothing" fetch nobody-knows
 exits 2 "no name" fetch
 exits 2 "--samples without --synthetic" fetch mini --samples train=2
-exits 2 "a twin of what has none" fetch mini --synthetic
+exits 2 "a synthetic version of what has none" fetch mini --synthetic
 exits 2 "--quick and --deep" verify mini --quick --deep
 exits 2 "--key with a name" verify mini --key x
 exits 2 "a rate that is none" fetch mini --rate fast

@@ -120,6 +120,17 @@ exits 9 "four runs of five" "$REPERF" measure "$T/own"
 like "$(cat "$T/out")" 'required-runs +resnet asks for 5 runs, and there are 4' "are said"
 rm "$T/own/"*.txt
 exits 2 "a folder without a log is no submission" "$REPERF" measure "$T/own"
+for factor in -1 0 0.5; do
+    rm -rf "$T/own" && cp -R "$A/a16s/ssd" "$T/own" && chmod -R u+w "$T/own"
+    echo "{\"scaling_factor\": $factor}" >"$T/own/scaling.json"
+    exits 3 "a factor of $factor" "$REPERF" measure "$T/own"
+done
+like "$(cat "$T/err")" 'scaling_factor 0.5: expected 1 or more' "is refused: it would make a time shorter"
+rm -rf "$T/own" && cp -R "$A/a16/resnet" "$T/own" && chmod -R u+w "$T/own"
+last=$(printf '%s\n' "$T"/own/result_*.txt | tail -n 1)
+grep -a -n run_stop "$last" | tail -n 1 | cut -d: -f1 | xargs -I{} head -n {} "$last" | head -c -10 >"$T/cut.txt" && cp "$T/cut.txt" "$last"
+exits 9 "a log whose run_stop is cut" "$REPERF" measure "$T/own" --json
+is "$(jq -r '[.checks[].rule] | index("log-whole") != null' "$T/out")" true "is not whole"
 
 # --- bad input ---------------------------------------------------------------------------------------------
 exits 2 "no table" "$REPERF" new --mlperf "$T/made/training_results_v9.9"

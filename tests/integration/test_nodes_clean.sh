@@ -179,7 +179,8 @@ ps) [ ! -e "$FAKE/dead" ] || { echo "Cannot connect to the Docker daemon" >&2; e
     cat "$FAKE/containers" ;;
 inspect) grep -qx "$id" "$FAKE/containers" || exit 1
     [ "$2" != -f ] || printf 'container\trunning\t%s\t%s\t/reperf-1\n' "$id" "$RUN1" ;;
-rm) : >"$FAKE/containers" ;;
+rm) : >"$FAKE/containers"
+    [ ! -e "$FAKE/gone" ] || { echo "Error: no container with name or ID $id found: no such container" >&2; exit 1; } ;;
 esac
 SH
     chmod +x "$T/bin/docker"
@@ -190,6 +191,9 @@ SH
     schema
     is "$(items)" '[["n5","container","/reperf-1","running","end",true]]' "is removed"
     like "$(cat "$T/docker.log")" '^rm -f -v deadbeef$' "by its id"
+    echo deadbeef >"$T/containers"
+    touch "$T/gone"
+    exits 0 "one that ends meanwhile" "$REPERF" nodes clean "$T/docker.json"
     touch "$T/dead"
     exits 7 "an engine that does not answer" "$REPERF" nodes clean "$T/docker.json"
     like "$(cat "$T/err")" 'n5: its container engine does not answer: .*Cannot connect' "is no clean node"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-pack as a user meets it: twins as archives, unpacked by tar, packed, verified; faults of every kind; a killed packing goes on.
+# reperf-pack as a user meets it: synthetic datasets as archives, unpacked by tar, packed, verified; faults of every kind; a killed packing goes on.
 . "$(dirname "$0")/../tap_lib.sh"
 PACK="$B/reperf-pack"
 if [ ! -x "$PACK" ]; then
@@ -24,8 +24,8 @@ unpack_imagenet() { # ARCHIVES TREE
     done
 }
 
-# --- twins ---
-exits 0 "a twin of ImageNet" "$PACK" synth --dataset "$imagenet" --out in1 --threads 1
+# --- synthetic datasets ---
+exits 0 "synthetic ImageNet" "$PACK" synth --dataset "$imagenet" --out in1 --threads 1
 cp out in1.json
 exits 0 "again, with three threads" "$PACK" synth --dataset "$imagenet" --out in3 --threads 3
 same in1 in3
@@ -47,7 +47,7 @@ is $? 1 "makes other pictures"
 exits 2 "a split that there is not" "$PACK" synth --dataset "$imagenet" --out x --samples test=3
 exits 2 "fewer samples than classes" "$PACK" synth --dataset "$imagenet" --out x --samples train=3
 exits 2 "no dataset" "$PACK" synth --out x
-exits 3 "a dataset without a twin" "$PACK" synth --dataset "$ROOT/datasets/synthetic/dataset.json" --out x
+exits 3 "a dataset without a synthetic version" "$PACK" synth --dataset "$ROOT/datasets/synthetic/dataset.json" --out x
 
 # --- packing ---
 unpack_imagenet in1 tree
@@ -94,7 +94,7 @@ images = pack["recipe"]["images"]
 assert images["grey"] == 2 and images["cmyk"] == 1, images
 pack, labels = entries(val)
 assert pack["source_sha256"] is None
-# The twin's development kit numbers its ten classes from the last to the first; image i is of class i modulo ten.
+# The synthetic dataset's development kit numbers its ten classes from the last to the first; image i is of class i modulo ten.
 assert labels == [i % 10 for i in range(20)], labels
 doc = json.load(open(sys.argv[4]))
 assert doc["samples"] == 20 and doc["kind"] == "classes" and doc["synthetic"] is True and doc["recipe"] == pack["recipe"]
@@ -188,7 +188,7 @@ like "$(cat err)" '60 files, expected 1281167' "says so"
 rm -rf b
 
 # --- segmentation ---
-exits 0 "a twin of Cityscapes" "$PACK" synth --dataset "$cityscapes" --out cs --samples train=4 --samples val=3
+exits 0 "synthetic Cityscapes" "$PACK" synth --dataset "$cityscapes" --out cs --samples train=4 --samples val=3
 mkdir cstree
 tar xf cs/cityscapes.tar -C cstree
 cspack=("$PACK" pack --dataset "$cityscapes" --tree cstree --synthetic)
@@ -222,7 +222,7 @@ cp "$label" "${label%/*}/lonely_gtFine_labelTrainIds.png"
 exits 5 "pack: a label map without an image" "${cspack[@]}" --split val --out b
 
 # --- killed ---
-exits 0 "a larger twin" "$PACK" synth --dataset "$imagenet" --out big --samples train=400
+exits 0 "a larger synthetic dataset" "$PACK" synth --dataset "$imagenet" --out big --samples train=400
 unpack_imagenet big bigtree
 bigpack=("$PACK" pack --dataset "$imagenet" --tree bigtree --synthetic --split train --shard-bytes 3000000)
 exits 0 "in one go" "${bigpack[@]}" --out go

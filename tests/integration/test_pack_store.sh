@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole way of a twin through the store: fetch, verify, pack, verify the shards, train on them; and what stops it.
+# The whole way of a synthetic dataset through the store: fetch, verify, pack, verify the shards, train on them; and what stops it.
 . "$(dirname "$0")/../tap_lib.sh"
 PACK="$B/reperf-pack"
 if [ ! -x "$PACK" ] || [ ! -x "$TRAIN" ]; then
@@ -18,7 +18,7 @@ for command in pack verify; do
     exits 4 "$command of what is not unpacked" "$REPERF" "$command" imagenet-2012 --synthetic
     like "$(cat "$T/err")" 'is in the store .*, but not unpacked: reperf fetch imagenet-2012 --synthetic first' "does not say that it is missing"
 done
-exits 0 "fetch a twin" "$REPERF" fetch imagenet-2012 --synthetic
+exits 0 "fetch a synthetic dataset" "$REPERF" fetch imagenet-2012 --synthetic
 exits 0 "verify it" "$REPERF" verify imagenet-2012.synthetic --deep
 exits 0 "pack it" "$REPERF" pack imagenet-2012 --synthetic --json
 cp "$T/out" "$T/doc.json"

@@ -128,7 +128,7 @@ type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/data/LIST,target
 # --- a rehearsal ---
 "$REPERF" plan paddle-perf-2020 --rehearse --nodes v100-4x8 --case 'resnet50/ngc-pytorch/fp32/n4g8/*' >"$T/out" 2>&1
 like "$(cat "$T/out")" 'profile full, a rehearsal: 0 of 1' "a rehearsal is of the full profile, and says that it is one"
-like "$(cat "$T/out")" '[$] reperf fetch imagenet-2012 --synthetic' "on the twin of its data, which nobody needs a login for"
+like "$(cat "$T/out")" '[$] reperf fetch imagenet-2012 --synthetic' "on synthetic data, which nobody needs a login for"
 exits 2 "of smoke there is none" "$REPERF" plan paddle-perf-2020 --rehearse --profile smoke
 exits 0 "what a rehearsal would start" "$REPERF" run "${ask[@]}" --rehearse --dry-run --json
 is "$(jq -c '[.rehearsal, (.steps[] | select(.recipe and .mounts != []) | .conditions.dataset)] | unique' "$T/out")" '[true,"synthetic twin of cityscapes-300"]' "declares its data"

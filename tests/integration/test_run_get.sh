@@ -9,26 +9,26 @@ export REPERF_STORE="$T/store" REPERF_STATE="$T/state"
 CASE='resnet50/reperf/fp32/n1g1/bs96'
 with() { echo "stacks[reperf].smoke[0].mounts=[$1]"; } # MOUNT[,MOUNT]: the bundled workload's recipe sees them
 mount() { echo "{\"kind\":\"dataset\",\"name\":\"$1\",\"synthetic\":$2,\"inside\":\"/data/$1\"}"; } # ID SYNTHETIC
-twin=$(with "$(mount cityscapes-300 true)")
+synthetic=$(with "$(mount cityscapes-300 true)")
 ask=(paddle-perf-2020 --profile smoke --case "$CASE")
 
-exits 4 "a plan of which nothing can be run" "$REPERF" plan "${ask[@]}" -C "$twin"
+exits 4 "a plan of which nothing can be run" "$REPERF" plan "${ask[@]}" -C "$synthetic"
 like "$(cat "$T/out")" 'dataset cityscapes-300.synthetic' "says what the case lacks"
 command=$(sed -n 's/^ *\$ //p' "$T/out" | head -n 1)
 is "$command" "reperf fetch cityscapes-300 --synthetic" "and the command that brings it"
-"$REPERF" plan "${ask[@]}" -C "$twin" --json >"$T/plan.json" 2>"$T/err"
+"$REPERF" plan "${ask[@]}" -C "$synthetic" --json >"$T/plan.json" 2>"$T/err"
 is "$? $(jq -r '.steps[0].needs[] | [.cause, .what, .command] | join("|")' "$T/plan.json")" "4 fetch|dataset cityscapes-300.synthetic|$command" "so does the document"
-exits 4 "offline nothing is fetched" "$REPERF" run "${ask[@]}" -C "$twin" --offline --repeats 1
-exits 0 "a run gets it itself" "$REPERF" run "${ask[@]}" -C "$twin" --repeats 1 --json
+exits 4 "offline nothing is fetched" "$REPERF" run "${ask[@]}" -C "$synthetic" --offline --repeats 1
+exits 0 "a run gets it itself" "$REPERF" run "${ask[@]}" -C "$synthetic" --repeats 1 --json
 is "$(jq -r '.cells[] | .verdict' "$T/out")" "not_comparable" "runs the case, and prints one document"
 like "$(cat "$T/err")" "getting dataset:cityscapes-300.synthetic" "having said what it gets"
-exits 0 "then a plan finds it" "$REPERF" plan "${ask[@]}" -C "$twin"
-exits 0 "and so does a run, which gets nothing" "$REPERF" run "${ask[@]}" -C "$twin" --repeats 1
+exits 0 "then a plan finds it" "$REPERF" plan "${ask[@]}" -C "$synthetic"
+exits 0 "and so does a run, which gets nothing" "$REPERF" run "${ask[@]}" -C "$synthetic" --repeats 1
 is "$(grep -c getting "$T/err")" 0 "nothing"
 rm -rf "$T/store"
 sh -c "PATH=$(dirname "$REPERF"):\$PATH; $command" >"$T/out" 2>&1
 is "$?" 0 "the command, typed as it is printed"
-exits 0 "brings it" "$REPERF" plan "${ask[@]}" -C "$twin"
+exits 0 "brings it" "$REPERF" plan "${ask[@]}" -C "$synthetic"
 
 # What only registered users get, all of it at once, before anything is asked for or begun.
 n_before=$(find "$T/state/runs" -mindepth 1 -maxdepth 1 | wc -l)

@@ -77,7 +77,7 @@ refused dataset datasets/cityscapes/dataset.json "a file name with a slash" 's/"
 refused dataset datasets/cityscapes/dataset.json "a glob that leaves the tree" 's/"glob": "cityscapes\/left/"glob": "..\/left/'
 refused dataset datasets/cityscapes/dataset.json "a format nobody knows" 's/"format": "png"/"format": "gif"/'
 refused dataset datasets/imagenet-2012/dataset.json "a range of one number" 's/\[732, 1300\]/[732]/'
-refused dataset datasets/cityscapes/dataset.json "a twin without a seed" 's/"seed": 20160601,//'
+refused dataset datasets/cityscapes/dataset.json "a synthetic dataset without a seed" 's/"seed": 20160601,//'
 refused inventory manifests/inventories/v100-4x8.json "port 0" 's/"port": 22/"port": 0/'
 refused inventory manifests/inventories/v100-4x8.json "a runtime nobody knows" 's/"docker"/"rocket"/'
 refused inventory manifests/inventories/v100-4x8.json "a name that is a command" 's/"node\[1-4\]"/"$(reboot)"/'

@@ -84,7 +84,7 @@ if [ -x "$B/reperf-pack" ]; then
     mkdir "$T/tree"
     { "$B/reperf-pack" synth --dataset "$dataset" --out "$T/bert" --samples train=6 && tar xf "$T"/bert/*.tar* -C "$T/tree" &&
         "$B/reperf-pack" pack --dataset "$dataset" --tree "$T/tree" --synthetic --split train --out "$T/tokens"; } >"$T/out" 2>&1
-    ok $? "a packed twin of BERT's sample"
+    ok $? "a packed synthetic BERT sample"
     packed=("$EMU" --device cuda --model bert_tiny --batch 1 --data "$T/tokens" --lr 0.001 --warmup-lr-steps 0)
     trains eager "${packed[@]}" --steps 3 "${plainly[@]}"
     trains replay "${packed[@]}" --steps 3
@@ -102,7 +102,7 @@ if [ -x "$B/reperf-pack" ]; then
     mkdir "$T/streets"
     { "$B/reperf-pack" synth --dataset "$dataset" --out "$T/cityscapes" --samples train=4 --samples val=3 && tar xf "$T/cityscapes/cityscapes.tar" -C "$T/streets" &&
         "$B/reperf-pack" pack --dataset "$dataset" --tree "$T/streets" --synthetic --split train --out "$T/segments"; } >"$T/out" 2>&1
-    ok $? "a packed twin of Cityscapes"
+    ok $? "packed synthetic Cityscapes"
     # With two samples batch norms of two values turn a rounding of either into 3e-4 of the loss; four leave 2e-6 of it.
     packed=("$EMU" --device cuda --model hrnet_w18 --image 32 --batch 4 --lr 0.001 --no-tune --data "$T/segments")
     if in_test_all "packed images played back"; then # what is played back writes no images: they are brought beside it

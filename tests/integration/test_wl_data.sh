@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# reperf-train on what reperf-pack made from synthetic twins: classes, segments and tokens, resumed, refused, damaged, interrupted.
+# reperf-train on what reperf-pack made from synthetic datasets: classes, segments and tokens, resumed, refused, damaged, interrupted.
 . "$(dirname "$0")/../tap_lib.sh"
 PACK="$B/reperf-pack"
 if [ ! -x "$PACK" ]; then
@@ -10,7 +10,7 @@ fi
 imagenet="$ROOT/datasets/imagenet-2012/dataset.json"
 cityscapes="$ROOT/datasets/cityscapes/dataset.json"
 cd "$T" || exit 1
-exits 0 "a twin of ImageNet" "$PACK" synth --dataset "$imagenet" --out in --samples train=24 --samples val=10
+exits 0 "synthetic ImageNet" "$PACK" synth --dataset "$imagenet" --out in --samples train=24 --samples val=10
 mkdir -p tree/train tree/val
 tar xf in/ILSVRC2012_img_train.tar -C tree/train
 tar xf in/ILSVRC2012_img_val.tar -C tree/val
@@ -19,7 +19,7 @@ for inner in tree/train/*.tar; do
     mkdir "${inner%.tar}" && tar xf "$inner" -C "${inner%.tar}" && rm "$inner"
 done
 exits 0 "packed" "$PACK" pack --dataset "$imagenet" --tree tree --synthetic --split train --out classes --shard-bytes 1000000
-exits 0 "a twin of Cityscapes" "$PACK" synth --dataset "$cityscapes" --out cs --samples train=4 --samples val=3
+exits 0 "synthetic Cityscapes" "$PACK" synth --dataset "$cityscapes" --out cs --samples train=4 --samples val=3
 mkdir cstree
 tar xf cs/cityscapes.tar -C cstree
 exits 0 "packed" "$PACK" pack --dataset "$cityscapes" --tree cstree --synthetic --split train --out segments
@@ -46,7 +46,7 @@ assert stop["first_batch_ns"] >= steps[0]["data_wait_ns"]
 PY
 ok $? "its lines say which data, where in the epoch, and what was waited for"
 exits 0 "measure reads such a log" "$REPERF" measure whole --format reperf --json
-like "$(cat out)" '"verdict":"ok".*"seed","value":"0".*"dataset","value":"imagenet-2012.synthetic"' "finds it whole, and on a twin"
+like "$(cat out)" '"verdict":"ok".*"seed","value":"0".*"dataset","value":"imagenet-2012.synthetic"' "finds it whole, and on synthetic data"
 
 losses() { sed -n 's/^{"event":"step".*"loss":\([^,]*\),.*/\1/p' "$1"; } # FILE
 still=("${run[@]}" --lr 0 --weight-decay 0)
@@ -87,7 +87,7 @@ like "$(head -n 1 out)" '"data":"cityscapes.synthetic",.*"augment":"scale-crop",
 
 # --- tokens: nothing is cropped, and nothing is said of crops ---
 bert="$ROOT/datasets/bert-hdf5-sample/dataset.json"
-exits 0 "a twin of BERT's sample" "$PACK" synth --dataset "$bert" --out bert --samples train=12
+exits 0 "a synthetic sample for BERT" "$PACK" synth --dataset "$bert" --out bert --samples train=12
 mkdir berttree && tar xf bert/*.tar* -C berttree
 exits 0 "packed" "$PACK" pack --dataset "$bert" --tree berttree --synthetic --split train --out tokens
 exits 0 "trains on tokens" "$TRAIN" --model bert_tiny --batch 4 --steps 4 --data tokens --threads 1

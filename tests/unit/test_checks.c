@@ -81,11 +81,11 @@ static enum check_verdict verdict(const char *lines, enum runtime_kind runtime, 
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory_node spec = {.name = STR_LIT("n1")};
     struct inventory inventory = {.runtime = runtime, .nodes = &spec, .n_nodes = 1};
-    struct patient patient = {.spec = &spec, .is_reached = true, .facts = facts_of(&arena, lines)};
+    struct node_probe probe = {.spec = &spec, .is_reached = true, .facts = facts_of(&arena, lines)};
     struct checks checks = {.arena = &arena};
     struct wants *wants = arena_new(&arena, struct wants);
     wants->items[wants->n++] = want;
-    checks_of_wants(&checks, &inventory, &patient, wants);
+    checks_of_wants(&checks, &inventory, &probe, wants);
     assert_true(checks.n >= 1);
     return checks.items[0].verdict;
 }
@@ -248,7 +248,7 @@ static void what_differs(void **state UNUSED)
     struct inventory_node specs[3] = {
         {.name = STR_LIT("n1")}, {.name = STR_LIT("n2")}, {.name = STR_LIT("n3")}};
     struct inventory inventory = {.nodes = specs, .n_nodes = 3};
-    struct patient items[3] = {
+    struct node_probe items[3] = {
         {.spec = &specs[0],
          .is_reached = true,
          .facts = facts_of(&arena, "= system.kernel 6.1\n= nvidia.module 450.1\n")},
@@ -258,10 +258,10 @@ static void what_differs(void **state UNUSED)
         {.spec = &specs[2],
          .is_reached = true,
          .facts = facts_of(&arena, "= system.kernel 6.1\n= nvidia.module 450.1\n")}};
-    struct patients patients = {&inventory, items, 3};
+    struct node_probes probes = {&inventory, items, 3};
     struct checks checks = {.arena = &arena};
     struct differences differences;
-    checks_of_differences(&checks, &patients, &differences);
+    checks_of_differences(&checks, &probes, &differences);
     assert_int_equal(differences.n, 1);
     assert_string_equal(differences.items[0].what, "driver");
     assert_int_equal(differences.items[0].n_values, 2);
@@ -275,7 +275,7 @@ static void what_differs(void **state UNUSED)
     /* One that was not reached is no difference. */
     items[1].is_reached = false;
     checks.n = 0;
-    checks_of_differences(&checks, &patients, &differences);
+    checks_of_differences(&checks, &probes, &differences);
     assert_int_equal(differences.n, 0);
 }
 
@@ -284,17 +284,17 @@ static void ports_of_many(void **state UNUSED)
     enum { N = 1000 };
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory_node *specs = arena_array(&arena, struct inventory_node, N);
-    struct patient *items = arena_array(&arena, struct patient, N);
+    struct node_probe *items = arena_array(&arena, struct node_probe, N);
     struct inventory inventory = {.nodes = specs, .n_nodes = N};
-    struct patients patients = {&inventory, items, N};
+    struct node_probes probes = {&inventory, items, N};
     struct checks checks = {.arena = &arena};
     size_t n_ports = 0;
     for (size_t idx = 0; idx < N; idx++) {
         specs[idx].name = str_of(arena_printf(&arena, "n%zu", idx));
         specs[idx].address = specs[idx].name;
-        items[idx] = (struct patient){.spec = &specs[idx], .is_reached = true};
+        items[idx] = (struct node_probe){.spec = &specs[idx], .is_reached = true};
     }
-    checks_of_network(&checks, &patients, false);
+    checks_of_network(&checks, &probes, false);
     for (size_t idx = 0; idx < checks.n; idx++) {
         n_ports += strcmp(checks.items[idx].id, "port") == 0;
         assert_int_not_equal(checks.items[idx].verdict, CHECK_HOLDS);
@@ -302,9 +302,9 @@ static void ports_of_many(void **state UNUSED)
     /* Each to the next and to the first (the last's next is the first), and one line that says so. */
     assert_int_equal(n_ports, (N - 1) + (N - 1) + 1);
     assert_null(checks.items[0].node.ptr);
-    patients.n = 3;
+    probes.n = 3;
     checks.n = 0;
-    checks_of_network(&checks, &patients, false);
+    checks_of_network(&checks, &probes, false);
     assert_int_equal(checks.n, 3 * 2 + 3);
 }
 
@@ -322,15 +322,15 @@ static void clocks(void **state UNUSED)
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct inventory_node spec = {.name = STR_LIT("n1")};
         struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
-        struct patient patient = {.spec = &spec,
-                                  .is_reached = true,
-                                  .has_clock = true,
-                                  .clock_low_ns = ROWS[idx].low_ms * NS_PER_MS,
-                                  .clock_high_ns = ROWS[idx].high_ms * NS_PER_MS,
-                                  .facts = facts_of(&arena, "")};
+        struct node_probe probe = {.spec = &spec,
+                                   .is_reached = true,
+                                   .has_clock = true,
+                                   .clock_low_ns = ROWS[idx].low_ms * NS_PER_MS,
+                                   .clock_high_ns = ROWS[idx].high_ms * NS_PER_MS,
+                                   .facts = facts_of(&arena, "")};
         struct checks checks = {.arena = &arena};
         size_t n = 0;
-        checks_of_patient(&checks, &inventory, &patient);
+        checks_of_probe(&checks, &inventory, &probe);
         for (size_t at = 0; at < checks.n; at++) {
             if (strcmp(checks.items[at].id, "clock") == 0) {
                 n++;

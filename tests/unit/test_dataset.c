@@ -17,22 +17,22 @@
     "\",\"width\":8,\"height\":null,\"channels\":3,\"pair\":" pair "}"
 #define PAIR                                                                                       \
     "{\"of\":\"a\",\"from\":\"img\",\"to\":\"lab\",\"from_end\":\".png\",\"to_end\":\"_l.png\"}"
-#define TWIN(split, folders)                                                                       \
+#define SYNTHETIC(split, folders)                                                                  \
     "{\"seed\":7,\"width\":8,\"height\":8,\"splits\":[{\"name\":\"" split                          \
     "\",\"samples\":4,\"folders\":" folders "}],\"files\":null}"
 #define PACK                                                                                       \
     "{\"kind\":\"classes\",\"short_side\":256,\"classes\":2,\"sequence\":null,\"predictions\":"    \
     "null}"
-#define DATASET(files, groups, pack, twin)                                                         \
+#define DATASET(files, groups, pack, synthetic)                                                    \
     "{\"schema_version\":1,\"id\":\"d-1\",\"title\":\"T\",\"synthetic\":false,\"licence\":null,"   \
     "\"login\":false,\"derived_from\":null,\"files\":[" files                                      \
     "],\"splits\":[{\"name\":\"train\",\"samples\":4,\"classes\":null}],\"groups\":[" groups       \
-    "],\"others\":true,\"list\":null,\"pack\":" pack ",\"twin\":" twin                             \
+    "],\"others\":true,\"list\":null,\"pack\":" pack ",\"twin\":" synthetic                        \
     ",\"note\":null,\"layout_source\":null,\"source\":null}"
 #define ONE_FILE FILE_OF("a.tar", "")
 #define TWO_GROUPS                                                                                 \
     GROUP("a", "img/*/*.png", "png", "null") "," GROUP("b", "lab/**/*.png", "png", PAIR)
-#define GOOD DATASET(ONE_FILE, TWO_GROUPS, PACK, TWIN("train", "2"))
+#define GOOD DATASET(ONE_FILE, TWO_GROUPS, PACK, SYNTHETIC("train", "2"))
 
 static int decode(struct arena *arena, const char *text, struct dataset *ret, struct err *err)
 {
@@ -63,10 +63,10 @@ static void a_description_is_read(void **state UNUSED)
     assert_int_equal(d.groups[0].height, -1);
     assert_int_equal(d.pack.kind, PACK_CLASSES);
     assert_int_equal(d.pack.sequence, -1);
-    assert_true(d.twin.is_there);
-    assert_int_equal(d.twin.n_files, 1);
-    assert_string_equal(d.twin.files[0].unpack.ptr, "tar");
-    assert_int_equal(d.twin.files[0].n_urls, 0);
+    assert_true(d.synthetic.is_there);
+    assert_int_equal(d.synthetic.n_files, 1);
+    assert_string_equal(d.synthetic.files[0].unpack.ptr, "tar");
+    assert_int_equal(d.synthetic.files[0].n_urls, 0);
     assert_string_equal(dataset_tree_name(&arena, &d, true), "d-1.synthetic");
     assert_string_equal(dataset_tree_name(&arena, &d, false), "d-1");
     partner = dataset_partner(&arena, &d.groups[1], STR_LIT("img/x/a_img.png"));
@@ -102,9 +102,10 @@ static void what_is_wrong_is_named(void **state UNUSED)
         {DATASET(ONE_FILE, GROUP("a", "img/*", "png", "null") "," GROUP("a", "i/*", "png", "null"),
                  "null", "null"),
          "two groups are named \"a\""},
-        {DATASET(ONE_FILE, "", PACK, TWIN("val", "2")), "no split is named \"val\""},
-        {DATASET(ONE_FILE, "", PACK, TWIN("train", "5")), "folders: expected at most the 4"},
-        {DATASET("", "", PACK, TWIN("train", "2")), "expected the synthetic dataset's archives, found none"},
+        {DATASET(ONE_FILE, "", PACK, SYNTHETIC("val", "2")), "no split is named \"val\""},
+        {DATASET(ONE_FILE, "", PACK, SYNTHETIC("train", "5")), "folders: expected at most the 4"},
+        {DATASET("", "", PACK, SYNTHETIC("train", "2")),
+         "expected the synthetic dataset's archives, found none"},
         {DATASET(ONE_FILE, "",
                  "{\"kind\":\"tokens\",\"short_side\":null,\"classes\":null,\"sequence\":8,"
                  "\"predictions\":9}",

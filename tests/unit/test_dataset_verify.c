@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees made here, held against descriptions made here: what each check sees, and what it says that it did not look at. */
+/* Trees made here, checked against descriptions made here: what each check sees, and what it says that it did not look at. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ struct bench { /* one tree and its description */
     struct dataset_here here;
     struct dataset_group groups[2];
     struct dataset_split splits[1];
-    struct dataset_twin_split twin_splits[1];
+    struct dataset_synthetic_split synthetic_splits[1];
     struct tree_file files[32];
     size_t n_files;
 };
@@ -86,10 +86,10 @@ static void seal_tree(struct bench *b)
     struct err err = {0};
     const char *folder = dataset_tree_path(&b->store, b->here.name);
     struct tree_list list = {.files = b->files, .n = b->n_files};
-    struct dataset_record record = {.is_synthetic = b->here.is_twin,
+    struct dataset_record record = {.is_synthetic = b->here.is_synthetic,
                                     .date = STR_LIT(DATE),
-                                    .splits = b->twin_splits,
-                                    .n_splits = b->here.is_twin ? 1 : 0,
+                                    .splits = b->synthetic_splits,
+                                    .n_splits = b->here.is_synthetic ? 1 : 0,
                                     .seen = {.id = STR_LIT("m"), .has_list = true}};
     assert_int_equal(tree_list_write(&list, fs_join(&b->arena, folder, DATASET_TREE_LIST),
                                      record.seen.list_sha256, &err),
@@ -287,7 +287,7 @@ static size_t add_record(uint8_t *to, const char *text)
     return 16 + len;
 }
 
-static void twins_are_held_against_what_was_made(void **state)
+static void synthetic_are_held_against_what_was_made(void **state)
 {
     struct bench b;
     struct dataset_verified v;
@@ -295,9 +295,9 @@ static void twins_are_held_against_what_was_made(void **state)
     size_t len = add_record(records, "one");
     len += add_record(records + len, "two");
     begin(&b, *state);
-    b.here.is_twin = true;
+    b.here.is_synthetic = true;
     b.here.name = "m.synthetic";
-    b.twin_splits[0] = (struct dataset_twin_split){STR_LIT("train"), 4, 2};
+    b.synthetic_splits[0] = (struct dataset_synthetic_split){STR_LIT("train"), 4, 2};
     b.groups[0] = group_of("records", "*", FILE_TFRECORD);
     b.groups[0].role = ROLE_RECORDS;
     b.groups[0].n_files = 100; /* the original's */
@@ -307,7 +307,7 @@ static void twins_are_held_against_what_was_made(void **state)
     v = verify(&b, DEPTH_DEEP);
     assert_int_equal(v.n_faults, 0);
     assert_true(v.tree.is_synthetic);
-    b.twin_splits[0].n_samples = 5;
+    b.synthetic_splits[0].n_samples = 5;
     seal_tree(&b);
     v = verify(&b, DEPTH_DEEP);
     has_fault(&v, FAULT_COUNT, "records", "expected 5 samples, found 4");
@@ -326,10 +326,10 @@ static void a_tree_of_another_is_refused(void **state)
     assert_int_equal(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, &err), -1);
     assert_int_equal(err.code, ERR_FETCH);
     put(&b, "a", STR_LIT("1"), false);
-    b.twin_splits[0] = (struct dataset_twin_split){STR_LIT("train"), 1, 1};
-    b.here.is_twin = true; /* a twin's record in the place of the original */
+    b.synthetic_splits[0] = (struct dataset_synthetic_split){STR_LIT("train"), 1, 1};
+    b.here.is_synthetic = true; /* a synthetic dataset's record in the place of the original */
     seal_tree(&b);
-    b.here.is_twin = false;
+    b.here.is_synthetic = false;
     err = (struct err){0};
     assert_int_equal(dataset_verify(&b.arena, &b.store, &b.here, &opts, &v, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);
@@ -345,7 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(partners_are_found_both_ways, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(bytes_and_names, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(large_pictures, scratch_make, scratch_remove),
-        cmocka_unit_test_setup_teardown(twins_are_held_against_what_was_made, scratch_make,
+        cmocka_unit_test_setup_teardown(synthetic_are_held_against_what_was_made, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_tree_of_another_is_refused, scratch_make, scratch_remove),
     };

@@ -69,7 +69,7 @@ static void compare_image(struct resample *scratch, const struct resample_job *j
     free(expected);
 }
 
-/* The whole batch on the device, held against the images one by one. */
+/* The whole batch on the device, checked against the images one by one. */
 static void check_batch_of(const struct augment_recipe *recipe, struct augment_size out,
                            bool is_amp, uint64_t seed, int n_taps_short)
 {

@@ -131,7 +131,7 @@ static void test_concat_backward(void **ctx)
     }
 }
 
-/* ---- dropout: the very elements that the CPU drops ---- */
+/* ---- dropout: exactly the elements that the CPU drops ---- */
 
 static void test_dropout(void **ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed images that the device makes ready itself, from the shard to the network's inputs, on the emulator: held against what the
+/* Packed images that the device makes ready itself, from the shard to the network's inputs, on the emulator: checked against what the
    reader's own threads make of the same samples. */
 #include "base/base.h"
 

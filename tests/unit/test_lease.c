@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases on a node: taken, kept, held against others, taken over when their run is dead. */
+/* Leases on a node: taken, kept, checked against others, taken over when their run is dead. */
 #include "base/base.h"
 
 #include <setjmp.h>

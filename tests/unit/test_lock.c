@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
+#include "store/artifact.h"
 #include "store/lock_file.h"
-#include "store/noun.h"
 #include "tests/unit/scratch.h"
 
 #define DATE "2026-11-21T10:00:00.000Z"
@@ -152,38 +152,39 @@ static void a_bad_lock_is_refused(void **state)
     }
 }
 
-static void nouns_are_resolved(void **state UNUSED)
+static void artifacts_are_resolved(void **state UNUSED)
 {
     static const struct {
         const char *name;
-        enum noun_kind kind;
+        enum artifact_kind kind;
         const char *text; /* NULL: refused */
     } ROWS[] = {
-        {"cityscapes", NOUN_DATASET, "dataset:cityscapes"},
-        {"dataset:cityscapes", NOUN_DATASET, "dataset:cityscapes"},
-        {"cityscapes.synthetic", NOUN_DATASET, "dataset:cityscapes.synthetic"},
-        {"reperf-cpu", NOUN_IMAGE, "image:reperf-cpu"},
-        {"paddle-perf-hrnetw18", NOUN_REPORT, "report:paddle-perf-hrnetw18"},
-        {"source:https://a.example/r.git@0123456789abcdef0123456789abcdef01234567", NOUN_SOURCE,
+        {"cityscapes", ARTIFACT_DATASET, "dataset:cityscapes"},
+        {"dataset:cityscapes", ARTIFACT_DATASET, "dataset:cityscapes"},
+        {"cityscapes.synthetic", ARTIFACT_DATASET, "dataset:cityscapes.synthetic"},
+        {"reperf-cpu", ARTIFACT_IMAGE, "image:reperf-cpu"},
+        {"paddle-perf-hrnetw18", ARTIFACT_REPORT, "report:paddle-perf-hrnetw18"},
+        {"source:https://a.example/r.git@0123456789abcdef0123456789abcdef01234567", ARTIFACT_SOURCE,
          "source:https://a.example/r.git@0123456789abcdef0123456789abcdef01234567"},
-        {"source:https://a.example/r.git@main", NOUN_SOURCE, "source:https://a.example/r.git@main"},
-        {"source:https://a.example/r.git@0123456", NOUN_SOURCE, NULL},
-        {"image:cityscapes", NOUN_IMAGE, NULL},
-        {"../cityscapes", NOUN_DATASET, NULL},
-        {"dataset:../../etc", NOUN_DATASET, NULL},
-        {"", NOUN_DATASET, NULL},
-        {"nobody-knows-it", NOUN_DATASET, NULL},
-        {"reperf-cpu.synthetic", NOUN_IMAGE, NULL},
+        {"source:https://a.example/r.git@main", ARTIFACT_SOURCE,
+         "source:https://a.example/r.git@main"},
+        {"source:https://a.example/r.git@0123456", ARTIFACT_SOURCE, NULL},
+        {"image:cityscapes", ARTIFACT_IMAGE, NULL},
+        {"../cityscapes", ARTIFACT_DATASET, NULL},
+        {"dataset:../../etc", ARTIFACT_DATASET, NULL},
+        {"", ARTIFACT_DATASET, NULL},
+        {"nobody-knows-it", ARTIFACT_DATASET, NULL},
+        {"reperf-cpu.synthetic", ARTIFACT_IMAGE, NULL},
     };
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct err err = {0};
-        struct noun noun;
-        int result = noun_resolve(&arena, ".", ROWS[idx].name, &noun, &err);
+        struct artifact artifact;
+        int result = artifact_resolve(&arena, ".", ROWS[idx].name, &artifact, &err);
         if (ROWS[idx].text) {
             assert_int_equal(result, 0);
-            assert_int_equal(noun.kind, ROWS[idx].kind);
-            assert_string_equal(noun_text(&arena, &noun), ROWS[idx].text);
+            assert_int_equal(artifact.kind, ROWS[idx].kind);
+            assert_string_equal(artifact_text(&arena, &artifact), ROWS[idx].text);
         } else {
             assert_int_equal(result, -1);
             assert_int_equal(err.code, ERR_USAGE);
@@ -195,18 +196,18 @@ static void a_report_needs_each_thing_once(void **state UNUSED)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err err = {0};
-    struct nouns nouns;
+    struct artifacts artifacts;
     size_t n_datasets = 0;
-    assert_int_equal(noun_of_report(&arena, ".", "paddle-perf-hrnetw18", &nouns, &err), 0);
-    for (size_t idx = 0; idx < nouns.n; idx++) {
-        n_datasets += nouns.items[idx].kind == NOUN_DATASET;
-        assert_false(str_eq_z(nouns.items[idx].name, "synthetic"));
+    assert_int_equal(artifact_of_report(&arena, ".", "paddle-perf-hrnetw18", &artifacts, &err), 0);
+    for (size_t idx = 0; idx < artifacts.n; idx++) {
+        n_datasets += artifacts.items[idx].kind == ARTIFACT_DATASET;
+        assert_false(str_eq_z(artifacts.items[idx].name, "synthetic"));
         if (idx > 0) {
-            assert_true(nouns.items[idx - 1].kind <= nouns.items[idx].kind);
-            assert_false(str_eq(nouns.items[idx - 1].name, nouns.items[idx].name));
+            assert_true(artifacts.items[idx - 1].kind <= artifacts.items[idx].kind);
+            assert_false(str_eq(artifacts.items[idx - 1].name, artifacts.items[idx].name));
         }
     }
-    assert_true(n_datasets >= 1 && n_datasets < nouns.n);
+    assert_true(n_datasets >= 1 && n_datasets < artifacts.n);
 }
 
 int main(void)
@@ -217,7 +218,7 @@ int main(void)
         cmocka_unit_test(sources_drift_by_commit),
         cmocka_unit_test(a_lock_fills_a_description),
         cmocka_unit_test_setup_teardown(a_bad_lock_is_refused, scratch_make, scratch_remove),
-        cmocka_unit_test(nouns_are_resolved),
+        cmocka_unit_test(artifacts_are_resolved),
         cmocka_unit_test(a_report_needs_each_thing_once),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -100,7 +100,7 @@ static void test_published_vectors(void **state UNUSED)
     }
 }
 
-/* 0 to 10 blocks, each length: all borders of 55, 56, 63 and 64 bytes; whatever lies beside it in the lanes. */
+/* 0 to 10 blocks, each length: all borders of 55, 56, 63 and 64 bytes; whatever lies next to it in the lanes. */
 static void test_each_length(void **state UNUSED)
 {
     struct md5_message messages[10 * MD5_BLOCK_BYTES + 1];

@@ -217,7 +217,7 @@ static void a_death_is_taken_up(void **state)
     }
 }
 
-/* Each byte of a shard, one after the other: changed, it is a fault, and packing again mends it. */
+/* Each byte of a shard, one after the other: changed, it is a fault, and packing again repairs it. */
 static void every_byte_counts(void **state)
 {
     const char *tree = make_tree(*state), *out = fs_join(&scratch_arena, *state, "out");

@@ -41,7 +41,7 @@ static void packed_data_is_found(void **state)
     assert_int_equal(data.n_samples, 4);
     assert_string_equal(plan_data_name(&scratch_arena, &data), "synthetic twin of cityscapes");
     assert_int_equal(run_data_check(&data, &err), 0);
-    /* The twin is not the original. */
+    /* The synthetic dataset is not the original. */
     assert_int_equal(find(state, "cityscapes", &data, &err), -1);
     assert_int_equal(err.code, ERR_USAGE);
     assert_non_null(strstr(err.msg, "Its synthetic version is there: --data cityscapes.synthetic"));
@@ -50,7 +50,7 @@ static void packed_data_is_found(void **state)
     assert_int_equal(find(state, folder, &data, &err), 0);
     assert_false(data.is_synthetic);
     assert_string_equal(plan_data_name(&scratch_arena, &data), "cityscapes");
-    /* A twin that calls itself the original. */
+    /* A synthetic dataset that calls itself the original. */
     folder = pack_at(state, "forged", PACK("cityscapes", "false", "9"));
     assert_int_equal(find(state, folder, &data, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);
@@ -72,7 +72,7 @@ static void other_data_is_refused(void **state)
     assert_int_equal(run_data_check(&data, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);
     err = (struct err){0};
-    /* Shards of a twin in the original's place. */
+    /* Shards of a synthetic dataset in the original's place. */
     pack_at(state, "packed/cityscapes/train", PACK("cityscapes", "true", "4"));
     assert_int_equal(find(state, "cityscapes", &data, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);

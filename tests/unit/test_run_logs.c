@@ -10,11 +10,10 @@
 #include "run_stage.h"
 #include "scratch.h"
 
-/* The log of the unit's member, while it is collected. */
-static const char *part_of(struct stage *stage, size_t unit, size_t member)
+/* The log of the unit's job, while it is collected. */
+static const char *part_of(struct stage *stage, size_t unit, size_t job)
 {
-    return arena_printf(&stage->arena, "%s/collect-%zu-%zu.part", stage->r.dir.folder, unit,
-                        member);
+    return arena_printf(&stage->arena, "%s/collect-%zu-%zu.part", stage->r.dir.folder, unit, job);
 }
 
 static void fails_for(struct stage *stage, enum err_code code, const char *path)
@@ -28,7 +27,7 @@ static void fails_for(struct stage *stage, enum err_code code, const char *path)
     assert_int_equal(stage->n_at_once, 0);
 }
 
-/* In the journal nothing is lost that was not started, and what runs beside it is stopped. */
+/* In the journal nothing is lost that was not started, and what runs next to it is stopped. */
 static void a_log_that_cannot_be_made_ends_the_run(void **state)
 {
     struct stage stage;

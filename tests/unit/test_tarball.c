@@ -315,7 +315,7 @@ static void hostile_headers_are_refused(void **state UNUSED)
     }
 }
 
-static void orders_and_twins_are_refused(void **state UNUSED)
+static void orders_and_synthetic_are_refused(void **state UNUSED)
 {
     static const struct {
         const char *names[3];
@@ -533,7 +533,7 @@ int main(void)
         cmocka_unit_test(every_change_of_an_unsigned_archive_is_seen),
         cmocka_unit_test(every_change_of_a_signed_archive_is_seen),
         cmocka_unit_test(hostile_headers_are_refused),
-        cmocka_unit_test(orders_and_twins_are_refused),
+        cmocka_unit_test(orders_and_synthetic_are_refused),
         cmocka_unit_test(ends_are_exact),
         cmocka_unit_test(bombs_are_refused),
         cmocka_unit_test(long_names_are_divided_or_refused),

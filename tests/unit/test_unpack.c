@@ -46,7 +46,7 @@ static void test_good(void **state)
     assert_int_equal(info.st_mode & 07777, 0755);
 }
 
-/* Sizes around every border: of blocks, batches and cuts. The digest is held against the bytes that were given. */
+/* Sizes around every border: of blocks, batches and cuts. The digest is checked against the bytes that were given. */
 static void test_sizes(void **state)
 {
     static const size_t SIZES[] = {0,       1,       511,     512,     513,     1048575,
@@ -150,7 +150,7 @@ static void test_compressed_damage(void **state)
             strbuf_add_str(&made, strbuf_str(&whole));
             made.ptr[at] ^= 0x10;
             if (run(*state, PLAIN) == 0) {
-                /* Only where it decodes to the very same bytes. */
+                /* Only where it decodes to exactly the same bytes. */
                 assert_text(*state, "a/x", "one");
                 assert_text(*state, "b", "two");
                 assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);

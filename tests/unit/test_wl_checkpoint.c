@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: a run that stops and goes on prints the very losses of one that does not, and leaves the very same file; what is
+/* Checkpoints: a run that stops and goes on prints exactly the losses of one that does not, and leaves exactly the same file; what is
    damaged, cut or of another run is refused before anything is trained. */
 #include "wl_fixture.h"
 

@@ -242,25 +242,25 @@ static void first_hosts(void **state UNUSED)
 
 #define RANKS_MOST 5
 
-struct member {
+struct peer {
     struct ring ring;
     struct comm comm;
     pthread_t thread;
-    void (*work)(struct member *member);
+    void (*work)(struct peer *peer);
     int64_t count;
     enum dtype dtype;
     void *data;
     int n_ranks, rank;
 };
 
-static void *run_member(void *arg)
+static void *run_peer(void *arg)
 {
-    struct member *member = arg;
-    member->work(member);
+    struct peer *peer = arg;
+    peer->work(peer);
     return NULL;
 }
 
-static void make_ring(struct member *members, int n)
+static void make_ring(struct peer *peers, int n)
 {
     int next[RANKS_MOST];
     int prev[RANKS_MOST];
@@ -271,21 +271,21 @@ static void make_ring(struct member *members, int n)
         prev[(i + 1) % n] = pair[1];
     }
     for (int i = 0; i < n; i++) {
-        ring_init(&members[i].ring, i, n, next[i], prev[i]);
-        members[i].ring.timeout_ns = 20 * NS_PER_S;
-        members[i].comm = ring_comm(&members[i].ring);
-        members[i].rank = i;
-        members[i].n_ranks = n;
+        ring_init(&peers[i].ring, i, n, next[i], prev[i]);
+        peers[i].ring.timeout_ns = 20 * NS_PER_S;
+        peers[i].comm = ring_comm(&peers[i].ring);
+        peers[i].rank = i;
+        peers[i].n_ranks = n;
     }
 }
 
-static void run_all(struct member *members, int n)
+static void run_all(struct peer *peers, int n)
 {
     for (int i = 0; i < n; i++) {
-        assert_int_equal(pthread_create(&members[i].thread, NULL, run_member, &members[i]), 0);
+        assert_int_equal(pthread_create(&peers[i].thread, NULL, run_peer, &peers[i]), 0);
     }
     for (int i = 0; i < n; i++) {
-        pthread_join(members[i].thread, NULL);
+        pthread_join(peers[i].thread, NULL);
     }
 }
 
@@ -296,22 +296,22 @@ static double term(int rank, int64_t i)
     return rng_normal(&rng) * pow(10.0, (double)(i % 7) - 3.0);
 }
 
-static void sum_some(struct member *member)
+static void sum_some(struct peer *peer)
 {
-    for (int64_t i = 0; i < member->count; i++) {
-        if (member->dtype == DT_F64) {
-            ((double *)member->data)[i] = term(member->rank, i);
+    for (int64_t i = 0; i < peer->count; i++) {
+        if (peer->dtype == DT_F64) {
+            ((double *)peer->data)[i] = term(peer->rank, i);
         } else {
-            ((float *)member->data)[i] = (float)term(member->rank, i);
+            ((float *)peer->data)[i] = (float)term(peer->rank, i);
         }
     }
-    comm_all_reduce(&member->comm, member->data, member->count, member->dtype);
+    comm_all_reduce(&peer->comm, peer->data, peer->count, peer->dtype);
 }
 
 /* What chunk c holds is x_c + x_(c+1) + ... in this order and in the type itself. */
-static void check_sum(const struct member *members, int n)
+static void check_sum(const struct peer *peers, int n)
 {
-    int64_t count = members[0].count;
+    int64_t count = peers[0].count;
     for (int chunk = 0, at = 0; chunk < n; chunk++) {
         int64_t size = count / n + (chunk < count % n ? 1 : 0);
         for (int64_t end = at + size; at < end; at++) {
@@ -322,10 +322,10 @@ static void check_sum(const struct member *members, int n)
                 narrow += (float)term((chunk + k) % n, at);
             }
             for (int rank = 0; rank < n; rank++) {
-                if (members[0].dtype == DT_F64) {
-                    assert_true(((double *)members[rank].data)[at] == wide);
+                if (peers[0].dtype == DT_F64) {
+                    assert_true(((double *)peers[rank].data)[at] == wide);
                 } else {
-                    assert_true(((float *)members[rank].data)[at] == narrow);
+                    assert_true(((float *)peers[rank].data)[at] == narrow);
                 }
             }
         }
@@ -337,37 +337,37 @@ static void sums_are_those_of_the_documented_order(void **state UNUSED)
     static const int64_t counts[] = {0, 1, 2, 3, 7, 1000, 65537, 300001};
     for (int n = 2; n <= RANKS_MOST; n++) {
         for (size_t c = 0; c < ARRAY_LEN(counts) * 2; c++) {
-            struct member members[RANKS_MOST] = {0};
-            make_ring(members, n);
+            struct peer peers[RANKS_MOST] = {0};
+            make_ring(peers, n);
             for (int i = 0; i < n; i++) {
-                members[i].work = sum_some;
-                members[i].count = counts[c / 2];
-                members[i].dtype = c % 2 ? DT_F64 : DT_F32;
-                members[i].data = xcalloc((size_t)counts[c / 2] + 1, sizeof(double));
+                peers[i].work = sum_some;
+                peers[i].count = counts[c / 2];
+                peers[i].dtype = c % 2 ? DT_F64 : DT_F32;
+                peers[i].data = xcalloc((size_t)counts[c / 2] + 1, sizeof(double));
             }
-            run_all(members, n);
+            run_all(peers, n);
             for (int i = 0; i < n; i++) {
-                assert_int_equal(members[i].comm.err.code, ERR_NONE);
+                assert_int_equal(peers[i].comm.err.code, ERR_NONE);
             }
-            check_sum(members, n);
+            check_sum(peers, n);
             for (int i = 0; i < n; i++) {
-                free(members[i].data);
-                ring_release(&members[i].ring);
+                free(peers[i].data);
+                ring_release(&peers[i].ring);
             }
         }
     }
 }
 
-static void gather_and_broadcast(struct member *member)
+static void gather_and_broadcast(struct peer *peer)
 {
-    int64_t bytes = member->count;
-    uint8_t *rows = member->data;
-    memset(rows + member->rank * bytes, 'a' + member->rank, (size_t)bytes);
-    comm_all_gather(&member->comm, rows, bytes);
-    comm_barrier(&member->comm);
-    uint8_t *tail = rows + member->n_ranks * bytes;
-    memset(tail, '0' + member->rank, (size_t)bytes);
-    comm_broadcast(&member->comm, tail, bytes, member->n_ranks - 1);
+    int64_t bytes = peer->count;
+    uint8_t *rows = peer->data;
+    memset(rows + peer->rank * bytes, 'a' + peer->rank, (size_t)bytes);
+    comm_all_gather(&peer->comm, rows, bytes);
+    comm_barrier(&peer->comm);
+    uint8_t *tail = rows + peer->n_ranks * bytes;
+    memset(tail, '0' + peer->rank, (size_t)bytes);
+    comm_broadcast(&peer->comm, tail, bytes, peer->n_ranks - 1);
 }
 
 static void rows_come_together_and_one_goes_to_all(void **state UNUSED)
@@ -375,93 +375,93 @@ static void rows_come_together_and_one_goes_to_all(void **state UNUSED)
     static const int64_t sizes[] = {1, 8, 600000};
     for (int n = 2; n <= RANKS_MOST; n++) {
         for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
-            struct member members[RANKS_MOST] = {0};
-            make_ring(members, n);
+            struct peer peers[RANKS_MOST] = {0};
+            make_ring(peers, n);
             for (int i = 0; i < n; i++) {
-                members[i].work = gather_and_broadcast;
-                members[i].count = sizes[s];
-                members[i].data = xcalloc((size_t)(sizes[s] * (n + 1)), 1);
+                peers[i].work = gather_and_broadcast;
+                peers[i].count = sizes[s];
+                peers[i].data = xcalloc((size_t)(sizes[s] * (n + 1)), 1);
             }
-            run_all(members, n);
+            run_all(peers, n);
             for (int i = 0; i < n; i++) {
-                const uint8_t *at = members[i].data;
-                assert_int_equal(members[i].comm.err.code, ERR_NONE);
+                const uint8_t *at = peers[i].data;
+                assert_int_equal(peers[i].comm.err.code, ERR_NONE);
                 for (int64_t k = 0; k < sizes[s] * (n + 1); k++) {
                     int row = (int)(k / sizes[s]);
                     assert_int_equal(at[k], row < n ? 'a' + row : '0' + n - 1);
                 }
-                free(members[i].data);
-                ring_release(&members[i].ring);
+                free(peers[i].data);
+                ring_release(&peers[i].ring);
             }
         }
     }
 }
 
-static void out_of_step(struct member *member)
+static void out_of_step(struct peer *peer)
 {
     double values[4] = {0};
-    comm_all_reduce(&member->comm, values, 3 + (member->rank == 1), DT_F64);
+    comm_all_reduce(&peer->comm, values, 3 + (peer->rank == 1), DT_F64);
 }
 
-static void dies_early(struct member *member)
+static void dies_early(struct peer *peer)
 {
     static double values[3][100000];
-    if (member->rank == 1) {
-        ring_release(&member->ring);
+    if (peer->rank == 1) {
+        ring_release(&peer->ring);
         return;
     }
-    comm_all_reduce(&member->comm, values[member->rank], 100000, DT_F64);
-    comm_all_reduce(&member->comm, values[member->rank], 100000, DT_F64);
+    comm_all_reduce(&peer->comm, values[peer->rank], 100000, DT_F64);
+    comm_all_reduce(&peer->comm, values[peer->rank], 100000, DT_F64);
 }
 
-static void never_comes(struct member *member)
+static void never_comes(struct peer *peer)
 {
     double value = 1.0;
-    if (member->rank != 1) {
-        comm_all_reduce(&member->comm, &value, 1, DT_F64);
+    if (peer->rank != 1) {
+        comm_all_reduce(&peer->comm, &value, 1, DT_F64);
     }
 }
 
 static void failures_stick_and_name_somebody(void **state UNUSED)
 {
-    struct member members[RANKS_MOST] = {0};
-    make_ring(members, 3);
+    struct peer peers[RANKS_MOST] = {0};
+    make_ring(peers, 3);
     for (int i = 0; i < 3; i++) {
-        members[i].work = out_of_step;
-        members[i].ring.timeout_ns = NS_PER_S / 4;
+        peers[i].work = out_of_step;
+        peers[i].ring.timeout_ns = NS_PER_S / 4;
     }
-    run_all(members, 3);
-    assert_non_null(strstr(members[1].comm.err.msg, "rank 0 is at operation 1 (kind 1, 24 bytes), "
-                                                    "rank 1 at 1 (kind 1, 32 bytes)"));
+    run_all(peers, 3);
+    assert_non_null(strstr(peers[1].comm.err.msg, "rank 0 is at operation 1 (kind 1, 24 bytes), "
+                                                  "rank 1 at 1 (kind 1, 32 bytes)"));
     for (int i = 0; i < 3; i++) {
-        ring_release(&members[i].ring);
+        ring_release(&peers[i].ring);
     }
-    memset(members, 0, sizeof(members));
-    make_ring(members, 3);
+    memset(peers, 0, sizeof(peers));
+    make_ring(peers, 3);
     for (int i = 0; i < 3; i++) {
-        members[i].work = dies_early;
+        peers[i].work = dies_early;
     }
-    run_all(members, 3);
-    assert_true(comm_has_failed(&members[2].comm));
-    assert_non_null(strstr(members[2].comm.err.msg, "rank 1 died"));
-    int64_t n_calls = members[2].comm.n_calls;
+    run_all(peers, 3);
+    assert_true(comm_has_failed(&peers[2].comm));
+    assert_non_null(strstr(peers[2].comm.err.msg, "rank 1 died"));
+    int64_t n_calls = peers[2].comm.n_calls;
     double untouched = 5.0;
-    comm_all_reduce(&members[2].comm, &untouched, 1, DT_F64);
+    comm_all_reduce(&peers[2].comm, &untouched, 1, DT_F64);
     assert_true(untouched == 5.0);
-    assert_int_equal(members[2].comm.n_calls, n_calls);
+    assert_int_equal(peers[2].comm.n_calls, n_calls);
     for (int i = 0; i < 3; i++) {
-        ring_release(&members[i].ring);
+        ring_release(&peers[i].ring);
     }
-    memset(members, 0, sizeof(members));
-    make_ring(members, 3);
+    memset(peers, 0, sizeof(peers));
+    make_ring(peers, 3);
     for (int i = 0; i < 3; i++) {
-        members[i].work = never_comes;
-        members[i].ring.timeout_ns = NS_PER_S / 4;
+        peers[i].work = never_comes;
+        peers[i].ring.timeout_ns = NS_PER_S / 4;
     }
-    run_all(members, 3);
-    assert_non_null(strstr(members[2].comm.err.msg, "rank 1 died (seen by rank 2: time-out"));
+    run_all(peers, 3);
+    assert_non_null(strstr(peers[2].comm.err.msg, "rank 1 died (seen by rank 2: time-out"));
     for (int i = 0; i < 3; i++) {
-        ring_release(&members[i].ring);
+        ring_release(&peers[i].ring);
     }
 }
 

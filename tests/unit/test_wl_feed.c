@@ -298,7 +298,7 @@ static void memory_is_what_machine_and_groups_leave(void **state)
     put(proc, "self/cgroup", "0::/\n"); /* a namespace of its own: the root is its group */
     put(groups, "memory.max", "77\n");
     assert_int_equal(memory_available_by(proc, groups), 77);
-    put(proc, "self/cgroup", "5:devices:/\n4:memory:/job\n0::/\n"); /* version 1 beside it */
+    put(proc, "self/cgroup", "5:devices:/\n4:memory:/job\n0::/\n"); /* version 1 next to it */
     put(groups, "memory/memory.limit_in_bytes", "9223372036854771712\n");
     put(groups, "memory/memory.usage_in_bytes", "5\n");
     put(groups, "memory/job/memory.limit_in_bytes", "60\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/cuda/held.h held against itself: the CPU backend in float passes every case that CUDA's kernels are held against, and one
+/* tests/cuda/held.h checked against itself: the CPU backend in float passes every case that CUDA's kernels are checked against, and one
    wrong element, one that is not written, one written input or a result that changes from run to run does not pass. */
 #include "base/base.h"
 

@@ -22,7 +22,7 @@ static const char HEX[] = "00112233445566778899aabbccddeeff00112233445566778899a
 
 #define TOKEN_OF_NONE "894df794e1c1a685461d8d9787baffcca891382b66ec3286ef141a17a24b9898"
 
-struct member {
+struct peer {
     struct ranks ranks;
     const char *facts, *token;
     int64_t rendezvous_ns;
@@ -36,9 +36,9 @@ struct member {
     int64_t computes_ns;
 };
 
-static void *run_member(void *arg)
+static void *run_peer(void *arg)
 {
-    struct member *m = arg;
+    struct peer *m = arg;
     const struct job_opts opts = {.ranks = &m->ranks,
                                   .token = m->token,
                                   .facts = m->facts,
@@ -72,29 +72,29 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-static void prepare(struct member *members, int n, int port)
+static void prepare(struct peer *peers, int n, int port)
 {
-    memset(members, 0, (size_t)n * sizeof(*members));
+    memset(peers, 0, (size_t)n * sizeof(*peers));
     for (int i = 0; i < n; i++) {
-        members[i].ranks = (struct ranks){.launcher = "torchrun",
-                                          .rank = i,
-                                          .n_ranks = n,
-                                          .master_addr = "127.0.0.1",
-                                          .master_port = port};
-        members[i].facts = "model=x batch=2";
-        members[i].rendezvous_ns = 60 * NS_PER_S;
+        peers[i].ranks = (struct ranks){.launcher = "torchrun",
+                                        .rank = i,
+                                        .n_ranks = n,
+                                        .master_addr = "127.0.0.1",
+                                        .master_port = port};
+        peers[i].facts = "model=x batch=2";
+        peers[i].rendezvous_ns = 60 * NS_PER_S;
     }
 }
 
-static void start(struct member *member)
+static void start(struct peer *peer)
 {
-    assert_int_equal(pthread_create(&member->thread, NULL, run_member, member), 0);
+    assert_int_equal(pthread_create(&peer->thread, NULL, run_peer, peer), 0);
 }
 
-static void join_all(struct member *members, int n)
+static void join_all(struct peer *peers, int n)
 {
     for (int i = 0; i < n; i++) {
-        pthread_join(members[i].thread, NULL);
+        pthread_join(peers[i].thread, NULL);
     }
 }
 
@@ -126,30 +126,30 @@ static void hello_of(int rank, int n_ranks, const char *facts, uint8_t *ret_byte
 static void any_number_of_ranks_meets(void **state UNUSED)
 {
     for (int n = 1; n <= RANKS_MOST; n++) {
-        struct member members[RANKS_MOST];
-        prepare(members, n, rank_port());
+        struct peer peers[RANKS_MOST];
+        prepare(peers, n, rank_port());
         for (int i = n - 1; i >= 0; i--) {
-            start(&members[i]);
+            start(&peers[i]);
         }
-        join_all(members, n);
+        join_all(peers, n);
         for (int i = 0; i < n; i++) {
-            if (members[i].status < 0) {
-                fail_msg("rank %d of %d: %s", i, n, members[i].err.msg);
+            if (peers[i].status < 0) {
+                fail_msg("rank %d of %d: %s", i, n, peers[i].err.msg);
             }
-            assert_true(members[i].sum == (double)(n * (n + 1)) / 2.0);
+            assert_true(peers[i].sum == (double)(n * (n + 1)) / 2.0);
         }
     }
 }
 
 static void guests_do_no_harm(void **state UNUSED)
 {
-    struct member members[3];
+    struct peer peers[3];
     uint8_t bytes[WIRE_HELLO_BYTES + 1] = {0};
     int port = rank_port();
     int silent[100];
-    prepare(members, 3, port);
-    start(&members[0]);
-    start(&members[1]);
+    prepare(peers, 3, port);
+    start(&peers[0]);
+    start(&peers[1]);
     for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
         silent[i] = visit(port, "R", i % 2);
     }
@@ -160,7 +160,7 @@ static void guests_do_no_harm(void **state UNUSED)
     fd_close(&(int){visit(port, bytes, 900)});
     bytes[300] = 7; /* and one with a byte in it that no text has */
     fd_close(&(int){visit(port, bytes, WIRE_HELLO_BYTES)});
-    struct member other;
+    struct peer other;
     prepare(&other, 1, port);
     other.ranks.n_ranks = 3;
     other.ranks.rank = 2;
@@ -170,113 +170,113 @@ static void guests_do_no_harm(void **state UNUSED)
     assert_int_equal(other.status, -1);
     assert_int_equal(other.err.code, ERR_USAGE);
     assert_non_null(strstr(other.err.msg, "REPERF_JOB differs"));
-    start(&members[2]);
-    join_all(members, 3);
+    start(&peers[2]);
+    join_all(peers, 3);
     for (int i = 0; i < 3; i++) {
-        if (members[i].status < 0) {
-            fail_msg("rank %d: %s", i, members[i].err.msg);
+        if (peers[i].status < 0) {
+            fail_msg("rank %d: %s", i, peers[i].err.msg);
         }
-        assert_true(members[i].sum == 6.0);
+        assert_true(peers[i].sum == 6.0);
     }
     for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
         fd_close(&silent[i]);
     }
 }
 
-static void all_fail_with(struct member *members, int n, const char *text)
+static void all_fail_with(struct peer *peers, int n, const char *text)
 {
-    join_all(members, n);
+    join_all(peers, n);
     for (int i = 0; i < n; i++) {
-        assert_int_equal(members[i].status, -1);
-        if (!strstr(members[i].err.msg, text)) {
-            fail_msg("rank %d: \"%s\" is not in \"%s\"", i, text, members[i].err.msg);
+        assert_int_equal(peers[i].status, -1);
+        if (!strstr(peers[i].err.msg, text)) {
+            fail_msg("rank %d: \"%s\" is not in \"%s\"", i, text, peers[i].err.msg);
         }
     }
 }
 
 static void what_ranks_disagree_about_ends_them_all(void **state UNUSED)
 {
-    struct member members[3];
-    prepare(members, 3, rank_port());
-    members[2].facts = "model=x batch=4";
+    struct peer peers[3];
+    prepare(peers, 3, rank_port());
+    peers[2].facts = "model=x batch=4";
     for (int i = 0; i < 3; i++) {
-        start(&members[i]);
+        start(&peers[i]);
     }
-    all_fail_with(members, 3, "rank 2 has batch=4, rank 0 batch=2");
-    prepare(members, 3, rank_port());
-    members[1].ranks.n_ranks = 4;
+    all_fail_with(peers, 3, "rank 2 has batch=4, rank 0 batch=2");
+    prepare(peers, 3, rank_port());
+    peers[1].ranks.n_ranks = 4;
     for (int i = 0; i < 3; i++) {
-        start(&members[i]);
+        start(&peers[i]);
     }
-    all_fail_with(members, 3, "rank 1 has a world size of 4, rank 0 one of 3");
-    prepare(members, 3, rank_port());
-    members[2].ranks.rank = 1;
+    all_fail_with(peers, 3, "rank 1 has a world size of 4, rank 0 one of 3");
+    prepare(peers, 3, rank_port());
+    peers[2].ranks.rank = 1;
     for (int i = 0; i < 3; i++) {
-        start(&members[i]);
+        start(&peers[i]);
     }
-    all_fail_with(members, 3, "rank 1 came twice: from 127.0.0.1 and from 127.0.0.1");
+    all_fail_with(peers, 3, "rank 1 came twice: from 127.0.0.1 and from 127.0.0.1");
 }
 
 static void who_leaves_or_does_not_come_is_named(void **state UNUSED)
 {
-    struct member members[3];
+    struct peer peers[3];
     uint8_t bytes[WIRE_HELLO_BYTES];
     int port = rank_port();
-    prepare(members, 3, port);
-    start(&members[0]);
-    start(&members[1]);
+    prepare(peers, 3, port);
+    start(&peers[0]);
+    start(&peers[1]);
     hello_of(2, 3, "model=x batch=2", bytes);
     fd_close(&(int){visit(port, bytes, sizeof(bytes))});
-    join_all(members, 2);
+    join_all(peers, 2);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(members[i].status, -1);
+        assert_int_equal(peers[i].status, -1);
         /* It left before the others were there, while they were introduced, or just after: all of it names it. */
-        if (!strstr(members[i].err.msg, "rank 2 ")) {
-            fail_msg("rank %d: %s", i, members[i].err.msg);
+        if (!strstr(peers[i].err.msg, "rank 2 ")) {
+            fail_msg("rank %d: %s", i, peers[i].err.msg);
         }
     }
-    prepare(members, 3, rank_port());
+    prepare(peers, 3, rank_port());
     for (int i = 0; i < 2; i++) {
-        members[i].rendezvous_ns = NS_PER_S * (i + 1);
-        start(&members[i]);
+        peers[i].rendezvous_ns = NS_PER_S * (i + 1);
+        start(&peers[i]);
     }
-    join_all(members, 2);
-    assert_int_equal(members[0].err.code, ERR_TIMEOUT);
+    join_all(peers, 2);
+    assert_int_equal(peers[0].err.code, ERR_TIMEOUT);
     for (int i = 0; i < 2; i++) {
-        assert_non_null(strstr(members[i].err.msg, "of 3 ranks these have not come: 2"));
+        assert_non_null(strstr(peers[i].err.msg, "of 3 ranks these have not come: 2"));
     }
     /* Who says hello and then is not where it said it would be: the ring does not close. */
     port = rank_port();
-    prepare(members, 3, port);
+    prepare(peers, 3, port);
     for (int i = 0; i < 2; i++) {
-        members[i].rendezvous_ns = 2 * NS_PER_S;
-        start(&members[i]);
+        peers[i].rendezvous_ns = 2 * NS_PER_S;
+        start(&peers[i]);
     }
     int fd = visit(port, bytes, sizeof(bytes));
-    join_all(members, 2);
+    join_all(peers, 2);
     fd_close(&fd);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(members[i].status, -1);
+        assert_int_equal(peers[i].status, -1);
     }
-    assert_non_null(strstr(members[1].err.msg, "rank"));
+    assert_non_null(strstr(peers[1].err.msg, "rank"));
 }
 
 static void a_rank_that_fails_tells_the_others(void **state UNUSED)
 {
     for (int bad = 0; bad < 4; bad++) {
-        struct member members[4];
+        struct peer peers[4];
         char text[64];
-        prepare(members, 4, rank_port());
-        members[bad].fails_with = "shard 7 is damaged";
+        prepare(peers, 4, rank_port());
+        peers[bad].fails_with = "shard 7 is damaged";
         for (int i = 0; i < 4; i++) {
-            start(&members[i]);
+            start(&peers[i]);
         }
-        join_all(members, 4);
+        join_all(peers, 4);
         snprintf(text, sizeof(text), "rank %d failed: shard 7 is damaged", bad);
         for (int i = 0; i < 4; i++) {
-            assert_int_equal(members[i].status, -1);
-            assert_non_null(strstr(members[i].err.msg, text));
-            assert_int_equal(members[i].err.code, ERR_INTERNAL);
+            assert_int_equal(peers[i].status, -1);
+            assert_non_null(strstr(peers[i].err.msg, text));
+            assert_int_equal(peers[i].err.code, ERR_INTERNAL);
         }
     }
 }
@@ -285,34 +285,34 @@ static void a_rank_that_fails_tells_the_others(void **state UNUSED)
 static void what_all_find_is_every_ranks_own(void **state UNUSED)
 {
     for (int late = 0; late < 3; late++) {
-        struct member members[3];
-        prepare(members, 3, rank_port());
+        struct peer peers[3];
+        prepare(peers, 3, rank_port());
         for (int i = 0; i < 3; i++) {
-            members[i].ends_with = "loss is not a number";
-            members[i].computes_ns = i == late ? NS_PER_S / 2 : 0;
-            start(&members[i]);
+            peers[i].ends_with = "loss is not a number";
+            peers[i].computes_ns = i == late ? NS_PER_S / 2 : 0;
+            start(&peers[i]);
         }
-        join_all(members, 3);
+        join_all(peers, 3);
         for (int i = 0; i < 3; i++) {
-            assert_int_equal(members[i].status, -1);
-            assert_string_equal(members[i].err.msg, "loss is not a number");
-            assert_int_equal(members[i].err.code, ERR_WORKLOAD);
+            assert_int_equal(peers[i].status, -1);
+            assert_string_equal(peers[i].err.msg, "loss is not a number");
+            assert_int_equal(peers[i].err.code, ERR_WORKLOAD);
         }
     }
 }
 
 static void a_port_that_is_taken_is_said(void **state UNUSED)
 {
-    struct member member;
+    struct peer peer;
     struct err err = {0};
     int fd = -1;
     assert_int_equal(sock_listen("127.0.0.1", 0, &fd, &err), 0);
-    prepare(&member, 1, sock_own_port(fd));
-    member.ranks.n_ranks = 2;
-    run_member(&member);
-    assert_int_equal(member.status, -1);
-    assert_int_equal(member.err.code, ERR_NET);
-    assert_non_null(strstr(member.err.msg, "in use"));
+    prepare(&peer, 1, sock_own_port(fd));
+    peer.ranks.n_ranks = 2;
+    run_peer(&peer);
+    assert_int_equal(peer.status, -1);
+    assert_int_equal(peer.err.code, ERR_NET);
+    assert_non_null(strstr(peer.err.msg, "in use"));
     fd_close(&fd);
 }
 

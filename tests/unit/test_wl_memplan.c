@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory plan, held against an interpreter: every call's reads must find the bytes their writers left. */
+/* The memory plan, checked against an interpreter: every call's reads must find the bytes their writers left. */
 #include "wl_fixture.h"
 
 /* Who wrote each MEMPLAN_ALIGN_BYTES of each arena last; NO_VALUE: nobody. */
@@ -225,7 +225,7 @@ static void a_wrong_plan_is_seen(void **state UNUSED)
         }
         *place = kept;
     }
-    /* Some have a gap beside them; most have not. */
+    /* Some have a gap next to them; most have not. */
     assert_true(n_moved > graph->n_ops / 2);
     /* One call is in place against the contract: pooling over its input. */
     for (int i = 0; i < graph->n_calls; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plans that the CUDA backend is given, without one: every model as the reports train it, in both precisions, plain and fused, on one
-   stream and on four, each held against an interpreter; and the interpreter against plans that are wrong. */
+   stream and on four, each checked against an interpreter; and the interpreter against plans that are wrong. */
 #include "wl_fixture.h"
 
 #include "backend_cuda/layout.h"
@@ -220,7 +220,7 @@ static void a_shifted_value_is_seen(void **state UNUSED)
     }
     print_message("# %d of %d shifted values seen\n", n_seen, n_tried);
     assert_true(n_tried > 50);
-    assert_true(n_seen * 2 > n_tried); /* some have a gap beside them */
+    assert_true(n_seen * 2 > n_tried); /* some have a gap next to them */
     p.plan.arena_bytes[MEMPLAN_ACT] -= MEMPLAN_ALIGN_BYTES;
     assert_true(faults_of(&p) > 0);
     p.plan.arena_bytes[MEMPLAN_ACT] += MEMPLAN_ALIGN_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several streams on a CPU: every order that streams and events allow gives the very bits of one stream, in the memory that was planned
+/* Several streams on a CPU: every order that streams and events allow gives exactly the bits of one stream, in the memory that was planned
    for it. */
 #include "wl_fixture.h"
 

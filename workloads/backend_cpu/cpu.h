@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU backend: plain C with OpenMP, float and double, every sum in double. It is the oracle the other backends are
-   held against, and what runs where there is no GPU. Activations are stored as PyTorch has them (NCHW). */
+   checked against, and what runs where there is no GPU. Activations are stored as PyTorch has them (NCHW). */
 #ifndef BACKEND_CPU_CPU_H
 #define BACKEND_CPU_CPU_H
 

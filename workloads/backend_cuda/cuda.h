@@ -55,7 +55,7 @@ struct cuda {
     struct dnn *dnn;                        /* owned */
     struct lt *lt;                          /* owned */
     struct cuda_memory *memory;             /* owned */
-    struct cuda_images *images;             /* owned; NULL: no images_beside */
+    struct cuda_images *images;             /* owned; NULL: no images_async */
     struct cuda_streams *async;             /* owned */
     struct cuda_forms *forms;               /* owned */
     struct cuda_tuning tuning;

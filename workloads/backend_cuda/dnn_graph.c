@@ -387,7 +387,7 @@ static cudnnBackendDescriptor_t before_relu(struct dnn_graph *graph, const struc
     return at;
 }
 
-/* dgamma and dbeta of the batch norm are the sums. What cuDNN says of dx's coefficients beside them goes to the workspace unread:
+/* dgamma and dbeta of the batch norm are the sums. What cuDNN says of dx's coefficients next to them goes to the workspace unread:
    K_BN_BWD_APPLY makes dx from the sums of all ranks. */
 static void bn_bwd_weights(struct dnn_graph *graph, const struct dnn_call *call,
                            cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t dz,

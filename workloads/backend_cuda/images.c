@@ -143,8 +143,8 @@ static void send_group(struct cuda *cuda, const struct image_batch *batch, int64
     flush(&rows);
 }
 
-static void images_beside(void *self, const struct image_batch *batch,
-                          const struct image_place *pixels, const struct image_place *labels)
+static void images_async(void *self, const struct image_batch *batch,
+                         const struct image_place *pixels, const struct image_place *labels)
 {
     struct cuda *cuda = self;
     const struct cuda_images *images = cuda->images;
@@ -213,7 +213,7 @@ void cuda_images_set_group(struct cuda *cuda, int64_t n)
 void cuda_images_fill(struct backend *backend)
 {
     backend->async.open_images = open_images;
-    backend->async.images_beside = images_beside;
+    backend->async.images_async = images_async;
 }
 
 void cuda_images_close(struct cuda *cuda)

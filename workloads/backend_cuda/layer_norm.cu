@@ -280,12 +280,12 @@ static struct norm_span span_of(const struct kernel_args *args)
 }
 
 /* That fit on a multiprocessor beside each other, as the driver says; what fails here is told by the launch. */
-template <typename T, int V> static int blocks_beside(int vectors, size_t shared_bytes)
+template <typename T, int V> static int blocks_resident(int vectors, size_t shared_bytes)
 {
     int n_blocks = 0;
     if constexpr (V > 1) {
         if (vectors < V) {
-            return blocks_beside<T, V - 1>(vectors, shared_bytes);
+            return blocks_resident<T, V - 1>(vectors, shared_bytes);
         }
     }
     cudaError_t status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, norm_bwd<T, V>,
@@ -294,7 +294,7 @@ template <typename T, int V> static int blocks_beside(int vectors, size_t shared
 }
 
 /* The same of rows that are read again, whose blocks stand in so many columns. */
-template <typename T> static int any_beside(int n_columns)
+template <typename T> static int any_resident(int n_columns)
 {
     int n_blocks = 0;
     cudaError_t status =
@@ -308,10 +308,10 @@ template <typename T> static int64_t norm_blocks(const struct cuda *cuda, const 
     int64_t n_sm = cuda->n_multiprocessors > 0 ? cuda->n_multiprocessors : 1;
     int v = vectors_of<T>(s.c);
     size_t shared_bytes = (size_t)(2 * s.c) * sizeof(float);
-    int64_t beside = v > 0 ? blocks_beside<T, LANE_ELEMENTS / LANES<T>>(v, shared_bytes)
-                           : any_beside<T>((int)blocks_for(s.c, THREADS));
+    int64_t resident = v > 0 ? blocks_resident<T, LANE_ELEMENTS / LANES<T>>(v, shared_bytes)
+                             : any_resident<T>((int)blocks_for(s.c, THREADS));
     int64_t wanted = (s.rows + 4 * WARPS - 1) / (4 * WARPS);
-    return wanted < beside * n_sm ? wanted : beside * n_sm;
+    return wanted < resident * n_sm ? wanted : resident * n_sm;
 }
 
 /* (blocks, 2, C) */

@@ -171,8 +171,8 @@ void cuda_stage_end(struct cuda *cuda, const void *staging, void *device, int64_
     cuda_ok(cuda, cudaEventRecord(stage->taken, cuda->streams[0]), "cudaEventRecord");
 }
 
-static void upload_beside(void *self, const struct tensor_desc *desc, const void *host,
-                          void *staging, void *device)
+static void upload_async(void *self, const struct tensor_desc *desc, const void *host,
+                         void *staging, void *device)
 {
     struct cuda *cuda = self;
     if (cuda_stage_begin(cuda, staging)) {
@@ -244,7 +244,7 @@ int cuda_memory_open(struct cuda *cuda, struct backend *backend, struct err *err
     backend->download = download;
     backend->async.memory_available = memory_available;
     backend->async.memory_peak = memory_peak;
-    backend->async.upload_beside = upload_beside;
+    backend->async.upload_async = upload_async;
     cuda_images_fill(backend);
     return 0;
 }

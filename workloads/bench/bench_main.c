@@ -139,7 +139,7 @@ static int choose_words(const struct raw *raw, struct bench_opts *opts, struct e
                : 0;
 }
 
-static const char *train_beside(struct arena *arena)
+static const char *train_next_to_this(struct arena *arena)
 {
     char path[BENCH_PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -165,7 +165,7 @@ static int understand(struct arena *arena, struct raw *raw, struct err *err)
                         : opts->model->predictions_default < opts->sequence
                             ? opts->model->predictions_default
                             : opts->sequence;
-    opts->train = opts->train ? opts->train : train_beside(arena);
+    opts->train = opts->train ? opts->train : train_next_to_this(arena);
     opts->tune_s = opts->tune_s < 0 ? opts->deadline_s / 4 : opts->tune_s;
     return 0;
 }

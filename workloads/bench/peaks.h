@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What GPUs can do at most, by their data sheets: what a measured time is held against. */
+/* What GPUs can do at most, by their data sheets: what a measured time is checked against. */
 #ifndef BENCH_PEAKS_H
 #define BENCH_PEAKS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a backend adds to core/kernel.h whose device computes while the host does something else: streams and events, a step kept as
-   a program, marks that tell when it was done, copies beside it, other ranks' devices. */
+   a program, marks that tell when it was done, copies next to it, other ranks' devices. */
 #ifndef CORE_ASYNC_H
 #define CORE_ASYNC_H
 
@@ -29,15 +29,15 @@ struct backend_async {
     int64_t (*late_choices)(void *self);
     /* As upload, but while the device is at what it was given before: the bytes go into `staging`, as many as device has, and from there to
        device before stream 0 begins what it is given next. Each staging is one tensor's. */
-    void (*upload_beside)(void *self, const struct tensor_desc *desc, const void *host,
-                          void *staging, void *device);
+    void (*upload_async)(void *self, const struct tensor_desc *desc, const void *host,
+                         void *staging, void *device);
     /* The same for a batch of images, which the device cuts out, scales, mirrors and normalises: pixels (n, 3, height, width) as an
        image of its element type, labels (n, height, width) int64, or NULL. The host's bytes may go when it returns. Before
        the first one, open_images takes what memory that needs, for images of up to so many bytes with their labels; NULL: the
        device cannot. */
     int (*open_images)(void *self, int64_t image_bytes_max, struct err *err);
-    void (*images_beside)(void *self, const struct image_batch *batch,
-                          const struct image_place *pixels, const struct image_place *labels);
+    void (*images_async)(void *self, const struct image_batch *batch,
+                         const struct image_place *pixels, const struct image_place *labels);
     /* Waits until all that was enqueued is done, and gives the first failure since the backend was made. */
     int (*check)(void *self, struct err *err);
     /* The event is when all is done that the stream has been given so far; what a stream is given after wait begins after

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call is about, in numbers: fully resolved, so that a kernel needs no shape beside it. Letters: core/kernel.h. */
+/* What a call is about, in numbers: fully resolved, so that a kernel needs no shape next to it. Letters: core/kernel.h. */
 #ifndef CORE_GEOM_H
 #define CORE_GEOM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A batch of images as bytes in the host's memory, and what is to be cut out of each: what a device turns into a network's input by
-   itself (struct backend_async, images_beside). The whole numbers are those of data/augment.h, struct augment_plan, and mean what
+   itself (struct backend_async, images_async). The whole numbers are those of data/augment.h, struct augment_plan, and mean what
    they mean there; this room may not include that one. Values only: nothing here owns memory. */
 #ifndef CORE_IMAGES_H
 #define CORE_IMAGES_H
@@ -25,7 +25,7 @@ struct image_batch {
     int64_t ignored; /* label of what lies beside an image */
 };
 
-/* Where a batch goes: a tensor on the device and its staging, as upload_beside has them. */
+/* Where a batch goes: a tensor on the device and its staging, as upload_async has them. */
 struct image_place {
     void *staging, *device;
     int64_t bytes;

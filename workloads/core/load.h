@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared libraries that are looked for when they are needed and not when the program starts, so that one build runs with and without
-   them: cuDNN, cuBLASLt, NCCL. What is found is held against the versions that are wanted; what is not there, too old, of
+   them: cuDNN, cuBLASLt, NCCL. What is found is checked against the versions that are wanted; what is not there, too old, of
    another major version or incomplete is one message with everything that was looked at. */
 #ifndef CORE_LOAD_H
 #define CORE_LOAD_H

@@ -98,7 +98,7 @@ struct mlog_start {
     uint64_t seed;
     int64_t parameters;
     const char *
-        data; /* "synthetic", "synthetic-fresh", or the data set's id, with ".synthetic" if it is a twin */
+        data; /* "synthetic", "synthetic-fresh", or the data set's id, with ".synthetic" if it is a synthetic dataset */
     double lr, momentum, weight_decay, label_smoothing;
     bool is_synthetic;
     const struct mlog_data *packed; /* NULL for data made here */

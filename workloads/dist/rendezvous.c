@@ -118,7 +118,7 @@ static int join(const struct rendezvous_opts *opts, const struct hello *hello,
 /* ---- rank 0 ---- */
 
 /* The address at which rank `from` reaches rank `to`: what `to` has named, else what rank 0 sees of it. Rank 0 itself, and who
-   reached it by loopback and so lives beside it, are where `from` found rank 0. */
+   reached it by loopback and so lives next to it, are where `from` found rank 0. */
 static int address_of(const struct gathered *all, const struct hello *own, int from, int to,
                       char *ret_host, struct err *err)
 {
@@ -128,8 +128,8 @@ static int address_of(const struct gathered *all, const struct hello *own, int f
         return 0;
     }
     bool is_known = to > 0 && sock_peer_host(all->guests[to].fd, ret_host);
-    bool is_beside = to == 0 || (is_known && sock_is_loopback(ret_host));
-    if (is_beside && from > 0) {
+    bool is_on_this_machine = to == 0 || (is_known && sock_is_loopback(ret_host));
+    if (is_on_this_machine && from > 0) {
         is_known = sock_own_host(all->guests[from].fd, ret_host);
     }
     return is_known ? 0 : err_set(err, ERR_NET, "rank %d has gone again", to);

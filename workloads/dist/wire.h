@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks say to each other beside the data: two messages of fixed size. Bytes from outside are held against every rule
+/* What ranks say to each other beside the data: two messages of fixed size. Bytes from outside are checked against every rule
    before a field is believed. Pure: buffers in, values out. Integers are little endian, text is printable ASCII padded with NUL. */
 #ifndef DIST_WIRE_H
 #define DIST_WIRE_H

@@ -126,16 +126,16 @@ void net_share(struct net *net, struct arena *arena, const struct net *owner)
     const struct graph *graph = net->graph;
     ASSERT(graph->is_inference && owner->backend == net->backend);
     net->owner = owner;
-    net->twins = arena_array(arena, int, (size_t)graph->n_values + 1);
+    net->owned = arena_array(arena, int, (size_t)graph->n_values + 1);
     for (int i = 0; i < graph->n_values; i++) {
         const struct value *value = &graph->values[i];
-        net->twins[i] = NO_VALUE;
+        net->owned[i] = NO_VALUE;
         if (value->kind == VALUE_PARAM || value->kind == VALUE_STATE) {
-            int twin = graph_find(owner->graph, value->name);
-            ASSERT(twin != NO_VALUE);
-            ASSERT(owner->graph->values[twin].dtype == value->dtype);
-            ASSERT(shape_eq(&owner->graph->values[twin].shape, &value->shape));
-            net->twins[i] = twin;
+            int there = graph_find(owner->graph, value->name);
+            ASSERT(there != NO_VALUE);
+            ASSERT(owner->graph->values[there].dtype == value->dtype);
+            ASSERT(shape_eq(&owner->graph->values[there].shape, &value->shape));
+            net->owned[i] = there;
         }
     }
     net->plan.arena_bytes[MEMPLAN_PARAM] = 0;
@@ -145,7 +145,7 @@ void net_share(struct net *net, struct arena *arena, const struct net *owner)
 void net_plan_staging(struct net *net, struct arena *arena)
 {
     const struct graph *graph = net->graph;
-    if (!net->backend->async.upload_beside) {
+    if (!net->backend->async.upload_async) {
         return;
     }
     net->staging_at = arena_array(arena, int64_t, (size_t)graph->n_values);
@@ -181,9 +181,9 @@ static void *value_ptr(const struct net *net, int value)
     if (value == NO_VALUE) {
         return NULL;
     }
-    bool is_theirs = net->twins && net->twins[value] != NO_VALUE;
+    bool is_theirs = net->owned && net->owned[value] != NO_VALUE;
     const struct net *in = is_theirs ? net->owner : net;
-    const struct place *place = &in->plan.places[is_theirs ? net->twins[value] : value];
+    const struct place *place = &in->plan.places[is_theirs ? net->owned[value] : value];
     return (char *)in->mem[place->arena] + place->offset_bytes;
 }
 
@@ -249,8 +249,8 @@ void net_write(struct net *net, int value, const void *host)
     const struct tensor_desc desc = value_desc(v);
     if (net->staging && v->kind == VALUE_INPUT) {
         void *staging = (char *)net->staging + net->staging_at[value];
-        net->backend->async.upload_beside(net->backend->self, &desc, host, staging,
-                                          value_ptr(net, value));
+        net->backend->async.upload_async(net->backend->self, &desc, host, staging,
+                                         value_ptr(net, value));
         return;
     }
     net->backend->upload(net->backend->self, &desc, host, value_ptr(net, value));
@@ -287,8 +287,8 @@ void net_write_images(struct net *net, int input, int labels, const struct image
     if (labels != NO_VALUE) {
         pixel_labels = image_place(net, labels);
     }
-    net->backend->async.images_beside(net->backend->self, batch, &pixels,
-                                      labels != NO_VALUE ? &pixel_labels : NULL);
+    net->backend->async.images_async(net->backend->self, batch, &pixels,
+                                     labels != NO_VALUE ? &pixel_labels : NULL);
 }
 
 void net_read(const struct net *net, int value, void *host)

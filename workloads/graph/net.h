@@ -43,7 +43,7 @@ struct net {
     int64_t wide_bytes;      /* of masters, of each moment, of the sums */
     int64_t n_micro_done;    /* micro-batches since the last update, where it takes several */
     const struct net *owner; /* borrowed: whose parameters and states these are; NULL: its own */
-    int *twins;              /* in the arena, with an owner: what they are there, else NO_VALUE */
+    int *owned;              /* in the arena, with an owner: what they are there, else NO_VALUE */
 };
 
 struct net_bytes {

@@ -29,7 +29,7 @@ struct feed {
 MUST_CHECK int feed_open(struct feed *feed, const struct train_opts *opts,
                          const struct graph *graph, struct clock_src clock, struct err *err);
 
-/* Before the network's memory is taken: what a device needs beside it to make images ready itself. */
+/* Before the network's memory is taken: what a device needs next to it to make images ready itself. */
 MUST_CHECK int feed_plan(const struct feed *feed, struct net *net, struct err *err);
 
 /* Starts the reader's threads, and ends them: then it may be started anew. */

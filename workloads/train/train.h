@@ -17,7 +17,7 @@ typedef volatile sig_atomic_t stop_flag;
 MUST_CHECK int train_run(const struct train_opts *opts, struct clock_src clock, int fd,
                          const stop_flag *stop, struct err *err);
 
-/* One JSON document on fd. Packed data that is given is opened and held against the model. */
+/* One JSON document on fd. Packed data that is given is opened and checked against the model. */
 MUST_CHECK int train_describe(const struct train_opts *opts, struct clock_src clock, int fd,
                               struct err *err);
 

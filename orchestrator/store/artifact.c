@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "store/noun.h"
+#include "store/artifact.h"
 
 #include "base/fs.h"
 #include "base/nearest.h"
@@ -15,21 +15,21 @@
 #define LOGS_PREFIX "logs:"
 
 static const char *const KINDS[] = {
-    [NOUN_DATASET] = "dataset",
-    [NOUN_IMAGE] = "image",
-    [NOUN_SOURCE] = "source",
-    [NOUN_REPORT] = "report",
+    [ARTIFACT_DATASET] = "dataset",
+    [ARTIFACT_IMAGE] = "image",
+    [ARTIFACT_SOURCE] = "source",
+    [ARTIFACT_REPORT] = "report",
 };
 
-const char *noun_kind_name(enum noun_kind kind)
+const char *artifact_kind_name(enum artifact_kind kind)
 {
     return KINDS[kind];
 }
 
-char *noun_text(struct arena *arena, const struct noun *noun)
+char *artifact_text(struct arena *arena, const struct artifact *artifact)
 {
-    return arena_printf(arena, "%s:%.*s%s", KINDS[noun->kind], STR_ARG(noun->name),
-                        noun->is_twin ? DATASET_TWIN_SUFFIX : "");
+    return arena_printf(arena, "%s:%.*s%s", KINDS[artifact->kind], STR_ARG(artifact->name),
+                        artifact->is_synthetic ? DATASET_SYNTHETIC_SUFFIX : "");
 }
 
 /* An id is a file's name: whatever else it may hold is not looked for. */
@@ -56,57 +56,59 @@ static const struct placed_list *reports_of(struct arena *arena, const char *roo
     return list;
 }
 
-static bool is_there(struct arena *arena, const char *root, enum noun_kind kind, struct str name)
+static bool is_there(struct arena *arena, const char *root, enum artifact_kind kind,
+                     struct str name)
 {
     const char *path = NULL;
     if (!is_id(name)) {
         return false;
     }
     switch (kind) {
-    case NOUN_DATASET:
+    case ARTIFACT_DATASET:
         path = arena_printf(arena, "%s/datasets/%.*s/dataset.json", root, STR_ARG(name));
         break;
-    case NOUN_IMAGE:
+    case ARTIFACT_IMAGE:
         path = arena_printf(arena, "%s/images/%.*s/image.json", root, STR_ARG(name));
         break;
-    case NOUN_REPORT:
+    case ARTIFACT_REPORT:
         return placed_find(reports_of(arena, root), name) != NULL;
-    case NOUN_SOURCE:
+    case ARTIFACT_SOURCE:
         return false;
     }
     return fs_exists(path);
 }
 
 /* False where there is no such thing of the kind. */
-static bool find_kind(struct arena *arena, const char *root, enum noun_kind kind, struct str name,
-                      struct noun *ret_noun)
+static bool find_kind(struct arena *arena, const char *root, enum artifact_kind kind,
+                      struct str name, struct artifact *ret_artifact)
 {
     struct str stem = name;
-    bool is_twin = kind == NOUN_DATASET && str_ends(name, STR_LIT(DATASET_TWIN_SUFFIX));
-    if (is_twin) {
-        stem = str_sub(name, 0, name.len - (sizeof(DATASET_TWIN_SUFFIX) - 1));
+    bool is_synthetic =
+        kind == ARTIFACT_DATASET && str_ends(name, STR_LIT(DATASET_SYNTHETIC_SUFFIX));
+    if (is_synthetic) {
+        stem = str_sub(name, 0, name.len - (sizeof(DATASET_SYNTHETIC_SUFFIX) - 1));
     }
-    if (kind != NOUN_SOURCE && !is_there(arena, root, kind, stem)) {
+    if (kind != ARTIFACT_SOURCE && !is_there(arena, root, kind, stem)) {
         return false;
     }
-    *ret_noun = (struct noun){kind, str_dup(arena, stem), is_twin};
+    *ret_artifact = (struct artifact){kind, str_dup(arena, stem), is_synthetic};
     return true;
 }
 
-static int resolve_source(struct arena *arena, struct str name, struct noun *ret_noun,
+static int resolve_source(struct arena *arena, struct str name, struct artifact *ret_artifact,
                           struct err *err)
 {
     struct source_name parts;
     if (source_parse_name(arena, name, &parts, err) < 0) {
         return -1;
     }
-    *ret_noun = (struct noun){NOUN_SOURCE, str_dup(arena, name), false};
+    *ret_artifact = (struct artifact){ARTIFACT_SOURCE, str_dup(arena, name), false};
     return 0;
 }
 
 /* logs:REPORT: the repository of its logs, at its commit. */
 static int resolve_logs(struct arena *arena, const char *root, struct str report,
-                        struct noun *ret_noun, struct err *err)
+                        struct artifact *ret_artifact, struct err *err)
 {
     struct report r = {0};
     const struct source_ref *logs = &r.logs_source;
@@ -120,11 +122,11 @@ static int resolve_logs(struct arena *arena, const char *root, struct str report
     return resolve_source(
         arena,
         str_of(arena_printf(arena, "%.*s@%.*s", STR_ARG(logs->repository), STR_ARG(logs->commit))),
-        ret_noun, err);
+        ret_artifact, err);
 }
 
 /* image:HOST/NAME@sha256:HEX: an image that no image.json describes. */
-static int resolve_reference(struct arena *arena, struct str name, struct noun *ret_noun,
+static int resolve_reference(struct arena *arena, struct str name, struct artifact *ret_artifact,
                              struct err *err)
 {
     struct oci_ref ref;
@@ -136,27 +138,28 @@ static int resolve_reference(struct arena *arena, struct str name, struct noun *
                        "image:%.*s: expected the id of an image, or NAME@sha256:HEX, or NAME:TAG",
                        (int)(name.len < 200 ? name.len : 200), name.ptr);
     }
-    *ret_noun = (struct noun){NOUN_IMAGE, str_of(oci_ref_text(arena, &ref)), false};
+    *ret_artifact = (struct artifact){ARTIFACT_IMAGE, str_of(oci_ref_text(arena, &ref)), false};
     return 0;
 }
 
-/* Of the kind; NOUN_KINDS: of any. */
-static const char *near_text(struct arena *arena, const char *root, enum noun_kind kind,
+/* Of the kind; ARTIFACT_KINDS: of any. */
+static const char *near_text(struct arena *arena, const char *root, enum artifact_kind kind,
                              const char *name)
 {
     static const struct {
-        enum noun_kind kind;
+        enum artifact_kind kind;
         const char *folder;
-    } PLACES[] = {{NOUN_DATASET, "datasets"}, {NOUN_IMAGE, "images"}};
+    } PLACES[] = {{ARTIFACT_DATASET, "datasets"}, {ARTIFACT_IMAGE, "images"}};
     struct nearest nearest = nearest_to(name);
     const struct placed_list *reports = reports_of(arena, root);
-    for (size_t idx = 0; (kind == NOUN_KINDS || kind == NOUN_REPORT) && idx < reports->n; idx++) {
+    for (size_t idx = 0; (kind == ARTIFACT_KINDS || kind == ARTIFACT_REPORT) && idx < reports->n;
+         idx++) {
         nearest_offer(&nearest, reports->items[idx].stem);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(PLACES); idx++) {
         struct fs_names names = {0};
         struct err ignored = {0};
-        if ((kind != NOUN_KINDS && kind != PLACES[idx].kind) ||
+        if ((kind != ARTIFACT_KINDS && kind != PLACES[idx].kind) ||
             fs_list(arena, fs_join(arena, root, PLACES[idx].folder), &names, &ignored) < 0) {
             continue;
         }
@@ -167,97 +170,99 @@ static const char *near_text(struct arena *arena, const char *root, enum noun_ki
     return nearest_text(&nearest, arena_array(arena, char, NEAREST_TEXT_MAX));
 }
 
-int noun_resolve(struct arena *arena, const char *root, const char *name, struct noun *ret_noun,
-                 struct err *err)
+int artifact_resolve(struct arena *arena, const char *root, const char *name,
+                     struct artifact *ret_artifact, struct err *err)
 {
-    static const enum noun_kind ORDER[] = {NOUN_DATASET, NOUN_IMAGE, NOUN_REPORT};
-    struct noun found = {0};
+    static const enum artifact_kind ORDER[] = {ARTIFACT_DATASET, ARTIFACT_IMAGE, ARTIFACT_REPORT};
+    struct artifact found = {0};
     size_t n_found = 0;
     if (str_starts(str_of(name), STR_LIT(LOGS_PREFIX))) {
         return resolve_logs(arena, root, str_sub(str_of(name), sizeof(LOGS_PREFIX) - 1, SIZE_MAX),
-                            ret_noun, err);
+                            ret_artifact, err);
     }
-    for (size_t kind = 0; kind < NOUN_KINDS; kind++) {
+    for (size_t kind = 0; kind < ARTIFACT_KINDS; kind++) {
         struct str prefix = str_of(arena_printf(arena, "%s:", KINDS[kind]));
         struct str rest = str_sub(str_of(name), prefix.len, SIZE_MAX);
         if (!str_starts(str_of(name), prefix)) {
             continue;
         }
-        if (kind == NOUN_SOURCE) {
-            return resolve_source(arena, rest, ret_noun, err);
+        if (kind == ARTIFACT_SOURCE) {
+            return resolve_source(arena, rest, ret_artifact, err);
         }
-        if (kind == NOUN_IMAGE && !is_id(rest)) {
-            return resolve_reference(arena, rest, ret_noun, err);
+        if (kind == ARTIFACT_IMAGE && !is_id(rest)) {
+            return resolve_reference(arena, rest, ret_artifact, err);
         }
-        return find_kind(arena, root, (enum noun_kind)kind, rest, ret_noun)
+        return find_kind(arena, root, (enum artifact_kind)kind, rest, ret_artifact)
                    ? 0
                    : err_set(err, ERR_USAGE, "no %s \"%.*s\"%s; reperf list %ss names them",
                              KINDS[kind], (int)(rest.len < 200 ? rest.len : 200), rest.ptr,
-                             near_text(arena, root, (enum noun_kind)kind, rest.ptr), KINDS[kind]);
+                             near_text(arena, root, (enum artifact_kind)kind, rest.ptr),
+                             KINDS[kind]);
     }
     for (size_t idx = 0; idx < ARRAY_LEN(ORDER); idx++) {
-        struct noun noun;
-        if (find_kind(arena, root, ORDER[idx], str_of(name), &noun)) {
+        struct artifact artifact;
+        if (find_kind(arena, root, ORDER[idx], str_of(name), &artifact)) {
             if (n_found++ > 0) {
                 return err_set(err, ERR_USAGE,
                                "\"%.100s\" is a %s and a %s: say %s:%.100s or %s:%.100s", name,
-                               KINDS[found.kind], KINDS[noun.kind], KINDS[found.kind], name,
-                               KINDS[noun.kind], name);
+                               KINDS[found.kind], KINDS[artifact.kind], KINDS[found.kind], name,
+                               KINDS[artifact.kind], name);
             }
-            found = noun;
+            found = artifact;
         }
     }
     if (n_found == 0) {
         return err_set(err, ERR_USAGE,
                        "\"%.200s\" is no dataset, image or report (reperf list names them), no "
                        "logs:REPORT and no source:URL@COMMIT%s",
-                       name, near_text(arena, root, NOUN_KINDS, name));
+                       name, near_text(arena, root, ARTIFACT_KINDS, name));
     }
-    *ret_noun = found;
+    *ret_artifact = found;
     return 0;
 }
 
 /* ---- what a report needs ---- */
 
-static int add_once(struct nouns *nouns, enum noun_kind kind, struct str name, struct err *err)
+static int add_once(struct artifacts *artifacts, enum artifact_kind kind, struct str name,
+                    struct err *err)
 {
-    for (size_t idx = 0; idx < nouns->n; idx++) {
-        if (nouns->items[idx].kind == kind && str_eq(nouns->items[idx].name, name)) {
+    for (size_t idx = 0; idx < artifacts->n; idx++) {
+        if (artifacts->items[idx].kind == kind && str_eq(artifacts->items[idx].name, name)) {
             return 0;
         }
     }
-    if (nouns->n == NAMES_MAX) {
+    if (artifacts->n == NAMES_MAX) {
         return err_set(err, ERR_MANIFEST, "more than %d datasets, images and sources", NAMES_MAX);
     }
-    nouns->items[nouns->n++] = (struct noun){kind, name, false};
+    artifacts->items[artifacts->n++] = (struct artifact){kind, name, false};
     return 0;
 }
 
-static int compare_nouns(const void *a, const void *b)
+static int compare_artifacts(const void *a, const void *b)
 {
-    const struct noun *one = a;
-    const struct noun *other = b;
+    const struct artifact *one = a;
+    const struct artifact *other = b;
     return one->kind != other->kind ? (int)one->kind - (int)other->kind
                                     : str_cmp(one->name, other->name);
 }
 
-static int add_source(struct arena *arena, struct nouns *nouns, struct str repository,
+static int add_source(struct arena *arena, struct artifacts *artifacts, struct str repository,
                       struct str pin, struct err *err)
 {
     const char *name = arena_printf(arena, "%.*s@%.*s", STR_ARG(repository), STR_ARG(pin));
-    return add_once(nouns, NOUN_SOURCE, str_of(name), err);
+    return add_once(artifacts, ARTIFACT_SOURCE, str_of(name), err);
 }
 
 /* Beside the stack's own: what its recipes name by commit. */
-static int add_recipes(struct arena *arena, struct nouns *nouns, const struct recipes *recipes,
-                       struct err *err)
+static int add_recipes(struct arena *arena, struct artifacts *artifacts,
+                       const struct recipes *recipes, struct err *err)
 {
     for (size_t idx = 0; idx < recipes->n; idx++) {
         const struct recipe *recipe = &recipes->items[idx];
         for (size_t at = 0; at < recipe->n_mounts; at++) {
             const struct recipe_mount *mount = &recipe->mounts[at];
             if (mount->commit.ptr &&
-                add_source(arena, nouns, mount->name, mount->commit, err) < 0) {
+                add_source(arena, artifacts, mount->name, mount->commit, err) < 0) {
                 return -1;
             }
         }
@@ -265,10 +270,10 @@ static int add_recipes(struct arena *arena, struct nouns *nouns, const struct re
     return 0;
 }
 
-int noun_of_report(struct arena *arena, const char *root, const char *report,
-                   struct nouns *ret_nouns, struct err *err)
+int artifact_of_report(struct arena *arena, const char *root, const char *report,
+                       struct artifacts *ret_artifacts, struct err *err)
 {
-    struct nouns nouns = {arena_array(arena, struct noun, NAMES_MAX), 0};
+    struct artifacts artifacts = {arena_array(arena, struct artifact, NAMES_MAX), 0};
     struct report r = {0};
     if (load_report(arena, root, report, &r, err) < 0) {
         return -1;
@@ -276,25 +281,25 @@ int noun_of_report(struct arena *arena, const char *root, const char *report,
     for (size_t idx = 0; idx < r.n_stacks; idx++) {
         const struct stack *stack = &r.stacks[idx];
         if (stack->dataset.ptr && !str_eq_z(stack->dataset, "synthetic") &&
-            add_once(&nouns, NOUN_DATASET, stack->dataset, err) < 0) {
+            add_once(&artifacts, ARTIFACT_DATASET, stack->dataset, err) < 0) {
             return -1;
         }
-        if (stack->image.ptr && add_once(&nouns, NOUN_IMAGE, stack->image, err) < 0) {
+        if (stack->image.ptr && add_once(&artifacts, ARTIFACT_IMAGE, stack->image, err) < 0) {
             return -1;
         }
         for (size_t src = 0; src < stack->n_sources; src++) {
             const struct pin_source *source = &stack->sources[src];
             struct str pin = source->commit.ptr ? source->commit : source->ref;
-            if (pin.ptr && add_source(arena, &nouns, source->repository, pin, err) < 0) {
+            if (pin.ptr && add_source(arena, &artifacts, source->repository, pin, err) < 0) {
                 return -1;
             }
         }
-        if (add_recipes(arena, &nouns, &stack->smoke, err) < 0 ||
-            add_recipes(arena, &nouns, &stack->full, err) < 0) {
+        if (add_recipes(arena, &artifacts, &stack->smoke, err) < 0 ||
+            add_recipes(arena, &artifacts, &stack->full, err) < 0) {
             return -1;
         }
     }
-    qsort(nouns.items, nouns.n, sizeof(nouns.items[0]), compare_nouns);
-    *ret_nouns = nouns;
+    qsort(artifacts.items, artifacts.n, sizeof(artifacts.items[0]), compare_artifacts);
+    *ret_artifacts = artifacts;
     return 0;
 }

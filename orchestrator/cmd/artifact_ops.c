@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include "cmd/noun_ops.h"
+#include "cmd/artifact_ops.h"
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -10,15 +10,16 @@
 #include "cmd/source_ops.h"
 #include "cmd/stop.h"
 
-#define OUTPUT_MAX (1u << 30)
-#define NOUNS_MAX  4096
+#define OUTPUT_MAX    (1u << 30)
+#define ARTIFACTS_MAX 4096
 
-const struct noun_ops NOUN_OPS[NOUN_KINDS] = {
-    [NOUN_DATASET] = {dataset_op_fetch, dataset_op_verify, dataset_op_lock, dataset_op_repair,
-                      dataset_op_foresee},
-    [NOUN_IMAGE] = {image_op_fetch, image_op_verify, image_op_lock, image_op_repair,
-                    image_op_foresee},
-    [NOUN_SOURCE] = {source_op_fetch, source_op_verify, source_op_lock, NULL, source_op_foresee},
+const struct artifact_ops ARTIFACT_OPS[ARTIFACT_KINDS] = {
+    [ARTIFACT_DATASET] = {dataset_op_fetch, dataset_op_verify, dataset_op_lock, dataset_op_repair,
+                          dataset_op_foresee},
+    [ARTIFACT_IMAGE] = {image_op_fetch, image_op_verify, image_op_lock, image_op_repair,
+                        image_op_foresee},
+    [ARTIFACT_SOURCE] = {source_op_fetch, source_op_verify, source_op_lock, NULL,
+                         source_op_foresee},
 };
 
 static const char *const VERBS[] = {
@@ -26,57 +27,58 @@ static const char *const VERBS[] = {
     [VERB_REPAIR] = "repair", [VERB_FORESEE] = "fetch-dry-run",
 };
 
-static noun_fn function_of(enum noun_kind kind, enum noun_verb verb)
+static artifact_fn function_of(enum artifact_kind kind, enum artifact_verb verb)
 {
     switch (verb) {
     case VERB_FETCH:
-        return NOUN_OPS[kind].fetch;
+        return ARTIFACT_OPS[kind].fetch;
     case VERB_VERIFY:
-        return NOUN_OPS[kind].verify;
+        return ARTIFACT_OPS[kind].verify;
     case VERB_LOCK:
-        return NOUN_OPS[kind].lock;
+        return ARTIFACT_OPS[kind].lock;
     case VERB_REPAIR:
-        return NOUN_OPS[kind].repair;
+        return ARTIFACT_OPS[kind].repair;
     case VERB_FORESEE:
-        return NOUN_OPS[kind].foresee;
+        return ARTIFACT_OPS[kind].foresee;
     }
     return NULL;
 }
 
-/* All names, reports replaced by what they need, twins where --synthetic was given. */
-static int resolve_all(struct noun_job *job, const struct opt_list *names, bool is_synthetic,
-                       struct nouns *ret_nouns, struct err *err)
+/* All names, reports replaced by what they need, synthetic datasets where --synthetic was given. */
+static int resolve_all(struct artifact_job *job, const struct opt_list *names, bool is_synthetic,
+                       struct artifacts *ret_artifacts, struct err *err)
 {
-    struct nouns nouns = {arena_array(job->arena, struct noun, NOUNS_MAX), 0};
+    struct artifacts artifacts = {arena_array(job->arena, struct artifact, ARTIFACTS_MAX), 0};
     for (size_t idx = 0; idx < names->n; idx++) {
-        struct nouns some = {0};
-        struct noun one;
-        if (noun_resolve(job->arena, job->ctx->root, names->items[idx], &one, err) < 0) {
+        struct artifacts some = {0};
+        struct artifact one;
+        if (artifact_resolve(job->arena, job->ctx->root, names->items[idx], &one, err) < 0) {
             return -1;
         }
-        if (one.kind == NOUN_REPORT) {
-            if (noun_of_report(job->arena, job->ctx->root, one.name.ptr, &some, err) < 0) {
+        if (one.kind == ARTIFACT_REPORT) {
+            if (artifact_of_report(job->arena, job->ctx->root, one.name.ptr, &some, err) < 0) {
                 return -1;
             }
         } else {
-            some = (struct nouns){&one, 1};
+            some = (struct artifacts){&one, 1};
         }
-        if (nouns.n + some.n > NOUNS_MAX) {
+        if (artifacts.n + some.n > ARTIFACTS_MAX) {
             return err_set(err, ERR_USAGE, "more than %d datasets, images and sources at once",
-                           NOUNS_MAX);
+                           ARTIFACTS_MAX);
         }
         for (size_t at = 0; at < some.n; at++) {
-            nouns.items[nouns.n] = some.items[at];
-            nouns.items[nouns.n].is_twin |= is_synthetic && some.items[at].kind == NOUN_DATASET;
-            nouns.n++;
+            artifacts.items[artifacts.n] = some.items[at];
+            artifacts.items[artifacts.n].is_synthetic |=
+                is_synthetic && some.items[at].kind == ARTIFACT_DATASET;
+            artifacts.n++;
         }
-        if (is_synthetic && one.kind != NOUN_DATASET && one.kind != NOUN_REPORT) {
+        if (is_synthetic && one.kind != ARTIFACT_DATASET && one.kind != ARTIFACT_REPORT) {
             return err_set(err, ERR_USAGE,
                            "--synthetic: only datasets have a synthetic version, and %s is %s",
-                           names->items[idx], noun_kind_name(one.kind));
+                           names->items[idx], artifact_kind_name(one.kind));
         }
     }
-    *ret_nouns = nouns;
+    *ret_artifacts = artifacts;
     return 0;
 }
 
@@ -93,18 +95,18 @@ static void put_error(struct json_out *out, const struct err *err)
 }
 
 /* True where the command should go on with the next name. */
-static bool run_one(struct noun_job *job, enum noun_verb verb, const struct noun *noun,
-                    struct noun_sink *sink, struct err *first)
+static bool run_one(struct artifact_job *job, enum artifact_verb verb,
+                    const struct artifact *artifact, struct artifact_sink *sink, struct err *first)
 {
     struct err err = {0};
-    const char *name = noun_text(job->arena, noun);
-    noun_fn fn = function_of(noun->kind, verb);
+    const char *name = artifact_text(job->arena, artifact);
+    artifact_fn fn = function_of(artifact->kind, verb);
     int result;
     jw_object(sink->out, NULL);
     jw_z(sink->out, "noun", name);
-    result = fn ? fn(job, noun, sink, &err)
+    result = fn ? fn(job, artifact, sink, &err)
                 : err_set(&err, ERR_USAGE, "%s: this version cannot %s a %s", name, VERBS[verb],
-                          noun_kind_name(noun->kind));
+                          artifact_kind_name(artifact->kind));
     put_error(sink->out, &err);
     jw_end_object(sink->out);
     if (result == 0) {
@@ -128,7 +130,7 @@ static void log_lines(struct str text)
     }
 }
 
-static int print_all(const struct noun_job *job, struct strbuf *text, struct err *err)
+static int print_all(const struct artifact_job *job, struct strbuf *text, struct err *err)
 {
     if (job->is_aside) {
         log_lines(strbuf_str(text));
@@ -139,7 +141,7 @@ static int print_all(const struct noun_job *job, struct strbuf *text, struct err
 }
 
 /* The failure stands, whether or not its document could be written. */
-static int end(const struct noun_job *job, struct strbuf *text, const struct err *first,
+static int end(const struct artifact_job *job, struct strbuf *text, const struct err *first,
                struct err *err)
 {
     struct err print_err = {0};
@@ -157,8 +159,9 @@ static int end(const struct noun_job *job, struct strbuf *text, const struct err
     return -1;
 }
 
-int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_list *names,
-                 bool is_synthetic, bool want_json, struct err *err)
+int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
+                     const struct opt_list *names, bool is_synthetic, bool want_json,
+                     struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(store) struct store store = STORE_EMPTY;
@@ -166,8 +169,8 @@ int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_lis
     CLEANUP(strbuf) struct strbuf document = {0};
     CLEANUP(strbuf) struct strbuf text = {0};
     struct json_out out;
-    struct noun_sink sink = {&out, &text};
-    struct nouns nouns = {0};
+    struct artifact_sink sink = {&out, &text};
+    struct artifacts artifacts = {0};
     struct err first = {0};
     net_init(&net, job->net_opts);
     strbuf_init(&document, OUTPUT_MAX);
@@ -178,7 +181,7 @@ int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_lis
     if (verb != VERB_LOCK && job->is_locks_named && !fs_is_dir(job->locks)) {
         return err_set(err, ERR_NOT_FOUND, "--locks %s: no such folder", job->locks);
     }
-    if (resolve_all(job, names, is_synthetic, &nouns, err) < 0 ||
+    if (resolve_all(job, names, is_synthetic, &artifacts, err) < 0 ||
         store_open(&arena, job->ctx->store, &store, err) < 0) {
         return -1;
     }
@@ -188,8 +191,8 @@ int noun_ops_run(struct noun_job *job, enum noun_verb verb, const struct opt_lis
     jw_i64(&out, "schema_version", 1);
     jw_z(&out, "command", VERBS[verb]);
     jw_array(&out, "items");
-    for (size_t idx = 0; idx < nouns.n; idx++) {
-        if (!run_one(job, verb, &nouns.items[idx], &sink, &first)) {
+    for (size_t idx = 0; idx < artifacts.n; idx++) {
+        if (!run_one(job, verb, &artifacts.items[idx], &sink, &first)) {
             break;
         }
     }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fetch, verify, lock and repair for each kind of thing that a name can stand for: one row a kind in artifact_ops.c. A report is no row: it
+   is the rows of all that it needs. */
+#ifndef CMD_ARTIFACT_OPS_H
+#define CMD_ARTIFACT_OPS_H
+
+#include "cmd/cmd.h"
+#include "codec/json.h"
+#include "net/net_session.h"
+#include "store/artifact.h"
+#include "store/store.h"
+
+enum artifact_depth { ARTIFACT_QUICK, ARTIFACT_NORMAL, ARTIFACT_DEEP };
+
+struct artifact_job { /* what was asked, the same for all names of a command */
+    const struct cmd_ctx *ctx;
+    const struct net_opts *net_opts; /* verify: offline */
+    const char *locks;               /* folder of locks */
+    bool is_locks_named;             /* by --locks: then it must be there, but for lock */
+    const struct opt_list *samples;  /* --samples SPLIT=N of synthetic datasets; may be NULL */
+    enum artifact_depth depth;       /* verify */
+    const char *folder;              /* verify: where the data lies; NULL: in the store */
+    bool wants_tree;                 /* fetch: unpack datasets, too */
+    bool removes_extra;              /* repair: files that no list names */
+    bool is_aside; /* of another command: its lines are logged, stdout is not touched */
+    /* Made by artifact_ops_run. */
+    struct arena *arena;
+    struct store *store;
+    struct net *net; /* net_open before use */
+};
+
+/* Puts the members of its result into out, which is inside an object, and lines for people into text. On failure what was put
+   there stays, and *err is reported as the item's error; ERR_INTEGRITY is "checked, and does not hold". */
+struct artifact_sink {
+    struct json_out *out;
+    struct strbuf *text;
+};
+typedef int (*artifact_fn)(struct artifact_job *job, const struct artifact *artifact,
+                           struct artifact_sink *sink, struct err *err);
+
+struct artifact_ops {
+    artifact_fn fetch, verify, lock, repair, foresee; /* NULL: this kind cannot */
+};
+
+extern const struct artifact_ops ARTIFACT_OPS[ARTIFACT_KINDS]; /* by enum artifact_kind */
+
+enum artifact_verb { VERB_FETCH, VERB_VERIFY, VERB_LOCK, VERB_REPAIR, VERB_FORESEE };
+
+/* Every name in turn, reports as all that they need; goes on after a failure, and ends with the first one's error. Prints text, or
+   one document: {schema_version, command, items: [{artifact, ..., error}]}. Returns the exit status, or -1 with *err filled. */
+MUST_CHECK int artifact_ops_run(struct artifact_job *job, enum artifact_verb verb,
+                                const struct opt_list *names, bool is_synthetic, bool want_json,
+                                struct err *err);
+
+#endif
