@@ -16,6 +16,7 @@
 #define NAME_BYTES     96
 #define DRAFT_PATH_MAX 1024
 #define PER_NODE_MAX   1024 /* as a report's */
+#define NODES_MAX      65536
 
 static void fill(struct draft_attrs *into, const struct draft_attrs *from)
 {
@@ -362,7 +363,7 @@ static void make_grid(const struct draft_attrs *given, struct draft_attrs *a)
     } else if (a->nodes <= 0 || a->gpus % a->nodes != 0 || a->gpus / a->nodes > PER_NODE_MAX) {
         a->nodes = a->gpus > each && a->gpus % each == 0 ? a->gpus / each : 1;
     }
-    if (a->gpus > PER_NODE_MAX && a->nodes == 1) {
+    if ((a->gpus > PER_NODE_MAX && a->nodes == 1) || a->nodes > NODES_MAX) {
         a->nodes = a->gpus = 0;
     }
 }

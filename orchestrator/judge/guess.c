@@ -39,7 +39,8 @@ static bool is_clue(const struct series_spec *spec)
 
 static const struct probe *clue_of(const struct series_spec *spec)
 {
-    return spec->after.pattern ? &spec->after : &spec->line; /* a table is known by its head */
+    /* A table whose lines say nothing is known by its head. */
+    return spec->line.literal.len ? &spec->line : &spec->after;
 }
 
 /* The literals of the formats that have not shown yet. */

@@ -39,11 +39,6 @@ static bool is_simple_border(struct str line)
     return line.len > 4 && only_of(line, "= ") && memchr(line.ptr, ' ', line.len);
 }
 
-static struct columns new_columns(struct doc_reader *r)
-{
-    return (struct columns){arena_array(r->arena, struct column, DOC_COLS_MAX), 0};
-}
-
 static void add_column(struct doc_reader *r, struct columns *columns, size_t from, size_t to)
 {
     if (columns->n == DOC_COLS_MAX) {
@@ -102,11 +97,10 @@ static void take_grid_line(struct columns *columns, struct str line)
     }
 }
 
-static size_t read_grid(struct doc_reader *r, size_t at)
+static size_t read_grid(struct doc_reader *r, struct columns *columns, size_t at)
 {
     struct str border = doc_line_at(r->text, at);
     struct doc_table *table = doc_new_table(r, at);
-    struct columns columns = new_columns(r);
     size_t from = 0;
     bool is_in = false;
     for (size_t idx = 0; idx < border.len; idx++) {
@@ -114,7 +108,7 @@ static size_t read_grid(struct doc_reader *r, size_t at)
             continue;
         }
         if (is_in) {
-            add_column(r, &columns, from, idx);
+            add_column(r, columns, from, idx);
         }
         is_in = true;
         from = idx + 1;
@@ -131,12 +125,12 @@ static size_t read_grid(struct doc_reader *r, size_t at)
             break;
         }
         if (bare.ptr[0] == '+') {
-            flush(r, table, &columns);
+            flush(r, table, columns);
         } else {
-            take_grid_line(&columns, line);
+            take_grid_line(columns, line);
         }
     }
-    flush(r, table, &columns);
+    flush(r, table, columns);
     return at;
 }
 
@@ -151,15 +145,14 @@ static void take_simple_line(struct columns *columns, struct str line)
     }
 }
 
-static size_t read_simple(struct doc_reader *r, size_t at)
+static size_t read_simple(struct doc_reader *r, struct columns *columns, size_t at)
 {
     struct str border = doc_line_at(r->text, at);
     struct doc_table *table = doc_new_table(r, at);
-    struct columns columns = new_columns(r);
     size_t n_borders = 1;
     for (size_t idx = 0; idx < border.len; idx++) {
         if (border.ptr[idx] == '=' && (idx == 0 || border.ptr[idx - 1] != '=')) {
-            add_column(r, &columns, idx, border.len);
+            add_column(r, columns, idx, border.len);
         }
     }
     for (at += border.len + 1; at < r->text.len && n_borders < 3;) {
@@ -167,28 +160,27 @@ static size_t read_simple(struct doc_reader *r, size_t at)
         at += line.len + 1;
         if (is_simple_border(line)) {
             n_borders++;
-            flush(r, table, &columns);
+            flush(r, table, columns);
             if (!str_trim(doc_line_at(r->text, at)).len && n_borders == 2 && table &&
                 table->n_rows > 1) {
                 break; /* a table without a head */
             }
-        } else if (columns.n && columns.items[0].from < line.len &&
-                   line.ptr[columns.items[0].from] != ' ' && n_borders > 1) {
-            flush(r, table, &columns); /* a line that begins in the first column begins a row */
-            take_simple_line(&columns, line);
+        } else if (columns->n && columns->items[0].from < line.len &&
+                   line.ptr[columns->items[0].from] != ' ' && n_borders > 1) {
+            flush(r, table, columns); /* a line that begins in the first column begins a row */
+            take_simple_line(columns, line);
         } else {
-            take_simple_line(&columns, line);
+            take_simple_line(columns, line);
         }
     }
-    flush(r, table, &columns);
+    flush(r, table, columns);
     return at;
 }
 
 /* "* - a" begins a row, "- b" goes on in it. */
-static size_t read_list(struct doc_reader *r, size_t at)
+static size_t read_list(struct doc_reader *r, struct columns *columns, size_t at)
 {
     struct doc_table *table = doc_new_table(r, at);
-    struct columns columns = new_columns(r);
     size_t n = 0;
     at += doc_line_at(r->text, at).len + 1;
     while (at < r->text.len) {
@@ -200,22 +192,22 @@ static size_t read_list(struct doc_reader *r, size_t at)
         }
         at += line.len + 1;
         if (is_row) {
-            columns.n = n;
-            flush(r, table, &columns);
-            columns.n = 0;
+            columns->n = n;
+            flush(r, table, columns);
+            columns->n = 0;
             n = 0;
         }
         if (is_row || (str_starts(bare, STR_LIT("-")) && n > 0)) {
-            add_column(r, &columns, 0, 0);
-            n = columns.n;
+            add_column(r, columns, 0, 0);
+            n = columns->n;
             if (n > 0) {
-                append(&columns.items[n - 1], str_sub(bare, is_row ? 3 : 1, bare.len));
+                append(&columns->items[n - 1], str_sub(bare, is_row ? 3 : 1, bare.len));
             }
         } else if (n > 0) {
-            append(&columns.items[n - 1], bare);
+            append(&columns->items[n - 1], bare);
         }
     }
-    flush(r, table, &columns);
+    flush(r, table, columns);
     return at;
 }
 
@@ -236,14 +228,17 @@ static void note_heading(struct doc_reader *r, size_t at, struct str line)
 
 void doc_read_rst(struct doc_reader *r)
 {
+    /* Of one table at a time: a document may begin very many. */
+    struct columns columns = {arena_array(r->arena, struct column, DOC_COLS_MAX), 0};
     for (size_t at = 0; at < r->text.len;) {
         struct str line = doc_line_at(r->text, at);
+        columns.n = 0;
         if (is_grid_border(line)) {
-            at = read_grid(r, at);
+            at = read_grid(r, &columns, at);
         } else if (is_simple_border(line)) {
-            at = read_simple(r, at);
+            at = read_simple(r, &columns, at);
         } else if (str_find(line, STR_LIT(".. list-table::")) >= 0) {
-            at = read_list(r, at);
+            at = read_list(r, &columns, at);
         } else {
             note_heading(r, at, line);
             at += line.len + 1;

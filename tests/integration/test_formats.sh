@@ -122,6 +122,27 @@ is "$(told "$T/bad.log" --format hf-trainer-state --rule tool | cut -d' ' -f2)" 
 sed '/"step": 30$/d' "$F/hf-trainer-state.json" >"$T/bad.log"
 is "$(told "$T/bad.log" --format hf-trainer-state --rule tool | cut -d' ' -f2)" incomplete "hf-trainer-state.json: a record missing"
 
+# --- what a log states of its job -------------------------------------------------------------------------
+states() { # FILE: its facts
+    "$REPERF" measure --json "$1" 2>"$T/err" | jq -r '[.facts[] | select(.name != "log_date") | "\(.name)=\(.value)"] | sort | join(" ")'
+}
+sed 's/num_machines=1/num_machines=2/' "$F/yolox.log" >"$T/two.log"
+is "$(states "$T/two.log")" "global_batch=64 gpus_per_node=8 model=yolox-s nodes=2 precision=amp" "yolox: its devices are those of one machine"
+{ echo "Namespace(backend='vllm', tensor_parallel_size=4, pipeline_parallel_size=2, data_parallel_size=1)"; cat "$F/vllm-offline.log"; } >"$T/pp.log"
+is "$(states "$T/pp.log")" "" "vllm: ranks of tensor parallelism are not all where a pipeline has stages"
+sed -i 's/pipeline_parallel_size=2/pipeline_parallel_size=1/' "$T/pp.log"
+is "$(states "$T/pp.log")" "gpus=4" "vllm: and are where it has one"
+{ echo "Num_devices: 4, shape (1, 4, 1, 1)"; cat "$F/maxtext.log"; } >"$T/devices.log"
+is "$(states "$T/devices.log")" "gpus=4" "maxtext: its devices"
+sed 's/1-D device mesh with .*/2-D device mesh with ["dp_shard", "tp"], [4, 2]/; s/global batch size 64/global batch size 32/' "$F/torchtitan.log" >"$T/tp.log"
+is "$(told "$T/tp.log" --rule mean | cut -d' ' -f3)" "null" "torchtitan: the batches of data parallelism do not count the GPUs"
+{ printf 'Config param %s\n' "per_device_batch_size: 8.0" "gradient_accumulation_steps: 2" "global_batch_size_to_train_on: 64"; cat "$F/maxtext.log"; } >"$T/acc.log"
+is "$(told "$T/acc.log" --rule skip2 | cut -d' ' -f3)" 8000 "maxtext: nor do those that are accumulated"
+{ echo '[2023-05-01 10:00:00,123] [    INFO] -   Gradient Accumulation steps = 4'; grep -v 'Gradient Accumulation' "$F/paddlenlp-trainer.log"; } >"$T/acc.log"
+is "$(told "$T/acc.log" --rule steps-mean | cut -d' ' -f3,4)" "2 steps/s" "paddlenlp-trainer: steps are of all that is accumulated, and stay steps"
+{ echo "2020-01-01 10:00:00.123456: I tensorflow/core/grappler/optimizers/auto_mixed_precision.cc:1816] Converted 1345/10897 nodes to float16 precision"; cat "$F/tf-estimator.log"; } >"$T/amp.log"
+is "$(states "$T/amp.log")" "precision=amp" "tf-estimator: mixed precision"
+
 # --- a protocol's lines within a program's log -----------------------------------------------------------
 "$REPERF" measure --json "$F/airank-in-paddleseg.log" >"$T/doc.json" 2>"$T/err"
 is "$(jq -rc '[.format, .value, .beside]' "$T/doc.json")" '["paddleseg",25,[{"format":"airank","name":"avg_ips","records":1,"verdict":"ok","value":24.5,"unit":"images/s"}]]' "AI-Rank lines: the program's own are the log's, and both are read"

@@ -79,6 +79,14 @@ exits 1 "nothing below a folder" "$REPERF" new none --from "$T/repo" --below now
 ok $? "and nothing is written"
 exits 0 "a repository by its URL" "$REPERF" new by-url --from "file://$T/bare" --manifests "$T/home/.local/share/reperf/manifests"
 is "$(jq '.cases | length' "$T/home/.local/share/reperf/manifests/reports/by-url.json")" 9 "gives the same rows"
+mkdir "$T/many"
+yes $'+-+\n' | head -n 20000 >"$T/many/many.rst"
+git -C "$T/many" init -q && git -C "$T/many" add . && git -C "$T/many" commit -qm one
+exits 1 "ten thousand empty tables take no memory each" bash -c 'ulimit -v 1000000 && exec "$@"' - "$REPERF" new many --from "$T/many"
+printf '# BERT\n\nPyTorch, FP16, batch size 32\n\n| Nodes | GPUs/node | sequences/s |\n|---|---|---|\n| 2449029 | 8 | 99.5 |\n| 2 | 8 | 98.5 |\n' >"$T/many/README.md"
+git -C "$T/many" add . && git -C "$T/many" commit -qm two
+exits 0 "a row of more nodes than a report has" "$REPERF" new many --from "$T/many"
+is "$(jq -c '[.cases[].id | split("/")[3]]' "$T/home/.local/share/reperf/manifests/reports/many.json")" '["n0g0","n2g8"]' "is one whose GPUs are not known, and the others are there"
 is "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'reperf-new.*' -newer "$T/bare" | wc -l)" 0 "nothing is left behind"
 
 # Tables as other projects print them: two rows of heads, a row for a section, rates of one GPU, numbers that are none, a file that is only
