@@ -61,7 +61,7 @@ rehearse 0 $R "PaddleSeg's HRNet-W18 on 32 GPUs, in one command" 'hrnetw18/paddl
 holds $R "1 cases, 32 processes on 32 GPUs"
 like "$(cat "$P/asked.log")" '^registry-1.docker.io GET /v2/paddlepaddle/paddle-benchmark/manifests/2.5.0-cuda11.2-cudnn8-runtime-ubuntu16.04 200' "its image was pulled by the name that the report prints"
 is "$(grep -l '^paddlepaddle-gpu==2.5.0.post112$' "$E"/logs/raw/hrnetw18/paddle/fp32/n4g8/bs8/*.log | wc -l)" 4 "each node's log has what was installed there, by version"
-is "$(jq -r '.cells[0].differs[] | select(.name == "dataset" or .name == "device" or .name == "framework_version") | .run' "$T/out" | sort | tr '\n' ';')" "none: what would use it is stood in for;stand-in;synthetic synthetic dataset of cityscapes;" \
+is "$(jq -r '.cells[0].differs[] | select(.name == "dataset" or .name == "device" or .name == "framework_version") | .run' "$T/out" | sort | tr '\n' ';')" "none: what would use it is stood in for;stand-in;synthetic twin of cityscapes;" \
     "what was replaced is among what differs"
 archive=$(jq -r .archive "$T/out")
 exits 0 "the archive holds" "$REPERF" verify "$archive" --unsigned

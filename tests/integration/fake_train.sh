@@ -95,6 +95,15 @@ slow)
     stop
     exit 0
     ;;
+waits) # until it is told to go on, for a minute at most
+    start
+    steps 1 5
+    n=0
+    while [ ! -e "$dir/go" ] && [ "$((n += 1))" -le 1200 ]; do sleep 0.05; done
+    steps 6 20
+    stop
+    exit 0
+    ;;
 full)
     start
     steps 1 5

@@ -47,7 +47,7 @@ exits 2 "the name of a run that is gone" "$REPERF" status first.one
 exits 0 "is free again" smoke --name first.one --repeats 1
 
 # --- how far a run is ---
-mode slow
+mode waits
 smoke --name slow --repeats 1 >"$T/slow.out" 2>"$T/slow.err" &
 pid=$!
 for _ in $(seq 100); do
@@ -61,6 +61,7 @@ ok "$(jq -e '.runs[0].repeat_states[0].seconds_left >= 0' "$T/slow.json" >/dev/n
 exits 0 "which validates" "${V[@]}" manifests/schema/status.json "$T/slow.json"
 exits 0 "as text" "$REPERF" status slow
 like "$(cat "$T/out")" 'running +local +0 +8 samples/s +5/20 +[0-9]+ (s|min)' "likewise"
+touch "$T/fake/go"
 wait "$pid"
 is "$?" 0 "it ends"
 exits 0 "status of it then" "$REPERF" status slow --json

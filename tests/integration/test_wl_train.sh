@@ -78,7 +78,7 @@ is "$(measured "$T/reached.jsonl" run-stop)" "$(of_event "$T/reached.jsonl" run_
 exits 8 "a target that is not reached" "${learn[@]}" --steps 8 --until 1
 like "$(cat "$T/err")" 'top1 is .* after the last of 8 steps, the target was not reached' "is said"
 is "$(grep -c '"event":"eval"' "$T/out") $(of_event "$T/out" time_to_train reached) $(of_event "$T/out" run_stop steps)" "2 False 8" "after every 6th step and the last"
-is "$(measured "$T/out" time-to-train)" "None s ok" "and has no time to train"
+is "$(measured "$T/out" time-to-train)" "None s no_metric" "and has no time to train"
 exits 2 "evaluation on a GPU is refused, not left out" env CUDA_VISIBLE_DEVICES= "${run[@]}" --device cuda --eval-every 5
 is "$(wc -c <"$T/out")" 0 "before any line"
 

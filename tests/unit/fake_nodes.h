@@ -141,9 +141,9 @@ static void on_answer(void *ctx)
     ((struct fake *)ctx)->is_answered = true;
 }
 
-/* A script takes its time, in which others are asked. */
-static enum step fake_exec(struct remote *remote, const struct remote_exec *exec UNUSED,
-                           int *ret_exit_status, struct err *err)
+/* An answer takes its time, in which others are asked. It is an empty one: the lease is ours. */
+static enum step fake_ask(struct remote *remote, const struct remote_ask *ask UNUSED,
+                          struct err *err)
 {
     struct fake *fake = (struct fake *)remote;
     uint64_t timer = 0;
@@ -157,7 +157,6 @@ static enum step fake_exec(struct remote *remote, const struct remote_exec *exec
     }
     fake->n_asked += fake->is_answered;
     fake->is_asked = !fake->is_answered;
-    *ret_exit_status = 0;
     return fake->is_answered ? STEP_DONE : STEP_AGAIN;
 }
 
@@ -183,7 +182,7 @@ static void fake_free(struct remote *remote)
     free(remote);
 }
 
-static UNUSED const struct remote_ops FAKE_OPS = {.exec = fake_exec,
+static UNUSED const struct remote_ops FAKE_OPS = {.ask = fake_ask,
                                                   .work_folder = fake_work_folder,
                                                   .start = fake_start,
                                                   .poll = fake_poll,
