@@ -357,9 +357,9 @@ static void an_error_and_a_hang_of_the_library(void **state UNUSED)
     expect(said, 1, 70, "rank 1 failed: nccl: ");
     expect(said, 1, 70, "remote process exited or there was a network error: socket closed");
     expect(said, 0, 70, "rank 1 failed: nccl: ");
-    run(&(struct task){.faults = {NULL, "hang:2"}, .timeout_s = 1}, 2, said);
+    run(&(struct task){.faults = {NULL, "hang:2"}, .timeout_s = 2}, 2, said);
     for (int i = 0; i < 2; i++) {
-        expect(said, i, 70, "waits for its device for 20 s");
+        expect(said, i, 70, "waits for its device for 40 s");
     }
 }
 
