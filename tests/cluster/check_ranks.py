@@ -11,22 +11,16 @@ import shlex
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # nothing is left in the checkout
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "published"))
+from option_value import value  # noqa: E402
+
 report = json.load(open(sys.argv[1]))
 evidence = sys.argv[2]
 plan = json.load(open(os.path.join(evidence, "manifest/plan.json")))
 stacks = {stack["id"]: stack for stack in report["stacks"]}
 cases = {case["id"]: case for case in report["cases"]}
 faults, n_cases, n_processes, n_gpus = [], 0, 0, 0
-
-
-def value(words, *names):
-    for idx, word in enumerate(words):
-        for name in names:
-            if word == name and idx + 1 < len(words):
-                return words[idx + 1]
-            if word.startswith(name + "="):
-                return word.split("=", 1)[1]
-    return None
 
 
 def batch(words):

@@ -147,7 +147,7 @@ paddle() { # FOLDER VERSION
     program "$1/paddle/distributed/launch/__main__.py" 'import standin' 'standin.paddle_launch()'
 }
 frameworks() { # FOLDER: what an image of theirs has installed
-    cp "$CLUSTER_DIR/published/standin.py" "$CLUSTER_DIR/published/tensorflow.py" "$1/"
+    cp "$CLUSTER_DIR/published/standin.py" "$CLUSTER_DIR/published/option_value.py" "$CLUSTER_DIR/published/tensorflow.py" "$1/"
     paddle "$1" 0.0.0
     program "$1/torch/__init__.py" ''
     program "$1/torch/distributed/__init__.py" ''

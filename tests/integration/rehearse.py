@@ -10,6 +10,10 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # nothing is left in the checkout
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../cluster/published"))
+from option_value import value  # noqa: E402
+
 root = sys.argv[1]
 NOTE = os.path.join(root, "note")
 OWN = ("workspace", "data", "datasets", "imagenet", "ILSVRC2012", "tmp", "results", "root")
@@ -19,17 +23,6 @@ def inside(words):
     words = words[words.index("docker") + 1:]
     env = dict(word.partition("=")[::2] for before, word in zip(words, words[1:]) if before == "--env")
     return env, words[-1]
-
-
-def value(words, *names):
-    """Of --name=VALUE or --name VALUE; else None."""
-    for idx, word in enumerate(words):
-        for name in names:
-            if word == name and idx + 1 < len(words):
-                return words[idx + 1]
-            if word.startswith(name + "="):
-                return word.split("=", 1)[1]
-    return None
 
 
 def ranks(words, hosts):

@@ -13,20 +13,11 @@ import subprocess
 import sys
 import time
 
+from option_value import value
+
 MEET_S = 240  # every node's container installs first
 DATA = ("data/cityscapes", "test_tipc/data/cityscapes", "/data/train", "/data/tfrecords", "/data/imagenet/train-val-recordio-passthrough", "/imagenet/train", "/datasets/ImageNet/tfrecord",
         "data/tfrecord/training", "data/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5")
-
-
-def value(words, *names):
-    """Of --name=VALUE or --name VALUE; else None."""
-    for idx, word in enumerate(words):
-        for name in names:
-            if word == name and idx + 1 < len(words):
-                return words[idx + 1]
-            if word.startswith(name + "="):
-                return word.split("=", 1)[1]
-    return None
 
 
 # ---- launchers ----
