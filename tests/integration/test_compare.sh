@@ -20,7 +20,7 @@ is "$(grep -c 'class="step-series"' "$T/run.html")" 1 "and one step series a rep
 like "$(grep -o '16 of 20 samples used' "$T/run.html")" '16 of 20' "whose warm-up is shaded"
 
 is "$(grep -c '<tr class="repeat">' "$T/run.html") $(grep -c '<details class="machine">' "$T/run.html")" "1 1" "where each repeat ran, and what"
-like "$(grep -o 'train.*--model.*resnet50' "$T/run.html" | head -n 1)" "--model" "by which command"
+like "$(grep -o 'reperf-train.*--model.*resnet50' "$T/run.html" | head -n 1)" "--model" "by which command"
 
 exits 0 "a run against itself" "$REPERF" compare last "$run/20260101T000000.000Z-00000001.tar.zst"
 like "$(cat "$T/out")" '\+0\.00 %' "the same value"
