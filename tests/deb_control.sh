@@ -26,8 +26,8 @@ needs() { # PROGRAM: the path of a library a line
         echo "$path"
     done
 }
-libraries=$(for program in "$tree"/usr/bin/*; do needs "$program"; done | sort -u)
-packages=$(while read -r path; do owner "$path"; done <<<"$libraries" | sort -u)
+libraries=$(for program in "$tree"/usr/bin/*; do needs "$program" || exit; done | sort -u)
+packages=$(while read -r path; do owner "$path" || exit; done <<<"$libraries" | sort -u)
 libc=$(dpkg-query -W -f='${Version}' libc6 | sed 's/-.*//')
 depends=$(while read -r package; do [ "$package" = libc6 ] && echo "libc6 (>= $libc)" || echo "$package"; done <<<"$packages" | paste -sd, | sed 's/,/, /g')
 cat <<X
