@@ -149,7 +149,7 @@ bool parser_is_done(const struct parser *p)
 static bool states_end(const struct parser *p)
 {
     const size_t first = parser_primary(p);
-    return p->has_end || (p->of_epochs == 0 ? p->total_steps > 0 : p->of_epochs > 0) ||
+    return p->has_end || (p->of_epochs >= 0 && p->total_steps > 0) ||
            (p->format->series[first].quantity == QTY_SUMMARY && p->series[first].n > 0);
 }
 
