@@ -28,8 +28,7 @@ enum statistic {
    derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
    2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. 4: a log is judged by the causes of
    judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. 6: facts are of
-   one run of a log; a run without its beginning is incomplete. 7: more ways to break off, gaps and lines that are cut are seen.
-   8: the last line of a run that reached its end may stand off the grid; the last epoch of one is as long as the others. */
+   one run of a log; one without its beginning is incomplete. 7: more ways to break off, gaps and cut lines are seen. 8: last lines. */
 enum {
     DERIVATION_FIRST = 1,
     DERIVATION_RANK_INTERVALS = 3,
@@ -109,16 +108,9 @@ struct rule {
     struct str source; /* where it is stated, or how it was found */
 };
 
-static inline bool rule_is_by_fact(const struct rule *rule)
-{
-    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
-}
-
 /* What a rule must know of the case. 0 or less: not known; a rule that needs it says so. */
 struct rule_case {
-    int64_t gpus;
-    int64_t nodes;
-    int64_t batch_per_gpu;
+    int64_t gpus, nodes, batch_per_gpu;
     int64_t derivation; /* 0: the one in force */
 };
 
