@@ -100,21 +100,23 @@ like "$(cat "$T/out")" "[$] reperf fetch source:https://github.com/tensorflow/mo
 
 # --- made-up pins, code and data: what would be started ---
 git init -q "$T/code"
-git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m 1
+mkdir "$T/code/tools" "$T/code/docs" && touch "$T/code/tools/train.py" "$T/code/docs/picture"
+git -C "$T/code" add . && git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q -m 1
 commit=$(git -C "$T/code" rev-parse HEAD)
-source="{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"inside\":\"/reperf/source\"}"
+source="{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"paths\":[\"tools\"],\"inside\":\"/reperf/source\"}"
 data='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/reperf/data"}'
 ask=(paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" -C "stacks[paddle].full[0].mounts=[$source,$data]" -C "stacks[mmseg].full[0].mounts=[$data]")
 digest=$(printf 'a%.0s' {1..64})
 for id in paddle-benchmark-2.5.0 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
 exits 4 "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
-like "$(cat "$T/out")" "[$] reperf fetch source:file://$T/code@$commit" "a recipe's own commit is fetched"
-"$REPERF" fetch "source:file://$T/code@$commit" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
+like "$(cat "$T/out")" "[$] reperf fetch source:file://$T/code@$commit:tools$" "a recipe's own commit is fetched, and of it what the recipe mounts"
+"$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
 exits 0 "with them" "$REPERF" run "${ask[@]}" --dry-run --json
 cp "$T/out" "$T/dry.json"
 is "$(jq '[.steps[] | select(.cause == null)] | length' "$T/dry.json")" 18 "all 18 cases are ready"
 /usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/dry.json" >"$T/valid" 2>&1
 ok $? "the document validates"
+is "$(jq -c 'first(.steps[].mounts[] | select(.kind == "source")) | .version, .part.files, .part.left_out' "$T/dry.json" | xargs)" "$commit:tools 1 1" "it says what part of the code it is, and how much is left out"
 is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/dry.json")" "36 nodes, 246 ranks" \
     "launcher, world, argv and environment of every node are what the report's commands say"
 # The check can fail.
@@ -122,7 +124,7 @@ jq '(.commands[] | select(.node == "node3") | .argv) |= map(if . == "NODE_RANK=2
 /usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/forged.json" >"$T/out"
 is "$? $(grep -c "node 2" "$T/out")" "1 8" "two nodes of one number are seen"
 is "$(jq -r '.commands[] | select(.case == "hrnetw18/paddle/fp32/n1g1/bs8") | .argv[]' "$T/dry.json" | sed -n '/^type=bind/p' | sed 's/data\/[0-9a-f]*/data\/LIST/')" \
-    "type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/source/$commit,target=/reperf/source,readonly
+    "type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/source/$commit-$(printf %s "$commit:tools" | sha256sum | cut -c-8),target=/reperf/source,readonly
 type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/data/LIST,target=/reperf/data,readonly" "code and data are where they are staged"
 
 # --- a rehearsal ---
