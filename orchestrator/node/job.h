@@ -78,5 +78,7 @@ struct wrapper_job {
 MUST_CHECK int wrapper_start(const struct wrapper_job *job, int *ret_said, struct err *err);
 /* What may be sent to a child of ours has its default effect again; nothing is blocked. */
 void wrapper_reset_signals(void);
+/* fork, of a child that is killed when this process ends, be it before the child's first instruction. */
+pid_t wrapper_fork_tied(void);
 
 #endif
