@@ -37,6 +37,7 @@ exits 2 "a repository without the commit" "$REPERF" audit my-report --logs "$T/e
 like "$(cat "$T/err")" "has no commit $commit, of the logs of my-report; git fetch" "says which, and what gets it"
 mkdir "$T/nothing"
 cd "$T" || exit 1
+audit bare-one "a bare repository, named from where it stands"
 "$REPERF" audit my-report --logs nothing >"$T/out" 2>"$T/err"
 is "$?" 1 "a folder without the logs"
 like "$(cat "$T/out")" "tried $T/nothing/mine/runs/a/train.log" "is named from the root on"
