@@ -333,6 +333,36 @@ static void say_logs(struct new_maker *m, struct strbuf *text)
     table_release(&table);
 }
 
+/* What was seen and not taken, and what would take it. */
+static void say_left_out(struct new_maker *m, struct strbuf *text)
+{
+    if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
+        strbuf_printf(text,
+                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
+                      "and numbers; --below FOLDER narrows it\n",
+                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
+    }
+    if (m->draft.n_without_unit) {
+        strbuf_printf(text,
+                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
+                      m->draft.n_without_unit);
+    }
+    if (m->draft.n_unknown_unit) {
+        strbuf_printf(text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
+                      m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
+    }
+    if (m->draft.n_per_gpu) {
+        strbuf_printf(text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
+    }
+    if (m->n_sheets) {
+        strbuf_printf(
+            text,
+            "not read: %zu spreadsheets (.xlsx, .xls, .ods): export their tables as CSV and "
+            "commit them\n",
+            m->n_sheets);
+    }
+}
+
 static int say(struct new_maker *m, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
@@ -355,24 +385,7 @@ static int say(struct new_maker *m, struct err *err)
         "%zu documents, %zu logs of which %zu are read and %zu by no format; formats made: "
         "%zu\n",
         m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
-    if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
-        strbuf_printf(&text,
-                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
-                      "and numbers; --below FOLDER narrows it\n",
-                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
-    }
-    if (m->draft.n_without_unit) {
-        strbuf_printf(&text,
-                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
-                      m->draft.n_without_unit);
-    }
-    if (m->draft.n_unknown_unit) {
-        strbuf_printf(&text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
-                      m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
-    }
-    if (m->draft.n_per_gpu) {
-        strbuf_printf(&text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
-    }
+    say_left_out(m, &text);
     for (size_t idx = 0; idx < m->draft.n; idx++) {
         n_chance += m->draft.items[idx].is_by_chance;
     }

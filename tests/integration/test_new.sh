@@ -154,6 +154,7 @@ exits 0 "a bundle finds a report of the user's own" "$REPERF" bundle two --dry-r
 # nobody; a unit that is not known is not replaced by --unit.
 mkdir -p "$T/judged/logs/train" "$T/judged/logs/infer"
 cp "$ROOT/tests/integration/formats/timm.log" "$T/judged/logs/timm.log"
+printf 'PK\3\4' >"$T/judged/speed.xlsx"
 loop "$T/judged/logs/infer/resnet50_a100_fp16_bs64_gpu1_inference.log" 9000
 loop "$T/judged/logs/train/resnet50_a100_fp16_bs64_gpu8.log" 700
 loop "$T/judged/logs/train/resnet50_mycard_fp16_bs64_gpu4.log" 100
@@ -187,6 +188,7 @@ like "$(cat said)" '^no log .* 3000 images/s' "nor does one that does not say it
 like "$(cat said)" '^differs .* 5600 images/s .*700\.[0-9]* by .*gpu8' "one of the row does"
 like "$(cat said)" 'no log .* 81234 tokens/s' "tokens in short"
 like "$(cat said)" 'left out: 3 numbers whose unit is not known, as "Throughput \(q/s\)"' "a unit that nobody knows is none, whatever --unit says"
+like "$(cat said)" 'not read: 1 spreadsheets .*export their tables as CSV' "a spreadsheet is named, with what to do"
 exits 2 "a unit that is none" "$REPERF" new three --from "$T/two" --unit furlongs
 exits 2 "a folder that is no repository" "$REPERF" new x --from "$T/home"
 exits 2 "no name" "$REPERF" new --from "$T/repo"
