@@ -22,11 +22,20 @@
 #define SHOWN_MAX      40
 #define LOGS_SHOWN_MAX 20
 
+/* The folder's name, or the last part of the address. */
+static struct str name_of(struct new_maker *m)
+{
+    struct str path = str_of(strstr(m->from->clone, "://") ? m->from->clone : m->git_dir);
+    const char *slash;
+    path.len -= str_ends(path, STR_LIT("/.git")) ? 5 : str_ends(path, STR_LIT("/.")) ? 2 : 0;
+    slash = memrchr(path.ptr, '/', path.len);
+    return slash ? str_sub(path, (size_t)(slash - path.ptr) + 1, path.len) : path;
+}
+
 static int find_source(struct new_maker *m, struct err *err)
 {
     struct str remote;
     const char *clone = m->from->clone;
-    const char *slash = strrchr(clone, '/');
     if (new_git_line(m, GIT_ARGS("rev-parse", "HEAD"), &m->commit, err) < 0 ||
         new_git_line(m, GIT_ARGS("log", "-1", "--format=%cs"), &m->date, err) < 0 ||
         new_git_line(m, GIT_ARGS("config", "--get", "remote.origin.url"), &remote, err) < 0) {
@@ -40,8 +49,8 @@ static int find_source(struct new_maker *m, struct err *err)
         m->repository = remote;
     }
     if (!m->repository.len) {
-        m->repository = str_of(arena_printf(m->arena, "https://repository.invalid/%s",
-                                            slash && slash[1] ? slash + 1 : clone));
+        m->repository =
+            str_of(arena_printf(m->arena, "https://repository.invalid/%.*s", STR_ARG(name_of(m))));
         log_line(LOG_WARN,
                  "%s names no https remote: the draft says %.*s; --repository URL says it", clone,
                  STR_ARG(m->repository));
