@@ -295,6 +295,9 @@ static bool is_harmless(struct draft_reader *r, struct str rest)
         str_starts(rest, STR_LIT("+/-"))) {
         return memchr(rest.ptr ? rest.ptr : "", '%', rest.len) == NULL || rest.ptr[0] == '(';
     }
+    if (str_eq_z(rest, "/s") || str_eq_z(rest, "/sec")) {
+        return true; /* of what stands around it or is said by --unit */
+    }
     if (draft_unit(r, rest).len) {
         return !draft_finds(r, SHAPE_RATIO, rest);
     }

@@ -174,6 +174,12 @@ cat >"$T/judged/README.md" <<'END'
 | GPUs | FP32 samples/s |
 |---|---|
 | 8 | [112.9](logs/timm.log) |
+
+## Bare
+
+| Experiment | Throughput | Speed up |
+|---|---|---|
+| pipeline-2 | 35.502/s | 1.2x |
 END
 git -C "$T/judged" init -q && git -C "$T/judged" add . && git -C "$T/judged" commit -qm one
 exits 0 "a draft whose logs nearly fit" "$REPERF" new judged --from "$T/judged" --unit samples/s
@@ -188,6 +194,7 @@ like "$(cat said)" '^no log .* 3000 images/s' "nor does one that does not say it
 like "$(cat said)" '^differs .* 5600 images/s .*700\.[0-9]* by .*gpu8' "one of the row does"
 like "$(cat said)" 'no log .* 81234 tokens/s' "tokens in short"
 like "$(cat said)" 'left out: 3 numbers whose unit is not known, as "Throughput \(q/s\)"' "a unit that nobody knows is none, whatever --unit says"
+like "$(cat said)" 'no log .* 35.502 samples/s' "a rate of what --unit says"
 like "$(cat said)" 'not read: 1 spreadsheets .*export their tables as CSV' "a spreadsheet is named, with what to do"
 exits 2 "a unit that is none" "$REPERF" new three --from "$T/two" --unit furlongs
 exits 2 "a folder that is no repository" "$REPERF" new x --from "$T/home"
