@@ -428,12 +428,51 @@ static int open_clone(struct new_maker *m, struct err *err)
                                 "%s: expected a git repository, bare or not, or its URL", from);
 }
 
+/* A name as reports have names: "PyTorch 2" is pytorch-2. */
+static int take_name(struct new_maker *m, const char *option, struct str *name, struct err *err)
+{
+    struct str slug = name->ptr ? draft_slug(m->arena, *name) : STR_EMPTY;
+    if (name->ptr && !slug.len) {
+        return err_set(err, ERR_USAGE, "%s: expected a name of letters and digits, found \"%.*s\"",
+                       option, STR_ARG(*name));
+    }
+    *name = slug;
+    return 0;
+}
+
+/* What a person says of all rows, in the words that a report has. */
+static int take_given(struct new_maker *m, struct draft_attrs *given, struct str *ret_unit,
+                      struct err *err)
+{
+    const struct vocabulary *words = format_vocabulary(m->formats.items[0]);
+    const struct word *unit =
+        m->from->unit ? words_find(&words->units, str_of(m->from->unit)) : NULL;
+    const struct word *precision;
+    *given = m->from->given;
+    precision = given->precision.ptr ? words_find(&words->precisions, given->precision) : NULL;
+    if (m->from->unit && !(unit && str_eq_z(unit->dimension, "rate"))) {
+        return err_set(err, ERR_USAGE,
+                       "--unit: expected a unit of a rate, as images/s, found \"%s\"",
+                       m->from->unit);
+    }
+    if (given->precision.ptr && !precision) {
+        return err_set(err, ERR_USAGE,
+                       "--precision: expected a precision, as fp32, amp or bf16, found \"%.*s\"",
+                       STR_ARG(given->precision));
+    }
+    given->precision = precision ? precision->name : STR_EMPTY;
+    *ret_unit = unit ? unit->name : STR_EMPTY;
+    return take_name(m, "--model", &given->model, err) < 0
+               ? -1
+               : take_name(m, "--framework", &given->framework, err);
+}
+
 static int make(struct new_maker *m, struct err *err)
 {
     struct draft_reader *reader;
-    struct draft_attrs given = m->from->given;
+    struct draft_attrs given;
     struct draft_attrs of_name = {0};
-    const struct word *unit;
+    struct str unit;
     struct str series_sha256 = STR_EMPTY;
     bool has_rows = false;
     int status;
@@ -444,16 +483,10 @@ static int make(struct new_maker *m, struct err *err)
         load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {
         return -1;
     }
-    unit = m->from->unit
-               ? words_find(&format_vocabulary(m->formats.items[0])->units, str_of(m->from->unit))
-               : NULL;
-    if (m->from->unit && !(unit && str_eq_z(unit->dimension, "rate"))) {
-        return err_set(err, ERR_USAGE,
-                       "--unit: expected a unit of a rate, as images/s, found \"%s\"",
-                       m->from->unit);
+    if (take_given(m, &given, &unit, err) < 0) {
+        return -1;
     }
-    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]),
-                              unit ? unit->name : STR_EMPTY);
+    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]), unit);
     status = read_docs(m, reader, err);
     if (status == 0) {
         new_choose_logs(m, reader);

@@ -180,6 +180,12 @@ cat >"$T/judged/README.md" <<'END'
 | Experiment | Throughput | Speed up |
 |---|---|---|
 | pipeline-2 | 35.502/s | 1.2x |
+
+## Odd
+
+| Model | images/s | tokens/s |
+|---|---|---|
+| a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-letters-more | 41 | 99999999999999999999 |
 END
 git -C "$T/judged" init -q && git -C "$T/judged" add . && git -C "$T/judged" commit -qm one
 exits 0 "a draft whose logs nearly fit" "$REPERF" new judged --from "$T/judged" --unit samples/s
@@ -196,6 +202,12 @@ like "$(cat said)" 'no log .* 81234 tokens/s' "tokens in short"
 like "$(cat said)" 'left out: 3 numbers whose unit is not known, as "Throughput \(q/s\)"' "a unit that nobody knows is none, whatever --unit says"
 like "$(cat said)" 'no log .* 35.502 samples/s' "a rate of what --unit says"
 like "$(cat said)" 'not read: 1 spreadsheets .*export their tables as CSV' "a spreadsheet is named, with what to do"
+like "$(cat said)" 'no log .* 41 images/s +a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-l/' "a long name is cut"
+is "$(grep -c 99999999999999999999 said)" 0 "a number that is no rate is none"
+exits 0 "names as people write them" "$REPERF" new named --from "$T/judged" --model "My Net!"
+exits 1 "make a report" "$REPERF" audit named --case 'my-net/*' -q
+exits 2 "a precision that is none" "$REPERF" new none --from "$T/judged" --precision foo
+exits 2 "a name that is none" "$REPERF" new none --from "$T/judged" --model '!'
 exits 2 "a unit that is none" "$REPERF" new three --from "$T/two" --unit furlongs
 exits 2 "a folder that is no repository" "$REPERF" new x --from "$T/home"
 exits 2 "no name" "$REPERF" new --from "$T/repo"
