@@ -16,7 +16,7 @@ SAMPLES=2
 in_test_all "each call of each command fails once" && SAMPLES=0
 if [ -d "$T/sanitizer" ]; then
     export ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0"
-    SAMPLES=$((SAMPLES ? SAMPLES : 20))
+    SAMPLES=$((SAMPLES ? SAMPLES : 6))
 fi
 
 # --- what is worked on ------------------------------------------------------------------------------
