@@ -88,11 +88,6 @@ void dnn_unprepare(struct cuda *cuda UNUSED, struct kernel_args *args)
     library_unprepare(args);
 }
 
-struct plan_info dnn_plan_info(const struct kernel_args *args)
-{
-    return library_info(args);
-}
-
 /* Where filter element (r, s) of output pixel (n, p, q) is in x; -1: beside the image. */
 static int64_t pixel(const struct conv_geom *g, int64_t n, int64_t p, int64_t q, int64_t r,
                      int64_t s)
