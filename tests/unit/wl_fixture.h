@@ -47,15 +47,10 @@ static inline int graph_param(struct graph *graph, const char *name, struct shap
                                                  .needs_grad = true});
 }
 
-static inline bool wants_nothing(void *self UNUSED, const struct graph *graph UNUSED,
-                                 enum fuse_pattern pattern UNUSED, int op UNUSED)
-{
-    return false;
-}
-
 static inline struct fuse_policy fuse_none(void)
 {
-    return (struct fuse_policy){.wants = wants_nothing};
+    static struct fuse_list nothing;
+    return fuse_listed(&nothing);
 }
 
 struct fixture {
