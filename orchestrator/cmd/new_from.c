@@ -22,11 +22,20 @@
 #define SHOWN_MAX      40
 #define LOGS_SHOWN_MAX 20
 
+/* The folder's name, or the last part of the address. */
+static struct str name_of(struct new_maker *m)
+{
+    struct str path = str_of(strstr(m->from->clone, "://") ? m->from->clone : m->git_dir);
+    const char *slash;
+    path.len -= str_ends(path, STR_LIT("/.git")) ? 5 : str_ends(path, STR_LIT("/.")) ? 2 : 0;
+    slash = memrchr(path.ptr, '/', path.len);
+    return slash ? str_sub(path, (size_t)(slash - path.ptr) + 1, path.len) : path;
+}
+
 static int find_source(struct new_maker *m, struct err *err)
 {
     struct str remote;
     const char *clone = m->from->clone;
-    const char *slash = strrchr(clone, '/');
     if (new_git_line(m, GIT_ARGS("rev-parse", "HEAD"), &m->commit, err) < 0 ||
         new_git_line(m, GIT_ARGS("log", "-1", "--format=%cs"), &m->date, err) < 0 ||
         new_git_line(m, GIT_ARGS("config", "--get", "remote.origin.url"), &remote, err) < 0) {
@@ -40,8 +49,8 @@ static int find_source(struct new_maker *m, struct err *err)
         m->repository = remote;
     }
     if (!m->repository.len) {
-        m->repository = str_of(arena_printf(m->arena, "https://repository.invalid/%s",
-                                            slash && slash[1] ? slash + 1 : clone));
+        m->repository =
+            str_of(arena_printf(m->arena, "https://repository.invalid/%.*s", STR_ARG(name_of(m))));
         log_line(LOG_WARN,
                  "%s names no https remote: the draft says %.*s; --repository URL says it", clone,
                  STR_ARG(m->repository));
@@ -240,27 +249,39 @@ static struct format_set all_formats(struct new_maker *m)
     return all;
 }
 
-/* The report, its formats, and the series of its logs, so that audit needs nothing else. */
-static int write_all(struct new_maker *m, struct err *err)
+/* The draft as audit reads and judges it, before anything of it lies where others look; the series of its logs are written then. */
+static int judge_draft(struct new_maker *m, struct str *ret_series_sha256, struct err *err)
 {
-    const char *folder = m->from->folder;
-    const char *path = arena_printf(m->arena, "%s/reports/%s.json", folder, m->from->id);
+    const char *path = fs_join(m->arena, m->tmp, ".reperf-draft.json");
     struct audit_opts opts = {.logs_folder = m->tmp, .root = m->ctx->root};
     struct format_set all = all_formats(m);
     struct report report;
     struct report_audit audit;
-    opts.series_folder = fs_join(m->arena, folder, "series");
-    if (fs_exists(path)) {
-        return err_set(err, ERR_USAGE, "%s: is there already", path);
-    }
-    if (fs_mkdir_p(fs_join(m->arena, folder, "reports"), err) < 0 ||
-        fs_mkdir_p(fs_join(m->arena, folder, "formats"), err) < 0 || write_formats(m, err) < 0 ||
-        write_report(m, STR_EMPTY, path, err) < 0 ||
+    opts.series_folder = fs_join(m->arena, m->from->folder, "series");
+    if (write_report(m, STR_EMPTY, path, err) < 0 ||
         load_report(m->arena, m->ctx->root, path, &report, err) < 0 ||
         audit_report(m->arena, &report, &all, &opts, &audit, err) < 0) {
         return -1;
     }
-    return audit.written_sha256.ptr ? write_report(m, audit.written_sha256, path, err) : 0;
+    draft_take_audit(m->arena, &audit, &m->draft);
+    *ret_series_sha256 = audit.written_sha256;
+    return 0;
+}
+
+static const char *report_path(struct new_maker *m)
+{
+    return arena_printf(m->arena, "%s/reports/%s.json", m->from->folder, m->from->id);
+}
+
+/* The report and its formats; with the series, audit needs nothing else. */
+static int write_all(struct new_maker *m, struct str series_sha256, struct err *err)
+{
+    const char *folder = m->from->folder;
+    return fs_mkdir_p(fs_join(m->arena, folder, "reports"), err) < 0 ||
+                   fs_mkdir_p(fs_join(m->arena, folder, "formats"), err) < 0 ||
+                   write_formats(m, err) < 0
+               ? -1
+               : write_report(m, series_sha256, report_path(m), err);
 }
 
 /* ---- what is said ---- */
@@ -284,8 +305,8 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
                        STR_ARG(d->missing), d->missing.len ? ")" : "");
         }
         if (d->log) {
-            table_addf(table, "%.6g by %.*s of %.*s", d->value, STR_ARG(d->rule->id),
-                       STR_ARG(d->log->path));
+            table_addf(table, "%.*s by %.*s of %.*s%s", STR_ARG(d->found), STR_ARG(d->rule->id),
+                       STR_ARG(d->log->path), d->is_of_another ? ", which is of another row" : "");
         } else {
             table_add(table, STR_LIT("-"));
         }
@@ -321,7 +342,37 @@ static void say_logs(struct new_maker *m, struct strbuf *text)
     table_release(&table);
 }
 
-static int say(struct new_maker *m, size_t *ret_placed, struct err *err)
+/* What was seen and not taken, and what would take it. */
+static void say_left_out(struct new_maker *m, struct strbuf *text)
+{
+    if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
+        strbuf_printf(text,
+                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
+                      "and numbers; --below FOLDER narrows it\n",
+                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
+    }
+    if (m->draft.n_without_unit) {
+        strbuf_printf(text,
+                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
+                      m->draft.n_without_unit);
+    }
+    if (m->draft.n_unknown_unit) {
+        strbuf_printf(text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
+                      m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
+    }
+    if (m->draft.n_per_gpu) {
+        strbuf_printf(text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
+    }
+    if (m->n_sheets) {
+        strbuf_printf(
+            text,
+            "not read: %zu spreadsheets (.xlsx, .xls, .ods): export their tables as CSV and "
+            "commit them\n",
+            m->n_sheets);
+    }
+}
+
+static int say(struct new_maker *m, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
         {"state", false}, {"table", false}, {"printed", true}, {"row", false}, {"log", false}};
@@ -343,20 +394,7 @@ static int say(struct new_maker *m, size_t *ret_placed, struct err *err)
         "%zu documents, %zu logs of which %zu are read and %zu by no format; formats made: "
         "%zu\n",
         m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
-    if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
-        strbuf_printf(&text,
-                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
-                      "and numbers; --below FOLDER narrows it\n",
-                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
-    }
-    if (m->draft.n_without_unit) {
-        strbuf_printf(&text,
-                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
-                      m->draft.n_without_unit);
-    }
-    if (m->draft.n_per_gpu) {
-        strbuf_printf(&text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
-    }
+    say_left_out(m, &text);
     for (size_t idx = 0; idx < m->draft.n; idx++) {
         n_chance += m->draft.items[idx].is_by_chance;
     }
@@ -369,7 +407,6 @@ static int say(struct new_maker *m, size_t *ret_placed, struct err *err)
     }
     strbuf_printf(&text, "%zu numbers fit, %zu differ, %zu without log, %zu without a row\n",
                   n[DRAFT_FITS], n[DRAFT_DIFFERS], n[DRAFT_NO_LOG], n[DRAFT_UNPLACED]);
-    *ret_placed = n[DRAFT_FITS] + n[DRAFT_DIFFERS] + n[DRAFT_NO_LOG];
     return cmd_print(strbuf_str(&text), err);
 }
 
@@ -391,46 +428,84 @@ static int open_clone(struct new_maker *m, struct err *err)
                                 "%s: expected a git repository, bare or not, or its URL", from);
 }
 
-static int make(struct new_maker *m, struct err *err)
+/* A name as reports have names: "PyTorch 2" is pytorch-2. */
+static int take_name(struct new_maker *m, const char *option, struct str *name, struct err *err)
 {
-    struct draft_reader *reader;
-    struct draft_attrs given = m->from->given;
-    struct draft_attrs of_name = {0};
-    const struct word *unit;
-    size_t n_placed = 0;
-    int status;
-    if (open_clone(m, err) < 0 || find_source(m, err) < 0 || new_list_files(m, err) < 0 ||
-        load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {
-        return -1;
+    struct str slug = name->ptr ? draft_slug(m->arena, *name) : STR_EMPTY;
+    if (name->ptr && !slug.len) {
+        return err_set(err, ERR_USAGE, "%s: expected a name of letters and digits, found \"%.*s\"",
+                       option, STR_ARG(*name));
     }
-    unit = m->from->unit
-               ? words_find(&format_vocabulary(m->formats.items[0])->units, str_of(m->from->unit))
-               : NULL;
+    *name = slug;
+    return 0;
+}
+
+/* What a person says of all rows, in the words that a report has. */
+static int take_given(struct new_maker *m, struct draft_attrs *given, struct str *ret_unit,
+                      struct err *err)
+{
+    const struct vocabulary *words = format_vocabulary(m->formats.items[0]);
+    const struct word *unit =
+        m->from->unit ? words_find(&words->units, str_of(m->from->unit)) : NULL;
+    const struct word *precision;
+    *given = m->from->given;
+    precision = given->precision.ptr ? words_find(&words->precisions, given->precision) : NULL;
     if (m->from->unit && !(unit && str_eq_z(unit->dimension, "rate"))) {
         return err_set(err, ERR_USAGE,
                        "--unit: expected a unit of a rate, as images/s, found \"%s\"",
                        m->from->unit);
     }
-    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]),
-                              unit ? unit->name : STR_EMPTY);
+    if (given->precision.ptr && !precision) {
+        return err_set(err, ERR_USAGE,
+                       "--precision: expected a precision, as fp32, amp or bf16, found \"%.*s\"",
+                       STR_ARG(given->precision));
+    }
+    given->precision = precision ? precision->name : STR_EMPTY;
+    *ret_unit = unit ? unit->name : STR_EMPTY;
+    return take_name(m, "--model", &given->model, err) < 0
+               ? -1
+               : take_name(m, "--framework", &given->framework, err);
+}
+
+static int make(struct new_maker *m, struct err *err)
+{
+    struct draft_reader *reader;
+    struct draft_attrs given;
+    struct draft_attrs of_name = {0};
+    struct str unit;
+    struct str series_sha256 = STR_EMPTY;
+    bool has_rows = false;
+    int status;
+    if (fs_exists(report_path(m))) {
+        return err_set(err, ERR_USAGE, "%s: is there already", report_path(m));
+    }
+    if (open_clone(m, err) < 0 || find_source(m, err) < 0 || new_list_files(m, err) < 0 ||
+        load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {
+        return -1;
+    }
+    if (take_given(m, &given, &unit, err) < 0) {
+        return -1;
+    }
+    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]), unit);
     status = read_docs(m, reader, err);
     if (status == 0) {
-        new_choose_logs(m);
+        new_choose_logs(m, reader);
         status = read_logs(m, reader, err);
     }
     if (status == 0) {
         draft_read_attrs(reader, m->repository, &of_name);
         given.framework = given.framework.ptr ? given.framework : of_name.framework;
         draft_match(m->arena, &m->logs, &given, &m->draft);
-        status = say(m, &n_placed, err);
+        has_rows = draft_has_rows(&m->draft);
+        status = (has_rows && judge_draft(m, &series_sha256, err) < 0) || say(m, err) < 0 ? -1 : 0;
     }
     draft_reader_free(reader);
     if (status < 0) {
         return -1;
     }
-    if (n_placed == 0) {
+    if (!has_rows) {
         log_line(LOG_ERROR, "%s",
-                 m->draft.n || m->draft.n_without_unit
+                 m->draft.n || m->draft.n_without_unit || m->draft.n_unknown_unit
                      ? "no number has a unit and a row: nothing is written; --unit, "
                        "--model, --framework, --precision, --gpus and --batch say "
                        "what the tables do not"
@@ -438,11 +513,11 @@ static int make(struct new_maker *m, struct err *err)
                        "written");
         return 1;
     }
-    if (write_all(m, err) < 0) {
+    if (write_all(m, series_sha256, err) < 0) {
         return -1;
     }
-    log_line(LOG_INFO, "%s/reports/%s.json: written; reperf audit %s and reperf lint %s go on",
-             m->from->folder, m->from->id, m->from->id, m->from->id);
+    log_line(LOG_INFO, "%s: written; reperf audit %s and reperf lint %s go on", report_path(m),
+             m->from->id, m->from->id);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/strbuf.h"
 
-#define NODE_HELLO         "reperf-node 3 " /* then its own path and a line break */
+#define NODE_HELLO         "reperf-node 4 " /* then its own path and a line break */
 #define NODE_HEADER_BYTES  16
 #define NODE_BODY_MAX      (17u << 20) /* of a request: a job's command and environment */
 #define NODE_TEXT_MAX      (5u << 20)  /* of an answer: a log's part */
@@ -38,6 +38,10 @@ enum node_op {
     NODE_RELAY,   /* OFFSET LAST BYTES */
     NODE_HEAR,    /* WAIT_MS */
     NODE_FEED,    /* BYTES; alone may hold NULs */
+    NODE_SUBMIT,  /* ID N_OPTIONS OPTIONS... then START's fields after ID */
+    NODE_QUEUE,   /* ID */
+    NODE_CANCEL,  /* ID NUMBER WHOLE */
+    NODE_BATCHES, /* */
     NODE_OP_END,
 };
 

@@ -13,13 +13,6 @@
 
 #define REST_PAIRS_MAX 16384 /* of one request */
 
-/* $1...: numbers of Slurm's jobs. One that has ended meanwhile is no failure. */
-static const char CANCEL[] = "for id; do\n"
-                             "  said=$(scancel \"$id\" 2>&1) || case $said in *nvalid*job*id*) ;; "
-                             "*) echo \"$said\"; exit 1 ;; "
-                             "esac\n"
-                             "done\n";
-
 enum phase { PHASE_KILL, PHASE_GONE, PHASE_FORGET };
 
 struct apply_node {
@@ -28,7 +21,8 @@ struct apply_node {
     enum phase phase;
     int64_t until_ns;
     struct remote *own; /* of the local node: each run has its own work folder */
-    const char **batch; /* of CANCEL; NULL: not begun */
+    struct str *batch;  /* of NODE_REMOVE, as rest; NULL: not begun */
+    size_t n_batch;     /* pairs */
     bool is_batch_done;
     struct str *rest;       /* of NODE_REMOVE: the engine, then pairs; NULL: not begun */
     size_t n_rest, rest_at; /* pairs: in all, done */
@@ -137,32 +131,31 @@ static enum step step_cancel(struct apply *apply, size_t node_idx, struct err *e
 {
     struct clean_node *list = &apply->list->nodes[node_idx];
     struct apply_node *of = &apply->nodes[node_idx];
-    struct remote_exec exec = {
-        .script = CANCEL, .output = &of->output, .deadline_ns = REST_DEADLINE_NS};
-    struct remote *remote;
-    int exit_status = 0;
     enum step step = STEP_DONE;
     if (!of->batch) {
-        size_t n = 0;
-        of->batch = arena_array(&apply->arena, const char *, list->n_items + 1);
+        of->batch = arena_array(&apply->arena, struct str, 2 * list->n_items + 1);
+        of->batch[0] = STR_LIT("");
         for (size_t idx = 0; idx < list->n_items; idx++) {
             const struct clean_item *item = &list->items[idx];
             if (item->kind == CLEAN_BATCH && item->action != CLEAN_KEEP) {
-                of->batch[n++] = str_z(&apply->arena, item->id);
+                of->batch[2 * of->n_batch + 1] = str_of(clean_kind_name(item->kind));
+                of->batch[2 * of->n_batch + 2] = item->id;
+                of->n_batch++;
             }
         }
     }
-    exec.args = of->batch;
-    if (of->batch[0]) {
-        remote = clean_batch_remote(apply->fleet, apply->list, &apply->own);
-        step = remote->ops->exec(remote, &exec, &exit_status, err);
+    if (of->n_batch) {
+        struct remote *remote = clean_batch_remote(apply->fleet, apply->list, &apply->own);
+        const struct remote_ask ask = {.what = "ending jobs of Slurm",
+                                       .op = NODE_REMOVE,
+                                       .fields = of->batch,
+                                       .n_fields = 2 * of->n_batch + 1,
+                                       .output = &of->output,
+                                       .deadline_ns = REST_DEADLINE_NS};
+        step = remote->ops->ask(remote, &ask, err);
     }
     if (step != STEP_DONE) {
         return step;
-    }
-    if (exit_status != 0) {
-        struct str said = str_trim(strbuf_str(&of->output));
-        return step_fail(err_set(err, ERR_NODE, "scancel: %.*s", STR_ARG(str_sub(said, 0, 300))));
     }
     for (size_t idx = 0; idx < list->n_items; idx++) {
         struct clean_item *item = &list->items[idx];

@@ -11,14 +11,6 @@
 #define SCAN_OUTPUT_MAX  (32u << 20)
 #define SCAN_DEADLINE_NS (120 * NS_PER_S)
 
-/* The names are fleet/remote_slurm's: "reperf-RUN-" and eight hex digits. */
-static const char BATCH_SCRIPT[] =
-    "jobs=$(squeue --noheader --user=\"$(id -un)\" --format='%A %T %j') || exit 76\n"
-    "echo \"$jobs\" | while read -r id state name; do\n"
-    "  case $name in reperf-*) printf 'batch\\t%s\\t%s\\t%s\\n' \"$state\" \"$id\" "
-    "\"$name\" ;; esac\n"
-    "done\n";
-
 /* ---- names ---- */
 
 const char *clean_kind_name(enum clean_kind kind)
@@ -191,15 +183,11 @@ static enum step step_batch(struct scan *scan, size_t node_idx, struct err *err)
 {
     struct scan_node *of = &scan->nodes[node_idx];
     struct remote *remote = clean_batch_remote(scan->fleet, scan->list, &scan->own);
-    struct remote_exec exec = {
-        .script = BATCH_SCRIPT, .output = &of->batch, .deadline_ns = SCAN_DEADLINE_NS};
-    int exit_status = -1;
-    enum step step = remote->ops->exec(remote, &exec, &exit_status, err);
-    struct str said = str_trim(strbuf_str(&of->batch));
-    if (step == STEP_DONE && exit_status != 0) {
-        return step_fail(
-            err_set(err, ERR_NODE, "Slurm does not answer: %.*s", STR_ARG(str_sub(said, 0, 300))));
-    }
+    const struct remote_ask ask = {.what = "the jobs of Slurm",
+                                   .op = NODE_BATCHES,
+                                   .output = &of->batch,
+                                   .deadline_ns = SCAN_DEADLINE_NS};
+    enum step step = remote->ops->ask(remote, &ask, err);
     of->has_batch = step == STEP_DONE;
     return step;
 }

@@ -28,21 +28,23 @@ static bool begin_job_op(struct served *r, const char *id, const char *what, str
     return true;
 }
 
-static void make_cleanup(struct strbuf *out, const struct remote_job *job)
+static struct str make_cleanup(struct arena *arena, const char *prefix,
+                               const struct remote_job *job)
 {
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, NODE_BODY_MAX);
+    strbuf_add_z(&text, job->cleanup ? prefix : "");
     for (size_t idx = 0; job->cleanup && job->cleanup[idx]; idx++) {
-        shq_append(out, str_of(job->cleanup[idx]));
-        strbuf_add_char(out, ' ');
+        shq_append(&text, str_of(job->cleanup[idx]));
+        strbuf_add_char(&text, ' ');
     }
+    return (struct str){arena_strndup(arena, text.ptr, text.len), text.len};
 }
 
-static void request_start(struct served *r, const struct remote_job *job)
+struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
+                              const char *cleanup_prefix, size_t n_before, size_t *ret_n)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(strbuf) struct strbuf cleanup;
-    enum { BEFORE_ARGV = 5 };
-    char count[24];
-    size_t n_argv = 0, n_env = 0;
+    size_t n_argv = 0, n_env = 0, n = n_before;
     struct str *fields;
     while (job->argv[n_argv]) {
         n_argv++;
@@ -50,22 +52,28 @@ static void request_start(struct served *r, const struct remote_job *job)
     while (job->env && job->env[n_env]) {
         n_env++;
     }
-    strbuf_init(&cleanup, NODE_BODY_MAX);
-    make_cleanup(&cleanup, job);
-    snprintf(count, sizeof(count), "%zu", n_argv);
-    fields = arena_array(&arena, struct str, BEFORE_ARGV + n_argv + n_env);
-    fields[0] = str_of(job->id);
-    fields[1] = STR_LIT(READ_AHEAD_TEXT);
-    fields[2] = strbuf_str(&cleanup);
-    fields[3] = job->is_watched ? STR_LIT("1") : STR_LIT("0");
-    fields[4] = str_of(count);
+    fields = arena_array(arena, struct str, n_before + 4 + n_argv + n_env);
+    fields[n++] = STR_LIT(READ_AHEAD_TEXT);
+    fields[n++] = make_cleanup(arena, cleanup_prefix, job);
+    fields[n++] = job->is_watched ? STR_LIT("1") : STR_LIT("0");
+    fields[n++] = str_of(arena_printf(arena, "%zu", n_argv));
     for (size_t idx = 0; idx < n_argv; idx++) {
-        fields[BEFORE_ARGV + idx] = str_of(job->argv[idx]);
+        fields[n++] = str_of(job->argv[idx]);
     }
     for (size_t idx = 0; idx < n_env; idx++) {
-        fields[BEFORE_ARGV + n_argv + idx] = str_of(job->env[idx]);
+        fields[n++] = str_of(job->env[idx]);
     }
-    remote_node_request(r, NODE_START, fields, BEFORE_ARGV + n_argv + n_env);
+    *ret_n = n;
+    return fields;
+}
+
+static void request_start(struct served *r, const struct remote_job *job)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    size_t n;
+    struct str *fields = remote_job_fields(&arena, job, "", 1, &n);
+    fields[0] = str_of(job->id);
+    remote_node_request(r, NODE_START, fields, n);
 }
 
 /* ID and at most two words more. */

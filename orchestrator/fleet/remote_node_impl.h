@@ -109,6 +109,9 @@ bool remote_node_abort(struct served *r);
 
 /* ---- remote_jobs.c: the operations of remote.h ---- */
 
+/* START's fields after the id, behind n_before free places (node/README.md); cleanup_prefix goes before the cleanup's words. */
+struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
+                              const char *cleanup_prefix, size_t n_before, size_t *ret_n);
 enum step remote_job_start(struct remote *remote, const struct remote_job *job, struct err *err);
 enum step remote_job_poll(struct remote *remote, const char *id, struct job_report *ret_report,
                           struct err *err);

@@ -5,6 +5,7 @@
 #define JUDGE_RULE_H
 
 #include "codec/json.h"
+#include "judge/derivation.h"
 #include "judge/series.h"
 
 enum statistic {
@@ -22,22 +23,6 @@ enum statistic {
     STAT_TOOL,    /* the one value of a summary series; more than one (of a rank) is an error */
     STAT_ELAPSED, /* time between the first and the last line of a clock */
     STAT_COUNT,
-};
-
-/* How a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in result.json; replay
-   derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
-   2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. 4: a log is judged by the causes of
-   judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. 6: facts are of
-   one run of a log; one without its beginning is incomplete. 7: more ways to break off, gaps and cut lines are seen. 8: last lines. */
-enum {
-    DERIVATION_FIRST = 1,
-    DERIVATION_RANK_INTERVALS = 3,
-    DERIVATION_WHOLE = 4,
-    DERIVATION_IDENTITY = 5,
-    DERIVATION_RUNS = 6,
-    DERIVATION_GAPS = 7,
-    DERIVATION_ENDS = 8,
-    DERIVATION_NOW = 8
 };
 
 enum scale {

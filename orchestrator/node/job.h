@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's folder on this node, WORK/jobs/ID: claim/ (who made it runs the job), pid ("PID START_TICKS BOOT_ID"), log, status ("exit N"),
-   cleanup (a script), monitor/log. What a job that an older version of ours began there says is said in the same files. Paths are NUL-terminated and end without a slash. */
+   cleanup (a script), monitor/log; of a batch job (slurm.c) also request, batch,
+   slurm, stop and claim/job. What a job that an older version of ours began there says is said in the same files. Paths are NUL-terminated and end without a slash. */
 #ifndef NODE_JOB_H
 #define NODE_JOB_H
 
@@ -39,6 +40,8 @@ bool job_proc_stat(pid_t pid, struct proc_stat *ret_stat);
 bool job_read_boot_id(char *ret_text, size_t size);
 /* Whether the folder takes files: why not, else. */
 MUST_CHECK int job_probe(const char *dir, struct err *err);
+/* "exit N"; false: there is none, or it cannot be read. */
+bool job_read_status(const char *dir, int *ret_exit_status);
 /* The whole of a small file, without its line break; false where it cannot be read. */
 bool job_read_small(const char *path, char *ret_text, size_t size);
 /* Written and, where asked for, synced; then under its own name. */
@@ -55,8 +58,10 @@ void job_run_script(const char *path, int64_t limit_ns);
 struct job_entry {
     const char *below, *name; /* its folder, "" for root, and its own name */
     char path[JOB_PATH_BYTES];
-    struct stat info;
+    int folder_fd;
+    mode_t kind; /* S_IFDIR, ...; folders say it, so that not each file is looked at */
 };
+bool job_entry_stat(const struct job_entry *entry, struct stat *ret_info);
 enum job_walk { WALK_ON, WALK_INTO /* it, where it is a folder */, WALK_END };
 typedef enum job_walk (*job_walk_fn)(void *ctx, const struct job_entry *entry);
 void job_walk(const char *root, job_walk_fn fn, void *ctx);
@@ -67,16 +72,25 @@ NORETURN void job_watch(const char *dir);
 /* wrapper.c */
 struct wrapper_job {
     const char *dir;
-    const struct str *argv; /* each followed by a NUL */
+    const struct str *argv; /* each followed by a NUL; "reperf-node" first: this program */
     size_t n_argv;
     const struct str *env; /* NAME=VALUE, likewise */
     size_t n_env;
-    bool is_watched; /* what the node does meanwhile is kept, as the log of ID/monitor */
+    bool is_watched;  /* what the node does meanwhile is kept, as the log of ID/monitor */
+    bool is_in_batch; /* the program has all of this process's environment, Slurm's words too */
 };
 /* A process of its own session that claims the job, runs it, and says in its folder how it ended. It outlives this one. *ret_said: to
    be closed; it is at its end once the pid is written, or never will be. */
 MUST_CHECK int wrapper_start(const struct wrapper_job *job, int *ret_said, struct err *err);
+/* For batch.c, which does the same inside a batch job. */
+NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd);
+MUST_CHECK int wrapper_write_pid(const struct wrapper_job *job, struct err *err);
+/* The job's cleanup, then its status. */
+MUST_CHECK int wrapper_finish(const struct wrapper_job *job, int log_fd, int exit_status);
+int wrapper_exit_status(int status); /* as the shell says it: 128+n where signal n ended it */
 /* What may be sent to a child of ours has its default effect again; nothing is blocked. */
 void wrapper_reset_signals(void);
+/* fork, of a child that is killed when this process ends, be it before the child's first instruction. */
+pid_t wrapper_fork_tied(void);
 
 #endif

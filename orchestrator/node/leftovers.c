@@ -123,15 +123,16 @@ static bool is_partial(const char *below, const char *name, bool is_folder)
 static enum job_walk note_partial(void *ctx, const struct job_entry *entry)
 {
     struct scan *scan = ctx;
-    bool is_folder = S_ISDIR(entry->info.st_mode);
+    bool is_folder = S_ISDIR(entry->kind);
+    struct stat info;
     if (!entry->below[0] && strcmp(entry->name, "jobs") == 0) {
         return WALK_ON;
     }
-    if (!is_partial(entry->below, entry->name, is_folder) ||
-        !(is_folder || S_ISREG(entry->info.st_mode))) {
+    if (!is_partial(entry->below, entry->name, is_folder) || !(is_folder || S_ISREG(entry->kind))) {
         return scan->text->is_full ? WALK_END : WALK_INTO;
     }
-    if (scan->now_s - entry->info.st_mtime > scan->older_than_s && is_our_name(entry->path)) {
+    if (is_our_name(entry->path) && job_entry_stat(entry, &info) &&
+        scan->now_s - info.st_mtime > scan->older_than_s) {
         strbuf_printf(scan->text, "partial\t%s\n", entry->path);
     }
     return WALK_ON;
@@ -194,6 +195,9 @@ static int remove_one(const struct server *server, const char *engine, const str
         return status == 0 || was_gone
                    ? 0
                    : err_set(err, ERR_NODE, "container %s: %s", name, one_line(&arena, &said));
+    }
+    if (str_eq_z(pair[0], "batch")) {
+        return slurm_scancel(name, err);
     }
     if (!serve_is_plain_id(pair[1])) {
         return err_set(err, ERR_NODE, "%s is no plain relative path", name);

@@ -108,7 +108,7 @@ static bool is_alive(const struct job_pid *wrapper)
            stat.start_ticks == wrapper->start_ticks && stat.state != 'Z';
 }
 
-static bool read_status(const char *dir, int *ret_exit_status)
+bool job_read_status(const char *dir, int *ret_exit_status)
 {
     char text[SMALL_MAX];
     struct err ignored = {0};
@@ -139,7 +139,7 @@ void job_look(const char *dir, struct job_look *ret_look)
         }
     }
     /* Last: a wrapper that was alive a moment ago may have written it since. */
-    if (read_status(dir, &look.exit_status)) {
+    if (job_read_status(dir, &look.exit_status)) {
         look.state = LOOK_ENDED;
     }
     *ret_look = look;

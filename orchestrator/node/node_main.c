@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `reperf-node bench ...` measures (node/gauge.h), `reperf-node relay ...` passes a stream on (node/relay_server.h). reperf-node WORK:
+/* `reperf-node bench ...` measures (node/gauge.h), `reperf-node relay ...` passes a stream on (node/relay_server.h), `reperf-node batch DIR` is a batch job of Slurm
+   (node/batch.c). reperf-node WORK:
    serves the jobs of WORK over its stdin and stdout (codec/node_wire.h) until stdin ends. The orchestrator puts it on a node and starts
    it there (fleet/remote_node.c). What it keeps in memory is a relay, which ends with it, and is begun again by the orchestrator: so it
    may be killed and started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any
@@ -114,6 +115,12 @@ int main(int argc, char **argv)
         if (status != STATUS_USAGE) {
             return status;
         }
+    }
+    if (argc == 3 && strcmp(argv[1], "batch") == 0 && argv[2][0] == '/') {
+        return batch_main(argv[2]);
+    }
+    if (argc > 2 && strcmp(argv[1], "srun") == 0) {
+        return srun_main(argc - 2, argv + 2);
     }
     if ((argc == 3 || argc == 4) && strcmp(argv[1], "relay") == 0 && argv[2][0] == '/') {
         (void)signal(SIGPIPE, SIG_IGN);

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "base/sha256_pair.h"
+#include "codec/digest.h"
 #include "node/job.h"
 
 #define ID_MAX         512
@@ -196,32 +196,13 @@ static int read_from(struct job *job, int64_t offset, int64_t most, struct strbu
     return 0;
 }
 
-static int digest_log(struct job *job, char *ret_hex, struct err *err)
+int serve_sha256(const char *path, char *ret_hex, struct err *err)
 {
-    static const char DIGITS[] = "0123456789abcdef";
-    const char *path = path_in(job, "log");
-    CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct sha256_lane lane;
-    uint8_t sha256[SHA256_BYTES];
-    char chunk[CHUNK_BYTES];
-    ssize_t len = fd < 0 ? -1 : 1;
-    sha256_lane_start_any(&lane);
-    while (len > 0) {
-        len = read(fd, chunk, sizeof(chunk));
-        if (len > 0) {
-            sha256_lane_add(&lane, chunk, (size_t)len);
-        }
+    struct digest_value value;
+    if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+        return err_wrap(err, "its digest could not be made");
     }
-    if (len < 0) {
-        return err_set(err, ERR_IO, "%s: its digest could not be made: %s", path,
-                       err_errno_text(errno));
-    }
-    sha256_lane_finish(&lane, sha256);
-    for (size_t idx = 0; idx < SHA256_BYTES; idx++) {
-        ret_hex[2 * idx] = DIGITS[sha256[idx] >> 4];
-        ret_hex[2 * idx + 1] = DIGITS[sha256[idx] & 15];
-    }
-    ret_hex[(size_t)2 * SHA256_BYTES] = '\0';
+    hex_encode(value.sha256, SHA256_BYTES, ret_hex);
     return 0;
 }
 
@@ -232,7 +213,7 @@ static int serve_digest(struct job *job, struct strbuf *text)
     if (!fs_exists(path_in(job, "log"))) {
         return serve_failed(text, arena_printf(&job->arena, "%s/log is not there", job->dir), NULL);
     }
-    if (digest_log(job, hex, &err) < 0) {
+    if (serve_sha256(path_in(job, "log"), hex, &err) < 0) {
         return serve_failed(text, "", &err);
     }
     strbuf_printf(text, "%s\n", hex);
@@ -261,7 +242,7 @@ static int reap(const struct server *server, struct job *job, int64_t offset, in
         strbuf_add_z(text, DIGEST_NOTHING " 0\n");
         return 0;
     }
-    if (digest_log(job, hex, &err) < 0) {
+    if (serve_sha256(path_in(job, "log"), hex, &err) < 0) {
         return serve_failed(text, "", &err);
     }
     strbuf_printf(text, "%s %" PRIu64 "\n", hex, log_size(job));
@@ -281,9 +262,8 @@ static int serve_reap(const struct server *server, struct job *job,
 
 /* ---- start ---- */
 
-/* False: the request is no start of a job. */
-static bool take_job(struct job *job, const struct node_request *request,
-                     struct wrapper_job *ret_job, int64_t *ret_most)
+bool serve_take_job(const struct node_request *request, const char *dir,
+                    struct wrapper_job *ret_job, int64_t *ret_most)
 {
     enum { AT_MOST = 1, AT_WATCHED = 3, AT_N_ARGV = 4, AT_ARGV = 5 };
     int64_t n_argv, is_watched;
@@ -293,7 +273,7 @@ static bool take_job(struct job *job, const struct node_request *request,
         (size_t)n_argv > request->n_fields - AT_ARGV) {
         return false;
     }
-    *ret_job = (struct wrapper_job){.dir = job->dir,
+    *ret_job = (struct wrapper_job){.dir = dir,
                                     .argv = request->fields + AT_ARGV,
                                     .n_argv = (size_t)n_argv,
                                     .env = request->fields + AT_ARGV + n_argv,
@@ -355,7 +335,7 @@ static int serve_start(const struct server *server, struct job *job,
     CLEANUP(fd) int said_fd = -1;
     int64_t most;
     int status;
-    if (!take_job(job, request, &wrapper, &most)) {
+    if (!serve_take_job(request, job->dir, &wrapper, &most)) {
         return serve_bad(text);
     }
     if (claim_and_run(job, request, &wrapper, &said_fd, &err) < 0 ||
@@ -466,10 +446,14 @@ int serve_request(struct server *server, const struct node_request *request, str
     typedef int (*serve_fn)(struct server * server, const struct node_request *request,
                             struct strbuf *text);
     static const serve_fn OF_NODE[NODE_OP_END] = {
-        [NODE_FOLDER] = serve_folder, [NODE_LEASE] = serve_lease,     [NODE_SCAN] = serve_scan,
-        [NODE_REMOVE] = serve_remove, [NODE_CLOCK] = serve_clock,     [NODE_FACTS] = serve_facts,
-        [NODE_LISTEN] = serve_listen, [NODE_CONNECT] = serve_connect, [NODE_RELAY] = serve_relay,
-        [NODE_HEAR] = serve_hear,     [NODE_FEED] = serve_feed};
+        [NODE_FOLDER] = serve_folder,  [NODE_LEASE] = serve_lease,
+        [NODE_SCAN] = serve_scan,      [NODE_REMOVE] = serve_remove,
+        [NODE_CLOCK] = serve_clock,    [NODE_FACTS] = serve_facts,
+        [NODE_LISTEN] = serve_listen,  [NODE_CONNECT] = serve_connect,
+        [NODE_RELAY] = serve_relay,    [NODE_HEAR] = serve_hear,
+        [NODE_FEED] = serve_feed,      [NODE_SUBMIT] = serve_submit,
+        [NODE_QUEUE] = serve_queue,    [NODE_CANCEL] = serve_cancel,
+        [NODE_BATCHES] = serve_batches};
     serve_fn fn = OF_NODE[request->op];
     reap_children(server);
     return (fn ? fn : serve_job)(server, request, text);

@@ -38,6 +38,16 @@ int serve_clock(struct server *server, const struct node_request *request, struc
 int serve_relay(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_hear(struct server *server, const struct node_request *request, struct strbuf *text);
 int serve_feed(struct server *server, const struct node_request *request, struct strbuf *text);
+/* slurm.c */
+int serve_submit(struct server *server, const struct node_request *request, struct strbuf *text);
+int serve_queue(struct server *server, const struct node_request *request, struct strbuf *text);
+int serve_cancel(struct server *server, const struct node_request *request, struct strbuf *text);
+int serve_batches(struct server *server, const struct node_request *request, struct strbuf *text);
+/* batch.c: `reperf-node batch DIR`. Returns the job's status. */
+int batch_main(const char *dir);
+int srun_main(int argc,
+              char **argv); /* `reperf-node srun ...`, likewise; returns only where there is none */
+MUST_CHECK int slurm_scancel(const char *number, struct err *err);
 void relay_child_end(struct server *server);
 pid_t relay_child_pid(const struct server *server); /* 0: none */
 
@@ -53,6 +63,11 @@ int serve_bad(struct strbuf *text); /* the request is none of its operation */
 /* A field's number, from 0 to max; false: it has none. */
 bool serve_number(const struct node_request *request, size_t field, int64_t max,
                   int64_t *ret_number);
+/* Of START; false: the request is none. */
+struct wrapper_job;
+bool serve_take_job(const struct node_request *request, const char *dir,
+                    struct wrapper_job *ret_job, int64_t *ret_most);
+MUST_CHECK int serve_sha256(const char *path, char *ret_hex, struct err *err);
 bool serve_is_plain_id(struct str id); /* a relative path of plain names */
 
 #endif

@@ -8,6 +8,11 @@
 
 #include "base/vec.h"
 
+bool job_entry_stat(const struct job_entry *entry, struct stat *ret_info)
+{
+    return fstatat(entry->folder_fd, entry->name, ret_info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void job_walk(const char *root, job_walk_fn fn, void *ctx)
 {
     VEC(char *) left = {0}; /* folders, below root */
@@ -20,18 +25,23 @@ void job_walk(const char *root, job_walk_fn fn, void *ctx)
         DIR *folder = next == WALK_END ? NULL : opendir(path);
         struct dirent *entry;
         while (folder && next != WALK_END && (entry = readdir(folder))) {
-            struct job_entry of = {.below = below, .name = entry->d_name};
+            struct job_entry of = {.below = below,
+                                   .name = entry->d_name,
+                                   .folder_fd = dirfd(folder),
+                                   .kind = DTTOIF(entry->d_type)};
+            struct stat info;
             if (strcmp(of.name, ".") == 0 || strcmp(of.name, "..") == 0 ||
-                fstatat(dirfd(folder), of.name, &of.info, AT_SYMLINK_NOFOLLOW) < 0) {
+                (entry->d_type == DT_UNKNOWN && !job_entry_stat(&of, &info))) {
                 continue;
             }
+            of.kind = entry->d_type == DT_UNKNOWN ? info.st_mode & S_IFMT : of.kind;
             int len =
                 snprintf(of.path, sizeof(of.path), "%s%s%s", below, below[0] ? "/" : "", of.name);
             if (len < 0 || strlen(root) + 1 + (size_t)len >= sizeof(of.path)) {
                 continue;
             }
             next = fn(ctx, &of);
-            if (next == WALK_INTO && S_ISDIR(of.info.st_mode)) {
+            if (next == WALK_INTO && S_ISDIR(of.kind)) {
                 VEC_PUSH(&left, xstrdup(of.path));
             }
         }

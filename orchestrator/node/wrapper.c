@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +35,16 @@ void wrapper_reset_signals(void)
     }
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+pid_t wrapper_fork_tied(void)
+{
+    pid_t self = getpid();
+    pid_t pid = fork();
+    if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != self)) {
+        _exit(1);
+    }
+    return pid;
 }
 
 static void path_in(const struct wrapper_job *job, const char *name, char *ret_path)
@@ -63,9 +74,16 @@ static void add_env(char **env, size_t *n, char *entry)
 
 static char **make_env(struct arena *arena, const struct wrapper_job *job)
 {
-    char **env = arena_array(arena, char *, job->n_env + ARRAY_LEN(FROM_LOGIN) + 1);
-    size_t n = 0;
-    for (size_t idx = 0; idx < ARRAY_LEN(FROM_LOGIN); idx++) {
+    size_t n_ours = 0, n = 0;
+    char **env;
+    while (environ[n_ours]) {
+        n_ours++;
+    }
+    env = arena_array(arena, char *, job->n_env + n_ours + ARRAY_LEN(FROM_LOGIN) + 1);
+    for (size_t idx = 0; idx < n_ours && job->is_in_batch; idx++) {
+        env[n++] = environ[idx];
+    }
+    for (size_t idx = 0; idx < ARRAY_LEN(FROM_LOGIN) && !job->is_in_batch; idx++) {
         const char *value = getenv(FROM_LOGIN[idx]);
         if (value && value[0]) {
             env[n++] = arena_printf(arena, "%s=%s", FROM_LOGIN[idx], value);
@@ -77,7 +95,7 @@ static char **make_env(struct arena *arena, const struct wrapper_job *job)
     return env;
 }
 
-static NORETURN void become_program(const struct wrapper_job *job, int log_fd)
+NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     char **argv = arena_array(&arena, char *, job->n_argv + 1);
@@ -89,7 +107,7 @@ static NORETURN void become_program(const struct wrapper_job *job, int log_fd)
     (void)dup2(log_fd, STDOUT_FILENO);
     (void)dup2(log_fd, STDERR_FILENO);
     environ = make_env(&arena, job);
-    execvp(argv[0], argv);
+    execvp(strcmp(argv[0], "reperf-node") == 0 ? "/proc/self/exe" : argv[0], argv);
     failed = errno;
     dprintf(STDERR_FILENO, "reperf-node: %s: %s\n", argv[0], err_errno_text(failed));
     _exit(failed == ENOENT ? 127 : 126);
@@ -119,13 +137,17 @@ static void start_watch(const struct wrapper_job *job)
     }
 }
 
-/* As the shell says it: 128+n where signal n ended it. */
+int wrapper_exit_status(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 static int run_program(const struct wrapper_job *job, int log_fd)
 {
     int status = 0;
     pid_t pid = fork();
     if (pid == 0) {
-        become_program(job, log_fd);
+        wrapper_become(job, log_fd);
     }
     if (pid < 0) {
         dprintf(log_fd, "reperf-node: fork: %s\n", err_errno_text(errno));
@@ -134,7 +156,7 @@ static int run_program(const struct wrapper_job *job, int log_fd)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         continue;
     }
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return wrapper_exit_status(status);
 }
 
 /* ---- before and after it ---- */
@@ -161,32 +183,53 @@ static void stand_alone(int said_fd)
     (void)signal(SIGHUP, SIG_IGN);
 }
 
-static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd, struct err *err)
+int wrapper_write_pid(const struct wrapper_job *job, struct err *err)
 {
-    CLEANUP(fd) int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     char boot[128], text[256], path[JOB_PATH_BYTES];
     struct proc_stat self;
-    if (fd < 0) {
-        return err_set(err, err_code_of_errno(errno), "%s: %s", log, err_errno_text(errno));
-    }
     if (!job_proc_stat(getpid(), &self) || !job_read_boot_id(boot, sizeof(boot))) {
         return err_set(err, ERR_NODE, "/proc cannot be read");
     }
     snprintf(text, sizeof(text), "%d %" PRIu64 " %s\n", (int)getpid(), self.start_ticks, boot);
     path_in(job, "pid", path);
-    if (job_put(path, str_of(text), true, err) < 0) {
+    return job_put(path, str_of(text), true, err);
+}
+
+static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd, struct err *err)
+{
+    CLEANUP(fd) int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", log, err_errno_text(errno));
+    }
+    if (wrapper_write_pid(job, err) < 0) {
         return -1;
     }
     *ret_log_fd = take_fd(&fd);
     return 0;
 }
 
+int wrapper_finish(const struct wrapper_job *job, int log_fd, int exit_status)
+{
+    char path[JOB_PATH_BYTES], text[32];
+    struct err ignored = {0};
+    path_in(job, "cleanup", path);
+    if (access(path, F_OK) == 0) {
+        job_run_script(path, 0);
+    }
+    /* A status that is there means a log that is there. */
+    if (fsync(log_fd) < 0) {
+        return -1;
+    }
+    snprintf(text, sizeof(text), "exit %d\n", exit_status);
+    path_in(job, "status", path);
+    return job_put(path, str_of(text), true, &ignored);
+}
+
 static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
 {
-    char claim[JOB_PATH_BYTES], log[JOB_PATH_BYTES], path[JOB_PATH_BYTES], text[32];
+    char claim[JOB_PATH_BYTES], log[JOB_PATH_BYTES], path[JOB_PATH_BYTES];
     struct err err = {0};
     int log_fd = -1;
-    int exit_status;
     stand_alone(said_fd);
     path_in(job, "claim", claim);
     path_in(job, "log", log);
@@ -203,18 +246,7 @@ static NORETURN void run_wrapper(const struct wrapper_job *job, int said_fd)
     }
     close(SAID_FD);
     start_watch(job);
-    exit_status = run_program(job, log_fd);
-    path_in(job, "cleanup", path);
-    if (access(path, F_OK) == 0) {
-        job_run_script(path, 0);
-    }
-    /* A status that is there means a log that is there. */
-    if (fsync(log_fd) < 0) {
-        _exit(STATUS_BAD);
-    }
-    snprintf(text, sizeof(text), "exit %d\n", exit_status);
-    path_in(job, "status", path);
-    _exit(job_put(path, str_of(text), true, &err) < 0 ? STATUS_BAD : 0);
+    _exit(wrapper_finish(job, log_fd, run_program(job, log_fd)) < 0 ? STATUS_BAD : 0);
 }
 
 int wrapper_start(const struct wrapper_job *job, int *ret_said, struct err *err)

@@ -5,32 +5,6 @@
 
 #include "run/launch_impl.h"
 
-/* $1: number of nodes, then name and address of each; the rest are srun's words. Slurm has its own order of nodes: the first rank is
-   where that begins. */
-static const char SRUN[] =
-    "pairs=$1 table='' ips=''\n"
-    "shift\n"
-    "while [ \"$pairs\" -gt 0 ]; do\n"
-    "    table=\"$table $1=$2\"\n"
-    "    shift 2\n"
-    "    pairs=$((pairs - 1))\n"
-    "done\n"
-    "for host in $(scontrol show hostnames \"$SLURM_JOB_NODELIST\"); do\n"
-    "    found=''\n"
-    "    for row in $table; do [ \"${row%%=*}\" != \"$host\" ] || found=${row#*=}; done\n"
-    "    [ -n \"$found\" ] || {\n"
-    "        echo \"reperf: $host of the allocation ($SLURM_JOB_NODELIST) is no node of the "
-    "inventory\" >&2\n"
-    "        exit 70\n"
-    "    }\n"
-    "    ips=$ips,$found\n"
-    "done\n"
-    "[ -n \"$ips\" ] || exit 70\n"
-    "ips=${ips#,}\n"
-    "export MASTER_ADDR=\"${ips%%,*}\"\n"
-    "[ -z \"${NODE_IPS:-}\" ] || export NODE_IPS=\"$ips\"\n"
-    "exec srun \"$@\" </dev/null\n";
-
 static const char *word_of(const struct launch *launch, const char *before, int64_t value)
 {
     return arena_printf(launch->arena, "%s%lld", before, (long long)value);
@@ -73,8 +47,8 @@ int launch_by_slurm(const struct launch *launch, struct launch_job *ret_job, str
                                    .gpus_per_node = launch->step->gpus_per_node,
                                    .limit_s = launch->opts->limit_s,
                                    .nodelist = node_list(launch)};
-    argv = launch_list_new(launch->arena, launch_count(task.argv) + 2 * place->n_nodes + 24);
-    launch_add_all(&argv, (const char *[]){"/bin/sh", "-c", SRUN, "reperf-srun", NULL});
+    argv = launch_list_new(launch->arena, launch_count(task.argv) + 2 * place->n_nodes + 20);
+    launch_add_all(&argv, (const char *[]){"reperf-node", "srun", NULL}); /* node/batch.c */
     launch_add(&argv, word_of(launch, "", (int64_t)place->n_nodes));
     for (size_t idx = 0; idx < place->n_nodes; idx++) {
         const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];

@@ -231,7 +231,6 @@ int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_
 struct remote *run_batch_open(struct runner *r, struct err *err)
 {
     const struct inventory *inventory = r->fleet.inventory;
-    struct remote_slurm_opts opts = {0};
     struct remote *via = NULL;
     int failed = 0;
     if (!inventory->shared_folder.ptr) {
@@ -249,7 +248,7 @@ struct remote *run_batch_open(struct runner *r, struct err *err)
     if (failed) {
         return NULL;
     }
-    opts.folder = str_z(r->arena, inventory->shared_folder);
+    const char *folder = str_z(r->arena, inventory->shared_folder);
     for (size_t idx = 0; idx < inventory->n_nodes && inventory->login.ptr && !via; idx++) {
         const struct inventory_node *node = &inventory->nodes[idx];
         if (str_eq(node->name, inventory->login)) {
@@ -258,7 +257,7 @@ struct remote *run_batch_open(struct runner *r, struct err *err)
                                      .host = str_z(r->arena, node->address),
                                      .port = node->port,
                                      .user = node->user.ptr ? str_z(r->arena, node->user) : NULL,
-                                     .work_folder = opts.folder},
+                                     .work_folder = folder},
                                  err);
             if (!via) {
                 return NULL;
@@ -266,9 +265,9 @@ struct remote *run_batch_open(struct runner *r, struct err *err)
         }
     }
     if (!via) {
-        via = remote_local_new(&r->loop, opts.folder);
+        via = remote_local_new(&r->loop, folder);
     }
-    return remote_slurm_new(&r->loop, via, &opts);
+    return remote_slurm_new(&r->loop, via);
 }
 
 /* ---- as data ---- */

@@ -126,8 +126,7 @@ int main(int argc, char **argv)
     argv[1] = slurm;
     struct made made = launch_fixture(&arena, argc, argv);
     loop_init(&ask.loop, clock_system());
-    ask.remote = remote_slurm_new(&ask.loop, open_login(&ask.loop, argv[4]),
-                                  &(struct remote_slurm_opts){.folder = argv[4]});
+    ask.remote = remote_slurm_new(&ask.loop, open_login(&ask.loop, argv[4]));
     ask.job = &made.jobs[0].job;
     do_verb(&ask, verb);
     remote_free(ask.remote);

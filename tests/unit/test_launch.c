@@ -311,14 +311,28 @@ static void slurm_gets_one_job_for_all_nodes(void **state UNUSED)
     assert_int_equal(make(&f), 0);
     assert_int_equal(f.n_jobs, 1);
     const struct remote_job *job = &f.jobs[0].job;
-    assert_words_at(job->argv, 3,
-                    (const char *[]){"reperf-srun", "2", "node1", "10.12.0.2", "node2", "10.12.0.3",
-                                     "--nodes=2", "--ntasks=4", "--ntasks-per-node=2",
-                                     "--nodelist=node[1-2]", "--gpus-per-node=2",
-                                     "--distribution=block", "--cpu-bind=none", "--mpi=none",
-                                     "--export=ALL", "--kill-on-bad-exit=1", "/bin/sh", "-c",
+    assert_words_at(job->argv, 0,
+                    (const char *[]){"reperf-node",
+                                     "srun",
+                                     "2",
+                                     "node1",
+                                     "10.12.0.2",
+                                     "node2",
+                                     "10.12.0.3",
+                                     "--nodes=2",
+                                     "--ntasks=4",
+                                     "--ntasks-per-node=2",
+                                     "--nodelist=node[1-2]",
+                                     "--gpus-per-node=2",
+                                     "--distribution=block",
+                                     "--cpu-bind=none",
+                                     "--mpi=none",
+                                     "--export=ALL",
+                                     "--kill-on-bad-exit=1",
+                                     "/bin/sh",
+                                     "-c",
                                      NULL});
-    assert_words(job->argv + 22, (const char *[]){"reperf-rank", "2", "/home/a b/bin/reperf-train",
+    assert_words(job->argv + 20, (const char *[]){"reperf-rank", "2", "/home/a b/bin/reperf-train",
                                                   "--model", "resnet50", NULL});
     assert_int_equal(job->batch->n_nodes, 2);
     assert_int_equal(job->batch->tasks_per_node, 2);
