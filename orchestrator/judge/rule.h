@@ -93,16 +93,9 @@ struct rule {
     struct str source; /* where it is stated, or how it was found */
 };
 
-static inline bool rule_is_by_fact(const struct rule *rule)
-{
-    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
-}
-
 /* What a rule must know of the case. 0 or less: not known; a rule that needs it says so. */
 struct rule_case {
-    int64_t gpus;
-    int64_t nodes;
-    int64_t batch_per_gpu;
+    int64_t gpus, nodes, batch_per_gpu;
     int64_t derivation; /* 0: the one in force */
 };
 
