@@ -6,6 +6,7 @@
 #include "fleet/runtime.h"
 
 #define RUNTIME_ARGV_MAX 4096
+#define RUNTIME_WORD_MAX (1u << 20) /* bytes */
 
 struct runtime_driver {
     const char *name;
