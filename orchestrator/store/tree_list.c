@@ -230,41 +230,6 @@ static int finish(struct reader *reader, struct tree_list *ret_list, struct err 
     return 0;
 }
 
-static int parse(struct reader *reader, struct str text, struct tree_list *ret_list,
-                 struct err *err)
-{
-    int result = 0;
-    if (text.len && text.ptr[text.len - 1] != '\n' && reader->is_strict) {
-        return err_set(err, ERR_PARSE, "%s: the last line does not end: cut off", reader->name);
-    }
-    while (result == 0 && text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.ptr) : text.len;
-        result = read_line(reader, (struct str){text.ptr, len}, err);
-        text = str_sub(text, len + 1, text.len);
-    }
-    if (result == 0) {
-        result = finish(reader, ret_list, err);
-    }
-    VEC_RELEASE(&reader->files);
-    return result;
-}
-
-int tree_list_parse(struct arena *arena, struct str text, const char *name,
-                    struct tree_list *ret_list, struct err *err)
-{
-    struct reader reader = {
-        .arena = arena, .name = name, .is_strict = true, .digest_bytes = SHA256_BYTES};
-    return parse(&reader, text, ret_list, err);
-}
-
-int tree_sums_parse(struct arena *arena, struct str text, const char *name,
-                    struct tree_list *ret_list, struct err *err)
-{
-    struct reader reader = {.arena = arena, .name = name};
-    return parse(&reader, text, ret_list, err);
-}
-
 /* All whole lines of buf; what is left moves to its start. */
 static int read_lines(struct reader *reader, char *buf, size_t *len, struct err *err)
 {
