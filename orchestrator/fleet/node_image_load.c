@@ -109,8 +109,10 @@ static int load_here(struct load *load, struct err *err)
     struct fleet_node *node = &provide->fleet->nodes[0];
     enum image_engine engine = provide->kind == RUNTIME_PODMAN ? IMAGE_PODMAN : IMAGE_DOCKER;
     struct image_loaded loaded;
-    if (image_load(provide->arena, provide->store, &load->info, engine, NULL, false,
-                   provide->fleet->should_stop, &loaded, &node->err) < 0) {
+    if (image_load(
+            provide->arena, provide->store, &load->info,
+            &(struct image_load_opts){.engine = engine, .should_stop = provide->fleet->should_stop},
+            &loaded, &node->err) < 0) {
         return node->err.code == ERR_INTERRUPTED
                    ? err_set(err, ERR_INTERRUPTED, "stopped by a signal")
                    : 1;

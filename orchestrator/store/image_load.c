@@ -271,16 +271,15 @@ static int load_it(struct load *load, struct image_loaded *out, struct err *err)
 }
 
 int image_load(struct arena *arena, const struct store *store, const struct image_info *info,
-               enum image_engine engine, const char *engine_host, bool wants_progress,
-               bool (*should_stop)(void), struct image_loaded *ret_loaded, struct err *err)
+               const struct image_load_opts *opts, struct image_loaded *ret_loaded, struct err *err)
 {
     struct load load = {.arena = arena,
                         .store = store,
                         .info = info,
-                        .program = PROGRAMS[engine],
-                        .host = engine == IMAGE_DOCKER ? engine_host : NULL,
-                        .wants_progress = wants_progress,
-                        .should_stop = should_stop};
+                        .program = PROGRAMS[opts->engine],
+                        .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL,
+                        .wants_progress = opts->wants_progress,
+                        .should_stop = opts->should_stop};
     struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};
     int result;
     load.env = engine_env(&load);
