@@ -18,13 +18,13 @@ struct named { /* what was in force when we measured */
     struct str value;
 };
 
-struct names {
+struct result_names {
     struct named *items;
     size_t n;
     size_t n_max; /* all that there is to put, were each name another */
 };
 
-static void put_name(struct names *names, struct str name, struct str value)
+static void put_name(struct result_names *names, struct str name, struct str value)
 {
     for (size_t idx = 0; idx < names->n; idx++) {
         if (str_eq(names->items[idx].name, name)) {
@@ -50,7 +50,7 @@ static struct str said_value(struct arena *arena, const struct frozen *frozen, s
 
 /* The plan's, over them the machine's, over them what the first log that counts says of itself. */
 static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
-                              const struct cell_result *cell, struct names *names)
+                              const struct cell_result *cell, struct result_names *names)
 {
     for (size_t idx = 0; idx < frozen->n_machine; idx++) {
         put_name(names, frozen->machine[idx].name, frozen->machine[idx].value);
@@ -118,7 +118,7 @@ static bool same_value(struct str a, struct str b)
 static void note_differences(struct arena *arena, const struct frozen *frozen,
                              struct cell_result *cell)
 {
-    struct names *names = arena_new(arena, struct names);
+    struct result_names *names = arena_new(arena, struct result_names);
     names->n_max = frozen->n_machine + cell->step->n_conditions;
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         names->n_max += cell->repeats[idx].n_facts;

@@ -193,7 +193,7 @@ static struct str value_of(const struct value *value, char letter)
                            : value->text;
 }
 
-static void add_row(struct words *words, const struct row *row, struct value value)
+static void add_row(struct argv_words *words, const struct row *row, struct value value)
 {
     struct str rest = str_of(row->words), word;
     while (str_next(&rest, ' ', &word)) {
@@ -211,7 +211,8 @@ static void add_row(struct words *words, const struct row *row, struct value val
     }
 }
 
-static void add_each(struct words *words, const struct row *row, const struct str *items, size_t n)
+static void add_each(struct argv_words *words, const struct row *row, const struct str *items,
+                     size_t n)
 {
     for (size_t idx = 0; idx < n; idx++) {
         add_row(words, row, (struct value){.text = items[idx]});
@@ -252,7 +253,7 @@ static bool is_wanted(const struct runtime_job *job, const char *const *env, enu
     }
 }
 
-static void add_part(struct words *words, const struct row *row, const struct runtime_job *job,
+static void add_part(struct argv_words *words, const struct row *row, const struct runtime_job *job,
                      const char *const *env)
 {
     const struct container_flags *flags = runtime_flags(job);
@@ -304,7 +305,7 @@ static void add_part(struct words *words, const struct row *row, const struct ru
 
 static const char *const *prefixed(struct arena *arena, const char *prefix, const char *const *env)
 {
-    struct words words;
+    struct argv_words words;
     words_init(&words, arena);
     for (; *env; env++) {
         words_addf(&words, "%s%s", prefix, *env);
@@ -319,7 +320,7 @@ static int commands_of(const struct engine *engine, struct arena *arena,
 {
     const struct container_flags *flags = runtime_flags(job);
     const char *const *env = runtime_env(arena, job);
-    struct words words;
+    struct argv_words words;
     if (!job->image->file.ptr) {
         return err_set(err, ERR_CONTAINER, "image %.*s: no file of it on the nodes",
                        STR_ARG(job->image->name));

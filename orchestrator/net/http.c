@@ -27,7 +27,7 @@ struct http {
     struct loop *loop;             /* borrowed */
     struct http_settings settings; /* strings in the arena */
     struct arena arena;
-    struct lane lanes[N_LANES];
+    struct http_lane lanes[N_LANES];
     struct http_transfer *first;
 };
 

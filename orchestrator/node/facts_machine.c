@@ -72,12 +72,12 @@ static void say_system(struct facts *facts)
 
 /* ---- processors ---- */
 
-struct words { /* different ones */
+struct cpu_words { /* different ones */
     struct str *items;
     size_t n, n_max;
 };
 
-static void add_word(struct words *words, struct str word)
+static void add_word(struct cpu_words *words, struct str word)
 {
     for (size_t idx = 0; idx < words->n; idx++) {
         if (str_eq(words->items[idx], word)) {
@@ -90,7 +90,7 @@ static void add_word(struct words *words, struct str word)
 struct cpus {
     size_t n;
     struct str model, mhz, flags, package;
-    struct words packages, cores;
+    struct cpu_words packages, cores;
 };
 
 static void take_first(struct str *kept, struct str value)
@@ -140,7 +140,7 @@ static size_t usable_cpus(void)
 static void say_clocks(struct facts *facts)
 {
     struct fs_names names = facts_names(facts, CPU, "cpu");
-    struct words governors = {0};
+    struct cpu_words governors = {0};
     CLEANUP(strbuf) struct strbuf text;
     char value[FACTS_TEXT];
     strbuf_init(&text, FACTS_TEXT);

@@ -20,14 +20,14 @@
 #define SAID_MAX     (64u << 10)
 #define HOSTS_MAX    (16u << 20)
 
-struct found {
+struct addresses {
     struct net_address *items;
     size_t n;
     uint16_t port;
 };
 
 /* A number, with a zone where it has one ("fe80::1%eth0"). */
-static bool add_number(struct found *found, struct str text)
+static bool add_number(struct addresses *found, struct str text)
 {
     char number[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
     struct net_address address = {0};
@@ -72,7 +72,7 @@ static bool next_word(struct str *rest, struct str *ret_word)
     return ret_word->len > 0;
 }
 
-static void look_into_hosts(struct found *found, const char *name)
+static void look_into_hosts(struct addresses *found, const char *name)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err ignored = {0};
@@ -98,7 +98,7 @@ static void look_into_hosts(struct found *found, const char *name)
 }
 
 /* "ADDRESS STREAM NAME" and the like. */
-static void read_getent(struct found *found, struct str said)
+static void read_getent(struct addresses *found, struct str said)
 {
     struct str line;
     while (str_next(&said, '\n', &line)) {
@@ -134,7 +134,7 @@ static void await_getents(struct getent *getents, size_t n, uint16_t port)
         struct pollfd fds[GETENTS_MAX];
         for (size_t idx = 0; idx < n; idx++) {
             struct getent *getent = &getents[idx];
-            struct found found = {.items = getent->ask->found, .port = port};
+            struct addresses found = {.items = getent->ask->found, .port = port};
             int status;
             if (!getent->is_over && tool_step(&getent->tool, &getent->said, &status)) {
                 getent->is_over = true;
@@ -159,7 +159,7 @@ void addresses_find(struct name_ask *asks, size_t n, uint16_t port)
     struct getent *getents = xcalloc(GETENTS_MAX, sizeof(*getents));
     size_t n_getents = 0;
     for (size_t idx = 0; idx < n; idx++) {
-        struct found found = {.items = asks[idx].found, .port = port};
+        struct addresses found = {.items = asks[idx].found, .port = port};
         if (!add_number(&found, str_of(asks[idx].name))) {
             look_into_hosts(&found, asks[idx].name);
         }

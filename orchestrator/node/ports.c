@@ -96,7 +96,7 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
 
 /* ---- trying ---- */
 
-struct attempt { /* at one address */
+struct port_attempt { /* at one address */
     const struct net_address *address;
     int fd;
     bool is_connected;
@@ -114,16 +114,16 @@ static const char *lower(struct arena *arena, int errnum)
     return text;
 }
 
-static void end_attempt(struct attempt *attempt, const char *verdict)
+static void end_attempt(struct port_attempt *attempt, const char *verdict)
 {
     fd_close(&attempt->fd);
     attempt->verdict = verdict;
 }
 
-static void begin_attempt(struct arena *arena, struct attempt *attempt,
+static void begin_attempt(struct arena *arena, struct port_attempt *attempt,
                           const struct net_address *address)
 {
-    *attempt = (struct attempt){.address = address};
+    *attempt = (struct port_attempt){.address = address};
     attempt->fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (attempt->fd < 0 ||
         (connect(attempt->fd, &address->at.any, address->len) < 0 && errno != EINPROGRESS)) {
@@ -131,7 +131,7 @@ static void begin_attempt(struct arena *arena, struct attempt *attempt,
     }
 }
 
-static void go_on(struct arena *arena, struct attempt *attempt)
+static void go_on(struct arena *arena, struct port_attempt *attempt)
 {
     int failure = 0;
     socklen_t size = sizeof(failure);
@@ -158,7 +158,7 @@ static void go_on(struct arena *arena, struct attempt *attempt)
     }
 }
 
-static void try_all(struct arena *arena, struct attempt *attempts, size_t n)
+static void try_all(struct arena *arena, struct port_attempt *attempts, size_t n)
 {
     struct clock_src clock = clock_system();
     int64_t until_ns = clock.mono_ns(clock.ctx) + TRY_NS;
@@ -190,10 +190,11 @@ static void try_all(struct arena *arena, struct attempt *attempts, size_t n)
 }
 
 /* Each address of each name at once, all first ones first. Returns how many. */
-static size_t begin_all(struct arena *arena, struct attempt *attempts, const struct name_ask *peers,
-                        size_t n_peers, struct attempt ***ret_of)
+static size_t begin_all(struct arena *arena, struct port_attempt *attempts,
+                        const struct name_ask *peers, size_t n_peers, struct port_attempt ***ret_of)
 {
-    struct attempt **of = arena_array(arena, struct attempt *, n_peers * NET_ADDRESSES_MAX + 1);
+    struct port_attempt **of =
+        arena_array(arena, struct port_attempt *, n_peers * NET_ADDRESSES_MAX + 1);
     size_t n = 0;
     for (size_t at = 0; at < NET_ADDRESSES_MAX; at++) {
         for (size_t idx = 0; idx < n_peers; idx++) {
@@ -208,9 +209,9 @@ static size_t begin_all(struct arena *arena, struct attempt *attempts, const str
 }
 
 /* An address that is open, else what came of the first. */
-static const struct attempt *best_of(struct attempt *const *of, size_t n)
+static const struct port_attempt *best_of(struct port_attempt *const *of, size_t n)
 {
-    const struct attempt *best = of[0];
+    const struct port_attempt *best = of[0];
     for (size_t idx = n; idx-- > 0;) {
         best = strcmp(of[idx]->verdict, OPEN) == 0 ? of[idx] : best;
     }
@@ -222,7 +223,7 @@ int serve_connect(struct server *server UNUSED, const struct node_request *reque
 {
     struct facts facts = {.out = text};
     struct arena *arena = &facts.arena;
-    struct attempt **of;
+    struct port_attempt **of;
     int64_t port;
     size_t n = request->n_fields / 2, n_addresses = 0;
     if (request->n_fields % 2 != 1 || n > PEERS_MAX || !serve_number(request, 0, PORT_MAX, &port) ||
@@ -237,12 +238,12 @@ int serve_connect(struct server *server UNUSED, const struct node_request *reque
     for (size_t idx = 0; idx < n; idx++) {
         n_addresses += peers[idx].n;
     }
-    struct attempt *attempts = arena_array(arena, struct attempt, n_addresses + 1);
+    struct port_attempt *attempts = arena_array(arena, struct port_attempt, n_addresses + 1);
     try_all(arena, attempts, begin_all(arena, attempts, peers, n, &of));
     strbuf_add_z(text, BEGIN);
     for (size_t idx = 0; idx < n; idx++) {
         const char *name = request->fields[2 * idx + 1].ptr;
-        const struct attempt *best =
+        const struct port_attempt *best =
             peers[idx].n ? best_of(of + idx * NET_ADDRESSES_MAX, peers[idx].n) : NULL;
         const char *route = best ? address_route(arena, best->address) : NULL;
         facts_put(&facts, arena_printf(arena, "port.%s", name),

@@ -133,14 +133,14 @@ static int run_client(struct load *load, const char *const *argv, struct feed *f
     return 0;
 }
 
-struct writer {
+struct image_writer {
     struct feed *feed;
     int fd;
 };
 
 static int write_job(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
-    struct writer *writer = arg;
+    struct image_writer *writer = arg;
     struct feed *feed = writer->feed;
     CLEANUP(fd) int fd = take_fd(&writer->fd); /* closed here: the engine then sees the end */
     return image_write_tar(feed->store, feed->info, fd, "pipe to the engine", is_cancelled,
@@ -213,7 +213,7 @@ static int send_tar(struct load *load, struct err *err)
     const char *const argv[] = {load->program, "load", NULL};
     CLEANUP(pool) struct pool *pool = NULL;
     struct feed feed = {.store = load->store, .info = load->info, .fd = -1};
-    struct writer writer = {&feed, -1};
+    struct image_writer writer = {&feed, -1};
     struct err why = {0};
     int fds[2];
     int status = -1;
