@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes one of our images from the distribution, the Python index and our own programs alone, without a registry; or, where there is a Dockerfile and no
 # system.in, on top of the image that it names:
-#   images/build.sh NAME [--push REGISTRY/REPOSITORY [--plain-http]] [--relock | --cached]
-# Prints REPOSITORY@sha256:DIGEST (what --image NAME= takes) where it pushed, else the folder of the OCI layout. Each layer is kept under a key of what
+#   images/build.sh NAME [--push REGISTRY/REPOSITORY [--plain-http] | --store] [--relock | --cached]
+# Prints REPOSITORY@sha256:DIGEST (what --image NAME= takes) where it pushed, or with --store, which needs no registry, put the image into reperf's store, from
+# where a run gives it to the nodes; else the folder of the OCI layout. Each layer is kept under a key of what
 # it is made from in ${REPERF_IMAGES:-${XDG_CACHE_HOME:-~/.cache}/reperf-images}; the same inputs give the same bytes. images/NAME has
 #   system.in         packages of the distribution; system.lock: every package and version that they stood for when --relock was last given
 #   requirements.in   of the Python index, with --no-deps where its first line says so; requirements.lock: each file by its digest; may be absent
@@ -17,11 +18,13 @@ die() {
     echo "build.sh: $1" >&2
     exit "${2:-7}"
 }
-name='' push='' tls=true relock='' cached=''
+lacks() { command -v "$1" >/dev/null || die "$1 is not installed"; }
+name='' push='' store='' tls=true relock='' cached=''
 while [ $# -gt 0 ]; do
     case $1 in
         --push) push=${2:?--push: expected REGISTRY/REPOSITORY} && shift ;;
         --plain-http) tls=false ;;
+        --store) store=1 ;;
         --relock) relock=1 ;;
         --cached) cached=1 ;;
         -*) die "unknown option $1" 2 ;;
@@ -30,11 +33,27 @@ while [ $# -gt 0 ]; do
     shift
 done
 # On top of another image, by this machine's engine, which must reach that image's registry. BASE: another image to start from, or the same by its digest.
+# An OCI layout into the store of reperf, under the name that image.json gives it.
+to_store() { # FOLDER
+    local program=${B:-$here/../build/release}/reperf reference
+    reference=$(sed -n 's/^ *"name": "\([^"]*\)".*/\1/p' "$own/image.json")@$(sed 's/.*"digest":"\(sha256:[0-9a-f]*\)".*/\1/' "$1/index.json")
+    [ -x "$program" ] || program=$(command -v reperf) || die "reperf is not built: make"
+    "$program" fetch "image:$reference" --layout "$1" --offline >&2 || die "images/$name does not get into the store" 5
+    echo "$reference"
+}
 from_dockerfile() {
     local engine what=${push:-reperf/$name}:latest
     [ -z "$relock$cached" ] || die "images/$name is made from its Dockerfile: it has no --relock and no --cached" 2
     engine=$(command -v docker || command -v podman) || die "images/$name is made from its Dockerfile: neither docker nor podman is installed"
     "$engine" build ${BASE:+--build-arg BASE="$BASE"} -f "$own/Dockerfile" -t "$what" "$here/.." >&2 || die "images/$name: its Dockerfile cannot be built here"
+    if [ -n "$store" ]; then
+        lacks skopeo
+        work=$(mktemp -d)
+        trap 'rm -rf "$work"' EXIT
+        "$engine" save -o "$work/saved.tar" "$what" >&2 && skopeo copy -q "docker-archive:$work/saved.tar" "oci:$work/layout" >&2 || die "images/$name cannot be saved"
+        to_store "$work/layout"
+        return
+    fi
     if [ -z "$push" ]; then
         "$engine" image inspect --format '{{.Id}}' "$what"
         return
@@ -42,6 +61,7 @@ from_dockerfile() {
     "$engine" push "$what" >&2 || die "push to $push failed" 4
     "$engine" image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$what" | grep -F "$push@sha256:" || die "the engine names no digest of $push" 5
 }
+[ -z "$store" ] || [ -z "$push" ] || die "--push and --store: one of them" 2
 [ -n "$name" ] || die "expected the NAME of a folder of images/ with a system.in or a Dockerfile" 2
 own=$here/$name
 if [ ! -e "$own/system.in" ]; then
@@ -56,7 +76,6 @@ work=$(mktemp -d "$cache/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 sha() { sha256sum "$@" | cut -d' ' -f1; }
 words() { sed 's/#.*//' "$1" | xargs; }
-lacks() { command -v "$1" >/dev/null || die "$1 is not installed"; }
 # Both layers' times, owners and order are fixed, so that their bytes hang on nothing but what is in them.
 pack() { # ROOT LAYER
     tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=posix \
@@ -196,6 +215,10 @@ make_layout() {
     mv "$work/layout" "$layout"
 }
 [ -e "$layout/index.json" ] || make_layout
+if [ -n "$store" ]; then
+    to_store "$layout"
+    exit
+fi
 if [ -z "$push" ]; then
     echo "$layout"
     exit

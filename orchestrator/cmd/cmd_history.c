@@ -102,6 +102,7 @@ static void add_cell(struct history *history, const struct run_info *info,
         VEC_PUSH(&history->points,
                  (struct history_point){.time = str_dup(history->arena, str_of(info->time)),
                                         .run = str_dup(history->arena, info->dir.id),
+                                        .name = str_dup(history->arena, str_of(info->name)),
                                         .report = str_dup(history->arena, info->report),
                                         .case_id = str_dup(history->arena, cell->case_id),
                                         .unit = str_dup(history->arena, cell->unit),
@@ -169,6 +170,7 @@ static void add_run(struct history *history, const struct cmd_ctx *ctx, const ch
     struct run_info info;
     rundir_paths(&arena, ctx->state, str_of(id), &dir);
     run_info_look(&arena, &dir, &info);
+    info.name = rundir_name_of(&arena, ctx->state, dir.id);
     if (strcmp(info.state, RUN_DAMAGED) == 0) {
         log_line(LOG_WARN, "run %s is damaged: %.*s", id, STR_ARG(info.why));
         add_damaged(history, &info);

@@ -380,9 +380,7 @@ static int put_result(struct measure_sink *sink, const struct finding_of_log *f,
 {
     if (!sink->args->want_json) {
         measure_add_row(&sink->table, f);
-        if (sink->n_files == 1) {
-            measure_add_details(&sink->buf, f);
-        }
+        measure_add_details(&sink->buf, f, sink->n_files == 1);
         if (f->why.len) {
             log_line(LOG_WARN, "%s: %.*s", f->file, STR_ARG(f->why));
         }

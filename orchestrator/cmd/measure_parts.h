@@ -78,7 +78,7 @@ MUST_CHECK int measure_flush(struct strbuf *buf, size_t over, struct err *err);
 MUST_CHECK int measure_put_log(struct json_out *out, const struct finding_of_log *f,
                                struct err *err);
 void measure_add_row(struct table *table, const struct finding_of_log *f);
-/* Below the table, for one log: how the number came about, and what the log states. */
-void measure_add_details(struct strbuf *text, const struct finding_of_log *f);
+/* Below the table: what cannot be known of the log; of an only one, how the number came about and what the log states. */
+void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bool is_only);
 
 #endif

@@ -84,6 +84,7 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
     }
     jw_end_object(out);
     jw_i64(out, "runs", f->m.n_runs);
+    jw_z(out, "end", f->m.states_end ? "stated" : "unknown");
     jw_i64(out, "lines", (int64_t)f->m.n_lines);
     jw_i64(out, "bytes", (int64_t)f->m.n_bytes);
     put_counts(out, f);
@@ -184,8 +185,21 @@ static void add_sidecar(struct strbuf *text, const struct sidecar *b)
     strbuf_add_z(text, "\n");
 }
 
-void measure_add_details(struct strbuf *text, const struct finding_of_log *f)
+/* It is whole as far as can be seen, and may be a part all the same. */
+static void add_end(struct strbuf *text, const struct finding_of_log *f, const char *before)
 {
+    if (f->verdict == PARSE_OK && !f->m.states_end) {
+        strbuf_printf(text, "%s: the log says neither how long its run is nor that it is over\n",
+                      before);
+    }
+}
+
+void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bool is_only)
+{
+    if (!is_only) {
+        add_end(text, f, f->file);
+        return;
+    }
     if (f->proposal) {
         measure_add_proposal(text, f, f->proposal);
     }
@@ -198,6 +212,7 @@ void measure_add_details(struct strbuf *text, const struct finding_of_log *f)
         }
         strbuf_add_z(text, "\n");
     }
+    add_end(text, f, "end not known");
     for (size_t idx = 0; idx < f->n_sidecars; idx++) {
         add_sidecar(text, &f->sidecars[idx]);
     }

@@ -190,7 +190,20 @@ int new_list_files(struct new_maker *m, struct err *err)
     return 0;
 }
 
-void new_choose_logs(struct new_maker *m)
+/* More than can be read: those first that may be of a number. */
+static void set_apart(struct new_maker *m, struct draft_reader *reader)
+{
+    for (size_t idx = 0; idx < m->log_files.n; idx++) {
+        struct new_file *file = &m->log_files.items[idx];
+        struct draft_attrs attrs = {0};
+        draft_read_attrs(reader, str_of(file->path), &attrs);
+        if (file->rank == RANK_NAMED && !draft_has_row_like(&m->draft, &attrs)) {
+            file->rank = RANK_APART;
+        }
+    }
+}
+
+void new_choose_logs(struct new_maker *m, struct draft_reader *reader)
 {
     CLEANUP(map) struct map linked = {0};
     struct new_files *logs = &m->log_files;
@@ -219,6 +232,9 @@ void new_choose_logs(struct new_maker *m)
         if (file.size <= LOG_BYTES_MAX) {
             logs->items[logs->n++] = file;
         }
+    }
+    if (logs->n > NEW_LOG_FILES_MAX) {
+        set_apart(m, reader);
     }
     qsort(logs->items, logs->n, sizeof(logs->items[0]), compare_logs);
     cut(logs, NEW_LOG_FILES_MAX);

@@ -240,27 +240,39 @@ static struct format_set all_formats(struct new_maker *m)
     return all;
 }
 
-/* The report, its formats, and the series of its logs, so that audit needs nothing else. */
-static int write_all(struct new_maker *m, struct err *err)
+/* The draft as audit reads and judges it, before anything of it lies where others look; the series of its logs are written then. */
+static int judge_draft(struct new_maker *m, struct str *ret_series_sha256, struct err *err)
 {
-    const char *folder = m->from->folder;
-    const char *path = arena_printf(m->arena, "%s/reports/%s.json", folder, m->from->id);
+    const char *path = fs_join(m->arena, m->tmp, ".reperf-draft.json");
     struct audit_opts opts = {.logs_folder = m->tmp, .root = m->ctx->root};
     struct format_set all = all_formats(m);
     struct report report;
     struct report_audit audit;
-    opts.series_folder = fs_join(m->arena, folder, "series");
-    if (fs_exists(path)) {
-        return err_set(err, ERR_USAGE, "%s: is there already", path);
-    }
-    if (fs_mkdir_p(fs_join(m->arena, folder, "reports"), err) < 0 ||
-        fs_mkdir_p(fs_join(m->arena, folder, "formats"), err) < 0 || write_formats(m, err) < 0 ||
-        write_report(m, STR_EMPTY, path, err) < 0 ||
+    opts.series_folder = fs_join(m->arena, m->from->folder, "series");
+    if (write_report(m, STR_EMPTY, path, err) < 0 ||
         load_report(m->arena, m->ctx->root, path, &report, err) < 0 ||
         audit_report(m->arena, &report, &all, &opts, &audit, err) < 0) {
         return -1;
     }
-    return audit.written_sha256.ptr ? write_report(m, audit.written_sha256, path, err) : 0;
+    draft_take_audit(m->arena, &audit, &m->draft);
+    *ret_series_sha256 = audit.written_sha256;
+    return 0;
+}
+
+static const char *report_path(struct new_maker *m)
+{
+    return arena_printf(m->arena, "%s/reports/%s.json", m->from->folder, m->from->id);
+}
+
+/* The report and its formats; with the series, audit needs nothing else. */
+static int write_all(struct new_maker *m, struct str series_sha256, struct err *err)
+{
+    const char *folder = m->from->folder;
+    return fs_mkdir_p(fs_join(m->arena, folder, "reports"), err) < 0 ||
+                   fs_mkdir_p(fs_join(m->arena, folder, "formats"), err) < 0 ||
+                   write_formats(m, err) < 0
+               ? -1
+               : write_report(m, series_sha256, report_path(m), err);
 }
 
 /* ---- what is said ---- */
@@ -284,8 +296,8 @@ static size_t add_state(const struct draft *draft, enum draft_state state, struc
                        STR_ARG(d->missing), d->missing.len ? ")" : "");
         }
         if (d->log) {
-            table_addf(table, "%.6g by %.*s of %.*s", d->value, STR_ARG(d->rule->id),
-                       STR_ARG(d->log->path));
+            table_addf(table, "%.*s by %.*s of %.*s%s", STR_ARG(d->found), STR_ARG(d->rule->id),
+                       STR_ARG(d->log->path), d->is_of_another ? ", which is of another row" : "");
         } else {
             table_add(table, STR_LIT("-"));
         }
@@ -321,7 +333,7 @@ static void say_logs(struct new_maker *m, struct strbuf *text)
     table_release(&table);
 }
 
-static int say(struct new_maker *m, size_t *ret_placed, struct err *err)
+static int say(struct new_maker *m, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
         {"state", false}, {"table", false}, {"printed", true}, {"row", false}, {"log", false}};
@@ -354,6 +366,10 @@ static int say(struct new_maker *m, size_t *ret_placed, struct err *err)
                       "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
                       m->draft.n_without_unit);
     }
+    if (m->draft.n_unknown_unit) {
+        strbuf_printf(&text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
+                      m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
+    }
     if (m->draft.n_per_gpu) {
         strbuf_printf(&text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
     }
@@ -369,7 +385,6 @@ static int say(struct new_maker *m, size_t *ret_placed, struct err *err)
     }
     strbuf_printf(&text, "%zu numbers fit, %zu differ, %zu without log, %zu without a row\n",
                   n[DRAFT_FITS], n[DRAFT_DIFFERS], n[DRAFT_NO_LOG], n[DRAFT_UNPLACED]);
-    *ret_placed = n[DRAFT_FITS] + n[DRAFT_DIFFERS] + n[DRAFT_NO_LOG];
     return cmd_print(strbuf_str(&text), err);
 }
 
@@ -397,8 +412,12 @@ static int make(struct new_maker *m, struct err *err)
     struct draft_attrs given = m->from->given;
     struct draft_attrs of_name = {0};
     const struct word *unit;
-    size_t n_placed = 0;
+    struct str series_sha256 = STR_EMPTY;
+    bool has_rows = false;
     int status;
+    if (fs_exists(report_path(m))) {
+        return err_set(err, ERR_USAGE, "%s: is there already", report_path(m));
+    }
     if (open_clone(m, err) < 0 || find_source(m, err) < 0 || new_list_files(m, err) < 0 ||
         load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {
         return -1;
@@ -415,22 +434,23 @@ static int make(struct new_maker *m, struct err *err)
                               unit ? unit->name : STR_EMPTY);
     status = read_docs(m, reader, err);
     if (status == 0) {
-        new_choose_logs(m);
+        new_choose_logs(m, reader);
         status = read_logs(m, reader, err);
     }
     if (status == 0) {
         draft_read_attrs(reader, m->repository, &of_name);
         given.framework = given.framework.ptr ? given.framework : of_name.framework;
         draft_match(m->arena, &m->logs, &given, &m->draft);
-        status = say(m, &n_placed, err);
+        has_rows = draft_has_rows(&m->draft);
+        status = (has_rows && judge_draft(m, &series_sha256, err) < 0) || say(m, err) < 0 ? -1 : 0;
     }
     draft_reader_free(reader);
     if (status < 0) {
         return -1;
     }
-    if (n_placed == 0) {
+    if (!has_rows) {
         log_line(LOG_ERROR, "%s",
-                 m->draft.n || m->draft.n_without_unit
+                 m->draft.n || m->draft.n_without_unit || m->draft.n_unknown_unit
                      ? "no number has a unit and a row: nothing is written; --unit, "
                        "--model, --framework, --precision, --gpus and --batch say "
                        "what the tables do not"
@@ -438,11 +458,11 @@ static int make(struct new_maker *m, struct err *err)
                        "written");
         return 1;
     }
-    if (write_all(m, err) < 0) {
+    if (write_all(m, series_sha256, err) < 0) {
         return -1;
     }
-    log_line(LOG_INFO, "%s/reports/%s.json: written; reperf audit %s and reperf lint %s go on",
-             m->from->folder, m->from->id, m->from->id, m->from->id);
+    log_line(LOG_INFO, "%s: written; reperf audit %s and reperf lint %s go on", report_path(m),
+             m->from->id, m->from->id);
     return 0;
 }
 

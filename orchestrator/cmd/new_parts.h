@@ -16,6 +16,7 @@
 enum new_rank {              /* which files are read first, where there are too many */
                 RANK_LINKED, /* a table names it */
                 RANK_NAMED,  /* it is named as a log */
+                RANK_APART,  /* so it is, and its path says that it is of no number */
                 RANK_TEXT,
                 RANK_NONE,
 };
@@ -52,7 +53,7 @@ enum doc_kind new_doc_kind(struct str path, bool *ret_is);
 /* Lists the repository and chooses the documents. */
 MUST_CHECK int new_list_files(struct new_maker *m, struct err *err);
 /* Once the documents are read: what they link to is looked at first. */
-void new_choose_logs(struct new_maker *m);
+void new_choose_logs(struct new_maker *m, struct draft_reader *reader);
 /* Brings the files to the folder m->tmp, byte for byte. */
 MUST_CHECK int new_bring(struct new_maker *m, const struct new_files *files, struct err *err);
 

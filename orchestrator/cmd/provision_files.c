@@ -11,6 +11,7 @@
 #include "cmd/source_ops.h"
 #include "cmd/stage_out.h"
 #include "cmd/stop.h"
+#include "report/source.h"
 #include "run/planner.h"
 #include "run/run_data.h"
 #include "store/source_store.h"
@@ -34,27 +35,28 @@ static int add_source(struct bringing *b, const char *text, struct err *err)
     struct sources sources;
     struct source_tree tree;
     struct artifact artifact;
-    const char *url, *commit;
+    const char *url, *pin;
     bool has_prefix = str_starts(str_of(text), STR_LIT("source:"));
     const char *name = has_prefix ? text : arena_printf(b->arena, "source:%s", text);
     const char *folder;
     if (artifact_resolve(b->arena, files->ctx->root, name, &artifact, err) < 0 ||
-        source_op_find(&job, &artifact, &url, &commit, err) < 0 ||
+        source_op_find(&job, &artifact, &url, &pin, err) < 0 ||
         sources_init(&sources, b->arena, files->store, &offline, err) < 0) {
         return -1;
     }
-    if (source_verify(&sources, url, commit, false, &tree, err) < 0) {
+    if (source_verify(&sources, url, pin, false, &tree, err) < 0) {
         err->code = err->code == ERR_NOT_FOUND ? ERR_FETCH : err->code;
         return err_wrap(err, "reperf fetch %s brings it", name);
     }
-    folder = fs_join(b->arena, b->folder, commit);
+    const char *place = source_folder_name(b->arena, str_of(pin));
+    folder = fs_join(b->arena, b->folder, place);
     if (source_checkout(&sources, &tree, folder, err) < 0) {
         return -1;
     }
     b->names[b->n] = text;
     b->items[b->n++] = (struct stage_item){.kind = STAGE_FOLDER,
                                            .source = folder,
-                                           .target = arena_printf(b->arena, "source/%s", commit)};
+                                           .target = arena_printf(b->arena, "source/%s", place)};
     return 0;
 }
 

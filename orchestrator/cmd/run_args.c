@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/table.h"
 #include "evidence/columns.h"
+#include "report/source.h"
 #include "run/dry_run.h"
 
 #define OUTPUT_MAX (256u << 20)
@@ -66,6 +67,11 @@ static void print_place(struct strbuf *buf, const struct plan *plan, const struc
         const struct plan_mount *mount = &step->mounts[idx];
         strbuf_printf(buf, "           %s %.*s at %.*s\n", recipe_mount_kind_name(mount->kind),
                       STR_ARG(mount->name), STR_ARG(mount->inside));
+        if (mount->part.tree.ptr) {
+            strbuf_printf(buf, "             only %.*s: %lld files, %lld are left out\n",
+                          STR_ARG(str_sub(mount->version, SOURCE_COMMIT_HEX + 1, SIZE_MAX)),
+                          (long long)mount->part.n_files, (long long)mount->part.n_left_out);
+        }
     }
     if (step->image.ptr) {
         strbuf_printf(buf, "           in %s, image %.*s@%.*s\n", runtime_kind_label(plan->runtime),

@@ -11,20 +11,29 @@ struct pinned { /* what a name stands for, once its lock is read */
     struct source_name name;
     const char *id;
     const char *commit; /* NULL: a branch or tag that no lock has pinned */
+    const char *text;   /* commit and paths; NULL where commit is */
     struct lock lock;
     bool is_locked;
 };
+
+static void set_commit(struct arena *arena, struct pinned *pin, const char *commit)
+{
+    pin->commit = commit;
+    pin->text =
+        commit && pin->name.paths ? arena_printf(arena, "%s:%s", commit, pin->name.paths) : commit;
+}
 
 static int find_pin(struct artifact_job *job, const struct artifact *artifact,
                     struct pinned *ret_pin, struct err *err)
 {
     struct pinned pin = {.id = str_z(job->arena, artifact->name)};
+    const char *commit;
     struct err missing = {0};
     const struct lock_item *top;
     if (source_parse_name(job->arena, artifact->name, &pin.name, err) < 0) {
         return -1;
     }
-    pin.commit = pin.name.commit;
+    commit = pin.name.commit;
     if (lock_read(job->arena, job->locks, LOCK_SOURCE, pin.id, &pin.lock, &missing) < 0) {
         if (missing.code != ERR_NOT_FOUND) {
             *err = missing;
@@ -36,12 +45,13 @@ static int find_pin(struct artifact_job *job, const struct artifact *artifact,
         if (!top || !source_is_commit(top->commit)) {
             return err_set(err, ERR_MANIFEST, "the lock of %s names no commit", pin.id);
         }
-        if (pin.commit && !str_eq_z(top->commit, pin.commit)) {
+        if (commit && !str_eq_z(top->commit, commit)) {
             return err_set(err, ERR_INTEGRITY, "the lock of %s has commit %.*s", pin.id,
                            STR_ARG(top->commit));
         }
-        pin.commit = str_z(job->arena, top->commit);
+        commit = str_z(job->arena, top->commit);
     }
+    set_commit(job->arena, &pin, commit);
     *ret_pin = pin;
     return 0;
 }
@@ -57,14 +67,14 @@ static int need_commit(const struct pinned *pin, struct err *err)
 }
 
 int source_op_find(struct artifact_job *job, const struct artifact *artifact, const char **ret_url,
-                   const char **ret_commit, struct err *err)
+                   const char **ret_pin, struct err *err)
 {
     struct pinned pin;
     if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0) {
         return -1;
     }
     *ret_url = pin.name.url;
-    *ret_commit = pin.commit;
+    *ret_pin = pin.text;
     return 0;
 }
 
@@ -73,6 +83,27 @@ static void print_part(struct json_out *out, const struct source_part *part)
     jw_z(out, "url", part->url);
     jw_z(out, "commit", part->commit);
     jw_z(out, "tree", part->tree);
+}
+
+/* Of a part: what it is, and how much is left out. */
+static void print_selection(const struct artifact_sink *sink, const struct source_part *part)
+{
+    struct str rest = str_of(part->paths), path;
+    if (!part->paths) {
+        return;
+    }
+    jw_object(sink->out, "selection");
+    jw_array(sink->out, "paths");
+    while (str_next(&rest, ',', &path)) {
+        jw_str(sink->out, NULL, path);
+    }
+    jw_end_array(sink->out);
+    jw_z(sink->out, "tree", part->selection);
+    jw_i64(sink->out, "files", (int64_t)part->n_files);
+    jw_i64(sink->out, "left_out", (int64_t)(part->n_all - part->n_files));
+    jw_end_object(sink->out);
+    strbuf_printf(sink->text, "  only    %s: %zu files, %zu are left out\n", part->paths,
+                  part->n_files, part->n_all - part->n_files);
 }
 
 static void print_tree(const struct artifact_sink *sink, const struct pinned *pin,
@@ -95,6 +126,7 @@ static void print_tree(const struct artifact_sink *sink, const struct pinned *pi
     jw_bool(sink->out, "locked", is_locked);
     strbuf_printf(sink->text, "source %s\n  commit  %s\n  tree    %s\n", pin->name.url,
                   tree->parts[0].commit, tree->parts[0].tree);
+    print_selection(sink, &tree->parts[0]);
     for (size_t idx = 1; idx < tree->n; idx++) {
         strbuf_printf(sink->text, "  below   %s %s%s\n", tree->parts[idx].path,
                       tree->parts[idx].commit,
@@ -122,7 +154,7 @@ int source_op_fetch(struct artifact_job *job, const struct artifact *artifact,
     struct pinned pin;
     if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0 ||
-        source_fetch(&sources, pin.name.url, pin.commit, &tree, err) < 0 ||
+        source_fetch(&sources, pin.name.url, pin.text, &tree, err) < 0 ||
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
@@ -143,7 +175,7 @@ int source_op_foresee(struct artifact_job *job, const struct artifact *artifact,
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0) {
         return -1;
     }
-    is_there = source_verify(&sources, pin.name.url, pin.commit, false, &tree, &missing) == 0;
+    is_there = source_verify(&sources, pin.name.url, pin.text, false, &tree, &missing) == 0;
     jw_z(sink->out, "url", pin.name.url);
     jw_z(sink->out, "commit", pin.commit);
     jw_bool(sink->out, "there", is_there);
@@ -161,8 +193,8 @@ int source_op_verify(struct artifact_job *job, const struct artifact *artifact,
     struct pinned pin;
     if (find_pin(job, artifact, &pin, err) < 0 || need_commit(&pin, err) < 0 ||
         sources_init(&sources, job->arena, job->store, job->net_opts, err) < 0 ||
-        source_verify(&sources, pin.name.url, pin.commit, job->depth != ARTIFACT_QUICK, &tree,
-                      err) < 0 ||
+        source_verify(&sources, pin.name.url, pin.text, job->depth != ARTIFACT_QUICK, &tree, err) <
+            0 ||
         check_lock(job, &pin, &tree, err) < 0) {
         return -1;
     }
@@ -192,7 +224,8 @@ int source_op_lock(struct artifact_job *job, const struct artifact *artifact,
         source_resolve(&sources, pin.name.url, pin.name.ref, &pin.commit, err) < 0) {
         return -1;
     }
-    if (source_fetch(&sources, pin.name.url, pin.commit, &tree, err) < 0) {
+    set_commit(job->arena, &pin, pin.commit);
+    if (source_fetch(&sources, pin.name.url, pin.text, &tree, err) < 0) {
         return -1;
     }
     clock_rfc3339(clock.wall_ns(clock.ctx), date);

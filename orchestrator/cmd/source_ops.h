@@ -14,8 +14,9 @@ MUST_CHECK int source_op_lock(struct artifact_job *job, const struct artifact *a
 MUST_CHECK int source_op_foresee(struct artifact_job *job, const struct artifact *artifact,
                                  struct artifact_sink *sink, struct err *err);
 
-/* Repository and commit that a name stands for; ERR_MANIFEST where a branch or tag is not locked. Of job: arena and locks. */
+/* Repository and pin (report/source.h) that a name stands for; ERR_MANIFEST where a branch or tag is not locked. Of job: arena and
+   locks. */
 MUST_CHECK int source_op_find(struct artifact_job *job, const struct artifact *artifact,
-                              const char **ret_url, const char **ret_commit, struct err *err);
+                              const char **ret_url, const char **ret_pin, struct err *err);
 
 #endif

@@ -233,6 +233,10 @@ static bool find_unit(struct draft_reader *r, const struct draft_page *page, siz
         into->n_per_gpu++;
         return false;
     }
+    if (!unit.len && draft_finds(r, SHAPE_ANY_PER_SECOND, head)) {
+        into->unknown_unit = into->n_unknown_unit++ ? into->unknown_unit : head;
+        return false;
+    }
     unit = unit.len ? unit : r->unit;
     into->n_without_unit += !unit.len;
     *ret = unit;

@@ -4,18 +4,21 @@
 #ifndef JUDGE_DRAFT_H
 #define JUDGE_DRAFT_H
 
-#include "judge/format.h"
+#include "judge/audit.h"
 #include "report/doc_table.h"
 #include "report/vocabulary.h"
 
 #define DRAFT_NUMBERS_MAX 4096 /* as many as a report has cases */
+
+enum draft_purpose { PURPOSE_UNSAID, PURPOSE_TRAINING, PURPOSE_INFERENCE };
 
 /* What a row, a column, a heading or a path says; 0 and ptr NULL: not said. */
 struct draft_attrs {
     int64_t nodes, gpus, batch; /* gpus: of the job */
     int64_t gpus_per_node;      /* of what a person gives: of a job of more than one node */
     struct str precision, framework, model;
-    struct str hardware;   /* "a100" */
+    struct str hardware; /* "a100" */
+    enum draft_purpose purpose;
     bool is_model_a_guess; /* by a folder or a heading */
 };
 
@@ -40,8 +43,8 @@ struct draft_logs {
 };
 
 enum draft_state {
-    DRAFT_FITS,     /* a log gives the number by a rule */
-    DRAFT_DIFFERS,  /* a log is of the row by all that both say, and gives another */
+    DRAFT_FITS,     /* a log gives the number by a rule: exact or match of audit */
+    DRAFT_DIFFERS,  /* a log is of the row by all that both say, and audit says differs */
     DRAFT_NO_LOG,   /* no log is of the row */
     DRAFT_UNPLACED, /* nothing is said of the row */
 };
@@ -61,7 +64,8 @@ struct draft_number {
     bool is_repeated;            /* the same number for the same row stands in another table too */
     const struct draft_log *log; /* borrowed */
     const struct rule *rule;     /* borrowed */
-    double value;
+    struct str found;            /* what its log gives, as audit shows it */
+    bool is_of_another;          /* the log states that it is of another row */
 };
 struct draft {
     struct draft_number *items;
@@ -70,7 +74,9 @@ struct draft {
         others; /* times and accuracies: they come behind the rates, as many as there is room for */
     size_t n_others;
     size_t n_without_unit; /* numbers below a head that speaks of speed and names no unit */
-    size_t n_per_gpu;      /* rates of one GPU: no log's rule gives such */
+    size_t n_unknown_unit; /* numbers below a head that names a unit which the vocabulary has not */
+    struct str unknown_unit; /* the head of the first */
+    size_t n_per_gpu;        /* rates of one GPU: no log's rule gives such */
 };
 
 struct draft_reader;
@@ -87,9 +93,16 @@ void draft_add_tables(struct draft_reader *reader, struct str document,
 struct str draft_link_path(struct arena *arena, struct str document, struct str link);
 /* Is the file, or lies in the folder. */
 bool draft_is_below(struct str path, struct str link_path);
+/* Whether what a log's path says contradicts not every number's row. */
+bool draft_has_row_like(const struct draft *draft, const struct draft_attrs *log);
 /* given: what a person says of all rows that do not say it. */
 void draft_match(struct arena *arena, const struct draft_logs *logs,
                  const struct draft_attrs *given, struct draft *draft);
+
+/* Whether any number has a row: then the draft is a report. */
+bool draft_has_rows(const struct draft *draft);
+/* What audit says of the report that draft_write made of it, number by number: one judge for both. */
+void draft_take_audit(struct arena *arena, const struct report_audit *audit, struct draft *draft);
 
 /* What a log gives by the first rule of its format that gives a rate or a time; false where none does. */
 bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, double *ret_value);

@@ -10,7 +10,6 @@
 
 #include <math.h>
 
-#define MATCH_SHARE    0.0005 /* as audit's verdict match */
 #define CHANCE_MAX     0.02
 #define CHANCE_SPREAD  2.3 /* ln 10 */
 #define NAME_BYTES     96
@@ -44,7 +43,18 @@ static bool agrees(const struct draft_attrs *a, const struct draft_attrs *b)
            !(a->batch && b->batch && a->batch != b->batch) &&
            !(differ(a->precision, b->precision) &&
              !(is_half(a->precision) && is_half(b->precision))) &&
-           !differ(a->framework, b->framework) && !differ(a->hardware, b->hardware);
+           !differ(a->framework, b->framework) && !differ(a->hardware, b->hardware) &&
+           !(a->purpose && b->purpose && a->purpose != b->purpose);
+}
+
+bool draft_has_row_like(const struct draft *draft, const struct draft_attrs *log)
+{
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        if (agrees(&draft->items[idx].attrs, log)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* How many folders of the path both have from the root on. */
@@ -142,8 +152,13 @@ static bool names_model(const struct draft_number *number, const struct draft_lo
     return n_model >= 3 && memmem(path, n_path, model, n_model) != NULL;
 }
 
+struct known {  /* of the logs that name a number's model, or of all where none does */
+    bool names; /* this log does */
+    bool cards; /* some of them say on which card they ran */
+};
+
 static enum nearness nearness_of(const struct draft_number *number, const struct draft_log *log,
-                                 bool names)
+                                 const struct known *known)
 {
     const struct draft_attrs *a = &number->attrs;
     const struct draft_attrs *b = &log->attrs;
@@ -154,8 +169,10 @@ static enum nearness nearness_of(const struct draft_number *number, const struct
                           !identity_is_model(a->model, log->model))) {
         return NEAR_NOT;
     }
+    /* Where others say their card, one that does not may be of any. */
     return a->gpus && a->gpus == b->gpus && a->precision.ptr && b->precision.ptr &&
-                   ((a->batch && a->batch == b->batch) || names)
+                   ((a->batch && a->batch == b->batch) || known->names) &&
+                   !(known->cards && a->hardware.ptr && !b->hardware.ptr)
                ? NEAR_ROW
                : NEAR_MAYBE;
 }
@@ -232,19 +249,24 @@ bool draft_log_gives(const struct draft_log *log, const struct rule **ret_rule, 
     return false;
 }
 
-/* How far a value may lie from what is printed to be it. NaN: it is not. */
+/* How far a value may lie from what is printed to be it, as audit has it. NaN: it is not. */
 static double width_of(const struct draft_number *number, const struct rule *rule, double value)
 {
     double printed;
     int decimals = str_decimals(number->printed);
-    double digit = pow(10, -decimals);
     if (lognumber_parse(number->printed, &printed) != NUMBER_OK || printed <= 0) {
         return (double)NAN;
     }
-    if (fabs(rule_round(rule->rounding, value, decimals) - printed) < 0.01 * digit) {
-        return digit / printed;
+    switch (verdict_audit(value, printed, decimals, rule->rounding)) {
+    case AUDIT_EXACT:
+        return pow(10, -decimals) / printed;
+    case AUDIT_MATCH:
+        return 2 * MATCH_REL_MAX;
+    case AUDIT_DIFFERS:
+    case AUDIT_NO_LOG:
+        break;
     }
-    return fabs(value - printed) <= MATCH_SHARE * printed ? 2 * MATCH_SHARE : (double)NAN;
+    return (double)NAN;
 }
 
 /* ---- the log of a number ---- */
@@ -274,14 +296,14 @@ struct tries {
     size_t n[NEAR_LINKED + 1]; /* values that were compared, by nearness */
 };
 
-static void try_log(const struct draft_number *number, const struct draft_log *log, bool names,
-                    struct candidate *best, struct tries *tries)
+static void try_log(const struct draft_number *number, const struct draft_log *log,
+                    const struct known *known, struct candidate *best, struct tries *tries)
 {
     const struct rule *rules;
     size_t n = format_rules(log->format, &rules);
     struct candidate c = {.log = log,
-                          .nearness = nearness_of(number, log, names),
-                          .score = score_of(number, log, names)};
+                          .nearness = nearness_of(number, log, known),
+                          .score = score_of(number, log, known->names)};
     for (size_t idx = 0; idx < n && c.nearness > NEAR_NOT; idx++) {
         const struct series *series = measurement_series(log->m, rules[idx].series);
         if (!series || series->n == 0 ||
@@ -314,16 +336,22 @@ static void find_log(const struct draft_logs *logs, struct draft_number *number)
 {
     struct candidate best = {0};
     struct tries tries = {{0}};
+    struct known known = {0};
     bool some_name = false;
-    for (size_t idx = 0; idx < logs->n && !some_name; idx++) {
-        some_name = names_model(number, &logs->items[idx]);
+    bool some_card = false;
+    for (size_t idx = 0; idx < logs->n; idx++) {
+        bool names = names_model(number, &logs->items[idx]);
+        some_name |= names;
+        some_card |= logs->items[idx].attrs.hardware.ptr != NULL;
+        known.cards |= names && logs->items[idx].attrs.hardware.ptr != NULL;
     }
+    known.cards = some_name ? known.cards : some_card;
     for (size_t idx = 0; idx < logs->n; idx++) {
         const struct draft_log *log = &logs->items[idx];
-        bool names = some_name && names_model(number, log);
         bool is_linked = number->link_path.len && draft_is_below(log->path, number->link_path);
-        if (names || !some_name || is_linked) {
-            try_log(number, log, names, &best, &tries);
+        known.names = some_name && names_model(number, log);
+        if (known.names || !some_name || is_linked) {
+            try_log(number, log, &known, &best, &tries);
         }
     }
     number->state = DRAFT_NO_LOG;
@@ -334,7 +362,6 @@ static void find_log(const struct draft_logs *logs, struct draft_number *number)
     logs->items[best.log - logs->items].is_taken = true;
     number->log = best.log;
     number->rule = best.rule;
-    number->value = best.value;
     number->state = isfinite(best.width) ? DRAFT_FITS : DRAFT_DIFFERS;
 }
 

@@ -35,13 +35,17 @@ static const char *const SHAPE_TEXT[SHAPES] = {
         "(?i)(?<a>paddle|pytorch|torch|tensorflow|mxnet|jax|oneflow|mindspore|keras)",
     [SHAPE_HARDWARE] = FREE_BEFORE
     "(?<a>[ahbp]\\d00|v100|h20|a10g?|a[34]0|t4|l4|l40s?|k[48]0|p4|[pm]40|gh200|gb[23]00|"
-    "[rg]tx[ -]?(?:titan|a?\\d{4})|[rgq]?tx[ -]?\\d{4}|(?:10|20|30|40|50)[5-9]0(?: ?ti)?|"
-    "titan[ -]?(?:v|xp?|rtx)|mi\\d{2,3}x?|tpu[ -]?v\\d|ascend[ -]?910[ab]?)(?![a-z0-9])",
+    "[rg]tx[ _-]?(?:titan|a?\\d{4})|[rgq]?tx[ _-]?\\d{4}|(?:10|20|30|40|50)[5-9]0(?: ?ti)?|"
+    "titan[ _-]?(?:v|xp?|rtx)|radeon[ _-]?(?:pro[ _-]?vii|vii|rx[ _-]?\\d{3,4})|mi\\d{2,3}x?|"
+    "tpu[ _-]?v\\d|ascend[ _-]?910[ab]?)(?![a-z0-9])",
     [SHAPE_RATE] = "(?i)through?t?put|speed(?![ _-]?up)|training "
                    "performance|\xe5\x90\x9e\xe5\x90\x90|ips(?![a-z])|fps",
     [SHAPE_PER_SECOND] = "(?i)(?<a>images?|imgs?|samples?|sequences?|sentences?|tokens?|words?) "
                          "?(?:per|/) ?sec",
     [SHAPE_PER_GPU] = "(?i)(?:s|sec|second)\\s?(?:/|per)\\s?(?:gpu|device|card|chip|core)(?![a-z])",
+    [SHAPE_ANY_PER_SECOND] = "(?i)(?<![a-z])[a-z]{1,16} ?/ ?s(?:ec(?:ond)?)?(?![a-z])",
+    [SHAPE_TRAINING] = "(?i)train",
+    [SHAPE_INFERENCE] = "(?i)infer(?:ence|ring)?(?![a-z])",
     [SHAPE_FPS] = "(?i)(?<![a-z])fps(?![a-z])",
     [SHAPE_RATIO] = "(?i)" RATIO,
     [SHAPE_OTHER] = "(?i)accuracy|top-?[15]|\\bacc\\b|\\bm?ap\\b|miou|param|flops|loss|latency|"
@@ -164,14 +168,14 @@ static bool take_grid(struct draft_reader *r, enum draft_shape shape, struct str
     return true;
 }
 
-/* Without what stands between its letters and digits: "rtx 3090", "RTX-3090". */
+/* Without what stands between its letters and digits: "rtx 3090", "RTX-3090", "RTX_3090". */
 static struct str hardware_name(struct arena *arena, struct str text)
 {
     struct str low = draft_lower(arena, text);
     char *out = arena_strndup(arena, low.ptr, low.len);
     size_t len = 0;
     for (size_t idx = 0; idx < low.len; idx++) {
-        if (low.ptr[idx] != ' ' && low.ptr[idx] != '-') {
+        if (!strchr(" -_", low.ptr[idx])) {
             out[len++] = low.ptr[idx];
         }
     }
@@ -204,6 +208,13 @@ void draft_read_attrs(struct draft_reader *r, struct str text, struct draft_attr
     }
     if (!into->hardware.ptr && draft_finds(r, SHAPE_HARDWARE, text)) {
         into->hardware = hardware_name(r->arena, found(r, SHAPE_HARDWARE, text));
+    }
+    if (into->purpose == PURPOSE_UNSAID) {
+        bool trains = draft_finds(r, SHAPE_TRAINING, text);
+        bool infers = draft_finds(r, SHAPE_INFERENCE, text);
+        into->purpose = trains == infers ? PURPOSE_UNSAID
+                        : trains         ? PURPOSE_TRAINING
+                                         : PURPOSE_INFERENCE;
     }
 }
 
@@ -249,9 +260,12 @@ static struct str slashed_unit(struct draft_reader *r, struct str text)
         while (end > at && over < text.len && text.ptr[end] == '/' && is_letter(text.ptr[over])) {
             over++;
         }
-        word = over > end + 1 ? words_find(&r->vocabulary->units,
-                                           draft_lower(r->arena, str_sub(text, at, over - at)))
-                              : NULL;
+        word =
+            over > end + 1 ? words_find(&r->vocabulary->units, str_sub(text, at, over - at)) : NULL;
+        word = word || over <= end + 1
+                   ? word
+                   : words_find(&r->vocabulary->units,
+                                draft_lower(r->arena, str_sub(text, at, over - at)));
         if (word && str_eq_z(word->dimension, "rate")) {
             return word->name;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A draft as the text of a report's manifest. */
+/* A draft as the text of a report's manifest, and what audit says of that. */
 #include "base/base.h"
 
 #include "judge/draft.h"
@@ -142,4 +142,36 @@ void draft_write(struct arena *arena, const struct draft *draft, const struct dr
     jw_end_array(&w.json);
     jw_end_object(&w.json);
     strbuf_add_z(out, "\n");
+}
+
+bool draft_has_rows(const struct draft *draft)
+{
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        if (has_row(&draft->items[idx])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void draft_take_audit(struct arena *arena, const struct report_audit *audit, struct draft *draft)
+{
+    size_t at = 0;
+    for (size_t idx = 0; idx < draft->n; idx++) {
+        struct draft_number *n = &draft->items[idx];
+        const struct cell_audit *a;
+        if (!has_row(n)) {
+            continue;
+        }
+        ASSERT(at < audit->n_cells);
+        a = &audit->cells[at++];
+        ASSERT(str_eq(a->of_case->id, n->id));
+        n->state = a->verdict == AUDIT_NO_LOG    ? DRAFT_NO_LOG
+                   : a->verdict == AUDIT_DIFFERS ? DRAFT_DIFFERS
+                                                 : DRAFT_FITS;
+        n->is_of_another = a->proof == PROOF_CONTRADICTED;
+        n->found = a->verdict == AUDIT_NO_LOG
+                       ? STR_LIT("nothing")
+                       : str_of(arena_printf(arena, "%.*f", a->cell->decimals + 1, a->recomputed));
+    }
 }

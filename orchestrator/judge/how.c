@@ -182,6 +182,9 @@ static void add_scale(const struct made *made, const struct rule *rule, const st
     case SCALE_FACT_OVER:
         words = arena_str(arena, "%.9g %.*s / %.9g", value->operand, STR_ARG(rule->fact), before);
         break;
+    case SCALE_FACT:
+        words = arena_str(arena, "%.9g x %.9g %.*s", before, value->operand, STR_ARG(rule->fact));
+        break;
     }
     add_step(made, value->value, words);
 }

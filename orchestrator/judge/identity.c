@@ -230,6 +230,35 @@ static struct identity_item check_count(struct arena *arena, const struct format
                                  is_gpus ? "how many GPUs there are" : "how many nodes there are");
 }
 
+/* Batches of a GPU that a step of the log adds up: as it states them, or by its batches of all GPUs and of one. 0: not known. */
+static int64_t adds_up(const struct format *format, const struct told *told,
+                       const struct log_counts *counts)
+{
+    int64_t each = count_stated(told, "batch_per_gpu");
+    if (!format_reads(format, "grad_accumulation") || stated_of(told, "grad_accumulation").n > 0) {
+        return count_stated(told, "grad_accumulation");
+    }
+    return counts->gpus > 0 && each > 0
+               ? whole(count_stated(told, "global_batch"), each * counts->gpus)
+               : 0;
+}
+
+/* Two runs of one batch are not the same where one makes a step of several. The batch itself is the row's: the log is no other row's for
+   that alone, but what it shows is not the whole of this one. */
+static struct identity_item check_accumulation(struct arena *arena, const struct identity_row *row,
+                                               int64_t found)
+{
+    const char *says =
+        row->accumulates > 0 ? arena_printf(arena, "%" PRId64, row->accumulates) : "not printed";
+    if (found == row->accumulates || found == 0 || (found == 1 && row->accumulates == 0)) {
+        return proven();
+    }
+    return unproven(str_of(arena_printf(
+        arena,
+        "how many batches a step adds up is %s in the row, and %" PRId64 " by what the log states",
+        says, found)));
+}
+
 /* A batch of all GPUs tells that of one where the GPUs are known and nothing is accumulated; where something is, and how much is not
    stated, it must at least be a multiple of one node's. */
 static struct identity_item check_global(struct arena *arena, const struct format *format,
@@ -374,8 +403,16 @@ static struct identity_item check_unit(struct arena *arena, const struct vocabul
 
 struct identity_row identity_row_of(const struct report_case *c, const struct cell *cell)
 {
-    return (struct identity_row){c->gpus,      c->nodes, c->gpus_per_node, c->batch_per_gpu,
-                                 c->precision, c->model, cell->unit};
+    struct str accumulation = STR_EMPTY;
+    bool is_said = case_condition(c, "grad_accumulation", &accumulation);
+    return (struct identity_row){.gpus = c->gpus,
+                                 .nodes = c->nodes,
+                                 .gpus_per_node = c->gpus_per_node,
+                                 .batch_per_gpu = c->batch_per_gpu,
+                                 .accumulates = is_said ? to_count(accumulation) : 0,
+                                 .precision = c->precision,
+                                 .model = c->model,
+                                 .unit = cell->unit};
 }
 
 static bool is_unstated(struct str word)
@@ -404,6 +441,9 @@ struct identity identity_of(struct arena *arena, const struct format *format,
                                            row->nodes ? row->nodes : NOT_PRINTED, counts.nodes);
     id.items[ID_BATCH] =
         check_batch(arena, format, &told, row, id.items[ID_GPUS].state == ID_PROVEN);
+    if (id.items[ID_BATCH].state == ID_PROVEN) {
+        id.items[ID_BATCH] = check_accumulation(arena, row, adds_up(format, &told, &counts));
+    }
     id.items[ID_PRECISION] =
         !row->precision.ptr           ? unproven(STR_LIT("the plan does not state the precision"))
         : is_unstated(row->precision) ? unproven(STR_LIT("the row does not print its precision"))

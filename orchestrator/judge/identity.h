@@ -52,6 +52,7 @@ struct identity_row {
     int64_t nodes;
     int64_t gpus_per_node;
     int64_t batch_per_gpu; /* 0: not stated */
+    int64_t accumulates;   /* batches of a GPU that a step adds up; 0: not stated */
     struct str precision;  /* NULL: not stated */
     struct str model;
     struct str unit; /* NULL: not stated */

@@ -145,6 +145,14 @@ bool parser_is_done(const struct parser *p)
     return p->total_steps > 0 && step >= p->total_steps;
 }
 
+/* Whether the run's lines say how long it is, or that it is over: else a log that was cut between two lines looks like a whole one. */
+static bool states_end(const struct parser *p)
+{
+    const size_t first = parser_primary(p);
+    return p->has_end || (p->of_epochs == 0 ? p->total_steps > 0 : p->of_epochs > 0) ||
+           (p->format->series[first].quantity == QTY_SUMMARY && p->series[first].n > 0);
+}
+
 static void merge(struct causes *into, const struct causes *from)
 {
     for (int cause = 0; cause < CAUSES; cause++) {
@@ -208,6 +216,7 @@ void parser_judge(struct parser *p, struct measurement *m)
     const struct series *primary = measurement_primary(m);
     m->first_run = p->first_run;
     m->last_run = p->last_run;
+    m->states_end = states_end(p);
     if (p->derivation < DERIVATION_WHOLE) {
         judge_before(p, m);
         return;

@@ -30,7 +30,7 @@ static int next_run(struct parser *p, struct err *err)
     p->log_interval = 0;
     p->epoch_steps = 0;
     p->total_epochs = -1;
-    p->epochs_left = 0;
+    p->epochs_left = p->of_epochs = 0;
     p->done_step = -1;
     p->has_stepless = false;
     memset(p->fact_of, 0, p->format->n_facts * sizeof(p->fact_of[0]));
@@ -181,6 +181,7 @@ static void count_over_epochs(struct parser *p, const struct series_spec *spec, 
     epochs = epochs > 0 ? epochs : p->total_epochs;
     if (spec->epoch_from >= 0) {
         p->epochs_left = epochs > 0 && before >= 0 ? epochs - before - 1 : 0;
+        p->of_epochs = epochs > 0 ? 1 : -1;
     }
     if (spec->epoch_from < 0 || before < 0 || each <= 0 || sample->step < 0 || each > TOTAL_MAX ||
         before >= TOTAL_MAX / each || sample->step > TOTAL_MAX) {

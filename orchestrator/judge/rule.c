@@ -27,7 +27,8 @@ static const char *const SCALE_NAMES[] = {[SCALE_NONE] = "none",
                                           [SCALE_NODES] = "nodes",
                                           [SCALE_GLOBAL_BATCH_OVER] = "global_batch_over",
                                           [SCALE_GLOBAL_BATCH] = "global_batch",
-                                          [SCALE_FACT_OVER] = "fact_over"};
+                                          [SCALE_FACT_OVER] = "fact_over",
+                                          [SCALE_FACT] = "fact"};
 static const char *const ROUNDING_NAMES[] = {
     [ROUND_NEAREST] = "nearest", [ROUND_TRUNCATE] = "truncate"};
 static const char *const RUN_NAMES[] = {
@@ -256,10 +257,11 @@ int rule_decode(const struct json *at, struct arena *arena, struct str format_id
         return json_fail(at, err, "statistic %s is of the whole job: expected scale none",
                          statistic_name(rule.statistic));
     }
-    if ((rule.scale == SCALE_FACT_OVER) != (rule.fact.len > 0) ||
-        (rule.scale == SCALE_FACT_OVER) != (rule.unit.len > 0 && rule.statistic != STAT_ELAPSED)) {
-        return json_fail(at, err,
-                         "\"fact\" and \"unit\" belong to scale fact_over, and to it alone");
+    if (rule_is_by_fact(&rule) != (rule.fact.len > 0) ||
+        rule_is_by_fact(&rule) != (rule.unit.len > 0 && rule.statistic != STAT_ELAPSED)) {
+        return json_fail(
+            at, err,
+            "\"fact\" and \"unit\" belong to scales fact and fact_over, and to them alone");
     }
     if (rule.statistic == STAT_ELAPSED && rule.unit.len > 0 && rule_unit_s(rule.unit) == 0) {
         return json_fail(at, err, "unit: expected s, min or h, found \"%.40s\"", rule.unit.ptr);
@@ -294,7 +296,8 @@ void rule_describe(const struct rule *rule, struct strbuf *out)
                                          [SCALE_NODES] = ", x nodes",
                                          [SCALE_GLOBAL_BATCH_OVER] = ", global batch over it",
                                          [SCALE_GLOBAL_BATCH] = ", x global batch",
-                                         [SCALE_FACT_OVER] = ", a step's items over it"};
+                                         [SCALE_FACT_OVER] = ", a step's items over it",
+                                         [SCALE_FACT] = ", x a step's items"};
     char words[32];
     snprintf(words, sizeof(words), "%s", statistic_name(rule->statistic));
     for (char *c = words; *c; c++) {

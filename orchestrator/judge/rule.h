@@ -46,6 +46,7 @@ enum scale {
     SCALE_GLOBAL_BATCH_OVER, /* batch_per_gpu x GPUs / value: seconds a step become items per second */
     SCALE_GLOBAL_BATCH, /* batch_per_gpu x GPUs x value: steps per second become items per second */
     SCALE_FACT_OVER,    /* what the log states that a step holds / value */
+    SCALE_FACT,         /* that x value */
 };
 
 enum rounding { ROUND_NEAREST, ROUND_TRUNCATE };
@@ -93,7 +94,7 @@ struct rule {
     double trim_share;
     enum statistic statistic;
     enum scale scale;
-    struct str fact; /* of SCALE_FACT_OVER: items a step, in `unit` */
+    struct str fact; /* of SCALE_FACT_OVER and SCALE_FACT: items a step, in `unit` */
     struct str unit; /* of STAT_ELAPSED: s, min or h; NULL: s */
     struct rule_success success;
     struct rule_required required;
@@ -105,6 +106,11 @@ struct rule {
     struct str origin; /* "stated", "inferred" or "own" */
     struct str source; /* where it is stated, or how it was found */
 };
+
+static inline bool rule_is_by_fact(const struct rule *rule)
+{
+    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
+}
 
 /* What a rule must know of the case. 0 or less: not known; a rule that needs it says so. */
 struct rule_case {

@@ -458,12 +458,14 @@ static int apply_scale(const struct rule *rule, const struct measurement *m,
         ret->value *= global_batch;
         return 0;
     case SCALE_FACT_OVER:
+    case SCALE_FACT:
         ret->operand = stated_items(m, rule->fact, rule_run(rule, m));
         if (!(ret->operand > 0)) {
             return err_set(err, ERR_PARSE, "rule %.*s: the log does not state one %.*s",
                            STR_ARG(rule->id), STR_ARG(rule->fact));
         }
-        ret->value = ret->operand / ret->value;
+        ret->value =
+            rule->scale == SCALE_FACT ? ret->operand * ret->value : ret->operand / ret->value;
         return 0;
     }
     return err_set(err, ERR_PARSE, "rule %.*s has scale %s and needs to know the %s",
@@ -478,7 +480,7 @@ struct str rule_unit(const struct rule *rule, struct str series_unit)
     bool is_timed = rule->scale == SCALE_GLOBAL_BATCH_OVER || rule->scale == SCALE_GLOBAL_BATCH ||
                     rule->statistic == STAT_TIMESTAMPS;
     return is_timed                          ? STR_LIT("samples/s")
-           : rule->scale == SCALE_FACT_OVER  ? rule->unit
+           : rule_is_by_fact(rule)           ? rule->unit
            : rule->statistic == STAT_ELAPSED ? (rule->unit.len ? rule->unit : STR_LIT("s"))
                                              : series_unit;
 }

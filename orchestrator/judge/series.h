@@ -112,6 +112,8 @@ struct measurement {
     struct fact *facts;
     size_t n_facts;
     int32_t n_runs; /* runs found in the file */
+    bool
+        states_end; /* the last of them: how long it is, or that it is over; false in a series that was kept */
     /* ok or incomplete, of the file's first and last run alone: for a rule that chooses one of several. */
     enum parse_verdict first_run, last_run;
     int64_t warmup_steps; /* that the log says it made first; -1 not said */

@@ -134,11 +134,43 @@ static int take_raw(struct reading *in, struct audit_log *log, const struct meas
     return in->opts->series_folder && !in->report->is_bundled ? write_series(in, log, err) : 0;
 }
 
+static const char *bundle_path(const struct reading *in, const char *folder)
+{
+    const char *below = fs_join(in->arena, folder, str_z(in->arena, in->report->id));
+    return fs_join(in->arena, below, SERIES_BUNDLE_NAME);
+}
+
+/* Of raw logs it records the digests. */
+static int read_bundle(struct reading *in, struct err *err)
+{
+    const char *path = bundle_path(in, kept_folder(in));
+    struct err what = {0};
+    const struct series_file *any;
+    if (!in->report->is_bundled) {
+        return 0;
+    }
+    if (series_bundle_read(in->arena, path, in->bundle, &what) < 0) {
+        return what.code == ERR_NOT_FOUND ? 0 : err_set(err, what.code, "%s", what.msg);
+    }
+    any = in->bundle->logs.n ? in->bundle->logs.entries[0].value : NULL;
+    return !any || in->opts->logs_folder ? 0
+                                         : series_list_check(in->list, path, any->own_sha256, err);
+}
+
+static int read_bundle_first(void *ctx, struct err *err)
+{
+    return read_bundle(ctx, err);
+}
+
 static int read_all_raw(struct reading *in, struct err *err)
 {
     const struct map *logs = &in->logs->items;
     struct measure_job *jobs = arena_array(in->arena, struct measure_job, logs->n + 1);
-    const struct measure_with with = {in->formats, in->opts->root, in->opts->lanes};
+    const struct measure_with with = {.formats = in->formats,
+                                      .root = in->opts->root,
+                                      .lanes = in->opts->lanes,
+                                      .first = read_bundle_first,
+                                      .ctx = in};
     for (size_t idx = 0; idx < logs->n; idx++) {
         const struct audit_log *log = logs->entries[idx].value;
         jobs[idx].path = raw_path(in, log);
@@ -170,12 +202,6 @@ static int check_kept(const struct reading *in, const struct audit_log *log,
     return err_set(err, ERR_MANIFEST, "%s: expected log \"%.*s\" of commit %.*s, found \"%.*s\"",
                    path, STR_ARG(log->path), STR_ARG(in->report->logs_source.commit),
                    STR_ARG(file->log));
-}
-
-static const char *bundle_path(const struct reading *in, const char *folder)
-{
-    const char *below = fs_join(in->arena, folder, str_z(in->arena, in->report->id));
-    return fs_join(in->arena, below, SERIES_BUNDLE_NAME);
 }
 
 static int take_bundled(struct reading *in, struct audit_log *log, struct err *err)
@@ -241,23 +267,6 @@ static int read_case(struct reading *in, const struct report_case *c, struct err
     return 0;
 }
 
-/* Of raw logs too: it records their digests. */
-static int read_bundle(struct reading *in, struct err *err)
-{
-    const char *path = bundle_path(in, kept_folder(in));
-    struct err what = {0};
-    const struct series_file *any;
-    if (!in->report->is_bundled) {
-        return 0;
-    }
-    if (series_bundle_read(in->arena, path, in->bundle, &what) < 0) {
-        return what.code == ERR_NOT_FOUND ? 0 : err_set(err, what.code, "%s", what.msg);
-    }
-    any = in->bundle->logs.n ? in->bundle->logs.entries[0].value : NULL;
-    return !any || in->opts->logs_folder ? 0
-                                         : series_list_check(in->list, path, any->own_sha256, err);
-}
-
 static int write_bundle(const struct reading *in, struct err *err)
 {
     const struct map *logs = &in->logs->items;
@@ -307,6 +316,9 @@ static int write_list(const struct reading *in, struct str *ret_sha256, struct e
 static int read_logs(struct reading *in, struct err *err)
 {
     const struct report *report = in->report;
+    if (!in->opts->logs_folder && read_bundle(in, err) < 0) {
+        return -1;
+    }
     if (in->opts->logs_folder && !fs_is_dir(in->opts->logs_folder)) {
         return err_set(err, fs_exists(in->opts->logs_folder) ? ERR_IO : ERR_NOT_FOUND,
                        "%s: not a folder that can be read", in->opts->logs_folder);
@@ -341,7 +353,7 @@ int audit_report(struct arena *arena, const struct report *report, const struct 
     struct reading in = {arena, report, formats, opts, &logs, &list, &bundle};
     struct str written = STR_EMPTY;
     int result = read_list(&in, err);
-    result = result < 0 || read_bundle(&in, err) < 0 ? -1 : read_logs(&in, err);
+    result = result < 0 ? -1 : read_logs(&in, err);
     if (result == 0 && opts->series_folder && report->is_bundled) {
         result = write_bundle(&in, err);
     }

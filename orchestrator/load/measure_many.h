@@ -17,9 +17,11 @@ struct measure_job {
 };
 
 struct measure_with {
-    const struct format_set *formats; /* NULL: as with lanes */
-    const char *root;                 /* where each lane reads them again */
-    const struct lanes *lanes;        /* NULL: one after another, by formats themselves */
+    const struct format_set *formats;         /* NULL: as with lanes */
+    const char *root;                         /* where each lane reads them again */
+    const struct lanes *lanes;                /* NULL: one after another, by formats themselves */
+    int (*first)(void *ctx, struct err *err); /* done by one lane while others read; or NULL */
+    void *ctx;
 };
 
 /* What was read lives in the arena. -1 where nothing can be read at all; a log that cannot is its job's error. */

@@ -41,6 +41,8 @@ static int decode_item(const struct json *at, struct arena *arena, struct lock_i
         {"ref", JSON_STR, NULLABLE_FIELD, ITEM(ref), 0, 0},
         {"commit", JSON_STR, NULLABLE_FIELD, ITEM(commit), 0, 0},
         {"tree", JSON_STR, NULLABLE_FIELD, ITEM(tree), 0, 0},
+        {"paths", JSON_STR, 0, ITEM(paths), 0, 0},
+        {"selection", JSON_STR, 0, ITEM(selection), 0, 0},
         {"url", JSON_STR, NULLABLE_FIELD, ITEM(url), 0, 0},
         {"date", JSON_STR, JSON_REQUIRED, ITEM(date), 0, 0},
     };
@@ -55,6 +57,8 @@ static int decode_item(const struct json *at, struct arena *arena, struct lock_i
         check_line(at, "ref", text.item.ref, err) < 0 ||
         check_commit(at, "commit", text.item.commit, err) < 0 ||
         check_commit(at, "tree", text.item.tree, err) < 0 ||
+        check_line(at, "paths", text.item.paths, err) < 0 ||
+        check_commit(at, "selection", text.item.selection, err) < 0 ||
         check_line(at, "url", text.item.url, err) < 0 ||
         check_line(at, "date", text.item.date, err) < 0) {
         return -1;
@@ -169,6 +173,10 @@ void lock_encode(const struct lock *lock, struct strbuf *out)
         jw_str(&json, "ref", item->ref);
         jw_str(&json, "commit", item->commit);
         jw_str(&json, "tree", item->tree);
+        if (item->paths.ptr) {
+            jw_str(&json, "paths", item->paths);
+            jw_str(&json, "selection", item->selection);
+        }
         jw_str(&json, "url", item->url);
         jw_str(&json, "date", item->date);
         jw_end_object(&json);
@@ -235,7 +243,10 @@ int lock_check_item(const struct lock_item *known, const struct lock_item *found
     if (check_text_of(known, what, "commit", known->commit, found->commit, err) < 0) {
         return -1;
     }
-    return check_text_of(known, what, "tree", known->tree, found->tree, err);
+    if (check_text_of(known, what, "tree", known->tree, found->tree, err) < 0) {
+        return -1;
+    }
+    return check_text_of(known, what, "tree of its part", known->selection, found->selection, err);
 }
 
 int lock_check(const struct lock *known, const struct lock *found, struct err *err)

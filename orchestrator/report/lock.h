@@ -25,6 +25,8 @@ struct lock_item {
     struct str ref;         /* the tag or branch that was resolved */
     struct str commit;      /* of a source: 40 hex digits */
     struct str tree;        /* likewise */
+    struct str paths;       /* of a part of a source; NULL: all */
+    struct str selection;   /* git's tree of just that part */
     struct str url;         /* where it came from, without secrets */
     struct str date;        /* RFC 3339, of the first sight */
 };

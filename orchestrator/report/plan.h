@@ -35,14 +35,22 @@ struct step_need {
     bool needs_login; /* only registered users get it */
 };
 
+/* Of a source of which only some paths are mounted. */
+struct plan_part {
+    struct str
+        tree; /* git's, of just these files; NULL: all of the commit, or it was not here when this was planned */
+    int64_t n_files, n_left_out;
+};
+
 /* A folder that the step's container sees, read-only. */
 struct plan_mount {
     enum recipe_mount_kind kind;
     struct str name; /* as in struct recipe_mount; of a synthetic dataset: ID.synthetic */
     struct str
-        version;       /* hex: a source's commit, else SHA-256 of the files' list; NULL: not here */
+        version; /* a source's pin (report/source.h), else hex: SHA-256 of the files' list; NULL: not here */
     struct str folder; /* here; of a source NULL: it is checked out when it is needed */
     struct str inside; /* absolute */
+    struct plan_part part;
 };
 
 struct plan_step {

@@ -57,6 +57,13 @@ static void encode_mounts(struct json_out *out, const struct plan_step *step)
         jw_str(out, "version", mount->version);
         jw_str(out, "folder", mount->folder);
         jw_str(out, "inside", mount->inside);
+        if (mount->part.tree.ptr) {
+            jw_object(out, "part");
+            jw_str(out, "tree", mount->part.tree);
+            jw_i64(out, "files", mount->part.n_files);
+            jw_i64(out, "left_out", mount->part.n_left_out);
+            jw_end_object(out);
+        }
         jw_end_object(out);
     }
     jw_end_array(out);
@@ -129,6 +136,20 @@ static int decode_starts(const struct json *at, struct arena *arena, struct plan
                : json_fail(&member, err, "expected " STARTS_NODE " or " STARTS_RANK);
 }
 
+static int decode_part(const struct json *at, struct arena *arena, struct plan_part *ret,
+                       struct err *err)
+{
+    static const struct json_field FIELDS[] = {
+        {"tree", JSON_STR, JSON_REQUIRED, offsetof(struct plan_part, tree), 0, 0},
+        {"files", JSON_I64, JSON_REQUIRED, offsetof(struct plan_part, n_files), 0, INT32_MAX},
+        {"left_out", JSON_I64, JSON_REQUIRED, offsetof(struct plan_part, n_left_out), 0, INT32_MAX},
+    };
+    struct json part;
+    return json_find(at, "part", &part)
+               ? json_decode(&part, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err)
+               : 0;
+}
+
 static int decode_mount(const struct json *at, struct arena *arena, struct plan_mount *ret,
                         struct err *err)
 {
@@ -140,6 +161,7 @@ static int decode_mount(const struct json *at, struct arena *arena, struct plan_
         {"folder", JSON_STR, JSON_REQUIRED | JSON_NULLABLE, offsetof(struct plan_mount, folder), 0,
          0},
         {"inside", JSON_STR, JSON_REQUIRED, offsetof(struct plan_mount, inside), 0, 0},
+        {"part", JSON_ANY, 0, 0, 0, 0},
     };
     struct json member;
     struct str kind;
@@ -150,7 +172,7 @@ static int decode_mount(const struct json *at, struct arena *arena, struct plan_
     if (!recipe_mount_kind_of_name(kind, &ret->kind) || !container_is_path(ret->inside)) {
         return json_fail(at, err, "expected the kind of a mount, and an absolute path inside");
     }
-    return 0;
+    return decode_part(at, arena, &ret->part, err);
 }
 
 static int decode_mounts(const struct json *at, struct arena *arena, struct plan_step *step,

@@ -39,6 +39,7 @@ struct recipe_mount {
         name; /* below workloads/competitors; a repository of the stack's sources; a dataset */
     struct str
         commit; /* of a source: any repository's; NULL: what the stack pins of one of its own */
+    struct str paths;  /* of a source: the part that is mounted, as in report/source.h; NULL: all */
     bool is_synthetic; /* of a dataset: the synthetic one */
     struct str inside; /* absolute path there */
 };

@@ -65,6 +65,30 @@ static int check_source(const struct json *at, const struct stack *stack,
                                                    : check_commit(at, "commit", mount->commit, err);
 }
 
+static int decode_paths(const struct json *at, struct arena *arena, struct recipe_mount *mount,
+                        struct err *err)
+{
+    struct err why = {0};
+    struct json list;
+    struct str *items;
+    const char *joined;
+    size_t n;
+    if (!json_find(at, "paths", &list)) {
+        return 0;
+    }
+    if (json_str_list(&list, arena, SOURCE_PATHS_MAX, &items, &n, err) < 0) {
+        return -1;
+    }
+    if (mount->kind != MOUNT_SOURCE) {
+        return json_fail(&list, err, "only a source has paths");
+    }
+    if (source_join_paths(arena, items, n, &joined, &why) < 0) {
+        return json_fail(&list, err, "%s", why.msg);
+    }
+    mount->paths = str_of(joined);
+    return 0;
+}
+
 static int decode_mount(const struct json *at, struct arena *arena, const struct stack *stack,
                         struct recipe_mount *ret, struct err *err)
 {
@@ -72,6 +96,7 @@ static int decode_mount(const struct json *at, struct arena *arena, const struct
         {"kind", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"name", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, name), 0, 0},
         {"commit", JSON_STR, 0, offsetof(struct recipe_mount, commit), 0, 0},
+        {"paths", JSON_ANY, 0, 0, 0, 0},
         {"synthetic", JSON_BOOL, 0, offsetof(struct recipe_mount, is_synthetic), 0, 0},
         {"inside", JSON_STR, JSON_REQUIRED, offsetof(struct recipe_mount, inside), 0, 0},
     };
@@ -85,6 +110,9 @@ static int decode_mount(const struct json *at, struct arena *arena, const struct
     (void)recipe_mount_kind_of_name(kind, &ret->kind);
     if ((ret->kind == MOUNT_SOURCE ? check_source(at, stack, ret, err)
                                    : check_slug(at, "name", ret->name, err)) < 0) {
+        return -1;
+    }
+    if (decode_paths(at, arena, ret, err) < 0) {
         return -1;
     }
     if (ret->commit.ptr && ret->kind != MOUNT_SOURCE) {

@@ -119,6 +119,111 @@ static bool is_ref(struct str ref)
            str_find(ref, STR_LIT("..")) < 0;
 }
 
+/* --- a part of a repository --------------------------------------------------------------------------------------------------- */
+
+static bool is_path(struct str path)
+{
+    struct str rest = path, segment;
+    while (str_next(&rest, '/', &segment)) {
+        if (segment.len == 0 || str_eq_z(segment, ".")) {
+            return false;
+        }
+    }
+    return is_ref(path);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+bool source_lies_in(struct str path, struct str above)
+{
+    return str_starts(path, above) && (path.len == above.len || path.ptr[above.len] == '/');
+}
+
+int source_join_paths(struct arena *arena, const struct str *paths, size_t n,
+                      const char **ret_paths, struct err *err)
+{
+    struct str sorted[SOURCE_PATHS_MAX];
+    const char *joined = "";
+    if (n == 0 || n > SOURCE_PATHS_MAX) {
+        return err_set(err, ERR_USAGE, "expected 1 to %d paths of a repository, found %zu",
+                       SOURCE_PATHS_MAX, n);
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        sorted[idx] = paths[idx];
+        if (!is_path(paths[idx])) {
+            return err_set(err, ERR_USAGE,
+                           "\"%.*s\": expected a file or folder below the repository's top, of "
+                           "letters, digits and - _ . + /",
+                           SHOWN(paths[idx]));
+        }
+    }
+    qsort(sorted, n, sizeof(sorted[0]), compare_paths);
+    for (size_t idx = 0; idx < n; idx++) {
+        for (size_t at = 0; at < idx; at++) {
+            if (source_lies_in(sorted[idx], sorted[at])) {
+                return err_set(err, ERR_USAGE, "path %.*s: %.*s has it already", SHOWN(sorted[idx]),
+                               SHOWN(sorted[at]));
+            }
+        }
+        joined = arena_printf(arena, "%s%s%.*s", joined, idx ? "," : "", STR_ARG(sorted[idx]));
+    }
+    *ret_paths = joined;
+    return 0;
+}
+
+static int parse_paths(struct arena *arena, struct str text, const char **ret_paths,
+                       struct err *err)
+{
+    struct str items[SOURCE_PATHS_MAX + 1], item;
+    size_t n = 0;
+    while (n <= SOURCE_PATHS_MAX && str_next(&text, ',', &item)) {
+        items[n++] = item;
+    }
+    return source_join_paths(arena, items, n, ret_paths, err);
+}
+
+int source_parse_pin(struct arena *arena, const char *text, struct source_pin *ret_pin,
+                     struct err *err)
+{
+    struct source_pin pin = {.commit = arena_strndup(arena, text, strcspn(text, ":"))};
+    struct err why = {0};
+    struct str rest, item;
+    if (!source_is_commit(str_of(pin.commit))) {
+        return err_set(err, ERR_MANIFEST, "\"%.60s\" is no commit: expected 40 hex digits", text);
+    }
+    if (text[SOURCE_COMMIT_HEX]) {
+        rest = str_of(text + SOURCE_COMMIT_HEX + 1);
+        if (parse_paths(arena, rest, &pin.paths, &why) < 0 || !str_eq_z(rest, pin.paths)) {
+            return err_set(err, ERR_MANIFEST, "paths of %.60s: %s", pin.commit,
+                           why.code ? why.msg : "not in their order");
+        }
+        pin.items = arena_array(arena, struct str, SOURCE_PATHS_MAX);
+        while (str_next(&rest, ',', &item)) {
+            pin.items[pin.n++] = item;
+        }
+    }
+    *ret_pin = pin;
+    return 0;
+}
+
+const char *source_folder_name(struct arena *arena, struct str pin)
+{
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    struct err err = {0};
+    if (pin.len <= SOURCE_COMMIT_HEX) {
+        return str_z(arena, pin);
+    }
+    /* OpenSSL without SHA-256 has ended the program long before. */
+    int result = sha256_of(pin, sha256, &err);
+    ASSERT(result == 0);
+    hex_encode(sha256, 4, hex);
+    return arena_printf(arena, "%.*s-%s", SOURCE_COMMIT_HEX, pin.ptr, hex);
+}
+
 /* What was meant as a commit: 7 to 40 hex digits, not as they should be. */
 static bool is_short_commit(struct str pin)
 {
@@ -134,17 +239,24 @@ static bool is_short_commit(struct str pin)
 int source_parse_name(struct arena *arena, struct str name, struct source_name *ret_name,
                       struct err *err)
 {
-    struct str url = name, pin;
+    struct str url = name, pin, paths;
+    const char *joined = NULL;
     while (url.len > 0 && url.ptr[url.len - 1] != '@') {
         url.len--;
     }
     pin = str_sub(name, url.len, name.len);
     url.len -= url.len > 0;
+    int64_t colon = str_find(pin, STR_LIT(":"));
+    paths = colon < 0 ? STR_EMPTY : str_sub(pin, (size_t)colon + 1, pin.len);
+    pin = colon < 0 ? pin : str_sub(pin, 0, (size_t)colon);
     if (url.len == 0 || !is_ref(pin)) {
         return err_set(err, ERR_USAGE,
                        "source:%.*s: expected source:URL@COMMIT (40 hex digits) or, for lock, "
-                       "source:URL@BRANCH",
+                       "source:URL@BRANCH; for a part of it, :PATH,PATH after that",
                        SHOWN(name));
+    }
+    if (colon >= 0 && parse_paths(arena, paths, &joined, err) < 0) {
+        return err_wrap(err, "source:%.*s", SHOWN(name));
     }
     if (is_short_commit(pin)) {
         return err_set(err, ERR_USAGE,
@@ -155,7 +267,7 @@ int source_parse_name(struct arena *arena, struct str name, struct source_name *
     if (source_check_url(url, err) < 0) {
         return -1;
     }
-    *ret_name = (struct source_name){.url = str_z(arena, url)};
+    *ret_name = (struct source_name){.url = str_z(arena, url), .paths = joined};
     if (source_is_commit(pin)) {
         ret_name->commit = str_z(arena, pin);
     } else {

@@ -9,11 +9,21 @@
 #define SOURCE_URL_MAX    2048
 #define SOURCE_COMMIT_HEX 40
 #define SOURCE_REF_MAX    200
+#define SOURCE_PATHS_MAX  32
 
-struct source_name { /* URL@COMMIT or URL@REF */
+struct
+    source_name { /* URL@COMMIT or URL@REF; with :PATH,PATH behind it only these files and folders */
     const char *url;
     const char *commit; /* NULL: only a ref is known */
     const char *ref;    /* NULL: a commit */
+    const char *paths;  /* as source_join_paths writes them; NULL: all */
+};
+
+struct source_pin { /* "COMMIT" or "COMMIT:PATH,PATH", the version of a source that a plan names */
+    const char *commit;
+    const char *paths; /* NULL: all */
+    struct str *items; /* each of paths */
+    size_t n;
 };
 
 /* ERR_USAGE with what would be right, where git could not clone it: a page of a web site (/tree/, /blob/, ...), a password in
@@ -21,6 +31,17 @@ struct source_name { /* URL@COMMIT or URL@REF */
 MUST_CHECK int source_check_url(struct str url, struct err *err);
 MUST_CHECK int source_parse_name(struct arena *arena, struct str name, struct source_name *ret_name,
                                  struct err *err);
+/* ERR_MANIFEST where it is no commit, or its paths are not as source_join_paths writes them. */
+MUST_CHECK int source_parse_pin(struct arena *arena, const char *text, struct source_pin *ret_pin,
+                                struct err *err);
+/* One text for one selection: sorted, joined by commas. ERR_USAGE where one is no path below the repository's top, is there
+   twice, or lies in another. */
+MUST_CHECK int source_join_paths(struct arena *arena, const struct str *paths, size_t n,
+                                 const char **ret_paths, struct err *err);
+/* path is above, or lies below it. */
+bool source_lies_in(struct str path, struct str above);
+/* What a pin's files are kept under: COMMIT, or COMMIT-HEX8 of a selection. */
+const char *source_folder_name(struct arena *arena, struct str pin);
 /* "github.com-PaddlePaddle-PaddleSeg-HEX8": two addresses of one name in lower case differ in HEX8, of the whole address. */
 MUST_CHECK int source_repo_name(struct arena *arena, const char *url, char **ret_name,
                                 struct err *err);

@@ -5,6 +5,7 @@
 
 #include "codec/oci_ref.h"
 #include "fleet/stage.h"
+#include "report/source.h"
 #include "run/run_impl.h"
 #include "sys/proc.h"
 
@@ -53,9 +54,10 @@ static int add_program(struct dry *d, struct err *err)
 static const char *target_of(const struct dry *d, const struct plan_mount *mount)
 {
     return !d->inventory->is_local ? run_target_of(d->arena, mount)
-           : mount->folder.ptr     ? str_z(d->arena, mount->folder)
-                                   : arena_printf(d->arena, "%s/runs/" RUN_NAME "/sources/%.*s",
-                                                  d->opts->state, STR_ARG(mount->version));
+           : mount->folder.ptr
+               ? str_z(d->arena, mount->folder)
+               : arena_printf(d->arena, "%s/runs/" RUN_NAME "/sources/%s", d->opts->state,
+                              source_folder_name(d->arena, mount->version));
 }
 
 static int find_things(struct dry *d, struct err *err)

@@ -41,10 +41,16 @@ static int find_overlay(struct planner *p, const struct recipe_mount *mount,
 
 /* ---- of the store ---- */
 
-/* The commit that a lock has for the branch or tag of a pin without one. */
-static int read_lock(struct planner *p, struct pin_source *pin, struct err *err)
+static const char *with_paths(struct planner *p, const char *name, struct str paths)
 {
-    const char *id = arena_printf(p->arena, "%s@%s", pin->repository.ptr, pin->ref.ptr);
+    return paths.ptr ? arena_printf(p->arena, "%s:%.*s", name, STR_ARG(paths)) : name;
+}
+
+/* The commit that a lock has for the branch or tag of a pin without one. */
+static int read_lock(struct planner *p, struct str paths, struct pin_source *pin, struct err *err)
+{
+    const char *id =
+        with_paths(p, arena_printf(p->arena, "%s@%s", pin->repository.ptr, pin->ref.ptr), paths);
     struct lock lock;
     struct err absent = {0};
     if (lock_read(p->arena, lock_folder(p->arena, p->opts->root, NULL), LOCK_SOURCE, id, &lock,
@@ -60,14 +66,14 @@ static int read_lock(struct planner *p, struct pin_source *pin, struct err *err)
     return 0;
 }
 
-static struct step_need need_lock(struct planner *p, const struct pin_source *pin)
+static struct step_need need_lock(struct planner *p, const struct pin_source *pin, struct str paths)
 {
     struct step_need need = {
         .cause = ERR_FETCH,
         .what = str_of(arena_printf(p->arena, "commit of %s is not pinned", pin->repository.ptr))};
     if (pin->ref.ptr) {
-        need.artifact =
-            str_of(arena_printf(p->arena, "source:%s@%s", pin->repository.ptr, pin->ref.ptr));
+        need.artifact = str_of(with_paths(
+            p, arena_printf(p->arena, "source:%s@%s", pin->repository.ptr, pin->ref.ptr), paths));
         need.command = str_of(arena_printf(p->arena, "reperf lock %s", need.artifact.ptr));
         need.is_lock = true;
     }
@@ -86,6 +92,17 @@ static struct pin_source pin_of(const struct stack *stack, const struct recipe_m
     return *pin;
 }
 
+/* What is left out of a part is part of the plan, and of the evidence. */
+static void set_part(struct plan_found *found, const struct source_part *part)
+{
+    if (part->paths) {
+        found->mount.part =
+            (struct plan_part){.tree = str_of(part->selection),
+                               .n_files = (int64_t)part->n_files,
+                               .n_left_out = (int64_t)(part->n_all - part->n_files)};
+    }
+}
+
 static int find_source(struct planner *p, const struct stack *stack,
                        const struct recipe_mount *mount, struct plan_found *found, struct err *err)
 {
@@ -95,21 +112,22 @@ static int find_source(struct planner *p, const struct stack *stack,
     struct sources sources;
     struct source_tree tree;
     struct err absent = {0};
-    if (!pin->commit.ptr && pin->ref.ptr && read_lock(p, &pinned, err) < 0) {
+    if (!pin->commit.ptr && pin->ref.ptr && read_lock(p, mount->paths, &pinned, err) < 0) {
         return -1;
     }
     if (!pin->commit.ptr) {
-        found->need = need_lock(p, pin);
+        found->need = need_lock(p, pin, mount->paths);
         return 0;
     }
-    const char *name = arena_printf(p->arena, "%s@%s", pin->repository.ptr, pin->commit.ptr);
-    found->mount.version = pin->commit;
+    const char *version = with_paths(p, pin->commit.ptr, mount->paths);
+    const char *name = arena_printf(p->arena, "%s@%s", pin->repository.ptr, version);
+    found->mount.version = str_of(version);
     if (p->opts->store) {
         if (sources_init(&sources, p->arena, p->opts->store, &net, err) < 0) {
             return -1;
         }
-        if (source_verify(&sources, pin->repository.ptr, pin->commit.ptr, false, &tree, &absent) ==
-            0) {
+        if (source_verify(&sources, pin->repository.ptr, version, false, &tree, &absent) == 0) {
+            set_part(found, &tree.parts[0]);
             return 0;
         }
         if (absent.code != ERR_NOT_FOUND) {
@@ -184,10 +202,11 @@ static const struct plan_found *found_once(struct planner *p, const struct stack
     synthetic.is_synthetic =
         mount->is_synthetic || (p->opts->is_rehearsal && mount->kind == MOUNT_DATASET);
     mount = &synthetic;
-    struct str key = str_of(arena_printf(
-        p->arena, "%d %d %.*s %.*s@%.*s", (int)mount->kind, mount->is_synthetic,
-        STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")), STR_ARG(mount->name),
-        STR_ARG(mount->commit.ptr ? mount->commit : STR_LIT(""))));
+    struct str key = str_of(
+        arena_printf(p->arena, "%d %d %.*s %.*s@%.*s:%.*s", (int)mount->kind, mount->is_synthetic,
+                     STR_ARG(mount->kind == MOUNT_SOURCE ? stack->id : STR_LIT("")),
+                     STR_ARG(mount->name), STR_ARG(mount->commit.ptr ? mount->commit : STR_LIT("")),
+                     STR_ARG(mount->paths.ptr ? mount->paths : STR_LIT(""))));
     struct plan_found *found = map_get(&p->mounts, key);
     if (!found) {
         found = arena_new(p->arena, struct plan_found);

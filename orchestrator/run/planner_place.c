@@ -111,17 +111,17 @@ static void need_pin(struct arena *arena, const struct inventory *inventory, str
                      const struct plan_image *given, struct plan_step *step)
 {
     if (given && given->is_built) {
-        struct str registry = inventory->registry.ptr ? inventory->registry : STR_LIT("REGISTRY");
-        const char *command = arena_printf(arena, "images/build.sh %.*s --push %.*s/%.*s",
-                                           STR_ARG(id), STR_ARG(registry), STR_ARG(id));
+        /* Without a registry the nodes get it from the store. */
+        const char *command =
+            inventory->registry.ptr
+                ? arena_printf(arena, "images/build.sh %.*s --push %.*s/%.*s", STR_ARG(id),
+                               STR_ARG(inventory->registry), STR_ARG(id))
+                : arena_printf(arena, "images/build.sh %.*s --store", STR_ARG(id));
         plan_cannot(step, ERR_CONTAINER,
                     arena_printf(arena,
                                  "image %.*s is built, not pulled: %s prints what --image %.*s= "
-                                 "takes%s",
-                                 STR_ARG(id), command, STR_ARG(id),
-                                 inventory->registry.ptr ? ""
-                                                         : "; REGISTRY is one that reperf reaches, "
-                                                           "as the inventory may name it"),
+                                 "takes",
+                                 STR_ARG(id), command, STR_ARG(id)),
                     command);
         return;
     }

@@ -6,6 +6,7 @@
 
 #include "fleet/node_image.h"
 #include "fleet/stage.h"
+#include "report/source.h"
 #include "store/dataset_store.h"
 #include "store/source_store.h"
 
@@ -161,17 +162,23 @@ static void add_thing(struct runner *r, struct things *things, const char *place
     VEC_PUSH(&r->places, place);
 }
 
+static const char *folder_of(struct arena *arena, const struct plan_mount *mount)
+{
+    return mount->kind == MOUNT_SOURCE ? source_folder_name(arena, mount->version)
+                                       : str_z(arena, mount->version);
+}
+
 char *run_place_of(struct arena *arena, const struct plan_mount *mount)
 {
-    return arena_printf(arena, "/@reperf-%s-%.*s@", recipe_mount_kind_name(mount->kind),
-                        STR_ARG(mount->version));
+    return arena_printf(arena, "/@reperf-%s-%s@", recipe_mount_kind_name(mount->kind),
+                        folder_of(arena, mount));
 }
 
 char *run_target_of(struct arena *arena, const struct plan_mount *mount)
 {
     static const char *const FOLDERS[] = {
         [MOUNT_OVERLAY] = "overlay", [MOUNT_SOURCE] = "source", [MOUNT_DATASET] = "data"};
-    return arena_printf(arena, "%s/%.*s", FOLDERS[mount->kind], STR_ARG(mount->version));
+    return arena_printf(arena, "%s/%s", FOLDERS[mount->kind], folder_of(arena, mount));
 }
 
 /* The commit's files, checked by their trees' hashes; made once a run. */
@@ -183,7 +190,7 @@ static int check_out(struct runner *r, const struct plan_mount *mount, const cha
     struct sources sources;
     struct source_tree tree;
     const char *folder =
-        arena_printf(r->arena, "%s/sources/%.*s", r->dir.folder, STR_ARG(mount->version));
+        arena_printf(r->arena, "%s/sources/%s", r->dir.folder, folder_of(r->arena, mount));
     *ret_folder = folder;
     if (fs_is_dir(folder)) {
         return 0;

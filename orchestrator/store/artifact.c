@@ -102,7 +102,12 @@ static int resolve_source(struct arena *arena, struct str name, struct artifact 
     if (source_parse_name(arena, name, &parts, err) < 0) {
         return -1;
     }
-    *ret_artifact = (struct artifact){ARTIFACT_SOURCE, str_dup(arena, name), false};
+    const char *pin = parts.commit ? parts.commit : parts.ref;
+    *ret_artifact = (struct artifact){
+        ARTIFACT_SOURCE,
+        str_of(arena_printf(arena, "%s@%s%s%s", parts.url, pin, parts.paths ? ":" : "",
+                            parts.paths ? parts.paths : "")),
+        false};
     return 0;
 }
 
@@ -261,8 +266,11 @@ static int add_recipes(struct arena *arena, struct artifacts *artifacts,
         const struct recipe *recipe = &recipes->items[idx];
         for (size_t at = 0; at < recipe->n_mounts; at++) {
             const struct recipe_mount *mount = &recipe->mounts[at];
-            if (mount->commit.ptr &&
-                add_source(arena, artifacts, mount->name, mount->commit, err) < 0) {
+            struct str pin = mount->commit;
+            if (mount->paths.ptr) {
+                pin = str_of(arena_printf(arena, "%.*s:%.*s", STR_ARG(pin), STR_ARG(mount->paths)));
+            }
+            if (mount->commit.ptr && add_source(arena, artifacts, mount->name, pin, err) < 0) {
                 return -1;
             }
         }

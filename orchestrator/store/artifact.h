@@ -13,7 +13,8 @@ enum artifact_kind { ARTIFACT_DATASET, ARTIFACT_IMAGE, ARTIFACT_SOURCE, ARTIFACT
 
 struct artifact {
     enum artifact_kind kind;
-    struct str name;   /* id; of a source: URL@COMMIT, or URL@REF, which only lock can resolve */
+    struct str
+        name; /* id; of a source: URL@COMMIT, or URL@REF, which only lock can resolve; of a part, :PATH,PATH behind it */
     bool is_synthetic; /* of a dataset: the synthetic one */
 };
 

@@ -3,6 +3,8 @@
 
 #include "store/git.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -36,6 +38,10 @@ static const char *const OPTIONS[] = {
     "tar.umask=0022",
     "advice.detachedHead=false",
 };
+/* Not in the repository's own configuration: there git would ask the network for every object that it lacks. */
+static const char *const PART_OPTIONS[] = {
+    "remote.part.promisor=true", "remote.part.partialCloneFilter=blob:none",
+    "fsck.gitattributesMissing=ignore", "fsck.gitmodulesMissing=ignore"};
 static const char *const ENVIRONMENT[] = {
     "HOME=/nonexistent",
     "LC_ALL=C",
@@ -45,6 +51,7 @@ static const char *const ENVIRONMENT[] = {
     "GIT_ALLOW_PROTOCOL=https:http:git:ssh:file",
     "GIT_PROTOCOL_FROM_USER=0",
     "GIT_NO_REPLACE_OBJECTS=1",
+    "GIT_NO_LAZY_FETCH=1", /* since git 2.44 */
     "GIT_ATTR_NOSYSTEM=1",
     "GIT_SSH_COMMAND=ssh -o BatchMode=yes -o StrictHostKeyChecking=yes",
     "GIT_HTTP_LOW_SPEED_LIMIT=1000",
@@ -93,12 +100,21 @@ static const char **make_env(const struct git *git, const struct git_call *call)
 static const char **make_argv(const struct git *git, const struct git_call *call)
 {
     const char **argv =
-        arena_array(git->arena, const char *, 2 * ARRAY_LEN(OPTIONS) + GIT_ARGS_MAX + 2);
+        arena_array(git->arena, const char *,
+                    2 * (ARRAY_LEN(OPTIONS) + ARRAY_LEN(PART_OPTIONS) + 1) + GIT_ARGS_MAX + 2);
     size_t n = 0;
     argv[n++] = "git";
     for (size_t idx = 0; idx < ARRAY_LEN(OPTIONS); idx++) {
         argv[n++] = "-c";
         argv[n++] = OPTIONS[idx];
+    }
+    for (size_t idx = 0; call->part_of && idx < ARRAY_LEN(PART_OPTIONS); idx++) {
+        argv[n++] = "-c";
+        argv[n++] = PART_OPTIONS[idx];
+    }
+    if (call->part_of) {
+        argv[n++] = "-c";
+        argv[n++] = arena_printf(git->arena, "remote.part.url=%s", call->part_of);
     }
     for (size_t idx = 0; call->args[idx]; idx++) {
         ASSERT(idx < GIT_ARGS_MAX);
@@ -156,6 +172,7 @@ int git_run(const struct git *git, const struct git_call *call, struct strbuf *o
 {
     CLEANUP(loop) struct loop loop = LOOP_EMPTY;
     CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    CLEANUP(fd) int input_fd = call->input_path ? open(call->input_path, O_RDONLY | O_CLOEXEC) : -1;
     char *error_path = arena_printf(git->arena, "%s/git-error-XXXXXX", git->tmp_folder);
     int error_fd = mkstemp(error_path);
     struct strbuf nothing = {0};
@@ -163,6 +180,8 @@ int git_run(const struct git *git, const struct git_call *call, struct strbuf *o
         .argv = make_argv(git, call),
         .env = make_env(git, call),
         .folder = call->work_tree ? call->work_tree : git->tmp_folder,
+        .has_input = call->input_path,
+        .input_fd = input_fd,
         .output_path = call->output_path,
         .error_path = error_path,
         .on_output = call->output_path ? NULL : collect,
@@ -175,6 +194,11 @@ int git_run(const struct git *git, const struct git_call *call, struct strbuf *o
         return err_set(err, ERR_IO, "no temporary file in %s", git->tmp_folder);
     }
     close(error_fd);
+    if (call->input_path && input_fd < 0) {
+        unlink(error_path);
+        return err_set(err, err_code_of_errno(errno), "open %s: %s", call->input_path,
+                       err_errno_text(errno));
+    }
     strbuf_init(&nothing, GIT_OUTPUT_MAX);
     loop_init(&loop, git->clock);
     result = proc_start(&proc, &loop, &spec, err);

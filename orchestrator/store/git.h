@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 
-#define GIT_ARGS_MAX   48
+#define GIT_ARGS_MAX   64
 #define GIT_OUTPUT_MAX (64u << 20)
 
 struct git {
@@ -25,8 +25,12 @@ struct git_call {
     const char *index_path;  /* NULL: none */
     const char *new_objects; /* NULL: new objects go to git_dir; else to this folder */
     const char *const *args; /* after git's own options; ended by NULL */
+    const char *input_path;  /* stdin; NULL: none */
     const char *output_path; /* stdout goes there; NULL: into `out` */
-    int64_t deadline_ns;     /* 0: none */
+    const char *
+        part_of; /* NULL, or the address that remote "part" stands for in args: objects that it does not
+                                send are not missed */
+    int64_t deadline_ns; /* 0: none */
 };
 
 struct git_result {

@@ -18,6 +18,8 @@
 #define FETCH_DEADLINE_NS (6LL * 3600 * NS_PER_S)
 #define LOCK_WAIT_NS      (100 * NS_PER_MS)
 #define REF_PREFIX        "refs/reperf/"
+#define FSCK_MISSING                                                                               \
+    2 /* Source: git's builtin/fsck.c, ERROR_REACHABLE: an object that another names is not there */
 
 /* Highest of all: what a repository says in its .gitattributes changes no byte of what is checked out or exported. */
 static const char ATTRIBUTES[] =
@@ -262,14 +264,18 @@ static int set_ref(struct sources *sources, const char *repo, const char *commit
 }
 
 /* Servers that give no commit but those of their refs: all branches and tags, with their histories. */
-static int fetch_refs(struct sources *sources, const char *url, const char *repo, bool is_dumb,
-                      struct err *err)
+static int fetch_refs(struct sources *sources, const char *url, const struct source_part *part,
+                      bool is_dumb, struct err *err)
 {
     struct git_result result;
+    /* A dumb server has no parts: git would fetch each missing object by a fetch of its own, without end. */
+    const bool is_part = part->paths && !is_dumb;
     const struct git_call call = {
-        .git_dir = repo,
+        .git_dir = part->repo,
+        .part_of = is_part ? url : NULL,
         .args = GIT_ARGS("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force",
-                         is_dumb ? "--jobs=1" : "--depth=2147483647", "--", url,
+                         is_dumb ? "--jobs=1" : "--depth=2147483647",
+                         is_part ? "--filter=blob:none" : "--quiet", "--", is_part ? "part" : url,
                          "+refs/heads/*:refs/reperf-heads/*", "+refs/tags/*:refs/reperf-tags/*"),
         .deadline_ns = FETCH_DEADLINE_NS};
     log_line(LOG_INFO, "%s gives no single commits: its branches and tags are fetched whole", url);
@@ -280,16 +286,21 @@ static int fetch_refs(struct sources *sources, const char *url, const char *repo
 }
 
 /* From one address. The id is the check: whoever gives the bytes, they hash to it or git refuses them. */
-static int fetch_from(struct sources *sources, const char *url, const char *repo,
-                      const char *commit, struct err *err)
+static int fetch_from(struct sources *sources, const char *url, struct source_part *part,
+                      struct err *err)
 {
+    const char *commit = part->commit;
     struct git_result result;
     bool is_refused, is_dumb;
-    const struct git_call call = {.git_dir = repo,
-                                  .args = GIT_ARGS("fetch", "--quiet", "--no-tags",
-                                                   "--no-write-fetch-head", "--depth=1", "--", url,
-                                                   commit),
-                                  .deadline_ns = FETCH_DEADLINE_NS};
+    const bool is_part = part->paths;
+    const struct git_call call = {
+        .git_dir = part->repo,
+        .part_of = is_part ? url : NULL,
+        .args = GIT_ARGS("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--depth=1",
+                         is_part ? "--filter=blob:none" : "--quiet",
+                         is_part ? source_upload_pack(sources->git.arena, url) : "--quiet", "--",
+                         is_part ? "part" : url, commit),
+        .deadline_ns = FETCH_DEADLINE_NS};
     if (git_run(&sources->git, &call, NULL, &result, err) < 0) {
         return -1;
     }
@@ -299,56 +310,103 @@ static int fetch_from(struct sources *sources, const char *url, const char *repo
         return err_set(err, ERR_FETCH, "%.200s has no commit %s", url, commit);
     }
     if (result.exit_status != 0 && (is_refused || is_dumb)) {
-        if (fetch_refs(sources, url, repo, is_dumb, err) < 0) {
+        if (fetch_refs(sources, url, part, is_dumb, err) < 0) {
             return -1;
         }
     } else if (result.exit_status != 0) {
         return fail_remote(url, &result, err);
     }
-    return check_type(sources, url, repo, commit, err) < 0 ? -1
-                                                           : set_ref(sources, repo, commit, err);
+    if (check_type(sources, url, part->repo, commit, err) < 0) {
+        return -1;
+    }
+    if (is_part && (is_dumb ? source_find_selection(sources, part, err)
+                            : source_fetch_blobs(sources, url, part, &result, err)) < 0) {
+        return -1;
+    }
+    return is_part && !is_dumb && result.exit_status != 0
+               ? fail_remote(url, &result, err)
+               : set_ref(sources, part->repo, commit, err);
+}
+
+/* Of a part: what has the whole repository, or one without what the part leaves out, before what has the part alone. */
+static int fetch_from_mirror(struct sources *sources, struct source_part *part, bool *ret_has,
+                             struct err *err)
+{
+    const char *const repos[] = {part->whole_repo, part->repo};
+    *ret_has = false;
+    for (size_t idx = part->paths ? 0 : 1; idx < ARRAY_LEN(repos) && !*ret_has; idx++) {
+        struct err first = {0};
+        char *mirror = NULL;
+        if (net_mirror_url(
+                sources->git.arena, sources->net,
+                arena_printf(sources->git.arena, "sources/%s", strrchr(repos[idx], '/') + 1),
+                &mirror, err) < 0) {
+            return -1;
+        }
+        if (!mirror || !net_allows_url(sources->net, mirror)) {
+            continue;
+        }
+        *ret_has = fetch_from(sources, mirror, part, &first) == 0;
+        if (first.code == ERR_INTERRUPTED ||
+            first.code == ERR_MANIFEST) { /* nobody has it otherwise */
+            *err = first;
+            return -1;
+        }
+        if (!*ret_has) {
+            log_line(LOG_INFO, "the mirror does not have it: %s", first.msg);
+        }
+    }
+    return 0;
 }
 
 static int fetch_repo(struct sources *sources, struct source_part *part, struct err *err)
 {
     CLEANUP(fd) int lock_fd = -1;
-    char *mirror = NULL;
     bool has;
-    struct err first = {0};
     if (make_repo(sources, part->repo, err) < 0 ||
         lock_repo(sources, part->repo, &lock_fd, err) < 0 ||
         has_ref(sources, part->repo, part->commit, &has, err) < 0) {
         return -1;
     }
     if (has) {
-        return 0;
+        return part->paths ? source_find_selection(sources, part, err) : 0;
     }
     part->is_new = true;
-    if (net_mirror_url(sources->git.arena, sources->net,
-                       arena_printf(sources->git.arena, "sources/%s", strrchr(part->repo, '/') + 1),
-                       &mirror, err) < 0) {
+    if (fetch_from_mirror(sources, part, &has, err) < 0) {
         return -1;
     }
-    if (mirror && net_allows_url(sources->net, mirror)) {
-        if (fetch_from(sources, mirror, part->repo, part->commit, &first) == 0) {
-            return 0;
-        }
-        if (first.code == ERR_INTERRUPTED) {
-            *err = first;
-            return -1;
-        }
-        log_line(LOG_INFO, "the mirror does not have it: %s", first.msg);
+    if (has) {
+        return 0;
     }
     if (check_online(sources, part->url, err) < 0) {
         return -1;
     }
     log_line(LOG_INFO, "fetching %s at %s", part->url, part->commit);
-    return fetch_from(sources, part->url, part->repo, part->commit, err);
+    return fetch_from(sources, part->url, part, err);
 }
 
 /* --- the repository and its submodules ---------------------------------------------------------------------------------------- */
 
-static int check_repo(struct sources *sources, const struct source_part *part, bool is_deep,
+/* Of a part what is missing is looked for by its list; what is there must be what its id says. */
+static int check_part(struct sources *sources, struct source_part *part, bool is_deep,
+                      struct err *err)
+{
+    struct git_result result = {0};
+    const struct git_call call = {
+        .git_dir = part->repo,
+        .part_of = part->url,
+        .args = GIT_ARGS("fsck", "--full", "--no-dangling", "--no-progress", part->commit)};
+    if (source_find_selection(sources, part, err) < 0 ||
+        (is_deep && git_run(&sources->git, &call, NULL, &result, err) < 0)) {
+        return -1;
+    }
+    return (result.exit_status & ~FSCK_MISSING) == 0
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "git fsck: status %d: %.*s", result.exit_status,
+                         STR_ARG(result.error));
+}
+
+static int check_repo(struct sources *sources, struct source_part *part, bool is_deep,
                       struct err *err)
 {
     bool has;
@@ -369,6 +427,9 @@ static int check_repo(struct sources *sources, const struct source_part *part, b
     if (strcmp(commit, part->commit) != 0) {
         return err_set(err, ERR_INTEGRITY, "%s in %s is %s", ref, part->repo, commit);
     }
+    if (part->paths) {
+        return check_part(sources, part, is_deep, err);
+    }
     return git_must(&sources->git,
                     &(struct git_call){.git_dir = part->repo,
                                        .args = GIT_ARGS("fsck", "--no-dangling", "--no-progress",
@@ -387,14 +448,26 @@ static int find_tree(struct sources *sources, struct source_part *part, struct e
                    &part->tree, err);
 }
 
+/* Where the whole commit is, its part is taken from there. */
 static int set_repo(struct sources *sources, struct source_part *part, struct err *err)
 {
+    struct arena *arena = sources->git.arena;
+    bool has = true;
     char *name;
-    if (source_repo_name(sources->git.arena, part->url, &name, err) < 0) {
+    if (source_repo_name(arena, part->url, &name, err) < 0) {
         return -1;
     }
-    part->repo =
-        store_path(sources->store, arena_printf(sources->git.arena, "sources/%s.git", name));
+    part->whole_repo = store_path(sources->store, arena_printf(arena, "sources/%s.git", name));
+    part->repo = part->whole_repo;
+    if (part->paths && has_ref(sources, part->repo, part->commit, &has, err) < 0) {
+        return -1;
+    }
+    if (!has) {
+        const char *pin = arena_printf(arena, "%s:%s", part->commit, part->paths);
+        const char *suffix = source_folder_name(arena, str_of(pin)) + SOURCE_COMMIT_HEX + 1;
+        part->repo =
+            store_path(sources->store, arena_printf(arena, "sources/%s.%s.git", name, suffix));
+    }
     return 0;
 }
 
@@ -435,19 +508,20 @@ static int add_submodules(struct sources *sources, struct source_tree *tree, siz
 
 enum how { HOW_FETCH, HOW_VERIFY, HOW_VERIFY_DEEP };
 
-static int walk(struct sources *sources, const char *url, const char *commit, enum how how,
+static int walk(struct sources *sources, const char *url, const char *text, enum how how,
                 struct source_tree *ret_tree, struct err *err)
 {
+    struct source_pin pin;
     struct source_tree tree = {
         arena_array(sources->git.arena, struct source_part, SOURCE_PARTS_MAX), 1};
     if (source_check_url(str_of(url), err) < 0) {
         return -1;
     }
-    if (!source_is_commit(str_of(commit))) {
-        return err_set(err, ERR_MANIFEST, "%.200s: \"%.60s\" is no commit: expected 40 hex digits",
-                       url, commit);
+    if (source_parse_pin(sources->git.arena, text, &pin, err) < 0) {
+        return err_wrap(err, "%.200s", url);
     }
-    tree.parts[0] = (struct source_part){.path = ".", .url = url, .commit = commit};
+    tree.parts[0] =
+        (struct source_part){.path = ".", .url = url, .commit = pin.commit, .paths = pin.paths};
     for (size_t idx = 0; idx < tree.n; idx++) {
         struct source_part *part = &tree.parts[idx];
         int result;
@@ -470,16 +544,16 @@ static int walk(struct sources *sources, const char *url, const char *commit, en
     return 0;
 }
 
-int source_fetch(struct sources *sources, const char *url, const char *commit,
+int source_fetch(struct sources *sources, const char *url, const char *pin,
                  struct source_tree *ret_tree, struct err *err)
 {
-    return walk(sources, url, commit, HOW_FETCH, ret_tree, err);
+    return walk(sources, url, pin, HOW_FETCH, ret_tree, err);
 }
 
-int source_verify(struct sources *sources, const char *url, const char *commit, bool is_deep,
+int source_verify(struct sources *sources, const char *url, const char *pin, bool is_deep,
                   struct source_tree *ret_tree, struct err *err)
 {
-    return walk(sources, url, commit, is_deep ? HOW_VERIFY_DEEP : HOW_VERIFY, ret_tree, err);
+    return walk(sources, url, pin, is_deep ? HOW_VERIFY_DEEP : HOW_VERIFY, ret_tree, err);
 }
 
 void source_lock_of(struct arena *arena, const struct source_tree *tree, const char *id,
@@ -498,8 +572,13 @@ void source_lock_of(struct arena *arena, const struct source_tree *tree, const c
                                              .ref = idx == 0 ? str_of(ref) : STR_EMPTY,
                                              .commit = str_of(part->commit),
                                              .tree = str_of(part->tree),
+                                             .paths = str_of(part->paths),
+                                             .selection = str_of(part->selection),
                                              .url = str_of(part->url),
                                              .date = str_of(date)};
+    }
+    if (tree->parts[0].paths) {
+        lock.n_files = (int64_t)tree->parts[0].n_files;
     }
     *ret_lock = lock;
 }

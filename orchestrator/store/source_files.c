@@ -78,19 +78,14 @@ static int read_gitmodules(struct sources *sources, const struct source_part *pa
 int source_gitlinks(struct sources *sources, const struct source_part *part,
                     struct gitlinks *ret_links, struct err *err)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
     struct gitlinks links = {arena_array(sources->git.arena, struct gitlink, SOURCE_PARTS_MAX), 0};
     struct str rest, entry;
-    strbuf_init(&out, 4 * (size_t)GIT_OUTPUT_MAX);
-    if (git_must(&sources->git,
-                 &(struct git_call){
-                     .git_dir = part->repo,
-                     .args = GIT_ARGS("ls-tree", "-r", "-z", "--full-tree", part->commit)},
-                 &out, ERR_INTEGRITY, err) < 0) {
+    struct source_part selected = *part;
+    if (!part->entries.ptr && source_select(sources, &selected, err) < 0) {
         return -1;
     }
     /* "MODE TYPE HEX\tPATH\0" */
-    rest = strbuf_str(&out);
+    rest = selected.entries;
     while (str_next(&rest, '\0', &entry)) {
         struct str head = STR_LIT("160000 commit ");
         if (!str_starts(entry, head)) {
@@ -164,6 +159,20 @@ static const char *folder_of(struct sources *sources, const char *folder,
     return strcmp(part->path, ".") == 0 ? folder : fs_join(sources->git.arena, folder, part->path);
 }
 
+/* The tree of a part is in no repository. */
+static int make_selection(struct sources *sources, const struct source_part *part, const char *tmp,
+                          struct err *err)
+{
+    struct git_call call = {
+        .git_dir = part->repo, .new_objects = tmp, .args = GIT_ARGS("write-tree")};
+    if (!part->paths) {
+        return 0;
+    }
+    return source_put_index(sources, part, tmp, &call.index_path, err) < 0
+               ? -1
+               : git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err);
+}
+
 /* The first paths that differ, for the message. */
 static void name_dirty(struct sources *sources, const struct source_part *part, const char *tree,
                        const char *tmp, struct strbuf *names)
@@ -173,12 +182,14 @@ static void name_dirty(struct sources *sources, const struct source_part *part, 
     struct err ignored = {0};
     struct str rest, status, path;
     size_t n = 0;
+    const char *wanted = part->paths ? part->selection : part->tree;
     strbuf_init(&out, GIT_OUTPUT_MAX);
-    if (git_run(&sources->git,
+    if (make_selection(sources, part, tmp, &ignored) < 0 ||
+        git_run(&sources->git,
                 &(struct git_call){.git_dir = part->repo,
                                    .new_objects = tmp,
                                    .args = GIT_ARGS("diff-tree", "-r", "-z", "--name-status",
-                                                    "--no-renames", part->tree, tree)},
+                                                    "--no-renames", wanted, tree)},
                 &out, &result, &ignored) < 0) {
         return;
     }
@@ -201,6 +212,7 @@ static int check_part(struct sources *sources, const struct source_part *part, c
 {
     CLEANUP(strbuf) struct strbuf names = {0};
     const char *tree;
+    const char *wanted = part->paths ? part->selection : part->tree;
     char *tmp = NULL;
     int result;
     strbuf_init(&names, 4096);
@@ -208,10 +220,10 @@ static int check_part(struct sources *sources, const struct source_part *part, c
         return -1;
     }
     result = hash_into(sources, part, folder, tmp, &tree, err);
-    if (result == 0 && strcmp(tree, part->tree) != 0) {
+    if (result == 0 && strcmp(tree, wanted) != 0) {
         name_dirty(sources, part, tree, tmp, &names);
         result = err_set(err, ERR_INTEGRITY, "%.100s: its tree is %s, commit %.12s has %s: %s",
-                         folder, tree, part->commit, part->tree, names.ptr);
+                         folder, tree, part->commit, wanted, names.ptr);
     }
     source_remove_tmp(tmp);
     return result;
@@ -245,9 +257,7 @@ static int checkout_part(struct sources *sources, const struct source_part *part
     if (fs_mkdir_p(folder, err) < 0 || source_make_tmp(sources, "index", &tmp, err) < 0) {
         return -1;
     }
-    call.index_path = fs_join(sources->git.arena, tmp, "index");
-    call.args = GIT_ARGS("read-tree", part->commit);
-    result = git_must(&sources->git, &call, NULL, ERR_INTEGRITY, err);
+    result = source_put_index(sources, part, tmp, &call.index_path, err);
     if (result == 0) {
         call.args = GIT_ARGS("checkout-index", "--all", "--quiet");
         result = git_must(&sources->git, &call, NULL, ERR_IO, err);

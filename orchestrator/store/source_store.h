@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: git repositories at one full commit, with their submodules at the commits that it names. Kept as bare repositories,
    STORE/sources/NAME.git, in which refs/reperf/COMMIT says what was fetched whole. What git checks by its ids is checked against them:
-   a commit is what was pinned, or nothing. One thread. */
+   a commit is what was pinned, or nothing. One thread.
+   A part of a commit, some of its files and folders, is kept in STORE/sources/NAME.HEX8.git, where the same reference says that its
+   trees and the part's blobs are there; where the whole commit is there, its part is, too. */
 #ifndef STORE_SOURCE_STORE_H
 #define STORE_SOURCE_STORE_H
 
@@ -23,8 +25,13 @@ struct source_part {
     const char *path; /* below the top; "." is the repository itself */
     const char *url;  /* NULL: .gitmodules does not say; git itself leaves such a folder empty */
     const char *commit;
-    const char *tree; /* NULL where url is */
-    const char *repo; /* bare repository */
+    const char *tree;       /* NULL where url is */
+    const char *repo;       /* bare repository */
+    const char *whole_repo; /* that of all of a commit; of a part maybe another */
+    const char *paths;      /* of the repository itself: the part that is asked for; NULL: all */
+    const char *selection;  /* the tree of just that part; NULL where paths is */
+    size_t n_files, n_all;  /* of the part and of the commit */
+    struct str entries;     /* of the part: `ls-tree -r -z` */
     size_t depth;
     bool is_new; /* fetched now */
 };
@@ -40,17 +47,17 @@ MUST_CHECK int sources_init(struct sources *sources, struct arena *arena, const 
 /* The commit that a branch or tag is at now. ERR_FETCH where there is none, or one of each. */
 MUST_CHECK int source_resolve(struct sources *sources, const char *url, const char *ref,
                               const char **ret_commit, struct err *err);
-/* Fetches what is not there yet. The mirror is asked first: what it gives is known by its id. */
-MUST_CHECK int source_fetch(struct sources *sources, const char *url, const char *commit,
+/* Fetches what is not there yet. The mirror is asked first: what it gives is known by its id. pin: report/source.h. */
+MUST_CHECK int source_fetch(struct sources *sources, const char *url, const char *pin,
                             struct source_tree *ret_tree, struct err *err);
 /* What the store has: ERR_NOT_FOUND where it lacks something; with is_deep every object is hashed again. */
-MUST_CHECK int source_verify(struct sources *sources, const char *url, const char *commit,
+MUST_CHECK int source_verify(struct sources *sources, const char *url, const char *pin,
                              bool is_deep, struct source_tree *ret_tree, struct err *err);
-/* id: URL@COMMIT or URL@REF. date: RFC 3339. */
+/* id: URL@COMMIT or URL@REF, of a part with its paths. date: RFC 3339. */
 void source_lock_of(struct arena *arena, const struct source_tree *tree, const char *id,
                     const char *ref, const char *date, struct lock *ret_lock);
 
-/* All files, without .git, into a new folder: there as a whole or not at all; the trees' hashes are computed again from them. */
+/* All files of the pin, without .git, into a new folder: there as a whole or not at all; the trees' hashes are computed again from them. */
 MUST_CHECK int source_checkout(struct sources *sources, const struct source_tree *tree,
                                const char *folder, struct err *err);
 /* ERR_INTEGRITY, with the first paths, where the folder is not what the commits say: changed, missing or added files. */

@@ -50,6 +50,25 @@ static void add_chart(struct page *page, const struct history_point *points, siz
          textf(&page->arena, "%.4g", high), points[first].unit);
 }
 
+/* In one column, which a phone has room for: how the run is called, and when it was. */
+static void add_run(struct page *page, const struct history_point *point)
+{
+    char *verdict = arena_strndup(&page->arena, point->verdict.ptr, point->verdict.len);
+    for (size_t idx = 0; idx < point->verdict.len; idx++) {
+        verdict[idx] = verdict[idx] == '_' ? ' ' : verdict[idx];
+    }
+    strbuf_add_z(page->out, "<tr class=\"run\"><th scope=\"row\">");
+    if (point->name.len) {
+        HTML(page->out, "{}<small>{}</small>", point->name, point->run);
+    } else {
+        HTML(page->out, "<code>{}</code>", point->run);
+    }
+    HTML(page->out, "<small>{}</small></th><td class=\"n\">{}</td><td>{}</td></tr>\n", point->time,
+         isfinite(point->value) ? textf(&page->arena, "%.6g", point->value)
+                                : STR_LIT("\xe2\x80\x93"),
+         str_of(verdict));
+}
+
 static void add_case(struct page *page, const struct history_point *points, size_t n, size_t first)
 {
     const struct history_point *head = &points[first];
@@ -60,20 +79,14 @@ static void add_case(struct page *page, const struct history_point *points, size
     add_chart(page, points, n, first);
     add_scroll_begin(page, head->case_id);
     HTML(page->out,
-         "<caption>Each finished run{}{}</caption><thead><tr><th scope=\"col\">Time</th>"
-         "<th scope=\"col\">Run</th><th scope=\"col\" class=\"n\">Value</th>"
+         "<caption>Each finished run{}{}</caption><thead><tr><th scope=\"col\">Run</th>"
+         "<th scope=\"col\" class=\"n\">Value</th>"
          "<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n",
          head->unit.len ? STR_LIT(", in ") : STR_EMPTY, head->unit);
     for (size_t idx = first; idx < n; idx++) {
         const struct history_point *point = &points[idx];
         if (is_alike(head, point)) {
-            HTML(page->out,
-                 "<tr class=\"run\"><th scope=\"row\">{}</th><td><code>{}</code></td>"
-                 "<td class=\"n\">{}</td><td>{}</td></tr>\n",
-                 point->time, point->run,
-                 isfinite(point->value) ? textf(&page->arena, "%.6g", point->value)
-                                        : STR_LIT("\xe2\x80\x93"),
-                 point->verdict);
+            add_run(page, point);
         }
     }
     strbuf_add_z(page->out, "</tbody>");

@@ -7,6 +7,7 @@
 
 struct history_point { /* one cell of one finished run */
     struct str time, run, report, case_id, unit, verdict;
+    struct str name; /* of the run, or empty */
     const char *profile;
     double value; /* NAN: none */
 };

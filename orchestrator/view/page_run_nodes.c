@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include "report/hostlist.h"
+#include "report/source.h"
 #include "view/page.h"
 #include "view/page_parts.h"
 
@@ -28,6 +29,29 @@ static void add_command(struct page *page, const struct plan_step *step)
     HTML(page->out, "<code>{}</code>", strbuf_str(&line));
 }
 
+/* Whose code it was, and what of its commit was left out. */
+static void add_code(struct page *page, const struct plan_step *step)
+{
+    if (step->recipe.ptr) {
+        HTML(page->out, "<small>{}</small>", step->recipe);
+    }
+    for (size_t idx = 0; idx < step->n_mounts; idx++) {
+        const struct plan_mount *mount = &step->mounts[idx];
+        if (mount->kind != MOUNT_SOURCE) {
+            continue;
+        }
+        HTML(page->out, "<small>{} at {}", mount->name,
+             str_sub(mount->version, 0, SOURCE_COMMIT_HEX));
+        if (mount->part.tree.ptr) {
+            HTML(page->out, ", of it {}: {} files; {} are left out",
+                 str_sub(mount->version, SOURCE_COMMIT_HEX + 1, mount->version.len),
+                 textf(&page->arena, "%" PRId64, mount->part.n_files),
+                 textf(&page->arena, "%" PRId64, mount->part.n_left_out));
+        }
+        strbuf_add_z(page->out, "</small>");
+    }
+}
+
 static void add_place(struct page *page, const struct cell_result *cell)
 {
     const struct plan_step *step = cell->step;
@@ -41,6 +65,7 @@ static void add_place(struct page *page, const struct cell_result *cell)
                                  STR_ARG(step->image_digest))
                          : STR_LIT("none"));
     add_command(page, step);
+    add_code(page, step);
     strbuf_add_z(page->out, "</td></tr>\n");
 }
 

@@ -22,7 +22,8 @@ from_source "PaddleSeg's tools/train.py" paddle-perf-hrnetw18 $P/PaddleSeg.git c
 from_source PaddleClas paddle-perf-2020 $P/PaddleClas.git column paddle-perf-2020 paddle-cpu PaddleClas 'resnet50/paddle/fp32/n1g1/*' 1 0 "PaddleClas's tools/static/train.py"
 cluster_reset
 nodes=$S/inventory.json
-column paddle-perf-hrnetw18 mmseg-cpu mmsegmentation 'hrnetw18/mmseg/fp32/*' 3 3
+column paddle-perf-hrnetw18 mmseg-cpu mmsegmentation 'hrnetw18/mmseg/fp32/*' 3 3 'mmsegmentation 0.20.2'
+from_source "the report's fork of mmsegmentation" paddle-perf-hrnetw18 https://github.com/sljlp/mmsegmentation.git column paddle-perf-hrnetw18 mmseg-cpu "tools/train.py of the report's fork of mmsegmentation" 'hrnetw18/mmseg/fp32/n1g1/*' 1 1 "tools/train.py of the report's fork"
 nodes=$one
 column airank-mmseg-deeplabv3plus mmseg-cpu "mmsegmentation's DeepLabV3+" 'deeplabv3plus-mmseg/mmseg/fp32/n1g1/*' 1
 column paddle-perf-2020 mmseg-cpu mmclassification 'resnet50/ngc-pytorch/fp32/n1g1/*' 1 0 'mmclassification'

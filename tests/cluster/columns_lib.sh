@@ -17,12 +17,12 @@ column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh 
     exits 0 "$name: the archive replays" "$REPERF" replay "$(jq -r .archive "$T/out")"
 }
 from_source() { # NAME REPORT URL COMMAND...: by the project's own code at the report's commit, where $SOURCES names a mirror of it (reperf fetch --mirror)
-    local name=$1 report=$2 url=$3 commit
+    local name=$1 report=$2 url=$3 pin
     shift 3
-    commit=$(jq -r --arg url "$url" 'first(.stacks[] | select(any(.smoke[]?.mounts[]?; .kind == "source" and .name == $url and (.commit | not))) | .sources[] | select(.repository == $url) | .commit)' "manifests/reports/$report.json")
+    pin=$(jq -r --arg url "$url" 'first(.stacks[] | .sources as $own | .smoke[]?.mounts[]? | select(.kind == "source" and .name == $url) | (.commit // first($own[] | select(.repository == $url) | .commit)) + (if .paths then ":" + (.paths | join(",")) else "" end))' "manifests/reports/$report.json")
     if [ -z "${SOURCES:-}" ]; then
         skip "$name itself" "SOURCES=DIR names no mirror of $url"
-    elif ! "$REPERF" fetch "source:$url@$commit" --mirror "$SOURCES" >"$T/out" 2>"$T/err"; then
+    elif ! "$REPERF" fetch "source:$url@$pin" --mirror "$SOURCES" >"$T/out" 2>"$T/err"; then
         skip "$name itself" "$(grep -m 1 'mirror' "$T/err" || tail -n 1 "$T/err")"
     else
         "$@"

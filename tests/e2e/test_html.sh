@@ -71,6 +71,12 @@ runs=(logs/verified/*/*.tar.zst)
 exits 0 "a page of a run" "$REPERF" report "${runs[0]}" --html "$T/run.html"
 probe "$T/run.html" "$T/run"
 like "$(said "$T/run" cut-390)" "^(Side by side)?$" "which is not cut either, but for the columns of several frameworks"
+if in_test_all "a run's page on paper"; then
+    browser --no-pdf-header-footer --print-to-pdf="$T/run.pdf" "file://$T/run.html"
+    pages=$(grep -ac '/Type /Page$' "$T/run.pdf")
+    [ "$pages" -ge 2 ] && [ "$pages" -le 20 ]
+    ok $? "on paper a run has $pages pages: what was recorded of each machine stays in the archive"
+fi
 # What is printed as the difference follows from the two numbers beside it.
 python3 - "$T/all.html" >"$T/odd" <<'END'
 import html, re, sys

@@ -1,11 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a document with tables: within the limits, cells are plain text, lines are of the document; and what a draft takes of them are
-   numbers above 0 of a unit and metric of the vocabulary, each with an id of its own. */
+   numbers above 0 of a unit and metric of the vocabulary, each with an id of its own; as a manifest they are a report that can be read. */
 #include "base/base.h"
 
 #include "judge/draft.h"
 
+#define MANIFEST_BYTES_MAX (64u << 20)
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void write_and_read(struct arena *arena, const struct vocabulary *vocabulary,
+                           const struct draft *draft)
+{
+    const struct draft_source source = {STR_LIT("mine"),
+                                        STR_LIT("https://example.org/a.git"),
+                                        STR_LIT("0123456789012345678901234567890123456789"),
+                                        STR_LIT("2026-11-25"),
+                                        STR_LIT("docs/a/README.md"),
+                                        STR_EMPTY};
+    CLEANUP(strbuf) struct strbuf text = {0};
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct report report;
+    struct json root;
+    struct err err = {0};
+    strbuf_init(&text, MANIFEST_BYTES_MAX);
+    draft_write(arena, draft, &source, &text);
+    ASSERT(!text.is_full);
+    ASSERT(json_parse(strbuf_str(&text), "draft", &doc, &err) == 0);
+    doc.context = vocabulary;
+    root = json_root(&doc);
+    if (report_decode(&root, arena, &report, &err) < 0) {
+        fprintf(stderr, "%s\n", err.msg);
+        abort();
+    }
+}
 
 static void draft(struct arena *arena, const struct doc_tables *tables)
 {
@@ -23,6 +51,9 @@ static void draft(struct arena *arena, const struct doc_tables *tables)
         ASSERT(words_find(&vocabulary->metrics, n->metric));
         ASSERT(n->state == DRAFT_UNPLACED || n->is_repeated || n->id.len > 0);
         ASSERT(n->state == DRAFT_UNPLACED || n->state == DRAFT_NO_LOG);
+    }
+    if (draft_has_rows(&draft)) {
+        write_and_read(arena, vocabulary, &draft);
     }
     draft_reader_free(reader);
 }

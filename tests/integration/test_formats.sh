@@ -122,6 +122,49 @@ is "$(told "$T/bad.log" --format hf-trainer-state --rule tool | cut -d' ' -f2)" 
 sed '/"step": 30$/d' "$F/hf-trainer-state.json" >"$T/bad.log"
 is "$(told "$T/bad.log" --format hf-trainer-state --rule tool | cut -d' ' -f2)" incomplete "hf-trainer-state.json: a record missing"
 
+for each in "caffe.log 5 caffe" "olmo.log 15 olmo"; do
+    read -r file n format <<<"$each"
+    short "$file" "$format" mean "--gpus 1 --batch 1" "$n"
+done
+sed 's,\[1/1\],[1/500],' "$F/paddleocr.log" >"$T/bad.log"
+is "$(told "$T/bad.log" | cut -d' ' -f2)" incomplete "paddleocr: the first epoch of 500"
+
+# --- whether it says that its run is over -----------------------------------------------------------------
+ends() { # FILE [LINE ADDED]: verdict, and whether its end is stated
+    { cat "$1"; [ $# -lt 2 ] || printf '%s\n' "$2"; } >"$T/end.log"
+    "$REPERF" measure --json "$T/end.log" 2>"$T/err" | jq -r '[.verdict, .end] | join(" ")'
+}
+while IFS='#' read -r file line; do
+    is "$(ends "$F/$file")" "ok unknown" "$file: nothing in it says that its run is over"
+    is "$(ends "$F/$file" "$line")" "ok stated" "$file: its program's last line does"
+done <<'EOF'
+ultralytics.log#3 epochs completed in 0.012 hours.
+fairseq.log#2024-01-05 10:00:10 | INFO | fairseq_cli.train | done training in 90.5 seconds
+dle-transformer.log#| done training in 372.2 seconds
+tf-estimator.log#INFO:tensorflow:Loss for final step: 1.25.
+transformer-xl.log#End of training | test loss  9.15
+detectron2-old.log#[11/20 10:01:50 d2.engine.hooks]: Total training time: 0:01:50 (0:00:00 on hooks)
+EOF
+for file in timm torchvision nanogpt megatron vllm lightning caffe; do
+    is "$(ends "$F/$file.log")" "ok stated" "$file.log: its length or its last line is in it"
+done
+like "$("$REPERF" measure "$F/table.csv")" 'end not known: the log says neither how long its run is nor that it is over' "said below the table"
+is "$("$REPERF" measure "$F/table.csv" "$F/keras.log" "$F/timm.log" | grep -c ': the log says neither how long its run is')" 2 "and of each of several"
+is "$("$REPERF" measure "$F/timm.log" | grep -c 'end not known')" 0 "but of no log that states it"
+
+# --- what is known of each --------------------------------------------------------------------------------
+grep 'val_' "$F/keras.log" | tail -n 1 >"$T/one.log"
+is "$(told "$T/one.log" --gpus 1 --batch 32 --rule single-epoch)" "keras ok 4571.428571428572 samples/s 1" "keras: one epoch has no line of its own, and a bar with validation is of training"
+grep -v 'val_\|Epoch' "$F/keras.log" | tail -n 1 >"$T/one.log"
+is "$(told "$T/one.log" | cut -d' ' -f2)" no_metric "keras: one without may be of evaluate"
+sed 's/^Successful requests.*/&\nFailed requests:                         0/' "$F/vllm.log" >"$T/all.log"
+is "$(told "$T/all.log" | cut -d' ' -f2)" ok "vllm: no request failed"
+sed 's/requests:                         0$/requests:                         3/' "$T/all.log" >"$T/some.log"
+is "$(told "$T/some.log" | cut -d' ' -f2)" incomplete "vllm: some did"
+sed 's/accumulation) = 64/accumulation) = 256/; s/Accumulation steps = 1/Accumulation steps = 4/' "$F/hf-trainer.log" >"$T/acc.log"
+is "$(told "$F/hf-trainer.log" --rule steps | cut -d' ' -f3) $(told "$T/acc.log" --rule steps | cut -d' ' -f3)" "160 640" "hf-trainer: a step of the optimizer has all batches that it adds up"
+is "$(told "$F/hf-trainer-state.json" --rule steps | cut -d' ' -f4)" steps/s "hf-trainer-state: how many, it does not say"
+
 # --- what a log states of its job -------------------------------------------------------------------------
 states() { # FILE: its facts
     "$REPERF" measure --json "$1" 2>"$T/err" | jq -r '[.facts[] | select(.name != "log_date") | "\(.name)=\(.value)"] | sort | join(" ")'

@@ -116,6 +116,22 @@ is "$(rule one-step 80.0)" "rule-picks-sample error" "and that of one step"
 is "$(rule last 90.0)" "" "but not where the report states it"
 export REPERF_ROOT="$ROOT"
 
+# --- steps of several batches ------------------------------------------------------------------------------
+added() { # LOG'S PRINTED STEPS: proof and why of a row that makes a step of one batch
+    seg 8 8 HRNet_W18 "LAUNCH INFO x nnodes: 1
+python tools/train.py --precision=fp32
+$1" >"$T/logs/made/sum.log"
+    jq '.cases[0].conditions.grad_accumulation = "1"' "$T/forged.json" >"$T/report.json"
+    "$REPERF" audit "$T/report.json" --logs "$T/logs" --json >"$T/out" 2>/dev/null
+    jq -r '.reports[0].cells[0] | [.verdict, .proof, (.unproven | map(.fact + ": " + .why) | join("+"))] | join(" ")' "$T/out"
+}
+new_root
+jq '.facts += [{"name": "grad_accumulation", "literal": "accumulate: ", "pattern": "accumulate: (?<value>\\d+)"}]' manifests/formats/paddleseg.json >"$T/root/manifests/formats/paddleseg.json"
+forge "$H" hrnetw18/paddle/fp32/n1g8/bs8 folder=made format=paddleseg rule=paddleseg/skip1 printed=80.0 log=sum.log
+is "$(added "accumulate: 1")" "exact full " "a log of steps of one batch, as the row's"
+is "$(added "accumulate: 4")" "exact partial batch: how many batches a step adds up is 1 in the row, and 4 by what the log states" "of four: it proves the row in part"
+export REPERF_ROOT="$ROOT"
+
 # --- a group of one, a slip --------------------------------------------------------------------------------
 seg 8 8 HRNet_W18 "" | sed 's/iter: 40.*ips: 10.0000/&1/; s/ips: 10.00001/ips: 14.6506/; s/iter: 30\(.*\)10.0000/iter: 30\114.6507/; s/iter: 20\(.*\)10.0000/iter: 20\114.6506/' >"$T/logs/made/slip.log"
 forge "$H" hrnetw18/paddle/fp32/n1g8/bs8 folder=made log=slip.log format=paddleseg rule=paddleseg/skip1 printed=117.205

@@ -130,7 +130,7 @@ is "$(jq -r '[.cases[].cells[0] | "\(.printed) \(.metric)"] | join(", ")' "$R")"
     "812.5 throughput, 1500 throughput, 401 throughput, 800 throughput, 6100 throughput, 812.5 throughput, 640 throughput, 333 throughput, 1234.5 throughput, 2345 throughput, 4567 throughput, 999 throughput, 905.0 throughput, 31.5 step_time" \
     "the rates of all six documents' tables, a time, and neither dates, steps, zeros nor rates of one GPU"
 is "$(cell resnet50/pytorch/fp32/n1g1/bs32 | cut -d' ' -f1,2,4)" "812.5 images/s logs/resnet50_a100_fp32_bs32_gpu1.log" "a table with two rows of heads, and the log of its card"
-like "$(cat said)" 'differs .* 401 images/s .*400 by [a-z0-9/-]+ of logs/resnet50_v100' "a number of another card differs from that card's log, and not from the first one's"
+like "$(cat said)" 'differs .* 401 images/s .*400.0 by [a-z0-9/-]+ of logs/resnet50_v100' "a number of another card differs from that card's log, and not from the first one's"
 is "$(jq -r '.cases[] | select(.cells[0].printed == "6100") | .logs | length' "$R")" 0 "a log of another model gives the number, and is not its log"
 is "$(jq -r '.cases[] | select(.model == "x" or (.id | startswith("x/"))) | select(.cells[0].printed == "812.5") | .logs[0]' "$R")" runs/a100.txt "a file that only a link tells from any other is read as a log"
 is "$(jq -r '.cases[] | select(.cells[0].printed == "640") | "\(.id) \(.logs | length)"' "$R")" "x/pytorch/fp32/n1g4/bs32 0" "the section's row, the model of the row above; a number that one of thirty logs would give is none's"
@@ -150,6 +150,43 @@ exits 0 "its page" "$REPERF" report two --html page.html
 exits 7 "a plan says of each row why it cannot be run" "$REPERF" plan two --profile smoke
 exits 3 "also of one whose GPUs are not printed" "$REPERF" plan two --profile smoke --case 'resnet50/pytorch/fp16/n0g0/*'
 exits 0 "a bundle finds a report of the user's own" "$REPERF" bundle two --dry-run -o "$T/bundle"
+# One judge: what new says of a number is what audit says of it. A log of another purpose, or one that does not say its card where others do, accuses
+# nobody; a unit that is not known is not replaced by --unit.
+mkdir -p "$T/judged/logs/train" "$T/judged/logs/infer"
+cp "$ROOT/tests/integration/formats/timm.log" "$T/judged/logs/timm.log"
+loop "$T/judged/logs/infer/resnet50_a100_fp16_bs64_gpu1_inference.log" 9000
+loop "$T/judged/logs/train/resnet50_a100_fp16_bs64_gpu8.log" 700
+loop "$T/judged/logs/train/resnet50_mycard_fp16_bs64_gpu4.log" 100
+cat >"$T/judged/README.md" <<'END'
+# ResNet50 of PyTorch
+
+## Training, batch size 64, A100
+
+| GPUs | FP16 images/s | Throughput (T/s) | Throughput (q/s) |
+|---|---|---|---|
+| 1 | 800 | 81234 | 5 |
+| 4 | 3000 | 81234 | 5 |
+| 8 | 5600 | 81234 | 5 |
+
+## Another
+
+| GPUs | FP32 samples/s |
+|---|---|
+| 8 | [112.9](logs/timm.log) |
+END
+git -C "$T/judged" init -q && git -C "$T/judged" add . && git -C "$T/judged" commit -qm one
+exits 0 "a draft whose logs nearly fit" "$REPERF" new judged --from "$T/judged" --unit samples/s
+cp out said
+"$REPERF" audit judged --json >audit.json
+is "$(sed -n 's/^\([0-9]*\) numbers fit, \([0-9]*\) differ, \([0-9]*\) without log.*/\1 \2 \3/p' said)" \
+    "$(jq -r '[.reports[0].cells[].verdict] | [map(select(. == "exact" or . == "match")), map(select(. == "differs")), map(select(. == "no_log"))] | map(length) | join(" ")' audit.json)" \
+    "new counts what audit counts"
+like "$(cat said)" '^differs .*112.9 samples/s .*timm.log, which is of another row' "a log that gives the number and states another precision does not fit"
+like "$(cat said)" '^no log .* 800 images/s' "a log of inference does not accuse a number of training"
+like "$(cat said)" '^no log .* 3000 images/s' "nor does one that does not say its card, where others do"
+like "$(cat said)" '^differs .* 5600 images/s .*700\.[0-9]* by .*gpu8' "one of the row does"
+like "$(cat said)" 'no log .* 81234 tokens/s' "tokens in short"
+like "$(cat said)" 'left out: 3 numbers whose unit is not known, as "Throughput \(q/s\)"' "a unit that nobody knows is none, whatever --unit says"
 exits 2 "a unit that is none" "$REPERF" new three --from "$T/two" --unit furlongs
 exits 2 "a folder that is no repository" "$REPERF" new x --from "$T/home"
 exits 2 "no name" "$REPERF" new --from "$T/repo"

@@ -18,17 +18,24 @@ is "$(jq '[.[].needs[] | select(.what | contains("has no recipe"))] | length' "$
 is "$(jq '[.[] | select(.cause and (.needs | length) == 0)] | length' "$T/steps")" 0 "what cannot be run says what it needs"
 is "$(jq -r '[.[].needs[] | select(.command == null) | .what] | group_by(.) | .[] | "\(length) \(.[0])"' "$T/steps")" \
     "5 the report publishes no version, no commands and no logs of its OneFlow runs
-6 the report's data names no format or no rule for this case
 6 which 54,289 images of ImageNet the report used was never published, and it names no image to run in" "each need but these has a command that brings it"
 
 # --- each command, as it is printed ---
-# An engine that notes what it is asked and names a digest; nothing is built.
-cat >"$T/bin/docker" <<'EOF'
+# An engine that notes what it is asked, names a digest, and saves an image of one small file; nothing is built.
+mkdir "$T/saved" && tar -C "$T/bin" --owner=0 --group=0 --mtime=@0 -cf "$T/saved/layer.tar" reperf
+printf '{"architecture":"amd64","os":"linux","config":{},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' "$(sha256sum "$T/saved/layer.tar" | cut -d' ' -f1)" >"$T/saved/config.json"
+echo '[{"Config":"config.json","RepoTags":null,"Layers":["layer.tar"]}]' >"$T/saved/manifest.json"
+cat >"$T/bin/docker" <<EOF
 #!/bin/sh
-printf '%s\n' "$*" >>"$NOTES"
-case $1 in image) echo "$(printf %s "$5" | sed 's/:latest$//')@sha256:0" ;; esac
+printf '%s\n' "\$*" >>"\$NOTES"
+case \$1 in
+image) echo "\$(printf %s "\$5" | sed 's/:latest\$//')@sha256:0" ;;
+save) tar -C '$T/saved' -cf "\$3" manifest.json config.json layer.tar ;;
+esac
 EOF
 chmod +x "$T/bin/docker"
+has_skopeo=0
+command -v skopeo >/dev/null || has_skopeo=$?
 export NOTES="$T/notes"
 n=0
 while read -r command; do
@@ -36,10 +43,17 @@ while read -r command; do
     case $command in
     images/build.sh*)
         id=$(cut -d' ' -f2 <<<"$command")
+        if [ "$has_skopeo" != 0 ]; then
+            skip "$command" "skopeo is not installed"
+            continue
+        fi
         out=$(PATH="$T/bin:$PATH" sh -c "$command" 2>"$T/err")
-        is "$? $out" "0 REGISTRY/$id@sha256:0" "$command"
-        like "$(cat "$NOTES")" "build -f .*images/$id/Dockerfile -t REGISTRY/$id:latest" "builds that image"
-        like "$(cat "$NOTES")" "push REGISTRY/$id:latest" "and pushes it"
+        like "$? $out" "^0 reperf/[a-z0-9.-]*@sha256:[0-9a-f]{64}$" "$command"
+        like "$(cat "$NOTES")" "build -f .*images/$id/Dockerfile -t reperf/$id:latest" "builds that image"
+        exits 0 "and what it prints is in the store, from where nodes without a registry get it" "$REPERF" verify "image:docker.io/$out"
+        out=$(PATH="$T/bin:$PATH" sh -c "images/build.sh $id --push registry.example:5000/$id" 2>"$T/err")
+        is "$? $out" "0 registry.example:5000/$id@sha256:0" "$id for a registry"
+        like "$(cat "$NOTES")" "push registry.example:5000/$id:latest" "is pushed there"
         ;;
     *) # Without a network as far as it gets: it is understood, and what it would ask for is known.
         PATH="$T/bin:$PATH" sh -c "$command --offline" >"$T/out" 2>"$T/err"
@@ -53,7 +67,7 @@ PATH="$T/none:/usr/bin:/bin" sh -c 'command -v docker podman' >/dev/null || {
     exits 7 "an image on top of another, without an engine" env PATH="$T/none:/usr/bin:/bin" images/build.sh mmseg-0.30.0
 }
 exits 3 "an image that is built has no lock" "$REPERF" lock image:reperf-cuda12
-like "$(cat "$T/err")" 'images/build.sh reperf-cuda12 --push REGISTRY/reperf-cuda12 makes it and prints what run --image reperf-cuda12= takes' "and the message says what makes it"
+like "$(cat "$T/err")" 'images/build.sh reperf-cuda12 --store makes it and prints what run --image reperf-cuda12= takes' "and the message says what makes it"
 exits 2 "a Dockerfile has no --relock" images/build.sh mmseg-0.30.0 --relock
 jq '.registry = "registry.example:5000"' manifests/inventories/v100-4x8.json >"$T/with-registry.json"
 "$REPERF" plan paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" --case '*/mmseg/*' >"$T/out" 2>"$T/err"
@@ -69,7 +83,7 @@ for report in "${REPORTS[@]}"; do
     for stack in $(jq -r '.stacks[] | select(.full[0].image) | .id' "manifests/reports/$report.json"); do given+=(-C "stacks[$stack].full[0].mounts=[]"); done
     "$REPERF" run "$report" --profile full --nodes "$T/with-registry.json" --dry-run --json "${given[@]}" 2>/dev/null
 done >"$T/all"
-is "$(jq -s '[.[].steps[] | select(.cause == null)] | length' "$T/all")" 162 "cases that images, code and data alone keep from being run"
+is "$(jq -s '[.[].steps[] | select(.cause == null)] | length' "$T/all")" 168 "cases that images, code and data alone keep from being run"
 jq -c '.commands[] | [.case, .argv[-1]] | select(.[1] | contains("\n"))' "$T/all" | sort -u >"$T/scripts"
 bad=0
 while read -r row; do
@@ -79,7 +93,7 @@ while read -r row; do
         jq -r '"# " + .[0]' <<<"$row"
     fi
 done <"$T/scripts"
-is "$bad of $(wc -l <"$T/scripts")" "0 of 109" "scripts of published frameworks are whole, print their log and what is installed"
+is "$bad of $(wc -l <"$T/scripts")" "0 of 115" "scripts of published frameworks are whole, print their log and what is installed"
 "$REPERF" plan paddle-perf-2020 --profile full --nodes v100-4x8 --case 'bert-base/ngc-tf/fp32/n*g8/bs32' -C 'stacks[bert-ngc-tf].full[0].commands=[]' >"$T/out" 2>&1
 is "$(grep -B1 -A9 'the command is typed on the first node alone' "$T/out" | grep -c '^  not run')" 1 "a command of the first node alone is refused on four nodes"
 
@@ -100,21 +114,23 @@ like "$(cat "$T/out")" "[$] reperf fetch source:https://github.com/tensorflow/mo
 
 # --- made-up pins, code and data: what would be started ---
 git init -q "$T/code"
-git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m 1
+mkdir "$T/code/tools" "$T/code/docs" && touch "$T/code/tools/train.py" "$T/code/docs/picture"
+git -C "$T/code" add . && git -C "$T/code" -c user.name=t -c user.email=t@localhost commit -q -m 1
 commit=$(git -C "$T/code" rev-parse HEAD)
-source="{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"inside\":\"/reperf/source\"}"
+source="{\"kind\":\"source\",\"name\":\"file://$T/code\",\"commit\":\"$commit\",\"paths\":[\"tools\"],\"inside\":\"/reperf/source\"}"
 data='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/reperf/data"}'
 ask=(paddle-perf-hrnetw18 --profile full --nodes "$T/with-registry.json" -C "stacks[paddle].full[0].mounts=[$source,$data]" -C "stacks[mmseg].full[0].mounts=[$data]")
 digest=$(printf 'a%.0s' {1..64})
 for id in paddle-benchmark-2.5.0 mmseg-0.30.0 reperf-cuda12; do ask+=(--image "$id=docker.io/made/up@sha256:$digest"); done
 exits 4 "without its code and data nothing is ready but our own" "$REPERF" plan "${ask[@]}" --case '*/paddle/*'
-like "$(cat "$T/out")" "[$] reperf fetch source:file://$T/code@$commit" "a recipe's own commit is fetched"
-"$REPERF" fetch "source:file://$T/code@$commit" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
+like "$(cat "$T/out")" "[$] reperf fetch source:file://$T/code@$commit:tools$" "a recipe's own commit is fetched, and of it what the recipe mounts"
+"$REPERF" fetch "source:file://$T/code@$commit:tools" >/dev/null && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null
 exits 0 "with them" "$REPERF" run "${ask[@]}" --dry-run --json
 cp "$T/out" "$T/dry.json"
 is "$(jq '[.steps[] | select(.cause == null)] | length' "$T/dry.json")" 18 "all 18 cases are ready"
 /usr/bin/python3 tests/integration/validate.py manifests/schema/plan.json "$T/dry.json" >"$T/valid" 2>&1
 ok $? "the document validates"
+is "$(jq -c 'first(.steps[].mounts[] | select(.kind == "source")) | .version, .part.files, .part.left_out' "$T/dry.json" | xargs)" "$commit:tools 1 1" "it says what part of the code it is, and how much is left out"
 is "$(/usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/dry.json")" "36 nodes, 246 ranks" \
     "launcher, world, argv and environment of every node are what the report's commands say"
 # The check can fail.
@@ -122,7 +138,7 @@ jq '(.commands[] | select(.node == "node3") | .argv) |= map(if . == "NODE_RANK=2
 /usr/bin/python3 tests/integration/check_full.py manifests/reports/paddle-perf-hrnetw18.json "$T/forged.json" >"$T/out"
 is "$? $(grep -c "node 2" "$T/out")" "1 8" "two nodes of one number are seen"
 is "$(jq -r '.commands[] | select(.case == "hrnetw18/paddle/fp32/n1g1/bs8") | .argv[]' "$T/dry.json" | sed -n '/^type=bind/p' | sed 's/data\/[0-9a-f]*/data\/LIST/')" \
-    "type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/source/$commit,target=/reperf/source,readonly
+    "type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/source/$commit-$(printf %s "$commit:tools" | sha256sum | cut -c-8),target=/reperf/source,readonly
 type=bind,source=\${XDG_STATE_HOME:-\$HOME/.local/state}/reperf/data/LIST,target=/reperf/data,readonly" "code and data are where they are staged"
 
 # --- a rehearsal ---

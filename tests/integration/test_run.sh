@@ -111,10 +111,10 @@ if [ -s "$T/key" ]; then
 fi
 
 # --- workloads that lie or die: failed, its cause's status, kept and shown ---
-fails_as() { # MODE STATUS CAUSE PATTERN
+fails_as() { # MODE STATUS CAUSE PATTERN [DEADLINE_S]
     forget_runs
     mode "$1"
-    exits "$2" "$1: exit status $2" smoke --repeats 2 --deadline 3 --json
+    exits "$2" "$1: exit status $2" smoke --repeats 2 --deadline "${5:-60}" --json
     cp "$T/out" "$T/bad.json"
     cp "$T/err" "$T/bad.err"
     is "$(value "$T/bad.json" 'd["cells"][0]["verdict"]')" failed "$1: failed"
@@ -135,7 +135,7 @@ fails_as 'other "precision":"fp32"=>"precision":"amp"' 9 parse "not of this case
 fails_as 'other "model":"resnet50"=>"model":"hrnet_w18"' 9 parse "not of this case: .*model is resnet50, and the log states hrnet_w18"
 fails_as fails 8 workload "exit status 3"
 fails_as killed 8 workload "signal 9"
-fails_as hangs 124 timeout "deadline of 3 s"
+fails_as hangs 124 timeout "deadline of 3 s" 3
 [ -z "$(pgrep -f "$T/fake/train.sh")" ]
 ok $? "nothing of a stopped job is left, though it ignores TERM"
 

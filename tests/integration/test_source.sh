@@ -216,6 +216,55 @@ done
 exits 4 "a mirror with another repository under that name" fetch --offline --mirror "$T/mirror" "source:$D/top.git@$old"
 exits 0 "then the address itself is asked" fetch --mirror "$T/mirror" "source:$D/top.git@$old"
 
+# --- a part of a commit, under the commit's own id; a repository that lacks a blob gives the rest, and a server without filters all
+git init -q -b main "$T/work-mono"
+mkdir -p "$T/work-mono"/{a/b,docs}
+for f in a/one a/b/two docs/picture top; do echo "$f" >"$T/work-mono/$f"; done
+git -C "$T/work-mono" add . && git -C "$T/work-mono" commit -qm mono
+mono=$(git -C "$T/work-mono" rev-parse HEAD)
+publish mono
+lost=$(git -C "$R/mono.git" rev-parse "$mono:docs/picture")
+for u in "$D" "$H/v2" "$H/v0" "$H/dumb"; do
+    fresh
+    exits 0 "$u: a part" fetch --json "source:$u/mono.git@$mono:top,a"
+    valid "$u: the part's document is valid"
+    is "$(value '[d["items"][0]["selection"][k] for k in ("paths", "files", "left_out")], d["items"][0]["commit"]')" "([['a', 'top'], 3, 1], '$mono')" "$u: what it is, and how much is left out"
+    exits 0 "$u: it is verified" verify "source:$u/mono.git@$mono:a,top"
+    exits 2 "$u: of another part nothing is said" verify "source:$u/mono.git@$mono:docs"
+done
+git -C "$R/mono.git" config uploadpack.allowFilter true
+git -C "$R/mono.git" unpack-objects -q < <(cat "$R"/mono.git/objects/pack/*.pack 2>/dev/null) 2>/dev/null
+rm -f "$R/mono.git/objects/${lost:0:2}/${lost:2}"
+for u in "$D" "$H/v2"; do
+    fresh
+    exits 4 "$u lacks a blob: there is no whole commit" fetch "source:$u/mono.git@$mono"
+    exits 4 "$u: no part with that blob" fetch "source:$u/mono.git@$mono:docs,top"
+    exits 0 "$u: a part without it" fetch "source:$u/mono.git@$mono:a,top"
+    exits 0 "$u: verified, too" verify "source:$u/mono.git@$mono:a,top"
+    is "$(git -C "$(dirname "$(dirname "$(dirname "$(echo "$REPERF_STORE"/sources/*/refs/reperf/"$mono")")")")" rev-list --objects --missing=print "$mono" | grep '^?')" "?$lost" "$u: of it just that blob is not here"
+done
+exits 3 "a path that the commit has not" fetch "source:$D/mono.git@$mono:b"
+exits 2 "a path twice" fetch "source:$D/mono.git@$mono:a,a/b"
+fresh
+exits 0 "a part of a branch is locked" lock --json "source:$D/mono.git@main:a/b"
+valid "the lock's document"
+lock_file=$(find "$L" -name '*a%2Fb.json')
+exits 0 "its lock is valid" "${V[@]}" manifests/schema/lock.json "$lock_file"
+is "$(jq -c '[.items[0].paths, .items[0].commit, .files]' "$lock_file")" "[\"a/b\",\"$mono\",1]" "and says what was taken"
+sed -i "s/$(jq -r '.items[0].selection' "$lock_file")/$none/" "$lock_file"
+exits 5 "another part in the lock" verify "source:$D/mono.git@main:a/b"
+rm -rf "$L" && mkdir "$L"
+mkdir -p "$T/mono-mirror/sources"
+name=$(basename "$REPERF_STORE"/sources/*mono*)
+cp -R "$R/mono.git" "$T/mono-mirror/sources/${name%.*.git}.git"
+git -C "$T/mono-mirror/sources/${name%.*.git}.git" config --unset uploadpack.allowFilter
+fresh
+exits 4 "the mirror has no whole commit" fetch --offline --mirror "$T/mono-mirror" "source:$D/mono.git@$mono"
+exits 0 "but the part" fetch --offline --mirror "$T/mono-mirror" "source:$D/mono.git@$mono:a,top"
+exits 4 "and not what needs the blob" fetch --offline --mirror "$T/mono-mirror" "source:$D/mono.git@$mono:docs"
+fresh
+fetch "source:$D/top.git@$old" >/dev/null 2>&1
+
 # --- damage in the store
 for pack in "$REPERF_STORE"/sources/*top*.git/objects/pack/*.pack "$REPERF_STORE"/sources/*top*.git/objects/[0-9a-f][0-9a-f]/*; do
     [ -f "$pack" ] || continue

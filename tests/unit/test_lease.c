@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,6 +71,20 @@ static void a_lease_is_held_against_others_until_dropped(void **state)
     remote_free(remote);
 }
 
+/* A copy of the program that nobody may run, too, wherever the checkout lies (below /root, say). To be unlinked. */
+static void copy_program(const char *program, char *path)
+{
+    struct stat stat;
+    int from = open(program, O_RDONLY | O_CLOEXEC);
+    int to = mkostemp(path, O_CLOEXEC);
+    assert_true(from >= 0 && to >= 0);
+    assert_int_equal(fstat(from, &stat), 0);
+    assert_int_equal(sendfile(to, from, NULL, (size_t)stat.st_size), stat.st_size);
+    assert_int_equal(fchmod(to, 0755), 0);
+    assert_int_equal(close(from), 0);
+    assert_int_equal(close(to), 0);
+}
+
 /* Root may remove what has no write bit: so it is asked by nobody. */
 static void a_lease_that_cannot_be_removed_is_an_error(void **state)
 {
@@ -80,6 +95,10 @@ static void a_lease_that_cannot_be_removed_is_an_error(void **state)
     enum step step;
     const char *folder = fs_join(&texts, *state, "lease");
     bool is_root = geteuid() == 0;
+    char node[] = "/tmp/reperf-node.XXXXXX";
+    const char *built = str_z(&texts, str_of(getenv("REPERF_NODE")));
+    copy_program(built, node);
+    assert_int_equal(setenv("REPERF_NODE", node, 1), 0);
     loop_init(&loop, clock_system());
     struct remote *remote = remote_local_new(&loop, *state);
     assert_string_equal(ask(&loop, remote, "run-a", LEASE_TAKE), "");
@@ -93,6 +112,8 @@ static void a_lease_that_cannot_be_removed_is_an_error(void **state)
         assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
     }
     assert_int_equal(is_root ? seteuid(0) : 0, 0);
+    assert_int_equal(setenv("REPERF_NODE", built, 1), 0);
+    assert_int_equal(unlink(node), 0);
     assert_int_equal(chmod(folder, 0755), 0);
     assert_int_equal(step, STEP_FAIL);
     assert_int_equal(err.code, ERR_DISK);

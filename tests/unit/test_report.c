@@ -158,6 +158,13 @@ static const struct fault FAULTS[] = {
     {ENV, MOUNTS("source", "https://user:word@example.org/o/d", ",\"commit\":\"" COMMIT "\""),
      "mounts[0]: name: "},
     {ENV, MOUNTS("dataset", "d", ",\"commit\":\"" COMMIT "\""), "only a source has one"},
+    {ENV, MOUNTS("dataset", "d", ",\"paths\":[\"a\"]"), "only a source has paths"},
+    {ENV, MOUNTS("source", "https://h/r", ",\"commit\":\"" COMMIT "\",\"paths\":[]"),
+     "1 to 32 paths"},
+    {ENV, MOUNTS("source", "https://h/r", ",\"commit\":\"" COMMIT "\",\"paths\":[\"../a\"]"),
+     "below the repository's top"},
+    {ENV, MOUNTS("source", "https://h/r", ",\"commit\":\"" COMMIT "\",\"paths\":[\"a\",\"a/b\"]"),
+     "has it already"},
 };
 
 static void a_wrong_report_is_refused_with_its_place(void **state UNUSED)

@@ -73,13 +73,28 @@ static void test_names(void **state UNUSED)
         source_parse_name(&scratch_arena, STR_LIT("https://h/a@release/1.8"), &name, &err), 0);
     assert_string_equal(name.ref, "release/1.8");
     assert_null(name.commit);
+    assert_null(name.paths);
+    assert_int_equal(
+        source_parse_name(&scratch_arena, STR_LIT("https://h/a@main:b/c,a-b,a"), &name, &err), 0);
+    assert_string_equal(name.ref, "main");
+    assert_string_equal(name.paths, "a,a-b,b/c");
     static const char *const BAD[] = {"https://h/a",
                                       "https://h/a@",
                                       "https://h/a@--upload-pack=x",
                                       "https://h/a@0123456",
                                       "https://h/a@a..b",
                                       "@" COMMIT,
-                                      "https://h/a@main:evil",
+                                      "https://h/a@main:",
+                                      "https://h/a@main:a,",
+                                      "https://h/a@main:/a",
+                                      "https://h/a@main:a//b",
+                                      "https://h/a@main:a/./b",
+                                      "https://h/a@main:../a",
+                                      "https://h/a@main:-a",
+                                      "https://h/a@main:a:b",
+                                      "https://h/a@main:a*",
+                                      "https://h/a@main:a,b,a",
+                                      "https://h/a@main:a,a-b,a/b",
                                       "https://h/o/r/tree/x@main",
                                       "https://h/a@0123456789ABCDEF0123456789abcdef01234567"};
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
@@ -294,6 +309,112 @@ static void test_checkout(void **state)
     store_close(&m.store);
 }
 
+/* ---- a part ---- */
+
+static void lose_blob(const struct made *m, const char *path)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    strbuf_init(&out, 1u << 16);
+    run_script(arena_printf(&scratch_arena,
+                            "cd \"$1\"/main && h=$(git rev-parse HEAD:%s) && mv "
+                            ".git/objects/$(echo $h | sed 's,^..,&/,') ../lost",
+                            path),
+               m->folder, &out);
+}
+
+/* A repository without a blob gives what does not need it, under the commit's own id, and nothing else. */
+static void test_part(void **state)
+{
+    struct made m;
+    struct source_tree tree;
+    struct err err = {0};
+    make(state, &m);
+    const char *folder = fs_join(&scratch_arena, m.folder, "out");
+    const char *part = arena_printf(&scratch_arena, "%s:crlf.txt,d,link", m.commit);
+    const char *hidden = arena_printf(&scratch_arena, "%s:d,hidden.txt", m.commit);
+    lose_blob(&m, "hidden.txt");
+    expect(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err, ERR_FETCH, "");
+    expect(source_fetch(&m.sources, m.url, hidden, &tree, &err), &err, ERR_FETCH, "");
+    expect(source_verify(&m.sources, m.url, hidden, false, &tree, &err), &err, ERR_NOT_FOUND, "");
+    hold(source_fetch(&m.sources, m.url, part, &tree, &err), &err);
+    assert_int_equal(tree.n, 1); /* the submodule lies outside */
+    assert_string_equal(tree.parts[0].tree, m.tree);
+    assert_int_equal(tree.parts[0].n_files, 3);
+    assert_int_equal(tree.parts[0].n_all, 10);
+    m.net.is_offline = true;
+    hold(source_fetch(&m.sources, m.url, part, &tree, &err), &err);
+    assert_false(tree.parts[0].is_new);
+    hold(source_verify(&m.sources, m.url, part, true, &tree, &err), &err);
+    hold(source_checkout(&m.sources, &tree, folder, &err), &err);
+    assert_false(fs_exists(fs_join(&scratch_arena, folder, "run.sh")));
+    assert_true(str_eq_z(scratch_read(fs_join(&scratch_arena, folder, "d/e/x.o")), "x\n"));
+    write_below(folder, "d/e/x.o", "y");
+    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+           "d/e/x.o was changed");
+    write_below(folder, "d/e/x.o", "x\n");
+    write_below(folder, "run.sh", "#!/bin/sh\n"); /* of the commit, not of the part */
+    expect(source_check_folder(&m.sources, &tree, folder, &err), &err, ERR_INTEGRITY,
+           "run.sh was added");
+    store_close(&m.store);
+}
+
+static void test_part_of(void **state)
+{
+    struct made m;
+    struct source_tree tree;
+    struct lock lock, other;
+    struct err err = {0};
+    make(state, &m);
+    const char *part = arena_printf(&scratch_arena, "%s:d", m.commit);
+    const char *with_lib = arena_printf(&scratch_arena, "%s:.gitmodules,lib", m.commit);
+    expect(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:lib", m.commit), &tree,
+                        &err),
+           &err, ERR_MANIFEST, ".gitmodules");
+    expect(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:d,e", m.commit), &tree,
+                        &err),
+           &err, ERR_MANIFEST, "has no e");
+    expect(source_fetch(&m.sources, m.url, arena_printf(&scratch_arena, "%s:d,a", m.commit), &tree,
+                        &err),
+           &err, ERR_MANIFEST, "order");
+    hold(source_fetch(&m.sources, m.url, with_lib, &tree, &err), &err);
+    assert_int_equal(tree.n, 2);
+    hold(source_checkout(&m.sources, &tree, fs_join(&scratch_arena, m.folder, "out"), &err), &err);
+    assert_true(fs_exists(fs_join(&scratch_arena, m.folder, "out/lib/l.c")));
+    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
+    m.net.is_offline = true;
+    hold(source_fetch(&m.sources, m.url, part, &tree, &err), &err); /* of the whole commit */
+    assert_false(tree.parts[0].is_new);
+    source_lock_of(&scratch_arena, &tree, "id", NULL, "2026-01-01T00:00:00Z", &lock);
+    assert_true(str_eq_z(lock.items[0].paths, "d") && lock.n_files == 1);
+    other = lock;
+    struct lock_item item = lock.items[0];
+    other.items = &item;
+    other.items[0].selection = str_of(COMMIT);
+    expect(lock_check(&lock, &other, &err), &err, ERR_INTEGRITY, "part");
+    store_close(&m.store);
+}
+
+/* What is damaged is seen, although of a part objects may be missing. */
+static void test_part_damage(void **state)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct made m;
+    struct source_tree tree, other;
+    struct err err = {0};
+    make(state, &m);
+    strbuf_init(&out, 1u << 16);
+    const char *part = arena_printf(&scratch_arena, "%s:d", m.commit);
+    hold(source_fetch(&m.sources, m.url, part, &tree, &err), &err);
+    run_script("cd \"$1\"/store/sources/*.git/objects/pack && for p in *.pack; do chmod u+w $p; "
+               "s=$(stat -c %s $p); printf 'XX' | dd of=$p bs=1 seek=$((s - 24)) conv=notrunc "
+               "2>/dev/null; done",
+               m.folder, &out);
+    expect(source_verify(&m.sources, m.url, part, true, &other, &err), &err, ERR_INTEGRITY, "");
+    run_script("rm -rf \"$1\"/store/sources/*.git/objects/pack/*", m.folder, &out);
+    assert_int_equal(source_verify(&m.sources, m.url, part, false, &other, &err), -1);
+    store_close(&m.store);
+}
+
 /* An object of the store is damaged: verify sees it, and nothing is made from it. */
 static void test_damage(void **state)
 {
@@ -342,8 +463,8 @@ static void test_lock_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_urls),     T(test_names),  T(test_relative), T(test_fetch),
-        T(test_checkout), T(test_damage), T(test_lock_of),
+        T(test_urls),   T(test_names),   T(test_relative), T(test_fetch),   T(test_checkout),
+        T(test_damage), T(test_lock_of), T(test_part),     T(test_part_of), T(test_part_damage),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, scratch_group_start, scratch_group_end);

@@ -110,9 +110,10 @@ static int64_t chain_available(const struct group_files *files, const char *cgro
     while (name.len > 1 && str_find(name, STR_LIT("..")) < 0) {
         snprintf(path, sizeof(path), "%s%s%.*s", cgroups, files->folder, STR_ARG(name));
         int64_t here = group_available(files, path);
-        const char *slash = memrchr(name.ptr, '/', name.len);
         least = here < least ? here : least;
-        name.len = slash ? (size_t)(slash - name.ptr) : 0;
+        do {
+            name.len--;
+        } while (name.len && name.ptr[name.len] != '/');
     }
     return least;
 }

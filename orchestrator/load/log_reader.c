@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "load/log_reader.h"
+
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int log_open(const char *path, int *ret_fd, struct err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return err_set(err, err_code_of_errno(errno), "%s: %s", path, err_errno_text(errno));
+    }
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        close(fd);
+        return err_set(err, ERR_IO, "%s: expected a file, found a folder", path);
+    }
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* only a hint */
+    *ret_fd = fd;
+    return 0;
+}
+
+int log_must_be_regular(const char *path, struct err *err)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode)
+               ? err_set(err, ERR_IO, "%s: expected a regular file", path)
+               : 0;
+}
+
+int log_read_window(int fd, const char *path, char *window, size_t *ret_len, struct err *err)
+{
+    ssize_t len;
+    do {
+        len = read(fd, window, LOG_WINDOW_BYTES);
+    } while (len < 0 && errno == EINTR);
+    if (len < 0) {
+        return err_set(err, ERR_IO, "%s: %s", path, err_errno_text(errno));
+    }
+    *ret_len = (size_t)len;
+    return 0;
+}
+
+int log_reader_open(struct log_reader *reader, struct arena *arena, const struct reading_by *by,
+                    const char *path, struct err *err)
+{
+    ASSERT(reader->fd < 0);
+    if (log_open(path, &reader->fd, err) < 0) {
+        return -1;
+    }
+    if (parser_new(by->format, arena, &reader->parser, err) < 0) {
+        log_reader_close(reader);
+        return -1;
+    }
+    parser_judge_by(reader->parser, by->derivation);
+    if (by->keeps_lines) {
+        parser_keep_lines(reader->parser);
+    }
+    if (!reader->window) {
+        reader->window = xmalloc(LOG_WINDOW_BYTES);
+    }
+    reader->path = path;
+    reader->len = 0;
+    return 0;
+}
+
+int log_reader_next(struct log_reader *reader, struct err *err)
+{
+    return log_read_window(reader->fd, reader->path, reader->window, &reader->len, err);
+}
+
+int log_reader_parse(struct log_reader *reader, struct err *err)
+{
+    return parser_feed(reader->parser, reader->window, reader->len, err) < 0
+               ? err_wrap(err, "%s", reader->path)
+               : 0;
+}
+
+int log_reader_finish(struct log_reader *reader, struct measurement *ret_measurement,
+                      struct err *err)
+{
+    struct measurement m;
+    if (parser_finish(reader->parser, &m, err) < 0) {
+        return err_wrap(err, "%s", reader->path);
+    }
+    *ret_measurement = m;
+    return 0;
+}
+
+void log_reader_close(struct log_reader *reader)
+{
+    fd_close(&reader->fd);
+    parser_free(reader->parser);
+    reader->parser = NULL;
+}
+
+void log_reader_cleanup(struct log_reader *reader)
+{
+    log_reader_close(reader);
+    free(reader->window);
+}
