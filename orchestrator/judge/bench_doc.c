@@ -5,8 +5,9 @@
 
 #include "codec/json.h"
 #include "judge/node_bench.h"
+#include "report/inventory.h"
 
-#define NODES_MAX    65536
+#define NODES_MAX    INVENTORY_NODES_MAX
 #define OUTLIERS_MAX (NODES_MAX * BENCH_MEASURES)
 #define LINKS_MAX    (1u << 24)
 
@@ -29,6 +30,9 @@ static int read_figure(const struct json *at, struct arena *arena, struct bench_
     }
     if (!bench_measure_of(measure)) {
         return json_fail(at, err, "\"%.*s\" is no measure", STR_ARG(str_sub(measure, 0, 100)));
+    }
+    if (str_eq_z(verdict, bench_verdict_name(BENCH_OUTLIER)) && !message.len) {
+        return json_fail(at, err, "an outlier without a word why");
     }
     for (int idx = BENCH_WITHIN; idx <= BENCH_NOT_MEASURED; idx++) {
         if (str_eq_z(verdict, bench_verdict_name((enum bench_verdict)idx))) {
@@ -61,7 +65,23 @@ static int read_node(const struct json *at, struct arena *arena, struct bench_do
         }
         *n_outliers += is_outlier;
     }
-    return json_is_null(&error) ? 0 : member_str(&error, "message", arena, &node->against, err);
+    if (json_is_null(&error)) {
+        return 0;
+    }
+    if (member_str(&error, "message", arena, &node->against, err) < 0) {
+        return -1;
+    }
+    return node->against.len ? 0 : json_fail(&error, err, "an error without a word why");
+}
+
+static const struct bench_doc_node *find(const struct bench_doc *doc, struct str name)
+{
+    for (size_t idx = 0; idx < doc->n_nodes; idx++) {
+        if (str_eq(doc->nodes[idx].name, name)) {
+            return &doc->nodes[idx];
+        }
+    }
+    return NULL;
 }
 
 static int count_links(const struct json *root, struct arena *arena, int64_t *n_outliers,
@@ -95,10 +115,15 @@ static int read_nodes(const struct json *root, struct arena *arena, struct bench
     }
     doc->nodes = arena_array(arena, struct bench_doc_node, n + 1);
     for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        struct bench_doc_node *node = &doc->nodes[doc->n_nodes++];
+        struct bench_doc_node *node = &doc->nodes[doc->n_nodes];
         if (read_node(&item, arena, node, n_outliers, err) < 0) {
             return -1;
         }
+        if (find(doc, node->name)) {
+            return json_fail(&item, err, "two nodes are called %.*s",
+                             STR_ARG(str_sub(node->name, 0, 100)));
+        }
+        doc->n_nodes++;
         doc->n_outliers += node->is_outlier;
         doc->n_failed += node->against.ptr && !node->is_outlier;
     }
@@ -148,16 +173,6 @@ int bench_doc_read(struct arena *arena, struct str text, const char *name,
     }
     *ret_doc = doc;
     return 0;
-}
-
-static const struct bench_doc_node *find(const struct bench_doc *doc, struct str name)
-{
-    for (size_t idx = 0; idx < doc->n_nodes; idx++) {
-        if (str_eq(doc->nodes[idx].name, name)) {
-            return &doc->nodes[idx];
-        }
-    }
-    return NULL;
 }
 
 int bench_doc_admits(const struct bench_doc *doc, struct str inventory, const struct str *names,
