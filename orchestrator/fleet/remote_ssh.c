@@ -219,14 +219,9 @@ static const char LAUNCH[] =
     "done\n"
     "exit 75\n";
 
-/* $3: a word of this put's own; stdin: the file. What puts that were cut off left goes after an hour, older versions of ours after a
-   month. */
+/* $3: a word of this put's own; stdin: the file. What puts that were cut off leave, reperf-node removes (node_main.c). */
 static const char PUT[] =
     "mkdir -p \"$w/bin\" || exit 74\n"
-    "for d; do\n"
-    "  find \"$d\" -name '.reperf-node-*' -mmin +60 -exec rm -f {} \\;\n"
-    "  find \"$d\" -name 'reperf-node-*' -mtime +30 -exec rm -f {} \\;\n"
-    "done 2>/dev/null\n"
     "came=$w/bin/.reperf-node-$word.$$ tried=''\n"
     "bad() { rm -f \"$came\"; exit 74; }\n"
     "(umask 077; cat >\"$came\") || bad\n"
