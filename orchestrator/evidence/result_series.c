@@ -182,11 +182,7 @@ static void encode_series(struct strbuf *buf, const struct repeat_result *repeat
     for (size_t idx = 0; idx < m->n_series; idx++) {
         const struct series *series = &m->series[idx];
         jw_object(&out, NULL);
-        jw_str(&out, "name", series->name);
-        jw_str(&out, "unit", series->unit);
-        jw_z(&out, "scope", scope_name(series->scope));
-        jw_z(&out, "quantity", quantity_name(series->quantity));
-        jw_bool(&out, "primary", series->is_primary);
+        series_encode_head(&out, series);
         encode_samples(&out, series);
         jw_end_object(&out);
     }
