@@ -8,7 +8,7 @@
 #include "report/inventory.h"
 
 #define NODES_MAX    INVENTORY_NODES_MAX
-#define OUTLIERS_MAX (NODES_MAX * BENCH_MEASURES)
+#define OUTLIERS_MAX ((size_t)NODES_MAX * BENCH_MEASURES)
 #define LINKS_MAX    (1u << 24)
 
 static int member_str(const struct json *at, const char *key, struct arena *arena, struct str *ret,
