@@ -50,7 +50,8 @@ from_dockerfile() {
         lacks skopeo
         work=$(mktemp -d)
         trap 'rm -rf "$work"' EXIT
-        "$engine" save -o "$work/saved.tar" "$what" >&2 && skopeo copy -q "docker-archive:$work/saved.tar" "oci:$work/layout" >&2 || die "images/$name cannot be saved"
+        "$engine" save -o "$work/saved.tar" "$what" >&2 || die "images/$name cannot be saved"
+        skopeo copy -q "docker-archive:$work/saved.tar" "oci:$work/layout" >&2 || die "images/$name: what was saved cannot be read" 5
         to_store "$work/layout"
         return
     fi

@@ -4,7 +4,7 @@
 # what computes (programs, lint, the workloads' scripts), the long ones first, in as many lanes as there are processors and behind all others; what
 # mostly waits (other scripts) in two; what runs on the cluster in one. TAP_LANES=1: all in one lane, in the order given.
 # A program that dies, hangs past its limit, plans other tests than it runs, or none at all, counts as failed. One that plans none and says why
-# ("1..0 # SKIP why") is one skip. TIER=all has tests do what is long by nature, too; otherwise they name it ("# test-all: what"), and it is listed, as is
+# ("1..0 # SKIP why") is one skip. SCRIPT@MODE is a script with the programs of build/MODE. TIER=all has tests do what is long by nature, too; otherwise they name it ("# test-all: what"), and it is listed, as is
 # what only make test-frameworks does ("# test-frameworks: what").
 set -u
 : "${B:=build/release}"
@@ -99,7 +99,7 @@ cpu_s() {
 }
 
 run() { # QUEUE TEST...: those of the queue that no other lane has taken
-    local queue=$1 n=0 test file args status child='' cpu_file="$sums/cpu.$BASHPID"
+    local queue=$1 n=0 test file args mode status child='' cpu_file="$sums/cpu.$BASHPID"
     shift
     # Whoever waits for an answer in time is served first.
     [ "$queue" != computing ] || renice -n 5 -p "$BASHPID" >/dev/null 2>&1
@@ -112,7 +112,9 @@ run() { # QUEUE TEST...: those of the queue that no other lane has taken
         case "$test" in
         */replay/*) args=("tests/fuzz/corpus/${test##*/}") ;;
         esac
-        timeout -k "${TEST_KILL_S:-10}" "$limit_s" "$test" "${args[@]}" >"$file" 2>&1 </dev/null &
+        mode=$B
+        [ "$test" = "${test%@*}" ] || mode=build/${test##*@}
+        B=$mode timeout -k "${TEST_KILL_S:-10}" "$limit_s" "${test%@*}" "${args[@]}" >"$file" 2>&1 </dev/null &
         child=$!
         wait "$child"
         status=$?

@@ -13,6 +13,12 @@ SHARED="${REPERF_SHARED:-$ROOT/../shared}"
 T=$(mktemp -d "${TMPDIR:-/tmp}/reperf-test.XXXXXX") || exit 1
 export REPERF_STATE="$T/state" REPERF_STORE="$T/store" XDG_DATA_HOME="$T/data" # no manifests but those of the test
 tap_n=0 tap_bad=0
+# What a sanitizer finds counts wherever it is found: in a child whose status nobody asks for, too.
+case $B in */asan)
+    mkdir "$T/sanitizer"
+    export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}log_path=$T/sanitizer/report" UBSAN_OPTIONS=print_stacktrace=1
+    ;;
+esac
 trap 'rm -rf "$T"' EXIT
 
 ok() { # STATUS NAME: 0 passes
@@ -66,6 +72,9 @@ need_shared() { # NAME: false, and a named skip, where the published logs are ab
     return 1
 }
 tap_done() {
+    if [ -d "$T/sanitizer" ]; then
+        is "$(cat "$T"/sanitizer/* 2>/dev/null | head -n 40)" "" "the sanitizers found nothing"
+    fi
     echo "1..$tap_n"
     [ "$tap_bad" -eq 0 ]
     exit $?

@@ -259,7 +259,7 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
     }
     f->verdict = guess.n ? PARSE_AMBIGUOUS : PARSE_NO_METRIC;
     strbuf_add_z(&why, guess.n ? "several formats fit; --format chooses one:"
-                               : "no known format reads anything in it");
+                               : measure_why_unread(from->head));
     for (size_t idx = 0; idx < guess.n; idx++) {
         strbuf_printf(&why, "%s %.*s", idx ? "," : "", STR_ARG(format_id(guess.formats[idx])));
     }

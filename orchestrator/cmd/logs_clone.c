@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define GIT_LIMIT_NS (60 * NS_PER_S)
+#define GIT_LIMIT_NS   (60 * NS_PER_S)
+#define LINK_BEGIN     "gitdir: "
+#define LINK_BYTES_MAX 8192
 
 void logs_clone_cleanup(struct logs_clone *clone)
 {
@@ -21,13 +23,35 @@ void logs_clone_cleanup(struct logs_clone *clone)
     clone->folder = NULL;
 }
 
+/* Where a work tree's or submodule's ".git" leads: "gitdir: PATH". NULL: nowhere. */
+static const char *linked_dir(struct arena *arena, const char *folder)
+{
+    struct err ignored = {0};
+    struct str text;
+    const char *path;
+    if (fs_read(arena, fs_join(arena, folder, ".git"), LINK_BYTES_MAX, &text, &ignored) < 0 ||
+        !str_starts(text, STR_LIT(LINK_BEGIN))) {
+        return NULL;
+    }
+    path = str_z(arena, str_trim(str_sub(text, strlen(LINK_BEGIN), text.len)));
+    return path[0] == '/' ? path : fs_join(arena, folder, path);
+}
+
 const char *git_dir_of(struct arena *arena, const char *folder)
 {
-    const char *inner = fs_join(arena, folder, ".git");
-    const char *const dirs[] = {inner, folder};
+    /* git is run elsewhere. */
+    char *whole CLEANUP(free) = realpath(folder, NULL);
+    const char *dirs[3] = {NULL};
+    if (!whole) {
+        return NULL;
+    }
+    dirs[0] = fs_join(arena, whole, ".git");
+    dirs[1] = fs_join(arena, whole, ".");
+    dirs[2] = linked_dir(arena, whole);
     for (size_t idx = 0; idx < ARRAY_LEN(dirs); idx++) {
-        if (fs_is_dir(fs_join(arena, dirs[idx], "objects")) &&
-            fs_exists(fs_join(arena, dirs[idx], "HEAD"))) {
+        if (dirs[idx] && fs_exists(fs_join(arena, dirs[idx], "HEAD")) &&
+            (fs_is_dir(fs_join(arena, dirs[idx], "objects")) ||
+             fs_exists(fs_join(arena, dirs[idx], "commondir")))) {
             return dirs[idx];
         }
     }

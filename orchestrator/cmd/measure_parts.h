@@ -65,6 +65,8 @@ struct proposal_want {
 MUST_CHECK int measure_propose(struct arena *arena, const struct proposal_want *want,
                                const struct finding_of_log *f, const struct log_head *head,
                                struct proposal *ret, struct format_set *ret_set, struct err *err);
+/* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
+const char *measure_why_unread(const struct log_head *head);
 void measure_add_proposal(struct strbuf *text, const struct finding_of_log *f,
                           const struct proposal *proposal);
 void measure_put_proposal(struct json_out *out, const struct proposal *proposal);

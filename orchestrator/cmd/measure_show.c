@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/measure_parts.h"
 
+#include "base/log.h"
 #include "judge/whole.h"
 
 int measure_flush(struct strbuf *buf, size_t over, struct err *err)
@@ -186,18 +187,18 @@ static void add_sidecar(struct strbuf *text, const struct sidecar *b)
 }
 
 /* It is whole as far as can be seen, and may be a part all the same. */
-static void add_end(struct strbuf *text, const struct finding_of_log *f, const char *before)
+#define NO_END "the log says neither how many steps its run makes nor that it is over"
+static bool lacks_end(const struct finding_of_log *f)
 {
-    if (f->verdict == PARSE_OK && !f->m.states_end) {
-        strbuf_printf(text, "%s: the log says neither how long its run is nor that it is over\n",
-                      before);
-    }
+    return f->verdict == PARSE_OK && !f->m.states_end;
 }
 
 void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bool is_only)
 {
-    if (!is_only) {
-        add_end(text, f, f->file);
+    if (!is_only) { /* rows of several stand alone */
+        if (lacks_end(f)) {
+            log_line(LOG_INFO, "%s: end not known: " NO_END, f->file);
+        }
         return;
     }
     if (f->proposal) {
@@ -212,7 +213,9 @@ void measure_add_details(struct strbuf *text, const struct finding_of_log *f, bo
         }
         strbuf_add_z(text, "\n");
     }
-    add_end(text, f, "end not known");
+    if (lacks_end(f)) {
+        strbuf_add_z(text, "end not known: " NO_END "\n");
+    }
     for (size_t idx = 0; idx < f->n_sidecars; idx++) {
         add_sidecar(text, &f->sidecars[idx]);
     }

@@ -338,3 +338,29 @@ void measure_put_proposal(struct json_out *out, const struct proposal *p)
     jw_i64(out, "samples", (int64_t)(p->skip + p->n_used));
     jw_end_object(out);
 }
+
+const char *measure_why_unread(const struct log_head *head)
+{
+    static const struct {
+        struct str begin;
+        const char *why;
+    } KINDS[] = {
+        {{"PK\3\4", 4},
+         "it is a ZIP archive, as .xlsx tables are, and no log: unzip it, or export the sheet as "
+         "CSV"},
+        {{"\xd0\xcf\x11\xe0", 4}, "it is an old Office document and no log: export it as CSV"},
+        {{"%PDF-", 5}, "it is a PDF and no log: copy its text into a file"},
+        {{"\x1f\x8b", 2}, "it is compressed: gzip -dc FILE | reperf measure -"},
+        {{"\x28\xb5\x2f\xfd", 4}, "it is compressed: zstd -dc FILE | reperf measure -"},
+        {{"\xfd\x37zXZ", 5}, "it is compressed: xz -dc FILE | reperf measure -"},
+        {{"BZh", 3}, "it is compressed: bzip2 -dc FILE | reperf measure -"},
+        {{"\x89HDF", 4}, "it is an HDF5 file and no log"},
+        {{"SQLite format 3", 15}, "it is an SQLite database and no log: export the table as CSV"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(KINDS); idx++) {
+        if (str_starts((struct str){head->ptr, head->len}, KINDS[idx].begin)) {
+            return KINDS[idx].why;
+        }
+    }
+    return head->len ? "no known format reads anything in it" : "it is empty";
+}

@@ -181,6 +181,8 @@ int new_list_files(struct new_maker *m, struct err *err)
         take_entry(m, line);
     }
     for (size_t idx = 0; idx < m->all.n; idx++) {
+        static const char *const SHEETS[] = {".xlsx", ".xls", ".ods", NULL};
+        m->n_sheets += ends_any(str_of(m->all.items[idx].path), SHEETS);
         if (is_doc(str_of(m->all.items[idx].path)) && m->all.items[idx].size <= NEW_DOC_BYTES_MAX) {
             m->docs.items[m->docs.n++] = m->all.items[idx];
         }

@@ -22,11 +22,20 @@
 #define SHOWN_MAX      40
 #define LOGS_SHOWN_MAX 20
 
+/* The folder's name, or the last part of the address. */
+static struct str name_of(struct new_maker *m)
+{
+    struct str path = str_of(strstr(m->from->clone, "://") ? m->from->clone : m->git_dir);
+    const char *slash;
+    path.len -= str_ends(path, STR_LIT("/.git")) ? 5 : str_ends(path, STR_LIT("/.")) ? 2 : 0;
+    slash = memrchr(path.ptr, '/', path.len);
+    return slash ? str_sub(path, (size_t)(slash - path.ptr) + 1, path.len) : path;
+}
+
 static int find_source(struct new_maker *m, struct err *err)
 {
     struct str remote;
     const char *clone = m->from->clone;
-    const char *slash = strrchr(clone, '/');
     if (new_git_line(m, GIT_ARGS("rev-parse", "HEAD"), &m->commit, err) < 0 ||
         new_git_line(m, GIT_ARGS("log", "-1", "--format=%cs"), &m->date, err) < 0 ||
         new_git_line(m, GIT_ARGS("config", "--get", "remote.origin.url"), &remote, err) < 0) {
@@ -40,8 +49,8 @@ static int find_source(struct new_maker *m, struct err *err)
         m->repository = remote;
     }
     if (!m->repository.len) {
-        m->repository = str_of(arena_printf(m->arena, "https://repository.invalid/%s",
-                                            slash && slash[1] ? slash + 1 : clone));
+        m->repository =
+            str_of(arena_printf(m->arena, "https://repository.invalid/%.*s", STR_ARG(name_of(m))));
         log_line(LOG_WARN,
                  "%s names no https remote: the draft says %.*s; --repository URL says it", clone,
                  STR_ARG(m->repository));
@@ -333,6 +342,36 @@ static void say_logs(struct new_maker *m, struct strbuf *text)
     table_release(&table);
 }
 
+/* What was seen and not taken, and what would take it. */
+static void say_left_out(struct new_maker *m, struct strbuf *text)
+{
+    if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
+        strbuf_printf(text,
+                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
+                      "and numbers; --below FOLDER narrows it\n",
+                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
+    }
+    if (m->draft.n_without_unit) {
+        strbuf_printf(text,
+                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
+                      m->draft.n_without_unit);
+    }
+    if (m->draft.n_unknown_unit) {
+        strbuf_printf(text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
+                      m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
+    }
+    if (m->draft.n_per_gpu) {
+        strbuf_printf(text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
+    }
+    if (m->n_sheets) {
+        strbuf_printf(
+            text,
+            "not read: %zu spreadsheets (.xlsx, .xls, .ods): export their tables as CSV and "
+            "commit them\n",
+            m->n_sheets);
+    }
+}
+
 static int say(struct new_maker *m, struct err *err)
 {
     static const struct table_column COLUMNS[] = {
@@ -355,24 +394,7 @@ static int say(struct new_maker *m, struct err *err)
         "%zu documents, %zu logs of which %zu are read and %zu by no format; formats made: "
         "%zu\n",
         m->docs.n, m->log_files.n, m->logs.n, m->n_unread, m->made.n);
-    if (m->docs.n_left_out + m->log_files.n_left_out + m->draft.n_left_out > 0) {
-        strbuf_printf(&text,
-                      "not looked at, over the limits: %zu documents, %zu logs, %zu tables, rows "
-                      "and numbers; --below FOLDER narrows it\n",
-                      m->docs.n_left_out, m->log_files.n_left_out, m->draft.n_left_out);
-    }
-    if (m->draft.n_without_unit) {
-        strbuf_printf(&text,
-                      "left out: %zu numbers of speed whose table names no unit; --unit says it\n",
-                      m->draft.n_without_unit);
-    }
-    if (m->draft.n_unknown_unit) {
-        strbuf_printf(&text, "left out: %zu numbers whose unit is not known, as \"%.*s\"\n",
-                      m->draft.n_unknown_unit, STR_ARG(m->draft.unknown_unit));
-    }
-    if (m->draft.n_per_gpu) {
-        strbuf_printf(&text, "left out: %zu rates of one GPU of several\n", m->draft.n_per_gpu);
-    }
+    say_left_out(m, &text);
     for (size_t idx = 0; idx < m->draft.n; idx++) {
         n_chance += m->draft.items[idx].is_by_chance;
     }
@@ -406,12 +428,51 @@ static int open_clone(struct new_maker *m, struct err *err)
                                 "%s: expected a git repository, bare or not, or its URL", from);
 }
 
+/* A name as reports have names: "PyTorch 2" is pytorch-2. */
+static int take_name(struct new_maker *m, const char *option, struct str *name, struct err *err)
+{
+    struct str slug = name->ptr ? draft_slug(m->arena, *name) : STR_EMPTY;
+    if (name->ptr && !slug.len) {
+        return err_set(err, ERR_USAGE, "%s: expected a name of letters and digits, found \"%.*s\"",
+                       option, STR_ARG(*name));
+    }
+    *name = slug;
+    return 0;
+}
+
+/* What a person says of all rows, in the words that a report has. */
+static int take_given(struct new_maker *m, struct draft_attrs *given, struct str *ret_unit,
+                      struct err *err)
+{
+    const struct vocabulary *words = format_vocabulary(m->formats.items[0]);
+    const struct word *unit =
+        m->from->unit ? words_find(&words->units, str_of(m->from->unit)) : NULL;
+    const struct word *precision;
+    *given = m->from->given;
+    precision = given->precision.ptr ? words_find(&words->precisions, given->precision) : NULL;
+    if (m->from->unit && !(unit && str_eq_z(unit->dimension, "rate"))) {
+        return err_set(err, ERR_USAGE,
+                       "--unit: expected a unit of a rate, as images/s, found \"%s\"",
+                       m->from->unit);
+    }
+    if (given->precision.ptr && !precision) {
+        return err_set(err, ERR_USAGE,
+                       "--precision: expected a precision, as fp32, amp or bf16, found \"%.*s\"",
+                       STR_ARG(given->precision));
+    }
+    given->precision = precision ? precision->name : STR_EMPTY;
+    *ret_unit = unit ? unit->name : STR_EMPTY;
+    return take_name(m, "--model", &given->model, err) < 0
+               ? -1
+               : take_name(m, "--framework", &given->framework, err);
+}
+
 static int make(struct new_maker *m, struct err *err)
 {
     struct draft_reader *reader;
-    struct draft_attrs given = m->from->given;
+    struct draft_attrs given;
     struct draft_attrs of_name = {0};
-    const struct word *unit;
+    struct str unit;
     struct str series_sha256 = STR_EMPTY;
     bool has_rows = false;
     int status;
@@ -422,16 +483,10 @@ static int make(struct new_maker *m, struct err *err)
         load_formats(m->arena, m->ctx->root, &m->formats, err) < 0) {
         return -1;
     }
-    unit = m->from->unit
-               ? words_find(&format_vocabulary(m->formats.items[0])->units, str_of(m->from->unit))
-               : NULL;
-    if (m->from->unit && !(unit && str_eq_z(unit->dimension, "rate"))) {
-        return err_set(err, ERR_USAGE,
-                       "--unit: expected a unit of a rate, as images/s, found \"%s\"",
-                       m->from->unit);
+    if (take_given(m, &given, &unit, err) < 0) {
+        return -1;
     }
-    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]),
-                              unit ? unit->name : STR_EMPTY);
+    reader = draft_reader_new(m->arena, format_vocabulary(m->formats.items[0]), unit);
     status = read_docs(m, reader, err);
     if (status == 0) {
         new_choose_logs(m, reader);

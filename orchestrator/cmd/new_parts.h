@@ -44,6 +44,7 @@ struct new_maker {
     struct draft_logs logs;
     struct draft draft;
     size_t n_unread; /* logs that nothing reads */
+    size_t n_sheets; /* spreadsheets, which are not read */
 };
 
 /* What git says, in the arena; empty where it fails. */

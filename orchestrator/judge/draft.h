@@ -8,6 +8,7 @@
 #include "report/doc_table.h"
 #include "report/vocabulary.h"
 
+#define DRAFT_PRINTED_MAX 1e12 /* whatever is printed larger is no rate, time or accuracy */
 #define DRAFT_NUMBERS_MAX 4096 /* as many as a report has cases */
 
 enum draft_purpose { PURPOSE_UNSAID, PURPOSE_TRAINING, PURPOSE_INFERENCE };
@@ -78,6 +79,9 @@ struct draft {
     struct str unknown_unit; /* the head of the first */
     size_t n_per_gpu;        /* rates of one GPU: no log's rule gives such */
 };
+
+/* Small letters, digits and single dashes; empty where nothing is left. */
+struct str draft_slug(struct arena *arena, struct str text);
 
 struct draft_reader;
 /* unit: what a person says of numbers of speed whose table names none; or empty. */

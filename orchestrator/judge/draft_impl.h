@@ -65,8 +65,6 @@ struct draft_reader {
 
 bool draft_finds(struct draft_reader *r, enum draft_shape shape, struct str text);
 struct str draft_lower(struct arena *arena, struct str text);
-/* Small letters, digits and single dashes; empty where nothing is left. */
-struct str draft_slug(struct arena *arena, struct str text);
 /* The first unit of a rate of items that a text names; empty where there is none. */
 struct str draft_unit(struct draft_reader *r, struct str text);
 /* The unit of time that a text names, as the vocabulary has it; empty where there is none. */

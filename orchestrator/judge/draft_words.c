@@ -10,6 +10,7 @@
 #define COUNT_MAX       100000
 #define BATCH_MAX       10000000
 #define NAME_BYTES      64
+#define SLUG_BYTES_MAX  64 /* of a report's names */
 #define SHAPE_STEPS_MAX 1000000u
 
 #define FREE_BEFORE "(?i)(?<![a-z0-9])"
@@ -135,7 +136,7 @@ struct str draft_lower(struct arena *arena, struct str text)
 
 struct str draft_slug(struct arena *arena, struct str text)
 {
-    struct str low = draft_lower(arena, str_sub(text, 0, NAME_BYTES));
+    struct str low = draft_lower(arena, str_sub(text, 0, SLUG_BYTES_MAX));
     char *out = arena_strndup(arena, low.ptr, low.len);
     size_t len = 0;
     for (size_t idx = 0; idx < low.len; idx++) {
@@ -295,6 +296,9 @@ static bool is_harmless(struct draft_reader *r, struct str rest)
         str_starts(rest, STR_LIT("+/-"))) {
         return memchr(rest.ptr ? rest.ptr : "", '%', rest.len) == NULL || rest.ptr[0] == '(';
     }
+    if (str_eq_z(rest, "/s") || str_eq_z(rest, "/sec")) {
+        return true; /* of what stands around it or is said by --unit */
+    }
     if (draft_unit(r, rest).len) {
         return !draft_finds(r, SHAPE_RATIO, rest);
     }
@@ -323,7 +327,7 @@ bool draft_printed_with(struct draft_reader *r, struct str text, struct str *ret
     }
     *ret = str_dup(r->arena, digits);
     *ret_rest = str_trim(str_sub(text, len, text.len));
-    return lognumber_parse(*ret, &value) == NUMBER_OK && value > 0;
+    return lognumber_parse(*ret, &value) == NUMBER_OK && value > 0 && value <= DRAFT_PRINTED_MAX;
 }
 
 bool draft_printed(struct draft_reader *r, struct str text, struct str *ret)

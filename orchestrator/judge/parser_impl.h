@@ -94,7 +94,7 @@ struct parser {
         epoch_steps; /* of an epoch, where the steps of the run are counted over all; 0 not so */
     int64_t total_epochs; /* of this run, by a fact; -1 not said */
     int64_t epochs_left;  /* of this run: after that of its last line */
-    int of_epochs; /* of this run: 1 how many is said, -1 it counts them and does not say, 0 it does not count */
+    int of_epochs; /* of this run: 1 how many is said, -1 it counts them and does not say, 0 it counts none */
     int64_t first_bad_line; /* 0: none */
     char bad_value[40];
     bool is_truncated;

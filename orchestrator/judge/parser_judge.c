@@ -124,7 +124,9 @@ static struct run_seen run_of(const struct parser *p, size_t idx, const struct s
                              .epochs_left = p->total_steps >= 0 ? 0 : p->epochs_left,
                              .n_before = 1 - spec->step_from,
                              .epoch_steps = p->epoch_steps,
-                             .sees_more = p->derivation >= DERIVATION_GAPS};
+                             .sees_more = p->derivation >= DERIVATION_GAPS,
+                             .sees_ends = p->derivation >= DERIVATION_ENDS,
+                             .knows_epochs = p->of_epochs > 0};
 }
 
 static struct series series_of(const struct parser *p, size_t idx)
@@ -149,7 +151,7 @@ bool parser_is_done(const struct parser *p)
 static bool states_end(const struct parser *p)
 {
     const size_t first = parser_primary(p);
-    return p->has_end || (p->of_epochs == 0 ? p->total_steps > 0 : p->of_epochs > 0) ||
+    return p->has_end || (p->of_epochs >= 0 && p->total_steps > 0) ||
            (p->format->series[first].quantity == QTY_SUMMARY && p->series[first].n > 0);
 }
 

@@ -5,6 +5,7 @@
 #define JUDGE_RULE_H
 
 #include "codec/json.h"
+#include "judge/derivation.h"
 #include "judge/series.h"
 
 enum statistic {
@@ -22,21 +23,6 @@ enum statistic {
     STAT_TOOL,    /* the one value of a summary series; more than one (of a rank) is an error */
     STAT_ELAPSED, /* time between the first and the last line of a clock */
     STAT_COUNT,
-};
-
-/* How a result follows from logs and rules. A run freezes the number in force (lock/lock.json) and states it in result.json; replay
-   derives by that number, so a sealed archive keeps its verdict whatever later numbers change. 1: archives that state none.
-   2: result.json states it. 3: time_weighted_mean takes each rank's intervals from that rank alone. 4: a log is judged by the causes of
-   judge/series.h. 5: a run's log that states other ranks, nodes, batch, precision or model than its plan does not count. 6: facts are of
-   one run of a log; a run without its beginning is incomplete. 7: more ways to break off, gaps and lines that are cut are seen. */
-enum {
-    DERIVATION_FIRST = 1,
-    DERIVATION_RANK_INTERVALS = 3,
-    DERIVATION_WHOLE = 4,
-    DERIVATION_IDENTITY = 5,
-    DERIVATION_RUNS = 6,
-    DERIVATION_GAPS = 7,
-    DERIVATION_NOW = 7
 };
 
 enum scale {
@@ -107,16 +93,9 @@ struct rule {
     struct str source; /* where it is stated, or how it was found */
 };
 
-static inline bool rule_is_by_fact(const struct rule *rule)
-{
-    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
-}
-
 /* What a rule must know of the case. 0 or less: not known; a rule that needs it says so. */
 struct rule_case {
-    int64_t gpus;
-    int64_t nodes;
-    int64_t batch_per_gpu;
+    int64_t gpus, nodes, batch_per_gpu;
     int64_t derivation; /* 0: the one in force */
 };
 

@@ -7,6 +7,10 @@
 
 /* Seconds of one; 0: no unit of time that a rule may give. */
 double rule_unit_s(struct str unit);
+static inline bool rule_is_by_fact(const struct rule *rule)
+{
+    return rule->scale == SCALE_FACT_OVER || rule->scale == SCALE_FACT;
+}
 /* The members "success" and "required", after everything else of the rule. */
 MUST_CHECK int rule_decode_repeats(const struct json *at, struct arena *arena, struct rule *rule,
                                    struct err *err);

@@ -200,6 +200,15 @@ static int64_t few_grid(const struct run_seen *run, const struct intervals *of)
                : 0;
 }
 
+/* The line of the run's last step, sooner than the grid would have it: where the line before stands on a grid of the interval before. */
+static bool is_odd_last(const struct run_seen *run, const struct sample *s, int64_t delta,
+                        int64_t former)
+{
+    int64_t step = s->step - delta;
+    return run->sees_ends && run->total_steps > 0 && s->step + run->n_before == run->total_steps &&
+           delta < former && (step % former == 0 || (step + run->n_before) % former == 0);
+}
+
 /* Steps between lines that at least two of three intervals have; 0 where the log shows none. The vote finds the only
    candidate for a majority in one pass. */
 static int64_t grid_of(const struct run_seen *run)
@@ -209,6 +218,7 @@ static int64_t grid_of(const struct run_seen *run)
     const struct sample *s;
     struct intervals of = {.least = INT64_MAX, .are_multiples = true};
     for (int pass = 0; pass < 2; pass++) {
+        int64_t former = 0;
         p.at = 0;
         if (p.n_last > 0) {
             memset(p.last, 0, p.n_last * sizeof(p.last[0]));
@@ -217,9 +227,10 @@ static int64_t grid_of(const struct run_seen *run)
             int64_t delta = before ? s->step - before->step : 0;
             bool is_early =
                 run->sees_more && run->first_by > 0 && before && before->step == run->first_by;
-            if (delta <= 0 || is_early) { /* the first line may stand before the grid */
-                continue;
+            if (delta <= 0 || is_early || is_odd_last(run, s, delta, former)) {
+                continue; /* they may stand beside the grid */
             }
+            former = delta;
             count_interval(&of, delta, pass);
         }
     }
@@ -255,6 +266,19 @@ static void add_gaps(struct causes *causes, int64_t n, int64_t step)
     if (n > 0) {
         cause_add(causes, CAUSE_GAP, step);
         causes->n[CAUSE_GAP] += n - 1;
+    }
+}
+
+/* An epoch that counts anew is as long as the one before it, the last of a known number, too. */
+static void look_at_last_epoch(const struct run_seen *run, int64_t grid, int64_t last,
+                               struct causes *causes)
+{
+    if (last > run->edge && run->sees_more) {
+        add_gaps(causes, (last - run->edge) / grid, run->edge);
+    }
+    if (run->edge - last >= grid && run->sees_ends && run->knows_epochs && run->epochs_left == 0) {
+        cause_add(causes, CAUSE_SHORT, last);
+        causes->total_steps = run->edge + run->n_before;
     }
 }
 
@@ -371,8 +395,8 @@ void whole_look(const struct run_seen *seen, struct causes *causes)
         look_at_clock(before, s, causes);
         last = s;
     }
-    if (last && grid > 0 && of.edge >= 0 && last->step > of.edge && run->sees_more) {
-        add_gaps(causes, (last->step - of.edge) / grid, of.edge);
+    if (last && grid > 0 && of.edge >= 0) {
+        look_at_last_epoch(run, grid, last->step, causes);
     }
     free(p.last);
     if (n_ranks > 1 && run->primary->scope == SCOPE_JOB) {

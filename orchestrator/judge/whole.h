@@ -25,6 +25,8 @@ struct run_seen { /* one run of one log */
     int64_t first_step;   /* of its first line; filled in by whole_look */
     int64_t edge;         /* the last step of an epoch where each counts anew, -1 none; likewise */
     bool sees_more;       /* since DERIVATION_GAPS: few lines and the first of an epoch show gaps */
+    bool sees_ends;       /* since DERIVATION_ENDS: a run's last line, and its last epoch */
+    bool knows_epochs;    /* how many it makes is said */
 };
 
 const char *cause_name(enum cause cause);

@@ -112,6 +112,9 @@ int load_format_file(struct arena *arena, const char *root, const char *path,
                      struct format_set *ret_set, struct err *err)
 {
     struct str text;
+    if (!fs_exists(path)) {
+        return err_set(err, ERR_NOT_FOUND, "%s: no such format", path);
+    }
     return json_read_text(arena, path, &text, err) < 0
                ? -1
                : load_format_text(arena, root, text, path, ret_set, err);

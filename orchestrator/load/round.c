@@ -315,7 +315,11 @@ int submission_read(struct arena *arena, const char *root, const char *folder,
     }
     from.n_files = s.n_logs;
     if (s.n_logs == 0) {
-        return err_set(err, ERR_NOT_FOUND, "%s: no result_*.txt in it", folder);
+        return err_set(err, ERR_NOT_FOUND,
+                       "%s: a folder is taken for a result of MLPerf, and no result_*.txt is in "
+                       "it; a log is named by "
+                       "its file",
+                       folder);
     }
     if (read_logs(arena, &from, &round, err) < 0 || score_all(arena, root, &round, err) < 0) {
         return -1;

@@ -9,9 +9,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "node/job.h"
 
 #define WORKER_FAILED 71
 
@@ -53,7 +54,6 @@ static void bind_to(int cpu)
 static NORETURN void run_worker(const struct team *team, struct team_shared *shared, size_t worker)
 {
     void *own;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     bind_to(team->cpus[worker]);
     own = team->prepare(team->ctx, worker);
     if (!own) {
@@ -106,7 +106,7 @@ static int run_all(const struct team *team, struct team_shared *shared, struct e
     int rc = 0;
     size_t n = 0;
     for (; n < team->n && rc == 0; n++) {
-        pids[n] = fork();
+        pids[n] = wrapper_fork_tied();
         if (pids[n] == 0) {
             run_worker(team, shared, n);
         }

@@ -90,5 +90,7 @@ MUST_CHECK int wrapper_finish(const struct wrapper_job *job, int log_fd, int exi
 int wrapper_exit_status(int status); /* as the shell says it: 128+n where signal n ended it */
 /* What may be sent to a child of ours has its default effect again; nothing is blocked. */
 void wrapper_reset_signals(void);
+/* fork, of a child that is killed when this process ends, be it before the child's first instruction. */
+pid_t wrapper_fork_tied(void);
 
 #endif

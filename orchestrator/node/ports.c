@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,7 +44,6 @@ static int bind_to(const struct net_address *address, struct err *err)
 
 static NORETURN void greet(int listen_fd)
 {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();
     wrapper_reset_signals();
     int null_fd = open("/dev/null", O_RDWR);
@@ -80,7 +78,7 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
         fd = bind_to(&any, &err);
     }
     strbuf_add_z(text, BEGIN);
-    pid_t pid = fd < 0 ? -1 : fork();
+    pid_t pid = fd < 0 ? -1 : wrapper_fork_tied();
     if (pid == 0) {
         greet(fd);
     }

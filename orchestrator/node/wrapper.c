@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +35,16 @@ void wrapper_reset_signals(void)
     }
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+pid_t wrapper_fork_tied(void)
+{
+    pid_t self = getpid();
+    pid_t pid = fork();
+    if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != self)) {
+        _exit(1);
+    }
+    return pid;
 }
 
 static void path_in(const struct wrapper_job *job, const char *name, char *ret_path)

@@ -59,6 +59,13 @@ static const char *const ENVIRONMENT[] = {
 };
 static const char *const PASSED[] = {"PATH", "TMPDIR", "SSH_AUTH_SOCK"};
 
+/* git runs in a folder of its own: what is named from here is named from the root. */
+static const char *from_root(const struct git *git, const char *path)
+{
+    CLEANUP(free) char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    return here ? fs_join(git->arena, here, path) : path;
+}
+
 static const char **make_env(const struct git *git, const struct git_call *call)
 {
     const char **env = arena_array(git->arena, const char *, 64);
@@ -80,18 +87,19 @@ static const char **make_env(const struct git *git, const struct git_call *call)
         env[n++] = arena_printf(git->arena, "GIT_SSL_CAINFO=%s", git->ca_path);
     }
     if (call->git_dir) {
-        env[n++] = arena_printf(git->arena, "GIT_DIR=%s", call->git_dir);
+        env[n++] = arena_printf(git->arena, "GIT_DIR=%s", from_root(git, call->git_dir));
     }
     if (call->work_tree) {
-        env[n++] = arena_printf(git->arena, "GIT_WORK_TREE=%s", call->work_tree);
+        env[n++] = arena_printf(git->arena, "GIT_WORK_TREE=%s", from_root(git, call->work_tree));
     }
     if (call->index_path) {
-        env[n++] = arena_printf(git->arena, "GIT_INDEX_FILE=%s", call->index_path);
+        env[n++] = arena_printf(git->arena, "GIT_INDEX_FILE=%s", from_root(git, call->index_path));
     }
     if (call->new_objects) {
-        env[n++] = arena_printf(git->arena, "GIT_OBJECT_DIRECTORY=%s", call->new_objects);
         env[n++] =
-            arena_printf(git->arena, "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s/objects", call->git_dir);
+            arena_printf(git->arena, "GIT_OBJECT_DIRECTORY=%s", from_root(git, call->new_objects));
+        env[n++] = arena_printf(git->arena, "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s/objects",
+                                from_root(git, call->git_dir));
     }
     env[n] = NULL;
     return env;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Half precision as the device has it: conversions round to nearest even, arithmetic rounds each result once. */
+/* Half precision as the device has it: conversions round to nearest even. Our kernels compute in float. */
 #ifndef CUDA_EMU_CUDA_FP16_H
 #define CUDA_EMU_CUDA_FP16_H
 
@@ -87,22 +87,7 @@ struct alignas(2) __half {
         return __half_raw{bits};
     }
 };
-typedef __half half;
 
-struct alignas(4) __half2 {
-    __half x, y;
-
-    __half2() = default;
-    __half2(__half x_, __half y_) : x(x_), y(y_)
-    {
-    }
-};
-typedef __half2 half2;
-
-static inline __half __float2half(float x)
-{
-    return __half(x);
-}
 static inline __half __float2half_rn(float x)
 {
     return __half(x);
@@ -123,60 +108,6 @@ static inline unsigned short __half_as_ushort(__half x)
 {
     return x.bits;
 }
-static inline __half2 __floats2half2_rn(float x, float y)
-{
-    return __half2(__half(x), __half(y));
-}
-static inline __half2 __float22half2_rn(float2 x)
-{
-    return __floats2half2_rn(x.x, x.y);
-}
-static inline float2 __half22float2(__half2 x)
-{
-    return make_float2((float)x.x, (float)x.y);
-}
-static inline __half2 __float2half2_rn(float x)
-{
-    return __floats2half2_rn(x, x);
-}
-static inline __half2 __half2half2(__half x)
-{
-    return __half2(x, x);
-}
-static inline __half2 __halves2half2(__half x, __half y)
-{
-    return __half2(x, y);
-}
-static inline __half2 make_half2(__half x, __half y)
-{
-    return __half2(x, y);
-}
-static inline __half __low2half(__half2 x)
-{
-    return x.x;
-}
-static inline __half __high2half(__half2 x)
-{
-    return x.y;
-}
-static inline float __low2float(__half2 x)
-{
-    return (float)x.x;
-}
-static inline float __high2float(__half2 x)
-{
-    return (float)x.y;
-}
-static inline int __hisnan(__half x)
-{
-    return (x.bits & 0x7fff) > 0x7c00;
-}
-static inline int __hisinf(__half x)
-{
-    return (x.bits & 0x7fff) != 0x7c00 ? 0 : x.bits == 0x7c00 ? 1 : -1;
-}
-
-#include "emu_half_ops.h"
 
 #endif
 #endif

@@ -17,8 +17,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__    static const
-#define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 /* One block runs at a time. The linker script emu.ld puts these together so that each block finds them poisoned. */

@@ -61,14 +61,12 @@ int emu_launch_grid(const void *function, const char *name, const struct emu_dim
 /* The live allocation of the device that ptr lies in; *ret_shadow is for whoever looks at its accesses, and freed with it. */
 int emu_memory_range(const void *ptr, void **ret_ptr, size_t *ret_bytes, void ***ret_shadow);
 
-/* All live threads of the block meet; combine 0: nothing, else the count, the and, the or of `value` are returned. */
-enum emu_combine { EMU_NONE, EMU_COUNT, EMU_AND, EMU_OR };
-int emu_barrier(const char *file, int line, enum emu_combine combine, int value);
+/* All live threads of the block meet; whether any `value` is not 0 is returned. */
+int emu_barrier(const char *file, int line, int value);
 
 /* The lanes of `mask` meet. When the last is there, fn gets what each gave (NULL for lanes outside mask). */
 void emu_warp(unsigned mask, const char *what, void (*fn)(void *const lanes[32]), void *mine);
 unsigned emu_lane(void);
-unsigned emu_live_mask(void); /* lanes of this warp that have not returned */
 void emu_trap(const char *what) __attribute__((noreturn));
 
 #ifdef __cplusplus

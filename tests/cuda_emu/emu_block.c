@@ -19,7 +19,6 @@ struct thread {
     struct emu_fibre *fibre; /* NULL before it began */
     const char *file;        /* of the barrier it waits at */
     int line;
-    enum emu_combine combine;
     int value;
     unsigned mask; /* of the warp call it waits in */
     const char *what;
@@ -87,7 +86,7 @@ static void set_current(uint32_t idx)
 static void release_barrier(void)
 {
     const struct thread *first = NULL;
-    int count = 0;
+    bool is_any = false;
     for (uint32_t i = 0; i < n_threads; i++) {
         const struct thread *t = &threads[i];
         if (t->state == AT_WARP) {
@@ -106,14 +105,12 @@ static void release_barrier(void)
             emu_die("threads of one block wait at different barriers: %s:%d and %s:%d", first->file,
                     first->line, t->file, t->line);
         }
-        count += t->value != 0;
+        is_any |= t->value != 0;
     }
     if (first == NULL || n_at_barrier != n_live) {
         emu_die("hangs: %u of %u live threads are at a barrier", n_at_barrier, n_live);
     }
-    barrier_result = first->combine == EMU_AND  ? count == (int)n_live
-                     : first->combine == EMU_OR ? count > 0
-                                                : count;
+    barrier_result = is_any;
     n_at_barrier = 0;
     counts.barriers++;
     for (uint32_t i = 0; i < n_threads; i++) {
@@ -169,13 +166,12 @@ static void wait_turn(void)
     /* Who switched here has made this thread the current one. */
 }
 
-int emu_barrier(const char *file, int line, enum emu_combine combine, int value)
+int emu_barrier(const char *file, int line, int value)
 {
     struct thread *t = &threads[current];
     t->state = AT_BARRIER;
     t->file = file;
     t->line = line;
-    t->combine = combine;
     t->value = value;
     n_at_barrier++;
     wait_turn();
@@ -185,16 +181,6 @@ int emu_barrier(const char *file, int line, enum emu_combine combine, int value)
 unsigned emu_lane(void)
 {
     return current % EMU_WARP;
-}
-
-unsigned emu_live_mask(void)
-{
-    uint32_t first = current / EMU_WARP * EMU_WARP;
-    unsigned mask = 0;
-    for (uint32_t lane = 0; lane < EMU_WARP && first + lane < n_threads; lane++) {
-        mask |= (unsigned)(threads[first + lane].state != GONE) << lane;
-    }
-    return mask;
 }
 
 void emu_warp(unsigned mask, const char *what, void (*fn)(void *const lanes[32]), void *mine)

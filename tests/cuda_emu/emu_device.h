@@ -7,28 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define __syncthreads()            ((void)emu_barrier(__FILE__, __LINE__, EMU_NONE, 0))
-#define __syncthreads_count(value) emu_barrier(__FILE__, __LINE__, EMU_COUNT, value)
-#define __syncthreads_and(value)   emu_barrier(__FILE__, __LINE__, EMU_AND, value)
-#define __syncthreads_or(value)    emu_barrier(__FILE__, __LINE__, EMU_OR, value)
-#define __trap()                   emu_trap("__trap()")
+#define __syncthreads()         ((void)emu_barrier(__FILE__, __LINE__, 0))
+#define __syncthreads_or(value) emu_barrier(__FILE__, __LINE__, value)
+#define __trap()                emu_trap("__trap()")
 
 static inline void __threadfence(void)
 {
 }
-static inline void __threadfence_block(void)
-{
-}
-static inline void __threadfence_system(void)
-{
-}
-static inline unsigned __activemask(void)
-{
-    return emu_live_mask();
-}
 
 /* --- warp collectives ----------------------------------------------------------------------------- */
-enum emu_shuffle_kind { EMU_IDX, EMU_UP, EMU_DOWN, EMU_XOR };
+enum emu_shuffle_kind { EMU_IDX, EMU_DOWN, EMU_XOR };
 
 template <typename T> struct emu_shuffle {
     T value, result;
@@ -43,8 +31,6 @@ template <typename T> struct emu_shuffle {
         switch (kind) {
         case EMU_IDX:
             return first + (arg & (width - 1));
-        case EMU_UP:
-            return at >= arg ? lane - arg : lane;
         case EMU_DOWN:
             return at + arg < width ? lane + arg : lane;
         case EMU_XOR:
@@ -71,8 +57,7 @@ template <typename T> struct emu_shuffle {
 template <typename T>
 static inline T emu_shuffle_sync(unsigned mask, T value, int arg, int width, emu_shuffle_kind kind)
 {
-    static const char *const names[] = {"__shfl_sync", "__shfl_up_sync", "__shfl_down_sync",
-                                        "__shfl_xor_sync"};
+    static const char *const names[] = {"__shfl_sync", "__shfl_down_sync", "__shfl_xor_sync"};
     if (width < 1 || width > 32 || (width & (width - 1)) != 0) {
         emu_trap("shuffle: the width is no power of two up to 32");
     }
@@ -83,11 +68,6 @@ static inline T emu_shuffle_sync(unsigned mask, T value, int arg, int width, emu
 template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32)
 {
     return emu_shuffle_sync(mask, value, lane, width, EMU_IDX);
-}
-template <typename T>
-static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32)
-{
-    return emu_shuffle_sync(mask, value, (int)delta, width, EMU_UP);
 }
 template <typename T>
 static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32)
@@ -128,50 +108,19 @@ static inline unsigned __ballot_sync(unsigned mask, int value)
 {
     return emu_vote_sync(mask, value != 0, "__ballot_sync");
 }
-static inline int __any_sync(unsigned mask, int value)
-{
-    return emu_vote_sync(mask, value != 0, "__any_sync") != 0;
-}
-static inline int __all_sync(unsigned mask, int value)
-{
-    return emu_vote_sync(mask, value != 0, "__all_sync") == mask;
-}
 static inline void __syncwarp(unsigned mask = 0xffffffffu)
 {
     (void)emu_vote_sync(mask, false, "__syncwarp");
 }
 
 /* --- atomics: one OS thread runs all, so plain code is atomic ---------------------------------------- */
-template <typename T> struct emu_same {
-    typedef T type;
-};
-#define EMU_ATOMIC(name, expression)                                                               \
-    template <typename T> static inline T name(T *ptr, typename emu_same<T>::type value)           \
-    {                                                                                              \
-        T old = *ptr;                                                                              \
-        *ptr = (T)(expression);                                                                    \
-        return old;                                                                                \
-    }
-EMU_ATOMIC(atomicAdd, old + value)
-EMU_ATOMIC(atomicSub, old - value)
-EMU_ATOMIC(atomicMax, old < value ? value : old)
-EMU_ATOMIC(atomicMin, value < old ? value : old)
-EMU_ATOMIC(atomicAnd, old &value)
-EMU_ATOMIC(atomicOr, old | value)
-EMU_ATOMIC(atomicXor, old ^ value)
-EMU_ATOMIC(atomicExch, value)
-EMU_ATOMIC(atomicInc, old >= value ? (T)0 : old + 1)
-EMU_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
-template <typename T>
-static inline T atomicCAS(T *ptr, typename emu_same<T>::type expected,
-                          typename emu_same<T>::type value)
+template <typename T> static inline T atomicAdd(T *ptr, T value)
 {
     T old = *ptr;
-    if (old == expected) {
-        *ptr = value;
-    }
+    *ptr = old + value;
     return old;
 }
+
 #include "emu_math.h"
 
 #endif

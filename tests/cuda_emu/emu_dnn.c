@@ -88,11 +88,6 @@ void dnn_unprepare(struct cuda *cuda UNUSED, struct kernel_args *args)
     library_unprepare(args);
 }
 
-struct plan_info dnn_plan_info(const struct kernel_args *args)
-{
-    return library_info(args);
-}
-
 /* Where filter element (r, s) of output pixel (n, p, q) is in x; -1: beside the image. */
 static int64_t pixel(const struct conv_geom *g, int64_t n, int64_t p, int64_t q, int64_t r,
                      int64_t s)
@@ -156,7 +151,7 @@ static void window_weight(const struct conv_geom *g, const float *dy, const floa
     }
 }
 
-/* x = max(x * scale + shift, 0) in every lane of every pixel */
+/* x = max(x * scale + shift, 0) in every lane of every pixel, a half as x is (backend_cuda/dnn_graph.c declares it so). */
 static void normalise(const struct kernel_args *args, float *x, int64_t count, int64_t c,
                       const void *scale_ptr, const void *shift_ptr)
 {
@@ -164,7 +159,7 @@ static void normalise(const struct kernel_args *args, float *x, int64_t count, i
     float *shift = library_read(args, shift_ptr, c);
     for (int64_t i = 0; i < count; i++) {
         float value = x[i] * scale[i % c] + shift[i % c];
-        x[i] = value < 0.0f ? 0.0f : value;
+        x[i] = value < 0.0f ? 0.0f : (float)library_round(args, (double)value);
     }
     free(scale);
     free(shift);
@@ -185,6 +180,7 @@ static void forward(const struct kernel_args *args)
     each_window(g, window_fwd, x, w, y);
     for (int64_t i = 0; i < all.y; i++) {
         y[i] += bias != NULL ? (double)bias[i % g->k] : 0.0;
+        y[i] = has_stats ? library_round(args, y[i]) : y[i]; /* the sums are of what is stored */
     }
     library_write(args, 0, y, all.y);
     for (int64_t k = 0; has_stats && k < g->k; k++) {
@@ -259,7 +255,7 @@ static void backward_data_bn(const struct kernel_args *args)
         int64_t c = i % g->c;
         double hat = ((double)x[i] - (double)of[2][c]) * (double)of[3][c];
         double y = (double)of[0][c] * hat + (double)of[1][c] + (a != NULL ? (double)a[i] : 0.0);
-        dz[i] = y > 0.0 ? dz[i] + (da != NULL ? (double)da[i] : 0.0) : 0.0;
+        dz[i] = y > 0.0 ? library_round(args, dz[i] + (da != NULL ? (double)da[i] : 0.0)) : 0.0;
         sums[c] += dz[i];
         sums[g->c + c] += dz[i] * hat;
     }

@@ -137,12 +137,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    (void)stream;
-    return exec != NULL ? cudaSuccess : emu_fail(cudaErrorInvalidValue);
-}
-
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
     if (exec == NULL) {

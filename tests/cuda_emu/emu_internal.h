@@ -45,7 +45,7 @@ size_t emu_shared_optin(void);           /* dynamic shared memory a block may as
 
 /* emu_queue.c: work, and what it waits for. An op runs once; the nodes of a graph become ops with each launch of it. */
 struct emu_work {
-    enum { EMU_EMPTY, EMU_KERNEL, EMU_COPY, EMU_SET, EMU_HOST } kind;
+    enum { EMU_EMPTY, EMU_KERNEL, EMU_COPY, EMU_SET } kind;
     union {
         struct emu_kernel kernel;
         struct {
@@ -59,10 +59,6 @@ struct emu_work {
             int value;
             size_t bytes;
         } set;
-        struct {
-            cudaHostFn_t fn;
-            void *data;
-        } host;
     };
 };
 struct emu_op;

@@ -13,12 +13,6 @@ static struct {
 } optins[OPTINS_MAX];
 static int n_optins;
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *data)
-{
-    struct emu_work work = {.kind = EMU_HOST, .host = {.fn = fn, .data = data}};
-    return emu_enqueue(&work, stream, NULL);
-}
-
 cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute attr, int value)
 {
     if (attr == cudaFuncAttributePreferredSharedMemoryCarveout) {

@@ -94,6 +94,11 @@ void library_write(const struct kernel_args *args, int out, const double *from, 
     }
 }
 
+double library_round(const struct kernel_args *args, double value)
+{
+    return args->dtype == DT_F16 ? (double)half_to_float(half_from_float((float)value)) : value;
+}
+
 double *library_zeros(int64_t count)
 {
     return must(calloc((size_t)count + 1, sizeof(double)));

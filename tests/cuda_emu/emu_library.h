@@ -17,6 +17,9 @@ float *library_read(const struct kernel_args *args, const void *ptr, int64_t cou
 /* = or +=, rounded once. */
 void library_write(const struct kernel_args *args, int out, const double *from, int64_t count);
 
+/* As an element of args->dtype. */
+double library_round(const struct kernel_args *args, double value);
+
 /* `count` doubles of 0; free() it. */
 double *library_zeros(int64_t count);
 

@@ -285,12 +285,6 @@ cudaError_t cudaMallocHost(void **ptr, size_t bytes)
     return cudaSuccess;
 }
 
-cudaError_t cudaHostAlloc(void **ptr, size_t bytes, unsigned flags)
-{
-    return (flags & cudaHostAllocMapped) != 0 ? emu_fail(cudaErrorNotSupported)
-                                              : cudaMallocHost(ptr, bytes);
-}
-
 cudaError_t cudaFreeHost(void *ptr)
 {
     return release(ptr, true);

@@ -122,10 +122,6 @@ static void run_work(const struct emu_work *work)
         emu_memory_open();
         memset(work->set.ptr, work->set.value, work->set.bytes);
         break;
-    case EMU_HOST:
-        emu_memory_close();
-        work->host.fn(work->host.data);
-        break;
     case EMU_EMPTY:
     default:
         break;

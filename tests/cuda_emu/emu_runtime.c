@@ -136,11 +136,6 @@ cudaError_t cudaGetLastError(void)
     return error;
 }
 
-cudaError_t cudaPeekAtLastError(void)
-{
-    return last_error;
-}
-
 #define NAMED(name)                                                                                \
     {                                                                                              \
         name, #name                                                                                \
@@ -186,12 +181,6 @@ const char *cudaGetErrorName(cudaError_t error)
 const char *cudaGetErrorString(cudaError_t error)
 {
     return cudaGetErrorName(error);
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    *version = CUDART_VERSION;
-    return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -316,13 +305,4 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int dev
         }
     }
     return emu_fail(cudaErrorInvalidValue);
-}
-
-cudaError_t cudaDeviceGetPCIBusId(char *id, int len, int device)
-{
-    cudaError_t error = is_device(device);
-    if (error == cudaSuccess) {
-        (void)snprintf(id, (size_t)len, "0000:%02x:00.0", (unsigned)device);
-    }
-    return error;
 }

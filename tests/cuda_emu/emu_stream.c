@@ -163,18 +163,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     return emu_fail(error);
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
-{
-    cudaStream_t s = stream_of(stream);
-    if (s == NULL) {
-        return emu_fail(cudaErrorInvalidResourceHandle);
-    }
-    *status = s->nodes.capture == NULL      ? cudaStreamCaptureStatusNone
-              : s->nodes.capture->is_broken ? cudaStreamCaptureStatusInvalidated
-                                            : cudaStreamCaptureStatusActive;
-    return cudaSuccess;
-}
-
 /* --- queueing ------------------------------------------------------------------------------------ */
 static void set_last(cudaStream_t s, struct emu_op *op)
 {
@@ -270,11 +258,6 @@ cudaError_t emu_drain(void)
 }
 
 cudaError_t cudaDeviceSynchronize(void)
-{
-    return emu_drain();
-}
-
-cudaError_t cudaDeviceReset(void)
 {
     return emu_drain();
 }

@@ -57,8 +57,8 @@ template <typename T> static inline void emu_check(const T *ptr, unsigned ld)
     if ((size_t)ptr % 32 != 0) {
         emu_trap("wmma: memory is not aligned to 32 bytes");
     }
-    if (ld * sizeof(T) % 16 != 0) {
-        emu_trap("wmma: the leading dimension is no multiple of 16 bytes");
+    if (ld * sizeof(T) % 32 != 0) {
+        emu_trap("wmma: the leading dimension is no multiple of 32 bytes");
     }
 }
 
@@ -72,18 +72,6 @@ static inline void load_matrix_sync(fragment<Use, 16, 16, 16, T, Layout> &a, con
     emu_each(emu_lane(), [&](int slot, int row, int column) {
         a.x[slot] = is_row ? ptr[(size_t)row * ld + (size_t)column]
                            : ptr[(size_t)column * ld + (size_t)row];
-    });
-    __syncwarp();
-}
-template <typename T>
-static inline void load_matrix_sync(fragment<accumulator, 16, 16, 16, T> &a, const T *ptr,
-                                    unsigned ld, layout_t layout)
-{
-    emu_check(ptr, ld);
-    __syncwarp();
-    emu_each(emu_lane(), [&](int slot, int row, int column) {
-        a.x[slot] = layout == mem_row_major ? ptr[(size_t)row * ld + (size_t)column]
-                                            : ptr[(size_t)column * ld + (size_t)row];
     });
     __syncwarp();
 }

@@ -53,7 +53,10 @@ echo 'int main(void) { return 0; }' >"$T/code/main.c"
 git -C "$T/code" add main.c
 git -C "$T/code" -c user.name=t -c user.email=t@example.invalid commit -q -m two
 SOURCE="source:file://$T/code@$(git -C "$T/code" rev-parse HEAD)"
-exits 0 "fetch a source" "$REPERF" fetch "$SOURCE"
+mkdir -p "$T/mono"/{a,b} && git init -q "$T/mono" && touch "$T/mono/a/1" && echo large >"$T/mono/b/2"
+git -C "$T/mono" add . && git -C "$T/mono" -c user.name=t -c user.email=t@example.invalid commit -q -m one
+PART="source:file://$T/mono@$(git -C "$T/mono" rev-parse HEAD):a"
+exits 0 "fetch a source, and of another a part" "$REPERF" fetch "$SOURCE" "$PART"
 
 # --- the good way ---
 exits 2 "bundle needs --output" "$REPERF" bundle cityscapes-300
@@ -62,11 +65,11 @@ exits 4 "what the store lacks is said" "$REPERF" bundle cityscapes-300 imagenet-
 like "$(cat "$T/err")" "imagenet-2012.synthetic: not in the store" "by its name"
 [ ! -e "$T/b" ]
 ok $? "and there is no bundle"
-exits 0 "bundle" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" ${IMAGE:+"image:$IMAGE"} --output "$T/b" --json
+exits 0 "bundle" "$REPERF" bundle cityscapes-300.synthetic "$SOURCE" "$PART" ${IMAGE:+"image:$IMAGE"} --output "$T/b" --json
 cp "$T/out" "$T/doc.json"
 exits 0 "its document is valid" "${V[@]}" "$T/doc.json"
 is "$(value "$T/doc.json" 'd["synthetic"], d["missing"]')" "(True, [])" "it says that it is synthetic, and that nothing is missing"
-is "$(value "$T/doc.json" 'len(d["parts"])')" "$([ -n "$IMAGE" ] && echo 3 || echo 2)" "it names its parts"
+is "$(value "$T/doc.json" 'len(d["parts"])')" "$([ -n "$IMAGE" ] && echo 4 || echo 3)" "it names its parts"
 (cd "$T/b" && sha256sum --quiet -c SHA256SUMS)
 ok $? "sha256sum -c confirms it alone"
 is "$(find "$T/b" -type f | wc -l)" "$(($(wc -l <"$T/b/SHA256SUMS") + 1))" "every file is in SHA256SUMS"
@@ -80,8 +83,8 @@ exits 0 "its document is valid" "${V[@]}" "$T/doc.json"
 (cd "$T/b" && sha256sum --quiet -c SHA256SUMS)
 ok $? "which leaves the bundle as it was"
 exits 0 "fetch --offline has all it needs" away "$T/b/bin/reperf" fetch cityscapes-300 --synthetic --samples train=2 --offline
-rm -rf "$T/code"
-exits 0 "the source holds" away "$REPERF" verify "$SOURCE" --deep
+rm -rf "$T/code" "$T/mono"
+exits 0 "the source holds, and the part" away "$REPERF" verify "$SOURCE" "$PART" --deep
 exits 0 "the tree holds" away "$T/b/bin/reperf" verify cityscapes-300 --synthetic
 cmp -s "$HERE/trees/cityscapes-300.synthetic/tree.sha256" "$THERE/trees/cityscapes-300.synthetic/tree.sha256"
 ok $? "and is the same tree"

@@ -51,11 +51,12 @@ like "$(verdict clock n2)" '^holds: between -[0-9.]+ s and \+[0-9.]+ s$' "the cl
 like "$(verdict port n1)$(verdict port n2)" '^holds: openholds: open$' "each reaches the other at its fast address"
 is "$(verdict shell-noise n1)" "holds: nothing" "no noise"
 is "$(jq -r '.nodes[0].facts["gpu.count"]' "$T/out")" 0 "no driver, no GPU"
-for at in 127.0.0.1 127.0.0.2; do
-    for _ in $(seq 100); do (exec 3<>"/dev/tcp/$at/$port") 2>/dev/null || break; sleep 0.05; done
-    (exec 3<>"/dev/tcp/$at/$port") 2>/dev/null
-    is $? 1 "no listener is left at $at"
-done
+no_listener_at() { # ADDRESS NAME
+    for _ in $(seq 100); do (exec 3<>"/dev/tcp/$1/$port") 2>/dev/null || break; sleep 0.05; done
+    (exec 3<>"/dev/tcp/$1/$port") 2>/dev/null
+    is $? 1 "$2"
+}
+for at in 127.0.0.1 127.0.0.2; do no_listener_at "$at" "no listener is left at $at"; done
 facts=$(jq '.nodes[0] | [(.facts, .not_known) | keys[]] | map(select(test("^(env|engine|net)\\.") | not)) | length' "$T/out")
 ok "$([ "$facts" -ge 50 ]; echo $?)" "$facts facts, and what is not known"
 is "$(jq -r '.nodes[0].facts | [.["system.kernel"], .["system.host"], .["cpu.usable"], .["memory.total_kb"], .["disk.work.kind"], .["limit.nofile.soft"]] | @csv' "$T/out" | tr -d '"')" \
@@ -87,6 +88,9 @@ wait $taken 2>/dev/null
 inventory none 0 no-such-host.invalid
 exits 6 "an address that does not resolve" doctor --json
 is "$(verdict port n1)" "fails: the name does not resolve" "is told from one that does not answer"
+# A doctor that is done before the listener has run once.
+for _ in 1 2 3 4; do doctor --json >"$T/out" 2>&1; done
+no_listener_at 127.0.0.1 "and leaves no listener behind"
 # A name with two addresses, of which nothing listens at the first.
 getent_says() { # NODE ADDRESS...: what it answers for a name that only this test knows
     # shellcheck disable=SC2016

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every open, write, fsync, rename and mkdir of run, resume, seal, unpack, fetch, bundle and import below their folders fails once, in turn, with ENOSPC,
 # EIO or EMFILE (tests/faults). The command then fails with a status of its own, or what it made is right all the same; another try heals
-# everything. make test takes a sample, make test-all each call.
+# everything. make test takes a sample, make test-all each call, and with the sanitizers a larger sample.
 # shellcheck source=tests/tap_lib.sh disable=SC1091,SC2317,SC2119,SC2015,SC2010,SC2012
 . "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/run_lib.sh disable=SC1091
@@ -14,6 +14,10 @@ mkdir -p "$TMPDIR" "$T/root/datasets/tiny"
 ${CC:-cc} -O1 -shared -fPIC -o "$T/fault.so" "$ROOT/tests/faults/fault_calls.c" -ldl || { ok 1 "tests/faults builds"; tap_done; }
 SAMPLES=2
 in_test_all "each call of each command fails once" && SAMPLES=0
+if [ -d "$T/sanitizer" ]; then
+    export ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0"
+    SAMPLES=$((SAMPLES ? SAMPLES : 6))
+fi
 
 # --- what is worked on ------------------------------------------------------------------------------
 for folder in manifests images; do ln -s "$ROOT/$folder" "$T/root/$folder"; done

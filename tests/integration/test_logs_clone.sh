@@ -10,6 +10,7 @@ git() { command git -c user.name=n -c user.email=e@example.org -c init.defaultBr
 mkdir -p "$T/made/runs/a" "$T/m/reports" "$T/m/formats"
 for step in 10 20 30 40; do echo "step $step/40 | loss 0.5 | $((1000 + step)) img/s"; done >"$T/made/runs/a/train.log"
 "$REPERF" measure "$T/made/runs/a/train.log" --suggest "$T/m/formats/mine.json" >/dev/null 2>&1
+printf '# Speed of PyTorch\n\n| GPUs | FP32 images/s |\n|---|---|\n| 1 | 1025 |\n' >"$T/made/README.md"
 git -C "$T/made" init -q && git -C "$T/made" add . && git -C "$T/made" commit -qm one
 commit=$(git -C "$T/made" rev-parse HEAD)
 sed -n "/^cat > manifests.reports/,/^END/p" manifests/README.md | sed '1d;$d' |
@@ -35,7 +36,16 @@ audit "$T/plain" "below the folder that the manifest names"
 git -C "$T" init -q empty && git -C "$T/empty" commit -q --allow-empty -m none
 exits 2 "a repository without the commit" "$REPERF" audit my-report --logs "$T/empty"
 like "$(cat "$T/err")" "has no commit $commit, of the logs of my-report; git fetch" "says which, and what gets it"
+git -C "$T/made" worktree add -q "$T/tree" HEAD
+audit "$T/tree" "a work tree of a clone"
 mkdir "$T/nothing"
+cd "$T" || exit 1
+audit bare-one "a bare repository, named from where it stands"
+audit made "a clone, named from here"
+audit ./bare-one/ "so a bare one"
+cd made || exit 1
+audit . "a clone that one is in"
+exits 0 "a draft from there" "$REPERF" new from-here --from . --unit images/s --manifests "$T/m"
 cd "$T" || exit 1
 "$REPERF" audit my-report --logs nothing >"$T/out" 2>"$T/err"
 is "$?" 1 "a folder without the logs"

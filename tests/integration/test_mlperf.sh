@@ -32,6 +32,8 @@ is "$(cd "$T/made/training_results_v9.9" && jq -r '.logs[] | .[1] + "  " + .[0]'
 cp "$R" "$T/first.json"
 make_report >/dev/null 2>&1
 exits 0 "made again it is the same" cmp "$R" "$T/first.json"
+(cd "$T/made" && rm "$R" && "$REPERF" new --mlperf training_results_v9.9 --results results.csv) >/dev/null 2>&1
+exits 0 "and named from where it stands, too" cmp "$R" "$T/first.json"
 
 exits 1 "audit: status 1, one row differs" "$REPERF" audit "$ID" --json
 is "$(cells)" "exact partial whole 12

@@ -154,6 +154,7 @@ exits 0 "a bundle finds a report of the user's own" "$REPERF" bundle two --dry-r
 # nobody; a unit that is not known is not replaced by --unit.
 mkdir -p "$T/judged/logs/train" "$T/judged/logs/infer"
 cp "$ROOT/tests/integration/formats/timm.log" "$T/judged/logs/timm.log"
+printf 'PK\3\4' >"$T/judged/speed.xlsx"
 loop "$T/judged/logs/infer/resnet50_a100_fp16_bs64_gpu1_inference.log" 9000
 loop "$T/judged/logs/train/resnet50_a100_fp16_bs64_gpu8.log" 700
 loop "$T/judged/logs/train/resnet50_mycard_fp16_bs64_gpu4.log" 100
@@ -173,6 +174,18 @@ cat >"$T/judged/README.md" <<'END'
 | GPUs | FP32 samples/s |
 |---|---|
 | 8 | [112.9](logs/timm.log) |
+
+## Bare
+
+| Experiment | Throughput | Speed up |
+|---|---|---|
+| pipeline-2 | 35.502/s | 1.2x |
+
+## Odd
+
+| Model | images/s | tokens/s |
+|---|---|---|
+| a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-letters-more | 41 | 99999999999999999999 |
 END
 git -C "$T/judged" init -q && git -C "$T/judged" add . && git -C "$T/judged" commit -qm one
 exits 0 "a draft whose logs nearly fit" "$REPERF" new judged --from "$T/judged" --unit samples/s
@@ -187,6 +200,14 @@ like "$(cat said)" '^no log .* 3000 images/s' "nor does one that does not say it
 like "$(cat said)" '^differs .* 5600 images/s .*700\.[0-9]* by .*gpu8' "one of the row does"
 like "$(cat said)" 'no log .* 81234 tokens/s' "tokens in short"
 like "$(cat said)" 'left out: 3 numbers whose unit is not known, as "Throughput \(q/s\)"' "a unit that nobody knows is none, whatever --unit says"
+like "$(cat said)" 'no log .* 35.502 samples/s' "a rate of what --unit says"
+like "$(cat said)" 'not read: 1 spreadsheets .*export their tables as CSV' "a spreadsheet is named, with what to do"
+like "$(cat said)" 'no log .* 41 images/s +a-name-that-is-longer-than-any-name-in-a-report-may-be-by-some-l/' "a long name is cut"
+is "$(grep -c 99999999999999999999 said)" 0 "a number that is no rate is none"
+exits 0 "names as people write them" "$REPERF" new named --from "$T/judged" --model "My Net!"
+exits 1 "make a report" "$REPERF" audit named --case 'my-net/*' -q
+exits 2 "a precision that is none" "$REPERF" new none --from "$T/judged" --precision foo
+exits 2 "a name that is none" "$REPERF" new none --from "$T/judged" --model '!'
 exits 2 "a unit that is none" "$REPERF" new three --from "$T/two" --unit furlongs
 exits 2 "a folder that is no repository" "$REPERF" new x --from "$T/home"
 exits 2 "no name" "$REPERF" new --from "$T/repo"

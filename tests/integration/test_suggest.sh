@@ -86,7 +86,22 @@ exits 2 "a pattern without a unit" "$REPERF" measure "$L/home-rate.log" --patter
 exits 2 "a pattern without a value" "$REPERF" measure "$L/home-rate.log" --pattern '\d+' --unit s
 exits 2 "a pattern that is none" "$REPERF" measure "$L/home-rate.log" --pattern '(?<value>[' --unit s
 exits 2 "standard input twice" "$REPERF" measure - -
-exits 3 "a format file that is none" "$REPERF" measure "$L/home-rate.log" --format "$L/README.md/../tqdm.log"
+exits 3 "a format file that is none" "$REPERF" measure "$L/home-rate.log" --format "$L/tqdm.log"
+exits 2 "a format file that is not there" "$REPERF" measure "$L/home-rate.log" --format "$T/absent.json"
+
+# Files of other kinds: what to do with them.
+while IFS='|' read -r bytes said; do
+    printf '%b' "$bytes" >"$T/other"
+    exits 9 "no log: $bytes" "$REPERF" measure "$T/other"
+    like "$(cat "$T/err")" "$said" "says $said"
+done <<'END'
+PK\x03\x04abc|ZIP archive.*export the sheet as CSV
+\x1f\x8b\x08x|gzip -dc FILE . reperf measure -
+%PDF-1.4|PDF
+|it is empty
+END
+exits 2 "a folder without a result of MLPerf" "$REPERF" measure "$T"
+like "$(cat "$T/err")" 'a log is named by its file' "says how a log is named"
 
 # Bounds
 head -c 1000000 /dev/zero | tr '\0' '9' >"$T/long.log"

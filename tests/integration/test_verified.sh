@@ -6,7 +6,9 @@
 V=logs/verified
 for archive in "$V"/*/*.tar.zst; do
     run=$(basename "$archive" .tar.zst)
-    exits 0 "$run: every byte, and who signed" "$REPERF" verify "$archive" --key "$V/reperf.key.pub"
+    key=$V/$run/$run.key.pub
+    [ -e "$key" ] || key=$V/reperf.key.pub
+    exits 0 "$run: every byte, and who signed" "$REPERF" verify "$archive" --key "$key"
     exits 0 "$run: its numbers follow from its logs" "$REPERF" replay "$archive"
     mkdir "$T/$run" && tar --zstd -xf "$archive" -C "$T/$run"
     R=$T/$run
@@ -25,6 +27,11 @@ is "$(cat "$T/unread" 2>/dev/null)" "" "every log is found and read as what it i
 # A page has what was printed, what the published log gives and what was measured beside each other.
 exits 0 "a run's page" "$REPERF" report "$V"/20261123T151601.441Z-49ab5fb7/*.zst --html "$T/page.html"
 like "$(tr -d '\n' <"$T/page.html" | sed 's/<[^>]*>/|/g')" '[|]hrnetw18/paddle/fp32/n1g1/bs8[|]+19[.]428[|]+19[.]4281[|]exact[|]+0[.]960' "published, audited and measured side by side"
+
+like "$(cat "$T/sealed")" "PaddleSeg's tools/train.py at the report's commit" "PaddleSeg's own program ran at its commit"
+like "$(cat "$T/sealed")" "tools/train.py of the report's fork of mmsegmentation" "and the report's fork of mmsegmentation"
+is "$(jq -rs '[.[].steps[].mounts[]? | select(.kind == "source" and .part) | "\(.version[:8]) \(.part.files) \(.part.left_out)"] | unique | join("; ")' "$T"/20261125*/manifest/plan.json)" \
+    "a00a3b65 905 220; f3cec798 626 1960" "of both it is said how much was left out"
 
 # No stack that the manifests say runs is without evidence: of one of its recipes.
 jq -r '.id as $report | .stacks[] | select(any(.smoke[]?; .image)) | .id as $stack | .smoke[] | "\($report)\t\(.title)\t\($report) \($stack)"' manifests/reports/*.json >"$T/recipes"

@@ -30,6 +30,8 @@ is "$(seg 4p | told paddleseg)" "9 ambiguous null duplicates=1" "a step twice"
 is "$(seg 4,5d | told paddleseg)" "9 incomplete 10 gaps=2" "two lines missing in the grid of ten steps"
 is "$(jq -r .why "$T/out")" "2 lines are missing before step 60" "and where"
 is "$(seg 3,7d | told paddleseg)" "9 incomplete 10 gaps=5" "three lines are left: the longer of their intervals is a multiple of the shorter"
+is "$(seg '4,$d;s#/80,#/25,#;3s#iter: 30#iter: 25#' | told paddleseg)" "0 ok 10 " "three lines, the last at the run's end, which need not be on the grid"
+is "$(seg '4,$d;s#/80,#/35,#;3s#iter: 30#iter: 25#' | told paddleseg | cut -d, -f1)" "9 incomplete 10 short=1" "but not where the run goes on"
 is "$(seg 1,5d | told paddleseg)" "9 incomplete 10 begin=5" "three lines, the last, show their interval and that the others are missing"
 epochs() { # DELETED: two epochs of five lines
     for epoch in 0 1; do

@@ -31,6 +31,9 @@ check runs_more "2 passed, 1 failed, 0 skipped" 1 'planned 1 tests and ran 2' <<
 check no_plan "1 passed, 1 failed, 0 skipped" 1 'has no plan' <<<'echo ok 1 - a'
 check says_nothing "0 passed, 1 failed, 0 skipped" 1 'has no plan' <<<':'
 check plans_nothing "0 passed, 1 failed, 0 skipped" 1 'ran no test' <<<'echo 1..0'
+# shellcheck disable=SC2016
+check sanitizer_reports "1 passed, 1 failed, 0 skipped" 1 'not ok 2 - the sanitizers found nothing' \
+    <<<'B=${0%/*}/asan; mkdir "$B"; . tests/tap_lib.sh; ok 0 a; echo leak >"${ASAN_OPTIONS##*log_path=}.7"; tap_done'
 check is_not_there "0 passed, 1 failed, 0 skipped" 1 'status 12[67]' <<<'exec /nowhere'
 # Nothing passed: no run is green for what it left out.
 check skips_all "0 passed, 0 failed, 1 skipped" 1 'skipped: .*skips_all: 1..0 # SKIP no such device' <<<'echo "1..0 # SKIP no such device"'

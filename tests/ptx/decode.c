@@ -2,163 +2,49 @@
 /* What each opcode does to one thread's registers. Functions that the manual calls approximate are exact to float's rounding here. */
 #include "base/base.h"
 
-#include <math.h>
+#include <tgmath.h>
 
 #include "core/half.h"
 #include "tests/ptx/ptx.h"
 
 /* --- values ------------------------------------------------------------------------------------------ */
-typedef float f32;
-typedef double f64;
-static inline f64 get_f64(uint64_t bits)
-{
-    f64 value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-static inline uint64_t of_f64(f64 value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-#define get_f32(bits)  ptx_f32(bits)
-#define of_f32(value)  ptx_of_f32(value)
-#define get_u64(bits)  (bits)
-#define of_u64(value)  ((uint64_t)(value))
-#define get_s64(bits)  ((int64_t)(bits))
-#define of_s64(value)  ((uint64_t)(value))
-#define get_u32(bits)  ((uint32_t)(bits))
-#define of_u32(value)  ((uint64_t)(uint32_t)(value))
-#define get_s32(bits)  ((int32_t)(uint32_t)(bits))
-#define of_s32(value)  ((uint64_t)(uint32_t)(value))
-#define get_u16(bits)  ((uint16_t)(bits))
-#define of_u16(value)  ((uint64_t)(uint16_t)(value))
-#define get_s16(bits)  ((int16_t)(uint16_t)(bits))
-#define of_s16(value)  ((uint64_t)(uint16_t)(value))
-#define get_pred(bits) ((bits)&1)
-#define of_pred(value) ((uint64_t)(value)&1)
 typedef uint64_t u64;
 typedef int64_t s64;
 typedef uint32_t u32;
 typedef int32_t s32;
 typedef uint16_t u16;
 typedef int16_t s16;
-typedef uint64_t pred;
-
-/* NAME_TYPE: the result from operands a, b, c of the type. */
-#define OP(name, type, expression)                                                                 \
-    static void name##_##type(struct ptx_thread *t, const struct ptx_insn *i)                      \
-    {                                                                                              \
-        type a UNUSED = (type)get_##type(ptx_get(t, i->op[1]));                                    \
-        type b UNUSED = (type)get_##type(ptx_get(t, i->op[2]));                                    \
-        type c UNUSED = (type)get_##type(ptx_get(t, i->op[3]));                                    \
-        t->reg[i->op[0]] = of_##type(expression);                                                  \
-    }
-/* Shifts count in 32 bits, and further than the type is wide, too. */
-#define SHIFT(name, type, expression)                                                              \
-    static void name##_##type(struct ptx_thread *t, const struct ptx_insn *i)                      \
-    {                                                                                              \
-        type a = (type)get_##type(ptx_get(t, i->op[1]));                                           \
-        uint32_t n = (uint32_t)ptx_get(t, i->op[2]);                                               \
-        uint32_t most = 8 * sizeof(type) - 1;                                                      \
-        t->reg[i->op[0]] = of_##type(expression);                                                  \
-    }
-#define DIVIDE(name, type, operator)                                                               \
-    static void name##_##type(struct ptx_thread *t, const struct ptx_insn *i)                      \
-    {                                                                                              \
-        type a = (type)get_##type(ptx_get(t, i->op[1]));                                           \
-        type b = (type)get_##type(ptx_get(t, i->op[2]));                                           \
-        if (b == 0) {                                                                              \
-            ptx_found(i, "division by zero");                                                      \
-        }                                                                                          \
-        t->reg[i->op[0]] = b == 0 ? 0 : of_##type(a operator b);                                   \
-    }
-#define INTEGERS(X) X(u16) X(s16) X(u32) X(s32) X(u64) X(s64)
-#define WORDS(X)    X(u16) X(u32) X(u64)
-
-/* Signed sums wrap: they are made without a sign. */
-#define ADD(type) OP(add, type, (type)((u64)a + (u64)b))
-#define SUB(type) OP(sub, type, (type)((u64)a - (u64)b))
-#define MUL(type) OP(mul_lo, type, (type)((u64)a * (u64)b))
-#define MAD(type) OP(mad_lo, type, (type)((u64)a * (u64)b + (u64)c))
-#define MIN(type) OP(min, type, a < b ? a : b)
-#define MAX(type) OP(max, type, a > b ? a : b)
-#define SHR(type) SHIFT(shr, type, n > most ? (type)(a < 0 ? -1 : 0) : (type)(a >> n))
-#define DIV(type) DIVIDE(div, type, /)
-#define REM(type) DIVIDE(rem, type, %)
-INTEGERS(ADD)
-INTEGERS(SUB)
-INTEGERS(MUL)
-INTEGERS(MAD)
-INTEGERS(MIN)
-INTEGERS(MAX)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtype-limits" /* one text for types with a sign and without */
-INTEGERS(SHR)
-#pragma GCC diagnostic pop
-INTEGERS(DIV)
-INTEGERS(REM)
-#define SHL(type) SHIFT(shl, type, n > most ? (type)0 : (type)((u64)a << n))
-#define AND(type) OP(and, type, a &b)
-#define IOR(type) OP(or, type, a | b)
-#define XOR(type) OP(xor, type, a ^ b)
-#define NOT(type) OP(not, type, ~a)
-WORDS(SHL)
-WORDS(AND)
-WORDS(IOR)
-WORDS(XOR)
-WORDS(NOT)
-AND(pred)
-IOR(pred)
-XOR(pred)
-NOT(pred)
-#define NEG(type) OP(neg, type, (type)(0 - (u64)a))
-#define ABS(type) OP(abs, type, (type)(a < 0 ? 0 - (u64)a : (u64)a))
-NEG(s16)
-NEG(s32)
-NEG(s64)
-ABS(s32)
-ABS(s64)
-
-#define WIDE(name, from, type, expression)                                                         \
-    static void name##_##from(struct ptx_thread *t, const struct ptx_insn *i)                      \
-    {                                                                                              \
-        from a = (from)get_##from(ptx_get(t, i->op[1]));                                           \
-        from b = (from)get_##from(ptx_get(t, i->op[2]));                                           \
-        t->reg[i->op[0]] = of_##type((type)(expression));                                          \
-    }
-WIDE(mul_wide, u16, u32, (u32)a *b)
-WIDE(mul_wide, s16, s32, (s32)a *b)
-WIDE(mul_wide, u32, u64, (u64)a *b)
-WIDE(mul_wide, s32, s64, (s64)a *b)
-WIDE(mul_hi, u32, u32, ((u64)a * b) >> 32)
-WIDE(mul_hi, s32, s32, ((s64)a * b) >> 32)
+typedef float f32;
+typedef double f64;
+typedef uint8_t pred; /* its lowest bit */
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 s128;
-WIDE(mul_hi, u64, u64, ((u128)a * b) >> 64)
-WIDE(mul_hi, s64, s64, ((s128)a * b) >> 64)
+/* A register as each type sees it. */
+union word {
+    u64 bits, u64;
+    s64 s64;
+    u32 u32;
+    s32 s32;
+    u16 u16;
+    s16 s16;
+    f32 f32;
+    f64 f64;
+    pred pred;
+};
+#define OPERAND(type, place) (((union word){.bits = ptx_get(t, i->op[place])}).type)
 
-#define FLOATS(type, suffix)                                                                       \
-    OP(add, type, a + b)                                                                           \
-    OP(sub, type, a - b)                                                                           \
-    OP(mul, type, a *b)                                                                            \
-    OP(div, type, a / b)                                                                           \
-    OP(fma, type, fma##suffix(a, b, c))                                                            \
-    OP(min, type, fmin##suffix(a, b))                                                              \
-    OP(max, type, fmax##suffix(a, b))                                                              \
-    OP(neg, type, -a)                                                                              \
-    OP(abs, type, fabs##suffix(a))                                                                 \
-    OP(rcp, type, 1 / a)                                                                           \
-    OP(sqrt, type, sqrt##suffix(a))                                                                \
-    OP(copysign, type, copysign##suffix(b, a))
-FLOATS(f32, f)
-FLOATS(f64, )
-OP(rsqrt, f32, (f32)(1 / sqrt((f64)a)))
-OP(ex2, f32, exp2f(a))
-OP(lg2, f32, log2f(a))
-OP(tanh, f32, tanhf(a))
-OP(pow, f64, pow(a, b))
+static u64 by_zero(const struct ptx_insn *i)
+{
+    ptx_found(i, "division by zero");
+    return 0;
+}
+
+/* A comparison is the set of ways in which two values may lie that pass it: less 1, equal 2, greater 4, one is no number 8. */
+static const char *const COMPARISONS[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ", "neu",
+                                          "ltu", "leu", "gtu", "geu", "num", "nan", NULL};
+static const uint8_t PASSES[] = {2, 5, 1, 3, 4, 6, 10, 13, 9, 11, 12, 14, 7, 8};
+#define HOLDS(a, b, is_unordered)                                                                  \
+    ((i->mode & ((is_unordered) ? 8 : (a) < (b) ? 1 : (a) == (b) ? 2 : 4)) != 0)
 
 /* Rounded down: a double holds the product, and the sum but for its last digits, whose sign decides. */
 static f32 fma_down(f32 a, f32 b, f32 c)
@@ -171,30 +57,98 @@ static f32 fma_down(f32 a, f32 b, f32 c)
     bool is_above = (f64)near > sum || ((f64)near >= sum && rest < 0);
     return is_above ? nextafterf(near, -INFINITY) : near;
 }
-OP(fma_rm, f32, fma_down(a, b, c))
 
-static void bfe_u32(struct ptx_thread *t, const struct ptx_insn *i)
+static u64 field(u64 bits, u64 from, u64 n)
 {
-    uint64_t from = ptx_get(t, i->op[2]) & 0xff;
-    uint64_t n = ptx_get(t, i->op[3]) & 0xff;
-    uint64_t bits = from > 31 ? 0 : (uint32_t)ptx_get(t, i->op[1]) >> from;
-    t->reg[i->op[0]] = n > 31 ? bits : bits & ((1ULL << n) - 1);
+    bits = (from & 0xff) > 63 ? 0 : bits >> (from & 0xff);
+    return (n & 0xff) > 63 ? bits : bits & ((1ULL << (n & 0xff)) - 1);
 }
-static void bfe_u64(struct ptx_thread *t, const struct ptx_insn *i)
-{
-    uint64_t from = ptx_get(t, i->op[2]) & 0xff;
-    uint64_t n = ptx_get(t, i->op[3]) & 0xff;
-    uint64_t bits = from > 63 ? 0 : ptx_get(t, i->op[1]) >> from;
-    t->reg[i->op[0]] = n > 63 ? bits : bits & ((1ULL << n) - 1);
-}
-static void popc_u32(struct ptx_thread *t, const struct ptx_insn *i)
-{
-    t->reg[i->op[0]] = (uint64_t)__builtin_popcount((uint32_t)ptx_get(t, i->op[1]));
-}
-static void choose(struct ptx_thread *t, const struct ptx_insn *i)
-{
-    t->reg[i->op[0]] = ptx_get(t, i->op[(ptx_get(t, i->op[3]) & 1) != 0 ? 1 : 2]);
-}
+
+/* --- what is computed: name, type, type of the result, and that from the operands a, b and c -------- */
+/* Signed sums wrap: they are made without a sign. Shifts count in 32 bits, and further than the type is wide, too. */
+#define INTEGER_OPS(X, T)                                                                          \
+    X(add, T, T, (u64)a + (u64)b)                                                                  \
+    X(sub, T, T, (u64)a - (u64)b)                                                                  \
+    X(mul_lo, T, T, (u64)a *(u64)b)                                                                \
+    X(mad_lo, T, T, (u64)a *(u64)b + (u64)c)                                                       \
+    X(min, T, T, a < b ? a : b)                                                                    \
+    X(max, T, T, a > b ? a : b)                                                                    \
+    X(shr, T, T, n > most ? a >> most >> 1 : a >> n)                                               \
+    X(div, T, T, b == 0 ? (T)by_zero(i) : a / b)                                                   \
+    X(rem, T, T, b == 0 ? (T)by_zero(i) : a % b)                                                   \
+    X(setp, T, pred, HOLDS(a, b, false))
+#define SIGNED_OPS(X, T)                                                                           \
+    X(neg, T, T, 0 - (u64)a)                                                                       \
+    X(abs, T, T, a < 0 ? 0 - (u64)a : (u64)a)
+#define LOGIC_OPS(X, T)                                                                            \
+    X(and, T, T, a &b)                                                                             \
+    X(or, T, T, a | b)                                                                             \
+    X(xor, T, T, a ^ b)                                                                            \
+    X(not, T, T, ~a)
+#define FLOAT_OPS(X, T)                                                                            \
+    X(add, T, T, a + b)                                                                            \
+    X(sub, T, T, a - b)                                                                            \
+    X(mul, T, T, a *b)                                                                             \
+    X(div, T, T, a / b)                                                                            \
+    X(fma, T, T, fma(a, b, c))                                                                     \
+    X(min, T, T, fmin(a, b))                                                                       \
+    X(max, T, T, fmax(a, b))                                                                       \
+    X(neg, T, T, -a)                                                                               \
+    X(abs, T, T, fabs(a))                                                                          \
+    X(rcp, T, T, 1 / a)                                                                            \
+    X(sqrt, T, T, sqrt(a))                                                                         \
+    X(copysign, T, T, copysign(b, a))                                                              \
+    X(setp, T, pred, HOLDS(a, b, isnan(a) || isnan(b)))
+#define OTHER_OPS(X)                                                                               \
+    X(shl, u16, u16, n > most ? 0 : (u64)a << n)                                                   \
+    X(shl, u32, u32, n > most ? 0 : (u64)a << n)                                                   \
+    X(shl, u64, u64, n > most ? 0 : a << n)                                                        \
+    X(mul_wide, u16, u32, (u32)a *b)                                                               \
+    X(mul_wide, s16, s32, (s32)a *b)                                                               \
+    X(mul_wide, u32, u64, (u64)a *b)                                                               \
+    X(mul_wide, s32, s64, (s64)a *b)                                                               \
+    X(mul_hi, u32, u32, (u64)a *b >> 32)                                                           \
+    X(mul_hi, s32, s32, (s64)a *b >> 32)                                                           \
+    X(mul_hi, u64, u64, (u128)a *b >> 64)                                                          \
+    X(mul_hi, s64, s64, (s128)a *b >> 64)                                                          \
+    X(bfe, u32, u32, field(a, b, c))                                                               \
+    X(bfe, u64, u64, field(a, b, c))                                                               \
+    X(popc, u32, u32, __builtin_popcount(a))                                                       \
+    X(rsqrt, f32, f32, 1 / sqrt((f64)a))                                                           \
+    X(ex2, f32, f32, exp2(a))                                                                      \
+    X(lg2, f32, f32, log2(a))                                                                      \
+    X(tanh, f32, f32, tanh(a))                                                                     \
+    X(pow, f64, f64, pow(a, b))                                                                    \
+    X(fma_rm, f32, f32, fma_down(a, b, c))
+#define OPS(X)                                                                                     \
+    INTEGER_OPS(X, u16)                                                                            \
+    INTEGER_OPS(X, u32)                                                                            \
+    INTEGER_OPS(X, u64)                                                                            \
+    INTEGER_OPS(X, s16)                                                                            \
+    INTEGER_OPS(X, s32)                                                                            \
+    INTEGER_OPS(X, s64)                                                                            \
+    SIGNED_OPS(X, s16)                                                                             \
+    SIGNED_OPS(X, s32)                                                                             \
+    SIGNED_OPS(X, s64)                                                                             \
+    LOGIC_OPS(X, u16)                                                                              \
+    LOGIC_OPS(X, u32)                                                                              \
+    LOGIC_OPS(X, u64)                                                                              \
+    LOGIC_OPS(X, pred)                                                                             \
+    FLOAT_OPS(X, f32)                                                                              \
+    FLOAT_OPS(X, f64)                                                                              \
+    OTHER_OPS(X)
+#define DEFINE(name, type, result, expression)                                                     \
+    static void name##_##type(struct ptx_thread *t, const struct ptx_insn *i)                      \
+    {                                                                                              \
+        type a UNUSED = OPERAND(type, 1);                                                          \
+        type b UNUSED = OPERAND(type, 2);                                                          \
+        type c UNUSED = OPERAND(type, 3);                                                          \
+        u32 n UNUSED = OPERAND(u32, 2);                                                            \
+        const u32 most UNUSED = 8 * sizeof(type) - 1;                                              \
+        t->reg[i->op[0]] = ((union word){.result = (result)(expression)}).bits;                    \
+    }
+OPS(DEFINE)
+
 /* --- moves ------------------------------------------------------------------------------------------ */
 static void move(struct ptx_thread *t, const struct ptx_insn *i)
 {
@@ -217,6 +171,11 @@ static void move(struct ptx_thread *t, const struct ptx_insn *i)
     }
 }
 
+static void choose(struct ptx_thread *t, const struct ptx_insn *i)
+{
+    t->reg[i->op[0]] = ptx_get(t, i->op[(ptx_get(t, i->op[3]) & 1) != 0 ? 1 : 2]);
+}
+
 /* A generic address of shared memory is the host's; its offset is what instructions of that space use. */
 static void shared_to_generic(struct ptx_thread *t, const struct ptx_insn *i)
 {
@@ -226,45 +185,6 @@ static void local_to_generic(struct ptx_thread *t, const struct ptx_insn *i)
 {
     t->reg[i->op[0]] = (uint64_t)(uintptr_t)t->local + ptx_get(t, i->op[1]);
 }
-
-/* --- comparisons ------------------------------------------------------------------------------------------ */
-static const char *const COMPARISONS[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ", "neu",
-                                          "ltu", "leu", "gtu", "geu", "num", "nan", NULL};
-/* By the three ways that two numbers can lie, and the fourth that one is none. */
-static bool holds(int comparison, bool is_less, bool is_equal, bool is_unordered)
-{
-    if (comparison >= 12) {
-        return is_unordered == (comparison == 13);
-    }
-    if (is_unordered) {
-        return comparison >= 6;
-    }
-    switch (comparison % 6) {
-    case 0:
-        return is_equal;
-    case 1:
-        return !is_equal;
-    case 2:
-        return is_less;
-    case 3:
-        return is_less || is_equal;
-    case 4:
-        return !is_less && !is_equal;
-    default:
-        return !is_less;
-    }
-}
-#define COMPARE(type, unordered)                                                                   \
-    static void setp_##type(struct ptx_thread *t, const struct ptx_insn *i)                        \
-    {                                                                                              \
-        type a = (type)get_##type(ptx_get(t, i->op[1]));                                           \
-        type b = (type)get_##type(ptx_get(t, i->op[2]));                                           \
-        t->reg[i->op[0]] = holds(i->mode, a < b, a == b, unordered);                               \
-    }
-#define COMPARE_INTEGERS(type) COMPARE(type, false)
-INTEGERS(COMPARE_INTEGERS)
-COMPARE(f32, isnan(a) || isnan(b))
-COMPARE(f64, isnan(a) || isnan(b))
 
 /* --- conversions ------------------------------------------------------------------------------------------ */
 enum rounding { NEAREST, TO_ZERO, DOWN, UP };
@@ -300,8 +220,8 @@ static uint64_t cut(uint64_t bits, int type)
 
 static double double_of(uint64_t bits, int type)
 {
-    return type == T_F64     ? get_f64(bits)
-           : type == T_F32   ? (double)get_f32(bits)
+    return type == T_F64     ? ((union word){.bits = bits}).f64
+           : type == T_F32   ? (double)ptx_f32(bits)
            : type == T_F16   ? (double)half_to_float((uint16_t)bits)
            : is_signed(type) ? (double)(int64_t)extended(bits, type)
                              : (double)extended(bits, type);
@@ -339,15 +259,15 @@ static void convert(struct ptx_thread *t, const struct ptx_insn *i)
     if (!is_float(i->type) && !is_float(i->from_type)) {
         result = cut(extended(bits, i->from_type), i->type);
     } else if (is_float(i->type) && !is_float(i->from_type)) {
-        result = i->type == T_F64   ? of_f64(double_of(bits, i->from_type))
-                 : i->type == T_F32 ? of_f32(float_of(bits, i->from_type))
+        result = i->type == T_F64   ? ((union word){.f64 = double_of(bits, i->from_type)}).bits
+                 : i->type == T_F32 ? ptx_of_f32(float_of(bits, i->from_type))
                                     : half_from_float(float_of(bits, i->from_type));
     } else {
         double x = double_of(bits, i->from_type);
         x = i->is_integral ? rounded(x, i->mode) : x;
         x = !i->is_saturated ? x : isnan(x) || x < 0 ? 0 : x > 1 ? 1 : x;
-        result = i->type == T_F64   ? of_f64(x)
-                 : i->type == T_F32 ? of_f32((f32)x)
+        result = i->type == T_F64   ? ((union word){.f64 = x}).bits
+                 : i->type == T_F32 ? ptx_of_f32((f32)x)
                  : i->type == T_F16 ? half_from_float((f32)x)
                                     : integer_of(x, i->type);
     }
@@ -355,71 +275,26 @@ static void convert(struct ptx_thread *t, const struct ptx_insn *i)
 }
 
 /* --- names ------------------------------------------------------------------------------------------ */
-/* "b" types have no sign: they are looked up as "u". */
-#define ROW(name, text, type)                                                                      \
-    {                                                                                              \
-        text "." #type, name##_##type                                                              \
-    }
-#define OF_INTEGERS(type)                                                                          \
-    ROW(add, "add", type), ROW(sub, "sub", type), ROW(mul_lo, "mul.lo", type),                     \
-        ROW(mad_lo, "mad.lo", type), ROW(min, "min", type), ROW(max, "max", type),                 \
-        ROW(shr, "shr", type), ROW(div, "div", type), ROW(rem, "rem", type),
-#define OF_WORDS(type)                                                                             \
-    ROW(shl, "shl", type), ROW(and, "and", type), ROW(or, "or", type), ROW(xor, "xor", type),      \
-        ROW(not, "not", type),
-#define OF_FLOATS(type)                                                                            \
-    ROW(add, "add", type), ROW(sub, "sub", type), ROW(mul, "mul", type), ROW(div, "div", type),    \
-        ROW(fma, "fma", type), ROW(min, "min", type), ROW(max, "max", type),                       \
-        ROW(neg, "neg", type), ROW(abs, "abs", type), ROW(rcp, "rcp", type),                       \
-        ROW(sqrt, "sqrt", type), ROW(copysign, "copysign", type),
+/* With "_" for "."; "b" types have no sign: they are looked up as "u". */
+#define ROW(name, type, result, expression) {#name "_" #type, name##_##type, RUN},
 static const struct {
     const char *name;
     ptx_run run;
-} RUNS[] = {
-    INTEGERS(OF_INTEGERS) WORDS(OF_WORDS) OF_FLOATS(f32) OF_FLOATS(f64) ROW(and, "and", pred),
-    ROW(or, "or", pred),
-    ROW(xor, "xor", pred),
-    ROW(not, "not", pred),
-    ROW(neg, "neg", s16),
-    ROW(neg, "neg", s32),
-    ROW(neg, "neg", s64),
-    ROW(abs, "abs", s32),
-    ROW(abs, "abs", s64),
-    ROW(mul_wide, "mul.wide", u16),
-    ROW(mul_wide, "mul.wide", s16),
-    ROW(mul_wide, "mul.wide", u32),
-    ROW(mul_wide, "mul.wide", s32),
-    ROW(mul_hi, "mul.hi", u32),
-    ROW(mul_hi, "mul.hi", s32),
-    ROW(mul_hi, "mul.hi", u64),
-    ROW(mul_hi, "mul.hi", s64),
-    ROW(rsqrt, "rsqrt", f32),
-    ROW(ex2, "ex2", f32),
-    ROW(lg2, "lg2", f32),
-    ROW(tanh, "tanh", f32),
-    ROW(pow, "pow", f64),
-    ROW(fma_rm, "fma.rm", f32),
-    ROW(bfe, "bfe", u32),
-    ROW(bfe, "bfe", u64),
-    ROW(popc, "popc", u32),
-    {"membar.gl", ptx_fence},
-    {"cvta.shared.u64", shared_to_generic},
-    {"cvta.local.u64", local_to_generic},
-    {"cvta.to.global.u64", move},
-    {"atom.global.add.u32", ptx_atomic_add},
-};
-static const struct {
-    const char *name;
     enum ptx_kind kind;
-} WAITS[] = {
-    {"bra", BRANCH},
-    {"ret", EXIT},
-    {"exit", EXIT},
-    {"bar.sync", BARRIER},
-    {"bar.red.or.pred", BARRIER_OR},
-    {"shfl.sync.bfly.u32", SHUFFLE},
-    {"vote.sync.ballot.u32", BALLOT},
-    {"bar.warp.sync", SYNC_WARP},
+} NAMES[] = {
+    OPS(ROW){"membar_gl", ptx_fence, RUN},
+    {"cvta_shared_u64", shared_to_generic, RUN},
+    {"cvta_local_u64", local_to_generic, RUN},
+    {"cvta_to_global_u64", move, RUN},
+    {"atom_global_add_u32", ptx_atomic_add, RUN},
+    {"bra", NULL, BRANCH},
+    {"ret", NULL, EXIT},
+    {"exit", NULL, EXIT},
+    {"bar_sync", NULL, BARRIER},
+    {"bar_red_or_pred", NULL, BARRIER_OR},
+    {"shfl_sync_bfly_u32", NULL, SHUFFLE},
+    {"vote_sync_ballot_u32", NULL, BALLOT},
+    {"bar_warp_sync", NULL, SYNC_WARP},
 };
 static const char *const TYPES[] = {"u8",  "u16", "u32", "u64", "s8",   "s16", "s32",
                                     "s64", "f16", "f32", "f64", "pred", NULL};
@@ -506,38 +381,32 @@ static bool decode_plain(const struct str *parts, int n, struct ptx_insn *insn)
                        type_of(parts[i]) >= 0;
         struct str part = is_bits ? str_of(TYPES[type_of(parts[i])]) : parts[i];
         int more =
-            snprintf(name + len, sizeof(name) - len, "%s%.*s", i > 0 ? "." : "", STR_ARG(part));
+            snprintf(name + len, sizeof(name) - len, "%s%.*s", i > 0 ? "_" : "", STR_ARG(part));
         len += (size_t)more;
         if (len >= sizeof(name)) {
             return false;
         }
     }
-    for (size_t i = 0; i < ARRAY_LEN(WAITS); i++) {
-        if (strcmp(WAITS[i].name, name) == 0) {
-            insn->kind = (uint8_t)WAITS[i].kind;
-            return true;
-        }
-    }
-    for (size_t i = 0; i < ARRAY_LEN(RUNS); i++) {
-        if (strcmp(RUNS[i].name, name) == 0) {
-            insn->run = RUNS[i].run;
+    for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+        if (strcmp(NAMES[i].name, name) == 0) {
+            insn->run = NAMES[i].run;
+            insn->kind = (uint8_t)NAMES[i].kind;
             return true;
         }
     }
     return false;
 }
 
-static bool decode_setp(const struct str *parts, int n, struct ptx_insn *insn)
+/* "setp.lt.f32": an opcode of two parts, and what is compared for. */
+static bool decode_setp(struct str *parts, int n, struct ptx_insn *insn)
 {
-    static const ptx_run runs[T_COUNT] = {
-        [T_U16] = setp_u16, [T_U32] = setp_u32, [T_U64] = setp_u64, [T_S16] = setp_s16,
-        [T_S32] = setp_s32, [T_S64] = setp_s64, [T_F32] = setp_f32, [T_F64] = setp_f64,
-    };
     int comparison = n == 3 ? place_of(parts[1], COMPARISONS) : -1;
-    int type = n == 3 ? type_of(parts[2]) : -1;
-    insn->mode = (uint8_t)comparison;
-    insn->run = type >= 0 ? runs[type] : NULL;
-    return comparison >= 0 && insn->run != NULL;
+    if (comparison < 0) {
+        return false;
+    }
+    insn->mode = PASSES[comparison];
+    parts[1] = parts[2];
+    return decode_plain(parts, 2, insn);
 }
 
 bool ptx_decode(struct str opcode, struct ptx_insn *insn)

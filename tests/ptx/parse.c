@@ -178,11 +178,9 @@ static int32_t operand(struct parser *p, struct str text)
     }
     /* A variable of inline assembly has no %. */
     const struct symbol *known = map_get(&p->names, text);
-    if (text.ptr[0] == '%' || (known != NULL && known->kind == REGISTER)) {
+    bool is_sink = str_eq_z(text, "_"); /* what goes there is not read */
+    if (text.ptr[0] == '%' || is_sink || (known != NULL && known->kind == REGISTER)) {
         return register_of(p, text);
-    }
-    if (str_eq_z(text, "_")) {
-        return register_of(p, text); /* what goes there is not read */
     }
     if (isdigit((unsigned char)text.ptr[0]) || text.ptr[0] == '-') {
         return constant(p, number_of(text));

@@ -208,16 +208,13 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
         drop);
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
-                               size_t shared_bytes, cudaStream_t stream);
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* their only caller is what nvcc makes */
+/* --- what nvcc's objects call, by the declarations in crt/host_runtime.h ------------------------------------------ */
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
                                size_t shared_bytes, cudaStream_t stream)
 {
     return cudaLaunchKernel((const void *)kernel, grid, block, args, shared_bytes, stream);
 }
-
-/* --- what nvcc's objects call, by the declarations in crt/host_runtime.h ------------------------------------------ */
-void **__cudaRegisterFatBinary(void *binary);
 void **__cudaRegisterFatBinary(void *binary)
 {
     struct object *object = xcalloc(1, sizeof(*object));
@@ -225,16 +222,12 @@ void **__cudaRegisterFatBinary(void *binary)
     VEC_PUSH(&objects, object);
     return (void **)object;
 }
-void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaRegisterFatBinaryEnd(void **handle UNUSED)
 {
 }
-void __cudaUnregisterFatBinary(void **handle);
 void __cudaUnregisterFatBinary(void **handle UNUSED)
 {
 }
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
-                            int limit, void *tid, void *bid, void *block, void *grid, int *warp);
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name UNUSED,
                             int limit UNUSED, void *tid UNUSED, void *bid UNUSED,
                             void *block UNUSED, void *grid UNUSED, int *warp UNUSED)
@@ -243,14 +236,11 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
     VEC_PUSH(&functions, ((struct function){host, object, str_of(device), NULL}));
     VEC_PUSH(&object->names, str_of(device));
 }
-void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int ext,
-                       size_t size, int is_constant, int is_global);
 void __cudaRegisterVar(void **handle UNUSED, char *host UNUSED, char *address UNUSED,
                        const char *name UNUSED, int ext UNUSED, size_t size UNUSED,
                        int is_constant UNUSED, int is_global UNUSED)
 {
 }
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void *stream);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void *stream)
 {
     configuration.grid = grid;
@@ -259,7 +249,6 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
     configuration.stream = stream;
     return 0;
 }
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
 {
     *grid = configuration.grid;
@@ -268,7 +257,6 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
     *(void **)stream = configuration.stream;
     return cudaSuccess;
 }
-cudaError_t __cudaGetKernel(cudaKernel_t *ret_kernel, const void *function);
 cudaError_t __cudaGetKernel(cudaKernel_t *ret_kernel, const void *function)
 {
     *ret_kernel = (cudaKernel_t)(uintptr_t)function; /* a handle that is given back as it is */

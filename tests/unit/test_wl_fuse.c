@@ -3,7 +3,7 @@
    model as the reports train it, so that one that falls away is seen. */
 #include "wl_fixture.h"
 
-#include "graph/fuse.h"
+#include "graph/fuse_choose.h"
 #include "graph/traffic.h"
 
 /* Fusion changes the order of sums and takes a variance from a sum of squares. Of a value that is zero but for rounding (the
@@ -503,7 +503,10 @@ static void a_list_is_followed(void **state UNUSED)
     fixture_init(&plain, DT_F64, CPU_PLAIN, 1);
     build_small(&plain);
     MUST_PASS(graph_finish(plain.graph, &err), err);
-    MUST_PASS(fuse_sites(&arena, plain.graph, &EVERYTHING, &list, &err), err);
+    const struct backend unasked = {0};
+    const struct fuse_asked asked = {.support = &EVERYTHING, .backend = &unasked};
+    struct fuse_tally tally;
+    MUST_PASS(fuse_choose(&arena, plain.graph, &asked, &list, &tally, &err), err);
     int n_wanted[FUSE_PATTERN_COUNT] = {0};
     int n_sites = 0;
     for (int i = 0; i < FUSE_PATTERN_COUNT; i++) {

@@ -12,6 +12,8 @@
 
 #include "backend_cpu/cpu.h"
 #include "base/rng.h"
+#include "graph/fuse.h"
+#include "graph/internal.h"
 #include "graph/net.h"
 #include "models/model.h"
 
@@ -25,6 +27,30 @@ static inline bool in_test_all(const char *what)
         (void)fflush(stdout);
     }
     return is_all;
+}
+
+/* A graph for a CPU, all of DT_F32 or DT_F64; a parameter that is not an operation's own. */
+static inline struct graph *graph_new(struct arena *arena, enum dtype dtype)
+{
+    return graph_new_typed(arena,
+                           &(struct graph_types){.dtype = dtype, .norm = dtype, .stat = DT_F64});
+}
+
+static inline int graph_param(struct graph *graph, const char *name, struct shape shape,
+                              struct init init)
+{
+    return graph_add_value(graph, (struct value){.name = name,
+                                                 .shape = shape,
+                                                 .dtype = graph->dtype,
+                                                 .kind = VALUE_PARAM,
+                                                 .init = init,
+                                                 .needs_grad = true});
+}
+
+static inline struct fuse_policy fuse_none(void)
+{
+    static struct fuse_list nothing;
+    return fuse_listed(&nothing);
 }
 
 struct fixture {

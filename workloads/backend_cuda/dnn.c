@@ -334,9 +334,3 @@ bool dnn_supports(struct cuda *cuda, const struct kernel_args *args)
     dnn_graph_release(&graph);
     return n > 0;
 }
-
-struct plan_info dnn_plan_info(const struct kernel_args *args)
-{
-    const struct dnn_plan *plan = args->prepared;
-    return plan->is_matmul ? lt_plan_info(&plan->matmul) : plan->engine.info;
-}

@@ -32,7 +32,4 @@ void dnn_unprepare(struct cuda *cuda, struct kernel_args *args);
 /* One function for all ids, as struct backend's run; self is the struct cuda. A failure goes into cuda->err. */
 void dnn_run(void *self, const struct kernel_args *args);
 
-/* Of a prepared call; time_ns lets a caller choose between a fused call and its parts. */
-struct plan_info dnn_plan_info(const struct kernel_args *args);
-
 #endif

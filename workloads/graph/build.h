@@ -45,7 +45,6 @@ struct bn_opts {
 
 /* Each returns the id of its result. Shapes are inferred; what does not fit is the graph's error. */
 int graph_input(struct graph *graph, const char *name, struct shape shape, enum dtype dtype);
-int graph_param(struct graph *graph, const char *name, struct shape shape, struct init init);
 int graph_conv(struct graph *graph, int x, const struct conv_opts *opts);
 int graph_bn(struct graph *graph, int x, const struct bn_opts *opts);
 int graph_relu(struct graph *graph, int x);

@@ -193,17 +193,6 @@ int graph_fuse(struct graph *graph, const struct fuse_policy *policy,
 
 /* ---- policies ---- */
 
-static bool wants_nothing(void *self UNUSED, const struct graph *graph UNUSED,
-                          enum fuse_pattern pattern UNUSED, int op UNUSED)
-{
-    return false;
-}
-
-struct fuse_policy fuse_none(void)
-{
-    return (struct fuse_policy){.wants = wants_nothing};
-}
-
 struct fuse_support fuse_support_hopper(void)
 {
     return (struct fuse_support){
@@ -279,35 +268,5 @@ int fuse_check_list(const struct fuse_list *list, const struct graph *graph, str
                            op ? op_kind_name(op->kind) : "there is none");
         }
     }
-    return 0;
-}
-
-struct recorder {
-    const struct fuse_support *support; /* borrowed */
-    struct fuse_list *list;             /* borrowed, with room for every pattern at every op */
-};
-
-static bool records(void *self, const struct graph *graph, enum fuse_pattern pattern, int op)
-{
-    struct recorder *recorder = self;
-    if (!fuse_supports(recorder->support, graph, pattern, op)) {
-        return false;
-    }
-    recorder->list->choices[recorder->list->n_choices++] =
-        (struct fuse_choice){.pattern = pattern, .op = op, .is_fused = true};
-    return true;
-}
-
-int fuse_sites(struct arena *arena, struct graph *graph, const struct fuse_support *support,
-               struct fuse_list *ret_list, struct err *err)
-{
-    size_t n_max = (size_t)graph->n_ops * FUSE_PATTERN_COUNT;
-    struct fuse_list list = {.choices = arena_array(arena, struct fuse_choice, n_max)};
-    struct recorder recorder = {.support = support, .list = &list};
-    const struct fuse_policy policy = {.wants = records, .self = &recorder};
-    if (graph_fuse(graph, &policy, NULL, err) < 0) {
-        return -1;
-    }
-    *ret_list = list;
     return 0;
 }

@@ -53,8 +53,7 @@ struct fuse_support fuse_support_hopper(void);
 bool fuse_supports(const struct fuse_support *support, const struct graph *graph,
                    enum fuse_pattern pattern, int op);
 
-/* The policies: nothing; all that `support` allows (borrowed); the choices in a list. */
-struct fuse_policy fuse_none(void);
+/* The policies: all that `support` allows (borrowed); the choices in a list. */
 struct fuse_policy fuse_supported(const struct fuse_support *support);
 
 struct fuse_choice {
@@ -74,11 +73,5 @@ struct fuse_policy fuse_listed(struct fuse_list *list);
 /* An error if a choice that says so was not fused, because its site never came up. */
 MUST_CHECK int fuse_check_list(const struct fuse_list *list, const struct graph *graph,
                                struct err *err);
-
-/* Every site that `support` allows, in the order of graph_fuse, each with is_fused set. `graph` is finished and is used up: make
-   another for the run. */
-MUST_CHECK int fuse_sites(struct arena *arena, struct graph *graph,
-                          const struct fuse_support *support, struct fuse_list *ret_list,
-                          struct err *err);
 
 #endif

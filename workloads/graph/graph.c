@@ -3,13 +3,6 @@
 
 #include "graph/internal.h"
 
-struct graph *graph_new(struct arena *arena, enum dtype dtype)
-{
-    ASSERT(dtype == DT_F32 || dtype == DT_F64);
-    return graph_new_typed(arena,
-                           &(struct graph_types){.dtype = dtype, .norm = dtype, .stat = DT_F64});
-}
-
 struct graph *graph_new_typed(struct arena *arena, const struct graph_types *types)
 {
     struct graph *graph = arena_new(arena, struct graph);

@@ -106,7 +106,7 @@ struct graph_types {
 
 struct graph {
     struct graph_ranks ranks;
-    struct arena *arena; /* borrowed from graph_new's caller */
+    struct arena *arena; /* borrowed from graph_new_typed's caller */
     struct graph_types types;
     enum dtype dtype; /* types.dtype */
     struct err err;   /* the first error, or code ERR_NONE */
@@ -127,7 +127,6 @@ struct graph {
     bool is_finished;
 };
 
-struct graph *graph_new(struct arena *arena, enum dtype dtype); /* DT_F32 or DT_F64, for a CPU */
 struct graph *graph_new_typed(struct arena *arena, const struct graph_types *types);
 
 static inline struct tensor_desc value_desc(const struct value *value)

@@ -106,16 +106,3 @@ int graph_input(struct graph *graph, const char *name, struct shape shape, enum 
                                                  .kind = VALUE_INPUT,
                                                  .is_kept = true});
 }
-
-int graph_param(struct graph *graph, const char *name, struct shape shape, struct init init)
-{
-    if (graph->err.code != ERR_NONE) {
-        return NO_VALUE;
-    }
-    return graph_add_value(graph, (struct value){.name = name,
-                                                 .shape = shape,
-                                                 .dtype = graph->dtype,
-                                                 .kind = VALUE_PARAM,
-                                                 .init = init,
-                                                 .needs_grad = true});
-}
