@@ -11,11 +11,19 @@
 #define OUTLIERS_MAX ((size_t)NODES_MAX * BENCH_MEASURES)
 #define LINKS_MAX    (1u << 24)
 
+/* null: "". */
 static int member_str(const struct json *at, const char *key, struct arena *arena, struct str *ret,
                       struct err *err)
 {
     struct json member;
-    return json_member(at, key, &member, err) < 0 ? -1 : json_str(&member, arena, ret, err);
+    if (json_member(at, key, &member, err) < 0) {
+        return -1;
+    }
+    if (json_is_null(&member)) {
+        *ret = STR_EMPTY;
+        return 0;
+    }
+    return json_str(&member, arena, ret, err);
 }
 
 /* 1: this figure is an outlier's. */
