@@ -33,12 +33,12 @@ uint32_t crc32c_table(uint32_t crc, const void *ptr, size_t len)
 
 /* x^(8n - 33) modulo the polynomial, bits reversed, for n = two lanes and one: what comes after a lane moves it up by n bytes, of
    which 33 bits are the product's own place and the instruction's. */
-struct lane {
+struct crc_lane {
     size_t bytes;
     uint32_t by_two, by_one;
 };
-static const struct lane LANES[] = {{LANE_LONG, 0x82f89c77u, 0xa51b6135u},
-                                    {LANE_SHORT, 0xdd7e3b0cu, 0xb9e02b86u}};
+static const struct crc_lane LANES[] = {{LANE_LONG, 0x82f89c77u, 0xa51b6135u},
+                                        {LANE_SHORT, 0xdd7e3b0cu, 0xb9e02b86u}};
 
 static uint64_t word_at(const uint8_t *bytes)
 {
@@ -60,7 +60,7 @@ with_instruction(uint32_t crc, const void *ptr, size_t len)
     const uint8_t *bytes = ptr;
     uint64_t state = (uint32_t)~crc;
     for (size_t idx = 0; idx < ARRAY_LEN(LANES); idx++) {
-        const struct lane lane = LANES[idx];
+        const struct crc_lane lane = LANES[idx];
         for (; len >= 3 * lane.bytes; len -= 3 * lane.bytes, bytes += 3 * lane.bytes) {
             uint64_t second = 0, third = 0;
             for (size_t at = 0; at < lane.bytes; at += sizeof(uint64_t)) {

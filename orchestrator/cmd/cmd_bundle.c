@@ -136,16 +136,17 @@ static int print(const char *command, const char *folder, const struct bundle_in
 
 /* ---- parts ---- */
 
-struct parts {
+struct bundle_parts {
     struct bundle_part *items;
     size_t n, n_max;
 };
-static void parts_cleanup(struct parts *parts)
+static void parts_cleanup(struct bundle_parts *parts)
 {
     VEC_RELEASE(parts);
 }
 
-static void add_part(struct arena *arena, const struct artifact *artifact, struct parts *parts)
+static void add_part(struct arena *arena, const struct artifact *artifact,
+                     struct bundle_parts *parts)
 {
     const char *kind = artifact_kind_name(artifact->kind);
     const char *name = arena_printf(arena, "%.*s%s", STR_ARG(artifact->name),
@@ -160,7 +161,7 @@ static void add_part(struct arena *arena, const struct artifact *artifact, struc
 }
 
 static int add_name(const struct cmd_ctx *ctx, struct arena *arena, const char *name,
-                    bool is_synthetic, struct parts *parts, struct err *err)
+                    bool is_synthetic, struct bundle_parts *parts, struct err *err)
 {
     struct artifact artifact;
     struct artifacts needs = {&artifact, 1};
@@ -184,7 +185,7 @@ static int run_bundle(const struct cmd_ctx *ctx, int argc, char **argv, struct e
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(parts) struct parts parts = {0};
+    CLEANUP(parts) struct bundle_parts parts = {0};
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct bundle_args args = {0};
     struct bundle_info info;

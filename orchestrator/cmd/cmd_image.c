@@ -124,8 +124,12 @@ static int load(struct image_job *job, struct err *err)
     struct image_info info;
     if (choose_engine(job->args, &engine, err) < 0 ||
         image_open(job->arena, job->store, job->name, &info, err) < 0 ||
-        image_load(job->arena, job->store, &info, engine, host && host[0] ? host : NULL, true,
-                   stop_is_asked, &loaded, err) < 0) {
+        image_load(job->arena, job->store, &info,
+                   &(struct image_load_opts){.engine = engine,
+                                             .engine_host = host && host[0] ? host : NULL,
+                                             .wants_progress = true,
+                                             .should_stop = stop_is_asked},
+                   &loaded, err) < 0) {
         return -1;
     }
     jw_z(job->out, "name", job->name);

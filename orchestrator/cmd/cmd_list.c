@@ -282,7 +282,7 @@ static int list_inventories(struct rows *rows, struct err *err)
         table_add(rows->table, inventory->id);
         add_count(rows, inventory->n_nodes);
         add_count(rows, (size_t)n_gpus);
-        table_add(rows->table, str_of(runtime_kind_name(inventory->runtime)));
+        table_add(rows->table, str_of(runtime_kind_label(inventory->runtime)));
         table_add(rows->table, str_of(launcher_kind_name(inventory->launcher)));
         table_add(rows->table, inventory->title);
     }

@@ -361,7 +361,7 @@ static const struct table_column COLUMNS[] = {
 };
 
 /* Where the results go, as the logs are read one after the other. */
-struct sink {
+struct measure_sink {
     const struct args *args;
     struct strbuf buf;
     struct json_out json;
@@ -370,13 +370,13 @@ struct sink {
     int status; /* of the first log that fails */
 };
 
-static void sink_cleanup(struct sink *sink)
+static void sink_cleanup(struct measure_sink *sink)
 {
     strbuf_release(&sink->buf);
     table_release(&sink->table);
 }
 
-static int put_result(struct sink *sink, const struct finding_of_log *f, struct err *err)
+static int put_result(struct measure_sink *sink, const struct finding_of_log *f, struct err *err)
 {
     if (!sink->args->want_json) {
         measure_add_row(&sink->table, f);
@@ -399,7 +399,7 @@ static int put_result(struct sink *sink, const struct finding_of_log *f, struct 
 }
 
 /* A log that cannot be read: among several it is one entry, and the others still count. */
-static void put_error(struct sink *sink, const char *file, const struct err *err)
+static void put_error(struct measure_sink *sink, const char *file, const struct err *err)
 {
     log_line(LOG_ERROR, "%s", err->msg);
     sink->status = sink->status ? sink->status : err_exit_status(err->code);
@@ -412,7 +412,7 @@ static void put_error(struct sink *sink, const char *file, const struct err *err
 }
 
 /* A log's result, and what it makes of the status. */
-static int take_result(struct sink *sink, const struct finding_of_log *f, struct err *err)
+static int take_result(struct measure_sink *sink, const struct finding_of_log *f, struct err *err)
 {
     if (!f->has_value || (is_part(f) && !sink->args->allows_incomplete)) {
         sink->status = sink->status ? sink->status : STATUS_NO_VALUE;
@@ -421,7 +421,7 @@ static int take_result(struct sink *sink, const struct finding_of_log *f, struct
 }
 
 static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
-                        const struct opt_list *files, struct sink *sink, struct err *err)
+                        const struct opt_list *files, struct measure_sink *sink, struct err *err)
 {
     CLEANUP(log_head) struct log_head head = {0};
     struct progress progress;
@@ -453,7 +453,7 @@ static int measure_each(const struct cmd_ctx *ctx, const struct format_set *set,
     return 0;
 }
 
-static int print_end(struct sink *sink, struct err *err)
+static int print_end(struct measure_sink *sink, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
     if (sink->args->want_json) {
@@ -525,7 +525,7 @@ static int measure_files(const struct cmd_ctx *ctx, const struct args *args,
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(format_set) struct format_set set = {0};
-    CLEANUP(sink) struct sink sink = {.args = args, .n_files = files->n};
+    CLEANUP(sink) struct measure_sink sink = {.args = args, .n_files = files->n};
     strbuf_init(&sink.buf, TEXT_BYTES_MAX);
     table_init(&sink.table, COLUMNS, ARRAY_LEN(COLUMNS));
     if (load_wanted(&arena, ctx->root, args, &set, err) < 0) {

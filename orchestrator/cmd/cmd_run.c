@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include "cmd/cmd.h"
+#include "cmd/history_nodes.h"
 #include "cmd/run_args.h"
 #include "cmd/run_get.h"
 #include "codec/sign.h"
@@ -30,6 +31,11 @@ static const struct opt OPTS[] = {
      .value = "NAME",
      .help = "a name for the run, accepted by every command in place of its id",
      .offset = offsetof(struct run_args, name)},
+    {.name = "gate",
+     .kind = OPT_TEXT,
+     .value = "FILE",
+     .help = "only if this document of nodes bench has nothing against the nodes (else status 6)",
+     .offset = offsetof(struct run_args, gate)},
     {.name = "dry-run",
      .kind = OPT_FLAG,
      .help = "print the plan and each node's commands, and do nothing",
@@ -63,6 +69,9 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     }
     status = status < 0 ? -1 : check_key(&args, err);
     status = status < 0 ? -1 : run_read(&arena, &opts, &prepared, err);
+    if (status == 0 && args.gate) {
+        status = history_gate(args.gate, &prepared.inventory, err);
+    }
     if (status == 0 && !args.is_dry_run && !args.net.is_offline) {
         status = run_get(ctx, &args, &opts, &prepared, err);
     }

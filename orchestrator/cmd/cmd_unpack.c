@@ -67,7 +67,7 @@ static const struct opt OPTS[] = {
 };
 
 /* One command: what is known of it, for its document. */
-struct unpacking {
+struct unpack_run {
     const char *archive, *folder;
     struct arena arena;
     struct progress progress;
@@ -79,14 +79,14 @@ struct unpacking {
 
 static void note_progress(void *ctx, uint64_t done, uint64_t total)
 {
-    struct unpacking *u = ctx;
+    struct unpack_run *u = ctx;
     u->progress.total = total;
     progress_set(&u->progress, done);
 }
 
 static void note_difference(void *ctx, enum tree_fault fault, const char *path)
 {
-    struct unpacking *u = ctx;
+    struct unpack_run *u = ctx;
     if (u->differences.n == u->n_differences_max) {
         u->differences.items =
             vec_grow(u->differences.items, &u->n_differences_max, sizeof(*u->differences.items));
@@ -103,7 +103,7 @@ static void print_hex(struct json_out *out, const char *key, const uint8_t *byte
     jw_z(out, key, is_known ? hex : NULL);
 }
 
-static void print_json(struct strbuf *buf, const struct unpacking *u, const struct err *err)
+static void print_json(struct strbuf *buf, const struct unpack_run *u, const struct err *err)
 {
     const struct unpack_tree_result *r = &u->result;
     bool holds = err->code == ERR_NONE;
@@ -142,7 +142,7 @@ static void print_json(struct strbuf *buf, const struct unpacking *u, const stru
     jw_end_object(&out);
 }
 
-static void print_text(struct strbuf *buf, const struct unpacking *u,
+static void print_text(struct strbuf *buf, const struct unpack_run *u,
                        const struct unpack_args *args)
 {
     const struct unpack_tree_result *r = &u->result;
@@ -159,7 +159,7 @@ static void print_text(struct strbuf *buf, const struct unpacking *u,
     strbuf_printf(buf, "  tree    SHA-256 %s\n", tree);
 }
 
-static void log_differences(const struct unpacking *u)
+static void log_differences(const struct unpack_run *u)
 {
     for (size_t idx = 0; idx < u->differences.n && idx < SHOWN_MAX; idx++) {
         log_line(LOG_ERROR, "%s: %s", tree_fault_name(u->differences.items[idx].fault),
@@ -200,8 +200,8 @@ static size_t count_threads(void)
     return n < 2 ? 2 : n > UNPACK_THREADS ? UNPACK_THREADS : (size_t)n;
 }
 
-static int unpack_it(const struct cmd_ctx *ctx, struct unpacking *u, const struct unpack_args *args,
-                     struct err *err)
+static int unpack_it(const struct cmd_ctx *ctx, struct unpack_run *u,
+                     const struct unpack_args *args, struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
     uint8_t sha256[SHA256_BYTES], md5[MD5_BYTES];
@@ -243,7 +243,7 @@ static int unpack_it(const struct cmd_ctx *ctx, struct unpacking *u, const struc
     return args->write_list ? tree_list_write(&u->result.list, args->write_list, NULL, err) : 0;
 }
 
-static int report(struct unpacking *u, const struct unpack_args *args, int result, struct err *err)
+static int report(struct unpack_run *u, const struct unpack_args *args, int result, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = {0};
     struct err print_err = {0};
@@ -269,7 +269,7 @@ static int run_unpack(const struct cmd_ctx *ctx, int argc, char **argv, struct e
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
     struct unpack_args args = {0};
-    struct unpacking u = {0};
+    struct unpack_run u = {0};
     int result;
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;

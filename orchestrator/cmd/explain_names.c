@@ -119,7 +119,7 @@ static const struct rule *find_rule(const struct explainer *e, struct str id)
 
 /* ---- cells ---- */
 
-struct found {
+struct names_found {
     size_t report; /* among e->reports */
     const struct cell *cell;
     size_t n;               /* how many there are */
@@ -135,9 +135,9 @@ static const struct cell *cell_of_report(const struct report *r, struct str name
 }
 
 /* "CELL", "REPORT/CELL" and, as findings say it, "manifests/reports/REPORT.json:CELL". */
-static struct found find_cell(const struct explainer *e, const char *name)
+static struct names_found find_cell(const struct explainer *e, const char *name)
 {
-    struct found found = {.in_reports = ""};
+    struct names_found found = {.in_reports = ""};
     for (size_t idx = 0; idx < e->reports.n; idx++) {
         const struct report *r = &e->reports.items[idx];
         struct str slash = str_of(arena_printf(e->arena, "%.*s/", STR_ARG(r->id)));
@@ -294,7 +294,7 @@ static void offer_all(const struct explainer *e, struct nearest *nearest)
     }
 }
 
-static int explain_found(struct explainer *e, const struct found *found, const char *name,
+static int explain_found(struct explainer *e, const struct names_found *found, const char *name,
                          struct err *err)
 {
     if (found->n > 1) {
@@ -310,7 +310,7 @@ int explain_names(struct explainer *e, const char *const *items, size_t n, struc
     struct str name = str_of(items[0]);
     const struct format *format;
     const struct rule *rule;
-    struct found found;
+    struct names_found found;
     *ret_n = 1;
     if (load(e, err) < 0) {
         return -1;

@@ -165,8 +165,13 @@ int image_op_verify(struct artifact_job *job, const struct artifact *artifact,
     if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
         return -1;
     }
-    result = image_verify(job->arena, job->store, name, &spec.pins, job->net_opts->wants_progress,
-                          job->net_opts->should_stop, &check, err);
+    result =
+        image_verify(job->arena, job->store,
+                     &(struct image_verify_opts){.name = name,
+                                                 .pins = &spec.pins,
+                                                 .wants_progress = job->net_opts->wants_progress,
+                                                 .should_stop = job->net_opts->should_stop},
+                     &check, err);
     if (result < 0 && (err->code != ERR_INTEGRITY || check.n_faults == 0)) {
         return -1;
     }

@@ -58,12 +58,12 @@ const char *git_dir_of(struct arena *arena, const char *folder)
     return NULL;
 }
 
-struct reader {
+struct clone_reader {
     struct git git;
     const char *git_dir, *folder;
 };
 
-static int read_blob(const struct reader *in, const char *commit, const char *path,
+static int read_blob(const struct clone_reader *in, const char *commit, const char *path,
                      const char *target, struct err *err)
 {
     const char *name = arena_printf(in->git.arena, "%s:%s", commit, path);
@@ -81,7 +81,7 @@ static int read_blob(const struct reader *in, const char *commit, const char *pa
     return 0;
 }
 
-static int check_commit(const struct reader *in, const struct report *report, struct err *err)
+static int check_commit(const struct clone_reader *in, const struct report *report, struct err *err)
 {
     const char *commit = str_z(in->git.arena, report->logs_source.commit);
     const char *name = arena_printf(in->git.arena, "%s^{commit}", commit);
@@ -102,7 +102,7 @@ static int check_commit(const struct reader *in, const struct report *report, st
                                                             : "its repository");
 }
 
-static int read_report(const struct reader *in, const struct report *report, struct err *err)
+static int read_report(const struct clone_reader *in, const struct report *report, struct err *err)
 {
     struct arena *arena = in->git.arena;
     const char *commit = str_z(arena, report->logs_source.commit);
@@ -135,8 +135,8 @@ static int read_report(const struct reader *in, const struct report *report, str
 }
 
 /* The repository that `fetch logs:REPORT` made; left alone for a report without logs. */
-static int find_stored(struct reader *in, const struct cmd_ctx *ctx, const struct report *report,
-                       struct err *err)
+static int find_stored(struct clone_reader *in, const struct cmd_ctx *ctx,
+                       const struct report *report, struct err *err)
 {
     struct arena *arena = in->git.arena;
     const struct net_opts net = {.is_offline = true, .clock = ctx->clock};
@@ -166,7 +166,7 @@ int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *
 {
     const char *named = getenv("TMPDIR");
     bool is_store = strcmp(folder, "store") == 0;
-    struct reader in = {.git_dir = is_store ? NULL : git_dir_of(arena, folder)};
+    struct clone_reader in = {.git_dir = is_store ? NULL : git_dir_of(arena, folder)};
     if (!in.git_dir && !is_store) {
         return 0;
     }

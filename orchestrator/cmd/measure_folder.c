@@ -16,7 +16,7 @@
 #define STATUS_FAILED  9                             /* parse */
 #define CHECKS_MAX     ((size_t)LOGS_MAX * LOGS_MAX) /* pairs of seeds, and five of each log */
 
-struct check { /* that failed, or that nothing could be said of */
+struct folder_check { /* that failed, or that nothing could be said of */
     const char *rule;
     bool has_failed;
     struct str why;
@@ -30,14 +30,14 @@ struct folder {
     bool has_repeat[LOGS_MAX];
     size_t fastest, slowest;
     bool has_dropped;
-    struct check checks[CHECKS_MAX];
+    struct folder_check checks[CHECKS_MAX];
     size_t n_checks;
 };
 
 static void add_check(struct folder *f, const char *rule, bool has_failed, const char *why)
 {
     ASSERT(f->n_checks < CHECKS_MAX);
-    f->checks[f->n_checks++] = (struct check){rule, has_failed, str_of(why)};
+    f->checks[f->n_checks++] = (struct folder_check){rule, has_failed, str_of(why)};
 }
 
 static const struct fact *fact_of(const struct measurement *m, const char *name)

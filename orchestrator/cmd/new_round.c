@@ -18,7 +18,7 @@
 #define REPORTS_FOLDER   "manifests/reports"
 #define SERIES_FOLDER    "logs/published"
 
-struct making {
+struct round_making {
     struct arena *arena;
     const struct cmd_ctx *ctx;
     const struct new_round_args *args;
@@ -30,7 +30,7 @@ struct making {
 
 /* ---- what git says of the folder ---- */
 
-static int ask(const struct making *m, const char *const *args, struct str *ret_text,
+static int ask(const struct round_making *m, const char *const *args, struct str *ret_text,
                struct err *err)
 {
     CLEANUP(strbuf) struct strbuf out;
@@ -44,7 +44,7 @@ static int ask(const struct making *m, const char *const *args, struct str *ret_
     return 0;
 }
 
-static void split_files(struct making *m, struct str names)
+static void split_files(struct round_making *m, struct str names)
 {
     struct str rest = names;
     struct str name;
@@ -59,7 +59,7 @@ static void split_files(struct making *m, struct str names)
 }
 
 /* A page at the top that every such repository has. */
-static struct str find_page(const struct making *m)
+static struct str find_page(const struct round_making *m)
 {
     for (size_t idx = 0; idx < m->from.n_files; idx++) {
         if (str_eq_z(m->from.files[idx], "LICENSE.md")) {
@@ -70,7 +70,7 @@ static struct str find_page(const struct making *m)
 }
 
 /* "https://.../training_results_v2.0.git": the folder below --logs, and the round. */
-static int name_round(struct making *m, struct str url, struct err *err)
+static int name_round(struct round_making *m, struct str url, struct err *err)
 {
     struct str rest = url;
     struct str name = STR_EMPTY;
@@ -89,7 +89,7 @@ static int name_round(struct making *m, struct str url, struct err *err)
     return 0;
 }
 
-static int look_at_clone(struct making *m, struct err *err)
+static int look_at_clone(struct round_making *m, struct err *err)
 {
     struct str commit;
     struct str date;
@@ -110,7 +110,7 @@ static int look_at_clone(struct making *m, struct err *err)
 
 /* ---- the table ---- */
 
-static int read_rows(struct making *m, struct err *err)
+static int read_rows(struct round_making *m, struct err *err)
 {
     struct round_rows all = {0};
     struct round_row *rows;
@@ -136,7 +136,7 @@ static int read_rows(struct making *m, struct err *err)
 
 /* ---- what is written ---- */
 
-static int write_series(struct making *m, struct err *err)
+static int write_series(struct round_making *m, struct err *err)
 {
     const struct round_report *report = &m->report;
     const struct series_file **files =
@@ -169,7 +169,7 @@ static int write_series(struct making *m, struct err *err)
     return series_list_write(m->arena, folder, &m->report.series_sha256, err);
 }
 
-static int write_report(const struct making *m, struct err *err)
+static int write_report(const struct round_making *m, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
     const char *folder = fs_join(m->arena, m->ctx->root, REPORTS_FOLDER);
@@ -183,7 +183,7 @@ static int write_report(const struct making *m, struct err *err)
     return fs_mkdir_p(folder, err) < 0 ? -1 : fs_write_atomic(path, strbuf_str(&text), err);
 }
 
-static int print_summary(const struct making *m, struct err *err)
+static int print_summary(const struct round_making *m, struct err *err)
 {
     const struct round_report *report = &m->report;
     size_t n_matched = 0;
@@ -202,7 +202,7 @@ static int print_summary(const struct making *m, struct err *err)
                      err);
 }
 
-static int make(struct making *m, struct err *err)
+static int make(struct round_making *m, struct err *err)
 {
     struct round round = {0};
     struct round_match *matches;
@@ -225,15 +225,15 @@ int new_round(const struct cmd_ctx *ctx, const struct new_round_args *args, stru
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     const char *tmp = fs_join(&arena, ctx->store, "tmp");
-    struct making m = {.arena = &arena,
-                       .ctx = ctx,
-                       .args = args,
-                       .git = {.arena = &arena,
-                               .clock = ctx->clock,
-                               .tmp_folder = tmp,
-                               .should_stop = stop_is_asked},
-                       .from = {.folder = args->folder, .root = ctx->root},
-                       .lanes = pool_lanes()};
+    struct round_making m = {.arena = &arena,
+                             .ctx = ctx,
+                             .args = args,
+                             .git = {.arena = &arena,
+                                     .clock = ctx->clock,
+                                     .tmp_folder = tmp,
+                                     .should_stop = stop_is_asked},
+                             .from = {.folder = args->folder, .root = ctx->root},
+                             .lanes = pool_lanes()};
     m.from.lanes = &m.lanes;
     if (!args->results) {
         return err_set(err, ERR_USAGE, "new: --mlperf needs --results CSV");

@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "cmd/history_nodes.h"
 #include "cmd/nodes.h"
 #include "cmd/nodes_fleet.h"
 #include "cmd/stop.h"
@@ -22,6 +23,7 @@
 #define MIB_MAX           (INT64_C(1) << 23)
 #define PORT_MAX          60000
 #define OUTAGE_NS         (5 * NS_PER_S)
+#define BENCH_NAME_MAX    200 /* bytes of a file's name */
 
 struct bench_args {
     struct opt_list only;
@@ -103,6 +105,39 @@ static int show(const struct bench_args *args, const struct bench_view *view, st
     return cmd_print(strbuf_str(&text), err);
 }
 
+/* STATE/nodes-bench/TIME-INVENTORY.json: what `history --nodes` lists, and `run --gate` takes. */
+static int keep(struct arena *arena, const struct cmd_ctx *ctx, const struct bench_view *view,
+                struct err *err)
+{
+    CLEANUP(strbuf) struct strbuf text, name;
+    const char *folder = fs_join(arena, ctx->state, BENCH_HISTORY_FOLDER);
+    const char *path;
+    strbuf_init(&text, OUTPUT_MAX);
+    strbuf_init(&name, BENCH_NAME_MAX);
+    bench_out_json(view, &text);
+    for (const char *at = view->time; *at; at++) {
+        if (*at != '-' && *at != ':') {
+            strbuf_add_char(&name, *at);
+        }
+    }
+    strbuf_add_char(&name, '-');
+    for (size_t idx = 0; idx < view->inventory->id.len && idx < BENCH_NAME_MAX / 2; idx++) {
+        char c = view->inventory->id.ptr[idx];
+        bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        strbuf_add_char(&name, is_plain || c == '-' ? c : '_');
+    }
+    strbuf_add_z(&name, ".json");
+    path = fs_join(arena, folder, name.ptr);
+    if (text.is_full) {
+        return err_set(err, ERR_INTERNAL, "more than %u bytes to keep", OUTPUT_MAX);
+    }
+    if (fs_mkdir_p(folder, err) < 0 || fs_write_atomic(path, strbuf_str(&text), err) < 0) {
+        return -1;
+    }
+    log_line(LOG_INFO, "kept as %s", path);
+    return 0;
+}
+
 static int bench(struct arena *arena, const struct cmd_ctx *ctx, const struct bench_args *args,
                  struct nodes_fleet *nodes, struct err *err)
 {
@@ -131,7 +166,7 @@ static int bench(struct arena *arena, const struct cmd_ctx *ctx, const struct be
         return stop_end(err);
     }
     struct bench_view view = {&nodes->inventory, &opts, &result, time};
-    if (show(args, &view, err) < 0) {
+    if (keep(arena, ctx, &view, err) < 0 || show(args, &view, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < result.n_nodes; idx++) {

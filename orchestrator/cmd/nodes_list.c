@@ -44,7 +44,7 @@ static void print_text(struct strbuf *text, const struct inventory *inventory)
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     strbuf_printf(text, "%.*s: %.*s; %s, runtime %s, launcher %s\n", STR_ARG(inventory->id),
                   STR_ARG(inventory->title), inventory->is_local ? "this machine" : "over ssh",
-                  runtime_kind_name(inventory->runtime), launcher_kind_name(inventory->launcher));
+                  runtime_kind_label(inventory->runtime), launcher_kind_name(inventory->launcher));
     for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
         const struct inventory_node *node = &inventory->nodes[idx];
         table_add(&table, node->name);

@@ -47,7 +47,7 @@ static const struct opt OPTS[] = {
     {.name = "runtime",
      .kind = OPT_TEXT,
      .value = "ENGINE",
-     .help = "docker, podman, apptainer or enroot; default: the inventory's",
+     .help = "docker, podman, or, experimental, apptainer or enroot; default: the inventory's",
      .offset = offsetof(struct provision_args, runtime)},
     {.name = "locks",
      .kind = OPT_TEXT,
@@ -147,7 +147,7 @@ static void tell_image(struct provision *provision, const char *name,
 static int bring_image(struct provision *provision, const char *name, struct err *err)
 {
     const char *equals = strchr(name, '='); /* as `run --image` has it: ID=NAME@DIGEST */
-    const struct node_image_opts opts = {0};
+    const struct node_image_opts opts = {.kind = provision->runtime};
     struct node_image_report report;
     struct image_spec spec;
     bool is_locked;
@@ -155,8 +155,8 @@ static int bring_image(struct provision *provision, const char *name, struct err
     if (image_spec_load(provision->arena, provision->ctx->root,
                         lock_folder(provision->arena, provision->ctx->root, provision->args->locks),
                         name, &spec, &is_locked, err) < 0 ||
-        node_images_provide(provision->arena, provision->fleet, provision->store,
-                            provision->runtime, &spec, &opts, &report, err) < 0) {
+        node_images_provide(provision->arena, provision->fleet, provision->store, &spec, &opts,
+                            &report, err) < 0) {
         return -1;
     }
     tell_image(provision, name, &report);

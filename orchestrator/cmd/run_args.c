@@ -74,7 +74,7 @@ static void print_place(struct strbuf *buf, const struct plan *plan, const struc
         }
     }
     if (step->image.ptr) {
-        strbuf_printf(buf, "           in %s, image %.*s@%.*s\n", runtime_kind_name(plan->runtime),
+        strbuf_printf(buf, "           in %s, image %.*s@%.*s\n", runtime_kind_label(plan->runtime),
                       STR_ARG(step->image_name), STR_ARG(step->image_digest));
     }
 }

@@ -17,6 +17,7 @@ struct run_args {
     const char *run_id;
     const char *name;
     const char *data;
+    const char *gate;
     int64_t repeats;
     bool is_rehearsal;
     bool takes_turns;

@@ -10,17 +10,17 @@
 #include "cmd/stop.h"
 #include "store/lock_file.h"
 
-struct wanted {
+struct wanted_case {
     VEC(struct step_need) items; /* one each artifact and verb */
     size_t n_tried;
 };
 
-static void wanted_cleanup(struct wanted *wanted)
+static void wanted_cleanup(struct wanted_case *wanted)
 {
     VEC_RELEASE(&wanted->items);
 }
 
-static void want(struct wanted *wanted, const struct step_need *need)
+static void want(struct wanted_case *wanted, const struct step_need *need)
 {
     for (size_t idx = 0; idx < wanted->items.n; idx++) {
         const struct step_need *known = &wanted->items.items[idx];
@@ -32,7 +32,7 @@ static void want(struct wanted *wanted, const struct step_need *need)
 }
 
 /* Of the cases that nothing else keeps from being run. */
-static void collect(const struct plan *plan, struct wanted *wanted)
+static void collect(const struct plan *plan, struct wanted_case *wanted)
 {
     for (size_t idx = 0; idx < plan->n_steps; idx++) {
         const struct plan_step *step = &plan->steps[idx];
@@ -43,7 +43,7 @@ static void collect(const struct plan *plan, struct wanted *wanted)
 }
 
 /* All of them at once, before anything is asked for. */
-static int check_logins(struct arena *arena, const struct wanted *wanted,
+static int check_logins(struct arena *arena, const struct wanted_case *wanted,
                         const struct net_opts *net, struct err *err)
 {
     const char *names = NULL;
@@ -79,7 +79,7 @@ static int get(const struct cmd_ctx *ctx, const struct net_opts *net, struct are
 
 /* What could not be got is not asked for again. Returns a signal's status where one came. */
 static int get_new(const struct cmd_ctx *ctx, const struct net_opts *net, struct arena *arena,
-                   struct wanted *wanted, struct err *err)
+                   struct wanted_case *wanted, struct err *err)
 {
     if (check_logins(arena, wanted, net, err) < 0) {
         return -1;
@@ -101,7 +101,7 @@ int run_get(const struct cmd_ctx *ctx, const struct run_args *args, const struct
             const struct run_prepared *prepared, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(wanted) struct wanted wanted = {0};
+    CLEANUP(wanted) struct wanted_case wanted = {0};
     struct run_prepared looked = *prepared;
     struct run_opts asked = *opts;
     struct net_opts net;

@@ -19,7 +19,7 @@
 
 /* ---- ls ---- */
 
-struct listing {
+struct name_listing {
     struct store_cmd *cmd;
     struct table table;
 };
@@ -55,7 +55,7 @@ static int changed_ns(const struct store_cmd *cmd, const struct store_ref *ref, 
 
 static int list_ref(void *ctx, const struct store_ref *ref, struct err *err)
 {
-    struct listing *listing = ctx;
+    struct name_listing *listing = ctx;
     struct store_cmd *cmd = listing->cmd;
     uint64_t bytes = 0;
     int64_t since_ns = 0, age_ns;
@@ -150,7 +150,7 @@ int store_ls(struct store_cmd *cmd, struct err *err)
     static const struct table_column COLUMNS[] = {{"kind", false}, {"name", false},
                                                   {"blobs", true}, {"size", true},
                                                   {"age", true},   {"note", false}};
-    struct listing listing = {.cmd = cmd};
+    struct name_listing listing = {.cmd = cmd};
     int result;
     table_init(&listing.table, COLUMNS, ARRAY_LEN(COLUMNS));
     if (cmd->args->want_json) {
@@ -170,7 +170,7 @@ int store_ls(struct store_cmd *cmd, struct err *err)
 
 /* ---- path ---- */
 
-struct finding {
+struct name_finding {
     struct store_cmd *cmd;
     const char *wanted; /* NAME or KIND/NAME */
     size_t n;           /* references of that name */
@@ -181,7 +181,7 @@ struct finding {
 
 static int match_ref(void *ctx, const struct store_ref *ref, struct err *err)
 {
-    struct finding *finding = ctx;
+    struct name_finding *finding = ctx;
     size_t kind_len = strlen(ref->kind);
     bool is_whole = strncmp(finding->wanted, ref->kind, kind_len) == 0 &&
                     finding->wanted[kind_len] == '/' &&
@@ -201,12 +201,12 @@ static int match_ref(void *ctx, const struct store_ref *ref, struct err *err)
     return 0;
 }
 
-static int find_blobs(struct store_cmd *cmd, const char *name, struct finding *finding,
+static int find_blobs(struct store_cmd *cmd, const char *name, struct name_finding *finding,
                       struct err *err)
 {
     struct str text = str_of(name);
     uint8_t md5[MD5_BYTES];
-    *finding = (struct finding){.cmd = cmd, .wanted = name};
+    *finding = (struct name_finding){.cmd = cmd, .wanted = name};
     if (!str_starts(text, STR_LIT("sha256:")) && !str_starts(text, STR_LIT("md5:"))) {
         if (store_each_ref(cmd->store, match_ref, finding, err) < 0) {
             return -1;
@@ -233,7 +233,7 @@ static int find_blobs(struct store_cmd *cmd, const char *name, struct finding *f
 
 int store_path_of(struct store_cmd *cmd, struct err *err)
 {
-    struct finding finding;
+    struct name_finding finding;
     if (find_blobs(cmd, cmd->operands[0], &finding, err) < 0) {
         return -1;
     }

@@ -127,7 +127,7 @@ static size_t skip_value(struct str text, size_t at)
     return at;
 }
 
-struct place {
+struct override_place {
     size_t from, to; /* of the value */
     bool is_absent;  /* from: where the object with the key that is not there ends */
     bool is_empty;   /* that object */
@@ -139,9 +139,9 @@ static bool is_key(struct str text, size_t at, size_t end, struct str key)
     return str_eq(str_sub(text, at + 1, end - at - 2), key);
 }
 
-static bool find_member(struct str text, size_t at, struct str key, struct place *place)
+static bool find_member(struct str text, size_t at, struct str key, struct override_place *place)
 {
-    *place = (struct place){.is_absent = true, .is_empty = true};
+    *place = (struct override_place){.is_absent = true, .is_empty = true};
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] == '"') {
         size_t end = skip_string(text, at);
@@ -149,7 +149,7 @@ static bool find_member(struct str text, size_t at, struct str key, struct place
         size_t to = skip_value(text, from);
         place->is_empty = false;
         if (is_key(text, at, end, key)) {
-            *place = (struct place){from, to, false, false};
+            *place = (struct override_place){from, to, false, false};
             return true;
         }
         at = skip_blank(text, to);
@@ -163,20 +163,20 @@ static bool find_member(struct str text, size_t at, struct str key, struct place
 
 static bool has_id(struct str text, size_t at, struct str id)
 {
-    struct place place = {0};
+    struct override_place place = {0};
     return at < text.len && text.ptr[at] == '{' && find_member(text, at, STR_LIT("id"), &place) &&
            text.ptr[place.from] == '"' && is_key(text, place.from, place.to, id);
 }
 
 static bool find_item(struct str text, size_t at, const struct json_path_part *part,
-                      struct place *place)
+                      struct override_place *place)
 {
     int64_t idx = 0;
     at = skip_blank(text, at + 1);
     while (at < text.len && text.ptr[at] != ']') {
         size_t to = skip_value(text, at);
         if (part->id.ptr ? has_id(text, at, part->id) : idx == part->idx) {
-            *place = (struct place){.from = at, .to = to};
+            *place = (struct override_place){.from = at, .to = to};
             return true;
         }
         idx++;
@@ -189,9 +189,9 @@ static bool find_item(struct str text, size_t at, const struct json_path_part *p
 }
 
 static int find_place(struct str text, const struct json_path_part *parts, size_t n,
-                      struct str path, struct place *ret_place, struct err *err)
+                      struct str path, struct override_place *ret_place, struct err *err)
 {
-    struct place place = {.from = skip_blank(text, 0), .to = text.len};
+    struct override_place place = {.from = skip_blank(text, 0), .to = text.len};
     for (size_t idx = 0; idx < n; idx++) {
         const struct json_path_part *part = &parts[idx];
         bool is_found = false;
@@ -238,7 +238,7 @@ int json_override(struct arena *arena, struct str text, struct str setting, bool
     struct json_override made = {0};
     struct str given = STR_EMPTY;
     struct str path = STR_EMPTY;
-    struct place place = {0};
+    struct override_place place = {0};
     size_t n = 0;
     if (setting.len > VALUE_MAX / 8) {
         return err_set(err, ERR_USAGE, "a setting of more than %u bytes", VALUE_MAX / 8);

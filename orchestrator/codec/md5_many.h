@@ -18,7 +18,6 @@ enum md5_way {
 /* The best that this processor has. */
 enum md5_way md5_many_way(void);
 bool md5_many_has(enum md5_way way);
-const char *md5_way_name(enum md5_way way);
 
 struct md5_many {
     alignas(64) uint32_t state[4][MD5_LANES_MAX]; /* a, b, c, d of each lane */
@@ -36,13 +35,5 @@ void md5_many_blocks(struct md5_many *many, const uint8_t *const *ptrs, size_t n
    the blocks that are then still to feed: 1 or 2. */
 size_t md5_many_pad(uint8_t *tail, size_t tail_len, uint64_t message_bytes);
 void md5_many_value(const struct md5_many *many, size_t lane, uint8_t *ret_md5);
-
-/* Messages that are in memory already, in the best way there is. */
-struct md5_message {
-    struct str bytes;
-    uint8_t md5[MD5_BYTES]; /* out */
-};
-MUST_CHECK int md5_of_many(struct md5_message *messages, size_t n, enum md5_way way,
-                           struct err *err);
 
 #endif

@@ -26,7 +26,7 @@ void url_escape(struct strbuf *buf, struct str text)
 
 /* ---- WWW-Authenticate ---- */
 
-struct cursor {
+struct auth_cursor {
     struct str text;
     size_t at;
 };
@@ -37,19 +37,19 @@ static bool is_token_char(char c)
            (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-static char peek(const struct cursor *c)
+static char peek(const struct auth_cursor *c)
 {
     return c->at < c->text.len ? c->text.ptr[c->at] : '\0';
 }
 
-static void skip_blanks(struct cursor *c, bool with_commas)
+static void skip_blanks(struct auth_cursor *c, bool with_commas)
 {
     while (peek(c) == ' ' || peek(c) == '\t' || (with_commas && peek(c) == ',')) {
         c->at++;
     }
 }
 
-static struct str read_token(struct cursor *c)
+static struct str read_token(struct auth_cursor *c)
 {
     size_t from = c->at;
     while (c->at < c->text.len && is_token_char(c->text.ptr[c->at])) {
@@ -58,7 +58,8 @@ static struct str read_token(struct cursor *c)
     return str_sub(c->text, from, c->at - from);
 }
 
-static int read_value(struct arena *arena, struct cursor *c, struct str *ret_value, struct err *err)
+static int read_value(struct arena *arena, struct auth_cursor *c, struct str *ret_value,
+                      struct err *err)
 {
     char *out;
     size_t n = 0;
@@ -109,11 +110,11 @@ static int set_param(struct oci_challenge *one, struct str key, struct str value
 }
 
 /* KEY "=" VALUE; without one the cursor stays where it was, before the next scheme, or behind a token68. */
-static int read_params(struct arena *arena, struct cursor *c, struct oci_challenge *one,
+static int read_params(struct arena *arena, struct auth_cursor *c, struct oci_challenge *one,
                        struct err *err)
 {
     while (true) {
-        struct cursor before;
+        struct auth_cursor before;
         struct str key;
         struct str value = STR_EMPTY;
         skip_blanks(c, true);
@@ -142,7 +143,7 @@ static int read_params(struct arena *arena, struct cursor *c, struct oci_challen
 int oci_challenge_parse(struct arena *arena, struct str header, struct oci_challenge *ret_challenge,
                         struct err *err)
 {
-    struct cursor c = {header, 0};
+    struct auth_cursor c = {header, 0};
     struct oci_challenge best = {0};
     if (header.len > OCI_CHALLENGE_MAX) {
         return err_set(err, ERR_PARSE, "WWW-Authenticate: %zu bytes are too many", header.len);

@@ -13,7 +13,7 @@
 
 /* ---- reading the order ---- */
 
-struct reader {
+struct relay_reader {
     struct arena *arena;
     struct str rest;
     size_t line_no;
@@ -23,7 +23,7 @@ struct reader {
     VEC(struct relay_file) files;
 };
 
-static int bad_line(const struct reader *reader, const char *expected, struct err *err)
+static int bad_line(const struct relay_reader *reader, const char *expected, struct err *err)
 {
     return err_set(err, ERR_PARSE, "order, line %zu: expected %s", reader->line_no, expected);
 }
@@ -68,7 +68,7 @@ static bool read_u64(struct str *rest, uint64_t max, uint64_t *ret_value)
     return true;
 }
 
-static int read_token(struct reader *reader, struct str rest, struct err *err)
+static int read_token(struct relay_reader *reader, struct str rest, struct err *err)
 {
     struct err ignored = {0};
     if (reader->has_token ||
@@ -79,7 +79,7 @@ static int read_token(struct reader *reader, struct str rest, struct err *err)
     return 0;
 }
 
-static int read_part(struct reader *reader, struct str rest, struct err *err)
+static int read_part(struct relay_reader *reader, struct str rest, struct err *err)
 {
     uint64_t part, n_parts;
     if (reader->has_part || !read_u64(&rest, RELAY_HOPS_MAX, &part) ||
@@ -92,7 +92,7 @@ static int read_part(struct reader *reader, struct str rest, struct err *err)
     return 0;
 }
 
-static int read_item(struct reader *reader, struct str rest, struct err *err)
+static int read_item(struct relay_reader *reader, struct str rest, struct err *err)
 {
     if (!is_absolute(rest) || reader->items.n >= RELAY_ITEMS_MAX) {
         return bad_line(reader, "an absolute folder, of few", err);
@@ -102,7 +102,7 @@ static int read_item(struct reader *reader, struct str rest, struct err *err)
     return 0;
 }
 
-static int read_mark(struct reader *reader, struct str rest, struct err *err)
+static int read_mark(struct relay_reader *reader, struct str rest, struct err *err)
 {
     struct str name, hex;
     uint8_t bytes[RELAY_MARK_HEX / 2];
@@ -119,7 +119,7 @@ static int read_mark(struct reader *reader, struct str rest, struct err *err)
     return 0;
 }
 
-static int read_file(struct reader *reader, struct str rest, struct err *err)
+static int read_file(struct relay_reader *reader, struct str rest, struct err *err)
 {
     struct relay_file file = {0};
     struct relay_item *item = reader->items.n ? &reader->items.items[reader->items.n - 1] : NULL;
@@ -144,14 +144,14 @@ static int read_file(struct reader *reader, struct str rest, struct err *err)
 
 static const struct {
     const char *word;
-    int (*read)(struct reader *reader, struct str rest, struct err *err);
+    int (*read)(struct relay_reader *reader, struct str rest, struct err *err);
 } READERS[] = {{"file", read_file},
                {"item", read_item},
                {"mark", read_mark},
                {"token", read_token},
                {"part", read_part}};
 
-static int read_line(struct reader *reader, struct str line, struct err *err)
+static int read_line(struct relay_reader *reader, struct str line, struct err *err)
 {
     struct str word;
     if (!str_next(&line, ' ', &word)) {
@@ -165,7 +165,7 @@ static int read_line(struct reader *reader, struct str line, struct err *err)
     return bad_line(reader, "token, part, item, mark, file or end", err);
 }
 
-static int read_order(struct reader *reader, struct err *err)
+static int read_order(struct relay_reader *reader, struct err *err)
 {
     struct str line;
     if (reader->rest.len == 0 || reader->rest.ptr[reader->rest.len - 1] != '\n') {
@@ -194,7 +194,7 @@ static int read_order(struct reader *reader, struct err *err)
 int relay_order_parse(struct arena *arena, struct str text, struct relay_order *ret_order,
                       struct err *err)
 {
-    struct reader reader = {.arena = arena, .rest = text};
+    struct relay_reader reader = {.arena = arena, .rest = text};
     int result = text.len > RELAY_ORDER_MAX
                      ? err_set(err, ERR_PARSE, "order: longer than %u bytes", RELAY_ORDER_MAX)
                      : read_order(&reader, err);

@@ -107,9 +107,6 @@ static inline void tarball_source_cleanup(struct tarball_source *source)
 MUST_CHECK int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
                             struct err *err);
 
-/* Everything through a sink; on success the archive was whole. */
-MUST_CHECK int tarball_read(const char *path, struct ustar_sink sink, struct err *err);
-
 /* A sink that writes the members below an existing folder of the caller's own. The caller releases it, whatever happened. */
 struct tarball_unpacker {
     const char *folder; /* borrowed */
@@ -120,9 +117,5 @@ struct tarball_unpacker {
 #define TARBALL_UNPACKER_EMPTY ((struct tarball_unpacker){.fd = -1})
 void tarball_unpacker_release(struct tarball_unpacker *unpacker);
 struct ustar_sink tarball_unpack_sink(struct tarball_unpacker *unpacker);
-
-/* Into a new folder, which must not exist; nothing is left behind on failure. Whether the members agree with SHA256SUMS and
-   who signed them is not asked here: evidence/verify_archive.h does. */
-MUST_CHECK int tarball_unpack(const char *path, const char *new_folder, struct err *err);
 
 #endif

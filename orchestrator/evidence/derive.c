@@ -41,7 +41,8 @@ static int derive(struct arena *arena, const char *folder, struct derived *deriv
     if (contents_regular(arena, folder, err) < 0 ||
         frozen_load(arena, folder, &derived->frozen, err) < 0 ||
         frozen_check(arena, &derived->frozen, err) < 0 ||
-        result_derive(arena, &derived->frozen, compare, &comparison, &derived->result, err) < 0 ||
+        result_derive(arena, &derived->frozen, (struct derived_to){compare, &comparison},
+                      &derived->result, err) < 0 ||
         contents_check(arena, &derived->frozen, &derived->result, err) < 0) {
         return -1;
     }

@@ -108,12 +108,12 @@ static void put_number_or_null(struct json_out *out, struct arena *arena, const 
     jw_z(out, key, value > 0 ? arena_printf(arena, "%lld", (long long)value) : NULL);
 }
 
-static struct machine machine_of_here(struct arena *arena)
+static struct environment_machine machine_of_here(struct arena *arena)
 {
     struct utsname name;
     struct str cpuinfo = read_virtual(arena, "/proc/cpuinfo");
     bool is_known = uname(&name) == 0;
-    struct machine machine = {
+    struct environment_machine machine = {
         .gpu = gpu_name(arena),
         .cpu = value_of(cpuinfo, "model name"),
         .os = os_name(arena),
@@ -137,7 +137,7 @@ static struct machine machine_of_here(struct arena *arena)
 }
 
 void environment_put_machine(struct json_out *out, struct arena *arena,
-                             const struct machine *machine)
+                             const struct environment_machine *machine)
 {
     jw_object(out, "conditions");
     jw_str(out, "gpu", machine->gpu);
@@ -267,7 +267,7 @@ static void put_commit(struct json_out *out, struct arena *arena,
 int environment_collect(const struct environment_opts *opts, struct strbuf *buf, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct machine machine = machine_of_here(&arena);
+    struct environment_machine machine = machine_of_here(&arena);
     struct json_out out;
     char time[RFC3339_MAX];
     clock_rfc3339(opts->clock.wall_ns(opts->clock.ctx), time);

@@ -21,14 +21,14 @@ MUST_CHECK int environment_collect(const struct environment_opts *opts, struct s
                                    struct err *err);
 
 /* What a machine is: a NULL str, or 0, is not known. */
-struct machine {
+struct environment_machine {
     struct str gpu, cpu, os, driver;
     struct str kernel, architecture, cpu_flags, cpu_mhz, cpu_governor, cpu_max_khz, load;
     int64_t cpu_threads, cpus_online, memory_bytes, gpus;
 };
 /* The members "conditions" (what others compare: the closed list of condition names) and "machine". */
 void environment_put_machine(struct json_out *out, struct arena *arena,
-                             const struct machine *machine);
+                             const struct environment_machine *machine);
 
 /* GPUs that the NVIDIA driver of this machine shows. */
 int64_t environment_gpus(void);

@@ -28,19 +28,19 @@ static bool is_recorded(struct str key)
     return str_eq_z(key, "disk.work.kind");
 }
 
-static struct machine machine_of(const struct node_facts *facts)
+static struct environment_machine machine_of(const struct node_facts *facts)
 {
-    struct machine machine = {.gpu = facts_value(facts, "gpu.0.name"),
-                              .cpu = facts_value(facts, "cpu.model"),
-                              .os = facts_value(facts, "system.os"),
-                              .driver = facts_value(facts, "nvidia.driver"),
-                              .kernel = facts_value(facts, "system.kernel"),
-                              .architecture = facts_value(facts, "system.arch"),
-                              .cpu_flags = facts_value(facts, "cpu.flags"),
-                              .cpu_mhz = facts_value(facts, "cpu.mhz"),
-                              .cpu_governor = facts_value(facts, "cpu.governor"),
-                              .cpu_max_khz = facts_value(facts, "cpu.max_khz"),
-                              .load = facts_value(facts, "load.average")};
+    struct environment_machine machine = {.gpu = facts_value(facts, "gpu.0.name"),
+                                          .cpu = facts_value(facts, "cpu.model"),
+                                          .os = facts_value(facts, "system.os"),
+                                          .driver = facts_value(facts, "nvidia.driver"),
+                                          .kernel = facts_value(facts, "system.kernel"),
+                                          .architecture = facts_value(facts, "system.arch"),
+                                          .cpu_flags = facts_value(facts, "cpu.flags"),
+                                          .cpu_mhz = facts_value(facts, "cpu.mhz"),
+                                          .cpu_governor = facts_value(facts, "cpu.governor"),
+                                          .cpu_max_khz = facts_value(facts, "cpu.max_khz"),
+                                          .load = facts_value(facts, "load.average")};
     int64_t kb = 0;
     (void)facts_i64(facts, "cpu.threads", &machine.cpu_threads);
     (void)facts_i64(facts, "gpu.count", &machine.gpus);
@@ -79,7 +79,7 @@ static int encode(struct arena *arena, const struct inventory *inventory,
                   struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
-    struct machine machine = machine_of(&probe->facts);
+    struct environment_machine machine = machine_of(&probe->facts);
     struct json_out out;
     strbuf_init(&text, TEXT_MAX);
     jw_begin(&out, &text, false);

@@ -18,13 +18,13 @@ struct named { /* what was in force when we measured */
     struct str value;
 };
 
-struct names {
+struct result_names {
     struct named *items;
     size_t n;
     size_t n_max; /* all that there is to put, were each name another */
 };
 
-static void put_name(struct names *names, struct str name, struct str value)
+static void put_name(struct result_names *names, struct str name, struct str value)
 {
     for (size_t idx = 0; idx < names->n; idx++) {
         if (str_eq(names->items[idx].name, name)) {
@@ -50,7 +50,7 @@ static struct str said_value(struct arena *arena, const struct frozen *frozen, s
 
 /* The plan's, over them the machine's, over them what the first log that counts says of itself. */
 static void conditions_of_run(struct arena *arena, const struct frozen *frozen,
-                              const struct cell_result *cell, struct names *names)
+                              const struct cell_result *cell, struct result_names *names)
 {
     for (size_t idx = 0; idx < frozen->n_machine; idx++) {
         put_name(names, frozen->machine[idx].name, frozen->machine[idx].value);
@@ -118,7 +118,7 @@ static bool same_value(struct str a, struct str b)
 static void note_differences(struct arena *arena, const struct frozen *frozen,
                              struct cell_result *cell)
 {
-    struct names *names = arena_new(arena, struct names);
+    struct result_names *names = arena_new(arena, struct result_names);
     names->n_max = frozen->n_machine + cell->step->n_conditions;
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
         names->n_max += cell->repeats[idx].n_facts;
@@ -274,8 +274,8 @@ static const struct cell *throughput_of(const struct report_case *c)
 }
 
 static int derive_cell(struct arena *arena, const struct frozen *frozen,
-                       const struct plan_step *step, derived_fn put, void *put_ctx,
-                       struct cell_result *cell, struct err *err)
+                       const struct plan_step *step, struct derived_to to, struct cell_result *cell,
+                       struct err *err)
 {
     *cell = (struct cell_result){.step = step,
                                  .value = (double)NAN,
@@ -298,8 +298,8 @@ static int derive_cell(struct arena *arena, const struct frozen *frozen,
     cell->n_repeats = (size_t)frozen->plan.repeats;
     cell->repeats = arena_array(arena, struct repeat_result, cell->n_repeats);
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        if (result_repeat(arena, frozen, step, (int64_t)idx + 1, put, put_ctx, &cell->repeats[idx],
-                          err) < 0) {
+        if (result_repeat(arena, frozen, step, (int64_t)idx + 1, to, &cell->repeats[idx], err) <
+            0) {
             return -1;
         }
     }
@@ -463,7 +463,7 @@ static void encode_result(struct arena *arena, const struct frozen *frozen,
     jw_end_object(&out);
 }
 
-int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn put, void *put_ctx,
+int result_derive(struct arena *arena, const struct frozen *frozen, struct derived_to to,
                   struct run_result *ret_result, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
@@ -471,8 +471,7 @@ int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn p
     strbuf_init(&text, RESULT_TEXT_MAX);
     result.cells = arena_array(arena, struct cell_result, result.n_cells + 1);
     for (size_t idx = 0; idx < result.n_cells; idx++) {
-        if (derive_cell(arena, frozen, &frozen->plan.steps[idx], put, put_ctx, &result.cells[idx],
-                        err) < 0) {
+        if (derive_cell(arena, frozen, &frozen->plan.steps[idx], to, &result.cells[idx], err) < 0) {
             return -1;
         }
     }
@@ -481,7 +480,7 @@ int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn p
     if (text.is_full) {
         return err_set(err, ERR_INTERNAL, "result.json: more than %u bytes", RESULT_TEXT_MAX);
     }
-    if (put(put_ctx, "result.json", strbuf_str(&text), err) < 0) {
+    if (to.put(to.ctx, "result.json", strbuf_str(&text), err) < 0) {
         return -1;
     }
     *ret_result = result;

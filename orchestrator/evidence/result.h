@@ -97,6 +97,10 @@ struct run_result {
 
 /* Takes each derived file: its name below the evidence folder and its whole text. */
 typedef int (*derived_fn)(void *ctx, const char *name, struct str text, struct err *err);
+struct derived_to { /* where files go */
+    derived_fn put;
+    void *ctx;
+};
 
 void outcome_encode(const struct outcome_record *record, struct arena *arena, struct strbuf *out);
 const char *outcome_name(enum outcome outcome);
@@ -117,12 +121,12 @@ MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
 
 /* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. */
 MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen,
-                             const struct plan_step *step, int64_t repeat, derived_fn put,
-                             void *put_ctx, struct repeat_result *ret_repeat, struct err *err);
+                             const struct plan_step *step, int64_t repeat, struct derived_to to,
+                             struct repeat_result *ret_repeat, struct err *err);
 
 /* All of it, result.json last. */
-MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, derived_fn put,
-                             void *put_ctx, struct run_result *ret_result, struct err *err);
+MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, struct derived_to to,
+                             struct run_result *ret_result, struct err *err);
 
 /* The members of a cell; also for `reperf run --json`. */
 void result_encode_cell(struct json_out *out, struct arena *arena, const struct cell_result *cell);

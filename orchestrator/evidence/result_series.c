@@ -182,11 +182,7 @@ static void encode_series(struct strbuf *buf, const struct repeat_result *repeat
     for (size_t idx = 0; idx < m->n_series; idx++) {
         const struct series *series = &m->series[idx];
         jw_object(&out, NULL);
-        jw_str(&out, "name", series->name);
-        jw_str(&out, "unit", series->unit);
-        jw_z(&out, "scope", scope_name(series->scope));
-        jw_z(&out, "quantity", quantity_name(series->quantity));
-        jw_bool(&out, "primary", series->is_primary);
+        series_encode_head(&out, series);
         encode_samples(&out, series);
         jw_end_object(&out);
     }
@@ -398,8 +394,8 @@ static int measure_log(struct arena *arena, const struct reading_by *by, const c
 }
 
 int result_repeat(struct arena *arena, const struct frozen *frozen, const struct plan_step *step,
-                  int64_t repeat_no, derived_fn put, void *put_ctx,
-                  struct repeat_result *ret_repeat, struct err *err)
+                  int64_t repeat_no, struct derived_to to, struct repeat_result *ret_repeat,
+                  struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
     struct repeat_result repeat = {.repeat = repeat_no, .value = (double)NAN};
@@ -442,8 +438,8 @@ int result_repeat(struct arena *arena, const struct frozen *frozen, const struct
         return err_set(err, ERR_PARSE, "%s: more samples than fit %u bytes", repeat.log.ptr,
                        SERIES_TEXT_MAX);
     }
-    if (put(put_ctx, rundir_series_name(arena, step->case_id, repeat_no), strbuf_str(&text), err) <
-        0) {
+    if (to.put(to.ctx, rundir_series_name(arena, step->case_id, repeat_no), strbuf_str(&text),
+               err) < 0) {
         return -1;
     }
     *ret_repeat = repeat;

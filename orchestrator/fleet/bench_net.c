@@ -16,7 +16,7 @@
 #define SIZES_MAX  8 /* series of a pair */
 #define TOKEN_SIZE 32
 
-struct net { /* of all nodes */
+struct net_bench { /* of all nodes */
     struct bench_job *job;
     const char **addresses; /* numeric; NULL: none */
     struct bench_link *links;
@@ -54,7 +54,7 @@ static const char *numeric(struct bench_job *job, const char *name)
     return address;
 }
 
-static void find_addresses(struct net *net)
+static void find_addresses(struct net_bench *net)
 {
     struct bench_job *job = net->job;
     for (size_t idx = 0; idx < job->fleet->n_nodes; idx++) {
@@ -69,12 +69,12 @@ static void find_addresses(struct net *net)
     }
 }
 
-static bool is_there(const struct net *net, size_t node)
+static bool is_there(const struct net_bench *net, size_t node)
 {
     return net->addresses[node] && !net->job->fleet->nodes[node].is_left_out;
 }
 
-static void add_listener(struct net *net, struct bench_task *task, size_t node,
+static void add_listener(struct net_bench *net, struct bench_task *task, size_t node,
                          const char *const *env)
 {
     struct bench_job *job = net->job;
@@ -84,7 +84,7 @@ static void add_listener(struct net *net, struct bench_task *task, size_t node,
     task->env = env;
 }
 
-static void add_sender(struct net *net, struct bench_task *task, const size_t ends[2],
+static void add_sender(struct net_bench *net, struct bench_task *task, const size_t ends[2],
                        const char *what, const char *const *env)
 {
     struct bench_job *job = net->job;
@@ -97,7 +97,7 @@ static void add_sender(struct net *net, struct bench_task *task, const size_t en
 
 /* ---- what came of it ---- */
 
-static struct bench_link *add_link(struct net *net, size_t from, size_t to,
+static struct bench_link *add_link(struct net_bench *net, size_t from, size_t to,
                                    const struct bench_measure *measure)
 {
     struct bench_link *link = &net->links[net->n_links++];
@@ -113,7 +113,7 @@ static struct bench_link *add_link(struct net *net, size_t from, size_t to,
     return link;
 }
 
-static void add_series(struct net *net, const struct bench_task *task, size_t to,
+static void add_series(struct net_bench *net, const struct bench_task *task, size_t to,
                        const struct bench_series *series)
 {
     static const char RECEIVE[] = "net.receive";
@@ -131,7 +131,8 @@ static void add_series(struct net *net, const struct bench_task *task, size_t to
                                                    : STR_LIT("of this size none are compared");
 }
 
-static void take_answer(struct net *net, struct bench_task *task, size_t to, enum bench_what what)
+static void take_answer(struct net_bench *net, struct bench_task *task, size_t to,
+                        enum bench_what what)
 {
     struct bench_answer answer;
     if (bench_read_task(net->job, task, what, &answer)) {
@@ -157,7 +158,7 @@ static size_t seat(size_t n, size_t round, size_t at)
     return at == 0 ? 0 : 1 + (at - 1 + round) % (n - 1);
 }
 
-static int run_pairs(struct net *net, size_t round, size_t n_seats, struct err *err)
+static int run_pairs(struct net_bench *net, size_t round, size_t n_seats, struct err *err)
 {
     struct bench_job *job = net->job;
     size_t n_nodes = job->fleet->n_nodes, n = 0;
@@ -186,7 +187,7 @@ static int run_pairs(struct net *net, size_t round, size_t n_seats, struct err *
     return rc;
 }
 
-static int run_ring(struct net *net, struct err *err)
+static int run_ring(struct net_bench *net, struct err *err)
 {
     struct bench_job *job = net->job;
     size_t n_nodes = job->fleet->n_nodes, n_in = 0;
@@ -219,7 +220,7 @@ static int run_ring(struct net *net, struct err *err)
 /* ---- a node's figure: of its links ---- */
 
 /* What the repeats of that link leave open of its median; the spread over the peers would be that of a sick one among them. */
-static double spread_at(const struct net *net, double median)
+static double spread_at(const struct net_bench *net, double median)
 {
     for (size_t idx = 0; idx < net->n_links; idx++) {
         const struct bench_figure *figure = &net->links[idx].figure;
@@ -230,7 +231,7 @@ static double spread_at(const struct net *net, double median)
     return 0;
 }
 
-static void figure_of(struct net *net, size_t node, const struct bench_measure *measure)
+static void figure_of(struct net_bench *net, size_t node, const struct bench_measure *measure)
 {
     struct bench_job *job = net->job;
     bool is_receive = strcmp(measure->id, "net.receive") == 0;
@@ -263,7 +264,7 @@ static void figure_of(struct net *net, size_t node, const struct bench_measure *
     figure->median = bench_peers_median(job->arena, measure, values, n);
 }
 
-static void take_figures(struct net *net)
+static void take_figures(struct net_bench *net)
 {
     for (size_t node = 0; node < net->job->fleet->n_nodes; node++) {
         for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
@@ -279,7 +280,7 @@ int bench_net_all(struct bench_job *job, struct err *err)
 {
     size_t n_nodes = job->fleet->n_nodes, n_seats = n_nodes + n_nodes % 2;
     size_t fanout = job->fleet->fanout;
-    struct net net = {.job = job};
+    struct net_bench net = {.job = job};
     int rc = 0;
     net.n_max = SIZES_MAX * (n_nodes * n_nodes / 2 + n_nodes) + 1;
     net.links = arena_array(job->arena, struct bench_link, net.n_max);

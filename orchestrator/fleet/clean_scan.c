@@ -35,7 +35,7 @@ struct scan_node {
     struct str lease_run;
 };
 
-struct scan {
+struct node_scan {
     struct arena *arena;
     const struct fleet *fleet;
     struct clean_list *list;
@@ -45,7 +45,7 @@ struct scan {
 };
 
 /* What this machine knows of the run; *ret_why of CLEAN_RUN_HELD. */
-static enum clean_run use_of_run(struct scan *scan, struct str run, const char **ret_why)
+static enum clean_run use_of_run(struct node_scan *scan, struct str run, const char **ret_why)
 {
     const struct clean_opts *opts = &scan->list->opts;
     return opts->use_of_run(scan->arena, opts->state, run, ret_why);
@@ -57,7 +57,7 @@ static bool is_fresh(const struct scan_node *node, struct str run)
            str_eq(node->lease_run, run);
 }
 
-static void decide(struct scan *scan, const struct scan_node *node, struct clean_item *item)
+static void decide(struct node_scan *scan, const struct scan_node *node, struct clean_item *item)
 {
     bool is_named = scan->list->opts.run.ptr != NULL;
     enum clean_run use = use_of_run(scan, item->run, &item->why);
@@ -82,7 +82,8 @@ static void decide(struct scan *scan, const struct scan_node *node, struct clean
     }
 }
 
-static void decide_partial(struct scan *scan, const struct scan_node *node, struct clean_item *item)
+static void decide_partial(struct node_scan *scan, const struct scan_node *node,
+                           struct clean_item *item)
 {
     const char *why = NULL;
     bool is_used =
@@ -140,7 +141,8 @@ int clean_read_line(struct arena *arena, struct str line, struct clean_item *ret
     return 0;
 }
 
-static void decide_item(struct scan *scan, const struct scan_node *node, struct clean_item *item)
+static void decide_item(struct node_scan *scan, const struct scan_node *node,
+                        struct clean_item *item)
 {
     if (item->kind == CLEAN_PARTIAL) {
         decide_partial(scan, node, item);
@@ -179,7 +181,7 @@ static int compare_items(const void *a, const void *b)
                : str_cmp(item_a->id, item_b->id);
 }
 
-static enum step step_batch(struct scan *scan, size_t node_idx, struct err *err)
+static enum step step_batch(struct node_scan *scan, size_t node_idx, struct err *err)
 {
     struct scan_node *of = &scan->nodes[node_idx];
     struct remote *remote = clean_batch_remote(scan->fleet, scan->list, &scan->own);
@@ -193,7 +195,7 @@ static enum step step_batch(struct scan *scan, size_t node_idx, struct err *err)
 }
 
 /* Its lines as items. */
-static int read_answer(struct scan *scan, size_t node_idx, struct err *err)
+static int read_answer(struct node_scan *scan, size_t node_idx, struct err *err)
 {
     struct scan_node *node = &scan->nodes[node_idx];
     struct clean_node *of = &scan->list->nodes[node_idx];
@@ -239,7 +241,7 @@ static int read_answer(struct scan *scan, size_t node_idx, struct err *err)
 
 static enum step step_scan(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
-    struct scan *scan = ctx;
+    struct node_scan *scan = ctx;
     struct scan_node *of = &scan->nodes[node_idx];
     enum runtime_kind runtime = scan->fleet->inventory->runtime;
     bool has_engine = runtime == RUNTIME_DOCKER || runtime == RUNTIME_PODMAN;
@@ -296,7 +298,7 @@ int clean_scan(struct arena *arena, struct fleet *fleet, const struct clean_opts
 {
     struct clean_list list = {
         .opts = *opts, .n_nodes = fleet->n_nodes, .batch_idx = find_batch(fleet->inventory)};
-    struct scan scan = {.arena = arena, .fleet = fleet, .list = &list};
+    struct node_scan scan = {.arena = arena, .fleet = fleet, .list = &list};
     int n_failed;
     list.nodes = arena_array(arena, struct clean_node, fleet->n_nodes + 1);
     scan.nodes = arena_array(arena, struct scan_node, fleet->n_nodes + 1);

@@ -64,7 +64,7 @@ void fleet_release(struct fleet *fleet)
 
 /* ---- the same on each ---- */
 
-struct round { /* one fleet_each */
+struct fleet_round { /* one fleet_each */
     struct fleet *fleet;
     int64_t deadline_ns; /* span */
     fleet_step_fn fn;
@@ -73,7 +73,7 @@ struct round { /* one fleet_each */
     size_t n_busy, n_over, n_failed;
 };
 
-static void end_node(struct round *round, size_t idx, const struct err *err)
+static void end_node(struct fleet_round *round, size_t idx, const struct err *err)
 {
     round->until_ns[idx] = -1;
     round->n_busy--;
@@ -84,7 +84,7 @@ static void end_node(struct round *round, size_t idx, const struct err *err)
     }
 }
 
-static void step_node(struct round *round, size_t idx, int64_t now_ns)
+static void step_node(struct fleet_round *round, size_t idx, int64_t now_ns)
 {
     struct fleet_node *node = &round->fleet->nodes[idx];
     struct err err = {0};
@@ -106,7 +106,7 @@ static void step_node(struct round *round, size_t idx, int64_t now_ns)
     end_node(round, idx, &err);
 }
 
-static void abort_round(struct round *round)
+static void abort_round(struct fleet_round *round)
 {
     for (size_t idx = 0; idx < round->fleet->n_nodes; idx++) {
         if (round->until_ns[idx] > 0) {
@@ -120,7 +120,7 @@ int fleet_each(struct fleet *fleet, int64_t deadline_ns, fleet_step_fn fn, void 
                struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct round round = {.fleet = fleet, .deadline_ns = deadline_ns, .fn = fn, .ctx = ctx};
+    struct fleet_round round = {.fleet = fleet, .deadline_ns = deadline_ns, .fn = fn, .ctx = ctx};
     round.until_ns = arena_array(&arena, int64_t, fleet->n_nodes + 1);
     for (size_t idx = 0; idx < fleet->n_nodes; idx++) {
         if (fleet->nodes[idx].is_left_out) {

@@ -367,14 +367,13 @@ static int prepare(struct provide *provide, struct err *err)
 }
 
 int node_images_provide(struct arena *arena, struct fleet *fleet, const struct store *store,
-                        enum runtime_kind kind, const struct image_spec *spec,
-                        const struct node_image_opts *opts, struct node_image_report *ret_report,
-                        struct err *err)
+                        const struct image_spec *spec, const struct node_image_opts *opts,
+                        struct node_image_report *ret_report, struct err *err)
 {
     struct provide provide = {.arena = arena,
                               .fleet = fleet,
                               .store = store,
-                              .kind = kind,
+                              .kind = opts->kind,
                               .spec = spec,
                               .deadline_ns =
                                   opts->deadline_ns ? opts->deadline_ns : NODE_IMAGE_DEADLINE_NS,

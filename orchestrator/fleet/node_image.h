@@ -14,6 +14,7 @@
 #define NODE_IMAGE_TRIES       3 /* of a pull that the network broke */
 
 struct node_image_opts {
+    enum runtime_kind kind;
     int64_t deadline_ns; /* a node; 0: NODE_IMAGE_DEADLINE_NS */
     int n_tries;         /* 0: NODE_IMAGE_TRIES */
 };
@@ -42,8 +43,7 @@ struct node_image_report {
    (no engine, or the registry does not have it). -1: ERR_CONTAINER for an image without a pin, ERR_NOT_FOUND where there is no
    registry and the store does not have it. store may be NULL where the inventory names a registry. */
 MUST_CHECK int node_images_provide(struct arena *arena, struct fleet *fleet,
-                                   const struct store *store, enum runtime_kind kind,
-                                   const struct image_spec *spec,
+                                   const struct store *store, const struct image_spec *spec,
                                    const struct node_image_opts *opts,
                                    struct node_image_report *ret_report, struct err *err);
 

@@ -34,7 +34,7 @@ static const char BUILD[] = "file=$5\n"
                             "\"${file##*/}\" >\"$file.sha256\" || exit 1\n"
                             "echo \"loaded $6\"\n";
 
-struct load {
+struct node_load {
     struct provide *provide;
     struct fleet fleet;       /* the nodes that lack it: remotes and specs are those of provide's */
     size_t *node_idx;         /* of each, in provide's fleet */
@@ -44,7 +44,7 @@ struct load {
     struct image_info info;
 };
 
-static void gather(struct load *load)
+static void gather(struct node_load *load)
 {
     struct provide *provide = load->provide;
     const struct fleet *all = provide->fleet;
@@ -64,7 +64,7 @@ static void gather(struct load *load)
 }
 
 /* Nodes that failed are left out of what follows; their errors go back to provide's fleet. */
-static void drop_failed(struct load *load)
+static void drop_failed(struct node_load *load)
 {
     size_t n = 0;
     for (size_t idx = 0; idx < load->fleet.n_nodes; idx++) {
@@ -80,7 +80,7 @@ static void drop_failed(struct load *load)
     load->fleet.n_nodes = n;
 }
 
-static int open_image(struct load *load, struct err *err)
+static int open_image(struct node_load *load, struct err *err)
 {
     struct provide *provide = load->provide;
     const struct image_pins *have = &load->info.pins;
@@ -103,14 +103,16 @@ static int open_image(struct load *load, struct err *err)
 
 /* ---- this machine ---- */
 
-static int load_here(struct load *load, struct err *err)
+static int load_here(struct node_load *load, struct err *err)
 {
     struct provide *provide = load->provide;
     struct fleet_node *node = &provide->fleet->nodes[0];
     enum image_engine engine = provide->kind == RUNTIME_PODMAN ? IMAGE_PODMAN : IMAGE_DOCKER;
     struct image_loaded loaded;
-    if (image_load(provide->arena, provide->store, &load->info, engine, NULL, false,
-                   provide->fleet->should_stop, &loaded, &node->err) < 0) {
+    if (image_load(
+            provide->arena, provide->store, &load->info,
+            &(struct image_load_opts){.engine = engine, .should_stop = provide->fleet->should_stop},
+            &loaded, &node->err) < 0) {
         return node->err.code == ERR_INTERRUPTED
                    ? err_set(err, ERR_INTERRUPTED, "stopped by a signal")
                    : 1;
@@ -122,7 +124,7 @@ static int load_here(struct load *load, struct err *err)
 
 /* ---- the nodes ---- */
 
-static int stage_tar(struct load *load, const char *path, struct err *err)
+static int stage_tar(struct node_load *load, const char *path, struct err *err)
 {
     struct provide *provide = load->provide;
     struct digest_value value;
@@ -156,7 +158,7 @@ static int stage_tar(struct load *load, const char *path, struct err *err)
 
 static enum step step_load(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
-    struct load *load = ctx;
+    struct node_load *load = ctx;
     const struct provide *provide = load->provide;
     const char *const args[] = {runtime_kind_name(provide->kind),
                                 load->tars[node_idx],
@@ -175,7 +177,7 @@ static enum step step_load(void *ctx, struct fleet_node *node, size_t node_idx, 
 /* Of the nodes that were staged to, in that order. */
 static enum step step_remove(void *ctx, struct fleet_node *node, size_t node_idx, struct err *err)
 {
-    struct load *load = ctx;
+    struct node_load *load = ctx;
     const char *const args[] = {load->staged_tars[node_idx], NULL};
     int status = -1;
     const struct remote_exec exec = {.script = "rm -f \"$1\"",
@@ -185,7 +187,7 @@ static enum step step_remove(void *ctx, struct fleet_node *node, size_t node_idx
     return node->remote->ops->exec(node->remote, &exec, &status, err);
 }
 
-static int load_all(struct load *load, struct err *err)
+static int load_all(struct node_load *load, struct err *err)
 {
     int result = fleet_each(&load->fleet, load->provide->deadline_ns, step_load, load, err);
     if (result < 0) {
@@ -204,7 +206,7 @@ static int load_all(struct load *load, struct err *err)
 }
 
 /* The tars go last, for all nodes: where their work folder is one and the same, the first to be done must not take it from the others. */
-static int load_nodes(struct load *load, const char *tar, struct err *err)
+static int load_nodes(struct node_load *load, const char *tar, struct err *err)
 {
     struct fleet staged;
     int result;
@@ -233,7 +235,7 @@ static int load_nodes(struct load *load, const char *tar, struct err *err)
 
 int node_image_load(struct provide *provide, struct err *err)
 {
-    struct load load = {.provide = provide};
+    struct node_load load = {.provide = provide};
     int n_failed = 0;
     gather(&load);
     if (load.fleet.n_nodes > 0) {

@@ -49,7 +49,7 @@ struct remote_ssh {
     bool has_script_failed; /* the last error is of the script itself, not of the way there */
 };
 
-struct run_opts {
+struct script_opts {
     const struct ssh_script *script;
     bool is_repeatable;
     const char *what;
@@ -138,7 +138,7 @@ static enum step connect_step(struct remote_ssh *r, struct err *err)
 /* ---- one script ---- */
 
 /* *ret_again: the connection was lost, and the script will be run from its beginning: what it printed so far does not count. */
-static enum step run(struct remote_ssh *r, const struct run_opts *opts, int *ret_exit_status,
+static enum step run(struct remote_ssh *r, const struct script_opts *opts, int *ret_exit_status,
                      bool *ret_again, struct err *err)
 {
     bool has_begun = false;
@@ -219,14 +219,9 @@ static const char LAUNCH[] =
     "done\n"
     "exit 75\n";
 
-/* $3: a word of this put's own; stdin: the file. What puts that were cut off left goes after an hour, older versions of ours after a
-   month. */
+/* $3: a word of this put's own; stdin: the file. What puts that were cut off leave, reperf-node removes (node_main.c). */
 static const char PUT[] =
     "mkdir -p \"$w/bin\" || exit 74\n"
-    "for d; do\n"
-    "  find \"$d\" -name '.reperf-node-*' -mmin +60 -exec rm -f {} \\;\n"
-    "  find \"$d\" -name 'reperf-node-*' -mtime +30 -exec rm -f {} \\;\n"
-    "done 2>/dev/null\n"
     "came=$w/bin/.reperf-node-$word.$$ tried=''\n"
     "bad() { rm -f \"$came\"; exit 74; }\n"
     "(umask 077; cat >\"$came\") || bad\n"
@@ -288,7 +283,7 @@ static enum step ssh_turn(struct served *base, int *ret_status, bool *ret_again,
                                 .on_output = remote_collect,
                                 .output_ctx = &node->said,
                                 .deadline_ns = ASK_SPAN_NS};
-    const struct run_opts opts = {&script, true, base->op.what};
+    const struct script_opts opts = {&script, true, base->op.what};
     enum step step;
     if (!node->is_open) {
         begin_script(r, LAUNCH);
@@ -326,7 +321,7 @@ static enum step ssh_put(struct served *base, struct err *err)
                                       .on_output = remote_collect,
                                       .output_ctx = &node->said,
                                       .deadline_ns = PUT_SPAN_NS};
-    const struct run_opts opts = {&script, true, base->op.what};
+    const struct script_opts opts = {&script, true, base->op.what};
     step = run(r, &opts, &status, &is_again, err);
     if (is_again) {
         strbuf_clear(&node->said);
@@ -399,8 +394,8 @@ static enum step ssh_remote_exec(struct remote *remote, const struct remote_exec
                                 .output_ctx = exec->on_output ? exec->output_ctx : exec->output,
                                 .deadline_ns = exec->deadline_ns ? exec->deadline_ns
                                                                  : REMOTE_EXEC_DEADLINE_NS};
-    struct run_opts opts = {&script, exec->is_repeatable && !exec->on_output,
-                            "a script was running"};
+    struct script_opts opts = {&script, exec->is_repeatable && !exec->on_output,
+                               "a script was running"};
     bool is_again;
     enum step step;
     ASSERT(exec->on_output || exec->output);

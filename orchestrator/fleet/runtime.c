@@ -16,13 +16,13 @@ static const struct runtime_driver *const DRIVERS[RUNTIME_KIND_COUNT] = {
 
 /* ---- argv ---- */
 
-void words_init(struct words *words, struct arena *arena)
+void words_init(struct argv_words *words, struct arena *arena)
 {
-    *words = (struct words){.arena = arena,
-                            .items = arena_array(arena, const char *, RUNTIME_ARGV_MAX + 1)};
+    *words = (struct argv_words){.arena = arena,
+                                 .items = arena_array(arena, const char *, RUNTIME_ARGV_MAX + 1)};
 }
 
-void words_add(struct words *words, const char *word)
+void words_add(struct argv_words *words, const char *word)
 {
     words->is_full = words->is_full || words->n == RUNTIME_ARGV_MAX;
     if (!words->is_full) {
@@ -30,7 +30,7 @@ void words_add(struct words *words, const char *word)
     }
 }
 
-void words_addf(struct words *words, const char *fmt, ...)
+void words_addf(struct argv_words *words, const char *fmt, ...)
 {
     CLEANUP(free) char *text = NULL;
     va_list args;
@@ -41,14 +41,14 @@ void words_addf(struct words *words, const char *fmt, ...)
     words_add(words, arena_strndup(words->arena, text, (size_t)len));
 }
 
-void words_add_all(struct words *words, const char *const *argv)
+void words_add_all(struct argv_words *words, const char *const *argv)
 {
     for (; *argv; argv++) {
         words_add(words, *argv);
     }
 }
 
-static void add_limit(struct words *words, char letter, int64_t limit, int64_t unit)
+static void add_limit(struct argv_words *words, char letter, int64_t limit, int64_t unit)
 {
     if (limit == LIMIT_UNLIMITED) {
         words_addf(words, "%c=unlimited", letter);
@@ -57,7 +57,8 @@ static void add_limit(struct words *words, char letter, int64_t limit, int64_t u
     }
 }
 
-void words_add_limited(struct words *words, const char *script, const struct container_flags *flags)
+void words_add_limited(struct argv_words *words, const char *script,
+                       const struct container_flags *flags)
 {
     words_add(words, "/bin/sh");
     words_add(words, "-c");
@@ -70,7 +71,7 @@ void words_add_limited(struct words *words, const char *script, const struct con
     words_add(words, "--");
 }
 
-int words_end(struct words *words, const char *const **ret_argv, struct err *err)
+int words_end(struct argv_words *words, const char *const **ret_argv, struct err *err)
 {
     if (words->is_full) {
         return err_set(err, ERR_CONTAINER, "the container's command has more than %d words",

@@ -6,6 +6,7 @@
 #include "fleet/runtime.h"
 
 #define RUNTIME_ARGV_MAX 4096
+#define RUNTIME_WORD_MAX (1u << 20) /* bytes */
 
 struct runtime_driver {
     const char *name;
@@ -23,22 +24,22 @@ extern const struct runtime_driver RUNTIME_DRIVER_NONE;
 #define RUNTIME_ENV_NETNS "REPERF_HOST_NETNS"
 
 /* An argv being made. */
-struct words {
+struct argv_words {
     struct arena *arena;
     const char **items; /* RUNTIME_ARGV_MAX + 1 */
     size_t n;
     bool is_full;
 };
-void words_init(struct words *words, struct arena *arena);
-void words_add(struct words *words, const char *word);
-void words_addf(struct words *words, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void words_add_all(struct words *words, const char *const *argv);
+void words_init(struct argv_words *words, struct arena *arena);
+void words_add(struct argv_words *words, const char *word);
+void words_addf(struct argv_words *words, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void words_add_all(struct argv_words *words, const char *const *argv);
 /* "/bin/sh -c script reperf-run", then the flags' limits as ulimit's letters, "l=unlimited", in its units, then "--": for engines that
    have no option for them. */
-void words_add_limited(struct words *words, const char *script,
+void words_add_limited(struct argv_words *words, const char *script,
                        const struct container_flags *flags);
 /* ERR_CONTAINER where it is longer than RUNTIME_ARGV_MAX. */
-MUST_CHECK int words_end(struct words *words, const char *const **ret_argv, struct err *err);
+MUST_CHECK int words_end(struct argv_words *words, const char *const **ret_argv, struct err *err);
 
 /* flags->env and job->env, the latter's values where both have a name; ended by NULL. */
 const char *const *runtime_env(struct arena *arena, const struct runtime_job *job);

@@ -115,7 +115,7 @@ static const char INSIDE[] =
     "fi\n"
     "exit $rc\n";
 
-static void add_number(struct words *words, const char *name, int64_t value)
+static void add_number(struct argv_words *words, const char *name, int64_t value)
 {
     if (value != 0) {
         words_addf(words, "%s=%lld", name, (long long)value);
@@ -125,7 +125,7 @@ static void add_number(struct words *words, const char *name, int64_t value)
 int runtime_inside_check(struct arena *arena, const struct container_flags *flags, bool is_required,
                          const char *const *argv, const char *const **ret_argv, struct err *err)
 {
-    struct words words;
+    struct argv_words words;
     words_init(&words, arena);
     words_add(&words, "/bin/sh");
     words_add(&words, "-c");

@@ -18,7 +18,7 @@ static int commands(struct arena *arena, const struct runtime_job *job,
                     struct runtime_commands *ret_commands, struct err *err)
 {
     const struct container_flags *flags = runtime_flags(job);
-    struct words words;
+    struct argv_words words;
     if (runtime_refuse("a plain process", beyond(flags), err) < 0) {
         return -1;
     }

@@ -40,7 +40,7 @@ static const char CLEANUP_SCRIPT[] =
     "printf '%s\\n' \"$out\" >&2\n"
     "exit 1\n";
 
-static void add_limit(struct words *words, const char *name, int64_t limit)
+static void add_limit(struct argv_words *words, const char *name, int64_t limit)
 {
     if (limit != 0) {
         words_add(words, "--ulimit");
@@ -48,7 +48,8 @@ static void add_limit(struct words *words, const char *name, int64_t limit)
     }
 }
 
-static void add_list(struct words *words, const char *option, const struct str *items, size_t n)
+static void add_list(struct argv_words *words, const char *option, const struct str *items,
+                     size_t n)
 {
     for (size_t idx = 0; idx < n; idx++) {
         words_add(words, option);
@@ -56,7 +57,7 @@ static void add_list(struct words *words, const char *option, const struct str *
     }
 }
 
-static void add_flags(struct words *words, const struct container_flags *flags,
+static void add_flags(struct argv_words *words, const struct container_flags *flags,
                       const char *const *gpus)
 {
     if (flags->is_host_net) {
@@ -97,7 +98,7 @@ static void add_flags(struct words *words, const struct container_flags *flags,
     }
 }
 
-static void add_mounts(struct words *words, const struct runtime_job *job)
+static void add_mounts(struct argv_words *words, const struct runtime_job *job)
 {
     for (size_t idx = 0; idx < job->n_mounts; idx++) {
         const struct container_mount *mount = &job->mounts[idx];
@@ -108,7 +109,7 @@ static void add_mounts(struct words *words, const struct runtime_job *job)
     }
 }
 
-static void add_env(struct words *words, const char *const *env)
+static void add_env(struct argv_words *words, const char *const *env)
 {
     words_add(words, "--env");
     words_add(words, RUNTIME_ENV_NETNS);
@@ -122,7 +123,7 @@ static void add_env(struct words *words, const char *const *env)
     }
 }
 
-static void add_cleanup(struct words *words, const char *engine, const char *name)
+static void add_cleanup(struct argv_words *words, const char *engine, const char *name)
 {
     words_add(words, "/bin/sh");
     words_add(words, "-c");
@@ -136,7 +137,7 @@ int runtime_oci_commands(struct arena *arena, const struct runtime_job *job, con
                          const char *const *gpus, struct runtime_commands *ret_commands,
                          struct err *err)
 {
-    struct words words, cleanup;
+    struct argv_words words, cleanup;
     const char *const *env = runtime_env(arena, job);
     const char *const *argv = job->argv;
     if (!job->image->id.ptr) {

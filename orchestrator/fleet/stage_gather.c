@@ -274,10 +274,3 @@ char *stage_source_path(const struct staging *staging, struct arena *arena, size
                : arena_strndup(arena, staging->sources[spec->item],
                                strlen(staging->sources[spec->item]));
 }
-
-char *stage_target_path(const struct staging *staging, struct arena *arena,
-                        const struct staging_node *node, size_t file)
-{
-    const struct relay_file *spec = &staging->order.files[file];
-    return fs_join(arena, stage_item_root(staging, arena, node->work, spec->item), spec->path);
-}

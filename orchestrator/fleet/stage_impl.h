@@ -119,10 +119,8 @@ MUST_CHECK int stage_gather(struct staging *staging, struct err *err);
 /* Marks the folders that may be shared; unmark takes that away again. */
 MUST_CHECK int stage_mark(struct staging *staging, struct err *err);
 void stage_unmark(struct staging *staging);
-/* Path here of a file of the order; there, on a node. */
+/* Path here of a file of the order. */
 char *stage_source_path(const struct staging *staging, struct arena *arena, size_t file);
-char *stage_target_path(const struct staging *staging, struct arena *arena,
-                        const struct staging_node *node, size_t file);
 /* Absolute path there of an item; of the folder that its files are below. */
 char *stage_item_path(const struct staging *staging, struct arena *arena, const char *work,
                       size_t item);

@@ -10,7 +10,7 @@
 #define HEAD_MAX      300 /* bytes */
 #define TIME_UNIT_MAX 12
 
-struct page { /* a table and where it stands */
+struct draft_page { /* a table and where it stands */
     struct str document, title;
     const struct doc_table *table;
     struct str heads[DOC_COLS_MAX]; /* of all its rows of heads */
@@ -54,7 +54,7 @@ static bool is_head(struct draft_reader *r, const struct doc_row *row)
     return !section_of(row).len;
 }
 
-static void read_heads(struct draft_reader *r, struct page *page)
+static void read_heads(struct draft_reader *r, struct draft_page *page)
 {
     const struct doc_table *table = page->table;
     page->n_columns = table->rows[0].n;
@@ -121,8 +121,8 @@ static void read_label(struct draft_reader *r, enum draft_column column, struct 
 }
 
 /* A row's own words: the columns that say what it is of, and its labels. */
-static void read_row(struct draft_reader *r, const struct page *page, const struct doc_row *row,
-                     struct draft_attrs *attrs, struct str *ret_link)
+static void read_row(struct draft_reader *r, const struct draft_page *page,
+                     const struct doc_row *row, struct draft_attrs *attrs, struct str *ret_link)
 {
     for (size_t c = 0; c < row->n && c < page->n_columns; c++) {
         const struct doc_cell *cell = &row->cells[c];
@@ -171,7 +171,7 @@ static struct str line_before(struct str text)
 
 /* The nearest folder that is named for something else than a framework or what lies in it; in none, the heading, where it is no general
    one. */
-static struct str model_of(struct draft_reader *r, const struct page *page)
+static struct str model_of(struct draft_reader *r, const struct draft_page *page)
 {
     static const char *const GENERAL[] = {
         "docs", "doc",      "otherreports", "benchmark", "benchmarks", "results", "result",  "logs",
@@ -190,7 +190,8 @@ static struct str model_of(struct draft_reader *r, const struct page *page)
 }
 
 /* What stands around the number, nearest first. */
-static void read_around(struct draft_reader *r, const struct page *page, struct draft_attrs *attrs)
+static void read_around(struct draft_reader *r, const struct draft_page *page,
+                        struct draft_attrs *attrs)
 {
     const struct str around[] = {page->section, page->above, page->table->heading, page->document,
                                  page->title};
@@ -206,7 +207,7 @@ static void read_around(struct draft_reader *r, const struct page *page, struct 
 /* ---- numbers ---- */
 
 /* A unit that stands outside the column counts where the column's head says speed, a row, or a name: not where it says "date". */
-static struct str unit_around(struct draft_reader *r, const struct page *page)
+static struct str unit_around(struct draft_reader *r, const struct draft_page *page)
 {
     struct str unit = draft_unit(r, page->table->heading);
     unit = unit.len ? unit : draft_unit(r, page->above);
@@ -214,7 +215,7 @@ static struct str unit_around(struct draft_reader *r, const struct page *page)
 }
 
 /* False: no number of speed, or one that is left out. */
-static bool find_unit(struct draft_reader *r, const struct page *page, size_t column,
+static bool find_unit(struct draft_reader *r, const struct draft_page *page, size_t column,
                       struct str text, struct draft *into, struct str *ret)
 {
     struct str head = page->heads[column];
@@ -243,7 +244,7 @@ static bool find_unit(struct draft_reader *r, const struct page *page, size_t co
 }
 
 /* A time whose unit the column or the cell names, or an accuracy. */
-static bool find_other(struct draft_reader *r, const struct page *page, size_t column,
+static bool find_other(struct draft_reader *r, const struct draft_page *page, size_t column,
                        struct draft_number *number, struct str text)
 {
     struct str head = page->heads[column];
@@ -276,7 +277,7 @@ static bool find_other(struct draft_reader *r, const struct page *page, size_t c
     return true;
 }
 
-static bool find_rate(struct draft_reader *r, const struct page *page, size_t column,
+static bool find_rate(struct draft_reader *r, const struct draft_page *page, size_t column,
                       struct draft_number *number, struct str text, struct draft *into)
 {
     number->metric = STR_LIT("throughput");
@@ -296,8 +297,8 @@ static void keep(struct draft *into, const struct draft_number *number, bool is_
     list[(*n)++] = *number;
 }
 
-static void add_number(struct draft_reader *r, const struct page *page, size_t row, size_t column,
-                       struct draft *into)
+static void add_number(struct draft_reader *r, const struct draft_page *page, size_t row,
+                       size_t column, struct draft *into)
 {
     bool is_rate;
     const struct doc_row *of = &page->table->rows[row];
@@ -331,7 +332,7 @@ static void add_number(struct draft_reader *r, const struct page *page, size_t r
     keep(into, &number, is_rate);
 }
 
-static void add_table(struct draft_reader *r, struct page *page, struct draft *into)
+static void add_table(struct draft_reader *r, struct draft_page *page, struct draft *into)
 {
     const struct doc_table *table = page->table;
     read_heads(r, page);
@@ -360,7 +361,7 @@ void draft_add_tables(struct draft_reader *r, struct str document, const struct 
         into->others = arena_array(r->arena, struct draft_number, DRAFT_NUMBERS_MAX);
     }
     for (size_t t = 0; t < tables->n; t++) {
-        struct page page = {
+        struct draft_page page = {
             .document = document, .title = tables->title, .table = &tables->items[t]};
         if (tables->items[t].n_rows > 1) {
             add_table(r, &page, into);

@@ -113,14 +113,14 @@ static int64_t count_values(const struct shell_loop *loop)
     return n;
 }
 
-struct comparison {
+struct loop_comparison {
     struct str name;
     int64_t limit;
     bool is_open; /* < and > leave the limit out */
 };
 
 /* NAME<=N, NAME < N and the like, blanks or not. */
-static bool read_comparison(struct str text, struct comparison *ret)
+static bool read_comparison(struct str text, struct loop_comparison *ret)
 {
     size_t at = 0;
     struct str rest;
@@ -144,7 +144,7 @@ static int64_t count_c_loop(struct str text)
     struct str first;
     struct str condition = STR_EMPTY;
     struct str step = STR_EMPTY;
-    struct comparison c = {.limit = 0};
+    struct loop_comparison c = {.limit = 0};
     int64_t from = 0;
     int64_t by = 1;
     int64_t at;
@@ -180,7 +180,7 @@ static bool first_value(const struct shell_script *script, struct str name, int6
 }
 
 /* [ $i -le 6 ], [[ $i < 6 ]], test $i -lt 6, ((i <= 6)); until: the opposite. */
-static bool read_condition(const struct shell_loop *loop, struct comparison *ret)
+static bool read_condition(const struct shell_loop *loop, struct loop_comparison *ret)
 {
     for (size_t idx = 0; idx < loop->n; idx++) {
         struct str word = loop->words[idx].text;
@@ -205,7 +205,7 @@ static bool read_condition(const struct shell_loop *loop, struct comparison *ret
 
 static int64_t count_loop(const struct shell_script *script, const struct shell_loop *loop)
 {
-    struct comparison c = {.limit = 0};
+    struct loop_comparison c = {.limit = 0};
     int64_t first = 0;
     if (loop->kind == SHELL_FOR) {
         return counts_other_things(loop->name) && is_identifier(loop->name) ? 0

@@ -89,7 +89,7 @@ const struct bench_measure *bench_measure_of(struct str id)
 
 /* ---- one answer ---- */
 
-struct reading {
+struct bench_reading {
     struct arena *arena;
     enum bench_what what;
     int64_t took_ns;
@@ -97,7 +97,7 @@ struct reading {
     struct bench_answer *answer;
 };
 
-static int read_measure(const struct json *at, struct reading *r, struct str id,
+static int read_measure(const struct json *at, struct bench_reading *r, struct str id,
                         const struct bench_measure **ret, struct err *err)
 {
     const char *name = str_eq_z(id, LOOP_ID) ? "clock.jitter" : NULL;
@@ -111,7 +111,7 @@ static int read_measure(const struct json *at, struct reading *r, struct str id,
     return 0;
 }
 
-static int read_ns(const struct json *at, struct reading *r, struct bench_series *series,
+static int read_ns(const struct json *at, struct bench_reading *r, struct bench_series *series,
                    struct err *err)
 {
     struct json item;
@@ -137,8 +137,8 @@ static int read_ns(const struct json *at, struct reading *r, struct bench_series
 }
 
 /* What no machine does was not measured. */
-static int check_values(const struct json *at, struct reading *r, const struct bench_series *series,
-                        struct err *err)
+static int check_values(const struct json *at, struct bench_reading *r,
+                        const struct bench_series *series, struct err *err)
 {
     double *values = arena_array(r->arena, double, series->n);
     size_t n = bench_values(series, values);
@@ -153,7 +153,7 @@ static int check_values(const struct json *at, struct reading *r, const struct b
     return 0;
 }
 
-static int read_series(const struct json *at, struct reading *r, struct err *err)
+static int read_series(const struct json *at, struct bench_reading *r, struct err *err)
 {
     struct raw {
         struct str measure;
@@ -200,7 +200,7 @@ static struct str plain(struct arena *arena, struct str text)
     return (struct str){copy, len};
 }
 
-static int read_lack(const struct json *at, struct reading *r, struct err *err)
+static int read_lack(const struct json *at, struct bench_reading *r, struct err *err)
 {
     struct raw {
         struct str measure, why;
@@ -219,8 +219,9 @@ static int read_lack(const struct json *at, struct reading *r, struct err *err)
     return 0;
 }
 
-static int read_list(const struct json *root, const char *key, struct reading *r,
-                     int (*read_one)(const struct json *at, struct reading *r, struct err *err),
+static int read_list(const struct json *root, const char *key, struct bench_reading *r,
+                     int (*read_one)(const struct json *at, struct bench_reading *r,
+                                     struct err *err),
                      struct err *err)
 {
     struct json list, item;
@@ -238,7 +239,7 @@ static int read_list(const struct json *root, const char *key, struct reading *r
 }
 
 /* Each measure is there, with the messages that are judged, or said to be missing: exactly one of the two. */
-static int check_whole(const struct json *root, const struct reading *r, struct err *err)
+static int check_whole(const struct json *root, const struct bench_reading *r, struct err *err)
 {
     for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
         const struct bench_measure *measure = &BENCH_MEASURE[idx];
@@ -261,7 +262,7 @@ static int check_whole(const struct json *root, const struct reading *r, struct 
     return 0;
 }
 
-static int read_all(const struct json *root, struct reading *r, struct err *err)
+static int read_all(const struct json *root, struct bench_reading *r, struct err *err)
 {
     struct raw {
         int64_t version;
@@ -310,7 +311,7 @@ int bench_answer_read(struct arena *arena, struct str text, enum bench_what what
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct bench_answer *answer = arena_new(arena, struct bench_answer);
-    struct reading r = {.arena = arena, .what = what, .took_ns = took_ns, .answer = answer};
+    struct bench_reading r = {.arena = arena, .what = what, .took_ns = took_ns, .answer = answer};
     int rc = json_parse(text, "its answer", &doc, err);
     if (rc == 0) {
         struct json root = json_root(&doc);

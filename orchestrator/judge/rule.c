@@ -76,15 +76,6 @@ static int find_name(struct str name, const char *const *names, size_t n)
     return -1;
 }
 
-bool statistic_of_name(struct str name, enum statistic *ret_statistic)
-{
-    int idx = find_name(name, STATISTIC_NAMES, STAT_COUNT);
-    if (idx >= 0) {
-        *ret_statistic = (enum statistic)idx;
-    }
-    return idx >= 0;
-}
-
 /* One of `names`, found in member `key` of at; *ret_idx stays where the member is absent. */
 static int decode_choice(const struct json *at, const char *key, struct str value,
                          const char *const *names, size_t n, int *ret_idx, struct err *err)

@@ -173,7 +173,6 @@ MUST_CHECK int rule_combine(enum repeats how, const double *values, size_t n, do
 double rule_round(enum rounding rounding, double value, int decimals);
 
 const char *statistic_name(enum statistic statistic);
-bool statistic_of_name(struct str name, enum statistic *ret_statistic);
 const char *rounding_name(enum rounding rounding);
 const char *repeats_name(enum repeats repeats);
 const char *scale_name(enum scale scale);

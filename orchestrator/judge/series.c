@@ -3,6 +3,8 @@
 
 #include "judge/series.h"
 
+#include "codec/json.h"
+
 static const char *const SCOPE_NAMES[] = {
     [SCOPE_RANK] = "rank", [SCOPE_NODE] = "node", [SCOPE_JOB] = "job"};
 static const char *const QUANTITY_NAMES[] = {
@@ -69,4 +71,13 @@ const struct series *measurement_primary(const struct measurement *m)
         }
     }
     return NULL;
+}
+
+void series_encode_head(struct json_out *out, const struct series *series)
+{
+    jw_str(out, "name", series->name);
+    jw_str(out, "unit", series->unit);
+    jw_z(out, "scope", scope_name(series->scope));
+    jw_z(out, "quantity", quantity_name(series->quantity));
+    jw_bool(out, "primary", series->is_primary);
 }

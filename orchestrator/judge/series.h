@@ -133,4 +133,9 @@ bool quantity_of_name(struct str name, enum quantity *ret_quantity);
 const struct series *measurement_series(const struct measurement *m, struct str name);
 const struct series *measurement_primary(const struct measurement *m);
 
+/* What a series is, into an object that is open: the same wherever one is written. How its samples stand beside that is each document's
+   own, since all are read elsewhere: columns in published series, a list in a run's and in `measure --json`. */
+struct json_out;
+void series_encode_head(struct json_out *out, const struct series *series);
+
 #endif

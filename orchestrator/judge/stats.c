@@ -36,18 +36,6 @@ double stats_harmonic_mean(const double *values, size_t n)
     return (double)n / sum;
 }
 
-double stats_weighted_mean(const double *values, const double *weights, size_t n)
-{
-    double sum = 0;
-    double weight = 0;
-    ASSERT(n > 0);
-    for (size_t idx = 0; idx < n; idx++) {
-        sum += values[idx] * weights[idx];
-        weight += weights[idx];
-    }
-    return sum / weight;
-}
-
 double stats_min(const double *values, size_t n)
 {
     double least = values[0];
@@ -113,14 +101,9 @@ double stats_std(const double *values, size_t n)
     return n > 1 ? sqrt(sum / (double)(n - 1)) : 0;
 }
 
-double stats_sem(const double *values, size_t n)
+static double stats_sem(const double *values, size_t n)
 {
     return stats_std(values, n) / sqrt((double)n);
-}
-
-double stats_cv(const double *values, size_t n)
-{
-    return stats_std(values, n) / stats_mean(values, n);
 }
 
 /* Two-sided 95 % points of Student's t for 1 to 30 degrees of freedom; beyond, 1.96 + 2.4 / df is within 0.001.

@@ -9,7 +9,6 @@
 double stats_sum(const double *values, size_t n);
 double stats_mean(const double *values, size_t n);
 double stats_harmonic_mean(const double *values, size_t n); /* of values over 0 */
-double stats_weighted_mean(const double *values, const double *weights, size_t n); /* weights > 0 */
 double stats_min(const double *values, size_t n);
 double stats_max(const double *values, size_t n);
 
@@ -22,8 +21,6 @@ double stats_sorted_percentile(const double *sorted, size_t n,
 double stats_sorted_trimmed_mean(const double *sorted, size_t n, size_t n_each); /* 2 n_each < n */
 
 double stats_std(const double *values, size_t n); /* of the sample: n - 1; 0 for n = 1 */
-double stats_sem(const double *values, size_t n); /* standard error of the mean */
-double stats_cv(const double *values, size_t n);  /* std over mean */
 /* Two-sided 95 % point of Student's t; a part of a degree of freedom does not count, so that no interval is too narrow. df >= 1. */
 double stats_t975(double df);
 /* Half the width of the 95 % confidence interval of the mean by Student's t; NAN for n = 1. */

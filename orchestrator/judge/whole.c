@@ -37,11 +37,6 @@ const char *cause_name(enum cause cause)
     return ROWS[cause].name;
 }
 
-enum parse_verdict cause_verdict(enum cause cause)
-{
-    return ROWS[cause].verdict;
-}
-
 void cause_add(struct causes *causes, enum cause cause, int64_t at)
 {
     if (causes->n[cause]++ == 0) {

@@ -69,27 +69,27 @@ static double off_by(const struct submission *s, const struct round_row *row)
 }
 
 /* What a search of the submissions asks for beside submitter and benchmark; the narrowest first. */
-struct search {
+struct match_search {
     bool by_system, by_count;
     const char *words;
 };
-static const struct search SEARCHES[] = {
+static const struct match_search SEARCHES[] = {
     {true, true, "submitter, benchmark, accelerator count and system name"},
     {false, true, "submitter, benchmark and accelerator count; the system has another name there"},
     {true, false, "submitter, benchmark and system name; the accelerator count is another there"},
     {false, false, "submitter and benchmark; system and accelerator count are others there"},
 };
 
-struct found {
+struct match_found {
     size_t n;       /* that the search gives and no row has taken */
     size_t nearest; /* by content */
     double off;
 };
 
-static struct found search(const struct round *round, const struct round_row *row,
-                           const struct search *by, const bool *is_taken)
+static struct match_found search(const struct round *round, const struct round_row *row,
+                                 const struct match_search *by, const bool *is_taken)
 {
-    struct found found = {.off = (double)INFINITY};
+    struct match_found found = {.off = (double)INFINITY};
     for (size_t idx = 0; idx < round->n; idx++) {
         const struct submission *s = &round->items[idx];
         double off;
@@ -117,7 +117,7 @@ static bool match_content(struct arena *arena, const struct round *round,
                           const struct round_row *row, bool *is_taken, struct round_match *ret)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(SEARCHES); idx++) {
-        struct found found = search(round, row, &SEARCHES[idx], is_taken);
+        struct match_found found = search(round, row, &SEARCHES[idx], is_taken);
         if (found.n > 0 && found.off <= SAME_REL) {
             struct str which = folders(found.n, arena);
             is_taken[found.nearest] = true;
@@ -146,7 +146,7 @@ static void match_name(struct arena *arena, const struct round *round, const str
                        const bool *is_taken, struct round_match *ret)
 {
     size_t n_tried = search(round, row, &SEARCHES[ARRAY_LEN(SEARCHES) - 1], is_taken).n;
-    struct found found = search(round, row, &SEARCHES[0], is_taken);
+    struct match_found found = search(round, row, &SEARCHES[0], is_taken);
     if (found.n > 0) {
         struct str why;
         ret->submission = &round->items[found.nearest];

@@ -9,7 +9,7 @@
 #define SLUG_BYTES 56 /* leaves room for "-NNN" */
 #define LINE_BYTES 512
 
-struct writer {
+struct round_writer {
     struct arena *arena;
     const struct round_report *report;
     struct json_out *out;
@@ -44,7 +44,7 @@ static struct str slug_of(struct arena *arena, struct str text)
 }
 
 /* The slug, or with -2, -3, ... where it is taken. */
-static struct str unique(struct writer *w, const char *kind, struct str slug)
+static struct str unique(struct round_writer *w, const char *kind, struct str slug)
 {
     struct str id = slug;
     for (int n = 2;; n++) {
@@ -56,7 +56,7 @@ static struct str unique(struct writer *w, const char *kind, struct str slug)
     }
 }
 
-static void put_source(struct writer *w, const char *key, struct str path)
+static void put_source(struct round_writer *w, const char *key, struct str path)
 {
     const struct source_ref *source = &w->report->source;
     jw_object(w->out, key);
@@ -68,7 +68,7 @@ static void put_source(struct writer *w, const char *key, struct str path)
 }
 
 /* Left out where nothing is said; one line. */
-static void put_condition(struct writer *w, const char *name, struct str value)
+static void put_condition(struct round_writer *w, const char *name, struct str value)
 {
     char *line = arena_strndup(w->arena, value.ptr ? value.ptr : "",
                                value.len < LINE_BYTES ? value.len : LINE_BYTES);
@@ -82,7 +82,7 @@ static void put_condition(struct writer *w, const char *name, struct str value)
 
 /* ---- environments: one a system ---- */
 
-static struct str system_key(struct writer *w, const struct round_row *row,
+static struct str system_key(struct round_writer *w, const struct round_row *row,
                              const struct round_match *match)
 {
     const struct machine *s = match->submission ? match->submission->machine : NULL;
@@ -99,7 +99,7 @@ static int64_t nodes_of(const struct round_row *row, const struct round_match *m
     return s && s->nodes > 0 && s->nodes * s->per_node == row->accelerators ? s->nodes : 1;
 }
 
-static void put_environment(struct writer *w, const struct round_row *row,
+static void put_environment(struct round_writer *w, const struct round_row *row,
                             const struct round_match *match)
 {
     static const struct machine NONE = {.nodes = -1, .per_node = -1};
@@ -137,7 +137,7 @@ static void put_environment(struct writer *w, const struct round_row *row,
 
 /* ---- stacks: one a framework ---- */
 
-static void put_stack(struct writer *w, const struct round_row *row)
+static void put_stack(struct round_writer *w, const struct round_row *row)
 {
     struct str *id = arena_new(w->arena, struct str);
     if (map_get(&w->stacks, row->framework)) {
@@ -167,7 +167,7 @@ static void put_stack(struct writer *w, const struct round_row *row)
 
 /* ---- cases: one a row ---- */
 
-static void put_factor(struct writer *w, const struct factor *factor)
+static void put_factor(struct round_writer *w, const struct factor *factor)
 {
     if (factor->value > 0) {
         jw_object(w->out, "factor");
@@ -184,7 +184,7 @@ static const struct submission *judged(const struct round_match *match)
     return match->submission && match->submission->n_absent == 0 ? match->submission : NULL;
 }
 
-static void put_logs(struct writer *w, const struct submission *s)
+static void put_logs(struct round_writer *w, const struct submission *s)
 {
     jw_array(w->out, "logs");
     for (size_t idx = 0; s && idx < s->n_logs; idx++) {
@@ -193,7 +193,7 @@ static void put_logs(struct writer *w, const struct submission *s)
     jw_end_array(w->out);
 }
 
-static void put_cell(struct writer *w, const struct round_row *row, struct str case_id)
+static void put_cell(struct round_writer *w, const struct round_row *row, struct str case_id)
 {
     jw_array(w->out, "cells");
     jw_object(w->out, NULL);
@@ -213,7 +213,8 @@ static void put_cell(struct writer *w, const struct round_row *row, struct str c
     jw_end_array(w->out);
 }
 
-static void put_case(struct writer *w, const struct round_row *row, const struct round_match *match)
+static void put_case(struct round_writer *w, const struct round_row *row,
+                     const struct round_match *match)
 {
     const struct submission *s = judged(match);
     const struct str *environment = map_get(&w->environments, system_key(w, row, match));
@@ -246,7 +247,7 @@ static void put_case(struct writer *w, const struct round_row *row, const struct
     jw_end_object(w->out);
 }
 
-static void put_head(struct writer *w)
+static void put_head(struct round_writer *w)
 {
     const struct round_report *r = w->report;
     jw_i64(w->out, "schema_version", 1);
@@ -268,7 +269,7 @@ static void put_head(struct writer *w)
     jw_end_object(w->out);
 }
 
-static void writer_cleanup(struct writer *w)
+static void writer_cleanup(struct round_writer *w)
 {
     map_release(&w->environments);
     map_release(&w->stacks);
@@ -278,7 +279,7 @@ static void writer_cleanup(struct writer *w)
 void round_report_write(struct arena *arena, const struct round_report *report, struct strbuf *text)
 {
     struct json_out out;
-    CLEANUP(writer) struct writer w = {.arena = arena, .report = report, .out = &out};
+    CLEANUP(writer) struct round_writer w = {.arena = arena, .report = report, .out = &out};
     jw_begin(&out, text, false);
     jw_object(&out, NULL);
     put_head(&w);

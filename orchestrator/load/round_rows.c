@@ -11,14 +11,14 @@
 #define FIELD_BYTES 4096
 #define COUNT_MAX   1000000
 
-struct cursor {
+struct row_cursor {
     struct str rest;
     size_t line;
     bool is_row_end;
 };
 
 /* One field; quotes may hold commas, line breaks and doubled quotes. */
-static int next_field(struct arena *arena, struct cursor *at, const char *name,
+static int next_field(struct arena *arena, struct row_cursor *at, const char *name,
                       struct str *ret_field, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
@@ -61,8 +61,8 @@ static int next_field(struct arena *arena, struct cursor *at, const char *name,
     return 0;
 }
 
-static int next_row(struct arena *arena, struct cursor *at, const char *name, struct str *fields,
-                    size_t *ret_n, struct err *err)
+static int next_row(struct arena *arena, struct row_cursor *at, const char *name,
+                    struct str *fields, size_t *ret_n, struct err *err)
 {
     size_t n = 0;
     do {
@@ -78,7 +78,7 @@ static int next_row(struct arena *arena, struct cursor *at, const char *name, st
     return 0;
 }
 
-struct column {
+struct row_column {
     const char *name;
     size_t offset;
     size_t at; /* in a row */
@@ -89,19 +89,19 @@ struct column {
         name, offsetof(struct round_row, member), 0                                                \
     }
 #define COLUMNS 10
-static const struct column COLUMN_NAMES[COLUMNS] = {COL("round", round),
-                                                    COL("division", division),
-                                                    COL("availability", availability),
-                                                    COL("submitter", submitter),
-                                                    COL("system", machine),
-                                                    COL("benchmark", benchmark),
-                                                    COL("result_min", minutes),
-                                                    COL("accelerators", accelerators),
-                                                    COL("accelerator", accelerator),
-                                                    COL("framework", framework)};
+static const struct row_column COLUMN_NAMES[COLUMNS] = {COL("round", round),
+                                                        COL("division", division),
+                                                        COL("availability", availability),
+                                                        COL("submitter", submitter),
+                                                        COL("system", machine),
+                                                        COL("benchmark", benchmark),
+                                                        COL("result_min", minutes),
+                                                        COL("accelerators", accelerators),
+                                                        COL("accelerator", accelerator),
+                                                        COL("framework", framework)};
 
 static int find_columns(const struct str *fields, size_t n, const char *name,
-                        struct column *columns, struct err *err)
+                        struct row_column *columns, struct err *err)
 {
     for (size_t idx = 0; idx < COLUMNS; idx++) {
         columns[idx] = COLUMN_NAMES[idx];
@@ -116,7 +116,7 @@ static int find_columns(const struct str *fields, size_t n, const char *name,
     return 0;
 }
 
-static int take_row(const struct str *fields, const struct column *columns, const char *name,
+static int take_row(const struct str *fields, const struct row_column *columns, const char *name,
                     struct round_row *row, struct err *err)
 {
     struct err why = {0};
@@ -139,9 +139,9 @@ static int take_row(const struct str *fields, const struct column *columns, cons
 int round_rows_read(struct arena *arena, struct str text, const char *name,
                     struct round_rows *ret_rows, struct err *err)
 {
-    struct cursor at = {text, 1, false};
+    struct row_cursor at = {text, 1, false};
     struct str fields[FIELDS_MAX];
-    struct column columns[COLUMNS];
+    struct row_column columns[COLUMNS];
     size_t n_head = 0;
     size_t n = 0;
     VEC(struct round_row) rows = {0};

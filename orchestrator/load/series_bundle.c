@@ -27,11 +27,11 @@ void series_bundle_release(struct series_bundle *bundle)
 /* --- writing ------------------------------------------------------------------------------------- */
 
 /* The names of all facts, in the order in which they are met. */
-struct names {
+struct bundle_names {
     VEC(struct str) list;
 };
 
-static size_t name_idx(struct names *names, struct str name)
+static size_t name_idx(struct bundle_names *names, struct str name)
 {
     size_t idx = 0;
     while (idx < names->list.n && !str_eq(names->list.items[idx], name)) {
@@ -70,7 +70,8 @@ static void write_state(struct json_out *out, const struct measurement *m)
     jw_end_object(out);
 }
 
-static void write_log(struct json_out *out, const struct series_file *file, struct names *names)
+static void write_log(struct json_out *out, const struct series_file *file,
+                      struct bundle_names *names)
 {
     const struct measurement *m = &file->measurement;
     bool have_runs = series_facts_have_runs(m);
@@ -103,7 +104,7 @@ static void write_log(struct json_out *out, const struct series_file *file, stru
 }
 
 static void write_head(struct json_out *out, const struct series_file *file,
-                       const struct names *names)
+                       const struct bundle_names *names)
 {
     const struct measurement *m = &file->measurement;
     jw_i64(out, "schema_version", SCHEMA_VERSION);
@@ -136,7 +137,7 @@ static void write_head(struct json_out *out, const struct series_file *file,
 
 /* A log a line, so that a difference of two versions shows which. */
 static void write_logs(struct strbuf *text, const struct series_file *const *files, size_t n,
-                       struct names *names)
+                       struct bundle_names *names)
 {
     for (size_t idx = 0; idx < n; idx++) {
         struct json_out out;
@@ -151,7 +152,7 @@ int series_bundle_write(const char *path, const struct series_file *const *files
 {
     CLEANUP(strbuf) struct strbuf logs;
     CLEANUP(strbuf) struct strbuf text;
-    struct names names = {0};
+    struct bundle_names names = {0};
     struct json_out out;
     ASSERT(n > 0);
     strbuf_init(&logs, FILE_BYTES_MAX);
@@ -174,7 +175,7 @@ int series_bundle_write(const char *path, const struct series_file *const *files
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
-struct shape { /* what all logs of the file have in common */
+struct bundle_shape { /* what all logs of the file have in common */
     struct series_file file;
     struct str *facts;
     size_t n_facts;
@@ -206,7 +207,7 @@ static int read_shape_series(const struct json *at, struct arena *arena, struct 
     return 0;
 }
 
-static int read_shape(const struct json *root, struct arena *arena, struct shape *shape,
+static int read_shape(const struct json *root, struct arena *arena, struct bundle_shape *shape,
                       struct err *err)
 {
     static const struct json_field SOURCE[] = {
@@ -273,7 +274,7 @@ static int read_state(const struct json *at, struct arena *arena, struct measure
 
 /* One number or text of a fact. */
 static int read_fact_part(const struct json *at, size_t part, struct arena *arena,
-                          const struct shape *shape, struct fact *fact, struct err *err)
+                          const struct bundle_shape *shape, struct fact *fact, struct err *err)
 {
     int64_t number = 0;
     if (part == 1) {
@@ -299,8 +300,9 @@ static int read_fact_part(const struct json *at, size_t part, struct arena *aren
     return 0;
 }
 
-static int read_facts(const struct json *list, struct arena *arena, const struct shape *shape,
-                      struct measurement *m, size_t n_parts, struct err *err)
+static int read_facts(const struct json *list, struct arena *arena,
+                      const struct bundle_shape *shape, struct measurement *m, size_t n_parts,
+                      struct err *err)
 {
     struct json item;
     size_t n = 0;
@@ -325,8 +327,8 @@ static int read_facts(const struct json *list, struct arena *arena, const struct
     return 0;
 }
 
-static int read_samples(const struct json *list, struct arena *arena, const struct shape *shape,
-                        struct measurement *m, struct err *err)
+static int read_samples(const struct json *list, struct arena *arena,
+                        const struct bundle_shape *shape, struct measurement *m, struct err *err)
 {
     const struct measurement *like = &shape->file.measurement;
     struct json item;
@@ -361,7 +363,7 @@ struct reading { /* one log */
 enum part { PATH, SHA256, BYTES, LINES, LAST_STEP, STATE, FACTS, SAMPLES, PARTS };
 
 static int read_part(const struct json *at, enum part part, struct arena *arena,
-                     const struct shape *shape, struct reading *in, struct err *err)
+                     const struct bundle_shape *shape, struct reading *in, struct err *err)
 {
     struct series_file *file = in->file;
     struct measurement *m = &file->measurement;
@@ -393,7 +395,7 @@ static int read_part(const struct json *at, enum part part, struct arena *arena,
     return -1;
 }
 
-static int read_log(const struct json *at, struct arena *arena, const struct shape *shape,
+static int read_log(const struct json *at, struct arena *arena, const struct bundle_shape *shape,
                     struct series_bundle *bundle, struct err *err)
 {
     struct series_file *file = arena_new(arena, struct series_file);
@@ -418,15 +420,16 @@ static int read_log(const struct json *at, struct arena *arena, const struct sha
                : json_fail(at, err, "\"%.200s\" is there twice", file->log.ptr);
 }
 
-static int read_all(const struct json *root, struct arena *arena, struct shape *shape,
+static int read_all(const struct json *root, struct arena *arena, struct bundle_shape *shape,
                     struct series_bundle *bundle, struct err *err)
 {
     static const struct json_field FIELDS[] = {
-        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct shape, version), SCHEMA_VERSION,
-         SCHEMA_VERSION},
-        {"report", JSON_STR, JSON_REQUIRED, offsetof(struct shape, file.report), 0, 0},
+        {"schema_version", JSON_I64, JSON_REQUIRED, offsetof(struct bundle_shape, version),
+         SCHEMA_VERSION, SCHEMA_VERSION},
+        {"report", JSON_STR, JSON_REQUIRED, offsetof(struct bundle_shape, file.report), 0, 0},
         {"source", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
-        {"format", JSON_STR, JSON_REQUIRED, offsetof(struct shape, file.measurement.format), 0, 0},
+        {"format", JSON_STR, JSON_REQUIRED, offsetof(struct bundle_shape, file.measurement.format),
+         0, 0},
         {"facts", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"series", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
         {"logs", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
@@ -451,7 +454,7 @@ int series_bundle_read(struct arena *arena, const char *path, struct series_bund
                        struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
-    struct shape shape = {0};
+    struct bundle_shape shape = {0};
     struct str text;
     struct json root;
     if (fs_read(arena, path, FILE_BYTES_MAX, &text, err) < 0 ||

@@ -150,11 +150,7 @@ void series_write_samples(struct json_out *out, const struct series *s)
 static void write_series(struct json_out *out, const struct series *s)
 {
     jw_object(out, NULL);
-    jw_str(out, "name", s->name);
-    jw_str(out, "unit", s->unit);
-    jw_z(out, "scope", scope_name(s->scope));
-    jw_z(out, "quantity", quantity_name(s->quantity));
-    jw_bool(out, "primary", s->is_primary);
+    series_encode_head(out, s);
     jw_i64(out, "n", (int64_t)s->n);
     series_write_samples(out, s);
     jw_end_object(out);

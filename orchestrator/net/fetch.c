@@ -175,7 +175,7 @@ static int take_value(struct fetch *fetch, struct digest_value *ret_value, struc
 {
     struct digest_value value = {.size_bytes = (uint64_t)fetch->size_bytes};
     for (size_t idx = 0; idx < DIGEST_KINDS; idx++) {
-        struct chain *chain = &fetch->chains[idx];
+        struct fetch_chain *chain = &fetch->chains[idx];
         struct digest_value part;
         if (!chain->kind) {
             continue;

@@ -87,7 +87,7 @@ static int run_check(void *arg, const atomic_bool *is_cancelled, struct err *err
 
 static int run_chain(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
-    struct chain *chain = arg;
+    struct fetch_chain *chain = arg;
     uint64_t from = chain->pos;
     while (chain->pos < chain->until) {
         uint64_t left = chain->until - chain->pos;
@@ -291,7 +291,7 @@ static uint64_t sure_bytes(const struct fetch *fetch)
     return is_all_there(fetch) ? (uint64_t)fetch->size_bytes : block_start(fetch, fetch->frontier);
 }
 
-static int step_chain(struct fetch *fetch, struct chain *chain, struct err *err)
+static int step_chain(struct fetch *fetch, struct fetch_chain *chain, struct err *err)
 {
     uint64_t sure = sure_bytes(fetch);
     if (chain->is_busy) {
@@ -350,7 +350,7 @@ bool check_is_over(const struct fetch *fetch)
 {
     bool is_over = is_all_there(fetch) && fetch->is_synced;
     for (size_t idx = 0; idx < DIGEST_KINDS; idx++) {
-        const struct chain *chain = &fetch->chains[idx];
+        const struct fetch_chain *chain = &fetch->chains[idx];
         is_over &= !chain->kind || (!chain->is_busy && chain->pos == (uint64_t)fetch->size_bytes);
     }
     return is_over;

@@ -43,7 +43,7 @@ struct piece {
 };
 
 /* [pos, end); pos may be inside a block, whose first bytes are written and in crc. */
-struct span {
+struct fetch_span {
     uint64_t pos, end;
     uint32_t crc;
 };
@@ -83,7 +83,7 @@ struct slot {
     struct fetch *fetch;
     struct http_transfer *transfer; /* NULL: idle */
     struct mirror *mirror;
-    struct span span;
+    struct fetch_span span;
     bool is_whole_body; /* asked without a range: the body starts at 0 */
     bool sent_if_range;
     uint64_t body_pos;    /* of the next byte of the body in the file */
@@ -114,7 +114,7 @@ struct check_job {
     uint8_t *buf;
 };
 
-struct chain { /* one digest of the whole, fed in order */
+struct fetch_chain { /* one digest of the whole, fed in order */
     struct pool_job job;
     bool is_busy;
     unsigned kind;
@@ -152,7 +152,7 @@ struct fetch {
     struct slot slots[FETCH_CONNECTIONS_MAX];
     size_t n_slots;
     struct { /* what slots that failed leave behind */
-        struct span *items;
+        struct fetch_span *items;
         size_t n, n_max;
     } orphans;
 
@@ -178,7 +178,7 @@ struct fetch {
         size_t n, n_max;
     } ready;
 
-    struct chain chains[DIGEST_KINDS];
+    struct fetch_chain chains[DIGEST_KINDS];
     struct check_job checks[CHECK_JOBS];
     struct sync_job sync;
     bool is_synced;

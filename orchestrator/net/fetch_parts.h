@@ -19,7 +19,7 @@ MUST_CHECK int disk_forget(struct fetch *fetch, struct err *err);
 void disk_close(struct fetch *fetch);
 
 /* fetch_slot.c */
-MUST_CHECK int slot_start(struct slot *slot, struct mirror *mirror, struct span span,
+MUST_CHECK int slot_start(struct slot *slot, struct mirror *mirror, struct fetch_span span,
                           struct err *err);
 /* Looks how its transfer stands and takes the consequences. -1: the fetch is over. */
 MUST_CHECK int slot_step(struct slot *slot, struct err *err);
@@ -31,7 +31,7 @@ MUST_CHECK int plan_work(struct fetch *fetch, struct err *err);
 /* From MISSING to TAKEN, and from anything else to MISSING. */
 void plan_take(struct fetch *fetch, size_t first_block, size_t end_block);
 void plan_missing(struct fetch *fetch, size_t block_idx);
-void plan_orphan(struct fetch *fetch, struct span span);
+void plan_orphan(struct fetch *fetch, struct fetch_span span);
 void plan_rates(struct fetch *fetch);
 /* When the next slot or mirror has rested; 0: none does. */
 int64_t plan_next_ns(const struct fetch *fetch);

@@ -43,7 +43,7 @@ void plan_missing(struct fetch *fetch, size_t block_idx)
     }
 }
 
-void plan_orphan(struct fetch *fetch, struct span span)
+void plan_orphan(struct fetch *fetch, struct fetch_span span)
 {
     VEC_PUSH(&fetch->orphans, span);
 }
@@ -207,7 +207,7 @@ static uint64_t chunk_of(const struct fetch *fetch, const struct mirror *mirror)
     return chunk > CHUNK_MIN_BYTES ? chunk : CHUNK_MIN_BYTES;
 }
 
-static struct span take_chunk(struct fetch *fetch, const struct mirror *mirror)
+static struct fetch_span take_chunk(struct fetch *fetch, const struct mirror *mirror)
 {
     size_t from = first_missing(fetch);
     uint64_t chunk = chunk_of(fetch, mirror);
@@ -219,15 +219,15 @@ static struct span take_chunk(struct fetch *fetch, const struct mirror *mirror)
         to++;
     }
     plan_take(fetch, from, to);
-    return (struct span){block_start(fetch, from), block_end(fetch, to - 1), 0};
+    return (struct fetch_span){block_start(fetch, from), block_end(fetch, to - 1), 0};
 }
 
 /* From a server without ranges: all that is missing, in one body. */
-static struct span take_all(struct fetch *fetch)
+static struct fetch_span take_all(struct fetch *fetch)
 {
     size_t from;
     for (size_t idx = 0; idx < fetch->orphans.n; idx++) {
-        const struct span *orphan = &fetch->orphans.items[idx];
+        const struct fetch_span *orphan = &fetch->orphans.items[idx];
         fetch->result.again_bytes += orphan->pos % fetch->block_bytes;
         for (size_t block = (size_t)(orphan->pos / fetch->block_bytes);
              block < state_n_blocks(orphan->end, fetch->block_bytes); block++) {
@@ -237,12 +237,12 @@ static struct span take_all(struct fetch *fetch)
     fetch->orphans.n = 0;
     from = first_missing(fetch);
     plan_take(fetch, from, fetch->n_blocks);
-    return (struct span){block_start(fetch, from), (uint64_t)fetch->size_bytes, 0};
+    return (struct fetch_span){block_start(fetch, from), (uint64_t)fetch->size_bytes, 0};
 }
 
 static int start_on(struct fetch *fetch, struct slot *slot, struct mirror *mirror, struct err *err)
 {
-    struct span span = {0};
+    struct fetch_span span = {0};
     if (!fetch->blocks) {
         span.end = fetch->size_bytes == 0 ? 0 : UINT64_MAX;
     } else if (mirror->no_ranges) {
@@ -321,7 +321,7 @@ static int steal(struct fetch *fetch, struct slot *thief, struct err *err)
         GAIN_MIN_S) {
         return 0;
     }
-    struct span span = {split, victim->span.end, 0};
+    struct fetch_span span = {split, victim->span.end, 0};
     victim->span.end = split;
     return slot_start(thief, mirror, span, err);
 }

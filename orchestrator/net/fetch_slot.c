@@ -316,7 +316,7 @@ static struct str range_validator(const struct mirror *mirror)
 static void give_back(struct slot *slot)
 {
     struct fetch *fetch = slot->fetch;
-    struct span span = slot->span;
+    struct fetch_span span = slot->span;
     if (!fetch->blocks || span.pos >= span.end) {
         return;
     }
@@ -346,7 +346,7 @@ static int cannot_start(struct slot *slot, struct err *err)
     return 0;
 }
 
-int slot_start(struct slot *slot, struct mirror *mirror, struct span span, struct err *err)
+int slot_start(struct slot *slot, struct mirror *mirror, struct fetch_span span, struct err *err)
 {
     struct fetch *fetch = slot->fetch;
     CLEANUP(arena) struct arena scratch = ARENA_EMPTY;

@@ -19,7 +19,6 @@
 #define BUFFER_LARGE_BYTES (256L * 1024)
 #define HEADER_BYTES_MAX                                                                           \
     (256u << 10) /* of all answers of a transfer, redirects and all; some libcurl end at 300 KiB */
-#define GET_WAIT_NS (200 * NS_PER_MS)
 
 /* A stream of a shared HTTP/2 connection, or a connection each. */
 enum { LANE_SHARED, LANE_ALONE, N_LANES };
@@ -28,7 +27,7 @@ struct http {
     struct loop *loop;             /* borrowed */
     struct http_settings settings; /* strings in the arena */
     struct arena arena;
-    struct lane lanes[N_LANES];
+    struct http_lane lanes[N_LANES];
     struct http_transfer *first;
 };
 
@@ -524,45 +523,4 @@ enum step http_step(struct http_transfer *transfer, struct err *err)
         return STEP_AGAIN;
     }
     return finish(transfer, err) < 0 ? STEP_FAIL : STEP_DONE;
-}
-
-struct get {
-    struct strbuf *out;
-    const char *shown;
-};
-
-static int on_get_body(void *ctx, const uint8_t *ptr, size_t len, struct err *err)
-{
-    struct get *get = ctx;
-    strbuf_add(get->out, ptr, len);
-    return get->out->is_full
-               ? err_set(err, ERR_FETCH, "%s: more than %zu bytes", get->shown, get->out->cap_bytes)
-               : 0;
-}
-
-int http_get(struct http *http, const struct http_request *request, struct strbuf *out,
-             struct http_transfer **ret_transfer, struct err *err)
-{
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    CLEANUP(http_transfer) struct http_transfer *transfer = NULL;
-    struct http_request own = *request;
-    struct get get = {out, http_url_shown(&arena, request->url)};
-    enum step step;
-    own.on_head = NULL;
-    own.on_body = on_get_body;
-    own.ctx = &get;
-    if (http_start(http, &own, &transfer, err) < 0) {
-        return -1;
-    }
-    while ((step = http_step(transfer, err)) == STEP_AGAIN) {
-        if (loop_once(http->loop, GET_WAIT_NS, err) < 0) {
-            return -1;
-        }
-    }
-    if (step == STEP_FAIL) {
-        return -1;
-    }
-    *ret_transfer = transfer;
-    transfer = NULL;
-    return 0;
 }

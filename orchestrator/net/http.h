@@ -12,7 +12,6 @@
 #define HTTP_HEADERS_MAX   32
 #define HTTP_REDIRECTS_MAX 10
 #define HTTP_URL_MAX       8192
-#define HTTP_BODY_MAX      (16u << 20) /* of http_get */
 
 struct http;
 struct http_transfer;
@@ -102,12 +101,6 @@ static inline void http_transfer_cleanup(struct http_transfer **transfer)
 }
 /* From now on; 0: no limit. */
 void http_set_rate(struct http_transfer *transfer, uint64_t rate_bytes_per_s);
-
-/* Small documents: runs the loop until it is there. The body goes to out (its cap is an ERR_FETCH);
-   the request's callbacks are not called. *ret_head lives as long as
-   the transfer that is given out. */
-MUST_CHECK int http_get(struct http *http, const struct http_request *request, struct strbuf *out,
-                        struct http_transfer **ret_transfer, struct err *err);
 
 /* scheme://host[:port]/path, for messages and events: no user info, query, fragment or control byte. What cannot be read as a
    URL is not shown at all. */

@@ -6,7 +6,7 @@
 #include "net/http.h"
 
 /* One multi handle with its own connections. */
-struct lane {
+struct http_lane {
     struct loop *loop; /* borrowed */
     void *multi;       /* CURLM */
     uint64_t timer;
@@ -14,8 +14,9 @@ struct lane {
 };
 
 /* is_shared: streams of one HTTP/2 connection where the server has that, else a connection each. */
-MUST_CHECK int lane_init(struct lane *lane, struct loop *loop, bool is_shared, struct err *err);
-void lane_release(struct lane *lane);
+MUST_CHECK int lane_init(struct http_lane *lane, struct loop *loop, bool is_shared,
+                         struct err *err);
+void lane_release(struct http_lane *lane);
 
 struct file_read { /* a file:// transfer */
     int fd;        /* -1: it is none */
@@ -31,7 +32,7 @@ struct http_transfer {
     const char *shown;  /* the URL, for messages */
     void *easy;         /* CURL; NULL: file:// */
     void *headers;      /* struct curl_slist */
-    struct lane *lane;
+    struct http_lane *lane;
     char *error_text;
     struct file_read file;
     struct http_head head;

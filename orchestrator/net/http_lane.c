@@ -19,7 +19,7 @@ static void transfer_ended(CURL *easy, CURLcode result)
     transfer->result = (int)result;
 }
 
-static void take_ended(struct lane *lane)
+static void take_ended(struct http_lane *lane)
 {
     const CURLMsg *message;
     int n_left;
@@ -30,7 +30,7 @@ static void take_ended(struct lane *lane)
     }
 }
 
-static void act(struct lane *lane, curl_socket_t fd, int ready)
+static void act(struct http_lane *lane, curl_socket_t fd, int ready)
 {
     int n_running;
     CURLMcode code = curl_multi_socket_action(lane->multi, fd, ready, &n_running);
@@ -50,14 +50,14 @@ static void on_ready(void *ctx, int fd, short events)
 
 static void on_due(void *ctx)
 {
-    struct lane *lane = ctx;
+    struct http_lane *lane = ctx;
     lane->timer = 0;
     act(lane, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *ctx, void *socket UNUSED)
 {
-    struct lane *lane = ctx;
+    struct http_lane *lane = ctx;
     short events =
         (short)((what & CURL_POLL_IN ? POLLIN : 0) | (what & CURL_POLL_OUT ? POLLOUT : 0));
     loop_unwatch(lane->loop, fd);
@@ -72,7 +72,7 @@ static int on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *ctx, v
 
 static int on_timeout(CURLM *multi UNUSED, long timeout_ms, void *ctx)
 {
-    struct lane *lane = ctx;
+    struct http_lane *lane = ctx;
     struct loop *loop = lane->loop;
     loop_timer_drop(loop, lane->timer);
     lane->timer = 0;
@@ -86,7 +86,7 @@ static int on_timeout(CURLM *multi UNUSED, long timeout_ms, void *ctx)
                           &lane->timer, &lane->err);
 }
 
-int lane_init(struct lane *lane, struct loop *loop, bool is_shared, struct err *err)
+int lane_init(struct http_lane *lane, struct loop *loop, bool is_shared, struct err *err)
 {
     long pipelining = is_shared ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING;
     bool is_bad = false;
@@ -104,7 +104,7 @@ int lane_init(struct lane *lane, struct loop *loop, bool is_shared, struct err *
     return is_bad ? err_set(err, ERR_INTERNAL, "libcurl: curl_multi_setopt failed") : 0;
 }
 
-void lane_release(struct lane *lane)
+void lane_release(struct http_lane *lane)
 {
     curl_multi_cleanup(lane->multi);
     loop_timer_drop(lane->loop, lane->timer);

@@ -129,7 +129,7 @@ static bool is_usable(struct ssh_auth *auth, const char *name, unsigned type)
 static void add_candidate(struct ssh_auth *auth, const char *path, const char *name,
                           struct str blob, bool is_encrypted)
 {
-    auth->candidates[auth->n_candidates++] = (struct candidate){path, blob, name, is_encrypted};
+    auth->candidates[auth->n_candidates++] = (struct ssh_candidate){path, blob, name, is_encrypted};
 }
 
 static bool agent_has(const struct ssh_auth *auth, struct str blob)
@@ -167,7 +167,7 @@ static void find_candidates(struct ssh_hop *hop)
     struct ssh_key_info *infos =
         arena_array(&auth->arena, struct ssh_key_info, target->n_identity_files + 1);
     bool *is_file = arena_array(&auth->arena, bool, target->n_identity_files + 1);
-    auth->candidates = arena_array(&auth->arena, struct candidate,
+    auth->candidates = arena_array(&auth->arena, struct ssh_candidate,
                                    target->n_identity_files + auth->n_agent_keys + 1);
     for (size_t idx = 0; idx < target->n_identity_files; idx++) {
         const char *path = target->identity_files[idx];
@@ -224,7 +224,7 @@ static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_agent)
 {
     struct ssh_hop *hop = *abstract;
     struct ssh_auth *auth = &hop->auth;
-    const struct candidate *candidate = &auth->candidates[auth->at];
+    const struct ssh_candidate *candidate = &auth->candidates[auth->at];
     struct err trouble = {0};
     enum step step;
     (void)session;
@@ -236,7 +236,7 @@ static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_agent)
     return step == STEP_DONE ? 0 : step == STEP_AGAIN ? LIBSSH2_ERROR_EAGAIN : -1;
 }
 
-static int try_agent_key(struct ssh_hop *hop, const struct candidate *candidate)
+static int try_agent_key(struct ssh_hop *hop, const struct ssh_candidate *candidate)
 {
     void *abstract = hop;
     return libssh2_userauth_publickey(hop->session, user_of(hop),
@@ -244,7 +244,7 @@ static int try_agent_key(struct ssh_hop *hop, const struct candidate *candidate)
                                       candidate->blob.len, sign_by_agent, &abstract);
 }
 
-static int read_key(struct ssh_hop *hop, const struct candidate *candidate, struct err *err)
+static int read_key(struct ssh_hop *hop, const struct ssh_candidate *candidate, struct err *err)
 {
     struct ssh_auth *auth = &hop->auth;
     struct stat info;
@@ -304,7 +304,7 @@ static int try_file_key(struct ssh_hop *hop)
                                                  auth->passphrase);
 }
 
-static void next_candidate(struct ssh_auth *auth, const struct candidate *candidate,
+static void next_candidate(struct ssh_auth *auth, const struct ssh_candidate *candidate,
                            const char *what)
 {
     note(auth, candidate->name, what);
@@ -330,7 +330,7 @@ static bool is_gone(int rc)
 }
 
 /* What became of a candidate that was not taken. STEP_DONE: on to the next. */
-static enum step not_taken(struct ssh_hop *hop, const struct candidate *candidate, int rc,
+static enum step not_taken(struct ssh_hop *hop, const struct ssh_candidate *candidate, int rc,
                            struct err *err)
 {
     struct ssh_auth *auth = &hop->auth;
@@ -368,7 +368,7 @@ static enum step not_taken(struct ssh_hop *hop, const struct candidate *candidat
 enum step auth_keys(struct ssh_hop *hop, struct err *err)
 {
     struct ssh_auth *auth = &hop->auth;
-    const struct candidate *candidate;
+    const struct ssh_candidate *candidate;
     int rc;
     if (auth->at == auth->n_candidates) {
         return no_key_left(hop, err);

@@ -8,7 +8,7 @@
 #define WORDS_MAX 64
 #define PORT_MAX  65535
 
-struct frame { /* a file, as far as it is read */
+struct config_frame { /* a file, as far as it is read */
     const char *name;
     struct str rest;
     size_t line;
@@ -16,17 +16,17 @@ struct frame { /* a file, as far as it is read */
     bool is_active;   /* the lines at hand apply */
 };
 
-struct reader {
+struct config_reader {
     struct ssh_settings *settings;
     struct arena *arena;
     const struct ssh_config_ask *ask;
-    struct frame frames[SSH_CONFIG_FILES_MAX]; /* a stack */
+    struct config_frame frames[SSH_CONFIG_FILES_MAX]; /* a stack */
     size_t n_frames;
     size_t n_files; /* read in all */
     const char *ignore_unknown;
 };
 
-struct words {
+struct config_words {
     struct str items[WORDS_MAX]; /* after the keyword */
     size_t n;
 };
@@ -47,7 +47,8 @@ static size_t skip_blanks(struct str text, size_t at)
 }
 
 /* KEYWORD ARG... or KEYWORD=ARG...; an argument may stand in double quotes; # begins a comment. */
-static int split_line(struct str line, struct str *ret_key, struct words *words, struct err *err)
+static int split_line(struct str line, struct str *ret_key, struct config_words *words,
+                      struct err *err)
 {
     size_t at = skip_blanks(line, 0);
     size_t from = at;
@@ -223,7 +224,8 @@ static int set_family(struct ssh_settings *settings, struct str value, struct er
     return 0;
 }
 
-static int set_special(struct reader *reader, struct str key, struct str value, struct err *err)
+static int set_special(struct config_reader *reader, struct str key, struct str value,
+                       struct err *err)
 {
     struct ssh_settings *settings = reader->settings;
     if (is_key(key, "IdentityFile")) {
@@ -260,8 +262,8 @@ static int set_special(struct reader *reader, struct str key, struct str value, 
     return 0;
 }
 
-static int set_files(struct reader *reader, const struct key *key, const struct words *words,
-                     struct err *err)
+static int set_files(struct config_reader *reader, const struct key *key,
+                     const struct config_words *words, struct err *err)
 {
     struct ssh_settings *settings = reader->settings;
     const char **files =
@@ -298,8 +300,8 @@ static int set_number(void *field, const struct key *key, struct str value, stru
     return 0;
 }
 
-static int set_key(struct reader *reader, const struct key *key, struct str name,
-                   const struct words *words, struct err *err)
+static int set_key(struct config_reader *reader, const struct key *key, struct str name,
+                   const struct config_words *words, struct err *err)
 {
     void *field = (char *)reader->settings + key->offset;
     struct str value = words->items[0];
@@ -340,7 +342,7 @@ static int set_key(struct reader *reader, const struct key *key, struct str name
 
 /* ---- blocks ---- */
 
-static bool host_matches(const struct ssh_config_ask *ask, const struct words *words)
+static bool host_matches(const struct ssh_config_ask *ask, const struct config_words *words)
 {
     bool hit = false;
     for (size_t idx = 0; idx < words->n; idx++) {
@@ -353,8 +355,8 @@ static bool host_matches(const struct ssh_config_ask *ask, const struct words *w
     return hit;
 }
 
-static int match_applies(struct reader *reader, const struct words *words, bool *ret_applies,
-                         struct err *err)
+static int match_applies(struct config_reader *reader, const struct config_words *words,
+                         bool *ret_applies, struct err *err)
 {
     const struct ssh_config_ask *ask = reader->ask;
     const struct ssh_settings *settings = reader->settings;
@@ -388,8 +390,8 @@ static int match_applies(struct reader *reader, const struct words *words, bool 
     return 0;
 }
 
-static int push_file(struct reader *reader, const struct ssh_config_text *file, bool is_active,
-                     struct err *err)
+static int push_file(struct config_reader *reader, const struct ssh_config_text *file,
+                     bool is_active, struct err *err)
 {
     if (reader->n_files++ == SSH_CONFIG_FILES_MAX || reader->n_frames == SSH_CONFIG_FILES_MAX) {
         return err_set(err, ERR_MANIFEST, "%s: more than %d files are included", file->name,
@@ -399,12 +401,12 @@ static int push_file(struct reader *reader, const struct ssh_config_text *file, 
         return err_set(err, ERR_MANIFEST, "%s: longer than %u bytes", file->name,
                        SSH_CONFIG_TEXT_MAX);
     }
-    reader->frames[reader->n_frames++] = (struct frame){
+    reader->frames[reader->n_frames++] = (struct config_frame){
         .name = file->name, .rest = file->text, .base_active = is_active, .is_active = is_active};
     return 0;
 }
 
-static int include(struct reader *reader, const struct words *words, struct err *err)
+static int include(struct config_reader *reader, const struct config_words *words, struct err *err)
 {
     /* Last first: the first must be on top of the stack. */
     for (size_t word = words->n; word-- > 0;) {
@@ -423,9 +425,10 @@ static int include(struct reader *reader, const struct words *words, struct err 
     return 0;
 }
 
-static int take_line(struct reader *reader, struct frame *frame, struct str line, struct err *err)
+static int take_line(struct config_reader *reader, struct config_frame *frame, struct str line,
+                     struct err *err)
 {
-    struct words words;
+    struct config_words words;
     struct str key;
     if (split_line(line, &key, &words, err) < 0) {
         return -1;
@@ -470,7 +473,7 @@ int ssh_config_read(struct ssh_settings *settings, struct arena *arena,
                     const struct ssh_config_ask *ask, const struct ssh_config_text *file,
                     struct err *err)
 {
-    struct reader *reader CLEANUP(free) = xcalloc(1, sizeof(*reader));
+    struct config_reader *reader CLEANUP(free) = xcalloc(1, sizeof(*reader));
     reader->settings = settings;
     reader->arena = arena;
     reader->ask = ask;
@@ -479,7 +482,7 @@ int ssh_config_read(struct ssh_settings *settings, struct arena *arena,
     }
     while (reader->n_frames) {
         size_t top = reader->n_frames - 1;
-        struct frame *frame = &reader->frames[top];
+        struct config_frame *frame = &reader->frames[top];
         struct str line;
         if (!str_next(&frame->rest, '\n', &line)) {
             /* It lies on top, unless it included others with its last line. */

@@ -37,9 +37,9 @@ struct watched {
     short events;
 };
 
-struct candidate {    /* a key to try */
-    const char *path; /* NULL: the agent's */
-    struct str blob;  /* the agent's */
+struct ssh_candidate { /* a key to try */
+    const char *path;  /* NULL: the agent's */
+    struct str blob;   /* the agent's */
     const char *name;
     bool is_encrypted;
 };
@@ -49,7 +49,7 @@ struct ssh_auth {
     struct ssh_agent agent;
     struct ssh_agent_key *agent_keys;
     size_t n_agent_keys;
-    struct candidate *candidates;
+    struct ssh_candidate *candidates;
     size_t n_candidates, at;
     struct str key_text;   /* of the candidate at hand; empty: not read */
     struct str seed, blob; /* of that file, where it is an Ed25519 key in the clear */

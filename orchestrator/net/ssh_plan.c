@@ -17,7 +17,7 @@
 #define ALIVE_INTERVAL_S  10
 #define ALIVE_COUNT_MAX   3
 
-struct planner {
+struct ssh_planner {
     struct arena *arena;
     const struct ssh_plan_opts *opts;
     const char *home;
@@ -37,7 +37,7 @@ static void globbed_cleanup(glob_t *found)
 static int include_files(void *ctx, struct arena *arena, const char *pattern,
                          struct ssh_config_text **ret_texts, size_t *ret_n, struct err *err)
 {
-    struct planner *planner = ctx;
+    struct ssh_planner *planner = ctx;
     const struct ssh_tokens tokens = {.home = planner->home,
                                       .host = "",
                                       .original_host = "",
@@ -70,7 +70,7 @@ static int include_files(void *ctx, struct arena *arena, const char *pattern,
     return 0;
 }
 
-static int find_self(struct planner *planner, struct err *err)
+static int find_self(struct ssh_planner *planner, struct err *err)
 {
     const struct passwd *self = getpwuid(geteuid());
     const char *home = getenv("HOME");
@@ -86,7 +86,7 @@ static int find_self(struct planner *planner, struct err *err)
     return 0;
 }
 
-static int read_config(struct planner *planner, struct err *err)
+static int read_config(struct ssh_planner *planner, struct err *err)
 {
     const char *path = planner->opts->config_path;
     bool is_named = true;
@@ -107,7 +107,7 @@ static int read_config(struct planner *planner, struct err *err)
 
 /* ---- one stop ---- */
 
-static int expand_all(struct planner *planner, const char *const *texts, size_t n,
+static int expand_all(struct ssh_planner *planner, const char *const *texts, size_t n,
                       const struct ssh_tokens *tokens, const char **ret_paths, struct err *err)
 {
     for (size_t idx = 0; idx < n; idx++) {
@@ -118,7 +118,7 @@ static int expand_all(struct planner *planner, const char *const *texts, size_t 
     return 0;
 }
 
-static int find_known_files(struct planner *planner, const struct ssh_settings *settings,
+static int find_known_files(struct ssh_planner *planner, const struct ssh_settings *settings,
                             const struct ssh_tokens *tokens, struct ssh_target *target,
                             struct err *err)
 {
@@ -139,7 +139,7 @@ static int find_known_files(struct planner *planner, const struct ssh_settings *
                : 0;
 }
 
-static int find_identities(struct planner *planner, const struct ssh_settings *settings,
+static int find_identities(struct ssh_planner *planner, const struct ssh_settings *settings,
                            const struct ssh_tokens *tokens, struct ssh_target *target,
                            struct err *err)
 {
@@ -162,7 +162,7 @@ static int find_identities(struct planner *planner, const struct ssh_settings *s
                       tokens, target->identity_files, err);
 }
 
-static int make_target(struct planner *planner, const struct ssh_jump *stop,
+static int make_target(struct ssh_planner *planner, const struct ssh_jump *stop,
                        const struct ssh_settings *settings, struct ssh_target *target,
                        struct err *err)
 {
@@ -209,7 +209,7 @@ static int make_target(struct planner *planner, const struct ssh_jump *stop,
                : 0;
 }
 
-static int read_settings(struct planner *planner, const struct ssh_jump *stop,
+static int read_settings(struct ssh_planner *planner, const struct ssh_jump *stop,
                          struct ssh_settings *settings, struct err *err)
 {
     struct ssh_config_ask ask = {.host = stop->host,
@@ -232,7 +232,7 @@ static bool has_jump(const struct ssh_settings *settings)
 
 /* From the node back to the first stop that nothing stands before. Of a list, a,b: b is entered from a, whatever b's own
    entry says; what stands before a is a's own. */
-static int make_way(struct planner *planner, struct ssh_plan *plan, struct err *err)
+static int make_way(struct ssh_planner *planner, struct ssh_plan *plan, struct err *err)
 {
     struct ssh_target back[SSH_HOPS_MAX];
     size_t n = 0;
@@ -276,7 +276,7 @@ static int make_way(struct planner *planner, struct ssh_plan *plan, struct err *
 
 int ssh_plan_make(struct ssh_plan *plan, const struct ssh_plan_opts *opts, struct err *err)
 {
-    struct planner planner = {.arena = &plan->arena, .opts = opts};
+    struct ssh_planner planner = {.arena = &plan->arena, .opts = opts};
     *plan = (struct ssh_plan){.arena = ARENA_EMPTY};
     if (find_self(&planner, err) < 0 || read_config(&planner, err) < 0 ||
         make_way(&planner, plan, err) < 0) {

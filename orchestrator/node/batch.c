@@ -22,6 +22,7 @@
 #define STATUS_BAD   74
 #define STOP_MAX     16
 #define STATUS_PLACE 70
+#define NODE_IPS     "NODE_IPS" /* of the job: addresses of all its nodes, in order */
 #define HOSTS_MAX    (1u << 20)
 #define HOSTS_LIMIT  (60 * NS_PER_S)
 
@@ -179,7 +180,7 @@ int srun_main(int argc, char **argv)
 {
     CLEANUP(strbuf) struct strbuf addresses;
     const char *list = getenv("SLURM_JOB_NODELIST");
-    const char *ours = getenv("NODE_IPS");
+    const char *ours = getenv(NODE_IPS);
     struct err ignored = {0};
     int64_t n_nodes;
     int status;
@@ -197,7 +198,7 @@ int srun_main(int argc, char **argv)
         return status;
     }
     if (ours && ours[0]) {
-        (void)setenv("NODE_IPS", addresses.ptr, 1);
+        (void)setenv(NODE_IPS, addresses.ptr, 1);
     }
     addresses.ptr[strcspn(addresses.ptr, ",")] = '\0';
     (void)setenv("MASTER_ADDR", addresses.ptr, 1);

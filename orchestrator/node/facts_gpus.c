@@ -42,7 +42,12 @@ static const char *why_not(struct facts *facts, int status, const struct strbuf 
                         STR_ARG(str_trim(strbuf_str(said))));
 }
 
-static bool query(struct facts *facts, const char *name, const char *fields, bool is_quiet)
+static bool is_late(int status)
+{
+    return status == TOOL_LATE || status == TOOL_STUCK;
+}
+
+static int query(struct facts *facts, const char *name, const char *fields, bool is_quiet)
 {
     CLEANUP(strbuf) struct strbuf said;
     const char *what = arena_printf(&facts->arena, "--query-gpu=index,%s", fields);
@@ -52,13 +57,13 @@ static bool query(struct facts *facts, const char *name, const char *fields, boo
     int status = tool_run(argv, SMI_LIMIT, true, &said);
     if (status == 0) {
         say_lines(facts, key, &said);
-    } else if (!is_quiet) {
+    } else if (!is_quiet || is_late(status)) {
         facts_unknown(facts, key, why_not(facts, status, &said));
     }
-    return status == 0;
+    return status;
 }
 
-static void say_banner(struct facts *facts)
+static int say_banner(struct facts *facts)
 {
     static const char *const ARGV[] = {"nvidia-smi", NULL};
     CLEANUP(strbuf) struct strbuf said;
@@ -67,12 +72,13 @@ static void say_banner(struct facts *facts)
     struct str rest = strbuf_str(&said), line = STR_EMPTY;
     if (status != 0) {
         facts_unknown(facts, "nvidia.smi", why_not(facts, status, &said));
-        return;
+        return status;
     }
     while (str_next(&rest, '\n', &line) && str_find(line, STR_LIT("CUDA")) < 0) {
         line = STR_EMPTY;
     }
     facts_put(facts, "nvidia.smi", str_z(&facts->arena, line));
+    return 0;
 }
 
 static void say_processes(struct facts *facts)
@@ -106,19 +112,26 @@ static void say_topology(struct facts *facts)
     }
 }
 
-/* What an old driver does not know makes the whole query fail: then group by group. */
+/* What an old driver does not know makes the whole query fail: then group by group. One that does not answer is asked nothing more: a
+   GPU that hangs holds each of its calls up. */
 static void ask_smi(struct facts *facts)
 {
-    say_banner(facts);
-    if (!query(facts, "all", FIELDS, true) && query(facts, "id", ID, false)) {
-        (void)query(facts, "cap", CAP, false);
-        (void)query(facts, "clock", CLOCK, false);
-        (void)query(facts, "app", APP, false);
-        (void)query(facts, "ecc", ECC, false);
-        (void)query(facts, "power", POWER, false);
-        (void)query(facts, "state", STATE, false);
-        (void)query(facts, "mig", MIG, false);
-        (void)query(facts, "pcie", PCIE, false);
+    static const char *const GROUPS[][2] = {{"id", ID},       {"cap", CAP}, {"clock", CLOCK},
+                                            {"app", APP},     {"ecc", ECC}, {"power", POWER},
+                                            {"state", STATE}, {"mig", MIG}, {"pcie", PCIE}};
+    static const char LATE[] = "nvidia-smi does not answer";
+    bool has_hung = is_late(say_banner(facts));
+    int status = has_hung ? TOOL_LATE : query(facts, "all", FIELDS, true);
+    if (status != 0) {
+        status = is_late(status) ? status : query(facts, GROUPS[0][0], GROUPS[0][1], false);
+        for (size_t idx = 1; idx < ARRAY_LEN(GROUPS) && status == 0; idx++) {
+            status = is_late(query(facts, GROUPS[idx][0], GROUPS[idx][1], false)) ? TOOL_LATE : 0;
+        }
+    }
+    if (is_late(status)) {
+        facts_unknown(facts, "nvidia.processes", LATE);
+        facts_unknown(facts, "topo", LATE);
+        return;
     }
     say_processes(facts);
     say_topology(facts);

@@ -72,12 +72,12 @@ static void say_system(struct facts *facts)
 
 /* ---- processors ---- */
 
-struct words { /* different ones */
+struct cpu_words { /* different ones */
     struct str *items;
     size_t n, n_max;
 };
 
-static void add_word(struct words *words, struct str word)
+static void add_word(struct cpu_words *words, struct str word)
 {
     for (size_t idx = 0; idx < words->n; idx++) {
         if (str_eq(words->items[idx], word)) {
@@ -90,7 +90,7 @@ static void add_word(struct words *words, struct str word)
 struct cpus {
     size_t n;
     struct str model, mhz, flags, package;
-    struct words packages, cores;
+    struct cpu_words packages, cores;
 };
 
 static void take_first(struct str *kept, struct str value)
@@ -140,7 +140,7 @@ static size_t usable_cpus(void)
 static void say_clocks(struct facts *facts)
 {
     struct fs_names names = facts_names(facts, CPU, "cpu");
-    struct words governors = {0};
+    struct cpu_words governors = {0};
     CLEANUP(strbuf) struct strbuf text;
     char value[FACTS_TEXT];
     strbuf_init(&text, FACTS_TEXT);
@@ -259,19 +259,31 @@ static const char *kind_of(struct facts *facts, const char *path)
 struct space {
     struct facts *facts;
     const char *key, *path;
+    bool is_to_be; /* a folder that may not be there yet: the first one above it that is */
 };
 
+/* In a child: a dead file system may never let go of it. */
 static int look_at_space(void *ctx)
 {
     const struct space *space = ctx;
     CLEANUP(strbuf) struct strbuf text;
     struct facts facts = {.out = &text};
-    char *whole CLEANUP(free) = realpath(space->path, NULL);
+    char *path CLEANUP(free) = xstrdup(space->path);
+    char *whole CLEANUP(free) = NULL;
     struct statvfs room;
     struct err ignored = {0};
     strbuf_init(&text, 1u << 16);
-    if (statvfs(space->path, &room) < 0) {
+    while (space->is_to_be && path[1] && !fs_is_dir(path)) {
+        char *slash = strrchr(path, '/');
+        slash[slash == path] = '\0';
+    }
+    whole = realpath(path, NULL);
+    if (statvfs(path, &room) < 0) {
         return 1;
+    }
+    if (space->is_to_be) {
+        facts_put(&facts, arena_printf(&facts.arena, "%s.writable", space->key),
+                  faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 ? "1" : "0");
     }
     const char *key = space->key;
     uint64_t unit = room.f_frsize;
@@ -280,7 +292,7 @@ static int look_at_space(void *ctx)
     facts_printf(&facts, arena_printf(&facts.arena, "%s.free_kb", key), "%" PRIu64,
                  (uint64_t)room.f_bavail * unit / 1024);
     facts_say(&facts, arena_printf(&facts.arena, "%s.kind", key),
-              kind_of(&facts, whole ? whole : space->path), "not in /proc/self/mounts");
+              kind_of(&facts, whole ? whole : path), "not in /proc/self/mounts");
     if (room.f_files) {
         facts_printf(&facts, arena_printf(&facts.arena, "%s.inodes_free", key), "%" PRIu64,
                      (uint64_t)room.f_favail);
@@ -292,37 +304,30 @@ static int look_at_space(void *ctx)
     return fs_write_all(STDOUT_FILENO, text.ptr, text.len, "the facts", &ignored) < 0;
 }
 
-static void say_space(struct facts *facts, const char *key, const char *path)
+static void say_space(struct space space)
 {
-    static const char *const NAMES[] = {"size_kb", "free_kb", "kind", "inodes_free"};
-    struct space space = {facts, key, path};
+    static const char *const NAMES[] = {"size_kb", "free_kb", "kind", "inodes_free", "writable"};
+    struct facts *facts = space.facts;
     size_t before = facts->out->len;
     int status = tool_call(look_at_space, &space, SPACE_LIMIT, facts->out);
     if (status == 0) {
         return;
     }
     facts->out->len = before;
-    for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
-        facts_unknown(facts, arena_printf(&facts->arena, "%s.%s", key, NAMES[idx]),
+    for (size_t idx = 0; idx < ARRAY_LEN(NAMES) - !space.is_to_be; idx++) {
+        facts_unknown(facts, arena_printf(&facts->arena, "%s.%s", space.key, NAMES[idx]),
                       status == TOOL_LATE || status == TOOL_STUCK
                           ? "its file system does not answer within 10 s"
-                          : arena_printf(&facts->arena, "nothing is said of %s", path));
+                          : arena_printf(&facts->arena, "nothing is said of %s", space.path));
     }
 }
 
 static void say_room(struct facts *facts, const char *work_folder)
 {
-    char *at CLEANUP(free) = xstrdup(work_folder);
     facts_put(facts, "disk.work.path", work_folder);
-    while (at[0] && !fs_is_dir(at)) {
-        *strrchr(at, '/') = '\0';
-    }
-    const char *there = at[0] ? at : "/";
-    facts_put(facts, "disk.work.writable",
-              faccessat(AT_FDCWD, there, W_OK, AT_EACCESS) == 0 ? "1" : "0");
-    say_space(facts, "disk.work", there);
+    say_space((struct space){facts, "disk.work", work_folder, true});
     if (fs_is_dir("/dev/shm")) {
-        say_space(facts, "shm", "/dev/shm");
+        say_space((struct space){facts, "shm", "/dev/shm", false});
     } else {
         facts_unknown(facts, "shm.size_kb", "no /dev/shm");
     }

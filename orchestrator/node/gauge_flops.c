@@ -75,7 +75,7 @@ static struct isa isa_here(void)
 #endif
 }
 
-struct chain { /* what a worker does */
+struct fma_chain { /* what a worker does */
     void (*kernel)(int64_t n);
     int64_t n;
 };
@@ -87,7 +87,7 @@ static void *prepare(void *ctx, size_t worker UNUSED)
 
 static void run_chain(void *own)
 {
-    const struct chain *chain = own;
+    const struct fma_chain *chain = own;
     chain->kernel(chain->n);
 }
 
@@ -121,7 +121,7 @@ static int64_t turns_of(void (*kernel)(int64_t n), int64_t sample_ns)
 
 static void measure(struct gauge *gauge, const char *name, const struct team *team, int64_t lanes)
 {
-    const struct chain *chain = team->ctx;
+    const struct fma_chain *chain = team->ctx;
     int64_t ns[GAUGE_REPEATS_MAX + 1];
     struct err err = {0};
     if (team_run(team, ns, &err) < 0) {
@@ -143,7 +143,7 @@ void gauge_flops(struct gauge *gauge, int64_t sample_ns, size_t n_repeats)
     static const char *const NAMES[2][2] = {{"flops.fp32.core", "flops.fp32.all"},
                                             {"flops.fp64.core", "flops.fp64.all"}};
     for (int type = 0; type < 2; type++) {
-        struct chain chain = {.kernel = type == 0 ? isa.fp32 : isa.fp64};
+        struct fma_chain chain = {.kernel = type == 0 ? isa.fp32 : isa.fp64};
         int64_t lanes = type == 0 ? FLOPS_LANES(float, isa.bytes) : FLOPS_LANES(double, isa.bytes);
         if (n == 0) {
             gauge_lacks(gauge, NAMES[type][0], "the processors are not known");

@@ -30,7 +30,7 @@
 
 enum net_op { NET_PING = 1, NET_TAKE, NET_GIVE, NET_END };
 
-struct command {
+struct net_command {
     uint64_t op, size, count;
 };
 
@@ -133,7 +133,7 @@ static int greet(int fd, const char *token, struct err *err)
     return send_all(fd, token + GAUGE_HALF_BYTES, GAUGE_HALF_BYTES, err) < 0 ? -1 : 1;
 }
 
-static int serve_one(int fd, const struct command *command, char *bytes, struct err *err)
+static int serve_one(int fd, const struct net_command *command, char *bytes, struct err *err)
 {
     for (uint64_t idx = 0; idx < command->count; idx++) {
         if ((command->op != NET_GIVE && take_all(fd, bytes, command->size, err) < 0) ||
@@ -147,12 +147,12 @@ static int serve_one(int fd, const struct command *command, char *bytes, struct 
 static int serve(int fd, char *bytes, struct err *err)
 {
     for (;;) {
-        char text[sizeof(struct command)];
-        struct command command;
+        char text[sizeof(struct net_command)];
+        struct net_command command;
         if (take_all(fd, text, sizeof(text), err) < 0) {
             return -1;
         }
-        command = (struct command){get_u64(text), get_u64(text + 8), get_u64(text + 16)};
+        command = (struct net_command){get_u64(text), get_u64(text + 8), get_u64(text + 16)};
         if (command.op == NET_END) {
             return 0;
         }
@@ -210,7 +210,7 @@ int gauge_listen(const struct gauge_peer *self, struct err *err)
 
 /* ---- the one that connects ---- */
 
-struct link {
+struct gauge_link {
     struct gauge *gauge;
     int fd;
     char *bytes;
@@ -257,9 +257,10 @@ static int show_token(int fd, const char *token, struct err *err)
                : err_set(err, ERR_AUTH, "who listens there is not the node that was asked");
 }
 
-static int run_command(struct link *link, struct command command, int64_t *ret_ns, struct err *err)
+static int run_command(struct gauge_link *link, struct net_command command, int64_t *ret_ns,
+                       struct err *err)
 {
-    char text[sizeof(struct command)];
+    char text[sizeof(struct net_command)];
     int64_t begin_ns = gauge_now_ns();
     put_u64(text, command.op);
     put_u64(text + 8, command.size);
@@ -280,7 +281,8 @@ static int run_command(struct link *link, struct command command, int64_t *ret_n
     return 0;
 }
 
-static int measure(struct link *link, const char *name, struct command command, struct err *err)
+static int measure(struct gauge_link *link, const char *name, struct net_command command,
+                   struct err *err)
 {
     int64_t ns[GAUGE_REPEATS_MAX];
     int64_t took_ns, best_ns = INT64_MAX;
@@ -313,26 +315,26 @@ static int measure(struct link *link, const char *name, struct command command, 
     return 0;
 }
 
-static int measure_all(struct link *link, bool is_ring, struct err *err)
+static int measure_all(struct gauge_link *link, bool is_ring, struct err *err)
 {
     static const uint64_t SIZES[] = {4u << 10, 64u << 10, 1u << 20};
     int64_t ns;
     if (is_ring) {
-        struct command command = {NET_TAKE, SIZES[ARRAY_LEN(SIZES) - 1], 0};
+        struct net_command command = {NET_TAKE, SIZES[ARRAY_LEN(SIZES) - 1], 0};
         return measure(link, "net.ring", command, err) < 0
                    ? -1
-                   : run_command(link, (struct command){.op = NET_END}, &ns, err);
+                   : run_command(link, (struct net_command){.op = NET_END}, &ns, err);
     }
-    if (measure(link, "net.latency", (struct command){NET_PING, 1, 0}, err) < 0) {
+    if (measure(link, "net.latency", (struct net_command){NET_PING, 1, 0}, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < ARRAY_LEN(SIZES); idx++) {
-        if (measure(link, "net.send", (struct command){NET_TAKE, SIZES[idx], 0}, err) < 0 ||
-            measure(link, "net.receive", (struct command){NET_GIVE, SIZES[idx], 0}, err) < 0) {
+        if (measure(link, "net.send", (struct net_command){NET_TAKE, SIZES[idx], 0}, err) < 0 ||
+            measure(link, "net.receive", (struct net_command){NET_GIVE, SIZES[idx], 0}, err) < 0) {
             return -1;
         }
     }
-    return run_command(link, (struct command){.op = NET_END}, &ns, err);
+    return run_command(link, (struct net_command){.op = NET_END}, &ns, err);
 }
 
 int gauge_link(struct gauge *gauge, const struct gauge_peer *peer, int64_t sample_ns,
@@ -340,7 +342,7 @@ int gauge_link(struct gauge *gauge, const struct gauge_peer *peer, int64_t sampl
 {
     CLEANUP(free) char *bytes = xcalloc(1, SIZE_MAX_BYTES);
     CLEANUP(fd) int fd = -1;
-    struct link link = {
+    struct gauge_link link = {
         .gauge = gauge, .bytes = bytes, .sample_ns = sample_ns, .n_repeats = n_repeats};
     if (connect_to(peer, &fd, err) < 0 || show_token(fd, peer->token, err) < 0) {
         return -1;

@@ -16,13 +16,13 @@
 
 #define WORKER_FAILED 71
 
-struct span {
+struct team_span {
     int64_t begin_ns, end_ns;
 };
 
-struct shared {
+struct team_shared {
     _Atomic size_t arrived[GAUGE_REPEATS_MAX];
-    struct span spans[]; /* (repeats, workers) */
+    struct team_span spans[]; /* (repeats, workers) */
 };
 
 size_t team_cpus(int *ret_cpus, size_t max)
@@ -51,7 +51,7 @@ static void bind_to(int cpu)
     CPU_FREE(set);
 }
 
-static NORETURN void run_worker(const struct team *team, struct shared *shared, size_t worker)
+static NORETURN void run_worker(const struct team *team, struct team_shared *shared, size_t worker)
 {
     void *own;
     bind_to(team->cpus[worker]);
@@ -60,7 +60,7 @@ static NORETURN void run_worker(const struct team *team, struct shared *shared, 
         _exit(WORKER_FAILED);
     }
     for (size_t repeat = 0; repeat < team->n_repeats; repeat++) {
-        struct span *span = &shared->spans[repeat * team->n + worker];
+        struct team_span *span = &shared->spans[repeat * team->n + worker];
         atomic_fetch_add(&shared->arrived[repeat], 1);
         while (atomic_load(&shared->arrived[repeat]) < team->n) {
             (void)sched_yield();
@@ -100,7 +100,7 @@ static int wait_for_all(const pid_t *pids, size_t n, struct err *err)
     return rc;
 }
 
-static int run_all(const struct team *team, struct shared *shared, struct err *err)
+static int run_all(const struct team *team, struct team_shared *shared, struct err *err)
 {
     pid_t *pids = xcalloc(team->n, sizeof(*pids));
     int rc = 0;
@@ -130,8 +130,8 @@ static int run_all(const struct team *team, struct shared *shared, struct err *e
 
 int team_run(const struct team *team, int64_t *ret_ns, struct err *err)
 {
-    size_t size = sizeof(struct shared) + team->n * team->n_repeats * sizeof(struct span);
-    struct shared *shared;
+    size_t size = sizeof(struct team_shared) + team->n * team->n_repeats * sizeof(struct team_span);
+    struct team_shared *shared;
     int rc;
     ASSERT(team->n > 0 && team->n_repeats > 0 && team->n_repeats <= GAUGE_REPEATS_MAX);
     shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -140,8 +140,8 @@ int team_run(const struct team *team, int64_t *ret_ns, struct err *err)
     }
     rc = run_all(team, shared, err);
     for (size_t repeat = 0; rc == 0 && repeat < team->n_repeats; repeat++) {
-        const struct span *spans = &shared->spans[repeat * team->n];
-        struct span all = spans[0];
+        const struct team_span *spans = &shared->spans[repeat * team->n];
+        struct team_span all = spans[0];
         for (size_t worker = 1; worker < team->n; worker++) {
             all.begin_ns =
                 spans[worker].begin_ns < all.begin_ns ? spans[worker].begin_ns : all.begin_ns;

@@ -25,7 +25,7 @@
 #define SELF        "reperf-monitor 1"
 #define NET_WORDS   13 /* of a line of /proc/net/dev, the name included */
 
-struct watch {
+struct job_watcher {
     const char *dir;
     struct strbuf out;
     struct strbuf query; /* of nvidia-smi; empty: it is not asked */
@@ -39,13 +39,13 @@ static void note_told(int signal_no UNUSED)
     is_told = 1;
 }
 
-static void put(struct watch *watch, char mark, const char *text)
+static void put(struct job_watcher *watch, char mark, const char *text)
 {
     strbuf_printf(&watch->out, "%c %s\n", mark, text);
 }
 
 /* A log that cannot be written ends it. */
-static void flush(struct watch *watch)
+static void flush(struct job_watcher *watch)
 {
     struct err ignored = {0};
     if (fs_write_all(STDOUT_FILENO, watch->out.ptr, watch->out.len, "the log", &ignored) < 0) {
@@ -54,7 +54,7 @@ static void flush(struct watch *watch)
     strbuf_clear(&watch->out);
 }
 
-static bool is_over(struct watch *watch)
+static bool is_over(struct job_watcher *watch)
 {
     struct job_look look;
     job_look(watch->dir, &look);
@@ -78,7 +78,7 @@ static int ask_smi(const char *form, const char *fields, struct strbuf *out)
 }
 
 /* Adds a field that this driver knows. */
-static bool add_field(struct watch *watch, const char *field)
+static bool add_field(struct job_watcher *watch, const char *field)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf said;
@@ -90,7 +90,7 @@ static bool add_field(struct watch *watch, const char *field)
     return true;
 }
 
-static void say_no_gpus(struct watch *watch)
+static void say_no_gpus(struct job_watcher *watch)
 {
     static const char *const ARGV[] = {"nvidia-smi", NULL};
     CLEANUP(strbuf) struct strbuf said;
@@ -102,7 +102,7 @@ static void say_no_gpus(struct watch *watch)
     strbuf_clear(&watch->query);
 }
 
-static void find_gpus(struct watch *watch)
+static void find_gpus(struct job_watcher *watch)
 {
     static const char *const FIELDS[] = {"clocks.sm",
                                          "clocks.max.sm",
@@ -138,7 +138,7 @@ static void find_gpus(struct watch *watch)
     strbuf_printf(&watch->out, "h %.*s\n", STR_ARG(head));
 }
 
-static void put_lines(struct watch *watch, char mark, const struct strbuf *said)
+static void put_lines(struct job_watcher *watch, char mark, const struct strbuf *said)
 {
     struct str rest = strbuf_str(said), line;
     while (str_next(&rest, '\n', &line)) {
@@ -150,7 +150,7 @@ static void put_lines(struct watch *watch, char mark, const struct strbuf *said)
     }
 }
 
-static void sample_gpus(struct watch *watch, size_t n)
+static void sample_gpus(struct job_watcher *watch, size_t n)
 {
     static const char *const APPS[] = {"nvidia-smi", "--format=csv,noheader",
                                        "--query-compute-apps=gpu_bus_id,pid", NULL};
@@ -174,14 +174,14 @@ static void sample_gpus(struct watch *watch, size_t n)
 
 /* ---- the machine ---- */
 
-static void put_first(struct watch *watch, char mark, const char *path)
+static void put_first(struct job_watcher *watch, char mark, const char *path)
 {
     char text[FACTS_TEXT];
     (void)facts_line(path, text);
     put(watch, mark, text);
 }
 
-static void put_memory(struct watch *watch)
+static void put_memory(struct job_watcher *watch)
 {
     static const char LABEL[] = "MemAvailable:";
     char text[FACTS_TEXT];
@@ -197,7 +197,7 @@ static void put_memory(struct watch *watch)
 }
 
 /* "IF: 16 counters": rx first, of which 4 are kept, then tx. The name and the first number may stand together. */
-static void put_interface(struct watch *watch, struct str line)
+static void put_interface(struct job_watcher *watch, struct str line)
 {
     static const char *const OTHERS[] = {"veth", "docker", "br-"};
     int64_t colon = str_find(line, STR_LIT(":"));
@@ -226,7 +226,7 @@ static void put_interface(struct watch *watch, struct str line)
     }
 }
 
-static void put_network(struct watch *watch)
+static void put_network(struct job_watcher *watch)
 {
     CLEANUP(strbuf) struct strbuf text;
     CLEANUP(fd) int fd = open("/proc/net/dev", O_RDONLY | O_CLOEXEC);
@@ -243,7 +243,7 @@ static void put_network(struct watch *watch)
     }
 }
 
-static void put_infiniband(struct watch *watch)
+static void put_infiniband(struct job_watcher *watch)
 {
     static const char IB[] = "/sys/class/infiniband";
     static const char *const COUNTERS[] = {"symbol_error", "link_error_recovery", "link_downed",
@@ -268,7 +268,7 @@ static void put_infiniband(struct watch *watch)
     arena_release(&facts.arena);
 }
 
-static void sample(struct watch *watch, size_t n)
+static void sample(struct job_watcher *watch, size_t n)
 {
     static const char CLOCK[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq";
     put_first(watch, 't', "/proc/uptime");
@@ -284,7 +284,7 @@ static void sample(struct watch *watch, size_t n)
     flush(watch);
 }
 
-static bool wait_s(struct watch *watch, int64_t seconds)
+static bool wait_s(struct job_watcher *watch, int64_t seconds)
 {
     for (; seconds > 0 && !is_over(watch); seconds--) {
         (void)poll(NULL, 0, LOOK_MS);
@@ -294,7 +294,7 @@ static bool wait_s(struct watch *watch, int64_t seconds)
 
 NORETURN void job_watch(const char *dir)
 {
-    struct watch watch = {.dir = dir};
+    struct job_watcher watch = {.dir = dir};
     int64_t interval_s = INTERVAL_S;
     size_t n = 0;
     strbuf_init(&watch.out, (size_t)4 * TEXT_MAX);

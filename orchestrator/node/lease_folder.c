@@ -78,14 +78,14 @@ static int say_held(struct lease *lease, struct strbuf *text)
     return 0;
 }
 
-struct search {
+struct alive_search {
     const char *root;
     bool is_alive;
 };
 
 static enum job_walk note_alive(void *ctx, const struct job_entry *entry)
 {
-    struct search *search = ctx;
+    struct alive_search *search = ctx;
     char dir[JOB_PATH_BYTES];
     struct job_look look;
     if (strcmp(entry->name, "pid") == 0 || strcmp(entry->name, "claim") == 0) {
@@ -98,8 +98,8 @@ static enum job_walk note_alive(void *ctx, const struct job_entry *entry)
 
 static bool has_job(struct lease *lease)
 {
-    struct search search = {.root = arena_printf(&lease->arena, "%s/jobs/%.*s", lease->work_folder,
-                                                 STR_ARG(lease->holder))};
+    struct alive_search search = {.root = arena_printf(&lease->arena, "%s/jobs/%.*s",
+                                                       lease->work_folder, STR_ARG(lease->holder))};
     if (serve_is_plain_id(lease->holder)) {
         job_walk(search.root, note_alive, &search);
     }

@@ -17,7 +17,7 @@
 #define MINUTES_MAX  1000000
 #define WHY_MAX      300
 
-struct scan {
+struct left_scan {
     struct arena *arena;
     const char *root; /* of the jobs */
     const char *work; /* NULL: it is not looked at */
@@ -45,7 +45,7 @@ static const char *state_of(const char *dir)
 
 static enum job_walk note_job(void *ctx, const struct job_entry *entry)
 {
-    struct scan *scan = ctx;
+    struct left_scan *scan = ctx;
     char dir[JOB_PATH_BYTES];
     if (strcmp(entry->name, "claim") != 0 || !entry->below[0]) {
         return scan->text->is_full ? WALK_END : WALK_INTO;
@@ -69,7 +69,7 @@ static const char *one_line(struct arena *arena, const struct strbuf *said)
     return line;
 }
 
-static int scan_containers(struct scan *scan, const char *engine, const char *label,
+static int scan_containers(struct left_scan *scan, const char *engine, const char *label,
                            struct err *err)
 {
     CLEANUP(strbuf) struct strbuf ids;
@@ -101,7 +101,7 @@ static int scan_containers(struct scan *scan, const char *engine, const char *la
 
 /* ---- the work folder ---- */
 
-static void scan_lease(struct scan *scan)
+static void scan_lease(struct left_scan *scan)
 {
     struct str holder;
     int64_t since_s;
@@ -122,7 +122,7 @@ static bool is_partial(const char *below, const char *name, bool is_folder)
 
 static enum job_walk note_partial(void *ctx, const struct job_entry *entry)
 {
-    struct scan *scan = ctx;
+    struct left_scan *scan = ctx;
     bool is_folder = S_ISDIR(entry->kind);
     struct stat info;
     if (!entry->below[0] && strcmp(entry->name, "jobs") == 0) {
@@ -150,7 +150,7 @@ int serve_scan(struct server *server, const struct node_request *request, struct
     enum { ROOT, MINUTES, ENGINE, LABEL, N_FIELDS };
     const struct str *fields = request->fields;
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct scan scan = {.arena = &arena, .text = text, .now_s = (int64_t)time(NULL)};
+    struct left_scan scan = {.arena = &arena, .text = text, .now_s = (int64_t)time(NULL)};
     struct err err = {0};
     int64_t minutes;
     if (request->n_fields != N_FIELDS || !is_folder_name(fields[ROOT]) ||

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,17 +16,18 @@
 #include "node/tool.h"
 
 #define GETENT_LIMIT (10 * NS_PER_S)
+#define GETENTS_MAX  64
 #define SAID_MAX     (64u << 10)
 #define HOSTS_MAX    (16u << 20)
 
-struct found {
+struct addresses {
     struct net_address *items;
     size_t n;
     uint16_t port;
 };
 
 /* A number, with a zone where it has one ("fe80::1%eth0"). */
-static bool add_number(struct found *found, struct str text)
+static bool add_number(struct addresses *found, struct str text)
 {
     char number[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
     struct net_address address = {0};
@@ -70,7 +72,7 @@ static bool next_word(struct str *rest, struct str *ret_word)
     return ret_word->len > 0;
 }
 
-static void look_into_hosts(struct found *found, const char *name)
+static void look_into_hosts(struct addresses *found, const char *name)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct err ignored = {0};
@@ -96,17 +98,10 @@ static void look_into_hosts(struct found *found, const char *name)
 }
 
 /* "ADDRESS STREAM NAME" and the like. */
-static void ask_getent(struct found *found, const char *name)
+static void read_getent(struct addresses *found, struct str said)
 {
-    CLEANUP(strbuf) struct strbuf said;
-    const char *const argv[] = {"getent", "ahosts", name, NULL};
-    struct str rest, line;
-    strbuf_init(&said, SAID_MAX);
-    if (name[0] == '-' || tool_run(argv, GETENT_LIMIT, false, &said) != 0) {
-        return;
-    }
-    rest = strbuf_str(&said);
-    while (str_next(&rest, '\n', &line)) {
+    struct str line;
+    while (str_next(&said, '\n', &line)) {
         struct str number, kind;
         if (next_word(&line, &number) && next_word(&line, &kind) && str_eq_z(kind, "STREAM")) {
             (void)add_number(found, number);
@@ -114,16 +109,79 @@ static void ask_getent(struct found *found, const char *name)
     }
 }
 
-size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX])
+struct getent { /* one that runs */
+    struct name_ask *ask;
+    const char *argv[4];
+    struct tool_program program;
+    struct tool tool;
+    struct strbuf said;
+    bool is_over;
+};
+
+static void begin_getent(struct getent *getent, struct name_ask *ask)
 {
-    struct found found = {.items = ret, .port = port};
-    if (!add_number(&found, str_of(name))) {
-        look_into_hosts(&found, name);
-        if (!found.n) {
-            ask_getent(&found, name);
+    *getent = (struct getent){.ask = ask, .argv = {"getent", "ahosts", ask->name, NULL}};
+    getent->program = (struct tool_program){getent->argv, false};
+    strbuf_init(&getent->said, SAID_MAX);
+    tool_begin(&getent->tool, tool_program, &getent->program, GETENT_LIMIT);
+}
+
+/* Side by side: a name server that is gone keeps each of them waiting. */
+static void await_getents(struct getent *getents, size_t n, uint16_t port)
+{
+    size_t n_over = 0;
+    while (n_over < n) {
+        struct pollfd fds[GETENTS_MAX];
+        for (size_t idx = 0; idx < n; idx++) {
+            struct getent *getent = &getents[idx];
+            struct addresses found = {.items = getent->ask->found, .port = port};
+            int status;
+            if (!getent->is_over && tool_step(&getent->tool, &getent->said, &status)) {
+                getent->is_over = true;
+                n_over++;
+                if (status == 0) {
+                    read_getent(&found, strbuf_str(&getent->said));
+                    getent->ask->n = found.n;
+                }
+                strbuf_release(&getent->said);
+            }
+            fds[idx] =
+                (struct pollfd){.fd = getent->is_over ? -1 : getent->tool.out_fd, .events = POLLIN};
+        }
+        if (n_over < n) {
+            (void)poll(fds, n, TOOL_LOOK_MS);
         }
     }
-    return found.n;
+}
+
+void addresses_find(struct name_ask *asks, size_t n, uint16_t port)
+{
+    struct getent *getents = xcalloc(GETENTS_MAX, sizeof(*getents));
+    size_t n_getents = 0;
+    for (size_t idx = 0; idx < n; idx++) {
+        struct addresses found = {.items = asks[idx].found, .port = port};
+        if (!add_number(&found, str_of(asks[idx].name))) {
+            look_into_hosts(&found, asks[idx].name);
+        }
+        asks[idx].n = found.n;
+        if (!found.n && asks[idx].name[0] != '-') {
+            begin_getent(&getents[n_getents++], &asks[idx]);
+        }
+        if (n_getents == GETENTS_MAX) {
+            await_getents(getents, n_getents, port);
+            n_getents = 0;
+        }
+    }
+    await_getents(getents, n_getents, port);
+    free(getents);
+}
+
+size_t address_find(const char *name, uint16_t port, struct net_address ret[NET_ADDRESSES_MAX])
+{
+    struct name_ask ask = {.name = name};
+    addresses_find(&ask, 1, port);
+    memcpy(ret, ask.found, ask.n * sizeof(*ret));
+    return ask.n;
 }
 
 /* ---- the way there ---- */

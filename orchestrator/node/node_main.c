@@ -5,11 +5,13 @@
    it there (fleet/remote_node.c). What it keeps in memory is a relay, which ends with it, and is begun again by the orchestrator: so it
    may be killed and started again at any moment, and the jobs that it started go on without it. Linked statically: it runs on any
    Linux of its machine. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -24,6 +26,8 @@
     (10 * 60 *                                                                                     \
      1000) /* of a channel whose other end may be gone without a word; it may be opened again */
 #define RELAY_IDLE_MS   (60 * 1000)
+#define PART_AGE_S      3600
+#define OTHER_AGE_S     (30 * 24 * 3600)
 #define STATUS_USAGE    2
 #define STATUS_PROTOCOL 3
 
@@ -102,6 +106,38 @@ static int say_hello(const char *self)
     return fs_write_all(STDOUT_FILENO, hello, strlen(hello), "the channel", &err);
 }
 
+/* In a folder where this program was put: what puts that were cut off left goes after an hour, other versions after a month. */
+static void tidy(const char *folder, const char *own_name)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+    time_t now = time(NULL);
+    while (dir && (entry = readdir(dir))) {
+        const char *name = entry->d_name;
+        bool is_part = strncmp(name, ".reperf-node-", 13) == 0;
+        bool is_other = strncmp(name, "reperf-node-", 12) == 0 && strcmp(name, own_name) != 0;
+        struct stat info;
+        if ((is_part || is_other) && fstatat(dirfd(dir), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            now - info.st_mtime > (is_part ? PART_AGE_S : OTHER_AGE_S)) {
+            (void)unlinkat(dirfd(dir), name, 0);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
+
+static void tidy_all(const char *self, const char *work)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *slash = strrchr(self, '/');
+    const char *own_name = slash ? slash + 1 : self;
+    if (slash && strncmp(own_name, "reperf-node-", 12) == 0) { /* it was put there */
+        tidy(arena_printf(&arena, "%.*s", (int)(slash - self), self), own_name);
+        tidy(arena_printf(&arena, "%s/bin", work), own_name);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct server server = {.input_fd = STDIN_FILENO};
@@ -143,5 +179,6 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL);
     (void)setenv("LC_ALL", "C", 1); /* of the scripts that it runs */
+    tidy_all(server.self, server.work_folder);
     return say_hello(argv[0]) < 0 ? STATUS_PROTOCOL : serve_channel(&server);
 }

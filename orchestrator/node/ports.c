@@ -21,6 +21,7 @@
 #define GREETING    "reperf-probe\n"
 #define BEGIN       "reperf-probe 1 begin\n"
 #define END         "reperf-probe 1 end\n"
+#define OPEN        "open"
 #define LISTEN_S    60
 #define BACKLOG     128
 #define TRY_NS      (3 * NS_PER_S)
@@ -93,9 +94,8 @@ int serve_listen(struct server *server UNUSED, const struct node_request *reques
 
 /* ---- trying ---- */
 
-struct attempt {
-    const char *name;
-    struct net_address address;
+struct port_attempt { /* at one address */
+    const struct net_address *address;
     int fd;
     bool is_connected;
     char said[GREETED_MAX];
@@ -112,30 +112,24 @@ static const char *lower(struct arena *arena, int errnum)
     return text;
 }
 
-static void end_attempt(struct attempt *attempt, const char *verdict)
+static void end_attempt(struct port_attempt *attempt, const char *verdict)
 {
     fd_close(&attempt->fd);
     attempt->verdict = verdict;
 }
 
-static void begin_attempt(struct arena *arena, struct attempt *attempt, const char *address,
-                          uint16_t port)
+static void begin_attempt(struct arena *arena, struct port_attempt *attempt,
+                          const struct net_address *address)
 {
-    struct net_address found[NET_ADDRESSES_MAX];
-    attempt->fd = -1;
-    if (!address_find(address, port, found)) {
-        attempt->verdict = "the name does not resolve";
-        return;
-    }
-    attempt->address = found[0];
-    attempt->fd = socket(found[0].at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *attempt = (struct port_attempt){.address = address};
+    attempt->fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (attempt->fd < 0 ||
-        (connect(attempt->fd, &found[0].at.any, found[0].len) < 0 && errno != EINPROGRESS)) {
+        (connect(attempt->fd, &address->at.any, address->len) < 0 && errno != EINPROGRESS)) {
         end_attempt(attempt, lower(arena, errno));
     }
 }
 
-static void go_on(struct arena *arena, struct attempt *attempt)
+static void go_on(struct arena *arena, struct port_attempt *attempt)
 {
     int failure = 0;
     socklen_t size = sizeof(failure);
@@ -158,12 +152,11 @@ static void go_on(struct arena *arena, struct attempt *attempt)
     attempt->len += (size_t)n;
     struct str said = {attempt->said, attempt->len};
     if (n == 0 || attempt->len == sizeof(attempt->said) || str_find(said, STR_LIT("\n")) >= 0) {
-        end_attempt(attempt,
-                    str_starts(said, STR_LIT(GREETING)) ? "open" : "something else answers");
+        end_attempt(attempt, str_starts(said, STR_LIT(GREETING)) ? OPEN : "something else answers");
     }
 }
 
-static void try_all(struct arena *arena, struct attempt *attempts, size_t n)
+static void try_all(struct arena *arena, struct port_attempt *attempts, size_t n)
 {
     struct clock_src clock = clock_system();
     int64_t until_ns = clock.mono_ns(clock.ctx) + TRY_NS;
@@ -194,29 +187,66 @@ static void try_all(struct arena *arena, struct attempt *attempts, size_t n)
     }
 }
 
+/* Each address of each name at once, all first ones first. Returns how many. */
+static size_t begin_all(struct arena *arena, struct port_attempt *attempts,
+                        const struct name_ask *peers, size_t n_peers, struct port_attempt ***ret_of)
+{
+    struct port_attempt **of =
+        arena_array(arena, struct port_attempt *, n_peers * NET_ADDRESSES_MAX + 1);
+    size_t n = 0;
+    for (size_t at = 0; at < NET_ADDRESSES_MAX; at++) {
+        for (size_t idx = 0; idx < n_peers; idx++) {
+            if (at < peers[idx].n) {
+                begin_attempt(arena, &attempts[n], &peers[idx].found[at]);
+                of[idx * NET_ADDRESSES_MAX + at] = &attempts[n++];
+            }
+        }
+    }
+    *ret_of = of;
+    return n;
+}
+
+/* An address that is open, else what came of the first. */
+static const struct port_attempt *best_of(struct port_attempt *const *of, size_t n)
+{
+    const struct port_attempt *best = of[0];
+    for (size_t idx = n; idx-- > 0;) {
+        best = strcmp(of[idx]->verdict, OPEN) == 0 ? of[idx] : best;
+    }
+    return best;
+}
+
 int serve_connect(struct server *server UNUSED, const struct node_request *request,
                   struct strbuf *text)
 {
     struct facts facts = {.out = text};
     struct arena *arena = &facts.arena;
+    struct port_attempt **of;
     int64_t port;
-    size_t n = request->n_fields / 2;
+    size_t n = request->n_fields / 2, n_addresses = 0;
     if (request->n_fields % 2 != 1 || n > PEERS_MAX || !serve_number(request, 0, PORT_MAX, &port) ||
         port < 1) {
         return serve_bad(text);
     }
-    struct attempt *attempts = arena_array(arena, struct attempt, n + 1);
+    struct name_ask *peers = arena_array(arena, struct name_ask, n + 1);
     for (size_t idx = 0; idx < n; idx++) {
-        attempts[idx].name = request->fields[2 * idx + 1].ptr;
-        begin_attempt(arena, &attempts[idx], request->fields[2 * idx + 2].ptr, (uint16_t)port);
+        peers[idx].name = request->fields[2 * idx + 2].ptr;
     }
-    try_all(arena, attempts, n);
+    addresses_find(peers, n, (uint16_t)port);
+    for (size_t idx = 0; idx < n; idx++) {
+        n_addresses += peers[idx].n;
+    }
+    struct port_attempt *attempts = arena_array(arena, struct port_attempt, n_addresses + 1);
+    try_all(arena, attempts, begin_all(arena, attempts, peers, n, &of));
     strbuf_add_z(text, BEGIN);
     for (size_t idx = 0; idx < n; idx++) {
-        const struct attempt *attempt = &attempts[idx];
-        const char *route = attempt->address.len ? address_route(arena, &attempt->address) : NULL;
-        facts_put(&facts, arena_printf(arena, "port.%s", attempt->name), attempt->verdict);
-        facts_say(&facts, arena_printf(arena, "route.%s", attempt->name), route ? route : "",
+        const char *name = request->fields[2 * idx + 1].ptr;
+        const struct port_attempt *best =
+            peers[idx].n ? best_of(of + idx * NET_ADDRESSES_MAX, peers[idx].n) : NULL;
+        const char *route = best ? address_route(arena, best->address) : NULL;
+        facts_put(&facts, arena_printf(arena, "port.%s", name),
+                  best ? best->verdict : "the name does not resolve");
+        facts_say(&facts, arena_printf(arena, "route.%s", name), route ? route : "",
                   "no way to it");
     }
     strbuf_add_z(text, END);

@@ -19,7 +19,7 @@
 #define TICK_MS     500
 #define QUIET_NS    (2 * NS_PER_S) /* after it a new connection may take a stream's place */
 
-struct block {
+struct relay_block {
     uint8_t bytes[RELAY_HEADER_BYTES + RELAY_BLOCK_BYTES];
     size_t len; /* header and body, once the header is there */
     struct relay_frame frame;
@@ -29,19 +29,19 @@ struct block {
 
 enum lane_kind { LANE_HASH, LANE_WRITE, LANE_COUNT };
 
-struct lane { /* what runs on the pool */
+struct relay_lane { /* what runs on the pool */
     enum lane_kind kind;
     struct pool_job job;
-    struct block *ring;
+    struct relay_block *ring;
     uint64_t from, to; /* the blocks of the job that runs */
     uint64_t n_done;
     bool is_busy;
 };
 
-struct stream {
+struct relay_flow {
     struct relay *relay;
-    struct block *ring;
-    struct lane lanes[LANE_COUNT];
+    struct relay_block *ring;
+    struct relay_lane lanes[LANE_COUNT];
     uint64_t n_in, n_out, n_over; /* blocks received, passed on, done with */
     size_t in_len, out_len;       /* of the blocks under way */
     int up_fd, down_fd;
@@ -56,9 +56,9 @@ struct stream {
 
 static int run_lane(void *arg, const atomic_bool *is_cancelled UNUSED, struct err *err)
 {
-    struct lane *lane = arg;
+    struct relay_lane *lane = arg;
     for (uint64_t at = lane->from; at < lane->to; at++) {
-        struct block *block = &lane->ring[at % RING_BLOCKS];
+        struct relay_block *block = &lane->ring[at % RING_BLOCKS];
         const uint8_t *body = block->bytes + RELAY_HEADER_BYTES;
         int result = 0;
         if (block->incoming) {
@@ -75,7 +75,8 @@ static int run_lane(void *arg, const atomic_bool *is_cancelled UNUSED, struct er
     return 0;
 }
 
-static int tend_lane(struct stream *stream, struct lane *lane, bool must_wait, struct err *err)
+static int tend_lane(struct relay_flow *stream, struct relay_lane *lane, bool must_wait,
+                     struct err *err)
 {
     struct pool *pool = stream->relay->pool;
     if (lane->is_busy && (must_wait || pool_is_done(pool, &lane->job))) {
@@ -96,14 +97,14 @@ static int tend_lane(struct stream *stream, struct lane *lane, bool must_wait, s
 }
 
 /* Blocks that both lanes have passed: a file's last one ends it. */
-static int finish_blocks(struct stream *stream, struct err *err)
+static int finish_blocks(struct relay_flow *stream, struct err *err)
 {
     uint64_t done = stream->lanes[LANE_HASH].n_done;
     if (stream->lanes[LANE_WRITE].n_done < done) {
         done = stream->lanes[LANE_WRITE].n_done;
     }
     for (; stream->n_over < done; stream->n_over++) {
-        struct block *block = &stream->ring[stream->n_over % RING_BLOCKS];
+        struct relay_block *block = &stream->ring[stream->n_over % RING_BLOCKS];
         struct relay_incoming *incoming = block->incoming;
         block->incoming = NULL;
         if (!incoming || !block->is_last) {
@@ -119,7 +120,7 @@ static int finish_blocks(struct stream *stream, struct err *err)
     return 0;
 }
 
-static int tend_lanes(struct stream *stream, bool must_wait, struct err *err)
+static int tend_lanes(struct relay_flow *stream, bool must_wait, struct err *err)
 {
     do {
         for (size_t idx = 0; idx < LANE_COUNT; idx++) {
@@ -136,14 +137,14 @@ static int tend_lanes(struct stream *stream, bool must_wait, struct err *err)
 
 /* ---- the next node ---- */
 
-static int lose_down(struct stream *stream, const char *why, struct err *err)
+static int lose_down(struct relay_flow *stream, const char *why, struct err *err)
 {
     struct relay_line lost = {.word = RELAY_LOST, .a = stream->down_node, .text = str_of(why)};
     fd_close(&stream->down_fd);
     return relay_say(stream->relay, &lost, err);
 }
 
-static int begin_down(struct stream *stream, const struct block *block, struct err *err)
+static int begin_down(struct relay_flow *stream, const struct relay_block *block, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
@@ -173,10 +174,10 @@ static int begin_down(struct stream *stream, const struct block *block, struct e
     return 0;
 }
 
-static int send_down(struct stream *stream, struct err *err)
+static int send_down(struct relay_flow *stream, struct err *err)
 {
     while (stream->n_out < stream->n_in) {
-        const struct block *block = &stream->ring[stream->n_out % RING_BLOCKS];
+        const struct relay_block *block = &stream->ring[stream->n_out % RING_BLOCKS];
         size_t left = block->len - stream->out_len;
         ssize_t n = (ssize_t)left;
         if (stream->down_fd >= 0) {
@@ -206,7 +207,7 @@ static int send_down(struct stream *stream, struct err *err)
 }
 
 /* The next node says nothing after the proofs: what can be read is its end. */
-static int look_down(struct stream *stream, struct err *err)
+static int look_down(struct relay_flow *stream, struct err *err)
 {
     char byte;
     ssize_t n = recv(stream->down_fd, &byte, 1, MSG_DONTWAIT);
@@ -223,7 +224,7 @@ static int look_down(struct stream *stream, struct err *err)
 /* ---- what comes in ---- */
 
 /* A whole block: what is it to us? */
-static int take_block(struct stream *stream, struct block *block, struct err *err)
+static int take_block(struct relay_flow *stream, struct relay_block *block, struct err *err)
 {
     struct relay *relay = stream->relay;
     const struct relay_frame *frame = &block->frame;
@@ -268,9 +269,9 @@ static int take_block(struct stream *stream, struct block *block, struct err *er
 }
 
 /* One recv. 1: there may be more, 0: not now, -1. is_eof: the other side has ended it. */
-static int receive(struct stream *stream, bool *ret_is_eof, struct err *err)
+static int receive(struct relay_flow *stream, bool *ret_is_eof, struct err *err)
 {
-    struct block *block = &stream->ring[stream->n_in % RING_BLOCKS];
+    struct relay_block *block = &stream->ring[stream->n_in % RING_BLOCKS];
     size_t want = stream->in_len < RELAY_HEADER_BYTES ? RELAY_HEADER_BYTES : block->len;
     ssize_t n = recv(stream->up_fd, block->bytes + stream->in_len, want - stream->in_len, 0);
     if (n <= 0) {
@@ -302,7 +303,7 @@ static int receive(struct stream *stream, bool *ret_is_eof, struct err *err)
     return 1;
 }
 
-static bool has_place(const struct stream *stream)
+static bool has_place(const struct relay_flow *stream)
 {
     return !stream->has_end && stream->n_in - stream->n_out < RING_BLOCKS &&
            stream->n_in - stream->n_over < RING_BLOCKS;
@@ -310,7 +311,7 @@ static bool has_place(const struct stream *stream)
 
 /* ---- one stream ---- */
 
-static int wait_for_work(struct stream *stream, int listen_fd, struct err *err)
+static int wait_for_work(struct relay_flow *stream, int listen_fd, struct err *err)
 {
     struct relay *relay = stream->relay;
     bool is_quiet = relay_now_ns(relay) - stream->up_ns > QUIET_NS;
@@ -345,7 +346,7 @@ static int wait_for_work(struct stream *stream, int listen_fd, struct err *err)
 
 /* Until its end, its breaking off, or another connection that takes its place. 0, or -1: the relay ends. What is wrong with the
    stream itself goes to ret_why. */
-static int pump(struct stream *stream, int listen_fd, struct err *ret_why, struct err *err)
+static int pump(struct relay_flow *stream, int listen_fd, struct err *ret_why, struct err *err)
 {
     bool is_eof = false;
     while (!is_eof) {
@@ -372,7 +373,7 @@ static int pump(struct stream *stream, int listen_fd, struct err *ret_why, struc
 }
 
 /* A stream that broke off leaves what it brought. */
-static int end_stream(struct stream *stream, struct err *err)
+static int end_stream(struct relay_flow *stream, struct err *err)
 {
     int result = tend_lanes(stream, true, err);
     for (size_t idx = 0; idx < LANE_COUNT; idx++) {
@@ -383,7 +384,7 @@ static int end_stream(struct stream *stream, struct err *err)
         }
     }
     for (uint64_t at = stream->n_over; result < 0 && at < stream->n_in; at++) {
-        struct block *block = &stream->ring[at % RING_BLOCKS];
+        struct relay_block *block = &stream->ring[at % RING_BLOCKS];
         if (block->is_last) {
             relay_incoming_free(block->incoming);
         }
@@ -438,7 +439,8 @@ static int wait_for_stream(struct relay *relay, int listen_fd, int *ret_fd, bool
 
 static int take_stream(struct relay *relay, int listen_fd, struct err *err)
 {
-    struct stream stream = {.relay = relay, .up_fd = -1, .down_fd = -1, .incoming_idx = SIZE_MAX};
+    struct relay_flow stream = {
+        .relay = relay, .up_fd = -1, .down_fd = -1, .incoming_idx = SIZE_MAX};
     struct err why = {0}, end_err = {0};
     bool is_fed = false;
     int result;

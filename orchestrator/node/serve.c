@@ -26,7 +26,7 @@
 #define CHUNK_BYTES    65536
 #define DIGEST_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-struct job { /* of one request */
+struct asked_job { /* of one request */
     struct arena arena;
     const char *id;
     const char *dir; /* WORK/jobs/ID */
@@ -47,7 +47,7 @@ int serve_failed(struct strbuf *text, const char *what, const struct err *err)
                                                : NODE_FAILED;
 }
 
-static const char *path_in(struct job *job, const char *name)
+static const char *path_in(struct asked_job *job, const char *name)
 {
     return arena_printf(&job->arena, "%s/%s", job->dir, name);
 }
@@ -108,7 +108,7 @@ static void reap_children(const struct server *server)
 
 /* Until it runs no more, the time is up, or the channel has something to say. The kernel tells when a process ends; where it cannot
    (before Linux 5.3), or no process is known yet, it is looked again and again. */
-static void wait_for_end(const struct server *server, struct job *job, int64_t wait_ms,
+static void wait_for_end(const struct server *server, struct asked_job *job, int64_t wait_ms,
                          struct job_look *look)
 {
     int64_t until_ns = now_ns() + wait_ms * NS_PER_MS;
@@ -136,13 +136,13 @@ static void wait_for_end(const struct server *server, struct job *job, int64_t w
     }
 }
 
-static uint64_t log_size(struct job *job)
+static uint64_t log_size(struct asked_job *job)
 {
     struct stat info;
     return stat(path_in(job, "log"), &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
-static int say_look(struct job *job, const struct job_look *look, struct strbuf *text)
+static int say_look(struct asked_job *job, const struct job_look *look, struct strbuf *text)
 {
     static const char *const NAMES[] = {"absent", "running", "ended", "lost"};
     struct err err = {0};
@@ -159,7 +159,7 @@ static int say_look(struct job *job, const struct job_look *look, struct strbuf 
     return 0;
 }
 
-static int serve_poll(const struct server *server, struct job *job,
+static int serve_poll(const struct server *server, struct asked_job *job,
                       const struct node_request *request, struct strbuf *text)
 {
     struct job_look look;
@@ -173,7 +173,7 @@ static int serve_poll(const struct server *server, struct job *job,
 
 /* ---- the log ---- */
 
-static int read_from(struct job *job, int64_t offset, int64_t most, struct strbuf *text)
+static int read_from(struct asked_job *job, int64_t offset, int64_t most, struct strbuf *text)
 {
     const char *path = path_in(job, "log");
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -206,7 +206,7 @@ int serve_sha256(const char *path, char *ret_hex, struct err *err)
     return 0;
 }
 
-static int serve_digest(struct job *job, struct strbuf *text)
+static int serve_digest(struct asked_job *job, struct strbuf *text)
 {
     char hex[SHA256_HEX_SIZE];
     struct err err = {0};
@@ -220,7 +220,8 @@ static int serve_digest(struct job *job, struct strbuf *text)
     return 0;
 }
 
-static int serve_read(struct job *job, const struct node_request *request, struct strbuf *text)
+static int serve_read(struct asked_job *job, const struct node_request *request,
+                      struct strbuf *text)
 {
     int64_t offset, most;
     if (!serve_number(request, 1, INT64_MAX, &offset) ||
@@ -231,7 +232,7 @@ static int serve_read(struct job *job, const struct node_request *request, struc
 }
 
 /* Nothing of it runs on; then its log is what it will be. */
-static int reap(const struct server *server, struct job *job, int64_t offset, int64_t most,
+static int reap(const struct server *server, struct asked_job *job, int64_t offset, int64_t most,
                 struct strbuf *text)
 {
     char hex[SHA256_HEX_SIZE];
@@ -249,7 +250,7 @@ static int reap(const struct server *server, struct job *job, int64_t offset, in
     return read_from(job, offset, most, text);
 }
 
-static int serve_reap(const struct server *server, struct job *job,
+static int serve_reap(const struct server *server, struct asked_job *job,
                       const struct node_request *request, struct strbuf *text)
 {
     int64_t offset, most;
@@ -282,13 +283,13 @@ bool serve_take_job(const struct node_request *request, const char *dir,
     return true;
 }
 
-static int put_script(struct job *job, const char *name, struct str script, struct err *err)
+static int put_script(struct asked_job *job, const char *name, struct str script, struct err *err)
 {
     struct str line = str_of(arena_printf(&job->arena, "%.*s\n", STR_ARG(script)));
     return script.len ? job_put(path_in(job, name), line, false, err) : 0;
 }
 
-static int claim_and_run(struct job *job, const struct node_request *request,
+static int claim_and_run(struct asked_job *job, const struct node_request *request,
                          const struct wrapper_job *wrapper, int *ret_said, struct err *err)
 {
     enum { AT_CLEANUP = 2 };
@@ -304,7 +305,7 @@ static int claim_and_run(struct job *job, const struct node_request *request,
 }
 
 /* Until its pid is written, whoever claimed it. */
-static int await_wrapper(struct job *job, int said_fd, struct err *err)
+static int await_wrapper(struct asked_job *job, int said_fd, struct err *err)
 {
     int64_t until_ns = now_ns() + START_WAIT_NS;
     const char *status = path_in(job, "status");
@@ -326,7 +327,7 @@ static int await_wrapper(struct job *job, int said_fd, struct err *err)
     return 0;
 }
 
-static int serve_start(const struct server *server, struct job *job,
+static int serve_start(const struct server *server, struct asked_job *job,
                        const struct node_request *request, struct strbuf *text)
 {
     struct err err = {0};
@@ -349,7 +350,8 @@ static int serve_start(const struct server *server, struct job *job,
 
 /* ---- the rest ---- */
 
-static int serve_signal(struct job *job, const struct node_request *request, struct strbuf *text)
+static int serve_signal(struct asked_job *job, const struct node_request *request,
+                        struct strbuf *text)
 {
     int64_t signal_no;
     if (!serve_number(request, 1, 64, &signal_no) || signal_no < 1) {
@@ -359,7 +361,7 @@ static int serve_signal(struct job *job, const struct node_request *request, str
     return 0;
 }
 
-static int serve_forget(const struct server *server, struct job *job, struct strbuf *text)
+static int serve_forget(const struct server *server, struct asked_job *job, struct strbuf *text)
 {
     struct err err = {0};
     struct job_look look;
@@ -405,7 +407,7 @@ static int serve_folder(struct server *server, const struct node_request *reques
 
 static int serve_job(struct server *server, const struct node_request *request, struct strbuf *text)
 {
-    struct job job = {.arena = ARENA_EMPTY};
+    struct asked_job job = {.arena = ARENA_EMPTY};
     int status = NODE_FAILED;
     if (request->n_fields < 1 || !serve_is_plain_id(request->fields[0])) {
         return serve_failed(text, "a job's id is no plain relative path", NULL);

@@ -16,19 +16,9 @@
 
 #define MORE_FOLDERS "/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin"
 #define FOLDERS_LOST "/usr/bin:/bin" /* where PATH is not set */
-#define LOOK_MS      20
-#define GRACE_NS     (2 * NS_PER_S) /* from its TERM to its KILL, and from that until it is left */
+#define GRACE_NS     (2 * NS_PER_S)  /* from its TERM to its KILL, and from that until it is left */
 #define ENDS_MAX     2
 #define CHUNK_BYTES  16384
-
-struct tool {
-    pid_t pid;
-    int out_fd;
-    int64_t until_ns;
-    int n_ends; /* signals sent to end it */
-    int status;
-    bool is_over, is_stuck;
-};
 
 static int64_t now_ns(void)
 {
@@ -58,15 +48,10 @@ bool tool_is_there(const char *name)
     return false;
 }
 
-struct program {
-    const char *const *argv;
-    bool with_errors;
-};
-
-static int become(void *ctx)
+int tool_program(void *ctx)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    const struct program *program = ctx;
+    const struct tool_program *program = ctx;
     char **argv;
     size_t n = 0;
     while (program->argv[n]) {
@@ -127,45 +112,63 @@ static void look(struct tool *tool)
     }
 }
 
-/* Until it has ended; what it left behind may hold its output open, and is not waited for. */
-static int watch(struct tool *tool, struct strbuf *out)
+void tool_begin(struct tool *tool, tool_fn fn, void *ctx, int64_t limit_ns)
 {
-    bool is_end = false;
-    while (!tool->is_over) {
-        struct pollfd said = {.fd = is_end ? -1 : tool->out_fd, .events = POLLIN};
-        (void)poll(&said, 1, is_end ? 1 : LOOK_MS);
-        while (!is_end && take_output(tool, out, &is_end)) {
-            continue;
-        }
-        look(tool);
+    int ends[2];
+    *tool = (struct tool){.until_ns = now_ns() + limit_ns, .out_fd = -1};
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        tool->is_over = true;
+        tool->status = TOOL_BROKEN;
+        return;
     }
+    tool->pid = fork();
+    if (tool->pid == 0) {
+        run_child(fn, ctx, ends[1]);
+    }
+    close(ends[1]);
+    tool->out_fd = ends[0];
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    if (tool->pid < 0) {
+        fd_close(&tool->out_fd);
+        tool->is_over = true;
+        tool->status = TOOL_BROKEN;
+    }
+}
+
+/* What it left behind may hold its output open, and is not waited for. */
+bool tool_step(struct tool *tool, struct strbuf *out, int *ret_status)
+{
+    bool is_end = tool->out_fd < 0;
     while (!is_end && take_output(tool, out, &is_end)) {
         continue;
     }
-    return tool->is_stuck ? TOOL_STUCK : tool->n_ends ? TOOL_LATE : tool->status;
+    if (!tool->is_over) {
+        look(tool);
+        while (tool->is_over && !is_end && take_output(tool, out, &is_end)) {
+            continue;
+        }
+    }
+    if (is_end || tool->is_over) {
+        fd_close(&tool->out_fd);
+    }
+    *ret_status = tool->is_stuck ? TOOL_STUCK : tool->n_ends ? TOOL_LATE : tool->status;
+    return tool->is_over;
 }
 
 int tool_call(tool_fn fn, void *ctx, int64_t limit_ns, struct strbuf *out)
 {
-    struct tool tool = {.until_ns = now_ns() + limit_ns};
-    int ends[2], status;
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        return TOOL_BROKEN;
+    struct tool tool;
+    int status;
+    tool_begin(&tool, fn, ctx, limit_ns);
+    while (!tool_step(&tool, out, &status)) {
+        struct pollfd said = {.fd = tool.out_fd, .events = POLLIN};
+        (void)poll(&said, 1, tool.out_fd < 0 ? 1 : TOOL_LOOK_MS);
     }
-    tool.pid = fork();
-    if (tool.pid == 0) {
-        run_child(fn, ctx, ends[1]);
-    }
-    close(ends[1]);
-    tool.out_fd = ends[0];
-    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    status = tool.pid < 0 ? TOOL_BROKEN : watch(&tool, out);
-    close(ends[0]);
     return status;
 }
 
 int tool_run(const char *const *argv, int64_t limit_ns, bool with_errors, struct strbuf *out)
 {
-    struct program program = {argv, with_errors};
-    return tool_call(become, &program, limit_ns, out);
+    struct tool_program program = {argv, with_errors};
+    return tool_call(tool_program, &program, limit_ns, out);
 }

@@ -28,7 +28,7 @@ void job_walk(const char *root, job_walk_fn fn, void *ctx)
             struct job_entry of = {.below = below,
                                    .name = entry->d_name,
                                    .folder_fd = dirfd(folder),
-                                   .kind = DTTOIF(entry->d_type)};
+                                   .kind = (mode_t)DTTOIF(entry->d_type)};
             struct stat info;
             if (strcmp(of.name, ".") == 0 || strcmp(of.name, "..") == 0 ||
                 (entry->d_type == DT_UNKNOWN && !job_entry_stat(&of, &info))) {

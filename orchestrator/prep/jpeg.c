@@ -70,7 +70,7 @@ static unsigned exif_orientation(const uint8_t *at, size_t len)
     return 1;
 }
 
-static int read_frame(const uint8_t *at, size_t len, const char *name, struct image_info *info,
+static int read_frame(const uint8_t *at, size_t len, const char *name, struct pixel_info *info,
                       struct err *err)
 {
     unsigned n_components;
@@ -106,12 +106,12 @@ static bool stands_alone(unsigned marker)
     return marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8);
 }
 
-int jpeg_probe(struct str bytes, bool is_all, const char *name, struct image_info *ret_info,
+int jpeg_probe(struct str bytes, bool is_all, const char *name, struct pixel_info *ret_info,
                struct err *err)
 {
     const uint8_t *at = (const uint8_t *)bytes.ptr;
     const enum err_code cut = is_all ? ERR_INTEGRITY : ERR_PARSE;
-    struct image_info info = {.format = IMAGE_JPEG};
+    struct pixel_info info = {.format = IMAGE_JPEG};
     size_t pos = 2;
     while (pos + 4 <= bytes.len) {
         unsigned marker = at[pos + 1];
@@ -227,7 +227,7 @@ static void cmyk_to_rgb(const uint8_t *cmyk, uint32_t width, uint8_t *rgb)
     }
 }
 
-static void start(struct jpeg_decoder *decoder, struct str file, const struct image_info *info,
+static void start(struct jpeg_decoder *decoder, struct str file, const struct pixel_info *info,
                   unsigned eighths)
 {
     struct jpeg_decompress_struct *cinfo = &decoder->cinfo;
@@ -270,7 +270,7 @@ static void read_rows(struct jpeg_decoder *decoder, uint8_t *dst)
     (void)jpeg_finish_decompress(cinfo);
 }
 
-int jpeg_decode(struct jpeg_decoder *decoder, struct str file, const struct image_info *info,
+int jpeg_decode(struct jpeg_decoder *decoder, struct str file, const struct pixel_info *info,
                 unsigned eighths, uint8_t *dst, struct err *err)
 {
     ASSERT(eighths >= 1 && eighths <= 8);

@@ -9,7 +9,7 @@
 bool jpeg_is(struct str bytes);
 /* As image_probe; does not use the library. */
 MUST_CHECK int jpeg_probe(struct str bytes, bool is_all, const char *name,
-                          struct image_info *ret_info, struct err *err);
+                          struct pixel_info *ret_info, struct err *err);
 
 struct jpeg_decoder *jpeg_decoder_new(void);
 void jpeg_decoder_free(struct jpeg_decoder *decoder);
@@ -17,7 +17,7 @@ void jpeg_decoder_free(struct jpeg_decoder *decoder);
 /* In eighths of its size, rounded up, 8: as it is. dst has width x height x 3 bytes of that size; another size in the file is an
    error. Exact integer transform, smooth upsampling: the pixels that djpeg and Pillow give. */
 MUST_CHECK int jpeg_decode(struct jpeg_decoder *decoder, struct str file,
-                           const struct image_info *info, unsigned eighths, uint8_t *dst,
+                           const struct pixel_info *info, unsigned eighths, uint8_t *dst,
                            struct err *err);
 
 struct jpeg_picture {

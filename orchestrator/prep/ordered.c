@@ -10,7 +10,7 @@
 
 #define AHEAD_PER_THREAD 4
 
-struct place { /* one job under way */
+struct order_place { /* one job under way */
     const struct ordered *spec;
     void *slot;
     size_t job_idx;
@@ -19,11 +19,11 @@ struct place { /* one job under way */
 
 static int run_job(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
-    struct place *place = arg;
+    struct order_place *place = arg;
     return place->spec->work(place->spec->ctx, place->job_idx, place->slot, is_cancelled, err);
 }
 
-static int submit(struct pool *pool, struct place *place, size_t job_idx, struct err *err)
+static int submit(struct pool *pool, struct order_place *place, size_t job_idx, struct err *err)
 {
     const struct ordered *spec = place->spec;
     place->job_idx = job_idx;
@@ -36,7 +36,7 @@ static int submit(struct pool *pool, struct place *place, size_t job_idx, struct
 }
 
 /* The pool lives in here: it has ended, and no job runs, when the slots are released. */
-static int run_places(const struct ordered *spec, struct place *places, size_t n_places,
+static int run_places(const struct ordered *spec, struct order_place *places, size_t n_places,
                       struct err *err)
 {
     CLEANUP(pool) struct pool *pool = NULL;
@@ -45,7 +45,7 @@ static int run_places(const struct ordered *spec, struct place *places, size_t n
         return -1;
     }
     for (size_t idx = 0; idx < spec->n_jobs; idx++) {
-        struct place *place = &places[idx % n_places];
+        struct order_place *place = &places[idx % n_places];
         while (n_submitted < spec->n_jobs && n_submitted < idx + n_places) {
             if (submit(pool, &places[n_submitted % n_places], n_submitted, err) < 0) {
                 return -1;
@@ -68,7 +68,7 @@ static int run_places(const struct ordered *spec, struct place *places, size_t n
 int ordered_run(const struct ordered *spec, struct err *err)
 {
     size_t n_places = spec->n_ahead ? spec->n_ahead : spec->n_threads * AHEAD_PER_THREAD;
-    struct place *places = xcalloc(n_places, sizeof(*places));
+    struct order_place *places = xcalloc(n_places, sizeof(*places));
     int result;
     for (size_t idx = 0; idx < n_places; idx++) {
         places[idx].spec = spec;

@@ -32,7 +32,7 @@ struct checker {
     struct progress progress;
 };
 
-struct slot {
+struct check_slot {
     struct {
         char **items; /* owned */
         size_t n, n_max;
@@ -42,7 +42,7 @@ struct slot {
     size_t found_bytes, made_bytes;
 };
 
-static void forget_faults(struct slot *slot)
+static void forget_faults(struct check_slot *slot)
 {
     for (size_t idx = 0; idx < slot->faults.n; idx++) {
         free(slot->faults.items[idx]);
@@ -52,7 +52,7 @@ static void forget_faults(struct slot *slot)
 
 static void slot_release(void *ptr)
 {
-    struct slot *slot = ptr;
+    struct check_slot *slot = ptr;
     forget_faults(slot);
     VEC_RELEASE(&slot->faults);
     packing_slot_release(&slot->packing);
@@ -60,7 +60,7 @@ static void slot_release(void *ptr)
     free(slot->made);
 }
 
-static void note(struct slot *slot, const char *text)
+static void note(struct check_slot *slot, const char *text)
 {
     VEC_PUSH(&slot->faults, xstrdup(text));
 }
@@ -73,7 +73,7 @@ static void add_fault(struct checker *c, const char *text)
     c->result.n_all++;
 }
 
-static void take_faults(struct checker *c, struct slot *slot)
+static void take_faults(struct checker *c, struct check_slot *slot)
 {
     for (size_t idx = 0; idx < slot->faults.n; idx++) {
         add_fault(c, slot->faults.items[idx]);
@@ -136,10 +136,10 @@ static void make_room(uint8_t **buf, size_t *size, size_t wanted)
 
 /* Decoded again. The sample's bytes are in slot->found. */
 static void compare(const struct checker *c, const struct shard_file *file, uint32_t idx,
-                    const int32_t *row, struct slot *slot)
+                    const int32_t *row, struct check_slot *slot)
 {
     const struct shard_entry *entry = &file->entries[idx];
-    const struct sample *sample = &c->samples.items[file->header.first_sample + idx];
+    const struct image_sample *sample = &c->samples.items[file->header.first_sample + idx];
     struct err fault = {0};
     char text[ERR_MSG_MAX];
     int32_t label = c->samples.kind == SHARD_CLASSES ? sample->label : -1;
@@ -165,7 +165,7 @@ static int sample_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_c
                        struct err *err)
 {
     const struct checker *c = ctx;
-    struct slot *slot = ptr;
+    struct check_slot *slot = ptr;
     const struct chunk *chunk = &c->chunks[job];
     struct shard_file file = c->files[chunk->shard]; /* borrows the entries; the fd is this job's */
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -191,7 +191,7 @@ static int sample_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_c
 static int sample_prepare(void *ctx, size_t job, void *ptr, struct err *err UNUSED)
 {
     struct checker *c = ctx;
-    struct slot *slot = ptr;
+    struct check_slot *slot = ptr;
     const struct chunk *chunk = &c->chunks[job];
     struct err fault = {0};
     if (!c->result.is_deep || c->samples.kind != SHARD_TOKENS || c->samples.format != FILE_HDF5) {
@@ -217,7 +217,7 @@ static int check_samples(struct checker *c, struct err *err)
 {
     struct ordered spec = {.ctx = c,
                            .n_threads = c->opts->n_threads,
-                           .slot_bytes = sizeof(struct slot),
+                           .slot_bytes = sizeof(struct check_slot),
                            .slot_release = slot_release,
                            .prepare = sample_prepare,
                            .work = sample_work,
@@ -306,7 +306,7 @@ static int open_all(struct checker *c, struct err *err)
     struct ordered spec = {.ctx = c,
                            .n_jobs = c->result.pack.n_shards,
                            .n_threads = c->opts->n_threads,
-                           .slot_bytes = sizeof(struct slot),
+                           .slot_bytes = sizeof(struct check_slot),
                            .slot_release = slot_release,
                            .work = open_work,
                            .done = take_done,

@@ -77,7 +77,7 @@ static void fill_entries(const struct samples *samples, const struct packed_shar
 {
     uint64_t offset = shard->data_offset;
     for (size_t idx = shard->first; idx < shard->first + shard->n; idx++) {
-        const struct sample *sample = &samples->items[idx];
+        const struct image_sample *sample = &samples->items[idx];
         entries[idx] =
             (struct shard_entry){.offset = offset,
                                  .bytes = sample->bytes,
@@ -261,7 +261,7 @@ static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_ca
     const struct samples *samples = p->opts->samples;
     const int fd = p->fds[chunk->shard];
     for (size_t idx = chunk->first; idx < chunk->first + chunk->n; idx++) {
-        const struct sample *sample = &samples->items[idx];
+        const struct image_sample *sample = &samples->items[idx];
         struct shard_entry *entry = &p->plan.entries[idx];
         const int32_t *row =
             slot->rows ? slot->rows + (idx - chunk->first) * tokens_len(&samples->shape) : NULL;

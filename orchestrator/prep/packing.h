@@ -74,7 +74,7 @@ struct packing_slot {
 };
 void packing_slot_release(void *slot);
 MUST_CHECK int packing_sample(const struct tree_source *source, const struct samples *samples,
-                              const struct sample *sample, const int32_t *row,
+                              const struct image_sample *sample, const int32_t *row,
                               struct packing_slot *slot, uint8_t *dst, struct err *err);
 
 /* HDF5 files for the one thread that may read them. */

@@ -46,11 +46,11 @@ static size_t bad_label(const uint8_t *labels, size_t n, uint32_t n_classes)
 }
 
 static int decode_labels(const struct tree_source *source, const struct samples *samples,
-                         const struct sample *sample, struct packing_slot *slot, uint8_t *dst,
+                         const struct image_sample *sample, struct packing_slot *slot, uint8_t *dst,
                          struct err *err)
 {
     const char *path = sample->partner;
-    struct image_info info = {0};
+    struct pixel_info info = {0};
     struct str file;
     size_t n = (size_t)sample->width * sample->height;
     size_t bad;
@@ -77,7 +77,7 @@ static int decode_labels(const struct tree_source *source, const struct samples 
 }
 
 static int decode_image(const struct tree_source *source, const struct samples *samples,
-                        const struct sample *sample, struct packing_slot *slot, uint8_t *dst,
+                        const struct image_sample *sample, struct packing_slot *slot, uint8_t *dst,
                         struct err *err)
 {
     struct str file;
@@ -95,7 +95,7 @@ static int decode_image(const struct tree_source *source, const struct samples *
 }
 
 static int read_record(const struct tree_source *source, const struct samples *samples,
-                       const struct sample *sample, struct packing_slot *slot, int32_t *row,
+                       const struct image_sample *sample, struct packing_slot *slot, int32_t *row,
                        struct err *err)
 {
     uint8_t data[TFRECORD_BYTES_MAX / 16];
@@ -129,7 +129,7 @@ static int read_record(const struct tree_source *source, const struct samples *s
 }
 
 int packing_sample(const struct tree_source *source, const struct samples *samples,
-                   const struct sample *sample, const int32_t *row, struct packing_slot *slot,
+                   const struct image_sample *sample, const int32_t *row, struct packing_slot *slot,
                    uint8_t *dst, struct err *err)
 {
     if (samples->kind != SHARD_TOKENS) {
@@ -165,7 +165,7 @@ int packing_rows_read(struct packing_rows *rows, const struct tree_source *sourc
         slot->rows = xrealloc(slot->rows, slot->rows_len * sizeof(*slot->rows));
     }
     for (size_t idx = first; idx < first + n;) {
-        const struct sample *sample = &samples->items[idx];
+        const struct image_sample *sample = &samples->items[idx];
         size_t run = 1;
         if (rows->path != sample->path) {
             CLEANUP(arena) struct arena arena = ARENA_EMPTY;

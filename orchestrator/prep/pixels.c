@@ -16,7 +16,7 @@ void image_decoder_release(struct image_decoder *decoder)
     *decoder = IMAGE_DECODER_EMPTY;
 }
 
-int image_probe(struct str bytes, bool is_all, const char *name, struct image_info *ret_info,
+int image_probe(struct str bytes, bool is_all, const char *name, struct pixel_info *ret_info,
                 struct err *err)
 {
     if (jpeg_is(bytes)) {
@@ -28,7 +28,7 @@ int image_probe(struct str bytes, bool is_all, const char *name, struct image_in
     return err_set(err, ERR_INTEGRITY, "%s: neither JPEG nor PNG", name);
 }
 
-void image_packed_size(const struct image_info *info, int64_t short_side, uint32_t *ret_width,
+void image_packed_size(const struct pixel_info *info, int64_t short_side, uint32_t *ret_width,
                        uint32_t *ret_height)
 {
     uint64_t width = info->width, height = info->height;
@@ -44,7 +44,7 @@ void image_packed_size(const struct image_info *info, int64_t short_side, uint32
 
 /* The least eighths at which the decoder's own size is still not below what is wanted: of those that the library does with
    vector instructions (a half, a quarter, an eighth; others take longer than the whole). */
-static unsigned eighths_for(const struct image_info *info, uint32_t width, uint32_t height)
+static unsigned eighths_for(const struct pixel_info *info, uint32_t width, uint32_t height)
 {
     for (unsigned eighths = 1; eighths < EIGHTHS; eighths *= 2) {
         if ((info->width * eighths + EIGHTHS - 1) / EIGHTHS >= width &&
@@ -55,7 +55,7 @@ static unsigned eighths_for(const struct image_info *info, uint32_t width, uint3
     return EIGHTHS;
 }
 
-static int decode(struct image_decoder *decoder, struct str file, const struct image_info *info,
+static int decode(struct image_decoder *decoder, struct str file, const struct pixel_info *info,
                   unsigned eighths, uint8_t *dst, struct err *err)
 {
     if (info->format == IMAGE_PNG) {
@@ -67,7 +67,7 @@ static int decode(struct image_decoder *decoder, struct str file, const struct i
     return jpeg_decode(decoder->jpeg, file, info, eighths, dst, err);
 }
 
-int image_decode_rgb(struct image_decoder *decoder, struct str file, const struct image_info *info,
+int image_decode_rgb(struct image_decoder *decoder, struct str file, const struct pixel_info *info,
                      int64_t short_side, uint8_t *dst, struct err *err)
 {
     struct resample_size from = {info->width, info->height};
@@ -99,7 +99,7 @@ int image_decode_rgb(struct image_decoder *decoder, struct str file, const struc
     return 0;
 }
 
-int image_decode_labels(struct str file, const struct image_info *info, uint8_t *dst,
+int image_decode_labels(struct str file, const struct pixel_info *info, uint8_t *dst,
                         struct err *err)
 {
     if (info->format != IMAGE_PNG) {

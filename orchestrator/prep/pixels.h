@@ -24,7 +24,7 @@ enum image_trait {
 };
 #define IMAGE_TRAITS 6
 
-struct image_info {
+struct pixel_info {
     enum image_format format;
     uint32_t width, height;
     unsigned traits;
@@ -33,7 +33,7 @@ struct image_info {
 /* From the first bytes of the file, of which `is_all` says whether they are the whole: ERR_PARSE where more are needed, and
    ERR_INTEGRITY for what is no image that can be packed. name is for messages. */
 MUST_CHECK int image_probe(struct str bytes, bool is_all, const char *name,
-                           struct image_info *ret_info, struct err *err);
+                           struct pixel_info *ret_info, struct err *err);
 
 struct jpeg_decoder;
 struct image_decoder { /* used again for many images; one thread at a time */
@@ -49,15 +49,15 @@ static inline void image_decoder_cleanup(struct image_decoder *decoder)
 }
 
 /* The packed size of an image whose shorter side may be at most short_side (-1: any). */
-void image_packed_size(const struct image_info *info, int64_t short_side, uint32_t *ret_width,
+void image_packed_size(const struct pixel_info *info, int64_t short_side, uint32_t *ret_width,
                        uint32_t *ret_height);
 
 /* width x height x 3 bytes into dst, at the size that image_packed_size gives. */
 MUST_CHECK int image_decode_rgb(struct image_decoder *decoder, struct str file,
-                                const struct image_info *info, int64_t short_side, uint8_t *dst,
+                                const struct pixel_info *info, int64_t short_side, uint8_t *dst,
                                 struct err *err);
 /* A label map: a PNG with 8 bits a pixel, greyscale or palette; the stored numbers, width x height. */
-MUST_CHECK int image_decode_labels(struct str file, const struct image_info *info, uint8_t *dst,
+MUST_CHECK int image_decode_labels(struct str file, const struct pixel_info *info, uint8_t *dst,
                                    struct err *err);
 
 #endif

@@ -30,10 +30,10 @@ bool png_is(struct str bytes)
 }
 
 /* Source: PNG, 11.2.2 (IHDR). */
-int png_probe(struct str bytes, bool is_all, const char *name, struct image_info *ret_info,
+int png_probe(struct str bytes, bool is_all, const char *name, struct pixel_info *ret_info,
               struct err *err)
 {
-    struct image_info info = {.format = IMAGE_PNG};
+    struct pixel_info info = {.format = IMAGE_PNG};
     int bits, colour;
     if (bytes.len < HEADER_BYTES) {
         return err_set(err, is_all ? ERR_INTEGRITY : ERR_PARSE,
@@ -84,7 +84,7 @@ static int check_end(struct str file, struct err *err)
 }
 
 /* The header, checked against what was looked at before. */
-static int open_file(spng_ctx *ctx, struct str file, const struct image_info *info,
+static int open_file(spng_ctx *ctx, struct str file, const struct pixel_info *info,
                      struct spng_ihdr *ret_ihdr, struct err *err)
 {
     int status;
@@ -118,7 +118,7 @@ static int decode(spng_ctx *ctx, uint8_t *dst, size_t expected, int format, stru
     return status ? fail(status, err) : 0;
 }
 
-int png_decode_rgb(struct str file, const struct image_info *info, uint8_t *dst, struct err *err)
+int png_decode_rgb(struct str file, const struct pixel_info *info, uint8_t *dst, struct err *err)
 {
     CLEANUP(spng_ctx) spng_ctx *ctx = spng_ctx_new(0);
     struct spng_ihdr ihdr;
@@ -129,7 +129,7 @@ int png_decode_rgb(struct str file, const struct image_info *info, uint8_t *dst,
     return decode(ctx, dst, (size_t)info->width * info->height * IMAGE_RGB, SPNG_FMT_RGB8, err);
 }
 
-int png_decode_labels(struct str file, const struct image_info *info, uint8_t *dst, struct err *err)
+int png_decode_labels(struct str file, const struct pixel_info *info, uint8_t *dst, struct err *err)
 {
     CLEANUP(spng_ctx) spng_ctx *ctx = spng_ctx_new(0);
     struct spng_ihdr ihdr;

@@ -8,10 +8,10 @@
 bool png_is(struct str bytes);
 /* As image_probe; does not use the library. */
 MUST_CHECK int png_probe(struct str bytes, bool is_all, const char *name,
-                         struct image_info *ret_info, struct err *err);
-MUST_CHECK int png_decode_rgb(struct str file, const struct image_info *info, uint8_t *dst,
+                         struct pixel_info *ret_info, struct err *err);
+MUST_CHECK int png_decode_rgb(struct str file, const struct pixel_info *info, uint8_t *dst,
                               struct err *err);
-MUST_CHECK int png_decode_labels(struct str file, const struct image_info *info, uint8_t *dst,
+MUST_CHECK int png_decode_labels(struct str file, const struct pixel_info *info, uint8_t *dst,
                                  struct err *err);
 
 struct png_picture {

@@ -19,7 +19,7 @@ static int find_files(const struct samples_opts *opts, const struct dataset_grou
 {
     for (size_t idx = 0; idx < paths->n; idx++) {
         if (dataset_group_of(opts->dataset, str_of(paths->items[idx])) == group) {
-            VEC_PUSH(samples, (struct sample){.path = paths->items[idx], .label = -1});
+            VEC_PUSH(samples, (struct image_sample){.path = paths->items[idx], .label = -1});
         }
     }
     if (!samples->n) {
@@ -58,7 +58,7 @@ static int find_partners(struct arena *arena, const struct samples_opts *opts,
                        STR_ARG(images->name));
     }
     for (size_t idx = 0; idx < samples->n; idx++) {
-        struct sample *sample = &samples->items[idx];
+        struct image_sample *sample = &samples->items[idx];
         struct str partner = dataset_partner(arena, labels, str_of(sample->path));
         if (!partner.ptr) {
             return err_set(err, ERR_INTEGRITY,

@@ -11,10 +11,10 @@
 
 #define SAMPLES_MAX UINT32_MAX
 
-struct sample {
+struct image_sample {
     const char *path;    /* in the tree */
     const char *partner; /* its label map; NULL: none */
-    struct image_info info;
+    struct pixel_info info;
     uint32_t width, height; /* as packed */
     uint64_t
         place; /* of a record: its number in an HDF5 file; where its data begins in a TFRecord file */
@@ -24,7 +24,7 @@ struct sample {
 };
 
 struct samples {
-    struct sample *items; /* owned */
+    struct image_sample *items; /* owned */
     size_t n, n_max;
     enum shard_kind kind;
     enum file_format format; /* of records */

@@ -15,14 +15,14 @@
 #define HEAD_BYTES     (16u << 10) /* most headers end before; else the whole file is read */
 #define IMAGES_PER_JOB 256
 
-struct survey {
+struct samples_survey {
     struct arena *arena; /* for the caller's thread */
     const struct samples_opts *opts;
     const struct dataset_group *group;
     struct samples *samples;
     struct progress progress;
     /* Records: the files, and what is found in them. */
-    struct sample *files;
+    struct image_sample *files;
     size_t n_files;
 };
 
@@ -38,7 +38,7 @@ static void image_slot_release(void *slot)
 }
 
 static int check_size(const struct dataset_group *group, const char *path,
-                      const struct image_info *info, struct err *err)
+                      const struct pixel_info *info, struct err *err)
 {
     if ((group->width >= 0 && info->width != (uint64_t)group->width) ||
         (group->height >= 0 && info->height != (uint64_t)group->height)) {
@@ -48,8 +48,8 @@ static int check_size(const struct dataset_group *group, const char *path,
     return 0;
 }
 
-static int probe(const struct survey *s, struct sample *sample, struct file_bytes *bytes,
-                 struct err *err)
+static int probe(const struct samples_survey *s, struct image_sample *sample,
+                 struct file_bytes *bytes, struct err *err)
 {
     bool is_all = false;
     struct str head;
@@ -72,8 +72,8 @@ static int probe(const struct survey *s, struct sample *sample, struct file_byte
     return image_probe(head, true, sample->path, &sample->info, err);
 }
 
-static int survey_image(const struct survey *s, struct sample *sample, struct file_bytes *bytes,
-                        struct err *err)
+static int survey_image(const struct samples_survey *s, struct image_sample *sample,
+                        struct file_bytes *bytes, struct err *err)
 {
     uint64_t pixels;
     if (probe(s, sample, bytes, err) < 0 ||
@@ -89,7 +89,7 @@ static int survey_image(const struct survey *s, struct sample *sample, struct fi
 static int images_work(void *ctx, size_t job, void *slot, const atomic_bool *is_cancelled,
                        struct err *err)
 {
-    const struct survey *s = ctx;
+    const struct samples_survey *s = ctx;
     size_t end = (job + 1) * IMAGES_PER_JOB;
     end = end < s->samples->n ? end : s->samples->n;
     for (size_t idx = job * IMAGES_PER_JOB; idx < end; idx++) {
@@ -106,7 +106,7 @@ static int images_work(void *ctx, size_t job, void *slot, const atomic_bool *is_
 
 static int images_done(void *ctx, size_t job, void *slot UNUSED, struct err *err UNUSED)
 {
-    struct survey *s = ctx;
+    struct samples_survey *s = ctx;
     progress_set(&s->progress, (job + 1) * IMAGES_PER_JOB);
     return 0;
 }
@@ -114,7 +114,7 @@ static int images_done(void *ctx, size_t job, void *slot UNUSED, struct err *err
 static void count_traits(struct samples *samples, const struct dataset_group *group)
 {
     for (size_t idx = 0; idx < samples->n; idx++) {
-        const struct image_info *info = &samples->items[idx].info;
+        const struct pixel_info *info = &samples->items[idx].info;
         for (unsigned trait = 0; trait < IMAGE_TRAITS; trait++) {
             samples->n_traits[trait] += info->traits >> trait & 1;
         }
@@ -123,7 +123,7 @@ static void count_traits(struct samples *samples, const struct dataset_group *gr
     }
 }
 
-static int survey_images(struct survey *s, struct err *err)
+static int survey_images(struct samples_survey *s, struct err *err)
 {
     struct ordered spec = {.ctx = s,
                            .n_jobs = (s->samples->n + IMAGES_PER_JOB - 1) / IMAGES_PER_JOB,
@@ -144,7 +144,7 @@ static int survey_images(struct survey *s, struct err *err)
 
 struct record_slot {
     struct {
-        struct sample *items;
+        struct image_sample *items;
         size_t n, n_max;
     } found;
     uint8_t *data; /* owned: one record */
@@ -195,8 +195,8 @@ static int stream_take(struct stream *stream, void *dst, size_t n, size_t *ret_n
     return 0;
 }
 
-static int index_records(struct stream *stream, struct record_slot *slot, const struct sample *file,
-                         struct err *err)
+static int index_records(struct stream *stream, struct record_slot *slot,
+                         const struct image_sample *file, struct err *err)
 {
     uint64_t offset = 0;
     for (;;) {
@@ -224,7 +224,7 @@ static int index_records(struct stream *stream, struct record_slot *slot, const 
         if (tfrecord_check(slot->data, (size_t)len, err) < 0) {
             return err_wrap(err, "offset %" PRIu64, offset);
         }
-        struct sample sample = *file;
+        struct image_sample sample = *file;
         sample.place = offset + TFRECORD_HEADER_BYTES;
         sample.len = (uint32_t)len;
         VEC_PUSH(&slot->found, sample);
@@ -232,8 +232,8 @@ static int index_records(struct stream *stream, struct record_slot *slot, const 
     }
 }
 
-static int index_file(const struct survey *s, const struct sample *file, struct record_slot *slot,
-                      struct err *err)
+static int index_file(const struct samples_survey *s, const struct image_sample *file,
+                      struct record_slot *slot, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(fd)
@@ -253,9 +253,9 @@ static int index_file(const struct survey *s, const struct sample *file, struct 
 static int records_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_cancelled UNUSED,
                         struct err *err)
 {
-    const struct survey *s = ctx;
+    const struct samples_survey *s = ctx;
     struct record_slot *slot = ptr;
-    const struct sample *file = &s->files[job];
+    const struct image_sample *file = &s->files[job];
     slot->found.n = 0;
     if (tree_source_check(s->opts->source, file->path, err) < 0) {
         return -1;
@@ -263,7 +263,7 @@ static int records_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_
     return s->samples->format == FILE_TFRECORD ? index_file(s, file, slot, err) : 0;
 }
 
-static int count_rows(struct survey *s, const struct sample *file, struct err *err)
+static int count_rows(struct samples_survey *s, const struct image_sample *file, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(hdf5) struct hdf5_file *hdf5 = NULL;
@@ -272,7 +272,7 @@ static int count_rows(struct survey *s, const struct sample *file, struct err *e
         return err_wrap(err, "%s", file->path);
     }
     for (uint32_t row = 0; row < hdf5_n_rows(hdf5); row++) {
-        struct sample sample = *file;
+        struct image_sample sample = *file;
         sample.place = row;
         VEC_PUSH(s->samples, sample);
     }
@@ -281,7 +281,7 @@ static int count_rows(struct survey *s, const struct sample *file, struct err *e
 
 static int records_done(void *ctx, size_t job, void *ptr, struct err *err)
 {
-    struct survey *s = ctx;
+    struct samples_survey *s = ctx;
     const struct record_slot *slot = ptr;
     size_t before = s->samples->n;
     progress_set(&s->progress, job + 1);
@@ -297,7 +297,7 @@ static int records_done(void *ctx, size_t job, void *ptr, struct err *err)
     return 0;
 }
 
-static int survey_records(struct survey *s, struct err *err)
+static int survey_records(struct samples_survey *s, struct err *err)
 {
     struct ordered spec = {.ctx = s,
                            .n_jobs = s->samples->n,
@@ -312,7 +312,7 @@ static int survey_records(struct survey *s, struct err *err)
                        STR_ARG(s->group->name));
     }
     s->n_files = s->samples->n;
-    s->files = arena_array(s->arena, struct sample, s->n_files);
+    s->files = arena_array(s->arena, struct image_sample, s->n_files);
     for (size_t idx = 0; idx < s->n_files; idx++) {
         s->files[idx] = s->samples->items[idx];
         s->files[idx].bytes = (uint32_t)(tokens_len(&s->samples->shape) * sizeof(int32_t));
@@ -327,6 +327,6 @@ static int survey_records(struct survey *s, struct err *err)
 int samples_survey(struct arena *arena, const struct samples_opts *opts,
                    const struct dataset_group *group, struct samples *samples, struct err *err)
 {
-    struct survey s = {.arena = arena, .opts = opts, .group = group, .samples = samples};
+    struct samples_survey s = {.arena = arena, .opts = opts, .group = group, .samples = samples};
     return samples->kind == SHARD_TOKENS ? survey_records(&s, err) : survey_images(&s, err);
 }

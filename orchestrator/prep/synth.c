@@ -11,24 +11,24 @@
 #define INNER_BYTES_MAX ((size_t)1 << 33)
 
 /* One member of an archive: a file, or an archive of a folder's files inside it. */
-struct entry {
+struct synth_entry {
     struct str name;
     size_t first, n; /* of the plan's members; 0 of them is never */
     bool is_inner;
 };
 
-struct writer {
+struct synth_writer {
     const struct synth_opts *opts;
     const struct synth_plan *plan;
     struct str prefix; /* of the tree's paths that this archive holds; it does not say it itself */
-    struct entry *entries;
+    struct synth_entry *entries;
     size_t n_entries;
     struct tarfile tar;
     struct progress *progress;
     size_t n_done;
 };
 
-struct slot {
+struct synth_slot {
     uint8_t *bytes; /* from malloc */
     size_t len;
     struct strbuf inner;
@@ -36,18 +36,18 @@ struct slot {
 
 static void slot_release(void *ptr)
 {
-    struct slot *slot = ptr;
+    struct synth_slot *slot = ptr;
     free(slot->bytes);
     strbuf_release(&slot->inner);
 }
 
-static struct str name_inside(const struct writer *w, struct str path)
+static struct str name_inside(const struct synth_writer *w, struct str path)
 {
     return str_sub(path, w->prefix.len, SIZE_MAX);
 }
 
-static int make_inner(const struct writer *w, const struct entry *entry, struct slot *slot,
-                      const atomic_bool *is_cancelled, struct err *err)
+static int make_inner(const struct synth_writer *w, const struct synth_entry *entry,
+                      struct synth_slot *slot, const atomic_bool *is_cancelled, struct err *err)
 {
     strbuf_release(&slot->inner);
     strbuf_init(&slot->inner, INNER_BYTES_MAX);
@@ -81,8 +81,8 @@ static bool is_for_caller(const struct synth_member *member)
     return member->kind == SYNTH_RECORDS && member->format == FILE_HDF5;
 }
 
-static int make_one(const struct writer *w, const struct entry *entry, struct slot *slot,
-                    struct err *err)
+static int make_one(const struct synth_writer *w, const struct synth_entry *entry,
+                    struct synth_slot *slot, struct err *err)
 {
     const struct synth_member *member = &w->plan->members[entry->first];
     if (synth_make(member, &w->opts->dataset->pack, &slot->bytes, &slot->len, err) < 0) {
@@ -93,8 +93,8 @@ static int make_one(const struct writer *w, const struct entry *entry, struct sl
 
 static int prepare(void *ctx, size_t job, void *slot, struct err *err)
 {
-    const struct writer *w = ctx;
-    const struct entry *entry = &w->entries[job];
+    const struct synth_writer *w = ctx;
+    const struct synth_entry *entry = &w->entries[job];
     if (!entry->is_inner && is_for_caller(&w->plan->members[entry->first])) {
         return make_one(w, entry, slot, err);
     }
@@ -103,8 +103,8 @@ static int prepare(void *ctx, size_t job, void *slot, struct err *err)
 
 static int work(void *ctx, size_t job, void *slot, const atomic_bool *is_cancelled, struct err *err)
 {
-    const struct writer *w = ctx;
-    const struct entry *entry = &w->entries[job];
+    const struct synth_writer *w = ctx;
+    const struct synth_entry *entry = &w->entries[job];
     if (entry->is_inner) {
         return make_inner(w, entry, slot, is_cancelled, err);
     }
@@ -113,9 +113,9 @@ static int work(void *ctx, size_t job, void *slot, const atomic_bool *is_cancell
 
 static int done(void *ctx, size_t job, void *ptr, struct err *err)
 {
-    struct writer *w = ctx;
-    struct slot *slot = ptr;
-    const struct entry *entry = &w->entries[job];
+    struct synth_writer *w = ctx;
+    struct synth_slot *slot = ptr;
+    const struct synth_entry *entry = &w->entries[job];
     int result = entry->is_inner
                      ? tarfile_add(&w->tar, entry->name, slot->inner.ptr, slot->inner.len, err)
                      : tarfile_add(&w->tar, entry->name, slot->bytes, slot->len, err);
@@ -143,14 +143,14 @@ static const struct dataset_file *file_of(const struct dataset_file *files, size
     return best;
 }
 
-static int add_entry(struct writer *w, struct arena *arena, const struct dataset_file *file,
+static int add_entry(struct synth_writer *w, struct arena *arena, const struct dataset_file *file,
                      size_t member, struct err *err)
 {
     struct str name = name_inside(w, w->plan->members[member].path);
     int64_t slash = str_find(name, STR_LIT("/"));
-    struct entry *last = w->n_entries ? &w->entries[w->n_entries - 1] : NULL;
+    struct synth_entry *last = w->n_entries ? &w->entries[w->n_entries - 1] : NULL;
     if (!file->is_nested) {
-        w->entries[w->n_entries++] = (struct entry){name, member, 1, false};
+        w->entries[w->n_entries++] = (struct synth_entry){name, member, 1, false};
         return 0;
     }
     if (slash <= 0) {
@@ -163,11 +163,11 @@ static int add_entry(struct writer *w, struct arena *arena, const struct dataset
         last->n++;
         return 0;
     }
-    w->entries[w->n_entries++] = (struct entry){inner, member, 1, true};
+    w->entries[w->n_entries++] = (struct synth_entry){inner, member, 1, true};
     return 0;
 }
 
-static int write_file(struct writer *w, struct arena *arena, const struct dataset_file *file,
+static int write_file(struct synth_writer *w, struct arena *arena, const struct dataset_file *file,
                       struct synth_file *ret_file, struct err *err)
 {
     const char *path = fs_join(arena, w->opts->folder, file->name.ptr);
@@ -175,7 +175,7 @@ static int write_file(struct writer *w, struct arena *arena, const struct datase
     struct ordered spec = {.ctx = w,
                            .n_jobs = w->n_entries,
                            .n_threads = w->opts->n_threads,
-                           .slot_bytes = sizeof(struct slot),
+                           .slot_bytes = sizeof(struct synth_slot),
                            .slot_release = slot_release,
                            .prepare = prepare,
                            .work = work,
@@ -205,7 +205,8 @@ int synth_write(struct arena *arena, const struct synth_opts *opts, struct synth
     struct progress progress;
     struct synth_result result = {arena_array(arena, struct synth_file, n_files + 1), n_files};
     size_t n_placed = 0;
-    struct writer w = {.opts = opts, .plan = &plan, .tar = TARFILE_EMPTY, .progress = &progress};
+    struct synth_writer w = {
+        .opts = opts, .plan = &plan, .tar = TARFILE_EMPTY, .progress = &progress};
     if (!dataset->synthetic.is_there || !n_files) {
         return err_set(err, ERR_MANIFEST, "%.*s has no synthetic version", STR_ARG(dataset->id));
     }
@@ -214,7 +215,7 @@ int synth_write(struct arena *arena, const struct synth_opts *opts, struct synth
     }
     progress_start(&progress, clock_system(), "synthesise", "files", plan.n);
     for (size_t idx = 0; idx < n_files; idx++) {
-        w.entries = arena_array(arena, struct entry, plan.n + 1);
+        w.entries = arena_array(arena, struct synth_entry, plan.n + 1);
         w.n_entries = 0;
         w.prefix = files[idx].into.ptr
                        ? str_of(arena_printf(arena, "%.*s/", STR_ARG(files[idx].into)))

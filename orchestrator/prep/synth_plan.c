@@ -25,7 +25,7 @@ static const char *const CITIES[] = {
     "strasbourg", "stuttgart", "tubingen", "ulm",     "weimar",    "zurich"};
 static const char *const VAL_CITIES[] = {"frankfurt", "lindau", "munster"};
 
-struct planner {
+struct synth_planner {
     const struct synth_opts *opts;
     struct arena *arena;
     struct {
@@ -35,7 +35,7 @@ struct planner {
     uint32_t n_classes; /* of the synthetic dataset */
 };
 
-static uint64_t sample_seed(const struct planner *p, struct str split, uint64_t idx)
+static uint64_t sample_seed(const struct synth_planner *p, struct str split, uint64_t idx)
 {
     struct rng rng;
     rng_init(&rng, (uint64_t)p->opts->seed ^ hash_bytes(split.ptr, split.len));
@@ -73,8 +73,8 @@ static void add_component(struct strbuf *path, struct str glob, struct str stem,
 }
 
 /* A path that the glob matches. `**` is the dataset's id, `*` alone is the folder. */
-static int expand(const struct planner *p, const struct dataset_group *group, struct str folder,
-                  struct str stem, struct str *ret_path, struct err *err)
+static int expand(const struct synth_planner *p, const struct dataset_group *group,
+                  struct str folder, struct str stem, struct str *ret_path, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf path = {0};
     struct str rest = group->glob, part;
@@ -129,8 +129,8 @@ static unsigned pick_traits(uint64_t idx)
     return idx % GREY_EVERY == 17 ? TRAIT_GREY : idx % CMYK_EVERY == 31 ? TRAIT_CMYK : 0;
 }
 
-static int plan_objects(struct planner *p, const struct dataset_synthetic_split *split, uint64_t n,
-                        const struct dataset_group *group, struct err *err)
+static int plan_objects(struct synth_planner *p, const struct dataset_synthetic_split *split,
+                        uint64_t n, const struct dataset_group *group, struct err *err)
 {
     bool is_flat = !has_folder(group);
     uint32_t n_classes = is_flat ? p->n_classes : (uint32_t)split->n_folders;
@@ -157,7 +157,7 @@ static int plan_objects(struct planner *p, const struct dataset_synthetic_split 
 }
 
 /* The classes of a flat folder: a number a line in the order of the file names, and what the numbers mean. */
-static int plan_ground_truth(struct planner *p, uint64_t n, const struct dataset_group *group,
+static int plan_ground_truth(struct synth_planner *p, uint64_t n, const struct dataset_group *group,
                              struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
@@ -192,8 +192,8 @@ static int plan_ground_truth(struct planner *p, uint64_t n, const struct dataset
     return 0;
 }
 
-static int plan_classes(struct planner *p, const struct dataset_synthetic_split *split, uint64_t n,
-                        struct err *err)
+static int plan_classes(struct synth_planner *p, const struct dataset_synthetic_split *split,
+                        uint64_t n, struct err *err)
 {
     const struct dataset *dataset = p->opts->dataset;
     const struct dataset_group *images = dataset_group_find(dataset, split->name, ROLE_IMAGE);
@@ -218,8 +218,8 @@ static struct str city(struct arena *arena, struct str split, uint64_t idx)
                    : str_of(arena_printf(arena, "city%" PRIu64, idx));
 }
 
-static int plan_segments(struct planner *p, const struct dataset_synthetic_split *split, uint64_t n,
-                         struct err *err)
+static int plan_segments(struct synth_planner *p, const struct dataset_synthetic_split *split,
+                         uint64_t n, struct err *err)
 {
     const struct dataset *dataset = p->opts->dataset;
     const struct dataset_group *images = dataset_group_find(dataset, split->name, ROLE_IMAGE);
@@ -255,8 +255,8 @@ static int plan_segments(struct planner *p, const struct dataset_synthetic_split
 
 /* ---- records ---- */
 
-static int plan_records(struct planner *p, const struct dataset_synthetic_split *split, uint64_t n,
-                        struct err *err)
+static int plan_records(struct synth_planner *p, const struct dataset_synthetic_split *split,
+                        uint64_t n, struct err *err)
 {
     const struct dataset_group *records =
         dataset_group_find(p->opts->dataset, split->name, ROLE_RECORDS);
@@ -287,7 +287,7 @@ static int by_path(const void *a, const void *b)
     return str_cmp(left->path, right->path);
 }
 
-static int plan_split(struct planner *p, size_t idx, struct err *err)
+static int plan_split(struct synth_planner *p, size_t idx, struct err *err)
 {
     const struct dataset_synthetic_split *split = &p->opts->dataset->synthetic.splits[idx];
     uint64_t n = (uint64_t)p->opts->n_samples[idx];
@@ -311,7 +311,7 @@ static int plan_split(struct planner *p, size_t idx, struct err *err)
                    "the dataset is not packed, so no synthetic version can be made");
 }
 
-static int check_order(const struct planner *p, struct err *err)
+static int check_order(const struct synth_planner *p, struct err *err)
 {
     for (size_t idx = 1; idx < p->members.n; idx++) {
         if (str_eq(p->members.items[idx - 1].path, p->members.items[idx].path)) {
@@ -326,7 +326,7 @@ int synth_plan_make(struct arena *arena, const struct synth_opts *opts, struct s
                     struct err *err)
 {
     const struct dataset_synthetic *synthetic = &opts->dataset->synthetic;
-    struct planner p = {.opts = opts, .arena = arena, .n_classes = 1};
+    struct synth_planner p = {.opts = opts, .arena = arena, .n_classes = 1};
     int result = 0;
     for (size_t idx = 0; idx < synthetic->n_splits; idx++) {
         uint32_t n_folders = (uint32_t)synthetic->splits[idx].n_folders;

@@ -75,7 +75,7 @@ static int varint(struct str *rest, uint64_t *ret_value, struct err *err)
     return err_set(err, ERR_INTEGRITY, "a number of more than 64 bits");
 }
 
-struct field {
+struct proto_field {
     uint64_t number;
     enum wire wire;
     uint64_t value;   /* WIRE_VARINT */
@@ -93,10 +93,10 @@ static int cut(struct str *rest, uint64_t len, struct str *ret_bytes, struct err
     return 0;
 }
 
-static int next_field(struct str *rest, struct field *ret_field, struct err *err)
+static int next_field(struct str *rest, struct proto_field *ret_field, struct err *err)
 {
     uint64_t tag = 0, len = 0;
-    struct field field = {0};
+    struct proto_field field = {0};
     if (varint(rest, &tag, err) < 0) {
         return -1;
     }
@@ -128,7 +128,7 @@ static int next_field(struct str *rest, struct field *ret_field, struct err *err
 }
 
 /* A message field of that number and nothing else. */
-static int expect_message(const struct field *field, uint64_t number, struct err *err)
+static int expect_message(const struct proto_field *field, uint64_t number, struct err *err)
 {
     if (field->number != number || field->wire != WIRE_BYTES) {
         return err_set(err, ERR_INTEGRITY,
@@ -160,7 +160,7 @@ static int add_number(struct numbers *numbers, uint64_t raw, struct err *err)
 static int read_ints(struct str list, struct numbers *numbers, struct err *err)
 {
     while (list.len) {
-        struct field field = {0};
+        struct proto_field field = {0};
         if (next_field(&list, &field, err) < 0) {
             return -1;
         }
@@ -185,7 +185,7 @@ static int read_ints(struct str list, struct numbers *numbers, struct err *err)
 static int read_feature(struct str key, struct str value, const struct tokens_shape *shape,
                         int32_t *row, unsigned *seen, struct err *err)
 {
-    struct field field = {0};
+    struct proto_field field = {0};
     for (enum tokens_part part = TOKENS_INPUT; part < TOKENS_PARTS; part++) {
         struct numbers numbers = {row + tokens_part_at(shape, part), 0,
                                   tokens_part_len(shape, part)};
@@ -217,7 +217,7 @@ static int read_feature(struct str key, struct str value, const struct tokens_sh
 static int read_entry(struct str entry, const struct tokens_shape *shape, int32_t *row,
                       unsigned *seen, struct err *err)
 {
-    struct field key = {0}, value = {0};
+    struct proto_field key = {0}, value = {0};
     if (next_field(&entry, &key, err) < 0 || expect_message(&key, FIELD_KEY, err) < 0 ||
         next_field(&entry, &value, err) < 0 || expect_message(&value, FIELD_VALUE, err) < 0) {
         return -1;
@@ -231,7 +231,7 @@ static int read_entry(struct str entry, const struct tokens_shape *shape, int32_
 int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t *row,
                      struct err *err)
 {
-    struct field features = {0};
+    struct proto_field features = {0};
     unsigned seen = 0;
     if (next_field(&data, &features, err) < 0 ||
         expect_message(&features, FIELD_FEATURES, err) < 0) {
@@ -241,7 +241,7 @@ int tfrecord_example(struct str data, const struct tokens_shape *shape, int32_t 
         return err_set(err, ERR_INTEGRITY, "%zu bytes after the features", data.len);
     }
     while (features.bytes.len) {
-        struct field entry = {0};
+        struct proto_field entry = {0};
         if (next_field(&features.bytes, &entry, err) < 0 ||
             expect_message(&entry, FIELD_FEATURE, err) < 0 ||
             read_entry(entry.bytes, shape, row, &seen, err) < 0) {

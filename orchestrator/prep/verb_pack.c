@@ -8,7 +8,7 @@
 
 #define JSON_MAX (1u << 20)
 
-struct pack_args {
+struct pack_verb_args {
     const char *dataset, *tree, *list, *split, *out;
     int64_t n_threads, shard_bytes;
     bool is_synthetic, is_forced, want_json;
@@ -19,57 +19,57 @@ static const struct opt OPTS[] = {
      .kind = OPT_TEXT,
      .value = "FILE",
      .help = "the dataset.json that describes the tree",
-     .offset = offsetof(struct pack_args, dataset)},
+     .offset = offsetof(struct pack_verb_args, dataset)},
     {.name = "tree",
      .kind = OPT_TEXT,
      .value = "FOLDER",
      .help = "the unpacked dataset",
-     .offset = offsetof(struct pack_args, tree)},
+     .offset = offsetof(struct pack_verb_args, tree)},
     {.name = "list",
      .kind = OPT_TEXT,
      .value = "FILE",
      .help = "the tree's list of SHA-256, as sha256sum writes it; each file is compared with it",
-     .offset = offsetof(struct pack_args, list)},
+     .offset = offsetof(struct pack_verb_args, list)},
     {.name = "split",
      .kind = OPT_TEXT,
      .value = "NAME",
      .help = "which part of the dataset",
-     .offset = offsetof(struct pack_args, split)},
+     .offset = offsetof(struct pack_verb_args, split)},
     {.name = "out",
      .kind = OPT_TEXT,
      .value = "FOLDER",
      .help = "where the shards are written; an interrupted packing there is continued",
-     .offset = offsetof(struct pack_args, out)},
+     .offset = offsetof(struct pack_verb_args, out)},
     {.name = "threads",
      .kind = OPT_I64,
      .value = "N",
      .help = "default: one a core; the result does not depend on it",
-     .offset = offsetof(struct pack_args, n_threads),
+     .offset = offsetof(struct pack_verb_args, n_threads),
      .min = POOL_THREADS_MIN,
      .max = POOL_THREADS_MAX},
     {.name = "shard-bytes",
      .kind = OPT_I64,
      .value = "N",
      .help = "a shard is at most this large, or one sample; default 256 MiB",
-     .offset = offsetof(struct pack_args, shard_bytes),
+     .offset = offsetof(struct pack_verb_args, shard_bytes),
      .min = SHARD_BYTES_MIN,
      .max = SHARD_BYTES_MAX},
     {.name = "synthetic",
      .kind = OPT_FLAG,
      .help = "the tree is the synthetic dataset; pack.json says so",
-     .offset = offsetof(struct pack_args, is_synthetic)},
+     .offset = offsetof(struct pack_verb_args, is_synthetic)},
     {.name = "force",
      .kind = OPT_FLAG,
      .help = "replace shards of another recipe or source",
-     .offset = offsetof(struct pack_args, is_forced)},
+     .offset = offsetof(struct pack_verb_args, is_forced)},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
-     .offset = offsetof(struct pack_args, want_json)},
+     .offset = offsetof(struct pack_verb_args, want_json)},
     OPT_END,
 };
 
-static int print(const struct pack_args *args, const struct packing_opts *opts,
+static int print(const struct pack_verb_args *args, const struct packing_opts *opts,
                  const struct packing_result *result, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf = {0};
@@ -97,7 +97,7 @@ static int print(const struct pack_args *args, const struct packing_opts *opts,
     return verb_print(strbuf_str(&buf), err);
 }
 
-static int pack(struct arena *arena, const struct pack_args *args, struct err *err)
+static int pack(struct arena *arena, const struct pack_verb_args *args, struct err *err)
 {
     CLEANUP(listing) struct listing listing = LISTING_EMPTY;
     CLEANUP(samples) struct samples samples = {0};
@@ -142,7 +142,7 @@ static int run(int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
-    struct pack_args args = {.shard_bytes = SHARD_BYTES_DEFAULT};
+    struct pack_verb_args args = {.shard_bytes = SHARD_BYTES_DEFAULT};
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }

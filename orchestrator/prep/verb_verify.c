@@ -9,7 +9,7 @@
 #define TEXT_MAX   (16u << 20)
 #define HAS_FAULTS 5
 
-struct verify_args {
+struct verify_verb_args {
     const char *dataset, *tree, *list;
     int64_t n_threads;
     bool is_deep, want_json;
@@ -19,33 +19,33 @@ static const struct opt OPTS[] = {
     {.name = "deep",
      .kind = OPT_FLAG,
      .help = "decode every sample again and compare; needs --dataset and --tree",
-     .offset = offsetof(struct verify_args, is_deep)},
+     .offset = offsetof(struct verify_verb_args, is_deep)},
     {.name = "dataset",
      .kind = OPT_TEXT,
      .value = "FILE",
      .help = "the dataset.json that describes the tree",
-     .offset = offsetof(struct verify_args, dataset)},
+     .offset = offsetof(struct verify_verb_args, dataset)},
     {.name = "tree",
      .kind = OPT_TEXT,
      .value = "FOLDER",
      .help = "the unpacked dataset",
-     .offset = offsetof(struct verify_args, tree)},
+     .offset = offsetof(struct verify_verb_args, tree)},
     {.name = "list",
      .kind = OPT_TEXT,
      .value = "FILE",
      .help = "the tree's list of SHA-256; each file is compared with it",
-     .offset = offsetof(struct verify_args, list)},
+     .offset = offsetof(struct verify_verb_args, list)},
     {.name = "threads",
      .kind = OPT_I64,
      .value = "N",
      .help = "default: one a core",
-     .offset = offsetof(struct verify_args, n_threads),
+     .offset = offsetof(struct verify_verb_args, n_threads),
      .min = POOL_THREADS_MIN,
      .max = POOL_THREADS_MAX},
     {.name = "json",
      .kind = OPT_FLAG,
      .help = "print one JSON document",
-     .offset = offsetof(struct verify_args, want_json)},
+     .offset = offsetof(struct verify_verb_args, want_json)},
     OPT_END,
 };
 
@@ -95,7 +95,7 @@ static int print(const char *folder, const struct check_result *result, bool wan
     return verb_print(strbuf_str(&buf), err);
 }
 
-static int verify(struct arena *arena, const char *folder, const struct verify_args *args,
+static int verify(struct arena *arena, const char *folder, const struct verify_verb_args *args,
                   struct err *err)
 {
     CLEANUP(listing) struct listing listing = LISTING_EMPTY;
@@ -130,7 +130,7 @@ static int run(int argc, char **argv, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
-    struct verify_args args = {0};
+    struct verify_verb_args args = {0};
     if (opt_parse(OPTS, argc, argv, &args, &operands, err) < 0) {
         return -1;
     }

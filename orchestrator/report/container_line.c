@@ -139,7 +139,7 @@ static const struct option OPTIONS[] = {
     {"workdir", 'w', false, W_WORKDIR},
 };
 
-struct reader {
+struct line_reader {
     struct arena *arena;
     const struct shell_words *words;
     size_t at, end; /* of the command's words */
@@ -292,7 +292,7 @@ static const struct option *option_of_letter(char letter)
 }
 
 /* The words from `from` to `to` as one, and what they came to. */
-static int put(struct reader *reader, size_t from, size_t to, enum what what, bool is_taken,
+static int put(struct line_reader *reader, size_t from, size_t to, enum what what, bool is_taken,
                struct err *err)
 {
     struct container_line *line = &reader->line;
@@ -346,7 +346,7 @@ static const struct option *cluster(struct str word, struct str *ret_value, bool
 }
 
 /* The option at reader->at, which moves behind it and its value. */
-static int read_option(struct reader *reader, struct err *err)
+static int read_option(struct line_reader *reader, struct err *err)
 {
     size_t from = reader->at++;
     struct str word = reader->words->items[from].text;
@@ -440,7 +440,7 @@ size_t container_image_at(const struct shell_word *words, size_t n)
     return at < n ? at : n;
 }
 
-static int read_words(struct reader *reader, size_t first, size_t run, struct err *err)
+static int read_words(struct line_reader *reader, size_t first, size_t run, struct err *err)
 {
     struct container_line *line = &reader->line;
     const struct shell_word *items = reader->words->items;
@@ -500,7 +500,7 @@ int container_line_read(struct arena *arena, struct str text, struct container_l
 {
     struct shell_words words;
     size_t first, run;
-    struct reader reader = {.arena = arena, .words = &words};
+    struct line_reader reader = {.arena = arena, .words = &words};
     struct container_line *line = &reader.line;
     if (text.len && memchr(text.ptr, '\0', text.len)) {
         return err_set(err, ERR_MANIFEST, "container command: it has a byte 0");

@@ -6,13 +6,13 @@
 
 #define CELL_MAX 4096 /* bytes */
 
-struct column {
+struct rst_column {
     size_t from, to; /* of a line; the last reaches to its end */
     char text[CELL_MAX];
     size_t len;
 };
-struct columns {
-    struct column *items;
+struct rst_columns {
+    struct rst_column *items;
     size_t n;
 };
 
@@ -39,16 +39,16 @@ static bool is_simple_border(struct str line)
     return line.len > 4 && only_of(line, "= ") && memchr(line.ptr, ' ', line.len);
 }
 
-static void add_column(struct doc_reader *r, struct columns *columns, size_t from, size_t to)
+static void add_column(struct doc_reader *r, struct rst_columns *columns, size_t from, size_t to)
 {
     if (columns->n == DOC_COLS_MAX) {
         r->out->n_left_out++;
         return;
     }
-    columns->items[columns->n++] = (struct column){.from = from, .to = to};
+    columns->items[columns->n++] = (struct rst_column){.from = from, .to = to};
 }
 
-static void append(struct column *column, struct str text)
+static void append(struct rst_column *column, struct str text)
 {
     text = str_trim(text);
     if (!text.len || column->len + text.len + 1 > CELL_MAX) {
@@ -62,12 +62,12 @@ static void append(struct column *column, struct str text)
 }
 
 /* The row that has gathered, if it has text. */
-static void flush(struct doc_reader *r, struct doc_table *table, struct columns *columns)
+static void flush(struct doc_reader *r, struct doc_table *table, struct rst_columns *columns)
 {
     struct doc_cell cells[DOC_COLS_MAX];
     size_t n_text = 0;
     for (size_t c = 0; c < columns->n; c++) {
-        struct column *column = &columns->items[c];
+        struct rst_column *column = &columns->items[c];
         cells[c] = doc_clean_cell(r->arena, (struct str){column->text, column->len});
         n_text += column->len > 0;
         column->len = 0;
@@ -78,7 +78,7 @@ static void flush(struct doc_reader *r, struct doc_table *table, struct columns 
 }
 
 /* A line of a grid: where no bar stands at a column's end, its cell reaches on. */
-static void take_grid_line(struct columns *columns, struct str line)
+static void take_grid_line(struct rst_columns *columns, struct str line)
 {
     for (size_t c = 0; c < columns->n;) {
         size_t last = c;
@@ -97,7 +97,7 @@ static void take_grid_line(struct columns *columns, struct str line)
     }
 }
 
-static size_t read_grid(struct doc_reader *r, struct columns *columns, size_t at)
+static size_t read_grid(struct doc_reader *r, struct rst_columns *columns, size_t at)
 {
     struct str border = doc_line_at(r->text, at);
     struct doc_table *table = doc_new_table(r, at);
@@ -134,7 +134,7 @@ static size_t read_grid(struct doc_reader *r, struct columns *columns, size_t at
     return at;
 }
 
-static void take_simple_line(struct columns *columns, struct str line)
+static void take_simple_line(struct rst_columns *columns, struct str line)
 {
     for (size_t c = 0; c < columns->n; c++) {
         size_t from = columns->items[c].from;
@@ -145,7 +145,7 @@ static void take_simple_line(struct columns *columns, struct str line)
     }
 }
 
-static size_t read_simple(struct doc_reader *r, struct columns *columns, size_t at)
+static size_t read_simple(struct doc_reader *r, struct rst_columns *columns, size_t at)
 {
     struct str border = doc_line_at(r->text, at);
     struct doc_table *table = doc_new_table(r, at);
@@ -178,7 +178,7 @@ static size_t read_simple(struct doc_reader *r, struct columns *columns, size_t 
 }
 
 /* "* - a" begins a row, "- b" goes on in it. */
-static size_t read_list(struct doc_reader *r, struct columns *columns, size_t at)
+static size_t read_list(struct doc_reader *r, struct rst_columns *columns, size_t at)
 {
     struct doc_table *table = doc_new_table(r, at);
     size_t n = 0;
@@ -229,7 +229,7 @@ static void note_heading(struct doc_reader *r, size_t at, struct str line)
 void doc_read_rst(struct doc_reader *r)
 {
     /* Of one table at a time: a document may begin very many. */
-    struct columns columns = {arena_array(r->arena, struct column, DOC_COLS_MAX), 0};
+    struct rst_columns columns = {arena_array(r->arena, struct rst_column, DOC_COLS_MAX), 0};
     for (size_t at = 0; at < r->text.len;) {
         struct str line = doc_line_at(r->text, at);
         columns.n = 0;

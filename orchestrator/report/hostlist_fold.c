@@ -13,7 +13,7 @@ struct number {
     int width; /* digits as written */
 };
 
-struct axis { /* numbers that a box has at one place of the name, sorted; in the arena */
+struct fold_axis { /* numbers that a box has at one place of the name, sorted; in the arena */
     struct number *items;
     size_t n;
 };
@@ -21,7 +21,7 @@ struct axis { /* numbers that a box has at one place of the name, sorted; in the
 struct box {
     struct str pattern; /* of its names, each number as "%" */
     size_t n_axes;
-    struct axis axes[NUMBERS_MAX];
+    struct fold_axis axes[NUMBERS_MAX];
 };
 
 /* ---- order ---- */
@@ -35,7 +35,7 @@ static int compare_numbers(const struct number *a, const struct number *b)
     return (a->value > b->value) - (a->value < b->value);
 }
 
-static int compare_axes(const struct axis *a, const struct axis *b)
+static int compare_axes(const struct fold_axis *a, const struct fold_axis *b)
 {
     for (size_t idx = 0; idx < a->n && idx < b->n; idx++) {
         int order = compare_numbers(&a->items[idx], &b->items[idx]);
@@ -128,9 +128,10 @@ static struct box read_name(struct arena *arena, struct str name)
 }
 
 /* Both are sorted; they have no number in common. */
-static struct axis join_axes(struct arena *arena, const struct axis *a, const struct axis *b)
+static struct fold_axis join_axes(struct arena *arena, const struct fold_axis *a,
+                                  const struct fold_axis *b)
 {
-    struct axis axis = {.items = arena_array(arena, struct number, a->n + b->n)};
+    struct fold_axis axis = {.items = arena_array(arena, struct number, a->n + b->n)};
     size_t at_a = 0;
     size_t at_b = 0;
     while (at_a < a->n || at_b < b->n) {
@@ -224,7 +225,7 @@ static void print_number(struct strbuf *out, const struct number *number)
     strbuf_printf(out, "%0*lld", number->width, (long long)number->value);
 }
 
-static void print_axis(struct strbuf *out, const struct axis *axis)
+static void print_axis(struct strbuf *out, const struct fold_axis *axis)
 {
     if (axis->n == 1) {
         print_number(out, &axis->items[0]);

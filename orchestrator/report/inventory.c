@@ -24,6 +24,13 @@ const char *runtime_kind_name(enum runtime_kind kind)
     return RUNTIME_NAMES[kind];
 }
 
+const char *runtime_kind_label(enum runtime_kind kind)
+{
+    return kind == RUNTIME_APPTAINER ? "apptainer (experimental)"
+           : kind == RUNTIME_ENROOT  ? "enroot (experimental)"
+                                     : runtime_kind_name(kind);
+}
+
 const char *launcher_kind_name(enum launcher_kind kind)
 {
     ASSERT(kind < LAUNCHER_KIND_COUNT);

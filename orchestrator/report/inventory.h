@@ -77,6 +77,8 @@ struct str inventory_fold(struct arena *arena, const struct inventory *inventory
                           const size_t *nodes, size_t n_nodes);
 
 const char *runtime_kind_name(enum runtime_kind kind);
+/* For people: an engine that we have never run says so. */
+const char *runtime_kind_label(enum runtime_kind kind);
 bool runtime_kind_of_name(struct str name, enum runtime_kind *ret_kind);
 const char *launcher_kind_name(enum launcher_kind kind);
 bool launcher_kind_of_name(struct str name, enum launcher_kind *ret_kind);

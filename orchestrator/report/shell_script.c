@@ -22,7 +22,7 @@ struct variable {
     struct str name, value; /* value NULL: not one value */
 };
 
-struct reader {
+struct script_reader {
     struct arena *arena;
     struct frame frames[FRAMES_MAX];
     size_t n_frames;
@@ -49,7 +49,7 @@ struct reader {
 
 /* ---- variables ---- */
 
-static struct variable *variable_of(struct reader *r, struct str name)
+static struct variable *variable_of(struct script_reader *r, struct str name)
 {
     for (size_t idx = r->variables.n; idx > 0; idx--) {
         if (str_eq(r->variables.items[idx - 1].name, name)) {
@@ -60,7 +60,8 @@ static struct variable *variable_of(struct reader *r, struct str name)
 }
 
 /* What a command sets under a condition or in a loop, and had another value before, has no one value. */
-static void set_variable(struct reader *r, struct str name, struct str value, bool may_not_happen)
+static void set_variable(struct script_reader *r, struct str name, struct str value,
+                         bool may_not_happen)
 {
     struct variable *old = variable_of(r, name);
     bool is_known =
@@ -88,7 +89,7 @@ static size_t closed_at(struct str text)
 }
 
 /* One ${...} or $NAME at text[at]: what it comes to, NULL where the text does not say; *ret_len: its length. */
-static struct str value_at(struct reader *r, struct str text, size_t at, size_t *ret_len)
+static struct str value_at(struct script_reader *r, struct str text, size_t at, size_t *ret_len)
 {
     bool is_braced = at + 1 < text.len && text.ptr[at + 1] == '{';
     size_t from = at + 1 + is_braced;
@@ -121,7 +122,7 @@ static struct str value_at(struct reader *r, struct str text, size_t at, size_t 
     return STR_EMPTY;
 }
 
-static struct str expand_once(struct reader *r, struct str text)
+static struct str expand_once(struct script_reader *r, struct str text)
 {
     CLEANUP(strbuf) struct strbuf out;
     bool is_changed = false;
@@ -138,7 +139,7 @@ static struct str expand_once(struct reader *r, struct str text)
 }
 
 /* Twice: a default may name another variable. */
-static struct str expand(struct reader *r, struct str raw, struct str text)
+static struct str expand(struct script_reader *r, struct str raw, struct str text)
 {
     struct shell_cursor cursor = {0};
     struct str name;
@@ -204,7 +205,8 @@ static bool is_set(const struct shell_word *word)
            word->raw.ptr[0] != '\'';
 }
 
-static void add_sets(struct reader *r, struct simple *s, const struct shell_word *from, size_t n)
+static void add_sets(struct script_reader *r, struct simple *s, const struct shell_word *from,
+                     size_t n)
 {
     for (size_t idx = 0; idx < n; idx++) {
         s->sets[s->n_sets++] = from[idx];
@@ -213,7 +215,7 @@ static void add_sets(struct reader *r, struct simple *s, const struct shell_word
 }
 
 /* NAME=VALUE words and prefixes off the front of the command. */
-static void take_front(struct reader *r, struct simple *s)
+static void take_front(struct script_reader *r, struct simple *s)
 {
     size_t skip = 0;
     bool more = true;
@@ -233,7 +235,7 @@ static void take_front(struct reader *r, struct simple *s)
 }
 
 /* Where variables are set by commands: export A=1, read A, unset A, for A. */
-static void take_declared(struct reader *r, struct simple *s)
+static void take_declared(struct script_reader *r, struct simple *s)
 {
     static const char *const DECLARES[] = {"export", "declare", "typeset", "readonly", "local",
                                            "setenv", "read",    "unset",   NULL};
@@ -242,7 +244,7 @@ static void take_declared(struct reader *r, struct simple *s)
     }
 }
 
-static void set_variables(struct reader *r, const struct simple *s, bool may_not_happen)
+static void set_variables(struct script_reader *r, const struct simple *s, bool may_not_happen)
 {
     bool is_unknown =
         s->n && (str_eq_z(s->words[0].text, "read") || str_eq_z(s->words[0].text, "unset") ||
@@ -260,7 +262,7 @@ static void set_variables(struct reader *r, const struct simple *s, bool may_not
 
 /* ---- loops and conditions ---- */
 
-static void open_loop(struct reader *r, struct shell_loop loop)
+static void open_loop(struct script_reader *r, struct shell_loop loop)
 {
     if (r->n_open == LOOPS_OPEN_MAX) {
         r->n_too_deep++;
@@ -272,7 +274,7 @@ static void open_loop(struct reader *r, struct shell_loop loop)
     VEC_PUSH(&r->loops, loop);
 }
 
-static void close_loop(struct reader *r)
+static void close_loop(struct script_reader *r)
 {
     if (r->n_too_deep) {
         r->n_too_deep--;
@@ -282,7 +284,7 @@ static void close_loop(struct reader *r)
 }
 
 /* `for NAME in VALUES` and `for ((...))`: nothing is left of the command. */
-static void take_for(struct reader *r, struct simple *s)
+static void take_for(struct script_reader *r, struct simple *s)
 {
     struct shell_loop loop = {.kind = SHELL_FOR, .name = s->n > 1 ? s->words[1].text : STR_EMPTY};
     if (s->n > 2 && str_eq_z(s->words[2].text, "in")) {
@@ -298,7 +300,7 @@ static void take_for(struct reader *r, struct simple *s)
 }
 
 /* Reserved words off the front; they open and close loops and conditions. */
-static void take_reserved(struct reader *r, struct simple *s)
+static void take_reserved(struct script_reader *r, struct simple *s)
 {
     static const char *const PLAIN[] = {"do", "then", "else", "elif", "{", "}", "!", NULL};
     bool more = true;
@@ -329,7 +331,8 @@ static void take_reserved(struct reader *r, struct simple *s)
 
 /* ---- frames ---- */
 
-static void push_words(struct reader *r, struct shell_words words, size_t depth, bool is_elsewhere)
+static void push_words(struct script_reader *r, struct shell_words words, size_t depth,
+                       bool is_elsewhere)
 {
     if (r->n_frames < FRAMES_MAX && words.n) {
         words.items[0].before = ';';
@@ -337,7 +340,7 @@ static void push_words(struct reader *r, struct shell_words words, size_t depth,
     }
 }
 
-static void push_inner(struct reader *r, const struct shell_run *run)
+static void push_inner(struct script_reader *r, const struct shell_run *run)
 {
     struct shell_inner inner = shell_inner_of(r->arena, run);
     if (inner.text.ptr && r->n_frames < FRAMES_MAX) {
@@ -354,7 +357,7 @@ static void push_inner(struct reader *r, const struct shell_run *run)
 }
 
 /* The words of the next simple command of the frame, expanded. */
-static struct simple next_simple(struct reader *r, struct frame *frame)
+static struct simple next_simple(struct script_reader *r, struct frame *frame)
 {
     struct shell_word *words = frame->words.items + frame->at;
     size_t n = 0;
@@ -380,7 +383,7 @@ static struct simple next_simple(struct reader *r, struct frame *frame)
     return s;
 }
 
-static void read_simple(struct reader *r, struct frame *frame)
+static void read_simple(struct script_reader *r, struct frame *frame)
 {
     const struct shell_word *first = &frame->words.items[frame->at];
     struct shell_run run = {.before = first->before,
@@ -430,8 +433,8 @@ static struct str read_directives(struct arena *arena, struct str text)
 
 void shell_script_read(struct arena *arena, struct str text, struct shell_script *ret_script)
 {
-    struct reader *r = arena_new(arena, struct reader);
-    *r = (struct reader){.arena = arena};
+    struct script_reader *r = arena_new(arena, struct script_reader);
+    *r = (struct script_reader){.arena = arena};
     shell_split(arena, read_directives(arena, text), &ret_script->words);
     push_words(r, ret_script->words, 0, false);
     r->frames[0].is_inner = false;

@@ -158,11 +158,20 @@ static bool is_torn(struct str line, bool has_end, int64_t seq)
     return line.len < RECORD_MAX && (has_zeros || !has_end) && str_starts(head, wanted);
 }
 
-/* The record that begins `rest`. ret_line_bytes 0: the last one was cut short, as if it had not been written. */
-static int read_record(struct arena *arena, const char *path, struct str rest, int64_t seq,
-                       char *last_check, struct journal_record *ret_record, size_t *ret_line_bytes,
-                       struct err *err)
+/* Where a journal is being read. */
+struct journal_place {
+    const char *path;
+    struct str rest;
+    int64_t seq; /* of the record that begins rest */
+};
+
+/* *ret_line_bytes 0: the last one was cut short, as if it had not been written. */
+static int read_record(struct arena *arena, const struct journal_place *at, char *last_check,
+                       struct journal_record *ret_record, size_t *ret_line_bytes, struct err *err)
 {
+    const char *path = at->path;
+    struct str rest = at->rest;
+    int64_t seq = at->seq;
     const char *end = memchr(rest.ptr, '\n', rest.len);
     struct str line = {rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len};
     bool holds = false;
@@ -203,8 +212,8 @@ static int read_records(struct arena *arena, const char *path, struct journal_re
     }
     while (rc == 0 && line_bytes > 0 && at < text.len) {
         struct journal_record record = {0};
-        rc = read_record(arena, path, str_sub(text, at, text.len), (int64_t)list.n + 1, last_check,
-                         &record, &line_bytes, err);
+        const struct journal_place place = {path, str_sub(text, at, text.len), (int64_t)list.n + 1};
+        rc = read_record(arena, &place, last_check, &record, &line_bytes, err);
         if (rc == 0 && line_bytes > 0) {
             VEC_PUSH(&list, record);
             at += line_bytes;

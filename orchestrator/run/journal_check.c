@@ -15,7 +15,7 @@ struct attempts { /* of one repeat, by the journal */
     bool is_finished;
 };
 
-struct checked {
+struct checked_record {
     struct arena *arena;
     const char *path; /* the journal's */
     const char *folder;
@@ -25,14 +25,14 @@ struct checked {
     struct str result; /* hex; the last that was written down */
 };
 
-static int wrong(const struct checked *c, const struct journal_record *record, const char *what,
-                 struct err *err)
+static int wrong(const struct checked_record *c, const struct journal_record *record,
+                 const char *what, struct err *err)
 {
     return err_set(err, ERR_INTEGRITY, "%s:%lld: %s, which the evidence does not hold to", c->path,
                    (long long)record->seq, what);
 }
 
-static const struct cell_result *cell_of(const struct checked *c,
+static const struct cell_result *cell_of(const struct checked_record *c,
                                          const struct journal_record *record, size_t *ret_idx)
 {
     for (size_t idx = 0; idx < c->derived->result.n_cells; idx++) {
@@ -45,7 +45,7 @@ static const struct cell_result *cell_of(const struct checked *c,
 }
 
 /* Of a log of another node than the metric's only the outcome record has a digest: the journal has the record's. */
-static int check_outcome_file(const struct checked *c, const struct journal_record *record,
+static int check_outcome_file(const struct checked_record *c, const struct journal_record *record,
                               struct err *err)
 {
     const char *name = rundir_outcome_name(c->arena, record->case_id, record->repeat);
@@ -61,7 +61,7 @@ static int check_outcome_file(const struct checked *c, const struct journal_reco
     return str_eq_z(record->note, hex) ? 0 : wrong(c, record, "another outcome record", err);
 }
 
-static int check_finished(const struct checked *c, const struct journal_record *record,
+static int check_finished(const struct checked_record *c, const struct journal_record *record,
                           const struct repeat_result *repeat, struct attempts *attempts,
                           struct err *err)
 {
@@ -81,7 +81,8 @@ static int check_finished(const struct checked *c, const struct journal_record *
     return check_outcome_file(c, record, err);
 }
 
-static int check_of_repeat(struct checked *c, const struct journal_record *record, struct err *err)
+static int check_of_repeat(struct checked_record *c, const struct journal_record *record,
+                           struct err *err)
 {
     size_t cell_idx = 0;
     const struct cell_result *cell = cell_of(c, record, &cell_idx);
@@ -107,7 +108,8 @@ static int check_of_repeat(struct checked *c, const struct journal_record *recor
     return 0;
 }
 
-static int check_record(struct checked *c, const struct journal_record *record, struct err *err)
+static int check_record(struct checked_record *c, const struct journal_record *record,
+                        struct err *err)
 {
     size_t idx = 0;
     const struct cell_result *cell;
@@ -131,7 +133,7 @@ static int check_record(struct checked *c, const struct journal_record *record, 
 }
 
 /* Each repeat ended, each case was judged, and result.json is the one that was written. */
-static int check_end(const struct checked *c, struct err *err)
+static int check_end(const struct checked_record *c, struct err *err)
 {
     struct digest_value value;
     char hex[SHA256_HEX_SIZE];
@@ -155,7 +157,7 @@ static int check_end(const struct checked *c, struct err *err)
     return 0;
 }
 
-static int check_journal(struct checked *c, struct err *err)
+static int check_journal(struct checked_record *c, struct err *err)
 {
     const struct run_result *result = &c->derived->result;
     struct journal_records records = {0};
@@ -197,7 +199,7 @@ static bool find_journal(struct arena *arena, const char *folder, const char **r
 int journal_check(struct arena *arena, const char *folder, const struct derived *derived,
                   struct err *err)
 {
-    struct checked c = {.arena = arena, .folder = folder, .derived = derived};
+    struct checked_record c = {.arena = arena, .folder = folder, .derived = derived};
     struct str id;
     if (!find_journal(arena, folder, &c.path, &id)) {
         return 0;

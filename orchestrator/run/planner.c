@@ -55,7 +55,7 @@ void plan_cannot(struct plan_step *step, enum err_code cause, const char *why, c
                                          .command = command ? str_of(command) : STR_EMPTY});
 }
 
-struct probe {
+struct gpu_probe {
     bool is_fine;
     enum err_code cause; /* where it is not */
     struct str why;
@@ -89,11 +89,11 @@ static int64_t memory_of(struct str describe)
 }
 
 /* Asks the bundled program itself whether it can do this. */
-static struct probe *probe_train(struct planner *p, const struct plan_step *step)
+static struct gpu_probe *probe_train(struct planner *p, const struct plan_step *step)
 {
     struct arena *arena = p->arena;
     CLEANUP(strbuf) struct strbuf text;
-    struct probe *probe = arena_new(arena, struct probe);
+    struct gpu_probe *probe = arena_new(arena, struct gpu_probe);
     const char **argv = arena_array(arena, const char *, step->n_argv + 2);
     char *key = arena_printf(arena, "%s", "");
     struct err err = {0};
@@ -104,7 +104,7 @@ static struct probe *probe_train(struct planner *p, const struct plan_step *step
         argv[idx] = str_z(arena, step->argv[idx]);
         key = arena_printf(arena, "%s %s", key, argv[idx]);
     }
-    struct probe *known = map_get(&p->probes, str_of(key));
+    struct gpu_probe *known = map_get(&p->probes, str_of(key));
     if (known) {
         return known;
     }
@@ -194,7 +194,7 @@ static void probe(struct planner *p, struct plan_step *step)
     const struct inventory *inventory = p->opts->inventory;
     if (step->cause == ERR_NONE && inventory->is_local && inventory->runtime == RUNTIME_NONE &&
         str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
-        const struct probe *probe = probe_train(p, step);
+        const struct gpu_probe *probe = probe_train(p, step);
         step->memory_bytes = probe->memory_bytes;
         if (!probe->is_fine) {
             plan_cannot(step, probe->cause, probe->why.ptr, NULL);

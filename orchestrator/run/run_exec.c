@@ -286,7 +286,8 @@ static int judge(struct runner *r, struct run_end *end, struct err *err)
 {
     struct digest_value value;
     char hex[SHA256_HEX_SIZE];
-    if (result_derive(r->arena, &r->frozen, run_put_file, (void *)(uintptr_t)r->dir.evidence,
+    if (result_derive(r->arena, &r->frozen,
+                      (struct derived_to){run_put_file, (void *)(uintptr_t)r->dir.evidence},
                       &end->result, err) < 0) {
         return -1;
     }
@@ -378,7 +379,8 @@ static int carry_out(struct runner *r, struct run_end *end, struct err *err)
             return -1;
         }
         log_line(LOG_INFO, "run %.*s is finished and sealed", STR_ARG(r->dir.id));
-        return result_derive(r->arena, &r->frozen, discard, NULL, &end->result, err);
+        return result_derive(r->arena, &r->frozen, (struct derived_to){discard, NULL}, &end->result,
+                             err);
     }
     run_write_metrics(r, "running");
     if (run_provision(r, err) < 0 || run_schedule(r, err) < 0) {
@@ -437,7 +439,8 @@ static int derive_nothing(struct arena *arena, const struct run_opts *opts,
     struct rundir dir;
     return run_create(arena, opts, prepared, &dir, err) < 0 ||
                    frozen_load(arena, dir.evidence, &end->frozen, err) < 0 ||
-                   result_derive(arena, &end->frozen, discard, NULL, &end->result, err) < 0
+                   result_derive(arena, &end->frozen, (struct derived_to){discard, NULL},
+                                 &end->result, err) < 0
                ? -1
                : 0;
 }

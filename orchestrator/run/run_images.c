@@ -133,15 +133,14 @@ static int check_known(struct arena *arena, const struct report *report,
                    STR_ARG(str_sub(id, 0, 100)), STR_ARG(report->id), known);
 }
 
-int run_images(struct arena *arena, const char *root, const struct report *report,
-               const char *const *given, size_t n_given, struct plan_image **ret_images,
-               size_t *ret_n, struct err *err)
+int run_images(struct arena *arena, const struct run_opts *opts, const struct report *report,
+               struct planner_opts *ret_plan, struct err *err)
 {
     const struct image_ids ids = ids_of(arena, report);
-    struct plan_image *images = arena_array(arena, struct plan_image, n_given + ids.n + 1);
+    struct plan_image *images = arena_array(arena, struct plan_image, opts->n_images + ids.n + 1);
     size_t n = 0;
-    for (size_t idx = 0; idx < n_given; idx++) {
-        if (read_given(arena, given[idx], &images[n], err) < 0) {
+    for (size_t idx = 0; idx < opts->n_images; idx++) {
+        if (read_given(arena, opts->images[idx], &images[n], err) < 0) {
             return -1;
         }
         if (has_image(images, n, images[n].id)) {
@@ -157,12 +156,12 @@ int run_images(struct arena *arena, const char *root, const struct report *repor
         if (has_image(images, n, ids.items[idx])) {
             continue;
         }
-        if (read_described(arena, root, ids.items[idx], &images[n], &is_described, err) < 0) {
+        if (read_described(arena, opts->root, ids.items[idx], &images[n], &is_described, err) < 0) {
             return -1;
         }
         n += is_described;
     }
-    *ret_images = images;
-    *ret_n = n;
+    ret_plan->images = images;
+    ret_plan->n_images = n;
     return 0;
 }

@@ -4,10 +4,11 @@
 #define RUN_RUN_IMAGES_H
 
 #include "run/planner.h"
+#include "run/run.h"
 
-/* given: "ID=NAME@sha256:DIGEST", as `--image` has them; they come before locks and descriptions. */
-MUST_CHECK int run_images(struct arena *arena, const char *root, const struct report *report,
-                          const char *const *given, size_t n_given, struct plan_image **ret_images,
-                          size_t *ret_n, struct err *err);
+/* Of opts->images, "ID=NAME@sha256:DIGEST", as `--image` has them, then of locks and descriptions. */
+MUST_CHECK int run_images(struct arena *arena, const struct run_opts *opts,
+                          const struct report *report, struct planner_opts *ret_plan,
+                          struct err *err);
 
 #endif

@@ -113,9 +113,7 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
 {
     CLEANUP(store) struct store store = STORE_EMPTY;
     struct planner_opts plan = opts->plan;
-    struct plan_image *images = NULL;
-    if (run_images(arena, opts->root, &prepared->report, opts->images, opts->n_images, &images,
-                   &plan.n_images, err) < 0 ||
+    if (run_images(arena, opts, &prepared->report, &plan, err) < 0 ||
         check_images(opts, &prepared->inventory, err) < 0) {
         return -1;
     }
@@ -125,7 +123,6 @@ int run_plan(struct arena *arena, const struct run_opts *opts, struct run_prepar
     }
     plan.report_sha256 = prepared->report_sha256;
     plan.data = prepared->data;
-    plan.images = images;
     plan.train_path = planner_train_path(arena, opts->self);
     plan.inventory = &prepared->inventory;
     plan.clock = opts->clock;

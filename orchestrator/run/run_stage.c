@@ -80,7 +80,8 @@ static void blame_registry(struct runner *r, int n_failed)
 static int provide_image(struct runner *r, struct store *store, const struct plan_step *step,
                          struct err *err)
 {
-    const struct node_image_opts opts = {.deadline_ns = r->frozen.plan.deadline_s * NS_PER_S};
+    const struct node_image_opts opts = {.kind = r->frozen.plan.runtime,
+                                         .deadline_ns = r->frozen.plan.deadline_s * NS_PER_S};
     struct node_image_report report = {0};
     struct event_fields fields = {.case_id = step->case_id, .text = step->image_digest};
     struct image_spec spec;
@@ -89,8 +90,7 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
         return err_wrap(err, "image %.*s", STR_ARG(step->image));
     }
     spec.name = name_in_store(r, store, step);
-    n_failed = node_images_provide(r->arena, &r->fleet, store, r->frozen.plan.runtime, &spec, &opts,
-                                   &report, err);
+    n_failed = node_images_provide(r->arena, &r->fleet, store, &spec, &opts, &report, err);
     if (n_failed < 0 && err->code == ERR_NOT_FOUND) {
         err->code = ERR_FETCH;
         return err_wrap(err, "image %.*s: reperf fetch %s brings it", STR_ARG(step->image),

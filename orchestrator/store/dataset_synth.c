@@ -74,16 +74,11 @@ static int recipe_of(struct arena *arena, const struct dataset_here *here, const
 
 /* The digests are our own: what the program says of its files is not asked. */
 static int adopt_all(struct arena *arena, struct store *store, const struct dataset_here *here,
-                     const struct dataset_fetch_opts *opts, const char *folder,
-                     struct dataset_record *record, struct dataset_fetched *fetched,
-                     struct err *err)
+                     const char *folder, struct dataset_record *record,
+                     struct dataset_fetched *fetched, struct err *err)
 {
-    const struct clock_src *clock = &opts->net->opts->clock;
-    char now[RFC3339_MAX];
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(here, &n);
-    clock_rfc3339(clock->wall_ns(clock->ctx), now);
-    record->date = str_dup(arena, str_of(now));
     for (size_t idx = 0; idx < n; idx++) {
         const char *path = fs_join(arena, folder, files[idx].name.ptr);
         struct digest_value value;
@@ -134,6 +129,8 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
                         struct dataset_fetched *fetched, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf said = {0}; /* not asked: see adopt_all */
+    const struct clock_src *clock = &opts->net->opts->clock;
+    char now[RFC3339_MAX];
     const char *program = NULL;
     const char *folder =
         store_path(store, arena_printf(arena, "tmp/synth-%s-%d", here->name, (int)getpid()));
@@ -173,6 +170,8 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
     }
     strbuf_init(&said, OUTPUT_MAX);
     result = pack_program_run(arena, store, opts->net->opts, argv, &said, err);
-    result = result < 0 ? -1 : adopt_all(arena, store, here, opts, folder, record, fetched, err);
+    clock_rfc3339(clock->wall_ns(clock->ctx), now);
+    record->date = str_dup(arena, str_of(now));
+    result = result < 0 ? -1 : adopt_all(arena, store, here, folder, record, fetched, err);
     return fs_remove_tree(folder, result < 0 ? &ignored : err) < 0 ? -1 : result;
 }

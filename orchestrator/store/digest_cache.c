@@ -85,11 +85,6 @@ void digest_cache_forget_pending(struct digest_cache *cache)
     cache->pending.n = 0;
 }
 
-size_t digest_cache_n_records(const struct digest_cache *cache)
-{
-    return cache->map.n;
-}
-
 static int64_t timespec_ns(const struct timespec *time)
 {
     return (int64_t)time->tv_sec * NS_PER_S + time->tv_nsec;

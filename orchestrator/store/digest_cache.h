@@ -53,7 +53,5 @@ size_t digest_cache_n_pending(const struct digest_cache *cache);
 void digest_cache_forget_pending(struct digest_cache *cache);
 /* Adds what is pending to what is on the disk now. Nothing pending: nothing is written. */
 MUST_CHECK int digest_cache_save(struct digest_cache *cache, struct err *err);
-/* Records that the mapped file has. */
-size_t digest_cache_n_records(const struct digest_cache *cache);
 
 #endif

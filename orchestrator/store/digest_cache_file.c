@@ -137,7 +137,7 @@ void dc_map_close(struct dc_map *map)
 
 /* ---- writing ---- */
 
-struct writer {
+struct cache_writer {
     int fd;
     const char *name;
     struct dc_record *buf; /* WRITE_RECORDS */
@@ -148,14 +148,14 @@ struct writer {
     size_t next_bucket; /* the first whose start is not known yet */
 };
 
-static int flush(struct writer *writer, struct err *err)
+static int flush(struct cache_writer *writer, struct err *err)
 {
     size_t n = writer->n_buf;
     writer->n_buf = 0;
     return fs_write_all(writer->fd, writer->buf, n * sizeof(*writer->buf), writer->name, err);
 }
 
-static int put(struct writer *writer, const struct dc_record *record, struct err *err)
+static int put(struct cache_writer *writer, const struct dc_record *record, struct err *err)
 {
     size_t bucket = (size_t)(hash_of(record) >> (64 - writer->bits));
     while (writer->next_bucket <= bucket) {
@@ -167,8 +167,8 @@ static int put(struct writer *writer, const struct dc_record *record, struct err
 }
 
 /* 1: an old record is damaged, or not where the order wants it. */
-static int merge(struct writer *writer, const struct dc_map *old, const struct dc_record *fresh,
-                 size_t n_fresh, uint16_t min_day, struct err *err)
+static int merge(struct cache_writer *writer, const struct dc_map *old,
+                 const struct dc_record *fresh, size_t n_fresh, uint16_t min_day, struct err *err)
 {
     size_t at = 0, bt = 0;
     int result = 0;
@@ -194,13 +194,13 @@ static int merge(struct writer *writer, const struct dc_map *old, const struct d
     return result == 0 ? flush(writer, err) : result;
 }
 
-MUST_CHECK static int write_fail(const struct writer *writer, struct err *err)
+MUST_CHECK static int write_fail(const struct cache_writer *writer, struct err *err)
 {
     return err_set(err, err_code_of_errno(errno), "write %s: %s", writer->name,
                    err_errno_text(errno));
 }
 
-static int write_head(struct writer *writer, struct err *err)
+static int write_head(struct cache_writer *writer, struct err *err)
 {
     size_t bytes = table_bytes(writer->bits);
     struct dc_header header = {
@@ -222,8 +222,9 @@ static int write_head(struct writer *writer, struct err *err)
     return 0;
 }
 
-static int write_all(struct writer *writer, const struct dc_map *old, const struct dc_record *fresh,
-                     size_t n_fresh, uint16_t min_day, struct err *err)
+static int write_all(struct cache_writer *writer, const struct dc_map *old,
+                     const struct dc_record *fresh, size_t n_fresh, uint16_t min_day,
+                     struct err *err)
 {
     size_t head_bytes = sizeof(struct dc_header) + table_bytes(writer->bits);
     int result;
@@ -250,7 +251,7 @@ int dc_write(const char *path, const struct dc_map *old, const struct dc_record 
     const char *slash = strrchr(path, '/');
     const char *folder = slash ? arena_strndup(&arena, path, (size_t)(slash - path) + 1) : ".";
     CLEANUP(fd) int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    struct writer writer = {.fd = fd, .name = temp, .buf = buf, .bits = DC_BITS_MIN};
+    struct cache_writer writer = {.fd = fd, .name = temp, .buf = buf, .bits = DC_BITS_MIN};
     int result;
     if (fd < 0) {
         return write_fail(&writer, err);

@@ -147,13 +147,13 @@ struct layout_manifest { /* image_layout_manifest's */
     uint8_t sha256[SHA256_BYTES];
 };
 
-struct entry { /* always in OCI's types */
+struct kept_entry { /* always in OCI's types */
     const uint8_t *sha256;
     uint64_t size_bytes;
     struct oci_platform platform;
 };
 
-static void add_entry(struct json_out *out, const char *name, const struct entry *entry)
+static void add_entry(struct json_out *out, const char *name, const struct kept_entry *entry)
 {
     image_write_descriptor(out, NULL, STR_LIT(OCI_TYPE_MANIFEST), entry->sha256, entry->size_bytes);
     jw_object(out, "annotations");
@@ -167,7 +167,7 @@ static void add_entry(struct json_out *out, const char *name, const struct entry
 }
 
 /* entry NULL: it goes. */
-static int change_index(struct store *store, const char *name, const struct entry *entry,
+static int change_index(struct store *store, const char *name, const struct kept_entry *entry,
                         struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
@@ -280,7 +280,7 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
     if (store_ref_put(store, IMAGE_KIND, spec->name, strbuf_str(&buf), err) < 0) {
         return -1;
     }
-    const struct entry entry = {
+    const struct kept_entry entry = {
         layout_manifest.is_made ? layout_manifest.sha256 : docs->doc.sha256,
         layout_manifest.is_made ? layout_manifest.text.len : docs->doc.text.len, spec->platform};
     return change_index(store, spec->name, &entry, err);
@@ -408,7 +408,7 @@ int image_list_again(struct store *store, const char *name, struct err *err)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct image_info info;
-    struct entry entry = {0};
+    struct kept_entry entry = {0};
     struct layout_manifest layout_manifest;
     if (image_open(&arena, store, name, &info, err) < 0 ||
         oci_platform_parse(&arena, info.platform, &entry.platform, err) < 0 ||

@@ -226,11 +226,17 @@ static int write_manifest(struct layout *layout, struct str config_name, const s
     return 0;
 }
 
-/* One member of manifest.json. *ret_is_it: the config is the pinned one, or nothing is pinned and it is the only one or has the
-   name. */
-static int read_save(struct layout *layout, const struct json *entry, bool is_only, bool *ret_is_it,
-                     struct str *ret_config, struct str **ret_layers, size_t *ret_n,
-                     struct err *err)
+/* One member of manifest.json. */
+struct save {
+    bool
+        is_it; /* the config is the pinned one, or nothing is pinned and it is the only one or has the name */
+    struct str config;
+    struct str *layers;
+    size_t n_layers;
+};
+
+static int read_save(struct layout *layout, const struct json *entry, bool is_only,
+                     struct save *ret_save, struct err *err)
 {
     const struct image_pins *pins = &layout->spec->pins;
     struct digest_value value;
@@ -238,41 +244,43 @@ static int read_save(struct layout *layout, const struct json *entry, bool is_on
     struct str *tags = NULL;
     size_t n_tags = 0;
     if (json_member(entry, "Config", &member, err) < 0 ||
-        json_str(&member, layout->arena, ret_config, err) < 0 ||
+        json_str(&member, layout->arena, &ret_save->config, err) < 0 ||
         json_member(entry, "Layers", &member, err) < 0 ||
-        json_str_list(&member, layout->arena, OCI_LAYERS_MAX, ret_layers, ret_n, err) < 0) {
+        json_str_list(&member, layout->arena, OCI_LAYERS_MAX, &ret_save->layers,
+                      &ret_save->n_layers, err) < 0) {
         return -1;
     }
     if (json_find(entry, "RepoTags", &member) && !json_is_null(&member) &&
         json_str_list(&member, layout->arena, MEMBERS_MAX, &tags, &n_tags, err) < 0) {
         return -1;
     }
-    *ret_is_it = is_only && !has_pins(pins);
+    ret_save->is_it = is_only && !has_pins(pins);
     for (size_t idx = 0; idx < n_tags && !has_pins(pins); idx++) {
         struct oci_ref ref;
         struct err no = {0};
-        *ret_is_it = *ret_is_it || (oci_ref_parse(layout->arena, tags[idx], &ref, &no) == 0 &&
-                                    str_eq(ref.host, layout->spec->ref.host) &&
-                                    str_eq(ref.path, layout->spec->ref.path) &&
-                                    str_eq(ref.tag, layout->spec->ref.tag));
+        ret_save->is_it =
+            ret_save->is_it ||
+            (oci_ref_parse(layout->arena, tags[idx], &ref, &no) == 0 &&
+             str_eq(ref.host, layout->spec->ref.host) && str_eq(ref.path, layout->spec->ref.path) &&
+             str_eq(ref.tag, layout->spec->ref.tag));
     }
-    if (pins->has_config && is_safe(*ret_config)) {
-        if (digest_file(fs_join(layout->arena, layout->folder, ret_config->ptr), DIGEST_SHA256,
+    if (pins->has_config && is_safe(ret_save->config)) {
+        if (digest_file(fs_join(layout->arena, layout->folder, ret_save->config.ptr), DIGEST_SHA256,
                         &value, err) < 0) {
             return -1;
         }
-        *ret_is_it = memcmp(value.sha256, pins->config, SHA256_BYTES) == 0;
+        ret_save->is_it = memcmp(value.sha256, pins->config, SHA256_BYTES) == 0;
     }
     return 0;
 }
 
-static int make_docs(struct layout *layout, struct str config, const struct str *layers, size_t n,
-                     struct image_docs *ret_docs, struct err *err)
+static int make_docs(struct layout *layout, const struct save *save, struct image_docs *ret_docs,
+                     struct err *err)
 {
     CLEANUP(strbuf) struct strbuf buf;
     struct image_docs docs = {.top.content_type = STR_LIT(OCI_TYPE_MANIFEST)};
     strbuf_init(&buf, OCI_MANIFEST_BYTES_MAX);
-    if (write_manifest(layout, config, layers, n, &buf, err) < 0) {
+    if (write_manifest(layout, save->config, save->layers, save->n_layers, &buf, err) < 0) {
         return -1;
     }
     docs.top.text = str_dup(layout->arena, strbuf_str(&buf));
@@ -306,14 +314,12 @@ static int from_save(struct layout *layout, struct image_docs *ret_docs, struct 
         return -1;
     }
     for (bool more = json_first(&root, &item); more; more = json_next(&item)) {
-        struct str config, *layers;
-        size_t n_layers;
-        bool is_it;
-        if (read_save(layout, &item, n == 1, &is_it, &config, &layers, &n_layers, err) < 0) {
+        struct save save;
+        if (read_save(layout, &item, n == 1, &save, err) < 0) {
             return -1;
         }
-        if (is_it) {
-            return make_docs(layout, config, layers, n_layers, ret_docs, err);
+        if (save.is_it) {
+            return make_docs(layout, &save, ret_docs, err);
         }
     }
     return err_set(err, ERR_NOT_FOUND, "%s: none of its %zu images is the one that is wanted",

@@ -133,14 +133,14 @@ static int run_client(struct load *load, const char *const *argv, struct feed *f
     return 0;
 }
 
-struct writer {
+struct image_writer {
     struct feed *feed;
     int fd;
 };
 
 static int write_job(void *arg, const atomic_bool *is_cancelled, struct err *err)
 {
-    struct writer *writer = arg;
+    struct image_writer *writer = arg;
     struct feed *feed = writer->feed;
     CLEANUP(fd) int fd = take_fd(&writer->fd); /* closed here: the engine then sees the end */
     return image_write_tar(feed->store, feed->info, fd, "pipe to the engine", is_cancelled,
@@ -213,7 +213,7 @@ static int send_tar(struct load *load, struct err *err)
     const char *const argv[] = {load->program, "load", NULL};
     CLEANUP(pool) struct pool *pool = NULL;
     struct feed feed = {.store = load->store, .info = load->info, .fd = -1};
-    struct writer writer = {&feed, -1};
+    struct image_writer writer = {&feed, -1};
     struct err why = {0};
     int fds[2];
     int status = -1;
@@ -271,16 +271,15 @@ static int load_it(struct load *load, struct image_loaded *out, struct err *err)
 }
 
 int image_load(struct arena *arena, const struct store *store, const struct image_info *info,
-               enum image_engine engine, const char *engine_host, bool wants_progress,
-               bool (*should_stop)(void), struct image_loaded *ret_loaded, struct err *err)
+               const struct image_load_opts *opts, struct image_loaded *ret_loaded, struct err *err)
 {
     struct load load = {.arena = arena,
                         .store = store,
                         .info = info,
-                        .program = PROGRAMS[engine],
-                        .host = engine == IMAGE_DOCKER ? engine_host : NULL,
-                        .wants_progress = wants_progress,
-                        .should_stop = should_stop};
+                        .program = PROGRAMS[opts->engine],
+                        .host = opts->engine == IMAGE_DOCKER ? opts->engine_host : NULL,
+                        .wants_progress = opts->wants_progress,
+                        .should_stop = opts->should_stop};
     struct image_loaded loaded = {.name = str_of(image_engine_name(arena, info))};
     int result;
     load.env = engine_env(&load);

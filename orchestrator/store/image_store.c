@@ -157,7 +157,7 @@ int image_resolve(struct arena *arena, struct registry *registry, const struct i
 
 /* ---- one place ---- */
 
-struct search {
+struct image_search {
     struct arena *arena;
     struct store *store;
     const struct image_spec *spec;
@@ -171,7 +171,7 @@ struct search {
     size_t n_tried;
 };
 
-static int pull(struct search *s, const struct oci_ref *ref, struct err *err)
+static int pull(struct image_search *s, const struct oci_ref *ref, struct err *err)
 {
     struct registry *registry = s->places->registry;
     struct oci_descriptor *blobs;
@@ -195,7 +195,7 @@ static int pull(struct search *s, const struct oci_ref *ref, struct err *err)
 }
 
 /* By what the lock knows: the list, else the platform's manifest alone; without a lock, by the tag. */
-static int pull_pinned(struct search *s, const struct oci_ref *place, struct err *err)
+static int pull_pinned(struct image_search *s, const struct oci_ref *place, struct err *err)
 {
     const struct image_pins *pins = &s->spec->pins;
     struct oci_ref ref = *place;
@@ -241,7 +241,7 @@ static bool is_of_the_place(enum err_code code)
            code == ERR_INTEGRITY || code == ERR_FETCH;
 }
 
-static int note(struct search *s, const char *place, struct err *why, struct err *err)
+static int note(struct image_search *s, const char *place, struct err *why, struct err *err)
 {
     if (!is_of_the_place(why->code)) {
         *err = *why;
@@ -259,7 +259,7 @@ static int note(struct search *s, const char *place, struct err *why, struct err
 }
 
 /* -1: an error that ends the search. *ret_done: it is found. */
-static int try_registry(struct search *s, const struct oci_ref *ref, bool *ret_done,
+static int try_registry(struct image_search *s, const struct oci_ref *ref, bool *ret_done,
                         struct err *err)
 {
     struct err why = {0};
@@ -267,7 +267,7 @@ static int try_registry(struct search *s, const struct oci_ref *ref, bool *ret_d
     return *ret_done ? 0 : note(s, oci_ref_name(s->arena, ref), &why, err);
 }
 
-static int try_layout(struct search *s, const char *path, bool *ret_done, struct err *err)
+static int try_layout(struct image_search *s, const char *path, bool *ret_done, struct err *err)
 {
     struct err why = {0};
     *ret_done =
@@ -277,7 +277,7 @@ static int try_layout(struct search *s, const char *path, bool *ret_done, struct
 }
 
 /* [https://]HOST[:PORT][/PREFIX] in front of the image's path. */
-static int mirror_ref(struct search *s, struct oci_ref *ret_ref, struct err *err)
+static int mirror_ref(struct image_search *s, struct oci_ref *ret_ref, struct err *err)
 {
     struct str mirror = str_of(s->places->mirror);
     const struct oci_ref *origin = &s->spec->ref;
@@ -305,7 +305,7 @@ static int mirror_ref(struct search *s, struct oci_ref *ret_ref, struct err *err
     return 0;
 }
 
-static int try_mirror(struct search *s, bool *ret_done, struct err *err)
+static int try_mirror(struct image_search *s, bool *ret_done, struct err *err)
 {
     struct oci_ref ref;
     const char *mirror = s->places->mirror;
@@ -326,7 +326,7 @@ static int try_mirror(struct search *s, bool *ret_done, struct err *err)
     return fs_exists(below) ? try_layout(s, below, ret_done, err) : 0;
 }
 
-static int search(struct search *s, bool *ret_done, struct err *err)
+static int search(struct image_search *s, bool *ret_done, struct err *err)
 {
     const struct image_places *places = s->places;
     const struct image_spec *spec = s->spec;
@@ -353,7 +353,7 @@ static int search(struct search *s, bool *ret_done, struct err *err)
     return 0;
 }
 
-static int nowhere(const struct search *s, struct err *err)
+static int nowhere(const struct image_search *s, struct err *err)
 {
     const struct image_spec *spec = s->spec;
     enum err_code code = s->n_tried ? s->first.code : ERR_FETCH;
@@ -419,7 +419,7 @@ static bool is_there(struct arena *arena, const struct store *store, const struc
     return true;
 }
 
-static int fetch(struct search *s, struct image_fetched *ret_fetched, struct err *err)
+static int fetch(struct image_search *s, struct image_fetched *ret_fetched, struct err *err)
 {
     bool is_done;
     if (search(s, &is_done, err) < 0) {
@@ -440,7 +440,7 @@ int image_fetch(struct arena *arena, struct store *store, const struct image_spe
                 const struct image_places *places, struct image_fetched *ret_fetched,
                 struct err *err)
 {
-    struct search s = {.arena = arena, .store = store, .spec = spec, .places = places};
+    struct image_search s = {.arena = arena, .store = store, .spec = spec, .places = places};
     struct image_fetched fetched = {.was_there = true};
     int result = 0;
     if (!is_there(arena, store, spec, &fetched.info)) {

@@ -34,11 +34,16 @@ struct image_loaded {
     bool was_there;
 };
 
+struct image_load_opts {
+    enum image_engine engine;
+    const char *engine_host; /* of docker; NULL: as its own command finds it */
+    bool wants_progress;
+    bool (*should_stop)(void);
+};
 /* Streams the tar to ENGINE load, then asks the engine for the image by its digest. ERR_CONTAINER: the engine is not there, does not
    answer, or refuses; ERR_INTEGRITY: it has another image than was sent. */
 MUST_CHECK int image_load(struct arena *arena, const struct store *store,
-                          const struct image_info *info, enum image_engine engine,
-                          const char *engine_host, bool wants_progress, bool (*should_stop)(void),
+                          const struct image_info *info, const struct image_load_opts *opts,
                           struct image_loaded *ret_loaded, struct err *err);
 
 #endif

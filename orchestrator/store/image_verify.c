@@ -382,21 +382,21 @@ static size_t n_threads(void)
                                       : (size_t)n_cores;
 }
 
-int image_verify(struct arena *arena, const struct store *store, const char *name,
-                 const struct image_pins *pins, bool wants_progress, bool (*should_stop)(void),
-                 struct image_check *ret_check, struct err *err)
+int image_verify(struct arena *arena, const struct store *store,
+                 const struct image_verify_opts *opts, struct image_check *ret_check,
+                 struct err *err)
 {
     struct verify v = {.arena = arena,
                        .store = store,
-                       .wants_progress = wants_progress,
-                       .should_stop = should_stop};
+                       .wants_progress = opts->wants_progress,
+                       .should_stop = opts->should_stop};
     int result;
     v.out.faults = arena_array(arena, struct str, IMAGE_FAULTS_MAX);
-    if (image_open(arena, store, name, &v.out.info, err) < 0) {
+    if (image_open(arena, store, opts->name, &v.out.info, err) < 0) {
         return -1;
     }
-    if (pins) {
-        check_pins(&v, pins);
+    if (opts->pins) {
+        check_pins(&v, opts->pins);
     }
     result = list_blobs(&v, err);
     if (result == 0) {
@@ -413,6 +413,6 @@ int image_verify(struct arena *arena, const struct store *store, const char *nam
     *ret_check = v.out;
     return v.out.n_faults == 0
                ? 0
-               : err_set(err, ERR_INTEGRITY, "image %s: %s%s", name, v.out.faults[0].ptr,
+               : err_set(err, ERR_INTEGRITY, "image %s: %s%s", opts->name, v.out.faults[0].ptr,
                          v.out.n_faults > 1 ? ", and more" : "");
 }

@@ -18,11 +18,18 @@ struct image_check {
     size_t n_all; /* also those beyond IMAGE_FAULTS_MAX */
 };
 
-/* pins: of the lock or image.json; NULL: the store's own reference alone. ERR_INTEGRITY where a fault was found; *ret_check is
+struct image_verify_opts {
+    const char *name;
+    const struct image_pins
+        *pins; /* of the lock or image.json; NULL: the store's own reference alone */
+    bool wants_progress;
+    bool (*should_stop)(void);
+};
+
+/* ERR_INTEGRITY where a fault was found; *ret_check is
    filled then, too. */
-MUST_CHECK int image_verify(struct arena *arena, const struct store *store, const char *name,
-                            const struct image_pins *pins, bool wants_progress,
-                            bool (*should_stop)(void), struct image_check *ret_check,
+MUST_CHECK int image_verify(struct arena *arena, const struct store *store,
+                            const struct image_verify_opts *opts, struct image_check *ret_check,
                             struct err *err);
 
 #endif

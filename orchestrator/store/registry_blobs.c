@@ -15,7 +15,7 @@
 #define REFUSALS_MAX     2 /* in a row, without a byte in between */
 #define DIGEST_SHOWN_MAX 19
 
-struct job {
+struct blob_job {
     const struct oci_descriptor *blob;
     struct fetch *fetch; /* owned; NULL: not running */
     struct fetch_spec spec;
@@ -34,7 +34,7 @@ struct pull {
     struct registry_host *host;
     struct store *store;
     struct arena arena;
-    struct job *jobs;
+    struct blob_job *jobs;
     size_t n_jobs;
     struct registry_got got;
     struct progress progress;
@@ -55,7 +55,7 @@ static inline void pull_cleanup(struct pull *pull)
 
 /* ---- one blob ---- */
 
-static int start(struct pull *pull, struct job *job, struct err *err)
+static int start(struct pull *pull, struct blob_job *job, struct err *err)
 {
     struct registry *r = pull->r;
     const char *header;
@@ -82,7 +82,7 @@ static int start(struct pull *pull, struct job *job, struct err *err)
                      err);
 }
 
-static int finish(struct pull *pull, struct job *job, struct err *err)
+static int finish(struct pull *pull, struct blob_job *job, struct err *err)
 {
     const struct fetch_result *result = fetch_result(job->fetch);
     struct digest_value value = result->value;
@@ -108,7 +108,8 @@ static int finish(struct pull *pull, struct job *job, struct err *err)
 }
 
 /* A 401 or 403: once more with a new token, as long as bytes came since the last one. */
-static int ask_again(struct pull *pull, struct job *job, const struct err *why, struct err *err)
+static int ask_again(struct pull *pull, struct blob_job *job, const struct err *why,
+                     struct err *err)
 {
     if (job->at_bytes > job->done_bytes) {
         job->n_refusals = 0;
@@ -126,7 +127,7 @@ static int ask_again(struct pull *pull, struct job *job, const struct err *why, 
     return start(pull, job, err);
 }
 
-static int failed(struct pull *pull, struct job *job, const struct err *why, struct err *err)
+static int failed(struct pull *pull, struct blob_job *job, const struct err *why, struct err *err)
 {
     fetch_free(job->fetch);
     job->fetch = NULL;
@@ -140,7 +141,7 @@ static int failed(struct pull *pull, struct job *job, const struct err *why, str
     return -1;
 }
 
-static int step(struct pull *pull, struct job *job, struct err *err)
+static int step(struct pull *pull, struct blob_job *job, struct err *err)
 {
     struct err why = {0};
     uint64_t total_bytes;
@@ -171,10 +172,10 @@ static bool is_listed(const struct pull *pull, const uint8_t *sha256)
 static int list_jobs(struct pull *pull, const struct oci_descriptor *blobs, size_t n,
                      struct err *err)
 {
-    pull->jobs = arena_array(&pull->arena, struct job, n);
+    pull->jobs = arena_array(&pull->arena, struct blob_job, n);
     for (size_t idx = 0; idx < n; idx++) {
         uint64_t size_bytes;
-        struct job *job = &pull->jobs[pull->n_jobs];
+        struct blob_job *job = &pull->jobs[pull->n_jobs];
         if (is_listed(pull, blobs[idx].sha256)) {
             continue;
         }
@@ -205,7 +206,7 @@ static int turn(struct pull *pull, size_t *ret_left, struct err *err)
     uint64_t at_bytes = 0;
     *ret_left = 0;
     for (size_t idx = 0; idx < pull->n_jobs; idx++) {
-        struct job *job = &pull->jobs[idx];
+        struct blob_job *job = &pull->jobs[idx];
         if (job->fetch && step(pull, job, err) < 0) {
             return -1;
         }

@@ -28,15 +28,11 @@ struct tree_list {
 
 /* ---- lists ---- */
 
-/* Strict, for our own lists of SHA-256: sorted, relative paths without "." and "..", lower-case hex. name is for messages. */
-MUST_CHECK int tree_list_parse(struct arena *arena, struct str text, const char *name,
-                               struct tree_list *ret_list, struct err *err);
+/* Strict, for our own lists of SHA-256: sorted, relative paths without "." and "..", lower-case hex. */
 MUST_CHECK int tree_list_read(struct arena *arena, const char *path, struct tree_list *ret_list,
                               struct err *err);
 /* Lists that others published, as md5sum or sha256sum write them: any order, "./" before a path, "*" for binary mode, CR LF,
    upper-case hex; MD5 or SHA-256 throughout. Two lines for one path must agree. */
-MUST_CHECK int tree_sums_parse(struct arena *arena, struct str text, const char *name,
-                               struct tree_list *ret_list, struct err *err);
 MUST_CHECK int tree_sums_read(struct arena *arena, const char *path, struct tree_list *ret_list,
                               struct err *err);
 /* A list that lacks SHA-256 is written as md5sum does. ret_sha256 is the text's own, and may be NULL. */

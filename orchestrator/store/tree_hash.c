@@ -7,7 +7,7 @@
 
 /* ---- a list of what is there ---- */
 
-struct listing {
+struct hash_listing {
     struct arena *arena;
     struct {
         struct tree_file *items;
@@ -18,7 +18,7 @@ struct listing {
 
 static int list_file(void *ctx, const char *path, size_t len, struct err *err UNUSED)
 {
-    struct listing *listing = ctx;
+    struct hash_listing *listing = ctx;
     struct tree_file file = {.path = arena_strndup(listing->arena, path, len)};
     VEC_PUSH(&listing->files, file);
     return 0;
@@ -36,7 +36,7 @@ static void keep_value(void *ctx, size_t idx, const struct digest_value *value)
 int tree_hash(struct arena *arena, const struct tree_opts *opts, struct tree_list *ret_list,
               struct err *err)
 {
-    struct listing listing = {.arena = arena};
+    struct hash_listing listing = {.arena = arena};
     int result = tree_walk(opts->folder, opts->should_stop, list_file, &listing, err);
     struct tree_list list = {.files = listing.files.items, .n = listing.files.n};
     arena_adopt(arena, listing.files.items);

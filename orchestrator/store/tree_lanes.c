@@ -17,7 +17,7 @@ _Static_assert(BLOCK_BYTES == SHA256_BLOCK, "one size for both");
 /* For one large file OpenSSL alone is as fast as one lane of many, or faster: it goes first, the lanes wait. */
 #define ALONE_BYTES (256u << 20)
 
-struct lane {
+struct tree_lane {
     struct tree_open file; /* fd -1: free */
     uint8_t *buf;          /* way->buf_bytes and two blocks for the padding */
     size_t at, end;        /* whole blocks that are to be fed */
@@ -27,13 +27,13 @@ struct lane {
     struct digest other; /* the kind that does not go in lanes, where it is wanted too */
 };
 
-struct lanes {
+struct tree_lanes {
     struct tree_worker *worker;
     const struct lane_way *way;
     unsigned other_kinds;
     struct md5_many md5;
     struct sha256_lane sha256[2];
-    struct lane lane[LANES_MAX];
+    struct tree_lane lane[LANES_MAX];
     uint8_t *buf;
     struct digest alone;
 };
@@ -44,33 +44,33 @@ struct lane_way {
     unsigned kind;
     size_t n_lanes;
     size_t buf_bytes; /* of each lane; all together stay in a second-level cache */
-    void (*start)(struct lanes *lanes, size_t idx);
-    void (*blocks)(struct lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks);
+    void (*start)(struct tree_lanes *lanes, size_t idx);
+    void (*blocks)(struct tree_lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks);
     size_t (*pad)(uint8_t *tail, size_t tail_len, uint64_t message_bytes); /* NULL: value does */
-    void (*value)(struct lanes *lanes, size_t idx, struct digest_value *value);
+    void (*value)(struct tree_lanes *lanes, size_t idx, struct digest_value *value);
 };
 
-static void md5_start(struct lanes *lanes, size_t idx)
+static void md5_start(struct tree_lanes *lanes, size_t idx)
 {
     md5_many_start(&lanes->md5, idx);
 }
 
-static void md5_blocks(struct lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks)
+static void md5_blocks(struct tree_lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks)
 {
     md5_many_blocks(&lanes->md5, ptrs, n_blocks);
 }
 
-static void md5_value(struct lanes *lanes, size_t idx, struct digest_value *value)
+static void md5_value(struct tree_lanes *lanes, size_t idx, struct digest_value *value)
 {
     md5_many_value(&lanes->md5, idx, value->md5);
 }
 
-static void sha256_start(struct lanes *lanes, size_t idx)
+static void sha256_start(struct tree_lanes *lanes, size_t idx)
 {
     sha256_lane_start(&lanes->sha256[idx]);
 }
 
-static void sha256_blocks(struct lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks)
+static void sha256_blocks(struct tree_lanes *lanes, const uint8_t *const *ptrs, size_t n_blocks)
 {
     size_t len = n_blocks * BLOCK_BYTES;
     bool is_first = lanes->lane[0].file.fd >= 0;
@@ -81,9 +81,9 @@ static void sha256_blocks(struct lanes *lanes, const uint8_t *const *ptrs, size_
     }
 }
 
-static void sha256_value(struct lanes *lanes, size_t idx, struct digest_value *value)
+static void sha256_value(struct tree_lanes *lanes, size_t idx, struct digest_value *value)
 {
-    const struct lane *lane = &lanes->lane[idx];
+    const struct tree_lane *lane = &lanes->lane[idx];
     sha256_lane_add(&lanes->sha256[idx], lane->buf + lane->end, lane->tail_len);
     sha256_lane_finish(&lanes->sha256[idx], value->sha256);
 }
@@ -109,7 +109,7 @@ bool tree_has_lanes(unsigned kinds)
 /* ---- one lane ---- */
 
 /* 1: unreadable, and noted: the lane is free. */
-static int lane_read(struct lanes *lanes, struct lane *lane, struct err *err)
+static int lane_read(struct tree_lanes *lanes, struct tree_lane *lane, struct err *err)
 {
     size_t len;
     int result = tree_fill(lanes->worker, &lane->file, lane->buf, lanes->way->buf_bytes, &len, err);
@@ -134,9 +134,9 @@ static int lane_read(struct lanes *lanes, struct lane *lane, struct err *err)
     return 0;
 }
 
-static int lane_finish(struct lanes *lanes, size_t idx, struct err *err)
+static int lane_finish(struct tree_lanes *lanes, size_t idx, struct err *err)
 {
-    struct lane *lane = &lanes->lane[idx];
+    struct tree_lane *lane = &lanes->lane[idx];
     struct digest_value value = {0};
     if (lanes->other_kinds && digest_finish(&lane->other, &value, err) < 0) {
         return -1;
@@ -148,9 +148,9 @@ static int lane_finish(struct lanes *lanes, size_t idx, struct err *err)
 }
 
 /* 1: the lane has a file, of which nothing is read yet; 0: there is none for it. */
-static int lane_begin(struct lanes *lanes, size_t idx, struct err *err)
+static int lane_begin(struct tree_lanes *lanes, size_t idx, struct err *err)
 {
-    struct lane *lane = &lanes->lane[idx];
+    struct tree_lane *lane = &lanes->lane[idx];
     int result;
     while ((result = tree_next(lanes->worker, &lane->file, err)) == 1) {
         if (lane->file.key.size_bytes < ALONE_BYTES) {
@@ -174,9 +174,9 @@ static int lane_begin(struct lanes *lanes, size_t idx, struct err *err)
 }
 
 /* Brings a lane to where it has something to feed, or is free because there are no more files. */
-static int lane_go_on(struct lanes *lanes, size_t idx, struct err *err)
+static int lane_go_on(struct tree_lanes *lanes, size_t idx, struct err *err)
 {
-    struct lane *lane = &lanes->lane[idx];
+    struct tree_lane *lane = &lanes->lane[idx];
     int result = 0;
     while (result >= 0 && (lane->file.fd < 0 || lane->at == lane->end)) {
         if (lane->file.fd < 0) {
@@ -196,13 +196,13 @@ static int lane_go_on(struct lanes *lanes, size_t idx, struct err *err)
 /* ---- all lanes ---- */
 
 /* False when no lane has anything. */
-static bool feed(struct lanes *lanes)
+static bool feed(struct tree_lanes *lanes)
 {
     const uint8_t *ptrs[LANES_MAX];
     const uint8_t *any = NULL;
     size_t bytes = SIZE_MAX;
     for (size_t idx = 0; idx < lanes->way->n_lanes; idx++) {
-        const struct lane *lane = &lanes->lane[idx];
+        const struct tree_lane *lane = &lanes->lane[idx];
         if (lane->file.fd >= 0 && lane->end - lane->at < bytes) {
             bytes = lane->end - lane->at;
             any = lane->buf + lane->at;
@@ -212,7 +212,7 @@ static bool feed(struct lanes *lanes)
         return false;
     }
     for (size_t idx = 0; idx < lanes->way->n_lanes; idx++) {
-        struct lane *lane = &lanes->lane[idx];
+        struct tree_lane *lane = &lanes->lane[idx];
         bool is_used = lane->file.fd >= 0;
         ptrs[idx] = is_used ? lane->buf + lane->at : any;
         lane->at += is_used ? bytes : 0;
@@ -221,7 +221,7 @@ static bool feed(struct lanes *lanes)
     return true;
 }
 
-static int work(struct lanes *lanes, struct err *err)
+static int work(struct tree_lanes *lanes, struct err *err)
 {
     do {
         if (atomic_load_explicit(&lanes->worker->run->must_stop, memory_order_relaxed)) {
@@ -240,7 +240,7 @@ int tree_work_lanes(struct tree_worker *worker, struct err *err)
 {
     const struct lane_way *way = choose(worker->run->kinds);
     ASSERT(way != NULL);
-    struct lanes lanes = {.worker = worker, .way = way};
+    struct tree_lanes lanes = {.worker = worker, .way = way};
     const size_t lane_room = way->buf_bytes + 2 * (size_t)BLOCK_BYTES;
     CLEANUP(free) uint8_t *buf = xmalloc(way->n_lanes * lane_room + TREE_READ_BYTES);
     int result;

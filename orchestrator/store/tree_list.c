@@ -17,7 +17,7 @@
 
 /* ---- one line ---- */
 
-struct reader {
+struct list_reader {
     struct arena *arena;
     const char *name;
     bool is_strict;
@@ -76,12 +76,12 @@ static bool is_clean_path(const char *path)
     }
 }
 
-MUST_CHECK static int line_fail(const struct reader *reader, struct err *err, const char *what)
+MUST_CHECK static int line_fail(const struct list_reader *reader, struct err *err, const char *what)
 {
     return err_set(err, ERR_PARSE, "%s:%zu: %s", reader->name, reader->n_lines, what);
 }
 
-static int read_hex(const struct reader *reader, struct str hex, uint8_t *ret_digest,
+static int read_hex(const struct list_reader *reader, struct str hex, uint8_t *ret_digest,
                     struct err *err)
 {
     char lower[SHA256_HEX_SIZE];
@@ -96,8 +96,8 @@ static int read_hex(const struct reader *reader, struct str hex, uint8_t *ret_di
     return 0;
 }
 
-static int read_path(const struct reader *reader, struct str text, bool is_escaped, char **ret_path,
-                     struct err *err)
+static int read_path(const struct list_reader *reader, struct str text, bool is_escaped,
+                     char **ret_path, struct err *err)
 {
     char *path;
     if (!reader->is_strict) {
@@ -128,7 +128,7 @@ static int read_path(const struct reader *reader, struct str text, bool is_escap
 }
 
 /* How many hex digits the line begins with: the kind of a list of others is seen on its first line. */
-static size_t hex_len(const struct reader *reader, struct str line)
+static size_t hex_len(const struct list_reader *reader, struct str line)
 {
     size_t len = 0;
     if (reader->digest_bytes) {
@@ -140,7 +140,7 @@ static size_t hex_len(const struct reader *reader, struct str line)
     return len;
 }
 
-static int read_line(struct reader *reader, struct str line, struct err *err)
+static int read_line(struct list_reader *reader, struct str line, struct err *err)
 {
     struct tree_file file = {0};
     bool is_escaped = line.len && line.ptr[0] == '\\';
@@ -185,7 +185,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-static int drop_doubles(struct reader *reader, struct err *err)
+static int drop_doubles(struct list_reader *reader, struct err *err)
 {
     struct tree_file *files = reader->files.items;
     size_t n = 0;
@@ -203,7 +203,7 @@ static int drop_doubles(struct reader *reader, struct err *err)
     return 0;
 }
 
-static void split_md5(struct reader *reader, struct tree_list *list)
+static void split_md5(struct list_reader *reader, struct tree_list *list)
 {
     list->lacks_sha256 = true;
     list->md5 = arena_alloc_array(reader->arena, MD5_BYTES, list->n, 1);
@@ -213,7 +213,7 @@ static void split_md5(struct reader *reader, struct tree_list *list)
     }
 }
 
-static int finish(struct reader *reader, struct tree_list *ret_list, struct err *err)
+static int finish(struct list_reader *reader, struct tree_list *ret_list, struct err *err)
 {
     if (!reader->is_strict && reader->files.n) {
         qsort(reader->files.items, reader->files.n, sizeof(*reader->files.items), by_path);
@@ -230,43 +230,8 @@ static int finish(struct reader *reader, struct tree_list *ret_list, struct err 
     return 0;
 }
 
-static int parse(struct reader *reader, struct str text, struct tree_list *ret_list,
-                 struct err *err)
-{
-    int result = 0;
-    if (text.len && text.ptr[text.len - 1] != '\n' && reader->is_strict) {
-        return err_set(err, ERR_PARSE, "%s: the last line does not end: cut off", reader->name);
-    }
-    while (result == 0 && text.len) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.ptr) : text.len;
-        result = read_line(reader, (struct str){text.ptr, len}, err);
-        text = str_sub(text, len + 1, text.len);
-    }
-    if (result == 0) {
-        result = finish(reader, ret_list, err);
-    }
-    VEC_RELEASE(&reader->files);
-    return result;
-}
-
-int tree_list_parse(struct arena *arena, struct str text, const char *name,
-                    struct tree_list *ret_list, struct err *err)
-{
-    struct reader reader = {
-        .arena = arena, .name = name, .is_strict = true, .digest_bytes = SHA256_BYTES};
-    return parse(&reader, text, ret_list, err);
-}
-
-int tree_sums_parse(struct arena *arena, struct str text, const char *name,
-                    struct tree_list *ret_list, struct err *err)
-{
-    struct reader reader = {.arena = arena, .name = name};
-    return parse(&reader, text, ret_list, err);
-}
-
 /* All whole lines of buf; what is left moves to its start. */
-static int read_lines(struct reader *reader, char *buf, size_t *len, struct err *err)
+static int read_lines(struct list_reader *reader, char *buf, size_t *len, struct err *err)
 {
     size_t at = 0;
     const char *end;
@@ -283,7 +248,7 @@ static int read_lines(struct reader *reader, char *buf, size_t *len, struct err 
 }
 
 /* In pieces, so that the text of a long list is never in memory as a whole. */
-static int read_stream(struct reader *reader, int fd, char *buf, struct err *err)
+static int read_stream(struct list_reader *reader, int fd, char *buf, struct err *err)
 {
     size_t len = 0;
     uint64_t total = 0;
@@ -319,7 +284,7 @@ static int read_stream(struct reader *reader, int fd, char *buf, struct err *err
     return len ? read_line(reader, (struct str){buf, len}, err) : 0;
 }
 
-static int read_file(struct reader *reader, struct tree_list *ret_list, struct err *err)
+static int read_file(struct list_reader *reader, struct tree_list *ret_list, struct err *err)
 {
     CLEANUP(fd) int fd = open(reader->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     CLEANUP(free) char *buf = xmalloc(READ_BYTES);
@@ -343,7 +308,7 @@ static int read_file(struct reader *reader, struct tree_list *ret_list, struct e
 int tree_list_read(struct arena *arena, const char *path, struct tree_list *ret_list,
                    struct err *err)
 {
-    struct reader reader = {
+    struct list_reader reader = {
         .arena = arena, .name = path, .is_strict = true, .digest_bytes = SHA256_BYTES};
     return read_file(&reader, ret_list, err);
 }
@@ -351,7 +316,7 @@ int tree_list_read(struct arena *arena, const char *path, struct tree_list *ret_
 int tree_sums_read(struct arena *arena, const char *path, struct tree_list *ret_list,
                    struct err *err)
 {
-    struct reader reader = {.arena = arena, .name = path};
+    struct list_reader reader = {.arena = arena, .name = path};
     return read_file(&reader, ret_list, err);
 }
 

@@ -12,15 +12,15 @@
 #include "base/fs.h"
 #include "store/tree_impl.h"
 
-struct entry {
+struct walk_entry {
     uint32_t name_at; /* in the frame's names */
     uint32_t len : 16, is_folder : 1, is_link : 1;
 };
 
-struct frame { /* one folder that is being visited */
+struct walk_frame { /* one folder that is being visited */
     char *names;
     size_t names_len, names_max;
-    struct entry *entries;
+    struct walk_entry *entries;
     size_t n, n_max, next_idx;
     size_t path_len; /* of the folder's own path in walk.path, with its '/' */
 };
@@ -32,7 +32,7 @@ struct walk {
     size_t n_files;
     size_t depth;
     char path[TREE_PATH_MAX]; /* relative, of what is visited now */
-    struct frame frames[TREE_DEPTH_MAX];
+    struct walk_frame frames[TREE_DEPTH_MAX];
 };
 
 static void walk_free(struct walk **walk_ptr)
@@ -61,7 +61,7 @@ MUST_CHECK static int fail_here(const struct walk *walk, enum err_code code, con
 
 static int entry_order(const void *a, const void *b, void *ctx)
 {
-    const struct entry *left = a, *right = b;
+    const struct walk_entry *left = a, *right = b;
     const char *names = ctx;
     size_t len = left->len < right->len ? left->len : right->len;
     int order = memcmp(names + left->name_at, names + right->name_at, len);
@@ -76,7 +76,8 @@ static int entry_order(const void *a, const void *b, void *ctx)
     return (int)l - (int)r;
 }
 
-static void add_entry(struct frame *frame, const char *name, size_t len, struct entry entry)
+static void add_entry(struct walk_frame *frame, const char *name, size_t len,
+                      struct walk_entry entry)
 {
     while (frame->names_len + len + 1 > frame->names_max) {
         frame->names = vec_grow(frame->names, &frame->names_max, 1);
@@ -93,7 +94,7 @@ static void add_entry(struct frame *frame, const char *name, size_t len, struct 
 
 /* walk->path is set to the entry for messages. */
 static int classify(struct walk *walk, int folder_fd, const struct dirent *found,
-                    struct entry *ret_entry, struct err *err)
+                    struct walk_entry *ret_entry, struct err *err)
 {
     unsigned type = found->d_type;
     struct stat info;
@@ -108,7 +109,7 @@ static int classify(struct walk *walk, int folder_fd, const struct dirent *found
                          "expected a file, a folder or a link, found a device, pipe or socket",
                          err);
     }
-    *ret_entry = (struct entry){.is_folder = type == DT_DIR, .is_link = type == DT_LNK};
+    *ret_entry = (struct walk_entry){.is_folder = type == DT_DIR, .is_link = type == DT_LNK};
     return 0;
 }
 
@@ -119,12 +120,12 @@ static void dir_cleanup(DIR **dir)
     }
 }
 
-static int read_entries(struct walk *walk, struct frame *frame, DIR *dir, struct err *err)
+static int read_entries(struct walk *walk, struct walk_frame *frame, DIR *dir, struct err *err)
 {
     struct dirent *found;
     for (errno = 0; (found = readdir(dir)); errno = 0) {
         size_t len = strlen(found->d_name);
-        struct entry entry;
+        struct walk_entry entry;
         if (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0) {
             continue;
         }
@@ -148,7 +149,7 @@ static int read_entries(struct walk *walk, struct frame *frame, DIR *dir, struct
 static int push_folder(struct walk *walk, size_t path_len, struct err *err)
 {
     CLEANUP(dir) DIR *dir = NULL;
-    struct frame *frame = &walk->frames[walk->depth];
+    struct walk_frame *frame = &walk->frames[walk->depth];
     CLEANUP(fd)
     int fd = openat(walk->root_fd, path_len ? walk->path : ".",
                     O_RDONLY | O_DIRECTORY | O_CLOEXEC | (path_len ? O_NOFOLLOW : 0));
@@ -156,7 +157,7 @@ static int push_folder(struct walk *walk, size_t path_len, struct err *err)
         return fail_here(walk, err_code_of_errno(errno), err_errno_text(errno), err);
     }
     fd = -1; /* the stream's now */
-    *frame = (struct frame){.path_len = path_len};
+    *frame = (struct walk_frame){.path_len = path_len};
     walk->depth++;
     if (read_entries(walk, frame, dir, err) < 0) {
         return -1;
@@ -199,10 +200,10 @@ static int check_link(struct walk *walk, struct err *err)
 
 /* ---- the walk ---- */
 
-static int visit_entry(struct walk *walk, const struct entry *entry, tree_visit_fn visit, void *ctx,
-                       struct err *err)
+static int visit_entry(struct walk *walk, const struct walk_entry *entry, tree_visit_fn visit,
+                       void *ctx, struct err *err)
 {
-    struct frame *frame = &walk->frames[walk->depth - 1];
+    struct walk_frame *frame = &walk->frames[walk->depth - 1];
     size_t len = frame->path_len + entry->len;
     memcpy(walk->path + frame->path_len, frame->names + entry->name_at, (size_t)entry->len + 1);
     if (entry->is_folder) {
@@ -224,7 +225,7 @@ static int visit_entry(struct walk *walk, const struct entry *entry, tree_visit_
 
 static void pop_folder(struct walk *walk)
 {
-    struct frame *frame = &walk->frames[--walk->depth];
+    struct walk_frame *frame = &walk->frames[--walk->depth];
     free(frame->names);
     free(frame->entries);
 }
@@ -243,7 +244,7 @@ int tree_walk(const char *folder, bool (*should_stop)(void), tree_visit_fn visit
         return -1;
     }
     while (walk->depth) {
-        struct frame *frame = &walk->frames[walk->depth - 1];
+        struct walk_frame *frame = &walk->frames[walk->depth - 1];
         if (frame->next_idx == frame->n) {
             pop_folder(walk);
             continue;

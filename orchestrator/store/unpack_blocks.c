@@ -50,10 +50,10 @@ void blocks_release(struct blocks *blocks)
     *blocks = (struct blocks){.fd = -1};
 }
 
-struct block *blocks_find_free(struct blocks *blocks)
+struct unpack_block *blocks_find_free(struct blocks *blocks)
 {
     for (size_t idx = 0; idx < BLOCKS_MAX; idx++) {
-        struct block *block = &blocks->blocks[idx];
+        struct unpack_block *block = &blocks->blocks[idx];
         if (block->n_refs == 0 && block != blocks->current) {
             if (!block->ptr) {
                 block->ptr = xmalloc(BLOCK_BYTES);
@@ -64,9 +64,9 @@ struct block *blocks_find_free(struct blocks *blocks)
     return NULL;
 }
 
-struct block *blocks_find(struct blocks *blocks, const void *ptr)
+struct unpack_block *blocks_find(struct blocks *blocks, const void *ptr)
 {
-    struct block *block = blocks->current;
+    struct unpack_block *block = blocks->current;
     uintptr_t at = (uintptr_t)ptr;
     return block && at >= (uintptr_t)block->ptr && at < (uintptr_t)block->ptr + block->len ? block
                                                                                            : NULL;
@@ -106,7 +106,7 @@ int blocks_step(struct blocks *blocks, bool should_wait, struct err *err)
     return 0;
 }
 
-static int fill(struct blocks *blocks, struct block *block, struct err *err)
+static int fill(struct blocks *blocks, struct unpack_block *block, struct err *err)
 {
     block->len = 0;
     while (block->len < BLOCK_BYTES) {
@@ -127,7 +127,7 @@ static int fill(struct blocks *blocks, struct block *block, struct err *err)
     return 0;
 }
 
-int blocks_read(struct blocks *blocks, struct block *block, size_t *ret_len, struct err *err)
+int blocks_read(struct blocks *blocks, struct unpack_block *block, size_t *ret_len, struct err *err)
 {
     if (fill(blocks, block, err) < 0) {
         return -1;

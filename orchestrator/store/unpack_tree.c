@@ -28,7 +28,7 @@ struct job {
     struct arena *arena;
     uint64_t archive_bytes;
     struct blocks blocks;
-    struct writer writer;
+    struct unpack_writer writer;
     struct unpack *unpack;
     int root_fd; /* borrowed */
     VEC(struct link) links;
@@ -55,7 +55,7 @@ static int fail_errno(struct err *err, const char *what, const char *path)
 static int read_archive(void *ctx, const void **ret_ptr, size_t *ret_len, struct err *err)
 {
     struct job *job = ctx;
-    struct block *block;
+    struct unpack_block *block;
     if (check_stop(job, err) < 0) {
         return -1;
     }

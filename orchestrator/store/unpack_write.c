@@ -16,7 +16,7 @@
 #define BATCH_OPS   256u     /* or so many files; */
 #define CUT_BYTES   4194304u /* within a file, at so many */
 
-struct piece {
+struct write_piece {
     const void *ptr;
     size_t len;
 };
@@ -39,10 +39,10 @@ struct write_op {
 
 struct write_batch {
     struct pool_job job;
-    struct writer *writer; /* borrowed: root_fd, kinds and is_stopping alone */
+    struct unpack_writer *writer; /* borrowed: root_fd, kinds and is_stopping alone */
     VEC(struct write_op) ops;
-    VEC(struct piece) pieces;
-    VEC(struct block *) blocks;
+    VEC(struct write_piece) pieces;
+    VEC(struct unpack_block *) blocks;
     struct digest digest; /* of files that end here */
     uint8_t *copies;      /* owned; CUT_BYTES */
     size_t n_copied;
@@ -57,7 +57,7 @@ static int fail_path(struct err *err, const char *what, const char *path)
                    err_errno_text(errno));
 }
 
-static int open_file(const struct writer *writer, const struct write_op *op, int *fd,
+static int open_file(const struct unpack_writer *writer, const struct write_op *op, int *fd,
                      struct err *err)
 {
     mode_t mode = op->is_executable ? 0755 : 0644;
@@ -75,8 +75,8 @@ static int close_file(const struct write_op *op, int *fd, struct err *err)
     return close(closing) < 0 ? fail_path(err, "write", op->path) : 0;
 }
 
-static int write_op(struct write_batch *batch, struct write_op *op, const struct piece *pieces,
-                    struct err *err)
+static int write_op(struct write_batch *batch, struct write_op *op,
+                    const struct write_piece *pieces, struct err *err)
 {
     CLEANUP(fd) int own_fd = -1;
     int *fd = op->span ? &op->span->fd : &own_fd;
@@ -98,10 +98,10 @@ static int write_op(struct write_batch *batch, struct write_op *op, const struct
 }
 
 /* A file that begins and ends in the batch, being hashed in one of two lanes. */
-struct lane {
+struct write_lane {
     struct sha256_lane sha256;
     struct write_op *op; /* NULL: nothing is left for it */
-    const struct piece *pieces;
+    const struct write_piece *pieces;
     size_t piece, offset;
 };
 
@@ -111,7 +111,8 @@ static bool is_whole(const struct write_op *op)
 }
 
 /* The next whole file after *ret_idx, and its pieces. */
-static void next_whole(struct write_batch *batch, struct lane *lane, size_t *idx, size_t *piece)
+static void next_whole(struct write_batch *batch, struct write_lane *lane, size_t *idx,
+                       size_t *piece)
 {
     lane->op = NULL;
     while (*idx < batch->ops.n && !lane->op) {
@@ -127,19 +128,19 @@ static void next_whole(struct write_batch *batch, struct lane *lane, size_t *idx
     }
 }
 
-static size_t left_in_piece(const struct lane *lane)
+static size_t left_in_piece(const struct write_lane *lane)
 {
     return lane->op && lane->piece < lane->op->n_pieces
                ? lane->pieces[lane->piece].len - lane->offset
                : 0;
 }
 
-static const uint8_t *lane_at(const struct lane *lane)
+static const uint8_t *lane_at(const struct write_lane *lane)
 {
     return (const uint8_t *)lane->pieces[lane->piece].ptr + lane->offset;
 }
 
-static void lane_move(struct lane *lane, size_t n)
+static void lane_move(struct write_lane *lane, size_t n)
 {
     lane->offset += n;
     if (lane->offset == lane->pieces[lane->piece].len) {
@@ -149,7 +150,7 @@ static void lane_move(struct lane *lane, size_t n)
 }
 
 /* Its bytes are still in the cache. */
-static int write_whole(struct write_batch *batch, struct lane *lane, struct err *err)
+static int write_whole(struct write_batch *batch, struct write_lane *lane, struct err *err)
 {
     CLEANUP(fd) int fd = -1;
     struct write_op *op = lane->op;
@@ -171,10 +172,10 @@ static bool is_stopped(const struct write_batch *batch, const atomic_bool *is_ca
 }
 
 /* What both lanes have in one piece; the last file alone. */
-static void hash_some(struct lane *lanes, const size_t *left)
+static void hash_some(struct write_lane *lanes, const size_t *left)
 {
     size_t n = left[0] < left[1] ? left[0] : left[1];
-    struct lane *last = left[0] ? &lanes[0] : &lanes[1];
+    struct write_lane *last = left[0] ? &lanes[0] : &lanes[1];
     if (n > 0) {
         sha256_pair_add(&lanes[0].sha256, lane_at(&lanes[0]), n, &lanes[1].sha256,
                         lane_at(&lanes[1]), n);
@@ -190,15 +191,15 @@ static void hash_some(struct lane *lanes, const size_t *left)
 /* Two files at a time. */
 static int write_pairs(struct write_batch *batch, const atomic_bool *is_cancelled, struct err *err)
 {
-    struct lane lanes[2];
+    struct write_lane lanes[2];
     size_t idx = 0, piece = 0;
     next_whole(batch, &lanes[0], &idx, &piece);
     next_whole(batch, &lanes[1], &idx, &piece);
     while (lanes[0].op || lanes[1].op) {
         size_t left[2] = {left_in_piece(&lanes[0]), left_in_piece(&lanes[1])};
-        struct lane *done = lanes[0].op && left[0] == 0   ? &lanes[0]
-                            : lanes[1].op && left[1] == 0 ? &lanes[1]
-                                                          : NULL;
+        struct write_lane *done = lanes[0].op && left[0] == 0   ? &lanes[0]
+                                  : lanes[1].op && left[1] == 0 ? &lanes[1]
+                                                                : NULL;
         if (!done) {
             hash_some(lanes, left);
             continue;
@@ -235,7 +236,7 @@ static int run_batch(void *arg, const atomic_bool *is_cancelled, struct err *err
 
 /* --- the owner's side --------------------------------------------------------------------------------------------------------- */
 
-static struct write_batch *batch_new(struct writer *writer)
+static struct write_batch *batch_new(struct unpack_writer *writer)
 {
     struct write_batch *batch = xcalloc(1, sizeof(*batch));
     batch->writer = writer;
@@ -255,7 +256,7 @@ static void batch_free(struct write_batch *batch)
     free(batch);
 }
 
-static void span_free(struct writer *writer, struct write_span *span)
+static void span_free(struct unpack_writer *writer, struct write_span *span)
 {
     struct write_span **at = &writer->spans;
     while (*at != span) {
@@ -267,15 +268,16 @@ static void span_free(struct writer *writer, struct write_span *span)
     free(span);
 }
 
-void writer_init(struct writer *writer, int root_fd, unsigned kinds, struct arena *arena,
+void writer_init(struct unpack_writer *writer, int root_fd, unsigned kinds, struct arena *arena,
                  struct pool *pool)
 {
-    *writer = (struct writer){.root_fd = root_fd, .kinds = kinds, .arena = arena, .pool = pool};
+    *writer =
+        (struct unpack_writer){.root_fd = root_fd, .kinds = kinds, .arena = arena, .pool = pool};
     writer->filling = batch_new(writer);
 }
 
 /* Waits for the oldest; takes its digests over; makes it ready for use. */
-static int end_oldest(struct writer *writer, struct err *err)
+static int end_oldest(struct unpack_writer *writer, struct err *err)
 {
     struct write_batch *batch = writer->batches[writer->first];
     int result = pool_wait(writer->pool, &batch->job, err);
@@ -299,7 +301,7 @@ static int end_oldest(struct writer *writer, struct err *err)
     return result;
 }
 
-void writer_release(struct writer *writer)
+void writer_release(struct unpack_writer *writer)
 {
     struct err ignored = {0};
     atomic_store(&writer->is_stopping, true);
@@ -319,7 +321,7 @@ void writer_release(struct writer *writer)
 }
 
 /* The batch that is being filled goes to the pool. */
-static int send(struct writer *writer, struct err *err)
+static int send(struct unpack_writer *writer, struct err *err)
 {
     struct write_batch *batch = writer->filling;
     size_t slot;
@@ -343,7 +345,7 @@ static int send(struct writer *writer, struct err *err)
     return 0;
 }
 
-static struct write_op *add_op(struct writer *writer, bool is_first)
+static struct write_op *add_op(struct unpack_writer *writer, bool is_first)
 {
     size_t file = writer->files.n - 1;
     VEC_PUSH(&writer->filling->ops, (struct write_op){.file = file,
@@ -354,7 +356,8 @@ static struct write_op *add_op(struct writer *writer, bool is_first)
     return &writer->filling->ops.items[writer->filling->ops.n - 1];
 }
 
-int writer_begin(struct writer *writer, const char *path, bool is_executable, struct err *err)
+int writer_begin(struct unpack_writer *writer, const char *path, bool is_executable,
+                 struct err *err)
 {
     struct write_batch *batch = writer->filling;
     ASSERT(!writer->is_in_file);
@@ -370,7 +373,7 @@ int writer_begin(struct writer *writer, const char *path, bool is_executable, st
 }
 
 /* The file goes on in another batch. */
-static int cut(struct writer *writer, struct err *err)
+static int cut(struct unpack_writer *writer, struct err *err)
 {
     struct write_op *op = &writer->filling->ops.items[writer->filling->ops.n - 1];
     if (!writer->span) {
@@ -387,7 +390,7 @@ static int cut(struct writer *writer, struct err *err)
     return 0;
 }
 
-static void hold_block(struct write_batch *batch, struct block *block)
+static void hold_block(struct write_batch *batch, struct unpack_block *block)
 {
     if (batch->blocks.n == 0 || batch->blocks.items[batch->blocks.n - 1] != block) {
         VEC_PUSH(&batch->blocks, block);
@@ -395,8 +398,8 @@ static void hold_block(struct write_batch *batch, struct block *block)
     }
 }
 
-int writer_data(struct writer *writer, const void *ptr, size_t len, struct block *block,
-                struct err *err)
+int writer_data(struct unpack_writer *writer, const void *ptr, size_t len,
+                struct unpack_block *block, struct err *err)
 {
     struct write_batch *batch;
     ASSERT(writer->is_in_file && len <= CUT_BYTES);
@@ -414,13 +417,13 @@ int writer_data(struct writer *writer, const void *ptr, size_t len, struct block
         ptr = batch->copies + batch->n_copied;
         batch->n_copied += len;
     }
-    VEC_PUSH(&batch->pieces, (struct piece){ptr, len});
+    VEC_PUSH(&batch->pieces, (struct write_piece){ptr, len});
     batch->ops.items[batch->ops.n - 1].n_pieces++;
     batch->bytes += len;
     return 0;
 }
 
-int writer_end(struct writer *writer, struct err *err)
+int writer_end(struct unpack_writer *writer, struct err *err)
 {
     struct write_batch *batch = writer->filling;
     ASSERT(writer->is_in_file);
@@ -430,7 +433,7 @@ int writer_end(struct writer *writer, struct err *err)
     return batch->bytes >= BATCH_BYTES ? send(writer, err) : 0;
 }
 
-int writer_wait_one(struct writer *writer, bool *ret_waited, struct err *err)
+int writer_wait_one(struct unpack_writer *writer, bool *ret_waited, struct err *err)
 {
     *ret_waited = true;
     if (writer->n_flying == 0 && writer->filling->ops.n > 0) {
@@ -445,7 +448,7 @@ int writer_wait_one(struct writer *writer, bool *ret_waited, struct err *err)
     return end_oldest(writer, err);
 }
 
-int writer_finish(struct writer *writer, struct err *err)
+int writer_finish(struct unpack_writer *writer, struct err *err)
 {
     ASSERT(!writer->is_in_file);
     if (writer->filling->ops.n > 0 && send(writer, err) < 0) {

@@ -18,7 +18,7 @@ struct written { /* one file */
 struct write_span;
 struct write_batch;
 
-struct writer {
+struct unpack_writer {
     int root_fd; /* borrowed */
     unsigned kinds;
     struct pool *pool;   /* borrowed */
@@ -33,18 +33,18 @@ struct writer {
     atomic_bool is_stopping;
 };
 
-void writer_init(struct writer *writer, int root_fd, unsigned kinds, struct arena *arena,
+void writer_init(struct unpack_writer *writer, int root_fd, unsigned kinds, struct arena *arena,
                  struct pool *pool);
 /* Waits for what runs; what has not begun is left out. */
-void writer_release(struct writer *writer);
-MUST_CHECK int writer_begin(struct writer *writer, const char *path, bool is_executable,
+void writer_release(struct unpack_writer *writer);
+MUST_CHECK int writer_begin(struct unpack_writer *writer, const char *path, bool is_executable,
                             struct err *err);
 /* block: the one the bytes lie in, which is then held; NULL: they are copied. */
-MUST_CHECK int writer_data(struct writer *writer, const void *ptr, size_t len, struct block *block,
-                           struct err *err);
-MUST_CHECK int writer_end(struct writer *writer, struct err *err);
+MUST_CHECK int writer_data(struct unpack_writer *writer, const void *ptr, size_t len,
+                           struct unpack_block *block, struct err *err);
+MUST_CHECK int writer_end(struct unpack_writer *writer, struct err *err);
 /* Waits for one batch, starting the one that is being filled where none runs. False where there is nothing to wait for. */
-MUST_CHECK int writer_wait_one(struct writer *writer, bool *ret_waited, struct err *err);
-MUST_CHECK int writer_finish(struct writer *writer, struct err *err);
+MUST_CHECK int writer_wait_one(struct unpack_writer *writer, bool *ret_waited, struct err *err);
+MUST_CHECK int writer_finish(struct unpack_writer *writer, struct err *err);
 
 #endif

@@ -177,7 +177,7 @@ void doctor_out_text(const struct doctor_view *view, struct strbuf *out)
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     strbuf_printf(out, "%.*s: %zu node%s, runtime %s", STR_ARG(view->inventory->id),
                   view->inventory->n_nodes, view->inventory->n_nodes == 1 ? "" : "s",
-                  runtime_kind_name(view->inventory->runtime));
+                  runtime_kind_label(view->inventory->runtime));
     if (view->report) {
         strbuf_printf(out, "; %.*s, %zu cases", STR_ARG(view->report->id), view->result->n_cases);
     }

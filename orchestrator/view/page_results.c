@@ -44,13 +44,13 @@ static void add_dot(struct page *page, double ratio, bool is_dropped)
                   is_dropped ? " class=\"out\"" : "");
 }
 
-struct runs {
+struct result_runs {
     struct rule_repeat repeats[LOGS_MAX];
     size_t n, n_failed, fastest, slowest;
 };
 
 /* False where a run gives no time. */
-static bool runs_of(struct page *page, const struct cell_audit *ca, struct runs *ret)
+static bool runs_of(struct page *page, const struct cell_audit *ca, struct result_runs *ret)
 {
     const struct rule *rule = rule_of(page, ca);
     const struct rule_case of = {0};
@@ -76,7 +76,8 @@ static double factor_of_runs(const struct cell_audit *ca)
     return ca->of_case->factor.value > 0 ? ca->of_case->factor.value : 1;
 }
 
-static void add_strip(struct page *page, const struct cell_audit *ca, const struct runs *runs)
+static void add_strip(struct page *page, const struct cell_audit *ca,
+                      const struct result_runs *runs)
 {
     double scale = factor_of_runs(ca) / ca->recomputed;
     HTML(page->out,
@@ -93,7 +94,7 @@ static void add_strip(struct page *page, const struct cell_audit *ca, const stru
 
 /* The folder of the runs' logs, each run's minutes, and what was made of them. */
 static void add_minutes(struct page *page, const struct report *report, const struct cell_audit *ca,
-                        const struct runs *runs)
+                        const struct result_runs *runs)
 {
     struct str folder = ca->logs[0].path;
     while (folder.len && folder.ptr[folder.len - 1] != '/') {
@@ -122,7 +123,7 @@ static void add_result(struct page *page, const struct report *report, const str
                        size_t idx)
 {
     const struct report_case *c = ca->of_case;
-    struct runs runs;
+    struct result_runs runs;
     bool has_runs = runs_of(page, ca, &runs);
     HTML(page->out,
          "<tr id=\"{}-cell-{}\" class=\"cell row-{}\" data-cell=\"{}\"><th scope=\"row\">{}"

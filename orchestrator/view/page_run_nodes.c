@@ -125,7 +125,7 @@ void add_run_places(struct page *page, const struct run_view *view)
          "{} node{}, runtime {}, launcher {}.</p>\n",
          inventory->id, inventory->title, textf(&page->arena, "%zu", inventory->n_nodes),
          inventory->n_nodes == 1 ? STR_EMPTY : STR_LIT("s"),
-         str_of(runtime_kind_name(plan->runtime)), str_of(launcher_kind_name(plan->launcher)));
+         str_of(runtime_kind_label(plan->runtime)), str_of(launcher_kind_name(plan->launcher)));
     add_scroll_begin(page, STR_LIT("Commands"));
     strbuf_add_z(page->out, "<caption>What was started, once a rank</caption><thead><tr>"
                             "<th scope=\"col\">Case</th><th scope=\"col\" class=\"n\">Ranks</th>"

@@ -11,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Guarded by the sanitizer on both sides. */
-static void decode(struct str file, const struct image_info *info, int64_t short_side)
+static void decode(struct str file, const struct pixel_info *info, int64_t short_side)
 {
     CLEANUP(image_decoder) struct image_decoder decoder = IMAGE_DECODER_EMPTY;
     struct err err = {0};
@@ -31,7 +31,7 @@ static void decode(struct str file, const struct image_info *info, int64_t short
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str file = {(const char *)data, size};
-    struct image_info info = {0}, head_info = {0};
+    struct pixel_info info = {0}, head_info = {0};
     struct err err = {0};
     if (image_probe(file, true, "fuzz", &info, &err) < 0) {
         ASSERT(err.code == ERR_INTEGRITY && err.msg[0] != '\0');

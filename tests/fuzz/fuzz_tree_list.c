@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include "store/tree.h"
+#include "tests/unit/tree_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,7 +28,7 @@ static void try_strict(struct arena *arena, struct str text)
     struct tree_list list;
     struct err err = {0};
     uint8_t of_list[SHA256_BYTES], of_text[SHA256_BYTES];
-    if (tree_list_parse(arena, text, "list", &list, &err) < 0) {
+    if (tree_text_read(tree_list_read, arena, text, &list, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
         return;
     }
@@ -42,7 +43,7 @@ static void try_published(struct arena *arena, struct str text)
     struct tree_list list;
     struct tree_differences differences;
     struct err err = {0};
-    if (tree_sums_parse(arena, text, "sums", &list, &err) < 0) {
+    if (tree_text_read(tree_sums_read, arena, text, &list, &err) < 0) {
         ASSERT(err.code == ERR_PARSE);
         return;
     }

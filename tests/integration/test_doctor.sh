@@ -91,6 +91,27 @@ is "$(verdict port n1)" "fails: the name does not resolve" "is told from one tha
 # A doctor that is done before the listener has run once.
 for _ in 1 2 3 4; do doctor --json >"$T/out" 2>&1; done
 no_listener_at 127.0.0.1 "and leaves no listener behind"
+# A name with two addresses, of which nothing listens at the first.
+getent_says() { # NODE ADDRESS...: what it answers for a name that only this test knows
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\n[ "$2" = fabric.test ] || exit 2\necho "%s"\n' "$(printf '%s STREAM\n' "${@:2}")" >"$T/node$1/getent"
+    chmod +x "$T/node$1/getent"
+}
+getent_says 1 127.0.0.9 127.0.0.2
+getent_says 2 127.0.0.2
+inventory none 0 fabric.test
+doctor --json >"$T/out" 2>"$T/err"
+is "$(verdict port n1)" "holds: open" "each address of a name is tried"
+rm "$T"/node?/getent
+if in_test_all "a GPU that hangs"; then # nvidia-smi gets half a minute
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\necho "$*" >>"%s/asked"\nsleep 60\n' "$T" >"$T/node1/nvidia-smi"
+    chmod +x "$T/node1/nvidia-smi"
+    doctor --json >"$T/out" 2>"$T/err"
+    is "$(wc -l <"$T/asked")" 1 "nvidia-smi that does not answer is asked nothing more"
+    is "$(jq -r '.nodes[0].not_known["gpu.processes"] // .nodes[0].not_known | tostring | test("does not answer|124")' "$T/out")" true "and what it knows is not known"
+    rm "$T/node1/nvidia-smi"
+fi
 
 # Noise, and a clock that is off: a date of its own.
 inventory none 0 127.0.0.2

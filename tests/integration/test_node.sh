@@ -119,6 +119,15 @@ gives 6 'the digest of a job.s log failed .*log is not there' "has no digest" 12
 exits 0 "hears no signal" one 127.0.0.1 signal no/such 9
 exits 0 "and is forgotten" one 127.0.0.1 forget no/such
 
+# ---- what is left where it lies ----
+touch -d '2 hours ago' "$work/bin/.reperf-node-cut" "$work/bin/reperf-node-recent"
+touch -d '31 days ago' "$work/bin/reperf-node-old" "$work/bin/somebody-elses"
+touch "$work/bin/.reperf-node-under-way"
+one 127.0.0.1 poll no/such >"$T/got" 2>"$T/err"
+is "$(cd "$work/bin" && for f in .reperf-node-cut reperf-node-recent reperf-node-old somebody-elses .reperf-node-under-way; do [ ! -e $f ] || echo $f; done | xargs)" \
+    "reperf-node-recent somebody-elses .reperf-node-under-way" "parts of puts go after an hour, versions after a month, and nothing else does"
+rm "$work/bin/reperf-node-recent" "$work/bin/somebody-elses" "$work/bin/.reperf-node-under-way"
+
 # ---- killed ----
 one 127.0.0.1 start kill/1 sh -c "$(held 3); echo whole; exit 8" 2>"$T/err"
 one 127.0.0.1 wait kill/1 >"$T/got" 2>"$T/err" &

@@ -109,6 +109,24 @@ like "$(xmllint --xpath '//testsuite[@name="n3"]//failure/@message' "$T/junit.xm
     'FP(32|64) (core|all) [0-9]+ % of its group.s median \([0-9.]+ of [0-9.]+ GFLOP/s\)' "is named with the figure that gives it away"
 exits 0 "JUnit as CI servers read it" xmllint --noout --relaxng tests/integration/junit.rng "$T/junit.xml"
 
+# ---- what is kept, and the gate of a run ----
+exits 0 "what was measured is kept" "$REPERF" history --nodes --json
+valid history-nodes "the document is as its schema says"
+is "$(q '[.benches[] | select(.inventory == "test")] | length') $(q '.benches[-1] | "\(.inventory) \(.nodes) \(.outliers | contains(["n3"]))"')" "2 test 4 true" "each time, with the outlier"
+sick=$(q '.benches[-1].file')
+# shellcheck disable=SC2317 # by exits
+gated() { "$REPERF" run paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*' --nodes "$T/four.json" --dry-run --gate "$1"; } # FILE
+exits 6 "a run whose gate has something against a node" gated "$sick"
+like "$(cat "$T/err")" 'gate .*: n3: FP(32|64) (core|all) [0-9]+ % of its group' "is refused, with the figure that gives it away"
+jq '.outliers = [] | .exit_status = 0 | .nodes[].figures[] |= (if .verdict == "outlier" then .verdict = "within" | .message = "" else . end)' "$sick" >"$T/well.json"
+exits 0 "a gate that has nothing against any" gated "$T/well.json"
+jq '.nodes |= map(select(.node != "n2"))' "$T/well.json" >"$T/three.json"
+exits 6 "a node that was not measured" gated "$T/three.json"
+jq '.inventory = "others"' "$T/well.json" >"$T/others.json"
+exits 6 "another inventory" gated "$T/others.json"
+jq '.outliers = []' "$sick" >"$T/forged.json"
+exits 3 "a document that contradicts its figures" gated "$T/forged.json"
+
 # ---- nodes that lie ----
 lies() { # NAME ERE SHELL LINE
     other "$3"

@@ -12,6 +12,125 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "codec/digest.h"
+
+static const char *md5_way_name(enum md5_way way)
+{
+    static const char *const NAMES[] = {"OpenSSL", "AVX2", "AVX-512F"};
+    return NAMES[way];
+}
+
+/* Messages that are in memory already, in the best way there is. */
+struct md5_message {
+    struct str bytes;
+    uint8_t md5[MD5_BYTES]; /* out */
+};
+/* ---- messages in memory ---- */
+
+struct lane {
+    struct md5_message *message; /* NULL: free */
+    const uint8_t *at;
+    size_t n_blocks; /* left at `at` */
+    bool is_padded;
+    uint8_t tail[2 * MD5_BLOCK_BYTES];
+};
+
+/* From the message's whole blocks to its end; false when that is through too. */
+static bool lane_go_on(struct lane *lane)
+{
+    struct str bytes = lane->message->bytes;
+    size_t tail_len = bytes.len % MD5_BLOCK_BYTES;
+    if (lane->is_padded) {
+        return false;
+    }
+    if (tail_len) {
+        memcpy(lane->tail, bytes.ptr + (bytes.len - tail_len), tail_len);
+    }
+    lane->n_blocks = md5_many_pad(lane->tail, tail_len, bytes.len);
+    lane->at = lane->tail;
+    lane->is_padded = true;
+    return true;
+}
+
+static void lane_begin(struct lane *lane, struct md5_message *message)
+{
+    lane->message = message;
+    lane->at = (const uint8_t *)message->bytes.ptr;
+    lane->n_blocks = message->bytes.len / MD5_BLOCK_BYTES;
+    lane->is_padded = false;
+    if (lane->n_blocks == 0) {
+        lane_go_on(lane);
+    }
+}
+
+/* Feeds as many blocks as every lane in use has. */
+static void feed(struct md5_many *many, struct lane *lanes)
+{
+    const uint8_t *ptrs[MD5_LANES_MAX];
+    const uint8_t *any = NULL;
+    size_t n_blocks = SIZE_MAX;
+    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+        if (lanes[idx].message && lanes[idx].n_blocks < n_blocks) {
+            n_blocks = lanes[idx].n_blocks;
+            any = lanes[idx].at;
+        }
+    }
+    ASSERT(any != NULL);
+    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+        ptrs[idx] = lanes[idx].message ? lanes[idx].at : any;
+    }
+    md5_many_blocks(many, ptrs, n_blocks);
+    for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+        if (lanes[idx].message) {
+            lanes[idx].at += n_blocks * MD5_BLOCK_BYTES;
+            lanes[idx].n_blocks -= n_blocks;
+        }
+    }
+}
+
+static void in_lanes(struct md5_message *messages, size_t n, enum md5_way way)
+{
+    struct md5_many many;
+    struct lane lanes[MD5_LANES_MAX] = {0};
+    size_t next_idx = 0;
+    size_t n_done = 0;
+    md5_many_init(&many, way);
+    while (n_done < n) {
+        for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+            if (!lanes[idx].message && next_idx < n) {
+                md5_many_start(&many, idx);
+                lane_begin(&lanes[idx], &messages[next_idx++]);
+            }
+        }
+        feed(&many, lanes);
+        for (size_t idx = 0; idx < MD5_LANES_MAX; idx++) {
+            if (lanes[idx].message && lanes[idx].n_blocks == 0 && !lane_go_on(&lanes[idx])) {
+                md5_many_value(&many, idx, lanes[idx].message->md5);
+                lanes[idx].message = NULL;
+                n_done++;
+            }
+        }
+    }
+}
+
+static int md5_of_many(struct md5_message *messages, size_t n, enum md5_way way, struct err *err)
+{
+    CLEANUP(digest) struct digest digest = DIGEST_EMPTY;
+    struct digest_value value;
+    if (way != MD5_WAY_NONE) {
+        in_lanes(messages, n, way);
+        return 0;
+    }
+    for (size_t idx = 0; idx < n; idx++) {
+        if (digest_start(&digest, DIGEST_MD5, err) < 0 ||
+            digest_update(&digest, messages[idx].bytes.ptr, messages[idx].bytes.len, err) < 0 ||
+            digest_finish(&digest, &value, err) < 0) {
+            return -1;
+        }
+        memcpy(messages[idx].md5, value.md5, MD5_BYTES);
+    }
+    return 0;
+}
 
 #define POOL_BYTES (3u << 20)
 #define N_MESSAGES 400

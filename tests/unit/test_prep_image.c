@@ -49,7 +49,7 @@ static struct file png_of(const struct png_picture *picture)
 }
 
 /* Into out, which has room for the packed size. */
-static int decode(struct str file, int64_t short_side, uint8_t *out, struct image_info *ret_info,
+static int decode(struct str file, int64_t short_side, uint8_t *out, struct pixel_info *ret_info,
                   struct err *err)
 {
     CLEANUP(image_decoder) struct image_decoder decoder = IMAGE_DECODER_EMPTY;
@@ -77,7 +77,7 @@ static void assert_near(const uint8_t *a, const uint8_t *b, size_t n, int tolera
 static void jpegs_come_back(void **state UNUSED)
 {
     static uint8_t pixels[W * H * 4], out[W * H * 3], expected[W * H * 3];
-    struct image_info info;
+    struct pixel_info info;
     struct err err = {0};
     for (size_t idx = 0; idx < W * H; idx++) { /* smooth: the loss is small */
         pixels[idx * 3] = (uint8_t)(idx % W * 3);
@@ -113,7 +113,7 @@ static void pngs_come_back(void **state UNUSED)
 {
     static uint8_t pixels[W * H * 8], out[W * H * 3];
     static const uint8_t palette[3][3] = {{1, 2, 3}, {40, 50, 60}, {255, 0, 7}};
-    struct image_info info;
+    struct pixel_info info;
     struct err err = {0};
     fill_random(pixels, sizeof(pixels), 3);
     struct png_picture picture = {
@@ -168,7 +168,7 @@ static void pngs_come_back(void **state UNUSED)
 static void label_maps_have_one_form(void **state UNUSED)
 {
     static uint8_t pixels[W * H * 8], out[W * H * 3];
-    struct image_info info;
+    struct pixel_info info;
     struct err err = {0};
     fill_random(pixels, sizeof(pixels), 4);
     struct png_picture picture = {
@@ -205,7 +205,7 @@ static void cut_files_are_refused(void **state UNUSED)
     for (size_t which = 0; which < ARRAY_LEN(files); which++) {
         for (size_t len = 0; len < files[which]->len;
              len += len + 60 < files[which]->len ? 13 : 1) {
-            struct image_info info;
+            struct pixel_info info;
             struct err err = {0};
             struct str cut = {(const char *)files[which]->ptr, len};
             if (decode(cut, -1, out, &info, &err) == 0) {
@@ -232,7 +232,7 @@ static void exif_is_counted_and_not_applied(void **state UNUSED)
                                      42,   0,    8, 0,  0,   0,   1,   0,   0x12, 1, 3,   0,
                                      1,    0,    0, 0,  6,   0,   0,   0,   0,    0, 0,   0};
     static uint8_t pixels[W * H * 3], plain[W * H * 3], out[W * H * 3];
-    struct image_info info;
+    struct pixel_info info;
     struct err err = {0};
     fill_random(pixels, sizeof(pixels), 6);
     CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
@@ -248,7 +248,7 @@ static void exif_is_counted_and_not_applied(void **state UNUSED)
 static void a_long_header_asks_for_more(void **state UNUSED)
 {
     static uint8_t pixels[W * H * 3], segment[60000];
-    struct image_info info;
+    struct pixel_info info;
     struct err err = {0};
     CLEANUP(file) struct file jpeg = jpeg_of(pixels, W, H, 3);
     memcpy(segment,
@@ -268,7 +268,7 @@ static void a_long_header_asks_for_more(void **state UNUSED)
 static void sizes_are_limited_before_memory(void **state UNUSED)
 {
     static uint8_t pixels[W * H * 3];
-    struct image_info info;
+    struct pixel_info info;
     struct err err = {0};
     struct png_picture picture = {
         .pixels = pixels, .width = W, .height = H, .n_channels = 3, .bits = 8};
@@ -295,7 +295,7 @@ static void packed_sizes(void **state UNUSED)
                                         {256, 300, 256, 256, 300}, {200, 100, 256, 200, 100},
                                         {16384, 1, 256, 16384, 1}, {1000, 1000, 1, 1, 1}};
     for (size_t idx = 0; idx < ARRAY_LEN(cases); idx++) {
-        struct image_info info = {.width = cases[idx][0], .height = cases[idx][1]};
+        struct pixel_info info = {.width = cases[idx][0], .height = cases[idx][1]};
         uint32_t width = 0, height = 0;
         image_packed_size(&info, cases[idx][2], &width, &height);
         assert_int_equal(width, cases[idx][3]);
@@ -357,7 +357,7 @@ static void scaled_decoding_looks_the_same(void **state UNUSED)
     const size_t n_bytes = (size_t)width * height * 3;
     uint8_t *pixels = xmalloc(n_bytes), *whole = xmalloc(n_bytes);
     uint8_t *wanted = xmalloc(n_bytes), *out = xmalloc(n_bytes);
-    struct image_info info;
+    struct pixel_info info;
     struct err err = {0};
     uint64_t total = 0;
     draw_object(5, 3, width, height, pixels);

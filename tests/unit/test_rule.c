@@ -436,11 +436,6 @@ static void rules_are_told_in_words(void **state UNUSED)
     assert_string_equal(text.ptr,
                         "trimmed mean of s, skip 2, trim 5+5 or 5 % each if that is more, x GPUs");
     assert_string_equal(rule.id.ptr, "f/r");
-    for (int idx = 0; idx < STAT_COUNT; idx++) {
-        enum statistic back = STAT_COUNT;
-        assert_true(statistic_of_name(str_of(statistic_name((enum statistic)idx)), &back));
-        assert_int_equal(back, idx);
-    }
 }
 
 int main(void)

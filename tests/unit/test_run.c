@@ -401,7 +401,9 @@ static void full_runs_are_held_against_the_published_number(void **state)
         struct err err = {0};
         put_log(&arena, *state, ROWS[idx].rate, ROWS[idx].exit_status);
         assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
-        assert_int_equal(result_derive(&arena, &frozen, keep_nothing, NULL, &result, &err), 0);
+        assert_int_equal(
+            result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err),
+            0);
         assert_int_equal(result.n_cells, 1);
         assert_int_equal(result.cells[0].verdict, ROWS[idx].verdict);
         assert_int_equal(result.exit_status, ROWS[idx].status);
@@ -431,7 +433,9 @@ static void a_rehearsal_claims_no_number(void **state)
         put_log(&arena, *state, 383.0, ROWS[idx].exit_status);
         assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
         frozen.plan.is_rehearsal = true;
-        assert_int_equal(result_derive(&arena, &frozen, keep_nothing, NULL, &result, &err), 0);
+        assert_int_equal(
+            result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err),
+            0);
         assert_int_equal(result.cells[0].verdict, ROWS[idx].verdict);
         assert_int_equal(result.exit_status, ROWS[idx].status);
         assert_true(isnan(result.cells[0].rel_diff));
@@ -452,7 +456,8 @@ static void no_condition_of_a_run_is_left_out(void **state)
     frozen.n_machine = 200;
     frozen.plan.steps[0].conditions = conditions_made(&arena, "p", "1", 200);
     frozen.plan.steps[0].n_conditions = 200;
-    assert_int_equal(result_derive(&arena, &frozen, keep_nothing, NULL, &result, &err), 0);
+    assert_int_equal(
+        result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err), 0);
     assert_true(result.cells[0].n_not_stated >= 400);
 }
 
@@ -490,7 +495,8 @@ static void a_log_that_changed_is_refused(void **state)
                                   STR_LIT("x"), &err),
                      0);
     assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
-    assert_int_equal(result_derive(&arena, &frozen, keep_nothing, NULL, &result, &err), -1);
+    assert_int_equal(
+        result_derive(&arena, &frozen, (struct derived_to){keep_nothing, NULL}, &result, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);
 }
 

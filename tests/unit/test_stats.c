@@ -17,11 +17,9 @@ static void is_near(double got, double wanted)
 static void means(void **state UNUSED)
 {
     const double v[] = {1, 2, 3, 4, 10};
-    const double w[] = {1, 1, 1, 1, 6};
     is_near(stats_mean(v, 5), 4);
     is_near(stats_sum(v, 5), 20);
     is_near(stats_harmonic_mean(v, 5), 5 / (1 + 0.5 + 1.0 / 3 + 0.25 + 0.1));
-    is_near(stats_weighted_mean(v, w, 5), 7);
     is_near(stats_min(v, 5), 1);
     is_near(stats_max(v, 5), 10);
     is_near(stats_mean(v, 1), 1);
@@ -58,8 +56,6 @@ static void spread(void **state UNUSED)
 {
     const double v[] = {2, 4, 4, 4, 5, 5, 7, 9};
     is_near(stats_std(v, 8), sqrt(32.0 / 7));
-    is_near(stats_sem(v, 8), sqrt(32.0 / 7 / 8));
-    is_near(stats_cv(v, 8), sqrt(32.0 / 7) / 5);
     assert_true(fabs(stats_ci95(v, 8) - 1.7877) < 2e-3);
     is_near(stats_std(v, 1), 0);
     assert_true(isnan(stats_ci95(v, 1)));
@@ -67,7 +63,8 @@ static void spread(void **state UNUSED)
     for (size_t idx = 0; idx < 1000; idx++) {
         many[idx] = (double)(idx % 2);
     }
-    assert_true(fabs(stats_ci95(many, 1000) / stats_sem(many, 1000) - 1.9623) < 1e-3);
+    assert_true(fabs(stats_ci95(many, 1000) / (stats_std(many, 1000) / sqrt(1000)) - 1.9623) <
+                1e-3);
 }
 
 static void numbers_of_logs(void **state UNUSED)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/tree_text.h"
 #include <zlib.h>
 
 /* --- good ones ---------------------------------------------------------------------------------------------------------------- */
@@ -318,18 +319,18 @@ static void test_list(void **state)
     struct unpack_tree_opts opts = PLAIN;
     opts.list = &list;
     make_some();
-    assert_int_equal(tree_sums_parse(&scratch_arena, str_dup(&scratch_arena, STR_LIT(SHA)), "list",
-                                     &list, &last),
+    assert_int_equal(tree_text_read(tree_sums_read, &scratch_arena,
+                                    str_dup(&scratch_arena, STR_LIT(SHA)), &list, &last),
                      0);
     assert_taken(*state, opts);
     assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
-    assert_int_equal(tree_sums_parse(&scratch_arena, str_dup(&scratch_arena, STR_LIT(MD5)), "list",
-                                     &list, &last),
+    assert_int_equal(tree_text_read(tree_sums_read, &scratch_arena,
+                                    str_dup(&scratch_arena, STR_LIT(MD5)), &list, &last),
                      0);
     assert_taken(*state, opts);
     assert_int_equal(fs_remove_tree(fs_join(&scratch_arena, *state, "out"), &last), 0);
-    assert_int_equal(tree_sums_parse(&scratch_arena, str_dup(&scratch_arena, STR_LIT(BAD)), "list",
-                                     &list, &last),
+    assert_int_equal(tree_text_read(tree_sums_read, &scratch_arena,
+                                    str_dup(&scratch_arena, STR_LIT(BAD)), &list, &last),
                      0);
     assert_refused(*state, opts, "of 2 files 1 are missing, 1 extra, 1 corrupt; the first: a/x");
     assert_string_equal(differences.ptr, "corrupt a/x\nextra b\nmissing c\n");

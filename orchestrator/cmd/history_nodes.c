@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include "cmd/history_nodes.h"
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/table.h"
+#include "codec/json.h"
+#include "judge/bench_doc.h"
+#include "report/inventory.h"
+
+#define OUTPUT_MAX (16u << 20)
+
+static int read_doc(struct arena *arena, const char *path, struct bench_doc *ret_doc,
+                    struct err *err)
+{
+    struct str text;
+    return fs_read(arena, path, BENCH_DOC_BYTES_MAX, &text, err) < 0
+               ? -1
+               : bench_doc_read(arena, text, path, ret_doc, err);
+}
+
+/* Names of the nodes that there is something against. */
+static struct str against(struct arena *arena, const struct bench_doc *doc, bool is_outlier)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    strbuf_init(&text, OUTPUT_MAX);
+    for (size_t idx = 0; idx < doc->n_nodes; idx++) {
+        const struct bench_doc_node *node = &doc->nodes[idx];
+        if (node->against.ptr && node->is_outlier == is_outlier) {
+            strbuf_printf(&text, "%s%.*s", text.len ? " " : "", STR_ARG(node->name));
+        }
+    }
+    return str_dup(arena, text.len ? strbuf_str(&text) : STR_LIT("-"));
+}
+
+static void put_names(struct json_out *out, const char *key, const struct bench_doc *doc,
+                      bool is_outlier)
+{
+    jw_array(out, key);
+    for (size_t idx = 0; idx < doc->n_nodes; idx++) {
+        if (doc->nodes[idx].against.ptr && doc->nodes[idx].is_outlier == is_outlier) {
+            jw_str(out, NULL, doc->nodes[idx].name);
+        }
+    }
+    jw_end_array(out);
+}
+
+static void put_bench(struct json_out *out, const char *path, const struct bench_doc *doc)
+{
+    jw_object(out, NULL);
+    jw_str(out, "time", doc->time);
+    jw_str(out, "inventory", doc->inventory);
+    jw_i64(out, "nodes", (int64_t)doc->n_nodes);
+    put_names(out, "outliers", doc, true);
+    put_names(out, "not_measured", doc, false);
+    jw_z(out, "file", path);
+    jw_end_object(out);
+}
+
+static void add_row(struct arena *arena, struct table *table, const char *path,
+                    const struct bench_doc *doc)
+{
+    table_add(table, doc->time);
+    table_add(table, doc->inventory);
+    table_addf(table, "%zu", doc->n_nodes);
+    table_add(table, against(arena, doc, true));
+    table_add(table, against(arena, doc, false));
+    table_add(table, str_of(path));
+}
+
+int history_nodes(const struct cmd_ctx *ctx, bool want_json, struct err *err)
+{
+    static const struct table_column COLUMNS[] = {{"time", false},         {"inventory", false},
+                                                  {"nodes", true},         {"outliers", false},
+                                                  {"not measured", false}, {"file", false}};
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf text;
+    const char *folder = fs_join(&arena, ctx->state, BENCH_HISTORY_FOLDER);
+    struct fs_names names = {0};
+    struct err first = {0};
+    struct table table;
+    struct json_out out;
+    strbuf_init(&text, OUTPUT_MAX);
+    if (fs_is_dir(folder) && fs_list(&arena, folder, &names, err) < 0) {
+        return -1;
+    }
+    table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
+    jw_begin(&out, &text, false);
+    if (want_json) {
+        jw_object(&out, NULL);
+        jw_i64(&out, "schema_version", 1);
+        jw_array(&out, "benches");
+    }
+    for (size_t idx = 0; idx < names.n; idx++) { /* by name, which is by time */
+        CLEANUP(arena) struct arena own = ARENA_EMPTY;
+        const char *path = fs_join(&arena, folder, names.items[idx]);
+        struct bench_doc doc;
+        struct err why = {0};
+        if (read_doc(&own, path, &doc, &why) < 0) {
+            log_line(LOG_WARN, "%s", why.msg);
+            first = first.code == ERR_NONE ? why : first;
+        } else if (want_json) {
+            put_bench(&out, path, &doc);
+        } else {
+            add_row(&own, &table, path, &doc);
+        }
+    }
+    if (want_json) {
+        jw_end_array(&out);
+        jw_end_object(&out);
+    } else {
+        table_render(&table, &text);
+    }
+    table_release(&table);
+    if (text.is_full) {
+        return err_set(err, ERR_INTERNAL, "more than %u bytes to print", OUTPUT_MAX);
+    }
+    if (cmd_print(strbuf_str(&text), err) < 0) {
+        return -1;
+    }
+    *err = first;
+    return first.code == ERR_NONE ? 0 : -1;
+}
+
+int history_gate(const char *path, const struct inventory *inventory, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct str *names = arena_array(&arena, struct str, inventory->n_nodes + 1);
+    struct bench_doc doc;
+    for (size_t idx = 0; idx < inventory->n_nodes; idx++) {
+        names[idx] = inventory->nodes[idx].name;
+    }
+    if (read_doc(&arena, path, &doc, err) < 0) {
+        return -1;
+    }
+    if (bench_doc_admits(&doc, inventory->id, names, inventory->n_nodes, err) < 0) {
+        return err_wrap(err, "gate %s (%.*s)", path, STR_ARG(doc.time));
+    }
+    log_line(LOG_INFO, "gate %s: %zu nodes measured at %.*s, nothing against any", path,
+             inventory->n_nodes, STR_ARG(doc.time));
+    return 0;
+}

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Names of the orchestrator: nothing public that only tests use, no struct of one name in two rooms, no function of too many parameters.
+cd "${LINT_ROOT:-$(dirname "$0")/../..}" || exit 1
+n=0 bad=0
+report() { # WHAT IS WRONG, NAME
+    n=$((n + 1))
+    if [ -z "$1" ]; then echo "ok $n - $2"; else
+        printf '# %s\n' "$1"
+        echo "not ok $n - $2"
+        bad=1
+    fi
+}
+mapfile -t product < <(git ls-files 'orchestrator/*.[ch]' 'workloads/*.[ch]' 'workloads/*.cu' 'workloads/*.cuh')
+mapfile -t ours < <(git ls-files 'orchestrator/*.[ch]')
+code() { # FILE...: "FILE<tab>text" of each line, without comments and words of text
+    awk '
+        FNR == 1 { inside = 0 }
+        {
+            line = $0
+            gsub(/\\["\\]/, "", line)
+            gsub(/"[^"]*"/, "\"\"", line)
+            out = ""
+            while (line != "") {
+                if (inside) {
+                    at = index(line, "*/")
+                    if (!at) break
+                    line = substr(line, at + 2)
+                    inside = 0
+                } else {
+                    at = index(line, "/*")
+                    if (!at) { out = out line; break }
+                    out = out substr(line, 1, at - 1) " "
+                    line = substr(line, at + 2)
+                    inside = 1
+                }
+            }
+            sub(/\/\/.*/, "", out)
+            print FILENAME "\t" out
+        }' "$@"
+}
+text=$(mktemp) || exit 1
+trap 'rm -f "$text"' EXIT
+code "${product[@]}" >"$text"
+
+# Declared in a header of ours and defined, and nothing else of the product has the name.
+# log_set_level keeps what is expected out of the tests' output.
+lonely=$(awk -F'\t' '
+    { rest = $2
+      while (match(rest, /[A-Za-z_][A-Za-z0-9_]*/)) {
+          word = substr(rest, RSTART, RLENGTH)
+          rest = substr(rest, RSTART + RLENGTH)
+          seen[word]++
+          if (rest ~ /^\(/ && $1 ~ /^orchestrator\/.*\.h$/ && $2 ~ /^[A-Za-z]/ && $2 !~ /^(static|#)/ && word !~ /^[A-Z_]+$|_cleanup$/) declared[word] = $1
+      } }
+    END { for (word in declared) if (seen[word] <= 2 && word != "log_set_level") printf "%s (%s) ", word, declared[word] }' "$text")
+report "$lonely" "no public function that only tests use"
+
+twice=$(awk -F'\t' '$1 ~ /^orchestrator\/[^\/]*\// && match($2, /^struct [a-z0-9_]+ \{/) {
+    split($1, part, "/")
+    name = substr($2, 8, RLENGTH - 9)
+    if (name in room && room[name] != part[2]) printf "%s (%s and %s) ", name, where[name], $1
+    else { room[name] = part[2]; where[name] = $1 }
+}' "$text")
+report "$twice" "no name of a struct in two rooms"
+
+# With err, which each function that can fail has, and what it gives back.
+wide=$(code "${ours[@]}" | awk -F'\t' -v most=7 '
+    $1 != file { file = $1; head = "" }
+    head == "" && $2 ~ /^[A-Za-z].*[A-Za-z0-9_]\(/ && $2 !~ /[;=]/ { head = $2 }
+    head != "" && $2 !~ /^[A-Za-z].*[A-Za-z0-9_]\(/ { head = head " " $2 }
+    head != "" && $2 ~ /;/ { head = "" }
+    head != "" && $2 ~ /^\{/ {
+        sub(/^[^(]*[^A-Za-z0-9_(]/, "", head)
+        args = head
+        sub(/^[^(]*\(/, "", args)
+        while (gsub(/\([^()]*\)/, "", args)) { }
+        sub(/\).*/, "", args)
+        count = gsub(/,/, ",", args) + 1
+        if (count > most) printf "%s:%s has %d ", $1, substr(head, 1, index(head, "(") - 1), count
+        head = ""
+    }')
+report "$wide" "functions of at most 7 parameters"
+echo "1..$n"
+exit $bad

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list of files that is in memory, through the reader of lists. */
+#ifndef TESTS_TREE_TEXT_H
+#define TESTS_TREE_TEXT_H
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "store/tree.h"
+
+typedef int (*tree_text_fn)(struct arena *arena, const char *path, struct tree_list *ret_list,
+                            struct err *err);
+
+/* read: tree_list_read or tree_sums_read. */
+static inline int tree_text_read(tree_text_fn read, struct arena *arena, struct str text,
+                                 struct tree_list *ret_list, struct err *err)
+{
+    int fd = memfd_create("list", MFD_CLOEXEC);
+    char path[64];
+    int rc;
+    ASSERT(fd >= 0 && fs_write_all(fd, text.ptr, text.len, "list", err) == 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    rc = read(arena, path, ret_list, err);
+    close(fd);
+    return rc;
+}
+
+#endif
