@@ -238,10 +238,10 @@ static int write_files(struct batch *batch, const struct server *server,
     const char *program = shared_program(batch, server, err);
     const char *log = path_in(batch, "log");
     CLEANUP(fd) int log_fd = -1;
+    strbuf_init(&script, SAID_MAX);
     if (!program || write_request(batch, request, from, err) < 0) {
         return -1;
     }
-    strbuf_init(&script, SAID_MAX);
     strbuf_add_z(&script, "#!/bin/sh\nexec ");
     shq_append(&script, str_of(program));
     strbuf_add_z(&script, " batch ");

@@ -13,6 +13,31 @@ bool job_entry_stat(const struct job_entry *entry, struct stat *ret_info)
     return fstatat(entry->folder_fd, entry->name, ret_info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* false: it is a folder's own name, gone, or its path is too long. */
+static bool entry_of(const char *root, const char *below, DIR *folder, const struct dirent *found,
+                     struct job_entry *ret_entry)
+{
+    struct job_entry entry = {.below = below,
+                              .name = found->d_name,
+                              .folder_fd = dirfd(folder),
+                              .kind = (mode_t)DTTOIF(found->d_type)};
+    struct stat info;
+    int len;
+    if (strcmp(entry.name, ".") == 0 || strcmp(entry.name, "..") == 0) {
+        return false;
+    }
+    if (found->d_type == DT_UNKNOWN) {
+        if (!job_entry_stat(&entry, &info)) {
+            return false;
+        }
+        entry.kind = info.st_mode & S_IFMT;
+    }
+    len =
+        snprintf(entry.path, sizeof(entry.path), "%s%s%s", below, below[0] ? "/" : "", entry.name);
+    *ret_entry = entry;
+    return len >= 0 && strlen(root) + 1 + (size_t)len < sizeof(entry.path);
+}
+
 void job_walk(const char *root, job_walk_fn fn, void *ctx)
 {
     VEC(char *) left = {0}; /* folders, below root */
@@ -23,26 +48,14 @@ void job_walk(const char *root, job_walk_fn fn, void *ctx)
         char path[JOB_PATH_BYTES];
         snprintf(path, sizeof(path), "%s/%s", root, below);
         DIR *folder = next == WALK_END ? NULL : opendir(path);
-        struct dirent *entry;
-        while (folder && next != WALK_END && (entry = readdir(folder))) {
-            struct job_entry of = {.below = below,
-                                   .name = entry->d_name,
-                                   .folder_fd = dirfd(folder),
-                                   .kind = (mode_t)DTTOIF(entry->d_type)};
-            struct stat info;
-            if (strcmp(of.name, ".") == 0 || strcmp(of.name, "..") == 0 ||
-                (entry->d_type == DT_UNKNOWN && !job_entry_stat(&of, &info))) {
-                continue;
-            }
-            of.kind = entry->d_type == DT_UNKNOWN ? info.st_mode & S_IFMT : of.kind;
-            int len =
-                snprintf(of.path, sizeof(of.path), "%s%s%s", below, below[0] ? "/" : "", of.name);
-            if (len < 0 || strlen(root) + 1 + (size_t)len >= sizeof(of.path)) {
-                continue;
-            }
-            next = fn(ctx, &of);
-            if (next == WALK_INTO && S_ISDIR(of.kind)) {
-                VEC_PUSH(&left, xstrdup(of.path));
+        struct dirent *found;
+        while (folder && next != WALK_END && (found = readdir(folder))) {
+            struct job_entry entry;
+            if (entry_of(root, below, folder, found, &entry)) {
+                next = fn(ctx, &entry);
+                if (next == WALK_INTO && S_ISDIR(entry.kind)) {
+                    VEC_PUSH(&left, xstrdup(entry.path));
+                }
             }
         }
         if (folder) {
