@@ -4,6 +4,7 @@
 NPROC_PER_NODE and MASTER_PORT. Node 0 runs the command with itself as MPI's remote shell; each other node waits until node 0, and nobody else,
 asks it to start MPI's daemon, and ends when node 0 does. With Open MPI's options in the environment: the command stays as the report prints it."""
 import os
+import shlex
 import signal
 import socket
 import struct
@@ -107,14 +108,24 @@ def wait_for(ip):
             time.sleep(1)
 
 
+def write_agent(folder):
+    """MPI takes its remote shell's words apart at blanks, which this file's own path may have."""
+    path = os.path.join(folder, "agent")
+    with open(path, "w") as agent:
+        agent.write("#!/bin/sh\nexec %s %s --agent \"$@\"\n" % (shlex.quote(sys.executable), shlex.quote(os.path.abspath(__file__))))
+    os.chmod(path, 0o700)
+    return path
+
+
 def lead(ips, argv):
-    with tempfile.NamedTemporaryFile("w", suffix=".hosts") as hosts:
-        hosts.write("".join("%s slots=%s\n" % (ip, os.environ["NPROC_PER_NODE"]) for ip in ips))
-        hosts.flush()
+    with tempfile.TemporaryDirectory() as folder:
+        hosts = os.path.join(folder, "hosts")
+        with open(hosts, "w") as out:
+            out.write("".join("%s slots=%s\n" % (ip, os.environ["NPROC_PER_NODE"]) for ip in ips))
         for ip in ips[1:]:
             wait_for(ip)
-        env = dict(os.environ, OMPI_MCA_orte_default_hostfile=hosts.name, OMPI_MCA_plm="rsh", OMPI_MCA_plm_rsh_no_tree_spawn="1",
-                   OMPI_MCA_plm_rsh_agent="%s %s --agent" % (sys.executable, os.path.abspath(__file__)))
+        env = dict(os.environ, OMPI_MCA_orte_default_hostfile=hosts, OMPI_MCA_plm="rsh", OMPI_MCA_plm_rsh_no_tree_spawn="1",
+                   OMPI_MCA_plm_rsh_agent=write_agent(folder))
         status = 70
         try:
             status = subprocess.call(argv, env=env)
