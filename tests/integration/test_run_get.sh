@@ -26,7 +26,7 @@ exits 0 "then a plan finds it" "$REPERF" plan "${ask[@]}" -C "$synthetic"
 exits 0 "and so does a run, which gets nothing" "$REPERF" run "${ask[@]}" -C "$synthetic" --repeats 1
 is "$(grep -c getting "$T/err")" 0 "nothing"
 rm -rf "$T/store"
-sh -c "PATH=$(dirname "$REPERF"):\$PATH; $command" >"$T/out" 2>&1
+PATH="$(dirname "$REPERF"):$PATH" sh -c "$command" >"$T/out" 2>&1
 is "$?" 0 "the command, typed as it is printed"
 exits 0 "brings it" "$REPERF" plan "${ask[@]}" -C "$synthetic"
 
