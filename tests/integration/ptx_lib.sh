@@ -58,7 +58,7 @@ noticed() {
     shift 3
     REPERF_PTX="$T/planted" "$B/ptx/$program" "$@" >"$T/out" 2>&1 && seen=1
     ok $seen "$name is noticed"
-    like "$(grep -E -- "$pattern" "$T/out" | cut -c1-400)" "$pattern" "for what it is"
+    like "$(grep -E -- "$pattern" "$T/out" | cut -c1-1000)" "$pattern" "for what it is"
 }
 
 # Halves as they leave a kernel: a tenth too large, or cut off and not rounded. A whole step in AMP is what must notice.
