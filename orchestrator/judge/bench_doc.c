@@ -55,23 +55,32 @@ static int read_figure(const struct json *at, struct arena *arena, struct bench_
     return json_fail(at, err, "\"%.*s\" is no verdict", STR_ARG(str_sub(verdict, 0, 100)));
 }
 
-static int read_node(const struct json *at, struct arena *arena, struct bench_doc_node *node,
-                     int64_t *n_outliers, struct err *err)
+/* Counts those that are an outlier's. */
+static int read_figures(const struct json *list, struct arena *arena, struct bench_doc_node *node,
+                        int64_t *n_outliers, struct err *err)
 {
-    struct json figures, item, error;
-    size_t n;
-    if (member_str(at, "node", arena, &node->name, err) < 0 ||
-        json_member(at, "error", &error, err) < 0 ||
-        json_member(at, "figures", &figures, err) < 0 ||
-        json_expect_array(&figures, BENCH_MEASURES, &n, err) < 0) {
-        return -1;
-    }
-    for (bool more = json_first(&figures, &item); more; more = json_next(&item)) {
+    struct json item;
+    for (bool more = json_first(list, &item); more; more = json_next(&item)) {
         int is_outlier = read_figure(&item, arena, node, err);
         if (is_outlier < 0) {
             return -1;
         }
         *n_outliers += is_outlier;
+    }
+    return 0;
+}
+
+static int read_node(const struct json *at, struct arena *arena, struct bench_doc_node *node,
+                     int64_t *n_outliers, struct err *err)
+{
+    struct json figures, error;
+    size_t n;
+    if (member_str(at, "node", arena, &node->name, err) < 0 ||
+        json_member(at, "error", &error, err) < 0 ||
+        json_member(at, "figures", &figures, err) < 0 ||
+        json_expect_array(&figures, BENCH_MEASURES, &n, err) < 0 ||
+        read_figures(&figures, arena, node, n_outliers, err) < 0) {
+        return -1;
     }
     if (json_is_null(&error)) {
         return 0;
@@ -96,20 +105,13 @@ static int count_links(const struct json *root, struct arena *arena, int64_t *n_
                        struct err *err)
 {
     struct bench_doc_node nobody = {0};
-    struct json list, item;
+    struct json list;
     size_t n;
     if (json_member(root, "links", &list, err) < 0 ||
         json_expect_array(&list, LINKS_MAX, &n, err) < 0) {
         return -1;
     }
-    for (bool more = json_first(&list, &item); more; more = json_next(&item)) {
-        int is_outlier = read_figure(&item, arena, &nobody, err);
-        if (is_outlier < 0) {
-            return -1;
-        }
-        *n_outliers += is_outlier;
-    }
-    return 0;
+    return read_figures(&list, arena, &nobody, n_outliers, err);
 }
 
 static int read_nodes(const struct json *root, struct arena *arena, struct bench_doc *doc,
