@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "graph/fuse_choose.h"
 #include "graph/streams.h"
 #include "models/tokens.h"
 
@@ -24,16 +25,26 @@ static int rewrite(struct trial *trial, const struct nets_opts *opts, struct err
                                          .window = STREAMS_WINDOW,
                                          .bytes_of = packed_bytes};
     struct fuse_report report = {0};
-    if (opts->fuse != NULL) {
-        const struct fuse_policy policy = fuse_supported(opts->fuse);
-        if (graph_fuse(trial->graph, &policy, &report, err) < 0) {
-            return -1;
-        }
+    if (opts->fuse != NULL && graph_fuse_listed(trial->graph, opts->fuse, &report, err) < 0) {
+        return -1;
     }
     for (int i = 0; i < FUSE_PATTERN_COUNT; i++) {
         trial->n_fused += report.n_fused[i];
     }
     return opts->n_streams > 1 ? streams_assign(trial->graph, &streams, NULL, err) : 0;
+}
+
+int nets_fusions(const struct nets_opts *opts, struct arena *arena, struct fuse_list *ret_list,
+                 struct err *err)
+{
+    const struct fuse_support support = fuse_support_hopper();
+    const struct fuse_asked asked = {.support = &support, .backend = opts->backend};
+    struct graph *used_up = graph_new_typed(arena, &opts->types);
+    struct fuse_tally tally;
+    opts->model->build(used_up, &opts->size);
+    return graph_finish(used_up, err) < 0
+               ? -1
+               : fuse_choose(arena, used_up, &asked, ret_list, &tally, err);
 }
 
 static int open_net(struct trial *trial, const struct nets_opts *opts, struct err *err)

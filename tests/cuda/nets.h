@@ -15,9 +15,8 @@ struct nets_opts {
     const struct backend *backend; /* borrowed */
     const struct opt_rule *rule;   /* borrowed; NULL: only gradients */
     float loss_scale;              /* where there is no rule; 0: none */
-    const struct fuse_support
-        *fuse;     /* borrowed: everything that it allows is fused; NULL: nothing */
-    int n_streams; /* 0 or 1: one */
+    struct fuse_list *fuse;        /* borrowed: what is fused; NULL: nothing */
+    int n_streams;                 /* 0 or 1: one */
 };
 
 struct trial {
@@ -28,6 +27,11 @@ struct trial {
     void *loss_scale; /* owned, on the device */
     int n_fused;      /* sites */
 };
+
+/* All that the backend has: what it does not support (on Volta, any fused convolution) is left as it is. `fuse` and `n_streams` are not looked at.
+   The list lies in the arena; it holds for the same network on another backend too. */
+MUST_CHECK int nets_fusions(const struct nets_opts *opts, struct arena *arena,
+                            struct fuse_list *ret_list, struct err *err);
 
 /* On failure nothing is owned. */
 MUST_CHECK int trial_open(struct trial *trial, const struct nets_opts *opts, struct err *err);

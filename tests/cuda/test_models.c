@@ -63,6 +63,7 @@ struct held_model {
     struct sides *sides;
     int idx;
     struct nets_opts opts;        /* of the device */
+    struct fuse_list *fusions;    /* that it has */
     struct trial first;           /* on the device: where parameters and inputs come from */
     struct trial want, yardstick; /* on the CPU in double; in float, for FP32 alone */
 };
@@ -79,12 +80,8 @@ static bool compute(struct trial *trial)
 
 static void open_like(const struct held_model *m, bool is_fused, int n_streams, struct trial *trial)
 {
-    struct fuse_support support = fuse_support_hopper();
     struct nets_opts opts = m->opts;
-    if (opts.types.dtype == DT_F64) {
-        support.dtype = DT_F64; /* what stands for halves: fused as those are */
-    }
-    opts.fuse = is_fused ? &support : NULL;
+    opts.fuse = is_fused ? m->fusions : NULL;
     opts.n_streams = n_streams;
     must_open(trial, &opts);
     trial_copy(trial, &m->first);
@@ -203,13 +200,20 @@ static void open_host(const struct held_model *m, struct graph_types types, stru
 
 static void hold_model(struct sides *s, int idx, bool is_brief)
 {
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct fuse_list fusions;
     struct held_model m = {.sides = s,
                            .idx = idx,
+                           .fusions = &fusions,
                            .opts = {.model = model_find(MODELS[idx].name),
                                     .size = MODELS[idx].size,
                                     .backend = &s->device,
                                     .types = s->types}};
     m.opts.loss_scale = is_amp(&m) ? (float)AMP_GRAD_SCALE : 0.0F;
+    if (nets_fusions(&m.opts, &arena, &fusions, &err) < 0) {
+        tap_bail("%s", err.msg);
+    }
     must_open(&m.first, &m.opts);
     trial_fill(&m.first, 7);
     open_host(&m, (struct graph_types){DT_F64, DT_F64, DT_F64}, &m.want);

@@ -213,7 +213,9 @@ static void hold_variant(struct sides *s, const struct row *row, const struct ne
 
 static void hold_model(bool is_amp, const struct row *row)
 {
-    const struct fuse_support support = fuse_support_hopper();
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct err err = {0};
+    struct fuse_list fusions;
     struct opt_rule rule = *row->rule;
     struct sides s;
     struct sides other;
@@ -241,7 +243,10 @@ static void hold_model(bool is_amp, const struct row *row)
     host_losses(&host, row, want);
     hold_variant(&s, row, &opts, &start, want);
     opts.backend = &other.device;
-    opts.fuse = &support;
+    if (nets_fusions(&opts, &arena, &fusions, &err) < 0) {
+        tap_bail("%s", err.msg);
+    }
+    opts.fuse = &fusions;
     opts.n_streams = 4;
     hold_variant(&other, row, &opts, &start, want);
     trial_release(&start);

@@ -41,6 +41,11 @@ REPERF_FAKE_ALGOS=none "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: no plan within 268435456 bytes of workspace' "Volta: no algorithm is an error that names the call, but where a product does it"
 REPERF_TEST_PLANS="$T/failing" REPERF_FAKE_ALGOS=failing "$program" conv_bwd_weight >"$T/out" 2>"$T/err"
 like "$(cat "$T/out")" 'f16, plain: cudnn: conv_bwd_weight f16 .*: timing plans: none of [0-9]* works' "Volta: algorithms that all fail are one, too"
+if in_test_all "ResNet-50 in AMP with Volta's calls"; then
+    REPERF_TEST_PRECISION=amp "$B/emu_lib/test_models" resnet50 >"$T/out" 2>"$T/err"
+    ok $? "ResNet-50 in AMP on Volta: what is fused is what there is a plan for"
+    like "$(cat "$T/out")" 'amp resnet50, fused, 4 streams: [1-9][0-9]* sites fused' "and something is"
+fi
 exits 1 "Volta with a cuDNN that has no kernels for it" env REPERF_FAKE_CUDNN=91100 "$program" conv_fwd
 like "$(cat "$T/out" "$T/err")" 'compute capability 7\.0 needs cuDNN from 9\.0\.0 to below 9\.11\.0; .*libcudnn\.so\.9 is version 9\.11\.0' "is said"
 unset REPERF_EMU_CC REPERF_FAKE_CUDNN

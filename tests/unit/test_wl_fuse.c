@@ -166,12 +166,9 @@ static void fill_input(struct fixture *f)
     free(x);
 }
 
-static void ready_fused(struct fixture *f, const struct fuse_policy *policy, int64_t n_classes,
-                        struct fuse_report *ret_report)
+static void fill_net(struct fixture *f, int64_t n_classes)
 {
     struct err err = {0};
-    MUST_PASS(graph_finish(f->graph, &err), err);
-    MUST_PASS(graph_fuse(f->graph, policy, ret_report, &err), err);
     MUST_PASS(net_plan(&f->net, &f->arena, f->graph, &f->backend, &err), err);
     MUST_PASS(net_alloc(&f->net, &err), err);
     net_init_values(&f->net, 7);
@@ -187,6 +184,15 @@ static void ready_fused(struct fixture *f, const struct fuse_policy *policy, int
     if (step != NO_VALUE) {
         net_write(&f->net, step, &(int64_t){3});
     }
+}
+
+static void ready_fused(struct fixture *f, const struct fuse_policy *policy, int64_t n_classes,
+                        struct fuse_report *ret_report)
+{
+    struct err err = {0};
+    MUST_PASS(graph_finish(f->graph, &err), err);
+    MUST_PASS(graph_fuse(f->graph, policy, ret_report, &err), err);
+    fill_net(f, n_classes);
 }
 
 static void small_net(struct fixture *f, const struct fuse_policy *policy,
@@ -492,6 +498,14 @@ static void float_has_no_fused_convolutions(void **state UNUSED)
 
 /* ---- lists ---- */
 
+static void unfused(struct fixture *f)
+{
+    struct err err = {0};
+    fixture_init(f, DT_F64, CPU_PLAIN, 1);
+    build_small(f);
+    MUST_PASS(graph_finish(f->graph, &err), err);
+}
+
 static void a_list_is_followed(void **state UNUSED)
 {
     struct fixture plain;
@@ -500,9 +514,7 @@ static void a_list_is_followed(void **state UNUSED)
     struct fuse_list list;
     struct err err = {0};
     const struct fuse_policy none = fuse_none();
-    fixture_init(&plain, DT_F64, CPU_PLAIN, 1);
-    build_small(&plain);
-    MUST_PASS(graph_finish(plain.graph, &err), err);
+    unfused(&plain);
     const struct backend unasked = {0};
     const struct fuse_asked asked = {.support = &EVERYTHING, .backend = &unasked};
     struct fuse_tally tally;
@@ -520,10 +532,10 @@ static void a_list_is_followed(void **state UNUSED)
         choice->is_fused = i % 2 == 0 || choice->pattern == FUSE_CONV_STATS;
         n_wanted[choice->pattern] += choice->is_fused;
     }
-    const struct fuse_policy policy = fuse_listed(&list);
     struct fuse_report report;
-    small_net(&listed, &policy, &report);
-    MUST_PASS(fuse_check_list(&list, listed.graph, &err), err);
+    unfused(&listed);
+    MUST_PASS(graph_fuse_listed(listed.graph, &list, &report, &err), err);
+    fill_net(&listed, 4);
     assert_memory_equal(report.n_fused, n_wanted, sizeof(n_wanted));
     fixture_release(&plain);
     small_net(&plain, &none, NULL);
@@ -536,11 +548,10 @@ static void a_list_is_followed(void **state UNUSED)
     for (int i = 0; i < list.n_choices; i++) {
         struct fuse_choice *choice = &list.choices[i];
         choice->is_fused = choice->pattern == FUSE_NORM_CONV;
-        choice->is_seen = false;
     }
-    small_net(&listed, &policy, &report);
+    unfused(&listed);
+    assert_true(graph_fuse_listed(listed.graph, &list, &report, &err) < 0);
     assert_int_equal(report.n_fused[FUSE_NORM_CONV], 0);
-    assert_true(fuse_check_list(&list, listed.graph, &err) < 0);
     assert_int_equal(err.code, ERR_INTERNAL);
     fixture_release(&listed);
     fixture_release(&plain);

@@ -113,9 +113,7 @@ static struct graph *apply(struct arena *arena, struct fuse_list *list)
 {
     struct err err = {0};
     struct graph *graph = build(arena);
-    const struct fuse_policy policy = fuse_listed(list);
-    assert_int_equal(graph_fuse(graph, &policy, NULL, &err), 0);
-    assert_int_equal(fuse_check_list(list, graph, &err), 0);
+    assert_int_equal(graph_fuse_listed(graph, list, NULL, &err), 0);
     return graph;
 }
 

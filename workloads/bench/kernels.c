@@ -10,7 +10,7 @@
 #include "base/table.h"
 #include "core/optim.h"
 #include "core/plan_cache.h"
-#include "graph/fuse.h"
+#include "graph/fuse_choose.h"
 #include "graph/net.h"
 #include "graph/traffic.h"
 #include "models/tokens.h"
@@ -89,6 +89,35 @@ static void close_device(struct kernels *k)
 
 /* ---- the step ---- */
 
+static int build_graph(struct kernels *k, const struct graph_types *types, struct graph **ret_graph,
+                       struct err *err)
+{
+    const struct bench_opts *o = k->opts;
+    *ret_graph = graph_new_typed(&k->arena, types);
+    o->model->build(*ret_graph, &(struct model_opts){.batch = o->batch,
+                                                     .height = o->height,
+                                                     .width = o->width,
+                                                     .sequence = o->sequence,
+                                                     .predictions = o->predictions,
+                                                     .has_dropout = true});
+    return graph_finish(*ret_graph, err);
+}
+
+/* As training fuses it: what the device has and does faster. */
+static int fuse(struct kernels *k, const struct graph_types *types, struct err *err)
+{
+    const struct fuse_support support = fuse_support_hopper();
+    const struct fuse_asked asked = {.support = &support, .backend = &k->backend};
+    struct graph *used_up = NULL;
+    struct fuse_list list;
+    struct fuse_tally tally;
+    if (build_graph(k, types, &used_up, err) < 0 ||
+        fuse_choose(&k->arena, used_up, &asked, &list, &tally, err) < 0) {
+        return -1;
+    }
+    return graph_fuse_listed(k->graph, &list, NULL, err);
+}
+
 static int build(struct kernels *k, struct err *err)
 {
     static const struct opt_rule rules[] = {
@@ -98,20 +127,10 @@ static int build(struct kernels *k, struct err *err)
     bool is_amp = strcmp(o->precision, "amp") == 0;
     const struct graph_types types = {is_amp ? DT_F16 : DT_F32, DT_F32,
                                       k->is_cuda ? DT_F32 : DT_F64};
-    const struct fuse_support support = fuse_support_hopper();
-    const struct fuse_policy policy = fuse_supported(&support);
     struct opt_rule rule = rules[o->model->kind == MODEL_TOKENS];
     rule.loss_scale = 1.0F;
     rule.n_micro = 1;
-    k->graph = graph_new_typed(&k->arena, &types);
-    o->model->build(k->graph, &(struct model_opts){.batch = o->batch,
-                                                   .height = o->height,
-                                                   .width = o->width,
-                                                   .sequence = o->sequence,
-                                                   .predictions = o->predictions,
-                                                   .has_dropout = true});
-    if (graph_finish(k->graph, err) < 0 ||
-        (o->is_fused && graph_fuse(k->graph, &policy, NULL, err) < 0) ||
+    if (build_graph(k, &types, &k->graph, err) < 0 || (o->is_fused && fuse(k, &types, err) < 0) ||
         net_plan(&k->net, &k->arena, k->graph, &k->backend, err) < 0 ||
         net_plan_optimizer(&k->net, &k->arena, &rule, NET_DECAY_ALL, err) < 0) {
         return -1;

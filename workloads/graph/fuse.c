@@ -251,12 +251,7 @@ static bool wants_listed(void *self, const struct graph *graph UNUSED, enum fuse
     return false;
 }
 
-struct fuse_policy fuse_listed(struct fuse_list *list)
-{
-    return (struct fuse_policy){.wants = wants_listed, .self = list};
-}
-
-int fuse_check_list(const struct fuse_list *list, const struct graph *graph, struct err *err)
+static int check_all_seen(const struct fuse_list *list, const struct graph *graph, struct err *err)
 {
     for (int i = 0; i < list->n_choices; i++) {
         const struct fuse_choice *choice = &list->choices[i];
@@ -269,4 +264,15 @@ int fuse_check_list(const struct fuse_list *list, const struct graph *graph, str
         }
     }
     return 0;
+}
+
+int graph_fuse_listed(struct graph *graph, struct fuse_list *list, struct fuse_report *ret_report,
+                      struct err *err)
+{
+    const struct fuse_policy policy = {
+        .wants = wants_listed, .self = list, .keeps_outputs = list->keeps_outputs};
+    for (int i = 0; i < list->n_choices; i++) {
+        list->choices[i].is_seen = false;
+    }
+    return graph_fuse(graph, &policy, ret_report, err) < 0 ? -1 : check_all_seen(list, graph, err);
 }

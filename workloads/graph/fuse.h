@@ -53,25 +53,23 @@ struct fuse_support fuse_support_hopper(void);
 bool fuse_supports(const struct fuse_support *support, const struct graph *graph,
                    enum fuse_pattern pattern, int op);
 
-/* The policies: all that `support` allows (borrowed); the choices in a list. */
+/* A policy: all that `support` allows (borrowed). */
 struct fuse_policy fuse_supported(const struct fuse_support *support);
 
 struct fuse_choice {
     enum fuse_pattern pattern;
     int op;
     bool is_fused;
-    bool is_seen; /* set when the site has come up */
+    bool is_seen; /* the site has come up in the last graph */
 };
 struct fuse_list {
     struct fuse_choice *choices;
     int n_choices;
+    bool keeps_outputs; /* as in struct fuse_policy */
 };
 
-/* `list` is borrowed. A site that is not in it is left alone. */
-struct fuse_policy fuse_listed(struct fuse_list *list);
-
-/* An error if a choice that says so was not fused, because its site never came up. */
-MUST_CHECK int fuse_check_list(const struct fuse_list *list, const struct graph *graph,
-                               struct err *err);
+/* What the list says; a site that is not in it is left alone. An error if one that is to be fused never comes up. ret_report may be NULL. */
+MUST_CHECK int graph_fuse_listed(struct graph *graph, struct fuse_list *list,
+                                 struct fuse_report *ret_report, struct err *err);
 
 #endif

@@ -218,7 +218,8 @@ int fuse_choose(struct arena *arena, struct graph *graph, const struct fuse_aske
                 struct fuse_list *ret_list, struct fuse_tally *ret_tally, struct err *err)
 {
     size_t n_max = (size_t)graph->n_ops * FUSE_PATTERN_COUNT;
-    struct fuse_list list = {.choices = arena_array(arena, struct fuse_choice, n_max)};
+    struct fuse_list list = {.choices = arena_array(arena, struct fuse_choice, n_max),
+                             .keeps_outputs = asked->keeps_outputs};
     struct fuse_tally tally = {0};
     struct chooser chooser = {.asked = asked, .list = &list, .tally = &tally};
     const struct fuse_policy policy = {

@@ -18,8 +18,8 @@ struct fuse_tally {
     int n_sites[FUSE_PATTERN_COUNT][FORM_CHOICE_COUNT];
 };
 
-/* Every site that the support allows, in the order of graph_fuse, with is_fused as it was chosen. `graph` is finished and is used up: give the list to fuse_listed on a graph that is built
-   anew, with the same keeps_outputs. Ranks choose each for itself; where they must run the same calls, one rank's list is for all. */
+/* Every site that the support allows, in the order of graph_fuse, with is_fused as it was chosen. `graph` is finished and is used up: give the list to graph_fuse_listed with a graph that is
+   built anew. Ranks choose each for itself; where they must run the same calls, one rank's list is for all. */
 MUST_CHECK int fuse_choose(struct arena *arena, struct graph *graph, const struct fuse_asked *asked,
                            struct fuse_list *ret_list, struct fuse_tally *ret_tally,
                            struct err *err);

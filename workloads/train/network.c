@@ -63,14 +63,6 @@ static int choose(const struct train_opts *opts, struct arena *arena, const stru
     return status;
 }
 
-static int fuse(const struct train_opts *opts, struct fuse_list *list, struct graph *graph,
-                struct err *err)
-{
-    struct fuse_policy policy = fuse_listed(list);
-    policy.keeps_outputs = opts->mode == TRAIN_CHECK;
-    return graph_fuse(graph, &policy, NULL, err) < 0 ? -1 : fuse_check_list(list, graph, err);
-}
-
 static int spread(const struct train_opts *opts, const struct backend *backend, struct graph *graph,
                   struct err *err)
 {
@@ -88,7 +80,7 @@ int network_build(const struct train_opts *opts, struct arena *arena, const stru
     struct fuse_list list = {0};
     if ((opts->is_fused && choose(opts, arena, backend, has_ranks, &list, err) < 0) ||
         build(opts, arena, has_ranks, ret_graph, err) < 0 ||
-        (opts->is_fused && fuse(opts, &list, *ret_graph, err) < 0)) {
+        (opts->is_fused && graph_fuse_listed(*ret_graph, &list, NULL, err) < 0)) {
         return -1;
     }
     return opts->n_streams > 1 ? spread(opts, backend, *ret_graph, err) : 0;
