@@ -57,6 +57,15 @@ in_test_all() { # WHAT: true in make test-all; otherwise false, and named at the
     echo "# test-all: $1"
     return 1
 }
+waiting_for() { # SECONDS COMMAND...: polls until it holds
+    local tries=$(($1 * 20))
+    shift
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
 free_port() { # nobody listens at it, and it was not given before; below those that the kernel gives to connections, at which nobody can listen for a moment
     local port
     while :; do

@@ -9,15 +9,6 @@
 ID=20261121T000000.000Z-00000001 # given, so that results can be compared whole
 F=$(run_folder $ID)
 SMOKE=("$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke) # in the background: $! is then reperf itself
-waiting_for() { # SECONDS COMMAND...: polls until it holds
-    local tries=$(($1 * 20))
-    shift
-    until "$@"; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
-        sleep 0.05
-    done
-}
 records() { if [ -e "$F/journal.jsonl" ]; then wc -l <"$F/journal.jsonl"; else echo 0; fi; }
 # shellcheck disable=SC2317
 job_runs() { ls "$F"/jobs/"$CASE"/repeat-*/attempt-*/pid >/dev/null 2>&1; }

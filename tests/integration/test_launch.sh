@@ -5,15 +5,6 @@
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 ARGV="$B/servers/launch_argv"
-waiting_for() { # SECONDS COMMAND...: polls until it holds
-    local tries=$(($1 * 20))
-    shift
-    until "$@"; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
-        sleep 0.05
-    done
-}
 words() { # LAUNCHER NODES RANKS NODE [NAME=VALUE...] -- ARGV: into ENV_WORDS and ARGV_WORDS
     local all word seen=0
     mapfile -d '' all < <("$ARGV" "$@")

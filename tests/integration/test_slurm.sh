@@ -8,15 +8,6 @@
 . "$(dirname "$0")/slurm_lib.sh"
 # shellcheck source=tests/integration/ssh_lib.sh
 . "$(dirname "$0")/ssh_lib.sh"
-waiting_for() { # SECONDS COMMAND...: polls until it holds
-    local tries=$(($1 * 10))
-    shift
-    until "$@"; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
-        sleep 0.1
-    done
-}
 if why=$(slurm_missing); then
     skip "jobs by Slurm" "$why"
     tap_done
