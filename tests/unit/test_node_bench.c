@@ -357,7 +357,7 @@ static void refuses(void **state UNUSED)
     "[" measures "]}"
 #define LIMIT(measure, share)                                                                      \
     "{\"measure\":\"" measure "\",\"share\":" share ",\"amount\":0,\"bound\":null,\"origin\":"     \
-                                                    "\"o\"}"
+    "\"o\"}"
 
 static void refuses_limits(void **state UNUSED)
 {
