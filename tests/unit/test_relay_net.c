@@ -163,11 +163,13 @@ static void who_answers_and_is_no_relay_is_told_apart(void **state UNUSED)
         assert_true(fd >= 0);
         if (way == LIES) {
             assert_int_equal(relay_write(fd, lie, sizeof(lie), NS_PER_S, &err), 0);
-        } else {
-            assert_int_equal(way == BREAKS_OFF
-                                 ? setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once))
-                                 : 0,
-                             0);
+        } else if (way == CLOSES) {
+            fd_close(&fd);
+        } else { /* once its proof has come: until then it may still be connecting */
+            uint8_t proof[RELAY_NONCE_BYTES + RELAY_PROOF_BYTES];
+            assert_int_equal(relay_write(fd, lie, RELAY_NONCE_BYTES, NS_PER_S, &err), 0);
+            assert_int_equal(recv(fd, proof, sizeof(proof), MSG_WAITALL), sizeof(proof));
+            assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
             fd_close(&fd);
         }
         expect(pool_wait(meeting->pool, &meeting->job, &err), &err, EXPECTED[way].code,
@@ -187,10 +189,11 @@ static void who_leaves_before_the_proof_is_turned_away(void **state UNUSED)
     assert_int_equal(net_find("127.0.0.1", meeting->caller.hop.port, at), 1);
     int guest = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(guest, &at[0].at.any, at[0].len), 0);
-    close(guest);
+    assert_int_equal(shutdown(guest, SHUT_WR), 0);
     assert_int_equal(poll(&waits, 1, 60000), 1);
     expect(relay_accept(meeting->listen_fd, TOKEN, &fd, &err), &err, ERR_AUTH,
            "closed by the other side");
+    close(guest);
     end(meeting);
 }
 
