@@ -292,8 +292,8 @@ static bool may_raise(struct str caps)
 }
 
 /* A limit of a container comes from its engine's daemon where there is one, else from who starts it: up to the hard limit, over
-   it with CAP_SYS_RESOURCE. */
-static void try_limit(struct trial *trial, const char *id, const char *name, bool is_bytes)
+   it with CAP_SYS_RESOURCE. unit: the name in systemd's, as in LimitMEMLOCK. */
+static void try_limit(struct trial *trial, const char *name, const char *unit, bool is_bytes)
 {
     struct arena *arena = trial->checks->arena;
     bool of_daemon = is_daemon(trial->inventory->runtime);
@@ -305,7 +305,7 @@ static void try_limit(struct trial *trial, const char *id, const char *name, boo
     int64_t wanted = trial->want->number;
     int64_t value = 0;
     bool is_number = facts_i64(trial->facts, hard_key, &value);
-    trial->check.id = id;
+    trial->check.id = name;
     trial->check.expected = is_bytes || wanted == LIMIT_UNLIMITED
                                 ? bytes_in_words(arena, wanted)
                                 : str_of(arena_printf(arena, "%lld", (long long)wanted));
@@ -321,9 +321,11 @@ static void try_limit(struct trial *trial, const char *id, const char *name, boo
           str_of(arena_printf(arena, "hard limit %.*s%s%s", STR_ARG(hard),
                               of_daemon ? " of dockerd" : "",
                               caps.ptr && may_raise(caps) ? ", may be raised" : "")));
-    trial->check.advice =
-        of_daemon ? STR_LIT("start dockerd with LimitMEMLOCK=infinity and CAP_SYS_RESOURCE")
-                  : STR_LIT("/etc/security/limits.conf: hard memlock unlimited; log in again");
+    trial->check.advice = str_of(
+        of_daemon
+            ? arena_printf(arena, "start dockerd with Limit%s=infinity and CAP_SYS_RESOURCE", unit)
+            : arena_printf(arena, "/etc/security/limits.conf: hard %s unlimited; log in again",
+                           name));
 }
 
 static void try_disk(struct trial *trial)
@@ -480,13 +482,13 @@ static void try_want(struct trial *trial)
         try_shm(trial);
         break;
     case WANT_MEMLOCK:
-        try_limit(trial, "memlock", "memlock", true);
+        try_limit(trial, "memlock", "MEMLOCK", true);
         break;
     case WANT_STACK:
-        try_limit(trial, "stack", "stack", true);
+        try_limit(trial, "stack", "STACK", true);
         break;
     case WANT_NOFILE:
-        try_limit(trial, "nofile", "nofile", false);
+        try_limit(trial, "nofile", "NOFILE", false);
         break;
     case WANT_DEVICE:
         try_device(trial);

@@ -179,7 +179,7 @@ static bool first_value(const struct shell_script *script, struct str name, int6
     return false;
 }
 
-/* [ $i -le 6 ], [[ $i < 6 ]], test $i -lt 6, ((i <= 6)); until: the opposite. */
+/* [ $i -le 6 ], [[ $i -lt 7 ]], test $i -lt 6, ((i <= 6)); until: the opposite. */
 static bool read_condition(const struct shell_loop *loop, struct loop_comparison *ret)
 {
     for (size_t idx = 0; idx < loop->n; idx++) {

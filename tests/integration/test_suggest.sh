@@ -103,6 +103,21 @@ END
 exits 2 "a folder without a result of MLPerf" "$REPERF" measure "$T"
 like "$(cat "$T/err")" 'a log is named by its file' "says how a log is named"
 
+# A table: its columns go by their heads, and the format reads rows only below that head.
+{
+    echo "training begins"
+    echo "step | images/s | loss"
+    for ((i = 1; i <= 14; i++)); do echo "$((i * 10)) | $((1200 + i % 3)).5 | 1.$i"; done
+} >"$T/table.log"
+exits 9 "a table of numbers" "$REPERF" measure "$T/table.log"
+like "$(cat "$T/out")" 'column images/s +1200.5 +1202.5 +a rate, images/s' "its column goes by its head"
+exits 0 "its format" "$REPERF" measure "$T/table.log" --suggest "$T/table.json"
+is "$(jq -c '.series[0].after' "$T/table.json")" '{"literal":"images/s","pattern":"step\\s+\\|\\s+images/s\\s+\\|\\s+loss"}' "begins below the head"
+exits 0 "which reads it" "$REPERF" measure "$T/table.log" --format "$T/table.json" --json
+is "$(jq -r '"\(.records) \(.value * 100 | round) \(.unit)"' "$T/out")" "14 120157 images/s" "all rows of that column"
+grep -v images/s "$T/table.log" >"$T/headless.log"
+exits 9 "without its head" "$REPERF" measure "$T/headless.log" --format "$T/table.json"
+
 # Bounds
 head -c 1000000 /dev/zero | tr '\0' '9' >"$T/long.log"
 echo >>"$T/long.log"

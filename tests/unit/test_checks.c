@@ -76,18 +76,24 @@ static void wants_are_joined(void **state UNUSED)
 
 /* ---- one want, one node ---- */
 
-static enum check_verdict verdict(const char *lines, enum runtime_kind runtime, struct want want)
+static struct check check_of(struct arena *arena, const char *lines, enum runtime_kind runtime,
+                             struct want want)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct inventory_node spec = {.name = STR_LIT("n1")};
     struct inventory inventory = {.runtime = runtime, .nodes = &spec, .n_nodes = 1};
-    struct node_probe probe = {.spec = &spec, .is_reached = true, .facts = facts_of(&arena, lines)};
-    struct checks checks = {.arena = &arena};
-    struct wants *wants = arena_new(&arena, struct wants);
+    struct node_probe probe = {.spec = &spec, .is_reached = true, .facts = facts_of(arena, lines)};
+    struct checks checks = {.arena = arena};
+    struct wants *wants = arena_new(arena, struct wants);
     wants->items[wants->n++] = want;
     checks_of_wants(&checks, &inventory, &probe, wants);
     assert_true(checks.n >= 1);
-    return checks.items[0].verdict;
+    return checks.items[0];
+}
+
+static enum check_verdict verdict(const char *lines, enum runtime_kind runtime, struct want want)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    return check_of(&arena, lines, runtime, want).verdict;
 }
 
 #define GPU(name, mib)                                                                             \
@@ -111,6 +117,15 @@ static void limits_and_sizes(void **state UNUSED)
         {"= limit.memlock.hard 8388608\n= limit.caps 000001fffeffffff\n", RUNTIME_PODMAN,
          WANT_MEMLOCK, -1, CHECK_FAILS},
         {"= limit.memlock.hard 8388608\n", RUNTIME_NONE, WANT_MEMLOCK, 65536, CHECK_HOLDS},
+        {"= limit.memlock.hard 8\n= limit.caps ?\n", RUNTIME_NONE, WANT_MEMLOCK, -1, CHECK_FAILS},
+        {"= limit.stack.hard 8388608\n", RUNTIME_NONE, WANT_STACK, 67108864, CHECK_FAILS},
+        {"= limit.stack.hard unlimited\n", RUNTIME_NONE, WANT_STACK, 67108864, CHECK_HOLDS},
+        {"= limit.nofile.hard 1048576\n", RUNTIME_NONE, WANT_NOFILE, 65536, CHECK_HOLDS},
+        {"= limit.nofile.hard 1024\n", RUNTIME_NONE, WANT_NOFILE, 65536, CHECK_FAILS},
+        {"? disk.work.free_kb df ended with 1\n", RUNTIME_NONE, WANT_DISK, 1, CHECK_UNKNOWN},
+        {"? nvidia.smi status 9\n", RUNTIME_NONE, WANT_GPU_MEMORY, 16, CHECK_UNKNOWN},
+        {"? memory.total_kb no /proc\n", RUNTIME_NONE, WANT_MEMORY, 16, CHECK_UNKNOWN},
+        {"= memory.total_kb 16252928\n", RUNTIME_NONE, WANT_MEMORY, 16, CHECK_HOLDS},
         {"? limit.memlock.hard no /proc\n", RUNTIME_NONE, WANT_MEMLOCK, -1, CHECK_UNKNOWN},
         /* docker: its daemon's, whatever the login has */
         {"= limit.memlock.hard unlimited\n", RUNTIME_DOCKER, WANT_MEMLOCK, -1, CHECK_UNKNOWN},
@@ -152,6 +167,33 @@ static void limits_and_sizes(void **state UNUSED)
     }
 }
 
+/* What is to be done about it names the limit that is too low, and where it is set. */
+static void a_limit_that_is_too_low_says_what_to_do(void **state UNUSED)
+{
+    static const struct {
+        const char *lines, *found, *advice;
+        enum runtime_kind runtime;
+        enum want_kind kind;
+    } ROWS[] = {
+        {"= limit.memlock.hard 65536\n", "hard limit 65536",
+         "/etc/security/limits.conf: hard memlock unlimited; log in again", RUNTIME_NONE,
+         WANT_MEMLOCK},
+        {"= limit.stack.hard 65536\n", "hard limit 65536",
+         "/etc/security/limits.conf: hard stack unlimited; log in again", RUNTIME_NONE, WANT_STACK},
+        {"= engine.docker.nofile.hard 1024\n", "hard limit 1024 of dockerd",
+         "start dockerd with LimitNOFILE=infinity and CAP_SYS_RESOURCE", RUNTIME_DOCKER,
+         WANT_NOFILE},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct want want = {.kind = ROWS[idx].kind, .number = 1 << 20};
+        struct check check = check_of(&arena, ROWS[idx].lines, ROWS[idx].runtime, want);
+        assert_int_equal(check.verdict, CHECK_FAILS);
+        assert_string_equal(check.found.ptr, ROWS[idx].found);
+        assert_string_equal(check.advice.ptr, ROWS[idx].advice);
+    }
+}
+
 static void models_and_drivers(void **state UNUSED)
 {
     static const struct {
@@ -178,6 +220,7 @@ static void models_and_drivers(void **state UNUSED)
          "Intel Xeon Gold 6148 2.40GHz", CHECK_HOLDS},
         {"= cpu.model Intel(R) Xeon(R) Gold 6248 CPU @ 2.40GHz\n", WANT_CPU,
          "Intel Xeon Gold 6148 2.40GHz", CHECK_FAILS},
+        {"? system.os no /etc/os-release\n", WANT_OS, "Debian 12", CHECK_UNKNOWN},
         {"= ib.device 1\n", WANT_DEVICE, "/dev/infiniband", CHECK_HOLDS},
         {"= ib.device 0\n", WANT_DEVICE, "/dev/infiniband", CHECK_FAILS},
         {"= ib.device 1\n", WANT_DEVICE, "/dev/fuse", CHECK_UNKNOWN},
@@ -188,6 +231,71 @@ static void models_and_drivers(void **state UNUSED)
         if (got != ROWS[idx].verdict) {
             fail_msg("row %zu: %s", idx, check_verdict_name(got));
         }
+    }
+}
+
+/* ---- a node by itself ---- */
+
+#define GPU_OF(fields, values) "= smi.all.0 index, " fields "\n= smi.all.1 0, " values "\n"
+
+static void a_node_by_itself(void **state UNUSED)
+{
+    static const struct {
+        const char *lines, *id;
+        enum check_verdict verdict;
+        const char *found; /* NULL: whatever */
+    } ROWS[] = {
+        {"", "clock", CHECK_UNKNOWN, "its date command gives no number"},
+        {"= disk.work.path /w\n= disk.work.writable 1\n= disk.work.kind tmpfs\n", "work-on-disk",
+         CHECK_FAILS, "tmpfs"},
+        {"= disk.work.path /w\n= disk.work.writable 0\n", "work-folder", CHECK_FAILS,
+         "it cannot, on an unknown file system"},
+        {"? disk.work.path mkdir ended with 1\n", "work-folder", CHECK_UNKNOWN,
+         "mkdir ended with 1"},
+        {"= disk.work.inodes_free 0\n", "inodes", CHECK_HOLDS,
+         "the file system does not count them"},
+        {"= disk.work.inodes_free 99999\n", "inodes", CHECK_FAILS, "99999"},
+        {"= cpu.governor powersave\n", "cpu-governor", CHECK_FAILS, "powersave"},
+        {"= cpu.governor performance\n", "cpu-governor", CHECK_HOLDS, NULL},
+        {"? cpu.governor no cpufreq here\n", "cpu-governor", CHECK_UNKNOWN, "no cpufreq here"},
+        {"? nvidia.smi status 9\n", "inventory-gpus", CHECK_UNKNOWN, NULL},
+        {GPU_OF("persistence_mode", "Enabled"), "gpu-persistence", CHECK_HOLDS, "Enabled"},
+        {GPU_OF("persistence_mode", "Disabled"), "gpu-persistence", CHECK_FAILS, "GPU 0: Disabled"},
+        {GPU_OF("persistence_mode", "[N/A]"), "gpu-persistence", CHECK_UNKNOWN, "[N/A]"},
+        {GPU_OF("name", "A"), "gpu-persistence", CHECK_UNKNOWN, "the node did not say"},
+        {GPU_OF("persistence_mode", "Enabled") "= smi.all.2 1, [N/A]\n", "gpu-persistence",
+         CHECK_UNKNOWN, "not known of every GPU"},
+        {GPU_OF("clocks.applications.graphics [MHz], clocks.max.sm [MHz]", "1290 MHz, 1530 MHz"),
+         "gpu-clocks", CHECK_FAILS, "GPU 0: 1290 of 1530 MHz"},
+        {GPU_OF("clocks.applications.graphics [MHz], clocks.max.sm [MHz]", "1530 MHz, 1530 MHz"),
+         "gpu-clocks", CHECK_HOLDS, "they are"},
+        {GPU_OF("clocks.applications.graphics [MHz]", "[N/A]"), "gpu-clocks", CHECK_UNKNOWN,
+         "[N/A]"},
+        {GPU_OF("clocks.applications.graphics [MHz]", "1290 MHz"), "gpu-clocks", CHECK_UNKNOWN,
+         "not known of every GPU"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct inventory_node spec = {.name = STR_LIT("n1"), .gpus = 1};
+        struct inventory inventory = {.nodes = &spec, .n_nodes = 1};
+        struct node_probe probe = {
+            .spec = &spec, .is_reached = true, .facts = facts_of(&arena, ROWS[idx].lines)};
+        struct checks checks = {.arena = &arena};
+        size_t n = 0;
+        checks_of_probe(&checks, &inventory, &probe);
+        for (size_t at = 0; at < checks.n; at++) {
+            const struct check *check = &checks.items[at];
+            if (strcmp(check->id, ROWS[idx].id) != 0) {
+                continue;
+            }
+            n++;
+            if (check->verdict != ROWS[idx].verdict ||
+                (ROWS[idx].found && !str_eq_z(check->found, ROWS[idx].found))) {
+                fail_msg("row %zu: %s: %.*s", idx, check_verdict_name(check->verdict),
+                         STR_ARG(check->found));
+            }
+        }
+        assert_int_equal(n, 1);
     }
 }
 
@@ -347,7 +455,9 @@ int main(void)
         cmocka_unit_test(versions),
         cmocka_unit_test(wants_are_joined),
         cmocka_unit_test(limits_and_sizes),
+        cmocka_unit_test(a_limit_that_is_too_low_says_what_to_do),
         cmocka_unit_test(models_and_drivers),
+        cmocka_unit_test(a_node_by_itself),
         cmocka_unit_test(what_nccl_takes),
         cmocka_unit_test(what_differs),
         cmocka_unit_test(nccl_takes_the_300th),

@@ -122,6 +122,40 @@ static void a_lease_that_cannot_be_removed_is_an_error(void **state)
     remote_free(remote);
 }
 
+/* A file where the lease's folder is to be, and a folder where its file is: neither is taken for a lease that is free or ours. */
+static void what_lies_in_a_leases_place_is_an_error(void **state)
+{
+    static const struct {
+        const char *file, *folder, *says;
+    } ROWS[] = {{"lease", NULL, "lease: File exists"}, {NULL, "lease/who", "who: Is a directory"}};
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+        const char *work = arena_printf(&texts, "%s/%zu", (const char *)*state, idx);
+        struct lease_op op = {0};
+        struct str holder = STR_EMPTY;
+        struct err err = {0};
+        enum step step;
+        assert_int_equal(fs_mkdir_p(work, &err), 0);
+        if (ROWS[idx].file) {
+            scratch_write(fs_join(&texts, work, ROWS[idx].file), STR_LIT("x"));
+        } else {
+            assert_int_equal(fs_mkdir_p(fs_join(&texts, work, ROWS[idx].folder), &err), 0);
+            write_holder(work, "run-a 1000\n");
+        }
+        loop_init(&loop, clock_system());
+        struct remote *remote = remote_local_new(&loop, work);
+        while ((step = lease_step(&op, remote, "run-a", LEASE_TAKE, &holder, &err)) == STEP_AGAIN) {
+            assert_int_equal(loop_once(&loop, TICK_NS, &err), 0);
+        }
+        assert_int_equal(step, STEP_FAIL);
+        assert_int_equal(err.code, ERR_DISK);
+        assert_non_null(strstr(err.msg, "the lease cannot be written"));
+        assert_non_null(strstr(err.msg, ROWS[idx].says));
+        lease_op_release(&op);
+        remote_free(remote);
+    }
+}
+
 /* As a job's wrapper writes it: number, start time, boot. */
 static void write_pid(const char *job, int64_t start_offset, const char *boot)
 {
@@ -212,6 +246,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lease_that_cannot_be_removed_is_an_error, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_lease_is_held_against_others_until_dropped, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_lies_in_a_leases_place_is_an_error, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_lease_of_the_dead_is_taken_over_unless_a_job_lives,
                                         scratch_make, scratch_remove),

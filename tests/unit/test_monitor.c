@@ -148,6 +148,8 @@ static void no_taints(void **state UNUSED)
 {
     static const char *const ROWS[][2] = {
         {"135 MHz, 1530 MHz, 40.00 W, 40, 0 %, 0, 3, 0x0000000000000001", ""},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x000000000000004g", ""},
+        {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x000000000000000F00", ""},
         {"[N/A], 1530 MHz, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]", ""},
         {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 0, 0x0", "n eth0 10 1 0 0 10 1 0 0\n"},
         {"1500 MHz, 1530 MHz, 250.00 W, 60, 99 %, 0, 3, 0x0",
@@ -182,6 +184,29 @@ static void logs_that_are_cut_or_none(void **state UNUSED)
     is_refused("reperf-monitor 1 begin 2\nn eth0 1 2 3\nt 1\n", "line 2");
     is_refused("reperf-monitor 1 begin 2\nc cpu  1 2\nt 1\n", "line 2");
     is_refused("reperf-monitor 1 begin 2\nn eth0 1 2 3 4 5 6 7 -8\nt 1\n", "line 2");
+    is_refused("reperf-monitor 1 begin 2\np 00000000:1A:00.0\nt 1\n",
+               "expected a GPU's bus id and a process");
+    is_refused("reperf-monitor 1 begin 2\nh index\ng 64\n", "line 3: a GPU without an index");
+}
+
+/* What comes from a node has a most of each kind; the next one is an error by name, not memory. */
+static void more_than_a_node_has_is_refused(void **state UNUSED)
+{
+    static const struct {
+        const char *line, *why;
+    } ROWS[] = {{"n e%d 0 0 0 0 0 0 0 0\n", "line 258: too many interfaces"},
+                {"? gpu%d lost\n", "line 258: too much that is not known"}};
+    for (size_t row = 0; row < ARRAY_LEN(ROWS); row++) {
+        CLEANUP(strbuf) struct strbuf text;
+        strbuf_init(&text, 1 << 16);
+        strbuf_add_z(&text, "reperf-monitor 1 begin 2\n");
+        for (int idx = 0; idx <= MONITOR_PORTS_MAX; idx++) {
+            const char *at = strstr(ROWS[row].line, "%d");
+            strbuf_printf(&text, "%.*s%d%s", (int)(at - ROWS[row].line), ROWS[row].line, idx,
+                          at + 2);
+        }
+        is_refused(text.ptr, ROWS[row].why);
+    }
 }
 
 static enum step poll_until_over(struct loop *loop, struct remote *remote,
@@ -261,6 +286,7 @@ int main(void)
         cmocka_unit_test(every_interface_may_taint),
         cmocka_unit_test(no_taints),
         cmocka_unit_test(logs_that_are_cut_or_none),
+        cmocka_unit_test(more_than_a_node_has_is_refused),
         cmocka_unit_test(the_sampler),
     };
     return cmocka_run_group_tests_name("monitor", tests, start, end);

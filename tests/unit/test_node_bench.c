@@ -265,6 +265,8 @@ static void a_sick_peer_makes_no_sick_node(void **state UNUSED)
 #define ANSWER_TAIL ",\"notes\":[\"n\"],\"not_measured\":[]}\n"
 #define SERIES(measure, size, work, ns)                                                            \
     "{\"measure\":\"" measure "\",\"size_bytes\":" size ",\"work\":" work ",\"ns\":[" ns "]}"
+#define LACK(measure, why) "{\"measure\":\"" measure "\",\"why\":\"" why "\"}"
+#define LACKS(lacks)       ",\"notes\":[],\"not_measured\":[" lacks "]}\n"
 #define MEMORY(work, ns)                                                                           \
     ANSWER_HEAD "\"series\":[" SERIES("memory.triad", "0", work, ns) "]" ANSWER_TAIL
 
@@ -282,6 +284,23 @@ static void reads_an_answer(void **state UNUSED)
     assert_int_equal(bench_values(&answer.series[0], values), 3);
     assert_true(values[0] == 10 && values[1] == 5 && values[2] == 20);
     assert_string_equal(answer.notes[0].ptr, "n");
+}
+
+/* A measure that a node could not take is there with its reason, and its words cannot move a terminal's cursor. */
+static void reads_what_was_not_measured(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    struct bench_answer answer;
+    struct err err = {0};
+    assert_int_equal(bench_answer_read(&arena,
+                                       STR_LIT(ANSWER_HEAD "\"series\":[]" LACKS(
+                                           LACK("memory.triad", "no \\u001b[2Jmemory"))),
+                                       BENCH_MEMORY, 1000, &answer, &err),
+                     0);
+    assert_int_equal(answer.n_lacks, 1);
+    assert_ptr_equal(answer.lacks[0].measure, measure_of("memory.triad"));
+    assert_null(memchr(answer.lacks[0].why.ptr, 0x1b, answer.lacks[0].why.len));
+    assert_true(str_find(answer.lacks[0].why, STR_LIT("memory")) > 0);
 }
 
 static void refuses(void **state UNUSED)
@@ -308,6 +327,11 @@ static void refuses(void **state UNUSED)
          "expected a measure of memory"},
         {ANSWER_HEAD "\"series\":[" SERIES("memory.triad", "4096", "1000", "100") "]" ANSWER_TAIL,
          "in messages of"},
+        {ANSWER_HEAD "\"series\":[]" LACKS(LACK("disk.read", "x")), "expected a measure of memory"},
+        {ANSWER_HEAD "\"series\":[]" LACKS("{\"measure\":\"memory.triad\"}"), "why"},
+        {ANSWER_HEAD "\"series\":[" SERIES("memory.triad", "0", "1000",
+                                           "100") "]" LACKS(LACK("memory.triad", "x")),
+         "is there 2 times"},
         {"{\"schema_version\":2,\"what\":\"memory\",\"cpu_model\":\"X\",\"cpus\":2,\"gpus\":0,"
          "\"series\":[],\"notes\":[],\"not_measured\":[]}",
          "schema_version"},
@@ -327,17 +351,38 @@ static void refuses(void **state UNUSED)
     }
 }
 
+#define LIMITS(deviations, measures)                                                               \
+    "{\"schema_version\":1,\"deviations\":" deviations                                             \
+    ",\"deviations_origin\":\"o\",\"nodes_min\":3,\"nodes_min_origin\":\"o\",\"measures\":"        \
+    "[" measures "]}"
+#define LIMIT(measure, share)                                                                      \
+    "{\"measure\":\"" measure "\",\"share\":" share ",\"amount\":0,\"bound\":null,\"origin\":"     \
+    "\"o\"}"
+
 static void refuses_limits(void **state UNUSED)
 {
-    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-    struct bench_limits limits;
-    struct err err = {0};
-    static const char MISSING[] =
-        "{\"schema_version\":1,\"deviations\":5,\"deviations_origin\":\"o\",\"nodes_min\":3,"
-        "\"nodes_min_origin\":\"o\",\"measures\":[]}";
-    assert_int_equal(bench_limits_decode(&arena, STR_LIT(MISSING), "x", &limits, &err), -1);
-    assert_int_equal(err.code, ERR_MANIFEST);
-    assert_non_null(strstr(err.msg, "there is no limit of memory.triad"));
+    static const struct {
+        const char *text, *why;
+    } BAD[] = {
+        {"{", "expected"},
+        {"{}", "schema_version"},
+        {LIMITS("5", ""), "there is no limit of memory.triad"},
+        {LIMITS("0", ""), "deviations: expected a number over 0"},
+        {LIMITS("5", "3"), "$.measures[0]"},
+        {LIMITS("5", LIMIT("memory.peak", "0.1")), "there is no measure \"memory.peak\""},
+        {LIMITS("5", LIMIT("memory.triad", "0.1") "," LIMIT("memory.triad", "0.1")),
+         "\"memory.triad\" a second time"},
+        {LIMITS("5", LIMIT("memory.triad", "1")), "expected a share from 0 to 1 or null"},
+    };
+    for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
+        CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+        struct bench_limits limits;
+        struct err err = {0};
+        int rc = bench_limits_decode(&arena, str_of(BAD[idx].text), "x", &limits, &err);
+        if (rc == 0 || err.code != ERR_MANIFEST || !strstr(err.msg, BAD[idx].why)) {
+            fail_msg("%zu: \"%s\" does not say \"%s\"", idx, err.msg, BAD[idx].why);
+        }
+    }
 }
 
 int main(void)
@@ -354,6 +399,7 @@ int main(void)
         cmocka_unit_test(a_ring_is_not_compared),
         cmocka_unit_test(a_sick_peer_makes_no_sick_node),
         cmocka_unit_test(reads_an_answer),
+        cmocka_unit_test(reads_what_was_not_measured),
         cmocka_unit_test(refuses),
         cmocka_unit_test(refuses_limits),
     };

@@ -396,6 +396,42 @@ static void a_reperf_node_that_dies_is_begun_again(void **state)
     remote_free(remote);
 }
 
+static void fails_with(struct loop *loop, struct remote *remote, bool is_start, enum err_code code,
+                       const char *says)
+{
+    const char *const argv[] = {"true", NULL};
+    const struct remote_job job = {.id = "x", .argv = argv, .env = NO_ENV};
+    struct err err = {0};
+    char text[8];
+    size_t len = 0;
+    enum step step;
+    while ((step = is_start ? remote->ops->start(remote, &job, &err)
+                            : remote->ops->read_log(remote, "x", 0, text, sizeof(text), &len,
+                                                    &err)) == STEP_AGAIN) {
+        assert_int_equal(loop_once(loop, TICK_NS, &(struct err){0}), 0);
+    }
+    assert_int_equal(step, STEP_FAIL);
+    if (err.code != code || !strstr(err.msg, says)) {
+        fail_msg("%d: \"%s\" does not say \"%s\"", (int)err.code, err.msg, says);
+    }
+}
+
+/* A job that cannot be begun, and a log that is none, are errors, not a job that has ended or an empty log. */
+static void what_lies_in_the_way_of_a_job_is_an_error(void **state)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    loop_init(&loop, clock_system());
+    const char *jobs = fs_join(&scratch_arena, *state, "jobs");
+    struct remote *remote = remote_local_new(&loop, *state);
+    struct err err = {0};
+    scratch_write(jobs, STR_LIT("x"));
+    fails_with(&loop, remote, true, ERR_NODE, "jobs/x: Not a directory");
+    assert_int_equal(unlink(jobs), 0);
+    assert_int_equal(fs_mkdir_p(fs_join(&scratch_arena, jobs, "x/log"), &err), 0);
+    fails_with(&loop, remote, false, ERR_NODE, "log: Is a directory");
+    remote_free(remote);
+}
+
 static void what_is_no_reperf_node_is_an_error(void **state)
 {
     static const char *const WHO[] = {"/no/such", "/bin/true", "/bin/cat", "/bin/echo"};
@@ -500,6 +536,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_reperf_node_that_dies_is_begun_again, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(what_is_no_reperf_node_is_an_error, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(what_lies_in_the_way_of_a_job_is_an_error, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_process_number_of_another_boot_is_nobody, scratch_make,
                                         scratch_remove),

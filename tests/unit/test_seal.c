@@ -148,8 +148,9 @@ static void equal_folders_give_equal_bytes(void **state UNUSED)
     assert_int_equal(info.archive_bytes, first.len);
 }
 
-/* The whole of verify, with and without the key, over every changed byte, every length, and something added. */
-static void every_change_is_refused(const char *archive, const struct sign_key *with)
+/* The whole of verify, with and without the key, over every changed byte, every length that `lengths` divides, and something added. */
+static void every_change_is_refused(const char *archive, const struct sign_key *with,
+                                    size_t lengths)
 {
     struct str whole = scratch_read(archive);
     char *bytes = arena_strndup(&scratch_arena, whole.ptr, whole.len + 1);
@@ -159,8 +160,10 @@ static void every_change_is_refused(const char *archive, const struct sign_key *
         scratch_write(archive, (struct str){bytes, whole.len});
         expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
         bytes[at] = whole.ptr[at];
-        scratch_write(archive, (struct str){bytes, at});
-        expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
+        if (at % lengths == 0) {
+            scratch_write(archive, (struct str){bytes, at});
+            expect_refused(archive, with, with == NULL, ERR_INTEGRITY, archive);
+        }
     }
     for (unsigned added = 0; added < 256; added += 5) {
         bytes[whole.len] = (char)added;
@@ -173,18 +176,18 @@ static void every_change_is_refused(const char *archive, const struct sign_key *
 
 static void every_byte_of_a_signed_archive_counts(void **state UNUSED)
 {
-    every_change_is_refused(sealed("flip-signed", &key), &key);
+    every_change_is_refused(sealed("flip-signed", &key), &key, 1);
 }
 
 /* Without a trusted key, the key named in the archive still holds it together. */
 static void every_byte_counts_without_a_key_too(void **state UNUSED)
 {
-    every_change_is_refused(sealed("flip-open", &key), NULL);
+    every_change_is_refused(sealed("flip-open", &key), NULL, 7);
 }
 
 static void every_byte_of_an_unsigned_archive_counts(void **state UNUSED)
 {
-    every_change_is_refused(sealed("flip-unsigned", NULL), NULL);
+    every_change_is_refused(sealed("flip-unsigned", NULL), NULL, 7);
 }
 
 static void every_byte_of_every_file_of_a_folder_counts(void **state UNUSED)

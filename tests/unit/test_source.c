@@ -394,49 +394,64 @@ static void test_part_of(void **state)
     store_close(&m.store);
 }
 
+struct fetched { /* what is about to be damaged in the store */
+    struct made m;
+    struct source_tree tree;
+    const char *what; /* the commit, or a part of it */
+};
+
+static void fetch_what(void **state, const char *part, struct fetched *ret)
+{
+    struct err err = {0};
+    make(state, &ret->m);
+    ret->what = arena_printf(&scratch_arena, "%s%s", ret->m.commit, part);
+    hold(source_fetch(&ret->m.sources, ret->m.url, ret->what, &ret->tree, &err), &err);
+}
+
+static void damage(struct fetched *f, const char *script)
+{
+    CLEANUP(strbuf) struct strbuf out = {0};
+    struct source_tree other;
+    struct err err = {0};
+    strbuf_init(&out, 1u << 16);
+    run_script(script, f->m.folder, &out);
+    expect(source_verify(&f->m.sources, f->m.url, f->what, true, &other, &err), &err, ERR_INTEGRITY,
+           "");
+}
+
 /* What is damaged is seen, although of a part objects may be missing. */
 static void test_part_damage(void **state)
 {
     CLEANUP(strbuf) struct strbuf out = {0};
-    struct made m;
-    struct source_tree tree, other;
+    struct fetched f;
+    struct source_tree other;
     struct err err = {0};
-    make(state, &m);
-    strbuf_init(&out, 1u << 16);
-    const char *part = arena_printf(&scratch_arena, "%s:d", m.commit);
-    hold(source_fetch(&m.sources, m.url, part, &tree, &err), &err);
-    run_script("cd \"$1\"/store/sources/*.git/objects/pack && for p in *.pack; do chmod u+w $p; "
+    fetch_what(state, ":d", &f);
+    damage(&f, "cd \"$1\"/store/sources/*.git/objects/pack && for p in *.pack; do chmod u+w $p; "
                "s=$(stat -c %s $p); printf 'XX' | dd of=$p bs=1 seek=$((s - 24)) conv=notrunc "
-               "2>/dev/null; done",
-               m.folder, &out);
-    expect(source_verify(&m.sources, m.url, part, true, &other, &err), &err, ERR_INTEGRITY, "");
-    run_script("rm -rf \"$1\"/store/sources/*.git/objects/pack/*", m.folder, &out);
-    assert_int_equal(source_verify(&m.sources, m.url, part, false, &other, &err), -1);
-    store_close(&m.store);
+               "2>/dev/null; done");
+    strbuf_init(&out, 1u << 16);
+    run_script("rm -rf \"$1\"/store/sources/*.git/objects/pack/*", f.m.folder, &out);
+    assert_int_equal(source_verify(&f.m.sources, f.m.url, f.what, false, &other, &err), -1);
+    store_close(&f.m.store);
 }
 
 /* An object of the store is damaged: verify sees it, and nothing is made from it. */
 static void test_damage(void **state)
 {
-    CLEANUP(strbuf) struct strbuf out = {0};
-    struct made m;
-    struct source_tree tree, other;
+    struct fetched f;
     struct err err = {0};
-    make(state, &m);
-    strbuf_init(&out, 1u << 16);
-    hold(source_fetch(&m.sources, m.url, m.commit, &tree, &err), &err);
-    run_script("cd \"$1\"/store/sources/*main*.git/objects/pack && for p in *.pack; do chmod u+w "
+    fetch_what(state, "", &f);
+    const char *folder = fs_join(&scratch_arena, f.m.folder, "out");
+    damage(&f, "cd \"$1\"/store/sources/*main*.git/objects/pack && for p in *.pack; do chmod u+w "
                "$p; s=$(stat -c %s $p); printf 'XX' | dd of=$p bs=1 seek=$((s / 2)) conv=notrunc "
                "2>/dev/null; done; cd .. && for o in [0-9a-f][0-9a-f]/*; do [ -e $o ] || continue; "
                "chmod u+w $o; "
                "s=$(stat -c %s $o); printf 'XX' | dd of=$o bs=1 seek=$((s / 2)) conv=notrunc "
-               "2>/dev/null; done; true",
-               m.folder, &out);
-    expect(source_verify(&m.sources, m.url, m.commit, true, &other, &err), &err, ERR_INTEGRITY, "");
-    assert_int_equal(
-        source_checkout(&m.sources, &tree, fs_join(&scratch_arena, m.folder, "out"), &err), -1);
-    assert_false(fs_exists(fs_join(&scratch_arena, m.folder, "out")));
-    store_close(&m.store);
+               "2>/dev/null; done; true");
+    assert_int_equal(source_checkout(&f.m.sources, &f.tree, folder, &err), -1);
+    assert_false(fs_exists(folder));
+    store_close(&f.m.store);
 }
 
 static void test_lock_of(void **state)

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manifests of formats that are not as they should be: each is refused, with its place and what was expected there. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/strbuf.h"
+#include "judge/format.h"
+#include "report/vocabulary.h"
+
+enum slot { PREFIX, SERIES, TOP, FACT, RULE, SLOTS };
+
+/* A format that is right, and has one more thing in one of its places. */
+static int decode(enum slot slot, const char *more, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct format *format = NULL;
+    const char *in[SLOTS] = {"", "", "", "", ""};
+    in[slot] = more;
+    const char *text = arena_printf(&arena,
+                                    "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
+                                    "\"framework\": \"f\", \"source\": \"s\", "
+                                    "\"prefixes\": [\"srun\"%s], \"series\": [{\"name\": \"ips\", "
+                                    "\"literal\": \"ips: \", \"pattern\": \"ips: "
+                                    "(?<value>\\\\S+)\", \"unit\": \"samples/s\", \"scope\": "
+                                    "\"rank\", \"quantity\": \"rate\", \"primary\": true}%s], "
+                                    "\"run_start\": null%s, \"facts\": [{\"name\": \"cuda\", "
+                                    "\"literal\": \"cuda \", \"pattern\": \"cuda "
+                                    "(?<value>.*)\"}%s], \"rules\": [{\"name\": \"mean\", "
+                                    "\"series\": \"ips\", \"statistic\": \"mean\", \"origin\": "
+                                    "\"own\", \"source\": \"x\"}%s]}",
+                                    in[PREFIX], in[SERIES], in[TOP], in[FACT], in[RULE]);
+    if (json_parse(str_of(text), "t.json", &doc, err) < 0) {
+        fail_msg("%s", err->msg);
+    }
+    doc.context = vocabulary_builtin(&arena);
+    struct json root = json_root(&doc);
+    int result = format_decode(&root, &arena, &format, err);
+    format_release(format);
+    return result;
+}
+
+static void refuses(enum slot slot, const char *more, const char *words)
+{
+    struct err err = {0};
+    if (decode(slot, more, &err) == 0) {
+        fail_msg("accepted: %s", more);
+    }
+    assert_int_equal(err.code, ERR_MANIFEST);
+    if (!strstr(err.msg, words)) {
+        fail_msg("%s: \"%s\" does not say \"%s\"", more, err.msg, words);
+    }
+}
+
+struct row {
+    enum slot slot;
+    const char *more, *words;
+};
+
+static void refuse_all(const struct row *rows, size_t n)
+{
+    for (size_t idx = 0; idx < n; idx++) {
+        refuses(rows[idx].slot, rows[idx].more, rows[idx].words);
+    }
+}
+
+static void what_more_is_right_is_read(void **state UNUSED)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        struct err err = {0};
+        if (decode((enum slot)slot, "", &err) < 0) {
+            fail_msg("%s", err.msg);
+        }
+    }
+}
+
+static void a_format_of_another_make_is_refused(void **state UNUSED)
+{
+    static const struct row ROWS[] = {
+        {PREFIX, ", \"torchrun\"", "expected mpirun or srun, found \"torchrun\""},
+        {PREFIX, ", 3", "$.prefixes[1]"},
+        {TOP, ", \"role\": \"main\"",
+         "expected role first, own, beside, generic or named, found \"main\""},
+        {TOP, ", \"records\": \"xml\"", "expected records csv or jsonl, found \"xml\""},
+        {TOP, ", \"total_from\": \"steps\"", "total_from: there is no fact \"steps\""},
+        {TOP, ", \"epochs_from\": \"epochs\"", "epochs_from: there is no fact \"epochs\""},
+        {TOP, ", \"begin\": {\"unknown\": false, \"why\": \"x\"}",
+         "\"unknown\" is true, and \"why\" says why"},
+        {TOP, ", \"begin\": {\"unknown\": true, \"why\": \"\"}",
+         "\"unknown\" is true, and \"why\" says why"},
+        {TOP, ", \"begin\": {\"unknown\": true}", "why"},
+        {TOP, ", \"begin\": {\"literal\": \"begun\"}", "pattern"},
+        {TOP, ", \"done\": {\"literal\": \"done\", \"pattern\": \"done\"}",
+         "done: its pattern has a group \"step\""},
+        {TOP, ", \"done\": {\"literal\": \"done\", \"pattern\": 3}", "$.done.pattern"},
+        {TOP, ", \"end\": {\"literal\": \"end\", \"pattern\": \"(\"}", "$.end"},
+        {TOP, ", \"end\": {\"literal\": \"all\\ndone\", \"pattern\": \"a\"}",
+         "a literal holds no line break"},
+        {TOP, ", \"end\": {\"literal\": \"e\", \"pattern\": \"e\"}",
+         "expected a literal of at least"},
+    };
+    refuse_all(ROWS, ARRAY_LEN(ROWS));
+}
+
+#define MORE(members)                                                                              \
+    ", {\"name\": \"more\", \"literal\": null, \"scope\": \"job\", \"primary\": false, " members "}"
+
+static void a_series_that_could_not_be_read_is_refused(void **state UNUSED)
+{
+    static const struct row ROWS[] = {
+        {SERIES, MORE("\"pattern\": \"done\", \"unit\": \"\", \"quantity\": \"progress\""),
+         "the pattern of a progress has a group \"step\""},
+        {SERIES, MORE("\"pattern\": \"(?<step>1)\", \"unit\": \"\", \"quantity\": \"clock\""),
+         "a clock's pattern has a group \"time\""},
+        {SERIES,
+         MORE("\"pattern\": \"(?<time>1)(?<value>1)\", \"unit\": \"\", \"quantity\": \"clock\""),
+         "unless its quantity is clock or progress"},
+        {SERIES, MORE("\"pattern\": \"1\", \"unit\": \"s\", \"quantity\": \"step_time\""),
+         "has a group \"value\""},
+        {SERIES,
+         MORE("\"pattern\": \"(?<value>1)(?<steps>2)\", \"unit\": \"s\", \"quantity\": "
+              "\"step_time\""),
+         "unknown group \"steps\""},
+        {SERIES,
+         MORE("\"pattern\": \"(?<step>1)(?<value>1)\", \"unit\": \"s\", \"quantity\": "
+              "\"step_time\", \"epoch_from\": 0"),
+         "\"epoch_from\" asks for groups epoch and step"},
+        {SERIES,
+         MORE("\"pattern\": \"(?<value>1)\", \"unit\": \"s\", \"quantity\": \"step_time\", "
+              "\"like\": \"x\""),
+         "\"like\" is for lines that hold the literal, and there is none"},
+        {SERIES,
+         MORE("\"pattern\": \"(?<value>1)\", \"unit\": \"s\", \"quantity\": \"step_time\", "
+              "\"until\": \"x\""),
+         "\"until\" closes what \"after\" opens, and there is none"},
+        {SERIES,
+         MORE("\"pattern\": \"(?<value>1)\", \"unit\": \"s\", \"quantity\": \"step_time\", "
+              "\"factor\": 0"),
+         "expected a factor over 0"},
+        {SERIES, MORE("\"pattern\": \"(?<value>1)\", \"unit\": \"s\", \"quantity\": \"speed\""),
+         "or progress, found \"speed\""},
+        {SERIES,
+         MORE("\"pattern\": \"(?<value>1)\", \"unit\": \"ms\", \"quantity\": \"step_time\""),
+         "unit \"ms\" does not fit quantity step_time"},
+        {SERIES,
+         MORE("\"pattern\": \"(?<value>1)\", \"unit\": \"samples/s\", \"quantity\": \"score\""),
+         "unit \"samples/s\" does not fit quantity score"},
+        {SERIES, MORE("\"pattern\": \"(?<value>1\", \"unit\": \"s\", \"quantity\": \"step_time\""),
+         "$.series[1]"},
+        {SERIES,
+         ", {\"name\": \"ips\", \"literal\": \"sec\", \"like\": \"(\", \"pattern\": "
+         "\"(?<value>1)\", \"unit\": \"s\", \"scope\": \"job\", \"primary\": false, \"quantity\": "
+         "\"step_time\"}",
+         "$.series[1]"},
+        {SERIES,
+         ", {\"name\": \"ips\", \"literal\": \"s\", \"pattern\": \"(?<value>1)\", \"unit\": \"s\", "
+         "\"scope\": \"job\", \"primary\": false, \"quantity\": \"step_time\"}",
+         "expected a literal of at least"},
+        {SERIES,
+         ", {\"name\": \"ips\", \"literal\": null, \"pattern\": \"(?<value>1)\", \"unit\": \"s\", "
+         "\"scope\": \"job\", \"primary\": false, \"quantity\": \"step_time\"}",
+         "two series named \"ips\""},
+        {SERIES,
+         ", {\"name\": \"t\", \"literal\": null, \"pattern\": \"(?<value>1)\", \"unit\": \"s\", "
+         "\"scope\": \"job\", \"primary\": true, \"quantity\": \"step_time\"}",
+         "expected one primary series, found 2"},
+        {SERIES,
+         ", {\"name\": \"t\", \"literal\": null, \"pattern\": \"(?<value>1)\", \"unit\": \"s\", "
+         "\"scope\": \"gpu\", \"primary\": false, \"quantity\": \"step_time\"}",
+         "expected scope rank, node or job, found \"gpu\""},
+    };
+    refuse_all(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void a_fact_that_is_neither_read_nor_absent_is_refused(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf many;
+    static const struct row ROWS[] = {
+        {FACT, ", {\"name\": \"cudnn\"}", "a fact has a literal and a pattern, or is absent"},
+        {FACT, ", {\"name\": \"cudnn\", \"literal\": \"cudnn\", \"pattern\": \"cudnn\"}",
+         "has a group \"value\", or the fact \"says\" it"},
+        {FACT,
+         ", {\"name\": \"cudnn\", \"literal\": \"cudnn\", \"pattern\": \"cudnn (?<value>.)\", "
+         "\"says\": \"8\"}",
+         "has a group \"value\", or the fact \"says\" it"},
+        {FACT, ", {\"name\": \"cudnn\", \"literal\": \"cudnn\", \"pattern\": \"(\"}", "$.facts[1]"},
+        {FACT, ", {\"name\": \"cudnn\", \"literal\": \"cudnn\", \"pattern\": 8}",
+         "$.facts[1].pattern"},
+        {FACT, ", {\"name\": \"weather\", \"literal\": \"weather\", \"pattern\": \"(?<value>.)\"}",
+         "\"weather\" is not in the list of conditions"},
+        {FACT, ", {\"name\": \"cudnn\", \"absent\": true}",
+         "an absent fact has a name and \"why\", and nothing else"},
+        {FACT, ", {\"name\": \"cudnn\", \"absent\": true, \"why\": \"x\", \"list\": true}",
+         "an absent fact has a name and \"why\", and nothing else"},
+        {FACT, ", {\"name\": \"cuda\", \"absent\": true, \"why\": \"no line has it\"}",
+         "fact \"cuda\" is read and absent"},
+    };
+    refuse_all(ROWS, ARRAY_LEN(ROWS));
+    strbuf_init(&many, 1 << 16);
+    for (int idx = 0; idx < 64; idx++) {
+        strbuf_printf(&many,
+                      ", {\"name\": \"cudnn\", \"literal\": \"cudnn %d\", \"pattern\": \"cudnn "
+                      "(?<value>.)\"}",
+                      idx);
+    }
+    refuses(FACT, many.ptr, "more than 64 different literals");
+}
+
+#define ANOTHER(members)                                                                           \
+    ", {\"name\": \"r\", \"series\": \"ips\", \"origin\": \"own\", \"source\": \"x\", " members "}"
+#define OF_MEAN(members) ANOTHER("\"statistic\": \"mean\", " members)
+
+static void a_rule_that_gives_no_number_is_refused(void **state UNUSED)
+{
+    static const struct row ROWS[] = {
+        {RULE,
+         ", {\"name\": \"mean\", \"series\": \"ips\", \"statistic\": \"max\", \"origin\": \"own\", "
+         "\"source\": \"x\"}",
+         "two rules \"t/mean\""},
+        {RULE,
+         ", {\"name\": \"Max\", \"series\": \"ips\", \"statistic\": \"max\", \"origin\": \"own\", "
+         "\"source\": \"x\"}",
+         "expected a name of a-z, 0-9 and -, found \"Max\""},
+        {RULE,
+         ", {\"name\": \"max\", \"series\": \"loss\", \"statistic\": \"max\", \"origin\": \"own\", "
+         "\"source\": \"x\"}",
+         "the format has no series \"loss\""},
+        {RULE, ANOTHER("\"statistic\": \"average\""), "expected one of mean, median"},
+        {RULE, OF_MEAN("\"steps\": 3"), "$.rules[1].steps"},
+        {RULE, OF_MEAN("\"steps\": [3]"), "expected [first, last], found 1 numbers"},
+        {RULE, OF_MEAN("\"steps\": [3, \"x\"]"), "$.rules[1].steps[1]"},
+        {RULE, OF_MEAN("\"steps\": [3, 1]"), "expected the first step before the last"},
+        {RULE, OF_MEAN("\"trim\": {\"count\": 1}"),
+         "\"trim\" belongs to statistic trimmed_mean, and to it alone"},
+        {RULE, ANOTHER("\"statistic\": \"trimmed_mean\""),
+         "\"trim\" belongs to statistic trimmed_mean"},
+        {RULE, ANOTHER("\"statistic\": \"trimmed_mean\", \"trim\": {\"count\": \"x\"}"),
+         "$.rules[1].trim.count"},
+        {RULE, ANOTHER("\"statistic\": \"trimmed_mean\", \"trim\": {\"share\": 0.5}"),
+         "expected a share from 0 to under 0.5"},
+        {RULE, ANOTHER("\"statistic\": \"trimmed_mean\", \"trim\": {}"),
+         "expected a count or a share over 0"},
+        {RULE, ANOTHER("\"statistic\": \"elapsed\", \"scale\": \"gpus\""),
+         "statistic elapsed is of the whole job: expected scale none"},
+        {RULE, ANOTHER("\"statistic\": \"elapsed\", \"unit\": \"weeks\""),
+         "unit: expected s, min or h, found \"weeks\""},
+        {RULE, OF_MEAN("\"scale\": \"fact_over\", \"fact\": \"global_batch\""),
+         "\"fact\" and \"unit\" belong to scales fact and fact_over"},
+        {RULE, OF_MEAN("\"fact\": \"global_batch\", \"unit\": \"samples/s\""),
+         "\"fact\" and \"unit\" belong to scales fact and fact_over"},
+        {RULE, OF_MEAN("\"success\": {\"fact\": \"status\", \"value\": \"success\"}"),
+         "\"success\" belongs to repeats olympic, and to it alone"},
+        {RULE, OF_MEAN("\"required\": {\"fact\": \"benchmark\"}"), "logs"},
+        {RULE, OF_MEAN("\"required\": {\"fact\": \"benchmark\", \"logs\": 5}"),
+         "expected an object: how many logs, by the fact's value"},
+        {RULE, OF_MEAN("\"required\": {\"fact\": \"benchmark\", \"logs\": {\"bert\": 0}}"),
+         "$.rules[1].required.logs.bert"},
+        {RULE, OF_MEAN("\"targets\": {\"at_least\": {}}"), "at_most"},
+        {RULE, OF_MEAN("\"targets\": {\"at_least\": {}, \"at_most\": 1}"),
+         "expected objects: a number by the model's name"},
+        {RULE, OF_MEAN("\"targets\": {\"at_least\": {\"bert\": \"x\"}, \"at_most\": {}}"),
+         "$.rules[1].targets.at_least.bert"},
+    };
+    refuse_all(ROWS, ARRAY_LEN(ROWS));
+}
+
+static void a_rule_for_too_many_models_is_refused(void **state UNUSED)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(strbuf) struct strbuf models;
+    strbuf_init(&models, 1 << 16);
+    for (int idx = 0; idx < 65; idx++) {
+        strbuf_printf(&models, "%s\"m%d\": 1", idx ? ", " : "", idx);
+    }
+    refuses(RULE,
+            arena_printf(&arena, OF_MEAN("\"required\": {\"fact\": \"benchmark\", \"logs\": {%s}}"),
+                         models.ptr),
+            "expected at most 64 members");
+    refuses(RULE,
+            arena_printf(&arena, OF_MEAN("\"targets\": {\"at_least\": {}, \"at_most\": {%s}}"),
+                         models.ptr),
+            "expected at most 64 members");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_more_is_right_is_read),
+        cmocka_unit_test(a_format_of_another_make_is_refused),
+        cmocka_unit_test(a_series_that_could_not_be_read_is_refused),
+        cmocka_unit_test(a_fact_that_is_neither_read_nor_absent_is_refused),
+        cmocka_unit_test(a_rule_that_gives_no_number_is_refused),
+        cmocka_unit_test(a_rule_for_too_many_models_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a number follows from its log, in words: each statistic, each scale and each reason why a sample does not count. The numbers in the
+   words are the ones that were computed with. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/strbuf.h"
+#include "judge/how.h"
+#include "report/vocabulary.h"
+
+static const char HEAD[] = "{\"schema_version\": 1, \"id\": \"t\", \"title\": \"T\", "
+                           "\"framework\": \"f\", \"source\": \"s\", \"prefixes\": [], "
+                           "\"series\": [{\"name\": \"ips\", \"literal\": \"ips: \", \"pattern\": "
+                           "\"ips: (?<value>.)\", \"unit\": \"samples/s\", "
+                           "\"scope\": \"rank\", \"quantity\": \"rate\", \"primary\": true}, "
+                           "{\"name\": \"t\", \"literal\": \"time \", \"pattern\": "
+                           "\"time (?<value>.)\", \"unit\": \"s\", \"scope\": \"rank\", "
+                           "\"quantity\": \"step_time\", \"primary\": false}], "
+                           "\"run_start\": null, \"facts\": [], \"rules\": [{\"name\": \"r\", "
+                           "\"origin\": \"own\", \"source\": \"x\", ";
+
+/* One log of five samples of each series: steps 10 to 50, two seconds apart, the last of a second run. */
+static const double VALUES[] = {4, 1, 3, 2, 5};
+#define N_VALUES ARRAY_LEN(VALUES)
+
+struct made {
+    struct arena arena;
+    struct format *format;
+    struct format_set formats;
+    struct sample samples[N_VALUES];
+    struct series series[2];
+    struct fact facts[1];
+    struct measurement m;
+    const struct measurement *ms[3];
+    struct log_ref refs[3];
+    struct report_case of_case;
+    struct cell cell;
+    struct cell_audit audit;
+};
+
+static struct how how_by(struct made *made, const char *rule)
+{
+    CLEANUP(json_doc) struct json_doc doc = {0};
+    struct err err = {0};
+    struct how how;
+    const char *text = arena_printf(&made->arena, "%s%s}]}", HEAD, rule);
+    if (json_parse(str_of(text), "t.json", &doc, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    doc.context = vocabulary_builtin(&made->arena);
+    struct json root = json_root(&doc);
+    format_release(made->format);
+    if (format_decode(&root, &made->arena, &made->format, &err) < 0) {
+        fail_msg("%s: %s", rule, err.msg);
+    }
+    made->formats = (struct format_set){&made->format, 1};
+    how_of(&made->arena, &made->formats, NULL, &made->audit, &how);
+    return how;
+}
+
+static void make(struct made *made)
+{
+    *made = (struct made){0};
+    for (size_t idx = 0; idx < N_VALUES; idx++) {
+        made->samples[idx] = (struct sample){.step = 10 * (int64_t)(idx + 1),
+                                             .value = VALUES[idx],
+                                             .time_s = 1000 + 2 * (double)idx,
+                                             .rank = -1,
+                                             .gpus = -1};
+    }
+    made->series[0] = (struct series){.name = STR_LIT("ips"),
+                                      .unit = STR_LIT("samples/s"),
+                                      .scope = SCOPE_RANK,
+                                      .quantity = QTY_RATE,
+                                      .is_primary = true,
+                                      .samples = made->samples,
+                                      .n = N_VALUES};
+    made->series[1] = made->series[0];
+    made->series[1].name = STR_LIT("t");
+    made->series[1].quantity = QTY_STEP_TIME;
+    made->facts[0] = (struct fact){STR_LIT("global_batch"), STR_LIT("256"), 1, 0, INT32_MAX};
+    made->m = (struct measurement){.format = STR_LIT("t"),
+                                   .series = made->series,
+                                   .n_series = 2,
+                                   .facts = made->facts,
+                                   .n_facts = 1,
+                                   .n_runs = 1,
+                                   .warmup_steps = -1};
+    made->of_case = (struct report_case){
+        .format = STR_LIT("t"), .gpus = 8, .nodes = 2, .gpus_per_node = 4, .batch_per_gpu = 4};
+    made->cell = (struct cell){.published = 3, .decimals = 1};
+    for (size_t idx = 0; idx < ARRAY_LEN(made->ms); idx++) {
+        made->ms[idx] = &made->m;
+    }
+    made->audit = (struct cell_audit){.of_case = &made->of_case,
+                                      .cell = &made->cell,
+                                      .recomputed = 3,
+                                      .rule = STR_LIT("t/r"),
+                                      .rounding = STR_LIT("nearest"),
+                                      .logs = made->refs,
+                                      .n_logs = 1,
+                                      .measurements = made->ms};
+}
+
+static void unmake(struct made *made)
+{
+    format_release(made->format);
+    arena_release(&made->arena);
+}
+
+static void expect_steps(const struct how_steps *steps, const char *rule, const char *const *words,
+                         size_t n)
+{
+    for (size_t idx = 0; idx < n && words[idx]; idx++) {
+        if (idx >= steps->n || !str_eq_z(steps->items[idx].words, words[idx])) {
+            fail_msg("%s: step %zu is \"%.*s\", not \"%s\"", rule, idx,
+                     idx < steps->n ? (int)steps->items[idx].words.len : 0,
+                     idx < steps->n ? steps->items[idx].words.ptr : "", words[idx]);
+        }
+    }
+}
+
+static void every_statistic_and_scale_says_what_it_did(void **state UNUSED)
+{
+    static const struct {
+        const char *rule, *words[2];
+        double value;
+    } ROWS[] = {
+        {"\"series\": \"ips\", \"statistic\": \"mean\"",
+         {"15 / 5: sum over number, the mean of 5 samples of ips"},
+         3},
+        {"\"series\": \"ips\", \"statistic\": \"olympic_mean\"",
+         {"9 / 3: sum over number, the mean of 3 samples of ips"},
+         3},
+        {"\"series\": \"ips\", \"statistic\": \"median\"",
+         {"middle of 5 samples of ips in order"},
+         3},
+        {"\"series\": \"ips\", \"statistic\": \"harmonic_mean\"",
+         {"5 / 2.28333333: number over the sum of 1 / ips"},
+         300.0 / 137},
+        {"\"series\": \"ips\", \"statistic\": \"time_weighted_mean\"",
+         {"50 / 22.8333333: steps over the sum of steps / rate, of 5 intervals"},
+         300.0 / 137},
+        {"\"series\": \"t\", \"statistic\": \"time_weighted_mean\"",
+         {"150 / 50: seconds over steps, of 5 intervals"},
+         3},
+        {"\"series\": \"ips\", \"statistic\": \"min\"", {"smallest of 5 samples of ips"}, 1},
+        {"\"series\": \"ips\", \"statistic\": \"max\", \"scale\": \"gpus\"",
+         {"largest of 5 samples of ips", "5 x 8 GPUs"},
+         40},
+        {"\"series\": \"ips\", \"statistic\": \"first\", \"scale\": \"nodes\"",
+         {"first sample of ips", "4 x 2 nodes"},
+         8},
+        {"\"series\": \"ips\", \"statistic\": \"last\"", {"last sample of ips"}, 5},
+        {"\"series\": \"ips\", \"statistic\": \"last\", \"last\": 2",
+         {"7 / 2: mean of the last 2 samples of ips"},
+         3.5},
+        {"\"series\": \"ips\", \"statistic\": \"timestamps\"",
+         {"8 GPUs x 4 x (50 - 10) steps / 8 s: items between two timestamps"},
+         160},
+        {"\"series\": \"ips\", \"statistic\": \"elapsed\", \"unit\": \"min\"",
+         {"8 s from the first to the last line of ips, in min"},
+         8 / 60.0},
+        {"\"series\": \"ips\", \"statistic\": \"mean\", \"scale\": \"global_batch\"",
+         {"15 / 5: sum over number, the mean of 5 samples of ips",
+          "3 x 32 samples a step (8 GPUs x 4)"},
+         96},
+        {"\"series\": \"t\", \"statistic\": \"median\", \"scale\": \"global_batch_over\"",
+         {"middle of 5 samples of t in order", "32 samples a step (8 GPUs x 4) / 3"},
+         32 / 3.0},
+        {"\"series\": \"t\", \"statistic\": \"median\", \"scale\": \"fact_over\", \"fact\": "
+         "\"global_batch\", \"unit\": \"tokens/s\"",
+         {"middle of 5 samples of t in order", "256 global_batch / 3"},
+         256 / 3.0},
+    };
+    struct made made;
+    make(&made);
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct how how = how_by(&made, ROWS[idx].rule);
+        assert_non_null(how.rule);
+        expect_steps(&how.logs[0].steps, ROWS[idx].rule, ROWS[idx].words, 2);
+        assert_true(fabs(how.logs[0].value - ROWS[idx].value) < 1e-9);
+        assert_true(fabs(how.logs[0].steps.items[how.logs[0].steps.n - 1].value - ROWS[idx].value) <
+                    1e-9);
+    }
+    unmake(&made);
+}
+
+static void every_sample_that_does_not_count_has_its_reason(void **state UNUSED)
+{
+    static const struct {
+        const char *rule;
+        size_t at; /* of the five */
+        const char *words;
+    } ROWS[] = {
+        {"\"series\": \"ips\", \"statistic\": \"mean\", \"skip\": 1", 1, "counted"},
+        {"\"series\": \"ips\", \"statistic\": \"mean\", \"skip\": 1", 0,
+         "skipped: one of the first 1"},
+        {"\"series\": \"ips\", \"statistic\": \"mean\", \"drop_last\": 2", 3,
+         "dropped: one of the last 2"},
+        {"\"series\": \"ips\", \"statistic\": \"mean\", \"last\": 2", 2, "before the last 2"},
+        {"\"series\": \"ips\", \"statistic\": \"mean\", \"steps\": [20, 40]", 4,
+         "not in steps 20 to 40"},
+        {"\"series\": \"ips\", \"statistic\": \"mean\", \"warmup\": true", 0,
+         "warm-up, as the log states it"},
+        {"\"series\": \"ips\", \"statistic\": \"olympic_mean\"", 4,
+         "dropped: one of the smallest or largest"},
+        {"\"series\": \"ips\", \"statistic\": \"timestamps\"", 2, "between those that count"},
+    };
+    struct made made;
+    make(&made);
+    made.m.warmup_steps = 15;
+    for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
+        struct how how = how_by(&made, ROWS[idx].rule);
+        struct str words = how_use_words(&made.arena, how.rule, how.logs[0].uses[ROWS[idx].at]);
+        if (!str_eq_z(words, ROWS[idx].words)) {
+            fail_msg("%s: sample %zu is \"%.*s\"", ROWS[idx].rule, ROWS[idx].at, STR_ARG(words));
+        }
+    }
+    made.m.n_runs = 2;
+    made.samples[4].run = 1;
+    struct how how =
+        how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\", \"run\": \"first\"");
+    assert_true(
+        str_eq_z(how_use_words(&made.arena, how.rule, how.logs[0].uses[4]), "of another run"));
+    assert_int_equal(how.logs[0].n_of[USE_OTHER_RUN], 1);
+    made.samples[4].run = 0;
+    for (size_t idx = 0; idx < N_VALUES; idx++) {
+        made.samples[idx].gpus = idx < 2 ? 8 : 16;
+    }
+    how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\", \"match_gpus\": true");
+    assert_true(str_eq_z(how_use_words(&made.arena, how.rule, how.logs[0].uses[4]),
+                         "of another number of GPUs"));
+    assert_int_equal(how.logs[0].n_of[USE_OTHER_GPUS], 3);
+    unmake(&made);
+}
+
+static void a_log_without_a_number_says_why(void **state UNUSED)
+{
+    struct made made;
+    make(&made);
+    made.audit.recomputed = (double)NAN;
+    struct how how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"tool\"");
+    assert_true(isnan(how.logs[0].value));
+    assert_true(str_starts(how.logs[0].why, STR_LIT("rule t/r")));
+    assert_int_equal(how.logs[0].steps.n, 0);
+    assert_int_equal(how.steps.n, 0);
+    made.ms[0] = NULL;
+    how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\"");
+    assert_true(str_eq_z(how.logs[0].why, "the log is not there"));
+    made.audit.note = STR_LIT("kept elsewhere");
+    how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\"");
+    assert_true(str_eq_z(how.logs[0].why, "kept elsewhere"));
+    made.audit.rule = STR_LIT("t/other");
+    assert_null(how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\"").rule);
+    unmake(&made);
+}
+
+static void several_logs_are_one_number(void **state UNUSED)
+{
+    static const char *const MEAN[] = {"mean of the numbers of 3 logs",
+                                       "x 0.5, the factor of f.txt", "rounded to 1 decimal"};
+    static const char *const OLYMPIC[] = {
+        "mean of the numbers of 3 logs, without the fastest and the slowest",
+        "x 0.5, the factor of f.txt", "cut to 1 decimal"};
+    struct made made;
+    make(&made);
+    made.audit.n_logs = 3;
+    made.audit.recomputed = 1.5;
+    made.of_case.factor = (struct factor){0.5, STR_LIT("f.txt"), STR_EMPTY};
+    struct how how =
+        how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\", \"repeats\": \"mean\"");
+    expect_steps(&how.steps, "mean", MEAN, 3);
+    assert_int_equal(how.steps.n, 3);
+    made.audit.rounding = STR_LIT("truncate");
+    how = how_by(&made, "\"series\": \"ips\", \"statistic\": \"mean\", \"repeats\": \"olympic\"");
+    expect_steps(&how.steps, "olympic", OLYMPIC, 3);
+    assert_int_equal(how.logs[0].is_dropped + how.logs[1].is_dropped + how.logs[2].is_dropped, 2);
+    unmake(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_statistic_and_scale_says_what_it_did),
+        cmocka_unit_test(every_sample_that_does_not_count_has_its_reason),
+        cmocka_unit_test(a_log_without_a_number_says_why),
+        cmocka_unit_test(several_logs_are_one_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

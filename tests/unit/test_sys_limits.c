@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys where the system, or a limit of ours, refuses: an error that names it, nothing left behind, and it works again afterwards. */
+#include "base/base.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sys/pool.h"
+#include "sys/proc.h"
+#include "sys/relay_net.h"
+
+static const char *const NO_ENV[] = {"PATH=/usr/bin:/bin", NULL};
+
+static size_t n_open(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    size_t n = 0;
+    assert_non_null(folder);
+    while (readdir(folder)) {
+        n++;
+    }
+    closedir(folder);
+    return n;
+}
+
+/* No descriptor beyond the first n can be had. Returns what was allowed before. */
+static struct rlimit allow_fds(rlim_t n)
+{
+    struct rlimit was;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){n, was.rlim_max}), 0);
+    return was;
+}
+
+static void give_back_fds(struct rlimit was)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+}
+
+static void expect(int result, struct err *err, enum err_code code, const char *words)
+{
+    assert_int_equal(result, -1);
+    assert_int_equal(err->code, code);
+    if (!strstr(err->msg, words)) {
+        fail_msg("\"%s\" does not say \"%s\"", err->msg, words);
+    }
+    *err = (struct err){0};
+}
+
+static void note_signal(void *ctx UNUSED, int signal_no UNUSED)
+{
+}
+
+static void add_text(void *ctx, const char *ptr, size_t len)
+{
+    strbuf_add(ctx, ptr, len);
+}
+
+static void ignore_output(void *ctx UNUSED, const char *ptr UNUSED, size_t len UNUSED)
+{
+}
+
+static void without_descriptors_nothing_starts_and_nothing_stays(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    const char *const argv[] = {"true", NULL};
+    struct proc_spec spec = {.argv = argv, .env = NO_ENV, .on_output = ignore_output};
+    struct pool *pool = NULL;
+    struct err err[4] = {{0}};
+    sigset_t blocked;
+    uint16_t port = 0;
+    int fd = -1;
+    size_t n = n_open();
+    loop_init(&loop, clock_system());
+    struct rlimit was = allow_fds(0);
+    int results[] = {pool_new(2, &pool, &err[0]),
+                     loop_catch_signals(&loop, note_signal, NULL, &err[1]),
+                     proc_start(&proc, &loop, &spec, &err[2]), relay_listen(&fd, &port, &err[3])};
+    give_back_fds(was);
+    expect(results[0], &err[0], ERR_INTERNAL, "eventfd: Too many open files");
+    expect(results[1], &err[1], ERR_INTERNAL, "signalfd: Too many open files");
+    expect(results[2], &err[2], ERR_INTERNAL, "pipe: Too many open files");
+    expect(results[3], &err[3], ERR_NET, "listen: Too many open files");
+    assert_null(pool);
+    assert_int_equal(proc.pid, 0);
+    assert_int_equal(fd, -1);
+    assert_int_equal(n_open(), n);
+    /* What was to be caught ends the process as before. */
+    assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &blocked), 0);
+    assert_false(sigismember(&blocked, SIGTERM));
+    assert_int_equal(loop_catch_signals(&loop, note_signal, NULL, &err[1]), 0);
+}
+
+/* poll(2) refuses more descriptors than the process may have. */
+static void a_poll_that_fails_is_an_error(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    struct err err = {0};
+    loop_init(&loop, clock_system());
+    assert_int_equal(loop_watch(&loop, STDERR_FILENO, POLLIN, NULL, NULL, &err), 0);
+    struct rlimit was = allow_fds(0);
+    int result = loop_once(&loop, 0, &err);
+    give_back_fds(was);
+    expect(result, &err, ERR_INTERNAL, "poll: Invalid argument");
+}
+
+static void note_ready(void *ctx UNUSED, int fd UNUSED, short events UNUSED)
+{
+}
+
+static void note_timer(void *ctx UNUSED)
+{
+}
+
+/* A full loop refuses the next; what needs its place gives back all that it has. */
+static void a_full_loop_refuses_by_name(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    const char *const argv[] = {"sleep", "600", NULL};
+    struct proc_spec spec = {.argv = argv, .env = NO_ENV, .on_output = ignore_output};
+    struct pool *pool = NULL;
+    struct err err = {0};
+    size_t n;
+    loop_init(&loop, clock_system());
+    assert_int_equal(pool_new(1, &pool, &err), 0);
+    n = n_open();
+    /* One row is left for the child's end, none for its output; then none at all. The numbers stand for descriptors. */
+    for (int idx = 0; idx < LOOP_FDS_MAX - 1; idx++) {
+        assert_int_equal(loop_watch(&loop, 100000 + idx, POLLIN, note_ready, NULL, &err), 0);
+    }
+    for (int n_left = 1; n_left >= 0; n_left--) {
+        CLEANUP(proc) struct proc proc = PROC_EMPTY;
+        struct err why = {0};
+        expect(proc_start(&proc, &loop, &spec, &why), &why, ERR_INTERNAL,
+               "more than 4096 descriptors");
+        assert_int_equal(proc.pid, 0);
+        assert_int_equal(n_open(), n);
+        assert_int_equal(waitpid(-1, NULL, 0), -1); /* killed and reaped */
+        assert_int_equal(loop_watch(&loop, 99999, POLLIN, note_ready, NULL, &why), n_left ? 0 : -1);
+    }
+    expect(pool_attach(pool, &loop, &err), &err, ERR_INTERNAL, "more than 4096 descriptors");
+    loop_unwatch(&loop, 99999);
+    assert_int_equal(pool_attach(pool, &loop, &err), 0);
+    pool_detach(pool, &loop);
+    pool_free(pool);
+}
+
+static void a_full_list_of_timers_refuses_by_name(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    const char *const argv[] = {"sleep", "600", NULL};
+    struct proc_spec spec = {.argv = argv, .env = NO_ENV, .deadline_ns = 600 * NS_PER_S};
+    CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    struct err err = {0};
+    uint64_t id = 0;
+    loop_init(&loop, clock_system());
+    int64_t far_ns = loop_now_ns(&loop) + 600 * NS_PER_S;
+    for (int idx = 0; idx < LOOP_TIMERS_MAX; idx++) {
+        assert_int_equal(loop_timer_add(&loop, far_ns, note_timer, NULL, &id, &err), 0);
+    }
+    /* A child without its deadline might run for ever: it does not run. */
+    expect(proc_start(&proc, &loop, &spec, &err), &err, ERR_INTERNAL, "more than 4096 timers");
+    assert_int_equal(waitpid(-1, NULL, 0), -1);
+    loop_timer_drop(&loop, id);
+    assert_int_equal(loop_timer_add(&loop, far_ns, note_timer, NULL, &id, &err), 0);
+}
+
+#define HOLDER "setsid sh -c 'echo $$; exec sleep 60' & "
+/* A child has ended, and what it left behind in a session of its own still holds its output: that is waited for, unless a stop was asked. */
+static void a_stop_does_not_wait_for_a_grandchild(void **state UNUSED)
+{
+    for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
+        CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+        CLEANUP(proc) struct proc proc = PROC_EMPTY;
+        CLEANUP(strbuf) struct strbuf out;
+        const char *const argv[] = {"sh", "-c",
+                                    is_stopped ? "trap 'exit 3' TERM; " HOLDER
+                                                 "while :; do sleep 0.01; done"
+                                               : HOLDER "exit 3",
+                                    NULL};
+        struct proc_spec spec = {
+            .argv = argv, .env = NO_ENV, .on_output = add_text, .output_ctx = &out};
+        struct err err = {0};
+        int64_t left = 0;
+        strbuf_init(&out, 1 << 16);
+        loop_init(&loop, clock_system());
+        assert_int_equal(proc_start(&proc, &loop, &spec, &err), 0);
+        while (!memchr(out.ptr, '\n', out.len) || !(proc.has_ended || is_stopped)) {
+            assert_int_equal(loop_once(&loop, 10 * NS_PER_MS, &err), 0);
+            assert_int_equal(proc_step(&proc, &err), STEP_AGAIN);
+        }
+        assert_int_equal(str_to_i64(str_trim(strbuf_str(&out)), 2, INT32_MAX, &left, &err), 0);
+        if (is_stopped) {
+            proc_stop(&proc);
+        } else {
+            assert_int_equal(proc_step(&proc, &err), STEP_AGAIN);
+            assert_int_equal(kill((pid_t)left, SIGKILL), 0);
+        }
+        while (proc_step(&proc, &err) == STEP_AGAIN) {
+            assert_int_equal(loop_once(&loop, 10 * NS_PER_MS, &err), 0);
+        }
+        assert_int_equal(proc.exit_status, 3);
+        assert_int_equal(is_stopped ? kill((pid_t)left, SIGKILL) : 0, 0);
+    }
+}
+
+static void a_folder_or_file_that_cannot_be_starts_nothing(void **state UNUSED)
+{
+    CLEANUP(loop) struct loop loop = LOOP_EMPTY;
+    CLEANUP(proc) struct proc proc = PROC_EMPTY;
+    const char *const argv[] = {"true", NULL};
+    struct proc_spec spec = {.argv = argv, .env = NO_ENV, .folder = "/no/such/folder"};
+    struct err err = {0};
+    loop_init(&loop, clock_system());
+    expect(proc_start(&proc, &loop, &spec, &err), &err, ERR_NOT_FOUND, "start true: No such file");
+    assert_int_equal(proc.pid, 0);
+    err = (struct err){0};
+    spec = (struct proc_spec){.argv = argv, .env = NO_ENV, .error_path = "/proc/no/such"};
+    expect(proc_start(&proc, &loop, &spec, &err), &err, ERR_NOT_FOUND, "start true: No such file");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_descriptors_nothing_starts_and_nothing_stays),
+        cmocka_unit_test(a_poll_that_fails_is_an_error),
+        cmocka_unit_test(a_full_loop_refuses_by_name),
+        cmocka_unit_test(a_full_list_of_timers_refuses_by_name),
+        cmocka_unit_test(a_stop_does_not_wait_for_a_grandchild),
+        cmocka_unit_test(a_folder_or_file_that_cannot_be_starts_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
