@@ -251,27 +251,37 @@ static size_t count_starts(const struct pattern *pattern, const struct stretch *
     return n > 0 ? n : 1;
 }
 
+static int match_within(struct pattern *pattern, const struct stretch *s, size_t limit)
+{
+    bool is_plain = pattern->has_jit && s->from == 0 && s->options == 0;
+    pcre2_set_match_limit(pattern->context, (uint32_t)limit);
+    return (is_plain ? pcre2_jit_match : pcre2_match)(pattern->code, subject_ptr(s->subject),
+                                                      s->subject.len, s->from, s->options,
+                                                      pattern->match, pattern->context);
+}
+
+static bool is_cut_off(int status)
+{
+    return status == PCRE2_ERROR_MATCHLIMIT || status == PCRE2_ERROR_JIT_STACKLIMIT;
+}
+
 /* pcre2's match limit counts backtracking points anew from each place that a match may begin at. Where those places are few
    and the subject is short, so is the match, and nothing is counted; what is not so, or is found not to be, is matched with
-   its steps counted. */
+   its steps counted. Most lines need so little that they may begin anywhere: then the places are not counted either. */
 static int match_stretch(struct pattern *pattern, const struct stretch *s,
                          struct match_budget *budget)
 {
     size_t len = s->subject.len - s->from;
+    size_t limit = STEPS_OF_START + STEPS_OF_BYTE * len;
     size_t most = len > 0 ? PATTERN_STEPS_FREE / len : PATTERN_STEPS_FREE;
-    size_t n_starts = len <= most ? len : count_starts(pattern, s, most + 1);
-    bool is_plain = pattern->has_jit && s->from == 0 && s->options == 0;
-    int status;
-    if (n_starts > most) {
-        return match_counted(pattern, s, budget);
+    int status = PCRE2_ERROR_MATCHLIMIT;
+    if (len <= most || limit * most / len >= STEPS_OF_START) {
+        status = match_within(pattern, s, len <= most ? limit : limit * most / len);
     }
-    pcre2_set_match_limit(pattern->context, (uint32_t)(STEPS_OF_START + STEPS_OF_BYTE * len));
-    status = (is_plain ? pcre2_jit_match : pcre2_match)(pattern->code, subject_ptr(s->subject),
-                                                        s->subject.len, s->from, s->options,
-                                                        pattern->match, pattern->context);
-    return status == PCRE2_ERROR_MATCHLIMIT || status == PCRE2_ERROR_JIT_STACKLIMIT
-               ? match_counted(pattern, s, budget)
-               : status;
+    if (len > most && is_cut_off(status) && count_starts(pattern, s, most + 1) <= most) {
+        status = match_within(pattern, s, limit);
+    }
+    return is_cut_off(status) ? match_counted(pattern, s, budget) : status;
 }
 
 /* A long line is gone through in steps, each of which sees so much of the line behind it. */

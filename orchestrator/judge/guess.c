@@ -8,16 +8,17 @@
 struct clue {                  /* a pattern that proves a format */
     const struct probe *probe; /* borrowed */
     size_t owner;              /* of the set */
+    uint16_t next;             /* with the same literal, as in struct group */
 };
 
-/* As many formats as LITERALS_MAX literals allow. */
+/* As many formats as LITERALS_MAX different literals allow. */
 struct group {
     struct format format; /* only what the parser needs of it */
     struct parser *parser;
     struct literals *search;
     struct clue *clues;
-    uint8_t *bits; /* of each clue's literal among format.literals */
     size_t n_clues;
+    uint16_t first[LITERALS_MAX]; /* clue of each of format.literals: its index and one; 0: none */
     struct guesser *guesser;
 };
 
@@ -59,8 +60,10 @@ static void aim(struct group *g)
         }
         if (bit == g->format.n_literals) {
             g->format.literals[g->format.n_literals++] = g->clues[idx].probe->literal;
+            g->first[bit] = 0;
         }
-        g->bits[idx] = (uint8_t)bit;
+        g->clues[idx].next = g->first[bit];
+        g->first[bit] = (uint16_t)(idx + 1);
     }
     literals_free(g->search);
     g->search =
@@ -76,34 +79,53 @@ static bool can_guess(const struct format *format)
     return format->records == RECORD_NONE && format->role != FORMAT_NAMED;
 }
 
-static size_t count_clues(const struct format *format)
+static bool has_literal(const struct group *g, struct str literal)
 {
-    size_t n = 0;
-    for (size_t idx = 0; can_guess(format) && idx < format->n_series; idx++) {
-        n += is_clue(&format->series[idx]);
+    for (size_t idx = 0; idx < g->n_clues; idx++) {
+        if (str_eq(g->clues[idx].probe->literal, literal)) {
+            return true;
+        }
     }
-    return n;
+    return false;
+}
+
+/* Adds the format's clues, if there is room for their literals. */
+static bool add_format(struct group *g, const struct format *format, size_t owner,
+                       size_t *n_literals)
+{
+    size_t n_before = g->n_clues;
+    size_t n = *n_literals;
+    for (size_t idx = 0; can_guess(format) && idx < format->n_series; idx++) {
+        if (is_clue(&format->series[idx])) {
+            const struct probe *probe = clue_of(&format->series[idx]);
+            n += !has_literal(g, probe->literal);
+            g->clues[g->n_clues++] = (struct clue){.probe = probe, .owner = owner};
+        }
+    }
+    if (n > LITERALS_MAX) {
+        g->n_clues = n_before;
+        return false;
+    }
+    *n_literals = n;
+    return true;
 }
 
 /* Formats from `from` on, as many as fit. Returns the first that does not. */
 static size_t fill_group(struct guesser *guesser, struct group *g, size_t from)
 {
+    const struct format_set *set = guesser->set;
+    size_t n_clues_max = 0;
+    size_t n_literals = 0;
     size_t to = from;
+    for (size_t idx = from; idx < set->n; idx++) {
+        n_clues_max += set->items[idx]->n_series;
+    }
     g->guesser = guesser;
     g->format.strips_mpirun = true;
     g->format.search = &g->search;
-    g->clues = arena_array(&guesser->arena, struct clue, LITERALS_MAX);
-    g->bits = arena_array(&guesser->arena, uint8_t, LITERALS_MAX);
-    while (to < guesser->set->n &&
-           g->n_clues + count_clues(guesser->set->items[to]) <= LITERALS_MAX) {
-        const struct format *format = guesser->set->items[to];
-        for (size_t idx = 0; can_guess(format) && idx < format->n_series; idx++) {
-            if (is_clue(&format->series[idx])) {
-                g->clues[g->n_clues++] = (struct clue){clue_of(&format->series[idx]), to};
-            }
-        }
-        g->format.strips_srun = g->format.strips_srun || format->strips_srun;
-        to++;
+    g->clues = arena_array(&guesser->arena, struct clue, n_clues_max + 1);
+    for (; to < set->n && add_format(g, set->items[to], to, &n_literals); to++) {
+        g->format.strips_srun = g->format.strips_srun || set->items[to]->strips_srun;
     }
     return to;
 }
@@ -141,21 +163,31 @@ void guesser_free(struct guesser *guesser)
     free(guesser);
 }
 
+/* The clues with one literal. */
+static int look_for(struct group *g, size_t bit, struct str text, bool *found, struct err *err)
+{
+    for (size_t at = g->first[bit]; at > 0; at = g->clues[at - 1].next) {
+        const struct clue *clue = &g->clues[at - 1];
+        bool *fits = &g->guesser->fits[clue->owner];
+        if (*fits) {
+            continue;
+        }
+        if (pattern_match(clue->probe->pattern, text, &g->parser->budget, fits, err) < 0) {
+            return -1;
+        }
+        *found = *found || *fits;
+    }
+    return 0;
+}
+
 int guesser_line(struct guesser *guesser, const struct line *line, struct err *err)
 {
     struct group *g = &guesser->groups[guesser->current];
     bool has_found = false;
-    for (size_t idx = 0; idx < g->n_clues; idx++) {
-        const struct clue *clue = &g->clues[idx];
-        bool is_hit = false;
-        if (guesser->fits[clue->owner] || !(line->mask >> g->bits[idx] & 1)) {
-            continue;
-        }
-        if (pattern_match(clue->probe->pattern, line->text, &g->parser->budget, &is_hit, err) < 0) {
+    for (uint64_t rest = line->mask; rest; rest &= rest - 1) {
+        if (look_for(g, (size_t)__builtin_ctzll(rest), line->text, &has_found, err) < 0) {
             return -1;
         }
-        guesser->fits[clue->owner] = is_hit;
-        has_found = has_found || is_hit;
     }
     if (has_found) {
         aim(g);
