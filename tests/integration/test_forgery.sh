@@ -89,9 +89,26 @@ is "$(jq -r '.archive | length > 0' "$T/out")" true "and names its archive"
 rm -rf "$T/forged" && cp -r "$T/sealed" "$T/forged" && sed -i 's/"value": 8,/"value": 9,/' "$T/forged/result.json"
 "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
 cp "$T/forged.tar.zst" "$(echo "$R"/*.tar.zst)"
-for command in "resume last" "replay last" "verify last --key $T/forger.pub"; do
+every_reader=("status last" "report last" "compare last last" "resume last" "replay last" "verify last --key $T/forger.pub" "replay $R" "report $R/evidence")
+for command in "${every_reader[@]}"; do
     # shellcheck disable=SC2086
-    refused "a forged archive in the run's folder: ${command%% *}" "$REPERF" $command
+    refused "a forged archive in the run's folder: ${command}" "$REPERF" $command
+done
+# One that holds, and is not what was sealed there.
+exits 0 "the evidence by another key" "$REPERF" seal "$R/evidence" -o "$T/other.tar.zst" --key "$T/forger" --force
+cp "$T/other.tar.zst" "$(echo "$R"/*.tar.zst)"
+for command in "${every_reader[@]}"; do
+    # shellcheck disable=SC2086
+    refused "another archive that holds in the run's folder: ${command}" "$REPERF" $command
+done
+exits 0 "a listing goes on" "$REPERF" status
+like "$(cat "$T/out")" "damaged" "and has the run as damaged"
+exits 0 "history goes on" "$REPERF" history --json
+is "$(jq -c '[(.cells | length), (.damaged | length)]' "$T/out")" "[0,1]" "without its numbers"
+exits 0 "sealing it again is written down" "$REPERF" seal last --force --key "$T/honest"
+for command in "status last" "report last" "resume last" "replay last" "verify last --key $T/honest.pub"; do
+    # shellcheck disable=SC2086
+    exits 0 "and heals: ${command%% *}" "$REPERF" $command
 done
 rm "$R"/*.tar.zst
 refused "an archive that is gone: resume" "$REPERF" resume last
