@@ -132,4 +132,16 @@ like "$(cat "$T/out")" "as it states itself: not derived" "the verdict says so"
 exits 0 "in its document too" "$REPERF" verify "$A" --unsigned --bytes-only --json
 is "$(jq .derived "$T/out")" false "derived: false"
 exits 2 "--bytes-only is for archives" "$REPERF" verify cityscapes --bytes-only
+
+# A run that is made to be judged by the rules of an earlier version, which saw less: it derives, and who verifies it is told what today's say.
+forget_runs
+cp "$ROOT/tests/integration/fake_train.sh" "$T/fake/train.sh"
+mode ranks
+exits 137 "a run whose ranks both print for the job, killed at its plan" env REPERF_CRASH_AFTER=1 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1
+sed -i 's/"derivation": *[0-9]*/"derivation": 3/' "$(run_folder)/evidence/lock/lock.json"
+exits 0 "resumed by derivation 3 it counts" "$REPERF" resume last
+exits 0 "and verifies" "$REPERF" verify last --unsigned
+like "$(cat "$T/out")" "by derivation 3, an earlier one than today's [0-9]*: today's gives something else, $CASE: failed, and was not_comparable 2.46154 samples/s" "not without saying so"
+exits 0 "in its document too" "$REPERF" verify last --unsigned --json
+is "$(jq -c '[.derivation, (.today | type)]' "$T/out")" '[3,"string"]' "derivation, today"
 tap_done
