@@ -197,11 +197,44 @@ static bool find_journal(struct arena *arena, const char *folder, const char **r
     return ret_id->len || fs_exists(*ret_path);
 }
 
+/* The run that a path is called by, links or not: its last part, or the one before; else empty. */
+static struct str called_by(const char *path)
+{
+    struct str rest = str_of(path);
+    for (int part = 0; part < 2; part++) {
+        size_t from;
+        while (rest.len && rest.ptr[rest.len - 1] == '/') {
+            rest.len--;
+        }
+        from = rest.len;
+        while (from > 0 && rest.ptr[from - 1] != '/') {
+            from--;
+        }
+        if (run_id_is_valid(str_sub(rest, from, rest.len - from))) {
+            return str_sub(rest, from, rest.len - from);
+        }
+        rest.len = from;
+    }
+    return STR_EMPTY;
+}
+
+/* A link from one run's folder to another's does not make a second run. */
+static int check_called(const char *path, struct str run_id, struct err *err)
+{
+    struct str id = called_by(path);
+    return !id.len || str_eq(id, run_id)
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: is run %.*s", path, STR_ARG(run_id));
+}
+
 int journal_check(struct arena *arena, const char *folder, const struct derived *derived,
                   struct err *err)
 {
     struct checked_record c = {.arena = arena, .folder = folder, .derived = derived};
     struct str id;
+    if (check_called(folder, derived->frozen.run_id, err) < 0) {
+        return -1;
+    }
     if (!find_journal(arena, folder, &c.path, &id)) {
         return 0;
     }
@@ -275,6 +308,9 @@ int run_check_place(const char *path, struct str run_id, struct err *err)
     const char *folder;
     struct rundir dir;
     struct str id;
+    if (check_called(path, run_id, err) < 0) {
+        return -1;
+    }
     if (!find_place(&arena, path, &folder, &id)) {
         return 0;
     }

@@ -84,6 +84,19 @@ for command in "report $C" "compare $C $C" "replay $C" "verify $C --key $T/hones
     refused "a run of another name than its folder, archive and all: ${command%% *}" "$REPERF" $command
 done
 rm -rf "$REPERF_STATE/runs/20200101T000000.000Z-00000000"
+linked() { # WHAT
+    exits 0 "a listing of a run and of $1" "$REPERF" status --json
+    is "$(jq -r '[.runs[].state] | join(" ")' "$T/out")" "damaged sealed" "$1: damaged, and the run is not"
+    for command in "status $C" "report $C" "replay $C" "verify $C --key $T/honest.pub" "seal $C -o $T/linked.tar.zst"; do
+        # shellcheck disable=SC2086
+        refused "$1: ${command%% *}" "$REPERF" $command
+    done
+    rm -rf "${REPERF_STATE:?}/runs/$C"
+}
+ln -s "$(basename "$R")" "$REPERF_STATE/runs/$C"
+linked "a link to it by another name"
+mkdir "$REPERF_STATE/runs/$C" && cp "$R/journal.jsonl" "$REPERF_STATE/runs/$C/" && ln -s "$R/evidence" "$REPERF_STATE/runs/$C/evidence"
+linked "a folder by another name whose evidence is a link to its"
 exits 0 "a sealed run is resumed in vain" "$REPERF" resume last --json
 is "$(jq -r '.archive | length > 0' "$T/out")" true "and names its archive"
 rm -rf "$T/forged" && cp -r "$T/sealed" "$T/forged" && sed -i 's/"value": 8,/"value": 9,/' "$T/forged/result.json"
