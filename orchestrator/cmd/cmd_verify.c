@@ -8,6 +8,7 @@
 #include "cmd/stop.h"
 #include "evidence/rundir.h"
 #include "evidence/verify_archive.h"
+#include "judge/derivation.h"
 #include "run/journal_check.h"
 #include "store/lock_file.h"
 #include "view/run_view.h"
@@ -90,6 +91,10 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_bool(&out, "holds", err->code == ERR_NONE);
     jw_bool(&out, "rebuilt", info->is_rebuilt);
     jw_bool(&out, "derived", info->is_derived);
+    if (info->is_derived) {
+        jw_i64(&out, "derivation", info->derivation);
+        jw_z(&out, "today", info->today);
+    }
     jw_str(&out, "run_id", info->run_id);
     jw_z(&out, "result", info->run_id.ptr ? evidence_outcome_name(info->outcome) : NULL);
     jw_i64(&out, "files", (int64_t)info->n_files);
@@ -107,6 +112,19 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_end_object(&out);
 }
 
+/* An earlier derivation judges less strictly: who relies on it is told what today's says. */
+static void print_derivation(struct strbuf *buf, const struct verify_info *info)
+{
+    if (info->derivation < DERIVATION_NOW) {
+        strbuf_printf(buf,
+                      "          by derivation %lld, an earlier one than today's %d: today's "
+                      "gives %s%s\n",
+                      (long long)info->derivation, DERIVATION_NOW,
+                      info->today ? "something else, " : "the same",
+                      info->today ? info->today : "");
+    }
+}
+
 static void print_text(struct strbuf *buf, const char *path, const struct verify_info *info)
 {
     strbuf_printf(buf, "%s\n  run     %.*s: %s%s\n", path, STR_ARG(info->run_id),
@@ -121,6 +139,7 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
                       "  derived from %zu raw logs and the frozen rules: the series and the result "
                       "are what follows\n",
                       info->n_logs);
+        print_derivation(buf, info);
     } else {
         strbuf_add_z(buf, "  derived nothing (--bytes-only): whether the result follows from the "
                           "logs was not checked\n");

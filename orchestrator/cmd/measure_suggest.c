@@ -223,7 +223,7 @@ static void add_numbers(struct strbuf *text, const struct suggestions *list)
         table_addf(&table, "%" PRId64, s->number->n);
         table_addf(&table, "%" PRId64, s->number->first_line);
         add_shape(&table, s->number);
-        if (s->kind == SUGGEST_CLOCK) {
+        if (s->number->is_clock) {
             table_add(&table, STR_LIT("-"));
             table_add(&table, STR_LIT("-"));
         } else {

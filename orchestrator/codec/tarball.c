@@ -424,6 +424,31 @@ static int refill(struct tarball_source *source, struct err *err)
     return 0;
 }
 
+static int read_container(struct tarball_source *source, uint8_t ret_sha256[SHA256_BYTES],
+                          struct err *err)
+{
+    struct digest_value value;
+    while (source->read_bytes < source->container_bytes) {
+        if (refill(source, err) < 0) {
+            return -1;
+        }
+    }
+    if (digest_finish(&source->container, &value, err) < 0) {
+        return -1;
+    }
+    memcpy(ret_sha256, value.sha256, SHA256_BYTES);
+    return 0;
+}
+
+int tarball_container(const char *path, uint8_t ret_sha256[SHA256_BYTES], struct err *err)
+{
+    CLEANUP(tarball_source) struct tarball_source source = TARBALL_SOURCE_EMPTY;
+    if (tarball_open(path, &source, err) < 0) {
+        return -1;
+    }
+    return read_container(&source, ret_sha256, err) < 0 ? err_wrap(err, "%s", path) : 0;
+}
+
 static int check_end(struct tarball_source *source, struct err *err)
 {
     struct digest_value value;

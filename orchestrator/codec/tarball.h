@@ -107,6 +107,10 @@ static inline void tarball_source_cleanup(struct tarball_source *source)
 MUST_CHECK int tarball_next(struct tarball_source *source, void *buf, size_t size, size_t *ret_len,
                             struct err *err);
 
+/* The SHA-256 of all bytes before the closing, as tarball_finish gave it to the writer. The bytes are not unpacked. */
+MUST_CHECK int tarball_container(const char *path, uint8_t ret_sha256[SHA256_BYTES],
+                                 struct err *err);
+
 /* A sink that writes the members below an existing folder of the caller's own. The caller releases it, whatever happened. */
 struct tarball_unpacker {
     const char *folder; /* borrowed */

@@ -3,8 +3,11 @@
 
 #include "evidence/derive.h"
 
+#include <math.h>
+
 #include "base/fs.h"
 #include "evidence/contents.h"
+#include "judge/derivation.h"
 
 #define DERIVED_MAX (1u << 30)
 
@@ -64,6 +67,46 @@ int derive_folder(struct arena *arena, const char *folder, struct derived *ret_d
     *ret_derived = derived;
     derived = (struct derived){0};
     return 0;
+}
+
+static int discard(void *ctx UNUSED, const char *name UNUSED, struct str text UNUSED,
+                   struct err *err UNUSED)
+{
+    return 0;
+}
+
+static const char *shown(struct arena *arena, const struct cell_result *cell)
+{
+    const char *verdict = run_verdict_name(cell->verdict);
+    return isnan(cell->value)
+               ? verdict
+               : arena_printf(arena, "%s %.6g %.*s", verdict, cell->value, STR_ARG(cell->unit));
+}
+
+static bool is_same(const struct cell_result *a, const struct cell_result *b)
+{
+    return a->verdict == b->verdict &&
+           (a->value == b->value || (isnan(a->value) && isnan(b->value)));
+}
+
+const char *derive_today(struct arena *arena, const struct derived *derived)
+{
+    struct frozen frozen = derived->frozen;
+    struct run_result today = {0};
+    struct err err = {0};
+    frozen.derivation = DERIVATION_NOW;
+    if (result_derive(arena, &frozen, (struct derived_to){discard, NULL}, &today, &err) < 0) {
+        return arena_printf(arena, "%s", err.msg);
+    }
+    ASSERT(today.n_cells == derived->result.n_cells); /* of one plan */
+    for (size_t idx = 0; idx < today.n_cells; idx++) {
+        const struct cell_result *then = &derived->result.cells[idx];
+        if (!is_same(then, &today.cells[idx])) {
+            return arena_printf(arena, "%.*s: %s, and was %s", STR_ARG(then->of_case->id),
+                                shown(arena, &today.cells[idx]), shown(arena, then));
+        }
+    }
+    return NULL;
 }
 
 void derived_release(struct derived *derived)

@@ -18,6 +18,9 @@ struct derived {
    differs, is missing, or is there and does not follow from the logs. */
 MUST_CHECK int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                              struct err *err);
+/* What today's rules give for evidence that was derived by an earlier derivation: NULL where it is the same verdicts and numbers, else
+   the first that is another. An archive keeps the verdict of its own derivation; who reads it is told. */
+const char *derive_today(struct arena *arena, const struct derived *derived);
 void derived_release(struct derived *derived);
 static inline void derived_cleanup(struct derived *derived)
 {

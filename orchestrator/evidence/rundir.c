@@ -11,10 +11,10 @@
 
 #define LOCK_TEXT_MAX 64
 
-void rundir_paths(struct arena *arena, const char *state, struct str id, struct rundir *ret_dir)
+void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir)
 {
     struct rundir dir = {.id = str_dup(arena, id)};
-    dir.folder = arena_printf(arena, "%s/runs/%.*s", state, STR_ARG(id));
+    dir.folder = folder;
     dir.evidence = fs_join(arena, dir.folder, "evidence");
     dir.journal = fs_join(arena, dir.folder, "journal.jsonl");
     dir.events = fs_join(arena, dir.folder, "events.jsonl");
@@ -24,6 +24,11 @@ void rundir_paths(struct arena *arena, const char *state, struct str id, struct 
     dir.cancel = fs_join(arena, dir.folder, "cancel");
     dir.archive = arena_printf(arena, "%s/%.*s.tar.zst", dir.folder, STR_ARG(id));
     *ret_dir = dir;
+}
+
+void rundir_paths(struct arena *arena, const char *state, struct str id, struct rundir *ret_dir)
+{
+    rundir_in(arena, arena_printf(arena, "%s/runs/%.*s", state, STR_ARG(id)), id, ret_dir);
 }
 
 int rundir_list(struct arena *arena, const char *state, struct fs_names *ret_ids, struct err *err)

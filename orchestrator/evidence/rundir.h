@@ -29,6 +29,8 @@ struct rundir {
 };
 
 void rundir_paths(struct arena *arena, const char *state, struct str id, struct rundir *ret_dir);
+/* The same of the run's own folder, wherever it lies; folder is borrowed. */
+void rundir_in(struct arena *arena, const char *folder, struct str id, struct rundir *ret_dir);
 
 #define RUN_NAME_MAX 64
 

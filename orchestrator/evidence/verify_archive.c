@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "codec/tarball.h"
 #include "evidence/derive.h"
+#include "judge/derivation.h"
 #include "sys/pool.h"
 
 /* The members that are read, beside being hashed. */
@@ -392,6 +393,9 @@ static int check_derived(struct checking *c, struct err *err)
     }
     c->info->is_derived = true;
     c->info->n_logs = derived.n_logs;
+    c->info->derivation = derived.frozen.derivation;
+    c->info->today =
+        derived.frozen.derivation < DERIVATION_NOW ? derive_today(c->arena, &derived) : NULL;
     return 0;
 }
 

@@ -42,12 +42,29 @@ static struct str section_of(const struct doc_row *row)
     return row->n > 1 ? one : STR_EMPTY;
 }
 
-/* A row without a number is a head of its columns, below the first. */
+/* "56.17 ms", "1.491s ± 0.178", "0.98x": a figure, and no name that begins with a number ("8 GPUs", "1x"). */
+static bool is_figure(struct draft_reader *r, struct str text)
+{
+    struct str printed, rest;
+    size_t n = 0;
+    if (draft_printed(r, text, &printed)) {
+        return true;
+    }
+    if (!draft_printed_with(r, text, &printed, &rest)) {
+        return false;
+    }
+    while (n < rest.len && (rest.ptr[n] | 0x20) >= 'a' && (rest.ptr[n] | 0x20) <= 'z') {
+        n++;
+    }
+    return draft_time_unit(r, str_sub(rest, 0, n)).len > 0 ||
+           (memchr(printed.ptr, '.', printed.len) && (n < 2 || str_eq_z(rest, "GB")));
+}
+
+/* A row without a figure is a head of its columns, below the first. */
 static bool is_head(struct draft_reader *r, const struct doc_row *row)
 {
-    struct str ignored;
     for (size_t c = 0; c < row->n; c++) {
-        if (draft_printed(r, row->cells[c].text, &ignored)) {
+        if (is_figure(r, row->cells[c].text)) {
             return false;
         }
     }
@@ -89,6 +106,7 @@ static bool is_log_link(struct str link)
 static void read_label(struct draft_reader *r, enum draft_column column, struct str text,
                        struct draft_attrs *attrs)
 {
+    const struct word *word;
     struct str name;
     switch (column) {
     case COLUMN_GPUS:
@@ -111,8 +129,11 @@ static void read_label(struct draft_reader *r, enum draft_column column, struct 
                 : draft_slug(r->arena, str_of(arena_printf(r->arena, "%.*s-%.*s",
                                                            STR_ARG(attrs->model), STR_ARG(name))));
         break;
-    case COLUMN_VALUE:
     case COLUMN_PRECISION:
+        word = words_find(&r->vocabulary->precisions, draft_lower(r->arena, text));
+        attrs->precision = word && !attrs->precision.ptr ? word->name : attrs->precision;
+        break;
+    case COLUMN_VALUE:
     case COLUMN_FRAMEWORK:
     case COLUMN_LABEL:
         break;
@@ -193,8 +214,8 @@ static struct str model_of(struct draft_reader *r, const struct draft_page *page
 static void read_around(struct draft_reader *r, const struct draft_page *page,
                         struct draft_attrs *attrs)
 {
-    const struct str around[] = {page->section, page->above, page->table->heading, page->document,
-                                 page->title};
+    const struct str around[] = {page->section,      page->above,    page->table->heading,
+                                 page->table->outer, page->document, page->title};
     for (size_t idx = 0; idx < ARRAY_LEN(around); idx++) {
         draft_read_attrs(r, around[idx], attrs);
     }
@@ -211,7 +232,8 @@ static struct str unit_around(struct draft_reader *r, const struct draft_page *p
 {
     struct str unit = draft_unit(r, page->table->heading);
     unit = unit.len ? unit : draft_unit(r, page->above);
-    return unit.len ? unit : draft_unit(r, page->heads[0]);
+    unit = unit.len ? unit : draft_unit(r, page->heads[0]);
+    return unit.len ? unit : draft_unit(r, page->table->outer);
 }
 
 /* False: no number of speed, or one that is left out. */
@@ -221,6 +243,7 @@ static bool find_unit(struct draft_reader *r, const struct draft_page *page, siz
     struct str head = page->heads[column];
     bool speaks = draft_finds(r, SHAPE_RATE, head) || draft_finds(r, SHAPE_RATE, page->above) ||
                   draft_finds(r, SHAPE_RATE, page->table->heading) ||
+                  draft_finds(r, SHAPE_RATE, page->table->outer) ||
                   (draft_finds(r, SHAPE_RATE, page->document) &&
                    !memchr(head.ptr ? head.ptr : "", '_', head.len));
     struct str unit = draft_unit(r, head);
@@ -265,7 +288,8 @@ static bool find_other(struct draft_reader *r, const struct draft_page *page, si
     is_in_cell = unit.len && rest.len <= TIME_UNIT_MAX;
     unit = is_in_cell ? unit : draft_time_unit(r, head);
     if (!unit.len || (rest.len && !is_in_cell && rest.ptr[0] != '(') ||
-        draft_finds(r, SHAPE_RATIO, head) || !(is_in_cell || draft_finds(r, SHAPE_TIME, head))) {
+        draft_finds(r, SHAPE_RATIO, head) || draft_finds(r, SHAPE_SETTING, head) ||
+        !(is_in_cell || draft_finds(r, SHAPE_TIME, head))) {
         return false;
     }
     number->unit = unit;
@@ -323,7 +347,8 @@ static void add_number(struct draft_reader *r, const struct draft_page *page, si
     number.link = number.link.ptr ? number.link : link;
     /* "resnet50" above a column of rates. */
     if (!number.attrs.model.ptr && !draft_says_row(&said) && !draft_unit(r, head).len &&
-        !draft_finds(r, SHAPE_GENERAL, head) && !draft_finds(r, SHAPE_TIME, head) &&
+        (!draft_finds(r, SHAPE_GENERAL, head) || draft_finds(r, SHAPE_SIZED, head)) &&
+        !draft_finds(r, SHAPE_TIME, head) && !draft_finds(r, SHAPE_STATISTIC, head) &&
         !str_eq_z(number.metric, "accuracy")) {
         number.attrs.model = draft_slug(r->arena, head);
         number.attrs.is_model_a_guess = number.attrs.model.ptr != NULL;

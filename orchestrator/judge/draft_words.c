@@ -55,6 +55,11 @@ static const char *const SHAPE_TEXT[SHAPES] = {
                     "cost|\\bssd\\b|layers?|hidden|heads?|vocab|classes|\\bsteps?\\b",
     [SHAPE_GENERAL] = "(?i)result|performance|benchmark|train|inference|table|readme|speed|"
                       "through|overview|summary|comparison|^\\d",
+    /* "8B Q4_K_M", "3D-UNet": a name. */
+    [SHAPE_SIZED] = "(?i)^\\d+(?:\\.\\d+)?(?:[bm](?![a-z])|d[ -])",
+    [SHAPE_STATISTIC] = "(?i)^(?:mean|median|average|avg|min(?:imum)?|max(?:imum)?|std|stdev|"
+                        "p\\d{1,2}|\\d{1,2}(?:th|%)? ?(?:percentile)?)$",
+    [SHAPE_SETTING] = "(?i)chunk|window|length|interval|time-?out|budget|period|limit",
     [SHAPE_TIME] = "(?i)time|latency|duration|forward|backward",
     [SHAPE_TIME_UNIT] = "(?i)(?<![a-z0-9/])(?<a>ms|msec|milliseconds?|us|microseconds?|s|secs?|"
                         "seconds?|min|mins|minutes?|h|hrs?|hours?)(?![a-z])",

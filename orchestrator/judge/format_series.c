@@ -11,7 +11,7 @@ static bool is_unit_of(const struct vocabulary *v, struct str unit, enum quantit
 {
     const struct word *word = words_find(&v->units, unit);
     bool is_base = word && str_eq(word->name, unit);
-    bool is_rate = is_base && (unit_is(v, unit, "rate") || unit_is(v, unit, "step_rate"));
+    bool is_rate = is_base && word_is_rate(word);
     switch (quantity) {
     case QTY_RATE:
     case QTY_RUNNING_MEAN:
@@ -24,7 +24,8 @@ static bool is_unit_of(const struct vocabulary *v, struct str unit, enum quantit
     case QTY_PROGRESS:
         return unit.len == 0;
     case QTY_SCORE:
-        return is_base && !is_rate && !unit_is(v, unit, "time");
+        return is_base && !unit_is(v, unit, "rate") && !unit_is(v, unit, "step_rate") &&
+               !unit_is(v, unit, "time");
     }
     return false;
 }

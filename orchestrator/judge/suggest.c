@@ -13,6 +13,7 @@
 #define WARMUP_FAR   0.1 /* of the median */
 #define WARMUP_SHARE 4
 #define SAMPLES_FEW  3
+#define BESIDE_LESS  65 /* below any rate of steps and any time of one, above a bare moment */
 
 /* Small letters, and "_" before a capital after a small one: "SamplesPerSec" is "samples_per_sec". */
 static struct str snake(struct str name, char *buf, size_t size)
@@ -105,7 +106,8 @@ static bool is_step_time_name(struct str name)
 static bool is_rate_name(struct str name)
 {
     static const char *const WORDS[] = {"throughput", "ips", "speed", "rate", NULL};
-    static const char *const NOT[] = {"learning", "drop", "dropout", "lr", "hit", "error", NULL};
+    static const char *const NOT[] = {"learning", "drop",  "dropout", "lr",   "hit",
+                                      "error",    "clock", "memory",  "baud", NULL};
     return has_word(name, WORDS) && !has_word(name, NOT);
 }
 
@@ -130,9 +132,10 @@ static void set_unit(struct suggestion *s, const struct word *unit, struct str n
     static const char *const STEPS[] = {"step", "iter", "iteration", "batch", NULL};
     bool is_mean = has_word(name, MEANS) && has_word(name, STEPS);
     double factor = 1;
-    if (str_eq_z(unit->dimension, "rate") || str_eq_z(unit->dimension, "step_rate")) {
+    if (word_is_rate(unit)) {
         s->kind = SUGGEST_RATE;
         s->unit = unit->name;
+        s->is_beside = !str_ends(unit->dimension, STR_LIT("rate"));
     } else if (factor_of(unit, &factor) && (is_step_time_name(name) || is_mean)) {
         set_time(s, only_grows(s->number) ? SUGGEST_SPAN : SUGGEST_TIME, factor);
     }
@@ -153,7 +156,10 @@ static void classify(const struct vocabulary *v, struct suggestion *s)
     double factor = 1;
     time = time ? time : time_over_step(v, name);
     if (n->is_clock) {
-        s->kind = SUGGEST_CLOCK;
+        /* Where the same count stands on every line, the lines are no steps. */
+        bool are_steps =
+            n->steps.n == n->n && !n->steps.is_changing && n->steps.last > n->steps.first;
+        s->kind = are_steps ? SUGGEST_CLOCK : SUGGEST_NONE;
     } else if (n->is_span) {
         s->kind = SUGGEST_SPAN;
     } else if (time && factor_of(time, &factor)) {
@@ -194,7 +200,7 @@ static int penalty(const struct survey_number *n)
     bool has_grown = n->n > SAMPLES_FEW && n->n_up + 1 == n->n && n->last > 2 * n->first;
     return (has_word(name, SIDE_FIGURES) || has_word(lead, SIDE_FIGURES) ? 50 : 0) +
            (has_word(name, SMOOTH) ? 5 : 0) + (n->n < SAMPLES_FEW && !n->is_bar ? 15 : 0) +
-           (has_grown ? 30 : 0);
+           (n->n == 1 && !n->is_bar ? 10 : 0) + (has_grown ? 30 : 0);
 }
 
 static int score_of(const struct suggestion *s)
@@ -203,8 +209,11 @@ static int score_of(const struct suggestion *s)
         [SUGGEST_RATE] = 100,        [SUGGEST_RATE_NO_UNIT] = 60, [SUGGEST_TIME] = 70,
         [SUGGEST_TIME_NO_UNIT] = 40, [SUGGEST_CLOCK] = 30,        [SUGGEST_SPAN] = 2,
         [SUGGEST_NONE] = 1};
-    int steps = s->kind == SUGGEST_RATE && str_eq_z(s->unit, "steps/s") ? 20 : 0;
-    return BY_KIND[s->kind] - steps -
+    int less = s->kind != SUGGEST_RATE        ? 0
+               : s->is_beside                 ? BESIDE_LESS
+               : str_eq_z(s->unit, "steps/s") ? 20
+                                              : 0;
+    return BY_KIND[s->kind] - less -
            (s->kind == SUGGEST_NONE || s->kind == SUGGEST_SPAN ? 0 : penalty(s->number));
 }
 
@@ -241,11 +250,10 @@ static int take_unit(struct suggestions *list, const struct vocabulary *v, struc
     double factor = 1;
     bool is_time = factor_of(word, &factor);
     bool is_taken = false;
-    bool is_rate =
-        word && (str_eq_z(word->dimension, "rate") || str_eq_z(word->dimension, "step_rate"));
+    bool is_rate = word && word_is_rate(word);
     if (!is_time && !is_rate) {
         return err_set(err, ERR_USAGE,
-                       "--unit %.40s: expected a unit of a rate (images/s, tokens/s, steps/s, ...) "
+                       "--unit %.40s: expected a unit of a rate (images/s, steps/s, GB/s, ...) "
                        "or of time (s, ms)",
                        unit.ptr);
     }

@@ -24,7 +24,9 @@ struct suggestion {
     enum suggestion_kind kind;
     struct str unit; /* of the vocabulary; empty where none is printed */
     double factor;   /* turns what is printed into unit */
-    bool is_plain;   /* its pattern takes the number alone: no step, and bars on their way too */
+    bool
+        is_beside; /* a bandwidth or arithmetic rate, which logs of training print beside their own */
+    bool is_plain; /* its pattern takes the number alone: no step, and bars on their way too */
     int64_t
         total; /* of a bar beside alike ones of other lengths: its steps, which tell it from them; else 0 */
     int score; /* the more, the rather it is what the log is about */

@@ -380,10 +380,7 @@ int suggest_given(const struct given_format *given, struct strbuf *out, struct e
                  : str_eq_z(unit->name, "h")   ? 3600
                                                : 1;
     }
-    quantity = is_time ? "step_time"
-               : str_eq_z(unit->dimension, "rate") || str_eq_z(unit->dimension, "step_rate")
-                   ? "rate"
-                   : "score";
+    quantity = is_time ? "step_time" : word_is_rate(unit) ? "rate" : "score";
     jw_begin(&json, out, false);
     put_head(&json, given->id, STR_LIT("a pattern of the command line"));
     jw_array(&json, "series");

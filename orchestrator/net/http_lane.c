@@ -131,8 +131,8 @@ static enum err_code code_of(const struct http_transfer *transfer, CURLcode resu
     case CURLE_LOGIN_DENIED:
     case CURLE_AUTH_ERROR:
         return ERR_AUTH;
-    case CURLE_OUT_OF_MEMORY:
-        return ERR_INTERNAL;
+    case CURLE_OUT_OF_MEMORY: /* libcurl's word for one line of a head over its limit, too */
+        return transfer->header_bytes > 0 && !transfer->has_head ? ERR_FETCH : ERR_INTERNAL;
     default:
         return ERR_NET;
     }
@@ -145,6 +145,8 @@ int transfer_failed(struct http_transfer *transfer, struct err *err)
     long proxy_status = 0;
     long n_redirects = 0;
     const char *text = transfer->error_text[0] ? transfer->error_text : curl_easy_strerror(result);
+    bool is_long_line =
+        result == CURLE_OUT_OF_MEMORY && code_of(transfer, result, status) == ERR_FETCH;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_COUNT, &n_redirects);
@@ -154,5 +156,5 @@ int transfer_failed(struct http_transfer *transfer, struct err *err)
     }
     return err_set(err, proxy_status == 407 ? ERR_AUTH : code_of(transfer, result, status),
                    "%s: %s%s", transfer->shown, transfer->is_redirected ? "redirected: " : "",
-                   text);
+                   is_long_line ? "a line of its headers is longer than libcurl takes" : text);
 }

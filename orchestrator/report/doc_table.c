@@ -97,6 +97,9 @@ struct doc_table *doc_new_table(struct doc_reader *r, size_t at)
     table = &r->out->items[r->out->n++];
     from = from > r->heading_end ? from : r->heading_end;
     table->heading = r->heading;
+    for (int level = r->level - 1; level > 1 && !table->outer.ptr; level--) {
+        table->outer = r->levels[level];
+    }
     table->before = str_sub(r->text, from, at > from ? at - from : 0);
     table->line = line_of(r, at);
     return table;
@@ -346,15 +349,37 @@ static size_t read_html(struct doc_reader *r, size_t at)
 
 /* ---- a document ---- */
 
+/* 1 to DOC_LEVELS; 0: no heading. */
+static int level_of(struct str line)
+{
+    int64_t html;
+    int level = 0;
+    while (level < DOC_LEVELS && (size_t)level < line.len && line.ptr[level] == '#') {
+        level++;
+    }
+    if (level > 0) {
+        return line.len > 1 ? level : 0;
+    }
+    html = str_find(line, STR_LIT("<h"));
+    return html >= 0 && (size_t)html + 2 < line.len && line.ptr[html + 2] >= '1' &&
+                   line.ptr[html + 2] <= '6'
+               ? line.ptr[html + 2] - '0'
+               : 0;
+}
+
 static void note_heading(struct doc_reader *r, size_t at, struct str line)
 {
-    bool is_markdown = line.len > 1 && line.ptr[0] == '#';
-    int64_t html = is_markdown ? -1 : str_find(line, STR_LIT("<h"));
-    if (is_markdown || (html >= 0 && (size_t)html + 2 < line.len && line.ptr[html + 2] >= '1' &&
-                        line.ptr[html + 2] <= '6')) {
-        r->heading = doc_clean_cell(r->arena, line).text;
-        r->heading_end = at + line.len;
-        r->out->title = r->out->title.ptr ? r->out->title : r->heading;
+    int level = level_of(line);
+    if (level == 0) {
+        return;
+    }
+    r->heading = doc_clean_cell(r->arena, line).text;
+    r->heading_end = at + line.len;
+    r->out->title = r->out->title.ptr ? r->out->title : r->heading;
+    r->level = level;
+    r->levels[level] = r->heading;
+    for (int below = level + 1; below <= DOC_LEVELS; below++) {
+        r->levels[below] = STR_EMPTY;
     }
 }
 

@@ -23,6 +23,7 @@ struct doc_row {
 };
 struct doc_table {
     struct str heading;   /* the one above it, or empty */
+    struct str outer;     /* the one that heading stands below, or empty; never the title */
     struct str before;    /* what stands above it, to the heading or DOC_BEFORE_MAX */
     int64_t line;         /* of its first row, from 1 */
     struct doc_row *rows; /* the first is the head */

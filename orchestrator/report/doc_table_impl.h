@@ -5,11 +5,15 @@
 
 #include "report/doc_table.h"
 
+#define DOC_LEVELS 6
+
 struct doc_reader {
     struct arena *arena;
     struct str text;
     struct doc_tables *out;
     struct str heading;
+    struct str levels[DOC_LEVELS + 1]; /* the headings that enclose it, by level */
+    int level;                         /* of heading */
     size_t heading_end;
     size_t counted; /* lines are counted up to here */
     int64_t line;

@@ -72,6 +72,13 @@ bool unit_is(const struct vocabulary *vocabulary, struct str unit, const char *d
     return word && str_eq_z(word->dimension, dimension);
 }
 
+bool word_is_rate(const struct word *unit)
+{
+    static const char *const DIMENSIONS[] = {"rate",       "step_rate", "bandwidth",
+                                             "operations", "compute",   NULL};
+    return str_eq_any(unit->dimension, DIMENSIONS);
+}
+
 bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str name)
 {
     return is_one_of(name, vocabulary->conditions, vocabulary->n_conditions);

@@ -40,6 +40,8 @@ const struct vocabulary *vocabulary_of(const struct json *at);
 /* By name or alias; NULL where there is none. */
 const struct word *words_find(const struct words *words, struct str name);
 bool unit_is(const struct vocabulary *vocabulary, struct str unit, const char *dimension);
+/* A unit of something a second: samples, steps, bytes, operations. */
+bool word_is_rate(const struct word *unit);
 bool vocabulary_has_condition(const struct vocabulary *vocabulary, struct str name);
 /* Canonical precisions, for ids and commands of a report. NULL is none. */
 MUST_CHECK int check_precision(const struct json *at, const char *key, struct str value,

@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "codec/digest.h"
+#include "codec/tarball.h"
 #include "evidence/rundir.h"
 #include "run/journal.h"
 
@@ -196,11 +197,44 @@ static bool find_journal(struct arena *arena, const char *folder, const char **r
     return ret_id->len || fs_exists(*ret_path);
 }
 
+/* The run that a path is called by, links or not: its last part, or the one before; else empty. */
+static struct str called_by(const char *path)
+{
+    struct str rest = str_of(path);
+    for (int part = 0; part < 2; part++) {
+        size_t from;
+        while (rest.len && rest.ptr[rest.len - 1] == '/') {
+            rest.len--;
+        }
+        from = rest.len;
+        while (from > 0 && rest.ptr[from - 1] != '/') {
+            from--;
+        }
+        if (run_id_is_valid(str_sub(rest, from, rest.len - from))) {
+            return str_sub(rest, from, rest.len - from);
+        }
+        rest.len = from;
+    }
+    return STR_EMPTY;
+}
+
+/* A link from one run's folder to another's does not make a second run. */
+static int check_called(const char *path, struct str run_id, struct err *err)
+{
+    struct str id = called_by(path);
+    return !id.len || str_eq(id, run_id)
+               ? 0
+               : err_set(err, ERR_INTEGRITY, "%s: is run %.*s", path, STR_ARG(run_id));
+}
+
 int journal_check(struct arena *arena, const char *folder, const struct derived *derived,
                   struct err *err)
 {
     struct checked_record c = {.arena = arena, .folder = folder, .derived = derived};
     struct str id;
+    if (check_called(folder, derived->frozen.run_id, err) < 0) {
+        return -1;
+    }
     if (!find_journal(arena, folder, &c.path, &id)) {
         return 0;
     }
@@ -220,23 +254,106 @@ int run_check_folder(const char *folder, struct err *err)
     return find_journal(&arena, folder, &path, &id) ? run_derive(&arena, folder, &derived, err) : 0;
 }
 
-int run_check_place(const char *path, struct str run_id, struct err *err)
+/* The run's folder, and what it is called, where path is that folder or lies in it; false: in no run's folder. */
+static bool find_place(struct arena *arena, const char *path, const char **ret_folder,
+                       struct str *ret_id)
 {
     CLEANUP(free) char *whole = realpath(path, NULL);
     char *slash = whole ? strrchr(whole, '/') : NULL;
-    struct str folder;
-    if (!slash) {
-        return 0;
-    }
-    if (!run_id_is_valid(str_of(slash + 1))) { /* of a run's own folder: the last part itself */
+    if (slash && !run_id_is_valid(str_of(slash + 1))) {
         *slash = '\0';
         slash = strrchr(whole, '/');
     }
-    folder = str_of(slash ? slash + 1 : "");
-    return !run_id_is_valid(folder) || str_eq(folder, run_id)
-               ? 0
-               : err_set(err, ERR_INTEGRITY, "lies in the folder of run %.*s, and is run %.*s",
-                         STR_ARG(folder), STR_ARG(run_id));
+    if (!slash || !run_id_is_valid(str_of(slash + 1))) {
+        return false;
+    }
+    *ret_folder = arena_printf(arena, "%s", whole);
+    *ret_id = str_dup(arena, str_of(slash + 1));
+    return true;
+}
+
+/* The archive in a run's folder is the one that was sealed there last. */
+static int check_archive(struct arena *arena, const struct rundir *dir, struct err *err)
+{
+    struct journal_records records = {0};
+    struct str sealed = STR_EMPTY;
+    uint8_t sha256[SHA256_BYTES];
+    char hex[SHA256_HEX_SIZE];
+    if (!fs_exists(dir->archive)) {
+        return 0;
+    }
+    if (journal_read(arena, dir->journal, &records, err) < 0) {
+        return -1;
+    }
+    for (size_t idx = 0; idx < records.n; idx++) {
+        sealed = records.items[idx].state == J_SEALED ? records.items[idx].note : sealed;
+    }
+    if (!sealed.ptr) {
+        return 0; /* written, and not yet written down: the run is not over */
+    }
+    if (tarball_container(dir->archive, sha256, err) < 0) {
+        return -1;
+    }
+    hex_encode(sha256, SHA256_BYTES, hex);
+    return str_eq_z(sealed, hex) ? 0
+                                 : err_set(err, ERR_INTEGRITY,
+                                           "%s: not the archive that was sealed, by %s; reperf "
+                                           "seal --force makes it again",
+                                           dir->archive, dir->journal);
+}
+
+int run_check_place(const char *path, struct str run_id, struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    const char *folder;
+    struct rundir dir;
+    struct str id;
+    if (check_called(path, run_id, err) < 0) {
+        return -1;
+    }
+    if (!find_place(&arena, path, &folder, &id)) {
+        return 0;
+    }
+    if (!str_eq(id, run_id)) {
+        return err_set(err, ERR_INTEGRITY, "lies in the folder of run %.*s, and is run %.*s",
+                       STR_ARG(id), STR_ARG(run_id));
+    }
+    rundir_in(&arena, folder, id, &dir);
+    return check_archive(&arena, &dir, err);
+}
+
+/* False: archive is not what the run's own folder keeps. */
+static bool is_own_archive(struct arena *arena, const char *archive, struct rundir *ret_dir)
+{
+    CLEANUP(free) char *whole = realpath(archive, NULL);
+    const char *folder;
+    struct str id;
+    if (!whole || !find_place(arena, whole, &folder, &id)) {
+        return false;
+    }
+    rundir_in(arena, folder, id, ret_dir);
+    return strcmp(whole, ret_dir->archive) == 0 && fs_exists(ret_dir->journal);
+}
+
+int run_note_sealed(const char *archive, const char *sha256, bool is_signed, struct clock_src clock,
+                    struct err *err)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(journal) struct journal journal = JOURNAL_EMPTY;
+    CLEANUP(fd) int lock = -1;
+    struct journal_records records = {0};
+    struct rundir dir;
+    const struct journal_record record = {.state = J_SEALED,
+                                          .verdict = str_of(is_signed ? "signed" : "unsigned"),
+                                          .note = str_of(sha256)};
+    if (!is_own_archive(&arena, archive, &dir)) {
+        return 0;
+    }
+    return rundir_lock(&dir, &lock, err) < 0 ||
+                   journal_open(&journal, &arena, dir.journal, clock, &records, err) < 0 ||
+                   journal_append(&journal, &record, err) < 0
+               ? -1
+               : 0;
 }
 
 int run_derive(struct arena *arena, const char *folder, struct derived *ret_derived,

@@ -99,7 +99,8 @@ static int load_result(struct arena *arena, struct run_info *info, struct err *e
     if (strcmp(info->state, "sealed") != 0) {
         return 0;
     }
-    if (run_derive(arena, info->dir.evidence, &derived, err) < 0) {
+    if (run_derive(arena, info->dir.evidence, &derived, err) < 0 ||
+        run_check_place(info->dir.evidence, derived.frozen.run_id, err) < 0) {
         return -1;
     }
     info->exit_status = result->exit_status;

@@ -238,7 +238,7 @@ int run_view_open(struct arena *arena, struct clock_src clock, const char *state
         return -1;
     }
     view.frozen = derived.frozen; /* given away */
-    if (fs_exists(name) && run_check_place(name, view.frozen.run_id, err) < 0) {
+    if (run_check_place(fs_exists(name) ? name : view.folder, view.frozen.run_id, err) < 0) {
         return err_wrap(err, "%s", name);
     }
     view.result = derived.result;

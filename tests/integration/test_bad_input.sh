@@ -223,9 +223,9 @@ exits 10 "history of a state that is a file" env REPERF_STATE="$T/report.json" "
 exits 2 "ESC in an operand" "$REPERF" audit "$(printf 'x\033[2Jy')"
 like "$(cat -v "$T/err")" '"x\?\[2Jy"' "does not reach the terminal"
 mkfifo pipe
-cat pipe >page.html &
+timeout 100 cat pipe >page.html &
 reader=$!
-exits 0 "a page goes through a pipe" timeout 20 "$REPERF" report $ID --html pipe
+exits 0 "a page goes through a pipe" timeout 90 "$REPERF" report $ID --html pipe
 wait "$reader"
 like "$(head -c 100 page.html)" "<!doctype html>" "whole"
 [ -p pipe ]

@@ -73,9 +73,10 @@ rm -rf "$T/at5"
 
 # --- a sync or a write of the journal fails once: no record follows what failed, and the run resumes to the same result ---
 if strace -o /dev/null true 2>/dev/null; then
+    traced() { ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -P "$F/journal.jsonl" "$@"; } # LeakSanitizer works under no tracer
     for fault in fsync:error=EIO:when={1,2,3,5,$((N - 1))} fsync:error=ENOSPC:when=2 write:error=ENOSPC:when=2; do
         forget_runs
-        exits 10 "$fault: run" strace -o "$T/strace" -P "$F/journal.jsonl" -e trace=fsync,write -e inject="$fault" "${SMOKE[@]}" --repeats 2 --run-id $ID
+        exits 10 "$fault: run" traced -o "$T/strace" -e trace=fsync,write -e inject="$fault" "${SMOKE[@]}" --repeats 2 --run-id $ID
         grep -q INJECTED "$T/strace"
         ok $? "$fault: it was the journal that failed"
         exits 0 "$fault: resume" "$REPERF" resume $ID
@@ -83,8 +84,8 @@ if strace -o /dev/null true 2>/dev/null; then
     done
     # all from one on, so that it cannot be taken back either; and again in the resume
     forget_runs
-    exits 10 "no sync works: run" strace -o /dev/null -P "$F/journal.jsonl" -e trace=fsync -e inject=fsync:error=EIO:when=3+ "${SMOKE[@]}" --repeats 2 --run-id $ID
-    exits 10 "no sync works: resume" strace -o /dev/null -P "$F/journal.jsonl" -e trace=fsync -e inject=fsync:error=EIO:when=2+ "$REPERF" resume $ID
+    exits 10 "no sync works: run" traced -o /dev/null -e trace=fsync -e inject=fsync:error=EIO:when=3+ "${SMOKE[@]}" --repeats 2 --run-id $ID
+    exits 10 "no sync works: resume" traced -o /dev/null -e trace=fsync -e inject=fsync:error=EIO:when=2+ "$REPERF" resume $ID
     exits 0 "they work again: resume" "$REPERF" resume $ID
     same_end "no sync worked"
 else

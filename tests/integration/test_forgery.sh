@@ -84,14 +84,44 @@ for command in "report $C" "compare $C $C" "replay $C" "verify $C --key $T/hones
     refused "a run of another name than its folder, archive and all: ${command%% *}" "$REPERF" $command
 done
 rm -rf "$REPERF_STATE/runs/20200101T000000.000Z-00000000"
+linked() { # WHAT
+    exits 0 "a listing of a run and of $1" "$REPERF" status --json
+    is "$(jq -r '[.runs[].state] | join(" ")' "$T/out")" "damaged sealed" "$1: damaged, and the run is not"
+    for command in "status $C" "report $C" "replay $C" "verify $C --key $T/honest.pub" "seal $C -o $T/linked.tar.zst"; do
+        # shellcheck disable=SC2086
+        refused "$1: ${command%% *}" "$REPERF" $command
+    done
+    rm -rf "${REPERF_STATE:?}/runs/$C"
+}
+ln -s "$(basename "$R")" "$REPERF_STATE/runs/$C"
+linked "a link to it by another name"
+mkdir "$REPERF_STATE/runs/$C" && cp "$R/journal.jsonl" "$REPERF_STATE/runs/$C/" && ln -s "$R/evidence" "$REPERF_STATE/runs/$C/evidence"
+linked "a folder by another name whose evidence is a link to its"
 exits 0 "a sealed run is resumed in vain" "$REPERF" resume last --json
 is "$(jq -r '.archive | length > 0' "$T/out")" true "and names its archive"
 rm -rf "$T/forged" && cp -r "$T/sealed" "$T/forged" && sed -i 's/"value": 8,/"value": 9,/' "$T/forged/result.json"
 "${F[@]}" --repack "$T/forged" "$T/forged.tar.zst" "$T/forger"
 cp "$T/forged.tar.zst" "$(echo "$R"/*.tar.zst)"
-for command in "resume last" "replay last" "verify last --key $T/forger.pub"; do
+every_reader=("status last" "report last" "compare last last" "resume last" "replay last" "verify last --key $T/forger.pub" "replay $R" "report $R/evidence")
+for command in "${every_reader[@]}"; do
     # shellcheck disable=SC2086
-    refused "a forged archive in the run's folder: ${command%% *}" "$REPERF" $command
+    refused "a forged archive in the run's folder: ${command}" "$REPERF" $command
+done
+# One that holds, and is not what was sealed there.
+exits 0 "the evidence by another key" "$REPERF" seal "$R/evidence" -o "$T/other.tar.zst" --key "$T/forger" --force
+cp "$T/other.tar.zst" "$(echo "$R"/*.tar.zst)"
+for command in "${every_reader[@]}"; do
+    # shellcheck disable=SC2086
+    refused "another archive that holds in the run's folder: ${command}" "$REPERF" $command
+done
+exits 0 "a listing goes on" "$REPERF" status
+like "$(cat "$T/out")" "damaged" "and has the run as damaged"
+exits 0 "history goes on" "$REPERF" history --json
+is "$(jq -c '[(.cells | length), (.damaged | length)]' "$T/out")" "[0,1]" "without its numbers"
+exits 0 "sealing it again is written down" "$REPERF" seal last --force --key "$T/honest"
+for command in "status last" "report last" "resume last" "replay last" "verify last --key $T/honest.pub"; do
+    # shellcheck disable=SC2086
+    exits 0 "and heals: ${command%% *}" "$REPERF" $command
 done
 rm "$R"/*.tar.zst
 refused "an archive that is gone: resume" "$REPERF" resume last
@@ -115,4 +145,16 @@ like "$(cat "$T/out")" "as it states itself: not derived" "the verdict says so"
 exits 0 "in its document too" "$REPERF" verify "$A" --unsigned --bytes-only --json
 is "$(jq .derived "$T/out")" false "derived: false"
 exits 2 "--bytes-only is for archives" "$REPERF" verify cityscapes --bytes-only
+
+# A run that is made to be judged by the rules of an earlier version, which saw less: it derives, and who verifies it is told what today's say.
+forget_runs
+cp "$ROOT/tests/integration/fake_train.sh" "$T/fake/train.sh"
+mode ranks
+exits 137 "a run whose ranks both print for the job, killed at its plan" env REPERF_CRASH_AFTER=1 "$REPERF" run paddle-perf-2020 --case "$CASE" --profile smoke --repeats 1
+sed -i 's/"derivation": *[0-9]*/"derivation": 3/' "$(run_folder)/evidence/lock/lock.json"
+exits 0 "resumed by derivation 3 it counts" "$REPERF" resume last
+exits 0 "and verifies" "$REPERF" verify last --unsigned
+like "$(cat "$T/out")" "by derivation 3, an earlier one than today's [0-9]*: today's gives something else, $CASE: failed, and was not_comparable 2.46154 samples/s" "not without saying so"
+exits 0 "in its document too" "$REPERF" verify last --unsigned --json
+is "$(jq -c '[.derivation, (.today | type)]' "$T/out")" '[3,"string"]' "derivation, today"
 tap_done

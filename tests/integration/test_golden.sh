@@ -14,6 +14,7 @@ cells() { # ARCHIVE: case, verdict and value of each cell that verified bytes ho
 for archive in "$G"/*.tar.zst; do
     name=${archive##*/}
     exits 0 "$name: verified, signer known" "$REPERF" verify "$archive" --key "$G/signer.pub"
+    like "$(cat "$T/out")" "by derivation 1, an earlier one than today's" "$name: whose derivation is said"
     exits 0 "$name: replayed byte for byte" "$REPERF" replay "$archive"
     like "$(cat "$T/out" "$T/err")" '20261122T000000.000Z-0000000[14]' "$name: it is that run"
 done

@@ -131,4 +131,18 @@ printf 'a\033]0;x\007 \x01loss: 0.5 \xc2\x9b31m speed: 3\n%.0s' 1 2 3 4 >"$T/hos
 "$REPERF" measure "$T/hostile.log" >"$T/out" 2>&1
 LC_ALL=C grep -q '[^ -~]' "$T/out"
 is "$?" 1 "no control byte of a log reaches the terminal"
+
+# Lines that have a moment and the same count each time are no steps; a figure that recurs is asked for before one that stands there once; the
+# bandwidth of a tool that no format knows.
+for i in $(seq 10 40); do echo "2025-11-01 20:09:$i | INFO | loader: | Training batches: 2502"; done >"$T/chat.log"
+exits 9 "a log that only talks" "$REPERF" measure "$T/chat.log" --suggest "$T/chat.json"
+[ ! -e "$T/chat.json" ]
+ok $? "and gives no format"
+{ echo "name: GTX TITAN X memoryClockRate (GHz) 1.076" && for i in 0 10 20 30 40; do echo "2016-04-25 13:48:1$((i / 10)).5: step $i, duration = 0.545"; done; } >"$T/tf.log"
+"$REPERF" measure "$T/tf.log" >"$T/out" 2>&1
+like "$(cat "$T/out")" 'measure .*tf.log --unit s$' "the time of a step is asked for, not a clock of the card"
+for i in 1 2 3 4 5 6; do echo "pass $i: copied 1024 blocks, bandwidth: $((100 + i)).5 MB/s"; done >"$T/copy.log"
+exits 0 "a bandwidth" "$REPERF" measure "$T/copy.log" --suggest "$T/copy.json"
+is "$("$REPERF" measure "$T/copy.log" --format "$T/copy.json" --json 2>"$T/err" | jq -r '[.verdict, .value, .unit] | map(tostring) | join(" ")')" "ok 104 MB/s" "in its own unit"
+exits 0 "and by a pattern" "$REPERF" measure "$T/copy.log" --pattern 'copied (?<value>\d+) blocks' --unit IOPS
 tap_done

@@ -211,6 +211,26 @@ static void endless_headers_are_refused(void **state UNUSED)
     client_end(&client);
 }
 
+static void an_endless_header_is_refused(void **state UNUSED)
+{
+    CLEANUP(strbuf) struct strbuf text;
+    struct client client;
+    char *line = xmalloc(1u << 20);
+    memset(line, 'a', 1u << 20);
+    strbuf_init(&text, 64u << 20);
+    strbuf_add_z(&text, "HTTP/1.1 200 OK\r\nX-A: ");
+    for (int idx = 0; idx < 50; idx++) {
+        strbuf_add(&text, line, 1u << 20);
+    }
+    strbuf_add_z(&text, "\r\nContent-Length: 1\r\n\r\nx");
+    const struct canned_reply reply = {strbuf_str(&text), CANNED_CLOSES};
+    assert_int_equal(ask(&client, &reply, 1, (struct http_request){0}, "/f", NULL), -1);
+    assert_int_equal(client.err.code, ERR_FETCH);
+    assert_true(has(str_of(client.err.msg), "a line of its headers"));
+    client_end(&client);
+    free(line);
+}
+
 /* One byte each 20 ms: always alive, and never done. */
 static void a_trickle_is_given_up(void **state UNUSED)
 {
@@ -496,6 +516,7 @@ int main(void)
         cmocka_unit_test(says_what_is_encoded_and_what_has_no_end),
         cmocka_unit_test(failures_have_their_codes),
         cmocka_unit_test(endless_headers_are_refused),
+        cmocka_unit_test(an_endless_header_is_refused),
         cmocka_unit_test(a_trickle_is_given_up),
         cmocka_unit_test(a_refused_connection_is_net),
         cmocka_unit_test(follows_redirects_up_to_a_number),
