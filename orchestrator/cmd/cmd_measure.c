@@ -219,7 +219,8 @@ static int guess_tables(const struct source *from, const char *file, struct gues
         if (format_role(format) != FORMAT_GENERIC) {
             continue;
         }
-        if (measure_file_rates(&arena, format, file, STR_EMPTY, from->head, &m, err) < 0) {
+        if (measure_file_rates(&arena, format, &(struct rates_of){file, STR_EMPTY, from->head}, &m,
+                               err) < 0) {
             return -1;
         }
         if (measurement_primary(&m)->n > 0) {
@@ -274,7 +275,8 @@ static int measure_sidecars(struct arena *arena, const struct source *from,
         struct sidecar *b = &f->sidecars[idx];
         struct finding_of_log as = {
             .file = f->file, .path = f->path, .format = format_id(b->format)};
-        if (measure_file_rates(arena, b->format, f->path, STR_EMPTY, from->head, &as.m, err) < 0) {
+        if (measure_file_rates(arena, b->format, &(struct rates_of){f->path, STR_EMPTY, from->head},
+                               &as.m, err) < 0) {
             return -1;
         }
         as.series = measurement_primary(&as.m);
@@ -293,8 +295,12 @@ static int measure_sidecars(struct arena *arena, const struct source *from,
 static int propose(struct arena *arena, const struct source *from, struct finding_of_log *f,
                    const struct format **ret_format, struct err *err)
 {
-    const struct proposal_want want = {from->root, from->args->suggest, str_of(from->args->unit)};
-    if (measure_propose(arena, &want, f, from->head, from->proposal, from->suggested, err) < 0) {
+    const struct proposal_want want = {.root = from->root,
+                                       .file = from->args->suggest,
+                                       .unit = str_of(from->args->unit),
+                                       .log = f,
+                                       .head = from->head};
+    if (measure_propose(arena, &want, from->proposal, from->suggested, err) < 0) {
         return -1;
     }
     f->proposal = from->proposal;
@@ -340,8 +346,8 @@ static int measure_one(struct arena *arena, const struct source *from, struct fi
             return name_rules(format, args->rule, err);
         }
     }
-    if (measure_file_rates(arena, format, f->path, f->rule ? f->rule->series : STR_EMPTY,
-                           from->head, &f->m, err) < 0) {
+    const struct rates_of of = {f->path, f->rule ? f->rule->series : STR_EMPTY, from->head};
+    if (measure_file_rates(arena, format, &of, &f->m, err) < 0) {
         return -1;
     }
     f->series = f->rule ? measurement_series(&f->m, f->rule->series) : measurement_primary(&f->m);

@@ -91,9 +91,9 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
     jw_bool(&out, "holds", err->code == ERR_NONE);
     jw_bool(&out, "rebuilt", info->is_rebuilt);
     jw_bool(&out, "derived", info->is_derived);
-    if (info->is_derived) {
-        jw_i64(&out, "derivation", info->derivation);
-        jw_z(&out, "today", info->today);
+    if (info->is_derived && !info->from.is_bench) {
+        jw_i64(&out, "derivation", info->from.derivation);
+        jw_z(&out, "today", info->from.today);
     }
     jw_str(&out, "run_id", info->run_id);
     jw_z(&out, "result", info->run_id.ptr ? evidence_outcome_name(info->outcome) : NULL);
@@ -115,13 +115,13 @@ static void print_json(struct strbuf *buf, const char *path, const struct verify
 /* An earlier derivation judges less strictly: who relies on it is told what today's says. */
 static void print_derivation(struct strbuf *buf, const struct verify_info *info)
 {
-    if (info->derivation < DERIVATION_NOW) {
+    if (info->from.derivation < DERIVATION_NOW) {
         strbuf_printf(buf,
                       "          by derivation %lld, an earlier one than today's %d: today's "
                       "gives %s%s\n",
-                      (long long)info->derivation, DERIVATION_NOW,
-                      info->today ? "something else, " : "the same",
-                      info->today ? info->today : "");
+                      (long long)info->from.derivation, DERIVATION_NOW,
+                      info->from.today ? "something else, " : "the same",
+                      info->from.today ? info->from.today : "");
     }
 }
 
@@ -134,11 +134,16 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",
                   info->n_files, info->file_bytes,
                   info->is_folder ? "every file" : "every byte of the archive");
-    if (info->is_derived) {
+    if (info->is_derived && info->from.is_bench) {
+        strbuf_printf(buf,
+                      "  derived from the values of %zu figures and the limits: medians, spreads, "
+                      "outliers and the result are what follows\n",
+                      info->from.n);
+    } else if (info->is_derived) {
         strbuf_printf(buf,
                       "  derived from %zu raw logs and the frozen rules: the series and the result "
                       "are what follows\n",
-                      info->n_logs);
+                      info->from.n);
         print_derivation(buf, info);
     } else {
         strbuf_add_z(buf, "  derived nothing (--bytes-only): whether the result follows from the "

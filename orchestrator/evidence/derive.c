@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/fs.h"
+#include "evidence/bench_evidence.h"
 #include "evidence/contents.h"
 #include "judge/derivation.h"
 
@@ -53,10 +54,18 @@ static int derive(struct arena *arena, const char *folder, struct derived *deriv
     return 0;
 }
 
+int derive_refuse_bench(struct err *err)
+{
+    return err_set(err, ERR_USAGE, "of nodes bench, which is no run; verify derives it again");
+}
+
 int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                   struct err *err)
 {
     CLEANUP(derived) struct derived derived = {0};
+    if (bench_evidence_is(arena, folder)) {
+        return derive_refuse_bench(err);
+    }
     if (derive(arena, folder, &derived, err) < 0) {
         if (err->code == ERR_NOT_FOUND || err->code == ERR_MANIFEST) {
             /* A part of the evidence is missing, or is not what a run writes. */
@@ -89,7 +98,9 @@ static bool is_same(const struct cell_result *a, const struct cell_result *b)
            (a->value == b->value || (isnan(a->value) && isnan(b->value)));
 }
 
-const char *derive_today(struct arena *arena, const struct derived *derived)
+/* NULL where it is the same verdicts and numbers, else the first that is another. An archive keeps the verdict of its own
+   derivation; who reads it is told. */
+static const char *derive_today(struct arena *arena, const struct derived *derived)
 {
     struct frozen frozen = derived->frozen;
     struct run_result today = {0};
@@ -107,6 +118,24 @@ const char *derive_today(struct arena *arena, const struct derived *derived)
         }
     }
     return NULL;
+}
+
+int derive_check(struct arena *arena, const char *folder, struct derived_from *ret_from,
+                 struct err *err)
+{
+    CLEANUP(derived) struct derived derived = {0};
+    struct derived_from from = {.is_bench = bench_evidence_is(arena, folder)};
+    if (from.is_bench ? bench_evidence_check(arena, folder, &from.n, err) < 0
+                      : derive_folder(arena, folder, &derived, err) < 0) {
+        return -1;
+    }
+    if (!from.is_bench) {
+        from.n = derived.n_logs;
+        from.derivation = derived.frozen.derivation;
+        from.today = from.derivation < DERIVATION_NOW ? derive_today(arena, &derived) : NULL;
+    }
+    *ret_from = from;
+    return 0;
 }
 
 void derived_release(struct derived *derived)

@@ -18,9 +18,20 @@ struct derived {
    differs, is missing, or is there and does not follow from the logs. */
 MUST_CHECK int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                              struct err *err);
-/* What today's rules give for evidence that was derived by an earlier derivation: NULL where it is the same verdicts and numbers, else
-   the first that is another. An archive keeps the verdict of its own derivation; who reads it is told. */
-const char *derive_today(struct arena *arena, const struct derived *derived);
+/* ERR_USAGE, in the same words wherever a run is asked for. */
+MUST_CHECK int derive_refuse_bench(struct err *err);
+
+/* The same of any evidence, a run's or of nodes bench (evidence/bench_evidence.h). */
+struct derived_from {
+    bool is_bench;
+    size_t n;           /* raw logs; of nodes bench the figures with values */
+    int64_t derivation; /* of a run: by which (judge/derivation.h) */
+    const char *
+        today; /* what today's gives where that is an earlier one; NULL: the same verdicts and numbers */
+};
+MUST_CHECK int derive_check(struct arena *arena, const char *folder, struct derived_from *ret_from,
+                            struct err *err);
+
 void derived_release(struct derived *derived);
 static inline void derived_cleanup(struct derived *derived)
 {

@@ -228,8 +228,9 @@ static int chunk_prepare(void *ctx, size_t job, void *slot, struct err *err)
         }
     }
     return p->opts->samples->kind == SHARD_TOKENS && p->opts->samples->format == FILE_HDF5
-               ? packing_rows_read(&p->rows, p->opts->source, p->opts->samples, chunk->first,
-                                   chunk->n, slot, err)
+               ? packing_rows_read(&p->rows,
+                                   (struct packing_from){p->opts->source, p->opts->samples},
+                                   chunk->first, chunk->n, slot, err)
                : 0;
 }
 
@@ -273,7 +274,8 @@ static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_ca
             slot->sample = xmalloc(sample->bytes);
             slot->sample_bytes = sample->bytes;
         }
-        if (packing_sample(p->opts->source, samples, sample, row, slot, slot->sample, err) < 0) {
+        if (packing_sample((struct packing_from){p->opts->source, samples}, sample, row, slot,
+                           slot->sample, err) < 0) {
             return -1;
         }
         entry->crc32c = crc32c(0, slot->sample, sample->bytes);
