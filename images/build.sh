@@ -7,12 +7,14 @@
 # where a run gives it to the nodes; else the folder of the OCI layout. Each layer is kept under a key of what
 # it is made from in ${REPERF_IMAGES:-${XDG_CACHE_HOME:-~/.cache}/reperf-images}; the same inputs give the same bytes. images/NAME has
 #   system.in         packages of the distribution; system.lock: every package and version that they stood for when --relock was last given
+#   from.in           instead of system.in: another of our images, of which all layers are taken
 #   requirements.in   of the Python index, with --no-deps where its first line says so; requirements.lock: each file by its digest; may be absent
 #   programs.in       of this project, as they lie in ${B:-build/release}; may be absent
+#   python.in         another Python than the distribution's, as 3.7: the one of that version on PATH is a layer of its own; may be absent
 # A build that gets other versions fails and says which. --cached makes nothing: status 4 where the image was not made before. Needs root, debootstrap and pip; skopeo to push.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-suite=bookworm python=3.11
+suite=bookworm python=3.11 interpreter=/usr/bin/python3 packages=dist-packages
 method=1 # of how layers are made below: another number, where the same inputs would give other bytes
 die() {
     echo "build.sh: $1" >&2
@@ -65,7 +67,7 @@ from_dockerfile() {
 [ -z "$store" ] || [ -z "$push" ] || die "--push and --store: one of them" 2
 [ -n "$name" ] || die "expected the NAME of a folder of images/ with a system.in or a Dockerfile" 2
 own=$here/$name
-if [ ! -e "$own/system.in" ]; then
+if [ ! -e "$own/system.in" ] && [ ! -e "$own/from.in" ]; then
     [ -d "$own" ] || die "images/$name: no such image" 2
     [ -e "$own/Dockerfile" ] || die "images/$name is pulled as it is: reperf fetch image:$name" 2
     from_dockerfile
@@ -106,9 +108,10 @@ keep() { # ROOT LAYER: packed, under the layer's name
     pack "$1" "$work/layer"
     mv "$work/layer.diff_id" "$2.diff_id" && mv "$work/layer.tar.gz" "$2.tar.gz"
 }
-touch -a "$own/system.lock"
 key() { { echo "$method $suite $python" && cat "$@"; } | sha; }
-system_layer() { echo "$cache/system-$(key "$own/system.in" "$own/system.lock")"; }
+# Of the folder of an image.
+system_layer() { echo "$cache/system-$(key "$1/system.in" "$1/system.lock")"; }
+framework_layer() { echo "$cache/framework-$(key "$1/requirements.lock")"; }
 is_here() { # LAYER: false where it is to be made
     [ -e "$1.tar.gz" ] || { [ -z "$cached" ] || die "images/$name was not made yet: images/build.sh $name" 4; false; }
 }
@@ -120,17 +123,54 @@ make_system() {
         die "images/$name/system.lock: the distribution has other versions now (< locked, > now; --relock takes them):
 $(grep '^[<>]' "$work/diff" | head -n 20)" 5
     fi
-    keep "$work/root" "$(system_layer)"
+    keep "$work/root" "$(system_layer "$own")"
 }
-if [ -n "$relock" ] || ! is_here "$(system_layer)"; then make_system; fi
-layers=("$(system_layer)")
+if [ -e "$own/from.in" ]; then
+    base=$here/$(words "$own/from.in")
+    "$here/build.sh" "${base##*/}" ${cached:+--cached} >/dev/null
+    layers=("$(system_layer "$base")" "$(framework_layer "$base")")
+else
+    touch -a "$own/system.lock"
+    if [ -n "$relock" ] || ! is_here "$(system_layer "$own")"; then make_system; fi
+    layers=("$(system_layer "$own")")
+fi
+
+# ---- another Python ----
+
+version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+# Without its tests, its packages and what was compiled. Of the libraries that it needs, those that the system's layer lacks go along.
+make_python() { # LAYER
+    local root=$work/python at lib file
+    at=$("$interpreter" -c 'import sys; print(sys.base_prefix)')
+    lib=$root/usr/local/lib/python$python
+    mkdir -p "$root/usr/local/bin" "$root/usr/lib/x86_64-linux-gnu" "$lib"
+    tar -C "$at/lib/python$python" --exclude=./test --exclude=./idlelib --exclude=./tkinter --exclude=./ensurepip --exclude=./lib2to3 --exclude=./site-packages \
+        --exclude=./dist-packages --exclude='./config-*' --exclude=__pycache__ --exclude='./lib-dynload/_tkinter*' --exclude='./lib-dynload/_test*' -cf - . | tar -C "$lib" -xf -
+    mkdir -p "$lib/site-packages"
+    install -m 755 "$("$interpreter" -c 'import os, sys; print(os.path.realpath(sys.executable))')" "$root/usr/local/bin/python$python"
+    for file in python python3; do ln -s "python$python" "$root/usr/local/bin/$file"; done
+    tar -tzf "$1" >"$work/has"
+    ldd "$root/usr/local/bin/python$python" "$lib"/lib-dynload/*.so | awk '$2 == "=>" { print $3 }' | LC_ALL=C sort -u | while IFS= read -r file; do
+        grep -q "/${file##*/}\$" "$work/has" || install -m 644 "$(realpath "$file")" "$root/usr/lib/x86_64-linux-gnu/${file##*/}"
+    done
+    keep "$root" "$2"
+}
+if [ -e "$own/python.in" ]; then
+    python=$(words "$own/python.in") packages=site-packages
+    interpreter=$(command -v "python$python" || :)
+    [ "$(version_of "$interpreter")" = "$python" ] ||
+        die "images/$name needs a Python $python, and none answers on PATH (with pyenv: PYENV_VERSION=$python.N)" 4
+    layer=$cache/python-$({ echo "$method $suite" && "$interpreter" -VV && cat "$own/system.lock"; } | sha)
+    is_here "$layer" || make_python "${layers[0]}.tar.gz" "$layer"
+    layers+=("$layer")
+fi
 
 # ---- framework ----
 
 pip() {
-    [ "$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = "$python" ] || die "/usr/bin/python3 is not Python $python"
+    [ "$(version_of "$interpreter")" = "$python" ] || die "$interpreter is not Python $python"
     # What pip says of root and of newer versions of itself is not for people.
-    PIP_ROOT_USER_ACTION=ignore SOURCE_DATE_EPOCH=315532800 /usr/bin/python3 -m pip --disable-pip-version-check --no-input --quiet "$@" >&2
+    PIP_ROOT_USER_ACTION=ignore SOURCE_DATE_EPOCH=315532800 "$interpreter" -m pip --disable-pip-version-check --no-input --quiet "$@" >&2
 }
 wheels=$cache/wheels
 mkdir -p "$wheels"
@@ -144,7 +184,7 @@ relock_requirements() { # each file of the index that a build takes, by its dige
     cp -n "$work/wheels"/* "$wheels/"
 }
 make_framework() { # LAYER
-    local site=usr/local/lib/python$python/dist-packages
+    local site=usr/local/lib/python$python/$packages
     mkdir -p "$work/own/$site"
     pip download --no-deps --require-hashes --no-build-isolation --dest "$wheels" -r "$own/requirements.lock" ||
         die "what images/$name/requirements.lock names is not on the Python index as it was" 4
@@ -159,7 +199,7 @@ make_framework() { # LAYER
 }
 if [ -e "$own/requirements.in" ]; then
     [ -z "$relock" ] || relock_requirements
-    layer=$cache/framework-$(key "$own/requirements.lock")
+    layer=$(framework_layer "$own")
     is_here "$layer" || make_framework "$layer"
     layers+=("$layer")
 fi

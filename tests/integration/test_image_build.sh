@@ -18,6 +18,11 @@ for image in images/*/system.in; do
     [ ! -e "images/$name/requirements.in" ] || is "$(wc -l <"images/$name/requirements.lock")" \
         "$(grep -cE '^[^ ]+==[^ ]+ --hash=sha256:[0-9a-f]{64}$' "images/$name/requirements.lock")" "$name: each file of the index is locked to a digest"
 done
+# Where everything but another Python is there, that is what is said.
+mkdir -p "$REPERF_IMAGES"
+: >"$REPERF_IMAGES/system-$({ echo "1 bookworm 3.11" && cat images/tf1-cpu/system.{in,lock}; } | sha256sum | cut -d' ' -f1).tar.gz"
+exits 4 "a Python that this machine lacks" env PATH=/usr/bin:/bin images/build.sh tf1-cpu
+like "$(cat "$T/err")" 'needs a Python 3[.]7, and none answers on PATH' "is named"
 
 in_test_all "an image built twice" || tap_done
 if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
@@ -40,6 +45,11 @@ is "$(digest)" "$first" "is that image"
 export REPERF_IMAGES="$T/two"
 exits 0 "from nothing" build
 is "$(digest)" "$first" "is that image, byte for byte"
+layers() { local layout && layout=$(cat "$T/out") && jq -r '.layers[].digest' "$layout/blobs/sha256/$(jq -r '.manifests[0].digest[7:]' "$layout/index.json")"; }
+below=$(layers)
+mkdir "$T/images/more" && echo tiny >"$T/images/more/from.in" && echo idna==3.6 >"$T/images/more/requirements.in"
+exits 0 "an image on top of it" "$T/images/build.sh" more --relock
+is "$(layers | head -n 2) $(layers | wc -l)" "$below 3" "has its layers, and one more"
 sed -i 's/^python3-minimal .*/python3-minimal 3.0/' "$T/images/tiny/system.lock"
 exits 5 "another version of a package than the locked one" build
 like "$(cat "$T/err")" '^< python3-minimal 3.0' "is named"
