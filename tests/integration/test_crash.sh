@@ -73,6 +73,7 @@ rm -rf "$T/at5"
 
 # --- a sync or a write of the journal fails once: no record follows what failed, and the run resumes to the same result ---
 if strace -o /dev/null true 2>/dev/null; then
+    # shellcheck disable=SC2317
     traced() { ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" strace -P "$F/journal.jsonl" "$@"; } # LeakSanitizer works under no tracer
     for fault in fsync:error=EIO:when={1,2,3,5,$((N - 1))} fsync:error=ENOSPC:when=2 write:error=ENOSPC:when=2; do
         forget_runs
