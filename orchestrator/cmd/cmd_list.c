@@ -211,7 +211,8 @@ static int add_dataset_state(struct rows *rows, const struct store *store, const
 {
     struct dataset_here here;
     struct err none = {0};
-    if (dataset_load(rows->arena, rows->root, NULL, id, is_synthetic, &here, &none) < 0) {
+    if (dataset_load(rows->arena, &(struct dataset_which){rows->root, NULL, id, is_synthetic},
+                     &here, &none) < 0) {
         if (is_synthetic && none.code == ERR_USAGE) {
             table_add(rows->table, STR_LIT("-"));
             return 0;
@@ -245,7 +246,8 @@ static int list_datasets(struct rows *rows, struct err *err)
         table_add(rows->table, str_of(id));
         if (add_dataset_state(rows, has_store ? &store : NULL, id, false, err) < 0 ||
             add_dataset_state(rows, has_store ? &store : NULL, id, true, err) < 0 ||
-            dataset_load(rows->arena, rows->root, NULL, id, false, &here, err) < 0) {
+            dataset_load(rows->arena, &(struct dataset_which){rows->root, NULL, id, false}, &here,
+                         err) < 0) {
             return -1;
         }
         table_add(rows->table, here.dataset.title);

@@ -119,9 +119,8 @@ static int pack(const struct cmd_ctx *ctx, const struct pack_args *args, const c
                                            .shard_bytes = args->shard_bytes,
                                            .replaces = args->replaces};
     struct dataset_here here;
-    struct dataset_packed *packed = NULL;
+    struct dataset_packed_list packed;
     struct artifact artifact;
-    size_t n = 0;
     strbuf_init(&buf, OUTPUT_MAX);
     if (artifact_resolve(&arena, ctx->root, name, &artifact, err) < 0) {
         return -1;
@@ -130,20 +129,22 @@ static int pack(const struct cmd_ctx *ctx, const struct pack_args *args, const c
         return err_set(err, ERR_USAGE, "pack %.100s: expected a dataset, found %s", name,
                        artifact_kind_name(artifact.kind));
     }
-    if (dataset_load(&arena, ctx->root, NULL, artifact.name.ptr,
-                     artifact.is_synthetic || args->is_synthetic, &here, err) < 0 ||
+    if (dataset_load(&arena,
+                     &(struct dataset_which){ctx->root, NULL, artifact.name.ptr,
+                                             artifact.is_synthetic || args->is_synthetic},
+                     &here, err) < 0 ||
         store_open(&arena, ctx->store, &store, err) < 0) {
         return -1;
     }
     stop_hold();
-    if (dataset_pack(&arena, &store, &here, &opts, &packed, &n, err) < 0) {
+    if (dataset_pack(&arena, &store, &here, &opts, &packed, err) < 0) {
         if (err->code == ERR_INTERRUPTED && stop_is_asked()) {
             log_line(LOG_ERROR, "%s; the next call continues", err->msg);
             return stop_status();
         }
         return -1;
     }
-    print(&buf, &here, packed, n, args->want_json);
+    print(&buf, &here, packed.items, packed.n, args->want_json);
     return cmd_print(strbuf_str(&buf), err);
 }
 

@@ -54,19 +54,27 @@ static int check_args(struct report_args *args, struct err *err)
                : shown_level(&args->shown, &args->level, err);
 }
 
-static int audit_all(const struct cmd_ctx *ctx, const struct report_args *args, struct arena *arena,
-                     const struct report_set *reports, const struct format_set *formats,
-                     struct audit_set *ret_set, struct err *err)
+struct audited {
+    const struct cmd_ctx *ctx;
+    const struct report_args *args;
+    const struct report_set *reports;
+    const struct format_set *formats;
+};
+
+static int audit_all(struct arena *arena, const struct audited *of, struct audit_set *ret_set,
+                     struct err *err)
 {
     CLEANUP(logs_clone) struct logs_clone clone = {0};
+    const struct report_args *args = of->args;
+    const struct report_set *reports = of->reports;
     struct report_audit *audits = arena_array(arena, struct report_audit, reports->n);
     struct progress progress = {0};
     struct audit_opts opts = {
-        .logs_folder = args->logs_folder, .root = ctx->root, .progress = &progress};
+        .logs_folder = args->logs_folder, .root = of->ctx->root, .progress = &progress};
     uint64_t total = 0;
     int rc = 0;
     if (args->logs_folder &&
-        logs_clone_read(arena, ctx, args->logs_folder, reports, &clone, err) < 0) {
+        logs_clone_read(arena, of->ctx, args->logs_folder, reports, &clone, err) < 0) {
         return -1;
     }
     if (clone.folder) {
@@ -76,9 +84,9 @@ static int audit_all(const struct cmd_ctx *ctx, const struct report_args *args, 
     for (size_t idx = 0; idx < reports->n; idx++) {
         total += audit_count_logs(&reports->items[idx]);
     }
-    progress_start(&progress, ctx->clock, "report", "logs", total);
+    progress_start(&progress, of->ctx->clock, "report", "logs", total);
     for (size_t idx = 0; rc == 0 && idx < reports->n; idx++) {
-        rc = audit_report(arena, &reports->items[idx], formats, &opts, &audits[idx], err);
+        rc = audit_report(arena, &reports->items[idx], of->formats, &opts, &audits[idx], err);
     }
     progress_end(&progress);
     *ret_set = (struct audit_set){audits, reports->n};
@@ -148,7 +156,7 @@ static int report_reports(const struct cmd_ctx *ctx, const struct report_args *a
         return err_set(err, ERR_USAGE, "report: --svg is for one report, found %zu", reports.n);
     }
     if (load_formats(&arena, ctx->root, &formats, err) < 0 ||
-        audit_all(ctx, args, &arena, &reports, &formats, &set, err) < 0) {
+        audit_all(&arena, &(struct audited){ctx, args, &reports, &formats}, &set, err) < 0) {
         return -1;
     }
     places_of(&args->outputs, places);

@@ -31,17 +31,17 @@ int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact
                        struct artifact_sink *sink, struct err *err)
 {
     const struct dataset_fetch_opts opts = {.net = job->net};
-    struct dataset_foreseen *files =
-        arena_array(job->arena, struct dataset_foreseen, DATASET_FILES_MAX);
+    struct dataset_foreseen_list list;
     struct dataset_here here;
     bool has_tree;
     int64_t to_get = 0;
     size_t n_open = 0;
     size_t n_to_get = 0;
-    size_t n = 0;
-    if (dataset_load(job->arena, job->ctx->root, job->locks, artifact->name.ptr,
-                     artifact->is_synthetic, &here, err) < 0 ||
-        dataset_foresee(job->arena, job->store, &here, &opts, files, &n, err) < 0) {
+    if (dataset_load(job->arena,
+                     &(struct dataset_which){job->ctx->root, job->locks, artifact->name.ptr,
+                                             artifact->is_synthetic},
+                     &here, err) < 0 ||
+        dataset_foresee(job->arena, job->store, &here, &opts, &list, err) < 0) {
         return -1;
     }
     has_tree = dataset_state(job->arena, job->store, &here) == DATASET_TREE;
@@ -49,19 +49,19 @@ int dataset_op_foresee(struct artifact_job *job, const struct artifact *artifact
                   here.is_synthetic ? " (synthetic)" : "");
     jw_bool(sink->out, "synthetic", here.is_synthetic || here.dataset.is_synthetic);
     jw_array(sink->out, "files");
-    for (size_t idx = 0; idx < n; idx++) {
-        bool is_new = files[idx].origin != FROM_STORE;
-        put_foreseen(sink, &files[idx]);
+    for (size_t idx = 0; idx < list.n; idx++) {
+        bool is_new = list.items[idx].origin != FROM_STORE;
+        put_foreseen(sink, &list.items[idx]);
         n_to_get += is_new;
-        n_open += is_new && files[idx].bytes < 0;
-        to_get += is_new && files[idx].bytes > 0 ? files[idx].bytes : 0;
+        n_open += is_new && list.items[idx].bytes < 0;
+        to_get += is_new && list.items[idx].bytes > 0 ? list.items[idx].bytes : 0;
     }
     jw_end_array(sink->out);
     jw_i64(sink->out, "files_to_get", (int64_t)n_to_get);
     jw_i64(sink->out, "bytes_to_get", to_get);
     jw_i64(sink->out, "files_of_unknown_size", (int64_t)n_open);
     jw_bool(sink->out, "unpacked", has_tree);
-    strbuf_printf(sink->text, "  to get: %zu of %zu files, %lld bytes", n_to_get, n,
+    strbuf_printf(sink->text, "  to get: %zu of %zu files, %lld bytes", n_to_get, list.n,
                   (long long)to_get);
     if (n_open) {
         strbuf_printf(sink->text, " and %zu whose size is not known", n_open);

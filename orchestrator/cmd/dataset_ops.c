@@ -16,8 +16,10 @@
 static int load(struct artifact_job *job, const struct artifact *artifact,
                 struct dataset_here *ret_here, struct err *err)
 {
-    return dataset_load(job->arena, job->ctx->root, job->locks, artifact->name.ptr,
-                        artifact->is_synthetic, ret_here, err);
+    return dataset_load(job->arena,
+                        &(struct dataset_which){job->ctx->root, job->locks, artifact->name.ptr,
+                                                artifact->is_synthetic},
+                        ret_here, err);
 }
 
 static void put_digest(struct json_out *out, const char *key, const uint8_t *bytes, size_t n,
@@ -207,7 +209,8 @@ int dataset_op_lock(struct artifact_job *job, const struct artifact *artifact,
         print_fetched(sink->text, job->arena, &here, &fetched);
         return -1;
     }
-    if (dataset_lock(job->arena, job->store, &here, job->net_opts, &fetched, &locked, err) < 0) {
+    const struct dataset_lock_from from = {job->store, &here, job->net_opts, &fetched};
+    if (dataset_lock(job->arena, &from, &locked, err) < 0) {
         return -1;
     }
     jw_z(sink->out, "lock", locked.path);
@@ -443,9 +446,8 @@ static int check_tree(struct artifact_job *job, const struct dataset_here *here,
         return -1;
     }
     opts = verify_opts(job, depth, cache);
-    result = job->folder ? dataset_verify_folder(job->arena, job->store, here, job->folder, &opts,
-                                                 ret_verified, err)
-                         : dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
+    opts.folder = job->folder;
+    result = dataset_verify(job->arena, job->store, here, &opts, ret_verified, err);
     save_cache(cache);
     return result;
 }

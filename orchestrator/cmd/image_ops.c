@@ -86,8 +86,7 @@ int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
     const char *name = str_z(job->arena, artifact->name);
     struct image_fetched fetched;
     struct image_spec spec;
-    bool is_locked;
-    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
         return -1;
     }
     if (net_open(job->net, err) < 0 ||
@@ -100,7 +99,7 @@ int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
         return -1;
     }
     image_info_json(sink->out, &fetched.info);
-    jw_bool(sink->out, "locked", is_locked);
+    jw_bool(sink->out, "locked", spec.is_locked);
     jw_bool(sink->out, "was_there", fetched.was_there);
     jw_i64(sink->out, "fetched_bytes", (int64_t)fetched.got.fetched_bytes);
     jw_i64(sink->out, "kept_bytes", (int64_t)fetched.got.kept_bytes);
@@ -108,7 +107,7 @@ int image_op_fetch(struct artifact_job *job, const struct artifact *artifact,
     strbuf_printf(sink->text, "  %s from %.*s\n",
                   fetched.was_there ? "is in the store since before," : "fetched",
                   STR_ARG(fetched.info.from));
-    if (!is_locked && !spec.pins.has_digest) {
+    if (!spec.is_locked && !spec.pins.has_digest) {
         strbuf_printf(sink->text,
                       "  its tag may mean another image tomorrow: \"reperf lock image:%s\" records "
                       "what it means now\n",
@@ -129,13 +128,13 @@ int image_op_foresee(struct artifact_job *job, const struct artifact *artifact,
     struct err none = {0};
     struct lock lock;
     const struct lock_item *layers = NULL;
-    bool is_locked, is_there;
-    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
+    bool is_there;
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
         return -1;
     }
     is_there = image_open(job->arena, job->store, name, &info, &none) == 0;
     none = (struct err){0};
-    if (is_locked && lock_read(job->arena, job->locks, LOCK_IMAGE, name, &lock, &none) == 0) {
+    if (spec.is_locked && lock_read(job->arena, job->locks, LOCK_IMAGE, name, &lock, &none) == 0) {
         layers = lock_find(&lock, STR_LIT(IMAGE_LOCK_LAYERS));
     }
     jw_bool(sink->out, "there", is_there);
@@ -160,9 +159,8 @@ int image_op_verify(struct artifact_job *job, const struct artifact *artifact,
     const char *name = str_z(job->arena, artifact->name);
     struct image_check check = {0};
     struct image_spec spec;
-    bool is_locked;
     int result;
-    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
         return -1;
     }
     result =
@@ -176,7 +174,7 @@ int image_op_verify(struct artifact_job *job, const struct artifact *artifact,
         return -1;
     }
     image_info_json(sink->out, &check.info);
-    jw_bool(sink->out, "locked", is_locked);
+    jw_bool(sink->out, "locked", spec.is_locked);
     jw_i64(sink->out, "blobs", (int64_t)check.n_blobs);
     jw_i64(sink->out, "packed_bytes", (int64_t)check.packed_bytes);
     jw_i64(sink->out, "unpacked_bytes", (int64_t)check.unpacked_bytes);
@@ -195,7 +193,7 @@ int image_op_verify(struct artifact_job *job, const struct artifact *artifact,
     if (check.n_all > check.n_faults) {
         strbuf_printf(sink->text, "  and %zu more\n", check.n_all - check.n_faults);
     }
-    if (!is_locked && !spec.pins.has_digest) {
+    if (!spec.is_locked && !spec.pins.has_digest) {
         strbuf_add_z(sink->text, "  no lock says which image it should be\n");
     }
     return result;
@@ -225,8 +223,9 @@ static int check_blobs(struct artifact_job *job, const char *name, size_t *ret_n
                                            .now_ns = job->ctx->clock.wall_ns(job->ctx->clock.ctx),
                                            .should_stop = job->net_opts->should_stop};
     if (store_ref_blobs(job->arena, text, name, &sha256, &n, err) < 0 ||
-        store_verify_some(job->arena, job->store, &opts, (const uint8_t(*)[SHA256_BYTES])sha256, n,
-                          &result, err) < 0) {
+        store_verify_some(job->arena, job->store, &opts,
+                          (struct store_some){(const uint8_t(*)[SHA256_BYTES])sha256, n}, &result,
+                          err) < 0) {
         return -1;
     }
     *ret_n_bad = result.n;
@@ -279,9 +278,9 @@ int image_op_lock(struct artifact_job *job, const struct artifact *artifact,
                         .file_bytes = -1};
     struct image_spec spec;
     struct image_docs docs;
-    bool is_locked, is_new;
+    bool is_new;
     const char *from;
-    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, &is_locked, err) < 0) {
+    if (image_spec_load(job->arena, job->ctx->root, job->locks, name, &spec, err) < 0) {
         return -1;
     }
     if (!spec.ref.tag.ptr && !spec.ref.has_digest) {

@@ -46,6 +46,7 @@ struct proposal {
     struct survey *survey; /* owned */
     struct suggestions list;
     struct str pattern, unit; /* ptr NULL: nothing in it can be read */
+    struct str text;          /* of the format made last */
     size_t skip;              /* samples that its window leaves out */
     size_t n_used;
     bool has_value;
@@ -60,10 +61,11 @@ struct proposal_want {
     const char *root;
     const char *file; /* where the format goes; NULL: nowhere */
     struct str unit;  /* of what prints none; or empty */
+    const struct finding_of_log *log;
+    const struct log_head *head;
 };
 /* Surveys the log. Where a file is wanted and something can be read, ret_set is its format; else it stays empty. */
 MUST_CHECK int measure_propose(struct arena *arena, const struct proposal_want *want,
-                               const struct finding_of_log *f, const struct log_head *head,
                                struct proposal *ret, struct format_set *ret_set, struct err *err);
 /* Why no format reads it, with the next step where its first bytes are those of another kind of file. */
 const char *measure_why_unread(const struct log_head *head);

@@ -85,9 +85,9 @@ static struct str id_of(struct arena *arena, const char *file)
     return len ? (struct str){id, len} : STR_LIT("suggested");
 }
 
-static int make_format(struct arena *arena, const struct proposal_want *want,
-                       const struct proposal *p, struct str source, struct str *ret_text,
-                       struct format_set *ret_set, struct err *err)
+/* Its text into p->text, and read again into ret_set. */
+static int make_format(struct arena *arena, const struct proposal_want *want, struct proposal *p,
+                       struct str source, struct format_set *ret_set, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text = {0};
     const struct suggested_format as = {id_of(arena, want->file ? want->file : "suggested"), source,
@@ -96,19 +96,19 @@ static int make_format(struct arena *arena, const struct proposal_want *want,
     suggest_format(&p->list, &as, &text);
     strbuf_add_z(&text, "\n");
     ASSERT(!text.is_full);
-    *ret_text = str_dup(arena, strbuf_str(&text));
-    return load_format_text(arena, want->root, *ret_text, "the suggested format", ret_set, err);
+    p->text = str_dup(arena, strbuf_str(&text));
+    return load_format_text(arena, want->root, p->text, "the suggested format", ret_set, err);
 }
 
 /* Reads the log by what is proposed: which lines to leave out, and what the rest gives. */
 static int try_format(struct arena *arena, const struct format *format,
-                      const struct finding_of_log *f, const struct log_head *head,
-                      struct proposal *p, struct err *err)
+                      const struct proposal_want *want, struct proposal *p, struct err *err)
 {
+    const struct rates_of of = {.path = want->log->path, .head = want->head};
     struct measurement m;
     const struct series *series;
     double sum = 0;
-    if (measure_file_rates(arena, format, f->path, STR_EMPTY, head, &m, err) < 0) {
+    if (measure_file_rates(arena, format, &of, &m, err) < 0) {
         return -1;
     }
     series = measurement_primary(&m);
@@ -123,16 +123,14 @@ static int try_format(struct arena *arena, const struct format *format,
 }
 
 /* By the step and by whole bars, and where that reads nothing, by the number alone. False in *ret_reads where neither does. */
-static int choose_shape(struct arena *arena, const struct proposal_want *want,
-                        const struct finding_of_log *f, const struct log_head *head,
-                        struct proposal *p, bool *ret_reads, struct err *err)
+static int choose_shape(struct arena *arena, const struct proposal_want *want, struct proposal *p,
+                        bool *ret_reads, struct err *err)
 {
-    struct str text;
     for (int plain = 0; plain < 2 && p->n_used == 0; plain++) {
         CLEANUP(format_set) struct format_set set = {0};
         p->list.items[0].is_plain = plain > 0;
-        if (make_format(arena, want, p, STR_LIT("-"), &text, &set, err) < 0 ||
-            try_format(arena, set.items[0], f, head, p, err) < 0) {
+        if (make_format(arena, want, p, STR_LIT("-"), &set, err) < 0 ||
+            try_format(arena, set.items[0], want, p, err) < 0) {
             return -1;
         }
     }
@@ -140,24 +138,21 @@ static int choose_shape(struct arena *arena, const struct proposal_want *want,
     return 0;
 }
 
-static int write_format(struct arena *arena, const struct proposal_want *want,
-                        const struct finding_of_log *f, struct proposal *p,
+static int write_format(struct arena *arena, const struct proposal_want *want, struct proposal *p,
                         struct format_set *ret_set, struct err *err)
 {
-    struct str source = str_of(arena_printf(arena, "the lines of %s", f->file));
-    struct str text;
+    struct str source = str_of(arena_printf(arena, "the lines of %s", want->log->file));
     if (!want->file) {
         return 0;
     }
-    return make_format(arena, want, p, source, &text, ret_set, err) < 0 ||
-                   fs_write_atomic(want->file, text, err) < 0
+    return make_format(arena, want, p, source, ret_set, err) < 0 ||
+                   fs_write_atomic(want->file, p->text, err) < 0
                ? -1
                : 0;
 }
 
-int measure_propose(struct arena *arena, const struct proposal_want *want,
-                    const struct finding_of_log *f, const struct log_head *head,
-                    struct proposal *ret, struct format_set *ret_set, struct err *err)
+int measure_propose(struct arena *arena, const struct proposal_want *want, struct proposal *ret,
+                    struct format_set *ret_set, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf pattern = {0};
     const struct vocabulary *vocabulary;
@@ -167,7 +162,7 @@ int measure_propose(struct arena *arena, const struct proposal_want *want,
         return -1;
     }
     ret->survey = survey_new(vocabulary);
-    if (measure_survey(ret->survey, f->path, head, err) < 0 ||
+    if (measure_survey(ret->survey, want->log->path, want->head, err) < 0 ||
         suggest_rank(arena, ret->survey, vocabulary, want->unit, &ret->list, err) < 0) {
         return -1;
     }
@@ -177,7 +172,7 @@ int measure_propose(struct arena *arena, const struct proposal_want *want,
     if (!best || !suggest_pattern(best, &pattern)) {
         return 0;
     }
-    if (choose_shape(arena, want, f, head, ret, &reads, err) < 0) {
+    if (choose_shape(arena, want, ret, &reads, err) < 0) {
         return -1;
     }
     if (!reads) {
@@ -187,7 +182,7 @@ int measure_propose(struct arena *arena, const struct proposal_want *want,
     (void)suggest_pattern(best, &pattern);
     ret->pattern = str_dup(arena, strbuf_str(&pattern));
     ret->unit = best->unit;
-    return write_format(arena, want, f, ret, ret_set, err);
+    return write_format(arena, want, ret, ret_set, err);
 }
 
 /* ---- how it is shown ---- */

@@ -87,8 +87,8 @@ static const struct format *first_that_reads(struct new_maker *m, const struct f
 {
     for (size_t idx = 0; idx < set->n; idx++) {
         struct err ignored = {0};
-        if (measure_file_rates(m->arena, set->items[idx], file, STR_EMPTY, NULL, ret, &ignored) ==
-                0 &&
+        if (measure_file_rates(m->arena, set->items[idx], &(struct rates_of){.path = file}, ret,
+                               &ignored) == 0 &&
             measurement_primary(ret)->n > 0) {
             return set->items[idx];
         }

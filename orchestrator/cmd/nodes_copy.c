@@ -112,7 +112,8 @@ static int copy(const struct cmd_ctx *ctx, const struct copy_args *args,
         return err_set(err, ERR_USAGE, "nodes copy: inventory local is this machine");
     }
     stage_out_init(&out, ctx, true);
-    if (stage_out_run(&arena, &out, &nodes.fleet, items, n_items, &report, err) < 0) {
+    if (stage_out_run(&arena, &out, &nodes.fleet, (struct stage_list){items, n_items}, &report,
+                      err) < 0) {
         return stop_end(err);
     }
     return print_report(args, &nodes, items, n_items, &report, err);

@@ -147,16 +147,14 @@ static void tell_image(struct provision *provision, const char *name,
 static int bring_image(struct provision *provision, const char *name, struct err *err)
 {
     const char *equals = strchr(name, '='); /* as `run --image` has it: ID=NAME@DIGEST */
-    const struct node_image_opts opts = {.kind = provision->runtime};
+    const struct node_image_opts opts = {.store = provision->store, .kind = provision->runtime};
     struct node_image_report report;
     struct image_spec spec;
-    bool is_locked;
     name = equals ? equals + 1 : name;
     if (image_spec_load(provision->arena, provision->ctx->root,
                         lock_folder(provision->arena, provision->ctx->root, provision->args->locks),
-                        name, &spec, &is_locked, err) < 0 ||
-        node_images_provide(provision->arena, provision->fleet, provision->store, &spec, &opts,
-                            &report, err) < 0) {
+                        name, &spec, err) < 0 ||
+        node_images_provide(provision->arena, provision->fleet, &spec, &opts, &report, err) < 0) {
         return -1;
     }
     tell_image(provision, name, &report);

@@ -99,7 +99,8 @@ static int bring(struct bringing *b, struct fleet *fleet, struct json_out *out, 
         return -1;
     }
     stage_out_init(&stage, b->files->ctx, false);
-    if (stage_out_run(b->arena, &stage, fleet, b->items, b->n, &report, err) < 0) {
+    if (stage_out_run(b->arena, &stage, fleet, (struct stage_list){b->items, b->n}, &report, err) <
+        0) {
         return -1;
     }
     jw_object(out, "files");

@@ -18,8 +18,8 @@ void stage_out_init(struct stage_out *out, const struct cmd_ctx *ctx, bool must_
 
 /* stage_items with its progress. */
 MUST_CHECK int stage_out_run(struct arena *arena, struct stage_out *out, struct fleet *fleet,
-                             const struct stage_item *items, size_t n_items,
-                             struct stage_report *ret_report, struct err *err);
+                             struct stage_list list, struct stage_report *ret_report,
+                             struct err *err);
 
 /* The members "items", "total_bytes", "head_bytes" and "nodes" of an open object. */
 void stage_out_json(struct json_out *json, const struct fleet *fleet,

@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/map.h"
+#include "codec/digest.h"
 #include "codec/json_scan.h"
 
 #define I64_EXACT_MAX 9007199254740992.0 /* 2^53 */
@@ -368,5 +369,20 @@ int json_str_list(const struct json *at, struct arena *arena, size_t max, struct
     }
     *ret_items = items;
     *ret_n = n;
+    return 0;
+}
+
+int json_hex(const struct json *at, const char *key, struct str hex, struct json_bytes to,
+             struct err *err)
+{
+    struct err ignored = {0};
+    if (!hex.ptr) {
+        return 0;
+    }
+    if (hex_decode(hex, to.n, to.bytes, &ignored) < 0) {
+        return json_fail(at, err, "%s: expected %zu lower-case hex digits, found \"%.100s\"", key,
+                         2 * to.n, hex.ptr);
+    }
+    *to.has = true;
     return 0;
 }

@@ -88,6 +88,15 @@ MUST_CHECK int json_decode(const struct json *at, struct arena *arena,
                            const struct json_field *fields, size_t n_fields, void *out,
                            struct err *err);
 
+/* The bytes that member `key` has in lower-case hex; ptr NULL leaves both as they were. */
+struct json_bytes {
+    uint8_t *bytes;
+    size_t n;
+    bool *has;
+};
+MUST_CHECK int json_hex(const struct json *at, const char *key, struct str hex,
+                        struct json_bytes to, struct err *err);
+
 /* An array of strings into the arena. */
 MUST_CHECK int json_str_list(const struct json *at, struct arena *arena, size_t max,
                              struct str **ret_items, size_t *ret_n, struct err *err);

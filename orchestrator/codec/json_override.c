@@ -232,7 +232,7 @@ static struct str value_of(struct arena *arena, struct str given, bool is_text)
 }
 
 int json_override(struct arena *arena, struct str text, struct str setting, bool is_text,
-                  struct str *ret_text, struct json_override *ret_override, struct err *err)
+                  struct json_override *ret_override, struct err *err)
 {
     struct json_path_part parts[JSON_PATH_PARTS_MAX];
     struct json_override made = {0};
@@ -256,11 +256,11 @@ int json_override(struct arena *arena, struct str text, struct str setting, bool
     struct str after = str_sub(text, place.to, text.len);
     if (place.is_absent) {
         before = str_trim((struct str){text.ptr, place.from});
-        *ret_text = str_of(arena_printf(arena, "%.*s%s\"%.*s\": %.*s%.*s", STR_ARG(before),
+        made.text = str_of(arena_printf(arena, "%.*s%s\"%.*s\": %.*s%.*s", STR_ARG(before),
                                         place.is_empty ? "" : ", ", STR_ARG(parts[n - 1].key),
                                         STR_ARG(made.value), STR_ARG(after)));
     } else {
-        *ret_text = str_of(arena_printf(arena, "%.*s%.*s%.*s", STR_ARG(before), STR_ARG(made.value),
+        made.text = str_of(arena_printf(arena, "%.*s%.*s%.*s", STR_ARG(before), STR_ARG(made.value),
                                         STR_ARG(after)));
     }
     *ret_override = made;

@@ -14,6 +14,7 @@ struct json_override {
     struct str path;  /* as given, without "$." */
     struct str was;   /* JSON; ptr NULL: there was none */
     struct str value; /* JSON */
+    struct str text;  /* the document with it */
 };
 
 struct json_path_part {
@@ -29,7 +30,6 @@ MUST_CHECK int json_path_parse(struct str setting, struct json_path_part *parts,
 /* is_text: where nothing stands yet, a number or a word is text.
    text: a document that json_parse takes. ERR_USAGE where the path leads nowhere. */
 MUST_CHECK int json_override(struct arena *arena, struct str text, struct str setting, bool is_text,
-                             struct str *ret_text, struct json_override *ret_override,
-                             struct err *err);
+                             struct json_override *ret_override, struct err *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "codec/json.h"
+#include "codec/oci_ref.h"
 #include "codec/sign.h"
 
 #define LIFETIME_MAX_S (365LL * 24 * 3600)
@@ -364,8 +365,8 @@ static int find_login(const struct json *root, struct arena *arena, struct str h
     return check_helpers(root, host, best.ptr != NULL, err);
 }
 
-int oci_login_find(struct arena *arena, struct str text, const char *name, struct str host,
-                   struct str path, struct oci_login *ret_login, struct err *err)
+int oci_login_find(struct arena *arena, struct str text, const char *name,
+                   const struct oci_ref *ref, struct oci_login *ret_login, struct err *err)
 {
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json root;
@@ -377,5 +378,5 @@ int oci_login_find(struct arena *arena, struct str text, const char *name, struc
     if (!json_is_object(&root)) {
         return json_fail(&root, err, "expected an object");
     }
-    return find_login(&root, arena, host, path, ret_login, err);
+    return find_login(&root, arena, ref->host, ref->path, ret_login, err);
 }

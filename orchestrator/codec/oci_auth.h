@@ -37,6 +37,7 @@ struct oci_token {
 MUST_CHECK int oci_token_parse(struct arena *arena, struct str text, const char *name,
                                struct oci_token *ret_token, struct err *err);
 
+struct oci_ref;
 struct oci_login {
     struct str user, password; /* NULL: no login for that registry */
 };
@@ -44,7 +45,7 @@ struct oci_login {
    stands there under its old names. A credential helper for the host is refused by its name (ERR_AUTH): it would be a program
    that we start. */
 MUST_CHECK int oci_login_find(struct arena *arena, struct str text, const char *name,
-                              struct str host, struct str path, struct oci_login *ret_login,
+                              const struct oci_ref *ref, struct oci_login *ret_login,
                               struct err *err);
 
 /* What may stand in a query: everything but letters, digits and "-._~" becomes %XX. */

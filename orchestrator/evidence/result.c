@@ -298,8 +298,8 @@ static int derive_cell(struct arena *arena, const struct frozen *frozen,
     cell->n_repeats = (size_t)frozen->plan.repeats;
     cell->repeats = arena_array(arena, struct repeat_result, cell->n_repeats);
     for (size_t idx = 0; idx < cell->n_repeats; idx++) {
-        if (result_repeat(arena, frozen, step, (int64_t)idx + 1, to, &cell->repeats[idx], err) <
-            0) {
+        if (result_repeat(arena, frozen, (struct repeat_of){step, (int64_t)idx + 1}, to,
+                          &cell->repeats[idx], err) < 0) {
             return -1;
         }
     }

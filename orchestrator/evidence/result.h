@@ -120,9 +120,13 @@ MUST_CHECK int result_taints(struct arena *arena, const struct frozen *frozen,
                              size_t *ret_n, struct err *err);
 
 /* One repeat: checks the log against its recorded digest (ERR_INTEGRITY), parses it, gives its series file to `put`. */
-MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen,
-                             const struct plan_step *step, int64_t repeat, struct derived_to to,
-                             struct repeat_result *ret_repeat, struct err *err);
+struct repeat_of {
+    const struct plan_step *step;
+    int64_t repeat;
+};
+MUST_CHECK int result_repeat(struct arena *arena, const struct frozen *frozen, struct repeat_of of,
+                             struct derived_to to, struct repeat_result *ret_repeat,
+                             struct err *err);
 
 /* All of it, result.json last. */
 MUST_CHECK int result_derive(struct arena *arena, const struct frozen *frozen, struct derived_to to,

@@ -393,11 +393,12 @@ static int measure_log(struct arena *arena, const struct reading_by *by, const c
     return 0;
 }
 
-int result_repeat(struct arena *arena, const struct frozen *frozen, const struct plan_step *step,
-                  int64_t repeat_no, struct derived_to to, struct repeat_result *ret_repeat,
-                  struct err *err)
+int result_repeat(struct arena *arena, const struct frozen *frozen, struct repeat_of of,
+                  struct derived_to to, struct repeat_result *ret_repeat, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf text;
+    const struct plan_step *step = of.step;
+    int64_t repeat_no = of.repeat;
     struct repeat_result repeat = {.repeat = repeat_no, .value = (double)NAN};
     struct measurement m = {0};
     struct str sha256;

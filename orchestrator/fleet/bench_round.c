@@ -93,13 +93,13 @@ static enum step poll_task(struct bench_job *job, struct remote *remote, struct 
 static enum step read_task(struct remote *remote, struct bench_task *task, struct err *err)
 {
     char chunk[CHUNK];
-    size_t len = 0;
+    struct log_part part = {.dst = chunk, .size = sizeof(chunk)};
     enum step step;
     do {
-        step = remote->ops->read_log(remote, task->id, task->output.len, chunk, sizeof(chunk), &len,
-                                     err);
-        strbuf_add(&task->output, chunk, step == STEP_DONE ? len : 0);
-    } while (step == STEP_DONE && len > 0 && !task->output.is_full);
+        part.offset = task->output.len;
+        step = remote->ops->read_log(remote, task->id, &part, err);
+        strbuf_add(&task->output, chunk, step == STEP_DONE ? part.len : 0);
+    } while (step == STEP_DONE && part.len > 0 && !task->output.is_full);
     return step == STEP_DONE && task->output.is_full
                ? step_fail(err_set(err, ERR_NODE, "reperf-node bench says more than %u bytes",
                                    NODE_BENCH_TEXT_MAX))

@@ -48,7 +48,8 @@ static int add_dataset(struct arena *arena, const char *root, struct str id, str
     if (!id.ptr || !is_new(room, id)) {
         return 0;
     }
-    if (dataset_load(arena, root, NULL, str_z(arena, id), false, &here, err) < 0) {
+    if (dataset_load(arena, &(struct dataset_which){root, NULL, str_z(arena, id), false}, &here,
+                     err) < 0) {
         return -1;
     }
     if (here.dataset.is_synthetic) {
@@ -71,12 +72,11 @@ static int add_image(struct arena *arena, const char *root, struct str name, str
                      struct err *err)
 {
     struct image_spec spec;
-    bool is_locked;
     if (!name.ptr || !is_new(room, name)) {
         return 0;
     }
     if (image_spec_load(arena, root, lock_folder(arena, root, NULL), str_z(arena, name), &spec,
-                        &is_locked, err) < 0) {
+                        err) < 0) {
         return -1;
     }
     add_bytes(room, "image", name, spec.bytes);

@@ -366,13 +366,13 @@ static int prepare(struct provide *provide, struct err *err)
     return 0;
 }
 
-int node_images_provide(struct arena *arena, struct fleet *fleet, const struct store *store,
-                        const struct image_spec *spec, const struct node_image_opts *opts,
-                        struct node_image_report *ret_report, struct err *err)
+int node_images_provide(struct arena *arena, struct fleet *fleet, const struct image_spec *spec,
+                        const struct node_image_opts *opts, struct node_image_report *ret_report,
+                        struct err *err)
 {
     struct provide provide = {.arena = arena,
                               .fleet = fleet,
-                              .store = store,
+                              .store = opts->store,
                               .kind = opts->kind,
                               .spec = spec,
                               .deadline_ns =

@@ -14,6 +14,7 @@
 #define NODE_IMAGE_TRIES       3 /* of a pull that the network broke */
 
 struct node_image_opts {
+    const struct store *store; /* NULL where the inventory names a registry */
     enum runtime_kind kind;
     int64_t deadline_ns; /* a node; 0: NODE_IMAGE_DEADLINE_NS */
     int n_tries;         /* 0: NODE_IMAGE_TRIES */
@@ -41,9 +42,9 @@ struct node_image_report {
 /* Returns the number of nodes that failed (fleet node->err says why), or -1. Errors of a node: ERR_NET (the registry cannot be
    reached), ERR_TIMEOUT (past the deadline), ERR_INTEGRITY (a corrupt layer or manifest, or another id than the pin), ERR_AUTH, ERR_DISK, ERR_CONTAINER
    (no engine, or the registry does not have it). -1: ERR_CONTAINER for an image without a pin, ERR_NOT_FOUND where there is no
-   registry and the store does not have it. store may be NULL where the inventory names a registry. */
+   registry and the store does not have it. */
 MUST_CHECK int node_images_provide(struct arena *arena, struct fleet *fleet,
-                                   const struct store *store, const struct image_spec *spec,
+                                   const struct image_spec *spec,
                                    const struct node_image_opts *opts,
                                    struct node_image_report *ret_report, struct err *err);
 

@@ -145,7 +145,8 @@ static int stage_tar(struct node_load *load, const char *path, struct err *err)
                                     .sha256_hex =
                                         str_of(arena_strndup(provide->arena, hex, strlen(hex)))};
     const struct stage_opts opts = {.clock = load->fleet.loop->clock};
-    if (stage_items(provide->arena, &load->fleet, &opts, &item, 1, &report, err) < 0) {
+    if (stage_items(provide->arena, &load->fleet, &opts, (struct stage_list){&item, 1}, &report,
+                    err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < load->fleet.n_nodes; idx++) {

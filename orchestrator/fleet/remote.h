@@ -77,6 +77,13 @@ struct remote_ask {
     int64_t deadline_ns;   /* span, over SSH; 0: REMOTE_EXEC_DEADLINE_NS */
 };
 
+struct log_part { /* of a job's log: from offset on */
+    uint64_t offset;
+    char *dst;
+    size_t size;
+    size_t len; /* read */
+};
+
 struct remote;
 
 /* A node that cannot be reached is tried again for a while (STEP_AGAIN), then ERR_NODE; a changed host key is ERR_INTEGRITY, a
@@ -90,9 +97,9 @@ struct remote_ops {
     enum step (*start)(struct remote *remote, const struct remote_job *job, struct err *err);
     enum step (*poll)(struct remote *remote, const char *id, struct job_report *ret_report,
                       struct err *err);
-    /* ret_len 0: nothing there (yet) at this offset. */
-    enum step (*read_log)(struct remote *remote, const char *id, uint64_t offset, char *dst,
-                          size_t size, size_t *ret_len, struct err *err);
+    /* part->len 0: nothing there (yet) at this offset. */
+    enum step (*read_log)(struct remote *remote, const char *id, struct log_part *part,
+                          struct err *err);
     /* SHA-256 of the job's log as the node has it, as hex (65 bytes with NUL); "" where the node has no tool for it. */
     enum step (*log_digest)(struct remote *remote, const char *id, char *ret_hex, struct err *err);
     /* To all processes of the job; one that has ended is no error. */

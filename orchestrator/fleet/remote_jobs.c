@@ -225,16 +225,15 @@ enum step remote_job_poll(struct remote *remote, const char *id, struct job_repo
 }
 
 /* From what was read ahead. Returns false where that has nothing for this offset. */
-static bool serve_ahead(struct served *r, const char *id, uint64_t offset, char *dst, size_t size,
-                        size_t *ret_len)
+static bool serve_ahead(struct served *r, const char *id, struct log_part *part)
 {
     size_t left = r->ahead.len - r->ahead_used;
-    if (strcmp(r->ahead_id, id) != 0 || left == 0 || offset != r->ahead_at + r->ahead_used) {
+    if (strcmp(r->ahead_id, id) != 0 || left == 0 || part->offset != r->ahead_at + r->ahead_used) {
         return false;
     }
-    *ret_len = left < size ? left : size;
-    memcpy(dst, r->ahead.ptr + r->ahead_used, *ret_len);
-    r->ahead_used += *ret_len;
+    part->len = left < part->size ? left : part->size;
+    memcpy(part->dst, r->ahead.ptr + r->ahead_used, part->len);
+    r->ahead_used += part->len;
     if (r->ahead_used == r->ahead.len) {
         strbuf_release(&r->ahead); /* megabytes a node otherwise */
         strbuf_init(&r->ahead, READ_AHEAD_MAX);
@@ -243,19 +242,19 @@ static bool serve_ahead(struct served *r, const char *id, uint64_t offset, char 
     return true;
 }
 
-enum step remote_job_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
-                              size_t size, size_t *ret_len, struct err *err)
+enum step remote_job_read_log(struct remote *remote, const char *id, struct log_part *part,
+                              struct err *err)
 {
     struct served *r = (struct served *)remote;
     char from[24];
     enum step step;
-    *ret_len = 0;
+    part->len = 0;
     if (!r->op.is_active) {
-        if (serve_ahead(r, id, offset, dst, size, ret_len)) {
+        if (serve_ahead(r, id, part)) {
             return STEP_DONE;
         }
         if (strcmp(r->ahead_id, id) == 0 && r->known_size >= 0 &&
-            (uint64_t)r->known_size <= offset) {
+            (uint64_t)r->known_size <= part->offset) {
             r->known_size = -1; /* once: the next call looks */
             return STEP_DONE;
         }
@@ -263,7 +262,7 @@ enum step remote_job_read_log(struct remote *remote, const char *id, uint64_t of
     if (!begin_job_op(r, id, "the reading of a job's log", err)) {
         return STEP_FAIL;
     }
-    snprintf(from, sizeof(from), "%" PRIu64, offset);
+    snprintf(from, sizeof(from), "%" PRIu64, part->offset);
     request(r, NODE_READ, id, from, READ_AHEAD_TEXT);
     step = remote_node_ask(r, err);
     if (step == STEP_DONE) {
@@ -272,8 +271,8 @@ enum step remote_job_read_log(struct remote *remote, const char *id, uint64_t of
         snprintf(r->ahead_id, sizeof(r->ahead_id), "%s", id);
         r->known_size = known_size;
         strbuf_add_str(&r->ahead, strbuf_str(&r->op.output));
-        r->ahead_at = offset;
-        (void)serve_ahead(r, id, offset, dst, size, ret_len);
+        r->ahead_at = part->offset;
+        (void)serve_ahead(r, id, part);
         served_end(r);
     }
     return step;

@@ -115,8 +115,8 @@ struct str *remote_job_fields(struct arena *arena, const struct remote_job *job,
 enum step remote_job_start(struct remote *remote, const struct remote_job *job, struct err *err);
 enum step remote_job_poll(struct remote *remote, const char *id, struct job_report *ret_report,
                           struct err *err);
-enum step remote_job_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
-                              size_t size, size_t *ret_len, struct err *err);
+enum step remote_job_read_log(struct remote *remote, const char *id, struct log_part *part,
+                              struct err *err);
 enum step remote_job_digest(struct remote *remote, const char *id, char *ret_hex, struct err *err);
 enum step remote_job_signal(struct remote *remote, const char *id, int signal_no, struct err *err);
 enum step remote_job_reap(struct remote *remote, const char *id, uint64_t offset, char *ret_hex,

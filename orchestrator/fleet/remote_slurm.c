@@ -220,11 +220,11 @@ static enum step slurm_signal(struct remote *remote, const char *id, int signal_
 
 /* ---- the rest ---- */
 
-static enum step slurm_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
-                                size_t size, size_t *ret_len, struct err *err)
+static enum step slurm_read_log(struct remote *remote, const char *id, struct log_part *part,
+                                struct err *err)
 {
     struct remote *via = ((struct slurm *)remote)->via;
-    return via->ops->read_log(via, id, offset, dst, size, ret_len, err);
+    return via->ops->read_log(via, id, part, err);
 }
 
 static enum step slurm_log_digest(struct remote *remote, const char *id, char *ret_hex,

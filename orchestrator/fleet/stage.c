@@ -125,19 +125,18 @@ static int stage_all(struct staging *staging, struct err *err)
 }
 
 int stage_items(struct arena *arena, struct fleet *fleet, const struct stage_opts *opts,
-                const struct stage_item *items, size_t n_items, struct stage_report *ret_report,
-                struct err *err)
+                struct stage_list list, struct stage_report *ret_report, struct err *err)
 {
     struct staging staging = {.arena = arena,
                               .fleet = fleet,
                               .opts = opts,
-                              .items = items,
+                              .items = list.items,
                               .chain = {.fd = -1, .file_fd = -1, .connected_fd = -1}};
     int n_failed;
-    ASSERT(n_items > 0 && n_items <= STAGE_ITEMS_MAX);
-    staging.order.items = arena_array(arena, struct relay_item, n_items);
-    staging.order.n_items = n_items;
-    staging.sources = arena_array(arena, const char *, n_items);
+    ASSERT(list.n > 0 && list.n <= STAGE_ITEMS_MAX);
+    staging.order.items = arena_array(arena, struct relay_item, list.n);
+    staging.order.n_items = list.n;
+    staging.sources = arena_array(arena, const char *, list.n);
     staging.nodes = arena_array(arena, struct staging_node, fleet->n_nodes + 1);
     staging.report.nodes = arena_array(arena, struct stage_node, fleet->n_nodes + 1);
     n_failed = stage_all(&staging, err);

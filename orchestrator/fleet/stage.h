@@ -70,10 +70,15 @@ struct stage_report {
     struct stage_node *nodes; /* in the fleet's order; in the arena */
 };
 
+struct stage_list {
+    const struct stage_item *items;
+    size_t n;
+};
+
 /* Returns the number of nodes that failed (fleet node->err says why), or -1. */
 MUST_CHECK int stage_items(struct arena *arena, struct fleet *fleet, const struct stage_opts *opts,
-                           const struct stage_item *items, size_t n_items,
-                           struct stage_report *ret_report, struct err *err);
+                           struct stage_list list, struct stage_report *ret_report,
+                           struct err *err);
 
 /* ---- items of the usual kinds; all strings in the arena ---- */
 

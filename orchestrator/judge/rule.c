@@ -76,21 +76,26 @@ static int find_name(struct str name, const char *const *names, size_t n)
     return -1;
 }
 
-/* One of `names`, found in member `key` of at; *ret_idx stays where the member is absent. */
+struct choices {
+    const char *const *names;
+    size_t n;
+};
+
+/* One of the names, found in member `key` of at; *ret_idx stays where the member is absent. */
 static int decode_choice(const struct json *at, const char *key, struct str value,
-                         const char *const *names, size_t n, int *ret_idx, struct err *err)
+                         const struct choices *of, int *ret_idx, struct err *err)
 {
     struct json member;
-    int idx = find_name(value, names, n);
+    int idx = find_name(value, of->names, of->n);
     if (!value.ptr) {
         return 0;
     }
     if (idx < 0) {
         char known[200] = "";
         size_t len = 0;
-        for (size_t each = 0; each < n && len < sizeof(known); each++) {
+        for (size_t each = 0; each < of->n && len < sizeof(known); each++) {
             len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", each ? ", " : "",
-                                    names[each]);
+                                    of->names[each]);
         }
         if (json_member(at, key, &member, err) < 0) {
             return -1;
@@ -101,7 +106,7 @@ static int decode_choice(const struct json *at, const char *key, struct str valu
     return 0;
 }
 #define CHOICE(at, key, value, names, ret, err)                                                    \
-    decode_choice(at, key, value, names, ARRAY_LEN(names), ret, err)
+    decode_choice(at, key, value, &(struct choices){names, ARRAY_LEN(names)}, ret, err)
 
 /* What json_decode fills; the rest of the rule is worked out from it. */
 struct raw {

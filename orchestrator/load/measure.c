@@ -62,21 +62,21 @@ int measure_file_by(struct arena *arena, const struct reading_by *by, const char
     return 0;
 }
 
-int measure_file_rates(struct arena *arena, const struct format *format, const char *path,
-                       struct str named, const struct log_head *head,
+int measure_file_rates(struct arena *arena, const struct format *format, const struct rates_of *of,
                        struct measurement *ret_measurement, struct err *err)
 {
+    const struct log_head *head = of->head;
     CLEANUP(log_reader) struct log_reader reader = LOG_READER_EMPTY;
     const struct reading_by by = {.format = format, .derivation = DERIVATION_NOW};
     bool has_all = head && head->is_whole;
-    reader.path = path;
+    reader.path = of->path;
     if ((has_all ? parser_new(format, arena, &reader.parser, err)
-                 : log_reader_open(&reader, arena, &by, path, err)) < 0) {
+                 : log_reader_open(&reader, arena, &by, of->path, err)) < 0) {
         return -1;
     }
-    parser_skip_scores(reader.parser, named);
+    parser_skip_scores(reader.parser, of->named);
     if (has_all && parser_feed(reader.parser, head->ptr, head->len, err) < 0) {
-        return err_wrap(err, "%s", path);
+        return err_wrap(err, "%s", of->path);
     }
     if (!has_all && parse_all(&reader, NULL, err) < 0) {
         return -1;

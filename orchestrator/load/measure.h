@@ -36,9 +36,14 @@ static inline void log_head_cleanup(struct log_head *head)
 
 /* measure_file without the series of quantity score, but for the named one (ptr NULL: none): faster. head: of the same
    file, from measure_guess, or NULL. */
+struct rates_of {
+    const char *path;
+    struct str named;
+    const struct log_head *head;
+};
 MUST_CHECK int measure_file_rates(struct arena *arena, const struct format *format,
-                                  const char *path, struct str named, const struct log_head *head,
-                                  struct measurement *ret_measurement, struct err *err);
+                                  const struct rates_of *of, struct measurement *ret_measurement,
+                                  struct err *err);
 
 /* --format auto: which formats read something of the log. Its first GUESS_BYTES_MIN bytes are read, and more until one does. */
 #define GUESS_BYTES_MIN (64u << 20)

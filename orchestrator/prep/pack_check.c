@@ -151,8 +151,8 @@ static void compare(const struct checker *c, const struct shard_file *file, uint
         return;
     }
     make_room(&slot->made, &slot->made_bytes, sample->bytes);
-    if (packing_sample(c->opts->source, &c->samples, sample, row, &slot->packing, slot->made,
-                       &fault) < 0) {
+    if (packing_sample((struct packing_from){c->opts->source, &c->samples}, sample, row,
+                       &slot->packing, slot->made, &fault) < 0) {
         note(slot, fault.msg);
     } else if (memcmp(slot->made, slot->found, sample->bytes) != 0) {
         snprintf(text, sizeof(text), "%s: sample %u: not what %s decodes to", file->name, idx,
@@ -197,7 +197,7 @@ static int sample_prepare(void *ctx, size_t job, void *ptr, struct err *err UNUS
     if (!c->result.is_deep || c->samples.kind != SHARD_TOKENS || c->samples.format != FILE_HDF5) {
         return 0;
     }
-    if (packing_rows_read(&c->rows, c->opts->source, &c->samples,
+    if (packing_rows_read(&c->rows, (struct packing_from){c->opts->source, &c->samples},
                           c->files[chunk->shard].header.first_sample + chunk->first, chunk->n,
                           &slot->packing, &fault) < 0) {
         note(slot, fault.msg);

@@ -73,9 +73,13 @@ struct packing_slot {
     size_t rows_len;
 };
 void packing_slot_release(void *slot);
-MUST_CHECK int packing_sample(const struct tree_source *source, const struct samples *samples,
-                              const struct image_sample *sample, const int32_t *row,
-                              struct packing_slot *slot, uint8_t *dst, struct err *err);
+struct packing_from {
+    const struct tree_source *source;
+    const struct samples *samples;
+};
+MUST_CHECK int packing_sample(struct packing_from from, const struct image_sample *sample,
+                              const int32_t *row, struct packing_slot *slot, uint8_t *dst,
+                              struct err *err);
 
 /* HDF5 files for the one thread that may read them. */
 struct hdf5_file;
@@ -85,8 +89,7 @@ struct packing_rows {
 };
 void packing_rows_release(struct packing_rows *rows);
 /* Samples first to first + n into slot->rows. */
-MUST_CHECK int packing_rows_read(struct packing_rows *rows, const struct tree_source *source,
-                                 const struct samples *samples, size_t first, size_t n,
-                                 struct packing_slot *slot, struct err *err);
+MUST_CHECK int packing_rows_read(struct packing_rows *rows, struct packing_from from, size_t first,
+                                 size_t n, struct packing_slot *slot, struct err *err);
 
 #endif

@@ -128,18 +128,18 @@ static int read_record(const struct tree_source *source, const struct samples *s
     return 0;
 }
 
-int packing_sample(const struct tree_source *source, const struct samples *samples,
-                   const struct image_sample *sample, const int32_t *row, struct packing_slot *slot,
-                   uint8_t *dst, struct err *err)
+int packing_sample(struct packing_from from, const struct image_sample *sample, const int32_t *row,
+                   struct packing_slot *slot, uint8_t *dst, struct err *err)
 {
+    const struct samples *samples = from.samples;
     if (samples->kind != SHARD_TOKENS) {
-        return decode_image(source, samples, sample, slot, dst, err);
+        return decode_image(from.source, samples, sample, slot, dst, err);
     }
     /* dst is aligned for int32: samples begin at multiples of SHARD_DATA_ALIGN. */
     int32_t *numbers = (int32_t *)(void *)dst;
     if (row) {
         memcpy(numbers, row, sample->bytes);
-    } else if (read_record(source, samples, sample, slot, numbers, err) < 0) {
+    } else if (read_record(from.source, samples, sample, slot, numbers, err) < 0) {
         return -1;
     }
     if (tokens_check(&samples->shape, numbers, err) < 0) {
@@ -155,10 +155,10 @@ void packing_rows_release(struct packing_rows *rows)
     *rows = (struct packing_rows){0};
 }
 
-int packing_rows_read(struct packing_rows *rows, const struct tree_source *source,
-                      const struct samples *samples, size_t first, size_t n,
+int packing_rows_read(struct packing_rows *rows, struct packing_from from, size_t first, size_t n,
                       struct packing_slot *slot, struct err *err)
 {
+    const struct samples *samples = from.samples;
     size_t row_len = tokens_len(&samples->shape);
     if (slot->rows_len < n * row_len) {
         slot->rows_len = n * row_len;
@@ -170,7 +170,7 @@ int packing_rows_read(struct packing_rows *rows, const struct tree_source *sourc
         if (rows->path != sample->path) {
             CLEANUP(arena) struct arena arena = ARENA_EMPTY;
             packing_rows_release(rows);
-            if (hdf5_open(fs_join(&arena, source->folder, sample->path), &samples->shape,
+            if (hdf5_open(fs_join(&arena, from.source->folder, sample->path), &samples->shape,
                           &rows->file, err) < 0) {
                 return err_wrap(err, "%s", sample->path);
             }

@@ -110,9 +110,11 @@ static int decode_file(const struct json *at, struct arena *arena, struct datase
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
         check_file_name(at, text.file.name, err) < 0 ||
         decode_urls(at, arena, &text.file, err) < 0 ||
-        decode_digest(at, "md5", text.md5, MD5_BYTES, text.file.md5, &text.file.has_md5, err) < 0 ||
-        decode_digest(at, "sha256", text.sha256, SHA256_BYTES, text.file.sha256,
-                      &text.file.has_sha256, err) < 0 ||
+        json_hex(at, "md5", text.md5,
+                 (struct json_bytes){text.file.md5, MD5_BYTES, &text.file.has_md5}, err) < 0 ||
+        json_hex(at, "sha256", text.sha256,
+                 (struct json_bytes){text.file.sha256, SHA256_BYTES, &text.file.has_sha256},
+                 err) < 0 ||
         check_word(at, "unpack", text.file.unpack, UNPACKS, err) < 0 ||
         (text.file.into.ptr && check_rel_path(at, text.file.into, err) < 0) ||
         (text.file.pieces_path.ptr && check_rel_path(at, text.file.pieces_path, err) < 0) ||
@@ -221,8 +223,9 @@ static int decode_list(const struct json *at, struct arena *arena, struct datase
         return -1;
     }
     ret->list_path = text.path;
-    return decode_digest(&list, "sha256", text.sha256, SHA256_BYTES, ret->list_sha256,
-                         &ret->has_list_sha256, err);
+    return json_hex(&list, "sha256", text.sha256,
+                    (struct json_bytes){ret->list_sha256, SHA256_BYTES, &ret->has_list_sha256},
+                    err);
 }
 
 struct pack_text {

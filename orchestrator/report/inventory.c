@@ -209,18 +209,14 @@ static int expand(const struct json *at, struct arena *arena, const char *key, s
     return ret_list->n ? 0 : json_fail(at, err, "%s: expected " EXPECTED_HOST, key);
 }
 
-static int expand_addresses(const struct json *at, struct arena *arena, const char *key,
-                            struct str value, size_t n_names, struct hostlist *ret_list,
-                            struct err *err)
+/* As many as there are names. */
+static int check_number(const struct json *at, const char *key, const struct hostlist *list,
+                        size_t n_names, struct err *err)
 {
-    if (expand(at, arena, key, value, ret_list, err) < 0) {
-        return -1;
-    }
-    if (value.ptr && ret_list->n != n_names) {
-        return json_fail(at, err, "%s: expected as many as there are names (%zu), found %zu", key,
-                         n_names, ret_list->n);
-    }
-    return 0;
+    return !list->n || list->n == n_names
+               ? 0
+               : json_fail(at, err, "%s: expected as many as there are names (%zu), found %zu", key,
+                           n_names, list->n);
 }
 
 static int decode_row(const struct json *at, struct arena *arena, struct node_text *ret_text,
@@ -244,10 +240,10 @@ static int decode_row(const struct json *at, struct arena *arena, struct node_te
     struct json groups;
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), node, err) < 0 ||
         expand(at, arena, "name", node->name, &text.names, err) < 0 ||
-        expand_addresses(at, arena, "address", node->address, text.names.n, &text.addresses, err) <
-            0 ||
-        expand_addresses(at, arena, "fast_address", node->fast_address, text.names.n,
-                         &text.fast_addresses, err) < 0 ||
+        expand(at, arena, "address", node->address, &text.addresses, err) < 0 ||
+        check_number(at, "address", &text.addresses, text.names.n, err) < 0 ||
+        expand(at, arena, "fast_address", node->fast_address, &text.fast_addresses, err) < 0 ||
+        check_number(at, "fast_address", &text.fast_addresses, text.names.n, err) < 0 ||
         check_form(at, "user", node->user, is_user, "a user name", err) < 0 ||
         check_form(at, "work_folder", node->work_folder, is_folder, EXPECTED_FOLDER, err) < 0 ||
         json_member(at, "groups", &groups, err) < 0 ||

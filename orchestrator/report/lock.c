@@ -50,9 +50,11 @@ static int decode_item(const struct json *at, struct arena *arena, struct lock_i
     struct item_text text = {.item.size_bytes = -1};
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
         check_line(at, "name", text.item.name, err) < 0 ||
-        decode_digest(at, "md5", text.md5, MD5_BYTES, text.item.md5, &text.item.has_md5, err) < 0 ||
-        decode_digest(at, "sha256", text.sha256, SHA256_BYTES, text.item.sha256,
-                      &text.item.has_sha256, err) < 0 ||
+        json_hex(at, "md5", text.md5,
+                 (struct json_bytes){text.item.md5, MD5_BYTES, &text.item.has_md5}, err) < 0 ||
+        json_hex(at, "sha256", text.sha256,
+                 (struct json_bytes){text.item.sha256, SHA256_BYTES, &text.item.has_sha256},
+                 err) < 0 ||
         (text.item.pieces_path.ptr && check_rel_path(at, text.item.pieces_path, err) < 0) ||
         check_line(at, "ref", text.item.ref, err) < 0 ||
         check_commit(at, "commit", text.item.commit, err) < 0 ||
@@ -115,8 +117,9 @@ int lock_decode(const struct json *root, struct arena *arena, struct lock *ret_l
     size_t kind = 0;
     if (json_decode(root, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
         check_line(root, "id", head.lock.id, err) < 0 ||
-        decode_digest(root, "list_sha256", head.list_sha256, SHA256_BYTES, head.lock.list_sha256,
-                      &head.lock.has_list, err) < 0 ||
+        json_hex(root, "list_sha256", head.list_sha256,
+                 (struct json_bytes){head.lock.list_sha256, SHA256_BYTES, &head.lock.has_list},
+                 err) < 0 ||
         decode_items(root, arena, &head.lock, err) < 0) {
         return -1;
     }
@@ -200,18 +203,24 @@ const struct lock_item *lock_find(const struct lock *lock, struct str name)
     return NULL;
 }
 
-static int check_hex(const struct lock_item *known, const char *what, const char *kind,
-                     const uint8_t *wanted, const uint8_t *found, size_t n, struct err *err)
+struct two_digests {
+    const char *kind;
+    const uint8_t *wanted, *found;
+    size_t n;
+};
+
+static int check_hex(const struct lock_item *known, const char *what, const struct two_digests *two,
+                     struct err *err)
 {
     char wanted_hex[SHA256_HEX_SIZE];
     char found_hex[SHA256_HEX_SIZE];
-    if (memcmp(wanted, found, n) == 0) {
+    if (memcmp(two->wanted, two->found, two->n) == 0) {
         return 0;
     }
-    hex_encode(wanted, n, wanted_hex);
-    hex_encode(found, n, found_hex);
+    hex_encode(two->wanted, two->n, wanted_hex);
+    hex_encode(two->found, two->n, found_hex);
     return err_set(err, ERR_INTEGRITY, "%s: locked on %.10s with %s %s, found %s", what,
-                   known->date.ptr ? known->date.ptr : "?", kind, wanted_hex, found_hex);
+                   known->date.ptr ? known->date.ptr : "?", two->kind, wanted_hex, found_hex);
 }
 
 static int check_text_of(const struct lock_item *known, const char *what, const char *kind,
@@ -232,12 +241,10 @@ int lock_check_item(const struct lock_item *known, const struct lock_item *found
                        known->date.ptr ? known->date.ptr : "?", (long long)known->size_bytes,
                        (long long)found->size_bytes);
     }
-    if (known->has_sha256 && found->has_sha256 &&
-        check_hex(known, what, "SHA-256", known->sha256, found->sha256, SHA256_BYTES, err) < 0) {
-        return -1;
-    }
-    if (known->has_md5 && found->has_md5 &&
-        check_hex(known, what, "MD5", known->md5, found->md5, MD5_BYTES, err) < 0) {
+    const struct two_digests sha256 = {"SHA-256", known->sha256, found->sha256, SHA256_BYTES};
+    const struct two_digests md5 = {"MD5", known->md5, found->md5, MD5_BYTES};
+    if ((known->has_sha256 && found->has_sha256 && check_hex(known, what, &sha256, err) < 0) ||
+        (known->has_md5 && found->has_md5 && check_hex(known, what, &md5, err) < 0)) {
         return -1;
     }
     if (check_text_of(known, what, "commit", known->commit, found->commit, err) < 0) {
@@ -261,10 +268,9 @@ int lock_check(const struct lock *known, const struct lock *found, struct err *e
     if (known->n_items) {
         of_list.date = known->items[0].date;
     }
-    return known->has_list && found->has_list
-               ? check_hex(&of_list, known->id.ptr, "a list of files of SHA-256",
-                           known->list_sha256, found->list_sha256, SHA256_BYTES, err)
-               : 0;
+    const struct two_digests lists = {"a list of files of SHA-256", known->list_sha256,
+                                      found->list_sha256, SHA256_BYTES};
+    return known->has_list && found->has_list ? check_hex(&of_list, known->id.ptr, &lists, err) : 0;
 }
 
 static int merge_item(const struct lock *lock, const struct lock_item *item,

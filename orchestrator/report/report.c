@@ -317,18 +317,3 @@ int report_decode(const struct json *root, struct arena *arena, struct report *r
     *ret_report = report;
     return 0;
 }
-
-int decode_digest(const struct json *at, const char *key, struct str hex, size_t n, uint8_t *ret,
-                  bool *ret_has, struct err *err)
-{
-    struct err ignored = {0};
-    if (!hex.ptr) {
-        return 0;
-    }
-    if (hex_decode(hex, n, ret, &ignored) < 0) {
-        return json_fail(at, err, "%s: expected %zu lower-case hex digits, found \"%.100s\"", key,
-                         2 * n, hex.ptr);
-    }
-    *ret_has = true;
-    return 0;
-}

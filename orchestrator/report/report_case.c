@@ -29,16 +29,15 @@ static int read_printed(const struct json *at, struct str printed, double *ret, 
 }
 
 /* "bs8" with prefix "bs" is 8. */
-static int number_after(const struct json *at, struct str part, const char *prefix, int64_t min,
-                        int64_t max, int64_t *ret, struct err *err)
+static int number_after(const struct json *at, struct str part, const char *prefix, int64_t max,
+                        int64_t *ret, struct err *err)
 {
     struct err reason = {0};
     struct str digits = str_sub(part, strlen(prefix), SIZE_MAX);
-    if (!str_starts(part, str_of(prefix)) || str_to_i64(digits, min, max, ret, &reason) < 0 ||
+    if (!str_starts(part, str_of(prefix)) || str_to_i64(digits, 0, max, ret, &reason) < 0 ||
         (digits.ptr[0] == '0' && digits.len > 1)) {
-        return json_fail(at, err,
-                         "id: expected %sN with N from %" PRId64 " to %" PRId64 ", found \"%.*s\"",
-                         prefix, min, max, STR_ARG(part));
+        return json_fail(at, err, "id: expected %sN with N from 0 to %" PRId64 ", found \"%.*s\"",
+                         prefix, max, STR_ARG(part));
     }
     return 0;
 }
@@ -50,8 +49,8 @@ static int parse_counts(const struct json *at, struct str part, struct report_ca
     if (g < 0) {
         return json_fail(at, err, "id: expected nNgG, found \"%.*s\"", STR_ARG(part));
     }
-    if (number_after(at, str_sub(part, 0, (size_t)g), "n", 0, NODES_MAX, &c->nodes, err) < 0 ||
-        number_after(at, str_sub(part, (size_t)g, SIZE_MAX), "g", 0, GPUS_PER_NODE_MAX,
+    if (number_after(at, str_sub(part, 0, (size_t)g), "n", NODES_MAX, &c->nodes, err) < 0 ||
+        number_after(at, str_sub(part, (size_t)g, SIZE_MAX), "g", GPUS_PER_NODE_MAX,
                      &c->gpus_per_node, err) < 0) {
         return -1;
     }
@@ -95,7 +94,7 @@ static int parse_id(const struct json *at, struct report_case *c, struct err *er
         parse_counts(at, parts[COUNTS], c, err) < 0) {
         return -1;
     }
-    return number_after(at, parts[BATCH], "bs", 0, BATCH_MAX, &c->batch_per_gpu, err);
+    return number_after(at, parts[BATCH], "bs", BATCH_MAX, &c->batch_per_gpu, err);
 }
 
 static int decode_derive(const struct json *at, struct arena *arena, struct cell *cell,
@@ -266,8 +265,8 @@ static int decode_factor(const struct json *at, struct arena *arena, struct repo
     }
     if (json_decode(&member, arena, FIELDS, ARRAY_LEN(FIELDS), &c->factor, err) < 0 ||
         check_file_path(&member, c->factor.path, err) < 0 ||
-        decode_digest(&member, "sha256", c->factor.sha256, SHA256_BYTES, ignored, &has_digest,
-                      err) < 0) {
+        json_hex(&member, "sha256", c->factor.sha256,
+                 (struct json_bytes){ignored, SHA256_BYTES, &has_digest}, err) < 0) {
         return -1;
     }
     return c->factor.value > 0 ? 0 : json_fail(&member, err, "value: expected a number over 0");

@@ -23,9 +23,6 @@ MUST_CHECK int check_commit(const struct json *at, const char *key, struct str v
 MUST_CHECK int check_rel_path(const struct json *at, struct str value, struct err *err);
 /* Of a file somebody published: blanks may stand in it. */
 MUST_CHECK int check_file_path(const struct json *at, struct str value, struct err *err);
-/* n bytes in hex; NULL leaves both as they were. */
-MUST_CHECK int decode_digest(const struct json *at, const char *key, struct str hex, size_t n,
-                             uint8_t *ret, bool *ret_has, struct err *err);
 /* One of a list ended by NULL. */
 MUST_CHECK int check_word(const struct json *at, const char *key, struct str value,
                           const char *const *words, struct err *err);

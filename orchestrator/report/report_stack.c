@@ -209,8 +209,8 @@ int decode_logs(const struct json *at, struct arena *arena, struct report *repor
     bool has_digest = false;
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0 ||
         check_source(at, &raw.source, err) < 0 ||
-        decode_digest(at, "series_sha256", raw.series, sizeof(ignored), ignored, &has_digest, err) <
-            0) {
+        json_hex(at, "series_sha256", raw.series,
+                 (struct json_bytes){ignored, sizeof(ignored), &has_digest}, err) < 0) {
         return -1;
     }
     report->logs_source = raw.source;

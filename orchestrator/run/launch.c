@@ -282,8 +282,7 @@ static int check_place(const struct launch *launch, struct err *err)
 }
 
 int launch_make(struct arena *arena, const struct launch_opts *opts, const struct plan_step *step,
-                const struct launch_place *place, struct launch_job **ret_jobs, size_t *ret_n,
-                struct err *err)
+                const struct launch_place *place, struct launch_jobs *ret_jobs, struct err *err)
 {
     struct launch launch = {.arena = arena, .opts = opts, .step = step, .place = place};
     struct launch_job *jobs = arena_array(arena, struct launch_job, place->n_nodes + 1);
@@ -296,14 +295,12 @@ int launch_make(struct arena *arena, const struct launch_opts *opts, const struc
         if ((is_slurm ? launch_by_slurm : launch_by_mpirun)(&launch, jobs, err) < 0) {
             return -1;
         }
-        *ret_jobs = jobs;
-        *ret_n = 1;
+        *ret_jobs = (struct launch_jobs){jobs, 1};
         return 0;
     }
     if (launch_by_ssh(&launch, jobs, err) < 0) {
         return -1;
     }
-    *ret_jobs = jobs;
-    *ret_n = place->n_nodes;
+    *ret_jobs = (struct launch_jobs){jobs, place->n_nodes};
     return 0;
 }

@@ -39,12 +39,17 @@ struct launch_job {
     bool has_metric;       /* its log is the one that metrics are read from */
 };
 
+struct launch_jobs { /* in the arena */
+    struct launch_job *items;
+    size_t n;
+};
+
 /* LAUNCHER_SSH, and the inventory "local": n_nodes jobs, each starting its local ranks. Ranks get RANK, LOCAL_RANK, WORLD_SIZE,
    LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, REPERF_RUN_ID, REPERF_JOB, whatever the step's environment says of them; and, more
    than one, OMP_NUM_THREADS (a node's cores / its ranks) and OMP_WAIT_POLICY=passive unless step or inherited part name them.
    A step that is per node starts its own ranks: it runs once a node, with NODE_RANK, NODE_IPS, NNODES, NPROC_PER_NODE, MASTER_ADDR, MASTER_PORT. LAUNCHER_MPIRUN and LAUNCHER_SLURM: one job. */
 MUST_CHECK int launch_make(struct arena *arena, const struct launch_opts *opts,
                            const struct plan_step *step, const struct launch_place *place,
-                           struct launch_job **ret_jobs, size_t *ret_n, struct err *err);
+                           struct launch_jobs *ret_jobs, struct err *err);
 
 #endif

@@ -150,8 +150,10 @@ static int find_dataset(struct planner *p, const struct recipe_mount *mount,
     const struct store *store = p->opts->store;
     struct dataset_here here;
     struct dataset_record record;
-    if (dataset_load(p->arena, p->opts->root, NULL, mount->name.ptr, mount->is_synthetic, &here,
-                     err) < 0) {
+    if (dataset_load(
+            p->arena,
+            &(struct dataset_which){p->opts->root, NULL, mount->name.ptr, mount->is_synthetic},
+            &here, err) < 0) {
         return -1;
     }
     found->mount.name = str_of(here.name);

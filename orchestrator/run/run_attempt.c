@@ -186,8 +186,9 @@ static enum step read_part(struct attempt *a, struct rank_job *m, size_t *ret_le
 {
     struct remote *remote = m->remote;
     char *chunk = a->r->chunk;
-    enum step step = remote->ops->read_log(remote, m->job.job.id, m->log_bytes, chunk,
-                                           RUN_CHUNK_BYTES, ret_len, err);
+    struct log_part part = {.offset = m->log_bytes, .dst = chunk, .size = RUN_CHUNK_BYTES};
+    enum step step = remote->ops->read_log(remote, m->job.job.id, &part, err);
+    *ret_len = part.len;
     if (step != STEP_DONE) {
         return step;
     }

@@ -270,7 +270,7 @@ int unit_parse(struct runner *r, struct unit *unit, struct err *err)
                                     .case_id = unit->step->case_id,
                                     .repeat = unit->repeat,
                                     .attempt = unit->attempt};
-    if (result_repeat(&scratch, &r->frozen, unit->step, unit->repeat,
+    if (result_repeat(&scratch, &r->frozen, (struct repeat_of){unit->step, unit->repeat},
                       (struct derived_to){run_put_derived, (void *)(uintptr_t)r->dir.evidence},
                       &result, err) < 0) {
         return -1;

@@ -121,7 +121,8 @@ static int check_original(struct arena *arena, const char *root, const struct pl
         !fs_exists(arena_printf(arena, "%s/datasets/%s/dataset.json", root, data->dataset.ptr))) {
         return 0;
     }
-    if (dataset_load(arena, root, NULL, data->dataset.ptr, false, &here, err) < 0 ||
+    if (dataset_load(arena, &(struct dataset_which){root, NULL, data->dataset.ptr, false}, &here,
+                     err) < 0 ||
         check_count(&here.dataset, data, err) < 0) {
         return -1;
     }

@@ -56,14 +56,12 @@ static int read_described(struct arena *arena, const char *root, struct str id,
                           struct plan_image *ret_image, bool *ret_is_described, struct err *err)
 {
     struct image_spec spec;
-    bool is_locked = false;
     const char *path = arena_printf(arena, "%s/images/%s/image.json", root, id.ptr);
     *ret_is_described = false;
     if (!fs_exists(path)) {
         return 0;
     }
-    if (image_spec_load(arena, root, lock_folder(arena, root, NULL), id.ptr, &spec, &is_locked,
-                        err) < 0) {
+    if (image_spec_load(arena, root, lock_folder(arena, root, NULL), id.ptr, &spec, err) < 0) {
         return -1;
     }
     *ret_image = (struct plan_image){

@@ -86,7 +86,8 @@ static int add_dataset(struct needs *n, struct str id, bool is_synthetic, struct
                                              [DATASET_TREE] = NEED_READY};
     struct plan_need need = {.kind = STR_LIT("dataset")};
     struct dataset_here here;
-    if (dataset_load(n->arena, n->opts->root, NULL, id.ptr, is_synthetic, &here, err) < 0) {
+    if (dataset_load(n->arena, &(struct dataset_which){n->opts->root, NULL, id.ptr, is_synthetic},
+                     &here, err) < 0) {
         return -1;
     }
     if (here.dataset.is_synthetic) { /* made up on the device */
@@ -140,8 +141,7 @@ static int add_image(struct needs *n, struct str id, struct err *err)
     struct image_info info;
     struct image_spec spec;
     struct err none = {0};
-    bool is_locked;
-    if (image_spec_load(n->arena, n->opts->root, locks, id.ptr, &spec, &is_locked, err) < 0) {
+    if (image_spec_load(n->arena, n->opts->root, locks, id.ptr, &spec, err) < 0) {
         return -1;
     }
     if (spec.pins.has_digest) {

@@ -203,7 +203,13 @@ int run_launch(struct arena *arena, const struct run_launch *launch, const struc
     if (is_inside && !opts.image) {
         return err_set(err, ERR_CONTAINER, "image %.*s is not on the nodes", STR_ARG(step->image));
     }
-    return launch_make(arena, &opts, &there, &place, ret_jobs, ret_n, err);
+    struct launch_jobs jobs;
+    if (launch_make(arena, &opts, &there, &place, &jobs, err) < 0) {
+        return -1;
+    }
+    *ret_jobs = jobs.items;
+    *ret_n = jobs.n;
+    return 0;
 }
 
 int run_jobs(struct runner *r, const struct unit *unit, struct launch_job **ret_jobs, size_t *ret_n,

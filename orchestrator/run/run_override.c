@@ -86,9 +86,10 @@ int run_override(struct arena *arena, const char *const *settings, size_t n, str
         struct str setting = str_of(settings[idx]);
         bool is_text = false;
         if (check_path(setting, &is_text, err) < 0 ||
-            json_override(arena, *text, setting, is_text, text, &overrides[idx], err) < 0) {
+            json_override(arena, *text, setting, is_text, &overrides[idx], err) < 0) {
             return err_wrap(err, "-C");
         }
+        *text = overrides[idx].text;
     }
     *ret_overrides = overrides;
     return 0;

@@ -80,7 +80,8 @@ static void blame_registry(struct runner *r, int n_failed)
 static int provide_image(struct runner *r, struct store *store, const struct plan_step *step,
                          struct err *err)
 {
-    const struct node_image_opts opts = {.kind = r->frozen.plan.runtime,
+    const struct node_image_opts opts = {.store = store,
+                                         .kind = r->frozen.plan.runtime,
                                          .deadline_ns = r->frozen.plan.deadline_s * NS_PER_S};
     struct node_image_report report = {0};
     struct event_fields fields = {.case_id = step->case_id, .text = step->image_digest};
@@ -90,7 +91,7 @@ static int provide_image(struct runner *r, struct store *store, const struct pla
         return err_wrap(err, "image %.*s", STR_ARG(step->image));
     }
     spec.name = name_in_store(r, store, step);
-    n_failed = node_images_provide(r->arena, &r->fleet, store, &spec, &opts, &report, err);
+    n_failed = node_images_provide(r->arena, &r->fleet, &spec, &opts, &report, err);
     if (n_failed < 0 && err->code == ERR_NOT_FOUND) {
         err->code = ERR_FETCH;
         return err_wrap(err, "image %.*s: reperf fetch %s brings it", STR_ARG(step->image),
@@ -310,7 +311,8 @@ static int stage_files(struct runner *r, struct err *err)
         return 0;
     }
     int n_failed =
-        stage_items(r->arena, &r->fleet, &opts, things.items.items, things.items.n, &report, err);
+        stage_items(r->arena, &r->fleet, &opts,
+                    (struct stage_list){things.items.items, things.items.n}, &report, err);
     if (run_judge_nodes(r, n_failed, err) < 0) {
         return -1;
     }

@@ -32,7 +32,6 @@ static enum step go_on(struct attempt *a, struct rank_job *m, enum step step, st
 enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *err)
 {
     struct watch *watch = &m->watch;
-    size_t len = 0;
     enum step step;
     if (!watch->id) {
         watch->id = arena_printf(a->r->arena, "%s/monitor", m->job.job.id);
@@ -41,13 +40,13 @@ enum step rank_job_unwatch(struct attempt *a, struct rank_job *m, struct err *er
     if (watch->is_over) {
         return STEP_DONE;
     }
-    step = m->remote->ops->read_log(m->remote, watch->id, watch->log.len, a->r->chunk,
-                                    RUN_CHUNK_BYTES, &len, err);
+    struct log_part part = {.offset = watch->log.len, .dst = a->r->chunk, .size = RUN_CHUNK_BYTES};
+    step = m->remote->ops->read_log(m->remote, watch->id, &part, err);
     if (step != STEP_DONE) {
         return go_on(a, m, step, err);
     }
-    strbuf_add(&watch->log, a->r->chunk, len);
-    watch->is_over = len < RUN_CHUNK_BYTES || watch->log.is_full;
+    strbuf_add(&watch->log, a->r->chunk, part.len);
+    watch->is_over = part.len < RUN_CHUNK_BYTES || watch->log.is_full;
     return watch->is_over ? STEP_DONE : STEP_AGAIN;
 }
 

@@ -432,21 +432,22 @@ static int from_net(struct getting *g, size_t idx, const struct dataset_file *fi
 /* ---- what would be done ---- */
 
 int dataset_foresee(struct arena *arena, struct store *store, const struct dataset_here *here,
-                    const struct dataset_fetch_opts *opts, struct dataset_foreseen *ret_files,
-                    size_t *ret_n, struct err *err)
+                    const struct dataset_fetch_opts *opts, struct dataset_foreseen_list *ret_list,
+                    struct err *err)
 {
     struct getting g = {.arena = arena, .store = store, .here = here, .opts = opts};
     const char *urls[FETCH_MIRRORS_MAX];
     struct err none = {0};
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(here, &n);
+    struct dataset_foreseen *foreseen = arena_array(arena, struct dataset_foreseen, n + 1);
     if (dataset_ref_read(arena, store, here->name, &g.earlier, &none) < 0 &&
         none.code != ERR_NOT_FOUND) {
         *err = none;
         return -1;
     }
     for (size_t idx = 0; idx < n; idx++) {
-        struct dataset_foreseen *one = &ret_files[idx];
+        struct dataset_foreseen *one = &foreseen[idx];
         struct lock_item item;
         size_t n_urls = 0;
         *one = (struct dataset_foreseen){.file = &files[idx], .bytes = files[idx].size_bytes};
@@ -466,7 +467,7 @@ int dataset_foresee(struct arena *arena, struct store *store, const struct datas
             one->url = n_urls ? http_url_shown(arena, urls[0]) : NULL;
         }
     }
-    *ret_n = n;
+    *ret_list = (struct dataset_foreseen_list){foreseen, n};
     return 0;
 }
 
@@ -482,9 +483,10 @@ static int get_one(struct getting *g, size_t idx, const struct dataset_file *fil
 }
 
 int dataset_get_files(struct arena *arena, struct store *store, const struct dataset_here *here,
-                      const struct dataset_fetch_opts *opts, struct dataset_record *record,
-                      struct dataset_fetched *fetched, struct err *err)
+                      const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+                      struct err *err)
 {
+    struct dataset_record *record = &fetched->record;
     struct getting g = {.arena = arena,
                         .store = store,
                         .here = here,

@@ -89,31 +89,31 @@ static int write_pieces(struct piecing *p, const struct store *store,
 }
 
 /* Only of what is new and worth it: a file of one piece is fetched again whole anyway. */
-static int add_pieces(struct arena *arena, const struct store *store,
-                      const struct dataset_here *here, const struct net_opts *net,
+static int add_pieces(struct arena *arena, const struct dataset_lock_from *from,
                       const struct lock *known, struct lock *found, struct err *err)
 {
-    struct piecing p = {.arena = arena, .net = net};
+    struct piecing p = {.arena = arena, .net = from->net};
     uint64_t total = 0;
     int result = 0;
     for (size_t idx = 0; idx < found->n_items; idx++) {
         total += (uint64_t)found->items[idx].size_bytes;
     }
-    progress_start(&p.progress, net->clock, "lock", "bytes", total);
+    progress_start(&p.progress, from->net->clock, "lock", "bytes", total);
     for (size_t idx = 0; idx < found->n_items && result == 0; idx++) {
         struct lock_item *item = &found->items[idx];
         if (!lock_find(known, item->name) && item->size_bytes > (int64_t)PIECE_BYTES) {
-            result = write_pieces(&p, store, here, item, err);
+            result = write_pieces(&p, from->store, from->here, item, err);
         }
     }
     progress_end(&p.progress);
     return result;
 }
 
-int dataset_lock(struct arena *arena, const struct store *store, const struct dataset_here *here,
-                 const struct net_opts *net, const struct dataset_fetched *fetched,
+int dataset_lock(struct arena *arena, const struct dataset_lock_from *from,
                  struct dataset_locked *ret_locked, struct err *err)
 {
+    const struct dataset_here *here = from->here;
+    const struct dataset_fetched *fetched = from->fetched;
     struct dataset_locked locked = {0};
     struct lock known = {0};
     struct err none = {0};
@@ -138,8 +138,7 @@ int dataset_lock(struct arena *arena, const struct store *store, const struct da
         *err = none;
         return -1;
     }
-    if (lock_check(&known, &found, err) < 0 ||
-        add_pieces(arena, store, here, net, &known, &found, err) < 0 ||
+    if (lock_check(&known, &found, err) < 0 || add_pieces(arena, from, &known, &found, err) < 0 ||
         lock_settle(arena, here->locks, &found, &locked.is_new, err) < 0 ||
         lock_path(arena, here->locks, LOCK_DATASET, here->dataset.id.ptr, &path, err) < 0) {
         return -1;

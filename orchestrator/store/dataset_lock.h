@@ -12,9 +12,13 @@ struct dataset_locked {
 };
 
 /* fetched: with its tree. ERR_INTEGRITY where an earlier lock says another thing. */
-MUST_CHECK int dataset_lock(struct arena *arena, const struct store *store,
-                            const struct dataset_here *here, const struct net_opts *net,
-                            const struct dataset_fetched *fetched,
+struct dataset_lock_from {
+    const struct store *store;
+    const struct dataset_here *here;
+    const struct net_opts *net;
+    const struct dataset_fetched *fetched;
+};
+MUST_CHECK int dataset_lock(struct arena *arena, const struct dataset_lock_from *from,
                             struct dataset_locked *ret_locked, struct err *err);
 
 #endif

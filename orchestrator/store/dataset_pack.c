@@ -18,14 +18,15 @@ static bool is_packable(const struct dataset *dataset, struct str split)
 /* Those asked for, else all that can be packed; of a synthetic dataset those that were made. */
 static int choose_splits(struct arena *arena, const struct dataset_here *here,
                          const struct dataset_record *tree, const struct dataset_pack_opts *opts,
-                         struct str **ret_splits, size_t *ret_n, struct err *err)
+                         struct dataset_packed_list *ret_packed, struct err *err)
 {
     const struct dataset *dataset = &here->dataset;
-    struct str *splits = arena_array(arena, struct str, DATASET_SPLITS_MAX + opts->n_splits + 1);
+    struct dataset_packed *splits =
+        arena_array(arena, struct dataset_packed, DATASET_SPLITS_MAX + opts->n_splits + 1);
     size_t n = 0;
     for (size_t idx = 0; idx < opts->n_splits; idx++) {
-        splits[n] = str_of(opts->splits[idx]);
-        if (!is_packable(dataset, splits[n++])) {
+        splits[n].split = str_of(opts->splits[idx]);
+        if (!is_packable(dataset, splits[n++].split)) {
             return err_set(err, ERR_USAGE,
                            "--split %.60s: %s has no such split with images or records",
                            opts->splits[idx], here->name);
@@ -38,15 +39,14 @@ static int choose_splits(struct arena *arena, const struct dataset_here *here,
             is_made |= str_eq(tree->splits[at].name, name);
         }
         if (is_made && is_packable(dataset, name)) {
-            splits[n++] = name;
+            splits[n++].split = name;
         }
     }
     if (n == 0) {
         return err_set(err, ERR_USAGE, "%s: its description names no files that could be packed",
                        here->name);
     }
-    *ret_splits = splits;
-    *ret_n = n;
+    *ret_packed = (struct dataset_packed_list){splits, n};
     return 0;
 }
 
@@ -66,13 +66,22 @@ static int check_list(struct arena *arena, const char *list, const struct datase
                          DATASET_TREE_JSON);
 }
 
-static int pack_split(struct arena *arena, const struct store *store,
-                      const struct dataset_here *here, const struct dataset_pack_opts *opts,
-                      const char *program, struct dataset_packed *packed, struct err *err)
+struct splitting {
+    const struct store *store;
+    const struct dataset_here *here;
+    const struct dataset_pack_opts *opts;
+    const char *program;
+};
+
+static int pack_split(struct arena *arena, const struct splitting *by,
+                      struct dataset_packed *packed, struct err *err)
 {
+    const struct store *store = by->store;
+    const struct dataset_here *here = by->here;
+    const struct dataset_pack_opts *opts = by->opts;
     CLEANUP(strbuf) struct strbuf out = {0};
     const char *tree = dataset_tree_path(store, here->name);
-    const char *argv[ARGV_MAX] = {program,
+    const char *argv[ARGV_MAX] = {by->program,
                                   "pack",
                                   "--json",
                                   "--dataset",
@@ -110,14 +119,12 @@ static int pack_split(struct arena *arena, const struct store *store,
 }
 
 int dataset_pack(struct arena *arena, const struct store *store, const struct dataset_here *here,
-                 const struct dataset_pack_opts *opts, struct dataset_packed **ret_packed,
-                 size_t *ret_n, struct err *err)
+                 const struct dataset_pack_opts *opts, struct dataset_packed_list *ret_packed,
+                 struct err *err)
 {
+    struct splitting by = {store, here, opts, NULL};
     struct dataset_record tree;
-    struct dataset_packed *packed;
-    const char *program = NULL;
-    struct str *splits = NULL;
-    size_t n = 0;
+    struct dataset_packed_list packed;
     if (here->dataset.pack.kind == PACK_NONE) {
         return err_set(err, ERR_USAGE, "%s: its description does not say how it is packed",
                        here->name);
@@ -128,22 +135,20 @@ int dataset_pack(struct arena *arena, const struct store *store, const struct da
         }
         return -1;
     }
-    if (choose_splits(arena, here, &tree, opts, &splits, &n, err) < 0 ||
-        pack_program_find(arena, opts->self, &program, err) < 0 ||
+    if (choose_splits(arena, here, &tree, opts, &packed, err) < 0 ||
+        pack_program_find(arena, opts->self, &by.program, err) < 0 ||
         check_list(arena, fs_join(arena, dataset_tree_path(store, here->name), DATASET_TREE_LIST),
                    &tree, err) < 0) {
         return -1;
     }
-    packed = arena_array(arena, struct dataset_packed, n);
-    *ret_packed = packed;
-    for (*ret_n = 0; *ret_n < n; (*ret_n)++) {
-        struct dataset_packed *one = &packed[*ret_n];
-        one->split = splits[*ret_n];
+    for (size_t idx = 0; idx < packed.n; idx++) {
+        struct dataset_packed *one = &packed.items[idx];
         one->folder = store_path(
             store, arena_printf(arena, "packed/%s/%.*s", here->name, STR_ARG(one->split)));
-        if (pack_split(arena, store, here, opts, program, one, err) < 0) {
+        if (pack_split(arena, &by, one, err) < 0) {
             return err_wrap(err, "%s, split %.*s", here->name, STR_ARG(one->split));
         }
     }
+    *ret_packed = packed;
     return 0;
 }

@@ -21,9 +21,14 @@ struct dataset_packed { /* one split */
     struct str said; /* reperf-pack's own JSON document */
 };
 
+struct dataset_packed_list { /* in the arena */
+    struct dataset_packed *items;
+    size_t n;
+};
+
 /* ERR_FETCH where there is no tree. What was packed before a failure stays. */
 MUST_CHECK int dataset_pack(struct arena *arena, const struct store *store,
                             const struct dataset_here *here, const struct dataset_pack_opts *opts,
-                            struct dataset_packed **ret_packed, size_t *ret_n, struct err *err);
+                            struct dataset_packed_list *ret_packed, struct err *err);
 
 #endif

@@ -22,7 +22,6 @@ struct repairing {
     const char *work;  /* STORE/tmp/repair-NAME */
     const char *into;  /* of the archive that is being unpacked; NULL: the top */
     struct map wanted; /* path to its tree_file, until it is back */
-    struct dataset_record record;
 };
 
 /* ---- what is to be done ---- */
@@ -118,8 +117,10 @@ static int check_archives(struct repairing *r, struct dataset_fetch_opts *fetch,
     for (size_t idx = 0; idx < earlier.seen.n_items; idx++) {
         memcpy(sha256[idx], earlier.seen.items[idx].sha256, SHA256_BYTES);
     }
-    if (store_verify_some(r->arena, r->store, &opts, (const uint8_t(*)[SHA256_BYTES])sha256,
-                          earlier.seen.n_items, &result, err) < 0) {
+    if (store_verify_some(
+            r->arena, r->store, &opts,
+            (struct store_some){(const uint8_t(*)[SHA256_BYTES])sha256, earlier.seen.n_items},
+            &result, err) < 0) {
         return -1;
     }
     r->out->n_bad_archives = result.n;
@@ -218,7 +219,7 @@ static int mend_files(struct repairing *r, struct err *err)
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(r->here, &n);
     for (size_t idx = 0; idx < n; idx++) {
-        const struct lock_item *item = lock_find(&r->record.seen, files[idx].name);
+        const struct lock_item *item = lock_find(&r->out->fetched.record.seen, files[idx].name);
         ASSERT(item); /* all were got */
         r->into = files[idx].into.ptr;
         if ((files[idx].unpack.ptr ? unpack_again(r, &files[idx], item, err)
@@ -237,8 +238,8 @@ static int get_archives(struct repairing *r, const struct dataset_fetch_opts *fe
     struct dataset_fetched *fetched = &r->out->fetched;
     fetched->tree_path = dataset_tree_path(r->store, r->here->name);
     return r->here->is_synthetic
-               ? dataset_synth_files(r->arena, r->store, r->here, fetch, &r->record, fetched, err)
-               : dataset_get_files(r->arena, r->store, r->here, fetch, &r->record, fetched, err);
+               ? dataset_synth_files(r->arena, r->store, r->here, fetch, fetched, err)
+               : dataset_get_files(r->arena, r->store, r->here, fetch, fetched, err);
 }
 
 static int make_anew(struct repairing *r, struct dataset_fetch_opts *fetch, struct err *err)
@@ -247,7 +248,7 @@ static int make_anew(struct repairing *r, struct dataset_fetch_opts *fetch, stru
     fetch->makes_anew = true;
     r->out->is_anew = true;
     r->out->n_files = 0;
-    return dataset_make_tree(r->arena, r->store, r->here, fetch, &r->record, &r->out->fetched, err);
+    return dataset_make_tree(r->arena, r->store, r->here, fetch, &r->out->fetched, err);
 }
 
 static int mend(struct repairing *r, size_t n_wanted, bool is_anew, struct err *err)

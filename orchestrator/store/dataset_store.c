@@ -36,16 +36,18 @@ static int read_description(struct arena *arena, const char *root, const char *i
     return 0;
 }
 
-int dataset_load(struct arena *arena, const char *root, const char *locks, const char *id,
-                 bool is_synthetic, struct dataset_here *ret_here, struct err *err)
+int dataset_load(struct arena *arena, const struct dataset_which *which,
+                 struct dataset_here *ret_here, struct err *err)
 {
+    const char *root = which->root, *id = which->id;
+    bool is_synthetic = which->is_synthetic;
     struct dataset_here here = {.is_synthetic = is_synthetic};
     struct lock lock;
     struct err none = {0};
     if (read_description(arena, root, id, &here, err) < 0) {
         return -1;
     }
-    here.locks = lock_folder(arena, root, locks);
+    here.locks = lock_folder(arena, root, which->locks);
     here.name = dataset_tree_name(arena, &here.dataset, is_synthetic);
     if (is_synthetic && !here.dataset.synthetic.is_there) {
         return err_set(err, ERR_USAGE, "%s: this dataset has no synthetic version%s", id,
@@ -137,18 +139,6 @@ void dataset_record_encode(const struct dataset_record *record, struct strbuf *o
     jw_end_object(&json);
 }
 
-static int decode_hex(const struct json *at, const char *key, struct str hex, size_t n,
-                      uint8_t *ret, bool *ret_has, struct err *err)
-{
-    struct err ignored = {0};
-    if (hex.ptr && hex_decode(hex, n, ret, &ignored) < 0) {
-        return json_fail(at, err, "%s: expected %zu lower-case hex digits, found \"%.100s\"", key,
-                         2 * n, hex.ptr);
-    }
-    *ret_has = hex.ptr != NULL;
-    return 0;
-}
-
 static int decode_archive(const struct json *at, struct arena *arena, struct lock_item *ret,
                           struct err *err)
 {
@@ -165,9 +155,11 @@ static int decode_archive(const struct json *at, struct arena *arena, struct loc
         {"date", JSON_STR, JSON_REQUIRED, offsetof(struct text, item.date), 0, 0},
     };
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &text, err) < 0 ||
-        decode_hex(at, "md5", text.md5, MD5_BYTES, text.item.md5, &text.item.has_md5, err) < 0 ||
-        decode_hex(at, "sha256", text.sha256, SHA256_BYTES, text.item.sha256, &text.item.has_sha256,
-                   err) < 0) {
+        json_hex(at, "md5", text.md5,
+                 (struct json_bytes){text.item.md5, MD5_BYTES, &text.item.has_md5}, err) < 0 ||
+        json_hex(at, "sha256", text.sha256,
+                 (struct json_bytes){text.item.sha256, SHA256_BYTES, &text.item.has_sha256},
+                 err) < 0) {
         return -1;
     }
     *ret = text.item;
@@ -235,8 +227,10 @@ static int decode_record(const struct json *at, struct arena *arena, struct data
     };
 #undef RECORD
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &head, err) < 0 ||
-        decode_hex(at, "list_sha256", head.list_sha256, SHA256_BYTES, head.record.seen.list_sha256,
-                   &head.record.seen.has_list, err) < 0 ||
+        json_hex(at, "list_sha256", head.list_sha256,
+                 (struct json_bytes){head.record.seen.list_sha256, SHA256_BYTES,
+                                     &head.record.seen.has_list},
+                 err) < 0 ||
         decode_arrays(at, arena, &head.record, err) < 0) {
         return -1;
     }

@@ -25,10 +25,15 @@ struct dataset_here {       /* a description, and where its parts are */
     bool has_lock;
 };
 
-/* locks NULL: manifests/locks. ERR_USAGE for a synthetic dataset of what has none. */
-MUST_CHECK int dataset_load(struct arena *arena, const char *root, const char *locks,
-                            const char *id, bool is_synthetic, struct dataset_here *ret_here,
-                            struct err *err);
+struct dataset_which {
+    const char *root;
+    const char *locks; /* NULL: manifests/locks */
+    const char *id;
+    bool is_synthetic;
+};
+/* ERR_USAGE for a synthetic dataset of what has none. */
+MUST_CHECK int dataset_load(struct arena *arena, const struct dataset_which *which,
+                            struct dataset_here *ret_here, struct err *err);
 /* The files it is unpacked from: the original's, or the synthetic dataset's. */
 const struct dataset_file *dataset_files_of(const struct dataset_here *here, size_t *ret_n);
 
@@ -99,7 +104,8 @@ struct dataset_fetched { /* filled also on failure, as far as it came */
     size_t n_wanted;
     struct dataset_got *files;
     size_t n_files;
-    bool has_tree, was_there; /* was_there: the tree needed no work */
+    struct dataset_record record; /* of the archives */
+    bool has_tree, was_there;     /* was_there: the tree needed no work */
     const char *tree_path;
     struct dataset_record tree;
 };
@@ -116,27 +122,28 @@ struct dataset_foreseen {
     const char *url; /* FROM_NET: the first that would be asked; or NULL */
     int64_t bytes;   /* -1: not known */
 };
-/* What dataset_fetch would do for each file, looking at names and sizes only; nobody is asked. ret_files has DATASET_FILES_MAX. */
+struct dataset_foreseen_list { /* in the arena */
+    struct dataset_foreseen *items;
+    size_t n;
+};
+/* What dataset_fetch would do for each file, looking at names and sizes only; nobody is asked. */
 MUST_CHECK int dataset_foresee(struct arena *arena, struct store *store,
                                const struct dataset_here *here,
                                const struct dataset_fetch_opts *opts,
-                               struct dataset_foreseen *ret_files, size_t *ret_n, struct err *err);
+                               struct dataset_foreseen_list *ret_list, struct err *err);
 
 /* The parts of it, for dataset_fetch and dataset_repair alone. */
 MUST_CHECK int dataset_get_files(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,
-                                 struct dataset_record *record, struct dataset_fetched *fetched,
-                                 struct err *err);
+                                 struct dataset_fetched *fetched, struct err *err);
 MUST_CHECK int dataset_synth_files(struct arena *arena, struct store *store,
                                    const struct dataset_here *here,
                                    const struct dataset_fetch_opts *opts,
-                                   struct dataset_record *record, struct dataset_fetched *fetched,
-                                   struct err *err);
+                                   struct dataset_fetched *fetched, struct err *err);
 MUST_CHECK int dataset_make_tree(struct arena *arena, struct store *store,
                                  const struct dataset_here *here,
                                  const struct dataset_fetch_opts *opts,
-                                 const struct dataset_record *record,
                                  struct dataset_fetched *fetched, struct err *err);
 /* A file that is no archive: a copy, since a link to the blob could be written through. */
 MUST_CHECK int dataset_copy_blob(struct arena *arena, const struct store *store,

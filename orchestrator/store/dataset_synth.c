@@ -74,9 +74,9 @@ static int recipe_of(struct arena *arena, const struct dataset_here *here, const
 
 /* The digests are our own: what the program says of its files is not asked. */
 static int adopt_all(struct arena *arena, struct store *store, const struct dataset_here *here,
-                     const char *folder, struct dataset_record *record,
-                     struct dataset_fetched *fetched, struct err *err)
+                     const char *folder, struct dataset_fetched *fetched, struct err *err)
 {
+    struct dataset_record *record = &fetched->record;
     size_t n = 0;
     const struct dataset_file *files = dataset_files_of(here, &n);
     for (size_t idx = 0; idx < n; idx++) {
@@ -125,9 +125,10 @@ static bool has_it(struct arena *arena, const struct store *store, const struct 
 }
 
 int dataset_synth_files(struct arena *arena, struct store *store, const struct dataset_here *here,
-                        const struct dataset_fetch_opts *opts, struct dataset_record *record,
-                        struct dataset_fetched *fetched, struct err *err)
+                        const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+                        struct err *err)
 {
+    struct dataset_record *record = &fetched->record;
     CLEANUP(strbuf) struct strbuf said = {0}; /* not asked: see adopt_all */
     const struct clock_src *clock = &opts->net->opts->clock;
     char now[RFC3339_MAX];
@@ -172,6 +173,6 @@ int dataset_synth_files(struct arena *arena, struct store *store, const struct d
     result = pack_program_run(arena, store, opts->net->opts, argv, &said, err);
     clock_rfc3339(clock->wall_ns(clock->ctx), now);
     record->date = str_dup(arena, str_of(now));
-    result = result < 0 ? -1 : adopt_all(arena, store, here, folder, record, fetched, err);
+    result = result < 0 ? -1 : adopt_all(arena, store, here, folder, fetched, err);
     return fs_remove_tree(folder, result < 0 ? &ignored : err) < 0 ? -1 : result;
 }

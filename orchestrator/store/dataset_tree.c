@@ -340,15 +340,15 @@ static int lock_work(struct making *m, int *ret_fd, struct err *err)
 }
 
 int dataset_make_tree(struct arena *arena, struct store *store, const struct dataset_here *here,
-                      const struct dataset_fetch_opts *opts, const struct dataset_record *record,
-                      struct dataset_fetched *fetched, struct err *err)
+                      const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
+                      struct err *err)
 {
     CLEANUP(fd) int lock = -1;
     struct making m = {.arena = arena,
                        .store = store,
                        .here = here,
                        .opts = opts,
-                       .from = record,
+                       .from = &fetched->record,
                        .work = store_path(store, arena_printf(arena, "tmp/tree-%s", here->name))};
     struct err ignored = {0};
     struct dataset_record tree;
@@ -358,7 +358,7 @@ int dataset_make_tree(struct arena *arena, struct store *store, const struct dat
         return -1;
     }
     if (!opts->makes_anew && dataset_tree_read(arena, store, here->name, &tree, &ignored) == 0 &&
-        same_archives(&tree, record)) {
+        same_archives(&tree, &fetched->record)) {
         fetched->has_tree = fetched->was_there = true;
         fetched->tree = tree;
         return 0;
@@ -384,7 +384,6 @@ int dataset_fetch(struct arena *arena, struct store *store, const struct dataset
                   const struct dataset_fetch_opts *opts, struct dataset_fetched *fetched,
                   struct err *err)
 {
-    struct dataset_record record;
     size_t n = 0;
     *fetched = (struct dataset_fetched){0};
     (void)dataset_files_of(here, &n);
@@ -400,11 +399,9 @@ int dataset_fetch(struct arena *arena, struct store *store, const struct dataset
     if (!here->is_synthetic && opts->n_samples) {
         return err_set(err, ERR_USAGE, "--samples: only for synthetic datasets");
     }
-    if ((here->is_synthetic
-             ? dataset_synth_files(arena, store, here, opts, &record, fetched, err)
-             : dataset_get_files(arena, store, here, opts, &record, fetched, err)) < 0) {
+    if ((here->is_synthetic ? dataset_synth_files(arena, store, here, opts, fetched, err)
+                            : dataset_get_files(arena, store, here, opts, fetched, err)) < 0) {
         return -1;
     }
-    return opts->wants_tree ? dataset_make_tree(arena, store, here, opts, &record, fetched, err)
-                            : 0;
+    return opts->wants_tree ? dataset_make_tree(arena, store, here, opts, fetched, err) : 0;
 }

@@ -334,19 +334,9 @@ int dataset_verify(struct arena *arena, const struct store *store, const struct 
                    const struct dataset_verify_opts *opts, struct dataset_verified *ret_verified,
                    struct err *err)
 {
-    struct dataset_verified out = {.tree_path = dataset_tree_path(store, here->name)};
+    struct dataset_verified out = {
+        .tree_path = opts->folder ? opts->folder : dataset_tree_path(store, here->name)};
     struct dataset_verifying v = {
         .arena = arena, .store = store, .here = here, .opts = opts, .out = &out};
-    return verify(&v, false, ret_verified, err);
-}
-
-int dataset_verify_folder(struct arena *arena, const struct store *store,
-                          const struct dataset_here *here, const char *folder,
-                          const struct dataset_verify_opts *opts,
-                          struct dataset_verified *ret_verified, struct err *err)
-{
-    struct dataset_verified out = {.tree_path = folder};
-    struct dataset_verifying v = {
-        .arena = arena, .store = store, .here = here, .opts = opts, .out = &out};
-    return verify(&v, true, ret_verified, err);
+    return verify(&v, opts->folder != NULL, ret_verified, err);
 }

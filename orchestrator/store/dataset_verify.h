@@ -31,6 +31,7 @@ struct dataset_fault {
 enum dataset_depth { DEPTH_QUICK, DEPTH_NORMAL, DEPTH_DEEP };
 
 struct dataset_verify_opts {
+    const char *folder; /* NULL: the tree in the store */
     enum dataset_depth depth;
     struct pool *pool;
     size_t n_threads;
@@ -75,18 +76,13 @@ struct dataset_verified {
 const char *dataset_fault_name(enum dataset_fault_kind kind);
 const char *dataset_verdict_name(enum dataset_verdict verdict); /* "holds", "partly", "wrong" */
 
-/* ERR_FETCH where there is no tree; faults are no error here: see the verdict. */
+/* ERR_FETCH where there is no tree; faults are no error here: see the verdict. opts->folder: data that lies anywhere: the archives, the
+   tree, or both. The list of digests is then the description's, the folder's own tree.sha256 or the store's; without one, names,
+   numbers, partners and headers are checked, and not_checked says that the bytes were not. The folder may also be the one that all
+   paths of the description begin with (cityscapes/ of cityscapes/...). */
 MUST_CHECK int dataset_verify(struct arena *arena, const struct store *store,
                               const struct dataset_here *here,
                               const struct dataset_verify_opts *opts,
                               struct dataset_verified *ret_verified, struct err *err);
-
-/* The same of data that lies anywhere: the archives, the tree, or both. The list of digests is the description's, the folder's own
-   tree.sha256 or the store's; without one, names, numbers, partners and headers are checked, and not_checked says that the bytes
-   were not. The folder may also be the one that all paths of the description begin with (cityscapes/ of cityscapes/...). */
-MUST_CHECK int dataset_verify_folder(struct arena *arena, const struct store *store,
-                                     const struct dataset_here *here, const char *folder,
-                                     const struct dataset_verify_opts *opts,
-                                     struct dataset_verified *ret_verified, struct err *err);
 
 #endif

@@ -19,10 +19,15 @@ MUST_CHECK int image_layout_manifest(struct arena *arena, const struct oci_manif
                                      bool *ret_is_made, struct str *ret_text, uint8_t *ret_sha256,
                                      struct err *err);
 
+struct layout_from {
+    const struct image_spec *spec;
+    const struct image_places *places;
+    const char *path;
+};
 /* From a folder or a tar file; blobs go into the store. ERR_NOT_FOUND: another image is in it. */
 MUST_CHECK int image_from_layout(struct arena *arena, struct store *store,
-                                 const struct image_spec *spec, const struct image_places *places,
-                                 const char *path, struct image_docs *ret_docs, struct err *err);
+                                 const struct layout_from *from, struct image_docs *ret_docs,
+                                 struct err *err);
 
 /* The descriptor of a manifest, as a member of out. ref_name NULL: without annotation. */
 struct json_out;

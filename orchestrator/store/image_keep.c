@@ -212,12 +212,17 @@ static uint64_t all_bytes(const struct image_docs *docs)
            (docs->is_list ? docs->top.text.len : 0);
 }
 
-static void write_ref(struct json_out *out, struct arena *arena, const struct image_spec *spec,
-                      const struct image_docs *docs, const struct layout_manifest *layout_manifest,
-                      const char *from, struct clock_src clock)
+struct referred {
+    const struct image_spec *spec;
+    const struct image_docs *docs;
+    const struct layout_manifest *layout_manifest;
+    const char *from, *date;
+};
+
+static void write_ref(struct json_out *out, struct arena *arena, const struct referred *to)
 {
-    char date[RFC3339_MAX];
-    clock_rfc3339(clock.wall_ns(clock.ctx), date);
+    const struct image_spec *spec = to->spec;
+    const struct image_docs *docs = to->docs;
     jw_object(out, NULL);
     jw_i64(out, "schema_version", 1);
     jw_z(out, "name", spec->name);
@@ -227,15 +232,15 @@ static void write_ref(struct json_out *out, struct arena *arena, const struct im
     write_digest(out, "manifest", docs->doc.sha256);
     write_digest(out, "config", docs->manifest.config.sha256);
     jw_i64(out, "bytes", (int64_t)all_bytes(docs));
-    jw_z(out, "from", from);
-    jw_z(out, "date", date);
+    jw_z(out, "from", to->from);
+    jw_z(out, "date", to->date);
     jw_array(out, "blobs");
     if (docs->is_list) {
         write_digest(out, NULL, docs->top.sha256);
     }
     write_digest(out, NULL, docs->doc.sha256);
-    if (layout_manifest->is_made) {
-        write_digest(out, NULL, layout_manifest->sha256);
+    if (to->layout_manifest->is_made) {
+        write_digest(out, NULL, to->layout_manifest->sha256);
     }
     write_digest(out, NULL, docs->manifest.config.sha256);
     for (size_t idx = 0; idx < docs->manifest.n_layers; idx++) {
@@ -262,6 +267,7 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
     CLEANUP(strbuf) struct strbuf buf;
     struct json_out out;
     struct layout_manifest layout_manifest;
+    char date[RFC3339_MAX];
     strbuf_init(&buf, REF_TEXT_MAX);
     if (image_layout_manifest(&arena, &docs->manifest, &layout_manifest.is_made,
                               &layout_manifest.text, layout_manifest.sha256, err) < 0 ||
@@ -274,7 +280,8 @@ int image_keep(struct store *store, const struct image_spec *spec, const struct 
         return -1;
     }
     jw_begin(&out, &buf, false);
-    write_ref(&out, &arena, spec, docs, &layout_manifest, from, clock);
+    clock_rfc3339(clock.wall_ns(clock.ctx), date);
+    write_ref(&out, &arena, &(struct referred){spec, docs, &layout_manifest, from, date});
     ASSERT(!buf.is_full);
     /* The reference first: an entry of index.json whose blobs nothing keeps would lie. */
     if (store_ref_put(store, IMAGE_KIND, spec->name, strbuf_str(&buf), err) < 0) {

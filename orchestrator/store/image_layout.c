@@ -347,12 +347,13 @@ static int from_folder(struct layout *layout, struct image_docs *ret_docs, struc
     return result;
 }
 
-int image_from_layout(struct arena *arena, struct store *store, const struct image_spec *spec,
-                      const struct image_places *places, const char *path,
+int image_from_layout(struct arena *arena, struct store *store, const struct layout_from *from,
                       struct image_docs *ret_docs, struct err *err)
 {
+    const struct image_places *places = from->places;
+    const char *path = from->path;
     struct layout layout = {
-        .arena = arena, .store = store, .spec = spec, .folder = path, .shown = path};
+        .arena = arena, .store = store, .spec = from->spec, .folder = path, .shown = path};
     struct unpack_tree_opts opts = {.archive = path,
                                     .unpack.format = "tar",
                                     .size_bytes = -1,

@@ -143,8 +143,8 @@ static int write_job(void *arg, const atomic_bool *is_cancelled, struct err *err
     struct image_writer *writer = arg;
     struct feed *feed = writer->feed;
     CLEANUP(fd) int fd = take_fd(&writer->fd); /* closed here: the engine then sees the end */
-    return image_write_tar(feed->store, feed->info, fd, "pipe to the engine", is_cancelled,
-                           &feed->at_bytes, err);
+    const struct tar_to to = {fd, "pipe to the engine", is_cancelled, &feed->at_bytes};
+    return image_write_tar(feed->store, feed->info, &to, err);
 }
 
 /* The engine's word on the image with that digest. *ret_has false: it has none. */

@@ -50,7 +50,7 @@ static int pin(const struct lock *lock, const char *item_name, bool *has, uint8_
 }
 
 int image_spec_load(struct arena *arena, const char *root, const char *locks, const char *name,
-                    struct image_spec *ret_spec, bool *ret_is_locked, struct err *err)
+                    struct image_spec *ret_spec, struct err *err)
 {
     struct image_spec spec = {.name = name, .platform = oci_platform_default(), .bytes = -1};
     struct err why = {0};
@@ -62,18 +62,18 @@ int image_spec_load(struct arena *arena, const char *root, const char *locks, co
     }
     spec.pins.has_digest = spec.ref.has_digest;
     memcpy(spec.pins.digest, spec.ref.sha256, SHA256_BYTES);
-    *ret_is_locked = lock_read(arena, locks, LOCK_IMAGE, name, &lock, &why) == 0;
-    if (!*ret_is_locked && why.code != ERR_NOT_FOUND) {
+    spec.is_locked = lock_read(arena, locks, LOCK_IMAGE, name, &lock, &why) == 0;
+    if (!spec.is_locked && why.code != ERR_NOT_FOUND) {
         *err = why;
         return -1;
     }
-    if (*ret_is_locked &&
+    if (spec.is_locked &&
         (pin(&lock, IMAGE_LOCK_DIGEST, &spec.pins.has_digest, spec.pins.digest, err) < 0 ||
          pin(&lock, IMAGE_LOCK_MANIFEST, &spec.pins.has_manifest, spec.pins.manifest, err) < 0 ||
          pin(&lock, IMAGE_LOCK_CONFIG, &spec.pins.has_config, spec.pins.config, err) < 0)) {
         return -1;
     }
-    if (*ret_is_locked) {
+    if (spec.is_locked) {
         const struct lock_item *layers = lock_find(&lock, STR_LIT(IMAGE_LOCK_LAYERS));
         spec.bytes = layers ? layers->size_bytes : -1;
     }

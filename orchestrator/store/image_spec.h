@@ -11,9 +11,8 @@
 #define IMAGE_LOCK_CONFIG   "config"
 #define IMAGE_LOCK_LAYERS   "layers"
 
-/* From images/NAME/image.json, or from the reference that NAME is, and from the lock where there is one (*ret_is_locked). */
+/* From images/NAME/image.json, or from the reference that NAME is, and from the lock where there is one (is_locked). */
 MUST_CHECK int image_spec_load(struct arena *arena, const char *root, const char *locks,
-                               const char *name, struct image_spec *ret_spec, bool *ret_is_locked,
-                               struct err *err);
+                               const char *name, struct image_spec *ret_spec, struct err *err);
 
 #endif

@@ -191,7 +191,8 @@ static int pull(struct image_search *s, const struct oci_ref *ref, struct err *e
     from.has_digest = true;
     memcpy(from.sha256, s->docs.top.sha256, SHA256_BYTES);
     s->from = oci_ref_text(s->arena, &from);
-    return registry_blobs(registry, ref, blobs, n + 1, s->store, &s->got, err);
+    return registry_blobs(registry, &(struct registry_wanted){ref, blobs, n + 1}, s->store, &s->got,
+                          err);
 }
 
 /* By what the lock knows: the list, else the platform's manifest alone; without a lock, by the tag. */
@@ -270,8 +271,8 @@ static int try_registry(struct image_search *s, const struct oci_ref *ref, bool 
 static int try_layout(struct image_search *s, const char *path, bool *ret_done, struct err *err)
 {
     struct err why = {0};
-    *ret_done =
-        image_from_layout(s->arena, s->store, s->spec, s->places, path, &s->docs, &why) == 0;
+    const struct layout_from from = {s->spec, s->places, path};
+    *ret_done = image_from_layout(s->arena, s->store, &from, &s->docs, &why) == 0;
     s->from = path;
     return *ret_done ? 0 : note(s, path, &why, err);
 }

@@ -22,6 +22,7 @@ struct image_spec {     /* what is wanted */
     struct str replacement; /* or NULL */
     struct oci_platform platform;
     bool is_local; /* our own: built, not pulled */
+    bool is_locked;
     int64_t bytes; /* of config and layers, from the lock; -1: not known */
 };
 

@@ -275,15 +275,14 @@ static int put_member(struct sink *sink, const struct member *member, struct err
     return put(sink, ZEROS, ustar_padding(member->size_bytes), err);
 }
 
-int image_write_tar(const struct store *store, const struct image_info *info, int fd,
-                    const char *name, const atomic_bool *is_cancelled,
-                    atomic_uint_least64_t *ret_at_bytes, struct err *err)
+int image_write_tar(const struct store *store, const struct image_info *info,
+                    const struct tar_to *to, struct err *err)
 {
     static const uint8_t END[2 * USTAR_BLOCK];
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     struct store here = *store; /* paths go into an arena of this call's own: it may run in a job */
     CLEANUP(free) void *chunk = xmalloc(CHUNK_BYTES);
-    struct sink sink = {&here, &arena, fd, name, is_cancelled, ret_at_bytes, chunk};
+    struct sink sink = {&here, &arena, to->fd, to->name, to->is_cancelled, to->at_bytes, chunk};
     struct members members;
     here.arena = &arena;
     if (list_members(&arena, info, &members, err) < 0) {
@@ -311,7 +310,7 @@ static int export_tar(struct arena *arena, const struct store *store, const stru
     if (fd < 0) {
         return err_set(err, err_code_of_errno(errno), "%s: %s", temp, err_errno_text(errno));
     }
-    if (image_write_tar(store, info, fd, path, NULL, NULL, err) < 0) {
+    if (image_write_tar(store, info, &(struct tar_to){.fd = fd, .name = path}, err) < 0) {
         unlink(temp);
         return -1;
     }

@@ -15,9 +15,14 @@
 char *image_engine_name(struct arena *arena, const struct image_info *info);
 
 /* The tar, to a file or pipe; name is for messages. is_cancelled may be NULL. */
-MUST_CHECK int image_write_tar(const struct store *store, const struct image_info *info, int fd,
-                               const char *name, const atomic_bool *is_cancelled,
-                               atomic_uint_least64_t *ret_at_bytes, struct err *err);
+struct tar_to {
+    int fd;
+    const char *name;
+    const atomic_bool *is_cancelled;
+    atomic_uint_least64_t *at_bytes; /* written so far; or NULL */
+};
+MUST_CHECK int image_write_tar(const struct store *store, const struct image_info *info,
+                               const struct tar_to *to, struct err *err);
 /* codec/ustar.h's header, also for files of 8 GiB and more. */
 MUST_CHECK int image_tar_header(const char *name, uint64_t size_bytes,
                                 uint8_t ret_block[USTAR_BLOCK], struct err *err);

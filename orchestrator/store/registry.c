@@ -293,10 +293,17 @@ static int check_digest(const struct oci_ref *ref, const struct exchange *ask,
     return 0;
 }
 
-static int ask_manifest(struct registry *r, struct arena *arena, struct registry_host *host,
-                        const struct oci_ref *ref, struct exchange *ask, struct answer *ret_answer,
-                        struct err *err)
+static int ask_manifest(struct registry *r, struct arena *arena, const struct oci_ref *ref,
+                        struct exchange *ask, struct answer *ret_answer, struct err *err)
 {
+    struct registry_host *host;
+    char digest[OCI_DIGEST_SIZE];
+    if (registry_host_of(r, ref, &host, err) < 0) {
+        return -1;
+    }
+    oci_digest_text(ref->sha256, digest);
+    ask->url = registry_url(arena, host, ref, "manifests",
+                            ref->has_digest ? digest : str_z(arena, ref->tag));
     for (int round = 0; round < AUTH_ROUNDS; round++) {
         if (registry_authorize(r, host, ref, &ask->authorization, err) < 0 ||
             registry_exchange(r, arena, ask, 0, ret_answer, err) < 0) {
@@ -316,22 +323,14 @@ int registry_manifest(struct registry *r, struct arena *arena, const struct oci_
                       struct registry_doc *ret_doc, struct err *err)
 {
     struct exchange ask = {.accept = OCI_ACCEPT, .max_bytes = OCI_MANIFEST_BYTES_MAX};
-    struct registry_host *host;
     struct registry_doc doc = {0};
     struct answer answer;
-    char digest[OCI_DIGEST_SIZE];
     if (!ref->has_digest && !ref->tag.ptr) {
         return err_set(err, ERR_USAGE, "image %s: expected a tag or a digest",
                        oci_ref_text(arena, ref));
     }
-    if (registry_host_of(r, ref, &host, err) < 0) {
-        return -1;
-    }
-    oci_digest_text(ref->sha256, digest);
-    ask.url = registry_url(arena, host, ref, "manifests",
-                           ref->has_digest ? digest : str_z(arena, ref->tag));
     ask.what = str_of(oci_ref_text(arena, ref));
-    if (ask_manifest(r, arena, host, ref, &ask, &answer, err) < 0) {
+    if (ask_manifest(r, arena, ref, &ask, &answer, err) < 0) {
         return -1;
     }
     doc.text = answer.body;

@@ -66,8 +66,12 @@ struct registry_got {
 
 /* Blobs of the reference's repository into the store, several at once, each resumed where an earlier fetch was cut. Those that
    are done stay when another fails. Errors as above. */
-MUST_CHECK int registry_blobs(struct registry *registry, const struct oci_ref *ref,
-                              const struct oci_descriptor *blobs, size_t n, struct store *store,
-                              struct registry_got *ret_got, struct err *err);
+struct registry_wanted {
+    const struct oci_ref *ref;
+    const struct oci_descriptor *blobs;
+    size_t n;
+};
+MUST_CHECK int registry_blobs(struct registry *registry, const struct registry_wanted *wanted,
+                              struct store *store, struct registry_got *ret_got, struct err *err);
 
 #endif

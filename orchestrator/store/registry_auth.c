@@ -113,9 +113,9 @@ static int find_login(struct registry *r, const struct oci_ref *ref, struct oci_
                       struct err *err)
 {
     *ret_login = (struct oci_login){0};
-    return r->auth_text.ptr ? oci_login_find(&r->arena, r->auth_text, r->settings.auth_path,
-                                             ref->host, ref->path, ret_login, err)
-                            : 0;
+    return r->auth_text.ptr
+               ? oci_login_find(&r->arena, r->auth_text, r->settings.auth_path, ref, ret_login, err)
+               : 0;
 }
 
 /* The token server's URL comes from the registry. A login goes to it, so it must be as safe as the registry itself. */

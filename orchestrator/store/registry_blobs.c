@@ -246,13 +246,13 @@ static int run(struct pull *pull, struct err *err)
     }
 }
 
-int registry_blobs(struct registry *r, const struct oci_ref *ref,
-                   const struct oci_descriptor *blobs, size_t n, struct store *store,
+int registry_blobs(struct registry *r, const struct registry_wanted *wanted, struct store *store,
                    struct registry_got *ret_got, struct err *err)
 {
-    CLEANUP(pull) struct pull pull = {.r = r, .ref = ref, .store = store};
+    CLEANUP(pull) struct pull pull = {.r = r, .ref = wanted->ref, .store = store};
     int result;
-    if (list_jobs(&pull, blobs, n, err) < 0 || registry_host_of(r, ref, &pull.host, err) < 0) {
+    if (list_jobs(&pull, wanted->blobs, wanted->n, err) < 0 ||
+        registry_host_of(r, wanted->ref, &pull.host, err) < 0) {
         return -1;
     }
     if (r->settings.wants_progress) {

@@ -175,9 +175,10 @@ int store_verify(struct arena *arena, struct store *store, const struct store_ve
 }
 
 int store_verify_some(struct arena *arena, struct store *store,
-                      const struct store_verify_opts *opts, const uint8_t (*sha256)[SHA256_BYTES],
-                      size_t n, struct store_verify_result *ret_result, struct err *err)
+                      const struct store_verify_opts *opts, struct store_some some,
+                      struct store_verify_result *ret_result, struct err *err)
 {
+    size_t n = some.n;
     struct verifying v = {.arena = arena, .store = store, .opts = opts};
     const struct tree_opts tree = {.folder = store_path(store, "blobs/sha256"),
                                    .pool = opts->pool,
@@ -188,14 +189,14 @@ int store_verify_some(struct arena *arena, struct store *store,
     int result;
     for (size_t idx = 0; idx < n; idx++) {
         char *hex = arena_array(arena, char, SHA256_HEX_SIZE);
-        hex_encode(sha256[idx], SHA256_BYTES, hex);
+        hex_encode(some.sha256[idx], SHA256_BYTES, hex);
         files[idx].path = hex;
-        memcpy(files[idx].sha256, sha256[idx], SHA256_BYTES);
-        is_right[idx] = store_has(store, sha256[idx], NULL);
+        memcpy(files[idx].sha256, some.sha256[idx], SHA256_BYTES);
+        is_right[idx] = store_has(store, some.sha256[idx], NULL);
     }
     result = tree_pick(&tree, files, n, is_right, err);
     for (size_t idx = 0; result == 0 && idx < n; idx++) {
-        if (!is_right[idx] && store_has(store, sha256[idx], NULL)) {
+        if (!is_right[idx] && store_has(store, some.sha256[idx], NULL)) {
             result = quarantine(&v, files[idx].path, err);
         }
     }

@@ -48,9 +48,12 @@ MUST_CHECK int store_verify(struct arena *arena, struct store *store,
                             struct store_verify_result *ret_result, struct err *err);
 
 /* Some blobs alone: every byte of those that are there is read, and what is corrupt goes into quarantine; findings name it. */
+struct store_some {
+    const uint8_t (*sha256)[SHA256_BYTES];
+    size_t n;
+};
 MUST_CHECK int store_verify_some(struct arena *arena, struct store *store,
-                                 const struct store_verify_opts *opts,
-                                 const uint8_t (*sha256)[SHA256_BYTES], size_t n,
+                                 const struct store_verify_opts *opts, struct store_some some,
                                  struct store_verify_result *ret_result, struct err *err);
 
 #endif

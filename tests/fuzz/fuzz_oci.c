@@ -71,8 +71,8 @@ static void read_secrets(struct arena *arena, struct str text)
         ASSERT(token.text.len > 0 && token.lifetime_s > 0);
     }
     err = (struct err){0};
-    if (oci_login_find(arena, text, "fuzz", STR_LIT("docker.io"), STR_LIT("library/a"), &login,
-                       &err) == 0) {
+    const struct oci_ref ref = {.host = STR_LIT("docker.io"), .path = STR_LIT("library/a")};
+    if (oci_login_find(arena, text, "fuzz", &ref, &login, &err) == 0) {
         ASSERT(!login.user.ptr == !login.password.ptr);
     }
 }

@@ -78,10 +78,13 @@ static inline struct made launch_fixture(struct arena *arena, int argc, char **a
     }
     place.master_addr = str_z(arena, nodes[0].fast_address);
     place.master_port = 29500;
-    if (launch_make(arena, &opts, &step, &place, &made.jobs, &made.n_jobs, &err) < 0) {
+    struct launch_jobs jobs;
+    if (launch_make(arena, &opts, &step, &place, &jobs, &err) < 0) {
         fprintf(stderr, "launch_argv: %s\n", err.msg);
         exit(err_exit_status(err.code));
     }
+    made.jobs = jobs.items;
+    made.n_jobs = jobs.n;
     return made;
 }
 

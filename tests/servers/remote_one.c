@@ -131,14 +131,12 @@ static int do_wait(struct op *op, struct err *err)
 static int do_log(struct op *op, struct err *err)
 {
     static char bytes[100000];
-    uint64_t offset = 0;
-    size_t len = 0;
+    struct log_part part = {.dst = bytes, .size = sizeof(bytes)};
     do {
-        UNTIL_DONE(op, op->remote->ops->read_log(op->remote, op->args[0], offset, bytes,
-                                                 sizeof(bytes), &len, err));
-        fwrite(bytes, 1, len, stdout);
-        offset += len;
-    } while (len);
+        UNTIL_DONE(op, op->remote->ops->read_log(op->remote, op->args[0], &part, err));
+        fwrite(bytes, 1, part.len, stdout);
+        part.offset += part.len;
+    } while (part.len);
     return 0;
 }
 

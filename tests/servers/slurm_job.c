@@ -50,17 +50,14 @@ static void print_report(const struct job_report *report)
 static void print_log(struct ask *ask)
 {
     char chunk[1000]; /* small, so that there are several */
-    uint64_t offset = 0;
-    size_t len = 1;
-    while (len > 0) {
+    struct log_part part = {.dst = chunk, .size = sizeof(chunk), .len = 1};
+    while (part.len > 0) {
         struct err err = {0};
-        while (goes_on(ask,
-                       ask->remote->ops->read_log(ask->remote, ask->job->id, offset, chunk,
-                                                  sizeof(chunk), &len, &err),
+        while (goes_on(ask, ask->remote->ops->read_log(ask->remote, ask->job->id, &part, &err),
                        &err)) {
         }
-        fwrite(chunk, 1, len, stdout);
-        offset += len;
+        fwrite(chunk, 1, part.len, stdout);
+        part.offset += part.len;
     }
 }
 

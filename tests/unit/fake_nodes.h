@@ -105,14 +105,14 @@ static enum step fake_poll(struct remote *remote, const char *id, struct job_rep
     return STEP_DONE;
 }
 
-static enum step fake_read_log(struct remote *remote, const char *id, uint64_t offset, char *dst,
-                               size_t size, size_t *ret_len, struct err *err UNUSED)
+static enum step fake_read_log(struct remote *remote, const char *id, struct log_part *part,
+                               struct err *err UNUSED)
 {
-    *ret_len = 0;
-    if (strcmp(((struct fake *)remote)->job, id) == 0 && offset < strlen(LOG_TEXT)) {
-        *ret_len = strlen(LOG_TEXT) - offset;
-        assert_true(*ret_len <= size);
-        memcpy(dst, LOG_TEXT + offset, *ret_len);
+    part->len = 0;
+    if (strcmp(((struct fake *)remote)->job, id) == 0 && part->offset < strlen(LOG_TEXT)) {
+        part->len = strlen(LOG_TEXT) - part->offset;
+        assert_true(part->len <= part->size);
+        memcpy(part->dst, LOG_TEXT + part->offset, part->len);
     }
     return STEP_DONE;
 }

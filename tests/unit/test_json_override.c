@@ -21,9 +21,8 @@ static void change(const char *setting, const char *from, const char *to, const 
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(json_doc) struct json_doc doc = {0};
     struct json_override made;
-    struct str text;
     struct err err = {0};
-    int rc = json_override(&arena, str_of(DOC), str_of(setting), false, &text, &made, &err);
+    int rc = json_override(&arena, str_of(DOC), str_of(setting), false, &made, &err);
     if (rc < 0) {
         print_message("# %s: %s\n", setting, err.msg);
     }
@@ -31,10 +30,10 @@ static void change(const char *setting, const char *from, const char *to, const 
     int64_t at = str_find(str_of(DOC), str_of(from));
     assert_true(at >= 0);
     assert_string_equal(
-        text.ptr, arena_printf(&arena, "%.*s%s%s", (int)at, DOC, to, DOC + at + strlen(from)));
+        made.text.ptr, arena_printf(&arena, "%.*s%s%s", (int)at, DOC, to, DOC + at + strlen(from)));
     assert_true(was ? str_eq_z(made.was, was) : made.was.ptr == NULL);
     assert_true(str_eq_z(made.value, value));
-    assert_int_equal(json_parse(text, "changed", &doc, &err), 0);
+    assert_int_equal(json_parse(made.text, "changed", &doc, &err), 0);
 }
 
 static void values_are_replaced_in_place(void **state UNUSED)
@@ -82,9 +81,8 @@ static void what_leads_nowhere_is_refused(void **state UNUSED)
     for (size_t idx = 0; idx < ARRAY_LEN(BAD); idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
         struct json_override made;
-        struct str text;
         struct err err = {0};
-        if (json_override(&arena, str_of(DOC), str_of(BAD[idx]), false, &text, &made, &err) == 0) {
+        if (json_override(&arena, str_of(DOC), str_of(BAD[idx]), false, &made, &err) == 0) {
             print_message("# taken: %s\n", BAD[idx]);
             fail();
         }

@@ -65,7 +65,11 @@ static void add_env(struct fixture *f, const char *name, const char *value)
 
 static int make(struct fixture *f)
 {
-    return launch_make(&f->arena, &f->opts, &f->step, &f->place, &f->jobs, &f->n_jobs, &f->err);
+    struct launch_jobs jobs = {0};
+    int rc = launch_make(&f->arena, &f->opts, &f->step, &f->place, &jobs, &f->err);
+    f->jobs = jobs.items;
+    f->n_jobs = jobs.n;
+    return rc;
 }
 
 static void assert_words(const char *const *got, const char *const *wanted)

@@ -469,8 +469,10 @@ static void logins_are_found(void **state UNUSED)
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct oci_login login;
         struct err err = {0};
-        assert_int_equal(oci_login_find(&arena, str_of(AUTHS), "auth", str_of(ROWS[idx].host),
-                                        str_of(ROWS[idx].path), &login, &err),
+        assert_int_equal(oci_login_find(&arena, str_of(AUTHS), "auth",
+                                        &(struct oci_ref){.host = str_of(ROWS[idx].host),
+                                                          .path = str_of(ROWS[idx].path)},
+                                        &login, &err),
                          0);
         assert_true(str_eq(login.user, str_of(ROWS[idx].user)));
         assert_true(str_eq(login.password, str_of(ROWS[idx].password)));
@@ -494,9 +496,11 @@ static void logins_that_cannot_be_used_are_named_without_the_secret(void **state
     for (size_t idx = 0; idx < ARRAY_LEN(ROWS); idx++) {
         struct oci_login login;
         struct err err = {0};
-        assert_int_equal(oci_login_find(&arena, str_of(ROWS[idx].text), "auth",
-                                        str_of(ROWS[idx].host), STR_LIT("a"), &login, &err),
-                         -1);
+        assert_int_equal(
+            oci_login_find(&arena, str_of(ROWS[idx].text), "auth",
+                           &(struct oci_ref){.host = str_of(ROWS[idx].host), .path = STR_LIT("a")},
+                           &login, &err),
+            -1);
         assert_int_equal(err.code, ROWS[idx].code);
         assert_non_null(strstr(err.msg, ROWS[idx].word));
         assert_null(strstr(err.msg, "secret"));

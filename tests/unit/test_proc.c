@@ -264,7 +264,6 @@ static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
     struct remote *remote = remote_local_new(current = &loop, *state);
     struct err err = {0};
     char text[64];
-    size_t len = 0;
     assert_int_equal(wait_job(remote, "none", JOB_RUNNING).state, JOB_ABSENT);
     start_job(remote, "case/repeat-1", "echo one; echo two >&2; exit 3");
     struct job_report report = wait_job(remote, "case/repeat-1", JOB_RUNNING);
@@ -274,8 +273,9 @@ static void a_job_leaves_log_and_status_for_whoever_comes(void **state)
     remote_free(remote);
     remote = remote_local_new(&loop, *state);
     assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).exit_status, 3);
-    DONE(remote->ops->read_log(remote, "case/repeat-1", 4, text, sizeof(text), &len, &err));
-    assert_int_equal(len, 4);
+    struct log_part part = {.offset = 4, .dst = text, .size = sizeof(text)};
+    DONE(remote->ops->read_log(remote, "case/repeat-1", &part, &err));
+    assert_int_equal(part.len, 4);
     assert_memory_equal(text, "two\n", 4);
     DONE(remote->ops->forget(remote, "case/repeat-1", &err));
     assert_int_equal(wait_job(remote, "case/repeat-1", JOB_RUNNING).state, JOB_ABSENT);

@@ -432,7 +432,8 @@ static enum err_code derive(struct stage *stage)
 {
     struct repeat_result result;
     struct err err = {0};
-    int rc = result_repeat(&stage->arena, &stage->r.frozen, stage->r.units[0].step, 1,
+    int rc = result_repeat(&stage->arena, &stage->r.frozen,
+                           (struct repeat_of){stage->r.units[0].step, 1},
                            (struct derived_to){keep_nothing, NULL}, &result, &err);
     assert_true((rc == 0) == (err.code == ERR_NONE));
     return err.code;

@@ -93,7 +93,8 @@ static int stage(struct cluster *c, const struct stage_item *items, size_t n_ite
                  struct stage_report *report)
 {
     struct err err = {0};
-    int n_failed = stage_items(&c->arena, &c->fleet, &c->opts, items, n_items, report, &err);
+    int n_failed = stage_items(&c->arena, &c->fleet, &c->opts, (struct stage_list){items, n_items},
+                               report, &err);
     if (n_failed < 0) {
         print_message("%s\n", err.msg);
     }
@@ -258,7 +259,8 @@ static void a_file_that_is_another_is_refused_here(void **state)
         .sha256_hex = STR_LIT("0000000000000000000000000000000000000000000000000000000000000000")};
     write_bytes(source, 10, 3);
     cluster_open(&c, *state, 1);
-    assert_int_equal(stage_items(&c.arena, &c.fleet, &c.opts, &item, 1, &report, &err), -1);
+    assert_int_equal(
+        stage_items(&c.arena, &c.fleet, &c.opts, (struct stage_list){&item, 1}, &report, &err), -1);
     assert_int_equal(err.code, ERR_INTEGRITY);
     cluster_close(&c);
 }
