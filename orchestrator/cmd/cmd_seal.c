@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "base/fs.h"
+#include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/stop.h"
+#include "evidence/bench_evidence.h"
 #include "evidence/rundir.h"
 #include "evidence/seal.h"
 #include "run/journal_check.h"
@@ -101,6 +106,15 @@ static int archive_of(struct arena *arena, const char *folder, const char **ret_
     return 0;
 }
 
+/* FILE.json gives FILE.tar.zst. */
+static const char *archive_of_bench(struct arena *arena, const char *file)
+{
+    static const struct str END = {".json", 5};
+    struct str name = str_of(file);
+    return arena_printf(arena, "%.*s.tar.zst",
+                        STR_ARG(str_sub(name, 0, name.len - (str_ends(name, END) ? END.len : 0))));
+}
+
 static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *folder,
                    const struct seal_args *args, struct strbuf *buf, struct err *err)
 {
@@ -139,6 +153,31 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
     return 0;
 }
 
+/* A document of nodes bench: its evidence is put together in a folder of its own. */
+static int seal_bench(const struct cmd_ctx *ctx, struct arena *arena, const char *file,
+                      struct seal_args *args, struct strbuf *buf, struct err *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *scratch = arena_printf(arena, "%s/reperf-seal.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    struct err ignored = {0};
+    int result;
+    if (args->is_bytes_only) {
+        return err_set(err, ERR_USAGE, "seal %s: --bytes-only is for folders", file);
+    }
+    args->output = args->output ? args->output : archive_of_bench(arena, file);
+    if (!mkdtemp(scratch)) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", scratch,
+                       err_errno_text(errno));
+    }
+    result = bench_evidence_put(arena, file, scratch, err) < 0
+                 ? -1
+                 : seal_it(ctx, arena, scratch, args, buf, err);
+    if (fs_remove_tree(scratch, &ignored) < 0) {
+        log_line(LOG_WARN, "%s", ignored.msg);
+    }
+    return result;
+}
+
 static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
 {
     CLEANUP(opt_list) struct opt_list operands = {0};
@@ -151,16 +190,20 @@ static int run_seal(const struct cmd_ctx *ctx, int argc, char **argv, struct err
         return -1;
     }
     if (operands.n != 1) {
-        return err_set(err, ERR_USAGE, "seal: expected one RUN, or FOLDER of a finished run");
+        return err_set(err, ERR_USAGE,
+                       "seal: expected one RUN, FOLDER of a finished run, or FILE of nodes bench");
     }
     stop_hold();
     if (rundir_evidence_of(&arena, ctx->state, operands.items[0], false, &folder, err) < 0 ||
-        seal_it(ctx, &arena, folder, &args, &buf, err) < 0) {
+        (fs_exists(folder) && !fs_is_dir(folder)
+             ? seal_bench(ctx, &arena, folder, &args, &buf, err)
+             : seal_it(ctx, &arena, folder, &args, &buf, err)) < 0) {
         return stop_end(err);
     }
     return cmd_print(strbuf_str(&buf), err);
 }
 
-const struct cmd CMD_SEAL = {"seal", "RUN|FOLDER",
-                             "put a finished run into one archive that verify can check", OPTS,
-                             run_seal};
+const struct cmd CMD_SEAL = {
+    "seal", "RUN|FOLDER|FILE",
+    "put a finished run, or what nodes bench measured, into one archive that verify can check",
+    OPTS, run_seal};

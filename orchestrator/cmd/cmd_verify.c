@@ -116,11 +116,16 @@ static void print_text(struct strbuf *buf, const char *path, const struct verify
                   "  files   %zu, %" PRIu64 " bytes: %s, SHA256SUMS and both statements hold\n",
                   info->n_files, info->file_bytes,
                   info->is_folder ? "every file" : "every byte of the archive");
-    if (info->is_derived) {
+    if (info->is_derived && info->from.is_bench) {
+        strbuf_printf(buf,
+                      "  derived from the values of %zu figures and the limits: medians, spreads, "
+                      "outliers and the result are what follows\n",
+                      info->from.n);
+    } else if (info->is_derived) {
         strbuf_printf(buf,
                       "  derived from %zu raw logs and the frozen rules: the series and the result "
                       "are what follows\n",
-                      info->n_logs);
+                      info->from.n);
     } else {
         strbuf_add_z(buf, "  derived nothing (--bytes-only): whether the result follows from the "
                           "logs was not checked\n");

@@ -11,6 +11,7 @@
 #include "report/inventory.h"
 
 #define OUTPUT_MAX (16u << 20)
+#define NAME_END   ".json"
 
 static int read_doc(struct arena *arena, const char *path, struct bench_doc *ret_doc,
                     struct err *err)
@@ -21,16 +22,32 @@ static int read_doc(struct arena *arena, const char *path, struct bench_doc *ret
                : bench_doc_read(arena, text, path, ret_doc, err);
 }
 
-/* Names of the nodes that there is something against. */
+struct kept_row {
+    const struct bench_doc *doc;
+    const char *path, *archive; /* NULL: not sealed */
+};
+
+/* Those that there is something against, in order; NULL after the last. */
+static const struct bench_doc_node *next_against(const struct bench_doc *doc, size_t *idx,
+                                                 bool is_outlier)
+{
+    while (*idx < doc->n_nodes) {
+        const struct bench_doc_node *node = &doc->nodes[(*idx)++];
+        if (node->against.ptr && node->is_outlier == is_outlier) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
 static struct str against(struct arena *arena, const struct bench_doc *doc, bool is_outlier)
 {
     CLEANUP(strbuf) struct strbuf text;
+    const struct bench_doc_node *node;
+    size_t idx = 0;
     strbuf_init(&text, OUTPUT_MAX);
-    for (size_t idx = 0; idx < doc->n_nodes; idx++) {
-        const struct bench_doc_node *node = &doc->nodes[idx];
-        if (node->against.ptr && node->is_outlier == is_outlier) {
-            strbuf_printf(&text, "%s%.*s", text.len ? " " : "", STR_ARG(node->name));
-        }
+    while ((node = next_against(doc, &idx, is_outlier))) {
+        strbuf_printf(&text, "%s%.*s", text.len ? " " : "", STR_ARG(node->name));
     }
     return str_dup(arena, text.len ? strbuf_str(&text) : STR_LIT("-"));
 }
@@ -38,43 +55,46 @@ static struct str against(struct arena *arena, const struct bench_doc *doc, bool
 static void put_names(struct json_out *out, const char *key, const struct bench_doc *doc,
                       bool is_outlier)
 {
+    const struct bench_doc_node *node;
+    size_t idx = 0;
     jw_array(out, key);
-    for (size_t idx = 0; idx < doc->n_nodes; idx++) {
-        if (doc->nodes[idx].against.ptr && doc->nodes[idx].is_outlier == is_outlier) {
-            jw_str(out, NULL, doc->nodes[idx].name);
-        }
+    while ((node = next_against(doc, &idx, is_outlier))) {
+        jw_str(out, NULL, node->name);
     }
     jw_end_array(out);
 }
 
-static void put_bench(struct json_out *out, const char *path, const struct bench_doc *doc)
+static void put_bench(struct json_out *out, const struct kept_row *row)
 {
+    const struct bench_doc *doc = row->doc;
     jw_object(out, NULL);
     jw_str(out, "time", doc->time);
     jw_str(out, "inventory", doc->inventory);
     jw_i64(out, "nodes", (int64_t)doc->n_nodes);
     put_names(out, "outliers", doc, true);
     put_names(out, "not_measured", doc, false);
-    jw_z(out, "file", path);
+    jw_z(out, "file", row->path);
+    jw_z(out, "archive", row->archive);
     jw_end_object(out);
 }
 
-static void add_row(struct arena *arena, struct table *table, const char *path,
-                    const struct bench_doc *doc)
+static void add_row(struct arena *arena, struct table *table, const struct kept_row *row)
 {
+    const struct bench_doc *doc = row->doc;
     table_add(table, doc->time);
     table_add(table, doc->inventory);
     table_addf(table, "%zu", doc->n_nodes);
     table_add(table, against(arena, doc, true));
     table_add(table, against(arena, doc, false));
-    table_add(table, str_of(path));
+    table_add(table, str_of(row->path));
+    table_add(table, str_of(row->archive ? strrchr(row->archive, '/') + 1 : "-"));
 }
 
 int history_nodes(const struct cmd_ctx *ctx, bool want_json, struct err *err)
 {
-    static const struct table_column COLUMNS[] = {{"time", false},         {"inventory", false},
-                                                  {"nodes", true},         {"outliers", false},
-                                                  {"not measured", false}, {"file", false}};
+    static const struct table_column COLUMNS[] = {
+        {"time", false},         {"inventory", false}, {"nodes", true},   {"outliers", false},
+        {"not measured", false}, {"file", false},      {"archive", false}};
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(strbuf) struct strbuf text;
     const char *folder = fs_join(&arena, ctx->state, BENCH_HISTORY_FOLDER);
@@ -95,16 +115,22 @@ int history_nodes(const struct cmd_ctx *ctx, bool want_json, struct err *err)
     }
     for (size_t idx = 0; idx < names.n; idx++) { /* by name, which is by time */
         CLEANUP(arena) struct arena own = ARENA_EMPTY;
-        const char *path = fs_join(&arena, folder, names.items[idx]);
+        const char *path = fs_join(&own, folder, names.items[idx]);
+        struct str stem = str_sub(str_of(path), 0, strlen(path) - strlen(NAME_END));
+        const char *archive = arena_printf(&own, "%.*s.tar.zst", STR_ARG(stem));
         struct bench_doc doc;
+        struct kept_row row = {&doc, path, fs_exists(archive) ? archive : NULL};
         struct err why = {0};
+        if (!str_ends(str_of(path), str_of(NAME_END))) {
+            continue; /* an archive of one */
+        }
         if (read_doc(&own, path, &doc, &why) < 0) {
             log_line(LOG_WARN, "%s", why.msg);
             first = first.code == ERR_NONE ? why : first;
         } else if (want_json) {
-            put_bench(&out, path, &doc);
+            put_bench(&out, &row);
         } else {
-            add_row(&own, &table, path, &doc);
+            add_row(&own, &table, &row);
         }
     }
     if (want_json) {

@@ -17,4 +17,13 @@ extern const struct cmd NODES_PROVISION;
 
 extern const struct cmd *const NODES_VERBS[]; /* ended by NULL */
 
+/* What `nodes bench` does, with few repeats, for `nodes doctor --deep`: measured, kept, and written to out. Its exit status, or -1. */
+struct nodes_deep {
+    struct strbuf *out;
+    bool want_json;
+};
+MUST_CHECK int nodes_bench_deep(struct arena *arena, const struct cmd_ctx *ctx,
+                                const char *inventory, const struct nodes_deep *deep,
+                                struct err *err);
+
 #endif

@@ -18,6 +18,8 @@
 #define REPEATS_MAX       199
 #define SAMPLE_DEFAULT_MS 50
 #define DISK_DEFAULT_MIB  64
+#define SAMPLE_DEEP_MS    20
+#define DISK_DEEP_MIB     16
 #define LIMIT_DEFAULT_S   120
 #define LIMIT_MAX_S       3600
 #define MIB_MAX           (INT64_C(1) << 23)
@@ -138,44 +140,78 @@ static int keep(struct arena *arena, const struct cmd_ctx *ctx, const struct ben
     return 0;
 }
 
-static int bench(struct arena *arena, const struct cmd_ctx *ctx, const struct bench_args *args,
-                 struct nodes_fleet *nodes, struct err *err)
-{
+struct measured { /* what a view of it borrows */
     struct bench_limits limits;
-    struct bench_opts opts = {.n_repeats = args->repeats,
-                              .sample_ms = args->sample_ms,
-                              .memory_bytes = args->memory_mib << 20,
-                              .disk_bytes = args->disk_mib << 20,
-                              .port = args->port,
-                              .limit_s = args->limit_s,
-                              .limits = &limits,
-                              .clock = ctx->clock,
-                              .on_stage = say_stage};
+    struct bench_opts opts;
     struct bench_result result;
     char time[RFC3339_MAX];
-    if (read_only(&args->only, opts.wants, err) < 0 ||
-        load_bench_limits(arena, ctx->root, args->limits, &limits, err) < 0) {
+    struct bench_view view;
+};
+
+/* Measures and keeps. */
+static int measure(struct arena *arena, const struct cmd_ctx *ctx, const struct bench_args *args,
+                   struct nodes_fleet *nodes, struct measured **ret_measured, struct err *err)
+{
+    struct measured *m = arena_new(arena, struct measured);
+    m->opts = (struct bench_opts){.n_repeats = args->repeats,
+                                  .sample_ms = args->sample_ms,
+                                  .memory_bytes = args->memory_mib << 20,
+                                  .disk_bytes = args->disk_mib << 20,
+                                  .port = args->port,
+                                  .limit_s = args->limit_s,
+                                  .limits = &m->limits,
+                                  .clock = ctx->clock,
+                                  .on_stage = say_stage};
+    m->view = (struct bench_view){&nodes->inventory, &m->opts, &m->result, m->time};
+    if (read_only(&args->only, m->opts.wants, err) < 0 ||
+        load_bench_limits(arena, ctx->root, args->limits, &m->limits, err) < 0) {
         return -1;
     }
-    if (nodes->fleet.n_nodes > (size_t)(UINT16_MAX - opts.port)) {
+    if (nodes->fleet.n_nodes > (size_t)(UINT16_MAX - m->opts.port)) {
         return err_set(err, ERR_USAGE, "--port %lld: no room for a port of each of %zu nodes",
-                       (long long)opts.port, nodes->fleet.n_nodes);
+                       (long long)m->opts.port, nodes->fleet.n_nodes);
     }
-    clock_rfc3339(ctx->clock.wall_ns(ctx->clock.ctx), time);
-    if (bench_nodes_run(arena, &nodes->fleet, &opts, &result, err) < 0) {
-        return stop_end(err);
-    }
-    struct bench_view view = {&nodes->inventory, &opts, &result, time};
-    if (keep(arena, ctx, &view, err) < 0 || show(args, &view, err) < 0) {
+    clock_rfc3339(ctx->clock.wall_ns(ctx->clock.ctx), m->time);
+    if (bench_nodes_run(arena, &nodes->fleet, &m->opts, &m->result, err) < 0 ||
+        keep(arena, ctx, &m->view, err) < 0) {
         return -1;
     }
-    for (size_t idx = 0; idx < result.n_nodes; idx++) {
-        if (result.nodes[idx].err.code != ERR_NONE) {
-            log_line(LOG_ERROR, "%.*s: %s", STR_ARG(result.nodes[idx].spec->name),
-                     result.nodes[idx].err.msg);
+    for (size_t idx = 0; idx < m->result.n_nodes; idx++) {
+        if (m->result.nodes[idx].err.code != ERR_NONE) {
+            log_line(LOG_ERROR, "%.*s: %s", STR_ARG(m->result.nodes[idx].spec->name),
+                     m->result.nodes[idx].err.msg);
         }
     }
-    return bench_exit_status(&result);
+    *ret_measured = m;
+    return 0;
+}
+
+static const struct bench_args DEFAULTS = {.repeats = REPEATS_DEFAULT,
+                                           .sample_ms = SAMPLE_DEFAULT_MS,
+                                           .disk_mib = DISK_DEFAULT_MIB,
+                                           .port = BENCH_PORT_DEFAULT,
+                                           .limit_s = LIMIT_DEFAULT_S};
+
+int nodes_bench_deep(struct arena *arena, const struct cmd_ctx *ctx, const char *inventory,
+                     const struct nodes_deep *deep, struct err *err)
+{
+    CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
+    struct nodes_fleet_opts opts = {inventory, NULL, 0, OUTAGE_NS};
+    struct bench_args args = DEFAULTS;
+    struct measured *m;
+    args.repeats = REPEATS_MIN;
+    args.sample_ms = SAMPLE_DEEP_MS;
+    args.disk_mib = DISK_DEEP_MIB;
+    if (nodes_open(arena, ctx, &opts, &nodes, err) < 0 ||
+        measure(arena, ctx, &args, &nodes, &m, err) < 0) {
+        return -1;
+    }
+    if (deep->want_json) {
+        bench_out_json(&m->view, deep->out);
+    } else {
+        bench_out_text(&m->view, deep->out);
+    }
+    return bench_exit_status(&m->result);
 }
 
 static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err)
@@ -183,11 +219,8 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(opt_list) struct opt_list operands = {0};
     CLEANUP(nodes_fleet) struct nodes_fleet nodes = {0};
-    struct bench_args args = {.repeats = REPEATS_DEFAULT,
-                              .sample_ms = SAMPLE_DEFAULT_MS,
-                              .disk_mib = DISK_DEFAULT_MIB,
-                              .port = BENCH_PORT_DEFAULT,
-                              .limit_s = LIMIT_DEFAULT_S};
+    struct bench_args args = DEFAULTS;
+    struct measured *m = NULL;
     int status = opt_parse(OPTS, argc, argv, &args, &operands, err);
     if (status == 0 && operands.n != 1) {
         status = err_set(err, ERR_USAGE, "nodes bench: expected one inventory");
@@ -199,7 +232,10 @@ static int run(const struct cmd_ctx *ctx, int argc, char **argv, struct err *err
         struct nodes_fleet_opts opts = {operands.items[0], args.nodes, args.fanout, OUTAGE_NS};
         status = nodes_open(&arena, ctx, &opts, &nodes, err);
     }
-    status = status < 0 ? -1 : bench(&arena, ctx, &args, &nodes, err);
+    status = status < 0 || measure(&arena, ctx, &args, &nodes, &m, err) < 0 ||
+                     show(&args, &m->view, err) < 0
+                 ? stop_end(err)
+                 : bench_exit_status(&m->result);
     opt_list_cleanup(&args.only);
     return status;
 }

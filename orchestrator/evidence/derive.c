@@ -4,6 +4,7 @@
 #include "evidence/derive.h"
 
 #include "base/fs.h"
+#include "evidence/bench_evidence.h"
 #include "evidence/contents.h"
 
 #define DERIVED_MAX (1u << 30)
@@ -50,10 +51,18 @@ static int derive(struct arena *arena, const char *folder, struct derived *deriv
     return 0;
 }
 
+int derive_refuse_bench(struct err *err)
+{
+    return err_set(err, ERR_USAGE, "of nodes bench, which is no run; verify derives it again");
+}
+
 int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                   struct err *err)
 {
     CLEANUP(derived) struct derived derived = {0};
+    if (bench_evidence_is(arena, folder)) {
+        return derive_refuse_bench(err);
+    }
     if (derive(arena, folder, &derived, err) < 0) {
         if (err->code == ERR_NOT_FOUND || err->code == ERR_MANIFEST) {
             /* A part of the evidence is missing, or is not what a run writes. */
@@ -63,6 +72,20 @@ int derive_folder(struct arena *arena, const char *folder, struct derived *ret_d
     }
     *ret_derived = derived;
     derived = (struct derived){0};
+    return 0;
+}
+
+int derive_check(struct arena *arena, const char *folder, struct derived_from *ret_from,
+                 struct err *err)
+{
+    CLEANUP(derived) struct derived derived = {0};
+    struct derived_from from = {.is_bench = bench_evidence_is(arena, folder)};
+    if (from.is_bench ? bench_evidence_check(arena, folder, &from.n, err) < 0
+                      : derive_folder(arena, folder, &derived, err) < 0) {
+        return -1;
+    }
+    from.n = from.is_bench ? from.n : derived.n_logs;
+    *ret_from = from;
     return 0;
 }
 

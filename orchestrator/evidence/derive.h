@@ -18,6 +18,17 @@ struct derived {
    differs, is missing, or is there and does not follow from the logs. */
 MUST_CHECK int derive_folder(struct arena *arena, const char *folder, struct derived *ret_derived,
                              struct err *err);
+/* ERR_USAGE, in the same words wherever a run is asked for. */
+MUST_CHECK int derive_refuse_bench(struct err *err);
+
+/* The same of any evidence, a run's or of nodes bench (evidence/bench_evidence.h). */
+struct derived_from {
+    bool is_bench;
+    size_t n; /* raw logs; of nodes bench the figures with values */
+};
+MUST_CHECK int derive_check(struct arena *arena, const char *folder, struct derived_from *ret_from,
+                            struct err *err);
+
 void derived_release(struct derived *derived);
 static inline void derived_cleanup(struct derived *derived)
 {

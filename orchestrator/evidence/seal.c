@@ -101,8 +101,8 @@ static int list_files(struct sealing *s, struct err *err)
 /* What is signed here follows from the logs. */
 static int derive(struct sealing *s, struct err *err)
 {
-    CLEANUP(derived) struct derived derived = {0};
-    return s->opts->is_bytes_only ? 0 : derive_folder(s->arena, s->opts->folder, &derived, err);
+    struct derived_from from;
+    return s->opts->is_bytes_only ? 0 : derive_check(s->arena, s->opts->folder, &from, err);
 }
 
 static int read_facts(struct sealing *s, struct err *err)

@@ -6,6 +6,7 @@
 #define EVIDENCE_VERIFY_ARCHIVE_H
 
 #include "base/clock.h"
+#include "evidence/derive.h"
 #include "evidence/evidence.h"
 
 struct verify_opts {
@@ -31,8 +32,8 @@ enum verify_signer { VERIFY_SIGNER_NONE, VERIFY_SIGNER_UNVERIFIED, VERIFY_SIGNER
 struct verify_info {
     bool is_folder;
     bool is_rebuilt;
-    bool is_derived;   /* series and result.json follow from the raw logs */
-    size_t n_logs;     /* that they were derived from */
+    bool is_derived; /* series and result.json follow from the raw logs */
+    struct derived_from from;
     struct str run_id; /* ptr NULL: not reached */
     enum evidence_outcome outcome;
     size_t n_files;

@@ -63,6 +63,8 @@ MUST_CHECK int bench_net_all(struct bench_job *job, struct err *err);
 /* The answer of a task that ended well; else false, and node and task have the reason. */
 bool bench_read_task(struct bench_job *job, struct bench_task *task, enum bench_what what,
                      struct bench_answer *ret_answer);
+/* What was measured so far, for judge/bench_judge.h; gives each node its group. */
+struct bench_all bench_all_of(struct bench_job *job);
 void bench_figure_lacks(struct bench_job *job, size_t node, const struct bench_measure *measure,
                         struct str why, bool is_excused);
 

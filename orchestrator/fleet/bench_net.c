@@ -219,58 +219,27 @@ static int run_ring(struct net_bench *net, struct err *err)
 
 /* ---- a node's figure: of its links ---- */
 
-/* What the repeats of that link leave open of its median; the spread over the peers would be that of a sick one among them. */
-static double spread_at(const struct net_bench *net, double median)
+static void figure_of(struct bench_job *job, const struct bench_all *all, size_t node,
+                      const struct bench_measure *measure)
 {
-    for (size_t idx = 0; idx < net->n_links; idx++) {
-        const struct bench_figure *figure = &net->links[idx].figure;
-        if (figure->n && figure->median >= median && figure->median <= median) {
-            return figure->mad / sqrt((double)figure->n);
-        }
-    }
-    return 0;
-}
-
-static void figure_of(struct net_bench *net, size_t node, const struct bench_measure *measure)
-{
-    struct bench_job *job = net->job;
-    bool is_receive = strcmp(measure->id, "net.receive") == 0;
-    bool is_both = strcmp(measure->id, "net.latency") == 0;
-    const char *id = is_receive ? "net.send" : measure->id;
-    struct bench_figure *figure = &job->result->nodes[node].figures[measure - BENCH_MEASURE];
-    double *values = arena_array(job->arena, double, 2 * job->fleet->n_nodes + 2);
-    size_t n = 0;
-    for (size_t idx = 0; idx < net->n_links; idx++) {
-        const struct bench_link *link = &net->links[idx];
-        bool is_of_node =
-            (!is_receive && link->from == node) || ((is_receive || is_both) && link->to == node);
-        if (is_of_node && link->figure.n && link->size_bytes == measure->size_bytes &&
-            strcmp(link->figure.measure->id, id) == 0) {
-            values[n++] = link->figure.median;
-        }
-    }
-    if (n == 0) {
-        struct str why = job->fleet->n_nodes < 2 ? STR_LIT("there is one node")
+    size_t n_nodes = job->fleet->n_nodes;
+    if (!bench_sum_links(job->arena, all, node, measure)) {
+        struct str why = n_nodes < 2 ? STR_LIT("there is one node")
                          : job->fleet->nodes[node].is_left_out
                              ? str_of(job->result->nodes[node].err.msg)
                              : STR_LIT("no peer was measured");
-        bench_figure_lacks(job, node, measure, why, job->fleet->n_nodes < 2);
-        return;
+        bench_figure_lacks(job, node, measure, why, n_nodes < 2);
     }
-    figure->values = values;
-    figure->n = n;
-    figure->spread_given = spread_at(net, bench_peers_median(job->arena, measure, values, n));
-    bench_figure_sum(job->arena, figure);
-    figure->median = bench_peers_median(job->arena, measure, values, n);
 }
 
-static void take_figures(struct net_bench *net)
+static void take_figures(struct bench_job *job)
 {
-    for (size_t node = 0; node < net->job->fleet->n_nodes; node++) {
+    struct bench_all all = bench_all_of(job);
+    for (size_t node = 0; node < job->fleet->n_nodes; node++) {
         for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
             enum bench_what what = BENCH_MEASURE[idx].what;
             if (what == BENCH_NET || what == BENCH_RING) {
-                figure_of(net, node, &BENCH_MEASURE[idx]);
+                figure_of(job, &all, node, &BENCH_MEASURE[idx]);
             }
         }
     }
@@ -295,9 +264,9 @@ int bench_net_all(struct bench_job *job, struct err *err)
         job->fleet->fanout = fanout;
     }
     if (rc == 0) {
-        take_figures(&net);
         job->result->links = net.links;
         job->result->n_links = net.n_links;
+        take_figures(job);
     }
     return rc;
 }

@@ -168,75 +168,32 @@ static void say_gpus(struct bench_job *job)
 
 /* ---- judging ---- */
 
-static void find_groups(struct bench_result *result)
+struct bench_all bench_all_of(struct bench_job *job)
 {
+    struct bench_result *result = job->result;
+    struct str *groups = arena_array(job->arena, struct str, result->n_nodes + 1);
+    struct bench_all all = {.groups = groups,
+                            .figures =
+                                arena_array(job->arena, struct bench_figure *, result->n_nodes + 1),
+                            .n_nodes = result->n_nodes,
+                            .links = result->links,
+                            .n_links = result->n_links};
     for (size_t idx = 0; idx < result->n_nodes; idx++) {
         struct bench_node *node = &result->nodes[idx];
-        node->group = node->spec->n_groups  ? node->spec->groups[0]
-                      : node->cpu_model.len ? node->cpu_model
-                                            : STR_LIT("unknown");
+        all.figures[idx] = node->figures;
+        groups[idx] = node->group = node->spec->n_groups  ? node->spec->groups[0]
+                                    : node->cpu_model.len ? node->cpu_model
+                                                          : STR_LIT("unknown");
     }
-}
-
-static void judge_links(struct bench_job *job, const struct bench_measure *measure)
-{
-    struct bench_result *result = job->result;
-    struct bench_figure **figures =
-        arena_array(job->arena, struct bench_figure *, result->n_links + 1);
-    size_t n = 0;
-    for (size_t idx = 0; idx < result->n_links; idx++) {
-        struct bench_link *link = &result->links[idx];
-        /* A node that is sick is named itself, not with each of its links. */
-        bool is_sick = link->figure.n == 0;
-        for (size_t at = 0; at < BENCH_MEASURES; at++) {
-            is_sick = is_sick || (BENCH_MEASURE[at].what == measure->what &&
-                                  (result->nodes[link->from].figures[at].verdict == BENCH_OUTLIER ||
-                                   result->nodes[link->to].figures[at].verdict == BENCH_OUTLIER));
-        }
-        if (link->figure.measure != measure || link->size_bytes != measure->size_bytes ||
-            link->figure.n == 0) {
-            continue;
-        }
-        if (is_sick) {
-            link->figure.why = STR_LIT("of a node that is an outlier");
-        } else if (!str_eq(result->nodes[link->from].group, result->nodes[link->to].group)) {
-            link->figure.why = STR_LIT("between two groups");
-        } else {
-            link->figure.why = STR_EMPTY;
-            figures[n++] = &link->figure;
-        }
-    }
-    bench_compare(job->arena, job->opts->limits, figures, n);
-}
-
-static void judge_nodes(struct bench_job *job, const struct bench_measure *measure)
-{
-    struct bench_result *result = job->result;
-    struct bench_figure **figures =
-        arena_array(job->arena, struct bench_figure *, result->n_nodes + 1);
-    bool *is_done = arena_array(job->arena, bool, result->n_nodes + 1);
-    for (size_t first = 0; first < result->n_nodes; first++) {
-        size_t n = 0;
-        for (size_t idx = first; idx < result->n_nodes && !is_done[first]; idx++) {
-            if (!is_done[idx] && str_eq(result->nodes[idx].group, result->nodes[first].group)) {
-                is_done[idx] = idx > first;
-                figures[n++] = &result->nodes[idx].figures[measure - BENCH_MEASURE];
-            }
-        }
-        bench_compare(job->arena, job->opts->limits, figures, n);
-    }
+    return all;
 }
 
 static void judge_all(struct bench_job *job)
 {
     struct bench_result *result = job->result;
-    find_groups(result);
-    for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
-        judge_nodes(job, &BENCH_MEASURE[idx]);
-    }
-    judge_links(job, bench_measure_of(STR_LIT("net.latency")));
-    judge_links(job, bench_measure_of(STR_LIT("net.send")));
-    for (size_t idx = 0; idx < result->n_nodes && result->err.code == ERR_NONE; idx++) {
+    struct bench_all all = bench_all_of(job);
+    bench_judge(job->arena, job->opts->limits, &all);
+    for (size_t idx = 0; idx < result->n_nodes; idx++) {
         struct bench_node *node = &result->nodes[idx];
         for (size_t at = 0; at < BENCH_MEASURES; at++) {
             const struct bench_figure *figure = &node->figures[at];
@@ -246,7 +203,9 @@ static void judge_all(struct bench_job *job)
                                STR_ARG(figure->why));
             }
         }
-        result->err = node->err;
+        if (result->err.code == ERR_NONE) {
+            result->err = node->err;
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 #define FLEET_BENCH_NODES_H
 
 #include "fleet/fleet.h"
-#include "judge/node_bench.h"
+#include "judge/bench_judge.h"
 
 #define BENCH_PORT_DEFAULT 29600
 #define BENCH_TICKS_MIN    6
@@ -39,13 +39,6 @@ struct bench_node {
     bool has_offset; /* of its clock against this machine's; it may have had any value between */
     int64_t offset_low_ns, offset_high_ns;
     struct err err; /* the first: not reached, or an answer that is none */
-};
-
-/* From one node to another, in messages of one size. */
-struct bench_link {
-    size_t from, to;
-    int64_t size_bytes;
-    struct bench_figure figure;
 };
 
 struct bench_result {

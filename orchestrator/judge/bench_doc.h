@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The document of `nodes bench --json`, read again: for the gate of a run and for the history. Pure. */
+/* The document of `nodes bench --json`, read again: for the gate of a run, the history and
+   the archive (evidence/bench_evidence.h). Pure. */
 #ifndef JUDGE_BENCH_DOC_H
 #define JUDGE_BENCH_DOC_H
 
@@ -12,18 +13,25 @@ struct bench_doc_node {
     struct str
         against; /* why no run should rely on it: an outlier's sentence, or what could not be measured; ptr NULL: nothing */
     bool is_outlier;
+    bool is_alone;     /* a figure of it that has a limit was compared with none */
     size_t n_measured; /* figures */
+    struct str group;
+    int64_t gpus;
 };
 
 struct bench_doc {
     struct str inventory, time;
     struct bench_doc_node *nodes;
     size_t n_nodes;
-    size_t n_outliers; /* nodes; one end of a slow link alone is none */
-    size_t n_failed;   /* nodes that were not measured as asked */
+    size_t n_outliers;      /* nodes; one end of a slow link alone is none */
+    size_t n_failed;        /* nodes that were not measured as asked */
+    size_t n_figures;       /* of nodes, that were measured */
+    struct str *slow_links; /* "node1 to node2"; one may be there for each of its sizes */
+    size_t n_slow_links;
 };
 
-/* ERR_MANIFEST where it is none, or contradicts itself: its outliers and status are those of its figures. */
+/* ERR_MANIFEST where it is none, or is not what follows from its values and limits: each median, spread, comparison and verdict, the
+   list of outliers and the exit status are derived again. The values themselves are as the nodes gave them. */
 MUST_CHECK int bench_doc_read(struct arena *arena, struct str text, const char *name,
                               struct bench_doc *ret_doc, struct err *err);
 

@@ -16,8 +16,8 @@
 struct str bench_link_name(struct arena *arena, const struct bench_view *view,
                            const struct bench_link *link)
 {
-    return textf(arena, "%.*s to %.*s", STR_ARG(view->inventory->nodes[link->from].name),
-                 STR_ARG(view->inventory->nodes[link->to].name));
+    return bench_link_words(arena, view->inventory->nodes[link->from].name,
+                            view->inventory->nodes[link->to].name);
 }
 
 bool bench_node_is_outlier(const struct bench_node *node)

@@ -11,6 +11,7 @@ struct doctor_view {
     const struct doctor_result *result;
     bool want_all; /* also what holds */
     bool want_color;
+    struct str bench; /* what nodes bench measured, in the same form; empty: not asked for */
 };
 
 void doctor_out_text(const struct doctor_view *view, struct strbuf *out);

@@ -115,17 +115,55 @@ valid history-nodes "the document is as its schema says"
 is "$(q '[.benches[] | select(.inventory == "test")] | length') $(q '.benches[-1] | "\(.inventory) \(.nodes) \(.outliers | contains(["n3"]))"')" "2 test 4 true" "each time, with the outlier"
 sick=$(q '.benches[-1].file')
 # shellcheck disable=SC2317 # by exits
-gated() { "$REPERF" run paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*' --nodes "$T/four.json" --dry-run --gate "$1"; } # FILE
+gated() { "$REPERF" run paddle-perf-2020 --profile smoke --case 'resnet50/reperf/fp32/n1g1/*' --nodes "${2:-$T/four.json}" --dry-run --gate "$1"; } # FILE [INVENTORY]
 exits 6 "a run whose gate has something against a node" gated "$sick"
-like "$(cat "$T/err")" 'gate .*: n3: FP(32|64) (core|all) [0-9]+ % of its group' "is refused, with the figure that gives it away"
-jq '.outliers = [] | .exit_status = 0 | .nodes[].figures[] |= (if .verdict == "outlier" then .verdict = "within" | .message = "" else . end)' "$sick" >"$T/well.json"
+like "$(cat "$T/err")" 'gate .*: n[1-4]: FP(32|64) (core|all) [0-9]+ % of its group' "is refused, with the figure that gives it away"
+within='.outliers = [] | .exit_status = 0 | .nodes[].figures[] |= (if .verdict == "outlier" then .verdict = "within" | .message = "" else . end)'
+jq ".deviations = 1e6 | $within" "$sick" >"$T/well.json"
 exits 0 "a gate that has nothing against any" gated "$T/well.json"
-jq '.nodes |= map(select(.node != "n2"))' "$T/well.json" >"$T/three.json"
-exits 6 "a node that was not measured" gated "$T/three.json"
+# shellcheck disable=SC2154
+ssh_port[n5]=1
+nodes_inventory n1 n2 n3 n5 >"$T/other.json"
+exits 6 "a node that was not measured" gated "$T/well.json" "$T/other.json"
+like "$(cat "$T/err")" 'n5: not measured' "is named"
 jq '.inventory = "others"' "$T/well.json" >"$T/others.json"
 exits 6 "another inventory" gated "$T/others.json"
-jq '.outliers = []' "$sick" >"$T/forged.json"
-exits 3 "a document that contradicts its figures" gated "$T/forged.json"
+forged() { # NAME JQ PATTERN
+    jq "$2" "$sick" >"$T/forged.json"
+    exits 3 "$1" gated "$T/forged.json"
+    like "$(cat "$T/err")" "$3" "and says what follows"
+}
+forged "a document that contradicts its figures" '.outliers = []' '\.outliers: expected "n[1-4]: FP'
+forged "verdicts that do not follow" "$within" 'n[1-4]: flops\.[a-z0-9.]+: within, and it follows that it is outlier'
+forged "a median that is not that of its values" '.nodes[0].figures[0].value *= 2' 'n1: flops\.[a-z0-9.]+: value is .* follows from the values'
+forged "an exit status of its own" '.exit_status = 6' 'exit_status 6, and 1 follows'
+forged "a figure that nobody measured" '.nodes[1].figures[0] |= (.values = [] | .repeats = 0 | .value = null | .verdict = "not_measured")' 'n[12]: flops'
+
+# ---- sealed ----
+"$REPERF" keygen "$T/key" >/dev/null 2>&1
+exits 0 "what was measured is sealed" "$REPERF" seal --key "$T/key" "$sick"
+archive=${sick%.json}.tar.zst
+exits 0 "and verified: every figure follows" "$REPERF" verify --key "$T/key.pub" "$archive"
+like "$(cat "$T/out")" 'derived from the values of 16 figures' "so many of them"
+like "$(cat "$T/out")" 'of test: FAILED' "with its outlier"
+exits 0 "the history" "$REPERF" history --nodes --json
+is "$(q '.benches[-1].archive')" "$archive" "names the archive"
+exits 2 "nothing to replay" "$REPERF" replay "$archive"
+exits 3 "what does not follow is not sealed" "$REPERF" seal -o "$T/forged.tar.zst" "$T/forged.json"
+mkdir "$T/unpacked"
+tar -C "$T/unpacked" --zstd -xf "$archive" 2>/dev/null
+cp "$T/forged.json" "$T/unpacked/manifest/nodes-bench.json"
+exits 5 "nor from a folder" "$REPERF" seal -o "$T/forged.tar.zst" "$T/unpacked"
+cp "$T/well.json" "$T/unpacked/manifest/nodes-bench.json"
+exits 5 "nor with another result" "$REPERF" seal -o "$T/forged.tar.zst" "$T/unpacked"
+like "$(cat "$T/err")" 'result.json: not what reperf writes there' "which is named"
+
+# ---- doctor --deep ----
+"$REPERF" nodes doctor local --deep --allow-unknown --json >"$T/out" 2>"$T/err"
+is $? "$(q '.bench.exit_status')" "a doctor that measures, too, ends as the measurement does"
+jq .bench "$T/out" >"$T/deep.json"
+valid doctor-output "the document is as its schema says"
+exits 0 "and what it measured is one of nodes bench" /usr/bin/python3 tests/integration/validate.py manifests/schema/nodes-bench-output.json "$T/deep.json"
 
 # ---- nodes that lie ----
 lies() { # NAME ERE SHELL LINE
@@ -144,8 +182,6 @@ lies "more time than it took" 'its repeats are 3000.000 s, but all of it took' "
 lies "words without end" 'says more than 1048576 bytes' 'head -c 2000000 /dev/zero; sleep 600'
 
 # ---- who cannot be reached, and SIGTERM ----
-# shellcheck disable=SC2154
-ssh_port[n5]=1
 nodes_inventory n1 n5 >"$T/two.json"
 exits 6 "a node that is not there" bench "$T/two.json" --only memory --only net
 like "$(cat "$T/out")" '^not measured: n5: memory, latency, send, receive, ring: ' "is not measured"
