@@ -18,46 +18,37 @@ compare() { # NAME FILE: lines "OURS PEER", both rates
 }
 rate() { jq -r --arg m "$1" --argjson s "$2" '.series[] | select(.measure == $m and .size_bytes == $s) | .work / ((.ns | sort | .[length / 2 | floor]) / 1e9)'; } # MEASURE SIZE
 BYTES=$((256 << 20))
-if command -v fio >/dev/null; then
-    peer() { # read|write: past the page cache, one request at a time; what is written goes to a new file, and is safe on the disk at the end
-        [ "$1" = read ] || rm -f "$T/peer"
-        fio --name=peer --filename="$T/peer" --rw="$1" --bs=1M --size=$BYTES --direct=1 --ioengine=psync --end_fsync=1 --fallocate=none --output-format=json >"$T/fio" || exit 1
-        jq -r --arg w "$1" '.jobs[0] | .[$w].io_bytes / ((if $w == "write" then .job_runtime else .read.runtime end) / 1000)' "$T/fio"
-    }
+ours_disk() { "$node" bench 120 disk "$T" $BYTES 1 >"$T/ours"; }
+peer_disk() { # write|read: past the page cache, one request at a time; what is written goes to a new file, and is safe on the disk at the end
+    [ "$1" = read ] || rm -f "$T/peer"
+    fio --name=peer --filename="$T/peer" --rw="$1" --bs=1M --size=$BYTES --direct=1 --ioengine=psync --end_fsync=1 --fallocate=none --output-format=json >"$T/fio" || exit 1
+    jq -r --arg w "$1" '.jobs[0] | .[$w].io_bytes / ((if $w == "write" then .job_runtime else .read.runtime end) / 1000)' "$T/fio"
+}
+port=$((20000 + RANDOM % 10000))
+REPERF_BENCH_TOKEN=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
+export REPERF_BENCH_TOKEN
+ours_network() {
+    "$node" bench 60 listen 127.0.0.1 "$port" &
+    "$node" bench 60 link 127.0.0.1 "$port" 300 3 >"$T/ours" && wait $!
+}
+peer_network() { # send|receive: what arrived, by messages of the same size
+    iperf3 -s -1 -B 127.0.0.1 -p $((port + 1)) >/dev/null &
+    local server=$! way=()
+    [ "$1" = send ] || way=(-R)
+    until ss -Hltn "sport = :$((port + 1))" | grep -q .; do sleep 0.05; done
+    iperf3 -c 127.0.0.1 -p $((port + 1)) -l 1M -t 1 -J "${way[@]}" >"$T/iperf" || exit 1
+    wait $server
+    jq -r '.end.sum_received.bits_per_second / 8' "$T/iperf"
+}
+in_turns() { # WHAT TOOL SERIES SIZE WORD...
+    local what=$1 tool=$2 series=$3 size=$4 round word
+    shift 4
+    command -v "$tool" >/dev/null || { echo "skipped: $what: $tool is not here"; return; }
     for ((round = 0; round < NODE_ROUNDS; round++)); do
-        "$node" bench 120 disk "$T" $BYTES 1 >"$T/ours" || exit 1
-        echo "$(rate disk.write 0 <"$T/ours") $(peer write)" >>"$T/write"
-        echo "$(rate disk.read 0 <"$T/ours") $(peer read)" >>"$T/read"
+        "ours_$what" || exit 1
+        for word; do echo "$(rate "$series.$word" "$size" <"$T/ours") $("peer_$what" "$word")" >>"$T/$word"; done
     done
-    compare "disk, write : fio" "$T/write"
-    compare "disk, read : fio" "$T/read"
-else
-    echo "skipped: disk: fio is not here"
-fi
-if command -v iperf3 >/dev/null; then
-    port=$((20000 + RANDOM % 10000))
-    REPERF_BENCH_TOKEN=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
-    export REPERF_BENCH_TOKEN
-    ours() {
-        "$node" bench 60 listen 127.0.0.1 "$port" &
-        "$node" bench 60 link 127.0.0.1 "$port" 300 3 >"$T/ours" || exit 1
-        wait $!
-    }
-    peer() { # [-R]: what arrived, by messages of the same size
-        iperf3 -s -1 -B 127.0.0.1 -p $((port + 1)) >/dev/null &
-        local server=$!
-        until ss -Hltn "sport = :$((port + 1))" | grep -q .; do sleep 0.05; done
-        iperf3 -c 127.0.0.1 -p $((port + 1)) -l 1M -t 1 -J "$@" >"$T/iperf" || exit 1
-        wait $server
-        jq -r '.end.sum_received.bits_per_second / 8' "$T/iperf"
-    }
-    for ((round = 0; round < NODE_ROUNDS; round++)); do
-        ours
-        echo "$(rate net.send 1048576 <"$T/ours") $(peer)" >>"$T/send"
-        echo "$(rate net.receive 1048576 <"$T/ours") $(peer -R)" >>"$T/receive"
-    done
-    compare "network, send : iperf3" "$T/send"
-    compare "network, receive : iperf3" "$T/receive"
-else
-    echo "skipped: network: iperf3 is not here"
-fi
+    for word; do compare "$what, $word : $tool" "$T/$word"; done
+}
+in_turns disk fio disk 0 write read
+in_turns network iperf3 net 1048576 send receive
