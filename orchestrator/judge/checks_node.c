@@ -84,17 +84,20 @@ static void try_work_folder(struct checks *checks, const struct node_probe *prob
     const struct node_facts *facts = &probe->facts;
     struct str path = facts_value(facts, "disk.work.path");
     struct str kind = facts_value(facts, "disk.work.kind");
+    struct str writable = facts_value(facts, "disk.work.writable");
     int64_t inodes = 0;
     struct check check = {
         .id = "work-folder",
         .expected = str_of(arena_printf(checks->arena, "%.*s can be written", STR_ARG(path)))};
     struct check files = {
         .id = "inodes", .level = CHECK_ADVISED, .expected = STR_LIT("at least 100000 free inodes")};
-    check.verdict =
-        str_eq_z(facts_value(facts, "disk.work.writable"), "1") ? CHECK_HOLDS : CHECK_FAILS;
-    check.found = str_of(arena_printf(
-        checks->arena, "%s, on %.*s", check.verdict == CHECK_HOLDS ? "it can" : "it cannot",
-        STR_ARG(kind.ptr ? kind : STR_LIT("an unknown file system"))));
+    check.verdict = str_eq_z(writable, "1") ? CHECK_HOLDS : CHECK_FAILS;
+    check.found =
+        writable.ptr
+            ? str_of(arena_printf(checks->arena, "%s, on %.*s",
+                                  check.verdict == CHECK_HOLDS ? "it can" : "it cannot",
+                                  STR_ARG(kind.ptr ? kind : STR_LIT("an unknown file system"))))
+            : facts_why(facts, "disk.work.writable");
     if (!path.ptr) {
         check.verdict = CHECK_UNKNOWN;
         check.found = facts_why(facts, "disk.work.path");

@@ -225,4 +225,16 @@ exits 0 "this machine, without any program" env -i PATH=/nowhere HOME="$T" REPER
 is "$(jq -r '.nodes[0] | [.reached, .facts["cpu.usable"]] | @csv' "$T/out")" "true,\"$(nproc)\"" "is asked all the same"
 exits 0 "this machine" "$REPERF" nodes doctor local --json
 valid "valid"
+
+# --- a file system that answers nothing ------------------------------------------------------------------------
+mkdir "$T/dead"
+REPERF_STATE="$T/dead/work" /usr/bin/python3 tests/servers/dead_mount.py "$T/dead" timeout -s KILL 100 "$REPERF" nodes doctor local --json >"$T/out" 2>"$T/err"
+status=$?
+if [ $status = 77 ]; then
+    skip "a work folder on a dead file system" "this machine mounts no FUSE: $(head -1 "$T/err")"
+else
+    is $status 6 "a work folder on a dead file system"
+    is "$(verdict work-folder local)" "fails: its file system does not answer within 10 s" "is named"
+    is "$(jq -r '.nodes[0] | [.reached, .facts["cpu.usable"]] | @csv' "$T/out")" "true,\"$(nproc)\"" "and all else is known"
+fi
 tap_done
