@@ -192,7 +192,7 @@ int wrapper_write_pid(const struct wrapper_job *job, struct err *err)
     }
     snprintf(text, sizeof(text), "%d %" PRIu64 " %s\n", (int)getpid(), self.start_ticks, boot);
     path_in(job, "pid", path);
-    return job_put(path, str_of(text), true, err);
+    return job_put(path, str_of(text), false, err); /* after a restart it says nothing anyway */
 }
 
 static int begin(const struct wrapper_job *job, const char *log, int *ret_log_fd, struct err *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One job a node: its ranks are started there by a small script that waits for them all. */
+/* One job a node: its rank, or its ranks, started there by a small script that waits for them all. */
 #include "base/base.h"
 
 #include "run/launch_impl.h"
@@ -151,8 +151,8 @@ int launch_by_ssh(const struct launch *launch, struct launch_job *ret_jobs, stru
         }
         if (launch->step->is_per_node) {
             launch_add(&env, number(launch, "NODE_RANK=", (int64_t)idx));
-        } else if (launch->n_ranks == 1) {
-            launch_add(&env, "RANK=0");
+        } else if (place->ranks_per_node == 1) { /* nothing to wait for beside it: no shell */
+            launch_add(&env, number(launch, "RANK=", rank));
             launch_add(&env, "LOCAL_RANK=0");
         } else {
             argv = launch_starter(launch, number(launch, "", rank));

@@ -122,6 +122,19 @@ static void one_rank_is_started_as_it_is(void **state UNUSED)
     arena_release(&f.arena);
 }
 
+static void one_rank_a_node_has_no_shell(void **state UNUSED)
+{
+    struct fixture f;
+    init(&f, 2, 1);
+    assert_int_equal(make(&f), 0);
+    assert_int_equal(f.n_jobs, 2);
+    assert_words(f.jobs[1].job.argv,
+                 (const char *[]){"/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
+    assert_string_equal(value_of(f.jobs[1].job.env, "RANK"), "1");
+    assert_string_equal(value_of(f.jobs[1].job.env, "LOCAL_RANK"), "0");
+    arena_release(&f.arena);
+}
+
 static void each_node_gets_a_starter(void **state UNUSED)
 {
     struct fixture f;
@@ -180,7 +193,7 @@ static void the_steps_environment_is_kept_but_for_ranks(void **state UNUSED)
     add_env(&f, "EMPTY", "");
     assert_int_equal(make(&f), 0);
     const char *const *env = f.jobs[1].job.env;
-    assert_null(value_of(env, "RANK"));
+    assert_string_equal(value_of(env, "RANK"), "1");
     assert_string_equal(value_of(env, "WORLD_SIZE"), "2");
     assert_string_equal(value_of(env, "MASTER_ADDR"), "10.12.0.2");
     assert_string_equal(value_of(env, "NCCL_DEBUG"), "WARN");
@@ -406,6 +419,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_is_started_as_it_is),
+        cmocka_unit_test(one_rank_a_node_has_no_shell),
         cmocka_unit_test(each_node_gets_a_starter),
         cmocka_unit_test(a_shell_line_runs_once_a_node),
         cmocka_unit_test(the_steps_environment_is_kept_but_for_ranks),
