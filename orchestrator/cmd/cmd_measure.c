@@ -214,17 +214,16 @@ static int guess_tables(const struct source *from, const char *file, struct gues
 {
     for (size_t idx = 0; guess->n == 0 && idx < from->set->n; idx++) {
         CLEANUP(arena) struct arena arena = ARENA_EMPTY;
-        const struct format *format = from->set->items[idx];
         struct measurement m;
-        if (format_role(format) != FORMAT_GENERIC) {
+        const struct rates_of of = {file, STR_EMPTY, from->head};
+        if (format_role(from->set->items[idx]) != FORMAT_GENERIC) {
             continue;
         }
-        if (measure_file_rates(&arena, format, &(struct rates_of){file, STR_EMPTY, from->head}, &m,
-                               err) < 0) {
+        if (measure_file_rates(&arena, from->set->items[idx], &of, &m, err) < 0) {
             return -1;
         }
         if (measurement_primary(&m)->n > 0) {
-            guess->formats[guess->n++] = format;
+            guess->formats[guess->n++] = from->set->items[idx];
         }
     }
     return 0;
@@ -271,12 +270,12 @@ static int choose_format(struct arena *arena, const struct source *from, struct 
 static int measure_sidecars(struct arena *arena, const struct source *from,
                             struct finding_of_log *f, struct err *err)
 {
+    const struct rates_of of = {f->path, STR_EMPTY, from->head};
     for (size_t idx = 0; idx < f->n_sidecars; idx++) {
         struct sidecar *b = &f->sidecars[idx];
         struct finding_of_log as = {
             .file = f->file, .path = f->path, .format = format_id(b->format)};
-        if (measure_file_rates(arena, b->format, &(struct rates_of){f->path, STR_EMPTY, from->head},
-                               &as.m, err) < 0) {
+        if (measure_file_rates(arena, b->format, &of, &as.m, err) < 0) {
             return -1;
         }
         as.series = measurement_primary(&as.m);
@@ -295,11 +294,8 @@ static int measure_sidecars(struct arena *arena, const struct source *from,
 static int propose(struct arena *arena, const struct source *from, struct finding_of_log *f,
                    const struct format **ret_format, struct err *err)
 {
-    const struct proposal_want want = {.root = from->root,
-                                       .file = from->args->suggest,
-                                       .unit = str_of(from->args->unit),
-                                       .log = f,
-                                       .head = from->head};
+    const struct proposal_want want = {from->root, from->args->suggest, str_of(from->args->unit), f,
+                                       from->head};
     if (measure_propose(arena, &want, from->proposal, from->suggested, err) < 0) {
         return -1;
     }

@@ -9,13 +9,10 @@
 #include "judge/bench_judge.h"
 #include "report/inventory.h"
 
-#define NODES_MAX  INVENTORY_NODES_MAX
-#define LINKS_MAX  (1u << 24)
 #define LIST_MAX   (1u << 24)
 #define NODES_MIN  3
 #define NEAR       1e-9 /* of what other machines' arithmetic may differ in */
 #define NAME_SHOWN 100
-#define SAYS_MAX   512
 
 struct doc_reading {
     struct arena *arena;
@@ -81,8 +78,6 @@ static int member_measure(const struct json *at, struct arena *arena,
                 : json_fail(at, err, "\"%.*s\" is no measure", STR_ARG(str_sub(id, 0, NAME_SHOWN)));
 }
 
-/* ---- limits ---- */
-
 static int read_limit(const struct json *at, struct doc_reading *r, struct err *err)
 {
     const struct bench_measure *measure;
@@ -111,7 +106,7 @@ static int read_limits(struct doc_reading *r, struct err *err)
     struct json list, item;
     size_t n;
     if (member_f64(r->root, "deviations", &r->limits.deviations, err) < 0 ||
-        member_i64(r->root, "nodes_min", NODES_MAX, &r->limits.nodes_min, err) < 0 ||
+        member_i64(r->root, "nodes_min", INVENTORY_NODES_MAX, &r->limits.nodes_min, err) < 0 ||
         member_list(r->root, "measures", BENCH_MEASURES, &list, &n, err) < 0) {
         return -1;
     }
@@ -126,8 +121,6 @@ static int read_limits(struct doc_reading *r, struct err *err)
     }
     return 0;
 }
-
-/* ---- figures ---- */
 
 static int read_values(const struct json *at, struct doc_reading *r, struct bench_figure *figure,
                        struct err *err)
@@ -211,8 +204,6 @@ static struct bench_figure summed(struct doc_reading *r, const struct bench_figu
     return figure;
 }
 
-/* ---- nodes and links ---- */
-
 static ptrdiff_t find(const struct bench_doc *doc, struct str name)
 {
     for (size_t idx = 0; idx < doc->n_nodes; idx++) {
@@ -292,7 +283,7 @@ static int read_nodes(struct doc_reading *r, struct err *err)
     struct json list, item;
     struct str *groups;
     size_t n;
-    if (member_list(r->root, "nodes", NODES_MAX, &list, &n, err) < 0) {
+    if (member_list(r->root, "nodes", INVENTORY_NODES_MAX, &list, &n, err) < 0) {
         return -1;
     }
     r->doc.nodes = arena_array(r->arena, struct bench_doc_node, n + 1);
@@ -342,7 +333,7 @@ static int read_links(struct doc_reading *r, struct err *err)
 {
     struct json list, item;
     size_t n;
-    if (member_list(r->root, "links", LINKS_MAX, &list, &n, err) < 0) {
+    if (member_list(r->root, "links", LIST_MAX, &list, &n, err) < 0) {
         return -1;
     }
     r->all.links = arena_array(r->arena, struct bench_link, n + 1);
@@ -498,7 +489,7 @@ static int check_outlier(struct doc_reading *r, struct str name, const struct be
     }
     if (!str_eq(stands, wanted)) {
         return json_fail(&listed->list, err, "expected \"%.*s\" as outlier %zu",
-                         STR_ARG(str_sub(wanted, 0, SAYS_MAX / 2)), listed->n + 1);
+                         STR_ARG(str_sub(wanted, 0, 256)), listed->n + 1);
     }
     listed->n++;
     listed->has_item = json_next(&listed->item);

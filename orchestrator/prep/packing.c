@@ -32,6 +32,7 @@ struct chunk {
 
 struct packer {
     const struct packing_opts *opts;
+    struct packing_from from;
     struct arena *arena;
     struct packing_plan plan;
     bool *is_kept; /* in the arena, as all below: by shard */
@@ -220,17 +221,14 @@ static int chunk_prepare(void *ctx, size_t job, void *slot, struct err *err)
     const struct packed_shard *shard = &p->plan.shards[chunk->shard];
     if (chunk->first == shard->first) {
         const char *path = shard_path(p, chunk->shard, ".part");
-        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        p->fds[chunk->shard] = fd;
+        int fd = p->fds[chunk->shard] = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         if (fd < 0 || ftruncate(fd, (off_t)shard->total_bytes) < 0) {
             return err_set(err, err_code_of_errno(errno), "create %s: %s", path,
                            err_errno_text(errno));
         }
     }
     return p->opts->samples->kind == SHARD_TOKENS && p->opts->samples->format == FILE_HDF5
-               ? packing_rows_read(&p->rows,
-                                   (struct packing_from){p->opts->source, p->opts->samples},
-                                   chunk->first, chunk->n, slot, err)
+               ? packing_rows_read(&p->rows, p->from, chunk->first, chunk->n, slot, err)
                : 0;
 }
 
@@ -274,8 +272,7 @@ static int chunk_work(void *ctx, size_t job, void *ptr, const atomic_bool *is_ca
             slot->sample = xmalloc(sample->bytes);
             slot->sample_bytes = sample->bytes;
         }
-        if (packing_sample((struct packing_from){p->opts->source, samples}, sample, row, slot,
-                           slot->sample, err) < 0) {
+        if (packing_sample(p->from, sample, row, slot, slot->sample, err) < 0) {
             return -1;
         }
         entry->crc32c = crc32c(0, slot->sample, sample->bytes);
@@ -578,7 +575,7 @@ int packing_write(struct arena *arena, const struct packing_opts *opts,
                   struct packing_result *ret_result, struct err *err)
 {
     CLEANUP(fd) int folder_fd = -1;
-    struct packer p = {.opts = opts, .arena = arena};
+    struct packer p = {opts, {opts->source, opts->samples}, .arena = arena};
     int result;
     if (fs_mkdir_p(opts->folder, err) < 0) {
         return -1;
