@@ -276,5 +276,7 @@ states $hr/logs/paddle/Hrnet_FP32_BS8-N32.log cuda 10.1
 states $hr/logs/paddle/Hrnet_FP32_BS8-N32.log parameters 9675306
 states $hr/OtherReports/PyTorch/logs/hrnet_torch_bs8_fp16_gpu8 code_version '0\.30\.0\+a00a3b6'
 states $hr/logs/paddle/PaddleSeg_fcn_hrnetw18_bs8_fp32_DP_N1C8_log dataset_repeats 500
+grep -q '"code_version"' <<<"$out"
+is $? 1 "what PaddleSeg prints where it was never installed, 0.0.0.dev0, is no version"
 states $pc/OtherReports/MxNet/logs/mxnet_gpu1_gpu8_fp32_bs96.txt nccl 2.4.7
 tap_done
