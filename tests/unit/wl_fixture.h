@@ -20,8 +20,7 @@
 /* True in make test-all; otherwise false, and what is left out is named at the end of make test. */
 static inline bool in_test_all(const char *what)
 {
-    const char *tier = getenv("TIER");
-    bool is_all = tier && strcmp(tier, "all") == 0;
+    bool is_all = strcmp(getenv("TIER") ?: "", "all") == 0;
     if (!is_all) {
         (void)printf("# test-all: %s\n", what);
         (void)fflush(stdout);
@@ -47,14 +46,14 @@ static inline int graph_param(struct graph *graph, const char *name, struct shap
                                                  .needs_grad = true});
 }
 
-static inline bool fuse_wants_none(void *self UNUSED, const struct graph *graph UNUSED,
-                                   enum fuse_pattern pattern UNUSED, int op UNUSED)
+static inline bool wants_none(void *s UNUSED, const struct graph *g UNUSED,
+                              enum fuse_pattern p UNUSED, int op UNUSED)
 {
     return false;
 }
 static inline struct fuse_policy fuse_none(void)
 {
-    return (struct fuse_policy){.wants = fuse_wants_none};
+    return (struct fuse_policy){.wants = wants_none};
 }
 
 struct fixture {
