@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# seal + verify of a run of 1 GB against `tar | zstd -T2`, then sha256sum of the archive (what would find a changed byte) or of all
+# seal + verify (every byte; nothing is derived, as no run made this) of 1 GB against `tar | zstd -T2`, then sha256sum of the archive (what would find a changed byte) or of all
 # files (what would say which). Data: 480 rank logs, each the published logs in turn until it has 2 MB or is the last (900 MB in all),
 # and 100 MB that do not compress (a keystream), as profiler traces are. Without the published logs: lines of the bundled workload.
 cd "$(dirname "$0")/../.." || exit 1
@@ -13,7 +13,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/reperf-bench.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 run="$dir/run"
 mkdir -p "$run"/{manifest,lock,environment,logs/raw,series}
-echo '{}' >"$run/manifest/report.json"
+echo '{}' >"$run/manifest/bench.json"
 echo '{"run_id":"bench","report":"bench","cells":[{"case":"a","verdict":"not_run"}]}' >"$run/result.json"
 
 pool="$dir/pool"
@@ -36,7 +36,7 @@ head -c $((MB * 100000)) /dev/zero | openssl enc -aes-128-ctr -nosalt -K 0011223
 rm "$pool"
 echo "data: $(du -sb --apparent-size "$run/logs" | cut -f1) bytes in $n_logs logs ($source) and one file that does not compress"
 
-ours="'$B/reperf' seal '$run' --force -o '$dir/a.tar.zst' && '$B/reperf' verify '$dir/a.tar.zst' --unsigned"
+ours="'$B/reperf' seal '$run' --bytes-only --force -o '$dir/a.tar.zst' && '$B/reperf' verify '$dir/a.tar.zst' --unsigned --bytes-only"
 peer="tar -c -C '$dir' run | zstd -q -T2 -f -o '$dir/b.tar.zst'"
 pair "seal + verify : tar | zstd, sha256sum archive" 1.0 "$ours" "$peer && sha256sum '$dir/b.tar.zst'"
 pair "seal + verify : tar | zstd, sha256sum files" 1.0 "$ours" "$peer && find '$run' -type f -print0 | xargs -0 sha256sum"
