@@ -178,10 +178,12 @@ void plan_choose_image(struct planner *p, const struct report_case *c, const str
     if (opts->inventory->runtime == RUNTIME_NONE) {
         if (step->n_argv && !str_eq_z(step->argv[0], TRAIN_PROGRAM)) {
             step->image = step->image_name = id; /* to be got all the same */
-            plan_cannot(
-                step, ERR_CONTAINER,
-                arena_printf(arena, "runs in image %.*s: the nodes have runtime none", STR_ARG(id)),
-                NULL);
+            plan_cannot(step, ERR_CONTAINER,
+                        arena_printf(arena,
+                                     "runs in image %.*s: the nodes have runtime none "
+                                     "(with docker on this machine: --nodes local-docker)",
+                                     STR_ARG(id)),
+                        NULL);
         }
         return;
     }

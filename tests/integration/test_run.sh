@@ -22,6 +22,8 @@ is "$(times_run)" 1 "and is the workload's own"
 rm -f "$T/fake/count"
 exits 0 "plan as text" "$REPERF" plan paddle-perf-2020 --profile smoke
 like "$(cat "$T/out")" "container \(exit status 7\): it needs TensorFlow 1.15" "plan says why a case cannot be run"
+like "$("$REPERF" plan paddle-perf-hrnetw18 --profile smoke --case 'hrnetw18/paddle/fp32/n1g1/*' 2>&1)" 'runtime none .*--nodes local-docker' "and where a framework would run"
+like "$("$REPERF" plan paddle-perf-hrnetw18 --profile smoke --case 'hrnetw18/paddle/fp32/n1g1/*' --nodes local-docker 2>&1)" 'images/build.sh paddle-cpu --store' "there only what is missing is asked for"
 like "$(cat "$T/out")" "not pinned by its authors" "plan lists missing pins"
 [ ! -e "$REPERF_STATE" ]
 ok $? "nothing was written"
