@@ -50,7 +50,7 @@ problems() { # FOLDER: one line a problem
         done
     done < <(lines "$file" | sed -nE 's/^COPY ([^-].*) [^ ]+$/\1/p')
     [ "$(field "$json" dockerfile)" = True ] || echo "image.json says that there is no Dockerfile"
-    grep -q "Never built here" "$file" || echo "does not say that it was never built"
+    grep -q "Never built here\|Built here once" "$file" || echo "does not say whether it was ever built"
 }
 
 n=0

@@ -25,13 +25,19 @@ done
 is "$(cat "$T/unread" 2>/dev/null)" "" "every log is found and read as what it is"
 
 # A page has what was printed, what the published log gives and what was measured beside each other.
-exits 0 "a run's page" "$REPERF" report "$V"/20261123T151601.441Z-49ab5fb7/*.zst --html "$T/page.html"
-like "$(tr -d '\n' <"$T/page.html" | sed 's/<[^>]*>/|/g')" '[|]hrnetw18/paddle/fp32/n1g1/bs8[|]+19[.]428[|]+19[.]4281[|]exact[|]+0[.]960' "published, audited and measured side by side"
+exits 0 "a run's page" "$REPERF" report "$V"/20261126T030232.917Z-9731c20a/*.zst --html "$T/page.html"
+like "$(tr -d '\n' <"$T/page.html" | sed 's/<[^>]*>/|/g')" '[|]hrnetw18/paddle/fp32/n1g1/bs8[|]+19[.]428[|]+19[.]4281[|]exact[|]+0[.]740' "published, audited and measured side by side"
 
 like "$(cat "$T/sealed")" "PaddleSeg's tools/train.py at the report's commit" "PaddleSeg's own program ran at its commit"
 like "$(cat "$T/sealed")" "tools/train.py of the report's fork of mmsegmentation" "and the report's fork of mmsegmentation"
-is "$(jq -rs '[.[].steps[].mounts[]? | select(.kind == "source" and .part) | "\(.version[:8]) \(.part.files) \(.part.left_out)"] | unique | join("; ")' "$T"/20261125*/manifest/plan.json)" \
+hrnet=$(dirname "$(grep -l "report's fork" "$T"/*/manifest/plan.json)")
+hrnet=${hrnet%/manifest}
+is "$(jq -r '[.steps[].mounts[]? | select(.kind == "source" and .part) | "\(.version[:8]) \(.part.files) \(.part.left_out)"] | unique | join("; ")' "$hrnet/manifest/plan.json")" \
     "a00a3b65 905 220; f3cec798 626 1960" "of both it is said how much was left out"
+is "$(jq -r '[.cells[].case | split("/")[1]] | group_by(.) | map("\(.[0]) \(length)") | join(", ")' "$hrnet/result.json")" "mmseg 6, paddle 6, reperf 6" "in one run with ours, every case of the report"
+is "$(jq -r '[.cells[] | select(.case | contains("/paddle/")) | .differs[] | select(.name == "code_version")] | length' "$hrnet/result.json")" 0 "what ran at the pinned commit is not said to be other code"
+
+like "$(cat "$T/sealed")" "PaddlePaddle/models' train.py at release 1.8" "DLPerf's Paddle 1.8 ran"
 
 # No stack that the manifests say runs is without evidence: of one of its recipes.
 jq -r '.id as $report | .stacks[] | select(any(.smoke[]?; .image)) | .id as $stack | .smoke[] | "\($report)\t\(.title)\t\($report) \($stack)"' manifests/reports/*.json >"$T/recipes"
