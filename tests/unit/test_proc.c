@@ -403,11 +403,10 @@ static void fails_with(struct loop *loop, struct remote *remote, bool is_start, 
     const struct remote_job job = {.id = "x", .argv = argv, .env = NO_ENV};
     struct err err = {0};
     char text[8];
-    size_t len = 0;
+    struct log_part part = {.dst = text, .size = sizeof(text)};
     enum step step;
     while ((step = is_start ? remote->ops->start(remote, &job, &err)
-                            : remote->ops->read_log(remote, "x", 0, text, sizeof(text), &len,
-                                                    &err)) == STEP_AGAIN) {
+                            : remote->ops->read_log(remote, "x", &part, &err)) == STEP_AGAIN) {
         assert_int_equal(loop_once(loop, TICK_NS, &(struct err){0}), 0);
     }
     assert_int_equal(step, STEP_FAIL);
