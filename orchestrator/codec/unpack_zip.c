@@ -132,7 +132,7 @@ static int check_record(struct unpack_zip *zip, const struct record *record, str
     if (memchr(record->name.ptr, 0, record->name.len)) {
         return err_set(err, ERR_INTEGRITY, "entry \"%.*s\": its name has a NUL", STR_ARG(shown));
     }
-    if (!entry || entry->is_seen) {
+    if (!entry || entry->is_seen || record->offset - entry->offset > SKIPPED_MAX) {
         return err_set(err, ERR_INTEGRITY,
                        "entry \"%.*s\": its directory says byte %" PRIu64
                        ", where none of its own begins",

@@ -117,6 +117,12 @@ static void test_zip(void **state)
         {"where none of its own begins",
          {{.name = "aa", .data = "x"}, {.name = "bb", .data = "x", .offset = 1}},
          0},
+        /* A header inside what the entry holds: another file for who comes from the end. */
+        {"where none of its own begins",
+         {{.name = "a",
+           .data = "PK\3\4 and what a header has, which is thirty bytes",
+           .offset = 31}},
+         0},
         {"its end says 2", {{.name = "a", .data = "x"}}, 1},
         {"the part \"..\"", {{.name = "../a", .data = "x"}}, 0},
         {"differ only in case", {{.name = "a", .data = "x"}, {.name = "A", .data = "x"}}, 0},
