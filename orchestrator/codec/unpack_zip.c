@@ -132,7 +132,7 @@ static int check_record(struct unpack_zip *zip, const struct record *record, str
     if (memchr(record->name.ptr, 0, record->name.len)) {
         return err_set(err, ERR_INTEGRITY, "entry \"%.*s\": its name has a NUL", STR_ARG(shown));
     }
-    if (!entry || entry->is_seen) {
+    if (!entry || entry->is_seen || record->offset - entry->offset > SKIPPED_MAX) {
         return err_set(err, ERR_INTEGRITY,
                        "entry \"%.*s\": its directory says byte %" PRIu64
                        ", where none of its own begins",
@@ -200,56 +200,84 @@ static int read_record(struct unpack_zip *zip, struct str bytes, size_t *at, str
 struct directory {
     uint64_t offset, bytes; /* in the file */
     size_t n;
+    bool is_zip64; /* zip64's two records stand between it and the end */
 };
 
-/* A reader that comes from the end finds the directory by its place and length alone: they must be these, on one disk. */
+/* A reader that comes from the end finds the directory by its place and length alone: they must be these, on one disk. All bits set
+   say that zip64's end has the number, and so they say nothing where there is none. */
 static int check_place(const struct directory *dir, struct str end, struct err *err)
 {
-    uint32_t bytes = le(end, 12, 4);
-    uint32_t offset = le(end, 16, 4);
-    if ((bytes != UINT32_MAX && bytes != dir->bytes) ||
-        (offset != UINT32_MAX && offset != dir->offset)) {
+    uint32_t n = le(end, 10, 2), bytes = le(end, 12, 4), offset = le(end, 16, 4);
+    uint32_t disk = le(end, 4, 2) | le(end, 6, 2);
+    if (n != dir->n && !(dir->is_zip64 && n == UINT16_MAX)) {
+        return err_set(err, ERR_INTEGRITY, "its end says %u entries, its directory has %zu", n,
+                       dir->n);
+    }
+    if ((bytes != dir->bytes && !(dir->is_zip64 && bytes == UINT32_MAX)) ||
+        (offset != dir->offset && !(dir->is_zip64 && offset == UINT32_MAX))) {
         return err_set(err, ERR_INTEGRITY,
                        "its end says %u bytes of directory at byte %u, there are %" PRIu64
                        " at %" PRIu64,
                        bytes, offset, dir->bytes, dir->offset);
     }
-    if (((le(end, 4, 2) || le(end, 6, 2)) && le(end, 4, 2) != UINT16_MAX) ||
-        le(end, 8, 2) != le(end, 10, 2)) {
+    if ((disk && !(dir->is_zip64 && disk == UINT16_MAX)) || le(end, 8, 2) != n) {
         return err_set(err, ERR_INTEGRITY, "its end says that it is of several disks");
     }
     return 0;
 }
 
-/* What stands behind the headers: perhaps zip64's two records, then the end with a comment, then nothing. */
-static int check_end(struct str bytes, size_t at, const struct directory *dir, struct err *err)
+/* Zip64's end and its locator, which is how a reader that comes from the end finds it; *at moves behind both. */
+static int check_zip64(struct str bytes, size_t *at, const struct directory *dir, struct err *err)
 {
-    size_t n = dir->n;
+    uint64_t len = le64(bytes, *at + 4);
+    uint64_t here = dir->offset + dir->bytes;
+    if (len < END64_BYTES - 12 || len > bytes.len - *at - LOCATOR_BYTES - 12 ||
+        le64(bytes, *at + 16) != 0 || le64(bytes, *at + 24) != dir->n ||
+        le64(bytes, *at + 32) != dir->n || le64(bytes, *at + 40) != dir->bytes ||
+        le64(bytes, *at + 48) != dir->offset) {
+        return err_set(err, ERR_INTEGRITY, "its zip64 end does not fit its directory");
+    }
+    *at += 12 + (size_t)len;
+    if (le(bytes, *at, 4) != SIG_LOCATOR) {
+        return err_set(err, ERR_INTEGRITY, "its zip64 end has no locator");
+    }
+    if (le64(bytes, *at + 8) != here) {
+        return err_set(err, ERR_INTEGRITY,
+                       "its zip64 locator says byte %" PRIu64 ", its zip64 end is at %" PRIu64,
+                       le64(bytes, *at + 8), here);
+    }
+    if (le(bytes, *at + 4, 4) != 0 || le(bytes, *at + 16, 4) > 1) {
+        return err_set(err, ERR_INTEGRITY, "its zip64 locator says that it is of several disks");
+    }
+    *at += LOCATOR_BYTES;
+    return 0;
+}
+
+/* What stands behind the headers: perhaps zip64's two records, then the end with a comment, then nothing. Readers look for the end from
+   the file's last byte on, and for the locator right before it: neither may be found where it is not. */
+static int check_end(struct str bytes, size_t at, struct directory *dir, struct err *err)
+{
     struct str end;
-    if (bytes.len - at >= END64_BYTES + LOCATOR_BYTES && le(bytes, at, 4) == SIG_END64) {
-        uint64_t len = 12 + le64(bytes, at + 4);
-        if (len > bytes.len - at - LOCATOR_BYTES || le64(bytes, at + 32) != n ||
-            le64(bytes, at + 40) != dir->bytes || le64(bytes, at + 48) != dir->offset) {
-            return err_set(err, ERR_INTEGRITY, "its zip64 end does not fit its directory");
-        }
-        at += (size_t)len;
-        if (le(bytes, at, 4) != SIG_LOCATOR) {
-            return err_set(err, ERR_INTEGRITY, "its zip64 end has no locator");
-        }
-        at += LOCATOR_BYTES;
+    dir->is_zip64 = bytes.len - at >= END64_BYTES + LOCATOR_BYTES && le(bytes, at, 4) == SIG_END64;
+    if (dir->is_zip64 && check_zip64(bytes, &at, dir, err) < 0) {
+        return -1;
     }
     end = str_sub(bytes, at, END_BYTES);
     if (end.len < END_BYTES || le(end, 0, 4) != SIG_END) {
         return err_set(err, ERR_INTEGRITY, "its directory has no end: truncated or damaged");
     }
-    if (le(end, 10, 2) != n && le(end, 10, 2) != UINT16_MAX) {
-        return err_set(err, ERR_INTEGRITY, "its end says %u entries, its directory has %zu",
-                       le(end, 10, 2), n);
+    if (!dir->is_zip64 && at >= LOCATOR_BYTES && le(bytes, at - LOCATOR_BYTES, 4) == SIG_LOCATOR) {
+        return err_set(err, ERR_INTEGRITY, "a zip64 locator is inside its directory");
     }
     if (bytes.len - at - END_BYTES != le(end, 20, 2)) {
         return err_set(err, ERR_INTEGRITY,
                        "%zu bytes follow the end of its directory, its comment has %u",
                        bytes.len - at - END_BYTES, le(end, 20, 2));
+    }
+    for (size_t other = at + 1; other + END_BYTES <= bytes.len; other++) {
+        if (le(bytes, other, 4) == SIG_END) {
+            return err_set(err, ERR_INTEGRITY, "a second end is inside its comment");
+        }
     }
     return check_place(dir, end, err);
 }
@@ -259,7 +287,7 @@ int unpack_zip_check(struct unpack_zip *zip, struct unpack_source *source, uint6
 {
     CLEANUP(strbuf) struct strbuf buf = {0};
     struct str bytes;
-    struct directory dir;
+    struct directory dir = {0};
     size_t at = 0, n = 0, begin;
     strbuf_init(&buf, DIRECTORY_MAX);
     if (read_rest(source, from, &buf, err) < 0) {

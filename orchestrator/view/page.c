@@ -37,9 +37,21 @@ struct verdict_counts count_verdicts(const struct report_audit *audit)
 {
     struct verdict_counts counts = {.n = audit->n_cells};
     for (size_t idx = 0; idx < audit->n_cells; idx++) {
-        counts.of[audit->cells[idx].verdict]++;
+        const struct cell_audit *ca = &audit->cells[idx];
+        counts.of[ca->verdict]++;
+        counts.n_derived += ca->cell->derive != DERIVE_NONE &&
+                            (ca->verdict == AUDIT_EXACT || ca->verdict == AUDIT_MATCH);
     }
     return counts;
+}
+
+struct str follow_text(struct page *page, const struct verdict_counts *counts, const char *whose)
+{
+    size_t n = counts->of[AUDIT_EXACT] + counts->of[AUDIT_MATCH] - counts->n_derived;
+    return counts->n_derived == 0
+               ? textf(&page->arena, "%zu follow from %s", n, whose)
+               : textf(&page->arena, "%zu follow from %s, %zu from other published numbers", n,
+                       whose, counts->n_derived);
 }
 
 void add_verdict(struct page *page, enum audit_verdict verdict)
@@ -54,6 +66,19 @@ void add_verdict(struct page *page, enum audit_verdict verdict)
                                         [AUDIT_NO_LOG] = "no log"};
     strbuf_printf(page->out, "<span class=\"v %s\"><i aria-hidden=\"true\">%s</i> %s</span>",
                   audit_verdict_name(verdict), ICONS[verdict], WORDS[verdict]);
+}
+
+void add_case_id(struct page *page, struct str id)
+{
+    strbuf_add_z(page->out, "<code>");
+    for (size_t at = 0, from = 0; at < id.len; at++) {
+        if (id.ptr[at] == '/' || at + 1 == id.len) {
+            html_text(page->out, str_sub(id, from, at + 1 - from));
+            strbuf_add_z(page->out, at + 1 < id.len ? "<wbr>" : "");
+            from = at + 1;
+        }
+    }
+    strbuf_add_z(page->out, "</code>");
 }
 
 void add_scroll_begin(struct page *page, struct str label)
@@ -242,15 +267,16 @@ static void add_headline(struct page *page, const struct report_audit *audits, s
     for (size_t idx = 0; idx < n; idx++) {
         struct verdict_counts counts = count_verdicts(&audits[idx]);
         all.n += counts.n;
+        all.n_derived += counts.n_derived;
         for (size_t verdict = 0; verdict <= AUDIT_NO_LOG; verdict++) {
             all.of[verdict] += counts.of[verdict];
         }
     }
     HTML(page->out,
-         "<p class=\"headline\">Of {} published numbers{}, {} follow from the published logs, {} "
-         "differ{} and {} cannot be checked.</p>\n",
+         "<p class=\"headline\">Of {} published numbers{}, {}, {} differ{} and {} cannot be "
+         "checked.</p>\n",
          zu(page, all.n), n > 1 ? textf(&page->arena, " in %zu reports", n) : STR_EMPTY,
-         zu(page, all.of[AUDIT_EXACT] + all.of[AUDIT_MATCH]), zu(page, all.of[AUDIT_DIFFERS]),
+         follow_text(page, &all, "the published logs"), zu(page, all.of[AUDIT_DIFFERS]),
          all.of[AUDIT_DIFFERS] == 1 ? STR_LIT("s") : STR_EMPTY, zu(page, all.of[AUDIT_NO_LOG]));
 }
 

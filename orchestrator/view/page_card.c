@@ -162,10 +162,8 @@ void page_card(struct strbuf *out, const struct report_audit *audit,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
                   "width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-labelledby=\"t\">\n",
                   WIDTH, height, WIDTH, height);
-    HTML(out, "<title id=\"t\">{}: {} of {} published numbers follow from the logs</title>\n",
-         audit->report->title,
-         textf(&page.arena, "%zu", counts.of[AUDIT_EXACT] + counts.of[AUDIT_MATCH]),
-         textf(&page.arena, "%zu", counts.n));
+    HTML(out, "<title id=\"t\">{}: of {} published numbers, {}</title>\n", audit->report->title,
+         textf(&page.arena, "%zu", counts.n), follow_text(&page, &counts, "the logs"));
     strbuf_add_z(out, STYLE);
     strbuf_printf(
         out, "<rect class=\"b\" x=\"0.5\" y=\"0.5\" width=\"%.0f\" height=\"%.0f\" rx=\"9\"/>\n",

@@ -16,6 +16,7 @@ struct page {
 struct verdict_counts {
     size_t of[AUDIT_NO_LOG + 1];
     size_t n;
+    size_t n_derived; /* of exact and match: judged from other published numbers, not from a log */
 };
 
 extern const char *const PAGE_CSS[]; /* ended by NULL */
@@ -24,8 +25,11 @@ extern const char *const PAGE_CSS[]; /* ended by NULL */
 void page_begin(struct page *page, struct str title);
 void page_end(struct page *page);
 struct verdict_counts count_verdicts(const struct report_audit *audit);
+/* "911 follow from the logs, 26 from other published numbers"; whose: "the logs". */
+struct str follow_text(struct page *page, const struct verdict_counts *counts, const char *whose);
 void add_verdict(struct page *page, enum audit_verdict verdict);
 void add_scroll_begin(struct page *page, struct str label);
+void add_case_id(struct page *page, struct str id); /* breaks at its slashes */
 void add_scroll_end(struct page *page);
 struct str percent_text(struct page *page, double share); /* "+1.25 %", "" for NAN */
 /* A condition's value; of a count of millions and more as people say it ("26.7 M"), the digits as its title. */

@@ -88,10 +88,9 @@ static void add_audited(struct page *page, const struct run_view *view,
 static void add_run_cell(struct page *page, const struct run_view *view,
                          const struct cell_result *cell)
 {
-    HTML(page->out,
-         "<tr class=\"cell\" data-cell=\"{}\"><th scope=\"row\"><code>{}</code></th><td "
-         "class=\"n\">{}</td>",
-         cell->of_case->id, cell->of_case->id,
+    HTML(page->out, "<tr class=\"cell\" data-cell=\"{}\"><th scope=\"row\">", cell->of_case->id);
+    add_case_id(page, cell->of_case->id);
+    HTML(page->out, "</th><td class=\"n\">{}</td>",
          cell->published ? cell->published->printed : STR_LIT("\xe2\x80\x93"));
     add_audited(page, view, cell);
     HTML(page->out,
@@ -337,10 +336,11 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
     page_begin(&page, textf(&page.arena, "Run %.*s \xc2\xb7 reperf", STR_ARG(view->frozen.run_id)));
     HTML(out,
          "<header><h1>Run {}</h1>\n<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} "
-         "repeats a case.</p>\n",
+         "repeat{} a case.</p>\n",
          view->frozen.run_id, view->frozen.report.title, view->frozen.plan.report,
          str_of(profile_name(view->frozen.plan.profile)),
-         textf(&page.arena, "%" PRId64, view->frozen.plan.repeats));
+         textf(&page.arena, "%" PRId64, view->frozen.plan.repeats),
+         view->frozen.plan.repeats == 1 ? STR_EMPTY : STR_LIT("s"));
     add_headline(&page, view);
     HTML(out,
          "</header>\n<main id=\"main\">\n<section class=\"card\"><h2 class=\"first\">{} "

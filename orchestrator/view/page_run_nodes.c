@@ -56,11 +56,12 @@ static void add_place(struct page *page, const struct cell_result *cell)
 {
     const struct plan_step *step = cell->step;
     int64_t n_nodes = plan_step_nodes(step);
+    strbuf_add_z(page->out, "<tr><th scope=\"row\">");
+    add_case_id(page, cell->of_case->id);
     HTML(page->out,
-         "<tr><th scope=\"row\"><code>{}</code></th><td class=\"n\">{}</td>"
+         "</th><td class=\"n\">{}</td>"
          "<td class=\"n\">{}</td><td class=\"where mono\">{}</td><td class=\"where\">",
-         cell->of_case->id, textf(&page->arena, "%" PRId64, step->n_ranks),
-         textf(&page->arena, "%" PRId64, n_nodes),
+         textf(&page->arena, "%" PRId64, step->n_ranks), textf(&page->arena, "%" PRId64, n_nodes),
          step->image.ptr ? textf(&page->arena, "%.*s@%.*s", STR_ARG(step->image_name),
                                  STR_ARG(step->image_digest))
                          : STR_LIT("none"));
@@ -85,11 +86,13 @@ static struct str nodes_text(const struct repeat_result *repeat, struct page *pa
 static void add_repeat(struct page *page, const struct cell_result *cell,
                        const struct repeat_result *repeat)
 {
+    strbuf_add_z(page->out, "<tr class=\"repeat\"><th scope=\"row\">");
+    add_case_id(page, cell->of_case->id);
     HTML(page->out,
-         "<tr class=\"repeat\"><th scope=\"row\"><code>{}</code></th><td class=\"n\">{}</td>"
+         "</th><td class=\"n\">{}</td>"
          "<td class=\"n\">{}</td><td class=\"where mono\">{}</td><td class=\"n\">{}</td>"
          "<td class=\"rule\">{}",
-         cell->of_case->id, textf(&page->arena, "%" PRId64, repeat->repeat),
+         textf(&page->arena, "%" PRId64, repeat->repeat),
          textf(&page->arena, "%" PRId64, repeat->outcome.attempt), nodes_text(repeat, page),
          textf(&page->arena, "%" PRId64, repeat->outcome.exit_status),
          repeat->counts ? STR_LIT("it counts") : repeat->why);

@@ -80,12 +80,14 @@ static void top_add(struct top *top, size_t idx, double key)
 static void add_cell_surprise(struct page *page, const struct cell_audit *ca)
 {
     const struct explanation *e = &ca->explanation;
-    HTML(page->out, "<li><b>{} {}, {}{}</b>: published {}, the logs give {} ({}).",
-         ca->of_case->model, ca->of_case->precision, case_text(page, ca->of_case),
+    HTML(page->out, "<li><b>{} {}, {}{}</b>: published {}, {} give {} ({}).", ca->of_case->model,
+         ca->of_case->precision, case_text(page, ca->of_case),
          ca->cell->metric == METRIC_THROUGHPUT
              ? STR_EMPTY
              : textf(&page->arena, ", %s", metric_words(ca->cell->metric)),
-         ca->cell->printed, recomputed_text(page, ca), percent_text(page, ca->rel_diff));
+         ca->cell->printed,
+         ca->cell->derive == DERIVE_NONE ? STR_LIT("the logs") : STR_LIT("other published numbers"),
+         recomputed_text(page, ca), percent_text(page, ca->rel_diff));
     if (explains(e)) {
         HTML(page->out, " All {} cells of its group follow from \xe2\x80\x9c{}\xe2\x80\x9d.",
              textf(&page->arena, "%zu", e->n_group), e->best);
@@ -156,11 +158,10 @@ void add_summary(struct page *page, const struct report_audit *audit)
 {
     struct verdict_counts counts = count_verdicts(audit);
     struct str id = audit->report->id;
-    size_t n_follow = counts.of[AUDIT_EXACT] + counts.of[AUDIT_MATCH];
     HTML(page->out,
          "<section class=\"card\" id=\"{}-summary\" aria-labelledby=\"{}-summary-h\">"
-         "<h3 id=\"{}-summary-h\">Of {} published numbers, {} follow from the logs</h3>\n",
-         id, id, id, textf(&page->arena, "%zu", counts.n), textf(&page->arena, "%zu", n_follow));
+         "<h3 id=\"{}-summary-h\">Of {} published numbers, {}</h3>\n",
+         id, id, id, textf(&page->arena, "%zu", counts.n), follow_text(page, &counts, "the logs"));
     add_verdict_bar(page, &counts);
     add_tiles(page, &counts);
     add_surprises(page, audit);
@@ -186,7 +187,8 @@ void add_overview(struct page *page, const struct report_audit *audits, size_t n
     add_scroll_begin(page, STR_LIT("All reports"));
     strbuf_add_z(
         page->out,
-        "<caption>How many published numbers follow from the published logs</caption>"
+        "<caption>How many published numbers follow from the published logs, and ratios and means "
+        "from other published numbers</caption>"
         "<thead><tr><th scope=\"col\">Report</th><th scope=\"col\" class=\"n\">Numbers</th>"
         "<th scope=\"col\" class=\"n desk\">Exact</th><th scope=\"col\" class=\"n desk\">Match</th>"
         "<th scope=\"col\" class=\"n\">Differs</th><th scope=\"col\" class=\"n\">No log</th>"
