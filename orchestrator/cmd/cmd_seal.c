@@ -162,6 +162,11 @@ static int seal_bench(const struct cmd_ctx *ctx, struct arena *arena, const char
     char *scratch = arena_printf(arena, "%s/reperf-seal.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
     struct err ignored = {0};
     int result;
+    if (!str_ends(str_of(file), STR_LIT(".json"))) {
+        return err_set(
+            err, ERR_USAGE,
+            "seal %s: expected a run, the folder of one, or what nodes bench kept (.json)", file);
+    }
     if (args->is_bytes_only) {
         return err_set(err, ERR_USAGE, "seal %s: --bytes-only is for folders", file);
     }

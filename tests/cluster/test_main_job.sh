@@ -42,7 +42,7 @@ is "$(find "$F/evidence/environment" -type f -name '*node[1-4]*' | grep -oE 'nod
 exits 0 "a page of it" "$REPERF" report "$ID" --html "$T/run.html"
 is "$(grep -o '<details class="machine"><summary>[a-z0-9]*' "$T/run.html" | sed 's/.*>//' | xargs)" "local node1 node2 node3 node4" "with what each node is"
 is "$(grep -c 'n4g8/bs96/repeat-1[.a-z0-9]*log</th>' "$T/run.html")" 4 "and the log of each"
-like "$(grep -A1 '<tr class="repeat">.*n4g8/bs96' "$T/run.html")" 'node\[1-4\]' "and where each repeat ran"
+like "$(sed 's/<wbr>//g' "$T/run.html" | grep -A1 '<tr class="repeat">.*n4g8/bs96')" 'node\[1-4\]' "and where each repeat ran"
 cp -R "$F/evidence" "$T/other"
 sed -i 's/"kernel": "[^"]*"/"kernel": "Linux 1.2.3"/' "$T/other/environment/node3.json"
 exits 0 "compare with a run on another kernel" "$REPERF" compare "$ID" "$T/other"

@@ -27,7 +27,7 @@ for path in glob.glob(sys.argv[1] + "/manifests/formats/*.json"):
         continue
     with open(os.path.basename(path)[:-5] + ".again", "w") as log:
         for series in text["series"]:
-            for literal in {series["literal"], (series.get("after") or {}).get("literal")} - {None}:
+            for literal in {series.get("literal"), (series.get("after") or {}).get("literal")} - {None}:
                 for joint in ("", " ", "0", " 0.5 "):
                     log.write(((literal + joint) * (16384 // len(literal + joint)) + "\n") * 4)
 EOF
