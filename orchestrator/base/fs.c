@@ -84,6 +84,17 @@ int fs_write_all(int fd, const void *ptr, size_t len, const char *name, struct e
     return 0;
 }
 
+int fs_make_scratch(struct arena *arena, const char *name, const char **ret_folder, struct err *err)
+{
+    const char *below = getenv("TMPDIR");
+    char *folder = arena_printf(arena, "%s/%s.XXXXXX", below && below[0] ? below : "/tmp", name);
+    if (!mkdtemp(folder)) {
+        return err_set(err, err_code_of_errno(errno), "make %s: %s", folder, err_errno_text(errno));
+    }
+    *ret_folder = folder;
+    return 0;
+}
+
 int fs_sync_dir(const char *path, struct err *err)
 {
     CLEANUP(fd) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

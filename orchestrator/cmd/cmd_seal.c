@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include "base/fs.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
@@ -106,15 +103,6 @@ static int archive_of(struct arena *arena, const char *folder, const char **ret_
     return 0;
 }
 
-/* FILE.json gives FILE.tar.zst. */
-static const char *archive_of_bench(struct arena *arena, const char *file)
-{
-    static const struct str END = {".json", 5};
-    struct str name = str_of(file);
-    return arena_printf(arena, "%.*s.tar.zst",
-                        STR_ARG(str_sub(name, 0, name.len - (str_ends(name, END) ? END.len : 0))));
-}
-
 static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *folder,
                    const struct seal_args *args, struct strbuf *buf, struct err *err)
 {
@@ -154,15 +142,16 @@ static int seal_it(const struct cmd_ctx *ctx, struct arena *arena, const char *f
     return 0;
 }
 
-/* A document of nodes bench: its evidence is put together in a folder of its own. */
+/* A document of nodes bench: its evidence is put together in a folder of its own. FILE.json gives FILE.tar.zst. */
 static int seal_bench(const struct cmd_ctx *ctx, struct arena *arena, const char *file,
                       struct seal_args *args, struct strbuf *buf, struct err *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    char *scratch = arena_printf(arena, "%s/reperf-seal.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    static const struct str END = {".json", 5};
+    const char *scratch;
     struct err ignored = {0};
     int result;
-    if (!str_ends(str_of(file), STR_LIT(".json"))) {
+    struct str name = str_of(file);
+    if (!str_ends(name, END)) {
         return err_set(
             err, ERR_USAGE,
             "seal %s: expected a run, the folder of one, or what nodes bench kept (.json)", file);
@@ -170,10 +159,12 @@ static int seal_bench(const struct cmd_ctx *ctx, struct arena *arena, const char
     if (args->is_bytes_only) {
         return err_set(err, ERR_USAGE, "seal %s: --bytes-only is for folders", file);
     }
-    args->output = args->output ? args->output : archive_of_bench(arena, file);
-    if (!mkdtemp(scratch)) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", scratch,
-                       err_errno_text(errno));
+    if (!args->output) {
+        args->output =
+            arena_printf(arena, "%.*s.tar.zst", STR_ARG(str_sub(name, 0, name.len - END.len)));
+    }
+    if (fs_make_scratch(arena, "reperf-seal", &scratch, err) < 0) {
+        return -1;
     }
     result = bench_evidence_put(arena, file, scratch, err) < 0
                  ? -1

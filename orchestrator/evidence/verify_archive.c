@@ -437,13 +437,11 @@ static int check_and_unpack(struct checking *c, const char *folder, struct err *
 /* Where nobody wants the files, they are looked at in a place of their own. */
 static int check_aside(struct checking *c, struct err *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    char *scratch = arena_printf(c->arena, "%s/reperf-verify.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    const char *scratch;
     struct err ignored = {0};
     int result;
-    if (!mkdtemp(scratch)) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", scratch,
-                       err_errno_text(errno));
+    if (fs_make_scratch(c->arena, "reperf-verify", &scratch, err) < 0) {
+        return -1;
     }
     result = check_and_unpack(c, fs_join(c->arena, scratch, "run"), err);
     if (fs_remove_tree(scratch, &ignored) < 0) {

@@ -4,7 +4,6 @@
 
 #include "run/run.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -449,14 +448,13 @@ int run_nothing(struct arena *arena, const struct run_opts *opts,
                 const struct run_prepared *prepared, struct run_end *ret_end, struct err *err)
 {
     CLEANUP(frozen) struct frozen unwanted = {0};
-    const char *tmp = getenv("TMPDIR");
-    char *state = arena_printf(arena, "%s/reperf-nothing.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    const char *state;
     struct run_opts aside = *opts;
     struct run_end end = {0};
     struct err dropped = {0};
     int result;
-    if (!mkdtemp(state)) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", state, err_errno_text(errno));
+    if (fs_make_scratch(arena, "reperf-nothing", &state, err) < 0) {
+        return -1;
     }
     aside.state = state;
     result = derive_nothing(arena, &aside, prepared, &end, err);

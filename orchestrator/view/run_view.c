@@ -3,7 +3,6 @@
 
 #include "view/run_view.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/fs.h"
@@ -23,17 +22,15 @@ static bool has_result(struct arena *arena, const char *folder)
 static int open_archive(struct arena *arena, struct clock_src clock, const char *path,
                         struct run_view *view, struct err *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    char *scratch = arena_printf(arena, "%s/reperf-view.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    const char *scratch;
     struct verify_info info;
     struct verify_opts opts = {.path = path,
                                .allows_unsigned = true,
                                .is_bytes_only = true, /* derived when it is opened */
                                .wants_progress = true,
                                .clock = clock};
-    if (!mkdtemp(scratch)) {
-        return err_set(err, err_code_of_errno(errno), "make %s: %s", scratch,
-                       err_errno_text(errno));
+    if (fs_make_scratch(arena, "reperf-view", &scratch, err) < 0) {
+        return -1;
     }
     view->scratch = xstrdup(scratch);
     view->is_archive = true;

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# seal + verify (every byte; nothing is derived, as no run made this) of 1 GB against `tar | zstd -T2`, then sha256sum of the archive (what would find a changed byte) or of all
-# files (what would say which). Data: 480 rank logs, each the published logs in turn until it has 2 MB or is the last (900 MB in all),
+# seal + verify (every byte; nothing is derived, as no run made this) of 1 GB against `tar | zstd -T2`, then sha256sum of the archive
+# (what would find a changed byte) or of all files (what would say which). Data: 480 rank logs, each the published logs in turn until
+# it has 2 MB or is the last (900 MB in all),
 # and 100 MB that do not compress (a keystream), as profiler traces are. Without the published logs: lines of the bundled workload.
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/bench/bench_lib.sh
