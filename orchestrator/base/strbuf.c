@@ -98,8 +98,8 @@ void strbuf_printf(struct strbuf *buf, const char *fmt, ...)
     va_end(again);
 }
 
-/* Most values are decimals of few digits: the least number of decimals at which whole / 10^decimals is the value gives its
-   shortest text. Both are exact doubles, so the quotient is the double nearest to that decimal (Clinger 1990). */
+/* Most values are decimals of few digits: the smallest number of decimals for which whole / 10^decimals is the value gives
+   its shortest text. Both are exact doubles, so the quotient is the double nearest to that decimal (Clinger 1990). */
 static bool add_short_f64(struct strbuf *buf, double value)
 {
     char text[40];

@@ -134,8 +134,8 @@ static void take_drift(struct bench_job *job)
         struct bench_figure *figure = &node->figures[measure - BENCH_MEASURE];
         double spread, drift = bench_drift(job->arena, node->ticks, node->n_ticks, &spread);
         if (isnan(drift)) {
-            struct str why =
-                node->err.code == ERR_NONE ? STR_LIT("too few times came") : str_of(node->err.msg);
+            struct str why = node->err.code == ERR_NONE ? STR_LIT("too few times arrived")
+                                                        : str_of(node->err.msg);
             bench_figure_lacks(job, idx, measure, why, false);
             continue;
         }
@@ -154,10 +154,10 @@ static void say_gpus(struct bench_job *job)
     for (size_t idx = 0; idx < job->fleet->n_nodes; idx++) {
         const struct bench_node *node = &job->result->nodes[idx];
         int64_t gpus = node->gpus > 0 ? node->gpus : node->spec->gpus;
-        const char *why = node->err.code != ERR_NONE ? node->err.msg
-                          : gpus ? "nodes bench has no way to GPUs yet: reperf-bench measures "
-                                   "them, in an image of its own"
-                                 : "there is no GPU";
+        const char *why =
+            node->err.code != ERR_NONE ? node->err.msg
+            : gpus ? "nodes bench does not measure GPUs yet: reperf-bench does, in its own image"
+                   : "there is no GPU";
         for (size_t at = 0; at < BENCH_MEASURES; at++) {
             if (BENCH_MEASURE[at].what == BENCH_GPU) {
                 bench_figure_lacks(job, idx, &BENCH_MEASURE[at], str_of(why), gpus == 0);

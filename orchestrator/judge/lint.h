@@ -10,10 +10,10 @@
 
 /* Appends to `findings`; messages live in the arena. */
 void lint_report(struct arena *arena, const struct report *report, struct findings *findings);
-/* Cells that name a format or rule which is not among formats. */
+/* Cells that name an unknown format or rule. */
 void lint_rules(struct arena *arena, const struct report *report, const struct format_set *formats,
                 struct findings *findings);
-/* Patterns of the formats that its cells name, each tried on lines that begin it over and over. */
+/* Patterns of the formats that its cells name, each tried on lines that repeat its beginning. */
 void lint_formats(struct arena *arena, const struct report *report,
                   const struct format_set *formats, struct findings *findings);
 void lint_format(struct arena *arena, const struct format *format, struct findings *findings);

@@ -23,7 +23,8 @@ struct literals {
     uint64_t buckets[LITERALS_MAX]; /* literals whose window ends in the same pair of bytes */
     size_t n_buckets;
     /* For the vector search: four bytes of each literal at `offset`, by the nibbles that may occur there. Literals that are
-       alike there share one of eight bits. Source: the "Teddy" search of Hyperscan (W. Langdale, X. Wang et al., NSDI 2019). */
+       similar there share one of eight bits. Source: the "Teddy" search of Hyperscan (W. Langdale, X. Wang et al., NSDI
+       2019). */
     size_t offset;
     uint8_t low[FINGERPRINT][16];
     uint8_t high[FINGERPRINT][16];
@@ -61,7 +62,7 @@ static unsigned weight(char c)
     return c >= 'a' && c <= 'z' ? 4 : 2;
 }
 
-/* The place in the window at which the literals' three bytes are rarest. */
+/* The offset in the window at which the literals' three bytes are rarest. */
 static size_t best_offset(const struct literals *literals)
 {
     size_t best = 0;
@@ -153,7 +154,8 @@ static uint32_t first_bytes(const char *ptr)
     return bytes;
 }
 
-/* Of the literals whose window ends as the one from `start` does, which has to lie in the text, those that are there. */
+/* The literals that are found at `start`, among those whose window ends like the one there; the window must lie in the
+   text. */
 static uint64_t found_at(const struct literals *literals, struct str text, size_t start)
 {
     uint8_t step = literals->step[bigram_at(text.ptr + start + literals->window - 2)];
@@ -174,7 +176,7 @@ static __attribute__((target("avx2"))) __m256i table_of(const uint8_t *nibbles)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)nibbles));
 }
 
-/* Which of BLOCK places a literal may begin at. */
+/* At which of BLOCK places a literal may begin. */
 static inline __attribute__((target("avx2"))) uint32_t
 candidates(const char *text, const __m256i *low, const __m256i *high)
 {
@@ -190,7 +192,7 @@ candidates(const char *text, const __m256i *low, const __m256i *high)
     return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(may, _mm256_setzero_si256()));
 }
 
-/* Vectors as far as whole blocks go. *ret_from: where the search by bytes goes on. */
+/* Searches whole blocks with vectors. *ret_from: where the search by bytes goes on. */
 static __attribute__((target("avx2"))) size_t next_by_vectors(const struct literals *literals,
                                                               struct str text, size_t from,
                                                               uint64_t *ret_mask, size_t *ret_from)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for many literals in one pass over text (Wu and Manber 1994, blocks of two bytes): where the last two bytes of a
-   window can end no literal's beginning, it moves on by more than one byte. Faster than one memmem a literal, and plain C. */
+/* Looks for many literals in one pass over text (Wu and Manber 1994, blocks of two bytes): if the last two bytes of the
+   window cannot be part of a literal, it moves on by more than one byte. Faster than one memmem per literal, and plain C. */
 #ifndef JUDGE_LITERALS_H
 #define JUDGE_LITERALS_H
 
@@ -15,7 +15,8 @@ struct literals;
 struct literals *literals_new(const struct str *items, size_t n);
 void literals_free(struct literals *literals);
 
-/* The next place at or after `from` where one or more of them begin: their bits in *ret_mask. SIZE_MAX where none does. */
+/* The next place at or after `from` where one or more of them begin: their bits in *ret_mask. SIZE_MAX if there is
+   none. */
 size_t literals_next(const struct literals *literals, struct str text, size_t from,
                      uint64_t *ret_mask);
 
