@@ -50,7 +50,7 @@ static int add_program(struct dry *d, struct err *err)
     return 0;
 }
 
-/* On this machine things are where they are; a commit is checked out into the run's folder. */
+/* On this machine things are used in place; a commit is checked out into the run's folder. */
 static const char *target_of(const struct dry *d, const struct plan_mount *mount)
 {
     return !d->inventory->is_local ? run_target_of(d->arena, mount)
@@ -91,7 +91,7 @@ static const char *work_of(const struct dry *d, const struct inventory_node *nod
                : (node->work_folder.ptr ? str_z(d->arena, node->work_folder) : WORK_UNKNOWN);
 }
 
-/* The first place in the word, and which thing stands there; NULL: none. */
+/* The first placeholder in the word, and what it stands for; NULL: none. */
 static const char *find_place(const struct dry *d, const char *word, const struct thing **ret_thing)
 {
     const char *first = NULL;
@@ -208,7 +208,7 @@ static void add_ssh(const struct inventory_node *node, struct str there, struct 
     shq_append(out, there);
 }
 
-/* Where a job's line is typed: on its node; of Slurm on the login node, else here. */
+/* Where a job's line would be typed: on its node; with Slurm on the login node, else here. */
 static const struct inventory_node *ssh_node(const struct dry *d, const struct inventory_node *node)
 {
     if (d->inventory->is_local) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One job on the first node: mpirun (Open MPI) with a hostfile. The nodes must reach each other by ssh without a question; users and
-   ports of theirs are what the first node's ~/.ssh/config says. */
+/* One job on the first node: mpirun (Open MPI) with a hostfile. The nodes must reach each other by ssh without a prompt; their users
+   and ports come from the first node's ~/.ssh/config. */
 #include "base/base.h"
 
 #include "run/launch_impl.h"
 
 #include <arpa/inet.h>
 
-#define PREFIX_MIN 8 /* bits in common: fewer, and there is no network that is theirs */
+#define PREFIX_MIN 8 /* bits in common: with fewer they share no network */
 
 /* $1: network that mpirun talks over, or ""; $2: processes a node; $3: nodes, and then their addresses; the rest are mpirun's words. */
 static const char MPIRUN[] =
@@ -39,7 +39,7 @@ static const char MPIRUN[] =
     "done\n";
 
 /* The smallest network with all fast addresses in it, as "10.11.0.0/29": docker0 and its like have the same address on every node,
-   and mpirun would take them for a way between nodes. "" where the addresses are names, or have no network in common. */
+   and mpirun would take them for a route between nodes. "" where the addresses are names, or have no network in common. */
 static const char *network_of(const struct launch *launch)
 {
     const struct launch_place *place = launch->place;
