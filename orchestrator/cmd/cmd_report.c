@@ -95,7 +95,7 @@ static int audit_all(struct arena *arena, const struct audited *of, struct audit
 
 enum form { FORM_HTML, FORM_SVG, FORM_CSV, FORM_MARKDOWN, FORM_JSON, FORM_TEXT, FORMS };
 
-/* Where each form goes; NULL where it is not asked for. */
+/* Where each form goes; NULL if not requested. */
 static void places_of(const struct outputs *outputs, const char *places[FORMS])
 {
     places[FORM_HTML] = outputs->html;
@@ -276,8 +276,7 @@ static int check_run_args(const struct report_args *args, const char *name, stru
     return 0;
 }
 
-/* Beside what was measured, what the published logs give: of the report that was run, by today's formats. Without it the page is whole, but for
-   that column. */
+/* Adds the values of the published logs of the report that was run, by today's formats. Without them the page only lacks that column. */
 static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct format_set *formats,
                       struct run_view *view)
 {
