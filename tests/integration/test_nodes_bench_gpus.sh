@@ -78,6 +78,7 @@ start_registry main
 push "$T/layout:good" "127.0.0.1:$PORT/team/bench:1"
 # n3's engine gives its containers a tenth of a processor.
 mkdir -p "$T/slow"
+# shellcheck disable=SC2016 # of the script that is written
 printf '#!/bin/sh\nverb=$1\nshift\n[ "$verb" != run ] || set -- --cpus=0.1 "$@"\nexec %s "$verb" "$@"\n' "$T/bin/docker" >"$T/slow/docker"
 chmod +x "$T/slow/docker"
 ssh_keys

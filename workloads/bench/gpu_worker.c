@@ -312,7 +312,8 @@ static int check_sum(struct worker *w, struct err *err)
     CLEANUP(free) float *found = xcalloc(LOOK_MAX, sizeof(*found));
     int64_t n_all = w->bytes / (int64_t)sizeof(float);
     int64_t n = least(LOOK_MAX, n_all);
-    float sum = (float)(w->place->n_gpus * (w->place->n_gpus + 1) / 2);
+    int total = w->place->n_gpus * (w->place->n_gpus + 1) / 2; /* of 1 to n_gpus */
+    float sum = (float)total;
     for (int64_t at = 0; at < N_LOOKS; at++) {
         int64_t first = (n_all - n) / (N_LOOKS - 1) * at;
         if (look_at(w, w->to, DT_F32, first, n, found, err) < 0) {

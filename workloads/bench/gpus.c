@@ -22,6 +22,7 @@
 #define DOCUMENT_MAX  (1 << 20)
 #define SLOW_SHARE    0.9 /* of the median of this machine's GPUs: slower ones are named */
 #define SLOW_GPUS_MIN 3
+#define CPUS_MAX      8192
 
 static const char *const NAMES[GPU_MEASURES] = {"gpu.hbm", "gpu.matmul", "gpu.matmul.fp32",
                                                 "gpu.allreduce"};
@@ -341,8 +342,8 @@ static int measure_one(struct gpus *g, enum gpu_measure measure, struct err *err
 static int print(const struct gpus *g, struct err *err)
 {
     CLEANUP(strbuf) struct strbuf out;
-    cpu_set_t *set = CPU_ALLOC(GPUS_MAX * 128);
-    size_t size = CPU_ALLOC_SIZE(GPUS_MAX * 128);
+    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
+    size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
     int cpus = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
     CPU_FREE(set);
     strbuf_init(&out, 4 * (size_t)DOCUMENT_MAX);
