@@ -145,25 +145,6 @@ static int read_outcome(struct arena *arena, const char *path, struct outcome_re
 
 /* ---- the series file ---- */
 
-static void encode_samples(struct json_out *out, const struct series *series)
-{
-    jw_array(out, "samples");
-    for (size_t idx = 0; idx < series->n; idx++) {
-        const struct sample *sample = &series->samples[idx];
-        jw_object(out, NULL);
-        jw_i64(out, "step", sample->step);
-        jw_f64(out, "value", sample->value);
-        if (sample->rank >= 0) {
-            jw_i64(out, "rank", sample->rank);
-        } else {
-            jw_null(out, "rank");
-        }
-        jw_i64(out, "run", sample->run);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
-
 static void encode_series(struct strbuf *buf, const struct repeat_result *repeat,
                           const struct measurement *m)
 {
@@ -183,19 +164,15 @@ static void encode_series(struct strbuf *buf, const struct repeat_result *repeat
         const struct series *series = &m->series[idx];
         jw_object(&out, NULL);
         series_encode_head(&out, series);
-        encode_samples(&out, series);
+        jw_array(&out, "samples");
+        for (size_t at = 0; at < series->n; at++) {
+            series_encode_sample(&out, series, at, SAMPLE_RUN);
+        }
+        jw_end_array(&out);
         jw_end_object(&out);
     }
     jw_end_array(&out);
-    jw_array(&out, "facts");
-    for (size_t idx = 0; idx < m->n_facts; idx++) {
-        jw_object(&out, NULL);
-        jw_str(&out, "name", m->facts[idx].name);
-        jw_str(&out, "value", m->facts[idx].value);
-        jw_i64(&out, "line", m->facts[idx].line);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
+    measurement_encode_facts(&out, m);
     jw_end_object(&out);
     strbuf_add_char(buf, '\n');
 }

@@ -76,7 +76,7 @@ static int read_all(const struct json *root, struct arena *arena, struct bench_l
         }
     }
     for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
-        if (!seen[idx] && BENCH_MEASURE[idx].kind != BENCH_NONE) {
+        if (!seen[idx]) {
             return json_fail(&list, err, "there is no limit of %s", BENCH_MEASURE[idx].id);
         }
     }
