@@ -207,7 +207,8 @@ static void write_run_text(const struct report_args *args, const struct run_view
     size_t n_of[RUN_NOT_RUN + 1] = {0};
     if (args->level != TEXT_QUIET) {
         strbuf_printf(text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view->frozen.run_id),
-                      STR_ARG(view->frozen.plan.report), profile_name(view->frozen.plan.profile));
+                      STR_ARG(view->frozen.plan.report),
+                      plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal));
         run_text_cells(text, &view->frozen, &view->result);
         strbuf_add_char(text, '\n');
     }

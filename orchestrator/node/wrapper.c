@@ -18,14 +18,15 @@
 
 #include "base/fs.h"
 #include "codec/node_wire.h"
+#include "sys/proc.h"
 
 #define FDS_MAX    256
 #define SAID_FD    3
 #define STATUS_BAD 70
 
 /* What a login gives a job, and nothing else of it. */
-static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",        "SHELL",
-                                         "PATH", "TMPDIR", "XDG_RUNTIME_DIR"};
+static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",         "SHELL",
+                                         "PATH", "TMPDIR", "XDG_RUNTIME_DIR", PROC_ENGINE_ENV};
 
 void wrapper_reset_signals(void)
 {
