@@ -134,6 +134,9 @@ static void add_run_cells(struct page *page, const struct run_view *view)
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
+    if (view->audit_note.ptr) {
+        HTML(page->out, "<p class=\"soft\">{}</p>\n", view->audit_note);
+    }
     strbuf_add_z(page->out, "</section>\n");
 }
 
