@@ -328,11 +328,6 @@ static int follow_table(struct parser *p, size_t idx, const struct line *line, s
     return 0;
 }
 
-static bool is_between(char c)
-{
-    return c == ' ' || c == ':' || c == '=' || c == '"' || c == '\'' || c == '+' || c == '-';
-}
-
 /* A letter stands where the number of a loss should: "loss: nan", "Loss nan", "\"loss\":inf". */
 static bool has_loss_in_letters(struct str text)
 {
@@ -347,7 +342,7 @@ static bool has_loss_in_letters(struct str text)
             (at < text.len && text.ptr[at] != 's')) {
             continue;
         }
-        for (at++; at < text.len && is_between(text.ptr[at]); at++) {
+        for (at++; at < text.len && strchr("\"' :=+-", text.ptr[at]); at++) {
         }
         if (at < text.len && ((text.ptr[at] | 0x20) == 'n' || (text.ptr[at] | 0x20) == 'i')) {
             return true;
