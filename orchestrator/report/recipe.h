@@ -55,9 +55,10 @@ struct loss_target {
 
 /* Without commands: by the stack's own. */
 struct recipe {
-    struct str title;   /* one line for people: what runs */
-    struct str why_not; /* one line: why nothing can; else NULL, and then there is an image */
-    struct str image;   /* folder under images/ */
+    struct str title;        /* one line for people: what runs */
+    struct str why_not;      /* one line: why nothing can; else NULL, and then there is an image */
+    struct str else_why_not; /* one line: why not the cases that no command of it is for; or NULL */
+    struct str image;        /* folder under images/ */
     struct str
         container; /* "docker run ..." whose flags hold; NULL: under full the report's own, under smoke the host's network */
     struct str rule; /* of smoke: FORMAT/NAME that reads its log instead of the case's; or NULL */

@@ -47,6 +47,8 @@ is "$(jq -r '[.cells[].case | split("/")[1]] | group_by(.) | map("\(.[0]) \(leng
 is "$(jq -r '[.cells[] | select(.case | contains("/paddle/")) | .differs[] | select(.name == "code_version")] | length' "$hrnet/result.json")" 0 "what ran at the pinned commit is not said to be other code"
 
 like "$(cat "$T/sealed")" "PaddlePaddle/models' train.py at release 1.8" "DLPerf's Paddle 1.8 ran"
+like "$(cat "$T/sealed")" "DeepLearningExamples' main.py for TensorFlow 1 at the report's commit" "TensorFlow 1.15 ran"
+like "$(cat "$T/sealed")" "PaddleNLP's run_pretrain_single.py at the report's commit" "Paddle's BERT ran"
 
 # No stack that the manifests say runs is without evidence: of one of its recipes.
 jq -r '.id as $report | .stacks[] | select(any(.smoke[]?; .image)) | .id as $stack | .smoke[] | "\($report)\t\(.title)\t\($report) \($stack)"' manifests/reports/*.json >"$T/recipes"
