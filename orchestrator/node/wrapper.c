@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/engine_env.h"
 #include "base/fs.h"
 #include "codec/node_wire.h"
-#include "sys/proc.h"
 
 #define FDS_MAX    256
 #define SAID_FD    3
@@ -26,7 +26,7 @@
 
 /* What a login gives a job, and nothing else of it. */
 static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",         "SHELL",
-                                         "PATH", "TMPDIR", "XDG_RUNTIME_DIR", PROC_ENGINE_ENV};
+                                         "PATH", "TMPDIR", "XDG_RUNTIME_DIR", ENGINE_ENV};
 
 void wrapper_reset_signals(void)
 {

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/engine_env.h"
 #include "base/fs.h"
 
 #define TICK_NS (20 * NS_PER_MS)
@@ -31,7 +32,7 @@ static const char *const ENV_NAMES[] = {"PATH",
                                         "UBSAN_OPTIONS",
                                         "TSAN_OPTIONS",
                                         "XDG_RUNTIME_DIR",
-                                        PROC_ENGINE_ENV};
+                                        ENGINE_ENV};
 /* What is recorded as a condition of a measurement; a child gets these too. */
 static const char *const ENV_PREFIXES[] = {"CUDA_",     "CUDNN_",  "CUBLAS_", "NCCL_", "OMP_",
                                            "GOMP_",     "KMP_",    "MKL_",    "DNNL_", "ONEDNN_",

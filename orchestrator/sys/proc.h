@@ -64,12 +64,6 @@ static inline void proc_cleanup(struct proc *proc)
 MUST_CHECK int proc_capture(struct clock_src clock, const char *const *argv, int64_t deadline_ns,
                             struct strbuf *out, int *ret_exit_status, struct err *err);
 
-/* By these docker's and podman's clients find their engine: a job has to start where its image was brought. */
-#define PROC_ENGINE_ENV                                                                            \
-    "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH",     \
-        "CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINERS_CONF", "XDG_CONFIG_HOME",            \
-        "XDG_DATA_HOME"
-
 /* Our environment reduced to what a child may see: the names of the allow-list. In the arena, ended by NULL. */
 const char **proc_env_allowed(struct arena *arena, size_t *ret_n);
 /* Whether a name may be recorded: CUDA_*, NCCL_*, OMP_*, ... */
