@@ -93,8 +93,8 @@ CU_SRC    := $(if $(HAVE_CUDA),$(sort $(wildcard workloads/backend_cuda/*.cu)))
 CU_OBJ    := $(patsubst %,build/cuda/%.o,$(CU_SRC))
 # The CUDA backend once more, for the CPU: the same sources against tests/cuda_emu's headers, which stand in for the toolkit.
 EMU_C     := $(sort $(wildcard tests/cuda_emu/*.c) $(filter-out workloads/backend_cuda/dnn% workloads/backend_cuda/lt%,$(wildcard workloads/backend_cuda/*.c)))
-# What asks whether this build has CUDA: the program on the emulated device has.
-EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c)
+# What asks whether this build has CUDA: the programs on the emulated device have.
+EMU_TRAIN := $(addprefix workloads/train/,device.c device_cuda.c options.c) workloads/bench/gpu_worker.c
 # What asks whether this build has NCCL: the emulated device's programs have tests/nccl_fake.
 EMU_DIST  := $(addprefix workloads/dist/,job.c nccl.c nccl_api.c)
 EMU_CU    := $(sort $(wildcard workloads/backend_cuda/*.cu))
@@ -193,9 +193,11 @@ build/$(1)/unit/test_prep_%: build/$(1)/tests/unit/test_prep_%.c.o build/$(1)/pr
 build/$(1)/unit/test_emu_%: build/$(1)/tests/unit/test_emu_%.c.o build/$(1)/held.a build/$(1)/emu_probe.a build/$(1)/wl_emu.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lcmocka -lm -o $$@
-build/$(1)/emu/reperf-train: build/$(1)/workloads/train/train_main.c.o build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
+build/$(1)/emu/reperf-train: build/$(1)/workloads/train/train_main.c.o
+build/$(1)/emu/reperf-bench: build/$(1)/workloads/bench/bench_main.c.o
+build/$(1)/emu/reperf-train build/$(1)/emu/reperf-bench: build/$(1)/tests/cuda_fake/fake_host.c.o build/$(1)/wl_emu.a build/$(1)/base.a | build/$(1)/fake/libnccl.so.2
 	@mkdir -p $$(@D)
-	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
+	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) -rdynamic $$(filter %.o,$$^) $$(filter %.a,$$^) $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -ldl -lm -o $$@
 build/$(1)/emu/%: build/$(1)/cuda_emu/tests/cuda/%.c.o build/$(1)/held.a build/$(1)/wl_emu.a build/$(1)/base.a
 	@mkdir -p $$(@D)
 	@$$(CC) $$(OPT.$(1)) $$(LDFLAGS) $$^ $$(filter-out $$(CUDA_LIBS),$$(WL_LIBS)) -lstdc++ -lm -o $$@
@@ -311,7 +313,7 @@ TAP      := B=$(B) tests/tap.sh
 # with ASan + UBSan, which see all that a plain build would; but for whole networks, which the sanitizers make several times slower: they have had
 # the parts of these one by one.
 EMU_LIB  := $(if $(HAVE_CUDA),$(addprefix $(B)/emu_lib/,test_device test_forms reperf-train))
-EMU_RUN  := $(B)/emu/reperf-train
+EMU_RUN  := $(addprefix $(B)/emu/,reperf-train reperf-bench)
 PTX_RUN  := $(if $(HAVE_CUDA),$(addprefix $(B)/ptx/test_,device models steps $(addprefix emu_,augment depthwise image images loss norm optim sums)))
 # What trains whole networks and reads files, too: with the sanitizers in test-all.
 WHOLE_TOO := checkpoint feed fuse streams

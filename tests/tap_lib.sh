@@ -57,24 +57,8 @@ in_test_all() { # WHAT: true in make test-all; otherwise false, and named at the
     echo "# test-all: $1"
     return 1
 }
-waiting_for() { # SECONDS COMMAND...: polls until it holds
-    local tries=$(($1 * 20))
-    shift
-    until "$@"; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
-        sleep 0.05
-    done
-}
-free_port() { # nobody listens at it, and it was not given before; below those that the kernel gives to connections, at which nobody can listen for a moment
-    local port
-    while :; do
-        printf . >>"$T/ports"
-        port=$((10000 + $$ % 200 * 100 + $(stat -c %s "$T/ports") % 100))
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
-    done
-    echo "$port"
-}
+# shellcheck source=tests/server_lib.sh
+. "${BASH_SOURCE[0]%/*}/server_lib.sh"
 need_shared() { # NAME: false, and a named skip, where the published logs are absent
     [ -d "$SHARED/published/logs" ] && return 0
     skip "$1" "the published logs (../shared/published/logs) are not here"

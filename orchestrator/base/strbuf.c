@@ -79,7 +79,10 @@ void strbuf_add_plain(struct strbuf *buf, struct str s)
 
 void strbuf_add_char(struct strbuf *buf, char c)
 {
-    strbuf_add(buf, &c, 1);
+    if (reserve(buf, 1)) {
+        buf->ptr[buf->len++] = c;
+        buf->ptr[buf->len] = '\0';
+    }
 }
 
 void strbuf_printf(struct strbuf *buf, const char *fmt, ...)
@@ -98,11 +101,50 @@ void strbuf_printf(struct strbuf *buf, const char *fmt, ...)
     va_end(again);
 }
 
-/* Most values are decimals of few digits: the smallest number of decimals for which whole / 10^decimals is the value gives
-   its shortest text. Both are exact doubles, so the quotient is the double nearest to that decimal (Clinger 1990). */
+/* Decimal digits that end at `end`: where they begin. */
+static char *digits_before(char *end, uint64_t value)
+{
+    do {
+        *--end = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    return end;
+}
+
+void strbuf_add_i64(struct strbuf *buf, int64_t value)
+{
+    char text[24];
+    char *end = text + sizeof(text);
+    char *at = digits_before(end, value < 0 ? -(uint64_t)value : (uint64_t)value);
+    if (value < 0) {
+        *--at = '-';
+    }
+    strbuf_add(buf, at, (size_t)(end - at));
+}
+
+/* digits / 10^decimals, less than 10^15 digits and at least one decimal. */
+static void add_decimal(struct strbuf *buf, bool is_negative, uint64_t digits, int decimals)
+{
+    char text[24];
+    char *end = text + sizeof(text);
+    char *point = end - decimals;
+    char *at = digits_before(end, digits);
+    while (at >= point) {
+        *--at = '0';
+    }
+    memmove(at - 1, at, (size_t)(point - at));
+    point[-1] = '.';
+    at--;
+    if (is_negative) {
+        *--at = '-';
+    }
+    strbuf_add(buf, at, (size_t)(end - at));
+}
+
+/* Most values are decimals of few digits: the least number of decimals at which whole / 10^decimals is the value gives its
+   shortest text. Both are exact doubles, so the quotient is the double nearest to that decimal (Clinger 1990). */
 static bool add_short_f64(struct strbuf *buf, double value)
 {
-    char text[40];
     double power = 1;
     double size = fabs(value);
     if (size < 1e-4 || size >= 1e9) { /* %g changes to exponents below; above, digits run out */
@@ -111,20 +153,22 @@ static bool add_short_f64(struct strbuf *buf, double value)
     for (int decimals = 1; decimals <= 9; decimals++) {
         double whole;
         power *= 10;
-        whole = nearbyint(size * power);
-        if (whole >= 1e15) {
+        if (size * power >= 1e15) {
             return false;
         }
+        whole = (double)(uint64_t)(size * power + 0.5);
         if (whole / power == size) {
-            int64_t digits = (int64_t)whole;
-            int64_t unit = (int64_t)power;
-            snprintf(text, sizeof(text), "%s%" PRId64 ".%0*" PRId64, value < 0 ? "-" : "",
-                     digits / unit, decimals, digits % unit);
-            strbuf_add_z(buf, text);
+            add_decimal(buf, value < 0, (uint64_t)whole, decimals);
             return true;
         }
     }
     return false;
+}
+
+static bool reads_back(double value, int digits, char *text, size_t size)
+{
+    snprintf(text, size, "%.*g", digits, value);
+    return strtod(text, NULL) == value;
 }
 
 void strbuf_add_f64(struct strbuf *buf, double value)
@@ -132,15 +176,15 @@ void strbuf_add_f64(struct strbuf *buf, double value)
     char text[40];
     ASSERT(isfinite(value));
     if (value == floor(value) && fabs(value) < 1e15) {
-        strbuf_printf(buf, "%.0f", value == 0.0 ? 0.0 : value);
+        strbuf_add_i64(buf, (int64_t)value);
         return;
     }
     if (add_short_f64(buf, value)) {
         return;
     }
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, value);
-        if (strtod(text, NULL) == value) {
+    /* What reads back with some digits does so with more: most that come here need all of 17. */
+    for (int digits = reads_back(value, 15, text, sizeof(text)) ? 6 : 16; digits <= 17; digits++) {
+        if (reads_back(value, digits, text, sizeof(text))) {
             break;
         }
     }

@@ -107,7 +107,7 @@ static void add_cell(struct history *history, const struct run_info *info,
                                         .case_id = str_dup(history->arena, cell->case_id),
                                         .unit = str_dup(history->arena, cell->unit),
                                         .verdict = str_dup(history->arena, cell->verdict),
-                                        .profile = profile_name(info->profile),
+                                        .kind = plan_kind_name(info->profile, info->is_rehearsal),
                                         .value = cell->value});
         return;
     }
@@ -117,6 +117,9 @@ static void add_cell(struct history *history, const struct run_info *info,
         jw_z(&history->out, "time", info->time);
         jw_str(&history->out, "report", info->report);
         jw_z(&history->out, "profile", profile_name(info->profile));
+        if (info->is_rehearsal) {
+            jw_bool(&history->out, "rehearsal", true);
+        }
         jw_str(&history->out, "case", cell->case_id);
         jw_f64(&history->out, "value", cell->value);
         jw_str(&history->out, "unit", cell->unit);
@@ -130,7 +133,7 @@ static void add_cell(struct history *history, const struct run_info *info,
     table_add(&history->table, str_of(info->time));
     table_add(&history->table, info->dir.id);
     table_add(&history->table, info->report);
-    table_add(&history->table, str_of(profile_name(info->profile)));
+    table_add(&history->table, str_of(plan_kind_name(info->profile, info->is_rehearsal)));
     table_add(&history->table, cell->case_id);
     if (isfinite(cell->value)) {
         table_addf(&history->table, "%.6g", cell->value);

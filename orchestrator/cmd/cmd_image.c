@@ -118,7 +118,6 @@ static int choose_engine(const struct image_args *args, enum image_engine *ret_e
 
 static int load(struct image_job *job, struct err *err)
 {
-    const char *host = job->args->host ? job->args->host : getenv("DOCKER_HOST");
     enum image_engine engine = IMAGE_DOCKER;
     struct image_loaded loaded;
     struct image_info info;
@@ -126,7 +125,7 @@ static int load(struct image_job *job, struct err *err)
         image_open(job->arena, job->store, job->name, &info, err) < 0 ||
         image_load(job->arena, job->store, &info,
                    &(struct image_load_opts){.engine = engine,
-                                             .engine_host = host && host[0] ? host : NULL,
+                                             .engine_host = job->args->host,
                                              .wants_progress = true,
                                              .should_stop = stop_is_asked},
                    &loaded, err) < 0) {

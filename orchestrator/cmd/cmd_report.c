@@ -207,7 +207,8 @@ static void write_run_text(const struct report_args *args, const struct run_view
     size_t n_of[RUN_NOT_RUN + 1] = {0};
     if (args->level != TEXT_QUIET) {
         strbuf_printf(text, "run %.*s, report %.*s, profile %s\n\n", STR_ARG(view->frozen.run_id),
-                      STR_ARG(view->frozen.plan.report), profile_name(view->frozen.plan.profile));
+                      STR_ARG(view->frozen.plan.report),
+                      plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal));
         run_text_cells(text, &view->frozen, &view->result);
         strbuf_add_char(text, '\n');
     }
@@ -276,19 +277,46 @@ static int check_run_args(const struct report_args *args, const char *name, stru
     return 0;
 }
 
-/* Adds the values of the published logs of the report that was run, by today's formats. Without them the page only lacks that column. */
+static struct str digest_or_none(struct str hex)
+{
+    return hex.ptr ? hex : STR_LIT("none");
+}
+
+/* Beside what was measured, what the published logs give: by the report, formats and series that are here today, which belong together, as those
+   that the run froze and today's series need not. */
+static int audit_today(struct arena *arena, const struct cmd_ctx *ctx, struct format_set *formats,
+                       struct run_view *view, struct err *err)
+{
+    const struct audit_opts opts = {.root = ctx->root};
+    const struct report *frozen = &view->frozen.report;
+    struct report_audit *audit = arena_new(arena, struct report_audit);
+    struct report *today = arena_new(arena, struct report);
+    if (load_report(arena, ctx->root, str_z(arena, frozen->id), today, err) < 0 ||
+        load_formats(arena, ctx->root, formats, err) < 0 ||
+        audit_report(arena, today, formats, &opts, audit, err) < 0) {
+        return -1;
+    }
+    if (!str_eq(today->series_sha256, frozen->series_sha256)) {
+        view->audit_note =
+            str_of(arena_printf(arena,
+                                "Audited by the series of the published logs that are kept here "
+                                "today, series.sha256 %.*s; when this run began it was %.*s.",
+                                STR_ARG(digest_or_none(today->series_sha256)),
+                                STR_ARG(digest_or_none(frozen->series_sha256))));
+    }
+    view->audit = audit;
+    return 0;
+}
+
+/* Without it the page is whole, but for that column, and says why. */
 static void audit_run(struct arena *arena, const struct cmd_ctx *ctx, struct format_set *formats,
                       struct run_view *view)
 {
-    const struct audit_opts opts = {.root = ctx->root};
-    struct report_audit *audit = arena_new(arena, struct report_audit);
     struct err why = {0};
-    if (load_formats(arena, ctx->root, formats, &why) < 0 ||
-        audit_report(arena, &view->frozen.report, formats, &opts, audit, &why) < 0) {
+    if (audit_today(arena, ctx, formats, view, &why) < 0) {
         log_line(LOG_WARN, "the published logs are not shown with the run: %s", why.msg);
-        return;
+        view->audit_note = str_of(arena_printf(arena, "Not audited: %s.", why.msg));
     }
-    view->audit = audit;
 }
 
 static int report_run(const struct cmd_ctx *ctx, const struct report_args *args, const char *name,

@@ -70,6 +70,9 @@ static void add_json(struct json_out *out, const struct run_info *info)
     jw_z(out, "time", info->time);
     jw_str(out, "report", info->report);
     jw_z(out, "profile", info->report.ptr ? profile_name(info->profile) : NULL);
+    if (info->is_rehearsal) {
+        jw_bool(out, "rehearsal", true);
+    }
     jw_z(out, "state", info->state);
     jw_i64(out, "repeats_done", (int64_t)info->n_done);
     jw_i64(out, "repeats", (int64_t)info->n_total);
@@ -94,7 +97,8 @@ static void add_row(struct table *table, const struct run_info *info)
         table_add(table, info->dir.id);
     }
     table_add(table, info->report.ptr ? info->report : STR_LIT("-"));
-    table_add(table, str_of(info->report.ptr ? profile_name(info->profile) : "-"));
+    table_add(table,
+              str_of(info->report.ptr ? plan_kind_name(info->profile, info->is_rehearsal) : "-"));
     table_add(table, str_of(info->state));
     table_addf(table, "%zu/%zu", info->n_done, info->n_total);
     if (info->exit_status >= 0) {

@@ -13,11 +13,18 @@ static struct stats_sample sample_of(const struct cell_result *cell)
     return (struct stats_sample){cell->summary.n, cell->summary.mean, cell->summary.std};
 }
 
-struct compare_change compare_change_of(const struct cell_result *a, const struct cell_result *b)
+bool compare_is_apart(const struct compare *c)
+{
+    return c->a.frozen.plan.is_rehearsal != c->b.frozen.plan.is_rehearsal;
+}
+
+struct compare_change compare_change_of(const struct compare *compare, const struct cell_result *a,
+                                        const struct cell_result *b)
 {
     struct compare_change c = {.change = (double)NAN};
     double half = 0;
-    if (!a || !b || !isfinite(a->value) || !isfinite(b->value) || !str_eq(a->unit, b->unit)) {
+    if (compare_is_apart(compare) || !a || !b || !isfinite(a->value) || !isfinite(b->value) ||
+        !str_eq(a->unit, b->unit)) {
         return c;
     }
     const struct stats_sample of_a = sample_of(a);
@@ -84,9 +91,11 @@ const char *gate_name(enum gate gate)
     return NAMES[gate];
 }
 
-enum gate gate_of(const struct cell_result *a, const struct cell_result *b, double share)
+enum gate gate_of(const struct compare *compare, const struct cell_result *a,
+                  const struct cell_result *b)
 {
-    struct compare_change c = compare_change_of(a, b);
+    struct compare_change c = compare_change_of(compare, a, b);
+    double share = compare->gate.share;
     if (!a || !isfinite(a->value)) {
         return GATE_UNDECIDED;
     }
@@ -125,7 +134,7 @@ enum gate gate_of_runs(const struct compare *c)
     enum gate worst = GATE_WITHIN;
     size_t n = 0;
     for (size_t at = 0; gate_next(c, &at, &a, &b);) {
-        enum gate gate = gate_of(a, b, c->gate.share);
+        enum gate gate = gate_of(c, a, b);
         worst = gate > worst ? gate : worst;
         n++;
     }
@@ -139,20 +148,22 @@ static bool passes(const struct compare_gate *opts, enum gate gate,
     return gate == GATE_WITHIN || (gate == GATE_UNDECIDED && opts->allows_undecided && !is_beyond);
 }
 
-static void say(const struct compare_gate *opts, const struct cell_result *a,
+static void say(const struct compare *compare, const struct cell_result *a,
                 const struct cell_result *b, enum gate gate)
 {
+    const struct compare_gate *opts = &compare->gate;
     CLEANUP(strbuf) struct strbuf interval;
     const char *id = (a ? a : b)->of_case->id.ptr;
-    struct compare_change c = compare_change_of(a, b);
+    struct compare_change c = compare_change_of(compare, a, b);
     enum log_level level = !passes(opts, gate, &c)  ? LOG_ERROR
                            : gate == GATE_UNDECIDED ? LOG_WARN
                                                     : LOG_INFO;
     strbuf_init(&interval, 512);
     if (!isfinite(c.change)) {
         log_line(level, "%s: %s: %s", id, gate_name(gate),
-                 gate == GATE_MISSING ? "a value in A, none in B with that unit"
-                                      : "no value in A to compare with");
+                 compare_is_apart(compare) ? "only one of the runs is a rehearsal"
+                 : gate == GATE_MISSING    ? "a value in A, none in B with that unit"
+                                           : "no value in A to compare with");
         return;
     }
     compare_interval_text(&c, a, b, &interval);
@@ -171,14 +182,17 @@ int gate_run(const struct compare *c)
     size_t n_values = 0;
     bool is_passed = true;
     for (size_t at = 0; gate_next(c, &at, &a, &b);) {
-        enum gate gate = gate_of(a, b, c->gate.share);
-        struct compare_change change = compare_change_of(a, b);
-        say(&c->gate, a, b, gate);
+        enum gate gate = gate_of(c, a, b);
+        struct compare_change change = compare_change_of(c, a, b);
+        say(c, a, b, gate);
         n[gate]++;
         n_values += isfinite(change.change);
         is_passed = is_passed && passes(&c->gate, gate, &change);
     }
-    if (n_values == 0) {
+    if (compare_is_apart(c)) {
+        log_line(LOG_ERROR, "one of the runs is a rehearsal: its numbers are of other work, and "
+                            "nothing was compared");
+    } else if (n_values == 0) {
         log_line(LOG_ERROR, "no cell has a value in both runs: nothing was compared");
     }
     log_line(is_passed && n_values ? LOG_INFO : LOG_ERROR,

@@ -47,12 +47,16 @@ const struct cell_result *compare_find(const struct run_view *view, struct str c
 
 /* Compares a cell of B with that of A; either may be NULL. */
 struct compare_change {
-    double change;       /* b / a - 1; NAN: one has no value, or their units differ */
+    double
+        change; /* b / a - 1; NAN: one has no value, their units differ, or only one was rehearsed */
     bool has_interval;   /* both have two repeats that count */
     double low, high;    /* of it: 95 % confidence interval of the change, by Welch's t */
     bool exceeds_spread; /* the ranges of their repeats do not touch */
 };
-struct compare_change compare_change_of(const struct cell_result *a, const struct cell_result *b);
+struct compare_change compare_change_of(const struct compare *c, const struct cell_result *a,
+                                        const struct cell_result *b);
+/* Only one of the runs is a rehearsal: their numbers are of different work. */
+bool compare_is_apart(const struct compare *c);
 /* "95 % interval -13.10 % to -11.90 %, from 3 and 3 repeats", or that there is none, and why. */
 void compare_interval_text(const struct compare_change *change, const struct cell_result *a,
                            const struct cell_result *b, struct strbuf *out);
@@ -66,7 +70,8 @@ void compare_csv(const struct compare *c, struct strbuf *out);
 void compare_markdown(const struct compare *c, struct strbuf *out);
 
 /* Either may be NULL, but not both. */
-enum gate gate_of(const struct cell_result *a, const struct cell_result *b, double share);
+enum gate gate_of(const struct compare *c, const struct cell_result *a,
+                  const struct cell_result *b);
 enum gate gate_of_runs(const struct compare *c);
 /* Returns the exit status: 0 if every cell of both passes; reports each on stderr. */
 int gate_run(const struct compare *c);

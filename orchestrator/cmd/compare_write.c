@@ -22,11 +22,11 @@ static void add_value(struct table *table, const struct cell_result *cell)
     }
 }
 
-static void add_row(struct table *table, struct str id, const struct cell_result *a,
+static void add_row(struct table *table, const struct compare *c, const struct cell_result *a,
                     const struct cell_result *b)
 {
-    struct compare_change change = compare_change_of(a, b);
-    table_add(table, id);
+    struct compare_change change = compare_change_of(c, a, b);
+    table_add(table, (a ? a : b)->of_case->id);
     add_value(table, a);
     add_value(table, b);
     if (!isfinite(change.change)) {
@@ -72,12 +72,12 @@ static void fill_tables(const struct compare *c, struct table *cells, struct tab
     table_init(changes, CHANGES, ARRAY_LEN(CHANGES));
     for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
         const struct cell_result *a = &c->a.result.cells[idx];
-        add_row(cells, a->of_case->id, a, compare_find(&c->b, a->of_case->id));
+        add_row(cells, c, a, compare_find(&c->b, a->of_case->id));
     }
     for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
         const struct cell_result *b = &c->b.result.cells[idx];
         if (!compare_find(&c->a, b->of_case->id)) {
-            add_row(cells, b->of_case->id, NULL, b);
+            add_row(cells, c, NULL, b);
         }
     }
     for (size_t idx = 0; idx < c->changes.n; idx++) {
@@ -177,10 +177,10 @@ static void add_csv_side(struct table *table, const struct cell_result *cell)
     table_add(table, strbuf_str(&outliers));
 }
 
-static void add_csv_row(struct table *table, const struct compare_gate *gate,
-                        const struct cell_result *a, const struct cell_result *b)
+static void add_csv_row(struct table *table, const struct compare *c, const struct cell_result *a,
+                        const struct cell_result *b)
 {
-    struct compare_change change = compare_change_of(a, b);
+    struct compare_change change = compare_change_of(c, a, b);
     table_add(table, a ? a->of_case->id : b->of_case->id);
     table_add(table, a ? a->unit : b->unit);
     add_csv_side(table, a);
@@ -188,7 +188,7 @@ static void add_csv_row(struct table *table, const struct compare_gate *gate,
     add_f64(table, change.change);
     add_f64(table, change.has_interval ? change.low : (double)NAN);
     add_f64(table, change.has_interval ? change.high : (double)NAN);
-    table_add(table, gate->is_asked ? str_of(gate_name(gate_of(a, b, gate->share))) : STR_EMPTY);
+    table_add(table, c->gate.is_asked ? str_of(gate_name(gate_of(c, a, b))) : STR_EMPTY);
 }
 
 void compare_csv(const struct compare *c, struct strbuf *out)
@@ -202,12 +202,12 @@ void compare_csv(const struct compare *c, struct strbuf *out)
     table_init(&table, COLUMNS, ARRAY_LEN(COLUMNS));
     for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
         const struct cell_result *a = &c->a.result.cells[idx];
-        add_csv_row(&table, &c->gate, a, compare_find(&c->b, a->of_case->id));
+        add_csv_row(&table, c, a, compare_find(&c->b, a->of_case->id));
     }
     for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
         const struct cell_result *b = &c->b.result.cells[idx];
         if (!compare_find(&c->a, b->of_case->id)) {
-            add_csv_row(&table, &c->gate, NULL, b);
+            add_csv_row(&table, c, NULL, b);
         }
     }
     table_render_csv(&table, out);
@@ -237,10 +237,10 @@ static void write_json_side(struct json_out *json, const char *key, const struct
     jw_end_object(json);
 }
 
-static void write_json_cell(struct json_out *json, const struct compare_gate *gate,
+static void write_json_cell(struct json_out *json, const struct compare *c,
                             const struct cell_result *a, const struct cell_result *b)
 {
-    struct compare_change change = compare_change_of(a, b);
+    struct compare_change change = compare_change_of(c, a, b);
     jw_object(json, NULL);
     jw_str(json, "case", (a ? a : b)->of_case->id);
     write_json_side(json, "a", a);
@@ -253,8 +253,8 @@ static void write_json_cell(struct json_out *json, const struct compare_gate *ga
     }
     jw_f64(json, "ci95_low", change.has_interval ? change.low : (double)NAN);
     jw_f64(json, "ci95_high", change.has_interval ? change.high : (double)NAN);
-    if (gate->is_asked) {
-        jw_z(json, "gate", gate_name(gate_of(a, b, gate->share)));
+    if (c->gate.is_asked) {
+        jw_z(json, "gate", gate_name(gate_of(c, a, b)));
     }
     jw_end_object(json);
 }
@@ -265,6 +265,9 @@ static void write_json_run(struct json_out *json, const char *key, const struct 
     jw_str(json, "run_id", view->frozen.run_id);
     jw_str(json, "report", view->frozen.plan.report);
     jw_z(json, "profile", profile_name(view->frozen.plan.profile));
+    if (view->frozen.plan.is_rehearsal) {
+        jw_bool(json, "rehearsal", true);
+    }
     jw_end_object(json);
 }
 
@@ -285,12 +288,12 @@ void compare_json(const struct compare *c, struct strbuf *out)
     jw_array(&json, "cells");
     for (size_t idx = 0; idx < c->a.result.n_cells; idx++) {
         const struct cell_result *a = &c->a.result.cells[idx];
-        write_json_cell(&json, &c->gate, a, compare_find(&c->b, a->of_case->id));
+        write_json_cell(&json, c, a, compare_find(&c->b, a->of_case->id));
     }
     for (size_t idx = 0; idx < c->b.result.n_cells; idx++) {
         const struct cell_result *b = &c->b.result.cells[idx];
         if (!compare_find(&c->a, b->of_case->id)) {
-            write_json_cell(&json, &c->gate, NULL, b);
+            write_json_cell(&json, c, NULL, b);
         }
     }
     jw_end_array(&json);

@@ -6,7 +6,6 @@
 #include "base/fs.h"
 #include "store/source_store.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #define GIT_LIMIT_NS   (60 * NS_PER_S)
@@ -164,21 +163,16 @@ static int find_stored(struct clone_reader *in, const struct cmd_ctx *ctx,
 int logs_clone_read(struct arena *arena, const struct cmd_ctx *ctx, const char *folder,
                     const struct report_set *reports, struct logs_clone *ret, struct err *err)
 {
-    const char *named = getenv("TMPDIR");
+    const char *scratch = NULL;
     bool is_store = strcmp(folder, "store") == 0;
     struct clone_reader in = {.git_dir = is_store ? NULL : git_dir_of(arena, folder)};
     if (!in.git_dir && !is_store) {
         return 0;
     }
-    ret->folder =
-        xstrdup(arena_printf(arena, "%s/reperf-logs.XXXXXX", named && named[0] ? named : "/tmp"));
-    if (!mkdtemp(ret->folder)) {
-        int status =
-            err_set(err, err_code_of_errno(errno), "%s: %s", ret->folder, err_errno_text(errno));
-        free(ret->folder);
-        ret->folder = NULL;
-        return status;
+    if (fs_make_scratch(arena, "reperf-logs", &scratch, err) < 0) {
+        return -1;
     }
+    ret->folder = xstrdup(scratch);
     in.folder = ret->folder;
     in.git = (struct git){.arena = arena, .clock = ctx->clock, .tmp_folder = ret->folder};
     for (size_t idx = 0; idx < reports->n; idx++) {

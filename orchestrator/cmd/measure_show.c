@@ -24,25 +24,10 @@ int measure_flush(struct strbuf *buf, size_t over, struct err *err)
 static int put_samples(struct json_out *out, const struct finding_of_log *f, struct err *err)
 {
     size_t n = f->series ? f->series->n : 0;
+    unsigned members = SAMPLE_SCOPE | SAMPLE_GPUS | (f->m.n_runs > 1 ? SAMPLE_RUN : 0);
     jw_array(out, "series");
     for (size_t idx = 0; idx < n; idx++) {
-        const struct sample *s = &f->series->samples[idx];
-        jw_object(out, NULL);
-        jw_i64(out, "step", s->step);
-        jw_f64(out, "value", s->value);
-        jw_z(out, "scope", scope_name(f->series->scope));
-        if (s->rank >= 0) {
-            jw_i64(out, "rank", s->rank);
-        } else {
-            jw_null(out, "rank");
-        }
-        if (s->gpus >= 0) {
-            jw_i64(out, "gpus", s->gpus);
-        }
-        if (f->m.n_runs > 1) {
-            jw_i64(out, "run", s->run);
-        }
-        jw_end_object(out);
+        series_encode_sample(out, f->series, idx, members);
         if (measure_flush(out->buf, FLUSH_BYTES, err) < 0) {
             return -1;
         }
@@ -89,15 +74,7 @@ static void put_more(struct json_out *out, const struct finding_of_log *f)
     jw_i64(out, "lines", (int64_t)f->m.n_lines);
     jw_i64(out, "bytes", (int64_t)f->m.n_bytes);
     put_counts(out, f);
-    jw_array(out, "facts");
-    for (size_t idx = 0; idx < f->m.n_facts; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "name", f->m.facts[idx].name);
-        jw_str(out, "value", f->m.facts[idx].value);
-        jw_i64(out, "line", f->m.facts[idx].line);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
+    measurement_encode_facts(out, &f->m);
 }
 
 /* Only where there are any: other documents stay as they were. */

@@ -14,7 +14,6 @@
 #include "load/load.h"
 #include "load/measure.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #define CLONE_LIMIT_NS (600 * NS_PER_S)
@@ -525,18 +524,13 @@ int new_from_clone(const struct cmd_ctx *ctx, const struct new_from *from, struc
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     CLEANUP(logs_clone) struct logs_clone tmp = {0};
-    const char *named = getenv("TMPDIR");
+    const char *scratch = NULL;
     struct new_maker m = {.ctx = ctx, .from = from, .arena = &arena};
     int status;
-    tmp.folder =
-        xstrdup(arena_printf(&arena, "%s/reperf-new.XXXXXX", named && named[0] ? named : "/tmp"));
-    if (!mkdtemp(tmp.folder)) {
-        status =
-            err_set(err, err_code_of_errno(errno), "%s: %s", tmp.folder, err_errno_text(errno));
-        free(tmp.folder);
-        tmp.folder = NULL;
-        return status;
+    if (fs_make_scratch(&arena, "reperf-new", &scratch, err) < 0) {
+        return -1;
     }
+    tmp.folder = xstrdup(scratch);
     m.tmp = tmp.folder;
     m.git = (struct git){.arena = &arena, .clock = ctx->clock, .tmp_folder = tmp.folder};
     m.made.items = arena_array(&arena, struct format *, ARRAY_LEN(m.made_text));

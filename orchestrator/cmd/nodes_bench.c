@@ -9,6 +9,8 @@
 #include "cmd/nodes_fleet.h"
 #include "cmd/stop.h"
 #include "load/load_limits.h"
+#include "store/image_spec.h"
+#include "store/lock_file.h"
 #include "view/bench_out.h"
 #include "view/html.h"
 
@@ -25,11 +27,13 @@
 #define MIB_MAX           (INT64_C(1) << 23)
 #define PORT_MAX          60000
 #define OUTAGE_NS         (5 * NS_PER_S)
-#define BENCH_NAME_MAX    200 /* bytes of a file's name */
+#define BENCH_NAME_MAX    200             /* bytes of a file's name */
+#define IMAGE_DEFAULT     "reperf-cuda12" /* runs on all GPUs from V100 on */
 
 struct bench_args {
     struct opt_list only;
     const char *nodes, *limits, *html;
+    const char *image, *runtime, *locks;
     int64_t fanout, repeats, sample_ms, memory_mib, disk_mib, port, limit_s;
     bool want_json, want_junit;
 };
@@ -41,18 +45,24 @@ static const struct opt OPTS[] = {
     {"fanout", 'f', OPT_I64, "N", "nodes at one time, but for the network (64)", AT(fanout), 1,
      INVENTORY_NODES_MAX},
     {"html", 0, OPT_TEXT, "FILE", "also a page for a browser", AT(html), 0, 0},
+    {"image", 0, OPT_TEXT, "IMAGE",
+     "that has reperf-bench, for GPUs: by its id or reference (reperf-cuda12)", AT(image), 0, 0},
     {"json", 0, OPT_FLAG, NULL, "print one JSON document", AT(want_json), 0, 0},
     {"junit", 0, OPT_FLAG, NULL, "print JUnit XML", AT(want_junit), 0, 0},
     {"limits", 0, OPT_TEXT, "FILE",
      "when a node is an outlier, instead of manifests/node-bench.json", AT(limits), 0, 0},
+    {"locks", 0, OPT_TEXT, "DIR", "the image's pin is taken from there (manifests/locks)",
+     AT(locks), 0, 0},
     {"memory-mib", 0, OPT_I64, "N",
-     "of memory at most (each of three arrays four times the caches)", AT(memory_mib), 3, MIB_MAX},
+     "of memory at most, of a GPU's too (each of three arrays four times the caches)",
+     AT(memory_mib), 3, MIB_MAX},
     {"nodes", 'w', OPT_TEXT, "SET", "only these nodes of the inventory", AT(nodes), 0, 0},
     {"only", 0, OPT_LIST, "WHAT", "memory, flops, disk, clock, net or gpu; may be repeated (all)",
      AT(only), 0, 0},
     {"port", 0, OPT_I64, "N", "node K listens on port N + K for another (29600)", AT(port), 1024,
      PORT_MAX},
     {"repeats", 0, OPT_I64, "N", "of each measurement (7)", AT(repeats), REPEATS_MIN, REPEATS_MAX},
+    {"runtime", 0, OPT_TEXT, "ENGINE", "that runs the image (the inventory's)", AT(runtime), 0, 0},
     {"sample-ms", 0, OPT_I64, "MS", "that a repeat of a rate takes (50)", AT(sample_ms), 1, 10000},
     {"timeout", 't', OPT_I64, "SECONDS", "of one measurement on one node (120)", AT(limit_s), 1,
      LIMIT_MAX_S},
@@ -142,28 +152,55 @@ static int keep(struct arena *arena, const struct cmd_ctx *ctx, const struct ben
 
 struct measured { /* borrowed by a view of it */
     struct bench_limits limits;
+    struct bench_gpu_opts gpu;
+    struct image_spec image;
+    struct store store;
     struct bench_opts opts;
     struct bench_result result;
     char time[RFC3339_MAX];
     struct bench_view view;
 };
 
-/* Measures and keeps. */
-static int measure(struct arena *arena, const struct cmd_ctx *ctx, const struct bench_args *args,
-                   struct nodes_fleet *nodes, struct measured **ret_measured, struct err *err)
+/* Whoever names no image learns why GPUs are not measured only if there are any. */
+static int choose_image(struct arena *arena, const struct cmd_ctx *ctx,
+                        const struct bench_args *args, const struct inventory *inventory,
+                        struct measured *m, struct err *err)
 {
-    struct measured *m = arena_new(arena, struct measured);
-    m->opts = (struct bench_opts){.n_repeats = args->repeats,
-                                  .sample_ms = args->sample_ms,
-                                  .memory_bytes = args->memory_mib << 20,
-                                  .disk_bytes = args->disk_mib << 20,
-                                  .port = args->port,
-                                  .limit_s = args->limit_s,
-                                  .limits = &m->limits,
-                                  .clock = ctx->clock,
-                                  .on_stage = say_stage};
-    m->view = (struct bench_view){&nodes->inventory, &m->opts, &m->result, m->time};
+    const char *name = args->image ? args->image : IMAGE_DEFAULT;
+    const char *equals = strchr(name, '='); /* as `run --image` has it: ID=NAME@DIGEST */
+    const char *locks = lock_folder(arena, ctx->root, args->locks);
+    struct err why = {0};
+    m->gpu = (struct bench_gpu_opts){.image = &m->image};
+    if (!m->opts.wants[BENCH_GPU]) {
+        return 0;
+    }
+    if (nodes_runtime(args->runtime, inventory, &m->gpu.runtime, err) < 0) {
+        return -1;
+    }
+    if (m->gpu.runtime == RUNTIME_NONE) {
+        (void)!err_set(&why, ERR_USAGE,
+                       "inventory %.*s has runtime none: --runtime says what runs the image of "
+                       "reperf-bench",
+                       STR_ARG(inventory->id));
+    } else if (image_spec_load(arena, ctx->root, locks, equals ? equals + 1 : name, &m->image,
+                               &why) == 0 &&
+               !inventory->registry.ptr && store_open(arena, ctx->store, &m->store, &why) == 0) {
+        m->gpu.store = &m->store;
+    }
+    if (why.code != ERR_NONE && args->image) {
+        *err = why;
+        return -1;
+    }
+    m->gpu.why_not = why.code != ERR_NONE ? arena_printf(arena, "%s", why.msg) : NULL;
+    return 0;
+}
+
+static int measure_nodes(struct arena *arena, const struct cmd_ctx *ctx,
+                         const struct bench_args *args, struct nodes_fleet *nodes,
+                         struct measured *m, struct err *err)
+{
     if (read_only(&args->only, m->opts.wants, err) < 0 ||
+        choose_image(arena, ctx, args, &nodes->inventory, m, err) < 0 ||
         load_bench_limits(arena, ctx->root, args->limits, &m->limits, err) < 0) {
         return -1;
     }
@@ -172,8 +209,29 @@ static int measure(struct arena *arena, const struct cmd_ctx *ctx, const struct 
                        (long long)m->opts.port, nodes->fleet.n_nodes);
     }
     clock_rfc3339(ctx->clock.wall_ns(ctx->clock.ctx), m->time);
-    if (bench_nodes_run(arena, &nodes->fleet, &m->opts, &m->result, err) < 0 ||
-        keep(arena, ctx, &m->view, err) < 0) {
+    return bench_nodes_run(arena, &nodes->fleet, &m->opts, &m->result, err);
+}
+
+/* Measures and keeps. */
+static int measure(struct arena *arena, const struct cmd_ctx *ctx, const struct bench_args *args,
+                   struct nodes_fleet *nodes, struct measured **ret_measured, struct err *err)
+{
+    struct measured *m = arena_new(arena, struct measured);
+    m->store = STORE_EMPTY;
+    m->opts = (struct bench_opts){.n_repeats = args->repeats,
+                                  .sample_ms = args->sample_ms,
+                                  .memory_bytes = args->memory_mib << 20,
+                                  .disk_bytes = args->disk_mib << 20,
+                                  .port = args->port,
+                                  .limit_s = args->limit_s,
+                                  .limits = &m->limits,
+                                  .gpu = &m->gpu,
+                                  .clock = ctx->clock,
+                                  .on_stage = say_stage};
+    m->view = (struct bench_view){&nodes->inventory, &m->opts, &m->result, m->time};
+    int rc = measure_nodes(arena, ctx, args, nodes, m, err);
+    store_close(&m->store);
+    if (rc < 0 || keep(arena, ctx, &m->view, err) < 0) {
         return -1;
     }
     for (size_t idx = 0; idx < m->result.n_nodes; idx++) {

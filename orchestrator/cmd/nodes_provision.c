@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "cmd/nodes.h"
+#include "cmd/nodes_fleet.h"
 #include "cmd/provision_files.h"
 #include "cmd/stop.h"
 #include "fleet/node_image.h"
@@ -170,18 +171,14 @@ static int bring_image(struct provision *provision, const char *name, struct err
 static int choose_runtime(const struct provision_args *args, const struct inventory *inventory,
                           enum runtime_kind *ret_runtime, struct err *err)
 {
-    enum runtime_kind kind = inventory->runtime;
-    if (args->runtime && !runtime_kind_of_name(str_of(args->runtime), &kind)) {
-        return err_set(err, ERR_USAGE,
-                       "--runtime %.60s: expected docker, podman, apptainer or enroot",
-                       args->runtime);
+    if (nodes_runtime(args->runtime, inventory, ret_runtime, err) < 0) {
+        return -1;
     }
-    if (args->images.n && kind == RUNTIME_NONE) {
+    if (args->images.n && *ret_runtime == RUNTIME_NONE) {
         return err_set(err, ERR_USAGE,
                        "inventory %.*s has runtime none: --runtime says what takes the images",
                        STR_ARG(inventory->id));
     }
-    *ret_runtime = kind;
     return 0;
 }
 

@@ -17,10 +17,6 @@ MUST_CHECK int gunzip_new(gunzip_read_fn read, void *ctx, struct gunzip **ret_gu
 MUST_CHECK int gunzip_next(struct gunzip *gunzip, const void **ret_ptr, size_t *ret_len,
                            struct err *err);
 void gunzip_free(struct gunzip *gunzip);
-static inline void gunzip_cleanup(struct gunzip **gunzip)
-{
-    gunzip_free(*gunzip);
-}
 
 /* CRC-32 of gzip and zip (ISO 3309); 0 to begin with. */
 uint32_t crc32_add(uint32_t crc, const void *ptr, size_t len);

@@ -12,13 +12,27 @@ void jw_begin(struct json_out *out, struct strbuf *buf, bool is_compact)
     *out = (struct json_out){.buf = buf, .is_compact = is_compact};
 }
 
+/* Bytes at the beginning that stand for themselves. */
+static size_t plain_len(struct str s)
+{
+    size_t len = 0;
+    while (len < s.len && s.ptr[len] >= 0x20 && s.ptr[len] < 0x7f && s.ptr[len] != '"' &&
+           s.ptr[len] != '\\') {
+        len++;
+    }
+    return len;
+}
+
 static void add_string(struct strbuf *buf, struct str s)
 {
     strbuf_add_char(buf, '"');
     while (s.len) {
         unsigned char c = (unsigned char)s.ptr[0];
-        size_t len = utf8_len(s);
-        if (len == 0) {
+        size_t plain = plain_len(s);
+        size_t len = plain ? plain : utf8_len(s);
+        if (plain) {
+            strbuf_add(buf, s.ptr, plain);
+        } else if (len == 0) {
             strbuf_add_z(buf, "\\ufffd");
             len = 1;
         } else if (c == '"' || c == '\\') {
@@ -41,7 +55,10 @@ static void add_string(struct strbuf *buf, struct str s)
 static void new_line(struct json_out *out)
 {
     if (!out->is_compact) {
-        strbuf_printf(out->buf, "\n%*s", 2 * out->depth, "");
+        strbuf_add_char(out->buf, '\n');
+        for (int level = 0; level < out->depth; level++) {
+            strbuf_add(out->buf, "  ", 2);
+        }
     }
 }
 
@@ -123,7 +140,11 @@ void jw_i64(struct json_out *out, const char *key, int64_t value)
 {
     bool is_exact = value <= I64_EXACT_MAX && value >= -I64_EXACT_MAX;
     lead(out, key);
-    strbuf_printf(out->buf, is_exact ? "%" PRId64 : "\"%" PRId64 "\"", value);
+    if (is_exact) {
+        strbuf_add_i64(out->buf, value);
+    } else {
+        strbuf_printf(out->buf, "\"%" PRId64 "\"", value);
+    }
 }
 
 void jw_f64(struct json_out *out, const char *key, double value)

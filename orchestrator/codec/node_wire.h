@@ -15,8 +15,12 @@
 #define NODE_FULL          10          /* the same, and the disk there is full */
 #define NODE_FEED_OVER     "over\n"    /* the answer to FEED if the relay accepts no more */
 #define NODE_FIELDS_MAX    65536
-#define NODE_WATCH_DELAY_S 1 /* from a job's start to its monitor's first look */
-#define NODE_FRAME_MAX     (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
+#define NODE_WATCH_DELAY_S 1 /* from a job's start to the first look of what watches it */
+/* In the words of a job's command: the path of reperf-node there. */
+#define NODE_SELF      "/@reperf-node@"
+#define NODE_RANK_NAME "REPERF_NODE_RANK" /* of a node among a job's, inside a container */
+#define NODE_RANK_HOLE "@"                /* where mpirun and srun start that: filled in there */
+#define NODE_FRAME_MAX (NODE_HEADER_BYTES + (size_t)NODE_BODY_MAX + 1)
 
 enum node_op {
     NODE_START =

@@ -135,13 +135,12 @@ static void find_starts(struct pattern *pattern)
     }
 }
 
-/* Without a JIT for the machine, the interpreter does the same work under the same limits. */
-static void make_ready(struct pattern *pattern)
+/* What a match works in. */
+static void make_room(struct pattern *pattern)
 {
-    if (pattern->is_ready) {
+    if (pattern->match) {
         return;
     }
-    pattern->has_jit = pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE) == 0;
     pattern->match = pcre2_match_data_create_from_pattern(pattern->code, NULL);
     pattern->context = pcre2_match_context_create(NULL);
     pattern->jit_stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
@@ -151,6 +150,16 @@ static void make_ready(struct pattern *pattern)
     pcre2_jit_stack_assign(pattern->context, NULL, pattern->jit_stack);
     pattern->spans = pcre2_get_ovector_pointer(pattern->match);
     pattern->n_spans = pcre2_get_ovector_count(pattern->match);
+}
+
+/* Where the machine has no JIT the interpreter does the same work under the same limits. */
+static void make_ready(struct pattern *pattern)
+{
+    if (pattern->is_ready) {
+        return;
+    }
+    make_room(pattern);
+    pattern->has_jit = pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE) == 0;
     find_starts(pattern);
     pattern->is_ready = true;
 }
@@ -346,7 +355,7 @@ uint64_t pattern_steps(struct pattern *pattern, struct str subject, uint64_t max
 {
     const struct stretch whole = {subject, 0, 0};
     struct match_budget budget = {max};
-    make_ready(pattern);
+    make_room(pattern);
     (void)match_counted(pattern, &whole, &budget);
     return max - budget.left;
 }

@@ -12,7 +12,6 @@
 #define SIGN_KEY_ID_SIZE                                                                           \
     65 /* hex of the SHA-256 of the public key's DER SubjectPublicKeyInfo, and the NUL */
 #define SIGN_KEY_FILE_MAX  16384
-#define SIGN_MESSAGE_MAX   (64u << 20)
 #define SIGN_DSSE_TYPE_MAX 256
 
 struct sign_key {

@@ -156,7 +156,9 @@ static void set_ratio(struct arena *arena, const struct frozen *frozen,
     struct str ours = condition_of(cell, "parameters");
     struct str theirs = condition_of(reference, "parameters");
     at->ratio = at->low = at->high = (double)NAN;
-    if (!isfinite(cell->value)) {
+    if (frozen->plan.is_rehearsal) {
+        at->why = "a rehearsal";
+    } else if (!isfinite(cell->value)) {
         at->why = "it has no value";
     } else if (!unit_is(frozen->vocabulary, cell->unit, "rate") ||
                !unit_is(frozen->vocabulary, reference->unit, "rate")) {

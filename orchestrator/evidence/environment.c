@@ -11,7 +11,6 @@
 #include "codec/digest.h"
 #include "sys/proc.h"
 
-#define PROC_FILE_MAX    (8u << 20)
 #define TOOL_DEADLINE_NS (10 * NS_PER_S)
 #define TOOL_OUTPUT_MAX  65536
 #define PROC_TEXT_BYTES  262144

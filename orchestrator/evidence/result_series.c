@@ -145,25 +145,6 @@ static int read_outcome(struct arena *arena, const char *path, struct outcome_re
 
 /* ---- the series file ---- */
 
-static void encode_samples(struct json_out *out, const struct series *series)
-{
-    jw_array(out, "samples");
-    for (size_t idx = 0; idx < series->n; idx++) {
-        const struct sample *sample = &series->samples[idx];
-        jw_object(out, NULL);
-        jw_i64(out, "step", sample->step);
-        jw_f64(out, "value", sample->value);
-        if (sample->rank >= 0) {
-            jw_i64(out, "rank", sample->rank);
-        } else {
-            jw_null(out, "rank");
-        }
-        jw_i64(out, "run", sample->run);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
-
 static void encode_series(struct strbuf *buf, const struct repeat_result *repeat,
                           const struct measurement *m)
 {
@@ -183,19 +164,15 @@ static void encode_series(struct strbuf *buf, const struct repeat_result *repeat
         const struct series *series = &m->series[idx];
         jw_object(&out, NULL);
         series_encode_head(&out, series);
-        encode_samples(&out, series);
+        jw_array(&out, "samples");
+        for (size_t at = 0; at < series->n; at++) {
+            series_encode_sample(&out, series, at, SAMPLE_RUN);
+        }
+        jw_end_array(&out);
         jw_end_object(&out);
     }
     jw_end_array(&out);
-    jw_array(&out, "facts");
-    for (size_t idx = 0; idx < m->n_facts; idx++) {
-        jw_object(&out, NULL);
-        jw_str(&out, "name", m->facts[idx].name);
-        jw_str(&out, "value", m->facts[idx].value);
-        jw_i64(&out, "line", m->facts[idx].line);
-        jw_end_object(&out);
-    }
-    jw_end_array(&out);
+    measurement_encode_facts(&out, m);
     jw_end_object(&out);
     strbuf_add_char(buf, '\n');
 }
@@ -275,6 +252,16 @@ static struct str planned(const struct plan_step *step, const char *name, struct
     return otherwise;
 }
 
+static int64_t planned_number(const struct plan_step *step, const char *name, int64_t otherwise)
+{
+    struct err not_a_number = {0};
+    int64_t value = otherwise;
+    struct str text = planned(step, name, STR_EMPTY);
+    return text.ptr && str_to_i64(text, 1, INT32_MAX, &value, &not_a_number) == 0 ? value
+                                                                                  : otherwise;
+}
+
+/* A rehearsal may train with fewer ranks and smaller batches than its case has: its recipe says so, and nothing is claimed. */
 struct rule_case result_rule_case(const struct frozen *frozen, const struct plan_step *step)
 {
     const struct report_case *c = report_case_find(&frozen->report, step->case_id);
@@ -283,28 +270,53 @@ struct rule_case result_rule_case(const struct frozen *frozen, const struct plan
                            .nodes = is_smoke ? plan_step_nodes(step) : c->nodes,
                            .batch_per_gpu = is_smoke ? 0 : c->batch_per_gpu,
                            .derivation = frozen->derivation};
-    struct str batch = is_smoke ? planned(step, "batch_per_gpu", STR_EMPTY) : STR_EMPTY;
-    struct err not_a_number = {0};
-    if (batch.ptr && str_to_i64(batch, 1, INT32_MAX, &of.batch_per_gpu, &not_a_number) < 0) {
-        of.batch_per_gpu = 0;
+    if (is_smoke || frozen->plan.is_rehearsal) {
+        of.batch_per_gpu = planned_number(step, "batch_per_gpu", of.batch_per_gpu);
+    }
+    if (frozen->plan.is_rehearsal) {
+        of.gpus = planned_number(step, "training_ranks", of.gpus);
+        of.nodes = of.nodes < of.gpus ? of.nodes : of.gpus;
     }
     return of;
 }
 
-/* A log that states other ranks, nodes, batch, precision or model than the plan is not this step's. */
+struct log_read { /* of a log */
+    const struct format *format;
+    const struct measurement *m;
+};
+
+static struct identity identity_in(struct arena *arena, const struct plan_step *step,
+                                   const struct report_case *c, const struct rule_case *of,
+                                   const struct log_read *log)
+{
+    const struct identity_row row = {.gpus = of->gpus,
+                                     .nodes = of->nodes,
+                                     .gpus_per_node = of->gpus / of->nodes,
+                                     .batch_per_gpu = of->batch_per_gpu,
+                                     .precision = planned(step, "precision", c->precision),
+                                     .model = c->model};
+    return identity_of(arena, log->format, log->m, &row, format_rule(log->format, step->rule));
+}
+
+/* A log that states other ranks, nodes, batch, precision or model than the plan is not this step's. Of a rehearsal the launcher states
+   the case's and those that train their own: what is neither is wrong. */
 static void judge_identity(struct arena *arena, const struct frozen *frozen,
-                           const struct plan_step *step, const struct measurement *m,
-                           const struct format *format, struct repeat_result *repeat)
+                           const struct plan_step *step, const struct log_read *log,
+                           struct repeat_result *repeat)
 {
     const struct report_case *c = report_case_find(&frozen->report, step->case_id);
     const struct rule_case of = result_rule_case(frozen, step);
-    const struct identity_row row = {.gpus = of.gpus,
-                                     .nodes = of.nodes,
-                                     .gpus_per_node = of.gpus / of.nodes,
-                                     .batch_per_gpu = of.batch_per_gpu,
-                                     .precision = planned(step, "precision", c->precision),
-                                     .model = c->model};
-    struct identity identity = identity_of(arena, format, m, &row, format_rule(format, step->rule));
+    struct identity identity = identity_in(arena, step, c, &of, log);
+    if (frozen->plan.is_rehearsal) {
+        const struct rule_case launched = {
+            .gpus = step->n_ranks, .nodes = c->nodes, .batch_per_gpu = c->batch_per_gpu};
+        struct identity other = identity_in(arena, step, c, &launched, log);
+        for (size_t idx = 0; idx < IDENTITY_FACTS; idx++) {
+            if (other.items[idx].state != ID_CONTRADICTED) {
+                identity.items[idx] = other.items[idx];
+            }
+        }
+    }
     const struct identity_item *wrong = identity_contradiction(&identity);
     if (wrong) {
         does_not_count(
@@ -350,7 +362,7 @@ static void judge_log(struct arena *arena, const struct frozen *frozen,
         return;
     }
     if (frozen->derivation >= DERIVATION_IDENTITY) {
-        judge_identity(arena, frozen, step, m, format, repeat);
+        judge_identity(arena, frozen, step, &(struct log_read){format, m}, repeat);
     }
     if (rule_apply(rule, m, &of, &value, &err) < 0) {
         does_not_count(repeat, ERR_PARSE, arena_printf(arena, "rule: %s", err.msg));

@@ -14,7 +14,8 @@ struct bench_task { /* one run of reperf-node on one node */
     const char *id;
     const char *args[BENCH_ARGS_MAX]; /* after `bench`; ended by NULL */
     const char *const *env;
-    /* its outcome */
+    const char *const *argv, *const *cleanup; /* argv: instead of reperf-node and args */
+    /* what it came to */
     enum task_phase phase;
     bool is_started; /* a job there must be forgotten */
     bool is_looking; /* it runs, and its log is read */
@@ -59,12 +60,17 @@ MUST_CHECK int bench_tick_all(struct bench_job *job, struct err *err);
 /* bench_net.c: every pair, and the ring. */
 MUST_CHECK int bench_net_all(struct bench_job *job, struct err *err);
 
+/* bench_gpu.c: all that is asked of GPUs, where there are any. */
+MUST_CHECK int bench_gpu_all(struct bench_job *job, struct err *err);
+
 /* bench_nodes.c */
 /* The answer of a task that ended well; else false, and node and task have the reason. */
 bool bench_read_task(struct bench_job *job, struct bench_task *task, enum bench_what what,
                      struct bench_answer *ret_answer);
 /* What was measured so far, for judge/bench_judge.h; gives each node its group. */
 struct bench_all bench_all_of(struct bench_job *job);
+/* The figures of a node that the answer has, and what it lacks. */
+void bench_take_figures(struct bench_job *job, size_t node, const struct bench_answer *answer);
 void bench_figure_lacks(struct bench_job *job, size_t node, const struct bench_measure *measure,
                         struct str why, bool is_excused);
 

@@ -41,13 +41,33 @@ bool bench_read_task(struct bench_job *job, struct bench_task *task, enum bench_
         bench_node_fails(job, task->node, &task->err);
         return false;
     }
-    node->cpu_model = ret_answer->cpu_model;
-    node->cpus = ret_answer->cpus;
-    node->gpus = ret_answer->gpus;
+    if (what != BENCH_GPU) { /* a container may see otherwise */
+        node->cpu_model = ret_answer->cpu_model;
+        node->cpus = ret_answer->cpus;
+        node->gpus = ret_answer->gpus;
+    }
     for (size_t idx = 0; idx < ret_answer->n_notes && node->n_notes < NOTES_MAX; idx++) {
         node->notes[node->n_notes++] = ret_answer->notes[idx];
     }
     return true;
+}
+
+void bench_take_figures(struct bench_job *job, size_t node, const struct bench_answer *answer)
+{
+    for (size_t idx = 0; idx < answer->n_series; idx++) {
+        const struct bench_series *series = &answer->series[idx];
+        struct bench_figure *figure =
+            &job->result->nodes[node].figures[series->measure - BENCH_MEASURE];
+        figure->values = arena_array(job->arena, double, series->n);
+        figure->n = bench_values(series, figure->values);
+        figure->why = STR_EMPTY;
+        bench_figure_sum(job->arena, figure);
+    }
+    for (size_t idx = 0; idx < answer->n_lacks; idx++) {
+        const struct bench_measure *measure = answer->lacks[idx].measure;
+        bench_figure_lacks(job, node, measure, answer->lacks[idx].why,
+                           bench_is_excused(measure, answer->gpus, job->fleet->n_nodes));
+    }
 }
 
 static void take_answer(struct bench_job *job, struct bench_task *task, enum bench_what what)
@@ -57,19 +77,7 @@ static void take_answer(struct bench_job *job, struct bench_task *task, enum ben
         all_lack(job, task->node, what, task->err.msg);
         return;
     }
-    for (size_t idx = 0; idx < answer.n_series; idx++) {
-        const struct bench_series *series = &answer.series[idx];
-        struct bench_figure *figure =
-            &job->result->nodes[task->node].figures[series->measure - BENCH_MEASURE];
-        figure->values = arena_array(job->arena, double, series->n);
-        figure->n = bench_values(series, figure->values);
-        figure->why = STR_EMPTY;
-        bench_figure_sum(job->arena, figure);
-    }
-    for (size_t idx = 0; idx < answer.n_lacks; idx++) {
-        bench_figure_lacks(job, task->node, answer.lacks[idx].measure, answer.lacks[idx].why,
-                           false);
-    }
+    bench_take_figures(job, task->node, &answer);
 }
 
 /* ---- what a node does alone ---- */
@@ -144,25 +152,6 @@ static void take_drift(struct bench_job *job)
         figure->n = 1;
         figure->spread_given = spread;
         bench_figure_sum(job->arena, figure);
-    }
-}
-
-/* ---- GPUs ---- */
-
-static void say_gpus(struct bench_job *job)
-{
-    for (size_t idx = 0; idx < job->fleet->n_nodes; idx++) {
-        const struct bench_node *node = &job->result->nodes[idx];
-        int64_t gpus = node->gpus > 0 ? node->gpus : node->spec->gpus;
-        const char *why =
-            node->err.code != ERR_NONE ? node->err.msg
-            : gpus ? "nodes bench does not measure GPUs yet: reperf-bench does, in its own image"
-                   : "there is no GPU";
-        for (size_t at = 0; at < BENCH_MEASURES; at++) {
-            if (BENCH_MEASURE[at].what == BENCH_GPU) {
-                bench_figure_lacks(job, idx, &BENCH_MEASURE[at], str_of(why), gpus == 0);
-            }
-        }
     }
 }
 
@@ -268,8 +257,10 @@ static int run_stages(struct bench_job *job, struct err *err)
     if (wants[BENCH_CLOCK]) {
         take_drift(job);
     }
-    say_gpus(job);
-    return 0;
+    if (wants[BENCH_GPU]) {
+        stage(job, bench_what_name(BENCH_GPU));
+    }
+    return wants[BENCH_GPU] ? bench_gpu_all(job, err) : 0;
 }
 
 static int prepare(struct bench_job *job, struct err *err)

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures the performance of nodes: reperf-node is installed as for any job and run as `reperf-node bench ...`, one measurement on a
-   node at a time, and its output is read (judge/node_bench.h). Between two nodes one listens on its own address for the other, which
-   knows the token. A job is forgotten once it was read; if this ends early it is killed and forgotten. */
+/* Measures what nodes can do: reperf-node is put there as for any job, run as `reperf-node bench ...`, one measurement on a node at a
+   time, and what it prints is read (judge/node_bench.h); GPUs likewise by reperf-bench in a container. Between two nodes the one listens on its own address for the other one, which
+   knows the token. A job is forgotten when it is read; where this ends early it is killed and forgotten. */
 #ifndef FLEET_BENCH_NODES_H
 #define FLEET_BENCH_NODES_H
 
 #include "fleet/fleet.h"
+#include "fleet/node_image.h"
 #include "judge/bench_judge.h"
 
 #define BENCH_PORT_DEFAULT 29600
 #define BENCH_TICKS_MIN    6
 #define BENCH_TICKS_MAX    64
+
+/* With what GPUs are measured. */
+struct bench_gpu_opts {
+    const char *why_not; /* not at all, and why; NULL: with the rest */
+    enum runtime_kind runtime;
+    const struct image_spec *image; /* has reperf-bench in its PATH; pinned */
+    const struct store *store;      /* NULL where the inventory names a registry */
+};
 
 struct bench_opts {
     bool wants[BENCH_WHATS];
@@ -21,6 +30,7 @@ struct bench_opts {
     int64_t port;                      /* node K of the inventory listens on port + K */
     int64_t limit_s;                   /* of one measurement on one node */
     const struct bench_limits *limits; /* borrowed */
+    const struct bench_gpu_opts *gpu;  /* borrowed */
     struct clock_src clock;
     void (*on_stage)(void *ctx, const char *stage); /* before each; may be NULL */
     void *stage_ctx;

@@ -58,7 +58,10 @@ static enum step start_task(struct bench_job *job, struct remote *remote, struct
                             struct err *err)
 {
     const char *argv[BENCH_ARGS_MAX + 3] = {job->there[task->node], "bench"};
-    struct remote_job remote_job = {.id = task->id, .argv = argv, .env = task->env};
+    struct remote_job remote_job = {.id = task->id,
+                                    .argv = task->argv ? task->argv : argv,
+                                    .env = task->env,
+                                    .cleanup = task->cleanup};
     for (size_t idx = 0; task->args[idx]; idx++) {
         argv[2 + idx] = task->args[idx];
     }
@@ -261,8 +264,10 @@ static void take_errors(struct bench_job *job)
         (void)str_next(&rest, '\n', &line);
         snprintf(why, sizeof(why), "%.*s", STR_ARG(line));
         text_plain(why, strlen(why));
-        (void)!err_set(&task->err, ERR_NODE, "reperf-node bench %s ended with status %d%s%s",
-                       task->args[1], task->exit_status, why[0] ? ": " : "", why);
+        (void)!err_set(&task->err, ERR_NODE, "%s ended with status %d%s%s",
+                       task->argv ? "reperf-bench gpus"
+                                  : arena_printf(job->arena, "reperf-node bench %s", task->args[1]),
+                       task->exit_status, why[0] ? ": " : "", why);
         bench_node_fails(job, task->node, &task->err);
     }
 }

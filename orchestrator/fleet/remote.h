@@ -11,8 +11,7 @@
 #include "sys/loop.h"
 #include "sys/proc.h"
 
-#define JOB_ID_MAX            512
-#define REMOTE_OUTPUT_DEFAULT (1u << 20)
+#define JOB_ID_MAX 512
 
 enum job_state {
     JOB_ABSENT, /* never started here */

@@ -142,7 +142,7 @@ static int read_values(const struct json *at, struct doc_reading *r, struct benc
         if (json_f64(&item, &value, err) < 0) {
             return -1;
         }
-        if (!(is_by_factor ? value > 0 : value >= 0) || figure->measure->kind == BENCH_NONE) {
+        if (!(is_by_factor ? value > 0 : value >= 0)) {
             return json_fail(&item, err, "no value of %s", figure->measure->id);
         }
         figure->values[figure->n++] = value;
@@ -422,17 +422,15 @@ static int check_node(struct doc_reading *r, size_t idx, struct err *err)
     for (size_t m = 0; m < BENCH_MEASURES; m++) {
         const struct bench_figure *stated = &r->stated[idx][m];
         const struct bench_figure *derived = &r->all.figures[idx][m];
-        enum bench_what what = BENCH_MEASURE[m].what;
-        bool is_excused = (what == BENCH_GPU && node->gpus == 0) ||
-                          ((what == BENCH_NET || what == BENCH_RING) && r->doc.n_nodes < 2);
         if (!stated->measure) {
             continue;
         }
         if (check_figure(r, name, stated, derived, err) < 0) {
             return -1;
         }
-        if (!derived->n && !is_excused && !has_failed) {
-            return json_fail(r->root, err, "%.*s: %s was not measured, but the node has no error",
+        if (!derived->n && !has_failed &&
+            !bench_is_excused(&BENCH_MEASURE[m], node->gpus, r->doc.n_nodes)) {
+            return json_fail(r->root, err, "%.*s: %s was not measured, and it has no error",
                              STR_ARG(name), stated->measure->id);
         }
         node->n_measured += derived->n > 0;

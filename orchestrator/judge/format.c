@@ -140,6 +140,7 @@ static int decode_fact(const struct decoder *d, const struct json *at, struct er
         format_pattern(at, raw.pattern, &fact->line.pattern, err) < 0) {
         return -1;
     }
+    f->fact_mask[raw.is_in_sample] |= UINT64_C(1) << fact->line.bit;
     fact->value = pattern_group(fact->line.pattern, "value");
     if ((fact->value < 0) != (raw.says.len > 0)) {
         return json_fail(at, err, "expected a group \"value\" in the fact's pattern, or \"says\"");

@@ -78,6 +78,8 @@ struct format {
     const struct vocabulary *vocabulary; /* as long-lived as the format */
     struct fact_spec *facts;
     size_t n_facts;
+    uint64_t fact_mask
+        [2]; /* literals of facts that other lines than samples state, and that samples do */
     struct absent_fact *absent;
     size_t n_absent;
     struct rule *rules;

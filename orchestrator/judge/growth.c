@@ -172,8 +172,8 @@ static struct str make_line(const struct sample_text *s, size_t from, size_t to,
 {
     size_t at = from;
     memcpy(line, s->text, from);
-    for (; at < len; at++) {
-        line[at] = s->text[from + (at - from) % (to - from)];
+    for (; at < len; at += to - from) {
+        memcpy(line + at, s->text + from, to - from < len - at ? to - from : len - at);
     }
     if (needs >= 0) {
         /* Between bytes that occur in no pattern. */
@@ -205,9 +205,13 @@ static bool try_cuts(struct pattern *pattern, const struct sample_text *s, struc
 {
     for (size_t first = 0; first <= s->n_cuts; first++) {
         size_t from = first == 0 ? 0 : s->cuts[first - 1];
+        if (first > 0 && from == 0) { /* tried already */
+            continue;
+        }
         for (size_t last = first; last <= s->n_cuts; last++) {
             size_t to = last == s->n_cuts ? s->len : s->cuts[last];
-            if (to <= s->len && from < to && is_steep(pattern, s, from, to, growth)) {
+            bool is_tried = last == s->n_cuts && last > first && s->cuts[last - 1] == to;
+            if (!is_tried && to <= s->len && from < to && is_steep(pattern, s, from, to, growth)) {
                 return true;
             }
         }

@@ -13,9 +13,14 @@ void lint_report(struct arena *arena, const struct report *report, struct findin
 /* Cells that name an unknown format or rule. */
 void lint_rules(struct arena *arena, const struct report *report, const struct format_set *formats,
                 struct findings *findings);
-/* Patterns of the formats that its cells name, each tried on lines that repeat its beginning. */
+/* Many reports name one format: its patterns are tried once. */
+struct format_trials {
+    const struct format_set *formats;
+    struct findings **found; /* of each format; NULL before it was tried */
+};
+/* Patterns of the formats that its cells name, each tried on lines that begin it over and over. */
 void lint_formats(struct arena *arena, const struct report *report,
-                  const struct format_set *formats, struct findings *findings);
+                  const struct format_trials *trials, struct findings *findings);
 void lint_format(struct arena *arena, const struct format *format, struct findings *findings);
 
 #endif

@@ -59,9 +59,24 @@ void lint_format(struct arena *arena, const struct format *format, struct findin
     }
 }
 
-void lint_formats(struct arena *arena, const struct report *report,
-                  const struct format_set *formats, struct findings *findings)
+static void take_trial(struct arena *arena, const struct format_trials *trials, size_t idx,
+                       struct findings *findings)
 {
+    struct findings **found = &trials->found[idx];
+    if (!*found) {
+        *found = arena_new(arena, struct findings);
+        lint_format(arena, trials->formats->items[idx], *found);
+    }
+    for (size_t at = 0; at < (*found)->n; at++) {
+        const struct finding *f = &(*found)->items[at];
+        finding_add(findings, arena, f->id, f->where, "%.*s", STR_ARG(f->message));
+    }
+}
+
+void lint_formats(struct arena *arena, const struct report *report,
+                  const struct format_trials *trials, struct findings *findings)
+{
+    const struct format_set *formats = trials->formats;
     bool is_named[FORMATS_MAX] = {false};
     for (size_t idx = 0; idx < report->n_cases; idx++) {
         const struct report_case *c = &report->cases[idx];
@@ -74,7 +89,7 @@ void lint_formats(struct arena *arena, const struct report *report,
     }
     for (size_t f = 0; f < formats->n; f++) {
         if (is_named[f]) {
-            lint_format(arena, formats->items[f], findings);
+            take_trial(arena, trials, f, findings);
         }
     }
 }

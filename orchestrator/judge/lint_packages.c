@@ -6,7 +6,6 @@
 
 #define COMMIT_DIGITS_MIN 7
 #define COMMIT_DIGITS_MAX 40
-#define REF_PARTS_MAX     3
 
 bool is_commit(struct str s)
 {

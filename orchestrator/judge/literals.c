@@ -4,24 +4,24 @@
 #include "judge/literals.h"
 
 #include <limits.h>
-#include <stddef.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#define BIGRAMS     65536
 #define WINDOW_MAX  16
 #define FINGERPRINT 4  /* bytes */
 #define BLOCK       32 /* bytes a vector */
-#define ENDS        0x80
+#define HEADS_LOG2  10
 
 struct literals {
     const struct str *items; /* borrowed */
     size_t n;
-    size_t window;                  /* bytes of the shortest literal, at most WINDOW_MAX */
-    uint64_t buckets[LITERALS_MAX]; /* literals whose window ends in the same pair of bytes */
-    size_t n_buckets;
+    size_t window; /* bytes of the shortest literal, at most WINDOW_MAX */
+    /* Literals by their bytes at `offset`: index and one of the first with a hash, and of the next; 0: none. */
+    uint8_t heads[1u << HEADS_LOG2];
+    uint8_t next[LITERALS_MAX];
+    uint32_t prints[LITERALS_MAX];
     /* For the vector search: four bytes of each literal at `offset`, by the nibbles that may occur there. Literals that are
        similar there share one of eight bits. Source: the "Teddy" search of Hyperscan (W. Langdale, X. Wang et al., NSDI
        2019). */
@@ -29,25 +29,19 @@ struct literals {
     uint8_t low[FINGERPRINT][16];
     uint8_t high[FINGERPRINT][16];
     bool has_vectors;
-    /* How far the window may move when it ends in this pair; from ENDS on: the bucket. */
-    uint8_t step[BIGRAMS];
 };
 
-static uint16_t bigram_at(const char *ptr)
+static uint32_t print_at(const char *ptr)
 {
-    uint16_t pair;
-    memcpy(&pair, ptr, sizeof(pair));
-    return pair;
+    uint32_t bytes;
+    memcpy(&bytes, ptr, sizeof(bytes));
+    return bytes;
 }
 
-static void add_bucket(struct literals *literals, uint16_t bigram, size_t idx)
+/* Multiplied by 2^32 over the golden ratio: the high bits depend on all four bytes. */
+static size_t head_of(uint32_t print)
 {
-    uint8_t *step = &literals->step[bigram];
-    if (*step < ENDS) {
-        *step = (uint8_t)(ENDS + literals->n_buckets++);
-        literals->buckets[*step - ENDS] = 0;
-    }
-    literals->buckets[*step - ENDS] |= UINT64_C(1) << idx;
+    return print * 0x9e3779b1u >> (32 - HEADS_LOG2);
 }
 
 /* How common a byte is in logs, roughly. */
@@ -117,9 +111,8 @@ static void prepare_vectors(struct literals *literals)
 
 struct literals *literals_new(const struct str *items, size_t n)
 {
-    struct literals *literals = xmalloc(sizeof(*literals));
+    struct literals *literals = xcalloc(1, sizeof(*literals));
     ASSERT(n >= 1 && n <= LITERALS_MAX);
-    memset(literals, 0, offsetof(struct literals, step));
     literals->items = items;
     literals->n = n;
     literals->window = WINDOW_MAX;
@@ -127,18 +120,14 @@ struct literals *literals_new(const struct str *items, size_t n)
         ASSERT(items[idx].len >= LITERAL_LEN_MIN);
         literals->window = items[idx].len < literals->window ? items[idx].len : literals->window;
     }
-    memset(literals->step, (int)(literals->window - 1), sizeof(literals->step));
-    for (size_t idx = 0; idx < n; idx++) {
-        for (size_t end = 1; end + 1 < literals->window; end++) {
-            uint8_t *step = &literals->step[bigram_at(items[idx].ptr + end - 1)];
-            uint8_t most = (uint8_t)(literals->window - 1 - end);
-            *step = most < *step ? most : *step;
-        }
-    }
-    for (size_t idx = 0; idx < n; idx++) {
-        add_bucket(literals, bigram_at(items[idx].ptr + literals->window - 2), idx);
-    }
     prepare_vectors(literals);
+    for (size_t idx = 0; idx < n; idx++) {
+        uint32_t print = print_at(items[idx].ptr + literals->offset);
+        uint8_t *head = &literals->heads[head_of(print)];
+        literals->prints[idx] = print;
+        literals->next[idx] = *head;
+        *head = (uint8_t)(idx + 1);
+    }
     return literals;
 }
 
@@ -147,24 +136,16 @@ void literals_free(struct literals *literals)
     free(literals);
 }
 
-static uint32_t first_bytes(const char *ptr)
-{
-    uint32_t bytes;
-    memcpy(&bytes, ptr, sizeof(bytes));
-    return bytes;
-}
-
-/* The literals that are found at `start`, among those whose window ends like the one there; the window must lie in the
-   text. */
+/* The literals at `start`, from which a window has to lie in the text. */
 static uint64_t found_at(const struct literals *literals, struct str text, size_t start)
 {
-    uint8_t step = literals->step[bigram_at(text.ptr + start + literals->window - 2)];
+    uint32_t print = print_at(text.ptr + start + literals->offset);
     uint64_t found = 0;
-    for (uint64_t rest = step < ENDS ? 0 : literals->buckets[step - ENDS]; rest; rest &= rest - 1) {
-        const struct str *item = &literals->items[__builtin_ctzll(rest)];
-        if (first_bytes(text.ptr + start) == first_bytes(item->ptr) &&
-            text.len - start >= item->len && memcmp(text.ptr + start, item->ptr, item->len) == 0) {
-            found |= rest & -rest;
+    for (size_t at = literals->heads[head_of(print)]; at > 0; at = literals->next[at - 1]) {
+        const struct str *item = &literals->items[at - 1];
+        if (literals->prints[at - 1] == print && text.len - start >= item->len &&
+            memcmp(text.ptr + start, item->ptr, item->len) == 0) {
+            found |= UINT64_C(1) << (at - 1);
         }
     }
     return found;
@@ -176,20 +157,15 @@ static __attribute__((target("avx2"))) __m256i table_of(const uint8_t *nibbles)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)nibbles));
 }
 
-/* At which of BLOCK places a literal may begin. */
-static inline __attribute__((target("avx2"))) uint32_t
-candidates(const char *text, const __m256i *low, const __m256i *high)
+/* Which literals may have their byte number `at` in each of BLOCK places. */
+static inline __attribute__((target("avx2"), always_inline)) __m256i
+may_be(const char *text, __m256i low, __m256i high)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i may = _mm256_set1_epi8(-1);
-    for (size_t at = 0; at < FINGERPRINT; at++) {
-        __m256i bytes = _mm256_loadu_si256((const __m256i *)(text + at));
-        __m256i upper = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
-        __m256i lower = _mm256_and_si256(bytes, nibble);
-        may = _mm256_and_si256(may, _mm256_and_si256(_mm256_shuffle_epi8(low[at], lower),
-                                                     _mm256_shuffle_epi8(high[at], upper)));
-    }
-    return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(may, _mm256_setzero_si256()));
+    __m256i bytes = _mm256_loadu_si256((const __m256i *)text);
+    __m256i upper = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
+    __m256i lower = _mm256_and_si256(bytes, nibble);
+    return _mm256_and_si256(_mm256_shuffle_epi8(low, lower), _mm256_shuffle_epi8(high, upper));
 }
 
 /* Searches whole blocks with vectors. *ret_from: where the search by bytes goes on. */
@@ -199,14 +175,17 @@ static __attribute__((target("avx2"))) size_t next_by_vectors(const struct liter
 {
     size_t margin = BLOCK + literals->offset + FINGERPRINT + WINDOW_MAX;
     size_t to = text.len > margin ? text.len - margin : 0;
-    __m256i low[FINGERPRINT];
-    __m256i high[FINGERPRINT];
-    for (size_t at = 0; at < FINGERPRINT; at++) {
-        low[at] = table_of(literals->low[at]);
-        high[at] = table_of(literals->high[at]);
-    }
+    const __m256i low0 = table_of(literals->low[0]), high0 = table_of(literals->high[0]);
+    const __m256i low1 = table_of(literals->low[1]), high1 = table_of(literals->high[1]);
+    const __m256i low2 = table_of(literals->low[2]), high2 = table_of(literals->high[2]);
+    const __m256i low3 = table_of(literals->low[3]), high3 = table_of(literals->high[3]);
     for (*ret_from = from; *ret_from < to; *ret_from += BLOCK) {
-        uint32_t hits = candidates(text.ptr + *ret_from + literals->offset, low, high);
+        const char *ptr = text.ptr + *ret_from + literals->offset;
+        __m256i may = _mm256_and_si256(
+            _mm256_and_si256(may_be(ptr, low0, high0), may_be(ptr + 1, low1, high1)),
+            _mm256_and_si256(may_be(ptr + 2, low2, high2), may_be(ptr + 3, low3, high3)));
+        uint32_t hits =
+            ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(may, _mm256_setzero_si256()));
         for (; hits; hits &= hits - 1) {
             size_t place = *ret_from + (size_t)__builtin_ctz(hits);
             *ret_mask = found_at(literals, text, place);
@@ -222,7 +201,6 @@ static __attribute__((target("avx2"))) size_t next_by_vectors(const struct liter
 size_t literals_next(const struct literals *literals, struct str text, size_t from,
                      uint64_t *ret_mask)
 {
-    size_t end; /* of the window: its last byte */
 #if defined(__x86_64__)
     if (literals->has_vectors) {
         size_t hit = next_by_vectors(literals, text, from, ret_mask, &from);
@@ -231,18 +209,11 @@ size_t literals_next(const struct literals *literals, struct str text, size_t fr
         }
     }
 #endif
-    end = from + literals->window - 1;
-    while (end < text.len) {
-        uint8_t step = literals->step[bigram_at(text.ptr + end - 1)];
-        if (step < ENDS) {
-            end += step;
-            continue;
-        }
-        *ret_mask = found_at(literals, text, end - (literals->window - 1));
+    for (; from + literals->window <= text.len; from++) {
+        *ret_mask = found_at(literals, text, from);
         if (*ret_mask) {
-            return end - (literals->window - 1);
+            return from;
         }
-        end++;
     }
     return SIZE_MAX;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for many literals in one pass over text (Wu and Manber 1994, blocks of two bytes): if the last two bytes of the
-   window cannot be part of a literal, it moves on by more than one byte. Faster than one memmem per literal, and plain C. */
+/* Looks for many literals in one pass over text: by vectors, where the machine has them, for places at which four bytes may be one's,
+   and then by a hash of these. A search is small and made quickly. */
 #ifndef JUDGE_LITERALS_H
 #define JUDGE_LITERALS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Performance of nodes as measured there by reperf-node (node/gauge.h): figures from work and nanoseconds, each node compared with the
-   others of its group. A node is an outlier if its figure is worse than the group's median by more than a share or an amount, and by
-   more than a number of robust standard deviations of the others; all of these are data (manifests/node-bench.json). Pure. */
+/* What nodes can do, by what reperf-node measured there (node/gauge.h) and reperf-bench of GPUs (workloads/bench/gpus.h): figures from work and nanoseconds, each node beside the others
+   of its group. A node is an outlier where its figure is worse than the group's median by more than a share or an amount, and by more
+   than a number of robust standard deviations of the others; all of these are data (manifests/node-bench.json). Pure. */
 #ifndef JUDGE_NODE_BENCH_H
 #define JUDGE_NODE_BENCH_H
 
@@ -29,7 +29,6 @@ enum bench_formula {
     BENCH_TIME,   /* scale x ns / work */
     BENCH_JITTER, /* 100 (p95 - median) / median of ns, of 20 at a time */
     BENCH_DRIFT,  /* seen from here: node_bench_drift */
-    BENCH_NONE,   /* not built */
 };
 
 struct bench_measure {
@@ -42,11 +41,13 @@ struct bench_measure {
     double most; /* no machine exceeds it, or is below 1 / most for a time: the node lies */
     const char *unit, *head, *formula; /* head: of a column */
 };
-enum { BENCH_MEASURES = 17 };
+enum { BENCH_MEASURES = 18 };
 extern const struct bench_measure BENCH_MEASURE[BENCH_MEASURES];
 const struct bench_measure *bench_measure_of(struct str id); /* NULL: there is none */
 const char *bench_what_name(enum bench_what what); /* as in reperf-node's WHAT and --only */
 bool bench_what_of_name(struct str name, enum bench_what *ret);
+/* On a node of so many GPUs, one of so many nodes, there is nothing to measure. */
+bool bench_is_excused(const struct bench_measure *measure, int64_t gpus, size_t n_nodes);
 
 /* ---- one node's answer ---- */
 

@@ -47,11 +47,14 @@ const struct bench_measure BENCH_MEASURE[BENCH_MEASURES] = {
      "8 bytes / t: messages of 1 MiB over one TCP connection from a peer; middle one of the peers"},
     {"net.ring", BENCH_RING, BENCH_RATE, 8, 1 << 20, true, 1e6, "Gbit/s", "ring",
      "8 bytes / t: messages of 1 MiB to the next node, all nodes at once"},
-    {"gpu.hbm", BENCH_GPU, BENCH_NONE, 1, 0, true, 1e6, "GB/s", "HBM", "2 bytes / t: copy on the device"},
-    {"gpu.matmul", BENCH_GPU, BENCH_NONE, 1, 0, true, 1e8, "GFLOP/s", "matmul",
-     "2 m n k / t: matrix products in FP16 and FP32"},
-    {"gpu.allreduce", BENCH_GPU, BENCH_NONE, 8, 0, true, 1e6, "Gbit/s", "all-reduce",
-     "8 bytes 2 (n - 1) / n / t: bus bandwidth of NCCL's all-reduce"},
+    {"gpu.hbm", BENCH_GPU, BENCH_RATE, 1, 0, true, 1e6, "GB/s", "HBM",
+     "2 bytes GPUs / t: copy on each GPU, all at once; t is the slowest one's"},
+    {"gpu.matmul", BENCH_GPU, BENCH_RATE, 1, 0, true, 1e8, "GFLOP/s", "FP16 products",
+     "2 n^3 GPUs / t: n x n matrices in FP16 with sums in FP32, all GPUs at once; t is the slowest one's"},
+    {"gpu.matmul.fp32", BENCH_GPU, BENCH_RATE, 1, 0, true, 1e8, "GFLOP/s", "FP32 products",
+     "2 n^3 GPUs / t: n x n matrices in FP32 without TF32, all GPUs at once; t is the slowest one's"},
+    {"gpu.allreduce", BENCH_GPU, BENCH_RATE, 1, 0, true, 1e6, "GB/s", "all-reduce",
+     "2 (n - 1) / n bytes / t: bus bandwidth of NCCL's all-reduce between the node's n GPUs"},
 };
 /* clang-format on */
 
@@ -96,6 +99,14 @@ struct bench_reading {
     double sum_ns;
     struct bench_answer *answer;
 };
+
+bool bench_is_excused(const struct bench_measure *measure, int64_t gpus, size_t n_nodes)
+{
+    bool is_net = measure->what == BENCH_NET || measure->what == BENCH_RING;
+    bool is_between = measure == bench_measure_of(STR_LIT("gpu.allreduce"));
+    return (is_net && n_nodes < 2) ||
+           (measure->what == BENCH_GPU && (gpus == 0 || (gpus == 1 && is_between)));
+}
 
 static int read_measure(const struct json *at, struct bench_reading *r, struct str id,
                         const struct bench_measure **ret, struct err *err)
@@ -319,7 +330,8 @@ int bench_answer_read(struct arena *arena, struct str text, enum bench_what what
     }
     if (rc < 0) {
         err->code = ERR_NODE;
-        return err_wrap(err, "reperf-node bench %s", WHAT_NAMES[what]);
+        return what == BENCH_GPU ? err_wrap(err, "reperf-bench gpus")
+                                 : err_wrap(err, "reperf-node bench %s", WHAT_NAMES[what]);
     }
     *ret_answer = *answer;
     return 0;

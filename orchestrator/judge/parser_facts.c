@@ -215,6 +215,9 @@ static bool is_wanted(const struct parser *p, size_t idx, bool is_sample, bool i
 int parser_facts(struct parser *p, const struct line *line, bool is_sample, struct err *err)
 {
     bool is_late = !is_sample && p->has_samples && p->derivation >= DERIVATION_RUNS;
+    if (!(line->mask & p->format->fact_mask[is_sample])) {
+        return 0;
+    }
     for (size_t idx = 0; idx < p->format->n_facts; idx++) {
         const struct fact_spec *spec = &p->format->facts[idx];
         struct str value;

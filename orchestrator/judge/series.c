@@ -81,3 +81,40 @@ void series_encode_head(struct json_out *out, const struct series *series)
     jw_z(out, "quantity", quantity_name(series->quantity));
     jw_bool(out, "primary", series->is_primary);
 }
+
+void series_encode_sample(struct json_out *out, const struct series *series, size_t idx,
+                          unsigned members)
+{
+    const struct sample *sample = &series->samples[idx];
+    jw_object(out, NULL);
+    jw_i64(out, "step", sample->step);
+    jw_f64(out, "value", sample->value);
+    if (members & SAMPLE_SCOPE) {
+        jw_z(out, "scope", scope_name(series->scope));
+    }
+    if (sample->rank >= 0) {
+        jw_i64(out, "rank", sample->rank);
+    } else {
+        jw_null(out, "rank");
+    }
+    if ((members & SAMPLE_GPUS) && sample->gpus >= 0) {
+        jw_i64(out, "gpus", sample->gpus);
+    }
+    if (members & SAMPLE_RUN) {
+        jw_i64(out, "run", sample->run);
+    }
+    jw_end_object(out);
+}
+
+void measurement_encode_facts(struct json_out *out, const struct measurement *m)
+{
+    jw_array(out, "facts");
+    for (size_t idx = 0; m && idx < m->n_facts; idx++) {
+        jw_object(out, NULL);
+        jw_str(out, "name", m->facts[idx].name);
+        jw_str(out, "value", m->facts[idx].value);
+        jw_i64(out, "line", m->facts[idx].line);
+        jw_end_object(out);
+    }
+    jw_end_array(out);
+}

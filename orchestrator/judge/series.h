@@ -131,9 +131,15 @@ bool quantity_of_name(struct str name, enum quantity *ret_quantity);
 const struct series *measurement_series(const struct measurement *m, struct str name);
 const struct series *measurement_primary(const struct measurement *m);
 
-/* Writes what a series is into an open object, the same in all documents. Each document writes the samples in its own way, because
-   other programs read them: columns in published series, a list in a run's and in `measure --json`. */
+/* What a series is, into an object that is open: the same wherever one is written. Of its samples there are two forms, which others
+   read: columns, in series that are kept (load/series_parts.h, which also reads them), and here a list, of an object each. */
 struct json_out;
 void series_encode_head(struct json_out *out, const struct series *series);
+enum sample_members { SAMPLE_SCOPE = 1, SAMPLE_GPUS = 2, SAMPLE_RUN = 4 };
+/* step, value and rank, and of the members those asked for; gpus only where it is known. */
+void series_encode_sample(struct json_out *out, const struct series *series, size_t idx,
+                          unsigned members);
+/* The member facts: what the log states, and where. Nothing for NULL. */
+void measurement_encode_facts(struct json_out *out, const struct measurement *m);
 
 #endif

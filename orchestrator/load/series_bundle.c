@@ -123,13 +123,8 @@ static void write_head(struct json_out *out, const struct series_file *file,
     jw_end_array(out);
     jw_array(out, "series");
     for (size_t idx = 0; idx < m->n_series; idx++) {
-        const struct series *s = &m->series[idx];
         jw_object(out, NULL);
-        jw_str(out, "name", s->name);
-        jw_str(out, "unit", s->unit);
-        jw_z(out, "scope", scope_name(s->scope));
-        jw_z(out, "quantity", quantity_name(s->quantity));
-        jw_bool(out, "primary", s->is_primary);
+        series_encode_head(out, &m->series[idx]);
         jw_end_object(out);
     }
     jw_end_array(out);
@@ -182,31 +177,6 @@ struct bundle_shape { /* what all logs of the file have in common */
     int64_t version;
 };
 
-static int read_shape_series(const struct json *at, struct arena *arena, struct series *ret,
-                             struct err *err)
-{
-    struct raw {
-        struct series s;
-        struct str scope, quantity;
-    } raw = {0};
-    static const struct json_field FIELDS[] = {
-        {"name", JSON_STR, JSON_REQUIRED, offsetof(struct raw, s.name), 0, 0},
-        {"unit", JSON_STR, JSON_REQUIRED, offsetof(struct raw, s.unit), 0, 0},
-        {"scope", JSON_STR, JSON_REQUIRED, offsetof(struct raw, scope), 0, 0},
-        {"quantity", JSON_STR, JSON_REQUIRED, offsetof(struct raw, quantity), 0, 0},
-        {"primary", JSON_BOOL, JSON_REQUIRED, offsetof(struct raw, s.is_primary), 0, 0},
-    };
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
-        return -1;
-    }
-    if (!scope_of_name(raw.scope, &raw.s.scope) ||
-        !quantity_of_name(raw.quantity, &raw.s.quantity)) {
-        return json_fail(at, err, "scope, quantity: unknown word");
-    }
-    *ret = raw.s;
-    return 0;
-}
-
 static int read_shape(const struct json *root, struct arena *arena, struct bundle_shape *shape,
                       struct err *err)
 {
@@ -230,7 +200,7 @@ static int read_shape(const struct json *root, struct arena *arena, struct bundl
     }
     m->series = arena_array(arena, struct series, m->n_series + 1);
     for (bool more = json_first(&member, &item); more; more = json_next(&item)) {
-        if (read_shape_series(&item, arena, &m->series[idx++], err) < 0) {
+        if (series_read_head(&item, arena, &m->series[idx++], NULL, err) < 0) {
             return -1;
         }
     }

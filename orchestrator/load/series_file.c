@@ -13,6 +13,7 @@
 #define SCHEMA_VERSION 1
 #define FILE_BYTES_MAX JSON_TEXT_MAX
 #define US_PER_S       1e6
+#define HEAD_FIELDS    5                  /* of a series whose samples stand elsewhere */
 #define RUN_NUMBERS    3                  /* start, increment, count */
 #define TIME_US_MAX    4102444800000000LL /* the year 2100 */
 
@@ -377,8 +378,8 @@ int series_read_samples(const struct json *at, struct arena *arena, size_t n, st
                : 0;
 }
 
-static int read_series(const struct json *at, struct arena *arena, struct series *ret,
-                       struct err *err)
+int series_read_head(const struct json *at, struct arena *arena, struct series *ret, size_t *ret_n,
+                     struct err *err)
 {
     struct raw {
         struct series s;
@@ -400,17 +401,26 @@ static int read_series(const struct json *at, struct arena *arena, struct series
         {"value", JSON_ANY, JSON_REQUIRED, 0, 0, 0},
     };
     struct series *s = &raw.s;
-    if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), &raw, err) < 0) {
+    if (json_decode(at, arena, FIELDS, ret_n ? ARRAY_LEN(FIELDS) : HEAD_FIELDS, &raw, err) < 0) {
         return -1;
     }
     if (!scope_of_name(raw.scope, &s->scope) || !quantity_of_name(raw.quantity, &s->quantity)) {
         return json_fail(at, err, "scope, quantity: unknown word");
     }
-    if (series_read_samples(at, arena, (size_t)raw.n, s, err) < 0) {
-        return -1;
+    if (ret_n) {
+        *ret_n = (size_t)raw.n;
     }
     *ret = *s;
     return 0;
+}
+
+static int read_series(const struct json *at, struct arena *arena, struct series *ret,
+                       struct err *err)
+{
+    size_t n = 0;
+    return series_read_head(at, arena, ret, &n, err) < 0
+               ? -1
+               : series_read_samples(at, arena, n, ret, err);
 }
 
 static int read_lists(const struct json *root, struct arena *arena, struct measurement *m,

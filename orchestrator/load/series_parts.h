@@ -9,6 +9,9 @@
 #define SERIES_MAX 64
 #define FACTS_MAX  65536
 
+/* What series_encode_head wrote; ret_n NULL: and nothing else, else also the number of samples, which stand in the same object. */
+MUST_CHECK int series_read_head(const struct json *at, struct arena *arena, struct series *ret,
+                                size_t *ret_n, struct err *err);
 /* The members step, rank, run, gpus, time, value of an object. */
 void series_write_samples(struct json_out *out, const struct series *s);
 /* Fills n and samples. */

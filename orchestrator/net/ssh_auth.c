@@ -11,8 +11,6 @@
 #include "codec/sign_seed.h"
 #include "net/ssh_key.h"
 
-#define PROMPTS_MAX 3
-
 static const char *user_of(const struct ssh_hop *hop)
 {
     return hop->target->user;

@@ -72,7 +72,7 @@ NORETURN void job_watch(const char *dir);
 /* wrapper.c */
 struct wrapper_job {
     const char *dir;
-    const struct str *argv; /* each followed by a NUL; "reperf-node" first: this program */
+    const struct str *argv; /* each followed by a NUL; NODE_SELF in them: this program */
     size_t n_argv;
     const struct str *env; /* NAME=VALUE, likewise */
     size_t n_env;

@@ -156,6 +156,10 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "srun") == 0) {
         return srun_main(argc - 2, argv + 2);
     }
+    int of_ranks = rank_program(argc, argv);
+    if (of_ranks >= 0) {
+        return of_ranks;
+    }
     if ((argc == 3 || argc == 4) && strcmp(argv[1], "relay") == 0 && argv[2][0] == '/') {
         (void)signal(SIGPIPE, SIG_IGN);
         return relay_main(argv[2], argc == 4 ? argv[3][0] - '0' : -1);

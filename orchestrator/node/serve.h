@@ -45,7 +45,9 @@ int serve_batches(struct server *server, const struct node_request *request, str
 /* batch.c: `reperf-node batch DIR`. Returns the job's status. */
 int batch_main(const char *dir);
 int srun_main(int argc,
-              char **argv); /* `reperf-node srun ...`, likewise; returns only if there is no srun */
+              char **argv); /* `reperf-node srun ...`, likewise; returns only where there is none */
+/* rank_start.c: `reperf-node ranks ...` and the like: the exit status, or it does not return; -1: the words are none of these. */
+int rank_program(int argc, char **argv);
 MUST_CHECK int slurm_scancel(const char *number, struct err *err);
 void relay_child_end(struct server *server);
 pid_t relay_child_pid(const struct server *server); /* 0: none */

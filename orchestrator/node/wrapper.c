@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/engine_env.h"
 #include "base/fs.h"
 #include "codec/node_wire.h"
 
@@ -23,9 +24,9 @@
 #define SAID_FD    3
 #define STATUS_BAD 70
 
-/* The only variables that a job gets from the login. */
-static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",        "SHELL",
-                                         "PATH", "TMPDIR", "XDG_RUNTIME_DIR"};
+/* What a login gives a job, and nothing else of it. */
+static const char *const FROM_LOGIN[] = {"HOME", "USER",   "LOGNAME",         "SHELL",
+                                         "PATH", "TMPDIR", "XDG_RUNTIME_DIR", ENGINE_ENV};
 
 void wrapper_reset_signals(void)
 {
@@ -95,19 +96,31 @@ static char **make_env(struct arena *arena, const struct wrapper_job *job)
     return env;
 }
 
+/* With the path of this program where NODE_SELF stands. */
+static char *make_word(struct arena *arena, struct str word)
+{
+    char self[PATH_MAX];
+    char *made = arena_strndup(arena, word.ptr, word.len);
+    const char *at = strstr(made, NODE_SELF);
+    ssize_t len = at ? readlink("/proc/self/exe", self, sizeof(self)) : 0;
+    return len > 0 ? arena_printf(arena, "%.*s%.*s%s", (int)(at - made), made, (int)len, self,
+                                  at + strlen(NODE_SELF))
+                   : made;
+}
+
 NORETURN void wrapper_become(const struct wrapper_job *job, int log_fd)
 {
     CLEANUP(arena) struct arena arena = ARENA_EMPTY;
     char **argv = arena_array(&arena, char *, job->n_argv + 1);
     int failed;
     for (size_t idx = 0; idx < job->n_argv; idx++) {
-        argv[idx] = arena_strndup(&arena, job->argv[idx].ptr, job->argv[idx].len);
+        argv[idx] = make_word(&arena, job->argv[idx]);
     }
     wrapper_reset_signals();
     (void)dup2(log_fd, STDOUT_FILENO);
     (void)dup2(log_fd, STDERR_FILENO);
     environ = make_env(&arena, job);
-    execvp(strcmp(argv[0], "reperf-node") == 0 ? "/proc/self/exe" : argv[0], argv);
+    execvp(argv[0], argv);
     failed = errno;
     dprintf(STDERR_FILENO, "reperf-node: %s: %s\n", argv[0], err_errno_text(failed));
     _exit(failed == ENOENT ? 127 : 126);

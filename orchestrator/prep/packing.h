@@ -43,10 +43,6 @@ struct packing_plan {
 MUST_CHECK int packing_plan_make(const struct samples *samples, uint64_t shard_bytes,
                                  struct packing_plan *ret_plan, struct err *err);
 void packing_plan_release(struct packing_plan *plan);
-static inline void packing_plan_cleanup(struct packing_plan *plan)
-{
-    packing_plan_release(plan);
-}
 
 /* What determines the bytes, as JSON in one line: pack.json's recipe. */
 void packing_recipe(const struct packing_opts *opts, struct strbuf *ret_text);

@@ -25,10 +25,6 @@ MUST_CHECK int tarfile_add(struct tarfile *tar, struct str name, const void *ptr
 MUST_CHECK int tarfile_close(struct tarfile *tar, struct digest_value *ret_value, struct err *err);
 /* Before tarfile_close: what was written so far is removed. */
 void tarfile_release(struct tarfile *tar);
-static inline void tarfile_cleanup(struct tarfile *tar)
-{
-    tarfile_release(tar);
-}
 
 /* The same into memory, for an archive inside another. The buffer's cap bounds it. */
 MUST_CHECK int tarfile_append(struct strbuf *buf, struct str name, const void *ptr, size_t len,

@@ -7,8 +7,6 @@
 #include "codec/json.h"
 #include "codec/oci_ref.h"
 
-#define IMAGE_USES_MAX 64
-
 /* What is known of an image besides its name: from image.json, then from its lock. */
 struct image_pins {
     bool

@@ -14,6 +14,11 @@ const char *profile_name(enum profile profile)
     return PROFILE_NAMES[profile];
 }
 
+const char *plan_kind_name(enum profile profile, bool is_rehearsal)
+{
+    return is_rehearsal ? "rehearsal" : profile_name(profile);
+}
+
 bool profile_of_name(struct str name, enum profile *ret_profile)
 {
     for (size_t idx = 0; idx < ARRAY_LEN(PROFILE_NAMES); idx++) {

@@ -155,6 +155,8 @@ struct str plan_rehearsed_data(struct arena *arena, const struct recipe *recipe)
 void plan_data_encode(struct json_out *out, const char *key, const struct plan_data *data);
 
 const char *profile_name(enum profile profile);
+/* For people: "rehearsal" of one, which is not to be taken for a run of its profile. */
+const char *plan_kind_name(enum profile profile, bool is_rehearsal);
 bool profile_of_name(struct str name, enum profile *ret_profile);
 
 /* The document of `reperf plan --json` and of manifest/plan.json. */

@@ -54,9 +54,10 @@ struct loss_target {
 
 /* If it has no commands, the stack's own apply. */
 struct recipe {
-    struct str title;   /* one line for people: what runs */
-    struct str why_not; /* one line: why nothing can run; if NULL, there is an image */
-    struct str image;   /* folder under images/ */
+    struct str title;        /* one line for people: what runs */
+    struct str why_not;      /* one line: why nothing can; else NULL, and then there is an image */
+    struct str else_why_not; /* one line: why not the cases that no command of it is for; or NULL */
+    struct str image;        /* folder under images/ */
     struct str
         container; /* "docker run ..." whose flags apply; NULL: under full the report's own, under smoke the host's
                       network */

@@ -192,6 +192,7 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
     static const struct json_field FIELDS[] = {
         {"title", JSON_STR, JSON_REQUIRED, offsetof(struct recipe, title), 0, 0},
         {"why_not", JSON_STR, 0, offsetof(struct recipe, why_not), 0, 0},
+        {"else_why_not", JSON_STR, 0, offsetof(struct recipe, else_why_not), 0, 0},
         {"image", JSON_STR, 0, offsetof(struct recipe, image), 0, 0},
         {"container", JSON_STR, 0, offsetof(struct recipe, container), 0, 0},
         {"rule", JSON_STR, 0, offsetof(struct recipe, rule), 0, 0},
@@ -205,6 +206,7 @@ static int decode_recipe(const struct json *at, struct arena *arena, const struc
     if (json_decode(at, arena, FIELDS, ARRAY_LEN(FIELDS), ret, err) < 0 ||
         check_line(at, "title", ret->title, err) < 0 ||
         check_line(at, "why_not", ret->why_not, err) < 0 ||
+        check_line(at, "else_why_not", ret->else_why_not, err) < 0 ||
         check_slug(at, "image", ret->image, err) < 0 ||
         check_text(at, "container", ret->container, err) < 0 ||
         check_line(at, "rule", ret->rule, err) < 0 ||

@@ -3,6 +3,7 @@
 
 #include "run/dry_run.h"
 
+#include "codec/digest.h"
 #include "codec/oci_ref.h"
 #include "fleet/stage.h"
 #include "report/source.h"
@@ -50,7 +51,26 @@ static int add_program(struct dry *d, struct err *err)
     return 0;
 }
 
-/* On this machine things are used in place; a commit is checked out into the run's folder. */
+/* Where the first job of a node puts reperf-node; here it is where it is. */
+static int add_node_program(struct dry *d, struct err *err)
+{
+    char *file = remote_node_file();
+    const char *path = arena_printf(d->arena, "%s", file);
+    struct digest_value value;
+    char hex[SHA256_HEX_SIZE];
+    free(file);
+    if (!d->inventory->is_local) {
+        if (digest_file(path, DIGEST_SHA256, &value, err) < 0) {
+            return err_wrap(err, "reperf-node");
+        }
+        hex_encode(value.sha256, SHA256_BYTES, hex);
+        path = arena_printf(d->arena, "bin/reperf-node-%s", hex);
+    }
+    VEC_PUSH(&d->things, ((struct thing){NODE_SELF, path}));
+    return 0;
+}
+
+/* On this machine things are where they are; a commit is checked out into the run's folder. */
 static const char *target_of(const struct dry *d, const struct plan_mount *mount)
 {
     return !d->inventory->is_local ? run_target_of(d->arena, mount)
@@ -63,7 +83,7 @@ static const char *target_of(const struct dry *d, const struct plan_mount *mount
 static int find_things(struct dry *d, struct err *err)
 {
     struct stage_item item;
-    if (add_program(d, err) < 0) {
+    if (add_program(d, err) < 0 || add_node_program(d, err) < 0) {
         return -1;
     }
     if (d->plan->data.folder.ptr) {

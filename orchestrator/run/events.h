@@ -55,9 +55,5 @@ MUST_CHECK int events_open(struct events *events, const char *path, struct clock
 /* An event that cannot be written is logged at debug level and dropped: it must not end a measurement. */
 void events_write(struct events *events, enum event event, const struct event_fields *fields);
 void events_release(struct events *events);
-static inline void events_cleanup(struct events *events)
-{
-    events_release(events);
-}
 
 #endif

@@ -54,9 +54,9 @@ static bool is_env_name(struct str name)
 static bool is_rank_name(struct str name)
 {
     static const char *const NAMES[] = {
-        "RANK",        "LOCAL_RANK",     "WORLD_SIZE",    "LOCAL_WORLD_SIZE", "MASTER_ADDR",
-        "MASTER_PORT", "REPERF_RUN_ID",  "REPERF_JOB",    "NODE_RANK",        "NODE_IPS",
-        "NNODES",      "NPROC_PER_NODE", LAUNCH_NODE_RANK};
+        "RANK",        "LOCAL_RANK",     "WORLD_SIZE",  "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+        "MASTER_PORT", "REPERF_RUN_ID",  "REPERF_JOB",  "NODE_RANK",        "NODE_IPS",
+        "NNODES",      "NPROC_PER_NODE", NODE_RANK_NAME};
     for (size_t idx = 0; idx < ARRAY_LEN(NAMES); idx++) {
         if (str_eq_z(name, NAMES[idx])) {
             return true;
@@ -197,6 +197,25 @@ static const char *container_name(const struct launch *launch, size_t place_idx)
     return arena_printf(launch->arena, "%s-%08x-%zu", name, sum, place_idx);
 }
 
+/* Those asked for, and that of reperf-node, where it starts the ranks. */
+static const struct container_mount *mounts_of(const struct launch *launch,
+                                               const struct launch_list *argv, size_t *ret_n)
+{
+    const struct launch_opts *opts = launch->opts;
+    struct container_mount *mounts =
+        arena_array(launch->arena, struct container_mount, opts->n_mounts + 1);
+    size_t n = opts->n_mounts;
+    if (n) {
+        memcpy(mounts, opts->mounts, n * sizeof(*mounts));
+    }
+    if (strcmp(argv->items[0], LAUNCH_NODE_INSIDE) == 0) {
+        mounts[n++] =
+            (struct container_mount){STR_LIT(NODE_SELF), STR_LIT(LAUNCH_NODE_INSIDE), false};
+    }
+    *ret_n = n;
+    return mounts;
+}
+
 static int wrap_container(const struct launch *launch, size_t place_idx,
                           const struct launch_list *argv, const struct launch_list *env,
                           struct remote_job *job, struct err *err)
@@ -204,11 +223,13 @@ static int wrap_container(const struct launch *launch, size_t place_idx,
     const struct launch_opts *opts = launch->opts;
     struct runtime_commands commands;
     struct launch_list all;
+    size_t n_mounts = 0;
+    const struct container_mount *mounts = mounts_of(launch, argv, &n_mounts);
     struct runtime_job inside = {.name = container_name(launch, place_idx),
                                  .image = opts->image,
                                  .flags = opts->flags,
-                                 .mounts = opts->mounts,
-                                 .n_mounts = opts->n_mounts,
+                                 .mounts = mounts,
+                                 .n_mounts = n_mounts,
                                  .argv = argv->items,
                                  .env = env->items,
                                  .run_id = opts->run_id,

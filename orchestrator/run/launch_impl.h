@@ -5,10 +5,8 @@
 
 #include "run/launch.h"
 
-#define LAUNCH_GRACE_S "5" /* between TERM and KILL for ranks that outlive one that failed */
-/* In the environment of a container that mpirun or srun starts: filled in on the node by launch_node_script. */
-#define LAUNCH_NODE_RANK "REPERF_NODE_RANK"
-#define LAUNCH_HOLE      "@"
+#define LAUNCH_GRACE_S     "5" /* between TERM and KILL for ranks that outlive one that failed */
+#define LAUNCH_NODE_INSIDE "/reperf-node" /* where a container has the node's reperf-node */
 
 struct launch_list { /* of words; ended by NULL */
     const char **items;
@@ -33,7 +31,7 @@ void launch_add_all(struct launch_list *list, const char *const *words);
 MUST_CHECK int launch_env(const struct launch *launch, struct launch_list *ret_env,
                           struct err *err);
 
-/* argv of the starter of a node's ranks, with the number of its first one; an empty one: counted from LAUNCH_NODE_RANK. */
+/* argv of what starts a node's ranks, with the number of its first one; an empty one: counted from NODE_RANK_NAME. */
 struct launch_list launch_starter(const struct launch *launch, const char *rank_base);
 
 /* From what runs on a node to what is started there: itself, or a container around it. */

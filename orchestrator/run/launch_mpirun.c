@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One job on the first node: mpirun (Open MPI) with a hostfile. The nodes must reach each other by ssh without a prompt; their users
-   and ports come from the first node's ~/.ssh/config. */
+/* One job on the first node: mpirun (Open MPI) with a hostfile (node/rank_start.c). The nodes must reach each other by ssh without a
+   question, and have reperf-node at the same path; users and ports of theirs are what the first node's ~/.ssh/config says. */
 #include "base/base.h"
 
 #include "run/launch_impl.h"
@@ -8,35 +8,6 @@
 #include <arpa/inet.h>
 
 #define PREFIX_MIN 8 /* bits in common: with fewer they share no network */
-
-/* $1: network that mpirun talks over, or ""; $2: processes a node; $3: nodes, and then their addresses; the rest are mpirun's words. */
-static const char MPIRUN[] =
-    "include=$1 slots=$2 nodes=$3\n"
-    "shift 3\n"
-    "folder=$(mktemp -d \"${TMPDIR:-/tmp}/reperf-hosts.XXXXXX\") || exit 70\n"
-    "trap 'rm -rf \"$folder\"' EXIT\n"
-    "np=$((nodes * slots))\n"
-    "while [ \"$nodes\" -gt 0 ]; do\n"
-    "    echo \"$1 slots=$slots\" >>\"$folder/hosts\" || exit 70\n"
-    "    shift\n"
-    "    nodes=$((nodes - 1))\n"
-    "done\n"
-    "[ -z \"$include\" ] || set -- --mca oob_tcp_if_include \"$include\" --mca btl_tcp_if_include "
-    "\"$include\" \"$@\"\n"
-    "[ \"$(id -u)\" != 0 ] || set -- --allow-run-as-root \"$@\"\n"
-    "child=''\n"
-    "trap 'caught=1; [ -z \"$child\" ] || kill -TERM \"$child\"' TERM INT HUP\n"
-    "caught=0\n"
-    "mpirun --hostfile \"$folder/hosts\" -np \"$np\" --map-by slot --bind-to none \\\n"
-    "    --mca plm_rsh_agent \"ssh -o BatchMode=yes -o ConnectTimeout=15\" \"$@\" </dev/null &\n"
-    "child=$!\n"
-    "[ $caught = 0 ] || kill -TERM \"$child\"\n"
-    "while :; do\n"
-    "    caught=0\n"
-    "    wait \"$child\"\n"
-    "    rc=$?\n"
-    "    [ $caught = 1 ] || exit $rc\n"
-    "done\n";
 
 /* The smallest network with all fast addresses in it, as "10.11.0.0/29": docker0 and its like have the same address on every node,
    and mpirun would take them for a route between nodes. "" where the addresses are names, or have no network in common. */
@@ -92,8 +63,7 @@ int launch_by_mpirun(const struct launch *launch, struct launch_job *ret_job, st
     }
     argv = launch_list_new(launch->arena, launch_count(task.argv) + 2 * launch_count(task.env) +
                                               place->n_nodes + 16);
-    launch_add_all(&argv, (const char *[]){"/bin/sh", "-c", MPIRUN, "reperf-mpirun",
-                                           network_of(launch), NULL});
+    launch_add_all(&argv, (const char *[]){NODE_SELF, "mpirun", network_of(launch), NULL});
     launch_add(&argv, arena_printf(launch->arena, "%lld", (long long)slots));
     launch_add(&argv, arena_printf(launch->arena, "%zu", place->n_nodes));
     for (size_t idx = 0; idx < place->n_nodes; idx++) {

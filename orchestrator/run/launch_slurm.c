@@ -48,7 +48,7 @@ int launch_by_slurm(const struct launch *launch, struct launch_job *ret_job, str
                                    .limit_s = launch->opts->limit_s,
                                    .nodelist = node_list(launch)};
     argv = launch_list_new(launch->arena, launch_count(task.argv) + 2 * place->n_nodes + 20);
-    launch_add_all(&argv, (const char *[]){"reperf-node", "srun", NULL}); /* node/batch.c */
+    launch_add_all(&argv, (const char *[]){NODE_SELF, "srun", NULL}); /* node/batch.c */
     launch_add(&argv, word_of(launch, "", (int64_t)place->n_nodes));
     for (size_t idx = 0; idx < place->n_nodes; idx++) {
         const struct inventory_node *node = &place->inventory->nodes[place->nodes[idx]];

@@ -98,7 +98,8 @@ void metrics_encode(struct strbuf *out, const struct frozen *frozen, const struc
     strbuf_add_z(out, "reperf_run_info{");
     run_labels(out, frozen);
     strbuf_printf(out, ",profile=\"%s\",state=\"%s\",version=\"%s\"} 1\n",
-                  profile_name(frozen->plan.profile), state, REPERF_VERSION);
+                  plan_kind_name(frozen->plan.profile, frozen->plan.is_rehearsal), state,
+                  REPERF_VERSION);
     encode_states(out, frozen, units, n_units);
     family(out, "reperf_cases_not_run", "gauge", NULL,
            "Cases of the plan that could not be run here.");

@@ -68,27 +68,29 @@ static void set_command(struct arena *arena, const struct recipe *recipe,
     }
 }
 
-static void choose_command(struct arena *arena, const struct report_case *c,
+/* False where there is none: nothing that could be fetched would help. */
+static bool choose_command(struct arena *arena, const struct report_case *c,
                            const struct recipe *recipe, struct plan_step *step)
 {
     const struct stack *stack = c->stack;
     const struct command *command = recipe->n_commands
                                         ? run_command_for(recipe->commands, recipe->n_commands, c)
                                         : run_command_for(stack->commands, stack->n_commands, c);
-    if (command) {
-        set_command(arena, recipe, command, step);
-        if (str_eq_z(command->per, "head") && step->n_nodes > 1) {
-            plan_cannot(step, ERR_MANIFEST,
-                        "the command is typed on the first node alone and brings itself to the "
-                        "others: nothing here lets it into their containers",
-                        NULL);
-        }
-    } else {
+    if (!command) {
+        const char *why = recipe->n_commands ? "the recipe has no command for so many GPUs"
+                                             : "the report's data has no run command for this case";
+        plan_cannot(step, recipe->else_why_not.ptr ? ERR_CONTAINER : ERR_MANIFEST,
+                    recipe->else_why_not.ptr ? recipe->else_why_not.ptr : why, NULL);
+        return false;
+    }
+    set_command(arena, recipe, command, step);
+    if (str_eq_z(command->per, "head") && step->n_nodes > 1) {
         plan_cannot(step, ERR_MANIFEST,
-                    recipe->n_commands ? "the recipe has no command for so many GPUs"
-                                       : "the report's data has no run command for this case",
+                    "the command is typed on the first node alone and brings itself to the "
+                    "others: nothing here lets it into their containers",
                     NULL);
     }
+    return true;
 }
 
 /* ---- environment and conditions ---- */
@@ -198,7 +200,9 @@ int plan_follow(struct planner *p, const struct report_case *c, const struct rec
     step->target = recipe->target;
     set_env(step, recipe->env, recipe->n_env);
     set_conditions(arena, opts, recipe, step);
-    choose_command(arena, c, recipe, step);
+    if (!choose_command(arena, c, recipe, step)) {
+        return 0;
+    }
     plan_choose_image(p, c, recipe, step);
     use_data(arena, opts, step);
     if (opts->is_rehearsal) {

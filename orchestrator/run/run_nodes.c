@@ -20,6 +20,10 @@ int run_nodes_open(struct runner *r, struct err *err)
         .work_folder = r->dir.folder, .clock = r->opts->clock, .stop_signal = &r->stop_signal};
     r->chunk = arena_array(r->arena, char, RUN_CHUNK_BYTES);
     r->child_env = proc_env_allowed(r->arena, &n_env);
+    if (r->frozen.inventory
+            .is_local) { /* as when it was planned: what was frozen of it has no count */
+        r->frozen.inventory.nodes[0].gpus = environment_gpus();
+    }
     if (fleet_open(&r->fleet, &r->loop, &r->frozen.inventory, &opts, err) < 0) {
         return -1;
     }

@@ -22,6 +22,7 @@ static int load_plan(struct arena *arena, struct run_info *info, struct err *err
     }
     info->report = plan.report;
     info->profile = plan.profile;
+    info->is_rehearsal = plan.is_rehearsal;
     info->repeats =
         arena_array(arena, struct run_repeat, plan_runnable(&plan) * (size_t)plan.repeats + 1);
     for (size_t idx = 0; idx < plan.n_steps; idx++) {

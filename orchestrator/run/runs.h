@@ -39,6 +39,7 @@ struct run_info {
     const char *time; /* of its id, RFC 3339 */
     struct str report;
     enum profile profile;
+    bool is_rehearsal;
     const char *state; /* "running", "interrupted", "died", "cancelled", "sealed", RUN_DAMAGED */
     struct str why;    /* of interrupted: the signal or the error; of damaged; else NULL */
     size_t n_done, n_total;     /* repeats */

@@ -14,7 +14,6 @@
 #define DATASET_REF_KIND  "dataset"
 #define DATASET_TREE_JSON "tree.json"
 #define DATASET_TREE_LIST "tree.sha256"
-#define DATASETS_MAX      256
 
 struct dataset_here {       /* a description, and where its parts are */
     struct dataset dataset; /* merged with the lock, unless is_synthetic */

@@ -68,15 +68,20 @@ static const char *last_line(struct load *load)
     return text[0] ? text : "no output";
 }
 
-/* DOCKER_HOST and the like are not among what children inherit; the engine's client needs to be told where its engine is. */
+/* The client's own environment, and in it the host that was asked for. */
 static const char **engine_env(struct load *load)
 {
-    size_t n;
-    const char **allowed = proc_env_allowed(load->arena, &n);
-    const char **env = arena_array(load->arena, const char *, n + 2);
-    memcpy(env, allowed, n * sizeof(env[0]));
+    static const char HOST[] = "DOCKER_HOST=";
+    size_t n_allowed, n = 0;
+    const char **allowed = proc_env_allowed(load->arena, &n_allowed);
+    const char **env = arena_array(load->arena, const char *, n_allowed + 2);
+    for (size_t idx = 0; idx < n_allowed; idx++) {
+        if (!load->host || strncmp(allowed[idx], HOST, strlen(HOST)) != 0) {
+            env[n++] = allowed[idx];
+        }
+    }
     if (load->host) {
-        env[n] = arena_printf(load->arena, "DOCKER_HOST=%s", load->host);
+        env[n] = arena_printf(load->arena, "%s%s", HOST, load->host);
     }
     return env;
 }

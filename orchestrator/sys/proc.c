@@ -12,14 +12,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/engine_env.h"
 #include "base/fs.h"
 
 #define TICK_NS (20 * NS_PER_MS)
 
-/* What a child may inherit. Tokens and keys in the caller's environment are not on the list. */
-static const char *const ENV_NAMES[] = {
-    "PATH", "HOME",    "TMPDIR", "LANG",         "SLURM_CONF",    "LC_ALL",      "LD_LIBRARY_PATH",
-    "USER", "LOGNAME", "TZ",     "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+/* What a child may inherit. Tokens and keys of the caller's shell are not among it. */
+static const char *const ENV_NAMES[] = {"PATH",
+                                        "HOME",
+                                        "TMPDIR",
+                                        "LANG",
+                                        "SLURM_CONF",
+                                        "LC_ALL",
+                                        "USER",
+                                        "LOGNAME",
+                                        "LD_LIBRARY_PATH",
+                                        "TZ",
+                                        "ASAN_OPTIONS",
+                                        "UBSAN_OPTIONS",
+                                        "TSAN_OPTIONS",
+                                        "XDG_RUNTIME_DIR",
+                                        ENGINE_ENV};
 /* What is recorded as a condition of a measurement; a child gets these too. */
 static const char *const ENV_PREFIXES[] = {"CUDA_",     "CUDNN_",  "CUBLAS_", "NCCL_", "OMP_",
                                            "GOMP_",     "KMP_",    "MKL_",    "DNNL_", "ONEDNN_",

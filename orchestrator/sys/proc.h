@@ -10,8 +10,7 @@
 #include "base/strbuf.h"
 #include "sys/loop.h"
 
-#define PROC_GRACE_NS    (5 * NS_PER_S) /* between TERM and KILL */
-#define PROC_CAPTURE_MAX (16u << 20)
+#define PROC_GRACE_NS (5 * NS_PER_S) /* between TERM and KILL */
 
 typedef void (*proc_output_fn)(void *ctx, const char *ptr, size_t len);
 

@@ -12,15 +12,14 @@ static void put_limit(struct json_out *out, const struct bench_view *view, size_
 {
     const struct bench_measure *measure = &BENCH_MEASURE[idx];
     const struct bench_limit *limit = &view->opts->limits->of[idx];
-    bool is_judged = measure->kind != BENCH_NONE;
     jw_object(out, NULL);
     jw_z(out, "measure", measure->id);
     jw_z(out, "unit", measure->unit);
     jw_z(out, "formula", measure->formula);
     jw_z(out, "better", measure->is_higher_better ? "higher" : "lower");
-    jw_f64(out, "share", is_judged ? limit->share : (double)NAN);
-    jw_f64(out, "amount", is_judged ? limit->amount : (double)NAN);
-    jw_f64(out, "bound", is_judged ? limit->bound : (double)NAN);
+    jw_f64(out, "share", limit->share);
+    jw_f64(out, "amount", limit->amount);
+    jw_f64(out, "bound", limit->bound);
     jw_str(out, "origin", limit->origin);
     jw_end_object(out);
 }

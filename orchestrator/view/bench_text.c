@@ -108,18 +108,31 @@ static void put_table(const struct bench_view *view, const size_t *measures, siz
     strbuf_add_char(out, '\n');
 }
 
+/* On most nodes there are none: no empty table. */
+static bool has_gpus(const struct bench_view *view)
+{
+    for (size_t node = 0; node < view->result->n_nodes; node++) {
+        if (view->result->nodes[node].gpus > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_tables(const struct bench_view *view, struct strbuf *out)
 {
-    size_t measures[2][BENCH_MEASURES];
-    size_t n[2] = {0, 0};
+    enum { TABLES = 3 };
+    size_t measures[TABLES][BENCH_MEASURES];
+    size_t n[TABLES] = {0};
     for (size_t idx = 0; idx < BENCH_MEASURES; idx++) {
         enum bench_what what = BENCH_MEASURE[idx].what;
         bool is_second = what == BENCH_CLOCK || what == BENCH_NET || what == BENCH_RING;
-        if (view->opts->wants[what] && what != BENCH_GPU) {
-            measures[is_second][n[is_second]++] = idx;
+        int table = what == BENCH_GPU ? TABLES - 1 : is_second;
+        if (view->opts->wants[what] && (what != BENCH_GPU || has_gpus(view))) {
+            measures[table][n[table]++] = idx;
         }
     }
-    for (int idx = 0; idx < 2; idx++) {
+    for (int idx = 0; idx < TABLES; idx++) {
         if (n[idx]) {
             put_table(view, measures[idx], n[idx], out);
         }

@@ -54,19 +54,6 @@ static void write_samples(const struct explain_cell *of, size_t log, struct json
     jw_end_array(out);
 }
 
-static void write_facts(const struct measurement *m, struct json_out *out)
-{
-    jw_array(out, "facts");
-    for (size_t idx = 0; m && idx < m->n_facts; idx++) {
-        jw_object(out, NULL);
-        jw_str(out, "name", m->facts[idx].name);
-        jw_str(out, "value", m->facts[idx].value);
-        jw_i64(out, "line", m->facts[idx].line);
-        jw_end_object(out);
-    }
-    jw_end_array(out);
-}
-
 static void write_log(struct arena *arena, const struct explain_cell *of, size_t log,
                       struct json_out *out)
 {
@@ -80,7 +67,7 @@ static void write_log(struct arena *arena, const struct explain_cell *of, size_t
     jw_z(out, "read_from", !m ? NULL : a->logs[log].file.ptr ? "log" : "kept_series");
     jw_str(out, "format", m ? m->format : STR_EMPTY);
     jw_z(out, "parse_verdict", m ? parse_verdict_name(m->verdict) : NULL);
-    write_facts(m, out);
+    measurement_encode_facts(out, m);
     jw_str(out, "series", how->series ? how->series->name : STR_EMPTY);
     jw_str(out, "unit", how->series ? how->series->unit : STR_EMPTY);
     write_samples(of, log, out);

@@ -126,7 +126,7 @@ static void add_how_measured(struct page *page, const struct bench_view *view)
     for (size_t at = 0; at < BENCH_MEASURES; at++) {
         const struct bench_measure *measure = &BENCH_MEASURE[at];
         const struct bench_limit *limit = &limits->of[at];
-        if (view->opts->wants[measure->what] && measure->kind != BENCH_NONE) {
+        if (view->opts->wants[measure->what]) {
             HTML(page->out,
                  "<tr><th scope=\"row\">{}, {}</th><td>{}</td><td class=\"n\">{}</td><td "
                  "class=\"n\">{}</td><td>{}</td></tr>\n",

@@ -12,7 +12,7 @@
 static bool is_alike(const struct history_point *a, const struct history_point *b)
 {
     return str_eq(a->case_id, b->case_id) && str_eq(a->report, b->report) &&
-           str_eq(a->unit, b->unit) && strcmp(a->profile, b->profile) == 0;
+           str_eq(a->unit, b->unit) && strcmp(a->kind, b->kind) == 0;
 }
 
 static bool is_first(const struct history_point *points, size_t idx)
@@ -75,7 +75,7 @@ static void add_case(struct page *page, const struct history_point *points, size
     HTML(page->out, "<section class=\"card\"><h2 class=\"first\"><code>{}</code></h2>\n",
          head->case_id);
     HTML(page->out, "<p class=\"meta\">Report {}, profile {}.</p>\n", head->report,
-         str_of(head->profile));
+         str_of(head->kind));
     add_chart(page, points, n, first);
     add_scroll_begin(page, head->case_id);
     HTML(page->out,

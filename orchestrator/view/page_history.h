@@ -7,9 +7,9 @@
 
 struct history_point { /* one cell of one finished run */
     struct str time, run, report, case_id, unit, verdict;
-    struct str name; /* of the run, or empty */
-    const char *profile;
-    double value; /* NAN: none */
+    struct str name;  /* of the run, or empty */
+    const char *kind; /* plan_kind_name */
+    double value;     /* NAN: none */
 };
 
 /* In the order of time. */

@@ -134,6 +134,9 @@ static void add_run_cells(struct page *page, const struct run_view *view)
     }
     strbuf_add_z(page->out, "</tbody>");
     add_scroll_end(page);
+    if (view->audit_note.ptr) {
+        HTML(page->out, "<p class=\"soft\">{}</p>\n", view->audit_note);
+    }
     strbuf_add_z(page->out, "</section>\n");
 }
 
@@ -338,7 +341,7 @@ int page_run(struct strbuf *out, const struct run_view *view, struct err *err)
          "<header><h1>Run {}</h1>\n<p class=\"meta\">Report {} (<code>{}</code>), profile {}, {} "
          "repeat{} a case.</p>\n",
          view->frozen.run_id, view->frozen.report.title, view->frozen.plan.report,
-         str_of(profile_name(view->frozen.plan.profile)),
+         str_of(plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal)),
          textf(&page.arena, "%" PRId64, view->frozen.plan.repeats),
          view->frozen.plan.repeats == 1 ? STR_EMPTY : STR_LIT("s"));
     add_headline(&page, view);

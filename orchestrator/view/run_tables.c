@@ -25,7 +25,8 @@ static void add_cells(const struct run_view *view, struct table *table)
         size_t n = cell->summary.n;
         table_add(table, view->frozen.run_id);
         table_add(table, view->frozen.plan.report);
-        table_addf(table, "%s", profile_name(view->frozen.plan.profile));
+        table_addf(table, "%s",
+                   plan_kind_name(view->frozen.plan.profile, view->frozen.plan.is_rehearsal));
         table_add(table, cell->of_case->id);
         table_addf(table, "%zu", n);
         add_f64(table, cell->value);

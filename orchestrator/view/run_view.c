@@ -262,7 +262,7 @@ const struct cell_audit *run_view_audited(const struct run_view *view, const str
 {
     for (size_t idx = 0; cell && view->audit && idx < view->audit->n_cells; idx++) {
         const struct cell_audit *audited = &view->audit->cells[idx];
-        if (audited->cell == cell) {
+        if (str_eq(audited->cell->id, cell->id) && str_eq(audited->cell->printed, cell->printed)) {
             return isfinite(audited->recomputed) ? audited : NULL;
         }
     }

@@ -26,7 +26,9 @@ struct run_view {
     struct setting *settings; /* sorted by setting_cmp: those of a node stand together */
     size_t n_settings;
     const struct report_audit
-        *audit; /* of the frozen report, by the series that are kept here; NULL: not asked for */
+        *audit; /* of the report as it is here today, by the series kept with it; NULL: none */
+    struct str
+        audit_note; /* a sentence: why there is none, or what it was judged by that the run did not freeze; or NULL */
 };
 
 /* ERR_NOT_FOUND where there is no such run, ERR_INTEGRITY where result.json does not follow from the logs. */
@@ -38,7 +40,7 @@ static inline void run_view_cleanup(struct run_view *view)
     run_view_close(view);
 }
 
-/* What the published log of that cell gives, or NULL: not read, or there is none. */
+/* What the published log of that cell gives, or NULL: nobody looked, there is none, or another number is printed for it today. */
 const struct cell_audit *run_view_audited(const struct run_view *view, const struct cell *cell);
 
 /* By node, then by name. */

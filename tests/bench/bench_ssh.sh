@@ -5,6 +5,8 @@
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/bench/bench_lib.sh
 . tests/bench/bench_lib.sh
+# shellcheck source=tests/server_lib.sh
+. tests/server_lib.sh
 # shellcheck source=tests/integration/ssh_lib.sh
 . tests/integration/ssh_lib.sh
 : "${B:=build/release}"

@@ -16,13 +16,14 @@ column() { # REPORT IMAGE NAME CASES N [TARGETS [RECIPE]]: what images/build.sh 
     [ -z "${7:-}" ] || like "$(jq -r '.steps[].recipe' "$(jq -r .folder "$T/out")/evidence/manifest/plan.json" | sort -u)" "^$7" "$name: by the program that was meant"
     exits 0 "$name: the archive replays" "$REPERF" replay "$(jq -r .archive "$T/out")"
 }
-from_source() { # NAME REPORT URL COMMAND...: by the project's own code at the report's commit, where $SOURCES names a mirror of it (reperf fetch --mirror)
-    local name=$1 report=$2 url=$3 pin
+from_source() { # NAME REPORT STACK COMMAND...: by the project's own code at the report's commit, where $SOURCES names a mirror of it (reperf fetch --mirror)
+    local name=$1 source
+    source=$(jq -r --arg stack "$3" '.stacks[] | select(.id == $stack) | .sources as $own | first(.smoke[].mounts[] | select(.kind == "source")) | .name as $url
+        | "\($url)@\(.commit // first($own[] | select(.repository == $url) | .commit))\(if .paths then ":" + (.paths | join(",")) else "" end)"' "manifests/reports/$2.json")
     shift 3
-    pin=$(jq -r --arg url "$url" 'first(.stacks[] | .sources as $own | .smoke[]?.mounts[]? | select(.kind == "source" and .name == $url) | (.commit // first($own[] | select(.repository == $url) | .commit)) + (if .paths then ":" + (.paths | join(",")) else "" end))' "manifests/reports/$report.json")
     if [ -z "${SOURCES:-}" ]; then
-        skip "$name itself" "SOURCES=DIR names no mirror of $url"
-    elif ! "$REPERF" fetch "source:$url@$pin" --mirror "$SOURCES" >"$T/out" 2>"$T/err"; then
+        skip "$name itself" "SOURCES=DIR names no mirror of ${source%@*}"
+    elif ! "$REPERF" fetch "source:$source" --mirror "$SOURCES" >"$T/out" 2>"$T/err"; then
         skip "$name itself" "$(grep -m 1 'mirror' "$T/err" || tail -n 1 "$T/err")"
     else
         "$@"

@@ -128,6 +128,8 @@ PY
 packages_up() {
     local name
     for name in boto3 h5py requests tqdm; do package "$name" 1.0 "$INDEX/simple/$name"; done
+    program "$P/scipy/scipy/__init__.py" ''
+    cp "$CLUSTER_DIR/published/scipy_io.py" "$P/scipy/scipy/io.py"
     package tensorflow-datasets 3.0.0 "$INDEX/simple/tensorflow-datasets"
     package scipy 1.0 "$INDEX/simple/scipy" "$P/scipy"
     package paddlepaddle-gpu 2.5.0.post112 www.paddlepaddle.org.cn/whl/linux/mkl/avx "$P/paddle"
@@ -153,8 +155,6 @@ frameworks() { # FOLDER: what an image of theirs has installed
     program "$1/torch/distributed/__init__.py" ''
     program "$1/torch/distributed/launch.py" 'import standin' 'standin.torch_launch()'
     paddle "$P/paddle" 2.5.0.post112
-    program "$P/scipy/scipy/__init__.py" ''
-    cp "$CLUSTER_DIR/published/scipy_io.py" "$P/scipy/scipy/io.py"
 }
 trains() { # FOLDER FORM FILE...
     local file
@@ -196,13 +196,28 @@ libraries() { # ROOT FILE...: what these need of this machine's
         [ ! -f "$file" ] || [ -e "$1$file" ] || install -D "$(readlink -f "$file")" "$1$file"
     done
 }
-# A shell, Python with pip, git and the stand-ins, under this machine's versions: the root of every published image.
-image_root() { # FOLDER
+# What a Python's image lacks of pip, git and names, for the recipes' installs: laid over its root.
+tools_root() { # FOLDER
     local root=$1 lib=/usr/lib/python3/dist-packages name
-    mkdir -p "$root"/{usr/{bin,lib},"$lib",etc/ssl/certs,var/tmp,usr/local/lib/python3.11/dist-packages}
-    (cd /usr/lib && tar --exclude=test --exclude=idlelib --exclude=tkinter --exclude=ensurepip --exclude='config-*' --exclude=EXTERNALLY-MANAGED --exclude=sitecustomize.py -cf - python3.11) | tar -xf - -C "$root/usr/lib"
+    mkdir -p "$root"/{usr/bin,"$lib",etc/ssl/certs}
     for name in pip setuptools pkg_resources _distutils_hack wheel distutils-precedence.pth; do cp -a "$lib/$name" "$root$lib/"; done
     for name in "$lib"/{pip,setuptools,wheel}-*; do cp -a "$name" "$root$lib/"; done
+    for name in python python3.7; do ln -s python3.11 "$root/usr/bin/$name"; done
+    for name in pip pip3 pip3.7; do printf '#!/bin/sh\nexec python3 -m pip "$@"\n' >"$root/usr/bin/$name"; done
+    printf '#!/bin/sh\nexec python3 -m paddle.distributed.launch "$@"\n' >"$root/usr/bin/fleetrun"
+    install -m 755 /usr/lib/git-core/git-remote-http "$root/usr/bin/git-remote-https"
+    libraries "$root" /usr/lib/git-core/git-remote-http
+    cp "$P/ca.crt" "$root/etc/ssl/certs/ca-certificates.crt"
+    echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
+    chmod +x "$root"/usr/bin/{pip,pip3,pip3.7,fleetrun}
+}
+# A shell, Python with pip, git and the stand-ins, under this machine's versions: the root of every published image.
+image_root() { # FOLDER
+    local root=$1 lib=/usr/lib/python3/dist-packages
+    mkdir -p "$root"/{usr/{bin,lib},"$lib",var/tmp,usr/local/lib/python3.11/dist-packages}
+    (cd /usr/lib && tar --exclude=test --exclude=idlelib --exclude=tkinter --exclude=ensurepip --exclude='config-*' --exclude=EXTERNALLY-MANAGED --exclude=sitecustomize.py -cf - python3.11) | tar -xf - -C "$root/usr/lib"
+    tools_root "$root"
+    ln -s python3.11 "$root/usr/bin/python3"
     # What is compiled holds for files of the time that image.sh gives them all.
     /usr/bin/python3 -c 'import pathlib, sys
 for path in pathlib.Path(sys.argv[1]).rglob("*.pyc"):
@@ -211,16 +226,9 @@ for path in pathlib.Path(sys.argv[1]).rglob("*.pyc"):
         file.write(bytes(4))' "$root"
     libraries "$root" /usr/lib/python3.11/lib-dynload/*.so
     frameworks "$root$lib"
-    for name in python python3 python3.7; do ln -s python3.11 "$root/usr/bin/$name"; done
-    for name in pip pip3 pip3.7; do printf '#!/bin/sh\nexec python3 -m pip "$@"\n' >"$root/usr/bin/$name"; done
-    printf '#!/bin/sh\nexec python3 -m paddle.distributed.launch "$@"\n' >"$root/usr/bin/fleetrun"
     printf '#!/usr/bin/python3\nimport standin\nstandin.mpiexec()\n' >"$root/usr/bin/mpiexec"
-    chmod +x "$root"/usr/bin/{pip,pip3,pip3.7,fleetrun,mpiexec}
-    install -m 755 /usr/lib/git-core/git-remote-http "$root/usr/bin/git-remote-https"
-    libraries "$root" /usr/lib/git-core/git-remote-http
+    chmod +x "$root/usr/bin/mpiexec"
     install -D /lib/x86_64-linux-gnu/libgcc_s.so.1 "$root/lib/x86_64-linux-gnu/libgcc_s.so.1" # that threads end by
-    cp "$P/ca.crt" "$root/etc/ssl/certs/ca-certificates.crt"
-    echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
     mkdir -p "$root"/workspace/mmsegmentation/configs/_base_/models
     touch "$root"/workspace/mmsegmentation/configs/_base_/models/{fcn_hr18,deeplabv3plus_r50-d8}.py
     trains "$root" mmseg workspace/mmsegmentation/tools/train.py

@@ -18,43 +18,8 @@ frameworks_are_up() { code_up && images_up && packages_up; }
 frameworks_are_up
 ok $? "and images, repositories and packages under them"
 
-# Locks are of the user's data folder; the nodes are those of the reports, at other addresses: no registry of one's own.
-mkdir -p "$T/root"
-for name in images datasets workloads; do ln -s "$ROOT/$name" "$T/root/$name"; done
-cp -R manifests "$T/root/manifests"
-export REPERF_ROOT="$T/root"
-jq 'del(.registry)' "$S/inventory.json" >"$T/nodes.json"
-
-# What cannot be stood in for under its own name, a commit, and what the stand-ins are: said with -C, kept with the run as what differs.
-has_capability 24 && CLAMPED='' || CLAMPED=1 # without CAP_SYS_RESOURCE nobody here locks as much memory as the reports ask for
-replaced() { # REPORT: into SETTINGS
-    mapfile -t SETTINGS < <(jq -r --arg code "$CODE" --arg clamped "$CLAMPED" '.stacks[] | select(.full[0].image and .framework != "reperf") | .id as $id
-        | (.sources | to_entries[] | select(.value.commit) | "stacks[\($id)].sources[\(.key)].commit=\($code)"),
-          (.full[0].mounts | to_entries[] | select(.value.commit) | "stacks[\($id)].full[0].mounts[\(.key)].commit=\($code)"),
-          (.full[0].before // "" | select(test("git[+]")) | "stacks[\($id)].full[0].before=\(gsub("dllogger.git@[0-9a-f]{40}"; "dllogger.git@\($code)") | tojson)"),
-          (if $clamped == "" then empty elif .full[0].container then .full[0].container | "stacks[\($id)].full[0].container=\(gsub("--ulimit memlock=-1"; "") | tojson)"
-               else .commands | to_entries[] | select(.value.purpose == "container") | "stacks[\($id)].commands[\(.key)].works=\(.value.works // .value.printed | gsub("--ulimit memlock=-1"; "") | tojson)" end),
-          "stacks[\($id)].full[0].conditions=\((.full[0].conditions // {}) + {device: "none: what would use it is stood in for", framework_version: "stand-in"} | tojson)"' "manifests/reports/$1.json" | sed 's/^/-C\n/')
-}
-given() { # REPORT: of GIVEN what its stacks use
-    local id
-    OWN=()
-    for id in $(jq -r '.stacks[] | select(.framework != "reperf") | .full[]?.image | values' "manifests/reports/$1.json" | sort -u); do
-        for pair in "${GIVEN[@]}"; do [ "${pair%%=*}" != "$id" ] || OWN+=(--image "$pair"); done
-    done
-}
-rehearse() { # STATUS REPORT NAME GLOB...
-    local status=$1 report=$2 name=$3 cases=()
-    for glob in "${@:4}"; do cases+=(--case "$glob"); done
-    replaced "$report"
-    given "$report"
-    exits "$status" "$name" published "$REPERF" run "$report" --rehearse --nodes "$T/nodes.json" "${OWN[@]}" "${SETTINGS[@]}" "${cases[@]}" --repeats 1 --deadline 300 --json
-    E=$(jq -r .folder "$T/out")/evidence
-}
-holds() { # REPORT WANTED
-    is "$(/usr/bin/python3 tests/cluster/check_ranks.py "manifests/reports/$1.json" "$E")" "$2" "each rank's number, node, words, environment, GPU and data are the report's"
-    is "$(jq -c '[.cells[] | select(.verdict != "not_comparable" or .value == null)]' "$T/out")" "[]" "each log is read by the report's rule, and claims nothing"
-}
+# shellcheck source=tests/cluster/rehearse_lib.sh
+. "$(dirname "$0")/rehearse_lib.sh"
 
 R=paddle-perf-hrnetw18
 rehearse 0 $R "PaddleSeg's HRNet-W18 on 32 GPUs, in one command" 'hrnetw18/paddle/fp32/n4g8/*'

@@ -74,7 +74,7 @@ for case in report["cases"]:
         if "--network=host" not in options or "--gpus=all" not in options:
             fault("without the host's network or its GPUs")
         if stack["framework"] == "reperf":
-            first = argv.index("reperf-ranks") + 1 if per_node > 1 else None
+            first = argv.index("ranks") + 1 if per_node > 1 else None
             launch = argv[first + 3:] if first else argv
             if launch != shlex.split(work(run)) or env.get("WORLD_SIZE") != str(gpus) or env.get("LOCAL_WORLD_SIZE") != str(per_node):
                 fault("another launch of %s ranks: %s" % (env.get("WORLD_SIZE"), launch))

@@ -101,4 +101,31 @@ like "$(tail -n 1 "$T/out")" "^7 runs, 7 cells: 6 not_comparable, 1 failed$" "en
 is "$(grep -c not_comparable "$T/out") $(grep -c "  failed$" "$T/out")" "1 1" "and shows what failed"
 exits 0 "history -v" "$REPERF" history -v --case "$CASE"
 like "$(cat "$T/out")" "$REPERF_STATE/runs/$THREE" "shows where each run lies"
+
+# --- a rehearsal beside a run ----------------------------------------------------------------------------
+# On this machine's own GPU, as far as /proc tells; its log is one of the full profile.
+REHEARSED=20260101T000007.000Z-0000000b
+sed 's/"steps":20/"steps":500/g; s/"warmup_steps":4/"warmup_steps":100/; s/"batch":4/"batch":96/; s/\[64,64\]/[224,224]/; s/"device":"cpu"/"device":"cuda"/; s/^steps 1 20/steps 1 500/' "$ROOT/tests/integration/fake_train.sh" >"$T/fake/train.sh"
+rm -f "$T/fake/mode"
+if unshare -m mount -t tmpfs none /proc/driver 2>/dev/null; then
+    # shellcheck disable=SC2016
+    exits 0 "a rehearsal on this machine" unshare -m sh -c 'mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0 && exec "$@"' sh \
+        "$REPERF" run paddle-perf-2020 --case "$CASE" --rehearse --repeats 2 --run-id "$REHEARSED" --json
+    is "$(jq -c '[.rehearsal, .cells[0].verdict, .cells[0].value, .cells[0].rel_diff]' "$T/out")" '[true,"not_comparable",8,null]' "has a number that claims nothing"
+    exits 1 "which no gate takes" "$REPERF" compare "$THREE" "$REHEARSED" --fail-slower 50% --allow-undecided --json
+    is "$(jq -c '[.b.rehearsal, .gate.outcome, .cells[0].a.value > 0, .cells[0].b.value > 0, .cells[0].rel_diff]' "$T/out")" '[true,"missing",true,true,null]' "beside which a run's is not set"
+    like "$(cat "$T/err")" 'one of the runs is a rehearsal' "and it is said why"
+    exits 0 "of a run over time" "$REPERF" history --case "$CASE" --html "$T/h.html"
+    like "$(grep -A1 'Report paddle-perf-2020, profile rehearsal' "$T/h.html")" 'Report' "it is no point of the curve"
+    exits 0 "in a list" "$REPERF" history --json
+    is "$(jq -c '[.cells[] | select(.rehearsal) | .run]' "$T/out")" "[\"$REHEARSED\"]" "it is marked"
+    cp "$T/out" "$T/h.json"
+    exits 0 "which is valid" /usr/bin/python3 tests/integration/validate.py manifests/schema/history.json "$T/h.json"
+    exits 0 "as CSV" "$REPERF" report "$REHEARSED" --csv -
+    like "$(tail -n 1 "$T/out")" "^$REHEARSED,paddle-perf-2020,rehearsal," "too"
+    exits 0 "among the runs" "$REPERF" status --json
+    is "$(jq -c '[.runs[] | select(.rehearsal) | .run]' "$T/out")" "[\"$REHEARSED\"]" "as well"
+else
+    skip "a rehearsal beside a run" "a mount namespace of one's own needs root"
+fi
 tap_done

@@ -1,23 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The starter of a node's ranks under each /bin/sh that a node may have: numbers, statuses, one that fails, signals, and nothing left
-# behind. mpirun for real, with this machine as two nodes' worth of slots.
+# reperf-node as what starts a node's ranks: numbers, statuses, one that fails, signals, and nothing left behind. mpirun for real, with this
+# machine as two nodes' worth of slots.
 # shellcheck source=tests/tap_lib.sh
 . "$(dirname "$0")/../tap_lib.sh"
 ARGV="$B/servers/launch_argv"
+NODE=$(realpath "$B/reperf-node")
 words() { # LAUNCHER NODES RANKS NODE [NAME=VALUE...] -- ARGV: into ENV_WORDS and ARGV_WORDS
     local all word seen=0
     mapfile -d '' all < <("$ARGV" "$@")
     ENV_WORDS=() ARGV_WORDS=()
     for word in "${all[@]}"; do
+        word=${word//'/@reperf-node@'/$NODE} # as the wrapper of a job puts it there
         if [ -z "$word" ] && [ $seen = 0 ]; then seen=1
         elif [ $seen = 0 ]; then ENV_WORDS+=("$word")
         else ARGV_WORDS+=("$word"); fi
     done
 }
-start() { # as `words`: what runs in place of this shell, as the wrapper of a job would start it, under $AS
+start() { # as `words`: what runs in place of this shell, as the wrapper of a job would start it
     words "$@"
-    exec env -i PATH="$PATH" HOME="$T" TMPDIR="$T" "${ENV_WORDS[@]}" "${AS[@]}" "${ARGV_WORDS[@]:1}" </dev/null
+    exec env -i PATH="$PATH" HOME="$T" TMPDIR="$T" "${ENV_WORDS[@]}" "${ARGV_WORDS[@]}" </dev/null
 }
 
 # A rank that says who it is, and does what the file "do-RANK" tells it.
@@ -43,84 +45,75 @@ gone() { # RANK...: none of them runs, of those in the folder $D
     for r in "$@"; do ! kill -0 "$(cat "${D:-$T}/pid-$r")" 2>/dev/null || return 1; done
 }
 
-shells=(dash bash) deaf_pid=()
-command -v busybox >/dev/null && shells+=(busybox)
-as() { # SHELL: what runs a script in it
-    case $1 in
-    bash) AS=("$(command -v bash)" --posix) ;;
-    busybox) AS=("$(command -v busybox)" sh) ;;
-    *) AS=("$(command -v "$1")") ;;
-    esac
-}
-# Those that do not listen are killed after seconds: all shells' at one time, each in a folder of its own.
-deaf_ranks() { # SHELL
-    as "$1"
-    T="$T/deaf-$1"
-    mkdir "$T"
-    cp "$T/../rank.sh" "$T/"
+# Those that do not listen are killed after seconds: meanwhile the rest, in another folder.
+mkdir "$T/deaf"
+cp "$T/rank.sh" "$T/deaf/"
+deaf_ranks() {
+    local T="$T/deaf"
     echo "until [ -e $T/ready-0 ] && [ -e $T/ready-1 ]; do sleep 0.05; done; kill -9 \$\$" >"$T/do-2"
     echo "$deaf" | tee "$T/do-0" >"$T/do-1"
     (ranks 3 0) >"$T/log" 2>&1
     echo $? >"$T/status"
 }
-for name in "${shells[@]}"; do
-    (deaf_ranks "$name") &
-    deaf_pid[${#deaf_pid[@]}]=$!
+deaf_ranks &
+deaf_pid=$!
+fresh
+(ranks 3 1) >"$T/log" 2>&1
+is $? 0 "three ranks that end well"
+threads=$(($(nproc) / 3))
+[ $threads -gt 0 ] || threads=1
+is "$(grep -c . "$T/log")" 6 "nothing but their own lines"
+for r in 3 4 5; do
+    is "$(grep -c "^rank $r local $((r - 3)) of 6/3 at node1:29500 threads $threads passive run 20261121T000000.000Z-00000001 job 20261121T000000.000Z-00000001/a/case/repeat-1/attempt-1 args 2:a  b:new\$" "$T/log")" 1 \
+        "rank $r knows its place"
 done
-for name in "${shells[@]}"; do
-    as "$name"
-    fresh
-    (ranks 3 1) >"$T/log" 2>&1
-    is $? 0 "$name: three ranks that end well"
-    threads=$(($(nproc) / 3))
-    [ $threads -gt 0 ] || threads=1
-    is "$(grep -c . "$T/log")" 6 "$name: nothing but their own lines"
-    for r in 3 4 5; do
-        is "$(grep -c "^rank $r local $((r - 3)) of 6/3 at node1:29500 threads $threads passive run 20261121T000000.000Z-00000001 job 20261121T000000.000Z-00000001/a/case/repeat-1/attempt-1 args 2:a  b:new\$" "$T/log")" 1 \
-            "$name: rank $r knows its place"
-    done
-    fresh
-    echo "until [ -e $T/ready-0 ] && [ -e $T/ready-2 ]; do sleep 0.05; done; exit 7" >"$T/do-1"
-    echo "$stays" | tee "$T/do-0" >"$T/do-2"
-    (ranks 3 0) >"$T/log" 2>&1
-    is $? 7 "$name: one that fails gives its status"
-    is "$(grep -c '^{"event":"fatal","rank":1,"device":"","where":"launcher","what":"ended with status 7"}$' "$T/log")" 1 "$name: and is named"
-    is "$(cat "$T"/asked-* | grep -c asked)" 2 "$name: the others were asked to end"
-    gone 0 1 2
-    ok $? "$name: and have"
-    fresh
-    echo "$stays" | tee "$T/do-0" >"$T/do-1"
-    (ranks 2 0) >"$T/log" 2>&1 &
-    job=$!
-    waiting_for 20 all_ready 0 1
-    kill -TERM $job
-    wait $job
-    is $? 143 "$name: TERM is passed on and is the status"
-    is "$(cat "$T"/asked-* | grep -c asked)" 2 "$name: to each rank"
-    gone 0 1
-    ok $? "$name: none is left"
-    is "$(grep -c fatal "$T/log")" 0 "$name: a stop from outside is no rank's failure"
-    fresh
-    (start 0 1 2 0 "T=$T" OMP_NUM_THREADS=11 -- "$T/rank.sh") >"$T/log" 2>&1
-    is "$(grep -c 'threads 11 ' "$T/log")" 2 "$name: the step's own number of threads is kept"
-    (start 0 1 2 0 -- "$T/absent") >"$T/log" 2>&1
-    is $? 127 "$name: a program that is not there"
-done
-
-wait "${deaf_pid[@]}"
-for name in "${shells[@]}"; do
-    is "$(cat "$T/deaf-$name/status")" 137 "$name: one that is killed, with others that do not listen"
-    is "$(grep -c '"rank":2,.*status 137' "$T/deaf-$name/log")" 1 "$name: it is named"
-    D="$T/deaf-$name" gone 0 1 2
-    ok $? "$name: the others are killed too"
-done
+fresh
+echo "until [ -e $T/ready-0 ] && [ -e $T/ready-2 ]; do sleep 0.05; done; exit 7" >"$T/do-1"
+echo "$stays" | tee "$T/do-0" >"$T/do-2"
+(ranks 3 0) >"$T/log" 2>&1
+is $? 7 "one that fails gives its status"
+is "$(grep -c '^{"event":"fatal","rank":1,"device":"","where":"launcher","what":"ended with status 7"}$' "$T/log")" 1 "and is named"
+is "$(cat "$T"/asked-* | grep -c asked)" 2 "the others were asked to end"
+gone 0 1 2
+ok $? "and have"
+fresh
+echo "$stays" | tee "$T/do-0" >"$T/do-1"
+(ranks 2 0) >"$T/log" 2>&1 &
+job=$!
+waiting_for 20 all_ready 0 1
+kill -TERM $job
+wait $job
+is $? 143 "TERM is passed on and is the status"
+is "$(cat "$T"/asked-* | grep -c asked)" 2 "to each rank"
+gone 0 1
+ok $? "none is left"
+is "$(grep -c fatal "$T/log")" 0 "a stop from outside is no rank's failure"
+fresh
+(start 0 1 2 0 "T=$T" OMP_NUM_THREADS=11 -- "$T/rank.sh") >"$T/log" 2>&1
+is "$(grep -c 'threads 11 ' "$T/log")" 2 "the step's own number of threads is kept"
+(start 0 1 2 0 -- "$T/absent") >"$T/log" 2>&1
+is $? 127 "a program that is not there"
+wait "$deaf_pid"
+is "$(cat "$T/deaf/status")" 137 "one that is killed, with others that do not listen"
+is "$(grep -c '"rank":2,.*status 137' "$T/deaf/log")" 1 "it is named"
+D="$T/deaf" gone 0 1 2
+ok $? "the others are killed too"
+# One that loses its peer ends first, and the one that a signal ended is the cause.
+fresh
+echo "until [ -e $T/ready-0 ]; do sleep 0.02; done; echo >$T/ready-1; exit 5" >"$T/do-1"
+echo "echo >$T/ready-0; until [ -e $T/ready-1 ]; do sleep 0.02; done; kill -9 \$\$" >"$T/do-0"
+(ranks 2 0) >"$T/log" 2>&1
+is "$? $(grep -c '"rank":0,.*status 137' "$T/log")" "137 1" "of two that fail at once the one that was killed is named"
+(exec "$NODE" ranks "" 2 5 "$T/rank.sh") >"$T/log" 2>&1
+is "$? $(cat "$T/log")" "70 reperf-node: REPERF_NODE_RANK: it is not set to a number" "without a number nothing is started"
+(exec "$NODE" task 2 "$T/rank.sh") >"$T/log" 2>&1
+is "$? $(cat "$T/log")" "70 reperf-node: task: neither mpirun nor srun says which rank this is" "nor without a launcher"
 
 # --- mpirun ---
 if ! command -v mpirun >/dev/null; then
     skip "mpirun" "openmpi-bin is not installed"
     tap_done
 fi
-AS=(/bin/sh)
 export LAUNCH_ADDRESSES=localhost
 mpi() { start 1 1 "$1" 0 "T=$T" "ODD=a 'b' \"c\" \$HOME; d,e"$'\n'"f" -- "$T/rank.sh" 'a  b' $'new\nline'; } # RANKS
 fresh
@@ -149,5 +142,4 @@ status=$?
 ok $? "mpirun: TERM ends it, and not as a success: $status"
 waiting_for 10 gone 0 1
 ok $? "mpirun: none is left"
-is "$(find "$T" -maxdepth 1 -name 'reperf-hosts.*' | wc -l)" 0 "mpirun: its hostfile is gone"
 tap_done

@@ -42,7 +42,7 @@ page_options >"$T/page"
 ok "$([ "$(wc -l <"$T/program")" -ge 30 ]; echo $?)" "the program has options ($(wc -l <"$T/program"))"
 is "$(differ "$T/program" "$T/page")" "" "every option with its letter and value, and no other"
 is "$(sed -n 's/^\.Ss //p' "$page" | xargs)" "$("$REPERF" --help | awk '/^  [a-z]/ { print $1 }' | xargs)" "every command, in order"
-is "$(grep -rhoE 'getenv\("[A-Z_]+"\)' orchestrator | grep -oE '[A-Z_]{2,}' | sort -u | xargs)" \
+is "$({ grep -rhoE 'getenv\("[A-Z_]+"\)' orchestrator && sed -n '/define ENGINE_ENV/,/[^\\]$/p' orchestrator/base/engine_env.h; } | grep -oE '"[A-Z_]{2,}"' | tr -d '"' | sort -u | xargs)" \
     "$(sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh FILES/s/^\.It Ev //p' "$page" | sort -u | xargs)" "every environment variable"
 is "$(sed -n '/CODE_ROWS\[ERR_CODE_COUNT\]/,/^};/s/.*, \([0-9]*\)},.*/\1/p' orchestrator/base/err.c | sort -nu | grep -v '^130$' | xargs)" \
     "$(sed -n '/^\.Sh EXIT/,/^\.Sh EXAMPLES/s/^\.It \([0-9]*\)$/\1/p' "$page" | grep -v '^1$' | sort -nu | xargs)" "every exit status (1 is no error; 130 is 128+n)"

@@ -74,7 +74,7 @@ bench "$T/four.json" --json --html "$T/page.html" >"$T/out" 2>"$T/err"
 status=$?
 like "$status" '^[01]$' "four nodes, everything: measured"
 valid nodes-bench-output "the document is as its schema says"
-is "$(q '[.nodes[].figures[] | select(.verdict == "not_measured") | .measure] | unique | join(" ")')" "gpu.allreduce gpu.hbm gpu.matmul" "all but what needs a GPU"
+is "$(q '[.nodes[].figures[] | select(.verdict == "not_measured") | .measure] | unique | join(" ")')" "gpu.allreduce gpu.hbm gpu.matmul gpu.matmul.fp32" "all but what needs a GPU"
 is "$(q '[.nodes[].figures[] | select(.verdict == "not_measured") | .message] | unique | join(" ")')" "there is no GPU" "with the reason"
 is "$(q '[.nodes[].figures[] | select(.measure == "memory.triad" or .measure == "flops.fp64.all" or .measure == "disk.read") | .repeats] | unique | join(" ")')" 3 "each with its repeats"
 is "$(q '[.links[] | "\(.from)\(.to)"] | unique | length') $(q '[.links[] | select(.measure == "net.send") | .size_bytes] | unique | join(" ")')" "12 4096 65536 1048576" "each pair both ways, in three sizes"

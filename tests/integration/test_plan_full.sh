@@ -11,6 +11,7 @@ ln -s "$REPERF" "$T/bin/reperf"
 # --- every case of every report ---
 for report in "${REPORTS[@]}"; do
     "$REPERF" plan "$report" --profile full --nodes v100-4x8 --json 2>/dev/null
+    "$REPERF" plan "$report" --profile full --nodes v100-4x8 2>/dev/null | sed -n 's/^ *[$] //p' >>"$T/as-text"
 done | jq -s '[.[].steps[]]' >"$T/steps"
 is "$(jq 'length' "$T/steps")" 179 "cases of six reports"
 is "$(jq '[.[] | select(.case | contains("/reperf/") | not)] | length' "$T/steps")" 126 "of published frameworks"
@@ -19,6 +20,8 @@ is "$(jq '[.[] | select(.cause and (.needs | length) == 0)] | length' "$T/steps"
 is "$(jq -r '[.[].needs[] | select(.command == null) | .what] | group_by(.) | .[] | "\(length) \(.[0])"' "$T/steps")" \
     "5 the report publishes no version, no commands and no logs of its OneFlow runs
 6 which 54,289 images of ImageNet the report used was never published, and it names no image to run in" "each need but these has a command that brings it"
+
+is "$(sort -u "$T/as-text")" "$(jq -r '[.[].needs[].command | values] | unique | .[]' "$T/steps" | sort -u)" "the text has the same commands"
 
 # --- each command, as it is printed ---
 # An engine that notes what it is asked, names a digest, and saves an image of one small file; nothing is built.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A case in a container on this machine, by a real dockerd and registry: a recipe's code at its commit, overlay and data, what runs first, and its log; and
-# the dry run's line, typed, prints the same.
+# the dry run's line, typed, prints the same. The engine is the one that DOCKER_HOST or docker's context names.
 # shellcheck source=tests/tap_lib.sh disable=SC1091
 source "$(dirname "$0")/../tap_lib.sh"
 # shellcheck source=tests/integration/image_lib.sh disable=SC1091
@@ -13,6 +13,7 @@ for tool in docker-registry busybox jq git; do
     command -v "$tool" >/dev/null || { skip "a case in a container here" "$tool is not installed"; tap_done; }
 done
 start_docker || { skip "a case in a container here" "$(cat "$T/why")"; tap_done; }
+DOCKER=unix://$T/d/sock
 start_registry main
 import_image docker example.org/made:1 >/dev/null
 "$T/bin/docker" tag example.org/made:1 "127.0.0.1:$PORT/made:1" && "$T/bin/docker" push -q "127.0.0.1:$PORT/made:1" >/dev/null
@@ -29,21 +30,39 @@ recipe+='{"kind":"dataset","name":"cityscapes-300","synthetic":true,"inside":"/r
 # shellcheck disable=SC2016 # for the container's shell
 recipe+='"commands":[{"purpose":"run","nodes":0,"gpus":0,"precision":null,"per":"node","printed":null,"works":"cat own; echo \"$GIVEN\" $LD_LIBRARY_PATH $NNODES; cat /reperf/overlay/smoke.py | head -n 1; ls /reperf/data; touch /reperf/source/x || true"}]'
 ask=(paddle-perf-hrnetw18 --profile smoke --case '*/mmseg/fp32/n1g1/*' --nodes "$T/here.json" --image "mmseg-cpu=$image" --repeats 1 -C "stacks[mmseg].smoke=[{\"title\":\"made up\",$recipe}]")
-exits 4 "without code and data nothing runs" env PATH="$T/bin:$PATH" "$REPERF" run "${ask[@]}" --offline
+exits 4 "without code and data nothing runs" env DOCKER_HOST="$DOCKER" "$REPERF" run "${ask[@]}" --offline
 "$REPERF" fetch "source:file://$T/code@$commit" >/dev/null 2>&1 && "$REPERF" fetch cityscapes-300 --synthetic >/dev/null 2>&1
 rm -rf "$REPERF_STATE"
 # It prints no rate, so that its cell fails; its log is what is looked at.
-exits 9 "a case in a container of this machine, whose log has no rate" env PATH="$T/bin:$PATH" "$REPERF" run "${ask[@]}" --offline --json
+exits 9 "a case in a container of this machine, whose log has no rate" env DOCKER_HOST="$DOCKER" "$REPERF" run "${ask[@]}" --offline --json
 log=$(find "$REPERF_STATE" -name 'repeat-1.log')
 own() { grep -v '^{"event"' "$1" | sort; } # FILE: in what order its two streams come is the engine's
 is "$(own "$log")" "$(printf '%s\n' installed "the code" "a  b 1" "$(head -n 1 workloads/competitors/mmseg/smoke.py)" cityscapes_300imgs tree.json tree.sha256 \
     "touch: /reperf/source/x: Read-only file system" | sort)" "what runs first, the code, its environment, overlay and data, which it cannot write to"
 like "$(cat "$log")" '"event":"container","holds":true' "and what the container gives"
 is "$("$T/bin/docker" ps -aq | wc -l)" 0 "no container is left"
-exits 0 "its dry run" env PATH="$T/bin:$PATH" "$REPERF" run "${ask[@]}" --offline --dry-run --json
+exits 0 "its dry run" env DOCKER_HOST="$DOCKER" "$REPERF" run "${ask[@]}" --offline --dry-run --json
 jq -r '.commands[0].shell' "$T/out" >"$T/line"
 # The commit is checked out by a run alone.
 mkdir -p "$REPERF_STATE/runs/DRY-RUN/sources" && git clone -q "$T/code" "$REPERF_STATE/runs/DRY-RUN/sources/$commit"
-(PATH="$T/bin:$PATH" sh "$T/line") >"$T/typed" 2>&1
+(DOCKER_HOST="$DOCKER" sh "$T/line") >"$T/typed" 2>&1
 is "$? $(own "$T/typed")" "0 $(own "$log")" "typed, it prints the same"
+
+# --- which engine ---
+# It is docker's own client that decides; one that is reached over a network does not see what a run mounts.
+export DOCKER_CONFIG="$T/config"
+docker context create here --docker "host=$DOCKER" >/dev/null 2>&1
+docker context create far --docker host=ssh://who@far.invalid >/dev/null 2>&1
+exits 0 "an engine of docker's context" env DOCKER_CONTEXT=here "$REPERF" nodes provision "$T/here.json" --image "$image"
+like "$(cat "$T/out")" 'there ' "has the image"
+exits 7 "none at another address" env DOCKER_HOST=tcp://127.0.0.1:1 "$REPERF" run "${ask[@]}" --offline
+like "$(cat "$T/err")" "tcp://127.0.0.1:1 .DOCKER_HOST. would look for this run's folders on its own machine" "which is why"
+exits 7 "none by a context of another machine" env DOCKER_CONTEXT=far "$REPERF" run "${ask[@]}" --offline
+like "$(cat "$T/err")" "ssh://who@far.invalid .docker's context. would look" "likewise"
+if command -v podman >/dev/null; then
+    exits 7 "nor podman's" env CONTAINER_HOST=ssh://who@far.invalid/sock "$REPERF" nodes provision "$T/here.json" --runtime podman --image "$image"
+    like "$(cat "$T/err")" "ssh://who@far.invalid/sock .CONTAINER_HOST. would look" "either"
+else
+    skip "nor podman's" "podman is not installed"
+fi
 tap_done

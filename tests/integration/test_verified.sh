@@ -27,6 +27,15 @@ is "$(cat "$T/unread" 2>/dev/null)" "" "every log is found and read as what it i
 # A page has what was printed, what the published log gives and what was measured beside each other.
 exits 0 "a run's page" "$REPERF" report "$V"/20261126T030232.917Z-9731c20a/*.zst --html "$T/page.html"
 like "$(tr -d '\n' <"$T/page.html" | sed 's/<wbr>//g; s/<[^>]*>/|/g')" '[|]hrnetw18/paddle/fp32/n1g1/bs8[|]+19[.]428[|]+19[.]4281[|]exact[|]+0[.]740' "published, audited and measured side by side"
+exits 0 "the page of a run from before the kept series changed" "$REPERF" report "$V"/20261123T151601.441Z-49ab5fb7/*.zst --html "$T/old.html"
+is "$(cat "$T/err")" "" "has nothing to warn of"
+like "$(tr -d '\n' <"$T/old.html" | sed 's/<wbr>//g; s/<[^>]*>/|/g')" '[|]hrnetw18/paddle/fp32/n1g1/bs8[|]+19[.]428[|]+19[.]4281[|]exact[|]' "is audited by today's"
+like "$(cat "$T/old.html")" "series.sha256 $(sha256sum <logs/published/paddle-perf-hrnetw18/series.sha256 | cut -d' ' -f1); when this run began it was $(jq -r .logs.series_sha256 "$T"/20261123T151601.441Z-49ab5fb7/manifest/report.json)[.]" "and says so, by both digests"
+mkdir -p "$T/root/logs/published/paddle-perf-hrnetw18"
+ln -s "$PWD"/{manifests,images,datasets,workloads} "$T/root"
+echo "$(printf %064d 0)  none.json" >"$T/root/logs/published/paddle-perf-hrnetw18/series.sha256"
+REPERF_ROOT=$T/root "$REPERF" report "$V"/20261123T151601.441Z-49ab5fb7/*.zst --html "$T/edited.html" 2>"$T/err"
+is "$? $(grep -c 'Not audited: .*series.sha256: expected sha256' "$T/edited.html")" "0 1" "where the kept series are not the report's, the page says why there is no audit"
 
 like "$(cat "$T/sealed")" "PaddleSeg's tools/train.py at the report's commit" "PaddleSeg's own program ran at its commit"
 like "$(cat "$T/sealed")" "tools/train.py of the report's fork of mmsegmentation" "and the report's fork of mmsegmentation"
@@ -38,6 +47,8 @@ is "$(jq -r '[.cells[].case | split("/")[1]] | group_by(.) | map("\(.[0]) \(leng
 is "$(jq -r '[.cells[] | select(.case | contains("/paddle/")) | .differs[] | select(.name == "code_version")] | length' "$hrnet/result.json")" 0 "what ran at the pinned commit is not said to be other code"
 
 like "$(cat "$T/sealed")" "PaddlePaddle/models' train.py at release 1.8" "DLPerf's Paddle 1.8 ran"
+like "$(cat "$T/sealed")" "DeepLearningExamples' main.py for TensorFlow 1 at the report's commit" "TensorFlow 1.15 ran"
+like "$(cat "$T/sealed")" "PaddleNLP's run_pretrain_single.py at the report's commit" "Paddle's BERT ran"
 
 # No stack that the manifests say runs is without evidence: of one of its recipes.
 jq -r '.id as $report | .stacks[] | select(any(.smoke[]?; .image)) | .id as $stack | .smoke[] | "\($report)\t\(.title)\t\($report) \($stack)"' manifests/reports/*.json >"$T/recipes"

@@ -9,7 +9,7 @@ declare -A may=(
     [prep]="prep report sys codec base data" [node]="node store sys codec base"
     [core]="core base" [backend_cpu]="backend_cpu core graph base" [backend_cuda]="backend_cuda core graph base"
     [graph]="graph core base" [models]="models graph core base" [data]="data core base" [dist]="dist core base" [train]="train bench models data dist graph backend_cpu backend_cuda core base"
-    [bench]="bench models data graph backend_cpu backend_cuda core base"
+    [bench]="bench models data dist graph backend_cpu backend_cuda core base"
 )
 below=
 for room in $ORDER; do

@@ -5,7 +5,7 @@
 
    REPERF_FAKE_NCCL_DIR: the folder of the file. REPERF_FAKE_NCCL: what is wrong with this rank's library, a word or WORD:NUMBER:
    version (too old), no_id, init (fails), init_hang (never done), async:N (an error after N operations), hang:N (operation N never begins),
-   abort_hang. */
+   abort_hang, wrong (every sum is one too many). */
 #include "base/base.h"
 
 #include <fcntl.h>
@@ -324,6 +324,7 @@ static void set_value(unsigned char *at, ncclDataType_t type, double value)
 static void add_up(const struct operation *op)
 {
     size_t at = 0;
+    double extra = fault("wrong") >= 0 ? 1.0 : 0.0;
     for (int i = 0; i < op->n_runs; i++) {
         const struct run *run = &op->runs[i];
         size_t size = size_of(run->type);
@@ -331,7 +332,7 @@ static void add_up(const struct operation *op)
             for (int rank = 0; rank < op->comm->n_ranks; rank++) {
                 double term = value_of(data_of(op, rank) + at, run->type);
                 double sum = rank == 0 ? 0.0 : value_of(run->to + k * size, run->type);
-                set_value(run->to + k * size, run->type, rank == 0 ? term : sum + term);
+                set_value(run->to + k * size, run->type, rank == 0 ? term + extra : sum + term);
             }
         }
     }

@@ -84,6 +84,20 @@ static void doubles_print_shortest_and_read_back(void **state UNUSED)
     assert_string_equal(buf.ptr, "117.205 3");
 }
 
+static void whole_numbers_print_as_printf_does(void **state UNUSED)
+{
+    static const int64_t VALUES[] = {0,         -1,       7, 10, -2147483648ll, 999999999999999,
+                                     INT64_MAX, INT64_MIN};
+    for (size_t idx = 0; idx < ARRAY_LEN(VALUES); idx++) {
+        CLEANUP(strbuf) struct strbuf buf;
+        char wanted[32];
+        strbuf_init(&buf, 64);
+        strbuf_add_i64(&buf, VALUES[idx]);
+        snprintf(wanted, sizeof(wanted), "%" PRId64, VALUES[idx]);
+        assert_string_equal(buf.ptr, wanted);
+    }
+}
+
 static void strbuf_stops_at_its_cap(void **state UNUSED)
 {
     CLEANUP(strbuf) struct strbuf buf;
@@ -455,6 +469,7 @@ int main(void)
         cmocka_unit_test(err_cuts_what_is_too_long),
         cmocka_unit_test(numbers_are_whole_or_refused),
         cmocka_unit_test(doubles_print_shortest_and_read_back),
+        cmocka_unit_test(whole_numbers_print_as_printf_does),
         cmocka_unit_test(strbuf_stops_at_its_cap),
         cmocka_unit_test(shell_words_are_quoted),
         cmocka_unit_test(map_finds_and_refuses_twice),

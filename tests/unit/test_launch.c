@@ -122,7 +122,7 @@ static void one_rank_is_started_as_it_is(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void one_rank_a_node_has_no_shell(void **state UNUSED)
+static void one_rank_a_node_has_nothing_around_it(void **state UNUSED)
 {
     struct fixture f;
     init(&f, 2, 1);
@@ -135,7 +135,7 @@ static void one_rank_a_node_has_no_shell(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void each_node_gets_a_starter(void **state UNUSED)
+static void each_node_starts_its_ranks(void **state UNUSED)
 {
     struct fixture f;
     init(&f, 2, 2);
@@ -146,10 +146,8 @@ static void each_node_gets_a_starter(void **state UNUSED)
         assert_int_equal(f.jobs[idx].place_idx, idx);
         assert_int_equal(f.jobs[idx].has_metric, idx == 0);
         assert_string_equal(f.jobs[idx].job.id, JOB);
-        assert_string_equal(argv[0], "/bin/sh");
-        assert_string_equal(argv[1], "-c");
-        assert_words(argv + 3,
-                     (const char *[]){"reperf-ranks", idx ? "2" : "0", "2", "5",
+        assert_words(argv,
+                     (const char *[]){NODE_SELF, "ranks", idx ? "2" : "0", "2", "5",
                                       "/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
         assert_words(f.jobs[idx].job.env,
                      (const char *[]){ENV_RUN, ENV_JOB, "MASTER_ADDR=10.12.0.2",
@@ -204,7 +202,7 @@ static void the_steps_environment_is_kept_but_for_ranks(void **state UNUSED)
     arena_release(&f.arena);
 }
 
-static void a_container_is_around_the_starter(void **state UNUSED)
+static void a_container_is_around_the_ranks(void **state UNUSED)
 {
     const struct runtime_image image = {.name = STR_LIT("reperf/cpu"),
                                         .id = STR_LIT("sha256:" HEX64),
@@ -227,6 +225,13 @@ static void a_container_is_around_the_starter(void **state UNUSED)
     /* Inside it is the program of the image; the rest is the runtime's to say (test_runtime). */
     assert_string_equal(argv[n - 3], "reperf-train");
     assert_string_equal(argv[n - 6], "2");
+    assert_string_equal(argv[n - 7], "ranks");
+    bool has_mount = false; /* of the node's own program, which starts them */
+    for (size_t idx = 0; idx < n; idx++) {
+        has_mount = has_mount || strcmp(argv[idx], "type=bind,source=" NODE_SELF
+                                                   ",target=/reperf-node,readonly") == 0;
+    }
+    assert_true(has_mount);
     assert_non_null(f.jobs[1].job.cleanup);
     assert_string_not_equal(f.jobs[0].job.cleanup[0], "");
     bool has_odd = false;
@@ -252,8 +257,9 @@ static void mpirun_starts_all_from_the_first_node(void **state UNUSED)
     assert_true(f.jobs[0].has_metric);
     const char *const *argv = f.jobs[0].job.argv;
     /* 10.12.0.2 to .4 lie in 10.12.0.0/29 */
-    assert_words_at(argv, 3,
-                    (const char *[]){"reperf-mpirun",
+    assert_words_at(argv, 0,
+                    (const char *[]){NODE_SELF,
+                                     "mpirun",
                                      "10.12.0.0/29",
                                      "2",
                                      "3",
@@ -276,11 +282,11 @@ static void mpirun_starts_all_from_the_first_node(void **state UNUSED)
                                      "LOCAL_WORLD_SIZE",
                                      "-x",
                                      "OMP_WAIT_POLICY",
-                                     "/bin/sh",
-                                     "-c",
+                                     NODE_SELF,
+                                     "task",
                                      NULL});
-    assert_words(argv + 29, (const char *[]){"reperf-rank", "2", "/home/a b/bin/reperf-train",
-                                             "--model", "resnet50", NULL});
+    assert_words(argv + 26,
+                 (const char *[]){"2", "/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
     assert_string_equal(value_of(f.jobs[0].job.env, "ODD"), "a 'b'\nc; d");
     arena_release(&f.arena);
     init(&f, 2, 8); /* a line that starts its own ranks: one process a node */
@@ -290,7 +296,7 @@ static void mpirun_starts_all_from_the_first_node(void **state UNUSED)
     f.argv[1] = STR_LIT("-c");
     f.argv[2] = STR_LIT("echo $NODE_RANK");
     assert_int_equal(make(&f), 0);
-    assert_words_at(f.jobs[0].job.argv, 4,
+    assert_words_at(f.jobs[0].job.argv, 2,
                     (const char *[]){"10.12.0.2/31", "1", "2", "10.11.0.2", "10.11.0.3", NULL});
     arena_release(&f.arena);
 }
@@ -313,7 +319,7 @@ static void networks_are_only_of_addresses(void **state UNUSED)
         f.inventory.nodes = own;
         f.inventory.launcher = LAUNCHER_MPIRUN;
         assert_int_equal(make(&f), 0);
-        assert_string_equal(f.jobs[0].job.argv[4], CASES[idx].network);
+        assert_string_equal(f.jobs[0].job.argv[2], CASES[idx].network);
         arena_release(&f.arena);
     }
 }
@@ -329,7 +335,7 @@ static void slurm_gets_one_job_for_all_nodes(void **state UNUSED)
     assert_int_equal(f.n_jobs, 1);
     const struct remote_job *job = &f.jobs[0].job;
     assert_words_at(job->argv, 0,
-                    (const char *[]){"reperf-node",
+                    (const char *[]){NODE_SELF,
                                      "srun",
                                      "2",
                                      "node1",
@@ -346,11 +352,11 @@ static void slurm_gets_one_job_for_all_nodes(void **state UNUSED)
                                      "--mpi=none",
                                      "--export=ALL",
                                      "--kill-on-bad-exit=1",
-                                     "/bin/sh",
-                                     "-c",
+                                     NODE_SELF,
+                                     "task",
                                      NULL});
-    assert_words(job->argv + 20, (const char *[]){"reperf-rank", "2", "/home/a b/bin/reperf-train",
-                                                  "--model", "resnet50", NULL});
+    assert_words(job->argv + 19,
+                 (const char *[]){"2", "/home/a b/bin/reperf-train", "--model", "resnet50", NULL});
     assert_int_equal(job->batch->n_nodes, 2);
     assert_int_equal(job->batch->tasks_per_node, 2);
     assert_int_equal(job->batch->gpus_per_node, 2);
@@ -419,11 +425,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_is_started_as_it_is),
-        cmocka_unit_test(one_rank_a_node_has_no_shell),
-        cmocka_unit_test(each_node_gets_a_starter),
+        cmocka_unit_test(one_rank_a_node_has_nothing_around_it),
+        cmocka_unit_test(each_node_starts_its_ranks),
         cmocka_unit_test(a_shell_line_runs_once_a_node),
         cmocka_unit_test(the_steps_environment_is_kept_but_for_ranks),
-        cmocka_unit_test(a_container_is_around_the_starter),
+        cmocka_unit_test(a_container_is_around_the_ranks),
         cmocka_unit_test(mpirun_starts_all_from_the_first_node),
         cmocka_unit_test(networks_are_only_of_addresses),
         cmocka_unit_test(slurm_gets_one_job_for_all_nodes),

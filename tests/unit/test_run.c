@@ -442,6 +442,34 @@ static void a_rehearsal_claims_no_number(void **state)
     }
 }
 
+/* What its recipe declares of batch and ranks is what its log is read as; of a run that is none, what the case says. */
+static void a_rehearsal_is_read_as_what_it_trains(void **state)
+{
+    CLEANUP(arena) struct arena arena = ARENA_EMPTY;
+    CLEANUP(frozen) struct frozen frozen = {0};
+    struct condition small[] = {{STR_LIT("batch_per_gpu"), STR_LIT("2")},
+                                {STR_LIT("training_ranks"), STR_LIT("4")}};
+    struct rule_case of;
+    struct err err = {0};
+    put_frozen(&arena, *state, PROFILE_FULL);
+    assert_int_equal(frozen_load(&arena, *state, &frozen, &err), 0);
+    struct plan_step *step = &frozen.plan.steps[0];
+    step->conditions = small;
+    step->n_conditions = ARRAY_LEN(small);
+    step->n_ranks = 32;
+    of = result_rule_case(&frozen, step);
+    assert_int_equal(of.batch_per_gpu, 96);
+    assert_int_equal(of.gpus, 32);
+    frozen.plan.is_rehearsal = true;
+    of = result_rule_case(&frozen, step);
+    assert_int_equal(of.batch_per_gpu, 2);
+    assert_int_equal(of.gpus, 4);
+    step->n_conditions = 0;
+    of = result_rule_case(&frozen, step);
+    assert_int_equal(of.batch_per_gpu, 96);
+    assert_int_equal(of.gpus, 32);
+}
+
 /* A result names every condition in force that the published case does not state. */
 static void no_condition_of_a_run_is_left_out(void **state)
 {
@@ -516,6 +544,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(full_runs_are_held_against_the_published_number,
                                         scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(a_rehearsal_claims_no_number, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(a_rehearsal_is_read_as_what_it_trains, scratch_make,
+                                        scratch_remove),
         cmocka_unit_test_setup_teardown(no_condition_of_a_run_is_left_out, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(a_machine_of_too_many_conditions_is_refused, scratch_make,

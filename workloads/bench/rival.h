@@ -12,14 +12,12 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#define RIVAL_NOT_HERE     77 /* exit status of one whose framework is not on this machine */
-#define RIVAL_LINE_MAX     (1 << 20)
-#define RIVAL_WHY_MAX      256
-#define RIVAL_ARGS_MAX     64
-#define RIVAL_STEPS_MAX    100000
-#define RIVAL_GRACE_NS     (5 * NS_PER_S)
-#define RIVAL_NAME_MAX     32
-#define RIVAL_LOG_NAME_MAX (RIVAL_NAME_MAX + 8)
+#define RIVAL_NOT_HERE  77 /* exit status of one whose framework is not on this machine */
+#define RIVAL_LINE_MAX  (1 << 20)
+#define RIVAL_WHY_MAX   256
+#define RIVAL_ARGS_MAX  64
+#define RIVAL_STEPS_MAX 100000
+#define RIVAL_NAME_MAX  32
 
 enum rival_state {
     RIVAL_IDLE,  /* not started yet */

@@ -70,9 +70,5 @@ MUST_CHECK int reader_next(struct reader *reader, const volatile sig_atomic_t *s
 
 /* Ends the threads; NULL is nothing. */
 void reader_close(struct reader *reader);
-static inline void reader_cleanup(struct reader **reader)
-{
-    reader_close(*reader);
-}
 
 #endif

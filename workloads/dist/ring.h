@@ -23,10 +23,6 @@ struct ring {
 /* Takes over the descriptors. */
 void ring_init(struct ring *ring, int rank, int n_ranks, int next, int prev);
 void ring_release(struct ring *ring);
-static inline void ring_cleanup(struct ring *ring)
-{
-    ring_release(ring);
-}
 
 /* The comm that works on it; borrows the ring. */
 struct comm ring_comm(struct ring *ring);

@@ -176,13 +176,13 @@ def meet(rank, world, master):
     return list(struct.unpack("!%dI" % world, receive(sock, 4 * world)))
 
 
-def note(kind, **what):
+def note(kind, fd, **what):
     """One line, whole, among those of others."""
     with open("/tmp/.standin", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         data = ("STAND-IN %s %s\n" % (kind, json.dumps(what, sort_keys=True))).encode()
         while data:
-            data = data[os.write(1, data):]
+            data = data[os.write(fd, data):]
 
 
 def log(form, words):
@@ -238,7 +238,7 @@ def rank(form):
     number, world, local, master = identity(words)
     seen = [place for place in DATA + (os.environ.get("DATA_DIR", "data/none"),) if os.path.exists(place)]
     numbers = meet(number, world, master)
-    note("rank", rank=number, world=world, local=local, master=master, met=numbers, node=os.environ.get("NODE_RANK"), host=socket.gethostname(),
+    note("rank", 1, rank=number, world=world, local=local, master=master, met=numbers, node=os.environ.get("NODE_RANK"), host=socket.gethostname(),
          argv=words, cwd=os.getcwd(), env=dict(os.environ), devices=devices(words, local, world > 1 and "task_index" not in " ".join(words)), data=seen)
     if number == 0:
         log(form, words)

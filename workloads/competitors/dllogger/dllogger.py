@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of DLLogger that DeepLearningExamples' ResNet-50 calls, with the lines that the published logs have; NVIDIA's own is in no package index."""
+"""The part of DLLogger that DeepLearningExamples' two ResNet-50 call, with the lines that the published logs have; NVIDIA's own is in no package index."""
 import datetime
 import json
 import sys

@@ -1,0 +1,21 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What starting a server takes, in tests and in benchmarks: a port, and waiting until it answers. $T: a folder of the script's own.
+waiting_for() { # SECONDS COMMAND...: polls until it holds
+    local tries=$(($1 * 20))
+    shift
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+free_port() { # nobody listens at it, and it was not given before; below those that the kernel gives to connections, at which nobody can listen for a moment
+    local port
+    while :; do
+        printf . >>"$T/ports"
+        port=$((10000 + $$ % 200 * 100 + $(stat -c %s "$T/ports") % 100))
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+    done
+    echo "$port"
+}
